@@ -40,6 +40,7 @@ type disk struct {
 	states []map[string][]byte // where all is remembered
 	all    bool
 	err    error
+	owes   bool // what fails is done all the same, later
 }
 
 func newDisk(values map[string][]byte) *disk { return &disk{values: maps.Clone(values)} }
@@ -60,7 +61,7 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 	runtime.Gosched() // whoever does not wait for a write goes on before it
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.err != nil {
+	if d.err != nil && !d.owes {
 		return d.err
 	}
 	for _, op := range ops {
@@ -79,7 +80,7 @@ func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
 	if d.all {
 		d.states = append(d.states, maps.Clone(d.values))
 	}
-	return nil
+	return d.err
 }
 
 func (d *disk) Write(ctx context.Context, ops ...*storage.Operation) error {
@@ -275,7 +276,16 @@ func TestStoredBeforeItIsSent(t *testing.T) {
 
 // A storage that fails holds nothing up, and has all once it does not fail any more.
 func TestStorageFails(t *testing.T) {
-	d := newDisk(nil)
+	t.Run("and forgets", func(t *testing.T) { storageFails(t, newDisk(nil)) })
+	t.Run("and owes", func(t *testing.T) {
+		d := newDisk(nil)
+		d.owes = true
+		storageFails(t, d)
+	})
+}
+
+func storageFails(t *testing.T, d *disk) {
+	t.Helper()
 	c := newKept(t, d, time.Time{}, func(c *Config) { c.CardinalityLimit = 100_000 })
 	all := map[int]ptrace.Traces{}
 	for i := range 40 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ type client struct {
 	size   int64             // of the file; another size was not made by us
 	values map[string][]byte // never changed in place
 	used   int64             // bytes of the log that values need
+	owed   map[string]bool   // keys of values that the file has not got yet: a Write failed
 	dirty  bool              // something may not be on the disk yet
 	lost   bool              // fsync failed: the system may have forgotten what was to be written, and says afterwards that all is well
 	closed bool
@@ -81,12 +81,12 @@ func (c *client) setAside(why error) error {
 	return nil
 }
 
-// ready sees to it that the path names the file, with all that was stored.
+// ready sees to it that the path names the file, with all that was stored and all that is owed.
 func (c *client) ready() error {
 	at, same := isAt(c.file, c.path)
 	whole := same && at.Size() == c.size
 	if whole && !c.lost {
-		return nil
+		return c.pay()
 	}
 	if at != nil && !same {
 		if err := c.setAside(errors.New("it took the place of the state while the collector runs")); err != nil {
@@ -115,7 +115,7 @@ func (c *client) rewrite() error {
 	if err != nil {
 		return err
 	}
-	if _, err = f.WriteAt(b, 0); err == nil {
+	if _, err = c.ext.writeAt(f, b, 0); err == nil {
 		err = c.ext.fsync(f)
 	}
 	if err == nil {
@@ -129,16 +129,10 @@ func (c *client) rewrite() error {
 	if c.file != nil {
 		_ = c.file.Close() // the old file is not needed any more
 	}
-	c.file, c.size, c.dirty, c.lost = f, int64(len(b)), false, false
-	return syncDir(filepath.Dir(c.path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	c.file, c.size, c.owed = f, int64(len(b)), nil
+	err = c.ext.syncDir()
+	c.dirty, c.lost = err != nil, err != nil // without its name on the disk the file is not there either
+	return err
 }
 
 // apply changes the values as the operations say, and answers gets.
@@ -165,7 +159,8 @@ func (c *client) apply(ops []*storage.Operation) {
 // written before: a position in a file is never ahead of what was counted up to it.
 func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error { return c.batch(ops, true) }
 
-// Write is a Batch whose changes a process that dies does not lose, but a machine that does may: there is no waiting for the disk.
+// Write is a Batch whose changes a process that dies does not lose, but a machine that does may: there is no waiting for the disk. Where the disk takes nothing
+// the changes are made in memory, and owed to the disk: each Batch and Sync of any component first writes what is owed, and fails where it cannot.
 func (c *client) Write(_ context.Context, ops ...*storage.Operation) error {
 	return c.batch(ops, false)
 }
@@ -173,16 +168,11 @@ func (c *client) Write(_ context.Context, ops ...*storage.Operation) error {
 // Sync has on the disk what any component has written.
 func (c *client) Sync(context.Context) error { return c.ext.sync() }
 
-func (c *client) batch(ops []*storage.Operation, now bool) error {
+func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	b := appendBatch(nil, ops)
 	if len(b) > 0 {
-		if err := c.ext.own(); err != nil {
-			return err
-		}
-		if now {
-			if err := c.ext.sync(); err != nil {
-				return err
-			}
+		if err = c.ext.own(); err == nil && now {
+			err = c.ext.sync()
 		}
 	}
 	c.mu.Lock()
@@ -190,23 +180,33 @@ func (c *client) batch(ops []*storage.Operation, now bool) error {
 	if c.closed {
 		return errClosed
 	}
-	if len(b) > 0 {
-		if err := c.append(b, now); err != nil {
-			return err
-		}
+	if err == nil && len(b) > 0 {
+		err = c.append(b, now)
+	}
+	switch {
+	case err == nil:
+	case now:
+		return err
+	default:
+		c.owe(ops)
 	}
 	c.apply(ops)
-	if c.size > 4*c.used+spare {
+	if err == nil && c.size > 4*c.used+spare {
 		_ = c.rewrite() // the next batch tries again
 	}
-	return nil
+	return err
 }
 
 func (c *client) append(b []byte, now bool) error {
 	if err := c.ready(); err != nil {
 		return err
 	}
-	_, err := c.file.WriteAt(b, c.size)
+	return c.put(b, now)
+}
+
+// put writes a batch behind the others.
+func (c *client) put(b []byte, now bool) error {
+	_, err := c.ext.writeAt(c.file, b, c.size)
 	if err == nil && now {
 		err = c.fsync()
 	}
@@ -215,6 +215,38 @@ func (c *client) append(b []byte, now bool) error {
 		return err
 	}
 	c.size, c.dirty = c.size+int64(len(b)), !now
+	return nil
+}
+
+// owe notes what the file has not got.
+func (c *client) owe(ops []*storage.Operation) {
+	if c.owed == nil {
+		c.owed = map[string]bool{}
+	}
+	for _, op := range ops {
+		if op.Type != storage.Get {
+			c.owed[op.Key] = true
+		}
+	}
+}
+
+// pay writes what is owed, in one batch.
+func (c *client) pay() error {
+	if len(c.owed) == 0 {
+		return nil
+	}
+	ops := make([]*storage.Operation, 0, len(c.owed))
+	for key := range c.owed {
+		if value, ok := c.values[key]; ok {
+			ops = append(ops, storage.SetOperation(key, value))
+		} else {
+			ops = append(ops, storage.DeleteOperation(key))
+		}
+	}
+	if err := c.put(appendBatch(nil, ops), false); err != nil {
+		return err
+	}
+	c.owed = nil
 	return nil
 }
 
@@ -230,6 +262,11 @@ func (c *client) sync() error {
 
 // settle is sync with c.mu held.
 func (c *client) settle() error {
+	if len(c.owed) > 0 {
+		if err := c.ready(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !c.dirty:
 		return nil

@@ -41,7 +41,8 @@ type stateStorage struct {
 	done chan struct{} // closed by Shutdown
 	loop sync.WaitGroup
 
-	fsync func(*os.File) error
+	fsync   func(*os.File) error
+	writeAt func(f *os.File, b []byte, at int64) (int, error)
 
 	mu      sync.Mutex // locked before the mu of a client
 	lock    *os.File
@@ -55,7 +56,7 @@ func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) 
 	if err != nil {
 		return nil, fmt.Errorf("'directory': %w", err)
 	}
-	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), fsync: (*os.File).Sync, clients: map[string]*client{}}, nil
+	return &stateStorage{dir: dir, log: log, done: make(chan struct{}), fsync: (*os.File).Sync, writeAt: (*os.File).WriteAt, clients: map[string]*client{}}, nil
 }
 
 // Directory is where the files are.
@@ -172,6 +173,15 @@ func (e *stateStorage) own() error {
 		c.mu.Unlock()
 	}
 	return errors.Join(errs...)
+}
+
+// syncDir has on the disk which files the names are of.
+func (e *stateStorage) syncDir() error {
+	d, err := os.Open(e.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.fsync(d), d.Close())
 }
 
 // sync has on the disk what any component has written.

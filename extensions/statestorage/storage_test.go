@@ -3,12 +3,15 @@ package statestorage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -582,83 +585,175 @@ func FuzzReadLog(f *testing.F) {
 	})
 }
 
-// platter is what a machine that dies leaves of the files: what fsync was called for. Where a call of it fails, the system forgets what was to be written, and
-// a later call for the same file says that all is well.
-type platter struct {
-	files  map[string][]byte
-	failed map[*os.File]bool
-	fails  func() bool
-	calls  int
+// disk stands between the storage and its files. Some files cannot grow at times, it may have no block left for any, and fsync fails at times: the system
+// forgets then what was to be written, and says later that all is well. After each call died is given what a machine, or a process, would leave.
+type disk struct {
+	testing.TB
+	dir   string
+	full  map[string]bool // by path
+	room  int64           // blocks
+	fails func() bool
+	died  func(left func(path string) []byte)
+
+	synced  map[string][]byte // by path
+	renamed map[string][]byte // files whose names come with the next sync of the directory
+	failed  map[*os.File]bool
+	syncs   int // of files
 }
 
-func (p *platter) fsync(f *os.File) error {
-	p.calls++
-	if p.fails() {
-		p.failed[f] = true
+func newDisk(tb testing.TB, dir string, fails func() bool) *disk {
+	tb.Helper()
+	return &disk{
+		TB: tb, dir: dir, full: map[string]bool{}, room: math.MaxInt32, fails: fails, synced: map[string][]byte{}, renamed: map[string][]byte{},
+		failed: map[*os.File]bool{},
+	}
+}
+
+func (d *disk) writeAt(f *os.File, b []byte, at int64) (n int, err error) {
+	const block = 4096
+	free := -at & (block - 1) // the rest of the last block
+	if !d.full[strings.TrimSuffix(f.Name(), ".new")] {
+		free += d.room * block
+	}
+	if free < int64(len(b)) {
+		b, err = b[:free], unix.ENOSPC
+	}
+	if n, e := f.WriteAt(b, at); e != nil {
+		return n, e
+	}
+	d.die()
+	return len(b), err
+}
+
+func (d *disk) sync(f *os.File) error {
+	if f.Name() != d.dir {
+		d.syncs++
+	}
+	if d.fails() {
+		d.failed[f] = true
 		return unix.EIO
 	}
-	path := strings.TrimSuffix(f.Name(), ".new")
-	b, err := os.ReadFile(f.Name())
-	if err != nil { // it was renamed
-		b, err = os.ReadFile(path)
+	path, isNew := strings.CutSuffix(f.Name(), ".new")
+	if _, same := isAt(f, f.Name()); isNew && !same {
+		isNew = false
 	}
-	if err == nil && !p.failed[f] {
-		p.files[path] = b
+	switch {
+	case f.Name() == d.dir:
+		maps.Copy(d.synced, d.renamed)
+		clear(d.renamed)
+	case d.failed[f]:
+	case isNew:
+		d.renamed[path] = d.read(f.Name())
+	default:
+		d.synced[path] = d.read(path)
 	}
-	return err
+	d.die()
+	return nil
 }
 
-// number is what is stored with the key "n", 0 without.
-func (p *platter) number(tb testing.TB, path string) int {
+func (d *disk) read(path string) []byte {
+	b, err := os.ReadFile(path)
+	require.NoError(d, err)
+	return b
+}
+
+func (d *disk) die() {
+	d.died(func(path string) []byte { return d.synced[path] })
+	d.died(d.read)
+}
+
+// number is how often put was called for what is in a file; no part of a call is missing.
+func number(tb testing.TB, file []byte) (n int) {
 	tb.Helper()
-	if p.files[path] == nil {
+	if file == nil {
 		return 0
 	}
 	c := &client{values: map[string][]byte{}}
-	_, err := readLog(bytes.NewReader(p.files[path]), int64(len(p.files[path])), c.apply)
-	require.NoError(tb, err)
-	n, _ := strconv.Atoi(string(c.values["n"]))
+	if _, err := readLog(bytes.NewReader(file), int64(len(file)), c.apply); !errors.Is(err, errTorn) {
+		require.NoError(tb, err)
+	}
+	n, _ = strconv.Atoi(string(c.values["n"]))
+	want := []string{"n"}
+	for i := max(1, n-9); i <= n; i++ {
+		want = append(want, strconv.Itoa(i))
+	}
+	if n > 0 {
+		require.ElementsMatch(tb, want, slices.Collect(maps.Keys(c.values)))
+	}
 	return n
 }
 
-// Whenever the machine dies: a position on the disk is never ahead of what was counted up to it, although nobody waits for the disk when counting.
+// put counts one more.
+func put(n int) []*storage.Operation {
+	return []*storage.Operation{
+		storage.SetOperation("n", []byte(strconv.Itoa(n))), storage.SetOperation(strconv.Itoa(n), make([]byte, 300)), storage.DeleteOperation(strconv.Itoa(n - 10)),
+	}
+}
+
+// Whenever the process or the machine dies: a position on the disk is never ahead of what was counted up to it, although nobody waits for the disk when
+// counting, and counting goes on where the disk takes nothing. Once it takes all again, all is there.
 func TestMachineDies(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 0))
-		failing := seed%2 > 0
-		p := &platter{files: map[string][]byte{}, failed: map[*os.File]bool{}, fails: func() bool { return failing && r.IntN(3) == 0 }}
-		ext, _ := newExtension(t, t.TempDir())
-		counts, err := ext.GetClient(t.Context(), component.KindConnector, tqTrace, "counts")
-		require.NoError(t, err)
-		tail, err := ext.GetClient(t.Context(), component.KindReceiver, tqTrace, "tail")
-		require.NoError(t, err)
-		ext.fsync = p.fsync
-		counted, stored := 0, 0
+		failing, filling, crowding := seed%4 == 1, seed%4 == 2, seed%4 == 3
+		dir := t.TempDir()
+		ext, _ := newExtension(t, dir)
+		open := func(kind component.Kind, name string) *client {
+			c, err := ext.GetClient(t.Context(), kind, tqTrace, name)
+			require.NoError(t, err)
+			return c.(*client)
+		}
+		counts, promises, tail := open(component.KindConnector, "counts"), open(component.KindProcessor, "promises"), open(component.KindReceiver, "tail")
+		stored := 0
+		d := newDisk(t, dir, func() bool { return failing && r.IntN(3) == 0 })
+		d.died = func(left func(path string) []byte) {
+			at := number(t, left(tail.path))
+			require.LessOrEqual(t, stored, at, "seed %d: what is stored is on the disk", seed)
+			for _, c := range []*client{counts, promises} {
+				require.LessOrEqual(t, at, number(t, left(c.path)), "seed %d: %s", seed, c.path)
+			}
+		}
+		ext.fsync, ext.writeAt = d.sync, d.writeAt
+		counted := 0
 		for range 60 {
-			n, last := p.calls, counted
-			switch r.IntN(10) {
+			if filling && r.IntN(3) == 0 {
+				c := []*client{counts, promises, tail}[r.IntN(3)]
+				d.full[c.path] = !d.full[c.path]
+			}
+			if crowding {
+				d.room = int64(r.IntN(3))
+			}
+			switch before := d.syncs; r.IntN(10) {
 			default:
-				value := []byte(strconv.Itoa(counted + 1))
-				if err := storageclient.Write(t.Context(), counts, storage.SetOperation("n", value), storage.SetOperation("more", make([]byte, 1000))); err == nil {
-					counted++
+				for _, c := range []*client{promises, counts} {
+					err := storageclient.Write(t.Context(), c, put(counted+1)...)
+					require.True(t, err == nil && d.syncs == before || failing || filling || crowding, "it waits for the disk")
 				}
-				require.True(t, failing || n == p.calls && counted == last+1, "it waits for the disk")
-			case 7, 8:
-				if tail.Set(t.Context(), "n", []byte(strconv.Itoa(counted))) == nil {
+				counted++
+			case 6, 7:
+				var ops []*storage.Operation
+				for n := stored + 1; n <= counted; n++ {
+					ops = append(ops, put(n)...)
+				}
+				if tail.Batch(t.Context(), ops...) == nil {
 					stored = counted
 				}
+			case 8:
+				ext.check()
 			case 9:
 				if storageclient.Sync(t.Context(), counts) == nil {
-					require.Equal(t, counted, p.number(t, counts.(*client).path), "seed %d", seed)
+					require.Equal(t, counted, number(t, d.synced[counts.path]), "seed %d", seed)
 				}
 			}
-			at := p.number(t, tail.(*client).path)
-			require.LessOrEqual(t, stored, at, "seed %d: what is stored is on the disk", seed)
-			require.LessOrEqual(t, at, p.number(t, counts.(*client).path), "seed %d", seed)
+			d.die()
 		}
-		failing = false
+		failing, d.room = false, math.MaxInt32
+		clear(d.full)
 		ext.check() // within 2 s
-		require.Equal(t, counted, p.number(t, counts.(*client).path), "seed %d", seed)
+		for _, c := range []*client{counts, promises} {
+			require.Equal(t, counted, number(t, d.synced[c.path]), "seed %d", seed)
+			require.Equal(t, counted, number(t, d.read(c.path)), "seed %d", seed)
+		}
 	}
 }
 

@@ -32,7 +32,8 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 // Behind is a storage that can leave it to the system when what is written comes to the disk.
 type Behind interface {
 	// Write does what Batch does, but only a process that dies loses nothing by it: where the machine dies, what was written since the last Batch or Sync may be
-	// lost, the last of it first. A Batch of any component brings to the disk what all have written before.
+	// lost, the last of it first. A Batch of any component brings to the disk what all have written before. Where Write fails the storage keeps the changes in
+	// memory, and owes them to the disk: until they are there, each Batch and Sync of any component fails. To write the same once more does no harm.
 	Write(ctx context.Context, ops ...*storage.Operation) error
 	// Sync brings what was written to the disk.
 	Sync(ctx context.Context) error

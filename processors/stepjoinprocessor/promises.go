@@ -194,14 +194,22 @@ func (p *stepJoin) reached() (b []byte) {
 
 func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
 
-// kept deletes the chunks of which all roots were sent.
-func (s *promises) kept(ctx context.Context, closed []*facts.Group) {
+// sent notes that what groups were promised was sent. It says whether there are chunks of which all was.
+func (s *promises) sent(closed []*facts.Group) (over bool) {
 	for _, g := range closed {
 		if g.Chunk >= 0 {
 			s.unsent[g.Chunk]--
 			g.Chunk = -1
 		}
 	}
+	for _, n := range s.unsent {
+		over = over || n <= 0
+	}
+	return over
+}
+
+// kept deletes the chunks of which all was sent.
+func (s *promises) kept(ctx context.Context) {
 	var ops []*storage.Operation
 	var done []int64
 	from := s.to
@@ -211,9 +219,6 @@ func (s *promises) kept(ctx context.Context, closed []*facts.Group) {
 			continue
 		}
 		ops, done = append(ops, storage.DeleteOperation(key(chunk))), append(done, chunk)
-	}
-	if len(ops) == 0 {
-		return
 	}
 	before := s.from
 	s.from = from

@@ -132,6 +132,33 @@ func TestStorageFails(t *testing.T) {
 	}
 }
 
+// behind is a storage that does not wait for the disk, which takes nothing where err is set.
+type behind struct {
+	memory
+	err error
+}
+
+func (d *behind) Write(ctx context.Context, ops ...*storage.Operation) error {
+	return d.Batch(ctx, ops...)
+}
+
+func (d *behind) Sync(context.Context) error { return d.err }
+
+// A promise is kept in the storage until what counts the spans that were sent has these on the disk, too.
+func TestPromiseOutlivesWhatIsOwed(t *testing.T) {
+	store := &behind{memory{values: map[string][]byte{}}, errDisk}
+	b := newBench(t)
+	b.promises.store = store
+	for _, td := range halves() {
+		require.NoError(t, b.ConsumeTraces(t.Context(), td))
+	}
+	b.over(t)
+	assert.Contains(t, store.values, key(0))
+	store.err = nil
+	b.over(t)
+	whole(t, b.sink, &store.memory)
+}
+
 // after is the process that follows one that was killed.
 func after(t *testing.T, b *bench, store storage.Client) *bench {
 	t.Helper()

@@ -20,6 +20,8 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/internal/ending"
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/gpus"
@@ -142,6 +144,8 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	p.loop.Wait()
 	last, cancel := context.WithTimeout(ctx, shutdownWait) // in an outage the next process sends what is stored
 	defer cancel()
+	last, release := ending.Context(last)
+	defer release()
 	p.sweep(last, p.now(), true)
 	p.cancel = nil
 	p.telemetry.Shutdown()
@@ -235,9 +239,16 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 		p.sent(ctx)
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.promises.kept(ctx, p.closed)
+	over := p.promises.sent(p.closed)
 	p.closed = p.closed[:0]
+	p.mu.Unlock()
+	// What was sent is counted behind: on the disk before the promise is gone from there, as with a position.
+	over = over && storageclient.Sync(ctx, p.promises.store) == nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if over {
+		p.promises.kept(ctx)
+	}
 	p.forget(now)
 	p.shed(ctx)
 	p.report(now, all)

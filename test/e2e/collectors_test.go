@@ -161,6 +161,67 @@ func TestCountersSurviveKills(t *testing.T) {
 	c.assertQuiet(t)
 }
 
+// Where the disk of the state is full for a while, and the collector is killed then, it has counted afterwards what is in its logs: no position was stored that
+// was ahead of the counters.
+func TestCountersSurviveAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir, state, sink := t.TempDir(), t.TempDir(), startOTLPSink(t)
+	smallDisk(t, state, 6<<20)
+	c := newCollector(t, trainbridgeBin(t), dir+"/*.err", sink.addr, "connectors: {train_metrics: {metrics_flush_interval: 200ms}}")
+	c.env = append(c.env, "TRAINBRIDGE_TRAIN_LOGS="+dir+"/*.jsonl", "TRAINBRIDGE_STATE_DIR="+state)
+	rnd := rand.New(rand.NewPCG(27, 4))
+	var all []record
+	grow := func() {
+		t.Helper()
+		for range 60 + rnd.IntN(60) {
+			all = append(all, jsonRecord(rnd, 0, len(all)))
+			appendTo(t, filepath.Join(dir, "train.jsonl"), all[len(all)-1].lines[0][0]+"\n")
+		}
+		eventually(t, time.Minute, func() error {
+			for _, r := range all {
+				if !sink.has(r.keys[0]) {
+					return fmt.Errorf("%s is not accepted", r.keys[0])
+				}
+			}
+			return nil
+		})
+	}
+	c.up(t)
+	for range 20 {
+		grow()
+		eventually(t, time.Minute, c.counted("ml_train_step_duration_seconds_count", len(all)))
+		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond) // the last block of a file has some room, or none
+		free := fill(t, state)
+		grow()
+		time.Sleep(time.Duration(rnd.IntN(2500)) * time.Millisecond) // positions are stored once a second
+		c.kill()
+		free()
+		c.up(t)
+		eventually(t, 20*time.Second, c.counted("ml_train_step_duration_seconds_count", len(all)))
+	}
+	c.stop(t)
+}
+
+// counted says what is wrong with the sum of a counter.
+func (c *collector) counted(name string, want int) func() error {
+	return func() error {
+		list, err := metricsOf(c.metrics)
+		if err != nil {
+			return err
+		}
+		sum := 0
+		for _, m := range list {
+			if m.name == name {
+				sum += int(m.value)
+			}
+		}
+		if sum != want {
+			err = fmt.Errorf("%s is %d, want %d", name, sum, want)
+		}
+		return err
+	}
+}
+
 // rose says by how much both counters rose since they were first scraped. Prometheus extrapolates by a scrape or two.
 func (a *agents) rose(p *prometheus, counter string, want float64) {
 	a.Helper()

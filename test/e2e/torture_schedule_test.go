@@ -13,9 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 )
@@ -76,6 +78,10 @@ var steps = append([]step{
 	{name: "long_lines", do: (*sequence).long},
 	{name: "nuls", do: func(s *sequence) { s.eachFile(func(f *logFile) { s.append(f, make([]byte, 1+s.rng.IntN(70_000))) }) }},
 	{name: "disk_full", do: (*sequence).diskFull},
+	{name: "disk_full_positions", do: fullFor("receiver.*.tail.state")},
+	{name: "disk_full_counters", do: fullFor("connector.*.counts.state")},
+	{name: "disk_full_promises", do: fullFor("processor.*.promises.state")},
+	{name: "disk_full_runs", do: fullFor("receiver.*.runs.state")},
 	{name: "state_missing", forgets: true, do: func(s *sequence) { s.kill(); s.forget(); s.launch() }},
 	{name: "state_deleted", forgets: true, do: func(s *sequence) { s.forget(); s.work(); s.pause(1500); s.kill(); s.launch() }},
 	{name: "state_torn", forgets: true, do: func(s *sequence) { s.kill(); s.damage(s.tear); s.launch() }},
@@ -281,15 +287,57 @@ func (s *sequence) compress(suffix string) {
 
 // diskFull leaves no room for the state, for a while.
 func (s *sequence) diskFull() {
-	filler := filepath.Join(s.state, "filler")
+	free := fill(s, s.state)
+	s.busy()
+	free()
+}
+
+// fullFor leaves no room for some files of the state, for a while: they are on a disk of their own, which is full. A name of each stays where it was.
+func fullFor(pattern string) func(s *sequence) {
+	return func(s *sequence) {
+		s.kill()
+		disk := s.TempDir()
+		smallDisk(s, disk, 2<<20)
+		files, err := filepath.Glob(filepath.Join(s.state, pattern))
+		s.check(err)
+		for _, file := range files {
+			to := filepath.Join(disk, filepath.Base(file))
+			data, err := os.ReadFile(file)
+			s.check(err)
+			s.check(os.WriteFile(to, data, 0o600))
+			s.check(os.Remove(file))
+			s.check(os.Symlink(to, file))
+		}
+		s.launch()
+		s.work()
+		s.pause(800)
+		free := fill(s, disk)
+		s.busy()
+		s.pause(1500)
+		s.kill()
+		free()
+		s.launch()
+	}
+}
+
+// fill takes all blocks of the disk that a folder is on, until free is called.
+func fill(tb testing.TB, dir string) (free func()) {
+	tb.Helper()
+	filler := filepath.Join(dir, "filler")
 	f, err := os.Create(filler)
-	s.check(err)
+	require.NoError(tb, err)
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}
-	s.check(f.Close())
-	s.busy()
-	s.check(os.Remove(filler))
+	require.NoError(tb, f.Close())
+	return func() { require.NoError(tb, os.Remove(filler)) }
+}
+
+// smallDisk is a disk of its own, of so many bytes, for a folder.
+func smallDisk(tb testing.TB, dir string, size int64) {
+	tb.Helper()
+	require.NoError(tb, syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", size)))
+	tb.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
 // damage does something to every file in the folder of the state.

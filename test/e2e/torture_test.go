@@ -91,13 +91,13 @@ type oldFile struct {
 
 // tally sums up sequences, by step.
 type tally struct {
-	mu                                         sync.Mutex
-	steps                                      map[string]*stepTally
-	sequences, failed, lines, lost             int
-	seconds, changes                           int
-	hung, died, unaccounted, copies, overLimit int
-	peak                                       int64
-	bad                                        []uint64
+	mu                                                     sync.Mutex
+	steps                                                  map[string]*stepTally
+	sequences, failed, lines, lost                         int
+	seconds, changes                                       int
+	hung, died, unaccounted, miscounted, copies, overLimit int
+	peak                                                   int64
+	bad                                                    []uint64
 }
 
 func newTally() *tally { return &tally{steps: make(map[string]*stepTally)} }
@@ -200,8 +200,7 @@ func (s *sequence) run(known []step) {
 func (s *sequence) prepare() {
 	s.check(os.Mkdir(s.state, 0o700))
 	if s.mounted {
-		s.check(syscall.Mount("tmpfs", s.state, "tmpfs", 0, "size=512k"))
-		s.Cleanup(func() { _ = syscall.Unmount(s.state, syscall.MNT_DETACH) })
+		smallDisk(s, s.state, 512<<10)
 	}
 	logs := s.TempDir()
 	s.junk = filepath.Join(logs, "junk")
@@ -241,7 +240,7 @@ func (s *sequence) intervals() string {
 	}
 	s.check(yaml.Unmarshal([]byte(trainbridge.DefaultConfig), &shipped))
 	var b strings.Builder
-	b.WriteString("receivers:\n")
+	b.WriteString("connectors: {train_metrics: {metrics_flush_interval: 1s}}\nreceivers:\n")
 	for _, format := range logFormats {
 		fmt.Fprintf(&b, "  %s: {poll_interval: 20ms}\n", format.receiver)
 	}
@@ -486,6 +485,10 @@ func (s *sequence) settle() {
 		s.count(func(t *tally) { t.unaccounted++ })
 		s.fail("account", "%v", err)
 	}
+	if err := wait(10*time.Second, s.counted); err != nil {
+		s.count(func(t *tally) { t.miscounted++ })
+		s.fail("counters", "%v", err)
+	}
 	s.stop()
 	if s.peak > rssLimit {
 		s.count(func(t *tally) { t.overLimit++ })
@@ -557,6 +560,29 @@ func (s *sequence) balanced() error {
 		if refused := a["refused"]; refused != want[format.receiver] && (!byNumber || refused > 0 != (want[format.receiver] > 0)) {
 			err = errors.Join(err, fmt.Errorf("%s: %d lines were refused, counted are %d", format.receiver, want[format.receiver], refused))
 		}
+	}
+	return err
+}
+
+// counted says which counters are not what is in the logs. What a collector counted goes with its state.
+func (s *sequence) counted() (err error) {
+	if s.forgets {
+		return nil
+	}
+	want := make(map[string]int)
+	for _, format := range logFormats {
+		for i := range s.records {
+			switch r := &s.records[i]; {
+			case r.receiver != format.receiver:
+			case format.perKey:
+				want[format.counter] += len(r.keys)
+			default:
+				want[format.counter]++
+			}
+		}
+	}
+	for name, n := range want {
+		err = errors.Join(err, s.c.counted(name, n)())
 	}
 	return err
 }
@@ -652,8 +678,9 @@ func (t *tally) String() string {
 		fmt.Fprintf(&b, "%-24s %9d %7d %9d %9d\n", name, st.sequences, st.failed, st.lines, st.lost)
 	}
 	slices.Sort(t.bad)
-	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d second contents, %d hung, %d died, %d accounts wrong, %d over %d MiB (the most: %d MiB); %d "+
-		"spans came again with the same id\nfailing seeds: %v",
-		t.sequences, t.failed, t.lines, t.lost, t.seconds, t.changes, t.hung, t.died, t.unaccounted, t.overLimit, rssLimit>>20, t.peak>>20, t.copies, t.bad)
+	fmt.Fprintf(&b, "%d sequences, %d failed; %d lines, %d lost, %d second ids, %d second contents, %d hung, %d died, %d accounts wrong, %d counters wrong, %d over "+
+		"%d MiB (the most: %d MiB); %d spans came again with the same id\nfailing seeds: %v",
+		t.sequences, t.failed, t.lines, t.lost, t.seconds, t.changes, t.hung, t.died, t.unaccounted, t.miscounted, t.overLimit, rssLimit>>20, t.peak>>20, t.copies,
+		t.bad)
 	return b.String()
 }

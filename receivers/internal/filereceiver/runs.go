@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -95,7 +96,8 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	if text, err := json.Marshal(r.known); err == nil { // texts and numbers
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
-		if err := r.store.Set(ctx, knownKey, text); err != nil { // the span may say something else after a restart; no record is lost
+		// A run's positions come to the disk after its start: else the span that comes again would say something else.
+		if err := storageclient.Write(ctx, r.store, storage.SetOperation(knownKey, text)); err != nil {
 			by.Once(zapcore.InfoLevel, "runs", "the start of the run could not be stored: "+err.Error())
 		}
 	}
