@@ -60,19 +60,24 @@ func (t *Tailer) catch(path string, created bool) {
 	} else if !c.born {
 		return
 	}
+	may := err == nil && t.descriptors.mayTake()
 	t.mu.Lock()
 	n := &t.catches
 	if n.events == nil {
 		n.events = map[string][]caught{}
 	}
-	if err == nil && !n.open[fingerprint.IDOf(fi)] && len(n.open) < maxCaught {
+	if may && !n.open[fingerprint.IDOf(fi)] && len(n.open) < maxCaught {
 		n.open[fingerprint.IDOf(fi)] = true
 		c.raw, raw = raw, nil
+		may = false
 	}
 	if n.n++; n.n <= maxEvents || c.raw != nil {
 		n.events[base] = append(n.events[base], c)
 	}
 	t.mu.Unlock()
+	if may {
+		t.descriptors.give()
+	}
 	if raw != nil {
 		_ = raw.Close()
 	}
@@ -118,6 +123,7 @@ func (w *sweeper) detach(c *caught) (raw *os.File) {
 	w.t.mu.Lock()
 	delete(w.t.catches.open, fingerprint.IDOf(c.fi))
 	w.t.mu.Unlock()
+	w.t.descriptors.give()
 	return raw
 }
 

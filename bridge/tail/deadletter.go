@@ -111,6 +111,12 @@ func (t *Tailer) readAgain(p piece) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := make([]byte, p.End-p.Begin)
+	if p.file.raw == nil && !p.file.compressed && p.file.id != (fingerprint.ID{}) { // closed while others had their turn
+		if err := t.reopen(p.file); err != nil {
+			return nil, err
+		}
+		defer t.spare(p.file)
+	}
 	src := source(p.file.raw)
 	if p.file.raw == nil || p.file.compressed {
 		raw, fi, err := osfile.Open(p.file.path, t.cfg.FollowSymlinks)

@@ -13,6 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
@@ -47,7 +48,7 @@ func (w *sweeper) scan(now time.Time) {
 	if full {
 		w.lastFull, w.rescan, w.denied = now, false, false
 		clear(w.links)
-		w.passed = nonlog.Tally{} // Status has the one before
+		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has those before
 		w.scans++
 		visited := map[string]bool{}
 		w.counting = true
@@ -106,6 +107,10 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 			w.found(path, now) // a pattern without meta characters may name a file
 		}
 		w.denied = w.denied || errors.Is(err, fs.ErrPermission)
+		return
+	}
+	if of := kernelfs.Of(path); of != "" && !w.globs.Names(path) {
+		w.kernel[path] = of
 		return
 	}
 	d := w.dirs[path]
@@ -313,7 +318,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 			return f
 		}
 		src := w.t.unpack(path, raw)
-		same := f.head+int64(f.print.N) > 0 && f.isStill(src)
+		same := f.mayBe(path) && f.isStill(src)
 		_ = src.Close()
 		if !same {
 			delete(w.files, id)

@@ -60,6 +60,7 @@ type file struct {
 	life        life
 	compressed  bool
 	failed      bool // the last read ended in an error
+	gone        bool // closed to save descriptors, and not in its directory any more: a copy of it may be longer than it was when it was seen last
 	birth       birth
 	seen        int // the full scan that last saw it
 }
@@ -102,9 +103,13 @@ func (f *file) wasCut() bool {
 }
 
 // isGone says whether the file cannot be found again although not all of it was read and accepted.
-func (f *file) isGone() bool {
-	if f.raw == nil || f.life == lifeDead || f.isRetired() {
+func (t *Tailer) isGone(f *file) bool {
+	if f.life == lifeDead || f.life == lifeMissing || f.isRetired() {
 		return false
+	}
+	if f.raw == nil { // closed while others had their turn
+		unread := !f.compressed && f.size > f.head || f.outstanding > 0 || len(f.replay) > 0
+		return unread && !f.failed && errors.Is(t.reopen(f), errTruncated)
 	}
 	fi, err := f.raw.Stat()
 	return err == nil && fingerprint.Links(fi) == 0 && (!f.compressed && fi.Size() > f.head || f.outstanding > 0 || len(f.replay) > 0)
@@ -166,8 +171,9 @@ func (t *Tailer) unpack(path string, raw *os.File) source {
 // attach makes f readable.
 func (t *Tailer) attach(f *file, raw *os.File, src source) {
 	_, f.compressed = src.(*unpack.Reader)
-	f.src, f.raw = src, raw
+	f.src, f.raw, f.gone = src, raw, false
 	t.open.Add(1)
+	t.descriptors.take()
 	if f.compressed {
 		t.packed.Add(1)
 	}
@@ -185,17 +191,13 @@ func (t *Tailer) close(f *file) {
 	t.open.Add(-1)
 	if f.compressed {
 		t.packed.Add(-1)
+		t.unpark()
 	}
+	t.descriptors.give()
 }
 
-// closeIfMany closes a file that has been read to its end when too many are open. It is opened again, and checked, when it changes.
-func (t *Tailer) closeIfMany(f *file) {
-	if t.open.Load() > maxOpenFiles && f == f.stream.current {
-		t.close(f)
-	}
-}
-
-// reopen opens a file again that was closed to save descriptors or after an error. It may have been renamed meanwhile.
+// reopen opens a file again that was closed to save descriptors or after an error. It may have been renamed meanwhile. errTruncated: its inode has other
+// content now; errGone, which is an errTruncated: nothing in its directory has its inode.
 func (t *Tailer) reopen(f *file) error {
 	raw, fi, err := osfile.Open(f.path, t.cfg.FollowSymlinks)
 	if err == nil && fingerprint.IDOf(fi) != f.id {
@@ -209,7 +211,7 @@ func (t *Tailer) reopen(f *file) error {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if raw, err = t.findByID(f); err == nil && raw == nil {
-			return errTruncated
+			return errGone
 		}
 	}
 	if err != nil {
@@ -263,8 +265,8 @@ func (t *Tailer) findNow(f *file) (*os.File, error) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		if f.head == 0 && f.print.N == 0 && !rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path)) {
-			continue // nothing was read that could tell it from another file with its old inode
+		if !f.mayBe(path) {
+			continue
 		}
 		raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 		switch {
@@ -279,6 +281,14 @@ func (t *Tailer) findNow(f *file) (*os.File, error) {
 		}
 	}
 	return nil, nil
+}
+
+// isBlank says whether nothing is known of a closed file that could tell it from another one which was given its inode.
+func (f *file) isBlank() bool { return f.src == nil && f.head == 0 && f.print.N == 0 }
+
+// mayBe says whether a file of this name with the file's inode may be the file.
+func (f *file) mayBe(path string) bool {
+	return f.head > 0 || f.print.N > 0 || path == f.path || rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path))
 }
 
 // findEncoding finds out how the file writes its characters; data are the bytes read at head.

@@ -14,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
@@ -68,6 +69,7 @@ type sweeper struct {
 	newest     string              // the path that was met last
 	counting   bool                // a full scan goes on
 	passed     nonlog.Tally        // what is no log by its name, at the last full scan
+	kernel     kernelfs.Passed     // file systems of the kernel, which are not entered, since the last full scan
 	links      map[string]struct{} // symbolic links that match and are passed over, since the last full scan
 }
 
@@ -114,6 +116,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 	defer t.sweepMu.Unlock()
 	w := &t.sweeper
 	w.now, w.allowance = now, w.t.probeBytes
+	t.descriptors.rouse()
 	w.restore(now)
 	w.hinted(now)
 	w.takeCaught(now)
@@ -380,6 +383,9 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 		if f.nulEnd = false; fi.Size() <= size {
 			f.nulTo = 0 // it may have been written where there was NUL
 		}
+		if f.src == nil && f.head == 0 && !f.compressed && w.t.reopen(f) == nil { // its beginning may be cut away before its turn comes
+			defer w.t.spare(f)
+		}
 		f.begin()
 		if f.compressed {
 			w.t.close(f)
@@ -409,7 +415,7 @@ func (w *sweeper) tryAgain(f *file, now time.Time) {
 // lookOld looks at the files that the path no longer names.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
-	if w.t.open.Load() > maxOpenFiles {
+	if _, short := w.t.descriptors.pressure(); short {
 		linger = min(linger, rotatedGrace)
 	}
 	for _, f := range slices.Clone(s.files) {
@@ -432,11 +438,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 				w.t.schedule(s)
 			}
 		default:
-			if fi, err := w.t.statOf(f); err == nil {
-				w.grew(s, f, fi, now)
-			} else if f.failed {
-				w.tryAgain(f, now)
-			}
+			w.lookRotated(s, f, now)
 		}
 		if f.outstanding > 0 || len(f.replay) > 0 || s.comesAgain(f) {
 			return false
@@ -445,13 +447,49 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 			w.drop(f)
 			return true
 		}
-		if f.isComplete() || !f.compressed && f.life != lifeCut && f.size <= f.head && now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger {
+		atEnd := !f.compressed && f.life != lifeCut && f.size <= f.head
+		if f.isComplete() || atEnd && (f.gone || now.Sub(f.rotated) >= linger && now.Sub(f.grown) >= linger) {
 			w.t.close(f)
 			f.turn(lifeRetired)
 			s.changed()
 		}
 		return false
 	})
+}
+
+// lookRotated looks at a file that the path no longer names. It may have been closed to save descriptors, and gone since, with a copy left.
+func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
+	fi, err := w.t.statOf(f)
+	moved := errors.Is(err, fs.ErrNotExist)
+	if f.src == nil && (moved || err == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime))) {
+		if err = w.t.reopen(f); err == nil { // it is not another file with the inode
+			fi, err = f.raw.Stat()
+			defer w.t.spare(f)
+		}
+		if err == nil && f.head == 0 && f.print.N == 0 {
+			if is, _ := w.copied(s, f.path, f.raw, fi); is { // a copy that was given the inode
+				w.t.close(f)
+				f.turn(lifeDead)
+				return
+			}
+		}
+	}
+	if errors.Is(err, errTruncated) {
+		c, wait := w.copyOf(s, f)
+		if c != nil {
+			w.become(f, c, now)
+		}
+		if f.gone = c == nil && !wait; f.gone && f.size > f.head {
+			w.tryAgain(f, now) // its stream's turn finds out that it is lost
+		}
+		return
+	}
+	switch {
+	case err == nil:
+		w.grew(s, f, fi, now)
+	case f.failed:
+		w.tryAgain(f, now)
+	}
 }
 
 // statOf says how a file is that the path no longer names. It may be closed: it could not be opened yet, or was closed while the path named it, and names were

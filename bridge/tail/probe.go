@@ -56,7 +56,7 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 	}
 	p.asked = w.now
 	if p.src == nil {
-		if w.probing >= maxPacked {
+		if int64(w.probing) >= w.t.descriptors.share(maxPacked, 16) {
 			w.t.kick(s)
 			return nil, true
 		}
@@ -65,10 +65,11 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 			if err == nil {
 				_ = raw.Close()
 			}
-			return nil, false
+			return nil, isShort(err)
 		}
 		p.src = w.t.unpack(path, raw).(*unpack.Reader)
 		w.probing++
+		w.t.descriptors.take()
 	}
 	for _, f := range candidates {
 		same, again := false, true
@@ -104,6 +105,7 @@ func (w *sweeper) replicaOf(path string, fi fs.FileInfo) *replica {
 	p := w.probes[fingerprint.IDOf(fi)]
 	delete(w.probes, fingerprint.IDOf(fi))
 	w.probing--
+	w.t.descriptors.give() // who attaches it counts it again
 	return &replica{path, p.src.File(), fi, p.src}
 }
 
@@ -112,6 +114,7 @@ func (w *sweeper) stopProbe(p *probe) {
 		_ = p.src.Close()
 		p.src = nil
 		w.probing--
+		w.t.descriptors.give()
 	}
 }
 

@@ -3,6 +3,7 @@ package tail
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -16,7 +17,10 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-var errTruncated = errors.New("the file was cut or rewritten")
+var (
+	errTruncated = errors.New("the file was cut or rewritten")
+	errGone      = fmt.Errorf("%w, or is gone", errTruncated)
+)
 
 // drain reads what the stream's files have, until their end is reached or the budget or the turn is used up. again says whether drain must be called again.
 func (s *Stream) drain(buf *[]byte) (again bool) {
@@ -33,6 +37,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		}
 		s.noteCaught()
 		s.lent.Store(int64(s.held.n))
+		for _, f := range s.files {
+			s.spare(f)
+		}
 	}()
 	if s.document {
 		s.readDocument(buf)
@@ -66,6 +73,9 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			more, err := s.readChunk(f, buf, limit)
 			s.cut()
 			s.t.policy.bound(s)
+			if err == errTurn { //nolint:errorlint // readChunk returns it itself
+				return false // lines keep their order
+			}
 			if err != nil {
 				s.readFailed(f, err)
 				break
@@ -75,7 +85,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 			}
 			turns--
 		}
-		s.t.closeIfMany(f)
+		s.spare(f)
 	}
 	return false
 }
@@ -94,7 +104,25 @@ func (s *Stream) readable(f *file) bool {
 
 // unpackedLater says whether a compressed file has still to be read but not yet: when its size stands still, and only some are read at a time.
 func (s *Stream) unpackedLater(f *file) bool {
-	return f.compressed && s.readable(f) && !s.t.final && (!s.t.standsStill(f) || f.src == nil && s.t.packed.Load() >= maxPacked)
+	if !f.compressed || !s.readable(f) {
+		return false
+	}
+	if !s.t.final && !s.t.standsStill(f) {
+		return true
+	}
+	if f.src != nil || s.t.mayUnpack() {
+		return false
+	}
+	for _, later := range s.files { // what is read after f needs no decoder yet, and f may wait for that one
+		if later.compressed {
+			s.t.close(later)
+		}
+	}
+	if s.t.mayUnpack() {
+		return false
+	}
+	s.t.park(s)
+	return true
 }
 
 // standsStill says whether a compressed file is not being written.
@@ -118,7 +146,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	s.limit = int64(limit)
 	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead)
 	if f.src == nil {
-		if err := s.t.reopen(f); err != nil {
+		if err := s.t.reopenInTurn(f); err != nil {
 			return false, err
 		}
 	}

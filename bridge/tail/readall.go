@@ -75,6 +75,9 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 			t.sweep(t.now())
 			continue
 		}
+		if !waits && t.unpark() {
+			continue
+		}
 		if !waits {
 			break
 		}

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,8 @@ type rig struct {
 	hold      bool                        // keep batches in flight until ack
 	sorter    *Sorter
 	detect    func(path string) Detect
-	early     bool // store a checkpoint when a file was taken up, before anything of it is read
+	most      int64 // files that may be open at once; 0: as many as there are
+	early     bool  // store a checkpoint when a file was taken up, before anything of it is read
 	// tick returns the modification time of a write now; nil: the file system's.
 	tick func(name string) time.Time
 }
@@ -211,6 +213,7 @@ func (r *rig) boot() {
 	require.NoError(r.t, err)
 	require.NoError(r.t, tl.openCounts())
 	tl.store, tl.noWatch = r.store, true
+	tl.descriptors = &descriptors{most: cmp.Or(r.most, 2*maxOpenFiles), limited: r.most > 0}
 	tl.launch = func(b *lineBatch) { r.flying = append(r.flying, b) }
 	require.NoError(r.t, tl.load(context.Background()))
 	r.tl = tl
@@ -341,6 +344,8 @@ func (r *rig) balance() {
 		budget += own
 	}
 	require.Equal(r.t, budget, r.tl.inFlight, "the budget is what is in flight")
+	open := r.tl.open.Load() + int64(len(r.tl.catches.open)+r.tl.sweeper.probing)
+	require.Equal(r.t, open, r.tl.descriptors.open, "the descriptors are of files, caught ones, and probes")
 	require.Equal(r.t, c.Pending, held+flying, "pending lines are held or in flight: %+v", c)
 }
 

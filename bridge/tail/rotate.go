@@ -54,10 +54,12 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 		f.caught = now // it began while this process was looking
 	}
 	f.begin()
+	w.t.spare(f)
 	if f.compressed && now.Sub(f.mtime) > rotatedGrace {
 		f.grown = f.mtime // it is not being written
 	}
 	w.files[f.id] = f
+	f.supersede()
 	s.files = append(s.files, f)
 	s.changed()
 	w.fresh = true
@@ -104,19 +106,8 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 		f.turn(lifeCut)
 		return
 	}
-	w.t.counts.bump(&w.t.counts.truncs, 1)
 	s.lastWrite = f.wrote
-	if f.head == 0 && f.src == nil {
-		w.lost(f, true) // it cannot be opened any more
-		return
-	}
-	g := &file{stream: s, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
-	if !f.compressed && f.src != nil {
-		// The open file may be the only way to its present content.
-		g.src, g.raw = f.src, f.raw
-		f.src, f.raw = nil, nil
-		g.begin() // the new content may be cut as well before any of it is read
-	}
+	g := w.successor(f, now)
 	w.t.close(f)
 	if f.rotated.IsZero() {
 		f.rotated = now
@@ -124,7 +115,22 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	found := c != nil
 	if found {
 		w.become(f, c, now)
-	} else {
+	}
+	if g != nil || found {
+		w.t.counts.bump(&w.t.counts.truncs, 1)
+	}
+	if g == nil { // it is gone
+		if !found {
+			w.lost(f, f.size > f.head)
+		}
+		if s.current == f {
+			s.current = nil
+			w.takeUp(s, now, false)
+		}
+		s.changed()
+		return
+	}
+	if !found {
 		f.turn(lifeDead)
 	}
 	w.files[g.id] = g
@@ -142,6 +148,26 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	}
 	s.changed()
 	w.active(s, now)
+}
+
+// successor is the present content of a file that was cut, with its descriptor. nil: it cannot be opened any more.
+func (w *sweeper) successor(f *file, now time.Time) *file {
+	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
+	switch {
+	case f.compressed:
+		return g
+	case f.src == nil:
+		// Another file may have the inode of one that was rotated and closed, and then deleted.
+		if !f.rotated.IsZero() || errors.Is(w.t.reopen(g), errTruncated) {
+			return nil
+		}
+	default: // the open file may be the only way to its present content
+		g.src, g.raw = f.src, f.raw
+		f.src, f.raw = nil, nil
+	}
+	g.begin() // the new content may be cut as well before any of it is read
+	w.t.spare(g)
+	return g
 }
 
 // lost gives up a file that cannot be read any more.
@@ -228,6 +254,10 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			closeAll(gens)
 			return false, false
 		}
+		if isShort(err) {
+			closeAll(gens)
+			return false, true
+		}
 		if err != nil {
 			w.t.readError(b.path, err)
 			continue
@@ -243,6 +273,10 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			copies = append(copies, id)
 			continue
 		}
+		if int64(len(gens)) >= w.t.descriptors.share(maxOpenFiles, 4) {
+			_ = raw.Close()
+			raw = nil
+		}
 		gens = append(gens, generation{path: b.path, suffix: suffix, raw: raw, fi: fi})
 	}
 	if !met {
@@ -252,11 +286,15 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	sortGenerations(gens, own)
 	// A current file that was rotated meanwhile is one of gens: younger files are taken up when its own rotation is noticed.
 	late := false
-	for _, g := range gens {
+	for i, g := range gens {
 		switch late = late || g.current; {
 		case !late:
 			if g.net != nil {
 				w.detach(g.net)
+			}
+			if g.raw == nil && !w.openAgain(&g) { // it has another name by now
+				closeAll(gens[i:])
+				return false, false
 			}
 			w.adopt(s, g, now, first)
 		case g.raw != nil && g.net == nil:
@@ -264,6 +302,20 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 		}
 	}
 	return true, false
+}
+
+// openAgain opens a rotated file that was closed while others were compared.
+func (w *sweeper) openAgain(g *generation) bool {
+	raw, fi, err := osfile.Open(g.path, w.t.cfg.FollowSymlinks)
+	if err != nil {
+		return false
+	}
+	if fingerprint.IDOf(fi) != fingerprint.IDOf(g.fi) {
+		_ = raw.Close()
+		return false
+	}
+	g.raw, g.fi = raw, fi
+	return true
 }
 
 // addCaught adds the files that were caught and are no longer there, and says of the others in which order they were.
@@ -300,7 +352,7 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met b
 
 func closeAll(gens []generation) {
 	for _, g := range gens {
-		if g.raw != nil {
+		if g.raw != nil && g.net == nil {
 			_ = g.raw.Close()
 		}
 	}
@@ -309,7 +361,7 @@ func closeAll(gens []generation) {
 // generation is a rotated file, open, or the stream's current file, which was cut before: its inode is older than its content.
 type generation struct {
 	path, suffix string
-	raw          *os.File
+	raw          *os.File // nil: it is opened again
 	fi           fs.FileInfo
 	current      bool
 	order        int     // its number in the order of catching; 0: not caught
@@ -369,7 +421,7 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 			if f.head > 0 || f.print.N > 0 {
 				candidates = append(candidates, f)
 			}
-		case f.head > 0 && (f.life == lifeCut || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
+		case f.head > 0 && (f.life == lifeCut || f.gone && !f.isRetired() || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
 			candidates = append(candidates, f)
 		}
 	}
@@ -440,7 +492,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		beside = append(beside, more...)
 	}
 	for _, b := range beside {
-		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f { // it may have the inode that f had
+		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f && !g.isBlank() && w.known(b.path, b.fi) != nil { // it may have the inode that f had
 			continue
 		}
 		if w.t.packing(b.path) != CompressionNone {
@@ -461,6 +513,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		}
 		raw, fi, err := osfile.Open(b.path, w.t.cfg.FollowSymlinks)
 		if err != nil {
+			wait = wait || isShort(err)
 			continue
 		}
 		if sameFile(f, raw) {
@@ -468,7 +521,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		}
 		_ = raw.Close()
 	}
-	return nil, false
+	return nil, wait
 }
 
 // become goes on reading a file in the copy or compressed file that was made of it.
@@ -480,10 +533,20 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	f.id, f.path, f.size, f.mtime, f.grown, f.seen = fingerprint.IDOf(c.fi), c.path, c.fi.Size(), c.fi.ModTime(), now, w.scans
 	f.turn(lifeUnread)
 	w.files[f.id] = f
+	f.supersede()
 	delete(w.suspects, c.path)
 	w.t.attach(f, c.raw, c.src)
 	f.stream.changed()
 	w.active(f.stream, now)
+}
+
+// supersede is told which file has an inode: one that was closed while nothing of it was read, and that had the inode too, is not there any more.
+func (f *file) supersede() {
+	for _, g := range f.stream.files {
+		if g != f && g.id == f.id && g.src == nil && g.head == 0 && !g.isRetired() {
+			g.turn(lifeDead)
+		}
+	}
 }
 
 // packedAs says whether a compressed file's name without its suffix belongs to a file that is read, or will be: then the compressed file is made of that file.
@@ -599,7 +662,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(f.stream)()
 	raw, fi, err := osfile.Open(path, true)
 	if err != nil {
-		return false
+		return isShort(err)
 	}
 	defer raw.Close()
 	unknown := f.failed && f.head > 0 && sameFile(f, raw) // whether it was cut is seen when it can be opened
@@ -635,7 +698,22 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 		return
 	}
 	defer w.lock(f.stream)()
-	if f.raw != nil && !f.compressed && f.life != lifeDead && (f.life == lifeCut || f.wasCut()) {
+	if f.compressed || f.life == lifeDead {
+		return
+	}
+	if f.raw == nil && (f.life == lifeUnread || f.life == lifeRead) {
+		defer w.t.spare(f)
+		switch err := w.t.reopen(f); {
+		case errors.Is(err, errGone):
+			f.gone = true
+		case errors.Is(err, errTruncated):
+			f.turn(lifeCut)
+		}
+	}
+	if _, err := w.t.statAt(f); err != nil && f.raw == nil {
+		return // it has another name by now, and maybe its copy has too: that is found out when its rotation was noticed
+	}
+	if f.life == lifeCut || f.wasCut() {
 		w.truncated(f.stream, f, now)
 	}
 }

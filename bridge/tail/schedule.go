@@ -79,6 +79,29 @@ func (t *Tailer) scheduleLocked(s *Stream) {
 	}
 }
 
+// park puts the stream of a Once aside until a compressed file was closed; otherwise the sweeper comes back to it.
+func (t *Tailer) park(s *Stream) {
+	if !t.final {
+		return
+	}
+	t.mu.Lock()
+	t.parked = append(t.parked, s)
+	t.mu.Unlock()
+}
+
+// unpark makes the stream ready that was parked first, and says whether there was one.
+func (t *Tailer) unpark() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.parked) == 0 {
+		return false
+	}
+	s := t.parked[0]
+	t.parked = t.parked[1:]
+	t.scheduleLocked(s)
+	return true
+}
+
 // kick has the sweeper look at a stream now.
 func (t *Tailer) kick(s *Stream) {
 	t.mu.Lock()

@@ -2,12 +2,14 @@ package tail
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
@@ -27,13 +29,14 @@ type Status struct {
 	Newest string // the path that was met last
 	// Resumed counts the files whose position was stored; Finished counts the resumed files that had nothing to read since the start.
 	Resumed, Finished int
-	Size, Lag         int64        // bytes in the files, and how many of them are not read yet
-	LagSince          time.Time    // when the file that is furthest behind had nothing to read; zero: no lag
-	Rate              float64      // bytes a second
-	Links             int          // symbolic links that match and are passed over
-	Link              string       // path of one symbolic link
-	PassedOver        nonlog.Tally // what is no log by its name
-	Mute              []Mute       // some of the files that have had lines and no record
+	Size, Lag         int64           // bytes in the files, and how many of them are not read yet
+	LagSince          time.Time       // when the file that is furthest behind had nothing to read; zero: no lag
+	Rate              float64         // bytes a second
+	Links             int             // symbolic links that match and are passed over
+	Link              string          // path of one symbolic link
+	PassedOver        nonlog.Tally    // what is no log by its name
+	Kernel            kernelfs.Passed // file systems of the kernel that the globs reach
+	Mute              []Mute          // some of the files that have had lines and no record
 	MuteFiles         int
 	MuteLines         int64
 }
@@ -86,7 +89,7 @@ func (w *sweeper) survey(now time.Time) {
 		return
 	}
 	w.surveyed = now
-	st := Status{Looked: true, Files: len(w.streams), Newest: w.newest, Links: len(w.links), PassedOver: w.passed}
+	st := Status{Looked: true, Files: len(w.streams), Newest: w.newest, Links: len(w.links), PassedOver: w.passed, Kernel: maps.Clone(w.kernel)}
 	for i := range w.globs {
 		g := &w.globs[i]
 		st.Globs = append(st.Globs, GlobStatus{g.Pattern, w.sights[i].matched, w.sights[i].directory})

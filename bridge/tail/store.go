@@ -221,12 +221,14 @@ func (w *sweeper) doubt(s *Stream, now time.Time) {
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
 	w.takeUp(s, now, false)
 	s.files = append(s.files, cur)
+	if f := w.files[cur.id]; f != nil && f.stream == s && !f.isRetired() {
+		f.supersede()
+	}
 }
 
 func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	s := w.newStream(c.Path, now)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer w.lock(s)()
 	s.state = c.Handler
 	s.remember()
 	if s.document {
@@ -264,6 +266,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			continue
 		}
 		f.begin() // it may have been empty when the checkpoint was stored
+		w.t.spare(f)
 		s.files = append(s.files, f)
 		if w.files[f.id] == nil {
 			w.files[f.id] = f

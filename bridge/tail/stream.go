@@ -67,6 +67,7 @@ type Stream struct {
 	blocked  bool // stands still until an ack
 	waits    bool // is in Tailer.waiting
 	kicked   bool // is in Tailer.kicked
+	starves  bool // is in descriptors.waiting; under its lock
 	// caught is when the stream was last read to its end, Unix ns; farFuture while it is at its end. Other goroutines read it without mu.
 	caught atomic.Int64
 	// size counts the bytes in the files, lag the bytes that are not read yet; linesRead and recordsRead count lines and records read in this process. They are

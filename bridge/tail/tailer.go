@@ -26,7 +26,6 @@ const (
 	warnEvery     = time.Minute
 	maxRetryWait  = 5 * time.Second
 	shutdownWait  = 5 * time.Second // for turns to end; for the storage; and for batches in flight, when Shutdown's context has no end
-	maxOpenFiles  = 512
 )
 
 var (
@@ -99,7 +98,8 @@ type Tailer struct {
 	waiting  []*Stream // for the budget
 	kicked   []*Stream // to be looked at now
 	catches  catches
-	told     []news // by the Sorter
+	told     []news    // by the Sorter
+	parked   []*Stream // of a Once: their next file is compressed, and as many are being read as may be
 	inFlight int64
 	// flyingRecords are the record lines in flight that no stream holds.
 	flyingRecords int64
@@ -134,6 +134,7 @@ type Tailer struct {
 	workers     sync.WaitGroup
 	outbox      outbox
 	dead        deadLetters
+	descriptors *descriptors
 	life        context.Context // context of deliveries
 	kill        context.CancelFunc
 	stop        context.CancelFunc // ends the loops
@@ -149,7 +150,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	}
 	t := &Tailer{
 		cfg: cfg, set: set, policy: apart{}, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler,
-		wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}),
+		descriptors: processDescriptors(), wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}),
 		warned: map[string]time.Time{}, listed: func() {}, catches: catches{open: map[fingerprint.ID]bool{}},
 		maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, probeBytes: probeBytes, maxAhead: maxAhead,
 	}
@@ -421,7 +422,7 @@ func (t *Tailer) closeFiles() {
 	t.sweepMu.Unlock()
 	t.eachStream(func(s *Stream) {
 		for _, f := range s.files {
-			if f.isGone() {
+			if t.isGone(f) {
 				t.sweeper.lost(f, true)
 			}
 			t.close(f)

@@ -14,8 +14,16 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/sys/unix"
 
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/outfile"
+)
+
+const (
+	// MostFiles is how many files are looked at for one answer: a cluster's job has some 10,000 logs, and this many take a minute and some 300 MB.
+	MostFiles = 100_000
+	// countedTo is at how many times as many a walk ends: a tree of millions of files takes minutes to list.
+	countedTo = 10
 )
 
 // stdinName is how standard input is called.
@@ -36,7 +44,14 @@ type Input struct {
 
 	// PassedOver counts what is no log by its name, in directories and behind globs that do not spell the name out.
 	PassedOver nonlog.Tally
+	// Kernel are the file systems of the kernel that directories and globs reach: they are not entered.
+	Kernel kernelfs.Passed
+	// Left is how many files directories and globs hold beyond MostFiles, which are not looked at. More says that there may be more of them: they were not
+	// counted to the end.
+	Left int
+	More bool
 
+	most  int
 	named map[string]string // files that are called otherwise
 	roots []root
 	spool *os.File // the copy of the standard input
@@ -51,8 +66,10 @@ type root struct {
 
 // Open finds the files that paths name: files, directories with all that is below them, globs (with **), and "-", the standard input, which is copied into a
 // file without a name until Close. The error wraps ErrNoFiles when there is none.
-func Open(paths []string, stdin io.Reader) (*Input, error) {
-	in := &Input{named: make(map[string]string), PassedOver: make(nonlog.Tally)}
+func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, stdin, MostFiles) }
+
+func open(paths []string, stdin io.Reader, most int) (*Input, error) {
+	in := &Input{named: make(map[string]string), PassedOver: make(nonlog.Tally), Kernel: make(kernelfs.Passed), most: most}
 	for _, path := range paths {
 		r, err := in.find(path, stdin)
 		switch {
@@ -62,6 +79,9 @@ func Open(paths []string, stdin io.Reader) (*Input, error) {
 			err = fmt.Errorf("%s: %w", path, ErrNoFiles)
 			if in.PassedOver.Sum() > 0 {
 				err = fmt.Errorf("%w; passed over by name, as no logs: %s", err, in.PassedOver)
+			}
+			if len(in.Kernel) > 0 {
+				err = fmt.Errorf("%w; passed over, as the kernel's: %s", err, in.Kernel)
 			}
 			in.Missing = append(in.Missing, err)
 		default:
@@ -73,6 +93,10 @@ func Open(paths []string, stdin io.Reader) (*Input, error) {
 		in.roots[i].files = slices.DeleteFunc(in.roots[i].files, func(f string) bool {
 			again := seen[f]
 			seen[f] = true
+			if !again && len(seen) > most {
+				in.Left++
+				return true
+			}
 			return again
 		})
 		for _, f := range in.roots[i].files {
@@ -122,7 +146,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	case !strings.ContainsAny(path, "*?[{"):
 		return root{}, err
 	}
-	matches, err := doublestar.FilepathGlob(path, doublestar.WithFilesOnly())
+	matches, err := Glob(path, in.Kernel)
 	if err != nil {
 		return root{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -171,6 +195,14 @@ func (in *Input) below(dir string) (files []string, err error) {
 			in.Denied = append(in.Denied, err)
 			return nil
 		}
+		if len(files) > countedTo*in.most {
+			in.More = true
+			return filepath.SkipAll
+		}
+		if of := kernelfsOf(path, d); of != "" {
+			in.Kernel[path] = of
+			return filepath.SkipDir
+		}
 		if at, name := nonLog(dir, "", path, d.IsDir()); name != "" {
 			in.PassedOver[name]++
 			if at == path && d.IsDir() {
@@ -187,6 +219,14 @@ func (in *Input) below(dir string) (files []string, err error) {
 		return nil
 	})
 	return files, err
+}
+
+// kernelfsOf returns the name of the kernel's file system that a directory begins.
+func kernelfsOf(path string, d fs.DirEntry) string {
+	if !d.IsDir() {
+		return ""
+	}
+	return kernelfs.Of(path)
 }
 
 // NonLog returns by which part of its name a file below the base of a glob is passed over, and the path of the file or directory that has it; "": it is not.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -352,4 +354,60 @@ func TestOpenPassesOver(t *testing.T) {
 	_, err = Open([]string{filepath.Join(dir, "ckpt")}, nil)
 	require.ErrorIs(t, err, ErrNoFiles)
 	assert.ErrorContains(t, err, "passed over by name, as no logs: 2 .pt")
+}
+
+// What the kernel says of itself is passed over, with all that has no end there; a file of it that is named is read.
+func TestOpenPassesOverTheKernels(t *testing.T) {
+	for _, path := range []string{"/proc", "/proc/self", "/proc/**/*", "/pro?/**"} {
+		_, err := Open([]string{path}, nil)
+		require.ErrorIs(t, err, ErrNoFiles, path)
+		assert.ErrorContains(t, err, "(proc)", path)
+	}
+	in, err := Open([]string{"/proc/version"}, nil)
+	require.NoError(t, err)
+	defer in.Close()
+	assert.Equal(t, []string{"/proc/version"}, in.Files)
+	assert.Empty(t, in.Kernel)
+}
+
+// Neither FIFOs, sockets, devices nor loops of links are opened.
+func TestOpenTakesRegularFilesOnly(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.WriteFile(path("a.log"), []byte("x\n"), 0o600))
+	require.NoError(t, os.Symlink(".", path("loop")))
+	require.NoError(t, os.Symlink("b", path("a")))
+	require.NoError(t, os.Symlink("a", path("b")))
+	require.NoError(t, syscall.Mkfifo(path("fifo.log"), 0o600))
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", path("s.log"))
+	require.NoError(t, err)
+	defer l.Close()
+	if os.Geteuid() == 0 { // else nobody may make one
+		require.NoError(t, syscall.Mknod(path("zero.log"), syscall.S_IFCHR|0o600, 1<<8|5))
+	}
+	for _, name := range []string{dir, path("*"), path("**/*"), path("**")} {
+		in, err := Open([]string{name}, nil)
+		require.NoError(t, err, name)
+		assert.Equal(t, []string{path("a.log")}, in.Files, name)
+		in.Close()
+	}
+}
+
+// One answer looks at so many files, and says how many it leaves out; a file that is named twice is one.
+func TestOpenIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 12 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.log", i)), []byte("x\n"), 0o600))
+	}
+	for most, want := range map[int]struct {
+		left int
+		more bool
+	}{12: {0, false}, 10: {2, false}, 1: {10, true}} {
+		in, err := open([]string{dir, dir}, nil, most)
+		require.NoError(t, err)
+		assert.Len(t, in.Files, min(12, most))
+		assert.Equal(t, want.left, in.Left, most)
+		assert.Equal(t, want.more, in.More, most)
+		in.Close()
+	}
 }

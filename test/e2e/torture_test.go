@@ -228,6 +228,11 @@ func (s *sequence) prepare() {
 		s.c.args = append([]string{"--bounding-set=-dac_override,-dac_read_search", s.c.bin}, s.c.args...)
 		s.c.bin = "/usr/bin/setpriv"
 	}
+	if s.seed%5 == 0 && !s.peer { // 4, 8 or 12 logs may be open at once, of 10 and their rotated files
+		limit := 52 + 4*(s.seed/5%3)
+		s.c.args = append([]string{fmt.Sprintf("--nofile=%d:%[1]d", limit), s.c.bin}, s.c.args...)
+		s.c.bin = "/usr/bin/prlimit"
+	}
 }
 
 // intervals makes the shipped configuration quick. Nothing else in it is changed but ports and paths.

@@ -3,6 +3,7 @@ package filereceiver
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
@@ -154,7 +156,7 @@ func (t *teller) first(all []tail.Status) {
 	log := t.members[0].log
 	var parts []string
 	files, finished, going, links, state := 0, 0, 0, 0, ""
-	size, link, passed := int64(0), "", nonlog.Tally(nil)
+	size, link, passed, kernel := int64(0), "", nonlog.Tally(nil), kernelfs.Passed{}
 	for i, m := range t.members {
 		st := &all[i]
 		if m.files = st.Files; st.Files > 0 {
@@ -168,6 +170,7 @@ func (t *teller) first(all []tail.Status) {
 		if st.PassedOver.Sum() > passed.Sum() {
 			passed = st.PassedOver
 		}
+		maps.Copy(kernel, st.Kernel)
 		if st.Links > links {
 			links, link = st.Links, st.Link
 		}
@@ -202,6 +205,9 @@ func (t *teller) first(all []tail.Status) {
 	}
 	if passed.Sum() > 0 {
 		log.Info(fmt.Sprintf("Passed over by name, as no logs: %s: 'include_non_logs: true' reads them", passed))
+	}
+	if len(kernel) > 0 {
+		log.Info(fmt.Sprintf("Passed over, as the kernel's: %s", kernel))
 	}
 	if links > 0 {
 		log.Info(

@@ -46,6 +46,11 @@ func New(patterns []string) List {
 	return out
 }
 
+// Names says whether a pattern without meta characters names a file in a directory.
+func (l List) Names(dir string) bool {
+	return slices.ContainsFunc(l, func(g Glob) bool { return g.plain && g.Base == dir })
+}
+
 // Sifting makes a list as New does, of which patterns with meta characters do not ask for what is no log by its name, unless they spell that out.
 func Sifting(patterns []string) List {
 	out := New(patterns)

@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
@@ -104,7 +105,7 @@ func tailings(conf map[string]any) (all []*tailing, err error) {
 // reach finds the files of each receiver.
 func (c *account) reach(all []*tailing) {
 	var links []place
-	passed := make(map[string]string)
+	passed, kernel := make(map[string]string), make(kernelfs.Passed)
 	for _, t := range all {
 		for _, list := range []struct {
 			key   string
@@ -112,7 +113,7 @@ func (c *account) reach(all []*tailing) {
 			files *[]string
 		}{{"include", t.files.Include, &t.Include}, {"document", t.files.Document, &t.Include}, {"include_by_content", t.files.IncludeByContent, &t.Shared}} {
 			for _, pattern := range list.globs {
-				own, linked, err := t.match(pattern, passed)
+				own, linked, err := t.match(pattern, passed, kernel)
 				*list.files = append(*list.files, own...)
 				links = append(links, linked...)
 				c.globs = append(c.globs, glob{t.ID.String(), list.key, pattern, len(own)})
@@ -137,11 +138,12 @@ func (c *account) reach(all []*tailing) {
 		tally[name]++
 	}
 	c.passedOver(tally)
+	c.kernel(kernel)
 }
 
 // match finds the files of a glob that the receiver reads; links lead to files that it does not, and passed has those that are no logs by their names.
-func (t *tailing) match(pattern string, passed map[string]string) (files []string, links []place, err error) {
-	found, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
+func (t *tailing) match(pattern string, passed map[string]string, kernel kernelfs.Passed) (files []string, links []place, err error) {
+	found, err := offline.Glob(pattern, kernel)
 	if err != nil {
 		return nil, nil, err
 	}

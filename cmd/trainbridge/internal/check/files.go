@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 	"github.com/trainbridge/trainbridge/internal/offline"
 )
@@ -28,6 +29,13 @@ func (c *account) paths(in *offline.Input) {
 		})
 	}
 	c.passedOver(in.PassedOver)
+	c.kernel(in.Kernel)
+	if in.Left > 0 {
+		c.find(finding{
+			Name: "too_many", Off: true, What: "Of too many files some are left out: " + reading.LeftOut(in), Why: "Nothing is known of the others.",
+			Fix: "Name a directory or a glob that holds fewer.",
+		})
+	}
 	read := make(map[string]bool, len(in.Files))
 	for _, f := range in.Files {
 		read[f] = true
@@ -53,6 +61,17 @@ func (c *account) passedOver(what nonlog.Tally) {
 	c.find(finding{
 		Name: "passed_over", What: "Passed over by name, as no logs: " + what.String(), Why: "Weights, pictures, compiled code and repositories hold no logs.",
 		Fix: "Nothing; where one is a log, name the file itself, or set include_non_logs: true for the receiver.",
+	})
+}
+
+// kernel says of file systems in which the kernel speaks of itself.
+func (c *account) kernel(passed kernelfs.Passed) {
+	if len(passed) == 0 {
+		return
+	}
+	c.find(finding{
+		Name: "kernel_files", What: "Passed over, as the kernel's: " + passed.String(), Why: "These file systems hold no logs, and many of their files have no end.",
+		Fix: "Nothing, or name directories of logs.",
 	})
 }
 

@@ -89,7 +89,23 @@ func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	if in.PassedOver.Sum() > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "passed over by name, as no logs: %s; a file that is named itself is read\n", in.PassedOver)
 	}
+	if len(in.Kernel) > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "passed over, as the kernel's: %s\n", in.Kernel)
+	}
+	if in.Left > 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s: name a directory or a glob that holds fewer\n", LeftOut(in))
+	}
 	return in, nil
+}
+
+// LeftOut says how many files are not looked at.
+func LeftOut(in *offline.Input) string {
+	more := ""
+	if in.More {
+		more = " or more"
+	}
+	return fmt.Sprintf("of %s files the first %s are looked at, and %s%s are not",
+		Thousands(int64(len(in.Files)+in.Left))+more, Thousands(int64(len(in.Files))), Thousands(int64(in.Left)), more)
 }
 
 // Read reads the logs, and says how far it is. The error is a UsageError where there is nothing to read.

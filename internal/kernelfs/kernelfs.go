@@ -1,0 +1,33 @@
+// Package kernelfs knows the file systems in which the kernel speaks of itself: nothing there is a log, many files have no end, and reading some has effects.
+package kernelfs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+const mostNamed = 5
+
+// Passed are the directories that were passed over, each where such a file system begins, with the file system's name.
+type Passed map[string]string
+
+// String lists them by path: /proc (proc), /sys (sysfs).
+func (p Passed) String() string {
+	paths := make([]string, 0, len(p))
+	for path := range p {
+		paths = append(paths, path)
+	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	text := ""
+	for i, path := range paths {
+		if i == mostNamed {
+			return text + fmt.Sprintf(" and %d more", len(paths)-i)
+		}
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s (%s)", path, p[path])
+	}
+	return text
+}

@@ -1,0 +1,39 @@
+package offline
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/trainbridge/trainbridge/internal/kernelfs"
+)
+
+// Glob lists the files that a pattern matches, as doublestar.FilepathGlob does. It enters no file system of the kernel, but puts it into passed.
+func Glob(pattern string, passed kernelfs.Passed) ([]string, error) {
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
+	matches, err := doublestar.Glob(tree{os.DirFS(base), base, passed}, rest, doublestar.WithFilesOnly())
+	for i, m := range matches {
+		matches[i] = filepath.Join(base, m)
+	}
+	return matches, err
+}
+
+// tree is a directory in which those of the kernel are empty.
+type tree struct {
+	fs.FS
+	base   string
+	passed kernelfs.Passed
+}
+
+func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	dir := filepath.Join(t.base, name)
+	if of := kernelfs.Of(dir); of != "" {
+		t.passed[dir] = of
+		return nil, nil
+	}
+	return fs.ReadDir(t.FS, name)
+}
+
+func (t tree) Stat(name string) (fs.FileInfo, error) { return fs.Stat(t.FS, name) }
