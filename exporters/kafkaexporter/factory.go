@@ -1,9 +1,9 @@
-// Package kafkaexporter is contrib's kafka exporter, for receivers that hold what was not accepted: a right that is missing loses nothing, and when it comes the
-// exporter goes on by itself.
+// Package kafkaexporter is contrib's kafka exporter, for receivers that hold what was not accepted: a right that is missing loses nothing, and when it comes
+// the exporter goes on by itself.
 //
 // An exporter that waits for all replicas asks the broker for a producer id first. Where the broker answers that it may not have one, franz-go's client keeps
-// that answer for good, and contrib's exporter keeps the client: nothing is sent until the process starts again. So an exporter that was answered that is replaced
-// by a new one, at most once a second. With 'sending_queue' enabled the answer is not seen, and nothing is replaced.
+// that answer for good, and contrib's exporter keeps the client: nothing is sent until the process starts again. So an exporter that was answered that is
+// replaced by a new one, at most once a second. With 'sending_queue' enabled the answer is not seen, and nothing is replaced.
 package kafkaexporter
 
 import (

@@ -72,8 +72,8 @@ func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 // faulty are the errors about records themselves.
 var faulty = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat}
 
-// judged is permanent only where the data is wrong. Contrib's exporter calls each error permanent that franz-go does not retry by itself, such as a missing right:
-// receivers would pass over what was sent meanwhile.
+// judged is permanent only where the data is wrong. Contrib's exporter calls each error permanent that franz-go does not retry by itself, such as a missing
+// right: receivers would pass over what was sent meanwhile.
 func judged(err error) error {
 	var refusal *kerr.Error
 	if !consumererror.IsPermanent(err) || !errors.As(err, &refusal) {
