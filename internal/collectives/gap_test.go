@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Numbers that are missing behind a record that was read again after a restart are of collectives that were accepted before it. Numbers that are missing between
+// Numbers that are missing behind a record that was read again after a restart are of collectives that were accepted before it. Numbers missing between
 // records that are read for the first time are a gap.
 func TestGapOfWhatIsReadAgain(t *testing.T) {
 	for name, tt := range map[string]struct {

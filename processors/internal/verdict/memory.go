@@ -14,8 +14,9 @@ import (
 // Remembered is how many spans a Memory knows at least.
 const Remembered = 1 << 15
 
-// Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span; a span that comes again (its batch was
-// refused, or the process was killed before it knew that it was accepted) has the verdicts that it had, or its id would have two contents. The zero value is empty.
+// Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span. A span comes again where its batch was refused,
+// or the process was killed before it knew that the batch was accepted. Then it has the verdicts that it had: else its id would have two contents. The zero
+// value is empty.
 type Memory struct {
 	mu          sync.Mutex
 	said, older map[uint64][]judgement // older was full before said was begun
