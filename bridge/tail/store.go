@@ -16,7 +16,6 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
-	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
 
 // load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything
@@ -394,7 +393,8 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 		ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
 		s.mu.Unlock()
 	}
-	if err := storageclient.Write(context.WithoutCancel(t.life), t.store, ops...); err != nil {
+	// A Batch, as for each position: what was accepted meanwhile may not be counted on the disk yet.
+	if err := t.store.Batch(context.WithoutCancel(t.life), ops...); err != nil {
 		t.unstoredAgain(streams, err)
 	}
 }

@@ -70,6 +70,7 @@ type otlpSink struct {
 	changes  []changed                  // spans that came again with another content
 	refused  map[string]bool            // keys
 	traces   map[string]pcommon.TraceID // of keys that were refused
+	cut      map[pcommon.TraceID]bool   // traces of which a span was refused: a call without a stage has other shares than the whole one
 	roots    map[pcommon.TraceID]string // keys of collectives
 	seconds  []string                   // keys that came again with another identity
 	copies   int                        // how many keys came again with the same identity
@@ -87,7 +88,7 @@ const processHeader = "torture-process"
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
 	k := &otlpSink{
-		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), contents: make(map[spanID]*content), refused: make(map[string]bool), final: make(map[identity]bool),
+		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), contents: make(map[spanID]*content), refused: make(map[string]bool), cut: make(map[pcommon.TraceID]bool), final: make(map[identity]bool),
 		traces: make(map[string]pcommon.TraceID), roots: make(map[pcommon.TraceID]string),
 	}
 	require.NoError(tb, k.up())
@@ -191,7 +192,7 @@ func (k *otlpSink) compare(it *item) {
 	switch was, ok := k.contents[id]; {
 	case !ok:
 		k.contents[id] = it.content
-	case was.sum != it.content.sum:
+	case was.sum != it.content.sum && !k.cut[it.trace]:
 		k.changes = append(k.changes, changed{id, was, it.content})
 	}
 }
@@ -207,6 +208,7 @@ func (k *otlpSink) meet(it *item) {
 func (k *otlpSink) refuse(ctx context.Context, final bool, it *item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.cut[it.trace] = true
 	if k.meet(it); it.key != "" {
 		key := it.key
 		if strings.HasPrefix(key, "rank ") { // the rank's collective may have been accepted before
