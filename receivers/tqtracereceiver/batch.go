@@ -2,6 +2,7 @@ package tqtracereceiver
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -76,9 +77,9 @@ func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// began is the start of the earliest record.
+// began is when the first call or operation begins: math.MaxInt64 where there is none.
 func (b *functionBatch) began() (int64, spans.TimeSource) {
-	at, source := int64(1)<<62, spans.TimeSynthetic
+	at, source := int64(math.MaxInt64), spans.TimeSynthetic
 	for i := range b.out.Functions {
 		if f := &b.out.Functions[i]; f.Start < at {
 			at, source = f.Start, f.Source

@@ -136,6 +136,9 @@ func TestIDsAreDeterministic(t *testing.T) {
 		for _, name := range fixtures {
 			b := read(t, func(c *Config) { c.RunID = run }, fixture(t, name+".log"))
 			for _, s := range b.All("") {
+				if s.Name() == spans.SpanRun { // its id follows from the folder, too, which is another one each time
+					continue
+				}
 				got[s.TraceID().String()+s.SpanID().String()]++
 				if s.TraceID().IsEmpty() || s.SpanID().IsEmpty() {
 					t.Error("empty id")

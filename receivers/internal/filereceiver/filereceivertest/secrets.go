@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Text is all that came out, as OTLP's JSON.
@@ -31,10 +32,13 @@ func (r *Result) Text(tb testing.TB) string {
 	return string(out)
 }
 
-// ids returns the ids of all spans, sorted.
+// ids returns the ids of all spans but that of the run, which follow from the log's folder too, sorted.
 func (r *Result) ids() []string {
 	var out []string
 	for _, s := range r.All("") {
+		if s.Name() == spans.SpanRun {
+			continue
+		}
 		out = append(out, s.TraceID().String()+" "+s.SpanID().String()+" "+s.ParentSpanID().String())
 	}
 	slices.SortFunc(out, cmp.Compare[string])
