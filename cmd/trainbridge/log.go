@@ -10,6 +10,9 @@ import (
 // startErrors are log messages about an error that the collector also returns. The command prints the returned error, once.
 var startErrors = []string{"Failed to start component", "Failed to start extension", "error found during service initialization"}
 
+// sameEndpoint begins a warning that health_check would take its endpoint below 'http' too. Where it stands works with the gate and without.
+const sameEndpoint = "Feature gate enabled but using legacy config format. "
+
 // chatter is the messages of the collector and its components about each step of a start and a stop when all goes well.
 var chatter = []string{
 	"Internal trace telemetry disabled", "Starting extensions...", "Extension is starting...", "Extension started.", "Starting health_check extension",
@@ -45,7 +48,8 @@ func (c plainLog) With(fields []zapcore.Field) zapcore.Core {
 }
 
 func (c plainLog) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if slices.Contains(startErrors, e.Message) || e.Level == zapcore.InfoLevel && slices.Contains(chatter, e.Message) {
+	if slices.Contains(startErrors, e.Message) || strings.HasPrefix(e.Message, sameEndpoint) ||
+		e.Level == zapcore.InfoLevel && slices.Contains(chatter, e.Message) {
 		return ce
 	}
 	if c.Enabled(e.Level) {

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/provider/envprovider"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
+	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.uber.org/zap"
 
@@ -83,8 +84,14 @@ func makeVerdictFile(path string) {
 	}
 }
 
+// healthGate has health_check hear what components report, for its key component_health. --feature-gates can switch it off.
+const healthGate = "extension.healthcheck.useComponentStatus"
+
 // command is the program: the collector and the subcommands. Its errors are for people.
 func command() *cobra.Command {
+	if err := featuregate.GlobalRegistry().Set(healthGate, true); err != nil {
+		panic(err) // the extension has no such gate any more
+	}
 	config := new(configChecker)
 	root := otelcol.NewCommand(settings(config))
 	collect := root.RunE

@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter"
 	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/internal/health"
 )
 
 // renewEvery bounds how often an exporter is replaced.
@@ -26,9 +28,10 @@ type one interface {
 
 // renewing is an exporter that is replaced when it can send nothing any more.
 type renewing[E one] struct {
-	make func() (E, error)
-	log  *zap.Logger
-	now  func() time.Time
+	make   func() (E, error)
+	log    *zap.Logger
+	now    func() time.Time
+	health health.Reporter
 
 	mu    sync.RWMutex // held for reading while something is sent
 	host  component.Host
@@ -42,13 +45,17 @@ func newRenewing[E one](create func() (E, error), set exporter.Settings) (*renew
 	return &renewing[E]{make: create, log: set.Logger, now: time.Now, of: of}, err
 }
 
+// silent is a host that takes no reports: contrib's exporter reports success when it has a connection, also while nothing may be written.
+type silent struct{ component.Host }
+
 // Capabilities are those of contrib's exporter.
 func (r *renewing[E]) Capabilities() consumer.Capabilities { return r.of.Capabilities() }
 
 // Start connects to the brokers when something is sent.
 func (r *renewing[E]) Start(ctx context.Context, host component.Host) error {
-	r.host, r.since = host, r.now()
-	return r.of.Start(ctx, host)
+	r.host, r.since = silent{host}, r.now()
+	r.health.Start(host)
+	return r.of.Start(ctx, r.host)
 }
 
 // Shutdown closes the connections.
@@ -66,7 +73,11 @@ func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 	if errors.Is(err, kerr.ClusterAuthorizationFailed) {
 		r.renew(ctx, made)
 	}
-	return judged(err)
+	err = judged(err)
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		r.health.Through(err == nil || consumererror.IsPermanent(err))
+	}
+	return err
 }
 
 // faulty are the errors about records themselves.

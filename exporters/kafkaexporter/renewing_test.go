@@ -12,13 +12,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
+
+	"github.com/trainbridge/trainbridge/internal/health/healthtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +53,8 @@ func TestRightsComeLate(t *testing.T) {
 	of := e.(traces).renewing
 	clock := time.Unix(1000, 0)
 	of.now = func() time.Time { return clock }
-	require.NoError(t, e.Start(t.Context(), componenttest.NewNopHost()))
+	host := healthtest.NewHost()
+	require.NoError(t, e.Start(t.Context(), host))
 	td := ptrace.NewTraces()
 	td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty().SetName("a")
 	send := func() error { return e.ConsumeTraces(t.Context(), td) }
@@ -69,6 +72,7 @@ func TestRightsComeLate(t *testing.T) {
 	refused()
 	require.NoError(t, send())
 	assert.Equal(t, 1, of.made)
+	assert.Equal(t, []componentstatus.Status{componentstatus.StatusRecoverableError, componentstatus.StatusOK}, host.Seen())
 	require.NoError(t, e.Shutdown(t.Context()))
 }
 

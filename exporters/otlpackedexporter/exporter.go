@@ -23,6 +23,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadata"
 	"github.com/trainbridge/trainbridge/internal/ending"
+	"github.com/trainbridge/trainbridge/internal/health"
 	"github.com/trainbridge/trainbridge/internal/refusal"
 )
 
@@ -39,6 +40,7 @@ type otlpExporter struct {
 	tel       *metadata.TelemetryBuilder
 	userAgent string
 	client    client
+	health    health.Reporter
 	waiting   atomic.Int64 // items that were given and neither accepted nor refused
 
 	mu     sync.Mutex
@@ -58,6 +60,7 @@ func newExporter(set exporter.Settings, cfg *Config) (*otlpExporter, error) {
 }
 
 func (e *otlpExporter) start(ctx context.Context, host component.Host) (err error) {
+	e.health.Start(host)
 	if e.cfg.HTTP.HasValue() {
 		e.client, err = newHTTPClient(ctx, e, host)
 	} else {
@@ -197,6 +200,7 @@ const tellEvery = time.Minute
 
 // refuses says once a minute that the backend is away, or does not accept.
 func (e *otlpExporter) refuses(st *status.Status) {
+	e.health.Through(false)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
@@ -230,6 +234,7 @@ func plain(st *status.Status) string {
 
 // accepts takes note that the backend answers, and says so after a time in which it did not.
 func (e *otlpExporter) accepts() {
+	e.health.Through(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.toldOf {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configcompression"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -39,6 +40,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadata"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadatatest"
+	"github.com/trainbridge/trainbridge/internal/health/healthtest"
 	"github.com/trainbridge/trainbridge/internal/refusal"
 	vocabulary "github.com/trainbridge/trainbridge/spans"
 
@@ -340,6 +342,34 @@ func TestNoBackend(t *testing.T) {
 	assert.Contains(t, text, "no backend at 127.0.0.1:1 (connection refused)")
 	assert.Contains(t, text, "33 items held")
 	assert.Equal(t, 1, r.logs.Len())
+}
+
+// A backend that takes nothing is a failure, once, until it takes something or says what is wrong with it; a caller that goes tells nothing.
+func TestHealth(t *testing.T) {
+	host, e := healthtest.NewHost(), new(otlpExporter)
+	e.cfg, e.set.Logger = createDefaultConfig().(*Config), zap.NewNop()
+	require.NoError(t, e.start(t.Context(), host))
+	defer func() { require.NoError(t, e.client.close()) }()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	away, failed := status.Error(codes.Unavailable, "away"), componentstatus.StatusRecoverableError
+	for _, tt := range []struct {
+		ctx  context.Context
+		err  error
+		seen []componentstatus.Status
+	}{
+		{t.Context(), nil, nil},
+		{gone, away, nil},
+		{t.Context(), away, []componentstatus.Status{failed}},
+		{t.Context(), away, []componentstatus.Status{failed}},
+		{t.Context(), nil, []componentstatus.Status{failed, componentstatus.StatusOK}},
+		{t.Context(), status.Error(codes.PermissionDenied, "token"), []componentstatus.Status{failed, componentstatus.StatusOK, failed}},
+		{t.Context(), status.Error(codes.InvalidArgument, "span"),
+			[]componentstatus.Status{failed, componentstatus.StatusOK, failed, componentstatus.StatusOK}},
+	} {
+		_ = e.judge(tt.ctx, nil, tt.err)
+		assert.Equal(t, tt.seen, host.Seen())
+	}
 }
 
 // A proxy that wants a login answers with its page, at once or after a redirection. That page has taken nothing.

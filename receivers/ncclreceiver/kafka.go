@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/trainbridge/trainbridge/internal/health"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/broker"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/offsets"
 )
@@ -26,9 +27,10 @@ import (
 // partition, so that each partition is joined by itself (partition.go), and goes to another gateway as a whole: nothing that waits has to be handed over, for
 // its messages come again.
 type kafkaTopic struct {
-	r   *ncclReceiver
-	cfg *KafkaConfig
-	now func() time.Time
+	r      *ncclReceiver
+	cfg    *KafkaConfig
+	now    func() time.Time
+	health health.Reporter
 
 	lookEvery, settle, retry, patience time.Duration
 
@@ -81,10 +83,16 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	if err != nil {
 		return err
 	}
+	t.health.Start(host)
 	t.client, err = kgo.NewClient(append(append(client, group...),
 		kgo.ConsumeTopics(t.cfg.Topic), kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(), // a partition is not given up between a poll and the partition's queue
 		kgo.OnOffsetsFetched(t.offsetsFetched), kgo.AdjustFetchOffsetsFn(t.assigned),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+			if len(added) == 0 { // else it shows when offsets were fetched
+				t.health.Through(true)
+			}
+		}),
 		kgo.OnPartitionsRevoked(func(ctx context.Context, _ *kgo.Client, gone map[string][]int32) {
 			t.giveUp(ctx, gone[t.cfg.Topic], true)
 		}),
@@ -131,9 +139,14 @@ func (t *kafkaTopic) poll() {
 		if t.life.Err() != nil {
 			return
 		}
+		failed := false
 		fetches.EachError(func(_ string, _ int32, err error) {
+			failed = true
 			t.warn("fetch", fmt.Sprintf("topic %s cannot be read, and is tried again: %v", t.cfg.Topic, err))
 		})
+		if failed || !fetches.Empty() {
+			t.health.Through(!failed)
+		}
 		partitions := t.all()
 		fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 			if p := partitions[f.Partition]; p != nil && len(f.Records) > 0 {
@@ -294,6 +307,7 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 		t.r.Set.Logger.Info(fmt.Sprintf("%s reads partition %d of topic %s, %s", t.r.Set.ID, id, t.cfg.Topic, whence(at, committed.Begin)))
 		go p.run()
 	}
+	t.health.Through(true)
 	return from, nil
 }
 
