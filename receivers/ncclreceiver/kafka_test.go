@@ -47,6 +47,7 @@ type cluster struct {
 	tb         testing.TB
 	brokers    []string
 	partitions int32
+	fake       *kfake.Cluster
 	client     *kgo.Client
 	sent       int64 // messages
 }
@@ -56,7 +57,7 @@ func newCluster(tb testing.TB, partitions int32) *cluster {
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "otlp_nccl"))
 	require.NoError(tb, err)
 	tb.Cleanup(fake.Close)
-	c := &cluster{tb: tb, brokers: fake.ListenAddrs(), partitions: partitions}
+	c := &cluster{tb: tb, fake: fake, brokers: fake.ListenAddrs(), partitions: partitions}
 	c.client, err = kgo.NewClient(kgo.SeedBrokers(c.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic("otlp_nccl"),
 		kgo.ProducerLinger(0))
 	require.NoError(tb, err)
@@ -99,6 +100,11 @@ type gateway struct {
 // start starts a gateway that sends to next.
 func (c *cluster) start(next consumer.ConsumeTracesFunc, change func(cfg *Config)) *gateway {
 	c.tb.Helper()
+	return c.startOn(componenttest.NewNopHost(), next, change)
+}
+
+func (c *cluster) startOn(host component.Host, next consumer.ConsumeTracesFunc, change func(cfg *Config)) *gateway {
+	c.tb.Helper()
 	g := &gateway{tb: c.tb, tel: componenttest.NewTelemetry(), alive: true}
 	to, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
 		g.mu.Lock()
@@ -127,7 +133,7 @@ func (c *cluster) start(next consumer.ConsumeTracesFunc, change func(cfg *Config
 		}, err
 	}, to, nil)
 	require.NoError(c.tb, err)
-	require.NoError(c.tb, g.Start(c.tb.Context(), componenttest.NewNopHost()))
+	require.NoError(c.tb, g.Start(c.tb.Context(), host))
 	return g
 }
 
