@@ -22,6 +22,14 @@ func TestThrough(t *testing.T) {
 	assert.Equal(t, []componentstatus.Status{
 		componentstatus.StatusRecoverableError, componentstatus.StatusOK, componentstatus.StatusRecoverableError,
 	}, host.Seen())
+	r.Start(host)
+	r.Answered(false)
+	r.Through(true)
+	r.Through(false)
+	r.Answered(true)
+	assert.Len(t, host.Seen(), 4)
+	r.Through(true)
+	assert.Len(t, host.Seen(), 5)
 	r.Start(componenttest.NewNopHost()) // takes no reports
 	r.Through(false)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -85,7 +86,7 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	}
 	t.health.Start(host)
 	t.client, err = kgo.NewClient(append(append(client, group...),
-		kgo.ConsumeTopics(t.cfg.Topic), kgo.DisableAutoCommit(),
+		kgo.ConsumeTopics(t.cfg.Topic), kgo.DisableAutoCommit(), kgo.WithHooks(answers{&t.health}),
 		kgo.BlockRebalanceOnPoll(), // a partition is not given up between a poll and the partition's queue
 		kgo.OnOffsetsFetched(t.offsetsFetched), kgo.AdjustFetchOffsetsFn(t.assigned),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, added map[string][]int32) {
@@ -109,6 +110,23 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	t.loops.Go(t.poll)
 	t.loops.Go(t.mind)
 	return nil
+}
+
+// answers tells which brokers answer: while none can be reached, no fetch has an error.
+type answers struct{ *health.Reporter }
+
+// OnBrokerConnect implements kgo.HookBrokerConnect.
+func (a answers) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		a.Answered(false)
+	}
+}
+
+// OnBrokerE2E implements kgo.HookBrokerE2E.
+func (a answers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
+	if e2e.Err() == nil {
+		a.Answered(true)
+	}
 }
 
 // Shutdown commits what was accepted, and leaves the group.
