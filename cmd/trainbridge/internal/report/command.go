@@ -2,6 +2,7 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,12 +11,16 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 	"golang.org/x/term"
 
 	"github.com/trainbridge/trainbridge"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
@@ -129,11 +134,32 @@ func write(cmd *cobra.Command, to *kind, req format.Request) error {
 	if c, ok := w.(io.Closer); ok {
 		defer c.Close()
 	}
-	read, err := reading.Read(cmd.Context(), cmd, req.In, req.Options, w.Sink())
+	ctx, end := context.WithCancelCause(cmd.Context())
+	defer end(nil)
+	read, err := reading.Read(ctx, cmd, req.In, req.Options, ending(w.Sink(), end))
+	if failed := context.Cause(ctx); failed != nil {
+		return failed
+	}
 	if err != nil {
 		return err
 	}
-	return w.Finish(cmd.Context(), read)
+	return w.Finish(ctx, read)
+}
+
+// ending has the reading end at the first error of a sink: readers send again what is not accepted, as a collector does.
+func ending(to offline.Sink, end context.CancelCauseFunc) offline.Sink {
+	check := func(err error) error {
+		if err != nil {
+			end(err)
+		}
+		return err
+	}
+	traces, metrics := to.Traces, to.Metrics
+	to.Traces, _ = consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error { return check(traces.ConsumeTraces(ctx, td)) })
+	if metrics != nil {
+		to.Metrics, _ = consumer.NewMetrics(func(ctx context.Context, md pmetric.Metrics) error { return check(metrics.ConsumeMetrics(ctx, md)) })
+	}
+	return to
 }
 
 // output calls write with what becomes the file, or with the standard output where no file is named, and with the directory for temporary files. A file is there
