@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// MostFiles is how many files are looked at for one answer: a cluster's job has some 10,000 logs, and this many take a minute and some 300 MB.
-	MostFiles = 100_000
+	// MostFiles is how many files are looked at for one answer: a job of 10,000 ranks has a log or two of each, and a text that nobody understands takes some 3 ms.
+	MostFiles = 20_000
 	// countedTo is at how many times as many a walk ends: a tree of millions of files takes minutes to list.
-	countedTo = 10
+	countedTo = 50
 )
 
 // stdinName is how standard input is called.

@@ -402,7 +402,7 @@ func TestOpenIsBounded(t *testing.T) {
 	for most, want := range map[int]struct {
 		left int
 		more bool
-	}{12: {0, false}, 10: {2, false}, 1: {10, true}} {
+	}{12: {0, false}, 10: {2, false}, 1: {11, false}} {
 		in, err := open([]string{dir, dir}, nil, most)
 		require.NoError(t, err)
 		assert.Len(t, in.Files, min(12, most))
@@ -410,4 +410,12 @@ func TestOpenIsBounded(t *testing.T) {
 		assert.Equal(t, want.more, in.More, most)
 		in.Close()
 	}
+	for i := range countedTo {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("more%02d.log", i)), []byte("x\n"), 0o600))
+	}
+	in, err := open([]string{dir}, nil, 1)
+	require.NoError(t, err)
+	defer in.Close()
+	assert.Equal(t, countedTo, in.Left)
+	assert.True(t, in.More)
 }

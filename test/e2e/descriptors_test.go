@@ -30,6 +30,8 @@ type manyLogs struct {
 	keys []string
 }
 
+func seeded() *rand.Rand { return rand.New(rand.NewPCG(27, 6)) }
+
 // write appends so many records to each log. The logs from packed on are packed, each in one write.
 func (m *manyLogs) write(t *testing.T, packed, records int) {
 	t.Helper()
@@ -79,7 +81,7 @@ func TestFewDescriptors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := startOTLPSink(t)
-			logs := &manyLogs{dir: t.TempDir(), rng: rand.New(rand.NewPCG(27, 6))}
+			logs := &manyLogs{dir: t.TempDir(), rng: seeded()}
 			logs.write(t, packed, 10)
 			c := newCollector(t, trainbridgeBin(t), "[]", k.addr)
 			c.env = append(c.env, "TRAINBRIDGE_LOGS="+logs.dir+"/**")
