@@ -95,7 +95,7 @@ func (f *File) Commit() error {
 	if f.target != "" {
 		err = f.publish()
 	}
-	if err = errors.Join(err, f.File.Close()); err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return named(f.path, err)
 	}
 	return nil

@@ -29,14 +29,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// put writes a text to a path as commands do.
-func put(path, text string) error {
+// put writes "new" to a path as commands do.
+func put(path string) error {
 	f, err := Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := Fill(f, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+	if err := Fill(f, func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }); err != nil {
 		return err
 	}
 	return f.Commit()
@@ -78,7 +78,7 @@ func TestNewFileHasTheUmask(t *testing.T) {
 	for mask, want := range map[int]fs.FileMode{0o022: 0o644, 0o027: 0o640, 0o077: 0o600, 0o002: 0o664, 0: 0o666} {
 		umask(t, mask)
 		path := filepath.Join(t.TempDir(), "x")
-		require.NoError(t, put(path, "new"))
+		require.NoError(t, put(path))
 		assert.Equal(t, want, modeOf(t, path), "%o", mask)
 		assert.Equal(t, "new", textOf(t, path))
 		assert.Equal(t, []string{"x"}, names(t, filepath.Dir(path)))
@@ -99,7 +99,7 @@ func TestReplacedFileKeepsModeAndOwner(t *testing.T) {
 		}
 		reader, err := os.Open(path)
 		require.NoError(t, err)
-		require.NoError(t, put(path, "new"))
+		require.NoError(t, put(path))
 		fi, err := os.Stat(path)
 		require.NoError(t, err)
 		assert.Equal(t, mode, fi.Mode())
@@ -141,7 +141,7 @@ func TestLinksStay(t *testing.T) {
 			if it.before {
 				require.NoError(t, os.WriteFile(link, []byte("old"), 0o600))
 			}
-			require.NoError(t, put(link, "new"))
+			require.NoError(t, put(link))
 			for name, to := range it.links {
 				if to != "" {
 					got, err := os.Readlink(filepath.Join(dir, name))
@@ -172,7 +172,7 @@ func TestStreamsAreWrittenTo(t *testing.T) {
 		b, _ := os.ReadFile(fifo)
 		got <- string(b)
 	}()
-	require.NoError(t, put(fifo, "new"))
+	require.NoError(t, put(fifo))
 	assert.Equal(t, "new", <-got)
 	assert.True(t, IsStream(fifo))
 	assert.Equal(t, fs.ModeNamedPipe, modeOf(t, fifo).Type())
@@ -182,8 +182,8 @@ func TestStreamsAreWrittenTo(t *testing.T) {
 	null, full := filepath.Join(dir, "null"), filepath.Join(dir, "full")
 	require.NoError(t, unix.Mknod(null, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 	require.NoError(t, unix.Mknod(full, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 7))))
-	require.NoError(t, put(null, "new"))
-	require.ErrorIs(t, put(full, "new"), syscall.ENOSPC)
+	require.NoError(t, put(null))
+	require.ErrorIs(t, put(full), syscall.ENOSPC)
 	for _, path := range []string{null, full} {
 		assert.True(t, IsStream(path))
 		assert.Equal(t, fs.ModeDevice|fs.ModeCharDevice, modeOf(t, path).Type())
@@ -201,14 +201,14 @@ func TestOwnDescriptor(t *testing.T) {
 	require.NoError(t, err)
 	own := "/dev/fd/" + strconv.Itoa(int(f.Fd()))
 	assert.True(t, IsStream(own))
-	require.NoError(t, put(own, "new"))
+	require.NoError(t, put(own))
 	_, err = f.WriteString(" after")
 	require.NoError(t, err)
 	assert.Equal(t, "before new after", textOf(t, path))
 
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	require.NoError(t, err)
-	require.NoError(t, put("/proc/self/fd/"+strconv.Itoa(ends[0]), "new"))
+	require.NoError(t, put("/proc/self/fd/"+strconv.Itoa(ends[0])))
 	require.NoError(t, unix.Close(ends[0]))
 	buf := make([]byte, 10)
 	n, err := unix.Read(ends[1], buf)
@@ -229,7 +229,7 @@ func TestErrors(t *testing.T) {
 		dir: syscall.EISDIR, dir + "/": syscall.EISDIR, loop: syscall.ELOOP, socket: errSocket, dir + "/no/x": fs.ErrNotExist, "": fs.ErrNotExist,
 		socket + "/x": syscall.ENOTDIR,
 	} {
-		err := put(path, "new")
+		err := put(path)
 		if path == "" {
 			require.Error(t, err)
 			continue
@@ -311,7 +311,7 @@ func TestSignalWaits(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := t.TempDir()
-		cmd := exec.Command(self) //nolint:gosec,noctx // it ends itself
+		cmd := exec.Command(self) //nolint:noctx // it ends itself
 		cmd.Env = append(os.Environ(), interrupted+"="+dir, "SIGNAL="+strconv.Itoa(int(s)))
 		require.Error(t, cmd.Run())
 		assert.Equal(t, s, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())

@@ -37,7 +37,7 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Number prints a number as fmt does. One that has more digits before its point than are known of it, or that a column has room for, is printed with an exponent.
+// Number prints a number as fmt does. Where it has more digits before its point than are known of it, or than a column has room for, it has an exponent.
 type Number float64
 
 const mostDigits = 1e15 // from here on a float64 does not tell neighbouring tenths apart

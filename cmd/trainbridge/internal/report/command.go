@@ -162,8 +162,8 @@ func ending(to offline.Sink, end context.CancelCauseFunc) offline.Sink {
 	return to
 }
 
-// output calls write with what becomes the file, or with the standard output where no file is named, and with the directory for temporary files. A file is there
-// whole or not at all.
+// output calls write with what becomes the file, or with the standard output where no file is named, and with the directory for temporary files. A file is
+// there whole or not at all.
 func output(stdout io.Writer, file string, write func(w io.Writer, dir string) error) error {
 	if file == "" || file == "-" {
 		return outfile.Fill(stdout, func(w io.Writer) error { return write(w, "") })

@@ -163,8 +163,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// seen keeps what a terminal or a spreadsheet would obey instead of showing it out of a cell. A text may have several lines, and columns. What is no UTF-8 is one
-// such rune too.
+// seen keeps what a terminal or a spreadsheet would obey instead of showing it out of a cell. A text may have several lines, and columns. What is no UTF-8
+// comes as a RuneError.
 func seen(r rune) rune {
 	if spans.Hidden(r) && r != '\n' && r != '\t' {
 		return utf8.RuneError
