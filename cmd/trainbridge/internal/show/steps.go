@@ -78,7 +78,8 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 		if log.First != nil {
 			loss = reading.Clean(log.First.String()) + " → " + reading.Clean(log.Last.String())
 		}
-		g.add(texts(logName(log), fmt.Sprintf("%.0f", reading.Number(log.Covered)), typicalTime(of(digest.StepTime), 0.5), typicalTime(of(digest.StepTime), 0.95), loss,
+		steps := fmt.Sprintf("%.0f", reading.Number(log.Covered))
+		g.add(texts(logName(log), steps, typicalTime(of(digest.StepTime), 0.5), typicalTime(of(digest.StepTime), 0.95), loss,
 			typical(of(digest.TokenThroughput), 1, "%.0f"), typical(of(digest.DeviceFlopThroughputReported), 1e12, "%.1f"),
 			typical(of(digest.DeviceFlopThroughput), 1e12, "%.1f"), typical(of(digest.MFU), 0.01, "%.1f%%"))...)
 	}
