@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// MostFiles is how many files are looked at for one answer: a job of 10,000 ranks has a log or two of each, and a text that nobody understands takes some 3 ms.
+	// MostFiles is how many files are looked at for one answer: a job of 10,000 ranks has a log or two of each, and a text that nobody understands takes 3 ms.
 	MostFiles = 20_000
 	// countedTo is at how many times as many a walk ends: a tree of millions of files takes minutes to list.
 	countedTo = 50

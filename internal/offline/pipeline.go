@@ -136,7 +136,8 @@ func (p *pipeline) ended(scope string) {
 	p.queue.work <- func() { p.join.Ended(scope) }
 }
 
-// open sends the span of each run, which begins where the first of its logs begins. As readers work side by side, only the end of them all tells which log is first.
+// open sends the span of each run, which begins where the first of its logs begins. As readers work side by side, only the end of them all tells which log is
+// first.
 func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
 	if p.first.Traces == nil || len(began) == 0 {
 		return nil

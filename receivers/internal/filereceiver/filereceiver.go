@@ -135,8 +135,8 @@ type factory struct {
 	receiver.Factory
 }
 
-// Once makes a receiver that reads its files once, to their end; scope names it in what it sends. Release is called after the reading, and says where the runs of
-// the logs begin: no log alone knows the first record of its run, so whoever reads all of them sends the spans. A consumer may be nil.
+// Once makes a receiver that reads its files once, to their end; scope names it in what it sends. Release is called after the reading, and says where the runs
+// of the logs begin: no log alone knows the first record of its run, so whoever reads all of them sends the spans. A consumer may be nil.
 // What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log; bare leaves out the
 // spans of spans.Batch.AddPart.
 func (f *factory) Once(
