@@ -177,8 +177,8 @@ func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 // runLength is the length of a run's span. When a run ends nobody knows; stores keep microseconds and less, and warn of spans without length.
 const runLength = int64(time.Millisecond)
 
-// IDs are the ids of the span, in the run's own trace. They follow from all that the span says: hosts whose collectors met the run elsewhere have spans of their
-// own, and an id never has a second content.
+// IDs are the ids of the span, in the run's own trace. They follow from all that the span says: hosts whose collectors met the run elsewhere have spans of
+// their own, and an id never has a second content.
 func (r RunSpan) IDs() (pcommon.TraceID, pcommon.SpanID) {
 	trace, _ := RunIDs(r.Run)
 	start := binary.BigEndian.AppendUint64(nil, uint64(r.Start))

@@ -138,7 +138,9 @@ func TestRunSpanIDs(t *testing.T) {
 
 // The first is where a run begins, and a time of a log comes before one that is made up.
 func TestRunSpanBefore(t *testing.T) {
-	at := func(start int64, file string, source TimeSource) RunSpan { return RunSpan{Run: "r", File: file, Start: start, Time: source} }
+	at := func(start int64, file string, source TimeSource) RunSpan {
+		return RunSpan{Run: "r", File: file, Start: start, Time: source}
+	}
 	order := []RunSpan{at(5, "a", TimeLogged), at(5, "b", TimeDerived), at(6, "a", TimeLogged), at(1, "a", TimeSynthetic), at(2, "a", TimeSynthetic)}
 	for i := range order {
 		for j := range order {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -154,7 +155,7 @@ func TestTailersShareDescriptors(t *testing.T) {
 	dir := t.TempDir()
 	var all []*Tailer
 	for i := range 3 {
-		sub := filepath.Join(dir, fmt.Sprint(i))
+		sub := filepath.Join(dir, strconv.Itoa(i))
 		require.NoError(t, os.Mkdir(sub, 0o700))
 		for n := range 30 {
 			require.NoError(t, os.WriteFile(filepath.Join(sub, fmt.Sprintf("%02d.log", n)), []byte(fmt.Sprintf("%d %d\n", i, n)), 0o600))

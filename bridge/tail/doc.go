@@ -18,9 +18,9 @@
 // any is looked at further, the newest first, 2 MiB between two sweeps, by one Tailer for all. Reading goes on meanwhile; handlers of joint records begin when
 // all files were looked at a little. Idle files are asked for their size at most 2,000 times a second; what inotify hears of is asked at once.
 //
-// Files that are open are a budget of the process: half of what it may open (RLIMIT_NOFILE) or 48 less than that, 2,048 at most. Where there are more, they take
-// turns: one that was read to its end is closed when half of the budget is used, so that the other half is for those with something to read, and one that was not
-// when its turn is over and others wait. It is known again by its fingerprint, under whatever name its directory has it. One line of the log says so.
+// Files that are open are a budget of the process: half of what it may open (RLIMIT_NOFILE) or 48 less than that, 2,048 at most. Where there are more, they
+// take turns: one that was read to its end is closed when half of the budget is used, so that the other half is for those with something to read, and one that
+// was not when its turn is over and others wait. It is known again by its fingerprint, under whatever name its directory has it. One line of the log says so.
 //
 // Where the system has inotify, a file that is created or renamed is opened at once and held until the sweeper has looked, so that it may be gone by then.
 // Everything else is polled as well. All Tailers of a process share two instances of inotify, of which a user has 128 (fs.inotify.max_user_instances).
@@ -67,8 +67,8 @@
 //   - A record that spans files which were rotated unseen while the clock was set back: the files are read, in another order or by a stream of their own;
 //     outside the globs, a file that seems older than the last one read is not read.
 //   - A rotated file that more than a minute later is appended to, when the globs do not match it; a deleted one when the budget of open files is used.
-//   - Where files take turns: what was written to one since its last turn, when it is deleted or moved to another directory before its next one. Known unread bytes
-//     count as lost_files. A record that spans files of which one was copied and cut may come apart.
+//   - Where files take turns: what was written to one since its last turn, when it is deleted or moved to another directory before its next one. Known unread
+//     bytes count as lost_files. A record that spans files of which one was copied and cut may come apart.
 //   - A line that copytruncate cut in two comes out as two. Bytes that a program writes into a hole of NULs which has later data behind it.
 //   - A copy of a file of which nothing was read or even seen before it was cut is read as a file of its own if the globs match it, and not at all otherwise.
 //     The same holds for a file of which nothing was read, when it begins with the same bytes (1 KiB, or as many as were seen) again after the cut.

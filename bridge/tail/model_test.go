@@ -499,7 +499,7 @@ func (m *model) check() {
 		}
 		if id, ok := strings.CutPrefix(text, "END "); ok && !whole[id] && !m.swaps {
 			if s := m.byText["START "+id]; s != nil && !s.optional && s.in.pre == 0 && l.in.pre == 0 &&
-				(s.in == l.in || !s.in.loose && !l.in.loose && !(m.most > 0 && s.in.copied)) {
+				(s.in == l.in || !s.in.loose && !l.in.loose && (m.most == 0 || !s.in.copied)) {
 				m.note("START loose %v copied %v; END loose %v copied %v; in glob %v", s.in.loose, s.in.copied, l.in.loose, l.in.copied, m.inGlob)
 				m.fail("record %s came apart", id)
 			}

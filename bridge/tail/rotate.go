@@ -421,7 +421,8 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 			if f.head > 0 || f.print.N > 0 {
 				candidates = append(candidates, f)
 			}
-		case f.head > 0 && (f.life == lifeCut || f.gone && !f.isRetired() || fi.Size() <= f.size): // a longer file that begins like f is another run of the same program
+		// A longer file that begins like f is another run of the same program.
+		case f.head > 0 && (f.life == lifeCut || f.gone && !f.isRetired() || fi.Size() <= f.size):
 			candidates = append(candidates, f)
 		}
 	}

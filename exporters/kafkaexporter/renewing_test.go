@@ -85,9 +85,15 @@ func TestJudged(t *testing.T) {
 		err       error
 		permanent bool
 	}{
-		{nil, false}, {errors.New("away"), false}, {consumererror.NewPermanent(errors.New("cannot be marshaled")), true}, {of(kerr.MessageTooLarge), true},
-		{of(kerr.TopicAuthorizationFailed), false}, {of(kerr.ClusterAuthorizationFailed), false}, {of(kerr.SaslAuthenticationFailed), false},
-		{of(kerr.InvalidRecord), true}, {of(kerr.PolicyViolation), false},
+		{nil, false},
+		{errors.New("away"), false},
+		{consumererror.NewPermanent(errors.New("cannot be marshaled")), true},
+		{of(kerr.MessageTooLarge), true},
+		{of(kerr.TopicAuthorizationFailed), false},
+		{of(kerr.ClusterAuthorizationFailed), false},
+		{of(kerr.SaslAuthenticationFailed), false},
+		{of(kerr.InvalidRecord), true},
+		{of(kerr.PolicyViolation), false},
 	} {
 		got := judged(tt.err)
 		assert.Equal(t, tt.permanent, consumererror.IsPermanent(got), tt.err)

@@ -364,8 +364,10 @@ func TestHealth(t *testing.T) {
 		{t.Context(), away, []componentstatus.Status{failed}},
 		{t.Context(), nil, []componentstatus.Status{failed, componentstatus.StatusOK}},
 		{t.Context(), status.Error(codes.PermissionDenied, "token"), []componentstatus.Status{failed, componentstatus.StatusOK, failed}},
-		{t.Context(), status.Error(codes.InvalidArgument, "span"),
-			[]componentstatus.Status{failed, componentstatus.StatusOK, failed, componentstatus.StatusOK}},
+		{
+			t.Context(), status.Error(codes.InvalidArgument, "span"),
+			[]componentstatus.Status{failed, componentstatus.StatusOK, failed, componentstatus.StatusOK},
+		},
 	} {
 		_ = e.judge(tt.ctx, nil, tt.err)
 		assert.Equal(t, tt.seen, host.Seen())

@@ -704,7 +704,7 @@ func TestMachineDies(t *testing.T) {
 			return c.(*client)
 		}
 		counts, promises, tail := open(component.KindConnector, "counts"), open(component.KindProcessor, "promises"), open(component.KindReceiver, "tail")
-		stored := 0
+		stored, counted := 0, 0
 		d := newDisk(t, dir, func() bool { return failing && r.IntN(3) == 0 })
 		d.died = func(left func(path string) []byte) {
 			at := number(t, left(tail.path))
@@ -714,7 +714,6 @@ func TestMachineDies(t *testing.T) {
 			}
 		}
 		ext.fsync, ext.writeAt = d.sync, d.writeAt
-		counted := 0
 		for range 60 {
 			if filling && r.IntN(3) == 0 {
 				c := []*client{counts, promises, tail}[r.IntN(3)]

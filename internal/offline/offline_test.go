@@ -361,7 +361,7 @@ func TestOpenPassesOverTheKernels(t *testing.T) {
 	for _, path := range []string{"/proc", "/proc/self", "/proc/**/*", "/pro?/**"} {
 		_, err := Open([]string{path}, nil)
 		require.ErrorIs(t, err, ErrNoFiles, path)
-		assert.ErrorContains(t, err, "(proc)", path)
+		require.ErrorContains(t, err, "(proc)", path)
 	}
 	in, err := Open([]string{"/proc/version"}, nil)
 	require.NoError(t, err)

@@ -29,7 +29,8 @@ func (r *Ring) partKey(i int) string  { return r.Name + "ring-part-" + strconv.I
 // the ring.
 func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, more ...*storage.Operation) error {
 	next := *r
-	next.recent, next.n = append(r.recent, batch...), r.n+n
+	next.recent = append(next.recent, batch...)
+	next.n += n
 	ops := more
 	if next.parts < ringParts && next.n < next.Keep {
 		ops = append(ops, storage.SetOperation(r.partKey(next.parts), batch))

@@ -32,15 +32,15 @@ func (h host) GetExtensions() map[component.ID]component.Component {
 }
 
 // stateIn is the storage in a directory.
-func stateIn(t testing.TB, dir string) host {
-	t.Helper()
+func stateIn(tb testing.TB, dir string) host {
+	tb.Helper()
 	f := statestorage.NewFactory()
 	cfg := f.CreateDefaultConfig().(*statestorage.Config)
 	cfg.Directory = dir
-	ext, err := f.Create(t.Context(), extensiontest.NewNopSettings(f.Type()), cfg)
-	require.NoError(t, err)
-	require.NoError(t, ext.Start(t.Context(), nil))
-	t.Cleanup(func() { _ = ext.Shutdown(context.Background()) })
+	ext, err := f.Create(tb.Context(), extensiontest.NewNopSettings(f.Type()), cfg)
+	require.NoError(tb, err)
+	require.NoError(tb, ext.Start(tb.Context(), nil))
+	tb.Cleanup(func() { _ = ext.Shutdown(context.Background()) })
 	return host{component.NewID(f.Type()), ext.(storage.Extension)}
 }
 

@@ -114,34 +114,37 @@ func TestInterruptWithoutBackend(t *testing.T) {
 	assert.Less(t, strings.Count(out, "\n"), 100, out)
 }
 
+// absences are ways in which a backend is not there; what each returns brings it back.
+var absences = map[string]func(s *sequence) (back func()){
+	"closed port": func(s *sequence) func() {
+		s.sink.down()
+		return func() { s.check(s.sink.up()) }
+	},
+	"no answer": func(s *sequence) func() {
+		s.sink.set(hang(false))
+		return func() { s.sink.set(accept) }
+	},
+	"no greeting": func(s *sequence) func() {
+		s.sink.down()
+		l, err := net.Listen("tcp", s.sink.addr)
+		s.check(err)
+		go func() {
+			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+				s.Cleanup(func() { conn.Close() })
+			}
+		}()
+		return func() {
+			l.Close()
+			s.check(s.sink.up())
+		}
+	},
+}
+
 // A collector whose backend went away ends within 10 s of SIGTERM, whatever it still has to send: batches of all receivers, joined spans, and calls of services
 // that it has taken. The next one sends it all.
 func TestStopsWithoutBackend(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(s *sequence) (back func()){
-		"closed port": func(s *sequence) func() {
-			s.sink.down()
-			return func() { s.check(s.sink.up()) }
-		},
-		"no answer": func(s *sequence) func() {
-			s.sink.set(hang(false))
-			return func() { s.sink.set(accept) }
-		},
-		"no greeting": func(s *sequence) func() {
-			s.sink.down()
-			l, err := net.Listen("tcp", s.sink.addr)
-			s.check(err)
-			go func() {
-				for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-					s.Cleanup(func() { conn.Close() })
-				}
-			}()
-			return func() {
-				l.Close()
-				s.check(s.sink.up())
-			}
-		},
-	} {
+	for name, leave := range absences {
 		for _, signals := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s and %d signals", name, signals), func(t *testing.T) {
 				t.Parallel()
@@ -158,7 +161,7 @@ func TestStopsWithoutBackend(t *testing.T) {
 					s.work()
 				}
 				service := make(chan error, 1)
-				go func() { service <- send(t, otlp, pcommon.TraceID{1}) }()
+				go func() { service <- send(t, otlp, pcommon.TraceID{1}) }() //nolint:testifylint // its only requirement is that an address can be parsed
 				eventually(t, time.Minute, func() error {
 					accounts, err := s.c.accounts()
 					waits := 0

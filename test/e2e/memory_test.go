@@ -37,11 +37,7 @@ const (
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	addr := startSink(t).addr
-	memory := func(c *collector, name string) int64 {
-		n, err := c.status(name)
-		require.NoError(t, err)
-		return n
-	}
+	memory := func(c *collector, name string) int64 { return memoryOf(t, c, name) }
 	empty := newCollector(t, trainbridgeBin(t), "/nothing/*", addr)
 	empty.up(t)
 	t.Run("idle files", func(t *testing.T) {
@@ -91,40 +87,7 @@ func TestMemory(t *testing.T) {
 		assert.LessOrEqual(t, more, int64(openCalls))
 		c.stop(t)
 	})
-	t.Run("junk files", func(t *testing.T) {
-		logs, now := t.TempDir(), time.Now()
-		for i := range *memoryJunk {
-			path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("file-%d.txt", i))
-			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-			require.NoError(t, os.WriteFile(path, []byte([]string{"", "hello world\n"}[i%2]), 0o600))
-			require.NoError(t, os.Chtimes(path, now.Add(-time.Hour), now.Add(-time.Hour)))
-		}
-		require.NoError(t, os.WriteFile(filepath.Join(logs, "zzz.jsonl"), []byte(`{"step": 1, "loss": 2.5, "step_time_s": 0.05}`+"\n"), 0o600))
-		junk := startSink(t)
-		c := newCollector(t, trainbridgeBin(t), "/nothing/*", junk.addr)
-		c.env = append(c.env, "TRAINBRIDGE_LOGS="+logs+"/**")
-		c.up(t)
-		told := fmt.Sprintf("No receiver understands %d files", *memoryJunk/2)
-		began := time.Now()
-		eventually(t, time.Minute, func() error {
-			if junk.spans.Load() == 0 {
-				return errors.New("the log's span is not there")
-			}
-			return nil
-		})
-		t.Logf("beside %d files the log is delivered in %v", *memoryJunk, time.Since(began).Round(100*time.Millisecond))
-		assert.False(t, c.logged(told), "it comes before all others were looked at")
-		eventually(t, time.Minute, func() error {
-			if !c.logged(told) {
-				return errors.New("not said: " + told)
-			}
-			return nil
-		})
-		more := memory(c, "VmHWM") - memory(empty, "VmHWM")
-		t.Logf("VmHWM: %d MiB more than the %d MiB of an empty one", more>>20, memory(empty, "VmHWM")>>20)
-		assert.LessOrEqual(t, more, int64(perJunkFiles*max(1, *memoryJunk/10_000)))
-		c.stop(t)
-	})
+	t.Run("junk files", func(t *testing.T) { junkFiles(t, empty) })
 	empty.stop(t)
 }
 
@@ -141,4 +104,49 @@ func (c *collector) read(tb testing.TB, lines int) {
 		}
 		return nil
 	})
+}
+
+// memoryOf is a number of /proc/PID/status, in bytes.
+func memoryOf(tb testing.TB, c *collector, name string) int64 {
+	tb.Helper()
+	n, err := c.status(name)
+	require.NoError(tb, err)
+	return n
+}
+
+// junkFiles has a log lie beside files that are none.
+func junkFiles(t *testing.T, empty *collector) {
+	t.Helper()
+	logs, now := t.TempDir(), time.Now()
+	for i := range *memoryJunk {
+		path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("file-%d.txt", i))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte([]string{"", "hello world\n"}[i%2]), 0o600))
+		require.NoError(t, os.Chtimes(path, now.Add(-time.Hour), now.Add(-time.Hour)))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(logs, "zzz.jsonl"), []byte(`{"step": 1, "loss": 2.5, "step_time_s": 0.05}`+"\n"), 0o600))
+	junk := startSink(t)
+	c := newCollector(t, trainbridgeBin(t), "/nothing/*", junk.addr)
+	c.env = append(c.env, "TRAINBRIDGE_LOGS="+logs+"/**")
+	c.up(t)
+	told := fmt.Sprintf("No receiver understands %d files", *memoryJunk/2)
+	began := time.Now()
+	eventually(t, time.Minute, func() error {
+		if junk.spans.Load() == 0 {
+			return errors.New("the log's span is not there")
+		}
+		return nil
+	})
+	t.Logf("beside %d files the log is delivered in %v", *memoryJunk, time.Since(began).Round(100*time.Millisecond))
+	assert.False(t, c.logged(told), "it comes before all others were looked at")
+	eventually(t, time.Minute, func() error {
+		if !c.logged(told) {
+			return errors.New("not said: " + told)
+		}
+		return nil
+	})
+	more := memoryOf(t, c, "VmHWM") - memoryOf(t, empty, "VmHWM")
+	t.Logf("VmHWM: %d MiB more than the %d MiB of an empty one", more>>20, memoryOf(t, empty, "VmHWM")>>20)
+	assert.LessOrEqual(t, more, int64(perJunkFiles*max(1, *memoryJunk/10_000)))
+	c.stop(t)
 }

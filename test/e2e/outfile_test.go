@@ -73,12 +73,7 @@ func TestWhatStandsThereStays(t *testing.T) {
 				require.NoError(t, err)
 				return fi.Size()
 			}
-			mode := func(path string) fs.FileMode {
-				t.Helper()
-				fi, err := os.Lstat(path)
-				require.NoError(t, err)
-				return fi.Mode()
-			}
+			mode := func(path string) fs.FileMode { return modeOf(t, path) }
 			for umask, want := range map[string]fs.FileMode{"022": 0o644, "027": 0o640, "077": 0o600, "002": 0o664} {
 				path := filepath.Join(dir, umask+".log")
 				run(umask, path)
@@ -102,30 +97,7 @@ func TestWhatStandsThereStays(t *testing.T) {
 			assert.True(t, mode(filepath.Join(dir, "target")).IsRegular())
 			assert.Positive(t, size(filepath.Join(dir, "target")))
 
-			fifo := filepath.Join(dir, "fifo")
-			require.NoError(t, unix.Mkfifo(fifo, 0o600))
-			got := make(chan int, 1)
-			go func() {
-				b, _ := os.ReadFile(fifo)
-				got <- len(b)
-			}()
-			run("022", fifo)
-			assert.Positive(t, <-got)
-			assert.Equal(t, fs.ModeNamedPipe, mode(fifo).Type())
-
-			stdout := filepath.Join(dir, "stdout") // as /dev/stdout is one
-			require.NoError(t, os.Symlink("/proc/self/fd/1", stdout))
-			out, err := shell(t, "022", `"$@" 2>/dev/null | wc -c`, append(args, stdout)...)
-			require.NoError(t, err, out)
-			assert.NotEqual(t, "0", strings.TrimSpace(out))
-			redirected := filepath.Join(dir, "redirected")
-			_, err = shell(t, "022", `to=$1; shift; { echo first; "$@"; echo last; } >"$to" 2>/dev/null`, append(append([]string{redirected}, args...), stdout)...)
-			require.NoError(t, err)
-			text, err := os.ReadFile(redirected)
-			require.NoError(t, err)
-			assert.Greater(t, len(text), len("first\nlast\n"))
-			assert.True(t, strings.HasPrefix(string(text), "first\n") && strings.HasSuffix(string(text), "last\n"))
-			assert.Equal(t, fs.ModeSymlink, mode(stdout).Type())
+			streams(t, dir, args, run)
 			if os.Getuid() == 0 {
 				devices(t, dir, args, run)
 			}
@@ -134,6 +106,43 @@ func TestWhatStandsThereStays(t *testing.T) {
 			assert.Empty(t, left)
 		})
 	}
+}
+
+// modeOf is the mode of what a path names itself.
+func modeOf(tb testing.TB, path string) fs.FileMode {
+	tb.Helper()
+	fi, err := os.Lstat(path)
+	require.NoError(tb, err)
+	return fi.Mode()
+}
+
+// streams are written to as they are: a FIFO, and what a link such as /dev/stdout leads to.
+func streams(t *testing.T, dir string, args []string, run func(umask, path string)) {
+	t.Helper()
+	fifo := filepath.Join(dir, "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	got := make(chan int, 1)
+	go func() {
+		b, _ := os.ReadFile(fifo)
+		got <- len(b)
+	}()
+	run("022", fifo)
+	assert.Positive(t, <-got)
+	assert.Equal(t, fs.ModeNamedPipe, modeOf(t, fifo).Type())
+
+	stdout := filepath.Join(dir, "stdout") // as /dev/stdout is one
+	require.NoError(t, os.Symlink("/proc/self/fd/1", stdout))
+	out, err := shell(t, "022", `"$@" 2>/dev/null | wc -c`, append(args, stdout)...)
+	require.NoError(t, err, out)
+	assert.NotEqual(t, "0", strings.TrimSpace(out))
+	redirected := filepath.Join(dir, "redirected")
+	_, err = shell(t, "022", `to=$1; shift; { echo first; "$@"; echo last; } >"$to" 2>/dev/null`, append(append([]string{redirected}, args...), stdout)...)
+	require.NoError(t, err)
+	text, err := os.ReadFile(redirected)
+	require.NoError(t, err)
+	assert.Greater(t, len(text), len("first\nlast\n"))
+	assert.True(t, strings.HasPrefix(string(text), "first\n") && strings.HasSuffix(string(text), "last\n"))
+	assert.Equal(t, fs.ModeSymlink, modeOf(t, stdout).Type())
 }
 
 // devices are for root: a device stays one, a full one is an error, and a directory in which nothing can be made stays as it is.
@@ -153,8 +162,8 @@ func devices(t *testing.T, dir string, args []string, run func(umask, path strin
 	}
 	assert.NoFileExists(t, null+".truth.json")
 	closed := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(closed, "x"), []byte("old"), 0o644)) //nolint:gosec // another user reads it
-	require.NoError(t, os.Chmod(closed, 0o555))                                        //nolint:gosec // as above
+	require.NoError(t, os.WriteFile(filepath.Join(closed, "x"), []byte("old"), 0o644))
+	require.NoError(t, os.Chmod(closed, 0o555))
 	cmd := exec.CommandContext(t.Context(), args[0], append(args[1:], filepath.Join(closed, "x"))...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	cmd.Dir = "/"

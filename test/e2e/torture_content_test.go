@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,8 +60,8 @@ func contentOf(resource pcommon.Map, scope pcommon.InstrumentationScope, s ptrac
 func (o *content) fields() map[string]string {
 	s, resource, scope := o.span, o.resource, o.scope
 	c := map[string]string{
-		"name": s.Name(), "kind": s.Kind().String(), "parent": s.ParentSpanID().String(), "state": s.TraceState().AsRaw(), "flags": fmt.Sprint(s.Flags()),
-		"start": fmt.Sprint(s.StartTimestamp().AsTime().UnixNano()), "end": fmt.Sprint(s.EndTimestamp().AsTime().UnixNano()),
+		"name": s.Name(), "kind": s.Kind().String(), "parent": s.ParentSpanID().String(), "state": s.TraceState().AsRaw(), "flags": strconv.FormatUint(uint64(s.Flags()), 10),
+		"start": strconv.FormatUint(uint64(s.StartTimestamp()), 10), "end": strconv.FormatUint(uint64(s.EndTimestamp()), 10),
 		"status": s.Status().Code().String() + " " + s.Status().Message(), "scope": scope.Name() + " " + scope.Version(),
 		"dropped": fmt.Sprint(s.DroppedAttributesCount(), s.DroppedEventsCount(), s.DroppedLinksCount()),
 	}
@@ -133,7 +134,7 @@ func sorts(all []changed) (list []string) {
 
 // The campaign relies on this test: the sink notices a span that comes again under its id and says something else, whatever it is.
 func TestTortureSinkContent(t *testing.T) {
-	make := func(change func(resource pcommon.Map, s ptrace.Span)) item {
+	spanOf := func(change func(resource pcommon.Map, s ptrace.Span)) item {
 		resource, s := pcommon.NewMap(), ptrace.NewSpan()
 		resource.PutStr("service.name", "train")
 		s.SetName("train.run")
@@ -174,8 +175,8 @@ func TestTortureSinkContent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSequence(t, "", 1, newTally())
-			require.NoError(t, s.answer(accept, make(func(pcommon.Map, ptrace.Span) {})))
-			require.NoError(t, s.answer(accept, make(tc.change)))
+			require.NoError(t, s.answer(accept, spanOf(func(pcommon.Map, ptrace.Span) {})))
+			require.NoError(t, s.answer(accept, spanOf(tc.change)))
 			if tc.want == "" {
 				assert.Empty(t, s.sink.changes)
 				return

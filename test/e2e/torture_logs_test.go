@@ -40,17 +40,27 @@ type logFormat struct {
 }
 
 var logFormats = []*logFormat{
-	{receiver: "tq_trace", env: "TRAINBRIDGE_TQ_LOGS", names: [2]string{"worker-a-4711.err", "worker-b-4712.err"},
-		counter: "tq_function_duration_seconds_count", make: tqRecord},
-	{receiver: "flagscale", env: "TRAINBRIDGE_FLAGSCALE_LOGS", names: [2]string{"host_0.output", "host_1.output"},
-		counter: "ml_train_step_duration_seconds_count", make: megatronRecord},
-	{receiver: "train_log", env: "TRAINBRIDGE_TRAIN_LOGS", names: [2]string{"train.jsonl", "finetune.jsonl"},
-		counter: "ml_train_step_duration_seconds_count", make: jsonRecord},
-	{receiver: "zmq_rpc", env: "TRAINBRIDGE_ZMQ_LOGS", names: [2]string{"zmq_performance.log", "client2.log"}, counts: true, head: zmqHead,
+	{
+		receiver: "tq_trace", env: "TRAINBRIDGE_TQ_LOGS", names: [2]string{"worker-a-4711.err", "worker-b-4712.err"},
+		counter: "tq_function_duration_seconds_count", make: tqRecord,
+	},
+	{
+		receiver: "flagscale", env: "TRAINBRIDGE_FLAGSCALE_LOGS", names: [2]string{"host_0.output", "host_1.output"},
+		counter: "ml_train_step_duration_seconds_count", make: megatronRecord,
+	},
+	{
+		receiver: "train_log", env: "TRAINBRIDGE_TRAIN_LOGS", names: [2]string{"train.jsonl", "finetune.jsonl"},
+		counter: "ml_train_step_duration_seconds_count", make: jsonRecord,
+	},
+	{
+		receiver: "zmq_rpc", env: "TRAINBRIDGE_ZMQ_LOGS", names: [2]string{"zmq_performance.log", "client2.log"}, counts: true, head: zmqHead,
 		counter: "rpc_client_call_duration_seconds_count",
-		perKey:  true, make: zmqRecord},
-	{receiver: "nccl", env: "TRAINBRIDGE_NCCL_LOGS", names: [2]string{"node-0-pid40000.log", "node-1-pid40001.log"}, joint: true,
-		counter: "nccl_collective_duration_seconds_count", make: ncclRecord},
+		perKey:  true, make: zmqRecord,
+	},
+	{
+		receiver: "nccl", env: "TRAINBRIDGE_NCCL_LOGS", names: [2]string{"node-0-pid40000.log", "node-1-pid40001.log"}, joint: true,
+		counter: "nccl_collective_duration_seconds_count", make: ncclRecord,
+	},
 }
 
 // logClock is the time in the n-th record of a log.

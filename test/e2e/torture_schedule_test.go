@@ -454,14 +454,14 @@ func (s *sequence) junkFiles() {
 
 // becomeLog writes records to a file that has had none so far.
 func (s *sequence) becomeLog(path string) {
-	text := "\n" // the last line may have no end
+	text := []byte("\n") // the last line may have no end
 	for range 1 + s.rng.IntN(5) {
 		r := jsonLine(s.rng, 0, 500_000+s.late, "") // beyond the records of train.jsonl
 		s.late++
-		text += r.lines[0][0] + "\n"
+		text = append(append(text, r.lines[0][0]...), '\n')
 		s.records = append(s.records, r)
 	}
-	s.addTo(path, text)
+	s.addTo(path, string(text))
 }
 
 func (s *sequence) addTo(path, text string) {

@@ -88,7 +88,8 @@ const processHeader = "torture-process"
 func startOTLPSink(tb testing.TB) *otlpSink {
 	tb.Helper()
 	k := &otlpSink{
-		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), contents: make(map[spanID]*content), refused: make(map[string]bool), cut: make(map[pcommon.TraceID]bool), final: make(map[identity]bool),
+		addr: freeAddr(tb), how: accept, accepted: make(map[string]identity), contents: make(map[spanID]*content), refused: make(map[string]bool),
+		cut: make(map[pcommon.TraceID]bool), final: make(map[identity]bool),
 		traces: make(map[string]pcommon.TraceID), roots: make(map[pcommon.TraceID]string),
 	}
 	require.NoError(tb, k.up())

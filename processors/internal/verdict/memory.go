@@ -14,8 +14,8 @@ import (
 // Remembered is how many spans a Memory knows at least.
 const Remembered = 1 << 15
 
-// Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span. A span comes again where its batch was refused,
-// or the process was killed before it knew that the batch was accepted. Then it has the verdicts that it had: else its id would have two contents. The zero
+// Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span. A span comes again where its batch was
+// refused, or the process was killed before it knew that the batch was accepted. Then it has the verdicts that it had: else its id would have two contents. The zero
 // value is empty.
 type Memory struct {
 	mu          sync.Mutex
@@ -145,11 +145,13 @@ func readJudgement(b []byte) (j judgement, rest []byte, ok bool) {
 		}
 		texts[i], b = string(b[k:k+int(n)]), b[k+int(n):]
 	}
-	if len(b) < 16 {
+	const numbers = 2 * 8 // bytes
+	if len(b) < numbers {
 		return j, nil, false
 	}
+	value, rest := b[:8], b[8:]
 	j.kind = &kind{name: texts[0], tag: spans.AttrVerdictPrefix + texts[0], severity: severity}
 	j.reason = texts[1]
-	j.value, j.threshold = math.Float64frombits(binary.LittleEndian.Uint64(b)), math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
-	return j, b[16:], true
+	j.value, j.threshold = math.Float64frombits(binary.LittleEndian.Uint64(value)), math.Float64frombits(binary.LittleEndian.Uint64(rest))
+	return j, rest[8:], true
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // OpenRun is told where a log of a run begins. It returns the span of a run that is met for the first time in this process, else nil. The span is the given
-// one, or what an earlier process has sent of the same run: a span that comes again says the same. A receiver that reads its files once returns none, and says in
-// the end where the runs begin.
+// one, or what an earlier process has sent of the same run: a span that comes again says the same. A receiver that reads its files once returns none, and says
+// in the end where the runs begin.
 func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 	opened, others := r.runs.open(span, r)
 	if opened == nil {

@@ -22,10 +22,10 @@ func TestEachKind(t *testing.T) {
 		names[k.Name] = true
 		assert.NotEmpty(t, k.Examples, k.Name)
 		assert.NotEmpty(t, k.Source, k.Name)
-		var allSb25 strings.Builder
+		var examples strings.Builder
 		for _, e := range k.Examples {
 			require.Contains(t, e.Text, e.Secret, k.Name)
-			allSb25.WriteString(e.Text + "\n")
+			examples.WriteString(e.Text + "\n")
 			for _, text := range []string{
 				e.Text, "line one\n" + e.Text + "\nline three", " " + e.Text, "\x1b[33m" + e.Text + "\x1b[0m", `{"msg": ` + fmt.Sprintf("%q", e.Text) + `, "step": 1}`,
 				`two\n` + e.Text + `\nthree`,
@@ -41,7 +41,7 @@ func TestEachKind(t *testing.T) {
 				}
 			}
 		}
-		all += allSb25.String()
+		all += examples.String()
 	}
 	got := r.text(all, &Counts{})
 	for _, k := range secrets.Kinds() {
