@@ -62,7 +62,7 @@ test: lint unit e2e
 # The race detector everywhere but in the binary itself, whose code is a list of imports; nvml also as it is without cgo. Each of the hundred binaries would
 # sleep for a second at its end; some packages wait more than they work, so there is one more at a time than there are cores.
 unit:
-	GORACE=atexit_sleep_ms=0 go test -race -p $$(($$(nproc) + 1)) -timeout 15m $$(go list ./... | grep -v /cmd/trainbridge$$)
+	GORACE=atexit_sleep_ms=0 go test -race -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -v /cmd/trainbridge$$)
 	go test ./cmd/trainbridge
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
 	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module

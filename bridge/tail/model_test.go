@@ -562,7 +562,7 @@ func runSeeds(t *testing.T, few bool) {
 	}
 	seeds := *seedsFlag
 	if few {
-		seeds /= 2
+		seeds /= 4
 	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { runModel(t, seed, few) }) {
