@@ -15,8 +15,8 @@ import (
 const Remembered = 1 << 15
 
 // Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span. A span comes again where its batch was
-// refused, or the process was killed before it knew that the batch was accepted. Then it has the verdicts that it had: else its id would have two contents. The zero
-// value is empty.
+// refused, or the process was killed before it knew that the batch was accepted. Then it has the verdicts that it had: else its id would have two contents.
+// The zero value is empty.
 type Memory struct {
 	mu          sync.Mutex
 	said, older map[uint64][]judgement // older was full before said was begun
@@ -137,21 +137,20 @@ func readJudgement(b []byte) (j judgement, rest []byte, ok bool) {
 	}
 	severity := Severity(b[0])
 	b = b[1:]
-	var texts [2]string
-	for i := range texts {
+	var name string
+	for _, text := range [...]*string{&name, &j.reason} {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(b)-k) {
 			return j, nil, false
 		}
-		texts[i], b = string(b[k:k+int(n)]), b[k+int(n):]
+		*text, b = string(b[k:k+int(n)]), b[k+int(n):]
 	}
 	const numbers = 2 * 8 // bytes
 	if len(b) < numbers {
 		return j, nil, false
 	}
 	value, rest := b[:8], b[8:]
-	j.kind = &kind{name: texts[0], tag: spans.AttrVerdictPrefix + texts[0], severity: severity}
-	j.reason = texts[1]
+	j.kind = &kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: severity}
 	j.value, j.threshold = math.Float64frombits(binary.LittleEndian.Uint64(value)), math.Float64frombits(binary.LittleEndian.Uint64(rest))
 	return j, rest[8:], true
 }

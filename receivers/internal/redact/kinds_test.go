@@ -16,16 +16,16 @@ import (
 func TestEachKind(t *testing.T) {
 	r, err := New(DefaultConfig())
 	require.NoError(t, err)
-	all, names := "", map[string]bool{}
+	var all strings.Builder
+	names := map[string]bool{}
 	for _, k := range secrets.Kinds() {
 		assert.False(t, names[k.Name], k.Name)
 		names[k.Name] = true
 		assert.NotEmpty(t, k.Examples, k.Name)
 		assert.NotEmpty(t, k.Source, k.Name)
-		var examples strings.Builder
 		for _, e := range k.Examples {
 			require.Contains(t, e.Text, e.Secret, k.Name)
-			examples.WriteString(e.Text + "\n")
+			all.WriteString(e.Text + "\n")
 			for _, text := range []string{
 				e.Text, "line one\n" + e.Text + "\nline three", " " + e.Text, "\x1b[33m" + e.Text + "\x1b[0m", `{"msg": ` + fmt.Sprintf("%q", e.Text) + `, "step": 1}`,
 				`two\n` + e.Text + `\nthree`,
@@ -41,9 +41,8 @@ func TestEachKind(t *testing.T) {
 				}
 			}
 		}
-		all += examples.String()
 	}
-	got := r.text(all, &Counts{})
+	got := r.text(all.String(), &Counts{})
 	for _, k := range secrets.Kinds() {
 		for _, e := range k.Examples {
 			assert.NotContains(t, got, e.Secret, e.Text)
