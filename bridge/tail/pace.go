@@ -2,6 +2,8 @@ package tail
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -80,7 +82,7 @@ func share(size, lag int64) float64 {
 	return float64(size-lag) / float64(size)
 }
 
-// leastRead is the place of the stream that has read the least of its files, of equal ones the one that was found first: files of one job that are read to
+// leastRead is the place of the stream that has read the least of its files, of equal ones the one of the first path: files of one job that are read to
 // their end are read side by side, and in the same order each time.
 func leastRead(queue []*Stream) (at int) {
 	least := 2.0
@@ -90,4 +92,12 @@ func leastRead(queue []*Stream) (at int) {
 		}
 	}
 	return at
+}
+
+// number numbers the streams in the order of their paths. In the order they were found in, a file would come late whose receiver was found by its content, and
+// the later the longer another receiver looked at others.
+func (w *sweeper) number() {
+	for i, path := range slices.Sorted(maps.Keys(w.streams)) {
+		w.streams[path].number = i
+	}
 }

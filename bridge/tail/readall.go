@@ -54,6 +54,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 		}
 	})
 	t.sweep(t.now())
+	t.sweeper.number()
 	var buf []byte
 	looks := 0 // a file that is cut again and again must not keep this from ending
 	for {

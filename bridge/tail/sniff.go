@@ -137,6 +137,13 @@ func (t *Tailer) hear(n news) {
 	t.wakeSweeper()
 }
 
+// hasNews says whether the sweeper has files to take up.
+func (t *Tailer) hasNews() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.told) > 0
+}
+
 // takeTold returns what was told, in the order of the paths: a rotated file comes after the one that its path names now.
 func (t *Tailer) takeTold() []news {
 	t.mu.Lock()

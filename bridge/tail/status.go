@@ -89,7 +89,9 @@ func (w *sweeper) survey(now time.Time) {
 		return
 	}
 	w.surveyed = now
-	st := Status{Looked: true, Files: len(w.streams), Newest: w.newest, Links: len(w.links), PassedOver: w.passed, Kernel: maps.Clone(w.kernel)}
+	// Files whose receiver is decided by their lines are counted once all were looked at a little.
+	looked := len(w.shared) == 0 || w.t.set.Sorter.settled() && !w.t.hasNews()
+	st := Status{Looked: looked, Files: len(w.streams), Newest: w.newest, Links: len(w.links), PassedOver: w.passed, Kernel: maps.Clone(w.kernel)}
 	for i := range w.globs {
 		g := &w.globs[i]
 		st.Globs = append(st.Globs, GlobStatus{g.Pattern, w.sights[i].matched, w.sights[i].directory})

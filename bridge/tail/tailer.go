@@ -247,14 +247,11 @@ func (t *Tailer) begin() {
 	begun := t.swept
 	t.mu.Unlock()
 	sorts := t.set.Joint && len(t.sweeper.shared) > 0
-	if begun || sorts && !t.set.Sorter.settled() {
+	if begun || sorts && (!t.set.Sorter.settled() || t.hasNews()) {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if sorts && len(t.told) > 0 {
-		return
-	}
 	t.swept = true
 	t.wakeup.Broadcast()
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,9 @@ func checkedJob(t *testing.T) (dir string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "collector.yaml"), config, 0o600))
 	return dir
 }
+
+// progress is what commands say on a busy machine.
+var progress = regexp.MustCompile(`(?m)^reading: .*\n`)
 
 // The commands of docs/check.md, on a job in all formats: nothing is off.
 func TestCheckDoc(t *testing.T) {
@@ -111,7 +115,7 @@ func TestCheckExit(t *testing.T) {
 			assert.Contains(t, out, tt.want)
 			assert.Contains(t, errs, tt.err)
 			if tt.err == "" {
-				assert.Empty(t, errs)
+				assert.Empty(t, progress.ReplaceAllString(errs, "")) // which a busy machine shows
 			}
 			assert.NotRegexp(t, stack, out+errs)
 		})
