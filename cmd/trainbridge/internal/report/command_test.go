@@ -39,9 +39,9 @@ func write1(t *testing.T, name, body string) string {
 
 // What cannot be reported of ends with a sentence that says what to do, and exit code 2.
 func TestErrors(t *testing.T) {
-	binaries := t.TempDir()
-	for _, name := range []string{"a.so", "b.bin"} {
-		require.NoError(t, os.WriteFile(filepath.Join(binaries, name), []byte{0x7f, 'E', 'L', 'F', 0, 0, 1, 2, 3, 0, 0}, 0o600))
+	binaries, nonLogs := t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(binaries, "a"), filepath.Join(binaries, "b"), filepath.Join(nonLogs, "a.so"), filepath.Join(nonLogs, "b.bin")} {
+		require.NoError(t, os.WriteFile(path, []byte{0x7f, 'E', 'L', 'F', 0, 0, 1, 2, 3, 0, 0}, 0o600))
 	}
 	text := write1(t, "notes.txt", "nothing of interest\n")
 	for _, tt := range []struct {
@@ -50,6 +50,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{nil, "report: name the logs: files, directories, globs, or - for the standard input"},
 		{[]string{binaries}, "report: nothing to read: of 2 files 2 binary; "},
+		{[]string{nonLogs}, nonLogs + ": no file to read; passed over by name, as no logs: 1 .bin, 1 .so"},
 		{[]string{text}, "report: nothing to read: the file is text in no format that is known; trainbridge check says more"},
 		{[]string{write1(t, "empty.log", "")}, "report: nothing to read: the file is empty; "},
 		{[]string{binaries, text}, "report: nothing to read: of 3 files 2 binary, 1 text in no format that is known; "},
