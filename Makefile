@@ -59,11 +59,15 @@ apt:
 
 test: lint unit e2e
 
-# The race detector everywhere but in the binary itself, whose code is a list of imports; nvml also as it is without cgo. Each of the hundred binaries would
-# sleep for a second at its end; some packages wait more than they work, so there is one more at a time than there are cores.
+# Tests of these hold the numbers of whole jobs against the truth. The race detector makes them ten times as slow, and it watches what they run in its own packages.
+NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen/run gen/nccl gen/train report/records show)
+
+# The race detector everywhere else but in the binary itself, whose code is a list of imports; models run fewer seeds with it (-short) and all without it; nvml also
+# as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait more than they work, so there is one more at a time
+# than there are cores.
 unit:
-	GORACE=atexit_sleep_ms=0 go test -race -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -v /cmd/trainbridge$$)
-	go test ./cmd/trainbridge
+	GORACE=atexit_sleep_ms=0 go test -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(NUMBERS))")
+	go test $(NUMBERS) ./bridge/tail ./receivers/ncclreceiver ./cmd/trainbridge
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
 	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test ./receivers/nvmlreceiver

@@ -564,6 +564,9 @@ func runSeeds(t *testing.T, few bool) {
 	if few {
 		seeds /= 4
 	}
+	if testing.Short() {
+		seeds /= 8
+	}
 	for seed := uint64(1); seed <= seeds; seed++ {
 		if !t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { runModel(t, seed, few) }) {
 			t.Logf("repeat with -tail.seed=%d", seed)

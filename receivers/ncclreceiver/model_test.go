@@ -348,8 +348,12 @@ func perRank(name string, rnd *rand.Rand, n int, write func(rank int, ops []oper
 // stopped, or killed. The spans that come are the spans of the whole logs read at once: none comes more often than it may, none is missing, and each has the
 // same ids, parents and attributes.
 func TestModel(t *testing.T) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, name := range slices.Sorted(maps.Keys(jobs)) {
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(seed, 5))
 				model(t, rnd, jobs[name](rnd, 100+rnd.IntN(900)), seed)
