@@ -165,7 +165,12 @@ func TestTop(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, cmd.Wait())
 	assert.True(t, strings.HasPrefix(term.all(), "\x1b[?1049h\x1b[?25l"), "the other screen")
-	assert.True(t, strings.HasSuffix(term.all(), "\x1b[?25h\x1b[?1049l"), "the cursor and the screen from before: %q", term.all()[len(term.all())-40:])
+	eventually(t, 10*time.Second, func() error { // the reader of the terminal is a goroutine of its own
+		if all := term.all(); !strings.HasSuffix(all, "\x1b[?25h\x1b[?1049l") {
+			return fmt.Errorf("the cursor and the screen from before: %q", all[max(len(all)-40, 0):])
+		}
+		return nil
+	})
 	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	require.NoError(t, err)
 	assert.Equal(t, before, after)
