@@ -122,8 +122,10 @@ func newInstance(mask uint32) (*instance, error) {
 		}
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
+	// Without IN_MASK_ADD the kernel sets the mask of a watch that is there to 0 first, and loses what happens at that moment (inotify_update_existing_watch).
+	mask |= unix.IN_ONLYDIR | unix.IN_MASK_ADD
 	return &instance{
-		file: os.NewFile(uintptr(fd), "inotify"), fd: fd, mask: mask | unix.IN_ONLYDIR, watched: map[int32][]watched{}, names: map[watched]int32{},
+		file: os.NewFile(uintptr(fd), "inotify"), fd: fd, mask: mask, watched: map[int32][]watched{}, names: map[watched]int32{},
 	}, nil
 }
 
