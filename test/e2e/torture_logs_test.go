@@ -32,6 +32,8 @@ type logFormat struct {
 	// counts: ids depend on all rows of the log before, so it cannot be read from its middle without a state.
 	counts bool
 	head   string
+	// unordered: a record says the same wherever it stands.
+	unordered bool
 	// counter is a metric of train_metrics with one for each record, or for each key of a record where perKey is set.
 	counter string
 	perKey  bool
@@ -41,7 +43,7 @@ type logFormat struct {
 
 var logFormats = []*logFormat{
 	{
-		receiver: "tq_trace", env: "TRAINBRIDGE_TQ_LOGS", names: [2]string{"worker-a-4711.err", "worker-b-4712.err"},
+		receiver: "tq_trace", env: "TRAINBRIDGE_TQ_LOGS", names: [2]string{"worker-a-4711.err", "worker-b-4712.err"}, unordered: true,
 		counter: "tq_function_duration_seconds_count", make: tqRecord,
 	},
 	{

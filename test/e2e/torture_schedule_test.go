@@ -171,9 +171,9 @@ func (s *sequence) rotate(f *logFile, style int) {
 }
 
 // copyTruncate copies a log and cuts it. A writer that does not append goes on at its offset, behind a hole. Lines that were never read before the cut are not
-// known again in the copy (bridge/tail says so). A log with a head, or with joint records, would then not be read rightly.
+// known again in the copy (bridge/tail says so). A log whose lines mean something by those before would then not be read rightly.
 func (s *sequence) copyTruncate(f *logFile, sparse bool) {
-	if (f.format.head != "" || f.format.joint) && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
+	if !f.format.unordered && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
 		return
 	}
 	data, err := os.ReadFile(f.path)
@@ -205,18 +205,18 @@ func (s *sequence) makeRoom(f *logFile, style int) string {
 	return name
 }
 
-// deleteOldest removes the oldest file when all of it was accepted.
+// deleteOldest removes the oldest file when all of it is done with.
 func (s *sequence) deleteOldest(f *logFile) {
-	if n := len(f.old); n > 1 && s.delivered(f.old[n-1].records) {
+	if n := len(f.old); n > 1 && s.doneWith(f, f.old[n-1].path, f.old[n-1].records) {
 		s.check(os.Remove(f.old[n-1].path))
 		s.halves = s.halves || f.format.joint
 		f.old = f.old[:n-1]
 	}
 }
 
-// rewrite begins a log anew in the same file, when all of it was accepted.
+// rewrite begins a log anew in the same file, when all of it is done with.
 func (s *sequence) rewrite(f *logFile) {
-	if !s.delivered(f.records) {
+	if !s.doneWith(f, f.path, f.records) {
 		return
 	}
 	s.check(os.Truncate(f.path, 0))
@@ -225,13 +225,20 @@ func (s *sequence) rewrite(f *logFile) {
 	s.append(f, []byte(f.format.head))
 }
 
+// doneWith says whether all of a file was accepted, and the state has that. Lines that were accepted in the last second before a crash are read again: that they
+// were counted, and followed a step, the next process only learns from the file.
+func (s *sequence) doneWith(f *logFile, path string, records []int) bool {
+	return s.delivered(records) &&
+		(s.forgets || s.peer || wait(storeLimit, func() error { return s.storedFiles(f.format.receiver, path) }) == nil)
+}
+
 // flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, a writer's lines are then in two streams,
-// which are read beside each other. Logs whose ids depend on all earlier rows are spared that, and joint records: a collective waits for a rank only until
-// later lines of that rank were read.
+// which are read beside each other. Logs whose records mean something by those before are spared that, and joint records: a collective waits for a rank only
+// until later lines of that rank were read.
 func (s *sequence) flip() {
 	for i := 0; i < len(s.files); i += 2 {
 		a, b := s.files[i], s.files[i+1]
-		if s.rng.IntN(2) == 0 || s.spared(a) || s.spared(b) || s.restarts && (a.format.joint || a.format.counts) {
+		if s.rng.IntN(2) == 0 || s.spared(a) || s.spared(b) || s.restarts && !a.format.unordered {
 			continue
 		}
 		s.check(unix.Renameat2(unix.AT_FDCWD, a.path, unix.AT_FDCWD, b.path, unix.RENAME_EXCHANGE))

@@ -21,9 +21,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/trainbridge/trainbridge"
+	"github.com/trainbridge/trainbridge/bridge/tail/tailtest"
+	"github.com/trainbridge/trainbridge/extensions/statestorage"
 )
 
 var (
@@ -202,7 +208,7 @@ func (s *sequence) run(known []step) {
 func (s *sequence) prepare() {
 	s.check(os.Mkdir(s.state, 0o700))
 	if s.mounted {
-		smallDisk(s, s.state, 512<<10)
+		smallDisk(s, s.state, 2<<20)
 	}
 	logs := s.TempDir()
 	s.junk = filepath.Join(logs, "junk")
@@ -357,13 +363,52 @@ func (s *sequence) spared(f *logFile) bool {
 	return false
 }
 
-// stored says whether the state on disk has the last row of a zmq_rpc log.
+// stored says whether the state on disk knows of all lines of a log, so that no process reads them again.
 func (s *sequence) stored(f *logFile) error {
-	data, err := os.ReadFile(filepath.Join(s.state, "receiver.zmq_rpc.tail.state"))
-	if last := fmt.Sprintf(`"last_id":%d,`, apart(f.index, 3*f.made-1)); err == nil && (f.made == 0 || !bytes.Contains(data, []byte(last))) {
-		err = fmt.Errorf("%s is not in the state", last)
+	paths := []string{f.path}
+	for _, o := range f.old {
+		paths = append(paths, o.path)
 	}
-	return err
+	return s.storedFiles(f.format.receiver, paths...)
+}
+
+func (s *sequence) storedFiles(receiver string, paths ...string) error {
+	accepted, err := s.accepted(receiver)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		s.check(err)
+		text, err := os.ReadFile(path)
+		s.check(err)
+		if ino := info.Sys().(*syscall.Stat_t).Ino; accepted[ino] <= int64(bytes.LastIndexByte(text, '\n')) {
+			return fmt.Errorf("%s is stored up to byte %d", path, accepted[ino])
+		}
+	}
+	return nil
+}
+
+// accepted reads the positions of a receiver in a copy of the state, as another process would find them.
+func (s *sequence) accepted(receiver string) (map[uint64]int64, error) {
+	const name = "receiver.%s.tail.state"
+	data, err := os.ReadFile(filepath.Join(s.state, fmt.Sprintf(name, receiver)))
+	if err != nil {
+		return nil, err
+	}
+	dir := s.TempDir()
+	s.check(os.WriteFile(filepath.Join(dir, fmt.Sprintf(name, receiver)), data, 0o600))
+	factory := statestorage.NewFactory()
+	cfg := factory.CreateDefaultConfig().(*statestorage.Config)
+	cfg.Directory = dir
+	copied, err := factory.Create(s.Context(), extensiontest.NewNopSettings(factory.Type()), cfg)
+	s.check(err)
+	s.check(copied.Start(s.Context(), componenttest.NewNopHost()))
+	defer func() { s.check(copied.Shutdown(s.Context())) }()
+	client, err := copied.(storage.Extension).GetClient(s.Context(), component.KindReceiver, component.MustNewID(receiver), "tail")
+	s.check(err)
+	defer func() { s.check(client.Close(s.Context())) }()
+	return tailtest.Accepted(s.Context(), client)
 }
 
 func (s *sequence) filesOf(receiver string) []*logFile {
