@@ -31,6 +31,7 @@ func (j *joiner) close(c *Collective, why Outcome) {
 	if !c.known {
 		c.run.follow(c)
 	}
+	j.set.Conclusions.settle(c)
 	c.dropped = !j.keeps(c)
 	j.haunt(c)
 	j.leaving = append(j.leaving, c)

@@ -23,6 +23,8 @@ type Settings struct {
 	Remote bool
 	// Series bounds the series of a run's metrics.
 	Series int
+	// Conclusions are what was said of collectives that may be read again. nil: nobody remembers.
+	Conclusions *Conclusions
 	// OpenRun is told the first collective of a run, and each that began earlier; file is the first of the run's logs by name. It returns the span of the run, nil
 	// where that was sent already. No function: no run has a span.
 	OpenRun func(file string, start int64, source spans.TimeSource) *spans.RunSpan

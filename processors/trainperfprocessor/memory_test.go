@@ -74,8 +74,7 @@ func TestVerdictsAfterACrash(t *testing.T) {
 				if keeps {
 					p.cfg.Storage = &h.id
 				}
-				p.memory = newMemory()
-				require.NoError(t, p.memory.open(t.Context(), h, p.cfg.Storage, component.MustNewID("train_perf"), p.logger))
+				openMemory(t, p, h)
 				return p
 			}
 			h := stateIn(t, dir)
@@ -97,30 +96,56 @@ func TestVerdictsAfterACrash(t *testing.T) {
 	}
 }
 
-// full is a storage on a full disk.
-type full struct{ storage.Client }
-
-func (full) Batch(context.Context, ...*storage.Operation) error {
-	return errors.New("no space left on device")
+// openMemory gives an instance, which was started without one, a storage where its config names it.
+func openMemory(tb testing.TB, p *trainPerf, h host) {
+	tb.Helper()
+	p.memory = newMemory()
+	require.NoError(tb, p.memory.Open(tb.Context(), h, p.cfg.Storage, component.KindProcessor, component.MustNewID("train_perf"), p.logger))
 }
-func (full) Close(context.Context) error { return nil }
+
+// disk is a storage that may be full.
+type disk struct {
+	storage.Extension
+	storage.Client
+	full bool
+}
+
+func (d *disk) GetClient(ctx context.Context, kind component.Kind, id component.ID, name string) (storage.Client, error) {
+	client, err := d.Extension.GetClient(ctx, kind, id, name)
+	d.Client = client
+	return d, err
+}
+
+func (d *disk) Start(ctx context.Context, h component.Host) error { return d.Extension.Start(ctx, h) }
+
+func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
+	if d.full {
+		return errors.New("no space left on device")
+	}
+	return d.Client.Batch(ctx, ops...)
+}
 
 // A storage that fails holds up nothing, and is told of once. What it did not take is stored when it takes something again.
 func TestStorageFails(t *testing.T) {
 	p, logs := newTest(t)
-	good, err := stateIn(t, t.TempDir()).GetClient(t.Context(), component.KindProcessor, component.MustNewID("train_perf"), "verdicts")
-	require.NoError(t, err)
-	p.memory.store, p.memory.users = full{}, 1
+	h := stateIn(t, t.TempDir())
+	d := &disk{Extension: h.Extension, full: true}
+	p.cfg.Storage = &h.id
+	openMemory(t, p, host{h.id, d})
 	judgedBy(t, p, calls(0, 5))
 	judgedBy(t, p, calls(5, 10))
 	assert.Equal(t, 1, logs.Len())
-	p.memory.store = good
+	d.full = false
 	judgedBy(t, p, calls(10, 11))
-	next := newMemory()
-	said, err := next.ring.Restore(t.Context(), good)
-	require.NoError(t, err)
-	assert.Equal(t, 11, next.Restore(said))
 	require.NoError(t, p.stop(t.Context()))
+
+	good, err := h.GetClient(t.Context(), component.KindProcessor, component.MustNewID("train_perf"), "verdicts")
+	require.NoError(t, err)
+	next := newMemory()
+	said, err := next.Ring.Restore(t.Context(), good)
+	require.NoError(t, err)
+	assert.Equal(t, 11, next.said.Restore(said))
+	require.NoError(t, good.Close(t.Context()))
 }
 
 // cpu is the time of processors that the process has used.
@@ -137,9 +162,9 @@ func BenchmarkStored(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p, _ := newTest(b)
 			if keeps {
-				client, err := stateIn(b, b.TempDir()).GetClient(b.Context(), component.KindProcessor, component.MustNewID("train_perf"), "verdicts")
-				require.NoError(b, err)
-				p.memory.store = client
+				h := stateIn(b, b.TempDir())
+				p.cfg.Storage = &h.id
+				openMemory(b, p, h)
 			}
 			n, used := 0, time.Duration(0)
 			for b.Loop() {

@@ -11,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/internal/storageclient"
+	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/devices"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
@@ -21,6 +23,18 @@ type counted struct {
 	domain.Domain
 	counter  metric.Int64Counter
 	outcomes []metric.AddOption
+}
+
+// memory is what was said of the spans that were judged last, also by the last process. The instances of one component share it.
+type memory struct {
+	said verdict.Memory
+	storageclient.Memory
+}
+
+func newMemory() *memory {
+	m := new(memory)
+	m.Of, m.Purpose, m.Ring.Keep = &m.said, "verdicts", verdict.Remembered
+	return m
 }
 
 // trainPerf has the domains judge spans. Calls may run concurrently: what one call needs is in its panel.
@@ -52,7 +66,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.D
 		}
 		list = append(list, d.Domain)
 	}
-	p.panels.New = func() any { return domain.NewPanel(&p.memory.Memory, cfg.VerdictStatus, list...) }
+	p.panels.New = func() any { return domain.NewPanel(&p.memory.said, cfg.VerdictStatus, list...) }
 	return p, nil
 }
 
@@ -65,7 +79,7 @@ func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 			}
 		}
 	}
-	return p.memory.open(ctx, host, p.cfg.Storage, p.id, p.logger)
+	return p.memory.Open(ctx, host, p.cfg.Storage, component.KindProcessor, p.id, p.logger)
 }
 
 // processTraces works in place. It never fails: what cannot be judged is passed on as it is, and counted.
@@ -75,7 +89,7 @@ func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace
 	p.count(ctx, panel)
 	panel.Reset()
 	p.panels.Put(panel)
-	p.memory.save(ctx, p.logger)
+	p.memory.Save(ctx, p.logger)
 	return td, nil
 }
 
@@ -103,5 +117,5 @@ func (p *trainPerf) shutdown(context.Context) error {
 
 // stop ends an instance of traces.
 func (p *trainPerf) stop(ctx context.Context) error {
-	return errors.Join(p.memory.close(ctx), p.shutdown(ctx))
+	return errors.Join(p.memory.Close(ctx), p.shutdown(ctx))
 }

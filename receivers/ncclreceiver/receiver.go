@@ -28,6 +28,7 @@ type ncclReceiver struct {
 	operations map[string]bool                // canonical names; nil: all
 	ranks      map[int32]bool                 // nil: all
 	joiner     *collectives.Joiner[tail.Lent] // nil: records are joined elsewhere
+	said       *collectives.Conclusions       // of joiner
 	unpaired   sync.Once                      // says that records do not pair up
 	batches    filereceiver.Pool[joined]
 	writers    filereceiver.Pool[partial.Writer]
@@ -47,12 +48,16 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 			Source: t, Redact: r.cfg.Redact, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
 		}, err
 	}
-	return filereceiver.Parts{
+	parts := filereceiver.Parts{
 		Tail: r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
 		HoldTimeout: r.cfg.HangTimeout, Joint: true, InTurn: r.joiner == nil, Scope: metadata.ScopeName,
 		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
-	}, nil
+	}
+	if r.joiner != nil {
+		parts.Answers, parts.Keep = r.said, collectives.RememberedConclusions
+	}
+	return parts, nil
 }
 
 func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error) {
@@ -85,6 +90,8 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 		return r, nil // each partition has a joiner of its own
 	}
 	settings := r.settings()
+	r.said = new(collectives.Conclusions)
+	settings.Conclusions = r.said
 	settings.OpenRun = func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
 		return r.OpenRun(cfg.Opens(file, start, source))
 	}

@@ -225,8 +225,8 @@ func (s *sequence) rewrite(f *logFile) {
 	s.append(f, []byte(f.format.head))
 }
 
-// doneWith says whether all of a file was accepted, and the state has that. Lines that were accepted in the last second before a crash are read again: that they
-// were counted, and followed a step, the next process only learns from the file.
+// doneWith says whether all of a file was accepted, and the state has that. Lines that were accepted in the last second before a crash are read again: what
+// they count, and which step they follow, the next process learns from the file alone.
 func (s *sequence) doneWith(f *logFile, path string, records []int) bool {
 	return s.delivered(records) &&
 		(s.forgets || s.peer || wait(storeLimit, func() error { return s.storedFiles(f.format.receiver, path) }) == nil)

@@ -459,6 +459,9 @@ func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmet
 }
 
 func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
+	if r.answers != nil {
+		r.answers.Save(ctx, r.Set.Logger)
+	}
 	n := td.SpanCount()
 	ctx = r.obs.StartTracesOp(ctx)
 	err := r.traces.ConsumeTraces(withRun(ctx, td), td)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/ending"
+	"github.com/trainbridge/trainbridge/internal/storageclient"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -43,6 +44,10 @@ type Parts struct {
 	Series int
 	// SpanLinks is spans.RunConfig.SpanLinks.
 	SpanLinks bool
+	// Answers are stored before the spans of which they were given are sent. nil: what is said of a record depends on nothing before.
+	Answers storageclient.Answers
+	// Keep is how many answers are kept at least.
+	Keep int
 	// Source is read in place of files, and delivers as they do. nil: files are read.
 	Source component.Component
 	// Shutdown lets go of what Make took. nil: nothing.
@@ -70,7 +75,8 @@ type Receiver struct {
 	locate   bool         // spans say where their records stand
 	bare     bool         // without the spans of parts
 
-	runs *runs
+	runs    *runs
+	answers *storageclient.Memory // nil: none
 
 	member *member
 	said   sync.Map // the keys of what Once has logged
@@ -166,6 +172,9 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	if r.parts, err = mk(r, cfg); err != nil {
 		return r, err
 	}
+	if r.parts.Answers != nil {
+		r.answers = &storageclient.Memory{Of: r.parts.Answers, Purpose: "conclusions", Ring: storageclient.Ring{Keep: r.parts.Keep}}
+	}
 	if r.redactor, err = redact.New(r.parts.Redact); err != nil {
 		return r, err
 	}
@@ -211,6 +220,11 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 				}
 			}
 		}
+		if r.answers != nil {
+			if r.err = r.answers.Open(ctx, host, r.parts.Tail.Storage, component.KindReceiver, r.Set.ID, r.Set.Logger); r.err != nil {
+				return
+			}
+		}
 		if r.err = r.tail.Start(ctx, host); r.err != nil {
 			return
 		}
@@ -247,6 +261,9 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 
 func (r *Receiver) release(ctx context.Context) error {
 	err := r.runs.release(ctx, r)
+	if r.answers != nil {
+		err = errors.Join(err, r.answers.Close(ctx))
+	}
 	if r.parts.Shutdown != nil {
 		r.parts.Shutdown()
 	}

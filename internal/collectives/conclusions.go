@@ -1,0 +1,154 @@
+package collectives
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Conclusions are what was concluded of collectives from those before: a baseline, who is late again and again, which links are slow. A process that follows a
+// crash has not read those before. A collective that was sent already and is read again says what was said of it, nothing included. The zero value is empty.
+type Conclusions struct {
+	mu    sync.Mutex
+	known map[uint64]*conclusion // of the last processes; nil: nothing was said
+	fresh []byte                 // since Fresh
+	n     int                    // collectives in it
+}
+
+// RememberedConclusions is how many of the last collectives are to be remembered.
+const RememberedConclusions = 1 << 15
+
+// conclusion is what was concluded of a collective.
+type conclusion struct {
+	Baseline, Deviation float64     `json:",omitempty"`
+	Late, Over          []slowRanks `json:",omitempty"`
+	Slowest             int         `json:",omitempty"` // number in Late, from 1
+	New                 bool        `json:",omitempty"` // one of Late is named for the first time
+	Hot, Slow           []string    `json:",omitempty"` // links
+}
+
+// slowRanks is a slowRank as stored. Its host is known by the records.
+type slowRanks struct {
+	Rank       int32
+	Late, Cost int64   `json:",omitempty"` // ns
+	Score      float64 `json:",omitempty"`
+}
+
+// settle has a collective that leaves say what was said of it, where it was sent before; else what it says is remembered.
+func (s *Conclusions) settle(c *Collective) {
+	if s == nil {
+		return
+	}
+	id := c.hash()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if said, ok := s.known[id]; ok {
+		c.conclude(said)
+		return
+	}
+	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
+}
+
+func (c *Collective) hash() uint64 {
+	var key [24]byte
+	copy(key[:], c.trace[:])
+	copy(key[16:], c.id[:])
+	return xxh3.Hash(key[:])
+}
+
+// appendConclusion appends the length of the conclusion as a varint, and the conclusion; most have none.
+func (c *Collective) appendConclusion(b []byte) []byte {
+	if math.IsNaN(c.baseline) && c.slowest < 0 && len(c.over)+len(c.hotLinks)+len(c.slowLinks) == 0 {
+		return append(b, 0)
+	}
+	text, err := json.Marshal(&conclusion{
+		Baseline: finite(c.baseline), Deviation: finite(c.deviation), Late: stored(c.slow), Over: stored(c.over), Slowest: c.slowest + 1, New: c.newlySlow,
+		Hot: c.hotLinks, Slow: c.slowLinks,
+	})
+	if err != nil { // texts and finite numbers: there is none
+		text = nil
+	}
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+func stored(all []slowRank) (out []slowRanks) {
+	for _, s := range all {
+		out = append(out, slowRanks{s.rank, s.late, s.cost, finite(s.score)})
+	}
+	return out
+}
+
+// finite is 0, which is not said, for what JSON cannot say.
+func finite(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}
+
+// conclude has a collective say what was concluded; nil: nothing.
+func (c *Collective) conclude(said *conclusion) {
+	if said == nil {
+		said = new(conclusion)
+	}
+	c.baseline, c.deviation = math.NaN(), math.NaN()
+	if said.Baseline > 0 {
+		c.baseline, c.deviation = said.Baseline, said.Deviation
+	}
+	c.slow, c.over, c.slowest, c.newlySlow = c.slowRanks(c.slow, said.Late), c.slowRanks(c.over, said.Over), said.Slowest-1, said.New
+	c.hotLinks, c.slowLinks = said.Hot, said.Slow
+}
+
+func (c *Collective) slowRanks(room []slowRank, all []slowRanks) []slowRank {
+	room = room[:0]
+	for _, s := range all {
+		room = append(room, slowRank{s.Rank, c.comm.hostOf(s.Rank), s.Late, s.Cost, s.Score})
+	}
+	return room
+}
+
+// Fresh is what was said since the last call, to be stored, of n collectives.
+func (s *Conclusions) Fresh() (b []byte, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, n = s.fresh, s.n
+	s.fresh, s.n = nil, 0
+	return b, n
+}
+
+// Stale takes back what Fresh gave and could not be stored, as long as it is not too much.
+func (s *Conclusions) Stale(b []byte, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n+s.n <= RememberedConclusions {
+		s.fresh, s.n = append(b, s.fresh...), n+s.n
+	}
+}
+
+// Restore takes what Fresh gave, as far as it makes sense. It returns of how many collectives.
+func (s *Conclusions) Restore(b []byte) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = make(map[uint64]*conclusion)
+	}
+	const idSize = 8 // bytes
+	for len(b) > idSize {
+		size, k := binary.Uvarint(b[idSize:])
+		if k <= 0 || size > uint64(len(b)-idSize-k) {
+			break
+		}
+		text := b[idSize+k : idSize+k+int(size)]
+		var said *conclusion
+		if size > 0 && (json.Unmarshal(text, &said) != nil || said == nil || said.Slowest < 0 || said.Slowest > len(said.Late)) {
+			break
+		}
+		s.known[binary.LittleEndian.Uint64(b)] = said
+		b = b[idSize+k+int(size):]
+		n++
+	}
+	return n
+}
