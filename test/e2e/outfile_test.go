@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -215,6 +216,9 @@ func TestNothingStaysBehind(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
+	hangups := make(chan os.Signal, 1) // below nohup a test ignores these, and its commands would, too
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	input := []byte(strings.Repeat(string(line), 1+(1<<20)/len(line))) // more than a pipe holds: when it is written, the command has read
 	for name, args := range map[string][]string{
 		"report": {"report", "-"}, "html": {"report", "-", "-o", "x.html"}, "json": {"report", "-", "-o", "x.json"},
