@@ -132,7 +132,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		d.again = false
 	}
 	d.mtime = mtime
-	w.watch(d)
+	fresh := w.watch(d)
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		w.t.readError(d.path, err)
@@ -142,7 +142,11 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		if w.t.halted() { // a look at many thousand files takes longer than Shutdown waits
 			return
 		}
-		w.entry(filepath.Join(d.path, e.Name()), e, depth, visited, now)
+		path := filepath.Join(d.path, e.Name())
+		if s := w.streams[path]; s != nil && fresh {
+			w.again(s, now) // since the last look a file may have been written that nobody heard of
+		}
+		w.entry(path, e, depth, visited, now)
 	}
 }
 

@@ -23,7 +23,8 @@ const (
 	rotatedGrace = 5 * time.Second  // how long an unfinished last line of a rotated file waits when its successor is written
 	copyGrace    = 10 * time.Second // how long a file that looks like a copy waits for its original to be cut
 	copyMax      = 5 * time.Minute
-	maxBusyLooks = 3
+	maxBusyLooks = 3                     // a poll_interval apart
+	busyLook     = 50 * time.Millisecond // until a stream that was being drained is looked at again: drained, it may not have what inotify told of
 )
 
 // sweeper knows the streams and the files, and decides which file belongs to which stream. One goroutine at a time uses it.
@@ -187,8 +188,10 @@ func (w *sweeper) newStream(path string, now time.Time) *Stream {
 func (w *sweeper) look(s *Stream, now time.Time) {
 	if !s.sweeping && s.missed < maxBusyLooks {
 		if !s.mu.TryLock() {
-			s.missed++
-			w.again(s, now.Add(w.t.cfg.PollInterval))
+			if now.Sub(s.missedAt).Abs() >= w.t.cfg.PollInterval {
+				s.missed, s.missedAt = s.missed+1, now
+			}
+			w.again(s, now.Add(min(w.t.cfg.PollInterval, busyLook)))
 			return
 		}
 		s.mu.Unlock()

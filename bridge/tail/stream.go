@@ -86,6 +86,7 @@ type Stream struct {
 	sweeping   bool // the sweeper holds mu
 	resumed    bool // a position was stored
 	missed     int  // looks put off because the stream was being drained
+	missedAt   time.Time
 }
 
 // awake is the state that a stream needs while it has a handler.

@@ -21,19 +21,21 @@ func (t *Tailer) openWatcher() {
 	}
 }
 
-// watch has inotify watch a directory that is about to be listed: it may have been deleted and made again since.
-func (w *sweeper) watch(d *directory) {
+// watch has inotify watch a directory that is about to be listed: it may have been deleted and made again since. fresh says that nothing was heard of its files
+// so far.
+func (w *sweeper) watch(d *directory) (fresh bool) {
 	if w.t.watcher == nil {
-		return
+		return false
 	}
-	err := w.t.watcher.Add(d.path)
+	fresh, err := w.t.watcher.Add(d.path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // listing it says so
-		return
+		return false
 	}
 	if err != nil && !d.polled {
 		w.t.warn("watch", "inotify cannot watch a directory: it is polled", zap.String("directory", d.path), zap.Error(err))
 	}
 	d.polled = err != nil
+	return fresh
 }
 
 // hinted makes the files and directories due of which inotify was heard. Nothing is decided by that: it only makes the next look come sooner.

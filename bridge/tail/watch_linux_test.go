@@ -72,6 +72,85 @@ func TestTailersShareInotify(t *testing.T) {
 	assert.Zero(t, inotifyInstances(t))
 }
 
+// busy is a sink that is slow to cut its first batch.
+type busy struct {
+	sink
+	cuts, cut chan struct{}
+}
+
+func (b *busy) Cut() Delivery {
+	if len(b.lines) > 0 && b.lines[0] == "one" {
+		close(b.cuts)
+		<-b.cut
+	}
+	return b.sink.Cut()
+}
+
+// hearing starts a tailer of one log, which never polls.
+func hearing(t *testing.T, h Handler) (tl *Tailer, more func(text string)) {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "a.log")
+	more = func(text string) {
+		f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = f.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	more("one\n")
+	cfg := DefaultConfig()
+	cfg.Include, cfg.PollInterval = []string{filepath.Dir(log) + "/*"}, 24*time.Hour
+	tl, err := New(cfg, testSettings(), func(*Stream) Handler { return h })
+	require.NoError(t, err)
+	require.NoError(t, tl.Start(t.Context(), componenttest.NewNopHost()))
+	return tl, more
+}
+
+func gets(t *testing.T, from chan string, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		select {
+		case line := <-from:
+			assert.Equal(t, text, line)
+		case <-time.After(time.Minute):
+			require.FailNow(t, "nothing was read", text)
+		}
+	}
+}
+
+// What is written while a stream is being drained is read soon, however rarely files are polled.
+func TestHintWhileDraining(t *testing.T) {
+	b := &busy{sink: sink{got: make(chan string, 10), fails: &atomic.Int64{}}, cuts: make(chan struct{}), cut: make(chan struct{})}
+	tl, more := hearing(t, b)
+	<-b.cuts
+	more("two\n")
+	require.Eventually(t, func() bool {
+		tl.sweepMu.Lock()
+		defer tl.sweepMu.Unlock()
+		return tl.sweeper.due[0].missed > 0
+	}, time.Minute, time.Millisecond)
+	close(b.cut)
+	gets(t, b.got, "one", "two")
+	require.NoError(t, tl.Shutdown(t.Context()))
+}
+
+// What is written to a known file before its directory is watched is read when it is watched.
+func TestWrittenBeforeWatched(t *testing.T) {
+	s := &sink{got: make(chan string, 10), fails: &atomic.Int64{}}
+	tl, more := hearing(t, s)
+	gets(t, s.got, "one")
+	tl.watcher.Forget(func(string) bool { return true })
+	more("two\n")
+	tl.sweepMu.Lock()
+	for _, d := range tl.sweeper.dirs {
+		d.next, d.again = time.Time{}, true
+	}
+	tl.sweepMu.Unlock()
+	tl.wakeSweeper()
+	gets(t, s.got, "two")
+	require.NoError(t, tl.Shutdown(t.Context()))
+}
+
 // inotifyInstances counts those of this process.
 func inotifyInstances(t *testing.T) (n int) {
 	t.Helper()

@@ -146,26 +146,27 @@ func (p *pair) release() {
 	}
 }
 
-// Add listens in a directory. It may be called again at any time: a directory of this name may be another one by now.
-func (l *Listener) Add(dir string) error {
+// Add listens in a directory. It may be called again at any time: a directory of this name may be another one by now. fresh says that nothing was heard of it so
+// far.
+func (l *Listener) Add(dir string) (fresh bool, err error) {
 	mu.Lock()
 	if l.closed || l.watches >= maxWatches {
 		defer mu.Unlock()
 		if l.closed || l.has(dir) {
-			return nil
+			return false, nil
 		}
-		return errTooManyHere
+		return false, errTooManyHere
 	}
 	l.pair.users++
 	mu.Unlock()
 	defer l.pair.release()
-	if err := l.add(l.pair.births, dir); err != nil {
-		return err
+	if _, err := l.add(l.pair.births, dir); err != nil {
+		return false, err
 	}
 	return l.add(l.pair.hints, dir)
 }
 
-func (l *Listener) add(i *instance, dir string) error {
+func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	for {
 		mu.Lock()
 		ended := i.ended
@@ -175,35 +176,36 @@ func (l *Listener) add(i *instance, dir string) error {
 			if errors.Is(err, unix.ENOSPC) {
 				err = errTooManyWatches
 			}
-			return os.NewSyscallError("inotify_add_watch", err)
+			return false, os.NewSyscallError("inotify_add_watch", err)
 		}
 		mu.Lock()
 		if i.ended == ended { // else the watch that it found may be one that ended
-			i.note(int32(wd), watched{l, dir})
+			fresh = i.note(int32(wd), watched{l, dir})
 			mu.Unlock()
-			return nil
+			return fresh, nil
 		}
 		mu.Unlock()
 	}
 }
 
-// note notes who watches a directory.
-func (i *instance) note(wd int32, w watched) {
+// note notes who watches a directory, and says whether that is new.
+func (i *instance) note(wd int32, w watched) (fresh bool) {
 	if w.l.closed {
 		if len(i.watched[wd]) == 0 {
 			i.end(wd, func(watched) bool { return true })
 		}
-		return
+		return false
 	}
 	was, ok := i.names[w]
 	if ok && was == wd {
-		return
+		return false
 	}
 	if ok { // the name is another directory's by now
 		i.end(was, func(o watched) bool { return o == w })
 	}
 	i.watched[wd], i.names[w] = append(i.watched[wd], w), wd
 	w.l.watches++
+	return true
 }
 
 func (l *Listener) has(dir string) bool {

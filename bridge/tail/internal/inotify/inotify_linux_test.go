@@ -47,9 +47,16 @@ func listen(t *testing.T, dirs ...string) *ear {
 	e.close = func() { e.Close(); cancel(); ended.Wait() }
 	t.Cleanup(e.close)
 	for _, dir := range dirs {
-		require.NoError(t, e.Add(dir))
+		add(t, e, dir)
 	}
 	return e
+}
+
+func add(t *testing.T, e *ear, dir string) (fresh bool) {
+	t.Helper()
+	fresh, err := e.Add(dir)
+	require.NoError(t, err)
+	return fresh
 }
 
 // hearsOf waits for a hint.
@@ -113,7 +120,7 @@ func TestShared(t *testing.T) {
 	for _, e := range ears[:6] {
 		e.close()
 		e.close()
-		require.NoError(t, e.Add(dir), "nothing is done after the end")
+		add(t, e, dir)
 	}
 	require.NoError(t, os.Rename(a, b))
 	write(t, filepath.Join(other, "c.log"))
@@ -144,15 +151,16 @@ func TestDirectories(t *testing.T) {
 	e := listen(t, x, x)
 	require.NoError(t, os.Rename(x, y))
 	e.hearsOf(x)
-	require.NoError(t, e.Add(y))
+	add(t, e, y)
 	e.Forget(func(dir string) bool { return dir == x })
 	write(t, filepath.Join(y, "a.log"))
 	e.hearsBirth(filepath.Join(y, "a.log"), true)
 	require.NoError(t, os.RemoveAll(y))
 	e.hearsOf(y)
-	require.Error(t, e.Add(y))
+	_, err := e.Add(y)
+	require.Error(t, err)
 	require.NoError(t, os.Mkdir(y, 0o700))
-	require.NoError(t, e.Add(y))
+	add(t, e, y)
 	write(t, filepath.Join(y, "b.log"))
 	e.hearsBirth(filepath.Join(y, "b.log"), true)
 	e.close()
@@ -165,7 +173,9 @@ func TestAnotherDirectory(t *testing.T) {
 	older, newer, latest := filepath.Join(root, "run-42"), filepath.Join(root, "run-43"), filepath.Join(root, "latest")
 	require.NoError(t, errors.Join(os.Mkdir(older, 0o700), os.Mkdir(newer, 0o700), os.Symlink(older, latest)))
 	e := listen(t, latest)
-	require.NoError(t, errors.Join(os.Remove(latest), os.Symlink(newer, latest), e.Add(latest)))
+	require.NoError(t, errors.Join(os.Remove(latest), os.Symlink(newer, latest)))
+	assert.True(t, add(t, e, latest))
+	assert.False(t, add(t, e, latest))
 	write(t, filepath.Join(older, "a.log"))
 	write(t, filepath.Join(newer, "b.log"))
 	e.hearsBirth(filepath.Join(latest, "b.log"), true)
@@ -198,7 +208,8 @@ func TestSlow(t *testing.T) {
 	slow, err := Open(time.Hour, func() {})
 	require.NoError(t, err)
 	defer slow.Close()
-	require.NoError(t, slow.Add(dir))
+	_, err = slow.Add(dir)
+	require.NoError(t, err)
 	quick := listen(t, dir)
 	for wd := range current.hints.watched {
 		for n := range maxWaiting + 1 {
@@ -233,14 +244,14 @@ func TestAddWhileOthersEnd(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = o.Add(dir)
+				_, _ = o.Add(dir)
 				o.Forget(func(string) bool { return true })
 			}
 		}
 	})
 	for n := range 300 {
 		path := filepath.Join(dir, strconv.Itoa(n))
-		require.NoError(t, e.Add(dir))
+		add(t, e, dir)
 		write(t, path)
 		e.hearsBirth(path, true)
 		e.hearsOf(path)
@@ -255,9 +266,10 @@ func TestBound(t *testing.T) {
 	e := listen(t)
 	e.watches = maxWatches - 1
 	dir := t.TempDir()
-	require.NoError(t, e.Add(dir))
-	require.NoError(t, e.Add(dir))
-	require.ErrorIs(t, e.Add(t.TempDir()), errTooManyHere)
+	add(t, e, dir)
+	add(t, e, dir)
+	_, err := e.Add(t.TempDir())
+	require.ErrorIs(t, err, errTooManyHere)
 	mu.Lock()
 	defer mu.Unlock()
 	assert.Equal(t, maxWatches+1, e.watches)

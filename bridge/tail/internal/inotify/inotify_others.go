@@ -15,7 +15,7 @@ type Listener struct{}
 func Open(time.Duration, func()) (*Listener, error) { return nil, errors.ErrUnsupported }
 
 // Add, Forget, Hints, Births and Close do nothing.
-func (*Listener) Add(string) error                           { return nil }
+func (*Listener) Add(string) (bool, error)                   { return false, nil }
 func (*Listener) Forget(func(string) bool)                   {}
 func (*Listener) Hints() Hints                               { return Hints{} }
 func (*Listener) Births(context.Context, func(string, bool)) {}
