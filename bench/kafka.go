@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 // broker is a Kafka of one node, of `make kafka`, beside the sink.
@@ -98,7 +100,7 @@ func (t kafkaTable) print(w io.Writer) {
 			stored = fmt.Sprintf("%.1f", float64(r.bytes)/float64(r.records))
 		}
 		fmt.Fprintf(w, "| %s | %d | %.0f (%.0f–%.0f) | %s | %.0f | %.0f |\n",
-			r.name, r.records, median(speed), slices.Min(speed), slices.Max(speed), stored, r.anon, r.peak)
+			r.name, r.records, stat.Middle(speed), slices.Min(speed), slices.Max(speed), stored, r.anon, r.peak)
 	}
 	fmt.Fprintln(w)
 }

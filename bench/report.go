@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 // sample is one run of one contender over a log. Memory is the most that it had, each for itself.
@@ -37,16 +39,6 @@ type stats struct {
 	ok bool
 }
 
-// median is the middle, of an even number the mean of the two in the middle.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	n := len(v)
-	if n == 0 {
-		return 0
-	}
-	return (v[(n-1)/2] + v[n/2]) / 2
-}
-
 func column[T any](list []T, of func(T) float64) []float64 {
 	v := make([]float64, 0, len(list))
 	for _, x := range list {
@@ -63,10 +55,10 @@ func (t *table) of(name string) stats {
 	}
 	all, lines := t.samples[i], float64(t.lines)
 	cpu := column(all, func(s sample) float64 { return 1e6 * s.cpu / lines })
-	items := median(column(all, func(s sample) float64 { return float64(s.items) }))
-	bytes := median(column(all, func(s sample) float64 { return float64(s.bytes) }))
+	items := stat.Middle(column(all, func(s sample) float64 { return float64(s.items) }))
+	bytes := stat.Middle(column(all, func(s sample) float64 { return float64(s.bytes) }))
 	return stats{
-		line: median(cpu), low: slices.Min(cpu), high: slices.Max(cpu), item: median(cpu) * lines / items,
+		line: stat.Middle(cpu), low: slices.Min(cpu), high: slices.Max(cpu), item: stat.Middle(cpu) * lines / items,
 		itemsPerLine: items / lines, bytesPerLine: bytes / lines, bytesPerIt: bytes / items,
 		memory: memory{
 			anon: slices.Max(column(all, func(s sample) float64 { return s.anon })),
@@ -207,7 +199,7 @@ func (r *report) aims(w io.Writer) {
 	if len(r.tables) > 0 {
 		name, ratio := worst(func(t *table) float64 { return t.of(ours).line / max(t.of(alone).line, 1e-9) })
 		if r.tables[0].of(alone).ok {
-			all := median(column(r.tables, func(t *table) float64 { return t.of(ours).line / t.of(alone).line }))
+			all := stat.Middle(column(r.tables, func(t *table) float64 { return t.of(ours).line / t.of(alone).line }))
 			row("shipped topology against exporter alone, median of the logs", fmt.Sprintf("%.2f (worst: %s, %.2f)", all, name, ratio), "≤ 1.08")
 		}
 		name, peak := worst(func(t *table) float64 { return t.of(ours).peak })

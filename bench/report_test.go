@@ -10,15 +10,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func TestMedian(t *testing.T) {
-	for _, tt := range []struct {
-		values []float64
-		want   float64
-	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1}, 5}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 3, 2}, 2.5}} {
-		assert.InDelta(t, tt.want, median(tt.values), 0, "%v", tt.values)
-	}
-}
-
 func TestSchedstat(t *testing.T) {
 	ran, err := schedstat([]byte("1500000 88501 2\n"))
 	require.NoError(t, err)

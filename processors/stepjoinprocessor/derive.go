@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
@@ -415,8 +416,8 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	m.PutInt(spans.AttrAggregateCount, int64(len(list)))
 	m.PutDouble(spans.AttrAggregateSum, float64(sum)/1e9)
 	m.PutDouble(spans.AttrAggregateUnion, float64(union)/1e9)
-	m.PutDouble(spans.AttrAggregateP50, quantile(d.seconds, 0.5))
-	m.PutDouble(spans.AttrAggregateP99, quantile(d.seconds, 0.99))
+	m.PutDouble(spans.AttrAggregateP50, stat.Quantile(d.seconds, 0.5))
+	m.PutDouble(spans.AttrAggregateP99, stat.Quantile(d.seconds, 0.99))
 	m.PutDouble(spans.AttrAggregateMax, d.seconds[len(d.seconds)-1])
 	if first.Kind == breakdown.Collective {
 		m.PutStr(spans.AttrNCCLOperation, name)
@@ -452,12 +453,6 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 		}
 		d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by)
 	}
-}
-
-// quantile is the value at a rank (nearest rank) of sorted values.
-func quantile(sorted []float64, q float64) float64 {
-	i := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[max(i, 0)]
 }
 
 // breakdown adds the span that says where the time went. A window of which no part is known has none.

@@ -5,13 +5,14 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 const (
-	minValues  = 10 // before that there is nothing to judge by
-	maxWindow  = 4096
-	madToSigma = 1.4826 // σ of a normal distribution / its MAD: 1/Φ⁻¹(¾)
-	floor      = 0.01   // of the median: a spread below 1 % is not worth an alarm
+	minValues = 10 // before that there is nothing to judge by
+	maxWindow = 4096
+	floor     = 0.01 // of the median: a spread below 1 % is not worth an alarm
 )
 
 // Baseline is the window of one population of bandwidths: a communicator, an operation, a size bucket. It is not safe for concurrent use.
@@ -36,8 +37,8 @@ func (b *Baseline) Observe(v float64) (median, deviation float64, ok bool) {
 		return 0, 0, false
 	}
 	if len(b.sorted) >= minValues {
-		median = middle(b.sorted)
-		deviation, ok = (median-v)/max(madToSigma*mad(b.sorted, median), floor*median), true
+		median = stat.Median(b.sorted)
+		deviation, ok = (median-v)/max(stat.Sigma(b.sorted, median), floor*median), true
 	}
 	b.add(v)
 	return median, deviation, ok
@@ -62,37 +63,6 @@ func (b *Baseline) add(v float64) {
 		copy(b.sorted[to+1:from+1], b.sorted[to:from])
 	}
 	b.sorted[to] = v
-}
-
-func middle(sorted []float64) float64 {
-	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
-	}
-	// Halves first: the sum of two large values must not be +Inf.
-	return sorted[n/2-1]/2 + sorted[n/2]/2
-}
-
-// mad is the median of |v − median|: the distances grow to both sides of the median, so that walking outwards meets them in order.
-func mad(sorted []float64, median float64) float64 {
-	n := len(sorted)
-	hi, _ := slices.BinarySearch(sorted, median)
-	lo := hi - 1
-	var last, d float64
-	for range n/2 + 1 {
-		last = d
-		if lo < 0 || hi < n && sorted[hi]-median <= median-sorted[lo] {
-			d = sorted[hi] - median
-			hi++
-		} else {
-			d = median - sorted[lo]
-			lo--
-		}
-	}
-	if n%2 == 1 {
-		return d
-	}
-	return last/2 + d/2
 }
 
 // Bucket is the power-of-two bucket of a size in By: sizes from 2^b on and below 2^(b+1) are in bucket b; −1: no size (≤ 0).

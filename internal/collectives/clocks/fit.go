@@ -3,6 +3,8 @@ package clocks
 import (
 	"math"
 	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 // fit puts the line through the points, unless it went through nearly all of them before.
@@ -49,7 +51,7 @@ func (s *state) resistant() (center, level, slope float64) {
 			m = append(m, v(i))
 		}
 		slices.Sort(m)
-		return (m[(len(m)-1)/2] + m[len(m)/2]) / 2
+		return stat.Median(m)
 	}
 	x, y := func(i int) float64 { return s.x[i] }, func(i int) float64 { return s.y[i] }
 	slope = s.drift

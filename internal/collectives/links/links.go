@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 const (
@@ -157,12 +159,12 @@ func (l *Links) Slow() []Pair {
 		if p.stale {
 			sorted := p.last
 			slices.Sort(sorted[:p.n])
-			p.Median, p.stale = middle(sorted[:p.n]), false
+			p.Median, p.stale = stat.Median(sorted[:p.n]), false
 		}
 		l.medians = append(l.medians, p.Median)
 	}
 	slices.Sort(l.medians)
-	limit := slow * middle(l.medians)
+	limit := slow * stat.Median(l.medians)
 	for i := range l.pairs {
 		if p := &l.pairs[i]; p.n >= minSeen && p.Median < limit {
 			l.list = append(l.list, p.Pair)
@@ -172,12 +174,4 @@ func (l *Links) Slow() []Pair {
 		return cmp.Or(cmp.Compare(a.Median, b.Median), cmp.Compare(a.Src, b.Src), cmp.Compare(a.Dst, b.Dst))
 	})
 	return l.list[:min(len(l.list), top)]
-}
-
-func middle(sorted []float64) float64 {
-	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
-	}
-	return sorted[n/2-1]/2 + sorted[n/2]/2
 }

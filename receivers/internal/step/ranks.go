@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -193,7 +194,7 @@ func (b *stepBatch) slowest(it *item, peers []rankTime) {
 		return
 	}
 	slices.SortStableFunc(peers, func(a, b rankTime) int { return cmp.Compare(b.seconds, a.seconds) })
-	usual := median(peers[1:])
+	usual := medianTime(peers[1:])
 	late := peers[0].seconds - usual
 	if it.slow != nil && late <= it.slow.seconds-it.slow.usual {
 		return
@@ -207,10 +208,13 @@ func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	}
 }
 
-// median of times in order.
-func median(of []rankTime) float64 {
-	n := len(of)
-	return (of[(n-1)/2].seconds + of[n/2].seconds) / 2
+// medianTime is that of ranks.
+func medianTime(of []rankTime) float64 {
+	seconds := make([]float64, len(of))
+	for i := range of {
+		seconds[i] = of[i].seconds
+	}
+	return stat.Middle(seconds)
 }
 
 // among is the time of a rank, and the median of its peers.
@@ -225,5 +229,5 @@ func among(ranks []rankTime, rank, perStage int64) (mine, usual float64) {
 		}
 	}
 	slices.SortStableFunc(peers, func(a, b rankTime) int { return cmp.Compare(a.seconds, b.seconds) })
-	return mine, median(peers)
+	return mine, medianTime(peers)
 }

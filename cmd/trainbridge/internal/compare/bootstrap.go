@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 const (
@@ -135,8 +137,8 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	tail := (1 - confidence) / 2
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - tail)
 	low := distuv.UnitNormal.CDF(-t * math.Sqrt((freedom+1)/freedom)) // the share of draws below
-	e.difference.low, e.difference.high = quantile(differences, low), quantile(differences, 1-low)
-	e.ratio.low, e.ratio.high = quantile(ratios, low), quantile(ratios, 1-low) // at the same places, so that both tell the same
+	e.difference.low, e.difference.high = stat.Quantile(differences, low), stat.Quantile(differences, 1-low)
+	e.ratio.low, e.ratio.high = stat.Quantile(ratios, low), stat.Quantile(ratios, 1-low) // at the same places, so that both tell the same
 	if min(len(a), len(b)) < manyUnits {
 		t *= math.Sqrt(squares)
 		e.difference.low, e.difference.high = min(e.difference.low, e.difference.value-t), max(e.difference.high, e.difference.value+t)
@@ -217,9 +219,4 @@ func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 		return all, 1
 	}
 	return all, (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-}
-
-// quantile is that of sorted values.
-func quantile(sorted []float64, q float64) float64 {
-	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -238,18 +239,10 @@ func (c *Comparison) addScaled(f *figure, sa, sb *side, a, b *sample, column int
 	var va, vb []float64
 	f.a, f.likeA, va = sa.units(a, column, fillA, scaleA)
 	f.b, f.likeB, vb = sb.units(b, column, fillB, scaleB)
-	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), median(va), median(vb)
+	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), stat.Middle(va), stat.Middle(vb)
 	if len(va)+len(vb) > 0 {
 		c.figures = append(c.figures, f)
 	}
-}
-
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	values = slices.Sorted(slices.Values(values))
-	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
 func (c *Comparison) addSteps(sa, sb *side) {
@@ -371,7 +364,7 @@ func (c *Comparison) addLoss(sa, sb *side) {
 		c.lossB = final{step, b[step].sum / b[step].count}
 	}
 	f.likeB = f.likeA
-	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), median(va), median(vb)
+	f.countA, f.countB, f.medianA, f.medianB = len(va), len(vb), stat.Middle(va), stat.Middle(vb)
 	if len(va) > 0 {
 		c.figures = append(c.figures, f)
 	}

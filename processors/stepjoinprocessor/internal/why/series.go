@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
@@ -66,19 +67,11 @@ func (s *series) of(value func(p *past) float64) (middle, spread float64) {
 	return robust(s.values)
 }
 
-// robust are the median, and the standard deviation as the median distance from it tells it. It overwrites the values.
+// robust are the median, and the standard deviation as the median distance from it tells it. It sorts the values.
 func robust(of []float64) (middle, spread float64) {
-	middle = median(of)
-	for i, v := range of {
-		of[i] = max(v-middle, middle-v)
-	}
-	return middle, 1.4826 * median(of)
-}
-
-// median sorts.
-func median(of []float64) float64 {
 	slices.Sort(of)
-	return (of[(len(of)-1)/2] + of[len(of)/2]) / 2
+	middle = stat.Median(of)
+	return middle, stat.Sigma(of, middle)
 }
 
 // at is what one took in a window. Who is not kept took at most what the last of the few took.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 )
 
@@ -248,11 +249,11 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 		return
 	}
 	sorted := s.order()
-	f.median, f.p10 = median(sorted), sorted[(f.n-1)/10]
+	f.median, f.p10 = stat.Median(sorted), sorted[(f.n-1)/10]
 	if !(x < f.p10 && x < f.median*(1-cfg.ThroughputDrop)) {
 		return
 	}
-	f.spread = deviation(sorted, f.median)
+	f.spread = stat.Sigma(sorted, f.median)
 	// Logarithms are compared, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
 	if x >= f.lowest() {
 		return
@@ -287,12 +288,12 @@ func (s *series) slow(cfg *Config, f *finding) {
 
 func (s *series) slowed(cfg *Config, f *finding) {
 	sorted := s.order()
-	f.current, f.best = median(sorted), s.best
+	f.current, f.best = stat.Median(sorted), s.best
 	if !(f.best > f.current*(1+cfg.Slowdown)) {
 		return
 	}
 	// Nor may noise explain it: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
-	se := 1.2533 * deviation(sorted, f.current) * math.Sqrt(2/float64(len(sorted)))
+	se := 1.2533 * stat.Sigma(sorted, f.current) * math.Sqrt(2/float64(len(sorted)))
 	if f.slow = f.best-f.current > 5*se; f.slow {
 		s.quiet = cfg.Window
 	}
@@ -308,8 +309,8 @@ func (s *series) spike(x float64, cfg *Config, f *finding) {
 	}
 	if floor, _ := s.bounds(); x > risen(floor) {
 		sorted := s.order()
-		f.median = median(sorted)
-		f.spread = deviation(sorted, f.median)
+		f.median = stat.Median(sorted)
+		f.spread = stat.Sigma(sorted, f.median)
 		f.spike = x > risen(f.median) && x-f.median > cfg.LossSpike*f.spread
 	}
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
@@ -320,32 +321,3 @@ func risen(median float64) float64 { return median + spikeFloor*math.Abs(median)
 
 // lowest is the speed that chance does not get below.
 func (f *finding) lowest() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }
-
-// median of values in order.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// deviation is 1.4826 times the median absolute deviation. The deviations of values in order are two rising runs, one to each side
-// of the median: merging them gives the middle one without sorting.
-func deviation(sorted []float64, median float64) float64 {
-	n := len(sorted)
-	right, _ := slices.BinarySearch(sorted, median)
-	left := right - 1
-	var a, b float64 // the last two deviations
-	for range n/2 + 1 {
-		a = b
-		if left >= 0 && (right >= n || median-sorted[left] < sorted[right]-median) {
-			b = median - sorted[left]
-			left--
-		} else {
-			b = sorted[right] - median
-			right++
-		}
-	}
-	if n%2 == 1 {
-		a = b
-	}
-	return 1.4826 * (a + b) / 2
-}

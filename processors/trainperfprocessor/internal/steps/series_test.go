@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/perftest"
 	"github.com/trainbridge/trainbridge/spans"
@@ -267,12 +268,12 @@ func TestSeriesAgainstOracle(t *testing.T) {
 				return (v[len(v)/2-1] + v[len(v)/2]) / 2
 			}
 			m := middle(want)
-			require.InDelta(t, m, median(s.sorted), 0)
+			require.InDelta(t, m, stat.Median(s.sorted), 0)
 			far := make([]float64, len(want))
 			for j, x := range want {
 				far[j] = math.Abs(x - m)
 			}
-			require.InDelta(t, 1.4826*middle(far), deviation(s.sorted, m), 1e-12)
+			require.InDelta(t, 1.4826*middle(far), stat.Sigma(s.sorted, m), 1e-12)
 		}
 	}
 }
@@ -307,8 +308,8 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	before := slices.Sorted(slices.Values(s.window))
 	f.n = len(before)
 	if f.n >= cfg.MinSamples {
-		f.median, f.p10 = median(before), before[(f.n-1)/10]
-		f.spread = deviation(before, f.median)
+		f.median, f.p10 = stat.Median(before), before[(f.n-1)/10]
+		f.spread = stat.Sigma(before, f.median)
 	}
 	switch {
 	case f.n < cfg.MinSamples:
@@ -333,8 +334,8 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 		return f
 	}
 	after := slices.Sorted(slices.Values(s.window))
-	f.current = median(after)
-	se := 1.2533 * deviation(after, f.current) * math.Sqrt(2/float64(cfg.Window))
+	f.current = stat.Median(after)
+	se := 1.2533 * stat.Sigma(after, f.current) * math.Sqrt(2/float64(cfg.Window))
 	if s.quiet == 0 && s.best > f.current*(1+cfg.Slowdown) && s.best-f.current > 5*se {
 		f.slow, f.best, s.quiet = true, s.best, cfg.Window
 	}

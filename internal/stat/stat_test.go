@@ -1,0 +1,56 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// As numpy 2.4 prints them: median, quantile(method="inverted_cdf") and median(abs(v - median(v))).
+func TestNumpy(t *testing.T) {
+	for _, tt := range []struct {
+		values                []float64
+		median, p10, p50, p95 float64
+		deviation             float64
+	}{
+		{[]float64{7}, 7, 7, 7, 7, 0},
+		{[]float64{1, 2}, 1.5, 1, 1, 2, 0.5},
+		{[]float64{1, 2, 4}, 2, 1, 2, 4, 1},
+		{[]float64{-3, 0, 0.5, 10}, 0.25, -3, 0, 10, 1.75},
+		{[]float64{1, 1, 2, 2, 4, 6, 9}, 2, 1, 2, 9, 1},
+		{[]float64{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}, 9.5, 1, 9, 18, 5},
+	} {
+		assert.InDelta(t, tt.median, Median(tt.values), 0, "%v", tt.values)
+		assert.InDelta(t, tt.p10, Quantile(tt.values, 0.1), 0, "%v", tt.values)
+		assert.InDelta(t, tt.p50, Quantile(tt.values, 0.5), 0, "%v", tt.values)
+		assert.InDelta(t, tt.p95, Quantile(tt.values, 0.95), 0, "%v", tt.values)
+		assert.InDelta(t, tt.deviation, MAD(tt.values, Median(tt.values)), 0, "%v", tt.values)
+	}
+	assert.InDelta(t, 2.5, Median([]int64{1, 2, 3, 9}), 0)
+	assert.InDelta(t, 2.5, Middle([]float64{4, 1, 3, 2}), 0)
+	assert.InDelta(t, math.MaxFloat64, Median([]float64{math.MaxFloat64, math.MaxFloat64}), 0)
+	assert.True(t, math.IsNaN(Median[float64](nil)))
+}
+
+// The MAD by walking is that by sorting the distances.
+func TestMAD(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n < 200; n++ {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = math.Round(20*rng.NormFloat64()) / 4 // with ties
+		}
+		slices.Sort(values)
+		median := Median(values)
+		far := make([]float64, n)
+		for i, v := range values {
+			far[i] = math.Abs(v - median)
+		}
+		slices.Sort(far)
+		assert.InDelta(t, Median(far), MAD(values, median), 0)
+		assert.InDelta(t, 1.4826*Median(far), Sigma(values, median), 0)
+	}
+}
