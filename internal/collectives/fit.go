@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -120,7 +121,7 @@ func (bd *builder) aggregate(c *Collective) {
 		m := s.Attributes()
 		m.PutInt(spans.AttrAggregateCount, int64(n))
 		m.PutDouble(spans.AttrAggregateSum, seconds(sum))
-		m.PutDouble(spans.AttrAggregateP50, seconds(v.took[(n-1)/2]))
+		m.PutDouble(spans.AttrAggregateP50, stat.Median(v.took)/1e9)
 		m.PutDouble(spans.AttrAggregateMax, seconds(v.took[n-1]))
 	}
 }

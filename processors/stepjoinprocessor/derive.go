@@ -416,7 +416,7 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	m.PutInt(spans.AttrAggregateCount, int64(len(list)))
 	m.PutDouble(spans.AttrAggregateSum, float64(sum)/1e9)
 	m.PutDouble(spans.AttrAggregateUnion, float64(union)/1e9)
-	m.PutDouble(spans.AttrAggregateP50, stat.Quantile(d.seconds, 0.5))
+	m.PutDouble(spans.AttrAggregateP50, stat.Median(d.seconds))
 	m.PutDouble(spans.AttrAggregateP99, stat.Quantile(d.seconds, 0.99))
 	m.PutDouble(spans.AttrAggregateMax, d.seconds[len(d.seconds)-1])
 	if first.Kind == breakdown.Collective {

@@ -105,6 +105,7 @@ func TestDetailsOfASend(t *testing.T) {
 	sum := r.All(spans.SpanNCCLChannel)[0]
 	assert.InDelta(t, n, number(t, sum, spans.AttrAggregateCount), 0)
 	assert.InEpsilon(t, n*(n-1)/2*1e-6, number(t, sum, spans.AttrAggregateSum), 1e-9)
+	assert.InEpsilon(t, (n-1)/2.*1e-6, number(t, sum, spans.AttrAggregateP50), 1e-9)
 	assert.InEpsilon(t, (n-1)*1e-6, number(t, sum, spans.AttrAggregateMax), 1e-9)
 	assert.Equal(t, r.All("Send")[0].SpanID(), sum.ParentSpanID())
 }

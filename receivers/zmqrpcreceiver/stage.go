@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -140,7 +141,7 @@ func (bd *builder) aggregates(g *group, bare int) {
 		m := s.Attributes()
 		m.PutInt(spans.AttrAggregateCount, int64(len(all)))
 		m.PutDouble(spans.AttrAggregateSum, seconds(sum))
-		m.PutDouble(spans.AttrAggregateP50, seconds(all[(len(all)-1)/2]))
+		m.PutDouble(spans.AttrAggregateP50, stat.Median(all)/1e9)
 		m.PutDouble(spans.AttrAggregateMax, seconds(all[len(all)-1]))
 	}
 }
