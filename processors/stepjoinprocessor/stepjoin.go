@@ -93,8 +93,8 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-// Offline is for programs that read logs once, to their end (internal/offline), and is called before Start: a window is over when all sources have been read
-// past it or have ended (Ended), however long that takes, and windows are closed when there is no room for more, and at the end.
+// Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start: a window is over when all sources
+// have been read past it or have ended (Ended), however long that takes, and windows are closed when there is no room for more, and at the end.
 func (p *stepJoin) Offline() { p.offline = true }
 
 // Ended says that nothing more comes of a source, named by its scope.

@@ -135,7 +135,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		}, metrics))}
 }
 
-// factory is also for programs that read files once, in process (internal/offline).
+// factory is also for programs that read files once, in process (cmd/trainbridge/internal/offline).
 type factory struct {
 	mk Make
 	receiver.Factory

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 

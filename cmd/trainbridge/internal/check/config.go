@@ -15,10 +15,10 @@ import (
 
 	"github.com/trainbridge/trainbridge"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 // tailing is a receiver of log files in a configuration.

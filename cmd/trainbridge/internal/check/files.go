@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 // formats are what is read, for whoever has something else.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 // account is what a check has found out.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 // rules find what is probably meant and not switched on. Each speaks only where the logs leave no doubt.

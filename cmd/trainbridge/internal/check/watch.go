@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
-	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )

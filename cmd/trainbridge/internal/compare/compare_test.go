@@ -21,8 +21,8 @@ import (
 	"go.uber.org/goleak"
 
 	genrun "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/run"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

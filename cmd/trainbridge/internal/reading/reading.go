@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 )
 
 // UsageError is a command line, or a path in it, that nothing can be done with.

@@ -25,9 +25,9 @@ import (
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 type options struct {

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/trainbridge/trainbridge"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 const defaultMetrics = "http://127.0.0.1:8889/metrics"

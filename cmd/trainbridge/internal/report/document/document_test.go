@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"

@@ -10,9 +10,9 @@ import (
 	"sort"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 

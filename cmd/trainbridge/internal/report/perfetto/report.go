@@ -5,8 +5,8 @@ import (
 
 	"go.opentelemetry.io/collector/consumer"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 // Open begins a report in this format.

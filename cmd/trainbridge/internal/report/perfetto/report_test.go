@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/offline"
 )
 
 // heard notes what goes to a sink, and passes it on.

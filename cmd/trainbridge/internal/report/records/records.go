@@ -19,9 +19,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
-	"github.com/trainbridge/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/outfile"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"

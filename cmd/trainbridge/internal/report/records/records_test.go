@@ -24,7 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/run"
-	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

@@ -28,7 +28,7 @@ func owners(t *testing.T, paths ...string) map[string]string {
 
 // Files of other writers are nobody's, however much they look like logs of training; so are goldens of tests and drawings of traces.
 func TestForeignFilesAreNobodys(t *testing.T) {
-	for file, receiver := range owners(t, "testdata/foreign", "../../receivers/*/testdata/*.{yaml,txt}") {
+	for file, receiver := range owners(t, "testdata/foreign", "../../../../receivers/*/testdata/*.{yaml,txt}") {
 		assert.Empty(t, receiver, filepath.Base(file))
 	}
 }
@@ -44,10 +44,10 @@ func TestFixturesAreTheirReceivers(t *testing.T) {
 		"train_log": {"trainlogreceiver/testdata/*.{log,jsonl}", "flagscalereceiver/testdata/megatron/**"},
 	} {
 		for i, dir := range dirs {
-			dirs[i] = "../../receivers/" + dir
+			dirs[i] = "../../../../receivers/" + dir
 		}
 		for file, got := range owners(t, dirs...) {
-			assert.Equal(t, receiver, got, strings.TrimPrefix(file, "../../"))
+			assert.Equal(t, receiver, got, strings.TrimPrefix(file, "../../../../"))
 		}
 	}
 }

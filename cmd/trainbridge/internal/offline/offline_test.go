@@ -73,7 +73,7 @@ func read(tb testing.TB, opt Options, paths ...string) (*Reading, []seen) {
 	return r, all
 }
 
-const fixtures = "../../receivers"
+const fixtures = "../../../../receivers"
 
 // tq is a log of TransferQueue of some calls, each of a trace of its own.
 func tq(calls int, at time.Time) string {

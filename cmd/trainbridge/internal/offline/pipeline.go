@@ -148,7 +148,7 @@ func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
 			first[r.Run] = r
 		}
 	}
-	out := spans.NewBatch("github.com/trainbridge/trainbridge/internal/offline", "")
+	out := spans.NewBatch("github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline", "")
 	for _, r := range first {
 		out.AddRun(r)
 	}

@@ -1,4 +1,4 @@
-package digest_test
+package offline_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
