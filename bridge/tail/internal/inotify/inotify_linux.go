@@ -146,8 +146,8 @@ func (p *pair) release() {
 	}
 }
 
-// Add listens in a directory. It may be called again at any time: a directory of this name may be another one by now. fresh says that nothing was heard of it so
-// far.
+// Add listens in a directory. It may be called again at any time: a directory of this name may be another one by now. fresh says that nothing was heard of it
+// so far.
 func (l *Listener) Add(dir string) (fresh bool, err error) {
 	mu.Lock()
 	if l.closed || l.watches >= maxWatches {
