@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 )
 
 // arriving is a handler of a log without a clock: a record says when its line was read, and how many lines followed it then.
@@ -104,4 +109,56 @@ func TestArrivals(t *testing.T) {
 			require.Len(t, sent, n)
 		})
 	}
+}
+
+// undated is a sink of lines that have no time but that of their arrival.
+type undated struct {
+	sink
+	s *Stream
+}
+
+func (u *undated) Line(l *Line) (Verdict, string) {
+	u.s.ByArrival()
+	return u.sink.Line(l)
+}
+
+// Nothing is sent before the storage has when its lines came, whoever stores positions at that moment.
+func TestArrivalsAreStoredFirst(t *testing.T) {
+	log, id := filepath.Join(t.TempDir(), "a.log"), component.MustNewID("stuck")
+	require.NoError(t, os.WriteFile(log, []byte("one\n"), 0o600))
+	cfg := DefaultConfig()
+	cfg.Include, cfg.Storage = []string{log}, &id
+	store := &stuckStore{memStore: newMemStore(), leave: make(chan struct{})}
+	got := make(chan string, 1)
+	tl, err := New(cfg, testSettings(), func(s *Stream) Handler { return &undated{sink{got: got, fails: &atomic.Int64{}}, s} })
+	require.NoError(t, err)
+	tl.noWatch = true
+	require.NoError(t, tl.Start(t.Context(), host{id, store}))
+	<-got
+	writes := func() int {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return store.writes
+	}
+	tl.sweepMu.Lock()
+	s := tl.sweeper.streams[log]
+	tl.sweepMu.Unlock()
+	store.hangs.Store(true)
+	s.mu.Lock()
+	s.arrived++ // another line was read
+	s.changed()
+	s.mu.Unlock()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.storing == s.arrived
+	}, time.Minute, time.Millisecond, "positions are being stored")
+	before, sent := writes(), make(chan int, 1)
+	go func() {
+		tl.storeArrivals([]*lineBatch{{stream: s}})
+		sent <- writes()
+	}()
+	time.AfterFunc(100*time.Millisecond, func() { store.hangs.Store(false); close(store.leave) })
+	assert.Greater(t, <-sent, before)
+	require.NoError(t, tl.Shutdown(t.Context()))
 }

@@ -325,7 +325,8 @@ func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	for at > 0 && f.arrivals[at-1].Begin > a.Begin { // of a hole
 		at--
 	}
-	f.arrivals, s.unstored = slices.Insert(f.arrivals, at, a), true
+	f.arrivals = slices.Insert(f.arrivals, at, a)
+	s.arrived++
 }
 
 // arrivedBefore has the lines of a hole come as they came before, where that is known. It returns how far that goes.

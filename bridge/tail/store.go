@@ -130,7 +130,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 		ops = append(ops, storage.SetOperation(checkpoint.IndexKey, checkpoint.EncodeIndex(keys)))
 	}
 	t.sweepMu.Unlock()
-	ops = t.snapshots(ops, streams, last)
+	ops, taken := t.snapshots(ops, streams, last)
 	thaw()
 	if len(ops) == 0 {
 		return nil
@@ -141,6 +141,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 			t.log.Info("Positions are stored again")
 		}
 		t.unstored = false
+		storedAll(taken)
 		return nil
 	}
 	t.nextStore = t.now().Add(storeRetry)
@@ -160,14 +161,26 @@ func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
 	t.warn("store", "Positions cannot be stored; a crash now would read and send again what came since", zap.Error(err))
 	for _, s := range streams {
 		s.mu.Lock()
-		s.unstored = slices.ContainsFunc(s.files, func(f *file) bool { return len(f.arrivals) > 0 })
+		s.stored = s.arrived
+		if slices.ContainsFunc(s.files, func(f *file) bool { return len(f.arrivals) > 0 }) {
+			s.stored = 0
+		}
 		s.changed()
 		s.mu.Unlock()
 	}
 }
 
-// snapshots appends the checkpoints of the streams that changed and are due.
-func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) []*storage.Operation {
+// storedAll takes note that the checkpoints are stored which were taken of streams. Only then may be sent what they say of arrivals.
+func storedAll(taken []*Stream) {
+	for _, s := range taken {
+		s.mu.Lock()
+		s.stored = s.storing
+		s.mu.Unlock()
+	}
+}
+
+// snapshots appends the checkpoints of the streams that changed and are due, and says which these are.
+func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, taken []*Stream) {
 	now := t.now()
 	all := 0
 	for _, s := range streams {
@@ -180,13 +193,13 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 			b, holes := s.snapshot(nil)
 			all += holes
 			s.nextStore = now.Add(time.Duration(holes/holesPerSecond) * time.Second)
-			s.dirty, s.unstored = false, false
-			ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
+			s.dirty = false
+			ops, taken = append(ops, storage.SetOperation(checkpoint.Key(s.path), b)), append(taken, s)
 		}
 		s.mu.Unlock()
 	}
 	t.nextStore = now.Add(t.policy.pause(all))
-	return ops
+	return ops, taken
 }
 
 // restore takes up the streams that have a checkpoint, before any file is looked for: a file that was rotated while nobody looked belongs to its old stream.
@@ -348,6 +361,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 			Arrivals: f.arrivals,
 		})
 	}
+	s.storing = s.arrived
 	return c.Encode(b), holes
 }
 
@@ -363,18 +377,7 @@ func (f *file) forgetArrivals(holes []checkpoint.Range) {
 // storeArrivals stores the positions of streams whose lines have no time but that of their arrival, before what was made of them is sent. The process may be
 // killed at any moment after that.
 func (t *Tailer) storeArrivals(group []*lineBatch) {
-	if t.cfg.Storage == nil {
-		return
-	}
-	var streams []*Stream
-	for _, b := range group {
-		b.stream.mu.Lock()
-		if b.stream.unstored && !slices.Contains(streams, b.stream) {
-			streams = append(streams, b.stream)
-		}
-		b.stream.mu.Unlock()
-	}
-	if len(streams) == 0 {
+	if t.cfg.Storage == nil || len(unstored(group)) == 0 {
 		return
 	}
 	t.sweepMu.Lock()
@@ -385,16 +388,34 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 	}
 	t.storeMu.Lock()
 	defer t.storeMu.Unlock()
+	streams := unstored(group) // those that were being stored are stored by now
+	if len(streams) == 0 {
+		return
+	}
 	var ops []*storage.Operation
 	for _, s := range streams {
 		s.mu.Lock()
 		b, _ := s.snapshot(nil)
-		s.unstored = false
 		ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
 		s.mu.Unlock()
 	}
 	// A Batch, as for each position: what was accepted meanwhile may not be counted on the disk yet.
 	if err := t.store.Batch(context.WithoutCancel(t.life), ops...); err != nil {
 		t.unstoredAgain(streams, err)
+		return
 	}
+	storedAll(streams)
+}
+
+// unstored are the streams of batches that have arrivals which the storage has not.
+func unstored(group []*lineBatch) (streams []*Stream) {
+	for _, b := range group {
+		s := b.stream
+		s.mu.Lock()
+		if s.stored < s.arrived && !slices.Contains(streams, s) {
+			streams = append(streams, s)
+		}
+		s.mu.Unlock()
+	}
+	return streams
 }

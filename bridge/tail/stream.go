@@ -50,7 +50,8 @@ type Stream struct {
 
 	*awake
 
-	unstored bool // arrivals came since the checkpoint was stored
+	arrived, storing, stored int // arrivals so far; those in the checkpoint that was taken last, and in the one that was stored last
+
 	gone     bool // forgotten: not to be drained any more
 	known    bool // has had a file, in this process or before
 	behind   bool // rotated files are still to be compared with files that were read: takeUp must be called again
