@@ -209,7 +209,7 @@ func (c *conclusion) latest(rank int64) []proof {
 	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, seconds(found.Weight)), found.At}}
 }
 
-// queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MB/s.
+// queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MiB/s.
 func (c *conclusion) queue() {
 	high := c.verdict(spans.VerdictTQOverheadHigh)
 	advice := parts[spans.PartGet].advice
@@ -239,7 +239,7 @@ func (c *conclusion) queue() {
 	for _, o := range c.job.Functions.Operations() {
 		if rate := o.Overall(); rate < 100<<20 {
 			c.claims = append(c.claims, claim{
-				what: c.sf("%s moved %s at %s MB/s, below 100 MB/s", "%s 传输 %s，速度 %s MB/s，低于 100 MB/s", name(o.Stage.String()), mebi(o.Size.Sum()), fixed(rate/(1<<20), 1)),
+				what: c.sf("%s moved %s at %s MiB/s, below 100 MiB/s", "%s 传输 %s，速度 %s MiB/s，低于 100 MiB/s", name(o.Stage.String()), mebi(o.Size.Sum()), fixed(rate/(1<<20), 1)),
 				cost: math.NaN(), rank: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
 				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
 			})

@@ -227,7 +227,7 @@ Timestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    Tokens/s     
 	for series, want := range map[string]string{
 		"performance/tflops_per_gpu": "TFLOPS 3 126.82 125.34 125.67 127.00 128.12 127.00", "performance/tflops_total": "TFLOPS 3 1014.56 1002.72 1005.38 1016.00 1024.96 1016.00",
 		"performance/samples_per_second": "samples/s 3 516.00 512.00 512.80 516.00 520.00 516.00",
-		"performance/tokens_per_second":  "tokens/s 3 1056768 1048576 1050214 1056768 1064960 1056768", "memory/current_gb": "GB 3 42.62 42.50 42.52 42.60 42.75 42.60",
+		"performance/tokens_per_second":  "tokens/s 3 1056768 1048576 1050214 1056768 1064960 1056768", "memory/current_gb": "GiB 3 42.62 42.50 42.52 42.60 42.75 42.60",
 	} {
 		assert.Equal(t, want, strings.Join(row(t, text, series), " "), series)
 	}

@@ -237,17 +237,17 @@ func many[N int | int64](n N, what string) string {
 	return count(n) + " " + what + "s"
 }
 
-// mebi is a size in MB or GB as the documents have them: powers of 1024.
+// mebi is a size in powers of 1024. The documents that these tables are of call them KB, MB and GB.
 func mebi(bytes float64) string {
 	switch {
 	case bytes-bytes != 0:
 		return unknown
 	case bytes >= 1<<30:
-		return fixed(bytes/(1<<30), 2) + " GB"
+		return fixed(bytes/(1<<30), 2) + " GiB"
 	case bytes >= 1<<20:
-		return fixed(bytes/(1<<20), 2) + " MB"
+		return fixed(bytes/(1<<20), 2) + " MiB"
 	}
-	return fixed(bytes/(1<<10), 2) + " KB"
+	return fixed(bytes/(1<<10), 2) + " KiB"
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -36,8 +36,8 @@ var figures = []figure{
 	{digest.DeviceFlopThroughput, both{"recomputed, a GPU", "重新计算（单卡）"}, "TFLOPS", tera, 2, "", ""},
 	{digest.MFUReported, both{"MFU, stated", "MFU（日志值）"}, "%", 0.01, 2, "", ""},
 	{digest.MFU, both{"MFU", "MFU"}, "%", 0.01, 2, "", ""},
-	{digest.MemoryUsage, both{"memory", "显存"}, "GB", 1 << 30, 2, "memory/current_gb", ""},
-	{digest.MemoryPeak, both{"memory, peak", "显存峰值"}, "GB", 1 << 30, 2, "memory/peak_gb", ""},
+	{digest.MemoryUsage, both{"memory", "显存"}, "GiB", 1 << 30, 2, "memory/current_gb", ""},
+	{digest.MemoryPeak, both{"memory, peak", "显存峰值"}, "GiB", 1 << 30, 2, "memory/peak_gb", ""},
 	{digest.GPUUtilization, both{"GPU utilization", "GPU 利用率"}, "%", 0.01, 1, "", ""},
 }
 

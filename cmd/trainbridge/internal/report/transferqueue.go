@@ -73,8 +73,8 @@ func (p *page) queue(job *digest.Job) {
 	if len(rows) > 0 {
 		p.blank()
 		p.table(2, []string{
-			p.in("operation", "操作"), p.in("throughput is", "吞吐评价"), p.in("count", "次数"), p.in("mean", "平均耗时"), "P95", p.in("data", "数据量"), "MB/s",
-			p.in("lowest MB/s", "最低 MB/s"),
+			p.in("operation", "操作"), p.in("throughput is", "吞吐评价"), p.in("count", "次数"), p.in("mean", "平均耗时"), "P95", p.in("data", "数据量"), "MiB/s",
+			p.in("lowest MiB/s", "最低 MiB/s"),
 		}, rows)
 	}
 }

@@ -84,12 +84,12 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 	if moved := c.Sent.Sum() + c.Received.Sum(); moved > 0 {
 		p.line(p.in("Data Transfer", "数据传输 (Data Transfer)"))
 		size := func(v *digest.Values) string {
-			return fmt.Sprintf("%s MB  (%s KB/call)", fixed(v.Sum()/(1<<20), 2), fixed(v.Sum()/n/kibi, 2))
+			return fmt.Sprintf("%s MiB  (%s KiB/call)", fixed(v.Sum()/(1<<20), 2), fixed(v.Sum()/n/kibi, 2))
 		}
 		p.value("Total Sent", size(&c.Sent))
 		p.value("Total Received", size(&c.Received))
-		p.value("Total", fixed(moved/(1<<20), 2)+" MB")
-		throughput := fixed(c.Overall()/(1<<20), 2) + " MB/s"
+		p.value("Total", fixed(moved/(1<<20), 2)+" MiB")
+		throughput := fixed(c.Overall()/(1<<20), 2) + " MiB/s"
 		if c.Throughput.Count() == 0 {
 			throughput += p.in(" of messages; tensors go through shared memory", "（仅消息；张量经由共享内存）")
 		}
@@ -126,7 +126,7 @@ func (p *page) methods(c *digest.Calls, total float64) {
 			fixed(m.Received.Sum()/n/kibi, 2), fixed(100*m.Took.Sum()/total, 1) + "%",
 		})
 	}
-	p.table(1, []string{"Method", "Calls", "Avg Time(ms)", "Total Time(ms)", "Avg Sent(KB)", "Avg Recv(KB)", "% of Total"}, rows)
+	p.table(1, []string{"Method", "Calls", "Avg Time(ms)", "Total Time(ms)", "Avg Sent(KiB)", "Avg Recv(KiB)", "% of Total"}, rows)
 }
 
 func (p *page) bottlenecks(c *digest.Calls) {
@@ -156,7 +156,7 @@ func (p *page) bottlenecks(c *digest.Calls) {
 	p.table(1, []string{"Method", "ID", "Total(ms)", "Serialize", "Send", "Recv", "Deserialize"}, slowest)
 	if len(largest) > 0 && c.Largest[0].Weight > 0 {
 		p.line(p.sf("Top %d Largest Data Transfers", "数据量最大的 %d 次传输 (Largest Data Transfers)", len(largest)))
-		p.table(1, []string{"Method", "ID", "Sent(KB)", "Recv(KB)", "Total(KB)", "Throughput(MB/s)"}, largest)
+		p.table(1, []string{"Method", "ID", "Sent(KiB)", "Recv(KiB)", "Total(KiB)", "Throughput(MiB/s)"}, largest)
 	}
 }
 
