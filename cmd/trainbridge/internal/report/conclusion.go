@@ -239,7 +239,8 @@ func (c *conclusion) queue() {
 	for _, o := range c.job.Functions.Operations() {
 		if rate := o.Overall(); rate < 100<<20 {
 			c.claims = append(c.claims, claim{
-				what: c.sf("%s moved %s at %s MiB/s, below 100 MiB/s", "%s 传输 %s，速度 %s MiB/s，低于 100 MiB/s", name(o.Stage.String()), mebi(o.Size.Sum()), fixed(rate/(1<<20), 1)),
+				what: c.sf("%s moved %s at %s MiB/s, below 100 MiB/s", "%s 传输 %s，速度 %s MiB/s，低于 100 MiB/s",
+					name(o.Stage.String()), mebi(o.Size.Sum()), fixed(rate/(1<<20), 1)),
 				cost: math.NaN(), rank: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
 				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
 			})
