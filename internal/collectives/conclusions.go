@@ -49,6 +49,9 @@ func (s *Conclusions) settle(c *Collective) {
 		c.conclude(said)
 		return
 	}
+	if s.n >= RememberedConclusions { // nobody stores them: no spans are sent
+		s.fresh, s.n = nil, 0
+	}
 	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
 }
 

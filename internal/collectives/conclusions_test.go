@@ -84,6 +84,18 @@ func TestConclusionsAfterACrash(t *testing.T) {
 	}
 }
 
+// Where nobody stores them, conclusions take no more and no more memory.
+func TestConclusionsAreBounded(t *testing.T) {
+	r := newRig(t, 2, nil)
+	r.both(1)
+	s := new(Conclusions)
+	for range 3 * RememberedConclusions {
+		s.settle(r.left[0])
+		require.LessOrEqual(t, s.n, RememberedConclusions)
+	}
+	assert.Less(t, len(s.fresh), 16*RememberedConclusions)
+}
+
 // What is cut or is nothing is of no use, and does no harm.
 func FuzzConclusions(f *testing.F) {
 	r := newRig(f, 2, func(s *Settings) { s.Conclusions = new(Conclusions) })

@@ -28,7 +28,7 @@ type ncclReceiver struct {
 	operations map[string]bool                // canonical names; nil: all
 	ranks      map[int32]bool                 // nil: all
 	joiner     *collectives.Joiner[tail.Lent] // nil: records are joined elsewhere
-	said       *collectives.Conclusions       // of joiner
+	said       *collectives.Conclusions       // of joiner; nil: there is no storage
 	unpaired   sync.Once                      // says that records do not pair up
 	batches    filereceiver.Pool[joined]
 	writers    filereceiver.Pool[partial.Writer]
@@ -54,7 +54,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		HoldTimeout: r.cfg.HangTimeout, Joint: true, InTurn: r.joiner == nil, Scope: metadata.ScopeName,
 		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
 	}
-	if r.joiner != nil {
+	if r.said != nil {
 		parts.Answers, parts.Keep = r.said, collectives.RememberedConclusions
 	}
 	return parts, nil
@@ -90,8 +90,10 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 		return r, nil // each partition has a joiner of its own
 	}
 	settings := r.settings()
-	r.said = new(collectives.Conclusions)
-	settings.Conclusions = r.said
+	if cfg.Storage != nil {
+		r.said = new(collectives.Conclusions)
+		settings.Conclusions = r.said
+	}
 	settings.OpenRun = func(file string, start int64, source spans.TimeSource) *spans.RunSpan {
 		return r.OpenRun(cfg.Opens(file, start, source))
 	}
