@@ -143,8 +143,10 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 			return
 		}
 		path := filepath.Join(d.path, e.Name())
-		if s := w.streams[path]; s != nil && fresh {
-			w.again(s, now) // since the last look a file may have been written that nobody heard of
+		if fresh {
+			if s := w.streams[path]; s != nil {
+				w.again(s, now) // since the last look a file may have been written that nobody heard of
+			}
 		}
 		w.entry(path, e, depth, visited, now)
 	}
