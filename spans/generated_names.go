@@ -183,26 +183,27 @@ const (
 
 // Common · Verdicts of a span. What train_perf says about a span.
 const (
-	// string[]. The names of the verdicts about this span; each that is not good is also an event trainbridge.verdict.
+	// string[]. The names of the verdicts about this span; each is also an event trainbridge.verdict.
 	AttrVerdict = "trainbridge.verdict"
 	// template[boolean]. True; the name of the verdict follows: a tag that can be searched.
 	AttrVerdictPrefix = "trainbridge.verdict."
-	// The worst of the span's verdicts.
+	// Of a span, the worst of its verdicts; of an event, a log record or a count, that of the verdict.
 	AttrVerdictSeverity = "trainbridge.verdict.severity"
 )
 
 // Values of trainbridge.verdict.severity.
 const (
-	// As it should be.
-	SeverityGood = "good"
 	// Worth a look.
 	SeverityWarning = "warning"
 	// Time or results are being lost.
 	SeverityBad = "bad"
 )
 
-// Common · Verdicts as events. What explains one verdict, beside its name.
+// Common · Verdicts as events. What explains one verdict, beside its name and severity. Of tq_fluctuating, tq.stage
+// says of which stage.
 const (
+	// What of several things the verdict says: see the table of verdicts.
+	AttrVerdictCause = "trainbridge.verdict.cause"
 	// One English sentence with the numbers.
 	AttrVerdictReason = "trainbridge.verdict.reason"
 	// double. What was judged, in the unit of the verdict.
@@ -211,9 +212,41 @@ const (
 	AttrVerdictThreshold = "trainbridge.verdict.threshold"
 )
 
+// Values of trainbridge.verdict.cause.
+const (
+	// warning: the ranks that miss have gone on (`gap`): records are missing
+	CauseSequenceGap = "sequence_gap"
+	// warning: `nccl.retries` above 0
+	CauseRetries = "retries"
+	// warning: `nccl.link.slow` names links, of the run so far
+	CauseLinkSlow = "slow"
+	// warning: `nccl.link.hot` names links, of the run so far
+	CauseLinkHot = "hot"
+	// warning: perf_monitor's FLOPs or samples are 1/n of what its formula makes, n being the data-parallel size, or a
+	// divisor of the world size. Its samples/s × time tell without a model
+	CauseDPOmitted = "dp_omitted"
+	// warning: its FLOPs are those of full attention heads: the earlier branch counts grouped queries so where it has no
+	// model_name, which Megatron has no argument for
+	CauseGQAAsMHA = "gqa_as_mha"
+	// warning: they are those of a dense model (`--perf-model-type mixtral`)
+	CauseMoEAsDense = "moe_as_dense"
+	// warning: they are those of experts without SwiGLU (the earlier branch of perf_monitor)
+	CauseSwiGLUOmitted = "swiglu_omitted"
+	// warning: the log's FLOPs are more than 5 % off. perf_monitor is held against its own formula, others against
+	// Megatron's with none to all of the attention matrix. Names what fits (recomputation or embedding counted, one device
+	// for all, another batch, another unit), else what to compare. Never of a model that is not counted
+	CauseFlopsDisagree = "flops_disagree"
+	// warning: the log's samples/s × step time are more than 5 % off the batch. Says when that fits samples/s of one
+	// device, or the time of several steps
+	CauseThroughputDisagrees = "throughput_disagrees"
+	// bad: MFU above 1 (2 with `fp8`, 4 with `fp4`). Says which causes fit the numbers, in the order in which they mostly
+	// are it: another device, more devices, GFLOP/s for TFLOP/s or ms for s, steps covered, FP8, the model
+	CauseMFUImpossible = "mfu_impossible"
+)
+
 // Common · Verdicts as log records. What train_verdicts makes of a verdict: a log record whose event name is
-// trainbridge.verdict and whose body is the sentence, with the ids of the trace and the span, trainbridge.verdict.name,
-// .value, .threshold and .severity (here of this verdict), and what the span says of where it happened.
+// trainbridge.verdict and whose body is the sentence, with the ids of the trace and the span, what the event has, and
+// what the span says of where it happened.
 const (
 	// The unit of the value and the threshold, by UCUM.
 	AttrVerdictUnit = "trainbridge.verdict.unit"
@@ -242,7 +275,7 @@ const (
 
 // Common: spans and events.
 const (
-	// Explains one verdict that is not good, at the end of the span.
+	// Explains one verdict, at the end of the span.
 	EventVerdict = "trainbridge.verdict"
 	// The span of 1 ms that says where a run was met first: its log, at its first record. Each collector sends one, under
 	// ids of its own where it met the run elsewhere. With span_links, steps and batches link to its trace.
@@ -1296,23 +1329,18 @@ const (
 
 // Values of trainbridge.verdict.name.
 const (
-	// warning: took 10 % longer than the median of the run's last 64 comparable ones (same steps covered, same batch), and
-	// six robust standard deviations (1.4826 MAD); a checkpoint and an evaluation are each held against the last 32 of
-	// their kind, from the sixth on. Names the parts that took more than usual, and a rank where it alone is most of it;
-	// where no log explains most of it, which log would
+	// warning: a step, a batch (or a function of TransferQueue) or an RPC pass, as `ml.step.window` says, took 10 % longer
+	// than the median of the run's last 64 comparable ones (same steps covered, same batch), and six robust standard
+	// deviations (1.4826 MAD); a checkpoint and an evaluation are each held against the last 32 of their kind, from the
+	// sixth on. Names the parts that took more than usual, and a rank where it alone is most of it; where no log explains
+	// most of it, which log would
 	VerdictStepSlow = "step_slow"
-	// warning: likewise, of a batch or a function of TransferQueue
-	VerdictBatchSlow = "batch_slow"
-	// warning: likewise, of an RPC pass
-	VerdictPassSlow = "pass_slow"
 	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
 	// are stuck
 	VerdictNCCLHang = "nccl_hang"
 	// bad: ranks that took part before have no record, and did not go on: `trainbridge.incomplete.reason` is
 	// `hang_timeout`, `rank_gone`, `end` or `evicted`. Not beside `nccl_hang`
 	VerdictNCCLRankMissing = "nccl_rank_missing"
-	// warning: the ranks that miss have gone on (`gap`): records are missing
-	VerdictNCCLSequenceGap = "nccl_sequence_gap"
 	// bad or warning: `nccl.straggler.rank`: one rank is late again and again, by the receiver's window. Where that begins,
 	// where that rank was late and where it is over. Says how late, its score, and what it cost the others
 	VerdictNCCLStraggler = "nccl_straggler"
@@ -1323,14 +1351,10 @@ const (
 	VerdictNCCLBandwidthLow = "nccl_bandwidth_low"
 	// bad: `nccl.errors` above 0
 	VerdictNCCLErrors = "nccl_errors"
-	// warning: `nccl.retries` above 0
-	VerdictNCCLRetries = "nccl_retries"
 	// bad: `nccl.mismatch`: the ranks disagree about the message size, or (Flight Recorder) about the operation
 	VerdictNCCLMismatch = "nccl_mismatch"
-	// warning: `nccl.link.slow` names links, of the run so far
-	VerdictNCCLLinkSlow = "nccl_link_slow"
-	// warning: `nccl.link.hot` names links, of the run so far
-	VerdictNCCLLinkHot = "nccl_link_hot"
+	// warning: links differ from the others, over the run so far
+	VerdictNCCLLink = "nccl_link"
 	// warning: `nccl.bandwidth.disagreement`: the logged bandwidth is more than 5 % off what size and duration give
 	VerdictNCCLBandwidthUnit = "nccl_bandwidth_unit"
 	// warning: serialize > 30 %; on one in 100 where it is true of nearly all
@@ -1343,18 +1367,12 @@ const (
 	VerdictZMQCallsHigh = "zeromq_calls_high"
 	// warning: TCP, where IPC is expected; it has no value and threshold; on the first, then on one in 100
 	VerdictZMQTransportTCP = "zeromq_transport_tcp"
-	// good: compute > 80 %
-	VerdictTQComputeShareGood = "tq_compute_share_good"
-	// warning: 20 % ≤ get + put ≤ 30 %; on one in 100 where it is true of nearly all
-	VerdictTQOverheadElevated = "tq_overhead_elevated"
-	// bad: get + put > 30 %; on one in 100 where it is true of nearly all
-	VerdictTQOverheadHigh = "tq_overhead_high"
-	// warning: coefficient of variation of the last 100 > 0.5; said at once, then at most once per window
-	VerdictTQGetFluctuating = "tq_get_fluctuating"
-	// warning: coefficient of variation of the last 100 > 0.5; said at once, then at most once per window
-	VerdictTQPutFluctuating = "tq_put_fluctuating"
-	// good: > 500 MiB/s
-	VerdictTQThroughputGood = "tq_throughput_good"
+	// bad or warning: bad: get + put > 30 %; a warning: 20 % ≤ get + put ≤ 30 %; of either, on one in 100 where it is true
+	// of nearly all
+	VerdictTQOverhead = "tq_overhead"
+	// warning: coefficient of variation of the last 100 of a stage (`tq.stage` is `get` or `put`) > 0.5; said at once, then
+	// at most once per window
+	VerdictTQFluctuating = "tq_fluctuating"
 	// bad: < 100 MiB/s; on one in 100 where it is true of nearly all
 	VerdictTQThroughputLow = "tq_throughput_low"
 	// warning: below the P10 of the run's last 100 records, and 20 % below their median, and six robust standard deviations
@@ -1370,27 +1388,10 @@ const (
 	// bad: a rank computed for more than 10 % (`slowdown`) longer than its peers, which cost at least 1 % of the step, in 9
 	// of the last 10 records; said once, then again once per 100
 	VerdictRankSlow = "train_rank_slow"
-	// bad: MFU above 1 (2 with `fp8`, 4 with `fp4`). Says which causes fit the numbers, in the order in which they mostly
-	// are it: another device, more devices, GFLOP/s for TFLOP/s or ms for s, steps covered, FP8, the model
-	VerdictMFUImpossible = "train_mfu_impossible"
+	// warning or bad: the log's FLOPs, or what they are made of or held against, cannot be right; the cause says what is
+	// wrong
+	VerdictFlopsWrong = "train_flops_wrong"
 	// warning: MFU < 30 %, but for the first iteration. Not of perf_monitor's own number, which leaves the data-parallel
 	// size out
 	VerdictMFULow = "train_mfu_low"
-	// warning: perf_monitor's FLOPs or samples are 1/n of what its formula makes, n being the data-parallel size, or a
-	// divisor of the world size. Its samples/s × time tell without a model
-	VerdictFlagScaleDP = "flagscale_dp_omitted"
-	// warning: its FLOPs are those of full attention heads: the earlier branch counts grouped queries so where it has no
-	// model_name, which Megatron has no argument for
-	VerdictFlagScaleGQA = "flagscale_gqa_as_mha"
-	// warning: they are those of a dense model (`--perf-model-type mixtral`)
-	VerdictFlagScaleMoE = "flagscale_moe_as_dense"
-	// warning: they are those of experts without SwiGLU (the earlier branch of perf_monitor)
-	VerdictFlagScaleSwiGLU = "flagscale_swiglu_omitted"
-	// warning: the log's FLOPs are more than 5 % off. perf_monitor is held against its own formula, others against
-	// Megatron's with none to all of the attention matrix. Names what fits (recomputation or embedding counted, one device
-	// for all, another batch, another unit), else what to compare. Never of a model that is not counted
-	VerdictFlopsDisagree = "train_flops_disagree"
-	// warning: the log's samples/s × step time are more than 5 % off the batch. Says when that fits samples/s of one
-	// device, or the time of several steps
-	VerdictThroughputReported = "train_throughput_disagrees"
 )

@@ -33,8 +33,7 @@ func benchBatch() ptrace.Traces {
 		} {
 			f.Attributes().PutDouble(name, v)
 		}
-		f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
-		f.Attributes().PutStr(spans.AttrVerdictSeverity, spans.SeverityGood)
+		judged(f, spans.VerdictTQOverhead)
 		add(b, resourceA, id+2, "rollout", spans.StageGet, 52_000_000)
 		add(b, resourceA, id+3, "rollout", spans.StageClientGet, 51_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 300*mib)
 		add(b, resourceA, id+4, "rollout", spans.StageCompute, 800_000_000)

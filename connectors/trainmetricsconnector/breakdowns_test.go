@@ -43,13 +43,13 @@ func TestBreakdowns(t *testing.T) {
 		values[name] = p.value
 	}
 	assert.Equal(t, map[string]float64{
-		prefix + "ml.step.time|[ml.step.part=compute ml.step.window=step]":                       7,
-		prefix + "ml.step.time|[ml.step.part=collective.wait ml.step.window=step]":               1,
-		prefix + "ml.step.time|[ml.step.part=unattributed ml.step.window=step]":                  0.5,
-		prefix + "ml.step.time|[ml.step.part=rpc.send ml.step.window=pass]":                      0.25,
-		prefix + "ml.step.time|[ml.step.part=get]":                                               7,
-		prefix + "trainbridge.verdicts|[ml.step.window=step trainbridge.verdict.name=step_slow]": 1,
-		prefix + "trainbridge.incomplete.spans|[ml.step.window=pass]":                            1,
+		prefix + "ml.step.time|[ml.step.part=compute ml.step.window=step]":                                                            7,
+		prefix + "ml.step.time|[ml.step.part=collective.wait ml.step.window=step]":                                                    1,
+		prefix + "ml.step.time|[ml.step.part=unattributed ml.step.window=step]":                                                       0.5,
+		prefix + "ml.step.time|[ml.step.part=rpc.send ml.step.window=pass]":                                                           0.25,
+		prefix + "ml.step.time|[ml.step.part=get]":                                                                                    7,
+		prefix + "trainbridge.verdicts|[ml.step.window=step trainbridge.verdict.name=step_slow trainbridge.verdict.severity=warning]": 1,
+		prefix + "trainbridge.incomplete.spans|[ml.step.window=pass]":                                                                 1,
 	}, values)
 	assertInvalid(t, c, 1) // a number that is not finite is none
 }

@@ -103,7 +103,8 @@ func collectiveBatch() ptrace.Traces {
 		spans.AttrNCCLRanksMissingCount: 1, spans.AttrNCCLErrors: 4, spans.AttrNCCLRetries: 5,
 	})
 	cut(gap, spans.NCCLIncompleteGap)
-	judged(gap, spans.VerdictNCCLSequenceGap)
+	judged(gap, spans.VerdictNCCLRankMissing)
+	told(gap, spans.VerdictNCCLRankMissing, spans.SeverityWarning, spans.CauseSequenceGap, "")
 	// A log without algorithm and bandwidth.
 	hang := addCollective(b, resourceA, 5, "AllGather", "", 300e9, map[string]float64{spans.AttrNCCLRanksMissingCount: 2})
 	cut(hang, spans.NCCLIncompleteTimeout)
@@ -137,28 +138,28 @@ func TestEveryCollectiveMetric(t *testing.T) {
 		"nccl.collective.duration|" + ring: {2, 0.00292, ids(1, 2)},
 		"nccl.collective.duration|" + send: {1, 0.001, ids(6)},
 		// The largest value is the latest one too.
-		"nccl.collective.late|" + ring:                                                     {2, 0.0129, ids(2)},
-		"nccl.collective.late.cost|" + ring:                                                {0.039, 0, ids(2)},
-		"nccl.collective.io|" + ring:                                                       {1<<28 + 1<<20, 0, ids(1, 2)},
-		"nccl.collective.io|" + send:                                                       {4096, 0, ids(6)},
-		"nccl.collective.bandwidth|" + kind("algbw"):                                       {50e9, 0, nil},
-		"nccl.collective.bandwidth|" + kind("busbw"):                                       {75e9, 0, nil},
-		"nccl.collective.bandwidth|" + kind("busbw_mean"):                                  {60e9, 0, nil},
-		"nccl.collective.errors|" + ring:                                                   {5, 0, ids(4)},
-		"nccl.collective.errors|" + gather:                                                 {0, 0, nil},
-		"nccl.collective.errors|" + send:                                                   {0, 0, nil},
-		"nccl.collective.retries|" + ring:                                                  {10, 0, ids(4)},
-		"nccl.collective.retries|" + gather:                                                {0, 0, nil},
-		"nccl.collective.retries|" + send:                                                  {0, 0, nil},
-		"nccl.collective.missing|" + ring:                                                  {1, 0, ids(4)},
-		"nccl.collective.missing|" + gather:                                                {2, 0, ids(5)},
-		"nccl.collective.missing|" + send:                                                  {0, 0, nil},
-		"trainbridge.incomplete.spans|" + ring:                                             {1, 0, ids(4)},
-		"trainbridge.incomplete.spans|" + gather:                                           {1, 0, ids(5)},
-		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_late"):         {1, 0, ids(2)},
-		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_errors"):       {1, 0, ids(2)},
-		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_sequence_gap"): {1, 0, ids(4)},
-		"trainbridge.verdicts|" + with(gather, "trainbridge.verdict.name=nccl_hang"):       {1, 0, ids(5)},
+		"nccl.collective.late|" + ring:                    {2, 0.0129, ids(2)},
+		"nccl.collective.late.cost|" + ring:               {0.039, 0, ids(2)},
+		"nccl.collective.io|" + ring:                      {1<<28 + 1<<20, 0, ids(1, 2)},
+		"nccl.collective.io|" + send:                      {4096, 0, ids(6)},
+		"nccl.collective.bandwidth|" + kind("algbw"):      {50e9, 0, nil},
+		"nccl.collective.bandwidth|" + kind("busbw"):      {75e9, 0, nil},
+		"nccl.collective.bandwidth|" + kind("busbw_mean"): {60e9, 0, nil},
+		"nccl.collective.errors|" + ring:                  {5, 0, ids(4)},
+		"nccl.collective.errors|" + gather:                {0, 0, nil},
+		"nccl.collective.errors|" + send:                  {0, 0, nil},
+		"nccl.collective.retries|" + ring:                 {10, 0, ids(4)},
+		"nccl.collective.retries|" + gather:               {0, 0, nil},
+		"nccl.collective.retries|" + send:                 {0, 0, nil},
+		"nccl.collective.missing|" + ring:                 {1, 0, ids(4)},
+		"nccl.collective.missing|" + gather:               {2, 0, ids(5)},
+		"nccl.collective.missing|" + send:                 {0, 0, nil},
+		"trainbridge.incomplete.spans|" + ring:            {1, 0, ids(4)},
+		"trainbridge.incomplete.spans|" + gather:          {1, 0, ids(5)},
+		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_late trainbridge.verdict.severity=warning"):                                                {1, 0, ids(2)},
+		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_errors trainbridge.verdict.severity=bad"):                                                  {1, 0, ids(2)},
+		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.cause=sequence_gap trainbridge.verdict.name=nccl_rank_missing trainbridge.verdict.severity=warning"): {1, 0, ids(4)},
+		"trainbridge.verdicts|" + with(gather, "trainbridge.verdict.name=nccl_hang trainbridge.verdict.severity=bad"):                                                  {1, 0, ids(5)},
 	} {
 		takePoint(t, got, key, start, want)
 	}

@@ -17,7 +17,7 @@ const attrOverflow = "otel.metric.overflow"
 // labels are the attributes of a series.
 type labels struct {
 	of      *group
-	verdict string
+	verdict verdictName
 	own     label
 }
 
@@ -33,9 +33,7 @@ func (e *emitter) put(l labels, m pcommon.Map) {
 		m.PutBool(attrOverflow, true)
 		return
 	}
-	if l.verdict != "" {
-		m.PutStr(spans.AttrVerdictName, l.verdict)
-	}
+	l.verdict.put(m)
 	l.of.labels(m, l.own)
 }
 
@@ -111,7 +109,7 @@ func (e *emitter) group(g *group) {
 		}
 	}
 	emit(e, incompleteCount, labels{of: g}, &g.incomplete, counterPoint)
-	emitNamed(e, verdictCount, &g.verdicts, func(name string) labels { return labels{of: g, verdict: name} }, counterPoint)
+	emitNamed(e, verdictCount, &g.verdicts, func(name verdictName) labels { return labels{of: g, verdict: name} }, counterPoint)
 }
 
 // series is a pointer to a series.
@@ -156,20 +154,22 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 }
 
 // emitNamed writes the series of a list, of which each has its labels of its name.
-func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of func(name string) labels, point func(*emitter, pmetric.Metric, P, labels)) {
+func emitNamed[K nameKey[K], S any, P series[S]](
+	e *emitter, m metricID, list *[]named[K, S], of func(name K) labels, point func(*emitter, pmetric.Metric, P, labels),
+) {
 	if n := e.codec.length(len(*list)); e.codec.reading() {
-		*list = make([]named[S], n)
+		*list = make([]named[K, S], n)
 	}
 	for i := range *list {
 		v := &(*list)[i]
 		if e.codec != nil {
-			v.name = e.codec.text(v.name)
+			v.name = v.name.code(e.codec)
 		}
 		at := P(v.series)
 		emit(e, m, of(v.name), &at, point)
 		v.series = at
 	}
-	*list = slices.DeleteFunc(*list, func(v named[S]) bool { return v.series == nil })
+	*list = slices.DeleteFunc(*list, func(v named[K, S]) bool { return v.series == nil })
 }
 
 func (e *emitter) begin(m metricID) pmetric.Metric {

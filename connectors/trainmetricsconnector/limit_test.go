@@ -32,7 +32,7 @@ func addFunction(b *spans.Batch, res spans.Resource, id int, name string) {
 	} {
 		f.Attributes().PutDouble(attr, 0.25)
 	}
-	judged(f, spans.VerdictTQOverheadHigh)
+	judged(f, spans.VerdictTQOverhead)
 	add(b, res, 8*id+2, name, spans.StageGet, 52_000_001)
 	add(b, res, 8*id+3, name, spans.StageCompute, 800_000_000)
 	add(b, res, 8*id+4, name, spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 200*mib)

@@ -73,7 +73,8 @@ func TestPrometheusNames(t *testing.T) {
 		f.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.25)
 		f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.35)
 		f.Attributes().PutDouble(spans.AttrTQUtilizationDisagreement, 0.0002)
-		f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQOverheadHigh)
+		judged(f, spans.VerdictTQOverhead)
+		told(f, spans.VerdictTQOverhead, spans.SeverityWarning, "", "")
 		add(b, res, 100*i+2, "rollout", spans.StageGet, 52_000_000)
 		add(b, res, 100*i+3, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 200*mib)
 		add(b, res, 100*i+4, "rollout", spans.StagePut, 1).Attributes().PutBool(spans.AttrIncomplete, true)
@@ -85,20 +86,20 @@ func TestPrometheusNames(t *testing.T) {
 	const exemplar = ` 1 # {span_id="0000000000000001",trace_id="01000000000000000000000000000000"} 0.914024`
 	lines := strings.Split(page, "\n")
 	for series, rest := range map[string]string{
-		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="1.0"}`:                           exemplar,
-		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="0.5"}`:                           ` 0`,
-		`tq_function_duration_seconds_sum{` + job + `,tq_function="rollout"}`:                                       ` 0.914024`,
-		`tq_function_duration_seconds_count{` + job + `,tq_function="rollout"}`:                                     ` 1`,
-		`tq_stage_duration_seconds_count{` + job + `,tq_function="rollout",tq_stage="get"}`:                         ` 1`,
-		`tq_stage_utilization_ratio{` + job + `,tq_function="rollout",tq_stage="get"}`:                              ` 0.25`,
-		`tq_function_time_seconds_total{` + job + `,tq_function="rollout"}`:                                         ` 0.914024 # {`,
-		`tq_stage_time_seconds_total{` + job + `,tq_function="rollout",tq_stage="get"}`:                             ` 0.228506 # {`,
-		`tq_overhead_utilization_ratio{` + job + `,tq_function="rollout"}`:                                          ` 0.35`,
-		`tq_client_throughput_bytes_per_second_sum{` + job + `,tq_function="rollout",tq_stage="client_put"}`:        ` 2.097152e+08`,
-		`tq_utilization_reported_disagreement_count{` + job + `,tq_function="rollout"}`:                             ` 1`,
-		`trainbridge_verdicts_total{` + job + `,tq_function="rollout",trainbridge_verdict_name="tq_overhead_high"}`: ` 1.0 # {span_id="0000000000000001"`,
-		`trainbridge_incomplete_spans_total{` + job + `,tq_function="rollout",tq_stage="put"}`:                      ` 1.0`,
-		`target_info{instance="run-2",job="verl",ml_run_id="run-2"}`:                                                ` 1`,
+		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="1.0"}`:                                                             exemplar,
+		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="0.5"}`:                                                             ` 0`,
+		`tq_function_duration_seconds_sum{` + job + `,tq_function="rollout"}`:                                                                         ` 0.914024`,
+		`tq_function_duration_seconds_count{` + job + `,tq_function="rollout"}`:                                                                       ` 1`,
+		`tq_stage_duration_seconds_count{` + job + `,tq_function="rollout",tq_stage="get"}`:                                                           ` 1`,
+		`tq_stage_utilization_ratio{` + job + `,tq_function="rollout",tq_stage="get"}`:                                                                ` 0.25`,
+		`tq_function_time_seconds_total{` + job + `,tq_function="rollout"}`:                                                                           ` 0.914024 # {`,
+		`tq_stage_time_seconds_total{` + job + `,tq_function="rollout",tq_stage="get"}`:                                                               ` 0.228506 # {`,
+		`tq_overhead_utilization_ratio{` + job + `,tq_function="rollout"}`:                                                                            ` 0.35`,
+		`tq_client_throughput_bytes_per_second_sum{` + job + `,tq_function="rollout",tq_stage="client_put"}`:                                          ` 2.097152e+08`,
+		`tq_utilization_reported_disagreement_count{` + job + `,tq_function="rollout"}`:                                                               ` 1`,
+		`trainbridge_verdicts_total{` + job + `,tq_function="rollout",trainbridge_verdict_name="tq_overhead",trainbridge_verdict_severity="warning"}`: ` 1.0 # {span_id="0000000000000001"`,
+		`trainbridge_incomplete_spans_total{` + job + `,tq_function="rollout",tq_stage="put"}`:                                                        ` 1.0`,
+		`target_info{instance="run-2",job="verl",ml_run_id="run-2"}`:                                                                                  ` 1`,
 	} {
 		found := false
 		for _, l := range lines {
@@ -143,7 +144,7 @@ func TestPrometheusRPC(t *testing.T) {
 		`zeromq_pass_calls_bucket{` + pass + `,le="5.0"} 1 # {`,
 		`zeromq_stage_utilization_ratio{` + pass + `,zeromq_stage="transport"} 0.17`,
 		`zeromq_throughput_disagreement_bucket{` + pass + `,le="0.0001"} 2 # {`,
-		`trainbridge_verdicts_total{` + pass + `,trainbridge_verdict_name="zeromq_serialize_high"} 2.0 # {`,
+		`trainbridge_verdicts_total{` + pass + `,trainbridge_verdict_name="zeromq_serialize_high",trainbridge_verdict_severity="warning"} 2.0 # {`,
 		`trainbridge_incomplete_spans_total{` + pass + `} 1.0 # {`,
 		`trainbridge_incomplete_spans_total{` + matmul + `} 1.0 # {`,
 	} {
@@ -183,7 +184,7 @@ func TestPrometheusCollectives(t *testing.T) {
 		`nccl_collective_errors_total{` + gather + `} 0.0`,
 		`nccl_collective_retries_total{` + ring + `} 10.0 # {`,
 		`nccl_collective_missing_total{` + gather + `} 2.0 # {`,
-		`trainbridge_verdicts_total{` + gather + `,trainbridge_verdict_name="nccl_hang"} 1.0 # {`,
+		`trainbridge_verdicts_total{` + gather + `,trainbridge_verdict_name="nccl_hang",trainbridge_verdict_severity="bad"} 1.0 # {`,
 		`trainbridge_incomplete_spans_total{` + gather + `} 1.0 # {`,
 	} {
 		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }), want)
@@ -220,7 +221,7 @@ func TestPrometheusSteps(t *testing.T) {
 		`ml_train_flop_utilization_ratio` + megatron + ` 0.43`,
 		`ml_train_hardware_flop_utilization_ratio` + megatron + ` 0.5`,
 		`ml_train_flop_throughput_disagreement_bucket{` + ranked + `,trainbridge_source="megatron",le="0.05"} 1`,
-		`trainbridge_verdicts_total{` + ranked + `,trainbridge_source="megatron",trainbridge_verdict_name="train_mfu_low"} 2.0`,
+		`trainbridge_verdicts_total{` + ranked + `,trainbridge_source="megatron",trainbridge_verdict_name="train_mfu_low",trainbridge_verdict_severity="warning"} 2.0`,
 		`trainbridge_incomplete_spans_total{` + job + `,trainbridge_source="jsonl"} 1.0`,
 	} {
 		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }), want)

@@ -23,7 +23,7 @@ type observation struct {
 	values     int32 // index in the list of the family's reader
 	family     int8
 	incomplete bool
-	verdicts   view.List
+	verdicts   []verdictName
 	origin
 	id uint64 // seen.ID of the span; 0 for a span without an id
 	ns uint64
@@ -34,7 +34,8 @@ type scratch struct {
 	resources    []resourceKey
 	resource     view.Resource // of the span at hand
 	observations []observation
-	readers      []reader // by family
+	verdicts     []verdictName // of the observations
+	readers      []reader      // by family
 	invalid      int64
 }
 
@@ -50,7 +51,8 @@ func newScratch() *scratch {
 func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.observations)
-	s.resources, s.observations, s.invalid, s.resource = s.resources[:0], s.observations[:0], 0, view.Resource{}
+	clear(s.verdicts)
+	s.resources, s.observations, s.verdicts, s.invalid, s.resource = s.resources[:0], s.observations[:0], s.verdicts[:0], 0, view.Resource{}
 	for _, r := range s.readers {
 		r.reset()
 	}
@@ -89,7 +91,13 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 	s.observations = append(s.observations, observation{}) // filled in place: it is large
 	o := &s.observations[len(s.observations)-1]
 	o.resource, o.values, o.family = int32(len(s.resources)-1), int32(values), family
-	o.incomplete, o.verdicts, o.ns = head.Incomplete, head.Verdicts, ns
+	o.incomplete, o.ns = head.Incomplete, ns
+	if first := len(s.verdicts); head.Verdicts.Len() > 0 {
+		for v := range head.Told(span) {
+			s.verdicts = append(s.verdicts, verdictName{spans.Label(v.Name), spans.Label(v.Severity), spans.Label(v.Cause), spans.Label(v.Stage)})
+		}
+		o.verdicts = s.verdicts[first:]
+	}
 	o.trace, o.span, o.end = span.TraceID(), span.SpanID(), span.EndTimestamp()
 	if !o.span.IsEmpty() {
 		o.id = seen.ID(o.trace, o.span)

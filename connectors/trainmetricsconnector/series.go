@@ -1,6 +1,11 @@
 package trainmetricsconnector
 
-import "go.opentelemetry.io/collector/pdata/pcommon"
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
 
 // life is what every series has. Times are Unix ns.
 type life struct {
@@ -84,10 +89,38 @@ type counter struct {
 	n float64
 }
 
-// named is the series of one value of a label, such as the name of a verdict.
-type named[S any] struct {
-	name   string
+// named is the series of one value of a label or of several, such as what a verdict is.
+type named[K nameKey[K], S any] struct {
+	name   K
 	series *S
+}
+
+// nameKey is a value by which named series are told apart.
+type nameKey[K any] interface {
+	comparable
+	code(c *codec) K // as of key
+}
+
+// partName is the name of a part of a step.
+type partName string
+
+func (n partName) code(c *codec) partName { return partName(c.text(string(n))) }
+
+// verdictName is what verdicts are counted by.
+type verdictName view.Said
+
+func (n verdictName) code(c *codec) verdictName {
+	return verdictName{c.text(n.Name), c.text(n.Severity), c.text(n.Cause), c.text(n.Stage)}
+}
+
+func (n verdictName) put(m pcommon.Map) {
+	for _, label := range [...]struct{ name, value string }{
+		{spans.AttrVerdictName, n.Name}, {spans.AttrVerdictSeverity, n.Severity}, {spans.AttrVerdictCause, n.Cause}, {spans.AttrTQStage, n.Stage},
+	} {
+		if label.value != "" {
+			m.PutStr(label.name, label.value)
+		}
+	}
 }
 
 // group are all series with the same labels of one resource: of one function, one source of training steps, one method of ZeroMQ calls, …
@@ -99,7 +132,7 @@ type group struct {
 	forget     func()         // when all series have ended
 	series     []any          // by family: see seriesOf
 	incomplete *counter
-	verdicts   []named[counter]
+	verdicts   []named[verdictName, counter]
 
 	at      string // its key in the storage, once it has one
 	changed bool   // since it was stored

@@ -64,6 +64,19 @@ func judged(s ptrace.Span, names ...string) {
 	}
 }
 
+// told adds the event of a verdict.
+func told(s ptrace.Span, name, severity, cause, stage string) {
+	e := s.Events().AppendEmpty()
+	e.SetName(spans.EventVerdict)
+	for attr, v := range map[string]string{
+		spans.AttrVerdictName: name, spans.AttrVerdictSeverity: severity, spans.AttrVerdictCause: cause, spans.AttrTQStage: stage,
+	} {
+		if v != "" {
+			e.Attributes().PutStr(attr, v)
+		}
+	}
+}
+
 // stepBatch has every value that steps can have.
 func stepBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
@@ -112,9 +125,9 @@ func TestEveryStepMetric(t *testing.T) {
 		"ml.train.flop.throughput.disagreement|" + ranked:             1,
 		"ml.train.stage.duration|[ml.train.stage=gen" + verl:          2,
 		"ml.train.stage.duration|[ml.train.stage=update_actor" + verl: 1,
-		"ml.train.stage.duration|[dl.rank=7 ml.train.stage=forward-backward trainbridge.source=megatron]":        1,
-		"trainbridge.verdicts|[dl.rank=7 trainbridge.source=megatron trainbridge.verdict.name=train_mfu_low]":    2,
-		"trainbridge.verdicts|[dl.rank=7 trainbridge.source=megatron trainbridge.verdict.name=train_loss_spike]": 1,
+		"ml.train.stage.duration|[dl.rank=7 ml.train.stage=forward-backward trainbridge.source=megatron]":                                             1,
+		"trainbridge.verdicts|[dl.rank=7 trainbridge.source=megatron trainbridge.verdict.name=train_mfu_low trainbridge.verdict.severity=warning]":    2,
+		"trainbridge.verdicts|[dl.rank=7 trainbridge.source=megatron trainbridge.verdict.name=train_loss_spike trainbridge.verdict.severity=warning]": 1,
 	} {
 		p, ok := got[prefix+key]
 		require.True(t, ok, key)

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/collector/pdata/pcommon"
-
 	"github.com/trainbridge/trainbridge/connectors/internal/seen"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -193,10 +191,8 @@ func (s *store) set(g *gauge, value float64, o *observation) {
 
 // judge counts the verdicts about a span.
 func (s *store) judge(g *group, o *observation) {
-	for i := range o.verdicts.Len() {
-		if name := o.verdicts.At(i); name.Type() == pcommon.ValueTypeStr {
-			s.count(byName(s, verdictCount, g, &g.verdicts, &s.overflow.verdicts, spans.Label(name.Str())), 1, o)
-		}
+	for _, name := range o.verdicts {
+		s.count(byName(s, verdictCount, g, &g.verdicts, &s.overflow.verdicts, name), 1, o)
 	}
 }
 
@@ -206,7 +202,7 @@ func (s *store) lose(g *group, o *observation) {
 }
 
 // byName finds or makes the series of a name in a list.
-func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], name string) *S {
+func byName[K nameKey[K], S any](s *store, m metricID, g *group, list, overflow *[]named[K, S], name K) *S {
 	for i := range *list {
 		if (*list)[i].name == name {
 			return (*list)[i].series
@@ -214,7 +210,7 @@ func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], n
 	}
 	// The overflow has one series, without a name.
 	if len(*overflow) == 0 {
-		*overflow = make([]named[S], 1)
+		*overflow = make([]named[K, S], 1)
 	}
 	if len(*list) >= maxNames {
 		g = &s.overflow
@@ -222,7 +218,7 @@ func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], n
 	var made *S
 	series := slot(s, m, g, &made, &(*overflow)[0].series)
 	if made != nil {
-		*list = append(*list, named[S]{name: strings.Clone(name), series: made})
+		*list = append(*list, named[K, S]{name: name.code(nil), series: made})
 	}
 	return series
 }

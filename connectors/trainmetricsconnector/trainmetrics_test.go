@@ -212,6 +212,7 @@ func one(stage string, id int, ns int64) ptrace.Traces {
 const prefix = "verl|run-1|"
 
 func TestEveryMetric(t *testing.T) {
+	const fluctuating, ofVerdict = prefix + "trainbridge.verdicts|[tq.function=rollout tq.stage=", " trainbridge.verdict.name=tq_fluctuating trainbridge.verdict.severity=warning]"
 	c := newBed(t)
 	start := pcommon.NewTimestampFromTime(c.clock)
 	c.consume(tqBatch())
@@ -235,7 +236,8 @@ func TestEveryMetric(t *testing.T) {
 		prefix + "tq.stage.utilization|[tq.function=rollout tq.stage=put]",
 		prefix + "tq.overhead.utilization|[tq.function=rollout]",
 		prefix + "tq.utilization.reported.disagreement|[tq.function=rollout]",
-		prefix + "trainbridge.verdicts|[tq.function=rollout trainbridge.verdict.name=tq_compute_share_good]",
+		fluctuating + "get" + ofVerdict,
+		fluctuating + "put" + ofVerdict,
 		prefix + "trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]",
 	}, slices.Collect(maps.Keys(got)))
 
@@ -260,7 +262,7 @@ func TestEveryMetric(t *testing.T) {
 	assert.Equal(t, uint64(1), got[prefix+"tq.utilization.reported.disagreement|[tq.function=rollout]"].buckets[1])
 	assert.InDelta(t, 0.88, got[prefix+"tq.stage.utilization|[tq.function=rollout tq.stage=compute]"].value, 0)
 	assert.InDelta(t, 0.12, got[prefix+"tq.overhead.utilization|[tq.function=rollout]"].value, 0)
-	v := got[prefix+"trainbridge.verdicts|[tq.function=rollout trainbridge.verdict.name=tq_compute_share_good]"]
+	v := got[fluctuating+"put"+ofVerdict]
 	assert.InDelta(t, 1.0, v.value, 0)
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, v.spans)
 	assert.InDelta(t, 1.0, got[prefix+"trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]"].value, 0)
@@ -276,7 +278,9 @@ func tqBatch() ptrace.Traces {
 	} {
 		f.Attributes().PutDouble(name, v)
 	}
-	f.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
+	judged(f, spans.VerdictTQFluctuating)
+	told(f, spans.VerdictTQFluctuating, spans.SeverityWarning, "", spans.StageGet)
+	told(f, spans.VerdictTQFluctuating, spans.SeverityWarning, "", spans.StagePut)
 	add(b, resourceA, 2, "rollout", spans.StageGet, 52_000_000)
 	add(b, resourceA, 3, "rollout", spans.StageClientGet, 50_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 500*mib)
 	add(b, resourceA, 4, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughputReported, 253.33*mib)

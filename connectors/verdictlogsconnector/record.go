@@ -1,6 +1,7 @@
 package verdictlogsconnector
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -67,8 +68,11 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 
 	attrs := record.Attributes()
 	attrs.EnsureCapacity(16)
-	known, _ := spans.VerdictNamed(v.Name)
+	known, _ := spans.VerdictNamed(v.Name, v.Cause)
 	attrs.PutStr(spans.AttrVerdictName, v.Name)
+	if v.Cause != "" {
+		attrs.PutStr(spans.AttrVerdictCause, v.Cause)
+	}
 	spans.PutFinite(attrs, spans.AttrVerdictValue, v.Value)
 	spans.PutFinite(attrs, spans.AttrVerdictThreshold, v.Threshold)
 	if known.Unit != "" {
@@ -83,21 +87,15 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 			worst = spans.ValueText(value)
 		}
 	}
-	severity := severityOf(known.Severity, worst)
+	if v.Stage != "" {
+		attrs.PutStr(spans.AttrTQStage, v.Stage)
+	}
+	severity := cmp.Or(v.Severity, worst)
 	if level, ok := levels[severity]; ok {
 		attrs.PutStr(spans.AttrVerdictSeverity, severity)
 		record.SetSeverityNumber(level.number)
 		record.SetSeverityText(level.text)
 	}
-}
-
-// severityOf is the severity of one verdict. A span says only the worst of its verdicts: it is usual for the verdict, but never above the span's. A straggler
-// that is over, for one, is a warning where a straggler is bad.
-func severityOf(usual, worst string) string {
-	if usual == spans.SeverityBad && worst == spans.SeverityWarning || usual == "" {
-		return worst
-	}
-	return usual
 }
 
 // found is a verdict about a span.

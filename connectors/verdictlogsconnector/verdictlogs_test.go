@@ -254,24 +254,28 @@ func TestRate(t *testing.T) {
 	assert.Equal(t, 1, b.said.Len())
 }
 
-// A record has the severity of its verdict: the registry's, never worse than the span says.
+// A record has the severity of its verdict: as its event says, else the registry's, else the span's.
 func TestSeverity(t *testing.T) {
 	const bad = spans.VerdictNCCLStraggler
 	for name, tt := range map[string]struct {
-		verdict, worst string
-		want           plog.SeverityNumber
-		text           string
+		verdict, own, worst string
+		want                plog.SeverityNumber
+		text                string
 	}{
-		"as the registry says": {bad, spans.SeverityBad, plog.SeverityNumberError, "ERROR"},
-		"beside a bad one":     {spans.VerdictStepSlow, spans.SeverityBad, plog.SeverityNumberWarn, "WARN"},
-		"milder than usual":    {bad, spans.SeverityWarning, plog.SeverityNumberWarn, "WARN"},
-		"the span says none":   {bad, "", plog.SeverityNumberError, "ERROR"},
-		"of another writer":    {"lunar_eclipse", spans.SeverityBad, plog.SeverityNumberError, "ERROR"},
-		"of an unknown kind":   {"lunar_eclipse", "dire", plog.SeverityNumberUnspecified, ""},
+		"as the registry says": {bad, "", spans.SeverityBad, plog.SeverityNumberError, "ERROR"},
+		"beside a bad one":     {spans.VerdictStepSlow, "", spans.SeverityBad, plog.SeverityNumberWarn, "WARN"},
+		"milder than usual":    {bad, spans.SeverityWarning, spans.SeverityBad, plog.SeverityNumberWarn, "WARN"},
+		"the span says none":   {bad, "", "", plog.SeverityNumberError, "ERROR"},
+		"of another writer":    {"lunar_eclipse", "", spans.SeverityBad, plog.SeverityNumberError, "ERROR"},
+		"of an unknown kind":   {"lunar_eclipse", "", "dire", plog.SeverityNumberUnspecified, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, td := newBed(t), withVerdicts(0, 1, tt.verdict)
-			td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().PutStr(spans.AttrVerdictSeverity, tt.worst)
+			span := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+			span.Attributes().PutStr(spans.AttrVerdictSeverity, tt.worst)
+			if tt.own != "" {
+				span.Events().At(0).Attributes().PutStr(spans.AttrVerdictSeverity, tt.own)
+			}
 			require.NoError(t, b.ConsumeTraces(t.Context(), td))
 			r := b.records()[0]
 			assert.Equal(t, tt.want, r.SeverityNumber())
@@ -319,7 +323,7 @@ func TestConcurrent(t *testing.T) {
 func BenchmarkHealthy(b *testing.B) { bench(b, 8192) }
 
 // BenchmarkSick: one span in a hundred has one.
-func BenchmarkSick(b *testing.B) { bench(b, 8110, spans.VerdictTQOverheadHigh) }
+func BenchmarkSick(b *testing.B) { bench(b, 8110, spans.VerdictTQOverhead) }
 
 func bench(b *testing.B, healthy int, names ...string) {
 	b.Helper()

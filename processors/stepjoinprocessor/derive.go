@@ -482,7 +482,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 	if v, slow := d.history.Judge(d.window(r, w, &b, notes)); slow {
 		d.sheet.Begin()
-		d.sheet.Tell(v.Name, v.Sentence, v.Value, v.Threshold)
+		d.sheet.Tell(spans.VerdictStepSlow, v.Sentence, v.Value, v.Threshold)
 		d.sheet.Put(s)
 		for i := range v.Causes {
 			putCause(s, r, v.Causes[i])

@@ -26,7 +26,7 @@ func TestLoadConfig(t *testing.T) {
 		"train_perf": createDefaultConfig().(*Config),
 		"train_perf/all": {
 			VerdictStatus: true, TQ: tq.Config{
-				ComputeShareGood: 0.9, OverheadElevated: 0.1, OverheadHigh: 0.2, ThroughputGood: 1000, ThroughputLow: 50,
+				OverheadElevated: 0.1, OverheadHigh: 0.2, ThroughputLow: 50,
 				Fluctuation: tq.FluctuationConfig{Threshold: 0.3, Window: 50, MinSamples: 10},
 			}, Train: steps.Config{
 				Model: steps.ModelConfig{HFConfig: "model/config.json", Model: spans.Model{

@@ -239,7 +239,7 @@ func TestZMQBesideTheOtherDomains(t *testing.T) {
 	s := perftest.AddStep(b, perftest.Job, 7, 0.5, perftest.Attrs{spans.AttrBatchSize: int64(32)})
 	p, _ := newTest(t)
 	process(t, p, b.Traces())
-	assert.Equal(t, []string{spans.VerdictTQOverheadHigh}, perftest.Verdicts(f))
+	assert.Equal(t, []string{spans.VerdictTQOverhead}, perftest.Verdicts(f))
 	assert.Equal(t, []string{spans.VerdictTQThroughputLow}, perftest.Verdicts(c))
 	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, perftest.Verdicts(g))
 	perftest.Numbers(t, s, map[string]float64{spans.AttrSamples: 32})
@@ -261,7 +261,7 @@ func TestNCCLBesideTheOtherDomains(t *testing.T) {
 	s := perftest.AddStep(b, perftest.Job, 7, 0.5, perftest.Attrs{spans.AttrBatchSize: int64(32)})
 	p, _ := newTest(t)
 	process(t, p, b.Traces())
-	assert.Equal(t, []string{spans.VerdictTQOverheadHigh}, perftest.Verdicts(f))
+	assert.Equal(t, []string{spans.VerdictTQOverhead}, perftest.Verdicts(f))
 	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, perftest.Verdicts(g))
 	perftest.Numbers(t, s, map[string]float64{spans.AttrSamples: 32})
 	for _, c := range []ptrace.Span{c1, c2} {
@@ -316,7 +316,7 @@ func TestCallsOfServices(t *testing.T) {
 	b = spans.NewBatch("test", "")
 	f := perftest.CarryAll(perftest.AddFunction(b, 1, "rpc.generate", perftest.Base, 1000), 0.5, 0.2, 0.1)
 	process(t, p, b.Traces())
-	assert.Equal(t, []string{spans.VerdictTQOverheadHigh}, perftest.Verdicts(f))
+	assert.Equal(t, []string{spans.VerdictTQOverhead}, perftest.Verdicts(f))
 	metadatatest.AssertEqualProcessorTrainPerfFunctions(t, tel, []metricdata.DataPoint[int64]{
 		{Value: 1, Attributes: attribute.NewSet(attribute.String("outcome", "self_measured"))},
 	}, metricdatatest.IgnoreTimestamp())
@@ -349,11 +349,11 @@ func TestVerdictStatus(t *testing.T) {
 		code   ptrace.StatusCode
 		tags   []string
 	}{
-		"bad":             {450, "", true, ptrace.StatusCodeError, []string{spans.VerdictTQOverheadHigh}},
-		"warning":         {150, "", true, ptrace.StatusCodeUnset, []string{spans.VerdictTQOverheadElevated}},
-		"good":            {50, "", true, ptrace.StatusCodeUnset, []string{spans.VerdictTQComputeShareGood}},
-		"never":           {450, "", false, ptrace.StatusCodeUnset, []string{spans.VerdictTQOverheadHigh}},
-		"an error before": {450, "CUDA out of memory", true, ptrace.StatusCodeError, []string{spans.VerdictTQOverheadHigh}},
+		"bad":             {450, "", true, ptrace.StatusCodeError, []string{spans.VerdictTQOverhead}},
+		"warning":         {150, "", true, ptrace.StatusCodeUnset, []string{spans.VerdictTQOverhead}},
+		"good":            {50, "", true, ptrace.StatusCodeUnset, nil},
+		"never":           {450, "", false, ptrace.StatusCodeUnset, []string{spans.VerdictTQOverhead}},
+		"an error before": {450, "CUDA out of memory", true, ptrace.StatusCodeError, []string{spans.VerdictTQOverhead}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := createDefaultConfig().(*Config)

@@ -72,20 +72,26 @@ func TestDeployFiles(t *testing.T) {
 	}
 }
 
-// Tempo or Prometheus accepts each query of docs/queries.md.
+// Tempo or Prometheus accepts each query of docs/queries.md and docs/attributes.md.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/queries.md"))
-	require.NoError(t, err)
 	tempo, prom := startTempo(t), startPrometheus(t)
 	asked := map[bool]int{}
-	for i, block := range strings.Split(string(text), "```") {
-		if i%2 == 0 {
-			continue
+	var blocks []string
+	for _, page := range []string{"docs/queries.md", "docs/attributes.md"} {
+		text, err := os.ReadFile(filepath.Join(repoRoot, page))
+		require.NoError(t, err)
+		for i, block := range strings.Split(string(text), "```") {
+			if i%2 == 1 {
+				blocks = append(blocks, block)
+			}
 		}
+	}
+	for _, block := range blocks {
 		for line := range strings.SplitSeq(strings.TrimSpace(block), "\n") {
 			trace := strings.HasPrefix(line, "{")
 			asked[trace]++
+			var err error
 			if trace {
 				_, err = tempo.search(line)
 			} else {

@@ -279,11 +279,11 @@ func TestJaegerPage(t *testing.T) {
 	}
 	t.Run("search", func(t *testing.T) { // the tags of docs/jaeger.md
 		for tag, service := range map[string]string{
-			`{"trainbridge.verdict.tq_overhead_high":"true"}`: "verl",
-			`{"trainbridge.verdict.severity":"bad"}`:          "verl",
-			`{"trainbridge.incomplete":"true"}`:               "verl",
-			`{"trainbridge.verdict.nccl_late":"true"}`:        "nccl",
-			`{"ml.train.iteration":"12"}`:                     "train",
+			`{"trainbridge.verdict.tq_overhead":"true","trainbridge.verdict.severity":"bad"}`: "verl",
+			`{"trainbridge.verdict.severity":"bad"}`:                                          "verl",
+			`{"trainbridge.incomplete":"true"}`:                                               "verl",
+			`{"trainbridge.verdict.nccl_late":"true"}`:                                        "nccl",
+			`{"ml.train.iteration":"12"}`:                                                     "train",
 		} {
 			found, err := j.pages(service, "tags", tag)
 			require.NoError(t, err)
@@ -368,7 +368,7 @@ func checkBatches(t *testing.T, traces []*pageTrace) *pageTrace {
 	for _, tr := range traces {
 		for _, s := range tr.rows {
 			assert.Equal(t, s.tag(spans.AttrVerdictSeverity) == spans.SeverityBad || s.broken(), s.red(), "%s of %s", s.OperationName, tr.TraceID)
-			if s.tag(spans.AttrVerdictPrefix+spans.VerdictTQOverheadHigh) == "true" {
+			if s.tag(spans.AttrVerdictPrefix+spans.VerdictTQOverhead) == "true" && s.tag(spans.AttrVerdictSeverity) == spans.SeverityBad {
 				high++
 				batch = tr
 			}

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
 
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -255,13 +256,11 @@ func (l *ncclLog) await(t *testing.T, j *jaeger) (a *ncclAnswer) {
 	return a
 }
 
-// said are the verdicts of a span and their reasons.
+// said are the verdicts of a span, by title, and their reasons.
 func (n *node) said() map[string]string {
 	out := make(map[string]string)
-	for _, e := range n.Events().All() {
-		name, _ := e.Attributes().Get(spans.AttrVerdictName)
-		reason, _ := e.Attributes().Get(spans.AttrVerdictReason)
-		out[name.AsString()] = reason.AsString()
+	for v := range view.Verdicts(n.Span) {
+		out[v.Title()] = v.Reason
 	}
 	return out
 }
@@ -321,7 +320,7 @@ func testNCCL(t *testing.T, bin string) {
 				assert.Empty(t, n.said()[spans.VerdictNCCLStraggler], "%s: %v", l.name, key)
 			}
 		}
-		assert.NotEmpty(t, answers["late"].at(late.truth[33]).said()[spans.VerdictNCCLSequenceGap])
+		assert.NotEmpty(t, answers["late"].at(late.truth[33]).said()[spans.VerdictNCCLRankMissing+" (sequence_gap)"])
 		said := answers["stops"].at(stops.truth[50]).said()
 		assert.Contains(t, said[spans.VerdictNCCLRankMissing], "6", "%v", said)
 	})
@@ -347,7 +346,7 @@ func (l *ncclLog) checkErrorsAndRetries(t *testing.T, a *ncclAnswer) {
 	for _, want := range l.truth {
 		said := a.at(want).said()
 		assert.Equal(t, want.Errors > 0, said[spans.VerdictNCCLErrors] != "", "%v", said)
-		assert.Equal(t, want.Retries > 0, said[spans.VerdictNCCLRetries] != "", "%v", said)
+		assert.Equal(t, want.Retries > 0, said[spans.VerdictNCCLErrors+" (retries)"] != "", "%v", said)
 	}
 }
 
@@ -438,7 +437,7 @@ func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 		if links := n.str(spans.AttrNCCLLinkSlow); links != "" { // the receiver looks for slow links now and then only
 			named++
 			assert.Equal(t, fmt.Sprintf("[%q]", slow), links)
-			assert.Contains(t, n.said()[spans.VerdictNCCLLinkSlow], slow)
+			assert.Contains(t, n.said()[spans.VerdictNCCLLink+" (slow)"], slow)
 		}
 	}
 	assert.Positive(t, named)

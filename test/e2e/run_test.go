@@ -73,7 +73,7 @@ var (
 	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
 	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +\d+ +\d+\.\d +\d+\.\d +\d+\.\d%`)
 	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d\b`)
-	verdict   = regexp.MustCompile(`(?m)^[ │]*! tq_overhead_high \d+\.\d% > 30%$`)
+	verdict   = regexp.MustCompile(`(?m)^[ │]*! tq_overhead \d+\.\d% > 30%$`)
 )
 
 // checkDrawing checks table, waterfall and verdicts; it returns the calls by function.
@@ -92,7 +92,7 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 		assert.Regexp(t, `(?m)^[ │]*`+name+` +\d+\.?\d* m?s ▕[ █▌▐]*[█▌▐][ █▌▐]*▏ \d+\.\d%`, text)
 	}
 	assert.Regexp(t, verdict, text)
-	assert.Regexp(t, `(?m)^What the verdicts mean\n(.*\n)*\d+× tq_overhead_high`, text)
+	assert.Regexp(t, `(?m)^What the verdicts mean\n(.*\n)*\d+× tq_overhead`, text)
 	return calls
 }
 

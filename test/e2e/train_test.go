@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -448,17 +449,15 @@ func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trai
 	for _, l := range logs {
 		said[l.name] = make(map[string]int)
 		for _, n := range answers[l.name].found {
-			for _, e := range n.Events().All() {
-				name, _ := e.Attributes().Get(spans.AttrVerdictName)
-				reason, _ := e.Attributes().Get(spans.AttrVerdictReason)
-				said[l.name][name.AsString()]++
-				assert.NotEmpty(t, reason.AsString())
+			for v := range view.Verdicts(n.Span) {
+				said[l.name][v.Title()]++
+				assert.NotEmpty(t, v.Reason)
 			}
 		}
 	}
 	t.Log(said)
 	require.Less(t, len(logs[0].steps()), 100)
-	assert.Equal(t, 1, said["flagscale"][spans.VerdictFlagScaleDP], "every row of FlagScale's leaves out the data-parallel size: that is said once")
+	assert.Equal(t, 1, said["flagscale"][spans.VerdictFlopsWrong+" (dp_omitted)"], "every row of FlagScale's leaves out the data-parallel size: that is said once")
 	assert.Equal(t, 1, said["jsonl"][spans.VerdictLossNotFinite])
 	low := 0
 	for _, r := range logs[1].steps() {

@@ -89,7 +89,7 @@ func awaitSlowSteps(t *testing.T, tr *jobTruth, path string) {
 		}
 		told := map[pcommon.TraceID]string{}
 		for r := range records {
-			if r.name == spans.VerdictStepSlow || r.name == spans.VerdictBatchSlow {
+			if r.name == spans.VerdictStepSlow {
 				told[r.trace] = r.reason
 			}
 		}

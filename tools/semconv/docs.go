@@ -92,9 +92,17 @@ func attributeTable(ds []*domain, g *group) string {
 func verdictTable(ds []*domain, domain string) string {
 	b := &strings.Builder{}
 	for _, m := range verdicts(ds) {
-		if domain == "" || m.domain == domain {
+		if domain != "" && m.domain != domain {
+			continue
+		}
+		row := func(name string, m *member) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
-				code(m.Value), strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
+				name, strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
+		}
+		row(code(m.Value), &m)
+		for i := range m.Annotations.Causes {
+			c := &m.Annotations.Causes[i]
+			row(code(m.Value)+", cause "+code(c.Value), c)
 		}
 	}
 	if b.Len() == 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -101,6 +102,7 @@ type member struct {
 		Severity []string `yaml:"severity"` // several: the first is the usual one
 		Unit     string   `yaml:"unit"`
 		On       string   `yaml:"on"`
+		Causes   []member `yaml:"causes"` // of a verdict: values of trainbridge.verdict.cause. What a cause does not say is as of the verdict.
 	} `yaml:"annotations"`
 
 	domain string // the file of the member
@@ -156,10 +158,18 @@ func join(ds []*domain) {
 	for _, d := range ds {
 		for _, g := range d.Groups {
 			for _, ref := range g.Attributes {
-				a := resolve(ds, ref.Ref)
+				a, causes := resolve(ds, ref.Ref), resolve(ds, "trainbridge.verdict.cause")
 				for _, m := range ref.Annotations.Members {
 					m.domain = d.File
+					for i := range m.Annotations.Causes {
+						c := &m.Annotations.Causes[i].Annotations
+						if len(c.Severity) == 0 {
+							c.Severity = m.Annotations.Severity[:1]
+						}
+						c.Unit, c.On = cmp.Or(c.Unit, m.Annotations.Unit), m.Annotations.On
+					}
 					a.Type.Members = append(a.Type.Members, m)
+					causes.Type.Members = append(causes.Type.Members, m.Annotations.Causes...)
 				}
 			}
 		}

@@ -210,24 +210,42 @@ func (w *walker) attribute(key string) {
 	}
 }
 
-func (w *walker) verdictsOf(kvs keyValues) {
-	names := kvs.strings("trainbridge.verdict")
-	if len(names) == 0 {
-		return
-	}
-	order := []string{"good", "warning", "bad"}
-	worst, either := -1, false
+// verdictsOf holds the verdicts that a span lists against the events that explain them.
+func (w *walker) verdictsOf(span keyValues, events []keyValues) {
+	names := span.strings("trainbridge.verdict")
 	for _, name := range names {
-		v, ok := w.verdicts[name]
-		if !ok {
+		if _, ok := w.verdicts[name]; !ok {
 			w.Errorf("%s: the registry has no verdict %s", w.file, name)
-			return
 		}
-		worst, either = max(worst, slices.Index(order, v.Annotations.Severity[0])), either || len(v.Annotations.Severity) > 1
 		w.seen["trainbridge.verdict.name="+name] = true
 	}
-	if got := kvs.strings("trainbridge.verdict.severity"); !either && (len(got) != 1 || got[0] != order[worst]) {
-		w.Errorf("%s: %v are %v, and %s by the registry", w.file, names, got, order[worst])
+	var explained []string
+	worst := ""
+	for _, e := range events {
+		said := func(key string) string { return strings.Join(e.strings(key), "") }
+		name, cause, severity := said("trainbridge.verdict.name"), said("trainbridge.verdict.cause"), said("trainbridge.verdict.severity")
+		if explained = append(explained, name); worst != "bad" {
+			worst = severity
+		}
+		of := w.verdicts[name]
+		if i := slices.IndexFunc(of.Annotations.Causes, func(m member) bool { return m.Value == cause }); i >= 0 {
+			of = of.Annotations.Causes[i]
+		} else if cause != "" {
+			w.Errorf("%s: %s has no cause %q", w.file, name, cause)
+		}
+		if !slices.Contains(of.Annotations.Severity, severity) {
+			w.Errorf("%s: %s %s is %q, and %v by the registry", w.file, name, cause, severity, of.Annotations.Severity)
+		}
+	}
+	if slices.Sort(explained); len(events) == 0 && len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	if explained = slices.Compact(explained); !slices.Equal(names, explained) {
+		w.Errorf("%s: %v are explained of %v", w.file, explained, names)
+	}
+	if got := span.strings("trainbridge.verdict.severity"); !slices.Equal(got, []string{worst}) {
+		w.Errorf("%s: %v are %v, not %s", w.file, names, got, worst)
 	}
 }
 
@@ -274,11 +292,15 @@ func (w *walker) yaml(text []byte) {
 					w.seen["rank "] = true
 				}
 				w.attributes(s.Attributes)
-				w.verdictsOf(s.Attributes)
+				var verdicts []keyValues
 				for _, e := range s.Events {
 					w.seen[e.Name] = true
 					w.attributes(e.Attributes)
+					if e.Name == "trainbridge.verdict" {
+						verdicts = append(verdicts, e.Attributes)
+					}
 				}
+				w.verdictsOf(s.Attributes, verdicts)
 			}
 		}
 	}
@@ -491,6 +513,44 @@ func TestUnits(t *testing.T) {
 	}
 	if named == 0 {
 		t.Error("no unit has a name")
+	}
+}
+
+// TestVerdicts: so many names are as many as somebody keeps in mind. Another one is mostly a cause of one that is there.
+func TestVerdicts(t *testing.T) {
+	const most = 24
+	v, _ := readVocabulary(t)
+	if n := len(v.verdicts); n > most {
+		t.Errorf("%d verdicts, more than %d", n, most)
+	}
+	for name := range v.verdicts {
+		if strings.HasSuffix(name, "_good") {
+			t.Errorf("%s: what is good has no verdict", name)
+		}
+	}
+}
+
+var attributeRow = regexp.MustCompile("(?m)^\\| `([a-z_.]+)`")
+
+// TestAttributes: docs/attributes.md has 20 attributes, all of the registry, each with a query that the page has, or with where it is seen.
+func TestAttributes(t *testing.T) {
+	v, _ := readVocabulary(t)
+	text, err := os.ReadFile(filepath.Join(root, "docs/attributes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, queries, _ := strings.Cut(string(text), "```")
+	rows := attributeRow.FindAllStringSubmatch(table, -1)
+	if len(rows) != 20 {
+		t.Errorf("%d attributes", len(rows))
+	}
+	for _, m := range rows {
+		switch {
+		case !v.knows(m[1]) && v.attributes[m[1]] == nil:
+			t.Errorf("the registry has no %s", m[1])
+		case !strings.Contains(queries, m[1]) && !strings.Contains(queries, strings.ReplaceAll(m[1], ".", "_")):
+			t.Errorf("no query asks for %s", m[1])
+		}
 	}
 }
 

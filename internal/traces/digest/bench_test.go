@@ -47,7 +47,7 @@ func (m *jobLike) function(pid int64) {
 	a.PutDouble(spans.AttrTQComputeUtilization, 0.9)
 	a.PutDouble(spans.AttrTQOverheadUtilization, 0.1)
 	a.PutStr(spans.AttrSummary, "TQ overhead 10 %")
-	a.PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQComputeShareGood)
+	a.PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(spans.VerdictTQFluctuating)
 	for i, name := range []string{spans.SpanTQGet, spans.SpanTQCompute, spans.SpanTQPut} {
 		c := m.Add(res, spans.Span{
 			Trace: trace, ID: spanID(uint64(i) + 1), Parent: spanID(0), Name: name, Is: spans.KindStage,

@@ -28,7 +28,7 @@ func told(jobs *Jobs) string {
 		line("job", j.Run, j.Services, j.Hosts, j.Spans, j.First, j.Last)
 		toldOfCalls(j, line, values)
 		for _, f := range j.Functions.Rows() {
-			line(f.Name, f.Incomplete, f.WithoutID, f.Bad, f.Good, f.Slowest)
+			line(f.Name, f.Incomplete, f.WithoutID, f.Verdicts, f.Slowest)
 			values("took", &f.Took)
 			for i := range f.Stages {
 				values("stage", &f.Stages[i])

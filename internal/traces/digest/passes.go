@@ -13,7 +13,7 @@ import (
 type Pass struct {
 	At
 	Incomplete bool
-	Told       []string // the names of the verdicts that are not good, as they were passed
+	Told       []string // the titles of the verdicts, as they were passed
 	Verdicts
 
 	Ordinal                      float64 // number of the pass in its session, from 1
@@ -88,7 +88,7 @@ func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
 		p := &Pass{At: res.at(s), Incomplete: v.Incomplete}
 		p.figures(v)
 		for e := range view.Verdicts(s) {
-			p.Told = append(p.Told, text(e.Name))
+			p.Told = append(p.Told, text(e.Title()))
 		}
 		of = append(of, &p.Verdicts, &ps.verdicts)
 		if ps.Count++; p.Incomplete {

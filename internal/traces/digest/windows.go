@@ -53,8 +53,7 @@ const mostSampled = 512
 // SlowOf is what a breakdown says of its window; false for one that was not slow.
 func SlowOf(s ptrace.Span) (Slow, bool) {
 	for v := range view.Verdicts(s) {
-		switch v.Name {
-		case spans.VerdictStepSlow, spans.VerdictBatchSlow, spans.VerdictPassSlow:
+		if v.Name == spans.VerdictStepSlow {
 			return Slow{Took: v.Value, Over: orZero(v.Value - v.Threshold), Reason: v.Reason}, true
 		}
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"iter"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -40,15 +41,56 @@ func (h *Head) take(name string, v pcommon.Value) {
 	}
 }
 
-// Verdict is an event about one verdict that is not good.
+// Said tells verdicts apart. "": not said.
+type Said struct {
+	Name, Severity string
+	Cause          string // of several that the name stands for
+	Stage          string // of TransferQueue, where the verdict is about one of several
+}
+
+// Title is the name, with the cause or the stage where there is one: "nccl_link (slow)".
+func (s *Said) Title() string {
+	if of := cmp.Or(s.Cause, s.Stage); of != "" {
+		return s.Name + " (" + of + ")"
+	}
+	return s.Name
+}
+
+// Verdict is an event about one verdict.
 type Verdict struct {
-	Name             string  // "" where the event has none
+	Said
 	Reason           string  // a sentence
 	Value, Threshold float64 // in the unit of the value that is judged; NaN: not given
 	Time             pcommon.Timestamp
 }
 
-// Verdicts are the events of a span that explain its verdicts. Good verdicts have none.
+// Told are the verdicts of a span: those that events explain, and those that only its list names.
+func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
+	return func(yield func(Verdict) bool) {
+		for i := range h.Verdicts.Len() {
+			name := h.Verdicts.Text(i)
+			explained := name == ""
+			for v := range Verdicts(span) {
+				if v.Name != name {
+					continue
+				}
+				explained = true
+				if v.Severity = cmp.Or(v.Severity, h.Severity); !yield(v) {
+					return
+				}
+			}
+			if explained {
+				continue
+			}
+			known, _ := spans.VerdictNamed(name, "")
+			if !yield(Verdict{Said: Said{Name: name, Severity: cmp.Or(known.Severity, h.Severity)}, Value: absent, Threshold: absent}) {
+				return
+			}
+		}
+	}
+}
+
+// Verdicts are the events of a span that explain its verdicts.
 func Verdicts(span ptrace.Span) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		for _, e := range span.Events().All() {
@@ -65,6 +107,12 @@ func verdictOf(e ptrace.SpanEvent) Verdict {
 		switch name {
 		case spans.AttrVerdictName:
 			out.Name = spans.ValueText(v)
+		case spans.AttrVerdictSeverity:
+			out.Severity = spans.ValueText(v)
+		case spans.AttrVerdictCause:
+			out.Cause = spans.ValueText(v)
+		case spans.AttrTQStage:
+			out.Stage = spans.ValueText(v)
 		case spans.AttrVerdictReason:
 			out.Reason = spans.ValueText(v)
 		case spans.AttrVerdictValue:
@@ -72,6 +120,10 @@ func verdictOf(e ptrace.SpanEvent) Verdict {
 		case spans.AttrVerdictThreshold:
 			out.Threshold = spans.ValueNumber(v)
 		}
+	}
+	if out.Severity == "" { // of another writer
+		known, _ := spans.VerdictNamed(out.Name, out.Cause)
+		out.Severity = known.Severity
 	}
 	return out
 }

@@ -394,7 +394,7 @@ func TestVerdicts(t *testing.T) {
 	span.Events().AppendEmpty().SetName(spans.EventVerdict)
 	got := slices.Collect(Verdicts(span))
 	require.Len(t, got, 2)
-	assert.Equal(t, Verdict{"a", "because", 0.5, 1, 9}, got[0])
+	assert.Equal(t, Verdict{Said{Name: "a"}, "because", 0.5, 1, 9}, got[0])
 	assert.True(t, got[1].Name == "" && math.IsNaN(got[1].Value) && math.IsNaN(got[1].Threshold))
 	for range Verdicts(span) { // the loop can be left early
 		break

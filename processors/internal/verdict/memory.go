@@ -95,13 +95,16 @@ func memoryID(span ptrace.Span) uint64 {
 	return xxh3.Hash(key[:])
 }
 
+// storedForm is added to severities, and raised by as many as there are when what is stored takes another form: what is of another form is not taken back.
+const storedForm = 4
+
 func appendSaid(b []byte, id uint64, said []judgement) []byte {
 	b = binary.LittleEndian.AppendUint64(b, id)
 	b = binary.AppendUvarint(b, uint64(len(said)))
 	for i := range said {
 		j := &said[i]
-		b = append(b, byte(j.kind.severity))
-		for _, text := range [...]string{j.kind.name, j.reason} {
+		b = append(b, storedForm+byte(j.kind.severity))
+		for _, text := range [...]string{j.kind.name, j.kind.cause, j.kind.stage, j.reason} {
 			b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
 		}
 		for _, x := range [...]float64{j.value, j.threshold} {
@@ -132,13 +135,12 @@ func readSaid(b []byte) (id uint64, said []judgement, rest []byte, ok bool) {
 }
 
 func readJudgement(b []byte) (j judgement, rest []byte, ok bool) {
-	if len(b) == 0 || int(b[0]) >= len(severityText) {
+	if len(b) == 0 || b[0] < storedForm || int(b[0]-storedForm) >= len(severityText) {
 		return j, nil, false
 	}
-	severity := Severity(b[0])
+	k := &kind{severity: Severity(b[0] - storedForm)}
 	b = b[1:]
-	var name string
-	for _, text := range [...]*string{&name, &j.reason} {
+	for _, text := range [...]*string{&k.name, &k.cause, &k.stage, &j.reason} {
 		n, k := binary.Uvarint(b)
 		if k <= 0 || n > uint64(len(b)-k) {
 			return j, nil, false
@@ -150,7 +152,8 @@ func readJudgement(b []byte) (j judgement, rest []byte, ok bool) {
 		return j, nil, false
 	}
 	value, rest := b[:8], b[8:]
-	j.kind = &kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: severity}
+	k.tag = spans.AttrVerdictPrefix + k.name
+	j.kind = k
 	j.value, j.threshold = math.Float64frombits(binary.LittleEndian.Uint64(value)), math.Float64frombits(binary.LittleEndian.Uint64(rest))
 	return j, rest[8:], true
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 func spanNumber(n uint64) ptrace.Span {
@@ -21,7 +23,7 @@ func spanNumber(n uint64) ptrace.Span {
 
 // judged is a span as it leaves: with a verdict where one is given.
 func judged(m *Memory, n uint64, say bool) map[string]any {
-	v, sheet, span := New(slow, "Rank {rank} came late.", &places), Sheet{Status: true, Memory: m}, spanNumber(n)
+	v, sheet, span := NewCause(hot, spans.CauseLinkHot, "Rank {rank} came late.", &places).In(spans.TQPut), Sheet{Status: true, Memory: m}, spanNumber(n)
 	sheet.Begin()
 	if say {
 		v.Say(&sheet, &rank{number: int64(n)}, 1, math.NaN())
@@ -56,6 +58,7 @@ func TestMemory(t *testing.T) {
 		_, n = memory.Fresh()
 		assert.Zero(t, n, "it is known")
 	}
+	assert.Zero(t, new(Memory).Restore(append(b[:9:9], 1)), "of an older form")
 	for cut := range len(b) { // whatever stands there
 		assert.Less(t, new(Memory).Restore(b[:cut]), 3)
 	}

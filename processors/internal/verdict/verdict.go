@@ -10,66 +10,79 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Severity orders verdicts from good to bad.
+// Severity orders verdicts.
 type Severity uint8
 
 // The severities, whose texts are the values of spans.AttrVerdictSeverity.
 const (
-	Good Severity = iota
-	Warning
+	Warning Severity = iota
 	Bad
 )
 
-var severityText = [...]string{Good: spans.SeverityGood, Warning: spans.SeverityWarning, Bad: spans.SeverityBad}
+var severityText = [...]string{Warning: spans.SeverityWarning, Bad: spans.SeverityBad}
 
 // Verdict is a verdict that a domain may give about a T.
 type Verdict[T any] struct {
 	kind     kind
+	episode  string
 	sentence sentence[T]
 }
 
 // kind is the part of a verdict that does not depend on the T.
 type kind struct {
-	name, tag string // tag is the attribute that only this verdict sets
-	severity  Severity
+	name, tag    string // tag is the attribute that only verdicts of the name set
+	cause, stage string // values of spans.AttrVerdictCause and spans.AttrTQStage; "": none
+	severity     Severity
+}
+
+// kindOf is the verdict of a name and a cause, with the usual severity. It panics where the registry has no severity of the name.
+func kindOf(name, cause string) kind {
+	known, _ := spans.VerdictNamed(name, cause)
+	severity := slices.Index(severityText[:], known.Severity)
+	if severity < 0 {
+		panic("verdict: the registry has no severity of " + name)
+	}
+	return kind{name: name, tag: spans.AttrVerdictPrefix + name, cause: cause, severity: Severity(severity)}
 }
 
 // New makes a verdict with its sentence; see sentence for how one is written. The registry has its severity. New panics on a name that is not in the
-// registry, and on a sentence with a place that is not in Places. Good verdicts have no sentence: the value that is good stands beside them.
+// registry, and on a sentence with a place that is not in Places.
 func New[T any](name, text string, places *Places[T]) *Verdict[T] {
-	known, ok := spans.VerdictNamed(name)
-	severity := slices.Index(severityText[:], known.Severity)
-	if !ok || severity < 0 {
-		panic("verdict: the registry has no severity of " + name)
-	}
-	return &Verdict[T]{kind: kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: Severity(severity)}, sentence: compile(text, places)}
+	return NewCause(name, "", text, places)
+}
+
+// NewCause makes the verdict of one cause of several.
+func NewCause[T any](name, cause, text string, places *Places[T]) *Verdict[T] {
+	v := &Verdict[T]{kind: kindOf(name, cause), sentence: compile(text, places)}
+	return v.As(v.kind.severity)
 }
 
 // As is the verdict with another severity than the usual one.
 func (v *Verdict[T]) As(severity Severity) *Verdict[T] {
-	v.kind.severity = severity
+	v.kind.severity, v.episode = severity, v.kind.name+v.kind.cause+severityText[severity]
 	return v
 }
 
-// Name is the name that spans have for the verdict.
-func (v *Verdict[T]) Name() string { return v.kind.name }
+// In is the verdict about a stage.
+func (v *Verdict[T]) In(stage spans.TQStage) *Verdict[T] {
+	v.kind.stage = stage.String()
+	return v
+}
+
+// Episode tells the verdict from others that hold for records of their own: those of its name with another cause or severity.
+func (v *Verdict[T]) Episode() string { return v.episode }
 
 // Say gives the verdict about of, which fills its sentence. The value and the threshold are in the unit of the attribute that is judged; NaN: there is none.
 func (v *Verdict[T]) Say(sheet *Sheet, of *T, value, threshold float64) {
 	said := given{value: value, threshold: threshold}
-	reason := ""
-	if len(v.sentence) > 0 {
-		sheet.text, _ = v.sentence.write(sheet.text[:0], of, said)
-		reason = string(sheet.text)
-	}
-	sheet.said = append(sheet.said, judgement{kind: &v.kind, reason: reason, given: said})
+	sheet.text, _ = v.sentence.write(sheet.text[:0], of, said)
+	sheet.said = append(sheet.said, judgement{kind: &v.kind, reason: string(sheet.text), given: said})
 }
 
 // Tell gives a verdict of the registry with a sentence of the caller's.
 func (s *Sheet) Tell(name, sentence string, value, threshold float64) {
-	known, _ := spans.VerdictNamed(name)
-	k := &kind{name: name, tag: spans.AttrVerdictPrefix + name, severity: Severity(max(slices.Index(severityText[:], known.Severity), 0))}
-	s.said = append(s.said, judgement{kind: k, reason: sentence, given: given{value: value, threshold: threshold}})
+	k := kindOf(name, "")
+	s.said = append(s.said, judgement{kind: &k, reason: sentence, given: given{value: value, threshold: threshold}})
 }
 
 // Text appends a sentence that stands beside a verdict, or is part of another one's.
@@ -128,8 +141,7 @@ func (s *Sheet) Reset() {
 }
 
 // Put writes the verdicts to the span they are about: the names as a list and each as a tag of its own, which is all that Jaeger can search, the worst
-// severity, and for each that is not good an event at the span's end that explains it. Good verdicts have no event, to keep healthy traces small. The
-// sentence of the first bad one is the span's status, where it has none that says more.
+// severity, and for each an event at the span's end that explains it. The sentence of the first bad one is the span's status, where it has none that says more.
 func (s *Sheet) Put(span ptrace.Span) {
 	s.Settle(span)
 	if len(s.said) == 0 {
@@ -139,19 +151,13 @@ func (s *Sheet) Put(span ptrace.Span) {
 	attrs.EnsureCapacity(attrs.Len() + s.Attributes())
 	names := attrs.PutEmptySlice(spans.AttrVerdict)
 	names.EnsureCapacity(len(s.said))
-	worst := Good
-	for i := range s.said {
-		worst = max(worst, s.said[i].kind.severity)
-	}
+	worst := Warning
 	for i := range s.said {
 		v := &s.said[i]
-		if v.kind.severity == Good && worst > Good { // a good verdict is left out beside one that is not
-			continue
-		}
-		names.AppendEmpty().SetStr(v.kind.name)
-		attrs.PutBool(v.kind.tag, true)
-		if v.kind.severity == Good {
-			continue
+		worst = max(worst, v.kind.severity)
+		if !slices.ContainsFunc(s.said[:i], func(before judgement) bool { return before.kind.name == v.kind.name }) {
+			names.AppendEmpty().SetStr(v.kind.name)
+			attrs.PutBool(v.kind.tag, true)
 		}
 		if status := span.Status(); v.kind.severity == Bad && s.Status && status.Code() != ptrace.StatusCodeError {
 			status.SetCode(ptrace.StatusCodeError)
@@ -167,8 +173,15 @@ func (v *judgement) putEvent(span ptrace.Span) {
 	e.SetName(spans.EventVerdict)
 	e.SetTimestamp(span.EndTimestamp())
 	attrs := e.Attributes()
-	attrs.EnsureCapacity(4)
+	attrs.EnsureCapacity(6)
 	attrs.PutStr(spans.AttrVerdictName, v.kind.name)
+	attrs.PutStr(spans.AttrVerdictSeverity, severityText[v.kind.severity])
+	if v.kind.cause != "" {
+		attrs.PutStr(spans.AttrVerdictCause, v.kind.cause)
+	}
+	if v.kind.stage != "" {
+		attrs.PutStr(spans.AttrTQStage, v.kind.stage)
+	}
 	attrs.PutStr(spans.AttrVerdictReason, v.reason)
 	spans.PutFinite(attrs, spans.AttrVerdictValue, v.value)
 	spans.PutFinite(attrs, spans.AttrVerdictThreshold, v.threshold)

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
@@ -73,22 +72,32 @@ func TestWrongTemplates(t *testing.T) {
 	}
 }
 
-// A good and a bad verdict of the registry.
-const fast, slow = spans.VerdictTQComputeShareGood, spans.VerdictRankSlow
+// A verdict of the registry that is a warning, with a cause, and a bad one.
+const hot, slow = spans.VerdictNCCLLink, spans.VerdictRankSlow
 
 // TestSay: the name, the tag, the worst severity, the event and the status.
 func TestSay(t *testing.T) {
-	good, late := New(fast, "", &places), New(slow, "Rank {rank} came late.", &places)
+	link, late := NewCause(hot, spans.CauseLinkHot, "Rank {rank} is hot.", &places), New(slow, "Rank {rank} came late.", &places)
+	event := func(name, severity, reason string) map[string]any {
+		return map[string]any{spans.AttrVerdictName: name, spans.AttrVerdictSeverity: severity, spans.AttrVerdictReason: reason, spans.AttrVerdictValue: 1.0}
+	}
+	warned, accused := event(hot, "warning", "Rank 5 is hot."), event(slow, "bad", "Rank 5 came late.")
+	warned[spans.AttrVerdictCause] = spans.CauseLinkHot
+	put := event(slow, "bad", "Rank 5 came late.")
+	put[spans.AttrTQStage] = spans.StagePut
 	for name, tt := range map[string]struct {
 		say      []*Verdict[rank]
 		names    []any
 		severity string
-		events   int
+		events   []map[string]any
 		message  string
 	}{
-		"good":            {[]*Verdict[rank]{good}, []any{fast}, "good", 0, ""},
-		"bad":             {[]*Verdict[rank]{late}, []any{slow}, "bad", 1, "Rank 5 came late."},
-		"good beside bad": {[]*Verdict[rank]{good, late}, []any{slow}, "bad", 1, "Rank 5 came late."},
+		"warning":            {[]*Verdict[rank]{link}, []any{hot}, "warning", []map[string]any{warned}, ""},
+		"bad":                {[]*Verdict[rank]{late}, []any{slow}, "bad", []map[string]any{accused}, "Rank 5 came late."},
+		"warning beside bad": {[]*Verdict[rank]{link, late}, []any{hot, slow}, "bad", []map[string]any{warned, accused}, "Rank 5 came late."},
+		"two of one name": {
+			[]*Verdict[rank]{late, New(slow, "Rank {rank} came late.", &places).In(spans.TQPut)}, []any{slow}, "bad", []map[string]any{accused, put}, "Rank 5 came late.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sheet, span := Sheet{Status: true}, ptrace.NewSpan()
@@ -99,16 +108,17 @@ func TestSay(t *testing.T) {
 			sheet.Put(span)
 			raw := span.Attributes().AsRaw()
 			assert.Equal(t, tt.names, raw[spans.AttrVerdict])
-			assert.Equal(t, true, raw[spans.AttrVerdictPrefix+tt.names[0].(string)])
+			for _, name := range tt.names {
+				assert.Equal(t, true, raw[spans.AttrVerdictPrefix+name.(string)])
+			}
 			assert.Equal(t, tt.severity, raw[spans.AttrVerdictSeverity])
 			assert.LessOrEqual(t, span.Attributes().Len(), sheet.Attributes(), "no more than was made room for")
 			assert.Equal(t, tt.message, span.Status().Message())
-			require.Equal(t, tt.events, span.Events().Len())
-			if tt.events > 0 {
-				assert.Equal(t, map[string]any{
-					spans.AttrVerdictName: slow, spans.AttrVerdictReason: tt.message, spans.AttrVerdictValue: 1.0,
-				}, span.Events().At(0).Attributes().AsRaw())
+			var events []map[string]any
+			for _, e := range span.Events().All() {
+				events = append(events, e.Attributes().AsRaw())
 			}
+			assert.Equal(t, tt.events, events)
 			sheet.Begin()
 			assert.True(t, sheet.Empty())
 		})

@@ -95,6 +95,9 @@ var parts = map[string]part{
 	spans.PartUnattributed: {both{"that no log explains", "没有日志能够解释"}, both{}},
 }
 
+// meant is what is said: a verdict and its cause.
+type meant struct{ verdict, cause string }
+
 // finding is how a verdict is told in Chinese, and when it stands among the conclusions.
 type finding struct {
 	chinese string // what it means
@@ -112,38 +115,37 @@ const (
 )
 
 // findings are the verdicts that the conclusions may name by themselves. Others have rules of their own in conclusion.go: TransferQueue, who is late.
-var findings = map[string]finding{
-	spans.VerdictNCCLHang:        {"集合通信未在时限内完成", "先看缺失的 rank（崩溃、走入其他代码、等待数据）；若无缺失，检查 rank 间的网络。", wrong},
-	spans.VerdictNCCLRankMissing: {"部分 rank 没有记录", "检查该 rank 是否仍在运行，是否仍在写日志。", wrong},
-	spans.VerdictNCCLErrors:      {"集合通信出错", "检查相关 rank 的链路、网卡与交换机端口。", wrong},
-	spans.VerdictNCCLMismatch:    {"各 rank 的调用不一致", "各 rank 执行的不是同一个调用，会损坏数据或挂起：比较它们的代码分支与数据。", wrong},
-	spans.VerdictLossNotFinite: {
+var findings = map[meant]finding{
+	{spans.VerdictNCCLHang, ""}:        {"集合通信未在时限内完成", "先看缺失的 rank（崩溃、走入其他代码、等待数据）；若无缺失，检查 rank 间的网络。", wrong},
+	{spans.VerdictNCCLRankMissing, ""}: {"部分 rank 没有记录", "检查该 rank 是否仍在运行，是否仍在写日志。", wrong},
+	{spans.VerdictNCCLErrors, ""}:      {"集合通信出错", "检查相关 rank 的链路、网卡与交换机端口。", wrong},
+	{spans.VerdictNCCLMismatch, ""}:    {"各 rank 的调用不一致", "各 rank 执行的不是同一个调用，会损坏数据或挂起：比较它们的代码分支与数据。", wrong},
+	{spans.VerdictLossNotFinite, ""}: {
 		"损失为 NaN 或无穷大", "训练已发散或溢出：回退到最近的正常检查点，检查学习率、loss scale 与该步数据。", wrong,
 	},
-	spans.VerdictMFUImpossible:    {"MFU 不可能如此之高", "按英文原因修正配置（设备、卡数、单位、模型）。", distrust},
-	spans.VerdictSlowdown:         {"训练变慢", "检查是否有变慢或降频的设备、网络或存储上的其他任务、显存碎片。", costly},
-	spans.VerdictRankSlow:         {"某个 rank 持续偏慢", "检查其设备的频率、温度与错误，主机上的其他进程，以及负载划分。", costly},
-	spans.VerdictNCCLRetries:      {"集合通信有重试", "检查相关 rank 的链路、网卡与交换机端口是否有错误。", remark},
-	spans.VerdictNCCLLinkSlow:     {"存在慢链路", "检查线缆、网卡与交换机端口。", remark},
-	spans.VerdictNCCLBandwidthLow: {"带宽低于基线", "检查是否有慢链路或慢网卡，以及网络上的其他流量。", remark},
-	spans.VerdictLossSpike:        {"损失突增", "检查该步数据、梯度范数与学习率。", remark},
-	spans.VerdictMFULow:           {"MFU 偏低", "检查数据加载、micro batch 大小、未被掩盖的通信与流水线气泡。", remark},
-	spans.VerdictThroughputLow:    {"吞吐低于 P10", "查看当时主机上还在运行什么：检查点、评估、其他任务。", remark},
-	spans.VerdictZMQSerializeHigh: {
+	{spans.VerdictFlopsWrong, spans.CauseMFUImpossible}: {"MFU 不可能如此之高", "按英文原因修正配置（设备、卡数、单位、模型）。", distrust},
+	{spans.VerdictSlowdown, ""}:                         {"训练变慢", "检查是否有变慢或降频的设备、网络或存储上的其他任务、显存碎片。", costly},
+	{spans.VerdictRankSlow, ""}:                         {"某个 rank 持续偏慢", "检查其设备的频率、温度与错误，主机上的其他进程，以及负载划分。", costly},
+	{spans.VerdictNCCLErrors, spans.CauseRetries}:       {"集合通信有重试", "检查相关 rank 的链路、网卡与交换机端口是否有错误。", remark},
+	{spans.VerdictNCCLLink, spans.CauseLinkSlow}:        {"存在慢链路", "检查线缆、网卡与交换机端口。", remark},
+	{spans.VerdictNCCLBandwidthLow, ""}:                 {"带宽低于基线", "检查是否有慢链路或慢网卡，以及网络上的其他流量。", remark},
+	{spans.VerdictLossSpike, ""}:                        {"损失突增", "检查该步数据、梯度范数与学习率。", remark},
+	{spans.VerdictMFULow, ""}:                           {"MFU 偏低", "检查数据加载、micro batch 大小、未被掩盖的通信与流水线气泡。", remark},
+	{spans.VerdictThroughputLow, ""}:                    {"吞吐低于 P10", "查看当时主机上还在运行什么：检查点、评估、其他任务。", remark},
+	{spans.VerdictZMQSerializeHigh, ""}: {
 		"序列化占比超过 30%", "使用共享内存替代msgpack序列化，使用更高效的序列化格式(如protobuf)，减少传输的数据量(如使用bfloat16)。", remark,
 	},
-	spans.VerdictZMQTransportHigh: {"发送/接收占比超过 30%", "确认使用IPC而非TCP，使用共享内存传输张量，或减少传输的数据量。", remark},
-	spans.VerdictZMQCallsHigh:     {"RPC调用次数过多", "算子融合，减少RPC调用次数；批量处理多个操作；缓存重复计算的结果。", remark},
-	spans.VerdictZMQTransportTCP:  {"使用了TCP而非IPC", "客户端与服务端在同一主机时，将地址改为 ipc:///…。", remark},
-	spans.VerdictTQGetFluctuating: {"GET 耗时波动大", "网络或存储不稳定：查看当时还有谁在使用。", remark},
-	spans.VerdictTQPutFluctuating: {"PUT 耗时波动大", "网络或存储不稳定：查看当时还有谁在使用。", remark},
+	{spans.VerdictZMQTransportHigh, ""}: {"发送/接收占比超过 30%", "确认使用IPC而非TCP，使用共享内存传输张量，或减少传输的数据量。", remark},
+	{spans.VerdictZMQCallsHigh, ""}:     {"RPC调用次数过多", "算子融合，减少RPC调用次数；批量处理多个操作；缓存重复计算的结果。", remark},
+	{spans.VerdictZMQTransportTCP, ""}:  {"使用了TCP而非IPC", "客户端与服务端在同一主机时，将地址改为 ipc:///…。", remark},
+	{spans.VerdictTQFluctuating, ""}:    {"耗时波动大", "网络或存储不稳定：查看当时还有谁在使用。", remark},
 
-	spans.VerdictNCCLSequenceGap:    {"部分记录丢失", "查找丢失的记录：磁盘已满、日志行被丢弃。", distrust},
-	spans.VerdictNCCLBandwidthUnit:  {"日志中的带宽与消息大小、耗时不符", "确认单位是 GB/s 还是 Gbit/s，大小是单个 rank 还是全部；请使用重新计算的值。", distrust},
-	spans.VerdictFlagScaleDP:        {"perf_monitor 的数值漏乘数据并行度", "请使用重新计算的值。", distrust},
-	spans.VerdictFlagScaleGQA:       {"perf_monitor 将 GQA 按 MHA 计算", "请使用重新计算的值。", distrust},
-	spans.VerdictFlagScaleMoE:       {"perf_monitor 将 MoE 按稠密模型计算", "请使用重新计算的值，并设置 --perf-model-type。", distrust},
-	spans.VerdictFlagScaleSwiGLU:    {"perf_monitor 漏算 SwiGLU", "请使用重新计算的值。", distrust},
-	spans.VerdictFlopsDisagree:      {"日志中的 FLOPs 与重新计算的不符", "比较配置中的模型与实际任务。", distrust},
-	spans.VerdictThroughputReported: {"日志中的吞吐与步耗时、批大小不符", "以步耗时为准。", distrust},
+	{spans.VerdictNCCLRankMissing, spans.CauseSequenceGap}:    {"部分记录丢失", "查找丢失的记录：磁盘已满、日志行被丢弃。", distrust},
+	{spans.VerdictNCCLBandwidthUnit, ""}:                      {"日志中的带宽与消息大小、耗时不符", "确认单位是 GB/s 还是 Gbit/s，大小是单个 rank 还是全部；请使用重新计算的值。", distrust},
+	{spans.VerdictFlopsWrong, spans.CauseDPOmitted}:           {"perf_monitor 的数值漏乘数据并行度", "请使用重新计算的值。", distrust},
+	{spans.VerdictFlopsWrong, spans.CauseGQAAsMHA}:            {"perf_monitor 将 GQA 按 MHA 计算", "请使用重新计算的值。", distrust},
+	{spans.VerdictFlopsWrong, spans.CauseMoEAsDense}:          {"perf_monitor 将 MoE 按稠密模型计算", "请使用重新计算的值，并设置 --perf-model-type。", distrust},
+	{spans.VerdictFlopsWrong, spans.CauseSwiGLUOmitted}:       {"perf_monitor 漏算 SwiGLU", "请使用重新计算的值。", distrust},
+	{spans.VerdictFlopsWrong, spans.CauseFlopsDisagree}:       {"日志中的 FLOPs 与重新计算的不符", "比较配置中的模型与实际任务。", distrust},
+	{spans.VerdictFlopsWrong, spans.CauseThroughputDisagrees}: {"日志中的吞吐与步耗时、批大小不符", "以步耗时为准。", distrust},
 }

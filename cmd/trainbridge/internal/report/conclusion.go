@@ -211,7 +211,7 @@ func (c *conclusion) latest(rank int64) []proof {
 
 // queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MiB/s.
 func (c *conclusion) queue() {
-	high := c.verdict(spans.VerdictTQOverheadHigh)
+	high := c.verdict(spans.VerdictTQOverhead)
 	advice := parts[spans.PartGet].advice
 	for _, f := range c.job.Functions.Rows() {
 		s := f.Sums()
@@ -287,9 +287,10 @@ func (c *conclusion) blamed(rank int64) bool {
 	return slices.ContainsFunc(c.window.Costs(), func(of *digest.Cost) bool { return of.Rank == (view.Int{N: rank, OK: true}) })
 }
 
+// verdict finds a bad one by its name.
 func (c *conclusion) verdict(name string) *digest.Finding {
 	for _, f := range c.job.Verdicts.Rows() {
-		if f.Name == name {
+		if f.Name == name && f.Severity == spans.SeverityBad {
 			return f
 		}
 	}
@@ -313,13 +314,13 @@ func (c *conclusion) findings() {
 		collectives += o.Count
 	}
 	for _, f := range c.job.Verdicts.Rows() {
-		known := findings[f.Name]
-		_, registered := spans.VerdictNamed(f.Name)
-		if f.Severity == spans.SeverityGood || known.rank == elsewhere && registered || len(f.Worst) == 0 {
+		known := findings[meant{f.Name, f.Cause}]
+		_, registered := spans.VerdictNamed(f.Name, f.Cause)
+		if known.rank == elsewhere && registered || len(f.Worst) == 0 {
 			continue
 		}
 		switch f.Name {
-		case spans.VerdictThroughputLow, spans.VerdictTQGetFluctuating, spans.VerdictTQPutFluctuating:
+		case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
 			if c.window != nil && c.window.Took.Count() > 16 { // the windows say when it was, and why
 				continue
 			}
@@ -331,7 +332,7 @@ func (c *conclusion) findings() {
 		worst := f.Worst[0].Of
 		cl := claim{what: reading.Clean(worst.Reason), cost: math.NaN(), rank: cmp.Or(known.rank, remark), proof: c.worst(f)}
 		if c.chinese && known.chinese != "" {
-			cl.what, cl.advice = known.chinese+"："+cl.what, known.advice
+			cl.what, cl.advice = strings.TrimSpace(strings.ToUpper(f.Stage)+" "+known.chinese)+"："+cl.what, known.advice
 		}
 		if f.Count > 1 {
 			cl.what = c.sf("%s (%s in all; the worst is told)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), count(f.Count))
@@ -531,6 +532,9 @@ func (c *conclusion) healthy() bool {
 	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > 16
 }
 
+// good is the severity of a headline that accuses nobody.
+const good = "good"
+
 // severity is that of the headline.
 func (c *conclusion) severity() string {
 	switch first := c.first(); {
@@ -539,7 +543,7 @@ func (c *conclusion) severity() string {
 	case first != nil && (first.rank == remark || !c.healthy()):
 		return spans.SeverityWarning
 	}
-	return spans.SeverityGood
+	return good
 }
 
 // place is a file and the line of a record.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -101,7 +102,7 @@ func (c cluster) collective(b *spans.Batch, n int, at int64) (end int64) {
 		m.PutStr(spans.AttrIncompleteReason, spans.NCCLIncompleteTimeout)
 		m.PutInt(spans.AttrNCCLRanksMissingCount, 1)
 		m.PutEmptySlice(spans.AttrNCCLRanksMissing).AppendEmpty().SetInt(int64(c.missing))
-		verdictOn(s, spans.SeverityBad, verdict{name: spans.VerdictNCCLRankMissing, reason: fmt.Sprintf("Rank %d has no record.", c.missing)})
+		verdictOn(s, spans.SeverityBad, verdict{Said: view.Said{Name: spans.VerdictNCCLRankMissing}, reason: fmt.Sprintf("Rank %d has no record.", c.missing)})
 	}
 	if c.untimed {
 		return end
@@ -113,7 +114,7 @@ func (c cluster) collective(b *spans.Batch, n int, at int64) (end int64) {
 	m.PutInt(spans.AttrNCCLLateRank, int64(latest))
 	m.PutStr(spans.AttrNCCLLateHost, fmt.Sprintf("gpu-node-%d", latest/8))
 	if late > 2_000_000 {
-		judge(s, verdict{spans.VerdictNCCLLate, fmt.Sprintf("Rank %d was late by 5.0 ms, more than the transfer took.", latest), 0.005, 0.002})
+		judge(s, verdict{view.Said{Name: spans.VerdictNCCLLate}, fmt.Sprintf("Rank %d was late by 5.0 ms, more than the transfer took.", latest), 0.005, 0.002})
 	}
 	return end
 }
@@ -187,7 +188,7 @@ func TestCollectiveGroups(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{4, 248e9, 59e9, 65e9}, figuresOf(&gather.Bus), 0)
 	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", culprit(gather))
 	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", culprit(reduce)) // of 4 collectives that completed; in the first, rank 15 came last
-	assert.Equal(t, map[string]int{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.Bad)
+	assert.Equal(t, digest.Verdicts{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.Verdicts)
 	assert.InDeltaSlice(t, []float64{2, 1.442e-3, 0.721e-3, 0.721e-3}, figuresOf(&all[0].Took), 1e-12)
 	assert.Equal(t, "-", culprit(all[0]))
 	assert.Equal(t, "rank 4 (2×)", culprit(&digest.Collective{Last: map[digest.Who]int{{Rank: 30}: 2, {Rank: 2}: 1, {Rank: 4}: 2}}), "the first of equals")
@@ -292,8 +293,8 @@ func TestCollectiveVerdictInShort(t *testing.T) {
 		v    verdict
 		want string
 	}{
-		{verdict{name: spans.VerdictNCCLLate, value: 0.00512, threshold: 0.002}, "nccl_late 5.1 ms > 2.0 ms"},
-		{verdict{name: spans.VerdictNCCLBandwidthUnit, value: 7, threshold: 0.1}, "nccl_bandwidth_unit 700.0% > 10%"},
+		{verdict{Said: view.Said{Name: spans.VerdictNCCLLate}, value: 0.00512, threshold: 0.002}, "nccl_late 5.1 ms > 2.0 ms"},
+		{verdict{Said: view.Said{Name: spans.VerdictNCCLBandwidthUnit}, value: 7, threshold: 0.1}, "nccl_bandwidth_unit 700.0% > 10%"},
 	} {
 		assert.Equal(t, tt.want, tt.v.short())
 	}

@@ -89,6 +89,9 @@ type spanDoc struct {
 
 type verdictDoc struct {
 	Name      string   `json:"name"`
+	Severity  string   `json:"severity,omitempty"`
+	Cause     string   `json:"cause,omitempty"`
+	Stage     string   `json:"stage,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
 	Value     *float64 `json:"value,omitempty"`
 	Threshold *float64 `json:"threshold,omitempty"`
@@ -162,7 +165,7 @@ func drawnDocument(t *tree.Trace) drawnDoc {
 			out.Error = cmp.Or(s.Status().Message(), "error")
 		}
 		for _, v := range verdicts(s) {
-			out.Verdicts = append(out.Verdicts, verdictDoc{v.name, v.reason, known(v.value), known(v.threshold)})
+			out.Verdicts = append(out.Verdicts, verdictDoc{v.Name, v.Severity, v.Cause, v.Stage, v.reason, known(v.value), known(v.threshold)})
 		}
 		for _, link := range s.Links().All() {
 			out.Links = append(out.Links, link.TraceID().String())

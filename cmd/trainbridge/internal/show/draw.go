@@ -17,7 +17,7 @@ type Drawn struct {
 	*tree.Span
 	Depth   int
 	Name    string
-	Details string // numbers that matter, and each verdict that is not good with its sentence
+	Details string // numbers that matter, and each verdict with its sentence
 	Told    bool   // there is such a verdict
 	Colour  int    // the same for all rows of a name
 }
@@ -39,7 +39,7 @@ func Draw(t *tree.Trace) *Drawing {
 		texts := []string{r.details(t)}
 		told := verdicts(s)
 		for _, v := range told {
-			texts = append(texts, strings.TrimSuffix(v.name+": "+v.reason, ": "))
+			texts = append(texts, strings.TrimSuffix(v.Title()+": "+v.reason, ": "))
 		}
 		d.Rows = append(d.Rows, Drawn{s, depth, name + end, strings.TrimPrefix(strings.Join(texts, " · "), " · "), len(told) > 0, colour})
 		for _, c := range s.Children {

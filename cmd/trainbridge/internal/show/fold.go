@@ -42,10 +42,10 @@ func (f *fold) add(s *tree.Span) {
 	var walk func(s *tree.Span)
 	walk = func(s *tree.Span) {
 		for _, v := range verdicts(s) {
-			if f.verdicts[v.name] == 0 {
-				f.names = append(f.names, v.name)
+			if f.verdicts[v.Title()] == 0 {
+				f.names = append(f.names, v.Title())
 			}
-			f.verdicts[v.name]++
+			f.verdicts[v.Title()]++
 		}
 		for _, c := range s.Children {
 			walk(c)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -103,11 +102,8 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	g.print(w, l)
 	functionSum(w, d, l)
-	bad := slices.ContainsFunc(rows, func(f *digest.Function) bool { return len(f.Bad) > 0 })
 	for _, f := range rows {
-		if !bad || len(f.Bad) > 0 {
-			verdictCounts(w, f.Name, f.Verdicts, l)
-		}
+		verdictCounts(w, f.Name, f.Verdicts, l)
 	}
 }
 

@@ -118,7 +118,7 @@ func each(traces []*tree.Trace) []*traceRow {
 }
 
 func worse(a, b string) string {
-	for _, s := range []string{spans.SeverityBad, spans.SeverityWarning, spans.SeverityGood} {
+	for _, s := range []string{spans.SeverityBad, spans.SeverityWarning} {
 		if a == s || b == s {
 			return s
 		}

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -154,9 +155,9 @@ func (g *calls) judge(s ptrace.Span, n int) {
 	s.Attributes().PutDouble(spans.AttrZMQSerializeUtilization, share)
 	s.Attributes().PutDouble(spans.AttrZMQTransportUtilization, transport)
 	for _, v := range []verdict{
-		{spans.VerdictZMQSerializeHigh, "Serialization took " + percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
-		{spans.VerdictZMQTransportHigh, "Sending and receiving took " + percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
-		{spans.VerdictZMQCallsHigh, "The pass had more than 50 calls.", float64(n), 50},
+		{view.Said{Name: spans.VerdictZMQSerializeHigh}, "Serialization took " + percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
+		{view.Said{Name: spans.VerdictZMQTransportHigh}, "Sending and receiving took " + percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
+		{view.Said{Name: spans.VerdictZMQCallsHigh}, "The pass had more than 50 calls.", float64(n), 50},
 	} {
 		if v.value > v.threshold {
 			judge(s, v)
@@ -172,7 +173,7 @@ func judge(s ptrace.Span, v verdict) {
 	}
 	verdictOn(s, spans.SeverityWarning, v)
 	now, _ := s.Attributes().Get(spans.AttrVerdict)
-	before.AppendEmpty().SetStr(v.name)
+	before.AppendEmpty().SetStr(v.Name)
 	before.CopyTo(now.Slice())
 }
 
@@ -293,9 +294,9 @@ func TestPassVerdictInShort(t *testing.T) {
 		v    verdict
 		want string
 	}{
-		{verdict{name: spans.VerdictZMQSerializeHigh, value: 0.4512, threshold: 0.3}, "zeromq_serialize_high 45.1% > 30%"},
-		{verdict{name: spans.VerdictZMQTransportHigh, value: 0.81, threshold: 0.3}, "zeromq_transport_high 81.0% > 30%"},
-		{verdict{name: spans.VerdictZMQCallsHigh, value: 98, threshold: 50}, "zeromq_calls_high 98 > 50"},
+		{verdict{Said: view.Said{Name: spans.VerdictZMQSerializeHigh}, value: 0.4512, threshold: 0.3}, "zeromq_serialize_high 45.1% > 30%"},
+		{verdict{Said: view.Said{Name: spans.VerdictZMQTransportHigh}, value: 0.81, threshold: 0.3}, "zeromq_transport_high 81.0% > 30%"},
+		{verdict{Said: view.Said{Name: spans.VerdictZMQCallsHigh}, value: 98, threshold: 50}, "zeromq_calls_high 98 > 50"},
 	} {
 		assert.Equal(t, tt.want, tt.v.short())
 	}

@@ -415,12 +415,9 @@ func TestTitleSaysWhatIsMissing(t *testing.T) {
 	assert.Equal(t, "The only trace of service a in Jaeger at http://j; those older than 7 days could not be read: no", r.title())
 }
 
-// Good verdicts do not stand beside bad ones.
-func TestGoodVerdictsAlone(t *testing.T) {
+func TestVerdictCounts(t *testing.T) {
 	var w strings.Builder
-	v := digest.Verdicts{Bad: map[string]int{}, Good: map[string]int{spans.VerdictTQComputeShareGood: 1200}}
-	verdictCounts(&w, "f", v, look{width: 100})
-	v.Bad[spans.VerdictTQOverheadHigh] = 3
-	verdictCounts(&w, "f", v, look{width: 100})
-	assert.Equal(t, "verdicts on f: 1,200× tq_compute_share_good\nverdicts on f: 3× tq_overhead_high\n", w.String())
+	verdictCounts(&w, "e", nil, look{width: 100})
+	verdictCounts(&w, "f", digest.Verdicts{"tq_fluctuating (get)": 1200, spans.VerdictTQOverhead: 3}, look{width: 100})
+	assert.Equal(t, "verdicts on f: 1,200× tq_fluctuating (get), 3× tq_overhead\n", w.String())
 }

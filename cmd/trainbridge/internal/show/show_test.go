@@ -24,6 +24,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -225,7 +226,7 @@ func big(n int, names ...string) ptrace.Traces {
 		f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.4+float64(i)/1000)
 		e := f.Events().AppendEmpty()
 		e.SetName(spans.EventVerdict)
-		e.Attributes().PutStr(spans.AttrVerdictName, spans.VerdictTQOverheadHigh)
+		e.Attributes().PutStr(spans.AttrVerdictName, spans.VerdictTQOverhead)
 		e.Attributes().PutStr(spans.AttrVerdictReason, fmt.Sprintf("Function %d waited.", i))
 		e.Attributes().PutDouble(spans.AttrVerdictValue, 0.4+float64(i)/1000)
 		e.Attributes().PutDouble(spans.AttrVerdictThreshold, 0.3)
@@ -246,17 +247,17 @@ func TestLongTraceIsFolded(t *testing.T) {
 		names     []string
 		has, not  []string
 	}{
-		{"fits", 10, []string{"f"}, []string{"tq.client.get", "10× tq_overhead_high; the worst: Function 9 waited."}, []string{"folded", "more"}},
+		{"fits", 10, []string{"f"}, []string{"tq.client.get", "10× tq_overhead; the worst: Function 9 waited."}, []string{"folded", "more"}},
 		{"client operations", 13, []string{"f"}, []string{"folded into their stage"}, []string{"more"}},
 		{"three of each", 24, []string{"f", "g"}, []string{
-			"f ×9 more", "g ×9 more", "1.60–3.20 s", "TQ overhead 41–42% · 9× tq_overhead_high", "! tq_overhead_high 40.5% > 30%",
-			"24× tq_overhead_high; the worst: Function 23 waited.",
+			"f ×9 more", "g ×9 more", "1.60–3.20 s", "TQ overhead 41–42% · 9× tq_overhead", "! tq_overhead 40.5% > 30%",
+			"24× tq_overhead; the worst: Function 23 waited.",
 		}, []string{"41.0% > 30%", "more rows"}},
 		{"two of each", 100, []string{"f", "g", "h", "i", "j"}, []string{"f ×18 more", "j ×18 more"}, []string{"more rows"}},
 		{"one of each", 100, []string{"f", "g", "h", "i", "j", "k", "l", "m", "n", "o"}, []string{"f ×9 more", "o ×9 more"}, []string{"more rows"}},
 		{"two are not folded into one", 4, []string{"f"}, nil, []string{"more"}},
 		{"cut", 100, many, []string{"+174 more rows"}, nil},
-		{"huge", 5000, []string{"f"}, []string{"f ×4997 more", "5000× tq_overhead_high"}, nil},
+		{"huge", 5000, []string{"f"}, []string{"f ×4997 more", "5000× tq_overhead"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, width := range []int{60, 120} {
@@ -291,12 +292,12 @@ func TestVerdictInShort(t *testing.T) {
 		want   string
 		excess float64
 	}{
-		{verdict{name: spans.VerdictTQOverheadHigh, value: 0.47, threshold: 0.3}, "tq_overhead_high 47.0% > 30%", 0.47 / 0.3},
-		{verdict{name: spans.VerdictTQThroughputLow, value: 50 << 20, threshold: 100 << 20}, "tq_throughput_low 50.0 < 100 MiB/s", 2},
-		{verdict{name: spans.VerdictTQGetFluctuating, value: 0.61, threshold: 0.5}, "tq_get_fluctuating 61.0% > 50%", 1.22},
-		{verdict{name: "other", value: 3, threshold: 2}, "other 3 > 2", 1.5},
-		{verdict{name: "other", value: 3, threshold: nan}, "other", 0},
-		{verdict{name: "other", value: 0, threshold: 0}, "other 0 > 0", 0},
+		{verdict{Said: view.Said{Name: spans.VerdictTQOverhead}, value: 0.47, threshold: 0.3}, "tq_overhead 47.0% > 30%", 0.47 / 0.3},
+		{verdict{Said: view.Said{Name: spans.VerdictTQThroughputLow}, value: 50 << 20, threshold: 100 << 20}, "tq_throughput_low 50.0 < 100 MiB/s", 2},
+		{verdict{Said: view.Said{Name: spans.VerdictTQFluctuating, Stage: spans.StageGet}, value: 0.61, threshold: 0.5}, "tq_fluctuating (get) 61.0% > 50%", 1.22},
+		{verdict{Said: view.Said{Name: "other"}, value: 3, threshold: 2}, "other 3 > 2", 1.5},
+		{verdict{Said: view.Said{Name: "other"}, value: 3, threshold: nan}, "other", 0},
+		{verdict{Said: view.Said{Name: "other"}, value: 0, threshold: 0}, "other 0 > 0", 0},
 	} {
 		assert.Equal(t, tt.want, tt.v.short())
 		assert.InDelta(t, tt.excess, tt.v.excess(), 1e-12)

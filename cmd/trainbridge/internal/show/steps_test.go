@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -46,11 +47,11 @@ func training(nan bool) ptrace.Traces {
 		m.PutDouble(spans.AttrDeviceFlopThroughput, mfu*312e12)
 		m.PutDouble(spans.AttrMFU, mfu)
 		if mfu < 0.3 {
-			verdictOn(s, spans.SeverityWarning, verdict{spans.VerdictMFULow, "MFU is 20.9%: 65.2 of 312 TFLOP/s per device, below the limit of 30.0%.", mfu, 0.3})
+			verdictOn(s, spans.SeverityWarning, verdict{view.Said{Name: spans.VerdictMFULow}, "MFU is 20.9%: 65.2 of 312 TFLOP/s per device, below the limit of 30.0%.", mfu, 0.3})
 		}
 		if nan && n == 170 {
 			m.PutStr(spans.AttrLoss, "NaN")
-			verdictOn(s, spans.SeverityBad, verdict{spans.VerdictLossNotFinite, "The loss is NaN.", 0, 0})
+			verdictOn(s, spans.SeverityBad, verdict{view.Said{Name: spans.VerdictLossNotFinite}, "The loss is NaN.", 0, 0})
 		}
 		addParts(b, spans.Span{Trace: trace(n), ID: id, Start: start}, key, seconds)
 		if n%100 == 0 {
@@ -103,10 +104,10 @@ func addParts(b *spans.Batch, step spans.Span, key []byte, seconds float64) {
 
 func verdictOn(s ptrace.Span, severity string, v verdict) {
 	s.Attributes().PutStr(spans.AttrVerdictSeverity, severity)
-	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(v.name)
+	s.Attributes().PutEmptySlice(spans.AttrVerdict).AppendEmpty().SetStr(v.Name)
 	e := s.Events().AppendEmpty()
 	e.SetName(spans.EventVerdict)
-	e.Attributes().PutStr(spans.AttrVerdictName, v.name)
+	e.Attributes().PutStr(spans.AttrVerdictName, v.Name)
 	e.Attributes().PutStr(spans.AttrVerdictReason, v.reason)
 	if v.threshold != 0 {
 		e.Attributes().PutDouble(spans.AttrVerdictValue, v.value)
@@ -173,11 +174,11 @@ func TestStepVerdictInShort(t *testing.T) {
 		v    verdict
 		want string
 	}{
-		{verdict{name: spans.VerdictMFUImpossible, value: 54.19, threshold: 1}, "train_mfu_impossible 5419.0% > 100%"},
-		{verdict{name: spans.VerdictMFULow, value: 0.209, threshold: 0.3}, "train_mfu_low 20.9% < 30%"},
-		{verdict{name: spans.VerdictThroughputLow, value: 65e12, threshold: 118e12}, "train_throughput_low 65.0 < 118.0 TFLOP/s"},
-		{verdict{name: spans.VerdictThroughputLow, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},
-		{verdict{name: spans.VerdictSlowdown, value: 3.1, threshold: 2.9}, "train_slowdown 3.1 > 2.9"},
+		{verdict{Said: view.Said{Name: spans.VerdictFlopsWrong, Cause: spans.CauseMFUImpossible}, value: 54.19, threshold: 1}, "train_flops_wrong (mfu_impossible) 5419.0% > 100%"},
+		{verdict{Said: view.Said{Name: spans.VerdictMFULow}, value: 0.209, threshold: 0.3}, "train_mfu_low 20.9% < 30%"},
+		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 65e12, threshold: 118e12}, "train_throughput_low 65.0 < 118.0 TFLOP/s"},
+		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},
+		{verdict{Said: view.Said{Name: spans.VerdictSlowdown}, value: 3.1, threshold: 2.9}, "train_slowdown 3.1 > 2.9"},
 	} {
 		assert.Equal(t, tt.want, tt.v.short())
 	}

@@ -25,7 +25,7 @@ func (p palette) paint(code, s string) string {
 func (p palette) bold(s string) string { return p.paint("1", s) }
 func (p palette) dim(s string) string  { return p.paint("2", s) }
 
-var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", spans.SeverityGood: "32"}
+var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33"}
 
 // duration prints ns with four significant digits at most, in a unit that fits.
 func duration(ns int64) string {

@@ -16,9 +16,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// verdict is what train_perf says about one verdict that is not good, fit for a terminal.
+// verdict is what train_perf says about one verdict, fit for a terminal.
 type verdict struct {
-	name, reason     string
+	view.Said
+	reason           string
 	value, threshold float64 // NaN: not given
 }
 
@@ -26,7 +27,8 @@ func verdictName(name string) string { return reading.Clean(cmp.Or(name, "verdic
 
 func verdicts(s *tree.Span) (out []verdict) {
 	for v := range view.Verdicts(s.Span) {
-		out = append(out, verdict{verdictName(v.Name), reading.Clean(v.Reason), v.Value, v.Threshold})
+		said := view.Said{Name: verdictName(v.Name), Severity: reading.Clean(v.Severity), Cause: reading.Clean(v.Cause), Stage: reading.Clean(v.Stage)}
+		out = append(out, verdict{said, reading.Clean(v.Reason), v.Value, v.Threshold})
 	}
 	return out
 }
@@ -34,14 +36,14 @@ func verdicts(s *tree.Span) (out []verdict) {
 // short is the verdict in a few words: name, value, limit.
 func (v verdict) short() string {
 	if math.IsNaN(v.value) || math.IsNaN(v.threshold) {
-		return v.name
+		return v.Title()
 	}
 	sign := ">"
 	if v.value < v.threshold {
 		sign = "<"
 	}
 	value, limit := strconv.FormatFloat(v.value, 'g', 4, 64), strconv.FormatFloat(v.threshold, 'g', 4, 64)
-	known, _ := spans.VerdictNamed(v.name)
+	known, _ := spans.VerdictNamed(v.Name, v.Cause)
 	switch known.Unit {
 	case spans.UnitBytesPerSecond:
 		value, limit = fmt.Sprintf("%.1f", reading.Number(v.value/(1<<20))), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
@@ -54,7 +56,7 @@ func (v verdict) short() string {
 			value, limit = fmt.Sprintf("%.1f", reading.Number(v.value/1e12)), fmt.Sprintf("%.1f TFLOP/s", reading.Number(v.threshold/1e12))
 		}
 	}
-	return v.name + " " + value + " " + sign + " " + limit
+	return v.Title() + " " + value + " " + sign + " " + limit
 }
 
 // excess says how far the value is from the limit, whichever side is the bad one.
@@ -89,10 +91,10 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	kinds := map[string]*kind{}
 	for _, s := range t.Spans {
 		for _, v := range verdicts(s) {
-			k := kinds[v.name]
+			k := kinds[v.Title()]
 			if k == nil {
-				k = &kind{worst: v, severity: s.Head.Severity}
-				kinds[v.name] = k
+				k = &kind{worst: v, severity: v.Severity}
+				kinds[v.Title()] = k
 			}
 			k.n++
 			if v.excess() > k.worst.excess() {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -92,7 +93,7 @@ func (j joiner) batch(n, at int64, slow bool) pcommon.TraceID {
 	gpusOf(b)
 	if slow {
 		verdictOn(b, spans.SeverityWarning, verdict{
-			spans.VerdictStepSlow, fmt.Sprintf("Step %d took 6.00 s, 2.00 s more than usual (4.00 s): 2.00 s waiting for rank 17 in AllReduce of DP Group 0.", n), 6, 4.4,
+			view.Said{Name: spans.VerdictStepSlow}, fmt.Sprintf("Step %d took 6.00 s, 2.00 s more than usual (4.00 s): 2.00 s waiting for rank 17 in AllReduce of DP Group 0.", n), 6, 4.4,
 		})
 	}
 	return trace
@@ -213,7 +214,7 @@ func TestOneBreakdownIsDrawn(t *testing.T) {
 	b := j.add(spans.Span{
 		Trace: trace, ID: pcommon.SpanID{9}, Parent: spans.RootID(trace), Name: spans.SpanBreakdown, Is: spans.KindBreakdown, Start: at, End: at + 5*second,
 	}, spans.AttrStepWindow, spans.WindowBatch, spans.StepTimePrefix+spans.PartPut, 5.0)
-	verdictOn(b, spans.SeverityWarning, verdict{spans.VerdictBatchSlow, "The batch took 5.00 s.", 5, 4})
+	verdictOn(b, spans.SeverityWarning, verdict{view.Said{Name: spans.VerdictStepSlow}, "The batch took 5.00 s.", 5, 4})
 	var out strings.Builder
 	waterfall(&out, tree.Build(j.Traces())[0], look{110, cst, false})
 	got := out.String()

@@ -41,7 +41,7 @@ type window struct {
 	parts map[string]float64
 }
 
-// verdict is one that is not good.
+// verdict is one about a span, by its title.
 type verdict struct {
 	at       int64 // ns since 1970
 	where    string

@@ -15,6 +15,7 @@ import (
 	promodel "github.com/prometheus/common/model"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -156,9 +157,8 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 		}
 	})
 	each("trainbridge_verdicts_total", func(run string, m *dto.Metric) {
-		if severity := label(m, spans.AttrVerdictSeverity); severity != spans.SeverityGood {
-			sums(run).verdicts[severity+" "+label(m, spans.AttrVerdictName)] += value(m)
-		}
+		said := view.Said{Name: label(m, spans.AttrVerdictName), Cause: label(m, spans.AttrVerdictCause), Stage: label(m, spans.AttrTQStage)}
+		sums(run).verdicts[label(m, spans.AttrVerdictSeverity)+" "+said.Title()] += value(m)
 	})
 	for run, p := range latest {
 		if j := s.job(run, now); p.n >= 0 || !math.IsNaN(p.loss) {

@@ -22,7 +22,6 @@ type watcher struct {
 	resource  view.Resource
 	step      view.Step
 	breakdown view.Breakdown
-	head      view.Head
 }
 
 func (w *watcher) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -84,9 +83,8 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	if span.Events().Len() == 0 {
 		return
 	}
-	w.head.Read(span)
 	for v := range view.Verdicts(span) {
-		w.addVerdict(j, verdict{int64(span.EndTimestamp()), where, v.Name, w.head.Severity, v.Reason})
+		w.addVerdict(j, verdict{int64(span.EndTimestamp()), where, v.Title(), v.Severity, v.Reason})
 	}
 }
 

@@ -49,7 +49,7 @@ func full() *model {
 	for i, v := range []verdict{
 		{severity: spans.SeverityWarning, where: "step 1084", name: "step_slow", reason: "The step took 3.2 s, 1.1 s over the limit of 2.1 s: collective.wait +1.1 s, rank 7."},
 		{severity: spans.SeverityWarning, where: "step 1134", name: "step_slow", reason: "The step took 3.2 s, 1.1 s over the limit of 2.1 s: collective.wait +1.1 s, rank 7."},
-		{severity: spans.SeverityBad, where: "generate_sequences", name: "tq_overhead_high", reason: "TransferQueue took 46.6% of the 1.927 s of generate_sequences"},
+		{severity: spans.SeverityBad, where: "generate_sequences", name: "tq_overhead", reason: "TransferQueue took 46.6% of the 1.927 s of generate_sequences"},
 		{severity: spans.SeverityWarning, where: "AllReduce", name: "nccl_late", reason: "Rank 7 came 1.1 s late to AllReduce 4711"},
 	} {
 		v.at = now.Add(time.Duration(i-10) * time.Second).UnixNano()
@@ -186,11 +186,10 @@ ml_step_time_seconds_total{instance="job1",ml_step_window="step",ml_step_part="c
 ml_step_time_seconds_total{instance="job1",ml_step_window="step",ml_step_part="get"} %d
 ml_step_time_seconds_total{instance="job1",ml_step_window="batch",ml_step_part="get"} %d
 # TYPE trainbridge_verdicts_total counter
-trainbridge_verdicts_total{instance="job1",trainbridge_verdict_name="step_slow",trainbridge_verdict_severity="warning"} %d
-trainbridge_verdicts_total{instance="job1",trainbridge_verdict_name="step_slow",trainbridge_verdict_severity="good"} %d
+trainbridge_verdicts_total{instance="job1",trainbridge_verdict_name="tq_fluctuating",trainbridge_verdict_severity="warning",tq_stage="get"} %d
 # TYPE hw_gpu_utilization_ratio gauge
 hw_gpu_utilization_ratio{host_name="node-0",hw_id="GPU-1",hw_gpu_task="general"} 0.5
-`, scrape*10, scrape*10, scrape*20, scrape*10, scrape*15, scrape*5, scrape*100, scrape, scrape*9)
+`, scrape*10, scrape*10, scrape*20, scrape*10, scrape*15, scrape*5, scrape*100, scrape)
 	}))
 	defer server.Close()
 	m := newModel("")
@@ -210,7 +209,8 @@ hw_gpu_utilization_ratio{host_name="node-0",hw_id="GPU-1",hw_gpu_task="general"}
 	require.Len(t, j.windows, 1)
 	assert.Equal(t, map[string]float64{"compute": 15, "get": 5}, j.windows[0].parts)
 	require.Len(t, j.verdicts, 1)
-	assert.Equal(t, "step_slow", j.verdicts[0].name)
+	assert.Equal(t, "tq_fluctuating (get)", j.verdicts[0].name)
+	assert.Equal(t, spans.SeverityWarning, j.verdicts[0].severity)
 	require.Len(t, m.cards(), 1)
 	assert.InDelta(t, 0.5, m.cards()[0].busy, 1e-9)
 

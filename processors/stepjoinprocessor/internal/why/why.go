@@ -13,7 +13,6 @@ import (
 
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
-	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Of is what a window is.
@@ -25,8 +24,6 @@ const (
 	Batch
 	Pass
 )
-
-var verdicts = [...]string{Step: spans.VerdictStepSlow, Batch: spans.VerdictBatchSlow, Pass: spans.VerdictPassSlow}
 
 // Key says which windows are compared. Its texts must not share memory that is written again.
 type Key struct {
@@ -56,7 +53,6 @@ type Note struct {
 
 // Verdict is said of a window that was slow.
 type Verdict struct {
-	Name      string
 	Sentence  string
 	Value     float64 // s, the window's duration
 	Threshold float64 // s, the longest that is not slow
@@ -149,7 +145,7 @@ func (s *series) judge(w *Window, ranks, ops []named) (Verdict, bool) {
 		usual, spread = usual+middle, math.Hypot(spread, of)
 	}
 	v := Verdict{
-		Name: verdicts[w.Of], Value: b.Duration, Usual: usual, Excess: b.Duration - usual, Threshold: usual + max(deviations*spread, slower*usual),
+		Value: b.Duration, Usual: usual, Excess: b.Duration - usual, Threshold: usual + max(deviations*spread, slower*usual),
 	}
 	if !(v.Value > v.Threshold) {
 		return Verdict{}, false

@@ -48,7 +48,7 @@ var (
 		spans.NCCLIncompleteEnd: verdict.New(spans.VerdictNCCLRankMissing,
 			missing+" before reading ended"+process+" stopped before the others, or did not write its last lines.", &places),
 	}
-	sequenceGap = verdict.New(spans.VerdictNCCLSequenceGap, records+", which went on to later ones: "+
+	sequenceGap = verdict.NewCause(spans.VerdictNCCLRankMissing, spans.CauseSequenceGap, records+", which went on to later ones: "+
 		"records were lost (dropped by the profiler, a full disk, a log rotated away), or [one is missing?it|they] did not take part.", &places)
 
 	straggler = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+" is late again and again"+
@@ -73,16 +73,16 @@ var (
 
 	hadErrors = verdict.New(spans.VerdictNCCLErrors, subject+" had {errors} error[one error?|s]: "+
 		"[of all ranks?the spans of its ranks say which had them; ]NCCL_DEBUG=WARN makes NCCL say why.", &places)
-	hadRetries = verdict.New(spans.VerdictNCCLRetries, subject+" had {retries} [one retry?retry|retries]: "+
+	hadRetries = verdict.NewCause(spans.VerdictNCCLErrors, spans.CauseRetries, subject+" had {retries} [one retry?retry|retries]: "+
 		"[of all ranks?the spans of its ranks say which had them; check their links, NICs and switch ports for errors."+
 		"|check its link, NIC and switch port for errors.]", &places)
 	mismatch = verdict.New(spans.VerdictNCCLMismatch, "The ranks of "+subject+" disagree about the message size: "+
 		"they do not run the same call, which corrupts data or hangs. Compare their spans, and the code or data that they branch on.", &places)
 
 	// Links are compared over the run so far, not within this collective.
-	linkSlow = verdict.New(spans.VerdictNCCLLinkSlow, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
+	linkSlow = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkSlow, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
 		" much slower than the others: check the cable, NIC and switch port.", &places)
-	linkHot = verdict.New(spans.VerdictNCCLLinkHot, "Up to "+subject+" the link[one is hot?|s] {hot}"+
+	linkHot = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkHot, "Up to "+subject+" the link[one is hot?|s] {hot}"+
 		" carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", &places)
 )
 

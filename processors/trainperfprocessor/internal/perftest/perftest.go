@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -351,17 +353,32 @@ func Has(s ptrace.Span, name string) bool {
 // Text of an attribute.
 func Text(s ptrace.Span, name string) string { return spans.AttrText(s.Attributes(), name) }
 
-// Verdicts are the names of the verdicts about the span.
+// Verdicts are the titles of the verdicts about the span, each with its severity where that is not the usual one: "tq_overhead warning". They are in the order of
+// the events, of which the span has to list the names.
 func Verdicts(s ptrace.Span) []string {
-	v, ok := s.Attributes().Get(spans.AttrVerdict)
-	if !ok {
-		return nil
+	var head view.Head
+	head.Read(s)
+	var listed, names, titles []string
+	for i := range head.Verdicts.Len() {
+		listed = append(listed, head.Verdicts.Text(i))
 	}
-	var names []string
-	for _, name := range v.Slice().All() {
-		names = append(names, name.Str())
+	for v := range view.Verdicts(s) {
+		if !slices.Contains(names, v.Name) {
+			names = append(names, v.Name)
+		}
+		title := v.Title()
+		if usual, _ := spans.VerdictNamed(v.Name, v.Cause); v.Severity != usual.Severity {
+			title += " " + v.Severity
+		}
+		titles = append(titles, title)
 	}
-	return names
+	if len(titles) == 0 { // of another writer
+		return listed
+	}
+	if !slices.Equal(listed, names) {
+		panic(fmt.Sprintf("the span lists %v, and its events are %v", listed, names))
+	}
+	return titles
 }
 
 // Severity of the worst verdict.

@@ -55,7 +55,7 @@ func TestImpossible(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := checkReasons(t, &tt)
-			assert.Equal(t, []string{spans.VerdictMFUImpossible}, perftest.Verdicts(s), "and no verdict beside it")
+			assert.Equal(t, []string{saidImpossible}, perftest.Verdicts(s), "and no verdict beside it")
 			assert.Equal(t, spans.SeverityBad, perftest.Text(s, spans.AttrVerdictSeverity))
 		})
 	}
@@ -141,10 +141,10 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 		want  []string
 	}{
 		"MFU":          {nil, []string{spans.VerdictMFULow}},
-		"impossible":   {attrs{spans.AttrStepDuration: 0.1}, []string{spans.VerdictMFUImpossible}},
-		"FLOPs":        {attrs{spans.AttrDeviceFlopThroughputReported: 5e12}, []string{spans.VerdictFlopsDisagree, spans.VerdictMFULow}},
-		"samples":      {attrs{spans.AttrSampleThroughput: 1., spans.AttrBatchSize: int64(32)}, []string{spans.VerdictThroughputReported, spans.VerdictMFULow}},
-		"perf_monitor": {perfMonitorRow(4, perftest.AquilaFlagScale/4, 8, 2048), []string{spans.VerdictFlagScaleDP, spans.VerdictMFULow}},
+		"impossible":   {attrs{spans.AttrStepDuration: 0.1}, []string{saidImpossible}},
+		"FLOPs":        {attrs{spans.AttrDeviceFlopThroughputReported: 5e12}, []string{saidFlops, spans.VerdictMFULow}},
+		"samples":      {attrs{spans.AttrSampleThroughput: 1., spans.AttrBatchSize: int64(32)}, []string{saidThroughput, spans.VerdictMFULow}},
+		"perf_monitor": {perfMonitorRow(4, perftest.AquilaFlagScale/4, 8, 2048), []string{saidDP, spans.VerdictMFULow}},
 		"loss":         {attrs{spans.AttrLoss: "NaN"}, []string{spans.VerdictLossNotFinite, spans.VerdictMFULow}},
 	} {
 		t.Run(name, func(t *testing.T) {

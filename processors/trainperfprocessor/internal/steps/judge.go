@@ -10,12 +10,12 @@ import (
 
 // sayOnce says a verdict that may hold for step after step: not on each step, but as often as its episode says.
 func (j *judge) sayOnce(v *verdict.Verdict[judge], value, threshold float64) {
-	j.tell(v, j.recentBy.episodes.Holds(v.Name()), value, threshold)
+	j.tell(v, j.recentBy.episodes.Holds(v.Episode()), value, threshold)
 }
 
 // sayMostly says a verdict about what a step did itself: on each such step, until it is true of nearly all.
 func (j *judge) sayMostly(v *verdict.Verdict[judge], value, threshold float64) {
-	j.tell(v, j.recentBy.episodes.Mostly(v.Name()), value, threshold)
+	j.tell(v, j.recentBy.episodes.Mostly(v.Episode()), value, threshold)
 }
 
 func (j *judge) tell(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {

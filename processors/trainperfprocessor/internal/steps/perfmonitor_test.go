@@ -30,6 +30,18 @@ const (
 	mixtralSeconds = 3.4567
 )
 
+// How perftest.Verdicts tells the causes apart.
+const (
+	wrong          = spans.VerdictFlopsWrong
+	saidDP         = wrong + " (" + spans.CauseDPOmitted + ")"
+	saidGQA        = wrong + " (" + spans.CauseGQAAsMHA + ")"
+	saidMoE        = wrong + " (" + spans.CauseMoEAsDense + ")"
+	saidSwiGLU     = wrong + " (" + spans.CauseSwiGLUOmitted + ")"
+	saidFlops      = wrong + " (" + spans.CauseFlopsDisagree + ")"
+	saidThroughput = wrong + " (" + spans.CauseThroughputDisagrees + ")"
+	saidImpossible = wrong + " (" + spans.CauseMFUImpossible + ")"
+)
+
 // printed rounds as perf_monitor prints.
 func printed(x float64, decimals int) float64 {
 	x, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64)
@@ -53,8 +65,8 @@ func perfMonitorRow(seconds, flop, samples, seq float64) attrs {
 func TestFlagScaleErrors(t *testing.T) {
 	withDP := func(m spans.Model, dp int64) spans.Model { m.DataParallelSize = dp; return m }
 	ours := []string{
-		spans.VerdictFlagScaleDP, spans.VerdictFlagScaleMoE, spans.VerdictFlagScaleSwiGLU, spans.VerdictFlopsDisagree,
-		spans.VerdictThroughputReported,
+		saidDP, saidMoE, saidSwiGLU, saidFlops,
+		saidThroughput,
 	}
 	for name, tt := range map[string]struct {
 		model         spans.Model
@@ -90,7 +102,7 @@ func TestFlagScaleErrors(t *testing.T) {
 				require.Equal(t, tt.want, perftest.Verdicts(s), "%v s", seconds)
 				for j, v := range tt.want {
 					e := s.Events().At(j).Attributes()
-					assert.Equal(t, v, spans.AttrText(e, spans.AttrVerdictName))
+					assert.Equal(t, v, fmt.Sprintf("%s (%s)", spans.AttrText(e, spans.AttrVerdictName), spans.AttrText(e, spans.AttrVerdictCause)))
 					assert.NotContains(t, spans.AttrText(e, spans.AttrVerdictReason), "NaN")
 				}
 			}
@@ -113,7 +125,7 @@ func TestFlagScaleReasons(t *testing.T) {
 func TestFlopBreakdown(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	row := attrs{spans.AttrSource: "perf_monitor", spans.AttrFlopCountReported: 1459.36e12, spans.AttrStepDuration: nil}
-	assert.Equal(t, []string{spans.VerdictFlagScaleDP}, perftest.Verdicts(oneStep(t, p, perftest.Job, 1, row)))
+	assert.Equal(t, []string{saidDP}, perftest.Verdicts(oneStep(t, p, perftest.Job, 1, row)))
 	row[spans.AttrFlopCountReported] = 2918.72e12
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 1, row)))
 }
@@ -154,13 +166,13 @@ func TestReportsOfOtherLogs(t *testing.T) {
 	}{
 		"agrees":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4}, nil},
 		"within 5 %": {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.951}, nil},
-		"beyond":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.9}, []string{spans.VerdictFlopsDisagree}},
+		"beyond":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.9}, []string{saidFlops}},
 		// packed behind masks: it was blamed
 		"no attention at all":      {attrs{spans.AttrDeviceFlopThroughputReported: (2*perftest.AquilaMegatron - full) / 4}, nil},
 		"the other convention":     {attrs{spans.AttrDeviceFlopThroughputReported: full / 4}, nil},
-		"of all devices":           {attrs{spans.AttrFlopThroughputReported: perftest.AquilaMegatron * 2 * 0.5}, []string{spans.VerdictFlopsDisagree}},
+		"of all devices":           {attrs{spans.AttrFlopThroughputReported: perftest.AquilaMegatron * 2 * 0.5}, []string{saidFlops}},
 		"samples":                  {attrs{spans.AttrSampleThroughput: 64., spans.AttrBatchSize: int64(32)}, nil},
-		"samples beyond":           {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32)}, []string{spans.VerdictThroughputReported}},
+		"samples beyond":           {attrs{spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32)}, []string{saidThroughput}},
 		"samples, no logged batch": {attrs{spans.AttrSampleThroughput: 32.}, nil},
 		"samples of an interval": {attrs{
 			spans.AttrSampleThroughput: 32., spans.AttrBatchSize: int64(32),
@@ -196,7 +208,7 @@ const (
 func TestGPTFormulaForGroupedQueries(t *testing.T) {
 	untyped := llama3
 	untyped.Type = "" // as Megatron's dump has it
-	ours := []string{spans.VerdictFlagScaleGQA, spans.VerdictFlagScaleDP}
+	ours := []string{saidGQA, saidDP}
 	for name, tt := range map[string]struct {
 		model         spans.Model
 		flop, samples float64
@@ -208,7 +220,7 @@ func TestGPTFormulaForGroupedQueries(t *testing.T) {
 		"untyped, without name":               {untyped, llama3Unnamed, 16, ours[:1]},
 		"without name, data parallel":         {llama3, llama3Unnamed / 8, 2, ours},
 		"untyped, without name, parallel":     {untyped, llama3Unnamed / 4, 4, ours},
-		"another model, but the samples tell": {llama3, llama3Unnamed * 1.3 / 8, 2, []string{spans.VerdictFlopsDisagree, spans.VerdictFlagScaleDP}},
+		"another model, but the samples tell": {llama3, llama3Unnamed * 1.3 / 8, 2, []string{saidFlops, saidDP}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for i := range 20 {
@@ -235,12 +247,12 @@ func TestDataParallelSizeByItsSamples(t *testing.T) {
 	for name, m := range map[string]spans.Model{"a batch only": {GlobalBatchSize: 32}, "and devices": {GlobalBatchSize: 32, WorldSize: 8}} {
 		p, _ := newTest(t, onH100, withModel(m))
 		row := attrs{spans.AttrSource: "perf_monitor", spans.AttrSampleThroughput: 1.6, spans.AttrStepDuration: 2.5}
-		assert.Equal(t, []string{spans.VerdictFlagScaleDP}, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5, row)), name)
+		assert.Equal(t, []string{saidDP}, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5, row)), name)
 		row[spans.AttrSampleThroughput] = 12.8
 		assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5, row)), name)
 	}
 	p, _ := newTest(t, onH100, withModel(spans.Model{GlobalBatchSize: 32}))
-	assert.Equal(t, []string{spans.VerdictThroughputReported}, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5,
+	assert.Equal(t, []string{saidThroughput}, perftest.Verdicts(oneStep(t, p, perftest.Job, 2.5,
 		attrs{spans.AttrSource: "perf_monitor", spans.AttrSampleThroughput: 9., spans.AttrStepDuration: 2.5})))
 }
 

@@ -28,7 +28,7 @@ var (
 	mfuLow = verdict.New(spans.VerdictMFULow, mfuIs+", below the limit of {threshold:percent}: "+
 		"check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble"+
 		"[is implausible?; so little may also mean another device, fewer devices, or another unit than assumed]."+again, &places)
-	mfuImpossible = verdict.New(spans.VerdictMFUImpossible, mfuIs+", more than it can do. Likely causes, in this order: {causes}."+again, &places)
+	mfuImpossible = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseMFUImpossible, mfuIs+", more than it can do. Likely causes, in this order: {causes}."+again, &places)
 
 	throughputLow = verdict.New(spans.VerdictThroughputLow, "The step ran at {speed}, {drop:percent} below the speed of the last {compared} "+
 		"(median {median speed}, P10 {P10 speed}): check data loading, the network, and whether a checkpoint or an evaluation ran.", &places)
@@ -36,22 +36,22 @@ var (
 		"where its best was {best speed}: steps take {slowdown:percent} longer, above the limit of {slowdown's limit:percent}. "+
 		"Check for a slow or throttled device, other jobs on the network or the storage, and memory fragmentation.", &places)
 
-	flopsDisagree = verdict.New(spans.VerdictFlopsDisagree,
+	flopsDisagree = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseFlopsDisagree,
 		"The log has {counted}{unit} where the model makes {expected}, which is {value:percent} off. "+
 			"[perf_monitor?None of perf_monitor's known errors fits (data-parallel size left out, a GPT's formula for grouped queries, "+
 			"experts as dense or without SwiGLU)"+compare+"|[It fits that {what fits}.|No cause that is known fits"+compare+"]]"+again, &places)
-	throughputDisagrees = verdict.New(spans.VerdictThroughputReported,
+	throughputDisagrees = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseThroughputDisagrees,
 		"The log's {samples/s} samples/s times its step time of {seconds} s make {samples} samples, {value:percent} off the batch of {batch}: "+
 			"[fits one device?that fits samples/s of one device, not of all|[fits all steps?that fits a time of all steps that the record covers, not of one"+
 			"|the batch, the time or the rate is of something else (padded, of one device, of another step)]]."+again, &places)
 
-	flagScaleGQA = verdict.New(spans.VerdictFlagScaleGQA,
+	flagScaleGQA = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseGQAAsMHA,
 		"perf_monitor counted as many heads for keys and values as for queries, where the model has grouped queries: it takes the formula of a GPT "+
 			"where it is given no model_name, which Megatron has no argument for (the merged version with --perf-model-type gpt)"+found+again, &places)
-	flagScaleMoE = verdict.New(spans.VerdictFlagScaleMoE,
+	flagScaleMoE = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseMoEAsDense,
 		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does that; moe does not)"+found+again, &places)
-	flagScaleSwiGLU = verdict.New(spans.VerdictFlagScaleSwiGLU, "perf_monitor counted the experts without SwiGLU"+found+again, &places)
-	flagScaleDP     = verdict.New(spans.VerdictFlagScaleDP,
+	flagScaleSwiGLU = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseSwiGLUOmitted, "perf_monitor counted the experts without SwiGLU"+found+again, &places)
+	flagScaleDP     = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseDPOmitted,
 		"perf_monitor left out the data-parallel size of {left out}: it counted {samples counted} of the {batch} samples of a step, "+
 			"so that its samples/s, tokens/s and TFLOPS are that many times too low. Use the recomputed FLOP/s."+again, &places)
 

@@ -5,15 +5,11 @@ import "errors"
 // Config holds the thresholds of the verdicts about TransferQueue functions. The defaults are those of verl's
 // guide to TQ performance monitoring.
 type Config struct {
-	// ComputeShareGood: a function that computes for more than this share of its time is good. 0..1, default 0.80.
-	ComputeShareGood float64 `mapstructure:"compute_share_good"`
 	// OverheadElevated: from this share of time spent in GET and PUT on, a warning. 0..1, default 0.20.
 	OverheadElevated float64 `mapstructure:"overhead_elevated"`
 	// OverheadHigh: above this share of time spent in GET and PUT, bad. 0..1, default 0.30.
 	OverheadHigh float64 `mapstructure:"overhead_high"`
-	// ThroughputGood: a client operation faster than this is good. MiB/s (the unit of the log's throughput_mbps), default 500.
-	ThroughputGood float64 `mapstructure:"throughput_good_mibps"`
-	// ThroughputLow: a client operation slower than this is bad. MiB/s, default 100.
+	// ThroughputLow: a client operation slower than this is bad. MiB/s (the unit of the log's throughput_mbps), default 100.
 	ThroughputLow float64 `mapstructure:"throughput_low_mibps"`
 	// Fluctuation says when GET or PUT times count as unstable.
 	Fluctuation FluctuationConfig `mapstructure:"fluctuation"`
@@ -35,19 +31,16 @@ const maxWindow = 10_000
 // DefaultConfig returns the defaults.
 func DefaultConfig() Config {
 	return Config{
-		ComputeShareGood: 0.80, OverheadElevated: 0.20, OverheadHigh: 0.30,
-		ThroughputGood: 500, ThroughputLow: 100,
+		OverheadElevated: 0.20, OverheadHigh: 0.30, ThroughputLow: 100,
 		Fluctuation: FluctuationConfig{Threshold: 0.5, Window: 100, MinSamples: 20},
 	}
 }
 
 var (
-	errComputeShare = errors.New("'tq::compute_share_good' must be above 0 and at most 1: it is a share of time, write 0.80 for 80 %")
-	errOverhead     = errors.New("'tq::overhead_elevated' and 'tq::overhead_high' must be above 0 and at most 1: they are shares of time, write 0.30 " +
+	errOverhead = errors.New("'tq::overhead_elevated' and 'tq::overhead_high' must be above 0 and at most 1: they are shares of time, write 0.30 " +
 		"for 30 %")
-	errOverheadOrder = errors.New("'tq::overhead_elevated' must not be above 'tq::overhead_high': the warning comes before the bad verdict")
-	errThroughput    = errors.New("'tq::throughput_low_mibps' and 'tq::throughput_good_mibps' must be above 0 (MiB/s), and the low one not above the " +
-		"good one")
+	errOverheadOrder    = errors.New("'tq::overhead_elevated' must not be above 'tq::overhead_high': the warning comes before the bad verdict")
+	errThroughput       = errors.New("'tq::throughput_low_mibps' must be above 0 (MiB/s)")
 	errFluctuation      = errors.New("'tq::fluctuation::threshold' must be above 0: it is standard deviation over mean, 0.5 by default")
 	errFluctuationCount = errors.New("'tq::fluctuation::window' must be 2 to 10000, and 'tq::fluctuation::min_samples' from 2 up to the window")
 )
@@ -57,15 +50,12 @@ func (c *Config) Errors() []error {
 	var errs []error
 	// Written so that NaN fails too.
 	share := func(x float64) bool { return x > 0 && x <= 1 }
-	if !share(c.ComputeShareGood) {
-		errs = append(errs, errComputeShare)
-	}
 	if !share(c.OverheadElevated) || !share(c.OverheadHigh) {
 		errs = append(errs, errOverhead)
 	} else if c.OverheadElevated > c.OverheadHigh {
 		errs = append(errs, errOverheadOrder)
 	}
-	if !(c.ThroughputLow > 0 && c.ThroughputGood >= c.ThroughputLow) {
+	if !(c.ThroughputLow > 0) {
 		errs = append(errs, errThroughput)
 	}
 	f := &c.Fluctuation

@@ -15,14 +15,12 @@ func TestValidate(t *testing.T) {
 		change func(*Config)
 		want   error
 	}{
-		"percent instead of share": {func(c *Config) { c.ComputeShareGood = 80 }, errComputeShare},
-		"share NaN":                {func(c *Config) { c.ComputeShareGood = nan }, errComputeShare},
+		"percent instead of share": {func(c *Config) { c.OverheadHigh = 30 }, errOverhead},
 		"overhead zero":            {func(c *Config) { c.OverheadHigh = 0 }, errOverhead},
 		"elevated NaN":             {func(c *Config) { c.OverheadElevated = nan }, errOverhead},
 		"elevated above high":      {func(c *Config) { c.OverheadElevated = 0.5 }, errOverheadOrder},
 		"throughput negative":      {func(c *Config) { c.ThroughputLow = -1 }, errThroughput},
-		"throughput swapped":       {func(c *Config) { c.ThroughputLow = 600 }, errThroughput},
-		"throughput NaN":           {func(c *Config) { c.ThroughputGood = nan }, errThroughput},
+		"throughput NaN":           {func(c *Config) { c.ThroughputLow = nan }, errThroughput},
 		"fluctuation NaN":          {func(c *Config) { c.Fluctuation.Threshold = nan }, errFluctuation},
 		"window too large":         {func(c *Config) { c.Fluctuation.Window = maxWindow + 1 }, errFluctuationCount},
 		"more samples than window": {func(c *Config) { c.Fluctuation.MinSamples = 101 }, errFluctuationCount},
@@ -36,7 +34,7 @@ func TestValidate(t *testing.T) {
 	}
 	t.Run("all at once", func(t *testing.T) {
 		err := errors.Join((&Config{}).Errors()...)
-		for _, want := range []error{errComputeShare, errOverhead, errThroughput, errFluctuation, errFluctuationCount} {
+		for _, want := range []error{errOverhead, errThroughput, errFluctuation, errFluctuationCount} {
 			require.ErrorIs(t, err, want)
 		}
 	})

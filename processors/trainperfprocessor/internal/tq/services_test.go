@@ -3,7 +3,9 @@ package tq
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
@@ -25,31 +27,31 @@ func TestCarriedShares(t *testing.T) {
 		want              []string
 		reason            string
 	}{
-		"good":           {get: 0.05, compute: 0.85, put: 0.05, want: []string{spans.VerdictTQComputeShareGood}},
+		"good":           {get: 0.05, compute: 0.85, put: 0.05},
 		"nothing to say": {get: 0.05, compute: 0.70, put: 0.05},
 		"elevated": {
-			get: 0.15, compute: 0.7, put: 0.10, want: []string{spans.VerdictTQOverheadElevated},
+			get: 0.15, compute: 0.7, put: 0.10, want: []string{saidElevated},
 			reason: "TransferQueue took 25% of the 0.000001 s of rollout (GET 15%, PUT 10%), not below the target of 20%: ",
 		},
 		"high": {
-			get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverheadHigh},
+			get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverhead},
 			reason: "TransferQueue took 40% of the 0.000001 s of rollout (GET 25%, PUT 15%), above the limit of 30%: ",
 		},
-		"stages here":       {get: 0.05, compute: 0.85, put: 0.05, children: stages, want: []string{spans.VerdictTQComputeShareGood}},
+		"stages here":       {get: 0.05, compute: 0.85, put: 0.05, children: stages},
 		"some of them here": {get: 0.05, compute: 0.70, put: 0.05, children: stages[:1]},
 		"overhead is theirs": {
-			get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
+			get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverhead},
 			reason: "(GET 5%, PUT 5%), above",
 		},
 		"overhead only": {
-			overhead: 0.35, want: []string{spans.VerdictTQOverheadHigh},
+			overhead: 0.35, want: []string{spans.VerdictTQOverhead},
 			reason: "TransferQueue took 35% of the 0.000001 s of rollout, above the limit of 30%: ",
 		},
-		"compute only":          {compute: 0.85, want: []string{spans.VerdictTQComputeShareGood}},
+		"compute only":          {compute: 0.85},
 		"get only":              {get: 0.85},
-		"whole numbers":         {get: int64(1), compute: int64(0), put: int64(0), want: []string{spans.VerdictTQOverheadHigh}, reason: "(GET 100%, PUT 0%)"},
+		"whole numbers":         {get: int64(1), compute: int64(0), put: int64(0), want: []string{spans.VerdictTQOverhead}, reason: "(GET 100%, PUT 0%)"},
 		"no numbers":            {get: "0.9", compute: true, put: []any{0.9}, children: stages},
-		"overlapping stages":    {get: 0.9, compute: 0.9, put: 0.9, want: []string{spans.VerdictTQOverheadHigh}, reason: "took 180% of"},
+		"overlapping stages":    {get: 0.9, compute: 0.9, put: 0.9, want: []string{spans.VerdictTQOverhead}, reason: "took 180% of"},
 		"incomplete":            {get: 0.9, compute: 0.0, put: 0.0, change: func(f ptrace.Span) { f.Attributes().PutBool(spans.AttrIncomplete, true) }},
 		"no duration":           {get: 0.9, compute: 0.0, put: 0.0, change: func(f ptrace.Span) { f.SetEndTimestamp(f.StartTimestamp()) }},
 		"ends before its start": {get: 0.9, compute: 0.0, put: 0.0, change: func(f ptrace.Span) { f.SetEndTimestamp(f.StartTimestamp() - 1) }},
@@ -81,9 +83,7 @@ func unjudged(f ptrace.Span, before map[string]any) map[string]any {
 	if _, judged := before[spans.AttrVerdict]; !judged {
 		delete(after, spans.AttrVerdict)
 		delete(after, spans.AttrVerdictSeverity)
-		for _, name := range perftest.Verdicts(f) {
-			delete(after, spans.AttrVerdictPrefix+name)
-		}
+		maps.DeleteFunc(after, func(name string, _ any) bool { return strings.HasPrefix(name, spans.AttrVerdictPrefix) })
 		delete(after, spans.AttrSummary)
 	}
 	return after
@@ -168,7 +168,7 @@ func TestSplitBatches(t *testing.T) {
 				perftest.Judge(p, td)
 				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 					names := perftest.Verdicts(s)
-					if i := slices.Index(names, spans.VerdictTQGetFluctuating); i >= 0 {
+					if i := slices.Index(names, saidGet); i >= 0 {
 						names = slices.Delete(names, i, i+1)
 						fluctuating++
 						told = perftest.Reasons(s)[len(perftest.Reasons(s))-1]
@@ -178,9 +178,9 @@ func TestSplitBatches(t *testing.T) {
 						continue
 					}
 					// PUT takes a fifth, GET 4 % or 40 %.
-					want := spans.VerdictTQOverheadElevated
+					want := saidElevated
 					if i := int(binary.BigEndian.Uint64(sid(s))) / 10; i%2 == 0 { // ids begin with 10
-						want = spans.VerdictTQOverheadHigh
+						want = spans.VerdictTQOverhead
 					}
 					assert.Equal(t, []string{want}, names)
 				}
@@ -221,7 +221,7 @@ func TestReplayedBatches(t *testing.T) {
 				perftest.Judge(p, again)
 				for i, s := range again.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 					first := perftest.Verdicts(td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(i))
-					first = slices.DeleteFunc(first, func(name string) bool { return name == spans.VerdictTQGetFluctuating })
+					first = slices.DeleteFunc(first, func(name string) bool { return name == saidGet })
 					assert.ElementsMatch(t, first, perftest.Verdicts(s))
 				}
 			}
@@ -252,7 +252,7 @@ func TestGatewayBehindAnAgent(t *testing.T) {
 			t.Run(from+" "+name, func(t *testing.T) {
 				agent := newTest(t)
 				gateway := newTest(t, func(c *Config) {
-					c.ComputeShareGood, c.OverheadElevated, c.OverheadHigh, c.ThroughputLow, c.ThroughputGood = 0.01, 0.001, 0.001, 400, 400
+					c.OverheadElevated, c.OverheadHigh, c.ThroughputLow = 0.001, 0.001, 400
 					c.Fluctuation = FluctuationConfig{Threshold: 0.01, Window: 10, MinSamples: 2}
 				})
 				td := build()
@@ -293,7 +293,7 @@ func TestStageWithoutFunction(t *testing.T) {
 	for _, s := range b.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 		if names := perftest.Verdicts(s); names != nil {
 			told++
-			assert.Equal(t, []string{spans.VerdictTQGetFluctuating}, names)
+			assert.Equal(t, []string{saidGet}, names)
 			assert.Equal(t, perftest.SpanID(191), s.SpanID(), "the 20th")
 		}
 	}

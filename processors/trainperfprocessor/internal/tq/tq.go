@@ -36,7 +36,6 @@ type Domain struct {
 
 // New makes the domain.
 func New(cfg Config) *Domain {
-	cfg.ThroughputGood *= mib
 	cfg.ThroughputLow *= mib
 	return &Domain{cfg: cfg, windows: newWindows(cfg.Fluctuation), episodes: episode.NewAll()}
 }

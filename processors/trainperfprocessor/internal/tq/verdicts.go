@@ -23,19 +23,17 @@ const (
 )
 
 var (
-	computeShareGood = verdict.New(spans.VerdictTQComputeShareGood, "", &places)
-	overheadHigh     = verdict.New(spans.VerdictTQOverheadHigh,
+	overheadHigh = verdict.New(spans.VerdictTQOverhead,
 		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places)
-	overheadElevated = verdict.New(spans.VerdictTQOverheadElevated,
-		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places)
+	overheadElevated = verdict.New(spans.VerdictTQOverhead,
+		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places).As(verdict.Warning)
 
-	throughputGood = verdict.New(spans.VerdictTQThroughputGood, "", &places)
-	throughputLow  = verdict.New(spans.VerdictTQThroughputLow,
+	throughputLow = verdict.New(spans.VerdictTQThroughputLow,
 		"{stage} [moved {size:.2} MiB|ran] at {speed:.2} MiB/s, below the limit of {lowest speed:.2} MiB/s: "+
 			"check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
 
-	getFluctuating = verdict.New(spans.VerdictTQGetFluctuating, fluctuate, &places)
-	putFluctuating = verdict.New(spans.VerdictTQPutFluctuating, fluctuate, &places)
+	getFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQGet)
+	putFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQPut)
 )
 
 var places = verdict.Places[saying]{
@@ -81,9 +79,6 @@ type saying struct {
 // judgeFunction judges a function by its shares, and by the times of its stages.
 func (j *judge) judgeFunction(f *function, found *shares, children []child) {
 	j.sheet.Begin()
-	if share := found.share[spans.TQCompute]; share > j.cfg.ComputeShareGood {
-		computeShareGood.Say(&j.sheet, &j.saying, share, j.cfg.ComputeShareGood)
-	}
 	if !math.IsNaN(found.overhead) {
 		j.judgeOverhead(f, found)
 	}
@@ -108,7 +103,7 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 		return
 	}
 	s := &j.saying
-	if s.told = e.Mostly(v.Name()); !s.told.Say {
+	if s.told = e.Mostly(v.Episode()); !s.told.Say {
 		return
 	}
 	s.name, s.duration, s.shares = f.Name, f.seconds(), *found
@@ -194,17 +189,16 @@ func (j *judge) judgeThroughput(id pcommon.SpanID) {
 	defer j.episodes.Unlock()
 	e, _ := j.episodes.Of(episode.Key{Service: j.at.Service, Run: j.at.Run, Of: j.stage.Function, Stage: j.stage.Stage})
 	e.Record(binary.BigEndian.Uint64(id[:]))
-	switch s := &j.saying; {
-	case speed > j.cfg.ThroughputGood:
-		throughputGood.Say(&j.sheet, s, speed, j.cfg.ThroughputGood)
-	case speed < j.cfg.ThroughputLow:
-		if s.told = e.Mostly(spans.VerdictTQThroughputLow); !s.told.Say {
-			return
-		}
-		s.stage, s.speed, s.limit, s.size = j.stage.Stage, speed, j.cfg.ThroughputLow, math.NaN()
-		if j.stage.Size > 0 {
-			s.size = j.stage.Size
-		}
-		throughputLow.Say(&j.sheet, s, speed, j.cfg.ThroughputLow)
+	if speed >= j.cfg.ThroughputLow {
+		return
 	}
+	s := &j.saying
+	if s.told = e.Mostly(spans.VerdictTQThroughputLow); !s.told.Say {
+		return
+	}
+	s.stage, s.speed, s.limit, s.size = j.stage.Stage, speed, j.cfg.ThroughputLow, math.NaN()
+	if j.stage.Size > 0 {
+		s.size = j.stage.Size
+	}
+	throughputLow.Say(&j.sheet, s, speed, j.cfg.ThroughputLow)
 }

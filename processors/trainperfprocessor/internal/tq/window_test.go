@@ -45,10 +45,10 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 		if want {
 			silentUntil = i + 100
 		}
-		assert.Equal(t, want, slices.Contains(perftest.Verdicts(f), spans.VerdictTQGetFluctuating), "function %d, cv %v", i, cv)
-		assert.NotContains(t, perftest.Verdicts(f), spans.VerdictTQPutFluctuating)
+		assert.Equal(t, want, slices.Contains(perftest.Verdicts(f), saidGet), "function %d, cv %v", i, cv)
+		assert.NotContains(t, perftest.Verdicts(f), saidPut)
 		for _, e := range f.Events().All() {
-			if spans.AttrText(e.Attributes(), spans.AttrVerdictName) == spans.VerdictTQGetFluctuating {
+			if spans.AttrText(e.Attributes(), spans.AttrVerdictName) == spans.VerdictTQFluctuating {
 				warned++
 				v, _ := e.Attributes().Get(spans.AttrVerdictValue)
 				assert.InDelta(t, cv, v.Double(), 1e-12)
@@ -73,7 +73,7 @@ func TestFluctuationOfLoneClientOperations(t *testing.T) {
 		perftest.Judge(p, b.Traces())
 		assert.Empty(t, perftest.Verdicts(inner))
 		if v := perftest.Verdicts(lone); len(v) > 0 {
-			assert.Equal(t, []string{spans.VerdictTQGetFluctuating}, v)
+			assert.Equal(t, []string{saidGet}, v)
 			assert.Equal(t, spans.SeverityWarning, perftest.Severity(lone))
 			said = append(said, i)
 		}

@@ -340,7 +340,9 @@ type Link struct {
 // Finding is one verdict, over all spans that it was passed on.
 type Finding struct {
 	Verdict  string    `json:"verdict" doc:"Its name: see docs/semconv.md."`
-	Severity string    `json:"severity" doc:"good, warning or bad."`
+	Cause    string    `json:"cause,omitempty" doc:"Of several that the name stands for."`
+	Stage    string    `json:"stage,omitempty" doc:"Of TransferQueue, where it is about one of several."`
+	Severity string    `json:"severity" doc:"warning or bad."`
 	Unit     string    `json:"unit,omitempty" doc:"Of values and thresholds, UCUM."`
 	Count    int64     `json:"count"`
 	Meaning  string    `json:"meaning,omitempty" doc:"When it is said, by default."`
@@ -353,7 +355,9 @@ type Verdict struct {
 	Evidence
 	Run       string `json:"run,omitempty" doc:"Only in verdicts: the job."`
 	Verdict   string `json:"verdict"`
-	Severity  string `json:"severity,omitempty" doc:"Only in verdicts: the worst of the span."`
+	Cause     string `json:"cause,omitempty" doc:"Of several that the name stands for."`
+	Stage     string `json:"stage,omitempty" doc:"Of TransferQueue, where it is about one of several."`
+	Severity  string `json:"severity,omitempty" doc:"Only in verdicts: warning or bad."`
 	Of        string `json:"of,omitempty" doc:"What it is said of: step, function, collective, …"`
 	Reason    string `json:"reason" doc:"One English sentence with the numbers."`
 	Value     number `json:"value" doc:"What was judged; null: not given."`

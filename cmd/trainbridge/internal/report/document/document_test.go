@@ -31,7 +31,7 @@ func TestSchema(t *testing.T) {
 	root := g.object(reflect.TypeFor[Document]())
 	properties := root["properties"].(map[string]any)
 	properties["verdicts"] = map[string]any{
-		"type": "array", "items": g.of(reflect.TypeFor[Verdict]()), "description": "Every verdict that is not good, by run, time, trace and span.",
+		"type": "array", "items": g.of(reflect.TypeFor[Verdict]()), "description": "Every verdict, by run, time, trace and span.",
 	}
 	root["required"] = append(root["required"].([]string), "verdicts")
 	properties["format"].(map[string]any)["const"] = "trainbridge.report"

@@ -280,12 +280,14 @@ func (r reader) operations(c *digest.Collective) Operations {
 }
 
 func (r reader) finding(f *digest.Finding) Finding {
-	known, _ := spans.VerdictNamed(f.Name)
+	known, _ := spans.VerdictNamed(f.Name, f.Cause)
 	return Finding{
-		Verdict: f.Name, Severity: f.Severity, Unit: known.Unit, Count: f.Count, Meaning: known.Meaning, Advice: known.Advice,
+		Verdict: f.Name, Cause: f.Cause, Stage: f.Stage, Severity: f.Severity, Unit: known.Unit, Count: f.Count, Meaning: known.Meaning, Advice: known.Advice,
 		Worst: few(f.Worst, func(d digest.Ranked[view.Verdict]) Verdict {
 			v := &d.Of
-			return Verdict{Evidence: r.at("", d.At), Verdict: f.Name, Reason: v.Reason, Value: number(v.Value), Threshold: number(v.Threshold)}
+			return Verdict{
+				Evidence: r.at("", d.At), Verdict: f.Name, Cause: f.Cause, Stage: f.Stage, Reason: v.Reason, Value: number(v.Value), Threshold: number(v.Threshold),
+			}
 		}),
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
-	"github.com/trainbridge/trainbridge/spans"
 )
 
 // writer makes one document. The verdicts, of which there may be a million, are not kept in memory.
@@ -76,7 +75,7 @@ func (w *writer) verdict(r *scratch, s ptrace.Span, at *format.Place, v *view.Ve
 	trace, span := s.TraceID(), s.SpanID()
 	out := Verdict{
 		Evidence: Evidence{What: s.Name(), TraceID: trace.String(), SpanID: span.String(), Time: stamp(int64(s.StartTimestamp()))},
-		Run:      r.res.Run, Verdict: v.Name, Severity: spans.AttrText(s.Attributes(), spans.AttrVerdictSeverity), Of: view.KindOf(s).String(), Reason: v.Reason,
+		Run:      r.res.Run, Verdict: v.Name, Cause: v.Cause, Stage: v.Stage, Severity: v.Severity, Of: view.KindOf(s).String(), Reason: v.Reason,
 		Value: number(v.Value), Threshold: number(v.Threshold),
 	}
 	if at.File != "" {

@@ -23,7 +23,7 @@ func (c *composer) verdicts(j *digest.Job) section {
 		if len(f.Worst) > 0 {
 			worst = f.Worst[0].Of.Reason
 		}
-		out.Cells = append(out.Cells, []string{f.Name, f.Severity, thousands(f.Count), worst})
+		out.Cells = append(out.Cells, []string{f.Title(), f.Severity, thousands(f.Count), worst})
 	}
 	s.add(out)
 	return s

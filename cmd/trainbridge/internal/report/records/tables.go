@@ -120,7 +120,7 @@ var head = []column{
 var tail = []column{
 	text("time_source", spans.AttrTimeSource, "Where the times come from: logged, derived, anchored, anchored_second, observed, synthetic"),
 	text("incomplete", spans.AttrIncompleteReason, "Why the record is incomplete"),
-	text("severity", spans.AttrVerdictSeverity, "The worst of its verdicts: good, warning, bad"),
+	text("severity", spans.AttrVerdictSeverity, "The worst of its verdicts: warning, bad"),
 	text("verdicts", spans.AttrVerdict, "The names of its verdicts, between spaces"),
 }
 
@@ -468,12 +468,10 @@ var tables = []*table{
 		),
 	},
 	{
-		name: "verdicts", means: "Every verdict that is not good, with its sentence",
+		name: "verdicts", means: "Every verdict, with its sentence",
 		columns: append(append([]column{}, head...),
 			said("verdict", "Its name", func(r *row) string { return r.verdict.Name }),
-			made("severity", "", "warning or bad: the worst of the span's verdicts", func(dst []byte, r *row) []byte {
-				return appendFirst(dst, r, spans.AttrVerdictSeverity)
-			}),
+			said("severity", "warning or bad", func(r *row) string { return r.verdict.Severity }),
 			said("of", "What it is said of: step, function, collective, …", kindOf),
 			said("name", "The name of the span", func(r *row) string { return r.span.Name() }),
 			iteration,
@@ -481,9 +479,11 @@ var tables = []*table{
 			made("value", "", "What was judged, in unit", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Value) }),
 			made("threshold", "", "The limit that it was held against", func(dst []byte, r *row) []byte { return appendGiven(dst, r.verdict.Threshold) }),
 			made("unit", "", "UCUM", func(dst []byte, r *row) []byte {
-				v, _ := spans.VerdictNamed(r.verdict.Name)
+				v, _ := spans.VerdictNamed(r.verdict.Name, r.verdict.Cause)
 				return appendText(dst, v.Unit)
 			}),
+			said("cause", "Of several that the name stands for, which", func(r *row) string { return r.verdict.Cause }),
+			said("stage", "Of TransferQueue, where it is about one of several", func(r *row) string { return r.verdict.Stage }),
 		),
 	},
 	{
