@@ -72,7 +72,7 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 }
 
 // breakdownSeries are the series of one kind of window.
-type breakdownSeries struct{ times []named[partName, counter] }
+type breakdownSeries struct{ times []named[counter] }
 
 type breakdownAdder struct {
 	groups[breakdownKey, breakdownSeries]
@@ -88,12 +88,12 @@ func (a *breakdownAdder) add(s *store, o *observation, from reader, in *scratch)
 		return
 	}
 	for _, of := range r.times[v.from:v.to] {
-		s.count(byName(s, stepTime, g, &bs.times, &over.times, partName(of.Part)), of.Seconds, o)
+		s.count(byName(s, stepTime, g, &bs.times, &over.times, seriesName{Name: of.Part}), of.Seconds, o)
 	}
 }
 
 // emit writes the series of one kind of window.
 func (a *breakdownAdder) emit(e *emitter, g *group) {
 	bs := seriesOf[breakdownSeries](g, a.family)
-	emitNamed(e, stepTime, &bs.times, func(name partName) labels { return labels{of: g, own: label{spans.AttrStepPart, string(name)}} }, sumPoint)
+	emitNamed(e, stepTime, &bs.times, func(name seriesName) labels { return labels{of: g, own: label{spans.AttrStepPart, name.Name}} }, sumPoint)
 }

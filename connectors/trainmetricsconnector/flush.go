@@ -17,7 +17,7 @@ const attrOverflow = "otel.metric.overflow"
 // labels are the attributes of a series.
 type labels struct {
 	of      *group
-	verdict verdictName
+	verdict seriesName
 	own     label
 }
 
@@ -109,7 +109,7 @@ func (e *emitter) group(g *group) {
 		}
 	}
 	emit(e, incompleteCount, labels{of: g}, &g.incomplete, counterPoint)
-	emitNamed(e, verdictCount, &g.verdicts, func(name verdictName) labels { return labels{of: g, verdict: name} }, counterPoint)
+	emitNamed(e, verdictCount, &g.verdicts, func(name seriesName) labels { return labels{of: g, verdict: name} }, counterPoint)
 }
 
 // series is a pointer to a series.
@@ -154,11 +154,9 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 }
 
 // emitNamed writes the series of a list, of which each has its labels of its name.
-func emitNamed[K nameKey[K], S any, P series[S]](
-	e *emitter, m metricID, list *[]named[K, S], of func(name K) labels, point func(*emitter, pmetric.Metric, P, labels),
-) {
+func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of func(name seriesName) labels, point func(*emitter, pmetric.Metric, P, labels)) {
 	if n := e.codec.length(len(*list)); e.codec.reading() {
-		*list = make([]named[K, S], n)
+		*list = make([]named[S], n)
 	}
 	for i := range *list {
 		v := &(*list)[i]
@@ -169,7 +167,7 @@ func emitNamed[K nameKey[K], S any, P series[S]](
 		emit(e, m, of(v.name), &at, point)
 		v.series = at
 	}
-	*list = slices.DeleteFunc(*list, func(v named[K, S]) bool { return v.series == nil })
+	*list = slices.DeleteFunc(*list, func(v named[S]) bool { return v.series == nil })
 }
 
 func (e *emitter) begin(m metricID) pmetric.Metric {

@@ -23,7 +23,7 @@ type observation struct {
 	values     int32 // index in the list of the family's reader
 	family     int8
 	incomplete bool
-	verdicts   []verdictName
+	verdicts   []seriesName
 	origin
 	id uint64 // seen.ID of the span; 0 for a span without an id
 	ns uint64
@@ -34,8 +34,8 @@ type scratch struct {
 	resources    []resourceKey
 	resource     view.Resource // of the span at hand
 	observations []observation
-	verdicts     []verdictName // of the observations
-	readers      []reader      // by family
+	verdicts     []seriesName // of the observations
+	readers      []reader     // by family
 	invalid      int64
 }
 
@@ -94,7 +94,7 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 	o.incomplete, o.ns = head.Incomplete, ns
 	if first := len(s.verdicts); head.Verdicts.Len() > 0 {
 		for v := range head.Told(span) {
-			s.verdicts = append(s.verdicts, verdictName{spans.Label(v.Name), spans.Label(v.Severity), spans.Label(v.Cause), spans.Label(v.Stage)})
+			s.verdicts = append(s.verdicts, seriesName{spans.Label(v.Name), spans.Label(v.Severity), spans.Label(v.Cause), spans.Label(v.Stage)})
 		}
 		o.verdicts = s.verdicts[first:]
 	}

@@ -89,31 +89,19 @@ type counter struct {
 	n float64
 }
 
-// named is the series of one value of a label or of several, such as what a verdict is.
-type named[K nameKey[K], S any] struct {
-	name   K
+// named is the series of a verdict, or of one value of a label, which is its name alone.
+type named[S any] struct {
+	name   seriesName
 	series *S
 }
 
-// nameKey is a value by which named series are told apart.
-type nameKey[K any] interface {
-	comparable
-	code(c *codec) K // as of key
+type seriesName view.Said
+
+func (n seriesName) code(c *codec) seriesName {
+	return seriesName{c.text(n.Name), c.text(n.Severity), c.text(n.Cause), c.text(n.Stage)}
 }
 
-// partName is the name of a part of a step.
-type partName string
-
-func (n partName) code(c *codec) partName { return partName(c.text(string(n))) }
-
-// verdictName is what verdicts are counted by.
-type verdictName view.Said
-
-func (n verdictName) code(c *codec) verdictName {
-	return verdictName{c.text(n.Name), c.text(n.Severity), c.text(n.Cause), c.text(n.Stage)}
-}
-
-func (n verdictName) put(m pcommon.Map) {
+func (n seriesName) put(m pcommon.Map) {
 	for _, label := range [...]struct{ name, value string }{
 		{spans.AttrVerdictName, n.Name}, {spans.AttrVerdictSeverity, n.Severity}, {spans.AttrVerdictCause, n.Cause}, {spans.AttrTQStage, n.Stage},
 	} {
@@ -132,7 +120,7 @@ type group struct {
 	forget     func()         // when all series have ended
 	series     []any          // by family: see seriesOf
 	incomplete *counter
-	verdicts   []named[verdictName, counter]
+	verdicts   []named[counter]
 
 	at      string // its key in the storage, once it has one
 	changed bool   // since it was stored

@@ -123,7 +123,7 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 // stepSeries are the series of the steps of one source.
 type stepSeries struct {
 	duration     *histogram[uint64]
-	parts        []named[partName, histogram[uint64]]
+	parts        []named[histogram[uint64]]
 	disagreement *histogram[float64]
 	counts       [len(stepCounts)]*counter
 	gauges       [len(stepGauges)]*gauge
@@ -153,7 +153,7 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 		s.lose(g, o)
 		return
 	case v.part != "":
-		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, partName(v.part)), o)
+		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, seriesName{Name: v.part}), o)
 		return
 	case v.timed:
 		s.observe(slot(s, stepDuration, g, &ss.duration, &over.duration), o)
@@ -178,7 +178,7 @@ func (a *stepAdder) emit(e *emitter, g *group) {
 	ss, l := seriesOf[stepSeries](g, a.family), labels{of: g}
 	ss.grace = e.codec.num(ss.grace)
 	emit(e, stepDuration, l, &ss.duration, durationPoint)
-	emitNamed(e, partDuration, &ss.parts, func(name partName) labels { return labels{of: g, own: label{spans.AttrStage, string(name)}} }, durationPoint)
+	emitNamed(e, partDuration, &ss.parts, func(name seriesName) labels { return labels{of: g, own: label{spans.AttrStage, name.Name}} }, durationPoint)
 	for i := range ss.counts {
 		emit(e, stepCounts[i], l, &ss.counts[i], sumPoint)
 	}

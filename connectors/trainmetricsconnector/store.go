@@ -202,7 +202,7 @@ func (s *store) lose(g *group, o *observation) {
 }
 
 // byName finds or makes the series of a name in a list.
-func byName[K nameKey[K], S any](s *store, m metricID, g *group, list, overflow *[]named[K, S], name K) *S {
+func byName[S any](s *store, m metricID, g *group, list, overflow *[]named[S], name seriesName) *S {
 	for i := range *list {
 		if (*list)[i].name == name {
 			return (*list)[i].series
@@ -210,7 +210,7 @@ func byName[K nameKey[K], S any](s *store, m metricID, g *group, list, overflow 
 	}
 	// The overflow has one series, without a name.
 	if len(*overflow) == 0 {
-		*overflow = make([]named[K, S], 1)
+		*overflow = make([]named[S], 1)
 	}
 	if len(*list) >= maxNames {
 		g = &s.overflow
@@ -218,7 +218,7 @@ func byName[K nameKey[K], S any](s *store, m metricID, g *group, list, overflow 
 	var made *S
 	series := slot(s, m, g, &made, &(*overflow)[0].series)
 	if made != nil {
-		*list = append(*list, named[K, S]{name: name.code(nil), series: made})
+		*list = append(*list, named[S]{name: name.code(nil), series: made})
 	}
 	return series
 }

@@ -40,7 +40,7 @@ Type q to quit. Into a pipe it prints a line for each step and each verdict.
 With PATH, a file, directory or glob in quotes, it reads these logs from their beginning and follows them; it needs no server and writes nothing to
 the disk. Without PATH it looks every 2 s at the metrics of a running trainbridge.`,
 		Example: `  trainbridge top /data/job
-  trainbridge top train.log | grep -v good
+  trainbridge top train.log | grep -v '^step'
   trainbridge top --metrics http://gpu-node-7:8889/metrics`,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
