@@ -91,10 +91,11 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	kinds := map[string]*kind{}
 	for _, s := range t.Spans {
 		for _, v := range verdicts(s) {
-			k := kinds[v.Title()]
+			of := v.Title() + " " + spans.AttrText(s.Attributes(), spans.AttrStepWindow) // a slow batch in a slow step
+			k := kinds[of]
 			if k == nil {
 				k = &kind{worst: v, severity: v.Severity}
-				kinds[v.Title()] = k
+				kinds[of] = k
 			}
 			k.n++
 			if v.excess() > k.worst.excess() {
@@ -111,7 +112,7 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	})
 	for _, name := range names {
 		k := kinds[name]
-		text := fmt.Sprintf("%d× %s", k.n, name)
+		text := fmt.Sprintf("%d× %s", k.n, k.worst.Title())
 		switch {
 		case k.worst.reason != "" && k.n > 1:
 			text += "; the worst: " + k.worst.reason
