@@ -104,7 +104,7 @@ func collectiveBatch() ptrace.Traces {
 	})
 	cut(gap, spans.NCCLIncompleteGap)
 	judged(gap, spans.VerdictNCCLRankMissing)
-	told(gap, spans.VerdictNCCLRankMissing, spans.SeverityWarning, spans.CauseSequenceGap, "")
+	warned(gap, spans.VerdictNCCLRankMissing, spans.CauseSequenceGap, "")
 	// A log without algorithm and bandwidth.
 	hang := addCollective(b, resourceA, 5, "AllGather", "", 300e9, map[string]float64{spans.AttrNCCLRanksMissingCount: 2})
 	cut(hang, spans.NCCLIncompleteTimeout)

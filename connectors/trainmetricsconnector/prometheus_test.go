@@ -74,7 +74,7 @@ func TestPrometheusNames(t *testing.T) {
 		f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, 0.35)
 		f.Attributes().PutDouble(spans.AttrTQUtilizationDisagreement, 0.0002)
 		judged(f, spans.VerdictTQOverhead)
-		told(f, spans.VerdictTQOverhead, spans.SeverityWarning, "", "")
+		warned(f, spans.VerdictTQOverhead, "", "")
 		add(b, res, 100*i+2, "rollout", spans.StageGet, 52_000_000)
 		add(b, res, 100*i+3, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 200*mib)
 		add(b, res, 100*i+4, "rollout", spans.StagePut, 1).Attributes().PutBool(spans.AttrIncomplete, true)

@@ -64,12 +64,12 @@ func judged(s ptrace.Span, names ...string) {
 	}
 }
 
-// told adds the event of a verdict.
-func told(s ptrace.Span, name, severity, cause, stage string) {
+// warned adds the event of a warning.
+func warned(s ptrace.Span, name, cause, stage string) {
 	e := s.Events().AppendEmpty()
 	e.SetName(spans.EventVerdict)
 	for attr, v := range map[string]string{
-		spans.AttrVerdictName: name, spans.AttrVerdictSeverity: severity, spans.AttrVerdictCause: cause, spans.AttrTQStage: stage,
+		spans.AttrVerdictName: name, spans.AttrVerdictSeverity: spans.SeverityWarning, spans.AttrVerdictCause: cause, spans.AttrTQStage: stage,
 	} {
 		if v != "" {
 			e.Attributes().PutStr(attr, v)

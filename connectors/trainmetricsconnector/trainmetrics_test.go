@@ -279,8 +279,8 @@ func tqBatch() ptrace.Traces {
 		f.Attributes().PutDouble(name, v)
 	}
 	judged(f, spans.VerdictTQFluctuating)
-	told(f, spans.VerdictTQFluctuating, spans.SeverityWarning, "", spans.StageGet)
-	told(f, spans.VerdictTQFluctuating, spans.SeverityWarning, "", spans.StagePut)
+	warned(f, spans.VerdictTQFluctuating, "", spans.StageGet)
+	warned(f, spans.VerdictTQFluctuating, "", spans.StagePut)
 	add(b, resourceA, 2, "rollout", spans.StageGet, 52_000_000)
 	add(b, resourceA, 3, "rollout", spans.StageClientGet, 50_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 500*mib)
 	add(b, resourceA, 4, "rollout", spans.StageClientPut, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughputReported, 253.33*mib)

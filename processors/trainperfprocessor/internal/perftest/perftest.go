@@ -353,8 +353,8 @@ func Has(s ptrace.Span, name string) bool {
 // Text of an attribute.
 func Text(s ptrace.Span, name string) string { return spans.AttrText(s.Attributes(), name) }
 
-// Verdicts are the titles of the verdicts about the span, each with its severity where that is not the usual one: "tq_overhead warning". They are in the order of
-// the events, of which the span has to list the names.
+// Verdicts are the titles of the verdicts about the span, each with its severity where that is not the usual one: "tq_overhead warning". They are in the order
+// of the events, of which the span has to list the names.
 func Verdicts(s ptrace.Span) []string {
 	var head view.Head
 	head.Read(s)

@@ -28,7 +28,8 @@ var (
 	mfuLow = verdict.New(spans.VerdictMFULow, mfuIs+", below the limit of {threshold:percent}: "+
 		"check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble"+
 		"[is implausible?; so little may also mean another device, fewer devices, or another unit than assumed]."+again, &places)
-	mfuImpossible = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseMFUImpossible, mfuIs+", more than it can do. Likely causes, in this order: {causes}."+again, &places)
+	mfuImpossible = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseMFUImpossible,
+		mfuIs+", more than it can do. Likely causes, in this order: {causes}."+again, &places)
 
 	throughputLow = verdict.New(spans.VerdictThroughputLow, "The step ran at {speed}, {drop:percent} below the speed of the last {compared} "+
 		"(median {median speed}, P10 {P10 speed}): check data loading, the network, and whether a checkpoint or an evaluation ran.", &places)
