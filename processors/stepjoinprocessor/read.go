@@ -133,7 +133,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if m.TimePoint {
 		flags |= facts.Point
 	}
-	if m.Bad {
+	if m.Severity == spans.SeverityBad {
 		flags |= facts.Bad
 	}
 	if span.Status().Code() == ptrace.StatusCodeError {

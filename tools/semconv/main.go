@@ -1,5 +1,6 @@
-// Command semconv makes Go names, metric descriptors, the table of verdicts, docs/semconv.md and the tables of READMEs from spans/registry, which is in the
-// schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an attribute, the severity of a verdict.
+// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/semconv.md and the tables of READMEs
+// from spans/registry, which is in the schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an
+// attribute, the severity of a verdict.
 //
 //	go -C tools run ./semconv ..
 package main
@@ -41,13 +42,15 @@ func generate(root string) error {
 		"join":  func(s []string) string { return strings.Join(s, "` `") },
 		"quote": strconv.Quote, "refs": refs, "rooms": rooms, "sections": sections, "spanName": spanName,
 		"text": sentences, "units": units, "values": values, "kinds": kinds, "verdicts": verdicts, "verdictTable": verdictTable,
+		"views": func() ([]*view, error) { return views(ds) },
 	}).ParseFS(templates, "*.tmpl")
 	if err != nil {
 		return err
 	}
 	for name, file := range map[string]string{
 		"names.go": "spans/generated_names.go", "metrics.go": "spans/generated_metrics.go",
-		"verdicts.go": "spans/generated_verdicts.go", "kinds.go": "internal/traces/view/generated_kinds.go", "semconv.md": "docs/semconv.md",
+		"verdicts.go": "spans/generated_verdicts.go", "kinds.go": "internal/traces/view/generated_kinds.go",
+		"views.go": "internal/traces/view/generated_views.go", "semconv.md": "docs/semconv.md",
 	} {
 		var b bytes.Buffer
 		if err := t.ExecuteTemplate(&b, name+".tmpl", ds); err != nil {

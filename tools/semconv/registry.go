@@ -20,6 +20,7 @@ type domain struct {
 	File, Title, Brief string
 
 	Groups  []*group `yaml:"groups"`
+	Views   []*group // of Groups, those that are views: see view
 	Imports struct {
 		Metrics []string `yaml:"metrics"`
 	} `yaml:"imports"`
@@ -46,6 +47,15 @@ type group struct {
 		Metrics map[string]string `yaml:"metrics"` // Go names of imported metrics
 		Units   map[string]string `yaml:"units"`
 		Room    string            `yaml:"room"` // Go name of how many of the attributes a span mostly gets
+
+		// Of a view.
+		View   string   `yaml:"view"`   // Go name of the struct
+		Prefix string   `yaml:"prefix"` // that its fields do not have of the attributes' Go names
+		Fields []string `yaml:"fields"` // others than those of attributes, as Go declares them; one word: embedded
+		// How it is read. "": all is generated. finish: all but a method of this name, which is called at the end. own: only the method take is, for a Read by
+		// hand. none: within other views only. note: within other views too, by a call for each attribute that is not theirs; so few spans have one that
+		// to have its attributes in their switches makes small views a fifth slower.
+		Read string `yaml:"read"`
 	} `yaml:"annotations"`
 }
 
@@ -67,6 +77,12 @@ type attribute struct {
 		Values map[string]string `yaml:"values"` // Go names of values of the referenced attribute
 		// Members of the referenced attribute that only this domain has: the kinds of its spans, the verdicts about them.
 		Members []member `yaml:"members"`
+
+		// Of a reference in a view.
+		Field    string `yaml:"field"`    // where the rule of fieldName has no good name; "-": none
+		As       string `yaml:"as"`       // Go type, where the rule of goType has another
+		Sets     string `yaml:"sets"`     // a flag that the attribute sets, whatever its value
+		Inherits bool   `yaml:"inherits"` // what the resource says holds where the span says nothing
 	} `yaml:"annotations"`
 }
 
@@ -147,6 +163,12 @@ func read(dir string) ([]*domain, error) {
 			about = append(about, strings.TrimSpace(line[2:]))
 		}
 		d.Title, d.Brief, _ = strings.Cut(strings.Join(about, " "), ": ")
+		for _, g := range d.Groups {
+			if g.Annotations.View != "" {
+				d.Views = append(d.Views, g)
+			}
+		}
+		d.Groups = slices.DeleteFunc(d.Groups, func(g *group) bool { return g.Annotations.View != "" })
 		out = append(out, d)
 	}
 	join(out)
@@ -339,16 +361,7 @@ func sections(ds []*domain) []section {
 func attributeNames(d *domain, g *group, add func(string, []constant)) {
 	var names []constant
 	for _, a := range g.Attributes {
-		doc := ""
-		if unit := a.Annotations.Unit; unit != "" {
-			doc = a.Type.Name + ", " + unit + "."
-		} else if a.Type.Name != "" && a.Type.Name != "string" {
-			doc = a.Type.Name + "."
-		}
-		if a.Ref != "" && a.Annotations.Go != "" {
-			doc = "Of semconv 1.37."
-		}
-		names = append(names, constant{a.Annotations.Go, "", a.name(), sentences(doc, a.Brief, a.Note)})
+		names = append(names, constant{a.Annotations.Go, "", a.name(), sentences(attributeDoc(a), a.Brief, a.Note)})
 	}
 	add(d.Title+" · "+g.DisplayName+". "+g.Brief, names)
 	for _, a := range g.Attributes {
@@ -365,6 +378,19 @@ func attributeNames(d *domain, g *group, add func(string, []constant)) {
 		}
 		add("Values of "+a.name()+".", values)
 	}
+}
+
+// attributeDoc says of what type an attribute is, and its unit.
+func attributeDoc(a *attribute) string {
+	switch unit := a.Annotations.Unit; {
+	case a.Ref != "" && a.Annotations.Go != "":
+		return "Of semconv 1.37."
+	case unit != "":
+		return a.Type.Name + ", " + unit + "."
+	case a.Type.Name != "" && a.Type.Name != "string":
+		return a.Type.Name + "."
+	}
+	return ""
 }
 
 // name is the attribute's key; of a template, the text before the dynamic part.

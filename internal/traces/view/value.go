@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"reflect"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
@@ -10,6 +11,27 @@ import (
 
 // absent is a quantity that the span does not say.
 var absent = math.NaN()
+
+// blank is a view of a span that says nothing: all its quantities are absent.
+func blank[T any]() (out T) {
+	fill(reflect.ValueOf(&out).Elem())
+	return out
+}
+
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Float64:
+		v.SetFloat(absent)
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	}
+}
 
 // Int is a whole number that names or orders something. The zero value is absent.
 type Int struct {
@@ -47,6 +69,9 @@ func intOfDouble(v pcommon.Value) Int {
 
 // ordinalOf reads a whole number that is not negative.
 func ordinalOf(v pcommon.Value) Int {
+	if n := v.Int(); n > 0 {
+		return Int{n, true} // as in IntOf
+	}
 	if i := IntOf(v); i.N >= 0 {
 		return i
 	}

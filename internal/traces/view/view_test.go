@@ -140,6 +140,7 @@ func views() map[string]any {
 	return map[string]any{
 		"head": new(Head), "aggregate": new(Aggregate), "function": new(Function), "stage": new(Stage), "step": new(Step), "part": new(Part), "ranks": new(Ranks),
 		"evaluation": new(Evaluation), "group": new(Group), "call": new(Call), "collective": new(Collective), "rank": new(Rank), "link": new(Link),
+		"mark": new(Mark),
 	}
 }
 
@@ -159,7 +160,7 @@ func everything(tb testing.TB) ptrace.Span {
 		spans.AttrStepDurationKind, spans.AttrDeviceModel, spans.AttrStage, spans.AttrStageOrder, spans.AttrRankSlowestStage, spans.AttrZMQPassEnd,
 		spans.AttrNetworkTransport, spans.AttrZMQTransport, spans.AttrZMQSlowestMethod, spans.AttrRPCSystem, spans.AttrRPCMethod, spans.AttrNCCLOperation,
 		spans.AttrNCCLAlgorithm, spans.AttrNCCLCommID, spans.AttrNCCLCommName, spans.AttrNCCLSequenceKind, spans.AttrNCCLBandwidthUnit, spans.AttrNCCLLateHost,
-		spans.AttrNCCLStragglerHost, spans.AttrNCCLState, spans.AttrNCCLDirection, spans.AttrNCCLProxyState, spans.AttrJoinBy,
+		spans.AttrNCCLStragglerHost, spans.AttrNCCLState, spans.AttrNCCLDirection, spans.AttrNCCLProxyState, spans.AttrJoinBy, spans.AttrTimeSource,
 	} {
 		m.PutStr(name, name)
 	}
@@ -409,7 +410,12 @@ func TestResource(t *testing.T) {
 	m.PutDouble(spans.AttrWorldSize, 8)
 	var r Resource
 	r.Read(m)
-	assert.Equal(t, Resource{Job: Job{"job", "r"}, Host: "h", PID: Int{7, true}, DeviceModel: "H100", Rank: Int{3, true}, WorldSize: Int{8, true}}, r)
+	for _, x := range []*float64{&r.StepsCovered, &r.BatchSize, &r.Samples, &r.Tokens} {
+		assert.True(t, math.IsNaN(*x))
+		*x = 0 // NaN is not equal to itself
+	}
+	want := Resource{Job: Job{"job", "r"}, Host: "h", PID: Int{7, true}, DeviceModel: "H100", Rank: Int{3, true}, WorldSize: Int{8, true}, read: true}
+	assert.Equal(t, want, r)
 }
 
 // What a resource says holds for each of its spans that says nothing else, and for nothing but what our writers put there: its host is no span's own host.

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// view is a struct of internal/traces/view: a group of references whose id begins with "view.". Its brief is the struct's comment.
+type view struct {
+	Go, Doc  string
+	Read     string   // how: see group
+	Embedded []string // other structs of the package
+	Asked    string   // the one of them that is asked about attributes that are not the view's
+	Fields   []field  // read from attributes
+	More     []string // declarations of further fields: parts, arrays, what is computed
+	Readings []reading
+	Inherits []string // assignments of what the span's resource says
+}
+
+type field struct{ Name, Type, Doc string }
+
+// reading is one attribute of a view, or of one of its parts.
+type reading struct {
+	Attribute, Const string
+	Targets, Values  string // both sides of the assignment
+	Template         bool   // the attribute's name goes on; the target has it as key
+
+	path, field, sets string // from the view
+	inherits          bool
+}
+
+// Receiver is the name of the struct in its methods.
+func (v *view) Receiver() string { return strings.ToLower(v.Go[:1]) }
+
+// Templates are the readings of attributes whose names go on.
+func (v *view) Templates() []reading {
+	return slices.DeleteFunc(slices.Clone(v.Readings), func(r reading) bool { return !r.Template })
+}
+
+// readers turn the value of an attribute into a Go type.
+var readers = map[string]string{
+	"string": "spans.ValueText(value)", "float64": "spans.ValueNumber(value)", "Int": "ordinalOf(value)", "bool": "flagOf(value)", "List": "listOf(value)",
+	"Loss": "lossOf(value)", "spans.TQStage": "spans.TQStageOf(value)", "spans.TimeSource": "spans.TimeSource(spans.ValueText(value))",
+}
+
+// views reads the groups that are views, in the order of the registry.
+func views(ds []*domain) ([]*view, error) {
+	all := map[string]*group{}
+	for _, d := range ds {
+		for _, g := range d.Views {
+			all[g.Annotations.View] = g
+		}
+	}
+	stated, err := readings(ds, all, "Resource")
+	if err != nil {
+		return nil, err
+	}
+	var out []*view
+	for _, d := range ds {
+		for _, g := range d.Views {
+			v, err := viewOf(ds, all, g)
+			if err != nil {
+				return nil, err
+			}
+			v.Inherits = inherited(v, stated)
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+func viewOf(ds []*domain, all map[string]*group, g *group) (*view, error) {
+	v := &view{Go: g.Annotations.View, Doc: g.Brief, Read: g.Annotations.Read}
+	for _, f := range g.Annotations.Fields {
+		if strings.Contains(f, " ") {
+			v.More = append(v.More, f)
+		} else {
+			v.Embedded = append(v.Embedded, f)
+		}
+		if part := all[f]; part != nil && part.Annotations.Read == "note" {
+			v.Asked = f
+		}
+	}
+	for _, ref := range g.Attributes {
+		a := named(ds, ref.Ref)
+		if a == nil {
+			return nil, fmt.Errorf("%s: no attribute %s has a Go name", g.ID, ref.Ref)
+		}
+		v.add(field{fieldName(g, ref, a), goType(ref, a), sentences(a.name()+":", attributeDoc(a), a.Brief, a.Note)}, a.name())
+	}
+	var err error
+	if v.Readings, err = readings(ds, all, v.Go); err != nil {
+		return nil, err
+	}
+	for i := range v.Readings {
+		v.Readings[i].assign(v.Receiver())
+	}
+	return v, nil
+}
+
+// add declares a field, unless it is one of a part or of an array. Another attribute may have the same field.
+func (v *view) add(f field, attribute string) {
+	if f.Name == "" || strings.ContainsAny(f.Name, ".[(") {
+		return
+	}
+	for i := range v.Fields {
+		if old := &v.Fields[i]; old.Name == f.Name {
+			old.Doc += " Or " + attribute + "."
+			return
+		}
+	}
+	v.Fields = append(v.Fields, f)
+}
+
+// readings are those of a view and of its parts: one switch for all is faster than asking part by part.
+func readings(ds []*domain, all map[string]*group, name string) ([]reading, error) {
+	g := all[name]
+	if g == nil {
+		return nil, fmt.Errorf("no view %s", name)
+	}
+	var out []reading
+	for _, ref := range g.Attributes {
+		a := named(ds, ref.Ref)
+		if a == nil {
+			return nil, fmt.Errorf("%s: no attribute %s has a Go name", g.ID, ref.Ref)
+		}
+		r := reading{
+			Attribute: ref.Ref, Const: a.Annotations.Go, field: fieldName(g, ref, a), sets: ref.Annotations.Sets, inherits: ref.Annotations.Inherits,
+			Template: strings.HasPrefix(a.Type.Name, "template["), Values: readers[goType(ref, a)],
+		}
+		if r.Values == "" {
+			return nil, fmt.Errorf("%s: nothing reads %s as a %s", g.ID, ref.Ref, goType(ref, a))
+		}
+		out = append(out, r)
+	}
+	for _, f := range g.Annotations.Fields {
+		words := strings.Fields(f)
+		if part := words[min(1, len(words)-1)]; all[part] != nil && all[part].Annotations.Read == "none" {
+			of, err := readings(ds, all, part)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range of {
+				r.path = words[0] + "." + r.path
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+// assign writes the assignment.
+func (r *reading) assign(receiver string) {
+	at := receiver + "." + r.path
+	switch {
+	case r.field == "":
+		r.Targets, r.Values = at+r.sets, "true"
+	case r.sets == "":
+		r.Targets = at + r.field
+	default:
+		r.Targets, r.Values = at+r.field+", "+at+r.sets, r.Values+", true"
+	}
+}
+
+// inherited assigns what a resource says of its spans to a view.
+func inherited(v *view, stated []reading) []string {
+	var out []string
+	add := func(to, from string) {
+		if line := v.Receiver() + "." + to + " = res." + from; !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	for _, r := range v.Readings {
+		for _, of := range stated {
+			if !r.inherits || of.Attribute != r.Attribute {
+				continue
+			}
+			if r.field != "" {
+				add(r.path+r.field, of.path+of.field)
+			}
+			if r.sets != "" {
+				add(r.path+r.sets, of.path+of.sets)
+			}
+		}
+	}
+	return out
+}
+
+// named is the attribute of a name, where it has its Go name; nil: there is none.
+func named(ds []*domain, name string) *attribute {
+	for _, d := range ds {
+		for _, g := range d.Groups {
+			for _, a := range g.Attributes {
+				if (a.ID == name || a.Ref == name) && a.Annotations.Go != "" {
+					return a
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fieldName is the field that a view reads an attribute into, with the way to it: as annotated, else the attribute's Go name without Attr and the view's prefix.
+// "" is none: the attribute only sets a flag.
+func fieldName(g *group, ref, a *attribute) string {
+	switch ref.Annotations.Field {
+	case "-":
+		return ""
+	case "":
+	default:
+		return ref.Annotations.Field
+	}
+	name := strings.TrimPrefix(a.Annotations.Go, "Attr")
+	if rest, ok := strings.CutPrefix(name, g.Annotations.Prefix); ok {
+		if r, _ := utf8.DecodeRuneInString(rest); unicode.IsUpper(r) {
+			return rest
+		}
+	}
+	return name
+}
+
+// goType is the type of a field. A whole number with a unit is a quantity; one without names or orders something.
+func goType(ref, a *attribute) string {
+	switch kind := strings.TrimSuffix(strings.TrimPrefix(a.Type.Name, "template["), "]"); {
+	case ref.Annotations.As != "":
+		return ref.Annotations.As
+	case a.Annotations.GoType != "":
+		return "spans." + a.Annotations.GoType
+	case strings.HasSuffix(kind, "["): // int[] and its like
+		return "List"
+	case kind == "boolean":
+		return "bool"
+	case kind == "int" && a.Annotations.Unit == "":
+		return "Int"
+	case kind == "int", kind == "double":
+		return "float64"
+	}
+	return "string"
+}
