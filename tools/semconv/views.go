@@ -28,8 +28,10 @@ type reading struct {
 	Targets, Values  string // both sides of the assignment
 	Template         bool   // the attribute's name goes on; the target has it as key
 
-	path, field, sets string // from the view
-	inherits          bool
+	path     string // of the part, from the view
+	of       field
+	sets     string
+	inherits bool
 }
 
 // Receiver is the name of the struct in its methods.
@@ -84,19 +86,16 @@ func viewOf(ds []*domain, all map[string]*group, g *group) (*view, error) {
 			v.Asked = f
 		}
 	}
-	for _, ref := range g.Attributes {
-		a := named(ds, ref.Ref)
-		if a == nil {
-			return nil, fmt.Errorf("%s: no attribute %s has a Go name", g.ID, ref.Ref)
-		}
-		v.add(field{fieldName(g, ref, a), goType(ref, a), sentences(a.name()+":", attributeDoc(a), a.Brief, a.Note)}, a.name())
-	}
 	var err error
 	if v.Readings, err = readings(ds, all, v.Go); err != nil {
 		return nil, err
 	}
 	for i := range v.Readings {
-		v.Readings[i].assign(v.Receiver())
+		r := &v.Readings[i]
+		if r.path == "" {
+			v.add(r.of, r.Attribute)
+		}
+		r.assign(v.Receiver())
 	}
 	return v, nil
 }
@@ -127,12 +126,13 @@ func readings(ds []*domain, all map[string]*group, name string) ([]reading, erro
 		if a == nil {
 			return nil, fmt.Errorf("%s: no attribute %s has a Go name", g.ID, ref.Ref)
 		}
+		of := field{fieldName(g, ref, a), goType(ref, a), sentences(a.name()+":", attributeDoc(a), a.Brief, a.Note)}
 		r := reading{
-			Attribute: ref.Ref, Const: a.Annotations.Go, field: fieldName(g, ref, a), sets: ref.Annotations.Sets, inherits: ref.Annotations.Inherits,
-			Template: strings.HasPrefix(a.Type.Name, "template["), Values: readers[goType(ref, a)],
+			Attribute: ref.Ref, Const: a.Annotations.Go, Values: readers[of.Type], Template: strings.HasPrefix(a.Type.Name, "template["),
+			of: of, sets: ref.Annotations.Sets, inherits: ref.Annotations.Inherits,
 		}
 		if r.Values == "" {
-			return nil, fmt.Errorf("%s: nothing reads %s as a %s", g.ID, ref.Ref, goType(ref, a))
+			return nil, fmt.Errorf("%s: nothing reads %s as a %s", g.ID, ref.Ref, of.Type)
 		}
 		out = append(out, r)
 	}
@@ -156,12 +156,12 @@ func readings(ds []*domain, all map[string]*group, name string) ([]reading, erro
 func (r *reading) assign(receiver string) {
 	at := receiver + "." + r.path
 	switch {
-	case r.field == "":
+	case r.of.Name == "":
 		r.Targets, r.Values = at+r.sets, "true"
 	case r.sets == "":
-		r.Targets = at + r.field
+		r.Targets = at + r.of.Name
 	default:
-		r.Targets, r.Values = at+r.field+", "+at+r.sets, r.Values+", true"
+		r.Targets, r.Values = at+r.of.Name+", "+at+r.sets, r.Values+", true"
 	}
 }
 
@@ -174,15 +174,15 @@ func inherited(v *view, stated []reading) []string {
 		}
 	}
 	for _, r := range v.Readings {
-		for _, of := range stated {
-			if !r.inherits || of.Attribute != r.Attribute {
+		for _, from := range stated {
+			if !r.inherits || from.Attribute != r.Attribute {
 				continue
 			}
-			if r.field != "" {
-				add(r.path+r.field, of.path+of.field)
+			if r.of.Name != "" {
+				add(r.path+r.of.Name, from.path+from.of.Name)
 			}
 			if r.sets != "" {
-				add(r.path+r.sets, of.path+of.sets)
+				add(r.path+r.sets, from.path+from.sets)
 			}
 		}
 	}
@@ -203,8 +203,8 @@ func named(ds []*domain, name string) *attribute {
 	return nil
 }
 
-// fieldName is the field that a view reads an attribute into, with the way to it: as annotated, else the attribute's Go name without Attr and the view's prefix.
-// "" is none: the attribute only sets a flag.
+// fieldName is the field that a view reads an attribute into, with the way to it: as annotated, else the attribute's Go name without Attr and the view's
+// prefix. "" is none: the attribute only sets a flag.
 func fieldName(g *group, ref, a *attribute) string {
 	switch ref.Annotations.Field {
 	case "-":
