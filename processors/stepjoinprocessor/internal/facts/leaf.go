@@ -1,0 +1,116 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+)
+
+// Flags of leaves and windows.
+type Flags uint8
+
+// The flags.
+const (
+	Timeless Flags = 1 << iota // its times are made up: it has a duration and no place in time
+	Point                      // only its end is known
+	Observed                   // its times are those of its arrival, or of stamps of whole seconds
+	Bad                        // it has a bad verdict
+	Error                      // it ended in an error
+)
+
+// Has says whether a flag is set.
+func (f Flags) Has(flag Flags) bool { return f&flag != 0 }
+
+// Leaf is what is kept of one span, some 100 bytes. Texts are numbers of [Run.Text].
+type Leaf struct {
+	Trace      pcommon.TraceID
+	Span       pcommon.SpanID
+	Parent     pcommon.SpanID // of a part of a step
+	Start, End int64          // ns
+	Late       int64          // ns from the first rank's arrival to the last's, of a collective; −1: not known
+	Blame      int64          // ns of it from the last but one's arrival on
+	Name       uint32
+	Comm       uint32
+	Host       uint32
+	LateHost   uint32
+	LateRank   int32 // in the communicator; −1: not known
+	Ranks      int32 // of the communicator
+	PID        int32 // 0: not known
+	LatePID    int32 // of the rank that came last; 0: not known
+	Shares     bool  // of RPCs: Run.Shares has how long their stages took
+	Kind       breakdown.Kind
+	Flags      Flags
+}
+
+// AddOwn adds a leaf to the group whose trace it is in. It is false for one that is known already.
+func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
+	if g.has(l.Span) {
+		return false
+	}
+	g.note(l.Span)
+	g.Own = append(g.Own, l)
+	g.widen(l.Start, l.End, l.Flags)
+	r.bytes += ownBytes
+	r.touch(g, now)
+	return true
+}
+
+// AddLeaf adds a leaf whose trace has no window. One that comes again, from a source that was started anew, is there twice: Each passes over it.
+func (r *Run) AddLeaf(l Leaf, now time.Time) {
+	if r.known != nil {
+		if _, ok := r.known[l.Span]; ok {
+			return
+		}
+		r.known[l.Span] = struct{}{}
+	}
+	if n := len(r.leaves); n > 0 && compareLeaves(l, r.leaves[n-1]) < 0 {
+		r.leavesSorted = false
+	}
+	r.leaves = append(r.leaves, l)
+	r.noteTime(l.Name, l.End, l.Flags)
+	r.bytes += LeafBytes
+	if n := len(r.arrived); n > 0 && now.Sub(r.arrived[n-1].at) < time.Second {
+		r.arrived[n-1].n++
+	} else {
+		r.arrived = append(r.arrived, arrival{now, 1})
+	}
+}
+
+type arrival struct {
+	at time.Time
+	n  int
+}
+
+func compareLeaves(a, b Leaf) int {
+	if c := cmp.Compare(a.Start, b.Start); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.End, b.End); c != 0 {
+		return c
+	}
+	return slices.Compare(a.Span[:], b.Span[:])
+}
+
+// Careful says whether what is added may be there already, for a batch that was refused comes again. Else nothing is looked up for each leaf.
+func (r *Run) Careful(careful bool) {
+	if !careful {
+		r.known = nil
+		return
+	}
+	if r.known == nil {
+		r.known = make(map[pcommon.SpanID]struct{}, len(r.leaves))
+		for i := range r.leaves {
+			r.known[r.leaves[i].Span] = struct{}{}
+		}
+	}
+}
+
+// Leaf is a leaf by its place, until Sort or Forget.
+func (r *Run) Leaf(i int) *Leaf { return &r.leaves[i] }
+
+// Leaves is how many leaves of traces without a window there are.
+func (r *Run) Leaves() int { return len(r.leaves) }

@@ -1,0 +1,105 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+)
+
+// list is groups in order of their start.
+type list struct {
+	groups  []*Group
+	longest int64 // ns
+}
+
+func (l *list) sort() {
+	l.groups = slices.DeleteFunc(l.groups, func(g *Group) bool { return g.gone })
+	slices.SortFunc(l.groups, func(a, b *Group) int {
+		if c := cmp.Compare(a.Start, b.Start); c != 0 {
+			return c
+		}
+		return slices.Compare(a.ID[:], b.ID[:])
+	})
+	l.longest = 0
+	for _, g := range l.groups {
+		l.longest = max(l.longest, g.End-g.Start)
+	}
+}
+
+// from are the groups that begin at a time or later.
+func (l *list) from(start int64) []*Group {
+	i, _ := slices.BinarySearchFunc(l.groups, start, func(g *Group, t int64) int { return cmp.Compare(g.Start, t) })
+	return l.groups[i:]
+}
+
+// Sort puts groups and leaves in order of time.
+func (r *Run) Sort() {
+	if !r.sorted {
+		fresh := r.fresh
+		for _, l := range r.lists() {
+			for i, g := range l.groups {
+				if r.listOf(g) != l { // it has a window of another kind by now
+					fresh, l.groups[i] = append(fresh, g), &Group{gone: true}
+				}
+			}
+		}
+		for _, g := range fresh {
+			l := r.listOf(g)
+			l.groups = append(l.groups, g)
+		}
+		clear(fresh)
+		r.fresh = fresh[:0]
+		for _, l := range r.lists() {
+			l.sort()
+		}
+		r.sorted = true
+	}
+	if !r.leavesSorted {
+		slices.SortFunc(r.leaves, compareLeaves)
+		r.leavesSorted = true
+	}
+}
+
+func (r *Run) lists() [3]*list { return [...]*list{&r.wide, &r.batches, &r.narrow} }
+
+func (r *Run) listOf(g *Group) *list {
+	switch {
+	case g.narrow():
+		return &r.narrow
+	case g.Promised && g.functions > 0 && g.functions == len(g.Windows):
+		return &r.batches
+	}
+	return &r.wide
+}
+
+// narrow says whether the group is calls of one process, each alone in its trace.
+func (g *Group) narrow() bool {
+	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
+}
+
+// Open are the groups that are not closed, in order of their start. Sort comes before.
+func (r *Run) Open() (open []*Group) {
+	for _, l := range r.lists() {
+		for _, g := range l.groups {
+			if !g.Closed {
+				open = append(open, g)
+			}
+		}
+	}
+	slices.SortStableFunc(open, func(a, b *Group) int { return cmp.Compare(a.Start, b.Start) })
+	return open
+}
+
+// Within calls f with the groups that begin in a stretch of time, but with batches only where they are wanted. Sort comes before.
+func (r *Run) Within(start, end int64, batches bool, f func(*Group)) {
+	for _, l := range r.lists() {
+		if l == &r.batches && !batches {
+			continue
+		}
+		for _, g := range l.from(start) {
+			if g.Start > end {
+				break
+			}
+			f(g)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package facts
+
+import (
+	"slices"
+	"time"
+)
+
+// What is kept takes so many bytes, about; a group without what is in it.
+const (
+	LeafBytes   = 136
+	groupBytes  = 360
+	windowBytes = 96
+	ownBytes    = 128
+	stageBytes  = 40
+	plainBytes  = 160
+)
+
+// Bytes is what the group takes, about.
+func (g *Group) Bytes() int64 {
+	return groupBytes + int64(len(g.Windows))*windowBytes + int64(len(g.Own))*ownBytes + g.staged*stageBytes
+}
+
+// Bytes is what the run takes, about.
+func (r *Run) Bytes() int64 {
+	return r.bytes + int64(len(r.shares))*128 + int64(len(r.names))*64 + int64(len(r.plain))*plainBytes + int64(len(r.processes))*processBytes
+}
+
+// Forget drops closed groups and leaves that came before a time.
+func (r *Run) Forget(before time.Time) {
+	for len(r.done) > 0 && r.done[0].Last.Before(before) {
+		r.forgetGroup()
+	}
+	n := 0
+	for len(r.arrived) > 0 && r.arrived[0].at.Before(before) {
+		n += r.arrived[0].n
+		r.arrived = r.arrived[1:]
+	}
+	r.drop(n)
+	old := slices.IndexFunc(r.plain, func(p plain) bool { return !p.at.Before(before) })
+	if old < 0 {
+		old = len(r.plain)
+	}
+	r.plain = slices.Delete(r.plain, 0, old)
+}
+
+// forgetGroup forgets the group that was closed first.
+func (r *Run) forgetGroup() {
+	g := r.done[0]
+	r.done[0] = nil
+	r.done = r.done[1:]
+	g.gone, r.sorted = true, false
+	r.forgetShares(g.Own)
+	delete(r.Groups, g.ID)
+	r.bytes -= g.Bytes()
+}
+
+// ShedGroups forgets the groups that were closed first, for want of room, until so many bytes are free, and says so to the windows that may have needed them.
+func (r *Run) ShedGroups(over int64) (freed int64) {
+	for freed < over && len(r.done) > 0 {
+		g := r.done[0]
+		freed += g.Bytes()
+		r.Lost = max(r.Lost, g.End)
+		r.forgetGroup()
+	}
+	return freed
+}
+
+// Shed drops the oldest leaves, for want of room, and says so to the windows that may have needed them.
+func (r *Run) Shed(n int) {
+	n = min(n, len(r.leaves))
+	for i := range r.leaves[:n] {
+		r.Lost = max(r.Lost, r.leaves[i].End)
+	}
+	for left := n; left > 0 && len(r.arrived) > 0; {
+		take := min(left, r.arrived[0].n)
+		r.arrived[0].n -= take
+		if left -= take; r.arrived[0].n == 0 {
+			r.arrived = r.arrived[1:]
+		}
+	}
+	r.drop(n)
+}
+
+// drop drops the n leaves that are the oldest by their own time, which are those that came first, or nearly.
+func (r *Run) drop(n int) {
+	if n <= 0 {
+		return
+	}
+	r.Sort()
+	n = min(n, len(r.leaves))
+	r.forgetShares(r.leaves[:n])
+	r.leaves = r.leaves[:copy(r.leaves, r.leaves[n:])]
+	r.bytes -= int64(n) * LeafBytes
+}

@@ -1,0 +1,55 @@
+// Package facts keeps what step_join needs of the spans that pass: small facts about leaves (stages, calls, collectives, parts of steps), and the groups that
+// they may belong to. A group is a trace that has a window: a training step, a batch or a function of TransferQueue, an RPC pass. Which leaf of another trace
+// belongs to which group is decided by [Run.Resolve], by containment in time.
+package facts
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Run is what is known of one run.
+type Run struct {
+	ID     string
+	Groups map[pcommon.TraceID]*Group
+
+	shares  map[pcommon.SpanID]Shares
+	texts   map[string]uint32
+	names   []string
+	recent  [4]uint32 // texts that were asked for last
+	turn    int
+	fine    []bool // by the number of a name: its times have more than whole seconds
+	sources map[string]*source
+	wide    list     // groups that others may lie in by their time
+	batches list     // batches of TransferQueue, and nothing else: none lies in another
+	narrow  list     // groups of one process's time: a call of TransferQueue without an id
+	fresh   []*Group // in none of the lists yet, or in one by an older time
+	sorted  bool
+	done    []*Group                    // closed, in the order of closing
+	bytes   int64                       // about
+	plain   []plain                     // steps, while nothing else is known of the run
+	mixed   bool                        // something else is
+	known   map[pcommon.SpanID]struct{} // of leaves, while Careful
+	leaves  []Leaf                      // of traces without a window, by start where leavesSorted
+
+	leavesSorted bool
+	arrived      []arrival // of leaves, in order of coming
+	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
+	Lost  int64
+	Ranks int64 // the most that a collective had
+	// Apart is by how many ns the clocks of its hosts differ, where its collectives say that they do.
+	Apart int64
+	Used  time.Time
+	Fresh bool // windows were closed that were not reported yet
+
+	processes map[Process]stretch
+}
+
+// NewRun returns a run of which nothing is known.
+func NewRun(id string) *Run {
+	return &Run{
+		ID: id, Groups: map[pcommon.TraceID]*Group{}, texts: map[string]uint32{"": 0}, names: []string{""}, sources: map[string]*source{},
+		sorted: true, leavesSorted: true,
+	}
+}

@@ -1,0 +1,38 @@
+package facts
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+)
+
+// Shares are which shares of the time of RPCs their stages took, from breakdown.RPCSerialize on.
+type Shares [breakdown.RPCStages]float64
+
+// SetShares keeps the shares of a leaf that Shares is set of.
+func (r *Run) SetShares(id pcommon.SpanID, of Shares) {
+	if r.shares == nil {
+		r.shares = map[pcommon.SpanID]Shares{}
+	}
+	r.shares[id] = of
+}
+
+// SharesOf are the shares of a leaf.
+func (r *Run) SharesOf(l *Leaf) Shares {
+	if !l.Shares {
+		return Shares{}
+	}
+	return r.shares[l.Span]
+}
+
+// forgetShares forgets those of leaves.
+func (r *Run) forgetShares(of []Leaf) {
+	if len(r.shares) == 0 {
+		return
+	}
+	for i := range of {
+		if of[i].Shares {
+			delete(r.shares, of[i].Span)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package facts
+
+const maxTexts = 65_536
+
+// Number is the number of a text. Where a run has too many it is that of the empty text.
+func (r *Run) Number(text string) uint32 {
+	if text == "" {
+		return 0
+	}
+	for _, n := range r.recent { // spans come in runs of one name
+		if r.names[n] == text {
+			return n
+		}
+	}
+	n, ok := r.texts[text]
+	if !ok {
+		n = r.newText(text)
+	}
+	r.recent[r.turn%len(r.recent)] = n
+	r.turn++
+	return n
+}
+
+func (r *Run) newText(text string) uint32 {
+	if len(r.names) >= maxTexts {
+		return 0
+	}
+	n := uint32(len(r.names))
+	text = string([]byte(text)) // it outlives the batch
+	r.texts[text], r.names = n, append(r.names, text)
+	return n
+}
+
+// Text is the text of a number.
+func (r *Run) Text(n uint32) string { return r.names[n] }

@@ -1,0 +1,113 @@
+package facts
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// WindowKind says what a window is.
+type WindowKind uint8
+
+// The kinds of windows.
+const (
+	Step WindowKind = iota
+	Pass
+	Function // of TransferQueue
+	Other    // a span that the configuration calls a window
+)
+
+// Window is a span that has a time in which others may lie.
+type Window struct {
+	Kind       WindowKind
+	Flags      Flags
+	Span       pcommon.SpanID
+	Start, End int64
+	Number     int64 // iteration or ordinal; −1: none
+	Steps      float64
+	Batch      float64 // samples; NaN: not known
+	Host       uint32
+	PID        int32
+	Name       uint32
+}
+
+// AddWindow adds a window to its group. It is false for one that is known already.
+func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
+	if g.has(w.Span) {
+		return false
+	}
+	g.note(w.Span)
+	if g.Windows == nil {
+		g.Windows = make([]Window, 0, g.expected())
+	}
+	if g.Windows = append(g.Windows, w); w.Kind == Function {
+		g.functions++
+	}
+	g.widen(w.Start, w.End, w.Flags)
+	r.noteTime(w.Name, w.End, w.Flags)
+	r.bytes += windowBytes
+	r.touch(g, now)
+	return true
+}
+
+// Main is the window that the time of the group is broken down by: the longest of its training steps, else all of its functions together, else the
+// pass. It is false where nothing has a length in time.
+func (g *Group) Main() (w Window, ok bool) {
+	parted := g.parted()
+	for i := range g.Windows {
+		c := &g.Windows[i]
+		if c.Flags.Has(Timeless|Point) || c.Kind == Function || c.End <= c.Start {
+			continue
+		}
+		if !ok || before(c, &w, parted) {
+			w, ok = *c, true
+		}
+	}
+	if ok || g.functions == 0 || g.End <= g.Start {
+		return w, ok
+	}
+	w = Window{Kind: Function, Start: math.MaxInt64, Number: -1, Steps: 1, Batch: math.NaN()}
+	for i := range g.Windows {
+		if c := &g.Windows[i]; c.Kind == Function && !c.Flags.Has(Timeless) {
+			w.Start, w.End, ok = min(w.Start, c.Start), max(w.End, c.End), true
+			if !(w.Batch >= c.Batch) {
+				w.Batch = c.Batch
+			}
+			if !g.Promised { // it is alone in its trace
+				w.Span = c.Span
+			}
+		}
+	}
+	return w, ok
+}
+
+// parted are the steps of which parts are told, where there are several steps.
+func (g *Group) parted() map[pcommon.SpanID]struct{} {
+	if len(g.Windows) < 2 || len(g.Own) == 0 {
+		return nil
+	}
+	of := map[pcommon.SpanID]struct{}{}
+	for i := range g.Own {
+		if parent := g.Own[i].Parent; !parent.IsEmpty() {
+			of[parent] = struct{}{}
+		}
+	}
+	return of
+}
+
+// before orders windows of a group: steps first, then those of which parts are told, then the longest.
+func before(a, b *Window, parted map[pcommon.SpanID]struct{}) bool {
+	if a.Kind != b.Kind {
+		return a.Kind < b.Kind
+	}
+	_, x := parted[a.Span]
+	if _, y := parted[b.Span]; x != y {
+		return x
+	}
+	if a.End-a.Start != b.End-b.Start {
+		return a.End-a.Start > b.End-b.Start
+	}
+	return slices.Compare(a.Span[:], b.Span[:]) < 0
+}
