@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
 // ErrStamp says that a text is no date and time.
@@ -290,8 +292,7 @@ func (a *Anchors) Save() []byte {
 			continue
 		}
 		n++
-		out = binary.AppendUvarint(out, uint64(len(an.key.host)))
-		out = append(out, an.key.host...)
+		out = wire.AppendBytes(out, an.key.host)
 		out = binary.AppendVarint(out, an.key.pid)
 		out = binary.AppendVarint(out, an.offset)
 		out = binary.AppendVarint(out, an.top)
@@ -302,23 +303,14 @@ func (a *Anchors) Save() []byte {
 // Restore reads what Save wrote. Where bytes are damaged it keeps the anchors before the damage.
 func (a *Anchors) Restore(b []byte) {
 	// Oldest last in the text, so the order of use is set backwards.
-	for used := uint64(maxSaved); len(b) > 0; used-- {
-		n, k := binary.Uvarint(b)
-		if k <= 0 || n > uint64(len(b)-k) || used == 0 {
+	c := wire.Cursor{Rest: b}
+	for used := uint64(maxSaved); len(c.Rest) > 0 && used > 0; used-- {
+		host, pid, offset, top := string(c.Bytes()), c.Varint(), c.Varint(), c.Varint()
+		if c.Bad {
 			return
 		}
-		host := string(b[k : k+int(n)])
-		b = b[k+int(n):]
-		var v [3]int64
-		for i := range v {
-			x, k := binary.Varint(b)
-			if k <= 0 {
-				return
-			}
-			v[i], b = x, b[k:]
-		}
-		an := a.Get(host, v[0])
-		an.offset, an.window, an.from, an.top, an.set, an.guess, an.used = v[1], v[1], v[2], v[2], true, false, used
+		an := a.Get(host, pid)
+		an.offset, an.window, an.from, an.top, an.set, an.guess, an.used = offset, offset, top, top, true, false, used
 		a.seq = max(a.seq, maxSaved)
 	}
 }

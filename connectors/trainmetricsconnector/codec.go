@@ -6,14 +6,16 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
 // codec writes the groups of series into bytes, or reads them back: the same code goes through a group either way, and so cannot read what it does not write.
 // A nil codec does neither.
 type codec struct {
-	b     []byte
-	reads bool // b is what is still to be read
-	bad   bool // it was not what this code has written; all further values are 0
+	wire.Cursor        // what is read; bad where it is not what this code has written
+	reads       bool   // else it writes
+	b           []byte // what was written
 }
 
 func (c *codec) reading() bool { return c != nil && c.reads }
@@ -23,50 +25,32 @@ func (c *codec) text(s string) string {
 	switch {
 	case c == nil:
 		return strings.Clone(s)
-	case !c.reads:
-		c.b = append(binary.AppendUvarint(c.b, uint64(len(s))), s...)
-		return s
+	case c.reads:
+		return string(c.Bytes())
 	}
-	n, k := binary.Uvarint(c.b)
-	if k <= 0 || n > uint64(len(c.b)-k) {
-		c.fail()
-		return ""
-	}
-	s = string(c.b[k : k+int(n)])
-	c.b = c.b[k+int(n):]
+	c.b = wire.AppendBytes(c.b, s)
 	return s
 }
 
 func (c *codec) num(n int64) int64 {
 	switch {
 	case c == nil:
-		return n
-	case !c.reads:
+	case c.reads:
+		return c.Varint()
+	default:
 		c.b = binary.AppendVarint(c.b, n)
-		return n
 	}
-	n, k := binary.Varint(c.b)
-	if k <= 0 {
-		c.fail()
-		return 0
-	}
-	c.b = c.b[k:]
 	return n
 }
 
 func (c *codec) float(x float64) float64 {
 	switch {
 	case c == nil:
-		return x
-	case !c.reads:
+	case c.reads:
+		return c.Float64()
+	default:
 		c.b = binary.LittleEndian.AppendUint64(c.b, math.Float64bits(x))
-		return x
-	case len(c.b) < 8:
-		c.fail()
-		return 0
 	}
-	x = math.Float64frombits(binary.LittleEndian.Uint64(c.b))
-	c.b = c.b[8:]
 	return x
 }
 
@@ -81,14 +65,12 @@ func (c *codec) flag(is bool) bool {
 // length is the length of a list whose elements take a byte at least.
 func (c *codec) length(n int) int {
 	m := c.num(int64(n))
-	if c.reading() && (m < 0 || m > int64(len(c.b))) {
-		c.fail()
+	if c.reading() && (m < 0 || m > int64(len(c.Rest))) {
+		c.Fail()
 		return 0
 	}
 	return int(m)
 }
-
-func (c *codec) fail() { c.b, c.bad = nil, true }
 
 // value goes through a value of a histogram.
 func value[T uint64 | float64](c *codec, n T) T {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/internal/storageclient"
+	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
 // What is stored: each group of series by itself, with the values that it has; the ids of the spans that were last counted, in a ring of chunks, whose last one
@@ -189,7 +190,7 @@ func layoutOf(cfg *Config) int64 {
 func (s *store) codeState(c *codec) {
 	j := &s.journal
 	if c.num(j.layout) != j.layout {
-		c.fail()
+		c.Fail()
 	}
 	s.lastFlush = max(s.lastFlush, c.num(s.lastFlush)) // a series must not begin after a point of it
 	j.groups, j.ring.chunk, j.ring.parts = int(c.num(int64(j.groups))), c.num(j.ring.chunk), int(c.num(int64(j.ring.parts)))
@@ -217,22 +218,22 @@ const overflowFamily = -1
 
 // read makes the group that is stored with a key.
 func (s *store) read(key string, b []byte) error {
-	c := &codec{b: b, reads: true}
+	c := &codec{Cursor: wire.Cursor{Rest: b}, reads: true}
 	of := resourceKey{service: c.text(""), run: c.text("")}
 	var g *group
 	switch family := c.num(0); {
-	case c.bad:
+	case c.Bad:
 	case family >= 0 && family < int64(len(s.adders)):
 		g = s.adders[family].restore(s, of, c)
 	case family == overflowFamily && s.overflow.at == "":
 		g = &s.overflow
 	}
-	if c.bad || g == nil {
+	if c.Bad || g == nil {
 		return fmt.Errorf("%w: %s", errStored, key)
 	}
 	g.at = key
 	(&emitter{s: s, codec: c}).group(g)
-	if c.bad || len(c.b) > 0 {
+	if c.Bad || len(c.Rest) > 0 {
 		return fmt.Errorf("%w: %s", errStored, key)
 	}
 	return nil
@@ -250,8 +251,8 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 	if err != nil || len(b) == 0 {
 		return err
 	}
-	c := &codec{b: b, reads: true}
-	if s.codeState(c); c.bad {
+	c := &codec{Cursor: wire.Cursor{Rest: b}, reads: true}
+	if s.codeState(c); c.Bad {
 		return errLayout
 	}
 	if j.groups < 0 || j.groups > mostGroups || j.ring.chunk < 0 || j.ring.parts < 0 || j.ring.parts > mostParts {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
+
+	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
 // A log is a line that names the format, then batches: the length of a payload and its xxh3 hash, 8 bytes each and little-endian, and the payload.
@@ -37,10 +39,10 @@ func appendBatch(b []byte, ops []*storage.Operation) []byte {
 	for _, op := range ops {
 		switch op.Type {
 		case storage.Set:
-			b = appendBytes(append(b, opSet), op.Key)
-			b = appendBytes(b, op.Value)
+			b = wire.AppendBytes(append(b, opSet), op.Key)
+			b = wire.AppendBytes(b, op.Value)
 		case storage.Delete:
-			b = appendBytes(append(b, opDelete), op.Key)
+			b = wire.AppendBytes(append(b, opDelete), op.Key)
 		case storage.Get:
 		}
 	}
@@ -51,10 +53,6 @@ func appendBatch(b []byte, ops []*storage.Operation) []byte {
 	binary.LittleEndian.PutUint64(b[start:], uint64(len(payload)))
 	binary.LittleEndian.PutUint64(b[start+8:], xxh3.Hash(payload))
 	return b
-}
-
-func appendBytes[T string | []byte](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and the error of the bytes
@@ -106,32 +104,19 @@ func readBatch(in io.Reader, left int64) ([]byte, error) {
 }
 
 func decodeBatch(b []byte) (ops []*storage.Operation, ok bool) {
-	for len(b) > 0 {
-		kind := b[0]
-		key, rest, ok := cutBytes(b[1:])
-		if !ok {
+	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; {
+		kind, key := c.Byte(), string(c.Bytes())
+		switch kind {
+		case opSet:
+			ops = append(ops, storage.SetOperation(key, c.Bytes()))
+		case opDelete:
+			ops = append(ops, storage.DeleteOperation(key))
+		default:
 			return nil, false
 		}
-		switch b = rest; kind {
-		case opSet:
-			var value []byte
-			if value, b, ok = cutBytes(b); !ok {
-				return nil, false
-			}
-			ops = append(ops, storage.SetOperation(string(key), value))
-		case opDelete:
-			ops = append(ops, storage.DeleteOperation(string(key)))
-		default:
+		if c.Bad {
 			return nil, false
 		}
 	}
 	return ops, true
-}
-
-func cutBytes(b []byte) (s, rest []byte, ok bool) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)-size) {
-		return nil, nil, false
-	}
-	return b[size : size+int(n)], b[size+int(n):], true
 }

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/internal/storageclient"
+	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
 // ledger knows of which windows and roots spans were made, also by the last process. What it did not know any more would be told a second time with less in it,
@@ -70,7 +71,7 @@ func (p *stepJoin) keep(ctx context.Context) {
 		if err != nil {
 			continue // cannot be: it was made here
 		}
-		made = append(binary.AppendUvarint(made, uint64(len(b))), b...)
+		made = wire.AppendBytes(made, b)
 	}
 	if err := t.ring.Add(context.WithoutCancel(ctx), p.promises.store, t.fresh, len(t.fresh)/8, storage.SetOperation(madeKey, made)); err != nil {
 		p.mu.Lock()
@@ -107,16 +108,16 @@ func (p *stepJoin) restoreTold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for len(made) > 0 {
-		n, k := binary.Uvarint(made)
-		if k <= 0 || n > uint64(len(made)-k) {
+	for c := (wire.Cursor{Rest: made}); len(c.Rest) > 0; {
+		b := c.Bytes()
+		if c.Bad {
 			return fmt.Errorf("%w: spans that were made", errPromise)
 		}
-		td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(made[k : k+int(n)])
+		td, err := (&ptrace.ProtoUnmarshaler{}).UnmarshalTraces(b)
 		if err != nil {
 			return fmt.Errorf("%w: spans that were made: %w", errPromise, err)
 		}
-		p.unsent, made, t.stored = append(p.unsent, td), made[k+int(n):], true
+		p.unsent, t.stored = append(p.unsent, td), true
 	}
 	if n := len(p.unsent); n > 0 {
 		p.set.Logger.Info("What the last process had made and not sent is sent by this one", zap.Int("messages", n))

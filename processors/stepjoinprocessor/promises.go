@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/internal/storageclient"
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
 )
 
@@ -68,8 +69,8 @@ func (r *reader) promise(g *facts.Group, f *fact) {
 
 func appendPromises(b []byte, list []promise) []byte {
 	for _, x := range list {
-		b = appendText(b, x.run.ID)
-		b = appendText(b, x.group.Service)
+		b = wire.AppendBytes(b, x.run.ID)
+		b = wire.AppendBytes(b, x.group.Service)
 		b = append(b, x.group.ID[:]...)
 		b = append(b, x.window.Span[:]...)
 		for _, n := range [...]int64{x.window.Start, x.window.End, x.window.Number} {
@@ -83,10 +84,6 @@ func appendPromises(b []byte, list []promise) []byte {
 	return b
 }
 
-func appendText(b []byte, text string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
 // stored is a promise as the storage has it.
 type stored struct {
 	run, service string
@@ -97,31 +94,13 @@ type stored struct {
 
 var errPromise = errors.New("a promise that cannot be read")
 
-func readPromise(b []byte) (x stored, rest []byte, err error) {
-	for _, to := range [...]*string{&x.run, &x.service} {
-		n, k := binary.Uvarint(b)
-		if k <= 0 || n > uint64(len(b)-k) {
-			return x, nil, errPromise
-		}
-		*to, b = string(b[k:k+int(n)]), b[k+int(n):]
-	}
-	if len(b) < len(x.trace)+len(x.window.Span) {
-		return x, nil, errPromise
-	}
-	b = b[copy(x.trace[:], b):]
-	b = b[copy(x.window.Span[:], b):]
-	for _, to := range [...]*int64{&x.window.Start, &x.window.End, &x.window.Number} {
-		n, k := binary.Varint(b)
-		if k <= 0 {
-			return x, nil, errPromise
-		}
-		*to, b = n, b[k:]
-	}
-	if len(b) < 2 {
-		return x, nil, errPromise
-	}
-	x.window.Kind, x.flags = facts.WindowKind(b[0]), b[1]
-	return x, b[2:], nil
+func readPromise(c *wire.Cursor) (x stored) {
+	x.run, x.service = string(c.Bytes()), string(c.Bytes())
+	copy(x.trace[:], c.Take(uint64(len(x.trace))))
+	copy(x.window.Span[:], c.Take(uint64(len(x.window.Span))))
+	x.window.Start, x.window.End, x.window.Number = c.Varint(), c.Varint(), c.Varint()
+	x.window.Kind, x.flags = facts.WindowKind(c.Byte()), c.Byte()
+	return x
 }
 
 const (
@@ -187,7 +166,7 @@ func (s *promises) moved(chunk int64) (list []promise) {
 // reached is how far in time each run has come: what lies before is not known to a process that follows.
 func (p *stepJoin) reached() (b []byte) {
 	for _, r := range p.runs {
-		b = binary.AppendVarint(appendText(b, r.ID), r.Reached())
+		b = binary.AppendVarint(wire.AppendBytes(b, r.ID), r.Reached())
 	}
 	return b
 }
@@ -256,9 +235,9 @@ func (p *stepJoin) restore(ctx context.Context) error {
 		if len(b) > 0 {
 			s.unsent[chunk] = 0
 		}
-		for len(b) > 0 {
-			var x stored
-			if x, b, err = readPromise(b); err != nil {
+		for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; {
+			x := readPromise(&c)
+			if c.Bad {
 				break
 			}
 			r := p.run(x.run, now)
@@ -284,18 +263,11 @@ func (p *stepJoin) restoreRuns(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for len(b) > 0 {
-		n, k := binary.Uvarint(b)
-		if k <= 0 || n > uint64(len(b)-k) {
-			return nil
+	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; {
+		id, until := string(c.Bytes()), c.Varint()
+		if c.Bad {
+			break
 		}
-		id := string(b[k : k+int(n)])
-		b = b[k+int(n):]
-		until, k := binary.Varint(b)
-		if k <= 0 {
-			return nil
-		}
-		b = b[k:]
 		r := p.run(id, now)
 		r.Lost = max(r.Lost, until)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 	"github.com/trainbridge/trainbridge/spans"
@@ -361,15 +362,11 @@ func (h *handler) Restore(state []byte) {
 	if len(state) == 0 || state[0] != stateVersion {
 		return
 	}
-	state = state[1:]
-	var v [3]int64
-	for i := range v {
-		x, n := binary.Varint(state)
-		if n <= 0 {
-			return
-		}
-		v[i], state = x, state[n:]
+	c := wire.Cursor{Rest: state[1:]}
+	ordinal, made, staged := c.Varint(), c.Varint(), c.Varint()
+	if c.Bad {
+		return
 	}
-	h.ordinal, h.made, h.staged = v[0], v[1], v[2]
-	h.anchors.Restore(state)
+	h.ordinal, h.made, h.staged = ordinal, made, staged
+	h.anchors.Restore(c.Rest)
 }

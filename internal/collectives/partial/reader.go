@@ -8,6 +8,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/internal/logids"
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -93,35 +94,33 @@ func (r *reader) open(packed []byte) error {
 	}
 	packed = packed[:len(packed)-1]
 	r.packed = packed
-	in := input{b: packed[1:]}
+	in := wire.Cursor{Rest: packed[1:]}
 	// Each of these takes a byte at least.
-	n, details, texts := in.uvarint(), in.uvarint(), in.uvarint()
+	n, details, texts := in.Uvarint(), in.Uvarint(), in.Uvarint()
 	if n > uint64(len(packed)) || details > uint64(len(packed)) || texts > uint64(len(packed)) {
 		return errBroken
 	}
 	r.n, r.details = int(n), int(details)
 	for range texts {
-		length := in.uvarint()
-		from := len(packed) - len(in.b)
-		in.take(length)
-		if in.bad {
+		text := in.Bytes()
+		if in.Bad {
 			return errBroken
 		}
-		r.texts = append(r.texts, textAt{uint32(from), uint32(len(packed) - len(in.b))})
+		to := len(packed) - len(in.Rest)
+		r.texts = append(r.texts, textAt{uint32(to - len(text)), uint32(to)})
 	}
 	for i := range r.cursors {
 		r.cursors[i] = cursor{base: absent[i]}
 	}
 	before := -1
-	for len(in.b) > 0 {
-		at := int(in.b[0])
-		in.b = in.b[1:]
+	for len(in.Rest) > 0 {
+		at := int(in.Byte())
 		if at <= before || at >= columns || !r.column(at, &in) {
 			return errBroken
 		}
 		before = at
 	}
-	if in.bad || r.n > 0 && r.cursors[colKind].unit == 0 || r.details > 0 && r.cursors[colName].unit == 0 {
+	if in.Bad || r.n > 0 && r.cursors[colKind].unit == 0 || r.details > 0 && r.cursors[colName].unit == 0 {
 		return errBroken
 	}
 	sum := uint64(0)
@@ -136,27 +135,27 @@ func (r *reader) open(packed []byte) error {
 }
 
 // column reads the head of a column and checks its values.
-func (r *reader) column(at int, in *input) (ok bool) {
+func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	c := &r.cursors[at]
-	form := in.uvarint()
+	form := in.Uvarint()
 	c.delta, c.integer = form&uint64(formDelta) != 0, form&uint64(formInteger) != 0
-	c.base = in.varint()
+	c.base = in.Varint()
 	if c.delta {
-		c.step = in.varint()
+		c.step = in.Varint()
 	}
-	c.unit = in.uvarint()
+	c.unit = in.Uvarint()
 	rows, numbers := r.n, r.n
 	if at >= colName {
 		rows, numbers = r.details, r.details
 	}
-	if form > uint64(formDelta|formInteger) || c.integer && (at < colFloat || at >= colText) || rows == 0 || in.bad {
+	if form > uint64(formDelta|formInteger) || c.integer && (at < colFloat || at >= colText) || rows == 0 || in.Bad {
 		return false
 	}
 	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) {
 		return false
 	}
 	if c.unit > 0 {
-		c.rest = in.take(in.uvarint())
+		c.rest = in.Bytes()
 		if c.delta {
 			numbers--
 		}
@@ -347,35 +346,4 @@ func ends(b []byte) (n int) {
 		n += int(x>>7 ^ 1)
 	}
 	return n
-}
-
-// input is what was not read yet. Where it ends too early it is bad, and gives zeros.
-type input struct {
-	b   []byte
-	bad bool
-}
-
-func (in *input) uvarint() uint64 {
-	v, n := binary.Uvarint(in.b)
-	if n <= 0 {
-		*in = input{bad: true}
-		return 0
-	}
-	in.b = in.b[n:]
-	return v
-}
-
-func (in *input) varint() int64 {
-	v := in.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-func (in *input) take(length uint64) []byte {
-	if length > uint64(len(in.b)) {
-		*in = input{bad: true}
-		return nil
-	}
-	out := in.b[:length]
-	in.b = in.b[length:]
-	return out
 }

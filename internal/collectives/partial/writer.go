@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -171,8 +172,7 @@ func (w *Writer) Pack(s *Stretch) {
 	b = binary.AppendUvarint(b, uint64(w.details))
 	b = binary.AppendUvarint(b, uint64(len(w.texts)))
 	for _, text := range w.texts {
-		b = binary.AppendUvarint(b, uint64(len(text)))
-		b = append(b, text...)
+		b = wire.AppendBytes(b, text)
 	}
 	for i := range w.columns {
 		b = w.columns[i].append(b, i)

@@ -8,6 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -74,15 +75,12 @@ func (m *Memory) Stale(b []byte, n int) {
 func (m *Memory) Restore(b []byte) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for len(b) > 0 {
-		var id uint64
-		var said []judgement
-		var ok bool
-		if id, said, b, ok = readSaid(b); !ok {
+	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; n++ {
+		id, said := readSaid(&c)
+		if c.Bad {
 			break
 		}
 		m.note(id, said)
-		n++
 	}
 	return n
 }
@@ -105,7 +103,7 @@ func appendSaid(b []byte, id uint64, said []judgement) []byte {
 		j := &said[i]
 		b = append(b, storedForm+byte(j.kind.severity))
 		for _, text := range [...]string{j.kind.name, j.kind.cause, j.kind.stage, j.reason} {
-			b = append(binary.AppendUvarint(b, uint64(len(text))), text...)
+			b = wire.AppendBytes(b, text)
 		}
 		for _, x := range [...]float64{j.value, j.threshold} {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
@@ -114,46 +112,27 @@ func appendSaid(b []byte, id uint64, said []judgement) []byte {
 	return b
 }
 
-func readSaid(b []byte) (id uint64, said []judgement, rest []byte, ok bool) {
-	if len(b) < 9 {
-		return 0, nil, nil, false
-	}
-	id = binary.LittleEndian.Uint64(b)
-	n, k := binary.Uvarint(b[8:])
-	if k <= 0 || n > uint64(len(b)) {
-		return 0, nil, nil, false
-	}
-	b = b[8+k:]
-	for range n {
-		var j judgement
-		if j, b, ok = readJudgement(b); !ok {
-			return 0, nil, nil, false
+func readSaid(c *wire.Cursor) (id uint64, said []judgement) {
+	id = c.Uint64()
+	for range c.Count(1) {
+		said = append(said, readJudgement(c))
+		if c.Bad {
+			break
 		}
-		said = append(said, j)
 	}
-	return id, said, b, true
+	return id, said
 }
 
-func readJudgement(b []byte) (j judgement, rest []byte, ok bool) {
-	if len(b) == 0 || b[0] < storedForm || int(b[0]-storedForm) >= len(severityText) {
-		return j, nil, false
+func readJudgement(c *wire.Cursor) (j judgement) {
+	severity := int(c.Byte()) - storedForm
+	if severity < 0 || severity >= len(severityText) {
+		c.Fail()
 	}
-	k := &kind{severity: Severity(b[0] - storedForm)}
-	b = b[1:]
+	k := &kind{severity: Severity(severity)}
 	for _, text := range [...]*string{&k.name, &k.cause, &k.stage, &j.reason} {
-		n, k := binary.Uvarint(b)
-		if k <= 0 || n > uint64(len(b)-k) {
-			return j, nil, false
-		}
-		*text, b = string(b[k:k+int(n)]), b[k+int(n):]
+		*text = string(c.Bytes())
 	}
-	const numbers = 2 * 8 // bytes
-	if len(b) < numbers {
-		return j, nil, false
-	}
-	value, rest := b[:8], b[8:]
 	k.tag = spans.AttrVerdictPrefix + k.name
-	j.kind = k
-	j.value, j.threshold = math.Float64frombits(binary.LittleEndian.Uint64(value)), math.Float64frombits(binary.LittleEndian.Uint64(rest))
-	return j, rest[8:], true
+	j.kind, j.value, j.threshold = k, c.Float64(), c.Float64()
+	return j
 }

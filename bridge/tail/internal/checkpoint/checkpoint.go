@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
 // A checkpoint is a version byte, varints and length-prefixed bytes, and the xxh3 hash of all that, little-endian.
@@ -103,15 +104,11 @@ func Key(path string) string {
 	return "s" + strconv.FormatUint(xxh3.HashString(path), 16)
 }
 
-func appendBytes[T string | []byte](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 // Encode appends the checkpoint to b.
 func (c *Stream) Encode(b []byte) []byte {
 	start := len(b)
 	b = append(b, version)
-	b = appendBytes(b, c.Path)
+	b = wire.AppendBytes(b, c.Path)
 	b = binary.AppendVarint(b, c.LastWrite)
 	doc := uint64(0)
 	if c.Document {
@@ -122,11 +119,11 @@ func (c *Stream) Encode(b []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, doc)
 	b = binary.LittleEndian.AppendUint64(b, c.Sum)
-	b = appendBytes(b, c.Handler)
+	b = wire.AppendBytes(b, c.Handler)
 	b = binary.AppendUvarint(b, uint64(len(c.Files)))
 	for i := range c.Files {
 		f := &c.Files[i]
-		b = appendBytes(b, f.Path)
+		b = wire.AppendBytes(b, f.Path)
 		b = binary.AppendUvarint(b, f.ID.Dev)
 		b = binary.AppendUvarint(b, f.ID.Ino)
 		b = binary.AppendVarint(b, f.Size)
@@ -199,84 +196,27 @@ func seal(b []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b[start:]))
 }
 
-// cursor reads an encoding; after the first fault it yields zeros.
-type cursor struct {
-	b   []byte
-	bad bool
-}
-
 // unseal checks hash and version.
-func unseal(b []byte) cursor {
+func unseal(b []byte) wire.Cursor {
 	n := len(b) - 8
 	if n < 1 || b[0] != version || xxh3.Hash(b[:n]) != binary.LittleEndian.Uint64(b[n:]) {
-		return cursor{bad: true}
+		return wire.Cursor{Bad: true}
 	}
-	return cursor{b: b[1:n]}
+	return wire.Cursor{Rest: b[1:n]}
 }
 
-func (c *cursor) uint() uint64 {
-	v, n := binary.Uvarint(c.b)
-	if n <= 0 {
-		c.bad, c.b = true, nil
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) int() int64 {
-	v, n := binary.Varint(c.b)
-	if n <= 0 {
-		c.bad, c.b = true, nil
-		return 0
-	}
-	c.b = c.b[n:]
-	return v
-}
-
-func (c *cursor) fixed() uint64 {
-	if len(c.b) < 8 {
-		c.bad, c.b = true, nil
-		return 0
-	}
-	v := binary.LittleEndian.Uint64(c.b)
-	c.b = c.b[8:]
-	return v
-}
-
-func (c *cursor) bytes() []byte {
-	n := c.uint()
-	if n > uint64(len(c.b)) {
-		c.bad, c.b = true, nil
-		return nil
-	}
-	v := c.b[:n]
-	c.b = c.b[n:]
-	return v
-}
-
-// count reads a number of things that take at least size bytes each.
-func (c *cursor) count(size int) int {
-	n := c.uint()
-	if n > uint64(len(c.b)/size) {
-		c.bad, c.b = true, nil
-		return 0
-	}
-	return int(n)
-}
-
-// arrivals reads what appendArrivals wrote.
-func (c *cursor) arrivals() (list []Arrival) {
+// readArrivals reads what appendArrivals wrote.
+func readArrivals(c *wire.Cursor) (list []Arrival) {
 	at := int64(0)
-	for range c.count(5) {
-		gap, size := c.uint(), c.uint()
-		a := Arrival{Observed: c.int(), ModTime: c.int()}
-		seen := c.uint()
+	for range c.Count(5) {
+		gap, size := c.Uvarint(), c.Uvarint()
+		a := Arrival{Observed: c.Varint(), ModTime: c.Varint()}
+		seen := c.Uvarint()
 		a.Begin = at + int64(min(gap, 1<<61))
 		a.End = a.Begin + int64(min(size, 1<<61))
 		a.SeenUntil, a.Live = a.End+int64(min(seen>>1, 1<<61)), seen&1 != 0
 		if a.Begin < at || a.End <= a.Begin || a.SeenUntil < a.End {
-			c.bad, c.b = true, nil
+			c.Fail()
 			return nil
 		}
 		at = a.End
@@ -288,24 +228,24 @@ func (c *cursor) arrivals() (list []Arrival) {
 // Decode reads a checkpoint and refuses one that cannot be true.
 func Decode(b []byte) (*Stream, error) {
 	c := unseal(b)
-	s := &Stream{Path: string(c.bytes()), LastWrite: c.int()}
-	kind := c.uint()
-	s.Document, s.ByContent, s.Sum = kind&1 != 0, kind&2 != 0, c.fixed()
-	if h := c.bytes(); len(h) > 0 {
+	s := &Stream{Path: string(c.Bytes()), LastWrite: c.Varint()}
+	kind := c.Uvarint()
+	s.Document, s.ByContent, s.Sum = kind&1 != 0, kind&2 != 0, c.Uint64()
+	if h := c.Bytes(); len(h) > 0 {
 		s.Handler = append([]byte(nil), h...)
 	}
-	n := c.count(26)
+	n := c.Count(26)
 	for range n {
-		f := File{Path: string(c.bytes()), ID: fingerprint.ID{Dev: c.uint(), Ino: c.uint()}, Size: c.int(), MTime: c.int(), Head: c.int()}
-		pn := c.uint()
-		f.Print = fingerprint.Print{Sum: c.fixed(), N: int(min(pn, fingerprint.Bytes+1))}
-		tn := c.uint()
-		f.TailN, f.TailSum = int(min(tn, fingerprint.TailBytes+1)), c.fixed()
-		flags := c.uint()
+		f := File{Path: string(c.Bytes()), ID: fingerprint.ID{Dev: c.Uvarint(), Ino: c.Uvarint()}, Size: c.Varint(), MTime: c.Varint(), Head: c.Varint()}
+		pn := c.Uvarint()
+		f.Print = fingerprint.Print{Sum: c.Uint64(), N: int(min(pn, fingerprint.Bytes+1))}
+		tn := c.Uvarint()
+		f.TailN, f.TailSum = int(min(tn, fingerprint.TailBytes+1)), c.Uint64()
+		flags := c.Uvarint()
 		f.Skip, f.Current, f.Retired, f.Complete = flags&flagSkip != 0, flags&flagCurrent != 0, flags&flagRetired != 0, flags&flagComplete != 0
 		at := int64(0)
-		for range c.count(2) {
-			gap, size := c.uint(), c.uint()
+		for range c.Count(2) {
+			gap, size := c.Uvarint(), c.Uvarint()
 			if gap > 1<<62 || size > 1<<62 || at+int64(gap) < at || at+int64(gap)+int64(size) < at {
 				return nil, ErrDamaged
 			}
@@ -319,25 +259,25 @@ func Decode(b []byte) (*Stream, error) {
 		}
 		if flags&flagTags != 0 {
 			begin := int64(0)
-			for range c.count(2) {
-				gap := c.uint()
+			for range c.Count(2) {
+				gap := c.Uvarint()
 				if gap > 1<<62 || begin+int64(gap) < begin {
 					return nil, ErrDamaged
 				}
 				begin += int64(gap)
-				f.Tags = append(f.Tags, Tag{begin, c.uint()})
+				f.Tags = append(f.Tags, Tag{begin, c.Uvarint()})
 			}
 		}
 		if flags&flagArrivals != 0 {
-			f.Arrivals = c.arrivals()
+			f.Arrivals = readArrivals(&c)
 		}
-		if c.bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes ||
+		if c.Bad || f.Head < 0 || f.Print.N > fingerprint.Bytes || f.TailN > fingerprint.TailBytes ||
 			int64(f.TailN) > f.Head || f.Head > 0 && int64(f.Print.N) > f.Head || at > f.Head {
 			return nil, ErrDamaged
 		}
 		s.Files = append(s.Files, f)
 	}
-	if c.bad || len(c.b) > 0 || s.Path == "" {
+	if c.Bad || len(c.Rest) > 0 || s.Path == "" {
 		return nil, ErrDamaged
 	}
 	return s, nil
@@ -347,7 +287,7 @@ func Decode(b []byte) (*Stream, error) {
 func EncodeIndex(keys []string) []byte {
 	b := binary.AppendUvarint([]byte{version}, uint64(len(keys)))
 	for _, k := range keys {
-		b = appendBytes(b, k)
+		b = wire.AppendBytes(b, k)
 	}
 	return seal(b, 0)
 }
@@ -356,10 +296,10 @@ func EncodeIndex(keys []string) []byte {
 func DecodeIndex(b []byte) ([]string, error) {
 	c := unseal(b)
 	var keys []string
-	for range c.count(1) {
-		keys = append(keys, string(c.bytes()))
+	for range c.Count(1) {
+		keys = append(keys, string(c.Bytes()))
 	}
-	if c.bad || len(c.b) > 0 {
+	if c.Bad || len(c.Rest) > 0 {
 		return nil, ErrDamaged
 	}
 	return keys, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
@@ -142,19 +143,17 @@ func (p *Parser) Save() []byte {
 
 // Restore implements parse.Parser.
 func (p *Parser) Restore(state []byte) {
-	anchor, n := binary.Varint(state)
-	if n <= 0 {
+	c := wire.Cursor{Rest: state}
+	anchor := c.Varint()
+	if c.Bad {
 		return
 	}
 	p.anchored, p.anchor, p.gpus = true, anchor, p.gpus[:0]
-	for state = state[n:]; len(state) > 0 && len(p.gpus) < maxGPUs; {
-		comm, a := binary.Uvarint(state)
-		rank, b := binary.Varint(state[max(a, 0):])
-		offset, c := binary.Varint(state[max(a, 0)+max(b, 0):])
-		if a <= 0 || b <= 0 || c <= 0 {
+	for len(c.Rest) > 0 && len(p.gpus) < maxGPUs {
+		d := device{c.Uvarint(), int32(c.Varint()), c.Varint()}
+		if c.Bad {
 			return
 		}
-		p.gpus = append(p.gpus, device{comm, int32(rank), offset})
-		state = state[a+b+c:]
+		p.gpus = append(p.gpus, d)
 	}
 }

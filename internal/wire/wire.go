@@ -1,0 +1,82 @@
+// Package wire reads what is stored or sent in binary: varints, numbers of 8 bytes, little-endian, and bytes behind their length. encoding/binary writes the
+// numbers.
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Cursor is what is left to be read. Where it ends too early it is bad: nothing is left, and zeros are read.
+type Cursor struct {
+	Rest []byte
+	Bad  bool
+}
+
+// Fail makes it bad.
+func (c *Cursor) Fail() { *c = Cursor{Bad: true} }
+
+// Uvarint reads what binary.AppendUvarint wrote.
+func (c *Cursor) Uvarint() uint64 {
+	v, n := binary.Uvarint(c.Rest)
+	if n <= 0 {
+		c.Fail()
+		return 0
+	}
+	c.Rest = c.Rest[n:]
+	return v
+}
+
+// Varint reads what binary.AppendVarint wrote.
+func (c *Cursor) Varint() int64 {
+	v := c.Uvarint()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+// Uint64 reads 8 bytes.
+func (c *Cursor) Uint64() uint64 {
+	if b := c.Take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// Float64 reads the bits of a number.
+func (c *Cursor) Float64() float64 { return math.Float64frombits(c.Uint64()) }
+
+// Byte reads a byte.
+func (c *Cursor) Byte() byte {
+	if b := c.Take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// Take reads so many bytes; nil: there are less.
+func (c *Cursor) Take(n uint64) []byte {
+	if n > uint64(len(c.Rest)) {
+		c.Fail()
+		return nil
+	}
+	b := c.Rest[:n]
+	c.Rest = c.Rest[n:]
+	return b
+}
+
+// Bytes reads what AppendBytes wrote. They are a part of what is read.
+func (c *Cursor) Bytes() []byte { return c.Take(c.Uvarint()) }
+
+// Count reads a number of things that take at least size bytes each.
+func (c *Cursor) Count(size int) int {
+	n := c.Uvarint()
+	if n > uint64(len(c.Rest)/size) {
+		c.Fail()
+		return 0
+	}
+	return int(n)
+}
+
+// AppendBytes appends bytes behind their length.
+func AppendBytes[T string | []byte](b []byte, more T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(more))), more...)
+}
