@@ -6,17 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Notation says which escapes a text has.
-type Notation uint8
-
-// The notations.
-const (
-	JSON   Notation = iota // the escapes of RFC 8259
-	Python                 // and \x, \U and \'; a character that begins no escape stands for itself
-)
-
-// Unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: it has an escape that the notation lacks.
-func Unescape(dst, text []byte, of Notation) ([]byte, bool) {
+// unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: it has an escape that the notation lacks.
+func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 	for {
 		n := bytes.IndexByte(text, '\\')
 		if n < 0 {

@@ -32,7 +32,7 @@ func TestString(t *testing.T) {
 	}
 }
 
-func TestUnescape(t *testing.T) {
+func TestText(t *testing.T) {
 	for in, want := range map[string]struct {
 		json, python string
 	}{
@@ -41,54 +41,107 @@ func TestUnescape(t *testing.T) {
 		`it\'s`: {"", "it's"}, `\xe9`: {"", "é"}, `\U0001f600`: {"", "😀"}, `\q`: {"", "q"}, `\x1`: {},
 	} {
 		for n, want := range []string{want.json, want.python} {
-			got, ok := jsonlike.Unescape([]byte("> "), []byte(in), jsonlike.Notation(n))
-			assert.Equal(t, want != "", ok, in)
-			if ok {
-				assert.Equal(t, "> "+want, string(got), in)
+			x := jsonlike.Lexer{Notation: jsonlike.Notation(n)}
+			own := jsonlike.Texts("> ")
+			got, end := x.Text([]byte(`"`+in+`",`), 0, &own)
+			if want == "" {
+				assert.Equal(t, -1, end, in)
+				continue
+			}
+			assert.Equal(t, len(in)+2, end, in)
+			assert.Equal(t, want, string(got), in)
+			if in != "plain" {
+				assert.Equal(t, "> "+want, string(own), in)
 			}
 		}
 	}
+	own := make(jsonlike.Texts, 3, 65<<10)
+	own.Reset()
+	assert.Zero(t, cap(own), "much room is not kept")
+	own = append(own, 'a')
+	own.Reset()
+	assert.NotZero(t, cap(own))
+	assert.Empty(t, own)
 }
 
 func TestNested(t *testing.T) {
 	for in, want := range map[string]int{
 		`[]`: 2, `{"a": [1, {"b": "]"}]} ,`: 22, `(1, 'x)') y`: 9, `["\"]"]`: 7, `['"']`: 5, `[`: -1, `[1`: -1, `["`: -1, `[(]`: -1, `[[1], 2`: -1,
 	} {
-		assert.Equal(t, want, jsonlike.Nested([]byte(in), 0, jsonlike.Python), in)
+		assert.Equal(t, want, python.Nested([]byte(in), 0), in)
 	}
 	for in, want := range map[string]int{`{"a": [1, {"b": "]"}]} ,`: 22, `[(]`: 3, `{"a": (it's)}`: 13, `["'", ')']`: 10, `[(`: -1, `["`: -1} {
-		assert.Equal(t, want, jsonlike.Nested([]byte(in), 0, jsonlike.JSON), in)
+		assert.Equal(t, want, lexer.Nested([]byte(in), 0), in)
 	}
 }
 
+// behind passes over blanks, where there is something before them.
+func behind(b []byte, i int) int {
+	if i < 0 {
+		return -1
+	}
+	return jsonlike.Blanks(b, i)
+}
+
+// next reads a comma, or the closing bracket.
+func next(b []byte, i int, closing byte) (end int, more bool) {
+	if i, more = jsonlike.Comma(b, i); more {
+		return jsonlike.Blanks(b, i), true
+	}
+	return jsonlike.Close(b, i, closing), false
+}
+
 func TestPunctuation(t *testing.T) {
-	for in, want := range map[string]int{":": 1, " : x": 3, ":\t\n1": 3, "": -1, " ": -1, ",": -1} {
-		assert.Equal(t, want, jsonlike.Colon([]byte(in), 0), in)
+	for in, want := range map[string]int{":": 1, ": x": 2, ":  x": 3, ":x": 1, " : x": 3, ":\t\n1": 3, "": -1, " ": -1, ",": -1} {
+		assert.Equal(t, want, behind([]byte(in), jsonlike.Colon([]byte(in), 0)), in)
 	}
 	for in, want := range map[string]struct {
 		end  int
 		more bool
 	}{
-		",x": {1, true}, " ,  x": {4, true}, ",": {1, true}, "}": {1, false}, " } ": {2, false}, "": {-1, false}, " ": {-1, false}, "]": {-1, false},
+		",x": {1, true}, ", x": {2, true}, ",  x": {3, true}, ",\tx": {2, true}, " ,  x": {4, true}, ",": {1, true},
+		"}": {1, false}, " } ": {2, false}, "": {-1, false}, " ": {-1, false}, "]": {-1, false},
 		"x": {-1, false},
 	} {
-		end, more := jsonlike.Next([]byte(in), 0, '}')
+		end, more := next([]byte(in), 0, '}')
 		assert.Equal(t, want.end, end, in)
 		assert.Equal(t, want.more, more, in)
 	}
 }
 
-var words = jsonlike.Alphanumeric("+-._")
+var (
+	words  = jsonlike.Alphanumeric("+-._")
+	lexer  = jsonlike.Lexer{Word: words}
+	python = jsonlike.Lexer{Notation: jsonlike.Python, Word: words}
+)
 
 func TestBare(t *testing.T) {
 	for in, want := range map[string]int{
 		"1e-5,": 4, "null}": 4, "np.float64(1)": 10, "0x262ca50]": 9, "-inf,": 4, "": -1, ",": -1, `"`: -1, "(nil)": -1, "é": -1,
 	} {
-		assert.Equal(t, want, jsonlike.Bare([]byte(in), 0, words), in)
+		assert.Equal(t, want, lexer.Bare([]byte(in), 0), in)
 	}
-	delimiters := jsonlike.Except(",}")
-	assert.Equal(t, 5, jsonlike.Bare([]byte("(a) é,"), 0, delimiters)-1)
-	assert.Equal(t, -1, jsonlike.Bare([]byte(",a"), 0, delimiters))
+	until := jsonlike.Lexer{Word: jsonlike.Until(",}", "")}
+	assert.Equal(t, 5, until.Bare([]byte("(a) é,"), 0)-1)
+	assert.Equal(t, -1, until.Bare([]byte(",a"), 0))
+	begun := jsonlike.Lexer{Word: jsonlike.Until(",}", "0123456789-n")}
+	for in, want := range map[string]int{"1é:,": 4, "-}": 1, "null": 4, "x1": -1, ":": -1, ",": -1, "": -1} {
+		assert.Equal(t, want, begun.Bare([]byte(in), 0), in)
+	}
+}
+
+func TestValue(t *testing.T) {
+	for in, want := range map[string]struct {
+		text string
+		end  int
+	}{
+		`"a\"b",`: {`a\"b`, 6}, `1e-5}`: {"1e-5", 4}, `{"a": [1]} ,`: {`{"a": [1]}`, 10}, `[]`: {"[]", 2}, "": {"", -1}, `"a`: {"", -1}, `[1`: {"", -1},
+		`,`: {"", -1}, `'a'`: {"", -1},
+	} {
+		text, end := lexer.Value([]byte(in), 0)
+		assert.Equal(t, want.text, string(text), in)
+		assert.Equal(t, want.end, end, in)
+	}
 }
 
 // value reads any value with the package alone, as the scanners do.
@@ -97,15 +150,9 @@ func value(b []byte, i int) (v any, end int) {
 	case i >= len(b):
 		return nil, -1
 	case b[i] == '"':
-		text, escaped, end := jsonlike.String(b, i)
+		text, end := lexer.Text(b, i, new(jsonlike.Texts))
 		if end < 0 {
 			return nil, -1
-		}
-		if escaped {
-			var ok bool
-			if text, ok = jsonlike.Unescape(nil, text, jsonlike.JSON); !ok {
-				return nil, -1
-			}
 		}
 		return string(text), end
 	case b[i] == '{':
@@ -113,7 +160,7 @@ func value(b []byte, i int) (v any, end int) {
 	case b[i] == '[':
 		return list(b, i)
 	}
-	end = jsonlike.Bare(b, i, words)
+	end = lexer.Bare(b, i)
 	if end < 0 {
 		return nil, -1
 	}
@@ -129,12 +176,9 @@ func value(b []byte, i int) (v any, end int) {
 
 func object(b []byte, i int) (v any, end int) {
 	all := map[string]any{}
-	i = jsonlike.Blanks(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return all, i + 1
-	}
-	for more := true; more; {
-		if i >= len(b) || b[i] != '"' {
+	i, more := jsonlike.Begin(b, i, '}')
+	for more {
+		if i = jsonlike.Blanks(b, i); i >= len(b) || b[i] != '"' {
 			return nil, -1
 		}
 		key, at := value(b, i)
@@ -144,34 +188,28 @@ func object(b []byte, i int) (v any, end int) {
 		if at = jsonlike.Colon(b, at); at < 0 {
 			return nil, -1
 		}
-		v, at := value(b, at)
+		v, at := value(b, jsonlike.Blanks(b, at))
 		if at < 0 {
 			return nil, -1
 		}
 		all[key.(string)] = v
-		if i, more = jsonlike.Next(b, at, '}'); i < 0 {
-			return nil, -1
-		}
+		i, more = jsonlike.Comma(b, at)
 	}
-	return all, i
+	return all, jsonlike.Close(b, i, '}')
 }
 
 func list(b []byte, i int) (v any, end int) {
 	all := []any{}
-	if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == ']' {
-		return all, i + 1
-	}
-	for more := true; more; {
-		v, at := value(b, i)
+	i, more := jsonlike.Begin(b, i, ']')
+	for more {
+		v, at := value(b, jsonlike.Blanks(b, i))
 		if at < 0 {
 			return nil, -1
 		}
 		all = append(all, v)
-		if i, more = jsonlike.Next(b, at, ']'); i < 0 {
-			return nil, -1
-		}
+		i, more = jsonlike.Comma(b, at)
 	}
-	return all, i
+	return all, jsonlike.Close(b, i, ']')
 }
 
 // FuzzJSON: a value that encoding/json reads, the package reads alike, and a value that is cut has no end.
@@ -195,7 +233,7 @@ func FuzzJSON(f *testing.F) {
 		if b[from] != '{' && b[from] != '[' {
 			return
 		}
-		require.Equal(t, end, jsonlike.Nested(b, from, jsonlike.JSON), "%q", b)
+		require.Equal(t, end, lexer.Nested(b, from), "%q", b)
 		_, cut := value(b[:end-1], from)
 		require.Equal(t, -1, cut, "%q", b)
 	})
@@ -208,13 +246,9 @@ func BenchmarkMembers(b *testing.B) {
 	for b.Loop() {
 		i := 1
 		for more := true; more; {
-			_, _, i = jsonlike.String(text, i)
-			if i = jsonlike.Colon(text, i); text[i] == '"' {
-				_, _, i = jsonlike.String(text, i)
-			} else {
-				i = jsonlike.Bare(text, i, words)
-			}
-			i, more = jsonlike.Next(text, i, '}')
+			_, _, i = jsonlike.String(text, jsonlike.Blanks(text, i))
+			_, i = lexer.Value(text, jsonlike.Blanks(text, jsonlike.Colon(text, i)))
+			i, more = jsonlike.Comma(text, i)
 		}
 	}
 }

@@ -121,11 +121,7 @@ func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 	if i >= len(b) || b[i] == '{' || b[i] == '[' || b[i] == 't' || b[i] == 'f' || b[i] == 'n' {
 		return nil, p.wrong(b, i)
 	}
-	end := skip(b, i)
-	if end < 0 {
-		return nil, -1
-	}
-	return b[i:end], end
+	return lexer.Value(b, i)
 }
 
 var pow10 = [...]float64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}

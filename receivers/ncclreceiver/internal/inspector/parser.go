@@ -30,7 +30,7 @@ type Parser struct {
 	recent map[recentKey]op.Kind // collectives read lately
 	next   [len(keys)]uint8      // what came after each key when it last came
 	last   uint8
-	own    []byte // texts of the line that had escapes, and ids that were normalized
+	own    jsonlike.Texts // texts of the line that had escapes, and ids that were normalized
 	out    *parse.Out
 
 	line        line
@@ -139,10 +139,7 @@ func (p *Parser) End(*parse.Out) {}
 
 // begin forgets the line before.
 func (p *Parser) begin(out *parse.Out) {
-	if cap(p.own) > maxOwn {
-		p.own = nil
-	}
-	p.own = p.own[:0]
+	p.own.Reset()
 	p.last, p.out = 0, out
 	p.line = line{context: context{Rank: op.Unknown}}
 }

@@ -20,18 +20,16 @@ const (
 	statsObject
 )
 
-// literal are the bytes of numbers, true, false and null: all up to what may stand behind them.
-var literal = jsonlike.Except(",}] \t\n\r")
-
-// maxOwn is how much room for texts that had escapes is kept from line to line.
-const maxOwn = 64 << 10
+// lexer ends numbers, true, false and null at what may stand behind them. NaN and Infinity are Python's.
+var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}] \t\n\r", "0123456789-tfnNI")}
 
 // object reads the members of the object that begins at b[i]. It returns where it ends; -1: it is not well-formed. null, like any other value, has no members.
 func (p *Parser) object(b []byte, i int, in object) int {
 	if i >= len(b) || b[i] != '{' {
 		return p.wrong(b, i)
 	}
-	if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == '}' {
+	i, more := jsonlike.Begin(b, i, '}')
+	if !more {
 		return i + 1
 	}
 	return p.members(b, i, in)
@@ -44,9 +42,7 @@ func (p *Parser) members(b []byte, i int, in object) int {
 		if at < 0 {
 			return -1
 		}
-		if at < len(b) && b[at] <= ' ' {
-			at = jsonlike.Blanks(b, at)
-		}
+		at = jsonlike.Blanks(b, at)
 		switch in {
 		case perfObject:
 			i = p.perf(b, at, n)
@@ -76,15 +72,10 @@ func (p *Parser) members(b []byte, i int, in object) int {
 		if i < 0 {
 			return -1
 		}
-		if i+1 < len(b) && b[i] == ',' && b[i+1] == '"' { // as the plugin prints
-			i++
-			continue
-		}
-		if i, more = jsonlike.Next(b, i, '}'); i < 0 {
-			return -1
-		}
+		i, more = jsonlike.Comma(b, i)
+		i = jsonlike.Blanks(b, i)
 	}
-	return i
+	return jsonlike.Close(b, i, '}')
 }
 
 // list reads the objects of the array that begins at b[i], each with object. It returns what object returns.
@@ -92,16 +83,14 @@ func (p *Parser) list(b []byte, i int, of object) int {
 	if i >= len(b) || b[i] != '[' {
 		return p.wrong(b, i)
 	}
-	if i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == ']' {
-		return i + 1
-	}
-	for more := true; more; {
+	i, more := jsonlike.Begin(b, i, ']')
+	for more {
 		if of == kernelObject {
 			p.kernelEvent = noKernelEvent
 		} else {
 			p.step = noStep
 		}
-		if i = p.object(b, i, of); i < 0 {
+		if i = p.object(b, jsonlike.Blanks(b, i), of); i < 0 {
 			return -1
 		}
 		if of == kernelObject {
@@ -109,11 +98,9 @@ func (p *Parser) list(b []byte, i int, of object) int {
 		} else {
 			p.addStep()
 		}
-		if i, more = jsonlike.Next(b, i, ']'); i < 0 {
-			return -1
-		}
+		i, more = jsonlike.Comma(b, i)
 	}
-	return i
+	return jsonlike.Close(b, i, ']')
 }
 
 // key reads the member name at b[i] with its colon, and returns what it means and where it ends. Records are much alike: the name that
@@ -155,19 +142,9 @@ func (p *Parser) text(b []byte, i int) ([]byte, int) {
 	return p.quoted(b, i)
 }
 
-func (p *Parser) quoted(b []byte, i int) ([]byte, int) {
-	text, escaped, end := jsonlike.String(b, i)
-	if !escaped || end < 0 {
-		return text, end
-	}
-	from, ok := len(p.own), false
-	if p.own, ok = jsonlike.Unescape(p.own, text, jsonlike.JSON); !ok {
-		return nil, -1
-	}
-	return p.own[from:len(p.own):len(p.own)], end
-}
+func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
-// wrong skips a value that should have been of another type, and makes the line a bad one, unless the value is null.
+// wrong passes over a value that should have been of another type, and makes the line a bad one, unless the value is null.
 func (p *Parser) wrong(b []byte, i int) int {
 	if i < len(b) && b[i] != 'n' {
 		p.line.bad = true
@@ -175,19 +152,8 @@ func (p *Parser) wrong(b []byte, i int) int {
 	return skip(b, i)
 }
 
-// skip returns where the value at b[i] ends; -1: it does not end, or is no value. Within lists and objects only brackets and quotes are looked at.
+// skip returns where the value at b[i] ends; -1: it does not end, or is no value.
 func skip(b []byte, i int) int {
-	if i >= len(b) {
-		return -1
-	}
-	switch c := b[i]; {
-	case c == '"':
-		_, _, end := jsonlike.String(b, i)
-		return end
-	case c == '{', c == '[':
-		return jsonlike.Nested(b, i, jsonlike.JSON)
-	case c-'0' <= 9, c == '-', c == 't', c == 'f', c == 'n', c == 'N', c == 'I': // NaN and Infinity are Python's
-		return jsonlike.Bare(b, i, literal)
-	}
-	return -1
+	_, i = lexer.Value(b, i)
+	return i
 }

@@ -30,10 +30,8 @@ func (e *event) scan(t []byte) bool {
 	if i < 0 {
 		return false
 	}
-	if i = jsonlike.Blanks(t, i); i < len(t) && t[i] == ',' {
-		i = jsonlike.Blanks(t, i+1)
-	}
-	return i == len(t)
+	i, _ = jsonlike.Comma(t, i)
+	return jsonlike.Blanks(t, i) == len(t)
 }
 
 // object reads the members of the object at t[i:] and returns where it ends; -1: it does not end, or is no object.
@@ -41,44 +39,35 @@ func (e *event) object(t []byte, i int, args bool) (end int) {
 	if i >= len(t) || t[i] != '{' {
 		return -1
 	}
-	if i = jsonlike.Blanks(t, i+1); i < len(t) && t[i] == '}' {
-		return i + 1
-	}
-	for more := true; more; {
-		if i >= len(t) || t[i] != '"' {
+	i, more := jsonlike.Begin(t, i, '}')
+	for more {
+		if i = jsonlike.Blanks(t, i); i >= len(t) || t[i] != '"' {
 			return -1
 		}
-		key, at := value(t, i)
+		key, _, at := jsonlike.String(t, i)
 		if at < 0 {
 			return -1
 		}
-		if at+2 < len(t) && t[at] == ':' && t[at+1] == ' ' && t[at+2] > ' ' { // as the plugin prints
-			i = at + 2
-		} else if i = jsonlike.Colon(t, at); i < 0 {
+		if at = jsonlike.Colon(t, at); at < 0 {
 			return -1
 		}
-		if !args && string(key) == "args" && i < len(t) && t[i] == '{' {
-			at = e.object(t, i, true)
+		at = jsonlike.Blanks(t, at)
+		if !args && string(key) == "args" && at < len(t) && t[at] == '{' {
+			i = e.object(t, at, true)
 		} else {
 			var v []byte
-			if v, at = value(t, i); at >= 0 && args {
+			if v, i = lexer.Value(t, at); i >= 0 && args {
 				e.arg(key, v)
-			} else if at >= 0 {
+			} else if i >= 0 {
 				e.member(key, v)
 			}
 		}
-		if at < 0 {
+		if i < 0 {
 			return -1
 		}
-		if at+2 < len(t) && t[at] == ',' && t[at+1] == ' ' && t[at+2] > ' ' {
-			i = at + 2
-			continue
-		}
-		if i, more = jsonlike.Next(t, at, '}'); i < 0 {
-			return -1
-		}
+		i, more = jsonlike.Comma(t, i)
 	}
-	return i
+	return jsonlike.Close(t, i, '}')
 }
 
 func (e *event) member(key, v []byte) {
@@ -139,29 +128,9 @@ func (e *event) arg(key, v []byte) {
 	}
 }
 
-// bare are the bytes of values without quotes.
-var bare = jsonlike.Alphanumeric(".-+_()")
-
-// value reads the value at t[i:] without its quotes, an object or array as it is, and returns where it ends; -1: it does not end, or is no value. Without
-// quotes there may be a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events until 2.26.
-func value(t []byte, i int) (v []byte, end int) {
-	if i >= len(t) {
-		return nil, -1
-	}
-	switch t[i] {
-	case '"':
-		v, _, end = jsonlike.String(t, i)
-		return v, end
-	case '{', '[':
-		end = jsonlike.Nested(t, i, jsonlike.JSON)
-	default:
-		end = jsonlike.Bare(t, i, bare)
-	}
-	if end < 0 {
-		return nil, -1
-	}
-	return t[i:end], end
-}
+// lexer reads values. Without quotes there may be a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events
+// until 2.26.
+var lexer = jsonlike.Lexer{Word: jsonlike.Alphanumeric(".-+_()")}
 
 // unsigned reads an integer that fills 64 bits, as a communicator's hash does.
 func unsigned(v []byte) (n uint64, ok bool) {

@@ -2,8 +2,8 @@ package vccl
 
 import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 
-// literal are the bytes of numbers and of words such as null and NaN.
-var literal = jsonlike.Alphanumeric("+-.")
+// lexer reads numbers, and words such as null and NaN.
+var lexer = jsonlike.Lexer{Word: jsonlike.Alphanumeric("+-.")}
 
 // status is how far an object was read.
 type status uint8
@@ -125,18 +125,7 @@ func (s *scan) keep() {
 
 // value reads a value, or the beginning of a container. −1: there is neither.
 func (s *scan) value(b []byte, i int, c byte) int {
-	next := i
-	switch c {
-	case '"':
-		text, _, end := jsonlike.String(b, i)
-		if end < 0 {
-			return -1
-		}
-		if s.depth == 1 {
-			s.pending = text
-		}
-		next = end
-	case '{', '[':
+	if c == '{' || c == '[' {
 		// The value of a known key is never a container: the object was torn before the value, and another begins here.
 		if s.depth == maxDepth || s.depth == 1 && s.key < noKey {
 			return -1
@@ -149,13 +138,13 @@ func (s *scan) value(b []byte, i int, c byte) int {
 			s.want = wantElement
 		}
 		return i + 1
-	default:
-		if next = jsonlike.Bare(b, i, literal); next < 0 {
-			return -1
-		}
-		if s.depth == 1 {
-			s.pending = b[i:next]
-		}
+	}
+	text, next := lexer.Value(b, i)
+	if next < 0 {
+		return -1
+	}
+	if s.depth == 1 {
+		s.pending = text
 	}
 	s.want = wantComma
 	return next

@@ -9,6 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/internal/logids"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
@@ -23,10 +24,10 @@ type Parser struct {
 	// Of the object at hand.
 	rec         *record.Record
 	flags       flags
-	eval, total float64 // seconds of the evaluation, and of the training
-	elapsed     float64 // and that the job has run
-	path        []byte  // "a." within the object named a
-	own         []byte  // texts that had escapes
+	eval, total float64        // seconds of the evaluation, and of the training
+	elapsed     float64        // and that the job has run
+	path        []byte         // "a." within the object named a
+	own         jsonlike.Texts // texts that had escapes
 
 	trial record.Record // of Each
 	pace  pace
@@ -43,7 +44,6 @@ type entry struct {
 const (
 	maxKnown = 4096 // names
 	maxOrder = 512  // names of one record
-	maxOwn   = 64 << 10
 )
 
 // New returns a parser. mapped holds the names that the configuration gives a meaning to; nil: none.
@@ -68,10 +68,7 @@ func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.flags, p.next = rec, 0, 0
 	p.eval, p.total, p.elapsed = math.NaN(), math.NaN(), math.NaN()
 	p.path = p.path[:0]
-	if cap(p.own) > maxOwn {
-		p.own = nil
-	}
-	p.own = p.own[:0]
+	p.own.Reset()
 }
 
 // Out takes the records of a line; step.Out is one.

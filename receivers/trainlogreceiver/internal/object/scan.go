@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	words       = jsonlike.Alphanumeric("._") // the names of Python's functions
-	untilMember = jsonlike.Except(",}")
+	lexer  = jsonlike.Lexer{Notation: jsonlike.Python, Word: jsonlike.Alphanumeric("._")} // of the names of Python's functions
+	passes = jsonlike.Lexer{Notation: jsonlike.Python, Word: jsonlike.Until(",}", "")}    // over all that is not looked for
 )
 
 // maxDepth bounds how deep objects are followed. Deeper objects are kept as text.
@@ -27,32 +27,21 @@ const (
 
 // object reads the members of the object that begins at b[i]. -1: there is no object, or it is not finished.
 func (p *Parser) object(b []byte, i, depth int) int {
-	i = jsonlike.Blanks(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1
-	}
-	for more := true; more; {
-		e, at := p.key(b, i)
+	i, more := jsonlike.Begin(b, i, '}')
+	for more {
+		e, at := p.key(b, jsonlike.Blanks(b, i))
 		if at < 0 {
 			return -1
 		}
-		if at+2 < len(b) && b[at] == ':' && b[at+1] == ' ' && b[at+2] > ' ' { // as json.dumps prints
-			i = at + 2
-		} else if i = jsonlike.Colon(b, at); i < 0 {
+		if at = jsonlike.Colon(b, at); at < 0 {
 			return -1
 		}
-		if i = p.value(b, i, depth, e); i < 0 {
+		if i = p.value(b, jsonlike.Blanks(b, at), depth, e); i < 0 {
 			return -1
 		}
-		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' {
-			i += 2
-			continue
-		}
-		if i, more = jsonlike.Next(b, i, '}'); i < 0 {
-			return -1
-		}
+		i, more = jsonlike.Comma(b, i)
 	}
-	return i
+	return jsonlike.Close(b, i, '}')
 }
 
 // key reads the name at b[i] and returns what it means, and where it ends. Records of one log have their names in one
@@ -146,7 +135,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 		}
 		return i + n
 	}
-	at := jsonlike.Nested(b, i, jsonlike.Python)
+	at := lexer.Nested(b, i)
 	if at >= 0 {
 		p.list(e, b[i:at])
 	}
@@ -182,11 +171,11 @@ func (p *Parser) numbers(b []byte, i int, e *entry) int {
 
 // call reads "np.float64(0.1)" and "tensor(2.3, device='cuda:0')" as their first number.
 func (p *Parser) call(b []byte, i int, e *entry) int {
-	n := jsonlike.Bare(b, i, words)
+	n := lexer.Bare(b, i)
 	if n < 0 || n >= len(b) || b[n] != '(' {
 		return -1
 	}
-	at := jsonlike.Nested(b, n, jsonlike.Python)
+	at := lexer.Nested(b, n)
 	if at < 0 {
 		return -1
 	}
@@ -198,43 +187,35 @@ func (p *Parser) call(b []byte, i int, e *entry) int {
 	return at
 }
 
-// quoted reads the text in quotes at b[i] and returns where it ends, -1 when it does not. The text is a part of b, or of the
-// parser where escapes had to be resolved.
-func (p *Parser) quoted(b []byte, i int) ([]byte, int) {
-	text, escaped, end := jsonlike.String(b, i)
-	if !escaped || end < 0 {
-		return text, end
-	}
-	from, ok := len(p.own), false
-	if p.own, ok = jsonlike.Unescape(p.own, text, jsonlike.Python); !ok {
-		return nil, -1
-	}
-	return p.own[from:len(p.own):len(p.own)], end
-}
+// quoted reads the text in quotes at b[i].
+func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
 // Member returns the elements of the array that the object in b has under a name, without brackets.
 func Member(b []byte, name string) ([]byte, bool) {
-	var p Parser
+	var own jsonlike.Texts
 	i := jsonlike.Blanks(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return nil, false
 	}
 	for i = jsonlike.Blanks(b, i+1); i < len(b) && b[i] == '"'; {
-		key, at := p.quoted(b, i)
+		key, at := passes.Text(b, i, &own)
 		if at < 0 {
 			return nil, false
 		}
 		from := jsonlike.Colon(b, at)
-		if from < 0 || from == len(b) {
+		if from < 0 {
+			return nil, false
+		}
+		if from = jsonlike.Blanks(b, from); from == len(b) {
 			return nil, false
 		}
 		switch b[from] {
 		case '[', '{':
-			i = jsonlike.Nested(b, from, jsonlike.Python)
+			i = passes.Nested(b, from)
 		case '"':
-			_, i = p.quoted(b, from)
+			_, i = passes.Text(b, from, &own)
 		default:
-			i = max(from, jsonlike.Bare(b, from, untilMember))
+			i = max(from, passes.Bare(b, from))
 		}
 		if i < 0 {
 			return nil, false
@@ -243,9 +224,8 @@ func Member(b []byte, name string) ([]byte, bool) {
 			in := b[from+1 : i-1]
 			return in[jsonlike.Blanks(in, 0):], true
 		}
-		if i = jsonlike.Blanks(b, i); i < len(b) && b[i] == ',' {
-			i = jsonlike.Blanks(b, i+1)
-		}
+		i, _ = jsonlike.Comma(b, i)
+		i = jsonlike.Blanks(b, i)
 	}
 	return nil, false
 }

@@ -1,0 +1,145 @@
+package jsonlike
+
+import "strings"
+
+// Notation says which quotes, brackets and escapes there are.
+type Notation uint8
+
+// The notations.
+const (
+	JSON   Notation = iota // those of RFC 8259
+	Python                 // and ', ( and the escapes \x, \U and \'; a character that begins no escape stands for itself
+)
+
+// Lexer reads the values of a format.
+type Lexer struct {
+	Notation Notation
+	Word     *Word // of values without quotes
+}
+
+// Value passes over the value at b[i]. Its text is what stands between the quotes, with escapes as they are; all else is as printed.
+func (x *Lexer) Value(b []byte, i int) (text []byte, end int) {
+	if i >= len(b) {
+		return nil, -1
+	}
+	switch b[i] {
+	case '"':
+		text, _, end = String(b, i)
+		return text, end
+	case '{', '[':
+		end = x.Nested(b, i)
+	default:
+		end = x.Bare(b, i)
+	}
+	if end < 0 {
+		return nil, -1
+	}
+	return b[i:end], end
+}
+
+// Texts are the texts of a record that had escapes.
+type Texts []byte
+
+// maxTexts is how much room is kept from record to record.
+const maxTexts = 64 << 10
+
+// Reset forgets the texts of the record before.
+func (t *Texts) Reset() {
+	if cap(*t) > maxTexts {
+		*t = nil
+	}
+	*t = (*t)[:0]
+}
+
+// Text reads the text in quotes at b[i]. It is a part of b, or of own where it had escapes. An escape that the notation lacks ends nowhere.
+func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
+	text, escaped, end := String(b, i)
+	if !escaped || end < 0 {
+		return text, end
+	}
+	from := len(*own)
+	all, ok := unescape(*own, text, x.Notation)
+	if *own = all; !ok {
+		return nil, -1
+	}
+	return all[from:len(all):len(all)], end
+}
+
+// Nested passes over an object or list, by brackets and quotes alone: { [ and ", in Python ( and ' too. It does not check which bracket closes which.
+func (x *Lexer) Nested(b []byte, i int) (end int) {
+	depth := 0
+	for i < len(b) {
+		switch b[i] {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case '(':
+			if x.Notation == Python {
+				depth++
+			}
+		case ')':
+			if x.Notation == Python {
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+		case '"', '\'':
+			if b[i] == '\'' && x.Notation == JSON {
+				break
+			}
+			if _, _, i = String(b, i); i < 0 {
+				return -1
+			}
+			continue
+		}
+		i++
+	}
+	return -1
+}
+
+// Bare reads a value without quotes: 1e-5, null, NaN, and with the bytes that they need np.float64, ncclFloat32, 0x262ca50, (nil).
+func (x *Lexer) Bare(b []byte, i int) (end int) {
+	if i >= len(b) || x.Word[b[i]] < begins {
+		return -1
+	}
+	for i++; i < len(b) && x.Word[b[i]] != ends; {
+		i++
+	}
+	return i
+}
+
+// Word says of each byte whether it ends a value without quotes, may go on with it, or begin it too.
+type Word [256]uint8
+
+const (
+	ends uint8 = iota
+	goesOn
+	begins
+)
+
+// Alphanumeric are words of letters, digits and others.
+func Alphanumeric(others string) *Word {
+	var w Word
+	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
+		w[c] = begins
+	}
+	return &w
+}
+
+// Until are words that end before a delimiter and begin with one of some bytes; "": with any.
+func Until(delimiters, first string) *Word {
+	var w Word
+	for c := range w {
+		switch {
+		case strings.IndexByte(delimiters, byte(c)) >= 0:
+		case first == "" || strings.IndexByte(first, byte(c)) >= 0:
+			w[c] = begins
+		default:
+			w[c] = goesOn
+		}
+	}
+	return &w
+}
