@@ -34,6 +34,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/trainbridge/trainbridge/internal/porttest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -604,10 +605,7 @@ func silent(tb testing.TB) string {
 // refusing is an address that nothing listens on.
 func refusing(tb testing.TB) string {
 	tb.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	require.NoError(tb, listener.Close())
-	return listener.Addr().String()
+	return porttest.Addr(tb)
 }
 
 func quietErrors(tb testing.TB) {

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/trainbridge/trainbridge/internal/porttest"
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
@@ -160,14 +161,6 @@ func page(t *testing.T, url string) string {
 	return string(text)
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // serve starts a backend.
 func serve(t *testing.T) (b *refusing, addr string) {
 	t.Helper()
@@ -193,7 +186,7 @@ func collectSecrets(t *testing.T, logs string) ways {
 	b, backend := serve(t)
 	out, state := t.TempDir(), t.TempDir()
 	verdicts, dead := filepath.Join(out, "verdicts.log"), filepath.Join(out, "refused.log")
-	prometheus, own := freeAddr(t), freeAddr(t)
+	prometheus, own := porttest.Addr(t), porttest.Addr(t)
 	host, port, err := net.SplitHostPort(own)
 	require.NoError(t, err)
 	t.Setenv("TRAINBRIDGE_LOGS", logs+"/*")

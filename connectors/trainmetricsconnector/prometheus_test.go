@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/exporter/exportertest"
 
+	"github.com/trainbridge/trainbridge/internal/porttest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -25,10 +25,7 @@ import (
 // with its address.
 func startPrometheus(t *testing.T) (exporter.Metrics, string) {
 	t.Helper()
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
+	address := porttest.Addr(t)
 	factory := prometheusexporter.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*prometheusexporter.Config)
 	cfg.ServerConfig.NetAddr.Endpoint = address

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/trainbridge/trainbridge/bridge"
+	"github.com/trainbridge/trainbridge/internal/porttest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -176,11 +177,8 @@ func TestServeAndFetch(t *testing.T) {
 // The span says what the caller is told.
 func TestServerIsAway(t *testing.T) {
 	c := startCollector(t)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
 	const id = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
-	err = run(t.Context(), []string{"fetch", "--server", listener.Addr().String(), "--trace-id", id}, new(bytes.Buffer))
+	err := run(t.Context(), []string{"fetch", "--server", porttest.Addr(t), "--trace-id", id}, new(bytes.Buffer))
 	require.ErrorContains(t, err, id)
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	tree := c.tree(pcommon.TraceID(uuid.MustParse(id)))

@@ -20,6 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // jaeger is a real Jaeger v2 with its memory storage.
@@ -114,22 +116,21 @@ func startTempo(tb testing.TB) *tempo {
 // startTempoWith starts Tempo with more settings: of its WAL, and any.
 func startTempoWith(tb testing.TB, wal, more string) *tempo {
 	tb.Helper()
-	s := &tempo{otlp: freeAddr(tb)}
-	httpPort, grpcPort := freePort(tb), freePort(tb)
-	s.api = fmt.Sprintf("http://127.0.0.1:%d", httpPort)
+	httpPort := porttest.On(tb, porttest.Host)
+	s := &tempo{otlp: freeAddr(tb), api: fmt.Sprintf("http://%s:%d", porttest.Host, httpPort)}
 	dir := tb.TempDir()
 	config := write(tb, "tempo.yaml", fmt.Sprintf(`
-server: {http_listen_address: 127.0.0.1, http_listen_port: %d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %d, log_level: warn}
-distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}}
+server: {http_listen_address: %[1]s, http_listen_port: %[2]d, grpc_listen_address: %[1]s, grpc_listen_port: %[3]d, log_level: warn}
+distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: %[4]q}}}}}
 ingester:
   trace_idle_period: 12s # longer than step_join waits: Tempo knows who is whose child where the root came with the rest
   flush_check_period: 1s
-  lifecycler: {address: 127.0.0.1, min_ready_duration: 1s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}
-memberlist: {bind_addr: [127.0.0.1], bind_port: %d}
-storage: {trace: {backend: local, local: {path: %q}, wal: {path: %q%s}}}
+  lifecycler: {address: %[1]s, min_ready_duration: 1s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}
+memberlist: {bind_addr: [%[1]s], bind_port: %[5]d}
+storage: {trace: {backend: local, local: {path: %[6]q}, wal: {path: %[7]q%[8]s}}}
 usage_report: {reporting_enabled: false}
-%s
-`, httpPort, grpcPort, s.otlp, freePort(tb), dir+"/blocks", dir+"/wal", wal, more))
+%[9]s
+`, porttest.Host, httpPort, porttest.On(tb, porttest.Host), s.otlp, porttest.On(tb, porttest.Host), dir+"/blocks", dir+"/wal", wal, more))
 	s.process = start(tb, "tempo", tempoBin(tb), nil, "-config.file="+config)
 	s.ready(tb, s.api+"/ready")
 	return s
@@ -170,7 +171,7 @@ func (s *tempo) searchIn(start, end time.Time, query string) (map[pcommon.TraceI
 // awaitFound waits until a TraceQL query finds exactly these traces.
 func (s *tempo) awaitFound(tb testing.TB, query string, want map[pcommon.TraceID]bool) {
 	tb.Helper()
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		got, err := s.search(query)
 		if err == nil && !maps.Equal(got, want) {
 			err = fmt.Errorf("%s finds %d traces, want %d: %v, want %v", query, len(got), len(want), got, want)
@@ -322,7 +323,7 @@ func (p *prometheus) value(promQL string) (float64, error) {
 // awaitValues waits until each query is answered with one series that has this value.
 func (p *prometheus) awaitValues(tb testing.TB, want map[string]float64) {
 	tb.Helper()
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		for query, v := range want {
 			got, err := p.query(query)
 			if err != nil {

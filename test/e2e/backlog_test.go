@@ -31,7 +31,7 @@ func TestWideBacklog(t *testing.T) {
 	c := newCollector(t, trainbridgeBin(t), "/nothing/*", p.addr)
 	c.env = append(c.env, "TRAINBRIDGE_TRAIN_LOGS="+logs+"/*/*")
 	c.up(t)
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		if !c.logged("no backend at") {
 			return errors.New("it does not say that there is no backend")
 		}
@@ -41,7 +41,7 @@ func TestWideBacklog(t *testing.T) {
 	sum := accountsOf(t, c, "train_log", files*steps)
 	assert.Zero(t, sum["refused"]+sum["rejected"], "%v", sum)
 	// Traces that Jaeger has accepted are not found at once.
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("train")
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func TestNoBackendLine(t *testing.T) {
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), freeAddr(t))
 	c.up(t)
 	var lines [][]string
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		if lines = noBackend.FindAllStringSubmatch(c.output(t), -1); len(lines) < 2 {
 			return fmt.Errorf("%d lines", len(lines))
 		}

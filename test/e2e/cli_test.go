@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // stack finds the frames of stack traces.
@@ -37,13 +39,12 @@ func TestTakenPorts(t *testing.T) {
 		13133: "extensions::health_check::endpoint",
 	} {
 		t.Run(strconv.Itoa(port), func(t *testing.T) {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			l, err := porttest.Listen(fmt.Sprintf("127.0.0.1:%d", port))
 			require.NoError(t, err)
 			defer l.Close()
 			p := start(t, "trainbridge", trainbridgeBin(t), []string{"TRAINBRIDGE_STATE_DIR=" + t.TempDir()})
-			<-p.done
-			assert.Equal(t, 1, p.cmd.ProcessState.ExitCode())
-			out := p.output(t)
+			code, out := p.end(t)
+			assert.Equal(t, 1, code)
 			assert.Regexp(t, fmt.Sprintf(`(?m)^Error: port %d is taken by \S+ \(pid %d\): stop that, or give '%s' another port$`, port, os.Getpid(), key), out)
 			assert.Len(t, regexp.MustCompile(`(?mi)\berror\b|in use`).FindAllString(out, -1), 1, out)
 			assert.NotRegexp(t, stack, out)
@@ -65,11 +66,11 @@ func TestConfigErrorAtStart(t *testing.T) {
 		for _, args := range [][]string{{"validate"}, {}} {
 			args = append(args, "--config", shippedConfig(t), "--config", write(t, "more.yaml", tt.yaml))
 			p := start(t, "trainbridge", trainbridgeBin(t), []string{"TRAINBRIDGE_STATE_DIR=" + tt.state}, args...)
-			<-p.done
-			assert.Equal(t, 1, p.cmd.ProcessState.ExitCode())
-			said = append(said, p.output(t))
-			assert.Equal(t, 1, strings.Count(p.output(t), tt.want), p.output(t))
-			assert.NotRegexp(t, stack, p.output(t))
+			code, out := p.end(t)
+			assert.Equal(t, 1, code)
+			said = append(said, out)
+			assert.Equal(t, 1, strings.Count(out, tt.want), out)
+			assert.NotRegexp(t, stack, out)
 		}
 		assert.Equal(t, said[0], said[1])
 	}
@@ -87,29 +88,16 @@ func TestEmptyStateDirectory(t *testing.T) {
 	assert.NotEmpty(t, files)
 }
 
-// Ctrl-C while no backend answers: plain lines, and not many.
+// Ctrl-C while no backend answers: plain lines, and not many. The exit code says that it has ended in time, so the test runs beside no other.
 func TestInterruptWithoutBackend(t *testing.T) {
-	t.Parallel()
 	logs := t.TempDir()
 	generate(t, logs, "--workers", "8", "--batches", "40", "--seed", "3")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), freeAddr(t))
 	c.up(t)
-	eventually(t, time.Minute, func() error {
-		metrics, err := c.ownMetrics()
-		if err != nil {
-			return err
-		}
-		for _, m := range metrics {
-			if m.name == "trainbridge_tail_pending" && m.value > 0 {
-				return nil
-			}
-		}
-		return errors.New("nothing waits")
-	})
+	c.waits(t, 1)
 	require.NoError(t, c.cmd.Process.Signal(os.Interrupt))
-	<-c.done
-	assert.Equal(t, 0, c.cmd.ProcessState.ExitCode())
-	out := c.output(t)
+	code, out := c.end(t)
+	assert.Zero(t, code)
 	assert.NotRegexp(t, stack, out)
 	assert.Less(t, strings.Count(out, "\n"), 100, out)
 }
@@ -126,7 +114,7 @@ var absences = map[string]func(s *sequence) (back func()){
 	},
 	"no greeting": func(s *sequence) func() {
 		s.sink.down()
-		l, err := net.Listen("tcp", s.sink.addr)
+		l, err := porttest.Listen(s.sink.addr)
 		s.check(err)
 		go func() {
 			for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
@@ -141,9 +129,8 @@ var absences = map[string]func(s *sequence) (back func()){
 }
 
 // A collector whose backend went away ends within 10 s of SIGTERM, whatever it still has to send: batches of all receivers, joined spans, and calls of services
-// that it has taken. The next one sends it all.
+// that it has taken. The next one sends it all. The test runs beside no other: how long an end takes depends on who else wants the cores.
 func TestStopsWithoutBackend(t *testing.T) {
-	t.Parallel()
 	for name, leave := range absences {
 		for _, signals := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s and %d signals", name, signals), func(t *testing.T) {
@@ -162,28 +149,16 @@ func TestStopsWithoutBackend(t *testing.T) {
 				}
 				service := make(chan error, 1)
 				go func() { service <- send(t, otlp, pcommon.TraceID{1}) }() //nolint:testifylint // its only requirement is that an address can be parsed
-				eventually(t, time.Minute, func() error {
-					accounts, err := s.c.accounts()
-					waits := 0
-					for _, a := range accounts {
-						if a["pending"] > 0 {
-							waits++
-						}
-					}
-					if err == nil && waits < 3 {
-						err = fmt.Errorf("%d receivers have lines that wait", waits)
-					}
-					return err
-				})
-				time.Sleep(3 * time.Second) // step_join waits 2 s for what may come, then sends
+				s.c.waits(t, 3)
+				lasts(3 * time.Second) // step_join waits 2 s for what may come, then sends
 				began := time.Now()
 				for range signals {
 					require.NoError(t, s.c.cmd.Process.Signal(syscall.SIGTERM))
-					time.Sleep(100 * time.Millisecond) // two signals at once are one
+					s.c.says(t, "stopping; once more ends it at once") // two signals at once are one
 				}
-				<-s.c.done
+				code, _ := s.c.end(t)
 				assert.LessOrEqual(t, time.Since(began), 10*time.Second)
-				assert.Equal(t, []int{0, 128 + int(syscall.SIGTERM)}[signals-1], s.c.cmd.ProcessState.ExitCode())
+				assert.Equal(t, []int{0, 128 + int(syscall.SIGTERM)}[signals-1], code)
 				require.Error(t, <-service, "it keeps its span")
 				back()
 				s.launch()
@@ -209,7 +184,7 @@ func TestSecondSignal(t *testing.T) {
 		_, err = conn.Read(make([]byte, 1)) // 100 Continue: the body is being read
 		require.NoError(t, err)
 		require.NoError(t, c.cmd.Process.Signal(s))
-		eventually(t, time.Minute, func() error {
+		eventually(t, func() error {
 			if c.logged("Starting shutdown") {
 				return nil
 			}
@@ -217,9 +192,9 @@ func TestSecondSignal(t *testing.T) {
 		})
 		require.True(t, c.running())
 		require.NoError(t, c.cmd.Process.Signal(s))
-		<-c.done
-		assert.Equal(t, 128+int(s), c.cmd.ProcessState.ExitCode())
-		assert.NotRegexp(t, stack, c.output(t))
+		code, out := c.end(t)
+		assert.Equal(t, 128+int(s), code)
+		assert.NotRegexp(t, stack, out)
 		conn.Close()
 	}
 }

@@ -158,6 +158,22 @@ func (c *collector) accounts() (map[string]map[string]int64, error) {
 	return all, nil
 }
 
+// waits waits until so many receivers have lines that the backend has not accepted.
+func (c *collector) waits(tb testing.TB, receivers int) {
+	tb.Helper()
+	eventually(tb, func() error {
+		accounts, err := c.accounts()
+		n := 0
+		for _, a := range accounts {
+			n += int(min(a["pending"], 1))
+		}
+		if err == nil && n < receivers {
+			err = fmt.Errorf("%d receivers have lines that wait, want %d", n, receivers)
+		}
+		return err
+	})
+}
+
 // metricsOf reads a page of Prometheus's text.
 func metricsOf(url string) ([]metric, error) {
 	page, err := get(url, "")

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -75,14 +74,12 @@ func TestCollectorsOfARun(t *testing.T) {
 	for range 5 { // both count all the time
 		a.log(0, 30)
 		a.log(1, 50)
-		time.Sleep(2 * time.Second)
+		p.awaitValues(t, sums())
 	}
-	p.awaitValues(t, sums())
 	p.awaitValues(t, map[string]float64{`sum(resets(` + functions + `[5m]))`: 0, `sum(resets(` + link + `[5m]))`: 0})
 	a.rose(p, functions, float64(a.functions-before))
 
 	// Nothing is counted any more: Prometheus looks back on 5 s of that.
-	time.Sleep(6 * time.Second)
 	p.awaitValues(t, map[string]float64{
 		`sum(increase(` + functions + `[5s]))`: 0, `sum(increase(` + link + `[5s]))`: 0, `count(count_over_time(` + functions + `[5s]) > 3)`: 2,
 	})
@@ -92,13 +89,6 @@ func TestCollectorsOfARun(t *testing.T) {
 	a.collectors[1].up(t)
 	a.log(0, 40)
 	a.log(1, 60)
-	eventually(t, time.Minute, func() error {
-		got, err := p.query(`sum without (trainbridge_collector) (increase(` + functions + `[5m]))`)
-		if err == nil && (len(got) != 1 || got[0].Value < 0.9*float64(a.functions-before)) {
-			err = fmt.Errorf("%v, want %d", got, a.functions-before)
-		}
-		return err
-	})
 	a.rose(p, functions, float64(a.functions-before))
 	p.awaitValues(t, map[string]float64{`count(` + functions + `)`: 2})
 	for _, c := range a.collectors {
@@ -139,9 +129,9 @@ func TestCountersSurviveKills(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 19))
 	for range 6 {
 		grow()
-		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+		moment(rnd, 1500)
 		grow()
-		time.Sleep(time.Duration(rnd.IntN(400)) * time.Millisecond) // as likely as not, it is being read
+		moment(rnd, 400) // as likely as not, it is being read
 		c.kill()
 		grow()
 		c.up(t)
@@ -177,7 +167,7 @@ func TestCountersSurviveAFullDisk(t *testing.T) {
 			all = append(all, jsonRecord(rnd, 0, len(all)))
 			appendTo(t, filepath.Join(dir, "train.jsonl"), all[len(all)-1].lines[0][0]+"\n")
 		}
-		eventually(t, time.Minute, func() error {
+		eventually(t, func() error {
 			for _, r := range all {
 				if !sink.has(r.keys[0]) {
 					return fmt.Errorf("%s is not accepted", r.keys[0])
@@ -189,15 +179,15 @@ func TestCountersSurviveAFullDisk(t *testing.T) {
 	c.up(t)
 	for range 20 {
 		grow()
-		eventually(t, time.Minute, c.counted("ml_train_step_duration_seconds_count", len(all)))
-		time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond) // the last block of a file has some room, or none
+		eventually(t, c.counted("ml_train_step_duration_seconds_count", len(all)))
+		moment(rnd, 1500) // the last block of a file has some room, or none
 		free := fill(t, state)
 		grow()
-		time.Sleep(time.Duration(rnd.IntN(2500)) * time.Millisecond) // positions are stored once a second
+		moment(rnd, 2500) // positions are stored once a second
 		c.kill()
 		free()
 		c.up(t)
-		eventually(t, 20*time.Second, c.counted("ml_train_step_duration_seconds_count", len(all)))
+		eventually(t, c.counted("ml_train_step_duration_seconds_count", len(all)))
 	}
 	c.stop(t)
 }
@@ -222,10 +212,14 @@ func (c *collector) counted(name string, want int) func() error {
 	}
 }
 
-// rose says by how much both counters rose since they were first scraped. Prometheus extrapolates by a scrape or two.
+// rose waits until both counters have risen by so much since they were first scraped. Prometheus extrapolates by a scrape or two, which may be far apart.
 func (a *agents) rose(p *prometheus, counter string, want float64) {
 	a.Helper()
-	got, err := p.value(`sum without (trainbridge_collector) (increase(` + counter + `[5m]))`)
-	require.NoError(a, err)
-	assert.InDelta(a, want, got, math.Abs(0.15*want), counter)
+	eventually(a, func() error {
+		got, err := p.value(`sum without (trainbridge_collector) (increase(` + counter + `[5m]))`)
+		if err == nil && math.Abs(got-want) > 0.15*want {
+			err = fmt.Errorf("%s rose by %v, want %v", counter, got, want)
+		}
+		return err
+	})
 }

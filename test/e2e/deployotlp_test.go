@@ -52,7 +52,7 @@ func direct(tb testing.TB, run, logs string) map[[2]string]string {
 	c.up(tb)
 	defer c.stop(tb)
 	var all map[[2]string]string
-	eventually(tb, 2*time.Minute, func() error {
+	eventually(tb, func() error {
 		accounts, err := c.accounts()
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func TestDeployOTLP(t *testing.T) {
 	agents[0].up(t)
 	p.cut()
 	write(2)
-	time.Sleep(time.Second)
+	agents[0].waits(t, 1)
 	require.NoError(t, p.restore())
 	agents[1].kill()
 	write(3)
@@ -136,7 +136,7 @@ func TestDeployOTLP(t *testing.T) {
 	g.kill()
 	write(4)
 	g.up(t)
-	eventually(t, 2*time.Minute, func() error { return alike(want, j) })
+	eventually(t, func() error { return alike(want, j) })
 	counted(t, g, j, agents)
 	brokenDown(t, j, tr.Steps[len(tr.Steps)*4/parts+1:]) // of a step that was under way it may be told less
 	for _, c := range append(agents, g) {
@@ -147,7 +147,7 @@ func TestDeployOTLP(t *testing.T) {
 // brokenDown waits until a backend has been told of each of these steps where its time went.
 func brokenDown(t *testing.T, j *jaeger, steps []*jobStep) (breakdowns []*node) {
 	t.Helper()
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("")
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ var timed = []string{
 // counted checks that the gateway has counted what the backend has, and that no series has two writers.
 func counted(t *testing.T, g *collector, j *jaeger, agents []*collector) {
 	t.Helper()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("")
 		if err != nil {
 			return err
@@ -261,14 +261,14 @@ func TestDeployBalanced(t *testing.T) {
 		grow(t, logs, dirs[0], part, parts)
 	}
 	grow(t, logs, dirs[1], 1, parts)
-	eventually(t, 2*time.Minute, func() error { return alike(want[0], backends[0]) })
+	eventually(t, func() error { return alike(want[0], backends[0]) })
 
 	agents[1].kill()
 	agents[1].up(t)
 	grow(t, logs, dirs[1], 2, parts)
-	time.Sleep(time.Second)
+	agents[1].waits(t, 1)
 	gateways[1].up(t)
-	eventually(t, 2*time.Minute, func() error { return alike(want[1], backends[1]) })
+	eventually(t, func() error { return alike(want[1], backends[1]) })
 	require.NoError(t, alike(want[0], backends[0]), "nothing of the other run came")
 	for i, n := range brokenDown(t, backends[0], tr.Steps) {
 		tr.Steps[i].checkBreakdown(t, n, timed...)
@@ -335,7 +335,7 @@ func TestDeployRefusal(t *testing.T) {
 			}
 			require.NoError(t, os.Mkdir(dir+"/train", 0o750))
 			require.NoError(t, os.WriteFile(dir+"/train/a.log", []byte(text.String()), 0o600))
-			eventually(t, time.Minute, func() error {
+			eventually(t, func() error {
 				refused := 0
 				for i := range n {
 					switch key := fmt.Sprint("jsonl ", i); {
@@ -385,7 +385,7 @@ func TestDeployRedact(t *testing.T) {
 	g.up(t)
 	a.up(t)
 	var all string
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("")
 		if err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/stretchr/testify/assert"
@@ -91,7 +90,7 @@ func TestFewDescriptors(t *testing.T) {
 			for range 5 {
 				_, err := c.accounts()
 				require.NoError(t, err)
-				eventually(t, time.Minute, func() error { return logs.arrived(k) })
+				eventually(t, func() error { return logs.arrived(k) })
 				logs.write(t, packed, 8)
 			}
 			// The backend is away: what cannot be sent holds no descriptor that another log needs.
@@ -104,7 +103,7 @@ func TestFewDescriptors(t *testing.T) {
 			_, err = get(c.health, "")
 			require.NoError(t, err)
 			require.NoError(t, k.up())
-			eventually(t, time.Minute, func() error { return logs.arrived(k) })
+			eventually(t, func() error { return logs.arrived(k) })
 			accounts, err := c.accounts()
 			require.NoError(t, err)
 			for receiver, a := range accounts {

@@ -50,7 +50,7 @@ func startGoservice(tb testing.TB, otlp, runID string) *goservice {
 	}
 	run(tb, nil, "go", "build", "-o", s.bin, "../../examples/goservice")
 	s.process = start(tb, "goservice-serve", s.bin, s.env, "serve", "--listen", s.addr)
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		switch {
 		case !s.running():
 			return fatal(errors.New("the data server has ended"))
@@ -70,15 +70,10 @@ func (s *goservice) fetch(tb testing.TB, ids ...string) []pcommon.TraceID {
 		args = append(args, "--trace-id", id)
 	}
 	p := start(tb, "goservice-fetch", s.bin, s.env, args...)
-	select {
-	case <-p.done:
-	case <-time.After(time.Minute):
-		p.kill()
-		tb.Fatal("the loader does not end")
-	}
-	require.Equal(tb, 0, p.cmd.ProcessState.ExitCode(), p.tail(20))
+	code, out := p.end(tb)
+	require.Zero(tb, code, p.tail(20))
 	var traces []pcommon.TraceID
-	for _, m := range regexp.MustCompile(`(?m)^trace ([0-9a-f]{32})  .* 512 samples stored as batch-\d+$`).FindAllStringSubmatch(p.output(tb), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^trace ([0-9a-f]{32})  .* 512 samples stored as batch-\d+$`).FindAllStringSubmatch(out, -1) {
 		id, err := traceID(m[1])
 		require.NoError(tb, err)
 		traces = append(traces, id)
@@ -192,7 +187,7 @@ func setOf(ids []pcommon.TraceID) map[pcommon.TraceID]bool {
 func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, error), id pcommon.TraceID, log string) {
 	t.Helper()
 	var trace map[pcommon.SpanID]*node
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := find(id)
 		if err != nil {
 			return err
@@ -249,7 +244,7 @@ func TestGoServiceWithoutCollector(t *testing.T) {
 	c.up(t)
 	service := startGoservice(t, otlp, "goservice")
 	first := service.fetch(t, "")[0]
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.trace(first)
 		if err == nil && td.SpanCount() < 8 {
 			err = fmt.Errorf("%d spans", td.SpanCount())

@@ -61,10 +61,10 @@ func TestHarness(t *testing.T) {
 	require.NoError(t, send(t, p.addr, first))
 	p.cut()
 	require.Error(t, send(t, p.addr, second))
-	eventually(t, time.Minute, func() error { return holds(j.find("harness"))(1) })
+	eventually(t, func() error { return holds(j.find("harness"))(1) })
 	require.NoError(t, p.restore())
 	require.NoError(t, send(t, p.addr, second))
-	eventually(t, time.Minute, func() error { return holds(j.find(""))(2) })
+	eventually(t, func() error { return holds(j.find(""))(2) })
 	td, err := j.trace(first)
 	require.NoError(t, err)
 	assert.Equal(t, 1, td.SpanCount())
@@ -73,7 +73,7 @@ func TestHarness(t *testing.T) {
 	assert.Zero(t, td.SpanCount())
 
 	require.NoError(t, send(t, s.otlp, first))
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		found, err := s.search(`{ span.share > 0.3 }`)
 		if err == nil && (len(found) != 1 || !found[first]) {
 			err = fmt.Errorf("found %v", found)

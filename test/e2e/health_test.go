@@ -5,14 +5,14 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 	"google.golang.org/grpc"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // healthWithin shortens the minute of the shipped configurations.
@@ -21,7 +21,7 @@ const healthWithin = "extensions: {health_check: {component_health: {recovery_du
 // red waits until health says that nothing gets through.
 func (c *collector) red(tb testing.TB) {
 	tb.Helper()
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		_, err := get(c.health, "")
 		if answer, ok := errors.AsType[*statusError](err); !ok || answer.code != http.StatusInternalServerError {
 			return fmt.Errorf("health is not red: %v", err) //nolint:errorlint // nil where it is 200
@@ -38,7 +38,7 @@ func TestHealth(t *testing.T) {
 	c.up(t)
 	generate(t, logs, "--workers", "4", "--batches", "5", "--seed", "3")
 	c.red(t)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", backend)
+	listener, err := porttest.Listen(backend)
 	require.NoError(t, err)
 	server, spans := grpc.NewServer(), new(sink)
 	ptraceotlp.RegisterGRPCServer(server, spans)

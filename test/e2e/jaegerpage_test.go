@@ -312,7 +312,7 @@ func TestJaegerPage(t *testing.T) {
 func (j *jaeger) awaitPages(t *testing.T) map[string][]*pageTrace {
 	t.Helper()
 	services := map[string][]*pageTrace{}
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		open := false
 		for service, want := range map[string]int{"verl": 20, "train": 30, "zeromq": 4, "nccl": 40} {
 			found, err := j.pages(service)

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,7 +80,7 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp_acked/tempo, train_m
 // await waits until Jaeger has as many breakdowns as the job has steps, and returns all that it has of the job.
 func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[int]*node) {
 	t.Helper()
-	eventually(t, 3*time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := b.jaeger.find("")
 		if err != nil {
 			return err
@@ -97,9 +96,8 @@ func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[in
 		if len(breakdowns) < len(tr.Steps) {
 			return fmt.Errorf("%d breakdowns of %d steps", len(breakdowns), len(tr.Steps))
 		}
-		return nil
+		return a.err()
 	})
-	require.NoError(t, a.err())
 	assert.Len(t, breakdowns, len(tr.Steps))
 	b.assertQuiet(t)
 	return a, breakdowns
@@ -243,14 +241,20 @@ func TestJobWithIDs(t *testing.T) {
 	}
 }
 
+// kinds are how many spans of each kind the trace of the step has.
+func (s *jobStep) kinds() map[string]int {
+	kinds := map[string]int{spans.KindRoot: 1, spans.KindBreakdown: 1}
+	maps.Copy(kinds, s.Spans)
+	return kinds
+}
+
 // checkTrace holds a backend's answer to the id of a step against the truth.
 func (s *jobStep) checkTrace(t *testing.T, backend string, id pcommon.TraceID, get func(pcommon.TraceID) (ptrace.Traces, error)) {
 	t.Helper()
-	want := map[string]int{spans.KindRoot: 1, spans.KindBreakdown: 1}
-	maps.Copy(want, s.Spans)
+	want := s.kinds()
 	var a *answer
 	size := 0
-	eventually(t, time.Minute, func() error { // Tempo has spans some time after it took them
+	eventually(t, func() error { // Tempo has spans some time after it took them
 		td, err := get(id)
 		if err != nil {
 			return err
@@ -284,7 +288,7 @@ func (tr *jobTruth) checkStepTime(t *testing.T, b *jobBed) {
 			want[part] += v
 		}
 	}
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		got, err := prom.query(`sum by (ml_step_part) (ml_step_time_seconds_total)`)
 		if err != nil {
 			return err
@@ -371,7 +375,7 @@ func TestJobManyCollectives(t *testing.T) {
 	for backend, get := range map[string]func(pcommon.TraceID) (ptrace.Traces, error){"Jaeger": b.jaeger.trace, "Tempo": b.tempo.trace} {
 		var a *answer
 		size := 0
-		eventually(t, 3*time.Minute, func() error {
+		eventually(t, func() error {
 			td, err := get(id)
 			if err != nil {
 				return err

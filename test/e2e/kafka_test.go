@@ -48,7 +48,7 @@ func (b *broker) up(tb testing.TB) {
 	script, err := filepath.Abs(filepath.Join(repoRoot, "tools/kafka/start.sh"))
 	require.NoError(tb, err)
 	b.process = start(tb, "kafka", script, b.env, b.args...)
-	eventually(tb, 2*time.Minute, func() error {
+	eventually(tb, func() error {
 		if !b.running() {
 			return fatal(errors.New("kafka ended while starting:\n" + b.tail(15)))
 		}
@@ -69,7 +69,7 @@ func (b *broker) topics(tb testing.TB, names ...string) {
 	admin := kadm.NewClient(client)
 	made, err := admin.CreateTopics(tb.Context(), -1, -1, nil, names...)
 	require.NoError(tb, errors.Join(err, made.Error()))
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		known, err := admin.ListTopics(tb.Context(), names...)
 		return errors.Join(err, known.Error())
 	})
@@ -81,7 +81,7 @@ func (b *broker) shared(tb testing.TB, members int, groups ...string) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
 	require.NoError(tb, err)
 	defer client.Close()
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		all, err := kadm.NewClient(client).DescribeGroups(tb.Context(), groups...)
 		if err = errors.Join(err, all.Error()); err != nil {
 			return err
@@ -201,7 +201,7 @@ func (bed *kafkaBed) check() {
 	c := newCollector(bed, trainbridgeBin(bed), "", direct.otlp)
 	c.env = append(c.env, "TRAINBRIDGE_RUN_ID="+bed.tr.RunID, "TRAINBRIDGE_LOGS="+bed.logs+"/*/*")
 	c.up(bed)
-	eventually(bed, 2*time.Minute, func() error {
+	eventually(bed, func() error {
 		want, err := told(direct)
 		if err != nil {
 			return err
@@ -241,16 +241,16 @@ func TestKafka(t *testing.T) {
 	const parts = 3
 	for part := range parts {
 		bed.grow(part, parts)
-		time.Sleep(2 * time.Second)
+		lasts(2 * time.Second)
 		if part > 0 {
 			bed.broker.kill()
-			time.Sleep(2 * time.Second)
+			lasts(2 * time.Second)
 			bed.broker.up(t)
 		}
 	}
 	// What the gateway counts is what happened: what came twice has the same ids.
 	steps := map[string]float64{}
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		list, err := metricsOf(bed.gateway.metrics)
 		clear(steps)
 		for _, m := range list {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/trainbridge/trainbridge/internal/porttest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -34,7 +36,7 @@ func TestKafkaKilled(t *testing.T) {
 	const parts = 5
 	for part := range parts {
 		bed.grow(part, parts)
-		time.Sleep(time.Duration(part) * 300 * time.Millisecond)
+		lasts(time.Duration(part) * 300 * time.Millisecond)
 		if part > 0 && part < parts-1 {
 			bed.agent.kill()
 			bed.gateway.kill()
@@ -64,16 +66,22 @@ func TestKafkaLate(t *testing.T) {
 	bed.gateway.up(t)
 	bed.agent.up(t)
 	bed.grow(0, 4)
-	time.Sleep(3 * time.Second)
+	bed.agent.waits(t, 1)
 	restart()
-	time.Sleep(3 * time.Second)
+	bed.agent.waits(t, 1)
 	bed.broker.up(t)
 	bed.grow(1, 4)
-	time.Sleep(3 * time.Second)
+	eventually(t, func() error {
+		td, err := bed.jaeger.find("")
+		if err == nil && td.SpanCount() == 0 {
+			err = errors.New("nothing has come through")
+		}
+		return err
+	})
 	bed.grow(2, 4)
 	bed.broker.kill()
 	bed.grow(3, 4)
-	time.Sleep(3 * time.Second)
+	bed.agent.waits(t, 1)
 	restart()
 	bed.broker.up(t)
 	bed.check()
@@ -104,7 +112,7 @@ func cabled(tb testing.TB, partitions, processes int) (*broker, []cable) {
 		}
 	}
 	if err == nil {
-		b := newKafka(tb, fmt.Sprintf("%s:%d", host, portOn(tb, host)), partitions)
+		b := newKafka(tb, fmt.Sprintf("%s:%d", host, porttest.On(tb, host)), partitions)
 		b.up(tb)
 		return b, cables
 	}
@@ -154,7 +162,7 @@ func (c *cable) up(tb testing.TB, a *collector) {
 		a.bin, a.args = "ip", slices.Concat([]string{"netns", "exec", c.island, a.bin}, a.args)
 	}
 	a.launch(tb)
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		if !a.logged("Everything is ready") {
 			return fmt.Errorf("the agent is not ready:\n%s", a.tail(5))
 		}
@@ -209,9 +217,9 @@ func TestFleetCut(t *testing.T) {
 	}
 	c := f.direct(direct.addr)
 	f.growCut(&cables[0], gateways)
-	eventually(t, 2*time.Minute, func() error { return patient.unlike(direct, patient.sink) })
+	eventually(t, func() error { return patient.unlike(direct, patient.sink) })
 	for _, g := range gateways {
-		eventually(t, time.Minute, func() error { return g.all(direct) })
+		eventually(t, func() error { return g.all(direct) })
 		g.accusesNobody()
 		n, err := g.gateways[0].status("VmHWM")
 		require.NoError(t, err)
@@ -235,7 +243,7 @@ func (f *fleet) growCut(c *cable, gateways []*cutGateway) {
 	f.Helper()
 	rnd := rand.New(rand.NewPCG(1, 19))
 	f.grow(rnd, 0.2)
-	eventually(f, 2*time.Minute, func() error {
+	eventually(f, func() error {
 		for _, g := range gateways {
 			if n := len(g.have(spans.AttrNCCLCommID)); n < len(f.logs) { // of these all ranks are known
 				return fmt.Errorf("%s has sent collectives of %d communicators", g.name, n)
@@ -244,7 +252,7 @@ func (f *fleet) growCut(c *cable, gateways []*cutGateway) {
 		return nil
 	})
 	c.cut(f)
-	for began := time.Now(); time.Since(began) < cutOff; time.Sleep(time.Second) {
+	for began := time.Now(); time.Since(began) < cutOff; lasts(time.Second) {
 		f.grow(rnd, 0.2+0.6*float64(time.Since(began))/float64(cutOff))
 		for _, g := range gateways {
 			g.look()

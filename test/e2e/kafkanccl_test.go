@@ -147,7 +147,7 @@ func (f *fleet) direct(backend string) *collector {
 func (f *fleet) stop() {
 	f.Helper()
 	for i, g := range f.gateways {
-		eventually(f, time.Minute, func() error {
+		eventually(f, func() error {
 			list, err := g.ownMetrics()
 			seen := 0
 			for _, m := range list {
@@ -331,7 +331,7 @@ var fleetFaults = []struct {
 	}},
 	{"backend down", func(_ *fleet, rnd *rand.Rand, s *spanSink) {
 		s.set(true)
-		time.Sleep(time.Duration(1+rnd.IntN(3)) * time.Second)
+		lasts(time.Duration(1+rnd.IntN(3)) * time.Second)
 		s.set(false)
 	}},
 }
@@ -340,7 +340,7 @@ var fleetFaults = []struct {
 func (f *fleet) pause(c *collector, d time.Duration) {
 	f.Helper()
 	require.NoError(f, c.cmd.Process.Signal(syscall.SIGSTOP))
-	time.Sleep(d)
+	lasts(d)
 	require.NoError(f, c.cmd.Process.Signal(syscall.SIGCONT))
 }
 
@@ -370,13 +370,13 @@ func TestFleetFaults(all *testing.T) {
 			const faults = 4
 			for i := range faults {
 				f.grow(rnd, float64(i+1)/(faults+1))
-				time.Sleep(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+				moment(rnd, 1500)
 				fault := fleetFaults[rnd.IntN(len(fleetFaults))]
 				happened = append(happened, fault.name)
 				fault.do(f, rnd, sink)
 			}
 			f.grow(rnd, 1)
-			if err := wait(2*time.Minute, func() error { return f.unlike(direct, sink) }); err != nil {
+			if err := within(patience, func() error { return f.unlike(direct, sink) }); err != nil {
 				t.Fatalf("%v: %v", happened, err)
 			}
 			f.stop()
@@ -410,7 +410,7 @@ func TestFleet(t *testing.T) {
 	c := f.direct(direct.otlp)
 	f.growKilling()
 	var got ptrace.Traces
-	eventually(t, 3*time.Minute, func() error {
+	eventually(t, func() error {
 		all, err := direct.find("")
 		if err != nil {
 			return err
@@ -446,14 +446,14 @@ func (f *fleet) growKilling() {
 	f.Helper()
 	rnd := rand.New(rand.NewPCG(1, 19))
 	f.grow(rnd, 0.3)
-	time.Sleep(time.Second)
+	moment(rnd, 2000)
 	f.agents[1].kill()
 	f.agents[1].up(f)
 	f.grow(rnd, 0.5)
-	time.Sleep(300 * time.Millisecond)
+	moment(rnd, 600)
 	f.broker.kill()
 	f.broker.up(f)
-	eventually(f, time.Minute, func() error {
+	eventually(f, func() error {
 		for _, g := range f.gateways {
 			list, err := metricsOf(g.metrics)
 			if err == nil && slices.ContainsFunc(list, func(m metric) bool { return m.name == "nccl_collective_duration_seconds_count" }) {
@@ -464,7 +464,7 @@ func (f *fleet) growKilling() {
 	})
 	for i, g := range f.gateways {
 		f.grow(rnd, 0.7+0.15*float64(i))
-		time.Sleep(time.Duration(500+rnd.IntN(1000)) * time.Millisecond)
+		moment(rnd, 1500)
 		g.kill()
 		g.up(f)
 	}
@@ -519,7 +519,7 @@ func TestFleetSteps(t *testing.T) {
 	for _, g := range f.files {
 		ranks += strings.Count(g.text, "\n")
 	}
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("")
 		if err != nil {
 			return err

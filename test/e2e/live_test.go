@@ -22,13 +22,8 @@ import (
 // A log that is written and rotated while the collector tails it arrives whole, and Prometheus sees rates.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	forBothBinaries(t, testLive)
-}
-
-func testLive(t *testing.T, bin string) {
-	t.Helper()
 	j, logs := startJaeger(t), t.TempDir()
-	c := newCollector(t, bin, globOf(logs), j.otlp, `
+	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `
 receivers: {tq_trace: {run_id: live, service_name: verl}}
 connectors: {train_metrics: {metrics_flush_interval: 1s}}
 `)
@@ -36,14 +31,14 @@ connectors: {train_metrics: {metrics_flush_interval: 1s}}
 	c.up(t)
 	gen := start(t, "gen", trainbridgeBin(t), nil, "gen", "tq", "--out", logs, "--seed", "5", "--workers", "2", "--batches", "60", "--concurrency", "2",
 		"--rate", "900", "--rotate-every", "400")
-	<-gen.done
-	require.Equal(t, 0, gen.cmd.ProcessState.ExitCode(), "exit code of gen")
+	code, _ := gen.end(t)
+	require.Zero(t, code, "exit code of gen")
 	tr := readTruth(t, filepath.Join(logs, "truth.json"))
-	a := tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
+	a := tr.await(t, func() (ptrace.Traces, error) { return j.find("verl") })
 	assert.Zero(t, a.copies, "spans delivered twice without need")
 
 	want := tr.durations()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		p95, err := prom.query("histogram_quantile(0.95, sum by (le, tq_function, tq_stage) (rate(tq_stage_duration_seconds_bucket[5m])))")
 		if err == nil && len(p95) != len(want) {
 			err = fmt.Errorf("p95 of %d functions and stages, want %d", len(p95), len(want))
@@ -65,7 +60,7 @@ func TestZstdAcrossTheNetwork(t *testing.T) {
 		"exporters: {otlp_acked: {compression: zstd}, otlp_acked/tempo: {compression: zstd}}")
 	c.up(t)
 	for name, trace := range map[string]func(pcommon.TraceID) (ptrace.Traces, error){"Jaeger": j.trace, "Tempo": s.trace} {
-		eventually(t, time.Minute, func() error {
+		eventually(t, func() error {
 			td, err := trace(pcommon.TraceID(id))
 			if err == nil && td.SpanCount() == 0 {
 				err = errors.New("no span in " + name)
@@ -139,6 +134,6 @@ func TestRotatedBefore(t *testing.T) {
 	tr := generate(t, logs, "--seed", "6", "--workers", "2", "--batches", "20", "--concurrency", "2", "--na", "0.2", "--rotate-every", "100")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, `receivers: {tq_trace: {run_id: rotated, service_name: verl}}`)
 	c.up(t)
-	tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
+	tr.await(t, func() (ptrace.Traces, error) { return j.find("verl") })
 	checkAccounts(t, c, tr)
 }

@@ -94,7 +94,7 @@ func TestMemory(t *testing.T) {
 // read waits until tq_trace has read so many lines.
 func (c *collector) read(tb testing.TB, lines int) {
 	tb.Helper()
-	eventually(tb, 10*time.Minute, func() error {
+	eventually(tb, func() error {
 		all, err := c.accounts()
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func junkFiles(t *testing.T, empty *collector) {
 	c.up(t)
 	told := fmt.Sprintf("No receiver understands %d files", *memoryJunk/2)
 	began := time.Now()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		if junk.spans.Load() == 0 {
 			return errors.New("the log's span is not there")
 		}
@@ -139,7 +139,7 @@ func junkFiles(t *testing.T, empty *collector) {
 	})
 	t.Logf("beside %d files the log is delivered in %v", *memoryJunk, time.Since(began).Round(100*time.Millisecond))
 	assert.False(t, c.logged(told), "it comes before all others were looked at")
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		if !c.logged(told) {
 			return errors.New("not said: " + told)
 		}

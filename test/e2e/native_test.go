@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/assert"
@@ -71,7 +70,7 @@ func TestNative(t *testing.T) {
 			prom.await(t, `{job="megatron-lm",instance=~"`+tt.run+`-.*"}`, payload(t, "megatron_metrics.prom", tt.run))
 		})
 	}
-	eventually(t, time.Minute, func() error { // one name, one type, whoever sends it
+	eventually(t, func() error { // one name, one type, whoever sends it
 		got, err := prom.query(`ml_train_loss{job="train"}`)
 		if err == nil && len(got) != 1 {
 			err = fmt.Errorf("%v", got)
@@ -96,7 +95,7 @@ func checkSent(t *testing.T, j *jaeger, sent ptrace.Traces) {
 	t.Helper()
 	for id, trace := range read(sent).traces {
 		var got map[pcommon.SpanID]*node
-		eventually(t, time.Minute, func() error {
+		eventually(t, func() error {
 			td, err := j.trace(id)
 			if err != nil {
 				return err
@@ -264,7 +263,7 @@ func (p *prometheus) await(tb testing.TB, selector string, text []byte) {
 		require.NoError(tb, err)
 		want[line[:i]] = v
 	}
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		series, err := p.query(selector)
 		if err != nil {
 			return err

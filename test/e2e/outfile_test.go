@@ -5,7 +5,6 @@ package e2e
 import (
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -18,6 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // smallLog is a training log of some steps.
@@ -213,7 +214,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	bin, log := trainbridgeBin(t), smallLog(t, 20)
 	line, err := os.ReadFile(log)
 	require.NoError(t, err)
-	server, err := net.Listen("tcp", "127.0.0.1:0")
+	server, err := porttest.Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	hangups := make(chan os.Signal, 1) // below nohup a test ignores these, and its commands would, too
@@ -266,7 +267,7 @@ func TestUnfinishedFileIsNotThere(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), bin, args...)
 			cmd.Env = append(os.Environ(), "TMPDIR="+temp)
 			require.NoError(t, cmd.Start())
-			eventually(t, time.Minute, func() error { return hasOpen(cmd.Process.Pid, dir) })
+			eventually(t, func() error { return hasOpen(cmd.Process.Pid, dir) })
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.Error(t, cmd.Wait())
 			text, err := os.ReadFile(path)

@@ -8,19 +8,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // repoRoot is where the default paths of the binaries and the shipped config live.
@@ -60,19 +62,6 @@ func ocbBin(tb testing.TB) string {
 	return binary(tb, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")
 }
 
-// forBothBinaries runs a test against the shipped binary and against the one that ocb built.
-func forBothBinaries(t *testing.T, test func(t *testing.T, bin string)) {
-	t.Helper()
-	t.Run("trainbridge", func(t *testing.T) {
-		t.Helper()
-		test(t, trainbridgeBin(t))
-	})
-	t.Run("ocb", func(t *testing.T) {
-		t.Helper()
-		test(t, ocbBin(t))
-	})
-}
-
 func jaegerBin(tb testing.TB) string {
 	tb.Helper()
 	return binary(tb, "JAEGER_BIN", "bin/tools/jaeger", "make jaeger")
@@ -93,46 +82,10 @@ func promtoolBin(tb testing.TB) string {
 	return binary(tb, "PROMTOOL_BIN", "promtool", "apt-get install prometheus")
 }
 
-// ports hands every port out once. They lie below the range that the kernel gives to outgoing connections, so that
-// no connection takes one between our look and the server's bind.
-var ports struct {
-	sync.Mutex
-	next int
-}
-
-func freePort(tb testing.TB) int {
-	tb.Helper()
-	return portOn(tb, "127.0.0.1")
-}
-
-func portOn(tb testing.TB, host string) int {
-	tb.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	const low, high = 20000, 32000
-	if ports.next == 0 {
-		ports.next = low + os.Getpid()*7%(high-low)
-	}
-	for range high - low {
-		ports.next++
-		if ports.next >= high {
-			ports.next = low
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, ports.next))
-		if err == nil {
-			l.Close()
-			return ports.next
-		}
-	}
-	tb.Fatal("no free port")
-	return 0
-}
-
-// freeAddr returns a free port, on an address that no other test process uses.
+// freeAddr is an address at which nobody listens.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
-	host := fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%127, os.Getpid()%256)
-	return fmt.Sprintf("%s:%d", host, portOn(tb, host))
+	return porttest.Addr(tb)
 }
 
 // The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. One test at a time has them (takeShippedPorts).
@@ -142,20 +95,20 @@ var (
 	prometheusPort = 9090
 )
 
-var shippedPorts sync.Mutex
-
-// takeShippedPorts waits until no other test uses the ports above, and keeps them until the end of the test and its processes.
+// takeShippedPorts waits until no other test uses the ports above, of this process or another, and keeps them until the end of the test and its processes.
 func takeShippedPorts(t *testing.T) {
 	t.Helper()
-	shippedPorts.Lock()
-	t.Cleanup(shippedPorts.Unlock)
+	f, err := os.OpenFile(filepath.Join(os.TempDir(), "trainbridge-e2e-ports.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 }
 
 // requireFree fails the test when somebody listens on a port that it needs.
 func requireFree(tb testing.TB, ports ...int) {
 	tb.Helper()
 	for _, port := range ports {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		l, err := porttest.Listen(fmt.Sprintf("127.0.0.1:%d", port))
 		require.NoErrorf(tb, err, "this test needs the default ports; stop what listens there (make run? another collector?)")
 		require.NoError(tb, l.Close())
 	}
@@ -183,6 +136,7 @@ func startGroup(tb testing.TB, name, bin string, env []string, args ...string) *
 
 func startWith(tb testing.TB, name, bin string, env []string, attr *syscall.SysProcAttr, args ...string) *process {
 	tb.Helper()
+	eventually(tb, hasInotify)
 	log := filepath.Join(tb.TempDir(), name+".log")
 	out, err := os.Create(log)
 	require.NoError(tb, err)
@@ -208,6 +162,19 @@ func startWith(tb testing.TB, name, bin string, env []string, attr *syscall.SysP
 	return p
 }
 
+// hasInotify says whether a collector would get its two instances of inotify. A user has 128, for all tests and all else: a collector that gets none polls, and
+// misses what is rewritten.
+func hasInotify() error {
+	for range 2 {
+		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			return fmt.Errorf("other programs have all instances of inotify (fs.inotify.max_user_instances): %w", err)
+		}
+		defer unix.Close(fd)
+	}
+	return nil
+}
+
 func (p *process) running() bool {
 	select {
 	case <-p.done:
@@ -223,17 +190,24 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// stop asks the process to end and fails the test if it does not end well within a time that a busy machine needs.
+// end waits until the process ends, and returns its exit code and all that it has printed.
+func (p *process) end(tb testing.TB) (code int, out string) {
+	tb.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		p.kill()
+		tb.Fatalf("%s does not end:\n%s", p.name, p.tail(30))
+	}
+	return p.cmd.ProcessState.ExitCode(), p.output(tb)
+}
+
+// stop asks the process to end, and fails the test if it does not end well.
 func (p *process) stop(tb testing.TB) {
 	tb.Helper()
 	require.NoError(tb, p.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case <-p.done:
-		require.Equalf(tb, 0, p.cmd.ProcessState.ExitCode(), "exit code of %s after SIGTERM", p.name)
-	case <-time.After(time.Minute):
-		p.kill()
-		tb.Fatalf("%s did not end within a minute of SIGTERM", p.name)
-	}
+	code, _ := p.end(tb)
+	require.Equalf(tb, 0, code, "exit code of %s after SIGTERM", p.name)
 }
 
 func (p *process) tail(lines int) string {
@@ -250,7 +224,7 @@ func (p *process) tail(lines int) string {
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
 }
 
-// output is all that the process has printed so far.
+// output is all that the process has printed so far. The process itself writes it to the file, so that all is there when it has ended.
 func (p *process) output(tb testing.TB) string {
 	tb.Helper()
 	data, err := os.ReadFile(p.log)
@@ -296,7 +270,7 @@ func (p *process) logged(text string) bool {
 // ready waits until url answers 200.
 func (p *process) ready(tb testing.TB, url string) {
 	tb.Helper()
-	eventually(tb, time.Minute, func() error {
+	eventually(tb, func() error {
 		if !p.running() {
 			return fatal(fmt.Errorf("%s ended while starting:\n%s", p.name, p.tail(15)))
 		}
@@ -310,30 +284,45 @@ type fatalError struct{ error }
 // fatal marks an error that no waiting can mend.
 func fatal(err error) error { return fatalError{err} }
 
+// patience is how long that which is waited for may stand still. A crowded machine is slow: a test that says how long something takes runs alone.
+const patience = 2 * time.Minute
+
 // eventually calls f, less and less often, until it returns nil. It fails the test with f's last error.
-func eventually(tb testing.TB, within time.Duration, f func() error) {
+func eventually(tb testing.TB, f func() error) {
 	tb.Helper()
-	if err := wait(within, f); err != nil {
+	if err := within(patience, f); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func wait(within time.Duration, f func() error) error {
-	deadline := time.Now().Add(within)
+// within calls f until it returns nil, says the same for this long, or has taken five times as long.
+func within(still time.Duration, f func() error) error {
+	began, moved, last := time.Now(), time.Now(), ""
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		asked := time.Now()
 		err := f()
+		now := time.Now()
 		if err == nil {
 			return nil
 		}
 		if _, ok := errors.AsType[fatalError](err); ok {
 			return err
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not within %v: %w", within, err)
+		if text := err.Error(); text != last {
+			moved, last = now, text
 		}
-		time.Sleep(pause)
+		if now.Sub(moved) > still || now.Sub(began) > 5*still {
+			return fmt.Errorf("after %v, of which it stood still for %v: %w", now.Sub(began).Round(time.Second), now.Sub(moved).Round(time.Second), err)
+		}
+		time.Sleep(max(pause, min(4*now.Sub(asked), 2*time.Second))) // asking takes a core from those who are to answer
 	}
 }
+
+// moment waits for up to so many ms, as a seed draws: what comes next finds the others at anything.
+func moment(rnd *rand.Rand, upTo int) { time.Sleep(time.Duration(rnd.IntN(upTo)) * time.Millisecond) }
+
+// lasts has a fault last. No condition says when it has lasted for long enough.
+func lasts(d time.Duration) { time.Sleep(d) }
 
 // No connection outlives its request: servers come and go, and goleak counts connections that are left.
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // proxy stands before a server's TCP port, so that the server can be away and come back with all its data.
@@ -50,7 +52,7 @@ func (p *proxy) restore() error {
 	if p.listener != nil {
 		return nil
 	}
-	l, err := net.Listen("tcp", p.addr)
+	l, err := porttest.Listen(p.addr)
 	if err != nil {
 		return err
 	}

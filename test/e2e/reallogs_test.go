@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,15 +41,13 @@ func TestRealLogs(t *testing.T) {
 			sum := accounts(t, c, int64(bytes.Count(data, []byte("\n"))))
 			assert.Zero(t, sum["refused"])
 			assert.Zero(t, sum["rejected"])
-			if own := ownSpans(t, j, service); strings.Contains(name, "upstream") {
-				// This log has only totals, which become metrics.
-				assert.Zero(t, own)
-				page, err := get(c.metrics, "")
+			if strings.Contains(name, "upstream") { // only totals, which become metrics
+				awaitOutput(t, j, service, c, "tq_storage_operation")
+				own, err := ownSpans(j, service)
 				require.NoError(t, err)
-				assert.Contains(t, string(page), "tq_storage_operation")
+				assert.Zero(t, own)
 			} else {
-				t.Log(own, "spans")
-				assert.Positive(t, own)
+				awaitOutput(t, j, service, c, "")
 			}
 			c.stop(t)
 		})
@@ -96,26 +93,41 @@ func TestRealTrainingLogs(t *testing.T) {
 			}))
 			c.up(t)
 			var sum map[string]int64
-			eventually(t, time.Minute, func() error { // a last line without a newline counts as a line after pending_timeout
+			eventually(t, func() error { // a last line without a newline counts as a line after pending_timeout
 				if sum = accountsOf(t, c, receiver, lines); sum["rejected"] != broken[name] {
 					return fmt.Errorf("%v, want %d rejected", sum, broken[name])
 				}
 				return nil
 			})
 			assert.Zero(t, sum["refused"])
-			own := ownSpans(t, j, name)
-			t.Log(own, "spans of", sum["records"], "records")
-			assert.Positive(t, own)
+			awaitOutput(t, j, name, c, "")
 			c.stop(t)
 		})
 	}
 }
 
-// ownSpans counts the spans of a service. Logs of one run have the same trace ids, so that a trace may have spans of several services.
-func ownSpans(t *testing.T, j *jaeger, service string) (n int) {
+// awaitOutput waits until a service has spans in Jaeger, or the collector's page has a metric, where one is named. Jaeger finds what it has taken a little later.
+func awaitOutput(t *testing.T, j *jaeger, service string, c *collector, metric string) {
 	t.Helper()
+	eventually(t, func() error {
+		own, err := ownSpans(j, service)
+		if err != nil || own > 0 {
+			return err
+		}
+		page, err := get(c.metrics, "")
+		if err == nil && (metric == "" || !bytes.Contains(page, []byte(metric))) {
+			err = fmt.Errorf("no spans of %s, and no %q", service, metric)
+		}
+		return err
+	})
+}
+
+// ownSpans counts the spans of a service. Logs of one run have the same trace ids, so that a trace may have spans of several services.
+func ownSpans(j *jaeger, service string) (n int, err error) {
 	td, err := j.find(service)
-	require.NoError(t, err)
+	if err != nil {
+		return 0, err
+	}
 	for _, rs := range td.ResourceSpans().All() {
 		if v, _ := rs.Resource().Attributes().Get("service.name"); v.AsString() != service {
 			continue
@@ -124,7 +136,7 @@ func ownSpans(t *testing.T, j *jaeger, service string) (n int) {
 			n += ss.Spans().Len()
 		}
 	}
-	return n
+	return n, nil
 }
 
 // Logs of ZeroMQ clients likewise: each row is a call.
@@ -153,7 +165,7 @@ func TestRealZMQLogs(t *testing.T) {
 			sum := accountsOf(t, c, "zmq_rpc", int64(bytes.Count(data, []byte("\n"))))
 			assert.Zero(t, sum["refused"]+sum["rejected"])
 			want := len(rows.FindAll(data, -1))
-			eventually(t, time.Minute, func() error {
+			eventually(t, func() error {
 				td, err := j.find(name)
 				if err != nil {
 					return err
@@ -211,10 +223,8 @@ func TestRealNCCLLogs(t *testing.T) {
 			sum := accountsOf(t, c, "nccl", lines)
 			assert.Zero(t, sum["refused"])
 			assert.Equal(t, broken[name], sum["rejected"], "%v", sum)
-			page, err := get(c.metrics, "")
-			require.NoError(t, err)
 			if broken[name] != lines && sum["ignored"] != lines { // all lines of Inspector's metrics are ignored: they are for the prometheus receiver
-				assert.True(t, ownSpans(t, j, name) > 0 || bytes.Contains(page, []byte("nccl_device_bandwidth")), "spans or metrics")
+				awaitOutput(t, j, name, c, "nccl_device_bandwidth")
 			}
 			c.stop(t)
 		})

@@ -66,10 +66,20 @@ func TestReplayTraces(t *testing.T) {
 		require.NoError(t, err, out)
 		assert.Regexp(t, `^Sent \d+ spans to `+to+`, of `+start.UTC().Format("2006-01-02 15:04:")+`\d\d to [-0-9]+ [:0-9]+ UTC\.\n$`, out)
 	}
-	td, err := j.find("")
-	require.NoError(t, err)
-	a := readAll(td)
-	require.NoError(t, a.err())
+	var a *answer
+	eventually(t, func() error { // Jaeger finds what it has taken a little later
+		td, err := j.find("")
+		if err != nil {
+			return err
+		}
+		a = readAll(td)
+		for _, step := range tr.Steps {
+			if kinds, _, _ := kindsOf(t, a.traces[spans.TraceID("", []byte(step.TraceID))]); !maps.Equal(kinds, step.kinds()) {
+				return fmt.Errorf("step %d has %v, want %v", step.Step, kinds, step.kinds())
+			}
+		}
+		return a.err()
+	})
 	oneRun(t, tr, a)
 	ids := map[pcommon.TraceID]bool{}
 	for _, step := range tr.Steps {
@@ -77,10 +87,7 @@ func TestReplayTraces(t *testing.T) {
 		ids[id] = true
 		step.checkTrace(t, "Tempo", id, s.trace)
 		trace := a.traces[id]
-		kinds, roots, _ := kindsOf(t, trace)
-		want := map[string]int{spans.KindRoot: 1, spans.KindBreakdown: 1}
-		maps.Copy(want, step.Spans)
-		assert.Equal(t, want, kinds, "step %d", step.Step)
+		_, roots, _ := kindsOf(t, trace)
 		require.Len(t, roots, 1)
 		assert.InDelta(t, step.Start, int64(roots[0].StartTimestamp()), 1e6, "when step %d began", step.Step)
 		for _, n := range trace {
@@ -91,7 +98,7 @@ func TestReplayTraces(t *testing.T) {
 		}
 	}
 	end := time.Unix(0, tr.Steps[len(tr.Steps)-1].End)
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		found, err := s.searchIn(start.Add(-time.Minute), end.Add(time.Minute), findBreakdowns)
 		if err == nil && !maps.Equal(found, ids) {
 			err = fmt.Errorf("%d traces at their own time, want %d", len(found), len(ids))
@@ -176,7 +183,7 @@ func TestReplayRefused(t *testing.T) {
 	deaf := startPrometheus(t)
 	own := freeAddr(t)
 	today := startPrometheusWith(t, "", []string{takesSamples}, own, strings.TrimPrefix(deaf.api, "http://")) // it has samples of now
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		got, err := today.query(`up == 1`)
 		if err == nil && len(got) == 0 {
 			err = errors.New("nothing is scraped yet")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,6 +21,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // makeRun starts the script of `make run`, once everything is built and its ports are free.
@@ -50,20 +51,16 @@ func startRun(t *testing.T, env ...string) *process {
 // ended waits for the end of the script, and checks that it ended well and that none of its processes is left.
 func ended(t *testing.T, p *process) string {
 	t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(3 * time.Minute):
-		t.Fatal("tools/run.sh does not end")
-	}
-	require.Equal(t, 0, p.cmd.ProcessState.ExitCode(), "exit code of tools/run.sh")
-	eventually(t, time.Minute, func() error { // the system lets go of orphans in its own time
+	code, out := p.end(t)
+	require.Zero(t, code, "exit code of tools/run.sh")
+	eventually(t, func() error { // the system lets go of orphans in its own time
 		if err := syscall.Kill(-p.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("processes are left behind: %w", err)
 		}
 		return nil
 	})
 	requireFree(t, runPorts...)
-	return p.output(t)
+	return out
 }
 
 var (
@@ -96,12 +93,15 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 	return calls
 }
 
-// The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to look further.
+// The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to look further. All of it is one test, which waits for the
+// shipped ports once.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
 	t.Run("a generated log", checkRunOnce)
 	t.Run("logs of mine until Ctrl-C", checkRunUntilStopped)
+	t.Run("nothing to read", checkRunOnNothing)
+	t.Run("twice", checkRunTwice)
 }
 
 func checkRunOnce(t *testing.T) {
@@ -155,7 +155,7 @@ func checkRunUntilStopped(t *testing.T) {
 	logs := t.TempDir()
 	tr := generate(t, logs, "--workers", "3", "--batches", "30", "--seed", "3", "--overhead-high", "0.3", "--crash", "0.02")
 	p := makeRun(t, "LOGS="+globOf(logs))
-	eventually(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		switch {
 		case !p.running():
 			return fatal(errors.New("tools/run.sh ended by itself"))
@@ -185,9 +185,8 @@ func checkRunUntilStopped(t *testing.T) {
 }
 
 // Logs that nobody understands, or that do not exist, end `make run` before it starts a server, with the reason. It took 300 s and gave no reason.
-func TestMakeRunOnNothing(t *testing.T) {
-	t.Parallel()
-	takeShippedPorts(t) // makeRun looks whether they are free
+func checkRunOnNothing(t *testing.T) {
+	t.Helper()
 	unknown := write(t, "x.log", strings.Repeat("some text\n", 300))
 	for name, tt := range map[string]struct{ env, want string }{
 		"not understood": {"LOGS=" + unknown, `(?m)^Error: report: nothing to read: the file is text in no format that is known`},
@@ -195,31 +194,26 @@ func TestMakeRunOnNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := makeRun(t, tt.env, "RUN_ONCE=1")
-			select {
-			case <-p.done:
-			case <-time.After(time.Minute):
-				t.Fatal("tools/run.sh does not end:\n" + p.output(t))
-			}
-			assert.Equal(t, 2, p.cmd.ProcessState.ExitCode())
-			assert.Regexp(t, tt.want, p.output(t))
+			code, out := p.end(t)
+			assert.Equal(t, 2, code)
+			assert.Regexp(t, tt.want, out)
 		})
 	}
 }
 
 // A second `make run`, or another server at one of the ports, is named instead of being taken for a server of this run.
-func TestMakeRunTwice(t *testing.T) {
-	t.Parallel()
-	takeShippedPorts(t)
+func checkRunTwice(t *testing.T) {
+	t.Helper()
 	logs := t.TempDir()
 	generate(t, logs, "--workers", "1", "--batches", "2", "--seed", "1")
 	for _, port := range runPorts {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		l, err := porttest.Listen(fmt.Sprintf("127.0.0.1:%d", port))
 		require.NoError(t, err)
 		p := startRun(t, "RUN_ONCE=1", "LOGS="+globOf(logs))
-		<-p.done
+		code, out := p.end(t)
 		require.NoError(t, l.Close())
-		assert.Equal(t, 1, p.cmd.ProcessState.ExitCode())
-		assert.Regexp(t, fmt.Sprintf(`(?m)^Port %d of 127\.0\.0\.1 is taken, `, port), p.output(t))
+		assert.Equal(t, 1, code)
+		assert.Regexp(t, fmt.Sprintf(`(?m)^Port %d of 127\.0\.0\.1 is taken, `, port), out)
 	}
 }
 
@@ -237,7 +231,7 @@ func checkAddress(t *testing.T, address string) {
 		require.NotEmpty(t, promQL)
 		path, has = "http://"+u.Host+"/api/v1/query?"+url.Values{"query": {promQL}}.Encode(), `"tq_stage":"compute"`
 	}
-	eventually(t, time.Minute, func() error { // Prometheus scrapes now and then
+	eventually(t, func() error { // Prometheus scrapes now and then
 		body, err := get(path, "")
 		if err == nil && !bytes.Contains(body, []byte(has)) {
 			err = fmt.Errorf("%s: no %s in %.300s", path, has, body)
@@ -276,7 +270,7 @@ func TestReadme(t *testing.T) {
 	otlp := freeAddr(t)
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), "127.0.0.1:14317", fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}", otlp))
 	c.up(t)
-	tr.await(t, time.Minute, j.verl)
+	tr.await(t, j.verl)
 
 	for _, line := range commands {
 		t.Run(line, func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -97,7 +96,7 @@ func TestSeriesOfTheWholeTarget(t *testing.T) {
 		"tq_function_duration_seconds_count": 21_000, "ml_train_step_duration_seconds_count": 30_000,
 		"rpc_client_call_duration_seconds_count": 45_003, "nccl_collective_duration_seconds_count": 15_000,
 	}
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		list, err := metricsOf(c.metrics)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,11 +44,11 @@ func TestShippedConfig(t *testing.T) {
 
 			c := &collector{process: start(t, tt.name, bin, env, args...)}
 			c.ready(t, "http://127.0.0.1:13133")
-			tr.await(t, time.Minute, func() (ptrace.Traces, error) { return j.find("verl") })
+			tr.await(t, func() (ptrace.Traces, error) { return j.find("verl") })
 			zmq.await(t, j)
 			nccl.await(t, j)
 			for service, l := range map[string]*trainLog{"train": mega, "flagscale": perf} {
-				eventually(t, time.Minute, func() error {
+				eventually(t, func() error {
 					td, err := j.find(service)
 					if err != nil {
 						return err
@@ -62,7 +61,7 @@ func TestShippedConfig(t *testing.T) {
 					return nil
 				})
 			}
-			eventually(t, time.Minute, func() error {
+			eventually(t, func() error {
 				page, err := get("http://127.0.0.1:8889/metrics", "")
 				if err == nil && !strings.Contains(string(page), "tq_stage_duration_seconds_bucket{") {
 					err = errors.New("no tq.stage.duration on the page for Prometheus")

@@ -25,17 +25,15 @@ import (
 // says waits for lines of the collector's log, in any order.
 func (c *collector) says(tb testing.TB, lines ...string) {
 	tb.Helper()
-	var missing string
-	err := wait(time.Minute, func() error {
+	eventually(tb, func() error {
 		out := c.output(tb)
 		for _, l := range lines {
-			if missing = l; !regexp.MustCompile(l).MatchString(out) {
-				return errors.New("not yet")
+			if !regexp.MustCompile(l).MatchString(out) {
+				return fmt.Errorf("no line like %q in\n%s", l, out)
 			}
 		}
 		return nil
 	})
-	require.NoError(tb, err, "no line like %q in\n%s", missing, c.output(tb))
 }
 
 // lineCount is how many lines the log has, without the lines about the signal that ends the collector.
@@ -127,7 +125,7 @@ func TestSilenceOfUnknownLogs(t *testing.T) {
 	}
 	c = withoutLogs(t, freeAddr(t), "TRAINBRIDGE_LOGS="+many+"/*")
 	c.up(t)
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		if !c.logged("No receiver understands 10000 files with 20000 lines so far, such as ") {
 			return errors.New("not said yet")
 		}
@@ -222,7 +220,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 	c := withoutLogs(t, j.otlp, "TRAINBRIDGE_LOGS="+dir+"/**", "TRAINBRIDGE_SERVICE=job-17")
 	c.up(t)
 	c.says(t, fmt.Sprintf(`Reading %d files, .*: `, files))
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		all, err := c.accounts()
 		if err != nil {
 			return err
@@ -239,7 +237,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		return hasSpans(j, "job-17", "generate_sequences", spans.SpanStep, spans.SpanRPCPass)
 	})
 	c.stop(t)
@@ -249,7 +247,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 	c.up(t)
 	c.says(t, fmt.Sprintf(`Reading %d files, .* already read to the end: to read them again, stop, remove /\S+ and start`, files))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.log"), []byte("{\"step\": 1, \"loss\": 2.5}\n"), 0o600))
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		all, err := c.accounts()
 		if err != nil {
 			return err
@@ -275,7 +273,7 @@ func TestFixturesByContent(t *testing.T) {
 		c := withoutLogs(t, freeAddr(t), fmt.Sprintf("TRAINBRIDGE_LOGS=%[1]s/**/*.log,%[1]s/**/*.json,%[1]s/**/*.jsonl,%[1]s/**/*.csv", fixtures))
 		c.up(t)
 		c.says(t, "Reading ")
-		eventually(t, time.Minute, func() error {
+		eventually(t, func() error {
 			list, err := c.ownMetrics()
 			watched := make(map[string]bool) // by receivers
 			for _, m := range list {
@@ -307,7 +305,7 @@ func TestProgress(t *testing.T) {
 	}
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), freeAddr(t))
 	c.up(t)
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		list, err := c.ownMetrics()
 		if err != nil {
 			return err
@@ -324,7 +322,7 @@ func TestProgress(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		if !regexp.MustCompile(`tq_trace: \d+(\.\d)? MiB of \d+(\.\d)? MiB read \(\d+ %\)`).MatchString(c.output(t)) {
 			return errors.New("no line says how far it is")
 		}

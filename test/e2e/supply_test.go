@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,6 +54,38 @@ func checkSBOM(t *testing.T, raw []byte, bin string) {
 	assert.Equal(t, info.Main.Path, bom.Metadata.Component.Name)
 	assert.Regexp(t, `^v\d+\.\d+\.\d+$`, bom.Metadata.Component.Version)
 }
+
+// ocb builds the agent: the same components, of the same modules. So what the tests say of the one binary is true of the other. (That ocb's reads and sends,
+// TestShippedConfig and TestNVML show.)
+func TestOCB(t *testing.T) {
+	t.Parallel()
+	var components [2]string
+	var versions [2]map[string]string
+	for i, bin := range []string{trainbridgeBin(t), ocbBin(t)} {
+		out, err := exec.Command(bin, "components").Output()
+		require.NoError(t, err)
+		_, list, found := strings.Cut(string(out), "\nreceivers:\n")
+		require.True(t, found, "%s", out)
+		components[i] = ofModule.ReplaceAllString(list, "") // only ocb says it
+		info, err := buildinfo.ReadFile(bin)
+		require.NoError(t, err)
+		versions[i] = map[string]string{}
+		for _, m := range info.Deps {
+			versions[i][m.Path] = m.Version
+		}
+	}
+	assert.Equal(t, components[0], components[1])
+	same := 0
+	for path, version := range versions[0] {
+		if of, ok := versions[1][path]; ok {
+			assert.Equal(t, version, of, path)
+			same++
+		}
+	}
+	assert.Greater(t, same, 100)
+}
+
+var ofModule = regexp.MustCompile(`(?m)^ +module: .*\n`)
 
 // A vulnerability that our code calls fails `make vuln`, one that it does not call passes, and a database that cannot be reached is reported.
 func TestVulnerabilityCheck(t *testing.T) {

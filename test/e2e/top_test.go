@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -23,46 +23,78 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// terminal is a pseudo-terminal, and what was written to it.
+// terminal is a pseudo-terminal with a program on it, and what was written to it.
 type terminal struct {
-	master *os.File
-	mu     sync.Mutex
-	text   strings.Builder
+	master, program *os.File // our side, and the program's
+	cmd             *exec.Cmd
+	read            chan struct{} // closed when all that was written is in text
+
+	mu   sync.Mutex
+	text strings.Builder
 }
 
-// openTerminal makes a terminal of a size; the caller closes the side of the program.
-func openTerminal(t *testing.T, width, height uint16) (term *terminal, program *os.File) {
+// openTerminal makes a terminal of a size.
+func openTerminal(t *testing.T, width, height uint16) *terminal {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)
-	master := os.NewFile(uintptr(fd), "ptmx")
+	term := &terminal{master: os.NewFile(uintptr(fd), "ptmx"), read: make(chan struct{})}
 	require.NoError(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	require.NoError(t, err)
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	term.program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(t, err)
-	term = &terminal{master: master}
 	term.resize(t, width, height)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer close(term.read)
 		buf := make([]byte, 32<<10)
 		for {
-			n, err := master.Read(buf)
+			n, err := term.master.Read(buf)
 			term.mu.Lock()
 			term.text.Write(buf[:n])
 			term.mu.Unlock()
-			if err != nil { // EIO: the program has gone
+			if err != nil { // EIO: nobody has the program's side any more, and all is read
 				return
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		_ = program.Close() // a test that is well has closed it
-		<-done
-		master.Close()
+		if term.cmd != nil && term.cmd.ProcessState == nil {
+			_ = term.cmd.Process.Kill()
+			_ = term.cmd.Wait()
+		}
+		_ = term.program.Close() // a test that is well has closed it
+		<-term.read
+		term.master.Close()
 	})
-	return term, program
+	return term
+}
+
+// start starts a program on the terminal.
+func (term *terminal) start(t *testing.T, env []string, bin string, args ...string) {
+	t.Helper()
+	term.cmd = exec.Command(bin, args...)
+	term.cmd.Env = append(os.Environ(), env...)
+	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = term.program, term.program, term.program
+	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, term.cmd.Start())
+}
+
+// end waits for the end of the program, and returns all that it has written.
+func (term *terminal) end(t *testing.T) string {
+	t.Helper()
+	require.NoError(t, term.cmd.Wait())
+	require.NoError(t, term.program.Close())
+	<-term.read
+	return term.all()
+}
+
+// modes are the settings of the terminal.
+func (term *terminal) modes(t *testing.T) *unix.Termios {
+	t.Helper()
+	modes, err := unix.IoctlGetTermios(int(term.master.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	return modes
 }
 
 func (term *terminal) resize(t *testing.T, width, height uint16) {
@@ -94,7 +126,7 @@ var atStep = regexp.MustCompile(`step (\d+)`)
 // follows waits until the screen is at a step above one, and says at which.
 func (term *terminal) follows(t *testing.T, above int64) (at int64) {
 	t.Helper()
-	eventually(t, 30*time.Second, func() (err error) {
+	eventually(t, func() (err error) {
 		lines := term.screen()
 		if len(lines) == 0 {
 			return fmt.Errorf("no frame: %q", term.all())
@@ -122,25 +154,20 @@ func TestTop(t *testing.T) {
 	live := start(t, "gen", bin, nil, "gen", "jsonl", "--out", log, "--rate", "5", "--steps", "0")
 	defer live.kill()
 
-	term, program := openTerminal(t, 80, 24)
-	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	require.NoError(t, err)
-	eventually(t, 10*time.Second, func() error { _, err := os.Stat(log); return err })
-	cmd := exec.Command(bin, "top", log)
-	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1", "LD_LIBRARY_PATH="+fake, fakenvml.Env+"="+state.Path())
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	defer func() { // before the terminal's end is waited for
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
+	term := openTerminal(t, 80, 24)
+	before := term.modes(t)
+	eventually(t, func() error { _, err := os.Stat(log); return err })
+	term.start(t, []string{"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1", "LD_LIBRARY_PATH=" + fake, fakenvml.Env + "=" + state.Path()}, bin, "top", log)
 	at := term.follows(t, 5)
-	body, err := os.ReadFile(log)
-	require.NoError(t, err)
-	assert.InDelta(t, strings.Count(string(body), "\n"), at, 10) // steps a second: 5
-	term.follows(t, at+5)
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, func() error { // 5 steps a second
+		body, err := os.ReadFile(log)
+		at = term.follows(t, at)
+		if n := int64(bytes.Count(body, []byte("\n"))); err == nil && (at < n-10 || at > n+10) {
+			err = fmt.Errorf("the screen is at step %d, the log was at %d", at, n)
+		}
+		return err
+	})
+	eventually(t, func() error {
 		text := strings.Join(term.screen(), "\n")
 		for _, want := range []string{"step time ", "loss ", "2 GPUs, "} {
 			if !strings.Contains(text, want) {
@@ -152,7 +179,7 @@ func TestTop(t *testing.T) {
 	assert.NotRegexp(t, `\x1b\[[0-9;]*m`, term.all()) // NO_COLOR
 
 	term.resize(t, 40, 10)
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, func() error {
 		lines := term.screen()
 		for _, l := range lines {
 			if len(lines) > 10 || len([]rune(l)) > 40 {
@@ -163,18 +190,10 @@ func TestTop(t *testing.T) {
 	})
 	_, err = io.WriteString(term.master, "q")
 	require.NoError(t, err)
-	require.NoError(t, cmd.Wait())
-	assert.True(t, strings.HasPrefix(term.all(), "\x1b[?1049h\x1b[?25l"), "the other screen")
-	eventually(t, 10*time.Second, func() error { // the reader of the terminal is a goroutine of its own
-		if all := term.all(); !strings.HasSuffix(all, "\x1b[?25h\x1b[?1049l") {
-			return fmt.Errorf("the cursor and the screen from before: %q", all[max(len(all)-40, 0):])
-		}
-		return nil
-	})
-	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	require.NoError(t, err)
-	assert.Equal(t, before, after)
-	program.Close()
+	all := term.end(t)
+	assert.True(t, strings.HasPrefix(all, "\x1b[?1049h\x1b[?25l"), "the other screen")
+	assert.True(t, strings.HasSuffix(all, "\x1b[?25h\x1b[?1049l"), "the cursor and the screen from before: %q", all[max(len(all)-40, 0):])
+	assert.Equal(t, before, term.modes(t))
 }
 
 // A whole job, with where the time of its steps goes and verdicts, into a pipe; SIGTERM ends it.
@@ -183,7 +202,7 @@ func TestTopOfAJob(t *testing.T) {
 	bin, dir := trainbridgeBin(t), filepath.Join(t.TempDir(), "job")
 	run(t, nil, bin, "gen", "run", dir, "--ranks", "2", "--steps", "40", "--faults", "get", "--fault-every", "10")
 	p := start(t, "top", bin, nil, "top", dir)
-	eventually(t, 60*time.Second, func() error {
+	eventually(t, func() error {
 		out := p.output(t)
 		for _, want := range []string{"step 40  step time ", "step_slow"} {
 			if !strings.Contains(out, want) {
@@ -193,7 +212,7 @@ func TestTopOfAJob(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
-	<-p.done
-	assert.Zero(t, p.cmd.ProcessState.ExitCode())
-	assert.NotContains(t, p.output(t), "\x1b")
+	code, out := p.end(t)
+	assert.Zero(t, code)
+	assert.NotContains(t, out, "\x1b")
 }

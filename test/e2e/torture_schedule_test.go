@@ -229,7 +229,7 @@ func (s *sequence) rewrite(f *logFile) {
 // they count, and which step they follow, the next process learns from the file alone.
 func (s *sequence) doneWith(f *logFile, path string, records []int) bool {
 	return s.delivered(records) &&
-		(s.forgets || s.peer || wait(storeLimit, func() error { return s.storedFiles(f.format.receiver, path) }) == nil)
+		(s.forgets || s.peer || within(storeLimit, func() error { return s.storedFiles(f.format.receiver, path) }) == nil)
 }
 
 // flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, a writer's lines are then in two streams,

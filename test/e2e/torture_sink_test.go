@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +23,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 // receiveLimit is how large a message may be: the default of gRPC, and so of Jaeger, Tempo and the collector.
@@ -110,12 +111,7 @@ func (k *otlpSink) down() {
 
 // up opens the port again, the same one.
 func (k *otlpSink) up() error {
-	var l net.Listener
-	// A child that is being started holds for a moment what this process had open, such as the port.
-	err := wait(10*time.Second, func() (err error) {
-		l, err = net.Listen("tcp", k.addr)
-		return err
-	})
+	l, err := porttest.Listen(k.addr)
 	if err != nil {
 		return err
 	}

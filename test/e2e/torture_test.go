@@ -47,9 +47,8 @@ const (
 	// rssLimit is how much memory the collector may take in a sequence, whatever it reads: 256 MiB of any log above some 90 MiB of an idle collector.
 	rssLimit = 352 << 20
 	// drainLimit is the time after the last trouble within which everything must arrive; restLimit is how long nothing may arrive before the sequence gives up.
-	drainLimit = time.Minute
-	restLimit  = 9 * time.Second
-	stopLimit  = 20 * time.Second
+	drainLimit = 5 * time.Minute
+	restLimit  = 30 * time.Second
 	storeLimit = 2 * time.Second
 )
 
@@ -276,7 +275,7 @@ func (s *sequence) check(err error) {
 }
 
 // pause waits for up to so many ms.
-func (s *sequence) pause(upTo int) { time.Sleep(time.Duration(s.rng.IntN(upTo)) * time.Millisecond) }
+func (s *sequence) pause(upTo int) { moment(s.rng, upTo) }
 
 // quiet keeps the logs of processes that were killed out of the output of a failed test.
 type quiet struct{ testing.TB }
@@ -325,10 +324,10 @@ func (s *sequence) stop() {
 			s.count(func(t *tally) { t.died++ })
 			s.fail("died", "%v after SIGTERM", state)
 		}
-	case <-time.After(stopLimit):
+	case <-time.After(patience):
 		s.c.kill()
 		s.count(func(t *tally) { t.hung++ })
-		s.fail("hung", "no end within %v of SIGTERM", stopLimit)
+		s.fail("hung", "no end within %v of SIGTERM", patience)
 	}
 }
 
@@ -356,7 +355,7 @@ func (s *sequence) spared(f *logFile) bool {
 	}
 	switch {
 	case f.format.counts:
-		return s.forgets || wait(storeLimit, func() error { return s.stored(f) }) != nil
+		return s.forgets || within(storeLimit, func() error { return s.stored(f) }) != nil
 	case f.format.joint:
 		return !s.delivered(f.records) || slices.ContainsFunc(f.old, func(o *oldFile) bool { return !s.delivered(o.records) })
 	}
@@ -534,11 +533,11 @@ func (s *sequence) settle() {
 		s.fail("second content", "%d spans came with another content:\n%s", n, strings.Join(sorts(s.sink.changes), "\n"))
 	}
 	// On a crowded machine answers come after the exporter's second, and a batch is sent again until an answer comes in time.
-	if err := wait(drainLimit, s.balanced); err != nil {
+	if err := within(patience, s.balanced); err != nil {
 		s.count(func(t *tally) { t.unaccounted++ })
 		s.fail("account", "%v", err)
 	}
-	if err := wait(10*time.Second, s.counted); err != nil {
+	if err := within(patience, s.counted); err != nil {
 		s.count(func(t *tally) { t.miscounted++ })
 		s.fail("counters", "%v", err)
 	}
@@ -573,8 +572,8 @@ func (s *sequence) drain() (lost int) {
 			}
 		}
 		if !s.peer { // the peer's accounts prove nothing
-			accounts, _ := s.c.accounts()
-			if now := fmt.Sprint(accounts); now != moved {
+			accounts, err := s.c.accounts()
+			if now := fmt.Sprint(accounts); now != moved || err != nil { // one that is starting does not answer yet
 				moved, quiet = now, time.Now()
 			}
 		}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -222,11 +221,6 @@ func (a *trainAnswer) record(r *trainRecord, n *node) {
 // Training logs in; waterfalls in Jaeger and Tempo, curves in Prometheus, all equal to the truth.
 func TestTrain(t *testing.T) {
 	t.Parallel()
-	forBothBinaries(t, testTrain)
-}
-
-func testTrain(t *testing.T, bin string) {
-	t.Helper()
 	j, s := startJaeger(t), startTempo(t)
 	megatron := generateTrain(
 		t, "megatron", "flagscale/megatron", "--steps", "60", "--log-interval", "1", "--slow", "0.15", "--slow-factor", "2", "--prefix", "torchrun",
@@ -238,7 +232,7 @@ func testTrain(t *testing.T, bin string) {
 		generateTrain(t, "hf", "train_log/hf", "--steps", "60"),
 		generateTrain(t, "verl", "train_log/verl", "--steps", "12"),
 	}
-	c := newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, trainConfig(t, s, logs))
+	c := newCollector(t, trainbridgeBin(t), filepath.Join(t.TempDir(), "none"), j.otlp, trainConfig(t, s, logs))
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
 
@@ -246,7 +240,7 @@ func testTrain(t *testing.T, bin string) {
 	for _, l := range logs {
 		t.Run(l.name, func(t *testing.T) {
 			var a *trainAnswer
-			eventually(t, time.Minute, func() error {
+			eventually(t, func() error {
 				td, err := j.find(l.name)
 				if err != nil {
 					return err
@@ -265,7 +259,7 @@ func testTrain(t *testing.T, bin string) {
 	}
 	t.Run("Tempo has every trace", func(t *testing.T) {
 		for _, l := range logs {
-			eventually(t, time.Minute, func() error {
+			eventually(t, func() error {
 				all, err := s.all(answers[l.name].traces)
 				if err != nil {
 					return err
@@ -324,14 +318,14 @@ receivers:
 	var logs [2]*trainLog
 	var both sync.WaitGroup
 	both.Go(func() {
-		logs[0] = generateTrainIn(t, scale, "flagscale", "flagscale", "--rate", "20", "--steps", "40", "--interval", "1", "--restart", "--breakdown")
+		logs[0] = generateTrainIn(t, scale, "flagscale", "flagscale", "--rate", "5", "--steps", "40", "--interval", "1", "--restart", "--breakdown")
 	})
 	both.Go(func() { logs[1] = generateTrainIn(t, hf, "hf", "train_log", "--rate", "20", "--steps", "200") })
 	both.Wait()
 	if t.Failed() {
 		return
 	}
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("flagscale")
 		if err != nil {
 			return err
@@ -341,7 +335,7 @@ receivers:
 	sum := accountsOf(t, c, "flagscale", 1)
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 	// Records without a clock and a step are timed by their arrival.
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find("hf")
 		if err != nil {
 			return err
@@ -417,7 +411,7 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 		want["ml_train_steps_total"] = covered
 	}
 	require.NotEmpty(t, want)
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		for name, v := range want {
 			query := fmt.Sprintf("%s{job=%q}", name, l.name)
 			if l.name == "hf" { // standard output and trainer_state.json say the same, each in a series of its own

@@ -78,7 +78,7 @@ func TestVerlTraceIDs(t *testing.T) {
 			service := "verl-" + tt.name
 			c := newCollector(t, bin, logs, j.otlp, fmt.Sprintf("receivers: {tq_trace: {service_name: %q}}", service))
 			c.up(t)
-			eventually(t, time.Minute, func() error {
+			eventually(t, func() error {
 				td, err := j.find(service)
 				if err != nil {
 					return err

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -188,11 +187,6 @@ func (a *zmqAnswer) root(i int, want *zmqRoot, n *node) {
 // ZeroMQ logs of all layouts in; passes in Jaeger and Tempo, distributions in Prometheus, all equal to the truth.
 func TestZMQ(t *testing.T) {
 	t.Parallel()
-	forBothBinaries(t, testZMQ)
-}
-
-func testZMQ(t *testing.T, bin string) {
-	t.Helper()
 	j, s := startJaeger(t), startTempo(t)
 	dir := t.TempDir()
 	log := func(name string, flags ...string) *zmqLog {
@@ -206,7 +200,7 @@ func testZMQ(t *testing.T, bin string) {
 		log("export.csv", "--layout", "csv", "--passes", "5"),
 		log("tcp.log", "--transport", "TCP", "--passes", "5", "--crash"),
 	}
-	c := newZMQCollector(t, bin, j, s, logs...)
+	c := newZMQCollector(t, trainbridgeBin(t), j, s, logs...)
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
 
@@ -271,7 +265,7 @@ func newZMQCollector(t *testing.T, bin string, j *jaeger, s *tempo, logs ...*zmq
 // checkTempo: Tempo has every trace that Jaeger has, and finds the traces whose passes serialize for more than 30 % of the time.
 func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 	t.Helper()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		all, err := s.all(a.traces)
 		if err != nil {
 			return err
@@ -293,7 +287,7 @@ func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 // await asks Jaeger until everything is there.
 func (l *zmqLog) await(t *testing.T, j *jaeger) (a *zmqAnswer) {
 	t.Helper()
-	eventually(t, time.Minute, func() error {
+	eventually(t, func() error {
 		td, err := j.find(l.name)
 		if err != nil {
 			return err

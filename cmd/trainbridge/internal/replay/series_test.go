@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -20,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/exporter/exportertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
 var exposed = regexp.MustCompile(`(?m)^([a-zA-Z_]\w*)(?:\{(.*?)\})? (\S+)`)
@@ -27,10 +28,7 @@ var exposed = regexp.MustCompile(`(?m)^([a-zA-Z_]\w*)(?:\{(.*?)\})? (\S+)`)
 // live is the page of the prometheus exporter of the shipped configuration, as Prometheus asks for it: values by name and sorted labels.
 func live(t *testing.T, md pmetric.Metrics) map[string]float64 {
 	t.Helper()
-	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
+	address := porttest.Addr(t)
 	f := prometheusexporter.NewFactory()
 	cfg := f.CreateDefaultConfig().(*prometheusexporter.Config)
 	cfg.ServerConfig.NetAddr.Endpoint, cfg.EnableOpenMetrics, cfg.WithoutScopeInfo = address, true, true
