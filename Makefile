@@ -64,18 +64,18 @@ NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen/run gen/nccl gen/
 
 # The race detector everywhere else but in the binary itself, whose code is a list of imports; models run fewer seeds with it (-short) and all without it; nvml also
 # as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait more than they work, so there is one more at a time
-# than there are cores.
+# than there are cores. Vet is lint's: with and without the race detector it would look at all packages, and all that these import, twice more.
 unit:
-	GORACE=atexit_sleep_ms=0 go test -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(NUMBERS))")
-	go test $(NUMBERS) ./bridge/tail ./receivers/ncclreceiver ./cmd/trainbridge
+	GORACE=atexit_sleep_ms=0 go test -vet=off -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(NUMBERS))")
+	go test -vet=off $(NUMBERS) ./bridge/tail ./receivers/ncclreceiver ./cmd/trainbridge
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
 	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module
-	CGO_ENABLED=0 go test ./receivers/nvmlreceiver
+	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
 # The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
 e2e: build build-full ocb jaeger tempo perfetto kafka apt sbom
-	go test -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
-	go test -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
+	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
+	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
 
 # The trace ids of integrations/verl with the TransferQueue of PyPI. It needs torch, whose wheel for x86_64 has CUDA's libraries: 3 GB to load, 5 GB on disk. That is
 # too much for every run of the tests.

@@ -155,7 +155,5 @@ func (h *numbers) await(t *testing.T, all int, lost func() bool) {
 
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(until), "it does not happen")
-	}
+	require.Eventually(t, ok, 5*time.Minute, time.Millisecond, "it does not happen")
 }

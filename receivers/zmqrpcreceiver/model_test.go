@@ -69,9 +69,7 @@ func follow(t *testing.T, cfg *Config, dir string, take consumer.ConsumeTracesFu
 // wait waits until a condition is true.
 func wait(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !so(); time.Sleep(time.Millisecond) {
-		require.True(t, time.Now().Before(end), "does not come: %s", what)
-	}
+	require.Eventually(t, so, 5*time.Minute, time.Millisecond, "does not come: %s", what)
 }
 
 type spanKey struct {
