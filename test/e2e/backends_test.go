@@ -120,17 +120,18 @@ func startTempoWith(tb testing.TB, wal, more string) *tempo {
 	s := &tempo{otlp: freeAddr(tb), api: fmt.Sprintf("http://%s:%d", porttest.Host, httpPort)}
 	dir := tb.TempDir()
 	config := write(tb, "tempo.yaml", fmt.Sprintf(`
-server: {http_listen_address: %[1]s, http_listen_port: %[2]d, grpc_listen_address: %[1]s, grpc_listen_port: %[3]d, log_level: warn}
+# Its parts look for each other at 127.0.0.1, whatever is said here.
+server: {http_listen_address: %[1]s, http_listen_port: %[2]d, grpc_listen_address: 127.0.0.1, grpc_listen_port: %[3]d, log_level: warn}
 distributor: {receivers: {otlp: {protocols: {grpc: {endpoint: %[4]q}}}}}
 ingester:
   trace_idle_period: 12s # longer than step_join waits: Tempo knows who is whose child where the root came with the rest
   flush_check_period: 1s
-  lifecycler: {address: %[1]s, min_ready_duration: 1s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}
+  lifecycler: {address: 127.0.0.1, min_ready_duration: 1s, ring: {kvstore: {store: inmemory}, replication_factor: 1}}
 memberlist: {bind_addr: [%[1]s], bind_port: %[5]d}
 storage: {trace: {backend: local, local: {path: %[6]q}, wal: {path: %[7]q%[8]s}}}
 usage_report: {reporting_enabled: false}
 %[9]s
-`, porttest.Host, httpPort, porttest.On(tb, porttest.Host), s.otlp, porttest.On(tb, porttest.Host), dir+"/blocks", dir+"/wal", wal, more))
+`, porttest.Host, httpPort, porttest.On(tb, "127.0.0.1"), s.otlp, porttest.On(tb, porttest.Host), dir+"/blocks", dir+"/wal", wal, more))
 	s.process = start(tb, "tempo", tempoBin(tb), nil, "-config.file="+config)
 	s.ready(tb, s.api+"/ready")
 	return s

@@ -88,8 +88,9 @@ func TestEmptyStateDirectory(t *testing.T) {
 	assert.NotEmpty(t, files)
 }
 
-// Ctrl-C while no backend answers: plain lines, and not many. The exit code says that it has ended in time, so the test runs beside no other.
-func TestInterruptWithoutBackend(t *testing.T) {
+// checkInterrupt: Ctrl-C while no backend answers has plain lines, and not many.
+func checkInterrupt(t *testing.T) {
+	t.Parallel()
 	logs := t.TempDir()
 	generate(t, logs, "--workers", "8", "--batches", "40", "--seed", "3")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), freeAddr(t))
@@ -131,6 +132,7 @@ var absences = map[string]func(s *sequence) (back func()){
 // A collector whose backend went away ends within 10 s of SIGTERM, whatever it still has to send: batches of all receivers, joined spans, and calls of services
 // that it has taken. The next one sends it all. The test runs beside no other: how long an end takes depends on who else wants the cores.
 func TestStopsWithoutBackend(t *testing.T) {
+	t.Run("Ctrl-C", checkInterrupt)
 	for name, leave := range absences {
 		for _, signals := range []int{1, 2} {
 			t.Run(fmt.Sprintf("%s and %d signals", name, signals), func(t *testing.T) {
