@@ -27,13 +27,14 @@ func (r *record) joins() bool { return r.op.HasSeq && r.op.Rank >= 0 && r.op.Ran
 func (j *joiner) add(in *input, r *record) {
 	switch {
 	case !r.joins():
-		j.close(j.single(r), Complete)
+		j.end(j.single(r), Complete)
 	case r.op.Ordinal:
 		j.joinByCount(in, r)
 	default:
 		j.joinByNumber(in, r)
 	}
 	j.lookAgain(againMost)
+	j.close()
 	j.bound()
 }
 
@@ -46,7 +47,7 @@ func (j *joiner) joinByNumber(in *input, r *record) {
 			c = j.single(r)
 			c.joined, c.dropped, c.rootID = true, !left.sent, left.byID
 			j.ghosts.add(t.key, r.op.Seq, r.op.Rank)
-			j.close(c, Tardy)
+			j.end(c, Tardy)
 			return
 		}
 		c = j.open(t, r)
@@ -195,7 +196,7 @@ func (j *joiner) goOn(t *track, c *Collective, rank int32, first bool) {
 		if sparse || !o.has.has(rank) {
 			o.passed++
 			if j.full(o) {
-				j.close(o, o.whyFull()) // takes it out of seqs
+				j.end(o, o.whyFull()) // takes it out of seqs
 				continue
 			}
 		}
@@ -215,7 +216,7 @@ func (j *joiner) settle(c *Collective) {
 		}
 		c.whole = true
 	}
-	j.close(c, c.whyFull())
+	j.end(c, c.whyFull())
 }
 
 // full says whether no more records are to be expected.

@@ -13,28 +13,28 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// close lets a collective go: it is judged, and leaves with the record at hand, whichever inputs brought its own records.
-func (j *joiner) close(c *Collective, why Outcome) {
-	c.outcome = why
-	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
-	if c.waiting {
-		j.withdraw(c)
+// close judges the collectives that have ended. They leave with the record at hand, whichever inputs brought their own records.
+func (j *joiner) close() {
+	for _, c := range j.ended {
+		slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
+		j.findOut(c)
+		c.nameRanks()
+		c.identify()
+		c.run.closed++
+		c.comm.closed++
+		j.times(c)
+		c.measure()
+		j.judge(c)
+		if !c.known {
+			c.run.follow(c)
+		}
+		j.set.Conclusions.settle(c)
+		c.dropped = !j.keeps(c)
+		j.haunt(c)
+		j.leaving = append(j.leaving, c)
 	}
-	j.findOut(c)
-	c.nameRanks()
-	c.identify()
-	c.run.closed++
-	c.comm.closed++
-	j.times(c)
-	c.measure()
-	j.judge(c)
-	if !c.known {
-		c.run.follow(c)
-	}
-	j.set.Conclusions.settle(c)
-	c.dropped = !j.keeps(c)
-	j.haunt(c)
-	j.leaving = append(j.leaving, c)
+	clear(j.ended)
+	j.ended = j.ended[:0]
 }
 
 // findOut finds out whether the records are surely one collective, and which of its records are missing.

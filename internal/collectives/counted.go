@@ -256,7 +256,7 @@ func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (lef
 		each, even := inRow(ring.of)
 		if !even {
 			for _, c := range ring.of {
-				j.close(c, why)
+				j.end(c, why)
 			}
 			left += len(ring.of)
 			continue
@@ -270,9 +270,9 @@ func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (lef
 			}
 			c.joined = true
 			if c.whole = ring.closed || c.ranks >= comm.known-comm.lost; c.whole {
-				j.close(c, Complete)
+				j.end(c, Complete)
 			} else {
-				j.close(c, why)
+				j.end(c, why)
 			}
 		}
 		left += each

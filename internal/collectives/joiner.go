@@ -147,7 +147,8 @@ type joiner struct {
 	waiting
 	heardOf    int64         // inputs that were not heard of since are taken to be dead, Unix ns
 	remembered int64         // the memory of the communicators, in bytes
-	leaving    []*Collective // in the order in which they are closed
+	ended      []*Collective // nothing joins them any more; in the order in which they ended
+	leaving    []*Collective // those of them that are judged
 	free       []*Collective
 
 	silent int // inputs that have said nothing: their ranks are not known yet

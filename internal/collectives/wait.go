@@ -69,6 +69,15 @@ func (j *joiner) enlist(c *Collective) {
 	j.push(c)
 }
 
+// end has a collective wait for nothing more. close comes next, before what it concludes is asked for.
+func (j *joiner) end(c *Collective, why Outcome) {
+	c.outcome = why
+	if c.waiting {
+		j.withdraw(c)
+	}
+	j.ended = append(j.ended, c)
+}
+
 // withdraw removes a collective from the waiting ones.
 func (j *joiner) withdraw(c *Collective) {
 	j.unlink(c)
@@ -154,6 +163,7 @@ func (j *joiner) expire(before int64) {
 		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up the records that they have begun a little earlier
 	}
 	j.lookAgain(expireMost / usualParts)
+	j.close()
 	for records := 0; j.oldest != nil && j.oldest.last < before && records < expireMost; {
 		records += len(j.oldest.parts)
 		j.drop(j.oldest, why)
@@ -165,16 +175,18 @@ func (j *joiner) resume() {
 	var next *Collective
 	for c := j.oldest; c != nil; c = next {
 		if next = c.newer; c.known && c.join == byNumber {
-			j.close(c, Ended) // it is not sent again, and nothing is concluded from which ranks it lacks
+			j.end(c, Ended) // it is not sent again, and nothing is concluded from which ranks it lacks
 		}
 	}
+	j.close()
 }
 
 // drop lets go of a collective that is not whole.
 func (j *joiner) drop(c *Collective, why Outcome) {
 	if c.join == byNumber {
-		j.close(c, why)
+		j.end(c, why)
 	} else {
 		j.giveUp(c, why)
 	}
+	j.close()
 }
