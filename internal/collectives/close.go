@@ -3,7 +3,6 @@ package collectives
 import (
 	"cmp"
 	"encoding/binary"
-	"math"
 	bits64 "math/bits"
 	"slices"
 
@@ -15,30 +14,30 @@ import (
 
 // close judges the collectives that have ended. They leave with the record at hand, whichever inputs brought their own records.
 func (j *joiner) close() {
-	for _, c := range j.ended {
-		slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
-		j.findOut(c)
-		c.nameRanks()
-		c.identify()
-		c.run.closed++
-		c.comm.closed++
-		j.times(c)
-		c.measure()
-		j.judge(c)
-		if !c.known {
-			c.run.follow(c)
-		}
-		j.set.Conclusions.settle(c)
-		c.dropped = !j.keeps(c)
-		j.haunt(c)
+	for _, ended := range j.ended {
+		c := j.free.get()
+		c.open = ended
+		j.seal(&c.closed)
+		j.time(&c.closed)
+		j.judge(&c.judged)
 		j.leaving = append(j.leaving, c)
 	}
 	clear(j.ended)
 	j.ended = j.ended[:0]
 }
 
+// seal finds out which records a collective lacks, and gives it its ids.
+func (j *joiner) seal(c *closed) {
+	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
+	j.findOut(c)
+	c.nameRanks()
+	c.identify()
+	c.run.closed++
+	c.comm.closed++
+}
+
 // findOut finds out whether the records are surely one collective, and which of its records are missing.
-func (j *joiner) findOut(c *Collective) {
+func (j *joiner) findOut(c *closed) {
 	if c.sure = c.join == byNumber; !c.sure {
 		c.sure = c.track.trust(c.whole)
 	} else if c.track != nil {
@@ -49,7 +48,7 @@ func (j *joiner) findOut(c *Collective) {
 }
 
 // nameRanks gives the ranks' spans their names.
-func (c *Collective) nameRanks() {
+func (c *closed) nameRanks() {
 	c.commName, c.commSize = c.comm.name, c.comm.size
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -74,7 +73,7 @@ func (t *track) trust(whole bool) bool {
 const MaxListed = 32
 
 // absent finds out which ranks have no record, and what that means.
-func (j *joiner) absent(c *Collective) {
+func (j *joiner) absent(c *closed) {
 	c.miss(j.heardOf)
 	stuck := c.findStuck()
 	comm := c.comm
@@ -98,7 +97,7 @@ func (j *joiner) absent(c *Collective) {
 }
 
 // miss lists the ranks that were seen before and have no record, and of those that are given up now the ones whose input was not heard of since.
-func (c *Collective) miss(since int64) {
+func (c *closed) miss(since int64) {
 	comm := c.comm
 	if comm.sparse {
 		return
@@ -124,7 +123,7 @@ func (c *Collective) miss(since int64) {
 }
 
 // findStuck lists the ranks that did not complete by their log, and counts them.
-func (c *Collective) findStuck() (stuck int) {
+func (c *closed) findStuck() (stuck int) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.state == op.Completed {
@@ -143,7 +142,7 @@ func (c *Collective) findStuck() (stuck int) {
 
 // carried is the trace that the records name, and the parent, where they agree; those that name none agree with all. ok is false where they do not, or
 // none names one.
-func (c *Collective) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
+func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	for i := range c.parts {
 		m := c.parts[i].more
 		switch {
@@ -162,7 +161,7 @@ func (c *Collective) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok
 // identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself where it is not joined. A trace that the
 // records name has more than this collective: there that key makes the ids of its spans. A record that comes too late is below the root that left, whatever it
 // names itself.
-func (c *Collective) identify() {
+func (c *closed) identify() {
 	var seq [9]byte
 	binary.BigEndian.PutUint64(seq[:], c.seq)
 	if c.ordinal {
@@ -203,7 +202,7 @@ func (c *Collective) identify() {
 }
 
 // below makes the id of the span of a rank.
-func (c *Collective) below(role string, key []byte) pcommon.SpanID {
+func (c *closed) below(role string, key []byte) pcommon.SpanID {
 	if c.byID {
 		return spans.SpanID(c.trace, role, c.id[:], key)
 	}
@@ -211,7 +210,7 @@ func (c *Collective) below(role string, key []byte) pcommon.SpanID {
 }
 
 // adopt puts a proxy's operation into the trace of its collective, below the span of its rank.
-func (c *Collective) adopt() {
+func (c *closed) adopt() {
 	own := c.trace
 	var seq [9]byte
 	binary.BigEndian.PutUint64(seq[:], c.parentSeq)
@@ -240,7 +239,7 @@ func (p *part) key(b []byte) []byte {
 }
 
 // rankID names the span of a rank. A rank with several links has a span for each.
-func (c *Collective) rankID(p *part) pcommon.SpanID {
+func (c *closed) rankID(p *part) pcommon.SpanID {
 	if p.more != nil && !p.more.id.IsEmpty() {
 		return p.more.id
 	}
@@ -260,117 +259,4 @@ func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
 		trace[i] ^= parent[i]
 	}
 	return trace
-}
-
-// keeps says whether a collective is sent.
-func (j *joiner) keeps(c *Collective) bool {
-	rate := j.set.SampleRate
-	switch {
-	case rate >= 1:
-		return true
-	case c.outcome == Tardy:
-		return !c.dropped // it is kept when the records that came in time were kept
-	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation):
-		return true
-	case c.newlySlow, len(c.over) > 0, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
-		return true
-	}
-	hash := c.trace[:8]
-	if c.byID { // a UUID may be no hash
-		hash = c.id[:]
-	}
-	return float64(binary.BigEndian.Uint64(hash)>>11)/(1<<53) < rate
-}
-
-// haunt remembers a collective that leaves while ranks may still have records of it, or send those again that they had.
-func (j *joiner) haunt(c *Collective) {
-	if c.track == nil || c.join != byNumber && !j.set.Remote {
-		return
-	}
-	whole := len(c.missing) == 0 && c.comm.size > 0 && c.ranks >= j.ranksOf(c.comm.size) && !c.comm.sparse
-	if !whole || j.set.Remote {
-		left := ghost{sent: !c.dropped, whole: whole, end: c.logged}
-		if j.set.Remote && !whole {
-			before, _ := j.ghosts.has(c.track.key, c.seq)
-			left.ranks = before.ranks.with(c.has)
-		}
-		if c.byID {
-			left.byID = &rootID{c.trace, c.id}
-		}
-		j.ghosts.put(c.track.key, c.seq, left)
-	}
-}
-
-// ghosts remembers collectives that left without all their ranks, so that records that come later join their traces instead of making new ones.
-// The oldest are forgotten.
-type ghosts struct {
-	set    map[ghostKey]ghost
-	ring   []ghostKey
-	next   int
-	tracks trackKey
-}
-
-// add notes that a collective that has left had a record of a rank too.
-func (g *ghosts) add(track trackKey, seq uint64, rank int32) {
-	if left := g.set[ghostKey{track, seq}]; left.ranks != nil {
-		left.ranks.set(rank)
-		g.set[ghostKey{track, seq}] = left
-	}
-}
-
-// ghost is what is remembered of a collective.
-type ghost struct {
-	sent  bool
-	whole bool    // no rank's record can still come for the first time
-	ranks bits    // where records may come twice: those that came, unless it is whole
-	end   int64   // the latest that is logged, Unix ns
-	byID  *rootID // nil: its key makes its ids
-}
-
-// rootID names the span of a collective whose trace an id in the log decided.
-type rootID struct {
-	trace pcommon.TraceID
-	span  pcommon.SpanID
-}
-
-// trackKey is the number of a track.
-type trackKey uint32
-
-type ghostKey struct {
-	track trackKey
-	seq   uint64
-}
-
-const maxGhosts = 1 << 16
-
-func newGhosts() ghosts { return ghosts{set: make(map[ghostKey]ghost)} }
-
-// track makes the key of a sequence.
-func (g *ghosts) track() trackKey {
-	g.tracks++
-	return g.tracks
-}
-
-func (g *ghosts) has(track trackKey, seq uint64) (left ghost, ok bool) {
-	if len(g.set) == 0 {
-		return left, false
-	}
-	left, ok = g.set[ghostKey{track, seq}]
-	return left, ok
-}
-
-func (g *ghosts) put(track trackKey, seq uint64, left ghost) {
-	e := ghostKey{track, seq}
-	_, ok := g.set[e]
-	g.set[e] = left
-	if ok {
-		return
-	}
-	if len(g.ring) < maxGhosts {
-		g.ring = append(g.ring, e)
-		return
-	}
-	delete(g.set, g.ring[g.next])
-	g.ring[g.next] = e
-	g.next = (g.next + 1) % maxGhosts
 }

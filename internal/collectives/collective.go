@@ -10,12 +10,18 @@ import (
 // MaxRank bounds the ranks that are joined: the record of a rank with a larger number leaves alone.
 const MaxRank = 1<<16 - 1
 
-// Collective has the ranks' records of one collective, or the only record of an operation that is not joined.
+// Collective has the ranks' records of one collective, or the only record of an operation that is not joined, and what is said of it.
 type Collective struct {
+	judged
 	// Place is for the taker to set: the place of the collective in the batch that it is sent with.
-	Place  int
-	placed bool // each record has a place of its own, in held
+	Place   int
+	placed  bool           // each record has a place of its own, in held
+	opens   *spans.RunSpan // of the first of its run that is sent
+	crowded bool           // the trace has no room for all
+}
 
+// open is a collective that waits for records.
+type open struct {
 	comm  *communicator
 	track *track // nil: it is not joined
 	run   *run
@@ -27,10 +33,8 @@ type Collective struct {
 	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
 	parentKind                    op.Kind
 	parentSeq                     uint64
-	parent                        pcommon.SpanID
 	algorithm, protocol, datatype string
-	commName                      string
-	commSize, nodes, channels     int32
+	nodes, channels               int32
 	size, total                   int64
 
 	parts         []part
@@ -40,8 +44,8 @@ type Collective struct {
 	gap           uint64
 	opened, last  int64 // when its first and its last record were read
 	bytes         int64
-	older, newer  *Collective // in the order of last
-	waiting       bool        // it is in the list of waiting collectives
+	older, newer  *open // in the order of last
+	waiting       bool  // it is in the list of waiting collectives
 	mismatch      bool
 	errs, retries int64
 	known         bool  // its records were sent in an earlier life
@@ -49,39 +53,50 @@ type Collective struct {
 	join          join
 	when          stretch // where it is not joined by number
 	whole         bool    // it has all ranks, as far as that can be known where it is not joined by number
+	unsent        bool    // of a tardy record: the root that left was dropped
+	rootID        *rootID // of a tardy record: the root that left, where byID holds for it
+	outcome       Outcome
+}
 
-	// From here on: when it leaves.
-	outcome             Outcome
-	sure                bool           // there is no doubt that its records are one collective
-	dropped             bool           // by SampleRate
-	opens               *spans.RunSpan // of the first of its run that is sent
-	trace               pcommon.TraceID
-	byID                bool    // an id in the log decided the trace
-	rootID              *rootID // of a tardy record: the root that left, where byID holds for it
-	id                  pcommon.SpanID
-	missing, stuck      []int32
-	missingCount        int
-	unheard             []int32 // of the missing ranks those whose input was not heard of
-	hang                bool
-	waited              int64
-	start, end          int64
-	duration, transfer  int64   // ns; op.Unknown
-	factor              float64 // factor of the bus bandwidth; NaN: there is none
-	alg, bus            float64
-	busMean             float64 // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
+// closed is a collective that has ended: which records it lacks, its ids, times and bandwidths.
+type closed struct {
+	*open
+
+	sure               bool // there is no doubt that its records are one collective
+	commName           string
+	commSize           int32
+	trace              pcommon.TraceID
+	byID               bool // an id in the log decided the trace
+	id, parent         pcommon.SpanID
+	missing, stuck     []int32
+	missingCount       int
+	unheard            []int32 // of the missing ranks those whose input was not heard of
+	hang               bool
+	waited             int64
+	start, end         int64
+	duration, transfer int64   // ns; op.Unknown
+	factor             float64 // factor of the bus bandwidth; NaN: there is none
+	alg, bus           float64
+	busMean            float64 // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
+	disagreement       float64
+	offsets            []clockOffset
+	reference          string
+	corrected          bool
+}
+
+// judged is a collective that was compared with those before: who was late, and whether its bandwidth and links are slow.
+type judged struct {
+	closed
+
+	dropped             bool // by SampleRate
 	baseline, deviation float64
-	disagreement        float64
 	latest              int // index in parts of the last to arrive
 	lateMax, lateCost   int64
 	slow                []slowRank
 	slowest             int        // index in slow of who was late here, or is named from here on; -1: none
 	newlySlow           bool       // one of slow is named for the first time
 	over                []slowRank // ranks that were slow and are not any more
-	offsets             []clockOffset
-	reference           string
-	corrected           bool
 	hotLinks, slowLinks []string
-	crowded             bool // the trace has no room for all
 }
 
 // part is the record of one rank.
@@ -233,7 +248,7 @@ func Count(batch []*Collective) (n Counts) {
 	return n
 }
 
-func (c *Collective) found() Found {
+func (c *open) found() Found {
 	switch {
 	case c.whole:
 		return FoundAll
@@ -243,20 +258,25 @@ func (c *Collective) found() Found {
 	return FoundOne
 }
 
-func (c *Collective) reset() {
+func (c *open) reset() {
 	clear(c.parts)
 	clear(c.has)
-	*c = Collective{
-		parts: c.parts[:0], has: c.has[:0], missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0],
-		slow: c.slow[:0], over: c.over[:0], offsets: c.offsets[:0],
-	}
+	*c = open{parts: c.parts[:0], has: c.has[:0]}
+}
+
+// reset empties a collective, but for what was open of it.
+func (c *Collective) reset() {
+	*c = Collective{judged: judged{
+		closed: closed{open: c.open, missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0], offsets: c.offsets[:0]},
+		slow:   c.slow[:0], over: c.over[:0],
+	}}
 }
 
 // unconfirmed says that the collective was joined by counting or by time only: its records may not all be of one collective.
-func (c *Collective) unconfirmed() bool { return c.join != byNumber && !c.whole }
+func (c *open) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
 // operation is its name.
-func (c *Collective) operation() string {
+func (c *open) operation() string {
 	if c.kind == op.Other {
 		return c.name
 	}

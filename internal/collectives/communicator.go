@@ -2,8 +2,6 @@ package collectives
 
 import (
 	"cmp"
-	"math"
-	"path/filepath"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -84,7 +82,7 @@ type baselineKey struct {
 // track is one sequence of a communicator: its collectives of one operation, or all its collectives where the log counts them together.
 type track struct {
 	key  trackKey
-	open map[uint64]*Collective
+	open map[uint64]*open
 	seqs []uint64 // of open collectives, in order
 	last []lastSeq
 	top  uint64
@@ -112,121 +110,14 @@ const (
 	baselineBytes   = 16 // of each collective of the window
 )
 
-func (j *joiner) runOf(from *From) *run {
-	r := j.runs[from.Run]
-	if r == nil {
-		trace, span := spans.RunIDs(from.Run)
-		r = &run{
-			id: from.Run, trace: trace, span: span, file: from.Path, began: math.MaxInt64, comms: make(map[commKey]*communicator), clocks: make(map[string]int32),
-			nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64),
-		}
-		j.runs[from.Run] = r
-	}
-	r.file = min(r.file, from.Path) // ranks' logs are met in any order
-	return r
-}
-
-// source makes the source of a host. Each host has a clock of its own, and so has each file where the host is not known or the clock is no host's.
-func (j *joiner) source(from *From, host []byte, pid int64) *source {
-	r := j.runOf(from)
-	name := j.names.Text(host)
-	s := &source{host: name, pid: pid, name: name, key: name, coarse: from.Coarse}
-	if name == "" || from.OwnClock {
-		s.name, s.key = from.Path, filepath.Base(from.Path)
-	}
-	var ok bool
-	if s.clock, ok = r.clocks[s.name]; !ok {
-		s.clock = clocks.MaxClocks // is not looked at
-		if len(r.hosts) < clocks.MaxClocks {
-			s.clock = int32(len(r.hosts))
-			r.hosts = append(r.hosts, s)
-			r.clocks[s.name] = s.clock
-		}
-	}
-	if s.node, ok = r.nodes[s.host]; !ok {
-		s.node = op.Unknown
-		if s.host != "" && len(r.nodeNames) < clocks.MaxClocks {
-			s.node = int32(len(r.nodeNames))
-			r.nodeNames = append(r.nodeNames, s.host)
-			r.nodes[s.host] = s.node
-		}
-	}
-	return s
-}
-
-// communicator finds the one of an id, or takes it up.
-func (j *joiner) communicator(from *From, id []byte) *communicator {
-	return j.find(j.runOf(from), commKey{from.Family, spans.Name(id)})
-}
-
-func (j *joiner) find(r *run, key commKey) *communicator {
-	c := r.comms[key]
-	if c == nil {
-		c = &communicator{run: r, family: key.family, id: key.id, baselines: make(map[baselineKey]*baseline.Baseline)}
-		c.window = late.NewWindow(j.set.WindowSize)
-		r.comms[key] = c
-		j.remember(c, commBytes)
-	}
-	return c
-}
-
-// note takes over what a record says about its communicator.
-func (j *joiner) note(r *record) {
-	if r.comm.forgotten {
-		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})
-	}
-	c, o := r.comm, r.op
-	c.used = r.at
-	if o.CommSize > 0 {
-		c.size = o.CommSize
-	}
-	c.sparse = c.sparse || o.Sends > 0
-	c.global = c.global || o.Global
-	if len(o.CommName) > 0 && string(o.CommName) != c.name && string(o.CommName) != unnamed {
-		c.name = j.names.Text(o.CommName)
-	}
-}
-
-// unnamed is the name that NCCL Inspector writes where a communicator has none.
-const unnamed = "unknown"
-
-// track finds the sequence of an operation.
-func (j *joiner) track(comm *communicator, o *op.Op) *track {
-	var at **track
-	switch {
-	case o.SeqOfAll:
-		at = &comm.all
-	case o.Kind != op.Other:
-		at = &comm.tracks[o.Kind]
-	default:
-		t := comm.others[string(o.Name)]
-		if t == nil {
-			if comm.others == nil {
-				comm.others = make(map[string]*track)
-			}
-			t = j.newTrack(comm)
-			comm.others[j.names.Text(o.Name)] = t
-		}
-		return t
-	}
-	if *at == nil {
-		*at = j.newTrack(comm)
-	}
-	return *at
-}
-
-func (j *joiner) newTrack(comm *communicator) *track {
-	j.remember(comm, trackBytes)
-	return &track{key: j.ghosts.track(), open: make(map[uint64]*Collective)}
-}
-
 // beyond says whether a rank has gone on.
 func (t *track) beyond(rank int32, seq uint64) bool {
 	return int(rank) < len(t.last) && t.last[rank].seen && t.last[rank].seq > seq
 }
 
-// see takes note of a rank of a communicator.
-func (j *joiner) see(comm *communicator, rank int32, src *source, in *input) {
+// see takes note of the rank of a record.
+func (j *joiner) see(in *input, r *record) {
+	comm, rank, src := r.comm, r.rank, r.src
 	if comm.seen.set(rank) {
 		comm.known++
 		if n := int(rank) + 1 - len(comm.hosts); n > 0 {
@@ -272,6 +163,34 @@ func (j *joiner) ranksOf(size int32) int {
 		}
 	}
 	return n
+}
+
+// full says whether no more records are to be expected.
+func (j *joiner) full(c *open) bool {
+	comm := c.comm
+	need := comm.known - comm.lost
+	switch {
+	case comm.sparse:
+		return j.silent == 0 && c.passed >= need
+	case comm.settled:
+	case comm.size > 0:
+		need = max(j.ranksOf(comm.size), comm.known) - comm.lost // the log may name fewer ranks than it has
+	case j.silent > 0:
+		return false
+	}
+	return c.ranks+c.passed >= need
+}
+
+// whyFull is the outcome of a collective that is full.
+func (c *open) whyFull() Outcome {
+	switch {
+	case c.comm.sparse:
+	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost:
+		return Gap
+	case c.comm.lost > 0:
+		return Gone
+	}
+	return Complete
 }
 
 // lose takes note that a rank was waited for in vain.

@@ -38,7 +38,7 @@ type slowRanks struct {
 }
 
 // settle has a collective that leaves say what was said of it, where it was sent before; else what it says is remembered.
-func (s *Conclusions) settle(c *Collective) {
+func (s *Conclusions) settle(c *judged) {
 	if s == nil {
 		return
 	}
@@ -55,7 +55,7 @@ func (s *Conclusions) settle(c *Collective) {
 	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
 }
 
-func (c *Collective) hash() uint64 {
+func (c *closed) hash() uint64 {
 	var key [24]byte
 	copy(key[:], c.trace[:])
 	copy(key[16:], c.id[:])
@@ -63,7 +63,7 @@ func (c *Collective) hash() uint64 {
 }
 
 // appendConclusion appends the length of the conclusion as a varint, and the conclusion; most have none.
-func (c *Collective) appendConclusion(b []byte) []byte {
+func (c *judged) appendConclusion(b []byte) []byte {
 	if math.IsNaN(c.baseline) && c.slowest < 0 && len(c.over)+len(c.hotLinks)+len(c.slowLinks) == 0 {
 		return append(b, 0)
 	}
@@ -93,7 +93,7 @@ func finite(x float64) float64 {
 }
 
 // conclude has a collective say what was concluded; nil: nothing.
-func (c *Collective) conclude(said *conclusion) {
+func (c *judged) conclude(said *conclusion) {
 	if said == nil {
 		said = new(conclusion)
 	}
@@ -105,7 +105,7 @@ func (c *Collective) conclude(said *conclusion) {
 	c.hotLinks, c.slowLinks = said.Hot, said.Slow
 }
 
-func (c *Collective) slowRanks(room []slowRank, all []slowRanks) []slowRank {
+func (c *judged) slowRanks(room []slowRank, all []slowRanks) []slowRank {
 	room = room[:0]
 	for _, s := range all {
 		room = append(room, slowRank{s.Rank, c.comm.hostOf(s.Rank), s.Late, s.Cost, s.Score})

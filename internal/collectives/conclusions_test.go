@@ -90,7 +90,7 @@ func TestConclusionsAreBounded(t *testing.T) {
 	r.both(1)
 	s := new(Conclusions)
 	for range 3 * RememberedConclusions {
-		s.settle(r.left[0])
+		s.settle(&r.left[0].judged)
 		require.LessOrEqual(t, s.n, RememberedConclusions)
 	}
 	assert.Less(t, len(s.fresh), 16*RememberedConclusions)

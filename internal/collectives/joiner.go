@@ -63,6 +63,7 @@ func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 func (j *Joiner[H]) Free(batch []*Collective) {
 	for _, c := range batch {
 		if cap(c.parts) <= usualParts {
+			c.open.reset()
 			c.reset()
 		}
 	}
@@ -70,7 +71,9 @@ func (j *Joiner[H]) Free(batch []*Collective) {
 	defer j.mu.Unlock()
 	for _, c := range batch {
 		if cap(c.parts) <= usualParts {
-			j.keep(c)
+			j.opens.put(c.open)
+			c.open = nil
+			j.free.put(c)
 		}
 	}
 }
@@ -147,14 +150,16 @@ type joiner struct {
 	waiting
 	heardOf    int64         // inputs that were not heard of since are taken to be dead, Unix ns
 	remembered int64         // the memory of the communicators, in bytes
-	ended      []*Collective // nothing joins them any more; in the order in which they ended
-	leaving    []*Collective // those of them that are judged
-	free       []*Collective
+	ended      []*open       // in the order in which they ended
+	leaving    []*Collective // those of them that are closed and judged
+	opens      pool[open]
+	free       pool[Collective]
 
 	silent int // inputs that have said nothing: their ranks are not known yet
 	begun  int // inputs with a record that goes on
 
-	arrivals []late.Arrival // scratch, as all below
+	record   record // scratch, as all below
+	arrivals []late.Arrival
 	lateness []int64
 	ends     []clocks.End
 	next     []int32
@@ -176,22 +181,38 @@ const (
 	usualParts = 64
 )
 
-// get returns an empty collective.
-func (j *joiner) get() *Collective {
-	n := len(j.free)
+// pool keeps what is used again. The zero value is ready.
+type pool[T any] []*T
+
+func (p *pool[T]) get() *T {
+	n := len(*p)
 	if n == 0 {
-		return new(Collective)
+		return new(T)
 	}
-	c := j.free[n-1]
-	j.free = j.free[:n-1]
-	return c
+	x := (*p)[n-1]
+	*p = (*p)[:n-1]
+	return x
 }
 
-// keep has a collective that was reset used again.
-func (j *joiner) keep(c *Collective) {
-	if len(j.free) < maxFree {
-		j.free = append(j.free, c)
+func (p *pool[T]) put(x *T) {
+	if len(*p) < maxFree {
+		*p = append(*p, x)
 	}
+}
+
+// add is the way of a record that was identified. It leaves at once, or waits in its collective for the records of the other ranks.
+func (j *joiner) add(in *input, r *record) {
+	switch {
+	case r.track == nil:
+		j.end(j.single(r), Complete)
+	case r.op.Ordinal:
+		j.by(byCount).join(in, r)
+	default:
+		j.by(byNumber).join(in, r)
+	}
+	j.lookAgain(againMost)
+	j.close()
+	j.bound()
 }
 
 // From says where the records of an Input are from.
@@ -280,16 +301,13 @@ func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	j := in.of
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r := record{comm: comm, src: src, op: o, came: len(came), at: at, known: in.Known}
-	j.note(&r)
-	if j.set.Remote {
-		in.alive = max(in.alive, at)
-		if j.repeated(&r) {
-			return false
-		}
+	r := &j.record
+	*r = record{part: part{src: src}, comm: comm, op: o, came: len(came), at: at, known: in.Known}
+	if !j.identify(&in.input, r) {
+		return false
 	}
 	r.held = j.held.put(came)
-	j.add(&in.input, &r)
+	j.add(&in.input, r)
 	j.leave(in.take)
 	return true
 }

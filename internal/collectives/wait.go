@@ -7,10 +7,10 @@ import (
 
 // waiting are the collectives that wait for more records, in the order of their last record.
 type waiting struct {
-	oldest, newest *Collective
+	oldest, newest *open
 	bytes          int64
 	// again is the first of the collectives to look at again: they waited for inputs that had said nothing. nil: none.
-	again *Collective
+	again *open
 }
 
 // The memory of a collective that waits, about, in bytes: itself and its place in the maps, the room for its ranks, and for each record what it came by and its
@@ -25,7 +25,7 @@ const (
 )
 
 // push puts a collective behind the others.
-func (w *waiting) push(c *Collective) {
+func (w *waiting) push(c *open) {
 	c.older = w.newest
 	if w.newest != nil {
 		w.newest.newer = c
@@ -35,7 +35,7 @@ func (w *waiting) push(c *Collective) {
 	w.newest = c
 }
 
-func (w *waiting) unlink(c *Collective) {
+func (w *waiting) unlink(c *open) {
 	if w.again == c {
 		w.again = c.newer
 	}
@@ -53,7 +53,7 @@ func (w *waiting) unlink(c *Collective) {
 }
 
 // touch moves a collective behind the others.
-func (w *waiting) touch(c *Collective, at int64) {
+func (w *waiting) touch(c *open, at int64) {
 	c.last = max(c.last, at) // inputs are read beside each other
 	if c != w.newest {
 		w.unlink(c)
@@ -61,8 +61,26 @@ func (w *waiting) touch(c *Collective, at int64) {
 	}
 }
 
+// wait has a collective wait, behind the others.
+func (j *joiner) wait(c *open, at int64) {
+	if c.waiting {
+		j.touch(c, at)
+		return
+	}
+	c.track.insert(c)
+	j.enlist(c)
+}
+
+// grow adds to the memory of a collective.
+func (j *joiner) grow(c *open, bytes int64) {
+	c.bytes += bytes
+	if c.waiting {
+		j.bytes += bytes
+	}
+}
+
 // enlist has a collective wait.
-func (j *joiner) enlist(c *Collective) {
+func (j *joiner) enlist(c *open) {
 	c.waiting = true
 	c.comm.open++
 	j.bytes += c.bytes
@@ -70,7 +88,7 @@ func (j *joiner) enlist(c *Collective) {
 }
 
 // end has a collective wait for nothing more. close comes next, before what it concludes is asked for.
-func (j *joiner) end(c *Collective, why Outcome) {
+func (j *joiner) end(c *open, why Outcome) {
 	c.outcome = why
 	if c.waiting {
 		j.withdraw(c)
@@ -79,7 +97,7 @@ func (j *joiner) end(c *Collective, why Outcome) {
 }
 
 // withdraw removes a collective from the waiting ones.
-func (j *joiner) withdraw(c *Collective) {
+func (j *joiner) withdraw(c *open) {
 	j.unlink(c)
 	j.bytes -= c.bytes
 	c.comm.open--
@@ -90,7 +108,7 @@ func (j *joiner) withdraw(c *Collective) {
 }
 
 // insert takes up an open collective.
-func (t *track) insert(c *Collective) {
+func (t *track) insert(c *open) {
 	t.open[c.seq] = c
 	if n := len(t.seqs); n == 0 || t.seqs[n-1] < c.seq {
 		t.seqs = append(t.seqs, c.seq)
@@ -130,7 +148,7 @@ func (j *joiner) lookAgain(most int) {
 	for ; j.again != nil && most > 0; most-- {
 		c := j.again
 		j.again = c.newer
-		j.settle(c)
+		j.by(c.join).settle(c)
 	}
 }
 
@@ -172,7 +190,7 @@ func (j *joiner) expire(before int64) {
 
 // resume lets go of the collectives that were sent in an earlier life.
 func (j *joiner) resume() {
-	var next *Collective
+	var next *open
 	for c := j.oldest; c != nil; c = next {
 		if next = c.newer; c.known && c.join == byNumber {
 			j.end(c, Ended) // it is not sent again, and nothing is concluded from which ranks it lacks
@@ -182,11 +200,7 @@ func (j *joiner) resume() {
 }
 
 // drop lets go of a collective that is not whole.
-func (j *joiner) drop(c *Collective, why Outcome) {
-	if c.join == byNumber {
-		j.end(c, why)
-	} else {
-		j.giveUp(c, why)
-	}
+func (j *joiner) drop(c *open, why Outcome) {
+	j.by(c.join).giveUp(c, why)
 	j.close()
 }

@@ -65,41 +65,51 @@ func (s stretch) slack(kind op.Kind) int64 {
 
 // counted is the state of a communicator whose collectives have no number in the log.
 type counted struct {
-	loose     []*Collective // records that differ from the others' n-th, by when they ended
-	progress  []int64       // by rank: the last end, Unix ns
-	slowest   int32         // the rank that has come least far …
-	slowestOf int           // … of so many …
-	horizon   int64         // … to here
-	sweepAt   int64         // the horizon at which to look again at the waiting records
+	loose     []*open // records that differ from the others' n-th, by when they ended
+	progress  []int64 // by rank: the last end, Unix ns
+	slowest   int32   // the rank that has come least far …
+	slowestOf int     // … of so many …
+	horizon   int64   // … to here
+	sweepAt   int64   // the horizon at which to look again at the waiting records
 }
 
-// joinByCount takes a record whose number is only counted.
-func (j *joiner) joinByCount(in *input, r *record) {
-	o, t := r.op, j.track(r.comm, r.op)
-	when := stretchOf(o.Start, o.End)
-	c := t.open[o.Seq]
+// countJoin joins the records of which the log has no number.
+type countJoin struct{ *joiner }
+
+func (n countJoin) join(in *input, r *record) {
+	o, when := r.op, stretchOf(r.start, r.end)
+	c := r.track.open[o.Seq]
 	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(when).one(c.kind))
 	if refuted {
-		j.dissolve(c)
+		n.dissolve(c)
 		c = nil
 	}
 	if c == nil {
-		c = j.open(t, r)
+		c = n.open(r)
 		c.join, c.when = byCount, when
 	}
-	j.touch(c, r.at)
-	j.put(c, r)
+	n.take(in, c, r)
 	c.when = c.when.with(when)
-	j.attend(c, o.Rank)
-	j.see(r.comm, o.Rank, r.src, in)
-	r.comm.advance(o.Rank, when.lastEnd)
-	j.hear(in)
+	r.comm.advance(r.rank, when.lastEnd)
 	if refuted {
-		j.dissolve(c)
+		n.dissolve(c)
 	} else {
-		j.settle(c)
+		n.by(c.join).settle(c)
 	}
-	j.sweep(r.comm)
+	n.sweep(r.comm)
+}
+
+// settle lets a collective go that is full, unless its ranks say that they are several rings.
+func (n countJoin) settle(c *open) {
+	if c.join == byTime || !n.full(c) {
+		return
+	}
+	if n.several(c.parts) {
+		n.dissolve(c)
+		return
+	}
+	c.whole = true
+	n.end(c, c.whyFull())
 }
 
 // advance takes note of how far a rank's log has come.
@@ -120,28 +130,28 @@ func (comm *communicator) advance(rank int32, end int64) {
 }
 
 // sweep releases the collectives from which all ranks have gone on.
-func (j *joiner) sweep(comm *communicator) {
-	if comm.open == 0 || comm.horizon < comm.sweepAt || j.silent > 0 && !comm.settled {
+func (n countJoin) sweep(comm *communicator) {
+	if comm.open == 0 || comm.horizon < comm.sweepAt || n.silent > 0 && !comm.settled {
 		return
 	}
 	comm.sweepAt = comm.horizon
-	if j.release(comm, comm.horizon, Gap) < releaseMost {
+	if n.release(comm, comm.horizon, Gap) < releaseMost {
 		comm.sweepAt += clockBound
 	}
 }
 
 // dissolve makes the records of a collective loose: they are no collective.
-func (j *joiner) dissolve(c *Collective) {
-	j.withdraw(c)
+func (n countJoin) dissolve(c *open) {
+	n.withdraw(c)
 	last := len(c.parts) - 1
 	for i := range c.parts[:last] {
-		s := j.get()
+		s := n.opens.get()
 		s.comm, s.run, s.track, s.kind, s.name, s.seq, s.ordinal = c.comm, c.run, c.track, c.kind, c.name, c.seq, c.ordinal
 		s.algorithm, s.protocol, s.datatype, s.nodes, s.channels = c.algorithm, c.protocol, c.datatype, c.nodes, c.channels
 		s.size, s.total = c.size, c.total
 		s.opened, s.last, s.known, s.logged = c.opened, c.last, c.known, c.parts[i].end
 		s.parts = append(s.parts[:0], c.parts[i])
-		j.loosen(s)
+		n.loosen(s)
 	}
 	// c itself is the last of them.
 	c.parts[0] = c.parts[last]
@@ -149,11 +159,11 @@ func (j *joiner) dissolve(c *Collective) {
 	c.parts = c.parts[:1]
 	clear(c.has)
 	c.has = c.has[:0]
-	j.loosen(c)
+	n.loosen(c)
 }
 
 // loosen has a collective of one record wait among the loose ones.
-func (j *joiner) loosen(c *Collective) {
+func (n countJoin) loosen(c *open) {
 	p := &c.parts[0]
 	c.has.set(p.rank)
 	c.ranks, c.join, c.joined, c.errs, c.retries = 1, byTime, false, 0, 0
@@ -163,13 +173,13 @@ func (j *joiner) loosen(c *Collective) {
 		c.bytes += m.bytes()
 	}
 	c.when = stretchOf(p.start, p.end)
-	j.enlist(c)
+	n.enlist(c)
 	at, _ := slices.BinarySearchFunc(c.comm.loose, c, compareLoose)
 	c.comm.loose = slices.Insert(c.comm.loose, at, c)
 }
 
 // compareLoose orders loose records by when they ended, whichever was read first.
-func compareLoose(x, y *Collective) int {
+func compareLoose(x, y *open) int {
 	p, q := &x.parts[0], &y.parts[0]
 	return cmp.Or(cmp.Compare(p.end, q.end), cmp.Compare(p.rank, q.rank), cmp.Compare(p.start, q.start), cmp.Compare(x.seq, y.seq))
 }
@@ -182,21 +192,21 @@ type looseKey struct {
 }
 
 // release lets go of the collectives that no record can join any more once all ranks have come to horizon. It returns how many collectives left.
-func (j *joiner) release(comm *communicator, horizon int64, why Outcome) (left int) {
-	j.dissolveUpTo(comm, horizon)
+func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left int) {
+	n.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
 		return 0
 	}
 	done := comm.clusters(horizon)
 	for _, list := range done[:min(len(done), releaseMost)] {
-		left += j.match(comm, list, why)
+		left += n.match(comm, list, why)
 	}
-	comm.loose = slices.DeleteFunc(comm.loose, func(c *Collective) bool { return !c.waiting })
+	comm.loose = slices.DeleteFunc(comm.loose, func(c *open) bool { return !c.waiting })
 	return left
 }
 
 // dissolveUpTo makes the records of collectives loose that should be whole by now.
-func (j *joiner) dissolveUpTo(comm *communicator, horizon int64) {
+func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
 		tracks = append(tracks, t)
@@ -204,7 +214,7 @@ func (j *joiner) dissolveUpTo(comm *communicator, horizon int64) {
 	for _, t := range tracks {
 		for i := 0; t != nil && i < len(t.seqs); {
 			if c := t.open[t.seqs[i]]; c.when.lastEnd < horizon-c.when.slack(c.kind) {
-				j.dissolve(c) // which takes it out of seqs
+				n.dissolve(c) // which takes it out of seqs
 			} else {
 				i++
 			}
@@ -213,9 +223,9 @@ func (j *joiner) dissolveUpTo(comm *communicator, horizon int64) {
 }
 
 // clusters are the loose records of one kind that ended at about the same time, where no more records can come, in the order in which they ended.
-func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
-	open := make(map[looseKey][]*Collective)
-	end := func(list []*Collective) {
+func (comm *communicator) clusters(horizon int64) (done [][]*open) {
+	growing := make(map[looseKey][]*open)
+	end := func(list []*open) {
 		// A record that is not loose yet ends at most one slack later, and is loose after another slack.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
@@ -226,7 +236,7 @@ func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
 		if c.kind == op.AllToAll {
 			key.size = op.Unknown // each rank has a size of its own
 		}
-		list := open[key]
+		list := growing[key]
 		if n := len(list); n > 0 {
 			last := list[n-1].when.with(c.when)
 			if c.when.lastEnd-list[n-1].when.lastEnd > last.slack(c.kind) || c.when.lastEnd-list[0].when.lastEnd > maxCluster {
@@ -234,12 +244,12 @@ func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
 				list = nil
 			}
 		}
-		open[key] = append(list, c)
+		growing[key] = append(list, c)
 	}
-	for _, list := range open {
+	for _, list := range growing {
 		end(list)
 	}
-	slices.SortFunc(done, func(x, y []*Collective) int {
+	slices.SortFunc(done, func(x, y []*open) int {
 		return cmp.Or(compareLoose(x[0], y[0]), cmp.Compare(x[0].kind, y[0].kind), cmp.Compare(x[0].name, y[0].name))
 	})
 	return done
@@ -247,16 +257,16 @@ func (comm *communicator) clusters(horizon int64) (done [][]*Collective) {
 
 // match joins records that ended at about the same time. Several collectives of one kind in a row are told apart by counting, if all ranks have as many
 // records.
-func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (left int) {
+func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left int) {
 	for _, c := range list {
-		j.withdraw(c)
+		n.withdraw(c)
 	}
 	for _, ring := range rings(list) {
-		slices.SortStableFunc(ring.of, func(x, y *Collective) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
+		slices.SortStableFunc(ring.of, func(x, y *open) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
 		each, even := inRow(ring.of)
 		if !even {
 			for _, c := range ring.of {
-				j.end(c, why)
+				n.end(c, why)
 			}
 			left += len(ring.of)
 			continue
@@ -266,13 +276,13 @@ func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (lef
 			for k := i + each; k < len(ring.of); k += each {
 				c.absorb(ring.of[k])
 				ring.of[k].reset()
-				j.keep(ring.of[k])
+				n.opens.put(ring.of[k])
 			}
 			c.joined = true
 			if c.whole = ring.closed || c.ranks >= comm.known-comm.lost; c.whole {
-				j.end(c, Complete)
+				n.end(c, Complete)
 			} else {
-				j.end(c, why)
+				n.end(c, why)
 			}
 		}
 		left += each
@@ -282,7 +292,7 @@ func (j *joiner) match(comm *communicator, list []*Collective, why Outcome) (lef
 
 // inRow is how many collectives in a row the records of several ranks are, which are sorted by rank. even says whether they can be so: each rank has as many,
 // and the ranks' n-th records were at the same time.
-func inRow(of []*Collective) (each int, even bool) {
+func inRow(of []*open) (each int, even bool) {
 	ranks := 1
 	for i := range of[1:] {
 		if of[i].parts[0].rank != of[i+1].parts[0].rank {
@@ -308,7 +318,7 @@ func inRow(of []*Collective) (each int, even bool) {
 }
 
 // absorb takes the record of another rank.
-func (c *Collective) absorb(o *Collective) {
+func (c *open) absorb(o *open) {
 	c.parts = append(c.parts, o.parts...)
 	c.has.set(o.parts[0].rank)
 	c.ranks++
@@ -319,13 +329,13 @@ func (c *Collective) absorb(o *Collective) {
 
 // ring is a set of records in which each rank sends to the next, in a circle. It is closed if the records say so.
 type ring struct {
-	of     []*Collective
+	of     []*open
 	closed bool
 }
 
 // rings tells the process groups apart that do the same at the same time, where the records name the ranks that they send to. All records that do not are one
 // ring.
-func rings(list []*Collective) []ring {
+func rings(list []*open) []ring {
 	next := make(map[int32]int32, len(list))
 	from := make(map[int32]int32, len(list))
 	for _, c := range list {
@@ -342,7 +352,7 @@ func rings(list []*Collective) []ring {
 	for _, c := range list {
 		rank := c.parts[0].rank
 		i, ok := of[rank]
-		if !ok && closed(next, rank) {
+		if !ok && circular(next, rank) {
 			i = len(out)
 			out = append(out, ring{closed: true})
 			for at := rank; ; {
@@ -360,8 +370,8 @@ func rings(list []*Collective) []ring {
 	return out
 }
 
-// closed says whether a rank is in a circle.
-func closed(next map[int32]int32, rank int32) bool {
+// circular says whether a rank is in a circle.
+func circular(next map[int32]int32, rank int32) bool {
 	at := next[rank]
 	for ok := true; ok && at != rank; {
 		at, ok = next[at]
@@ -373,23 +383,23 @@ func closed(next map[int32]int32, rank int32) bool {
 }
 
 // several says whether the ranks are more than one closed ring.
-func (j *joiner) several(parts []part) bool {
-	next := j.next[:0]
+func (n countJoin) several(parts []part) bool {
+	next := n.next[:0]
 	for i := range parts {
 		for rank := int(parts[i].rank); rank >= len(next); {
 			next = append(next, op.Unknown)
 		}
 		next[parts[i].rank] = destination(&parts[i])
 	}
-	j.next = next
+	n.next = next
 	first := parts[0].rank
 	at := first
-	for n := 1; n <= len(parts); n++ {
+	for k := 1; k <= len(parts); k++ {
 		if at = next[at]; at < 0 || int(at) >= len(next) {
 			return false
 		}
 		if at == first {
-			return n > 1 && n < len(parts)
+			return k > 1 && k < len(parts)
 		}
 	}
 	return false
@@ -403,7 +413,7 @@ func destination(p *part) int32 {
 }
 
 // giveUp lets go of a collective that waits for too long, and of the records that wait with it.
-func (j *joiner) giveUp(c *Collective, why Outcome) {
+func (n countJoin) giveUp(c *open, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
 	case TimedOut:
@@ -414,12 +424,12 @@ func (j *joiner) giveUp(c *Collective, why Outcome) {
 			}
 		}
 	case Evicted:
-		comm.settled = comm.settled || j.silent == 0
+		comm.settled = comm.settled || n.silent == 0
 	case Complete, Gap, Gone, Ended, Tardy, Outcomes:
 	}
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
-		for j.oldest == c && j.release(comm, horizon, why) > 0 {
+		for n.oldest == c && n.release(comm, horizon, why) > 0 {
 		}
 	}
 }

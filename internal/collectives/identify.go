@@ -1,0 +1,222 @@
+package collectives
+
+import (
+	"math"
+	"path/filepath"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/baseline"
+	"github.com/trainbridge/trainbridge/internal/collectives/clocks"
+	"github.com/trainbridge/trainbridge/internal/collectives/late"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/logids"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// record is one rank's account of an operation, and where it belongs.
+type record struct {
+	part
+	comm  *communicator
+	track *track // nil: no other rank has a record of the same operation
+	op    *op.Op
+	came  int   // how many lent lines or offsets it came by
+	at    int64 // when it was read, Unix ns
+	known bool  // it was sent in an earlier life: Input.Known
+}
+
+// joins says whether other ranks have records of the same operation: it has a number that all its ranks share.
+func (r *record) joins() bool { return r.op.HasSeq && r.op.Rank >= 0 && r.op.Rank <= MaxRank }
+
+// identify finds the communicator of a record and the sequence in which its operation has a number, and keeps what is needed of it. false: it came before.
+func (j *joiner) identify(in *input, r *record) bool {
+	j.note(r)
+	if r.joins() {
+		r.track = j.track(r.comm, r.op)
+	}
+	if j.set.Remote {
+		in.alive = max(in.alive, r.at)
+		if j.repeated(r) {
+			return false
+		}
+	}
+	o := r.op
+	r.rank, r.state, r.start, r.end, r.duration, r.late = o.Rank, o.State, o.Start, o.End, o.Duration, op.Unknown
+	r.reportedAlg, r.reportedBus = o.ReportedAlg, o.ReportedBus
+	r.how, r.more = j.howOf(o), moreOf(r)
+	return true
+}
+
+// note takes over what a record says about its communicator.
+func (j *joiner) note(r *record) {
+	if r.comm.forgotten {
+		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})
+	}
+	c, o := r.comm, r.op
+	c.used = r.at
+	if o.CommSize > 0 {
+		c.size = o.CommSize
+	}
+	c.sparse = c.sparse || o.Sends > 0
+	c.global = c.global || o.Global
+	if len(o.CommName) > 0 && string(o.CommName) != c.name && string(o.CommName) != unnamed {
+		c.name = j.names.Text(o.CommName)
+	}
+}
+
+// unnamed is the name that NCCL Inspector writes where a communicator has none.
+const unnamed = "unknown"
+
+func (j *joiner) runOf(from *From) *run {
+	r := j.runs[from.Run]
+	if r == nil {
+		trace, span := spans.RunIDs(from.Run)
+		r = &run{
+			id: from.Run, trace: trace, span: span, file: from.Path, began: math.MaxInt64, comms: make(map[commKey]*communicator), clocks: make(map[string]int32),
+			nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64),
+		}
+		j.runs[from.Run] = r
+	}
+	r.file = min(r.file, from.Path) // ranks' logs are met in any order
+	return r
+}
+
+// source makes the source of a host. Each host has a clock of its own, and so has each file where the host is not known or the clock is no host's.
+func (j *joiner) source(from *From, host []byte, pid int64) *source {
+	r := j.runOf(from)
+	name := j.names.Text(host)
+	s := &source{host: name, pid: pid, name: name, key: name, coarse: from.Coarse}
+	if name == "" || from.OwnClock {
+		s.name, s.key = from.Path, filepath.Base(from.Path)
+	}
+	var ok bool
+	if s.clock, ok = r.clocks[s.name]; !ok {
+		s.clock = clocks.MaxClocks // is not looked at
+		if len(r.hosts) < clocks.MaxClocks {
+			s.clock = int32(len(r.hosts))
+			r.hosts = append(r.hosts, s)
+			r.clocks[s.name] = s.clock
+		}
+	}
+	if s.node, ok = r.nodes[s.host]; !ok {
+		s.node = op.Unknown
+		if s.host != "" && len(r.nodeNames) < clocks.MaxClocks {
+			s.node = int32(len(r.nodeNames))
+			r.nodeNames = append(r.nodeNames, s.host)
+			r.nodes[s.host] = s.node
+		}
+	}
+	return s
+}
+
+// communicator finds the one of an id, or takes it up.
+func (j *joiner) communicator(from *From, id []byte) *communicator {
+	return j.find(j.runOf(from), commKey{from.Family, spans.Name(id)})
+}
+
+func (j *joiner) find(r *run, key commKey) *communicator {
+	c := r.comms[key]
+	if c == nil {
+		c = &communicator{run: r, family: key.family, id: key.id, baselines: make(map[baselineKey]*baseline.Baseline)}
+		c.window = late.NewWindow(j.set.WindowSize)
+		r.comms[key] = c
+		j.remember(c, commBytes)
+	}
+	return c
+}
+
+// track finds the sequence of an operation.
+func (j *joiner) track(comm *communicator, o *op.Op) *track {
+	var at **track
+	switch {
+	case o.SeqOfAll:
+		at = &comm.all
+	case o.Kind != op.Other:
+		at = &comm.tracks[o.Kind]
+	default:
+		t := comm.others[string(o.Name)]
+		if t == nil {
+			if comm.others == nil {
+				comm.others = make(map[string]*track)
+			}
+			t = j.newTrack(comm)
+			comm.others[j.names.Text(o.Name)] = t
+		}
+		return t
+	}
+	if *at == nil {
+		*at = j.newTrack(comm)
+	}
+	return *at
+}
+
+func (j *joiner) newTrack(comm *communicator) *track {
+	j.remember(comm, trackBytes)
+	return &track{key: j.ghosts.track(), open: make(map[uint64]*open)}
+}
+
+// text is one string for equal bytes.
+func (j *joiner) text(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	return j.names.Text(b)
+}
+
+// maxHows bounds them; they may be made again.
+const maxHows = 256
+
+// howOf finds the how that the record has in common with others; mostly it is the how of the record before.
+func (j *joiner) howOf(o *op.Op) *how {
+	h := j.lastHow
+	if h != nil && h.timing == string(o.Timing) && h.time == o.Time && h.global == o.Global && h.waits == o.Waits &&
+		h.synthetic == (o.Start == 0) && h.unit == o.ReportedUnit {
+		return h
+	}
+	key := how{
+		global: o.Global, waits: o.Waits, synthetic: o.Start == 0, time: o.Time, timing: j.text(o.Timing), unit: o.ReportedUnit,
+	}
+	h = j.hows[key]
+	if h == nil {
+		if len(j.hows) >= maxHows {
+			clear(j.hows)
+		}
+		h = &key
+		j.hows[key] = h
+	}
+	j.lastHow = h
+	return h
+}
+
+// moreOf copies the fields that few records have; nil: this one has none of them. Ids are made of them, so that only the record itself decides whether they are
+// there.
+func moreOf(r *record) *more {
+	o := r.op
+	if r.came <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 &&
+		len(o.Details) == 0 && !o.TimedOut && o.IDs == nil {
+		return nil
+	}
+	m := &more{
+		came: r.came, peer: o.Peer, sourceRank: o.Source, destRank: o.Destination, channel: o.Channel, stream: o.Stream, errors: o.Errors, retries: o.Retries,
+		timedOut: o.TimedOut, sends: o.Sends, linkBandwidth: o.LinkBandwidth, linkWorst: o.LinkBandwidthWorst,
+	}
+	if o.IDs != nil {
+		m.trace, m.parent, _ = spans.Carried(r.comm.run.id, o.IDs)
+		if m.traceText = spans.Text(o.IDs[logids.Trace]); m.traceText == "" {
+			m.traceText = spans.Text(o.IDs[logids.TraceParent])
+		}
+	}
+	if len(o.Details) > 0 {
+		m.details = make([]detail, len(o.Details))
+		for i := range o.Details {
+			d := &o.Details[i]
+			m.details[i] = detail{
+				name: d.Name, direction: d.Direction, operation: spans.Name(d.Operation), start: d.Start, end: d.End, duration: d.Duration, size: d.Size,
+				channel: d.Channel, peer: d.Peer, step: d.Step, parent: d.Under,
+			}
+		}
+	}
+	return m
+}
+
+func (m *more) bytes() int64 {
+	return moreBytes + int64(len(m.details))*detailBytes + int64(m.came)*moreCameBytes
+}

@@ -1,0 +1,187 @@
+package collectives
+
+import (
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+)
+
+// joining is a way to find the records of one collective: by the number that the log has (numberJoin), or by counting (countJoin).
+type joining interface {
+	// join puts a record into its collective, and ends the collectives that wait for nothing else.
+	join(in *input, r *record)
+	// settle ends a collective that is full.
+	settle(c *open)
+	// giveUp ends a collective that is not full, and what waits with it.
+	giveUp(c *open, why Outcome)
+}
+
+func (j *joiner) by(way join) joining {
+	if way == byNumber {
+		return numberJoin{j}
+	}
+	return countJoin{j}
+}
+
+// numberJoin joins the records of which the log has a number.
+type numberJoin struct{ *joiner }
+
+func (n numberJoin) join(in *input, r *record) {
+	c := r.track.open[r.op.Seq]
+	if c == nil {
+		if left, ok := n.ghosts.late(r.track.key, r.op.Seq, r.rank); ok {
+			c = n.single(r)
+			c.joined, c.unsent, c.rootID = true, !left.sent, left.byID
+			n.end(c, Tardy)
+			return
+		}
+		c = n.open(r)
+	}
+	first := n.take(in, c, r)
+	n.goOn(r.track, c, r.rank, first)
+	n.by(c.join).settle(c)
+}
+
+func (n numberJoin) settle(c *open) {
+	if n.full(c) {
+		n.end(c, c.whyFull())
+	}
+}
+
+func (n numberJoin) giveUp(c *open, why Outcome) { n.end(c, why) }
+
+// goOn takes note that a rank has gone on to a collective: records that it left out before do not come any more, for ranks log in the order of their
+// operations. Where ranks have as many records of a collective as links, all of the rank's have come once it goes on. first says that it is the rank's first
+// record of the collective.
+func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
+	sparse, seq := c.comm.sparse, c.seq
+	if more := int(rank) + 1 - len(t.last); more > 0 {
+		t.last = append(t.last, make([]lastSeq, more)...)
+		n.remember(c.comm, lastSeqBytes*more)
+	}
+	before := t.last[rank]
+	if before.seen && seq <= before.seq {
+		if first && !sparse && c.passed > 0 && seq < before.seq {
+			c.passed-- // it does come
+		}
+		return
+	}
+	t.last[rank] = lastSeq{seq, true}
+	next := before.seq + 1 // the first that is passed now
+	if sparse {
+		next = before.seq
+	}
+	from := 0
+	if before.seen {
+		if seq == next {
+			return
+		}
+		from, _ = slices.BinarySearch(t.seqs, next)
+	}
+	for i := from; i < len(t.seqs) && t.seqs[i] < seq; {
+		o := t.open[t.seqs[i]]
+		if sparse || !o.has.has(rank) {
+			o.passed++
+			if n.settle(o); !o.waiting { // nor is it in seqs
+				continue
+			}
+		}
+		i++
+	}
+}
+
+// take adds a record to a collective that waits, or begins to. first: it is the first of its rank.
+func (j *joiner) take(in *input, c *open, r *record) (first bool) {
+	j.put(c, r)
+	words := len(c.has)
+	if first = c.has.set(r.rank); first {
+		c.ranks++
+	}
+	j.grow(c, int64(len(c.has)-words)*8)
+	j.see(in, r)
+	j.wait(c, r.at)
+	j.hear(in)
+	return first
+}
+
+// single makes a collective of a record that leaves alone.
+func (j *joiner) single(r *record) *open {
+	c := j.begin(r)
+	j.put(c, r)
+	return c
+}
+
+// open takes up a collective with its first record, which is not in it yet.
+func (j *joiner) open(r *record) *open {
+	c, t := j.begin(r), r.track
+	comm, seq := r.comm, r.op.Seq
+	c.joined, c.track = true, t
+	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n {
+		c.parts = make([]part, 0, n)
+	}
+	if t.any && seq > t.top+1 && !comm.sparse && !c.ordinal && !t.again && !r.op.Again {
+		c.gap = seq - t.top - 1
+	}
+	if t.any && seq < t.top {
+		c.passed = t.passedBy(r.rank, seq)
+	}
+	if seq >= t.top {
+		t.again = r.op.Again
+	}
+	t.top, t.any = max(t.top, seq), true
+	c.bytes = collectiveBytes + int64(cap(c.parts))*partBytes
+	return c
+}
+
+// passedBy counts the ranks that have gone on before seq was taken up. Where its first rank has gone on too, numbers begin anew, as in a job that was started
+// again.
+func (t *track) passedBy(first int32, seq uint64) (n int) {
+	if t.beyond(first, seq) {
+		return 0
+	}
+	for rank := range t.last {
+		if t.beyond(int32(rank), seq) {
+			n++
+		}
+	}
+	return n
+}
+
+// begin makes a collective of what the first record of a collective says of the collective as a whole.
+func (j *joiner) begin(r *record) *open {
+	c := j.opens.get()
+	o := r.op
+	c.comm, c.run = r.comm, r.comm.run
+	c.kind, c.seq, c.ordinal = o.Kind, o.Seq, o.Ordinal
+	c.name, c.algorithm, c.protocol, c.datatype = j.text(o.Name), j.text(o.Algorithm), j.text(o.Protocol), j.text(o.Datatype)
+	c.nodes, c.channels = o.Nodes, o.Channels
+	c.size, c.total = o.Size, o.Total
+	c.proxy, c.hasParent, c.parentKind, c.parentSeq = o.Proxy, o.HasParent && o.Rank >= 0, o.ParentKind, o.ParentSeq
+	c.opened, c.last = r.at, r.at
+	c.known = true
+	return c
+}
+
+// put adds a record to a collective.
+func (j *joiner) put(c *open, r *record) {
+	o := r.op
+	// In AllToAll each rank may send as much as it likes, and the size of a send over a link is not the message size.
+	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll && o.Sends == 0 || o.Kind != c.kind {
+		c.mismatch = c.joined
+	}
+	c.total = max(c.total, o.Total)
+	c.channels = max(c.channels, o.Channels)
+	c.errs += o.Errors
+	c.retries += o.Retries
+	c.known = c.known && r.known
+	c.logged = max(c.logged, o.End)
+	c.parts = append(c.parts, r.part)
+	bytes := int64(cameBytes)
+	if len(c.parts) > usualParts {
+		bytes += partBytes
+	}
+	if r.more != nil {
+		bytes += r.more.bytes()
+	}
+	j.grow(c, bytes)
+}

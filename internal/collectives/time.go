@@ -1,0 +1,233 @@
+package collectives
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/internal/collectives/clocks"
+	"github.com/trainbridge/trainbridge/internal/collectives/op"
+)
+
+// time corrects clocks, and finds when the whole began and ended, durations and bandwidths.
+func (j *joiner) time(c *closed) {
+	many := false
+	for i := range c.parts {
+		many = many || c.parts[i].src.clock != c.parts[0].src.clock
+	}
+	if many {
+		j.offsets(c)
+	}
+	// Where only the time of writing is known, all records ended at the latest when the first of them was written.
+	written := int64(math.MaxInt64)
+	for i := range c.parts {
+		if p := &c.parts[i]; p.how.synthetic {
+			written = min(written, p.end)
+		}
+	}
+	c.start, c.end = math.MaxInt64, math.MinInt64
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.how.synthetic {
+			p.end = written
+			p.start = p.end - max(p.duration, 0)
+		} else if p.end < p.start {
+			p.end = p.start + max(p.duration, 0)
+		}
+		c.start, c.end = min(c.start, p.start), max(c.end, p.end)
+	}
+	c.measure()
+}
+
+// maxUncertainty is the uncertainty of an offset that says nothing, ns.
+const maxUncertainty = 1e9
+
+// offsets learns from a collective how its hosts' clocks differ, and sets the offsets that are known.
+func (j *joiner) offsets(c *closed) {
+	j.observeEnds(c)
+	est := &c.run.est
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.how.synthetic || c.offset(p.src.clock) != nil {
+			continue
+		}
+		if offset, uncertainty, ok := est.Offset(p.src.clock, p.end); ok && uncertainty < maxUncertainty {
+			c.offsets = append(c.offsets, clockOffset{p.src.clock, offset, uncertainty})
+		}
+	}
+	if len(c.offsets) == 0 {
+		return
+	}
+	c.reference = c.run.hosts[est.Reference()].name
+	if c.corrected = j.set.CorrectClock; c.corrected {
+		c.correct()
+	}
+}
+
+// observeEnds has the run's estimator see when the ranks ended that left together.
+func (j *joiner) observeEnds(c *closed) {
+	if !c.kind.Symmetric() || c.mismatch || !c.sure {
+		return
+	}
+	j.ends = j.ends[:0]
+	for i := range c.parts {
+		if p := &c.parts[i]; !p.how.synthetic && !p.src.coarse && p.how.waits && p.state == op.Completed {
+			j.ends = append(j.ends, clocks.End{Clock: p.src.clock, At: p.end})
+		}
+	}
+	c.run.est.Observe(j.ends)
+}
+
+// correct takes the offsets from the times.
+func (c *closed) correct() {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if o := c.offset(p.src.clock); o != nil && !p.how.synthetic {
+			p.start -= int64(o.offset)
+			p.end -= int64(o.offset)
+		}
+	}
+}
+
+// leastApart is by how much clocks have to differ before the root says so, ns: below, they are as good as those of most logs.
+const leastApart = 1e6
+
+// apart is by how much the clocks that told the times differ, ns.
+func (c *closed) apart() float64 {
+	least, most := 0.0, 0.0 // the reference's
+	for i := range c.offsets {
+		o := &c.offsets[i]
+		least, most = min(least, o.offset-o.uncertainty), max(most, o.offset+o.uncertainty)
+	}
+	return most - least
+}
+
+// offset is what is known of a clock; nil: nothing.
+func (c *closed) offset(clock int32) *clockOffset {
+	for i := range c.offsets {
+		if c.offsets[i].clock == clock {
+			return &c.offsets[i]
+		}
+	}
+	return nil
+}
+
+// measure finds durations and bandwidths.
+func (c *closed) measure() {
+	c.duration, c.transfer = op.Unknown, op.Unknown
+	c.alg, c.bus, c.busMean = math.NaN(), math.NaN(), math.NaN()
+	c.factor = math.NaN()
+	if f, ok := busFactor(c.kind, int(c.commSize), isInNetwork([]byte(c.algorithm))); ok {
+		c.factor = f
+	}
+	var sum, n float64
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.duration <= 0 || p.state != op.Completed {
+			continue
+		}
+		own := p.reportedBus
+		if math.IsNaN(own) {
+			own = c.bandwidth(p) * c.factor
+		}
+		if !math.IsNaN(own) {
+			sum, n = sum+own, n+1
+		}
+		c.duration = max(c.duration, p.duration)
+		if c.transfer < 0 || p.duration < c.transfer {
+			c.transfer = p.duration
+		}
+		if off := c.off(p); off > c.disagreement {
+			c.disagreement = off
+		}
+	}
+	if c.unconfirmed() { // who came last may not be here
+		c.transfer = op.Unknown
+	}
+	if c.joined && n > 0 && !c.unconfirmed() {
+		c.busMean = sum / n
+	}
+	if c.total > 0 && c.transfer > 0 {
+		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)
+		c.bus = c.alg * c.factor
+	}
+}
+
+// A duration of whole µs and a bandwidth of few digits may differ by so much without meaning anything.
+const roundingShare = 0.02
+
+// bandwidth is S/t of one rank, By/s; NaN: not known. Multiplied by the factor it is the bus bandwidth.
+func (c *closed) bandwidth(p *part) float64 {
+	if c.total <= 0 || p.duration <= 0 || p.state != op.Completed {
+		return math.NaN()
+	}
+	return float64(c.total) / (float64(p.duration) / 1e9)
+}
+
+// ownBandwidth is the bandwidth of one rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: it is not known.
+func (c *closed) ownBandwidth(p *part) float64 {
+	if !c.kind.Symmetric() || !p.how.waits {
+		return c.bandwidth(p)
+	}
+	if p.state != op.Completed || p.duration <= 0 {
+		return math.NaN()
+	}
+	return c.alg
+}
+
+// off is |recomputed − reported| / recomputed of one rank; 0: print rounding explains it, or there is nothing to compare.
+func (c *closed) off(p *part) float64 {
+	alg := c.bandwidth(p)
+	own, reported := alg*c.factor, p.reportedBus
+	if math.IsNaN(reported) || math.IsNaN(own) {
+		own, reported = alg, p.reportedAlg
+	}
+	off := math.Abs(own-reported) / own
+	if math.IsNaN(off) || off <= roundingShare {
+		return 0
+	}
+	return off
+}
+
+// The factor between algorithm and bus bandwidth: busbw = algbw · f(n), algbw = S/t.
+//
+// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (@03a204a1), and src/*.cu for the operations that it does not name: gather.cu, scatter.cu: (n−1)/n;
+// sendrecv.cu: 1. S is the size of nccl-tests: for AllGather, ReduceScatter, AllToAll, Gather and Scatter the bytes of all ranks together, else of the buffer
+// or message (op.Op.Total).
+
+// busFactor is f(n) of an operation among n ranks. ok is false where there is none: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but
+// for Send and Recv, whose factor does not depend on it), and for operations that nccl-tests does not know. inNetwork says that switches did the reduction
+// (see isInNetwork): it matters for AllReduce only, the document has no such factor for other operations.
+func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
+	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
+		return 0, false
+	}
+	n := float64(ranks)
+	switch kind {
+	case op.AllReduce:
+		if inNetwork {
+			return (n - 1) / (n + 1), true
+		}
+		return 2 * (n - 1) / n, true
+	case op.AllGather, op.ReduceScatter, op.AllToAll, op.Gather, op.Scatter:
+		return (n - 1) / n, true
+	case op.Broadcast, op.Reduce, op.Send, op.Recv, op.SendRecv:
+		return 1, true
+	}
+	return 0, false
+}
+
+// isInNetwork says whether an algorithm, as logged in either case, lets switches do the reduction.
+func isInNetwork(algorithm []byte) bool {
+	for _, name := range inNetwork {
+		if bytes.EqualFold(algorithm, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// As NCCL_ALGO and the Inspector write them (NVLS_TREE) and as NCCL's ncclAlgoStr has them (NVLSTree). The others (RING, TREE, PAT) go from rank to rank.
+var inNetwork = [][]byte{
+	[]byte("NVLS"), []byte("NVLS_TREE"), []byte("NVLSTree"), []byte("COLLNET"), []byte("COLLNET_DIRECT"), []byte("CollNetDirect"), []byte("COLLNET_CHAIN"),
+	[]byte("CollNetChain"), []byte("SHARP"),
+}
