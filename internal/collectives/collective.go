@@ -162,12 +162,12 @@ type source struct {
 	coarse bool
 }
 
-// slowRank is a rank that is late again and again.
+// slowRank is a rank that is late again and again, as stored but for its host.
 type slowRank struct {
-	rank       int32
+	Rank       int32
+	Late, Cost int64   `json:",omitempty"` // ns
+	Score      float64 `json:",omitempty"`
 	host       string
-	late, cost int64
-	score      float64
 }
 
 // clockOffset is how much a clock is ahead of the reference, ns.

@@ -233,6 +233,9 @@ func (j *joiner) remember(c *communicator, bytes int) {
 
 // forget makes room for new communicators: it forgets communicators in which nothing waits, the least recently heard of first.
 func (j *joiner) forget() {
+	if j.remembered <= j.set.MaxStateBytes {
+		return
+	}
 	var idle []*communicator
 	for _, r := range j.runs {
 		for _, c := range r.comms {

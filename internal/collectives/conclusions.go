@@ -23,18 +23,11 @@ const RememberedConclusions = 1 << 15
 
 // conclusion is what was concluded of a collective.
 type conclusion struct {
-	Baseline, Deviation float64     `json:",omitempty"`
-	Late, Over          []slowRanks `json:",omitempty"`
-	Slowest             int         `json:",omitempty"` // number in Late, from 1
-	New                 bool        `json:",omitempty"` // one of Late is named for the first time
-	Hot, Slow           []string    `json:",omitempty"` // links
-}
-
-// slowRanks is a slowRank as stored. Its host is known by the records.
-type slowRanks struct {
-	Rank       int32
-	Late, Cost int64   `json:",omitempty"` // ns
-	Score      float64 `json:",omitempty"`
+	Baseline, Deviation float64    `json:",omitempty"`
+	Late, Over          []slowRank `json:",omitempty"`
+	Slowest             int        `json:",omitempty"` // number in Late, from 1
+	New                 bool       `json:",omitempty"` // one of Late is named for the first time
+	Hot, Slow           []string   `json:",omitempty"` // links
 }
 
 // settle has a collective that leaves say what was said of it, where it was sent before; else what it says is remembered.
@@ -68,20 +61,13 @@ func (c *judged) appendConclusion(b []byte) []byte {
 		return append(b, 0)
 	}
 	text, err := json.Marshal(&conclusion{
-		Baseline: finite(c.baseline), Deviation: finite(c.deviation), Late: stored(c.slow), Over: stored(c.over), Slowest: c.slowest + 1, New: c.newlySlow,
+		Baseline: finite(c.baseline), Deviation: finite(c.deviation), Late: c.slow, Over: c.over, Slowest: c.slowest + 1, New: c.newlySlow,
 		Hot: c.hotLinks, Slow: c.slowLinks,
 	})
 	if err != nil { // texts and finite numbers: there is none
 		text = nil
 	}
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-func stored(all []slowRank) (out []slowRanks) {
-	for _, s := range all {
-		out = append(out, slowRanks{s.rank, s.late, s.cost, finite(s.score)})
-	}
-	return out
 }
 
 // finite is 0, which is not said, for what JSON cannot say.
@@ -101,14 +87,15 @@ func (c *judged) conclude(said *conclusion) {
 	if said.Baseline > 0 {
 		c.baseline, c.deviation = said.Baseline, said.Deviation
 	}
-	c.slow, c.over, c.slowest, c.newlySlow = c.slowRanks(c.slow, said.Late), c.slowRanks(c.over, said.Over), said.Slowest-1, said.New
+	c.slow, c.over, c.slowest, c.newlySlow = c.hosted(c.slow, said.Late), c.hosted(c.over, said.Over), said.Slowest-1, said.New
 	c.hotLinks, c.slowLinks = said.Hot, said.Slow
 }
 
-func (c *judged) slowRanks(room []slowRank, all []slowRanks) []slowRank {
-	room = room[:0]
-	for _, s := range all {
-		room = append(room, slowRank{s.Rank, c.comm.hostOf(s.Rank), s.Late, s.Cost, s.Score})
+// hosted has the ranks that were said to be slow say where they are.
+func (c *judged) hosted(room, said []slowRank) []slowRank {
+	room = append(room[:0], said...)
+	for i := range room {
+		room[i].host = c.comm.hostOf(room[i].Rank)
 	}
 	return room
 }

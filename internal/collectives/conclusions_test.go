@@ -100,7 +100,7 @@ func TestConclusionsAreBounded(t *testing.T) {
 func FuzzConclusions(f *testing.F) {
 	r := newRig(f, 2, func(s *Settings) { s.Conclusions = new(Conclusions) })
 	r.both(1, 2, 3)
-	r.left[0].conclude(&conclusion{Baseline: 3e9, Deviation: 4, Late: []slowRanks{{1, 2, 3, 4}}, Slowest: 1, Hot: []string{"0→1"}})
+	r.left[0].conclude(&conclusion{Baseline: 3e9, Deviation: 4, Late: []slowRank{{Rank: 1, Late: 2, Cost: 3, Score: 4}}, Slowest: 1, Hot: []string{"0→1"}})
 	f.Add(r.left[0].appendConclusion(make([]byte, 8)))
 	stored, _ := r.j.set.Conclusions.Fresh()
 	f.Add(stored)

@@ -94,33 +94,33 @@ func (c *Collective) lateness(m pcommon.Map) {
 // stragglers writes which rank is late again and again: where this begins, where the rank was late in this collective, and where it is over. Of collectives
 // that follow each other closely only the first waits for a slow rank, so not each of them has the attribute.
 func (c *Collective) stragglers(m pcommon.Map) {
-	s := slowRank{rank: op.Unknown}
+	s := slowRank{Rank: op.Unknown}
 	if len(c.over) > 0 {
 		s = c.over[0]
 		over := m.PutEmptySlice(spans.AttrNCCLStragglersOver)
 		for i := range c.over {
-			over.AppendEmpty().SetInt(int64(c.over[i].rank))
+			over.AppendEmpty().SetInt(int64(c.over[i].Rank))
 		}
 	}
 	if c.slowest >= 0 {
 		s = c.slow[c.slowest]
 	}
-	if s.rank < 0 {
+	if s.Rank < 0 {
 		return
 	}
-	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.rank))
+	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.Rank))
 	putText(m, spans.AttrNCCLStragglerHost, s.host)
 	if c.slowest < 0 {
 		return
 	}
-	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.late))
-	m.PutDouble(spans.AttrNCCLStragglerCost, seconds(s.cost))
-	if s.score > 0 {
-		spans.PutFinite(m, spans.AttrNCCLStragglerScore, s.score)
+	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.Late))
+	m.PutDouble(spans.AttrNCCLStragglerCost, seconds(s.Cost))
+	if s.Score > 0 {
+		spans.PutFinite(m, spans.AttrNCCLStragglerScore, s.Score)
 	}
 	all := m.PutEmptySlice(spans.AttrNCCLStragglers)
 	for i := range c.slow {
-		all.AppendEmpty().SetInt(int64(c.slow[i].rank))
+		all.AppendEmpty().SetInt(int64(c.slow[i].Rank))
 	}
 }
 

@@ -15,7 +15,7 @@ func (j *joiner) haunt(c *judged) {
 	if !whole || j.set.Remote {
 		left := ghost{sent: !c.dropped, whole: whole, end: c.logged}
 		if j.set.Remote && !whole {
-			before, _ := j.ghosts.has(c.track.key, c.seq)
+			before, _ := j.ghosts.find(c.track.key, c.seq)
 			left.ranks = before.ranks.with(c.has)
 		}
 		if c.byID {
@@ -67,7 +67,7 @@ func (g *ghosts) track() trackKey {
 	return g.tracks
 }
 
-func (g *ghosts) has(track trackKey, seq uint64) (left ghost, ok bool) {
+func (g *ghosts) find(track trackKey, seq uint64) (left ghost, ok bool) {
 	if len(g.set) == 0 {
 		return left, false
 	}
@@ -77,7 +77,7 @@ func (g *ghosts) has(track trackKey, seq uint64) (left ghost, ok bool) {
 
 // late says whether a collective has left without the record that a rank has of it, and takes note of the record.
 func (g *ghosts) late(track trackKey, seq uint64, rank int32) (left ghost, ok bool) {
-	if left, ok = g.has(track, seq); !ok || left.whole {
+	if left, ok = g.find(track, seq); !ok || left.whole {
 		return left, false
 	}
 	if left.ranks != nil {
@@ -121,7 +121,7 @@ func (j *joiner) repeated(r *record) bool {
 		}
 		return false
 	}
-	left, ok := j.ghosts.has(t.key, o.Seq)
+	left, ok := j.ghosts.find(t.key, o.Seq)
 	return ok && (left.whole || left.ranks.has(o.Rank)) && (o.End <= left.end || o.Time == spans.TimeSynthetic)
 }
 

@@ -153,14 +153,6 @@ func (j *joiner) newTrack(comm *communicator) *track {
 	return &track{key: j.ghosts.track(), open: make(map[uint64]*open)}
 }
 
-// text is one string for equal bytes.
-func (j *joiner) text(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	return j.names.Text(b)
-}
-
 // maxHows bounds them; they may be made again.
 const maxHows = 256
 
@@ -172,7 +164,7 @@ func (j *joiner) howOf(o *op.Op) *how {
 		return h
 	}
 	key := how{
-		global: o.Global, waits: o.Waits, synthetic: o.Start == 0, time: o.Time, timing: j.text(o.Timing), unit: o.ReportedUnit,
+		global: o.Global, waits: o.Waits, synthetic: o.Start == 0, time: o.Time, timing: j.names.Text(o.Timing), unit: o.ReportedUnit,
 	}
 	h = j.hows[key]
 	if h == nil {

@@ -92,14 +92,14 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 
 // take adds a record to a collective that waits, or begins to. first: it is the first of its rank.
 func (j *joiner) take(in *input, c *open, r *record) (first bool) {
-	j.put(c, r)
-	words := len(c.has)
+	before, words := c.bytes, len(c.has)
 	if first = c.has.set(r.rank); first {
 		c.ranks++
 	}
-	j.grow(c, int64(len(c.has)-words)*8)
+	c.bytes += int64(len(c.has)-words) * 8
+	c.put(r)
 	j.see(in, r)
-	j.wait(c, r.at)
+	j.wait(c, r.at, c.bytes-before)
 	j.hear(in)
 	return first
 }
@@ -107,7 +107,7 @@ func (j *joiner) take(in *input, c *open, r *record) (first bool) {
 // single makes a collective of a record that leaves alone.
 func (j *joiner) single(r *record) *open {
 	c := j.begin(r)
-	j.put(c, r)
+	c.put(r)
 	return c
 }
 
@@ -153,7 +153,8 @@ func (j *joiner) begin(r *record) *open {
 	o := r.op
 	c.comm, c.run = r.comm, r.comm.run
 	c.kind, c.seq, c.ordinal = o.Kind, o.Seq, o.Ordinal
-	c.name, c.algorithm, c.protocol, c.datatype = j.text(o.Name), j.text(o.Algorithm), j.text(o.Protocol), j.text(o.Datatype)
+	c.name, c.algorithm = j.names.Text(o.Name), j.names.Text(o.Algorithm)
+	c.protocol, c.datatype = j.names.Text(o.Protocol), j.names.Text(o.Datatype)
 	c.nodes, c.channels = o.Nodes, o.Channels
 	c.size, c.total = o.Size, o.Total
 	c.proxy, c.hasParent, c.parentKind, c.parentSeq = o.Proxy, o.HasParent && o.Rank >= 0, o.ParentKind, o.ParentSeq
@@ -163,7 +164,7 @@ func (j *joiner) begin(r *record) *open {
 }
 
 // put adds a record to a collective.
-func (j *joiner) put(c *open, r *record) {
+func (c *open) put(r *record) {
 	o := r.op
 	// In AllToAll each rank may send as much as it likes, and the size of a send over a link is not the message size.
 	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll && o.Sends == 0 || o.Kind != c.kind {
@@ -176,12 +177,11 @@ func (j *joiner) put(c *open, r *record) {
 	c.known = c.known && r.known
 	c.logged = max(c.logged, o.End)
 	c.parts = append(c.parts, r.part)
-	bytes := int64(cameBytes)
+	c.bytes += cameBytes
 	if len(c.parts) > usualParts {
-		bytes += partBytes
+		c.bytes += partBytes
 	}
 	if r.more != nil {
-		bytes += r.more.bytes()
+		c.bytes += r.more.bytes()
 	}
-	j.grow(c, bytes)
 }

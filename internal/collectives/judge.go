@@ -65,10 +65,10 @@ func (j *joiner) judgeArrivals(c *judged) {
 		if c.slowest < 0 && (s.New || c.lateOf(s.Rank) > s.Late/2) {
 			c.slowest = i
 		}
-		c.slow = append(c.slow, slowRank{rank: s.Rank, host: c.comm.hostOf(s.Rank), late: s.Late, cost: s.Cost, score: s.Score})
+		c.slow = append(c.slow, slowRank{Rank: s.Rank, host: c.comm.hostOf(s.Rank), Late: s.Late, Cost: s.Cost, Score: finite(s.Score)})
 	}
 	for _, rank := range res.Over {
-		c.over = append(c.over, slowRank{rank: rank, host: c.comm.hostOf(rank)})
+		c.over = append(c.over, slowRank{Rank: rank, host: c.comm.hostOf(rank)})
 	}
 }
 

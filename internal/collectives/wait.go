@@ -61,22 +61,15 @@ func (w *waiting) touch(c *open, at int64) {
 	}
 }
 
-// wait has a collective wait, behind the others.
-func (j *joiner) wait(c *open, at int64) {
+// wait has a collective wait behind the others, which has so many more bytes.
+func (j *joiner) wait(c *open, at, more int64) {
 	if c.waiting {
 		j.touch(c, at)
+		j.bytes += more
 		return
 	}
 	c.track.insert(c)
 	j.enlist(c)
-}
-
-// grow adds to the memory of a collective.
-func (j *joiner) grow(c *open, bytes int64) {
-	c.bytes += bytes
-	if c.waiting {
-		j.bytes += bytes
-	}
 }
 
 // enlist has a collective wait.
@@ -155,14 +148,8 @@ func (j *joiner) lookAgain(most int) {
 // bound lets go of the collectives that there is no room for.
 func (j *joiner) bound() {
 	most := j.set.MaxStateBytes
-	if j.remembered > most {
-		j.forget()
-	}
-	for j.oldest != nil && max(j.bytes, j.remembered) > most {
+	for j.forget(); j.oldest != nil && max(j.bytes, j.remembered) > most; j.forget() {
 		j.drop(j.oldest, Evicted)
-		if j.remembered > most {
-			j.forget()
-		}
 	}
 }
 
