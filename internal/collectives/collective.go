@@ -264,10 +264,9 @@ func (c *open) reset() {
 	*c = open{parts: c.parts[:0], has: c.has[:0]}
 }
 
-// reset empties a collective, but for what was open of it.
 func (c *Collective) reset() {
 	*c = Collective{judged: judged{
-		closed: closed{open: c.open, missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0], offsets: c.offsets[:0]},
+		closed: closed{missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0], offsets: c.offsets[:0]},
 		slow:   c.slow[:0], over: c.over[:0],
 	}}
 }

@@ -153,11 +153,11 @@ func (comm *communicator) hostOf(rank int32) string {
 
 // ranksOf is how many ranks of a communicator of so many have records that come.
 func (j *joiner) ranksOf(size int32) int {
-	if j.ranks == nil {
+	if len(j.ranks) == 0 {
 		return int(size)
 	}
 	n := 0
-	for rank := range j.ranks {
+	for _, rank := range j.ranks {
 		if rank < size {
 			n++
 		}

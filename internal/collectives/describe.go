@@ -31,8 +31,8 @@ func (c *Collective) describe(m pcommon.Map) {
 	if c.corrected {
 		m.PutBool(spans.AttrNCCLClockCorrected, true)
 	}
-	putList(m, spans.AttrNCCLLinkHot, c.hotLinks)
-	putList(m, spans.AttrNCCLLinkSlow, c.slowLinks)
+	putAll(m, spans.AttrNCCLLinkHot, c.hotLinks, pcommon.Value.SetStr)
+	putAll(m, spans.AttrNCCLLinkSlow, c.slowLinks, pcommon.Value.SetStr)
 }
 
 // identity writes which collective it is, and of which communicator.
@@ -97,10 +97,7 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	s := slowRank{Rank: op.Unknown}
 	if len(c.over) > 0 {
 		s = c.over[0]
-		over := m.PutEmptySlice(spans.AttrNCCLStragglersOver)
-		for i := range c.over {
-			over.AppendEmpty().SetInt(int64(c.over[i].Rank))
-		}
+		putAll(m, spans.AttrNCCLStragglersOver, c.over, setSlow)
 	}
 	if c.slowest >= 0 {
 		s = c.slow[c.slowest]
@@ -118,20 +115,17 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	if s.Score > 0 {
 		spans.PutFinite(m, spans.AttrNCCLStragglerScore, s.Score)
 	}
-	all := m.PutEmptySlice(spans.AttrNCCLStragglers)
-	for i := range c.slow {
-		all.AppendEmpty().SetInt(int64(c.slow[i].Rank))
-	}
+	putAll(m, spans.AttrNCCLStragglers, c.slow, setSlow)
 }
 
 // absence writes which ranks' records did not come.
 func (c *Collective) absence(m pcommon.Map) {
 	if c.missingCount > 0 {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
-		putRanks(m, spans.AttrNCCLRanksMissing, c.missing)
+		putAll(m, spans.AttrNCCLRanksMissing, c.missing, setRank)
 	}
-	putRanks(m, spans.AttrNCCLRanksUnheard, c.unheard)
-	putRanks(m, spans.AttrNCCLRanksStuck, c.stuck)
+	putAll(m, spans.AttrNCCLRanksUnheard, c.unheard, setRank)
+	putAll(m, spans.AttrNCCLRanksStuck, c.stuck, setRank)
 	if c.hang {
 		m.PutBool(spans.AttrNCCLHang, true)
 	}
@@ -253,22 +247,17 @@ func putIndex(m pcommon.Map, name string, v int64) {
 	}
 }
 
-func putRanks(m pcommon.Map, name string, ranks []int32) {
-	if len(ranks) == 0 {
+// putAll puts a list, if there is anything in it.
+func putAll[T any](m pcommon.Map, name string, all []T, set func(v pcommon.Value, t T)) {
+	if len(all) == 0 {
 		return
 	}
 	list := m.PutEmptySlice(name)
-	for _, r := range ranks {
-		list.AppendEmpty().SetInt(int64(r))
+	for _, t := range all {
+		set(list.AppendEmpty(), t)
 	}
 }
 
-func putList(m pcommon.Map, name string, texts []string) {
-	if len(texts) == 0 {
-		return
-	}
-	list := m.PutEmptySlice(name)
-	for _, t := range texts {
-		list.AppendEmpty().SetStr(t)
-	}
-}
+func setRank(v pcommon.Value, rank int32) { v.SetInt(int64(rank)) }
+
+func setSlow(v pcommon.Value, s slowRank) { setRank(v, s.Rank) }

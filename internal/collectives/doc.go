@@ -4,14 +4,21 @@
 //
 // # The way of a record
 //
-//	Input.Add → add → wait → close → judged → out: take, Learned, AddSpans, Metrics, Free
+//	identify → join → close: time → judge → out: take, Learned, describe, Free
+//	record     open      closed         judged        Collective
 //
-// add (add.go) finds the communicator's sequence and in it the collective by its number; where the log has none, by counting, and where counting is refuted, by
-// operation, size and time (counted.go). There the record waits for the records of the other ranks (wait.go), until all have come, or the missing ones have
-// gone on, or nothing came for JoinConfig.HangTimeout, or there is no room, or reading has ended. Then close (close.go) takes the collective out and gives it
-// its ids; judge.go compares clocks, finds durations and bandwidths, judges lateness, stragglers and low bandwidth, and adds up links. A collective that leaves
-// is given to the take function of the input whose call made it leave (joiner.go). The caller makes batches of collectives;
-// Learned adds the points that a batch taught; AddSpans and Metrics write OTLP, as often as the batch is tried, and Free ends its life.
+// Each stage fills a struct that holds the one before, and knows nothing of those behind; its file has its name.
+//
+//   - identify.go finds the communicator of a record, and the sequence in which its operation has a number.
+//   - join.go puts the record into its collective by that number. Where the log has none, count.go counts, and where counting is refuted, joins by operation,
+//     size and time. The collective waits for the records of the other ranks (wait.go), until all have come, or the missing ones have gone on, or nothing came
+//     for JoinConfig.HangTimeout, or there is no room, or reading has ended. Then it ends.
+//   - close.go takes the collectives that have ended, one after the other: it finds out which records are missing, and makes the ids.
+//   - time.go compares clocks, and finds durations and bandwidths.
+//   - judge.go judges lateness, stragglers and low bandwidth, adds up links, and decides whether the collective is sent.
+//   - A collective that leaves is given to the take function of the input whose call made it leave (joiner.go). The caller makes batches of collectives;
+//     Learned adds the points that a batch taught (metrics.go); AddSpans (spans.go, describe.go) and Metrics write OTLP, as often as the batch is tried, and
+//     Free ends its life.
 //
 // # Promised
 //

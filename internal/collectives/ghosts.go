@@ -31,7 +31,7 @@ type ghosts struct {
 	set    map[ghostKey]ghost
 	ring   []ghostKey
 	next   int
-	tracks trackKey
+	tracks trackKey // the last one
 }
 
 // ghost is what is remembered of a collective.
@@ -58,14 +58,6 @@ type ghostKey struct {
 }
 
 const maxGhosts = 1 << 16
-
-func newGhosts() ghosts { return ghosts{set: make(map[ghostKey]ghost)} }
-
-// track makes the key of a sequence.
-func (g *ghosts) track() trackKey {
-	g.tracks++
-	return g.tracks
-}
 
 func (g *ghosts) find(track trackKey, seq uint64) (left ghost, ok bool) {
 	if len(g.set) == 0 {

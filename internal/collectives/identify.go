@@ -23,14 +23,12 @@ type record struct {
 	known bool  // it was sent in an earlier life: Input.Known
 }
 
-// joins says whether other ranks have records of the same operation: it has a number that all its ranks share.
-func (r *record) joins() bool { return r.op.HasSeq && r.op.Rank >= 0 && r.op.Rank <= MaxRank }
-
 // identify finds the communicator of a record and the sequence in which its operation has a number, and keeps what is needed of it. false: it came before.
 func (j *joiner) identify(in *input, r *record) bool {
 	j.note(r)
-	if r.joins() {
-		r.track = j.track(r.comm, r.op)
+	o := r.op
+	if o.HasSeq && o.Rank >= 0 && o.Rank <= MaxRank { // its ranks share the number
+		r.track = j.track(r.comm, o)
 	}
 	if j.set.Remote {
 		in.alive = max(in.alive, r.at)
@@ -38,7 +36,6 @@ func (j *joiner) identify(in *input, r *record) bool {
 			return false
 		}
 	}
-	o := r.op
 	r.rank, r.state, r.start, r.end, r.duration, r.late = o.Rank, o.State, o.Start, o.End, o.Duration, op.Unknown
 	r.reportedAlg, r.reportedBus = o.ReportedAlg, o.ReportedBus
 	r.how, r.more = j.howOf(o), moreOf(r)
@@ -107,11 +104,7 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	return s
 }
 
-// communicator finds the one of an id, or takes it up.
-func (j *joiner) communicator(from *From, id []byte) *communicator {
-	return j.find(j.runOf(from), commKey{from.Family, spans.Name(id)})
-}
-
+// find finds a communicator, or takes it up.
 func (j *joiner) find(r *run, key commKey) *communicator {
 	c := r.comms[key]
 	if c == nil {
@@ -150,7 +143,8 @@ func (j *joiner) track(comm *communicator, o *op.Op) *track {
 
 func (j *joiner) newTrack(comm *communicator) *track {
 	j.remember(comm, trackBytes)
-	return &track{key: j.ghosts.track(), open: make(map[uint64]*open)}
+	j.ghosts.tracks++
+	return &track{key: j.ghosts.tracks, open: make(map[uint64]*open)}
 }
 
 // maxHows bounds them; they may be made again.

@@ -61,18 +61,13 @@ func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 
 // Free lets collectives that were taken be used again.
 func (j *Joiner[H]) Free(batch []*Collective) {
-	for _, c := range batch {
-		if cap(c.parts) <= usualParts {
-			c.open.reset()
-			c.reset()
-		}
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, c := range batch {
 		if cap(c.parts) <= usualParts {
+			c.open.reset()
 			j.opens.put(c.open)
-			c.open = nil
+			c.reset()
 			j.free.put(c)
 		}
 	}
@@ -137,7 +132,7 @@ func (c *Collective) Records(place func(from, to int) int) bool {
 // joiner is the part of a Joiner that does not depend on H. Its methods are called with Joiner.mu held; collectives that they let go of are in leaving.
 type joiner struct {
 	set   Settings
-	ranks map[int32]bool // nil: all
+	ranks []int32 // each once; none: all
 
 	names  spans.Interner
 	runs   map[string]*run
@@ -166,14 +161,10 @@ type joiner struct {
 }
 
 func newJoiner(s Settings) joiner {
-	j := joiner{set: s, runs: make(map[string]*run), rows: make(map[rowKey]string), hows: make(map[how]*how), ghosts: newGhosts()}
-	if len(s.Ranks) > 0 {
-		j.ranks = make(map[int32]bool)
-		for _, rank := range s.Ranks {
-			j.ranks[rank] = true
-		}
+	return joiner{
+		set: s, ranks: slices.Compact(slices.Sorted(slices.Values(s.Ranks))), runs: make(map[string]*run), rows: make(map[rowKey]string),
+		hows: make(map[how]*how), ghosts: ghosts{set: make(map[ghostKey]ghost)},
 	}
-	return j
 }
 
 const (
@@ -343,7 +334,7 @@ func (in *Input[H]) communicator(id []byte) *communicator {
 			clear(in.comms)
 		}
 		in.of.mu.Lock()
-		c = in.of.communicator(&in.From, id)
+		c = in.of.find(in.of.runOf(&in.From), commKey{in.From.Family, spans.Name(id)})
 		in.of.mu.Unlock()
 		in.comms[string(id)] = c
 	}

@@ -116,24 +116,22 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 		r.since = at
 	}
 	r.toldAt = max(at, r.toldAt, r.since) // a later count must not have an older time
-	r.links.Walk(most, func(l links.Pair) { points = r.rankLink(points, l) })
-	if o := r.links.Overflow(most); o.Bytes > 0 {
-		o.Src, o.Dst = op.Unknown, op.Unknown
-		p := r.linkPoint(spans.MetricNCCLLinkIO, o)
-		p.overflow = true
-		points = append(points, p)
+	beyond := func(metric string, o links.Pair) {
+		if o.Bytes > 0 {
+			p := r.linkPoint(metric, o)
+			p.overflow = true
+			points = append(points, p)
+		}
 	}
+	r.links.Walk(most, func(l links.Pair) { points = r.rankLink(points, l) })
+	beyond(spans.MetricNCCLLinkIO, r.links.Overflow(most))
 	r.between.Walk(most, func(l links.Pair) {
 		p := r.linkPoint(spans.MetricNCCLNodeIO, l)
 		p.sourceHost, p.destinationHost = r.nodeNames[l.Src], r.nodeNames[l.Dst]
 		p.Source, p.Destination = op.Unknown, op.Unknown
 		points = append(points, p)
 	})
-	if o := r.between.Overflow(most); o.Bytes > 0 {
-		p := r.linkPoint(spans.MetricNCCLNodeIO, o)
-		p.Source, p.Destination, p.overflow = op.Unknown, op.Unknown, true
-		points = append(points, p)
-	}
+	beyond(spans.MetricNCCLNodeIO, r.between.Overflow(most))
 	return points
 }
 

@@ -55,18 +55,11 @@ var (
 	errMaxStateBytes = fmt.Errorf("'max_state_bytes' must be at least %d", MinState)
 )
 
-// Check returns all errors of the configuration, naming the keys.
-func (c *JoinConfig) Check() error {
-	var errs []error
-	check := func(ok bool, err error) {
-		if !ok {
-			errs = append(errs, err)
-		}
-	}
+// Check checks all of the configuration; the errors name the keys.
+func (c *JoinConfig) Check(check func(ok bool, err error)) {
 	check(c.SampleRate >= 0 && c.SampleRate <= 1, errSampleRate)
 	check(c.WindowSize >= MinWindow && c.WindowSize <= maxWindow, errWindow)
 	check(c.AnomalyThreshold > 0, errThreshold)
 	check(c.HangTimeout > 0, errHangTimeout)
 	check(c.MaxStateBytes >= MinState, errMaxStateBytes)
-	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package collectives
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -20,6 +21,9 @@ const (
 // may be called again with the same collectives, and writes the same.
 func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(place int)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
+	if dropped := func(c *Collective) bool { return c.dropped }; slices.ContainsFunc(batch, dropped) {
+		bd.batch = slices.DeleteFunc(slices.Clone(batch), dropped)
+	}
 	bd.roots()
 	bd.ranks()
 	bd.aggregates()
@@ -35,11 +39,8 @@ type builder struct {
 
 // roots adds the spans of the collectives as a whole, and the spans that stand alone.
 func (bd *builder) roots() {
-	bd.Grow(bd.sent() + 1)
+	bd.Grow(len(bd.batch) + 1)
 	for _, c := range bd.batch {
-		if c.dropped {
-			continue
-		}
 		bd.from(c.Place)
 		if c.opens != nil {
 			bd.AddRun(*c.opens)
@@ -55,24 +56,13 @@ func (bd *builder) roots() {
 	}
 }
 
-// sent is how many collectives have spans.
-func (bd *builder) sent() (n int) {
-	for _, c := range bd.batch {
-		if !c.dropped {
-			n++
-		}
-	}
-	return n
-}
-
 // ranks adds the spans of the ranks, rank by rank: spans of one resource follow one another.
 func (bd *builder) ranks() {
-	sent, more := bd.sent(), true
-	for nth := 0; more; nth++ {
+	for nth, more := 0, true; more; nth++ {
 		more = false
-		bd.Grow(3 * sent) // with their phases
+		bd.Grow(3 * len(bd.batch)) // with their phases
 		for _, c := range bd.batch {
-			if c.dropped || !c.joined || nth >= len(c.parts) {
+			if !c.joined || nth >= len(c.parts) {
 				continue
 			}
 			more = true
@@ -98,7 +88,7 @@ func (c *Collective) placeOf(p *part) int {
 // aggregates adds the spans that stand for spans without room.
 func (bd *builder) aggregates() {
 	for _, c := range bd.batch {
-		if !c.dropped && c.crowded {
+		if c.crowded {
 			bd.from(c.Place)
 			bd.aggregate(c)
 		}

@@ -52,24 +52,19 @@ func (w *waiting) unlink(c *open) {
 	c.older, c.newer = nil, nil
 }
 
-// touch moves a collective behind the others.
-func (w *waiting) touch(c *open, at int64) {
-	c.last = max(c.last, at) // inputs are read beside each other
-	if c != w.newest {
-		w.unlink(c)
-		w.push(c)
-	}
-}
-
 // wait has a collective wait behind the others, which has so many more bytes.
 func (j *joiner) wait(c *open, at, more int64) {
-	if c.waiting {
-		j.touch(c, at)
-		j.bytes += more
+	c.last = max(c.last, at) // inputs are read beside each other
+	if !c.waiting {
+		c.track.insert(c)
+		j.enlist(c)
 		return
 	}
-	c.track.insert(c)
-	j.enlist(c)
+	j.bytes += more
+	if c != j.newest {
+		j.unlink(c)
+		j.push(c)
+	}
 }
 
 // enlist has a collective wait.

@@ -91,7 +91,7 @@ func (c *Config) Validate() error {
 	if k := c.Kafka.Get(); k != nil {
 		check(len(c.Include)+len(c.IncludeByContent)+len(c.Document) == 0, errFilesToo)
 		check(c.Join != joinRemote, errKafkaRemote)
-		errs = append(errs, k.check())
+		k.check(check)
 	} else {
 		errs = append(errs, c.Config.Check())
 	}
@@ -99,7 +99,8 @@ func (c *Config) Validate() error {
 	check(!slices.ContainsFunc(c.Ranks, func(r int32) bool { return r < 0 || r > collectives.MaxRank }), errRanks)
 	check(c.MinSize >= 0 && c.MaxSize >= 0 && (c.MaxSize == 0 || c.MaxSize >= c.MinSize), errSize)
 	check(!slices.ContainsFunc(c.Operations, func(name string) bool { return op.Canonical(name) == "" }), errOperation)
-	return errors.Join(append(errs, c.JoinConfig.Check())...)
+	c.JoinConfig.Check(check)
+	return errors.Join(errs...)
 }
 
 // recorderPrefix begins the names of the files that PyTorch's Flight Recorder writes (TORCH_NCCL_DEBUG_INFO_TEMP_FILE).

@@ -34,22 +34,12 @@ var (
 		"offsets are committed when what the messages became was accepted")
 )
 
-// check says all that is wrong but for what configkafka checks itself.
-func (c *KafkaConfig) check() error {
-	var errs []error
-	if c.Topic == "" {
-		errs = append(errs, errTopic)
-	}
-	if c.GroupID == "" {
-		errs = append(errs, errGroup)
-	}
-	if c.LookBack < 0 {
-		errs = append(errs, errLookBack)
-	}
-	if !c.AutoCommit.Enable || c.AutoCommit.Interval <= 0 {
-		errs = append(errs, errAutoCommit)
-	}
-	return errors.Join(errs...)
+// check checks all but what configkafka checks itself.
+func (c *KafkaConfig) check(check func(ok bool, err error)) {
+	check(c.Topic != "", errTopic)
+	check(c.GroupID != "", errGroup)
+	check(c.LookBack >= 0, errLookBack)
+	check(c.AutoCommit.Enable && c.AutoCommit.Interval > 0, errAutoCommit)
 }
 
 // What does not go together with it.

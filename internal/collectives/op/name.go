@@ -40,29 +40,14 @@ func Canonical(name string) string {
 
 // KindOf returns the operation of a name as ncclFuncToString (NCCL src/enqueue.cc) spells it, or one of the spellings of AllToAll that are about.
 func KindOf[T string | []byte](name T) Kind {
+	for k, known := range names {
+		if known == string(name) {
+			return Kind(k)
+		}
+	}
 	switch string(name) {
-	case "AllReduce":
-		return AllReduce
-	case "AllGather":
-		return AllGather
-	case "ReduceScatter":
-		return ReduceScatter
-	case "Broadcast":
-		return Broadcast
-	case "Reduce":
-		return Reduce
-	case "AllToAll", "AlltoAll", "Alltoall":
+	case "AlltoAll", "Alltoall":
 		return AllToAll
-	case "Gather":
-		return Gather
-	case "Scatter":
-		return Scatter
-	case "Send":
-		return Send
-	case "Recv":
-		return Recv
-	case "SendRecv":
-		return SendRecv
 	}
 	return Other
 }
