@@ -17,6 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
+	"github.com/trainbridge/trainbridge/test/gen/commands"
 )
 
 // proof says where a format is proven. Fields that are left out follow from the format's name.
@@ -24,7 +25,7 @@ type proof struct {
 	fixture string   // a file or folder of the receiver's testdata; <format>.*, <format> or trainers/<format>.*
 	parser  string   // the package below receivers; <receiver>/internal/<format>
 	fuzz    string   // the fuzz target; any of the package
-	gen     []string // the arguments of `trainbridge gen`; <format>
+	gen     []string // the arguments of bin/gen; <format>
 	script  string   // of tools/record-trainers, which lets the trainer itself write the log, in place of gen
 }
 
@@ -174,8 +175,12 @@ func checkTruth(t *testing.T, root, format string, p proof) {
 		args = []string{format}
 	}
 	logs := filepath.Join(t.TempDir(), "logs")
-	out, err := runCommand(t, slices.Concat([]string{"gen"}, args, []string{"--out", logs})...)
-	require.NoError(t, err, out)
+	var out strings.Builder
+	cmd := commands.New()
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(slices.Concat(args, []string{"--out", logs}))
+	require.NoError(t, cmd.ExecuteContext(t.Context()), out.String())
 	truths, err := fs.Glob(os.DirFS(logs), "truth*.json*")
 	require.NoError(t, err)
 	assert.NotEmpty(t, truths, "the ground truth beside the log")

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/gentest"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/nccl"
+	"github.com/trainbridge/trainbridge/test/gen/gentest"
+	"github.com/trainbridge/trainbridge/test/gen/nccl"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
 	"github.com/trainbridge/trainbridge/spans"
@@ -46,7 +46,7 @@ func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []ncc
 }
 
 // Beside the bandwidth of the transfer stands what NVIDIA's exporter says of the same log. Its numbers, GB/s:
-// plugins/profiler/inspector/exporter/example/perf_summary_exporter.py of NVIDIA/nccl at 5067397c, with pandas 3.1.1 and duckdb 2.0.0, on what `trainbridge gen
+// plugins/profiler/inspector/exporter/example/perf_summary_exporter.py of NVIDIA/nccl at 5067397c, with pandas 3.1.1 and duckdb 2.0.0, on what `gen
 // nccl --ranks 4 --nodes 2 --steps 2 --slow-rank 2 --slow-by 0.06 --seed 7 --start 2026-02-11T08:40:00Z --timezone UTC` writes: mean_coll_busbw_gbs of
 // summary_mixed_*.csv.
 func TestMeanOfNVIDIA(t *testing.T) {

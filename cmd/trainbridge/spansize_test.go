@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/processor/processortest"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/test/gen/commands"
 )
 
 // TestSpanSize holds what a span takes on the way, behind the receiver and train_perf, with its share of the resources: what a log repeats stands once.
@@ -38,7 +38,7 @@ func TestSpanSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), tt.out)
-			cmd := gen.NewCommand()
+			cmd := commands.New()
 			cmd.SetOut(io.Discard)
 			cmd.SetErr(io.Discard)
 			cmd.SetArgs(append(tt.gen, "--out", out))

@@ -122,7 +122,7 @@ func TestCheckExit(t *testing.T) {
 	}
 }
 
-// Nothing is off in the logs of jobs that are in order, in all formats that trainbridge can write.
+// Nothing is off in the logs of jobs that are in order, in all formats that bin/gen can write.
 func TestCheckHealthy(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
@@ -148,7 +148,7 @@ func TestCheckHealthy(t *testing.T) {
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			dir := t.TempDir()
-			_, errs, code := checkLine(t, dir, nil, "trainbridge gen "+strings.Join(args, " ")+" --truth none")
+			_, errs, code := checkLine(t, dir, nil, genBin(t)+" "+strings.Join(args, " ")+" --truth none")
 			require.Zero(t, code, errs)
 			out, _, code := checkLine(t, dir, nil, "trainbridge check .")
 			assert.Zero(t, code, out)

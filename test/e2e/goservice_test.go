@@ -91,7 +91,7 @@ func TestGoService(t *testing.T) {
 	tr := generate(t, logs, "--seed", "6", "--workers", "1", "--batches", "8", "--na", "0.2", "--duration-scale", "0.5")
 	// A job may call its batches what it likes.
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "worker-9.err"), []byte(waterfall(text, time.Now())), 0o600))
-	run(t, nil, trainbridgeBin(t), "gen", "zmq", "--out", filepath.Join(rpcs, "zmq.log"), "--passes", "1") // has calls of its own: rpc.client.call.duration
+	gen(t, "zmq", "--out", filepath.Join(rpcs, "zmq.log"), "--passes", "1") // has calls of its own: rpc.client.call.duration
 	otlp := freeAddr(t)
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, fmt.Sprintf(toTempo, s.otlp), fmt.Sprintf(`
 receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}

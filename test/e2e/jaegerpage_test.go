@@ -260,13 +260,13 @@ func TestJaegerPage(t *testing.T) {
 	j := startJaegerWith(t, page)
 	dir := t.TempDir()
 	logs := func(name string) string { return filepath.Join(dir, name) }
-	gen := func(kind, out string, flags ...string) {
-		run(t, nil, trainbridgeBin(t), append([]string{"gen", kind, "--out", logs(out), "--seed", "14"}, flags...)...)
+	write := func(kind, out string, flags ...string) {
+		gen(t, append([]string{kind, "--out", logs(out), "--seed", "14"}, flags...)...)
 	}
-	gen("tq", "tq", "--workers", "2", "--batches", "20", "--overhead-high", "0.3", "--crash", "0.03")
-	gen("megatron", "megatron.log", "--steps", "30", "--log-interval", "1", "--slow", "0.04")
-	gen("zmq", "zmq_performance.log", "--passes", "3", "--serialize-high", "0.3")
-	gen("nccl", "nccl", "--truth", "none", "--steps", "10", "--slow-rank", "11", "--slow-by", "0.06")
+	write("tq", "tq", "--workers", "2", "--batches", "20", "--overhead-high", "0.3", "--crash", "0.03")
+	write("megatron", "megatron.log", "--steps", "30", "--log-interval", "1", "--slow", "0.04")
+	write("zmq", "zmq_performance.log", "--passes", "3", "--serialize-high", "0.3")
+	write("nccl", "nccl", "--truth", "none", "--steps", "10", "--slow-rank", "11", "--slow-by", "0.06")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs("tq")), j.otlp, `receivers: {tq_trace: {pending_timeout: 2s}, nccl: {hang_timeout: 5s}, zmq_rpc: {}}`)
 	c.env = append(
 		c.env, "TRAINBRIDGE_TRAIN_LOGS="+logs("megatron.log"), "TRAINBRIDGE_ZMQ_LOGS="+logs("zmq_*.log"), "TRAINBRIDGE_NCCL_LOGS="+logs("nccl/*.log"),

@@ -29,7 +29,7 @@ connectors: {train_metrics: {metrics_flush_interval: 1s}}
 `)
 	prom := startPrometheus(t, c.scrape...)
 	c.up(t)
-	gen := start(t, "gen", trainbridgeBin(t), nil, "gen", "tq", "--out", logs, "--seed", "5", "--workers", "2", "--batches", "60", "--concurrency", "2",
+	gen := start(t, "gen", genBin(t), nil, "tq", "--out", logs, "--seed", "5", "--workers", "2", "--batches", "60", "--concurrency", "2",
 		"--rate", "900", "--rotate-every", "400")
 	code, _ := gen.end(t)
 	require.Zero(t, code, "exit code of gen")

@@ -30,7 +30,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ncclLog is what `trainbridge gen nccl` knows about the logs it wrote.
+// ncclLog is what `gen nccl` knows about the logs it wrote.
 type ncclLog struct {
 	name, dir string
 	run       ncclRun
@@ -94,12 +94,12 @@ func generateNCCL(tb testing.TB, name string, flags ...string) *ncclLog {
 
 func generateNCCLInto(tb testing.TB, dir, name string, flags ...string) *ncclLog {
 	tb.Helper()
-	run(tb, nil, trainbridgeBin(tb), ncclArgs(dir, flags...)...)
+	gen(tb, ncclArgs(dir, flags...)...)
 	return readNCCL(tb, dir, name)
 }
 
 func ncclArgs(dir string, flags ...string) []string {
-	return append([]string{"gen", "nccl", "--out", dir, "--truth", dir + ".truth.json", "--timezone", "UTC"}, flags...)
+	return append([]string{"nccl", "--out", dir, "--truth", dir + ".truth.json", "--timezone", "UTC"}, flags...)
 }
 
 // readNCCL reads what the generator knows about the logs in a folder.
@@ -516,14 +516,14 @@ func TestNCCLCrash(t *testing.T) {
 			l := &ncclLog{name: format, dir: filepath.Join(t.TempDir(), format)}
 			c := newNCCLCollector(t, trainbridgeBin(t), j.otlp, nil, l)
 			written := make(chan error, 1)
-			gen := exec.Command(
-				trainbridgeBin(t),
+			ranks := exec.Command(
+				genBin(t),
 				ncclArgs(
 					l.dir, "--live", "--format", format, "--seed", "3", "--ranks", "8", "--nodes", "2", "--steps", "120", "--compute", "40ms", "--dump-interval", "90ms",
 				)...,
 			)
-			require.NoError(t, gen.Start())
-			go func() { written <- gen.Wait() }()
+			require.NoError(t, ranks.Start())
+			go func() { written <- ranks.Wait() }()
 			kills := 0
 			c.up(t)
 			for writing := true; writing || kills < 3; { // a slow machine may start a collector for as long as the ranks write

@@ -33,16 +33,18 @@ func smallLog(t *testing.T, steps int) string {
 }
 
 // writers are the commands that write a file, by what they write. The last argument is the file.
-func writers(log string) map[string][]string {
+func writers(t *testing.T, log string) map[string][]string {
+	t.Helper()
+	bin, generator := trainbridgeBin(t), genBin(t)
 	return map[string][]string{
-		"text":     {"report", log, "--format", "text", "-o"},
-		"html":     {"report", log, "--format", "html", "-o"},
-		"json":     {"report", log, "--format", "json", "-o"},
-		"perfetto": {"report", log, "--format", "perfetto", "-o"},
-		"csv":      {"report", log, "--format", "csv", "--table", "steps", "-o"},
-		"partials": {"gen", "partials", "--gpus", "16", "--tp", "2", "--pp", "1", "--rate", "10", "--duration", "1s", "--truth", "none", "--out"},
-		"log":      {"gen", "jsonl", "--steps", "5", "--truth", "none", "--out"},
-		"truth":    {"gen", "jsonl", "--steps", "5", "--out", "-", "--truth"},
+		"text":     {bin, "report", log, "--format", "text", "-o"},
+		"html":     {bin, "report", log, "--format", "html", "-o"},
+		"json":     {bin, "report", log, "--format", "json", "-o"},
+		"perfetto": {bin, "report", log, "--format", "perfetto", "-o"},
+		"csv":      {bin, "report", log, "--format", "csv", "--table", "steps", "-o"},
+		"partials": {generator, "partials", "--gpus", "16", "--tp", "2", "--pp", "1", "--rate", "10", "--duration", "1s", "--truth", "none", "--out"},
+		"log":      {generator, "jsonl", "--steps", "5", "--truth", "none", "--out"},
+		"truth":    {generator, "jsonl", "--steps", "5", "--out", "-", "--truth"},
 	}
 }
 
@@ -58,12 +60,10 @@ func shell(t *testing.T, umask, line string, args ...string) (out string, err er
 // Whatever stands in the place of a file stays what it is, for every command that writes one.
 func TestWhatStandsThereStays(t *testing.T) {
 	t.Parallel()
-	bin, log := trainbridgeBin(t), smallLog(t, 20)
-	for name, args := range writers(log) {
+	for name, args := range writers(t, smallLog(t, 20)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			args := append([]string{bin}, args...)
 			run := func(umask, path string) {
 				t.Helper()
 				out, err := shell(t, umask, `"$@" >said 2>&1 || { cat said; exit 1; }`, append(args, path)...)
@@ -306,19 +306,19 @@ func TestFullStandardOutput(t *testing.T) {
 	for i := range 3000 { // each a verdict of its own, so that the document is long
 		fmt.Fprintf(&log, `{"step": %d, "timestamp": "%s", "loss": NaN, "step_time_s": 1.0}`+"\n", i+1, time.Unix(1_767_323_045+int64(i), 0).UTC().Format(time.RFC3339))
 	}
-	path := write(t, "train.jsonl", log.String())
+	bin, path := trainbridgeBin(t), write(t, "train.jsonl", log.String())
 	for _, args := range [][]string{
-		{"report", path, "--format", "json"},
-		{"report", path, "--format", "text"},
-		{"report", path, "--format", "html"},
-		{"report", path, "--format", "perfetto"},
-		{"report", path, "--format", "csv", "--table", "steps"},
-		{"compare", path, path},
-		{"check", path},
-		{"top", path},
-		{"gen", "jsonl", "--out", "-"},
+		{bin, "report", path, "--format", "json"},
+		{bin, "report", path, "--format", "text"},
+		{bin, "report", path, "--format", "html"},
+		{bin, "report", path, "--format", "perfetto"},
+		{bin, "report", path, "--format", "csv", "--table", "steps"},
+		{bin, "compare", path, path},
+		{bin, "check", path},
+		{bin, "top", path},
+		{genBin(t), "jsonl", "--out", "-"},
 	} {
-		cmd := exec.CommandContext(t.Context(), trainbridgeBin(t), args...)
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		var said strings.Builder
 		cmd.Stdout, cmd.Stderr = full, &said
 		require.Error(t, cmd.Run(), args)

@@ -62,6 +62,17 @@ func ocbBin(tb testing.TB) string {
 	return binary(tb, "TRAINBRIDGE_OCB_BIN", "bin/trainbridge-ocb", "make ocb")
 }
 
+// gen writes logs of one kind by bin/gen.
+func gen(tb testing.TB, args ...string) {
+	tb.Helper()
+	run(tb, nil, genBin(tb), args...)
+}
+
+func genBin(tb testing.TB) string {
+	tb.Helper()
+	return binary(tb, "TRAINBRIDGE_GEN_BIN", "bin/gen", "make gen")
+}
+
 func jaegerBin(tb testing.TB) string {
 	tb.Helper()
 	return binary(tb, "JAEGER_BIN", "bin/tools/jaeger", "make jaeger")

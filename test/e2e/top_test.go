@@ -151,7 +151,7 @@ func TestTop(t *testing.T) {
 	state, err := fakenvml.New(filepath.Join(t.TempDir(), "state"), "devices 2\nmodel NVIDIA A100-SXM4-80GB\n")
 	require.NoError(t, err)
 	defer state.Close()
-	live := start(t, "gen", bin, nil, "gen", "jsonl", "--out", log, "--rate", "5", "--steps", "0")
+	live := start(t, "gen", genBin(t), nil, "jsonl", "--out", log, "--rate", "5", "--steps", "0")
 	defer live.kill()
 
 	term := openTerminal(t, 80, 24)

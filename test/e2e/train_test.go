@@ -66,7 +66,7 @@ func generateTrainIn(tb testing.TB, dir, name, receiver string, flags ...string)
 	l := &trainLog{name: name, receiver: receiver, dir: dir}
 	format, _, _ := strings.Cut(name, "-")
 	truth := filepath.Join(tb.TempDir(), "truth.json")
-	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", format, "--out", l.dir, "--truth", truth, "--seed", "7"}, flags...)...)
+	gen(tb, append([]string{format, "--out", l.dir, "--truth", truth, "--seed", "7"}, flags...)...)
 	f, err := os.Open(truth)
 	require.NoError(tb, err)
 	defer f.Close()

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// truth is what `trainbridge gen tq` knows about the log it wrote: JSON lines, one function each, then one {"run": …}.
+// truth is what `gen tq` knows about the log it wrote: JSON lines, one function each, then one {"run": …}.
 type truth struct {
 	run       truthRun
 	functions []*function
@@ -98,7 +98,7 @@ func readTruth(tb testing.TB, path string) *truth {
 // generate writes a log with its truth into dir.
 func generate(tb testing.TB, dir string, flags ...string) *truth {
 	tb.Helper()
-	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "tq", "--out", dir}, flags...)...)
+	gen(tb, append([]string{"tq", "--out", dir}, flags...)...)
 	return readTruth(tb, filepath.Join(dir, "truth.json"))
 }
 

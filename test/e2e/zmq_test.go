@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// zmqLog is what `trainbridge gen zmq` knows about the log it wrote.
+// zmqLog is what `gen zmq` knows about the log it wrote.
 type zmqLog struct {
 	name  string
 	path  string
@@ -64,7 +64,7 @@ func generateZMQ(tb testing.TB, path, name string, flags ...string) *zmqLog {
 	tb.Helper()
 	l := &zmqLog{name: name, path: path}
 	truth := path + ".truth.json"
-	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "zmq", "--out", path, "--truth", truth}, flags...)...)
+	gen(tb, append([]string{"zmq", "--out", path, "--truth", truth}, flags...)...)
 	f, err := os.Open(truth)
 	require.NoError(tb, err)
 	defer f.Close()

@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
-	genrun "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/run"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/spans"
@@ -31,15 +31,15 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // job writes the logs of a job.
-func job(t *testing.T, seed uint64, change func(*genrun.Options)) (dir string, truth *genrun.Truth) {
+func job(t *testing.T, seed uint64, change func(*gen.Options)) (dir string, truth *gen.Truth) {
 	t.Helper()
-	opt := genrun.DefaultOptions()
+	opt := gen.DefaultOptions()
 	opt.Out, opt.Seed, opt.Ranks, opt.Steps = filepath.Join(t.TempDir(), strconv.FormatUint(seed, 10)), seed, 4, 40
 	opt.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	if change != nil {
 		change(&opt)
 	}
-	truths, err := genrun.Generate(t.Context(), opt)
+	truths, err := gen.Generate(t.Context(), opt)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(opt.Out, "truth.json")))
 	return opt.Out, &truths[0]
@@ -91,7 +91,7 @@ func TestHealthy(t *testing.T) {
 // What was changed is found, and nothing else: TransferQueue is slow in some steps of B.
 func TestFault(t *testing.T) {
 	a, _ := job(t, 1, nil)
-	b, truth := job(t, 2, func(o *genrun.Options) { o.Faults, o.FaultEvery = []string{genrun.FaultGet}, 3 })
+	b, truth := job(t, 2, func(o *gen.Options) { o.Faults, o.FaultEvery = []string{gen.FaultGet}, 3 })
 	c := Compare(readRun(t, a), readRun(t, b))
 	found := map[string]*figure{}
 	for _, f := range c.figures {
@@ -196,9 +196,9 @@ func TestNotComparable(t *testing.T) {
 func TestGolden(t *testing.T) {
 	parent := t.TempDir()
 	for i, name := range []string{"a", "b"} {
-		dir, _ := job(t, uint64(i+1), func(o *genrun.Options) {
+		dir, _ := job(t, uint64(i+1), func(o *gen.Options) {
 			if i == 1 {
-				o.Faults, o.FaultEvery = []string{genrun.FaultGet}, 3
+				o.Faults, o.FaultEvery = []string{gen.FaultGet}, 3
 			}
 		})
 		require.NoError(t, os.Rename(dir, filepath.Join(parent, name)))

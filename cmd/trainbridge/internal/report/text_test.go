@@ -20,19 +20,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/trainbridge/trainbridge/internal/traces/digest"
-
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/test/gen/commands"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 const testStart = "2026-11-20T08:00:00Z"
 
-// generate makes logs by `trainbridge gen`.
+// generate makes logs by `trainbridge gen run`, or of one kind by bin/gen.
 func generate(t *testing.T, args ...string) {
 	t.Helper()
-	cmd := gen.NewCommand()
+	cmd := commands.New()
+	if args[0] == "run" {
+		cmd = gen.NewCommand()
+	}
 	cmd.SetArgs(args)
 	cmd.SetOut(testWriter{t})
 	cmd.SetErr(testWriter{t})

@@ -23,7 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen/run"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -200,9 +200,9 @@ func TestCollectiveRanks(t *testing.T) {
 // A job in all formats: every row is in the place that it names, numbers are those of the line there, every record is a row, and what is derived adds up.
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
-	opt := run.DefaultOptions()
-	opt.Out, opt.Faults = dir, run.Faults()
-	truths, err := run.Generate(t.Context(), opt)
+	opt := gen.DefaultOptions()
+	opt.Out, opt.Faults = dir, gen.Faults()
+	truths, err := gen.Generate(t.Context(), opt)
 	require.NoError(t, err)
 	require.Len(t, truths, 1)
 	require.NoError(t, os.Remove(filepath.Join(dir, "truth.json")))

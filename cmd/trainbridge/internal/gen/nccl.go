@@ -1,0 +1,156 @@
+package gen
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/logfile"
+)
+
+// The formats of logs of collectives.
+const (
+	NCCLVCCL      = "vccl_json"
+	NCCLInspector = "nccl_inspector"
+)
+
+// ncclEvent is a collective of all ranks, who leave it together.
+type ncclEvent struct {
+	*collective
+	kind     *kind
+	index    int    // of the run, from 0
+	sequence uint64 // of the operation, from 0
+	size     int64  // By, S of nccl-tests
+	flaky    int    // rank whose sends are retried; -1: none
+	traceID  string // empty: it is not logged
+}
+
+// ncclLogs are the logs of all ranks.
+type ncclLogs struct {
+	write  func(e *ncclEvent, rank int)
+	ranks  []ncclRank
+	header string // of NCCL Inspector, with the rank left out
+	index  int
+	counts map[*kind]uint64
+	end    int64 // of the last collective
+}
+
+// ncclRank is the log of a rank. NCCL Inspector's thread dumps what was completed since its last dump.
+type ncclRank struct {
+	*logfile.Log
+	pending []string // records of NCCL Inspector, without their time
+	next    int64    // true time of its next dump
+}
+
+const dumpInterval = int64(time.Second)
+
+func (j *job) openNCCL() (err error) {
+	o := j.opt
+	j.nccl = ncclLogs{counts: map[*kind]uint64{}, end: j.truth.Start}
+	rng := rand.New(rand.NewPCG(o.Seed+uint64(o.job), 0x6c6f_6773))
+	hash := rng.Uint64() | 1<<63 // more than an int64 holds, as every second one of NCCL
+	for range 2 * len(j.hosts) {
+		rng.Float64() // the generator of logs of collectives draws clocks of its own
+	}
+	j.nccl.write = j.vccl
+	if o.ncclFormat() == NCCLInspector {
+		j.comm = "DP Group 0"
+		j.nccl.write = j.inspector
+		j.nccl.header = fmt.Sprintf(`{"header":{"id":"0x%x","comm_name":"%s","rank":%%d,"n_ranks":%d,"nnodes":%d},`+
+			`"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%%d,`+
+			`"hostname":"%%s","pid":%%d},%%s}}`, hash, j.comm, o.Ranks, len(j.hosts))
+	}
+	buffer := min(max(1<<26/o.Ranks, 1<<12), 1<<16)
+	for rank, pid := range j.pids {
+		h := j.host(rank)
+		f, name := logfile.File{Host: h.name}, "rank_"+strconv.Itoa(rank)+".json"
+		next := int64(0)
+		if o.ncclFormat() == NCCLInspector {
+			rng.IntN(97)
+			f.PID, name = pid, fmt.Sprintf("%s-pid%d.log", h.name, pid)
+			next = j.truth.Start + 1 + rng.Int64N(dumpInterval)
+		}
+		log, err := j.create("nccl", name, f, buffer)
+		if err != nil {
+			return err
+		}
+		j.nccl.ranks = append(j.nccl.ranks, ncclRank{Log: log, next: next})
+	}
+	return nil
+}
+
+// collect writes the records of all ranks.
+func (j *job) collect(e *ncclEvent) error {
+	n := &j.nccl
+	e.index, e.sequence = n.index, n.counts[e.kind]
+	n.index++
+	n.counts[e.kind]++
+	n.end = e.end
+	for rank := range n.ranks {
+		n.write(e, rank)
+		n.ranks[rank].Operations++
+	}
+	return j.logs.Err
+}
+
+// vccl writes what the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes, as Python's json.dumps. message_size is
+// taken for S, the document does not say whether it is S.
+func (j *job) vccl(e *ncclEvent, rank int) {
+	clock := &j.host(rank).clock
+	start := clock.Local(e.arrive[rank])
+	took := (clock.Local(e.end) - start + 50) / 100 // in 0.1 µs, as printed
+	retried := 0
+	if rank == e.flaky {
+		retried = 1
+	}
+	b := fmt.Appendf(j.logs.Text(), `{"timestamp": %s, "rank": %d, "operation": "%s", "algorithm": "ring", "message_size": %d, "duration_us": %.1f, `+
+		`"bandwidth_gbps": %.1f, "src_rank": %d, "dst_rank": %d, "channel_id": 0, "stream_id": 7, "error_count": 0, "retry_count": %d`,
+		logfile.AppendSeconds(nil, start/1000), rank, e.kind.vccl, e.size, float64(took)/10, float64(e.size)*8/float64(took*100), rank, (rank+1)%j.opt.Ranks, retried)
+	if e.traceID != "" {
+		b = fmt.Appendf(b, `, "trace_id": "%s"`, e.traceID)
+	}
+	j.logs.Line(j.nccl.ranks[rank].Log, append(b, '}'), logfile.Record)
+}
+
+// inspector keeps what NVIDIA's NCCL Inspector dumps later: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1.
+func (j *job) inspector(e *ncclEvent, rank int) {
+	r, clock := &j.nccl.ranks[rank], &j.host(rank).clock
+	for ; r.next < e.end; r.next += dumpInterval {
+		j.dump(rank, r.next)
+	}
+	start, us := clock.Local(e.arrive[rank])/1000, (clock.Local(e.end)-clock.Local(e.arrive[rank])+500)/1000
+	message, n := e.size, float64(j.opt.Ranks)
+	factor := (n - 1) / n // of the bus bandwidth: nccl-tests, doc/PERFORMANCE.md
+	if e.kind.shared {
+		message /= int64(j.opt.Ranks)
+	} else {
+		factor = 2 * (n - 1) / n
+	}
+	gbs := float64(e.size) / 1e3 / float64(us)
+	text := fmt.Sprintf(`"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu",`+
+		`"coll_algobw_gbs":%.6f,"coll_busbw_gbs":%.6f`, e.kind.name, e.sequence, message, us, gbs, gbs*factor)
+	if !j.opt.clock(ClockNoStart) { // what NCCL_INSPECTOR_DUMP_VERBOSE=1 adds: the events in the order in which they came, and when the CPU saw them
+		text += fmt.Sprintf(`,"event_trace_sn":{"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[{"channel_id":0,"kernel_start_sn":3,"kernel_stop_sn":5,`+
+			`"kernel_record_sn":4}]},"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,`+
+			`"kernel_stop_ts":%d,"kernel_record_ts":%d}]}`, start-60, start-55, start, start+us, start+us)
+	}
+	r.pending = append(r.pending, text)
+}
+
+// dump writes what is pending, at a true time.
+func (j *job) dump(rank int, at int64) {
+	r, h := &j.nccl.ranks[rank], j.host(rank)
+	us := h.clock.Local(at) / 1000
+	for i, text := range r.pending {
+		j.logs.Line(r.Log, fmt.Appendf(j.logs.Text(), j.nccl.header, rank, us+int64(i)+1, h.name, j.pids[rank], text), logfile.Record)
+	}
+	r.pending = r.pending[:0]
+}
+
+// dumpAll writes what is pending at the end.
+func (j *job) dumpAll() {
+	for rank := range j.nccl.ranks {
+		j.dump(rank, j.nccl.end+5e6)
+	}
+}

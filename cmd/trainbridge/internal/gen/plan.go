@@ -1,0 +1,162 @@
+package gen
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/logfile"
+)
+
+const (
+	us = int64(1_000)
+	ms = int64(1_000_000)
+	// One of so many checkpoints is slow.
+	slowCheckpoints = 8
+)
+
+// The functions of a step, in their order.
+const (
+	sequences = iota
+	logProb
+	update
+	functions
+)
+
+var names = [functions]string{"generate_sequences", "compute_log_prob", "update_actor"}
+
+// typical are the times of the functions' stages, in ms.
+var typical = [functions]struct{ get, compute, put float64 }{{40, 900, 60}, {45, 260, 25}, {50, 0, 15}}
+
+// kind is a kind of collective.
+type kind struct {
+	name, vccl string  // as NCCL Inspector and VCCL have it
+	shared     bool    // a rank's message is its share of the data
+	size       int64   // By, of all shares
+	transfer   float64 // µs that the data are under way
+}
+
+// collectives are what the ranks do in turn when they update the actor.
+var collectives = []kind{
+	{"AllReduce", "allreduce", false, 512 << 20, 12_000},
+	{"AllGather", "allgather", true, 256 << 20, 6_000},
+	{"ReduceScatter", "reducescatter", true, 256 << 20, 6_500},
+}
+
+// plan is what a step does, as durations in ns. It is drawn without regard to faults, so that the step without its fault is known.
+type plan struct {
+	step                            int
+	traceID                         string
+	tokens                          int64
+	samples                         int // of a worker
+	loading, checkpoint, evaluation int64
+	gaps                            [7]int64
+	work                            [functions][]durations // by rank
+	before, after                   int64                  // what the first rank computes before and after its pass
+	chunks                          [][]int64              // what each rank computes before each collective
+	transfers                       []int64
+	tail                            int64 // what all compute after the last collective
+	fault                           *fault
+}
+
+// durations are those of a function's stages in a worker, which begins so much after the step before.
+type durations struct{ late, get, compute, put int64 }
+
+// fault makes a step slow by about so many ns.
+type fault struct {
+	kind string
+	rank int // -1: none
+	at   int // which function or collective
+	by   int64
+}
+
+// planner draws plans, each from a generator of its own: what one step draws does not change the next.
+type planner struct {
+	opt *Options
+	rng *rand.Rand
+}
+
+// around is a duration near the given one, in whole units: a standard deviation of 2 %.
+func (p *planner) around(mean float64, unit int64) int64 {
+	return max(1, int64(mean*(1+0.02*logfile.Noise(p.rng)))) * unit
+}
+
+// between is a duration of lo to hi units.
+func (p *planner) between(lo, hi, unit int64) int64 { return (lo + p.rng.Int64N(hi-lo+1)) * unit }
+
+func (p *planner) next(step int) *plan {
+	o := p.opt
+	p.rng = rand.New(rand.NewPCG(o.Seed, uint64(o.job)<<32|uint64(step)))
+	t := &plan{step: step, traceID: uuid(p.rng), tokens: p.between(60_000, 66_000, int64(o.Ranks)), samples: 32}
+	t.loading = p.around(120, ms)
+	if o.CheckpointEvery > 0 && step%o.CheckpointEvery == 0 {
+		t.checkpoint = p.around(1500, ms)
+	}
+	if o.EvalEvery > 0 && step%o.EvalEvery == 0 {
+		t.evaluation = p.around(1200, ms)
+	}
+	for i := range t.gaps {
+		t.gaps[i] = p.between(2, 9, ms)
+	}
+	for i := range t.work {
+		for range o.Ranks {
+			t.work[i] = append(t.work[i], durations{
+				late: p.between(1, 4, ms), get: p.around(typical[i].get, ms), compute: p.around(typical[i].compute, ms), put: p.around(typical[i].put, ms),
+			})
+		}
+	}
+	t.before, t.after = p.between(180_000, 200_000, us), p.around(300_000, us)
+	for k := range o.Collectives {
+		t.transfers = append(t.transfers, p.around(max(20, collectives[k%len(collectives)].transfer*o.share()), us))
+		chunk := make([]int64, o.Ranks)
+		for rank := range chunk {
+			chunk[rank] = p.around(600_000/float64(o.Collectives), us)
+		}
+		t.chunks = append(t.chunks, chunk)
+	}
+	t.tail = p.around(8_000, us)
+	t.fault = p.fault(t)
+	return t
+}
+
+// fault draws the fault of a step, if it is the turn of one. Where slow checkpoints are asked for, some of all checkpoints are.
+// They are fewer than other faults: were every second one slow, none would be slower than usual.
+func (p *planner) fault(t *plan) *fault {
+	o := p.opt
+	kinds := slices.DeleteFunc(slices.Clone(o.Faults), func(kind string) bool { return kind == FaultCheckpoint })
+	turn := t.step%o.FaultEvery == o.FaultEvery/2
+	if t.checkpoint > 0 && len(kinds) < len(o.Faults) {
+		kinds, turn = []string{FaultCheckpoint}, p.rng.IntN(slowCheckpoints) == 0
+	}
+	if t.step <= quiet || !turn || len(kinds) == 0 {
+		return nil
+	}
+	f := &fault{kind: kinds[p.rng.IntN(len(kinds))], rank: -1, by: p.between(700, 1300, ms)}
+	rank := p.rng.IntN(o.Ranks)
+	switch f.kind {
+	case FaultStraggler:
+		f.rank, f.at = rank, p.rng.IntN(o.Collectives)
+	case FaultLink, FaultGPU:
+		f.rank = rank
+	case FaultSerialize:
+		f.rank = 0 // the client
+	case FaultGet, FaultPut:
+		f.at = p.rng.IntN(functions)
+	}
+	return f
+}
+
+// share is the part of the data that a collective has: many collectives together have no more than a few.
+func (o *Options) share() float64 { return min(1, 6/float64(o.Collectives)) }
+
+// size is the S of the k-th collective of a step, in By: whole floats for each rank.
+func (o *Options) size(k int) int64 {
+	unit := 4 * int64(o.Ranks)
+	return max(1, int64(float64(collectives[k%len(collectives)].size)*o.share())/unit) * unit
+}
+
+func uuid(rng *rand.Rand) string {
+	hi, lo := rng.Uint64(), rng.Uint64()
+	hi, lo = hi&^0xf000|0x4000, lo&^(3<<62)|1<<63 // version 4 of RFC 9562
+	return fmt.Sprintf("%08x-%04x-%04x-%04x-%012x", hi>>32, hi>>16&0xffff, hi&0xffff, lo>>48, lo&(1<<48-1))
+}

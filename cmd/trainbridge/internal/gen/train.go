@@ -1,0 +1,86 @@
+package gen
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/logfile"
+)
+
+// trainLog is a training log with a JSON line per step. What no other log of the job tells of is made up: a loss that falls, a learning rate that warms up
+// linearly and decays along a cosine, busy GPUs.
+type trainLog struct {
+	log    *logfile.Log
+	layout string // of stamps
+	curve  *rand.Rand
+	busy   *rand.Rand
+	n      int // lines
+}
+
+const (
+	samplesPerGPU = 4 // of a step
+	lrMax         = 1.5e-4
+	lrMin         = 1.5e-5
+	lrWarmup      = 100 // steps
+	firstLoss     = 11.5
+	lastLoss      = 1.8
+)
+
+// part is a part of a step, in ns.
+type part struct {
+	name string
+	took int64
+}
+
+func (j *job) openTrain() (err error) {
+	j.train = trainLog{
+		layout: "2006-01-02T15:04:05.000Z",
+		curve:  rand.New(rand.NewPCG(j.opt.Seed, 0x7472_6169_6e73_7465)),
+		busy:   rand.New(rand.NewPCG(j.opt.Seed, 0x7072_696e_7465_7273)),
+	}
+	if j.opt.clock(ClockSeconds) {
+		j.train.layout = "2006-01-02T15:04:05Z"
+	}
+	j.train.log, err = j.create("train", "train.jsonl", logfile.File{}, 1<<18)
+	return err
+}
+
+// lossAndRate draws the next loss, and the learning rate.
+func (l *trainLog) lossAndRate(steps int) (loss, rate float64) {
+	l.n++
+	n := float64(l.n)
+	logfile.Noise(l.curve) // of the training log in test/gen: how long the step took, and below the norm of its gradients
+	loss = (lastLoss + (firstLoss-lastLoss)*(1/math.Sqrt(1+n/50))) * (1 + 0.006*logfile.Noise(l.curve))
+	logfile.Noise(l.curve)
+	if l.n < lrWarmup {
+		return loss, lrMax * n / lrWarmup
+	}
+	progress := min(1, float64(l.n-lrWarmup)/float64(max(1, steps-lrWarmup)))
+	return loss, lrMin + (lrMax-lrMin)*(1+math.Cos(math.Pi*progress))/2
+}
+
+// record writes the line about a step that ended at a time of the first host's clock, or about several, which on average took so long.
+func (j *job) record(step int, end, took, tokens int64, traceID string, parts []part) error {
+	l := &j.train
+	loss, rate := l.lossAndRate(j.opt.Steps)
+	seconds := float64(took) / 1e9
+	b := fmt.Appendf(j.logs.Text(), `{"step": %d, "timestamp": "%s", "loss": %.4f, "throughput": %.3f, "step_time_s": %.6f, "lr": %s, "gpu_util": [`,
+		step, time.Unix(0, end).UTC().Format(l.layout), loss, float64(samplesPerGPU*j.opt.Ranks)/seconds, seconds, logfile.AppendRepr(nil, math.Round(rate*1e9)/1e9))
+	for i := range min(perHost, j.opt.Ranks) {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = fmt.Append(b, 97+l.busy.IntN(4))
+	}
+	b = fmt.Appendf(b, `], "tokens": %d`, tokens)
+	for _, p := range parts {
+		b = fmt.Appendf(b, `, "timing_s/%s": %.6f`, p.name, float64(p.took)/1e9)
+	}
+	if traceID != "" {
+		b = fmt.Appendf(b, `, "trace_id": "%s"`, traceID)
+	}
+	j.logs.Line(l.log, append(b, '}'), logfile.Record)
+	return j.logs.Err
+}

@@ -1,0 +1,286 @@
+package gen
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/logfile"
+)
+
+// host is where ranks run.
+type host struct {
+	name  string // its IP address, by which all logs know it
+	clock logfile.HostClock
+	boot  int64 // what the clock showed when perf_counter began
+}
+
+// event is what is still to be written about a true time.
+type event struct {
+	at    int64
+	write func() error
+}
+
+// errStopped ends the simulation when the context does.
+var errStopped = errors.New("stopped")
+
+// job writes the logs of one job.
+type job struct {
+	opt    *Options
+	hosts  []host
+	pids   []int // of the ranks' workers
+	comm   string
+	logs   logfile.Sink
+	events []event
+	tq     tqLog
+	rpc    rpcLog
+	nccl   ncclLogs
+	train  trainLog
+	truth  Truth
+}
+
+// Generate writes the logs and the truth of a job, or of two, and returns the truth about each. A context that ends stops it after a step without an error.
+// Errors about the options wrap logfile.ErrOptions.
+func Generate(ctx context.Context, opt Options) ([]Truth, error) {
+	if err := opt.validate(); err != nil {
+		return nil, err
+	}
+	return generate(ctx, &opt, logfile.RealClock)
+}
+
+func generate(ctx context.Context, opt *Options, clk logfile.Clock) ([]Truth, error) {
+	if opt.Start.IsZero() {
+		opt.Start = clk.Now()
+		if !opt.Live {
+			opt.Start = opt.Start.Add(-time.Duration(rehearse(opt)))
+		}
+	}
+	opt.Start = opt.Start.Truncate(time.Millisecond)
+	if !opt.clock(ClockTwoJobs) {
+		truth, err := write(ctx, opt, clk)
+		return []Truth{truth}, err
+	}
+	var truths []Truth
+	for i := range 2 {
+		one := *opt
+		one.Out, one.job = filepath.Join(opt.Out, "job-"+strconv.Itoa(i)), i
+		truth, err := write(ctx, &one, clk)
+		if err != nil {
+			return nil, err
+		}
+		truths = append(truths, truth)
+	}
+	return truths, nil
+}
+
+// simulate places the steps of a job one after the other, and tells each of them.
+func simulate(opt *Options, start int64, passes *passes, tell func(step told, next state) error) (end int64, err error) {
+	p, s := &planner{opt: opt}, state{now: start}
+	overlap := opt.clock(ClockOverlap)
+	for n := 1; n <= opt.Steps && err == nil; n++ {
+		t := p.next(n)
+		calls := passes.next()
+		took := calls.sums()[whole]
+		line, next := s.place(t, nil, took, overlap)
+		step := told{plan: t, timeline: line, rpcs: calls}
+		if t.fault != nil {
+			if t.fault.kind == FaultSerialize {
+				took += calls.slow(t.fault.by)
+			}
+			step.timeline, next = s.place(t, t.fault, took, overlap)
+			step.extra = step.end - line.end
+		}
+		err = tell(step, next)
+		s = next
+	}
+	return s.now, err
+}
+
+// rehearse says how long the logs are in ns, without writing them.
+func rehearse(opt *Options) int64 {
+	end, _ := simulate(opt, 0, newPasses(opt), func(told, state) error { return nil }) // nothing fails
+	return end
+}
+
+func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) {
+	passes, j := newPasses(opt), newJob(ctx, opt, clk)
+	if err := errors.Join(j.openTQ(), j.openRPC(passes.session), j.openNCCL(), j.openTrain()); err != nil {
+		return Truth{}, fmt.Errorf("%w: %w", logfile.ErrOptions, err)
+	}
+	var line []told
+	end, err := simulate(opt, j.truth.Start, passes, func(step told, next state) error {
+		j.step(&step)
+		line = append(line, step)
+		if !opt.clock(ClockNSteps) || step.step%nSteps == 0 {
+			j.line(line)
+			line = nil
+		}
+		until := next.now
+		if next.rollout > 0 {
+			until = next.rollout // from then on the next step has lines too
+		}
+		return j.flush(until)
+	})
+	if err == nil {
+		err = j.flush(end)
+	}
+	if errors.Is(err, errStopped) {
+		err = nil
+	}
+	if err = errors.Join(err, j.close()); err == nil {
+		err = j.truth.write(opt.truthPath())
+	}
+	return j.truth, err
+}
+
+func (o *Options) truthPath() string { return filepath.Join(o.Out, "truth.json") }
+
+// newJob draws hosts and workers. Jobs on the same hosts have the same clocks.
+func newJob(ctx context.Context, opt *Options, clk logfile.Clock) *job {
+	rng := rand.New(rand.NewPCG(opt.Seed, 0x686f_7374_73))
+	start := opt.Start.UnixNano()
+	j := &job{opt: opt, logs: logfile.Sink{Clock: clk, Paced: opt.Live, Ctx: ctx}}
+	for i := range opt.hosts() {
+		h := host{name: fmt.Sprintf("10.10.%d.%d", 1+i/200, 11+i%200), clock: logfile.HostClock{Start: start}}
+		boot := rng.Int64N(40*24*3600*1000) + 1
+		skew, drift := 2*rng.Float64()-1, 2*rng.Float64()-1
+		if opt.clock(ClockSkew) && i > 0 {
+			h.clock.Skew, h.clock.Drift = int64(skew*5e9), drift*50
+		}
+		h.boot = h.clock.Local(start) - boot*ms
+		j.hosts = append(j.hosts, h)
+	}
+	pid := 20_000 + 200_000*opt.job + rng.IntN(20_000)
+	for range opt.Ranks {
+		pid += 1 + rng.IntN(60)
+		j.pids = append(j.pids, pid)
+	}
+	ids := rand.New(rand.NewPCG(opt.Seed, 0x7275_6e00+uint64(opt.job)))
+	j.truth = Truth{RunID: "run-" + uuid(ids), Seed: opt.Seed, Ranks: opt.Ranks, Clocks: opt.Clocks, Start: start, End: start, Steps: []Step{}}
+	for i, h := range j.hosts {
+		known := Host{Name: h.name, FirstRank: i * perHost, SkewNS: h.clock.Skew, DriftPPM: h.clock.Drift}
+		known.PIDs = j.pids[i*perHost : min(opt.Ranks, (i+1)*perHost)]
+		j.truth.Hosts = append(j.truth.Hosts, known)
+	}
+	return j
+}
+
+func (j *job) host(rank int) *host { return &j.hosts[rank/perHost] }
+
+// create creates a log in a directory of the job's.
+func (j *job) create(dir, name string, f logfile.File, buffer int) (*logfile.Log, error) {
+	dir = filepath.Join(j.opt.Out, dir)
+	f.Path = filepath.Join(dir, name)
+	l := &logfile.Log{File: f}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return l, j.logs.Create(l, j.opt.truthPath(), buffer)
+}
+
+// later has something written about a true time.
+func (j *job) later(at int64, write func() error) { j.events = append(j.events, event{at, write}) }
+
+// step prepares what the logs say of a step but its line.
+func (j *job) step(t *told) {
+	id := ""
+	if j.opt.ids() {
+		id = t.traceID
+	}
+	for fn := range t.functions {
+		for rank := range t.functions[fn] {
+			j.call(t, fn, rank)
+		}
+	}
+	for i, end := range t.rpcs.ends(t.pass.start) {
+		j.later(end, func() error { return j.row(id, &t.rpcs[i]) })
+	}
+	flaky := -1
+	if t.fault != nil && t.fault.kind == FaultLink {
+		flaky = t.fault.rank
+	}
+	for k := range t.collectives {
+		e := &ncclEvent{collective: &t.collectives[k], kind: &collectives[k%len(collectives)], size: j.opt.size(k), flaky: flaky, traceID: id}
+		j.later(e.end, func() error { return j.collect(e) })
+	}
+}
+
+// flush writes what is about times up to a true one, in their order. When the context ends it writes no more.
+func (j *job) flush(until int64) error {
+	slices.SortStableFunc(j.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	n := 0
+	for ; n < len(j.events) && j.events[n].at <= until; n++ {
+		e := &j.events[n]
+		j.logs.Wait(e.at)
+		if j.logs.Ctx.Err() != nil {
+			return errStopped
+		}
+		if err := e.write(); err != nil {
+			return err
+		}
+	}
+	j.events = slices.Delete(j.events, 0, n)
+	return nil
+}
+
+// parts are the parts of steps that their line has: those that no other log tells of.
+func parts(steps []told) (all []part) {
+	for _, p := range []struct {
+		name string
+		of   func(*told) interval
+	}{
+		{"data_loading", func(t *told) interval { return t.timeline.loading }},
+		{"save_checkpoint", func(t *told) interval { return t.timeline.checkpoint }},
+		{"testing", func(t *told) interval { return t.timeline.evaluation }},
+	} {
+		sum := int64(0)
+		for i := range steps {
+			at := p.of(&steps[i])
+			sum += at.end - at.start
+		}
+		if sum > 0 {
+			all = append(all, part{p.name, sum / int64(len(steps))})
+		}
+	}
+	return all
+}
+
+// line prepares the line of the training log about these steps, which is written when they are over, and then is in the truth.
+func (j *job) line(steps []told) {
+	last, tokens, id := &steps[len(steps)-1], int64(0), ""
+	for i := range steps {
+		tokens += steps[i].tokens
+	}
+	if j.opt.ids() && len(steps) == 1 {
+		id = last.traceID
+	}
+	j.later(last.end, func() error {
+		took := (last.end - steps[0].start) / int64(len(steps))
+		if err := j.record(last.step, j.hosts[0].clock.Local(last.end), took, tokens, id, parts(steps)); err != nil {
+			return err
+		}
+		j.truth.Steps = append(j.truth.Steps, j.tell(steps))
+		j.truth.End = last.end
+		return nil
+	})
+}
+
+// close ends all logs.
+func (j *job) close() error {
+	j.dumpAll()
+	files, err := j.logs.Close()
+	for _, f := range files {
+		if rel, err := filepath.Rel(j.opt.Out, f.Path); err == nil {
+			f.Path = filepath.ToSlash(rel)
+		}
+		j.truth.Files = append(j.truth.Files, f)
+	}
+	return err
+}
