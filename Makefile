@@ -16,13 +16,18 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl torture fleet soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full gen ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl torture fleet soak memory lint vuln sbom generate fuzz bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
 build-full: $(BIN)/trainbridge-full
 $(BIN)/trainbridge $(BIN)/trainbridge-full: $(GO_FILES)
 	go build $(if $(filter %-full,$@),-tags full) -ldflags="-s -w -X main.commit=$$(git rev-parse --short HEAD 2>/dev/null)" -o $@ ./cmd/trainbridge
+
+# Logs of which the truth is known, for the tests, the benchmark and make run.
+gen: $(BIN)/gen
+$(BIN)/gen: $(GO_FILES)
+	go build -ldflags="-s -w" -o $@ ./test/gen
 
 # ocb tidies a go.mod of its own; with our go.sum beside it, no checksum has to be looked up.
 ocb: $(BIN)/trainbridge-ocb
@@ -60,7 +65,7 @@ apt:
 test: lint unit e2e
 
 # Tests of these hold the numbers of whole jobs against the truth. The race detector makes them ten times as slow, and it watches what they run in its own packages.
-NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen/run gen/nccl gen/train report/records show)
+NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen report/records show) ./test/gen/nccl ./test/gen/train
 
 # The race detector everywhere else but in the binary itself, whose code is a list of imports; models run fewer seeds with it (-short) and all without it; nvml also
 # as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait more than they work, so there is one more at a time
@@ -73,7 +78,7 @@ unit:
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
 # The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
-e2e: build build-full ocb jaeger tempo perfetto kafka apt sbom
+e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom
 	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
 	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
 
@@ -93,7 +98,7 @@ torture: build $(if $(PEER),build-full)
 
 # Agents, gateways and a real Kafka, with SEEDS sequences of faults; `make test` runs 3.
 SEEDS ?= 200
-fleet: build jaeger kafka apt
+fleet: build gen jaeger kafka apt
 	go test -tags e2e -count=1 -timeout 0 -v -run '$(KAFKA_TESTS)' ./test/e2e -fleet.seed=$(SEED) -fleet.seeds=$(SEEDS)
 
 SOAK ?= 60m
@@ -127,10 +132,10 @@ generate:
 fuzz:
 	tools/fuzz.sh $(FUZZTIME)
 
-bench: build build-full jaeger
+bench: build build-full gen jaeger
 	bench/run.sh
 
-run: build # the script makes jaeger and apt, after the report, which needs neither
+run: build gen # the script makes jaeger and apt, after the report, which needs neither
 	tools/run.sh
 
 clean:

@@ -11,7 +11,7 @@ import (
 type duel struct {
 	name string
 	logs string // the variable of the shipped configuration that names logs of this kind
-	// gen are the arguments of `trainbridge gen` for about so many lines; of several files that it writes, the one that fits written is the log.
+	// gen are the arguments of `gen` for about so many lines; of several files that it writes, the one that fits written is the log.
 	gen     func(lines int) []string
 	written string
 	// regex is what peers parse a line by; empty: lines are JSON.

@@ -121,7 +121,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 	d := &duels[slices.IndexFunc(duels, func(d duel) bool { return d.name == "NCCL" })]
 	logs := &table{duel: d}
 	log, none := filepath.Join(o.out, "collectives.log"), filepath.Join(dir, "none")
-	if err := errors.Join(logs.generate(o.bin, log, o.lines), os.WriteFile(none, nil, 0o600)); err != nil {
+	if err := errors.Join(logs.generate(o.gen, log, o.lines), os.WriteFile(none, nil, 0o600)); err != nil {
 		return nil, err
 	}
 	defer os.Remove(log)
@@ -133,7 +133,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 		"away": fmt.Sprintf("--gpus %d --rate %d --duration %ds --away-host 3 --away-from 10s --away-for 60s", gpus, rate, seconds),
 		"hot":  fmt.Sprintf("--gpus %d --rate %d --duration %ds", flat, flatRate, flatSeconds),
 	} {
-		gen := exec.Command(o.bin, append([]string{"gen", "partials", "--layout", "fsdp", "--kafka", b.addr, "--topic", topic}, strings.Fields(args)...)...)
+		gen := exec.Command(o.gen, append([]string{"partials", "--layout", "fsdp", "--kafka", b.addr, "--topic", topic}, strings.Fields(args)...)...)
 		if text, err := gen.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("gen partials: %w: %s", err, text)
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 type options struct {
-	bin, out        string
+	bin, gen, out   string
 	contenders      []contender
 	only            *regexp.Regexp // names of duels, idle, gpus, kafka
 	lines, rounds   int
@@ -33,6 +33,7 @@ type options struct {
 func main() {
 	o := options{}
 	flag.StringVar(&o.bin, "bin", "bin/trainbridge", "the collector")
+	flag.StringVar(&o.gen, "gen", "bin/gen", "what writes the logs")
 	peerBin := flag.String("peer", "bin/trainbridge-full", "the collector that runs file_log")
 	base := flag.String("base", "", "another build of trainbridge, to compare with")
 	baseConfig := flag.String("base-config", "otelcol-config.yaml", "the shipped configuration of -base: an older build may not know all keys of this tree's")
@@ -65,7 +66,7 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 		return err
 	}
 	// A contender runs in a directory of its own.
-	for _, path := range []*string{&o.bin, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs} {
+	for _, path := range []*string{&o.bin, &o.gen, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs} {
 		if *path != "" {
 			if *path, err = filepath.Abs(*path); err != nil {
 				return err
@@ -122,7 +123,7 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 func (o *options) duel(d *duel) (*table, error) {
 	log := filepath.Join(o.out, d.name+".log")
 	t := &table{duel: d, contenders: o.contenders, samples: make([][]sample, len(o.contenders))}
-	if err := t.generate(o.bin, log, o.lines); err != nil {
+	if err := t.generate(o.gen, log, o.lines); err != nil {
 		return nil, err
 	}
 	defer os.Remove(log)
@@ -148,7 +149,7 @@ func (o *options) duel(d *duel) (*table, error) {
 }
 
 // generate writes the log.
-func (t *table) generate(bin, log string, lines int) error {
+func (t *table) generate(gen, log string, lines int) error {
 	dir, err := os.MkdirTemp(filepath.Dir(log), "gen")
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (t *table) generate(bin, log string, lines int) error {
 	if t.duel.written != "" {
 		to = dir
 	}
-	cmd := exec.Command(bin, append(append([]string{"gen"}, t.duel.gen(lines)...), "--out", to, "--seed", "1", "--truth", "none")...)
+	cmd := exec.Command(gen, append(t.duel.gen(lines), "--out", to, "--seed", "1", "--truth", "none")...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, text)
 	}

@@ -47,15 +47,15 @@ if [ -z "$mine" ]; then
   echo "== one job in all formats: verl on 16 GPUs of 2 hosts, 37 steps, of which some are slow for a reason"
   "$bin/trainbridge" gen run --ranks 16 --steps 37 --faults straggler,data_loading,get,put --seed "${SEED:-$RANDOM}" "$work/job"
   echo "== a verl-like log: 4 workers on 2 hosts, 60 batches, a fifth of them with a slow TransferQueue"
-  "$bin/trainbridge" gen tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
+  "$bin/gen" tq --out "$work/logs" --workers 4 --batches 60 --ip 10.4.1.33 --overhead-high 0.2 --seed "${SEED:-$RANDOM}"
   echo "== a Megatron log: 120 iterations on 8 GPUs, some of them slow"
   mkdir "$work/train"
-  "$bin/trainbridge" gen megatron --out "$work/train/megatron.log" --steps 120 --log-interval 1 --slow 0.04 --seed "${SEED:-$RANDOM}"
+  "$bin/gen" megatron --out "$work/train/megatron.log" --steps 120 --log-interval 1 --slow 0.04 --seed "${SEED:-$RANDOM}"
   echo "== a ZeroMQ client's log: 5 forward passes of 16 layers, some of them slow to serialize"
   mkdir "$work/zmq"
-  "$bin/trainbridge" gen zmq --out "$work/zmq/zmq_performance.log" --passes 5 --serialize-high 0.2 --seed "${SEED:-$RANDOM}"
+  "$bin/gen" zmq --out "$work/zmq/zmq_performance.log" --passes 5 --serialize-high 0.2 --seed "${SEED:-$RANDOM}"
   echo "== NCCL Inspector's logs of 16 GPUs on 2 nodes, one of them slow"
-  "$bin/trainbridge" gen nccl --out "$work/nccl" --truth none --steps 60 --verbose --slow-rank 11 --slow-by 0.06 --seed "${SEED:-$RANDOM}"
+  "$bin/gen" nccl --out "$work/nccl" --truth none --steps 60 --verbose --slow-rank 11 --slow-by 0.06 --seed "${SEED:-$RANDOM}"
 fi
 
 # The answer from the files alone: no server is needed, so it comes before they are built.

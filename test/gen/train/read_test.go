@@ -38,12 +38,13 @@ func number(v pcommon.Value) float64 {
 	return f
 }
 
-// What the trainers of trainers.go print is read back: each record is a span, with the printed numbers in base units, and there are no other spans of steps.
+// What the trainers of trainers.go and Megatron-LM print is read back: each record is a span, with the printed numbers in base units, and there are no other spans of steps.
 func TestTrainersAreReadBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string
 		change func(*Options)
 	}{
+		"megatron":               {FormatMegatron, func(o *Options) { o.Interval = 1 }},
 		"deepspeed":              {FormatDeepSpeed, func(o *Options) { o.Timers = false }},
 		"deepspeed, each step":   {FormatDeepSpeed, func(o *Options) { o.Interval = 1 }},
 		"deepspeed, torchrun":    {FormatDeepSpeed, func(o *Options) { o.Interval, o.Prefix = 1, "torchrun" }},
