@@ -76,7 +76,7 @@ func TestExitCode(t *testing.T) {
 	assert.Equal(t, 1, exitCode(errors.New("other")))
 	text, err := runCommand(t, "gen")
 	require.NoError(t, err)
-	assert.Regexp(t, `(?s)Available Commands:\n  run \S[^\n]*\n\n`, text, "run alone")
+	assert.Regexp(t, `(?s)Available Commands:\n  run +\S[^\n]*\n\n`, text, "run alone")
 }
 
 func TestLogsOfAnyKindHaveNoDefaults(t *testing.T) {

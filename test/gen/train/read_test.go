@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/spans"
 	"github.com/trainbridge/trainbridge/test/gen/gentest"
@@ -38,13 +39,12 @@ func number(v pcommon.Value) float64 {
 	return f
 }
 
-// What the trainers of trainers.go and Megatron-LM print is read back: each record is a span, with the printed numbers in base units, and there are no other spans of steps.
+// What the trainers of trainers.go print is read back: each record is a span, with the printed numbers in base units, and there are no other spans of steps.
 func TestTrainersAreReadBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string
 		change func(*Options)
 	}{
-		"megatron":               {FormatMegatron, func(o *Options) { o.Interval = 1 }},
 		"deepspeed":              {FormatDeepSpeed, func(o *Options) { o.Timers = false }},
 		"deepspeed, each step":   {FormatDeepSpeed, func(o *Options) { o.Interval = 1 }},
 		"deepspeed, torchrun":    {FormatDeepSpeed, func(o *Options) { o.Interval, o.Prefix = 1, "torchrun" }},
@@ -78,6 +78,20 @@ func TestTrainersAreReadBack(t *testing.T) {
 				checkReadBack(t, truth, log.Spans())
 			})
 		}
+	}
+}
+
+// Megatron's standard output is read back by the receiver of FlagScale's logs, which rejects no line.
+func TestMegatronIsReadBack(t *testing.T) {
+	for _, timers := range []bool{false, true} {
+		t.Run(strconv.FormatBool(timers), func(t *testing.T) {
+			truth := writeTrain(t, trainOptions(t, FormatMegatron, func(o *Options) {
+				o.Out, o.Timezone, o.Interval, o.Timers = filepath.Join(t.TempDir(), "train.log"), time.UTC, 1, timers
+			}))
+			log := gentest.Read(t, flagscalereceiver.NewFactory(), truth.Run.Files[0].Path, func(l *gentest.Log) bool { return l.Settled(truth.Run.Lines) })
+			assert.Zero(t, log.Lines()["rejected"])
+			checkReadBack(t, truth, log.Spans())
+		})
 	}
 }
 
