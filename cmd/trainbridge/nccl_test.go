@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/processor/processortest"
 
-	"github.com/trainbridge/trainbridge/test/gen/gentest"
-	"github.com/trainbridge/trainbridge/test/gen/nccl"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
 	"github.com/trainbridge/trainbridge/spans"
+	"github.com/trainbridge/trainbridge/test/gen/gentest"
+	"github.com/trainbridge/trainbridge/test/gen/nccl"
 )
 
 // collectives are the attributes of the roots that a generated log becomes, through the receiver and the processor.

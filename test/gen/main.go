@@ -1,5 +1,5 @@
-// Gen writes logs of which the truth is known, for the tests and the benchmark: see package commands. `make gen` builds it. The logs of a whole job are written by
-// `trainbridge gen run`.
+// Gen writes logs of which the truth is known, for the tests and the benchmark: see package commands. `make gen` builds it. The logs of a whole job are written
+// by `trainbridge gen run`.
 package main
 
 import (

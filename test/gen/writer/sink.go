@@ -1,5 +1,5 @@
-// Package writer is what the simulators write with beyond package logfile: standard output, the truth beside the logs, the options that all of them have, and more
-// of what programs print.
+// Package writer is what the simulators write with beyond package logfile: standard output, the truth beside the logs, the options that all of them have, and
+// more of what programs print.
 package writer
 
 import (

@@ -94,8 +94,8 @@ func (j *job) collect(e *ncclEvent) error {
 	return j.logs.Err
 }
 
-// vccl writes what the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes, as Python's json.dumps. message_size is
-// taken for S, the document does not say whether it is S.
+// vccl writes what the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes, as Python's json.dumps. message_size
+// is taken for S, the document does not say whether it is S.
 func (j *job) vccl(e *ncclEvent, rank int) {
 	clock := &j.host(rank).clock
 	start := clock.Local(e.arrive[rank])
