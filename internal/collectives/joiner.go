@@ -169,6 +169,7 @@ func newJoiner(s Settings) joiner {
 
 const (
 	maxFree    = 2048 // collectives
+	perRoom    = 8    // that are allocated together
 	usualParts = 64
 )
 
@@ -176,12 +177,14 @@ const (
 type pool[T any] []*T
 
 func (p *pool[T]) get() *T {
-	n := len(*p)
-	if n == 0 {
-		return new(T)
+	if len(*p) == 0 {
+		for more := make([]T, perRoom); len(more) > 0; more = more[1:] {
+			*p = append(*p, &more[0])
+		}
 	}
-	x := (*p)[n-1]
-	*p = (*p)[:n-1]
+	n := len(*p) - 1
+	x := (*p)[n]
+	*p = (*p)[:n]
 	return x
 }
 
