@@ -106,7 +106,7 @@ func TestRealTrainingLogs(t *testing.T) {
 	}
 }
 
-// awaitOutput waits until a service has spans in Jaeger, or the collector's page has a metric, where one is named. Jaeger finds what it has taken a little later.
+// awaitOutput waits until a service has spans in Jaeger, which finds what it has taken a little later, or the page has a metric, where one is named.
 func awaitOutput(t *testing.T, j *jaeger, service string, c *collector, metric string) {
 	t.Helper()
 	eventually(t, func() error {
