@@ -90,6 +90,7 @@ func TestEmptyStateDirectory(t *testing.T) {
 
 // checkInterrupt: Ctrl-C while no backend answers has plain lines, and not many.
 func checkInterrupt(t *testing.T) {
+	t.Helper()
 	t.Parallel()
 	logs := t.TempDir()
 	generate(t, logs, "--workers", "8", "--batches", "40", "--seed", "3")

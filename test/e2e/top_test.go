@@ -157,7 +157,8 @@ func TestTop(t *testing.T) {
 	term := openTerminal(t, 80, 24)
 	before := term.modes(t)
 	eventually(t, func() error { _, err := os.Stat(log); return err })
-	term.start(t, []string{"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1", "LD_LIBRARY_PATH=" + fake, fakenvml.Env + "=" + state.Path()}, bin, "top", log)
+	env := []string{"LANG=C.UTF-8", "LC_ALL=C.UTF-8", "TERM=xterm", "NO_COLOR=1", "LD_LIBRARY_PATH=" + fake, fakenvml.Env + "=" + state.Path()}
+	term.start(t, env, bin, "top", log)
 	at := term.follows(t, 5)
 	eventually(t, func() error { // 5 steps a second
 		body, err := os.ReadFile(log)

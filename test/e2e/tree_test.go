@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kernelRoot makes a root directory that has the kernel's file systems, a program, and what that is linked with. The machine's own root may have millions of files.
+// kernelRoot makes a root directory that has the kernel's file systems, a program, and its libraries. The machine's own root may have millions of files.
 func kernelRoot(t *testing.T, bin string) string {
 	t.Helper()
 	root := t.TempDir()
