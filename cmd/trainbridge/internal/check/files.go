@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
@@ -290,7 +291,7 @@ func (c *account) rejections() {
 func names(list []reason) string {
 	var s []string
 	for _, r := range list {
-		s = append(s, reading.Thousands(r.lines)+" "+words(r.name))
+		s = append(s, human.Thousands(r.lines)+" "+words(r.name))
 	}
 	return strings.Join(s, ", ")
 }
@@ -301,5 +302,5 @@ func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return reading.Thousands(n) + " " + many
+	return human.Thousands(n) + " " + many
 }

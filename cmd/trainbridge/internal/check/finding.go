@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // account is what a check has found out.
@@ -166,5 +166,5 @@ func several(files []*file, one, many string) (what string, seen []place) {
 	if len(files) == 1 {
 		return "1 file " + one, seen
 	}
-	return fmt.Sprintf("%s files %s", reading.Thousands(len(files)), many), seen
+	return fmt.Sprintf("%s files %s", human.Thousands(len(files)), many), seen
 }

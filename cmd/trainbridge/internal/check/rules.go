@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // rules find what is probably meant and not switched on. Each speaks only where the logs leave no doubt.
@@ -175,7 +175,7 @@ func (r *rules) collectives() {
 	if files, _ := r.of("nccl"); unconfirmed > 0 && len(files) > 1 {
 		r.find(finding{
 			Name: "nccl_sampled", Off: true,
-			What: reading.Thousands(unconfirmed) + " of " + count(all, "collective", "collectives") + " have no number that ranks share", Seen: r.places(where),
+			What: human.Thousands(unconfirmed) + " of " + count(all, "collective", "collectives") + " have no number that ranks share", Seen: r.places(where),
 			Why: "The ranks' files do not hold the same operations, as where each rank samples for itself: nobody can say who was late.",
 			Fix: "Log each operation on all ranks (sample rate 1), or let all ranks sample the same ones.",
 		})

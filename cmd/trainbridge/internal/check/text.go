@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 const (
@@ -72,10 +73,10 @@ func (c *account) text(out io.Writer) error {
 func amounts(lines, records, ignored, rejected int64) string {
 	s := fmt.Sprintf("%s: %s", count(lines, "line", "lines"), count(records, "record", "records"))
 	if ignored > 0 {
-		s += fmt.Sprintf(", %s ignored", reading.Thousands(ignored))
+		s += fmt.Sprintf(", %s ignored", human.Thousands(ignored))
 	}
 	if rejected > 0 {
-		s += fmt.Sprintf(", %s rejected", reading.Thousands(rejected))
+		s += fmt.Sprintf(", %s rejected", human.Thousands(rejected))
 	}
 	return s
 }
@@ -84,10 +85,10 @@ func amounts(lines, records, ignored, rejected int64) string {
 func lines(b *strings.Builder, what string, list []reason) {
 	for i, r := range list {
 		if i == mostReasons {
-			fmt.Fprintf(b, "    %-8s %8s  for %s\n", what, reading.Thousands(total(list[i:])), count(int64(len(list)-i), "more reason", "more reasons"))
+			fmt.Fprintf(b, "    %-8s %8s  for %s\n", what, human.Thousands(total(list[i:])), count(int64(len(list)-i), "more reason", "more reasons"))
 			return
 		}
-		fmt.Fprintf(b, "    %-8s %8s  %-20s line %d: %s\n", what, reading.Thousands(r.lines), words(r.name), r.first.Line, shorten(r.first.Text))
+		fmt.Fprintf(b, "    %-8s %8s  %-20s line %d: %s\n", what, human.Thousands(r.lines), words(r.name), r.first.Line, shorten(r.first.Text))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // What is found about a figure; the values stand in the JSON document.
@@ -76,7 +76,7 @@ func digits(v float64) string {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return "-"
 	case math.Abs(v) >= 1000:
-		return fmt.Sprintf("%.0f", reading.Number(v))
+		return fmt.Sprintf("%.0f", human.Number(v))
 	case v == 0:
 		return "0"
 	}
@@ -93,7 +93,7 @@ func change(v, of float64) string {
 	if _, behind, ok := strings.Cut(digits(of), "."); ok {
 		after = len(behind)
 	}
-	return fmt.Sprintf("%+.*f", after, reading.Number(v))
+	return fmt.Sprintf("%+.*f", after, human.Number(v))
 }
 
 // percents prints a ratio as a change.
@@ -101,5 +101,5 @@ func percents(ratio float64) string {
 	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
 		return "-"
 	}
-	return fmt.Sprintf("%+.1f %%", reading.Number(100*(ratio-1)))
+	return fmt.Sprintf("%+.1f %%", human.Number(100*(ratio-1)))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -307,17 +308,16 @@ func table(w *strings.Builder, rows [][8]string) {
 	var wide [8]int
 	for _, r := range rows {
 		for i, text := range r {
-			wide[i] = max(wide[i], reading.Columns(text))
+			wide[i] = max(wide[i], human.Columns(text))
 		}
 	}
 	for _, r := range rows {
 		var line strings.Builder
 		for i, text := range r {
-			blank := strings.Repeat(" ", wide[i]-reading.Columns(text))
 			if i == 0 || i == len(r)-1 {
-				line.WriteString("  " + text + blank)
+				line.WriteString("  " + human.Pad(text, wide[i]))
 			} else {
-				line.WriteString("  " + blank + text)
+				line.WriteString("  " + human.PadLeft(text, wide[i]))
 			}
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // UsageError is a command line, or a path in it, that nothing can be done with.
@@ -105,7 +106,7 @@ func LeftOut(in *offline.Input) string {
 		more = " or more"
 	}
 	return fmt.Sprintf("of %s files the first %s are looked at, and %s%s are not",
-		Thousands(int64(len(in.Files)+in.Left))+more, Thousands(int64(len(in.Files))), Thousands(int64(in.Left)), more)
+		human.Thousands(int64(len(in.Files)+in.Left))+more, human.Thousands(int64(len(in.Files))), human.Thousands(int64(in.Left)), more)
 }
 
 // Read reads the logs, and says how far it is. The error is a UsageError where there is nothing to read.

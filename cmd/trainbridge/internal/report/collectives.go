@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -69,7 +69,7 @@ func (p *page) sizes(operations []*digest.Collective) {
 		for _, i := range slices.Sorted(maps.Keys(o.Sizes)) {
 			s := o.Sizes[i]
 			rows = append(rows, []string{
-				name(o.Operation), reading.Binary(i) + " – " + reading.Binary(i+1), count(s.Count), mebi(s.Bytes), seconds(s.Took.Mean()), fixed(s.Bus.Mean()/1e9, 2),
+				name(o.Operation), human.Binary(i) + " – " + human.Binary(i+1), count(s.Count), mebi(s.Bytes), seconds(s.Took.Mean()), fixed(s.Bus.Mean()/1e9, 2),
 			})
 		}
 	}

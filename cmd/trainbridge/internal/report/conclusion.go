@@ -11,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -78,9 +79,9 @@ func (c *conclusion) windows(n int64) string {
 	switch c.window.Of {
 	case spans.WindowStep:
 		if c.several {
-			return c.in(many(n, "record")+" of steps", count(n)+" 条训练记录")
+			return c.in(human.Plural(n, "record")+" of steps", count(n)+" 条训练记录")
 		}
-		return c.in(many(n, "step"), count(n)+" 步")
+		return c.in(human.Plural(n, "step"), count(n)+" 步")
 	case spans.WindowBatch:
 		if n == 1 {
 			return c.in("1 batch", "1 个批次")
@@ -92,7 +93,7 @@ func (c *conclusion) windows(n int64) string {
 		}
 		return c.sf("%s passes", "%s 次前向", count(n))
 	}
-	return c.in(many(n, "window"), count(n)+" 个窗口")
+	return c.in(human.Plural(n, "window"), count(n)+" 个窗口")
 }
 
 // numbered is how one window is called.
@@ -189,7 +190,7 @@ func (c *conclusion) causes() {
 		c.claims = append(c.claims, cl)
 	}
 	if n := ranks - named; n > 0 {
-		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", seconds(others.cost), c.in(many(n, "other rank"), count(n)+" 个 rank"))
+		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", seconds(others.cost), c.in(human.Plural(n, "other rank"), count(n)+" 个 rank"))
 		others.rank, others.advice = costly, c.of(parts[spans.PartWait].advice)
 		c.claims = append(c.claims, others)
 	}
@@ -426,7 +427,7 @@ func (c *conclusion) sentence(text string) string {
 // facts say what the logs hold, one text for each kind of log.
 func (c *conclusion) facts() (out []string) {
 	for _, l := range c.job.Steps.Rows() {
-		text := c.in(many(int64(l.Covered), "step"), count(l.Covered)+" 步")
+		text := c.in(human.Plural(int64(l.Covered), "step"), count(l.Covered)+" 步")
 		if took := &l.Measures[digest.StepTime]; took.Count() > 0 {
 			text += c.sf(" of %s (median)", "，每步 %s（中位数）", seconds(took.Quantile(0.5)))
 		}
@@ -441,12 +442,12 @@ func (c *conclusion) facts() (out []string) {
 	}
 	if all := c.job.Functions.Sum(); all.Calls > 0 {
 		out = append(out, c.sf("%s, %s of their time in GET and PUT", "%s，GET 与 PUT 占 %s",
-			c.in(many(all.Calls, "TransferQueue call"), "TransferQueue 调用 "+count(all.Calls)+" 次"), percent(all.Ratio(all.Get+all.Put))))
+			c.in(human.Plural(all.Calls, "TransferQueue call"), "TransferQueue 调用 "+count(all.Calls)+" 次"), percent(all.Ratio(all.Get+all.Put))))
 	}
 	if calls := &c.job.Passes.Calls; calls.Took.Count() > 0 {
 		waiting := (calls.Total(view.RPCSend) + calls.Total(view.RPCReceive)) / calls.Took.Sum()
 		out = append(out, c.sf("%s in %s, %s of it sending and waiting", "%s，共 %s，其中发送与等待占 %s",
-			c.in(many(calls.Took.Count(), "RPC"), "RPC "+count(calls.Took.Count())+" 次"), seconds(calls.Took.Sum()), percent(waiting)))
+			c.in(human.Plural(calls.Took.Count(), "RPC"), "RPC "+count(calls.Took.Count())+" 次"), seconds(calls.Took.Sum()), percent(waiting)))
 	}
 	collectives := int64(0)
 	var late float64
@@ -455,7 +456,7 @@ func (c *conclusion) facts() (out []string) {
 		late = max(late, o.Late.Max())
 	}
 	if collectives > 0 {
-		text := c.in(many(collectives, "collective"), "集合通信 "+count(collectives)+" 次")
+		text := c.in(human.Plural(collectives, "collective"), "集合通信 "+count(collectives)+" 次")
 		if late > 0 {
 			text += c.sf(", the latest rank %s behind", "，最迟的 rank 落后 %s", seconds(late))
 		}
@@ -482,7 +483,7 @@ func (c *conclusion) print(dir string) {
 		}
 	}
 	if little > 0 {
-		c.line(c.sf("    and %s", "    另有 %s", c.in(many(little, "more finding"), count(little)+" 项")))
+		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(little, "more finding"), count(little)+" 项")))
 	}
 	if gaps := c.gaps(); len(gaps) > 0 {
 		c.head(c.in("What no log here can tell", "这些日志无法说明的"))

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // pageWidth is that of the documents' own reports. It does not follow the terminal: two reports are held against each other with diff.
@@ -60,8 +60,8 @@ func (p *page) head(text string) {
 
 // paragraph writes text on lines that are short enough. The first begins with lead, the others as far in.
 func (p *page) paragraph(lead, text string) {
-	indent := strings.Repeat(" ", reading.Columns(lead))
-	for _, line := range wrap(text, pageWidth-reading.Columns(lead)) {
+	indent := strings.Repeat(" ", human.Columns(lead))
+	for _, line := range human.Wrap(text, pageWidth-human.Columns(lead)) {
 		p.line(lead + line)
 		lead = indent
 	}
@@ -69,16 +69,16 @@ func (p *page) paragraph(lead, text string) {
 
 // value writes a named value, as the documents' reports do.
 func (p *page) value(name, text string) {
-	p.line("  " + pad(name+p.in(":", "："), 26) + text)
+	p.line("  " + human.Pad(name+p.in(":", "："), 26) + text)
 }
 
 // table writes rows below their names. The first columns are of text, the others of numbers.
 func (p *page) table(text int, head []string, rows [][]string) {
 	wide := make([]int, len(head))
 	for i := range head {
-		wide[i] = reading.Columns(head[i])
+		wide[i] = human.Columns(head[i])
 		for _, r := range rows {
-			wide[i] = max(wide[i], reading.Columns(r[i]))
+			wide[i] = max(wide[i], human.Columns(r[i]))
 		}
 	}
 	for _, r := range append([][]string{head}, rows...) {
@@ -89,88 +89,17 @@ func (p *page) table(text int, head []string, rows [][]string) {
 				b.WriteString("  ")
 			}
 			if i < text {
-				b.WriteString(pad(cell, wide[i]))
+				b.WriteString(human.Pad(cell, wide[i]))
 			} else {
-				b.WriteString(strings.Repeat(" ", wide[i]-reading.Columns(cell)) + cell)
+				b.WriteString(human.PadLeft(cell, wide[i]))
 			}
 		}
 		p.line(b.String())
 	}
 }
 
-// wrap breaks text at blanks, words that are longer than a line, and Chinese anywhere.
-func wrap(text string, width int) (lines []string) {
-	var line strings.Builder
-	used := 0
-	put := func(word string) {
-		line.WriteString(word)
-		used += reading.Columns(word)
-	}
-	end := func() {
-		lines = append(lines, strings.TrimRight(line.String(), " "))
-		line.Reset()
-		used = 0
-	}
-	for _, word := range words(text) {
-		if used > 0 && used+reading.Columns(strings.TrimRight(word, " ")) > width {
-			end()
-		}
-		for reading.Columns(word) > width {
-			cut, room := 0, width-used
-			for _, r := range word {
-				if room -= reading.ColumnsOf(r); room < 0 {
-					break
-				}
-				cut += utf8.RuneLen(r)
-			}
-			put(word[:cut])
-			end()
-			word = word[cut:]
-		}
-		put(word)
-	}
-	if used > 0 || len(lines) == 0 {
-		end()
-	}
-	return lines
-}
-
-// words are the pieces of a text between which a line may end; each has the blank behind it.
-func words(text string) (out []string) {
-	begin := 0
-	for i, r := range text {
-		next := i + utf8.RuneLen(r)
-		switch {
-		case r == ' ':
-		case reading.ColumnsOf(r) == 2 && !strings.ContainsRune("，。；：、）", r) && next < len(text) && text[next] != ' ' && !closes(text[next:]):
-		default:
-			continue
-		}
-		out = append(out, text[begin:next])
-		begin = next
-	}
-	return append(out, text[begin:])
-}
-
-// closes says whether a text begins with what must not begin a line.
-func closes(text string) bool {
-	r, _ := utf8.DecodeRuneInString(text)
-	return strings.ContainsRune("，。；：、）％", r)
-}
-
-func pad(text string, n int) string {
-	return text + strings.Repeat(" ", max(0, n-reading.Columns(text)))
-}
-
 // name is text of a log, fit for a line.
-func name(text string) string {
-	const most = 60
-	text = reading.Clean(text)
-	if reading.Columns(text) <= most {
-		return text
-	}
-	return wrap(text, most-1)[0] + "…"
-}
+func name(text string) string { return human.Cut(reading.Clean(text), 60) }
 
 // unknown stands for a number that is not known.
 const unknown = "-"
@@ -180,7 +109,7 @@ func fixed(x float64, decimals int) string {
 	if x-x != 0 {
 		return unknown
 	}
-	return fmt.Sprintf("%.*f", decimals, reading.Number(x))
+	return fmt.Sprintf("%.*f", decimals, human.Number(x))
 }
 
 // digits is a number with some significant digits.
@@ -224,18 +153,7 @@ func percent(share float64) string {
 }
 
 // count is a whole number with its digits in groups.
-func count[N int | int64 | float64](n N) string { return reading.Thousands(n) }
-
-// many is a number of things, in English.
-func many[N int | int64](n N, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if strings.HasSuffix(what, "s") {
-		what += "e" // losses
-	}
-	return count(n) + " " + what + "s"
-}
+func count[N int | int64 | float64](n N) string { return human.Thousands(n) }
 
 // mebi is a size in powers of 1024. The documents that these tables are of call them KB, MB and GB.
 func mebi(bytes float64) string {

@@ -9,6 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -125,7 +126,7 @@ func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) stri
 			where = p.in("the standard input", "标准输入")
 		}
 		title += p.sf(": %s in %s of %s", "：%[3]s，%[2]s，共 %[1]s",
-			p.in(many(lines, "line"), count(lines)+" 行"), p.in(many(len(of), "file"), count(len(of))+" 个文件"), where)
+			p.in(human.Plural(lines, "line"), count(lines)+" 行"), p.in(human.Plural(len(of), "file"), count(len(of))+" 个文件"), where)
 	}
 	return title
 }

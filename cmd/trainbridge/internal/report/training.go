@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -65,7 +66,7 @@ func (p *page) training(job *digest.Job) {
 			p.value(p.in("Loss", "损失"), loss)
 		}
 		if l.NotFinite > 0 {
-			p.value(p.in("Not finite", "非有限值"), p.in(many(l.NotFinite, "loss"), count(l.NotFinite)))
+			p.value(p.in("Not finite", "非有限值"), p.in(human.Plural(l.NotFinite, "loss"), count(l.NotFinite)))
 		}
 		if strings.HasPrefix(l.Name, "perf_") {
 			p.session(l)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -31,7 +32,7 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 		}
 		title := name(strings.TrimPrefix(read.Name(l.File), dir))
 		if l.WarmUp > 0 {
-			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）", p.in(many(l.WarmUp, "call"), count(l.WarmUp)))
+			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）", p.in(human.Plural(l.WarmUp, "call"), count(l.WarmUp)))
 		}
 		p.callTables(title, l.Transports, &l.Calls)
 	}
@@ -42,8 +43,8 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 				transports[t] += n
 			}
 		}
-		p.callTables(p.sf("all %s of %s, with the warm-up", "全部 %s 次调用（%s 个文件，含预热）", p.in(many(all.Took.Count(), "call"), count(all.Took.Count())),
-			p.in(many(len(logs), "file"), count(len(logs)))), transports, all)
+		p.callTables(p.sf("all %s of %s, with the warm-up", "全部 %s 次调用（%s 个文件，含预热）", p.in(human.Plural(all.Took.Count(), "call"), count(all.Took.Count())),
+			p.in(human.Plural(len(logs), "file"), count(len(logs)))), transports, all)
 		return
 	}
 	p.callTables("", logs[0].Transports, all)

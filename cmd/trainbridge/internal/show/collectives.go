@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -96,7 +97,7 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 	for _, c := range all {
 		who := culprit(c)
 		if c.Incomplete > 0 {
-			who += fmt.Sprintf("  %s INCOMPLETE", thousands(c.Incomplete))
+			who += fmt.Sprintf("  %s INCOMPLETE", human.Thousands(c.Incomplete))
 		}
 		g.add(texts(reading.Clean(c.Communicator), reading.Clean(c.Operation), strconv.Itoa(c.Count), typicalTime(&c.Took, 0.5), typicalTime(&c.Took, 1),
 			typical(&c.Bus, 1e9, "%.1f"), typicalTime(&c.Late, 0.5), typicalTime(&c.Late, 1), who)...)
@@ -128,7 +129,7 @@ func collectiveTitle(s *tree.Span) string {
 		text += " of " + reading.Clean(comm)
 	}
 	if v.Ranks.N > 1 {
-		text += ", " + plural(int(v.Ranks.N), "rank")
+		text += ", " + human.Plural(int(v.Ranks.N), "rank")
 	}
 	return text
 }
@@ -270,7 +271,7 @@ type numbers []string
 
 func (d *numbers) add(v float64, format string, unit float64) {
 	if !math.IsNaN(v) {
-		*d = append(*d, fmt.Sprintf(format, reading.Number(v/unit)))
+		*d = append(*d, fmt.Sprintf(format, human.Number(v/unit)))
 	}
 }
 
@@ -357,7 +358,7 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p palette) string {
 	}
 	drawn := strings.TrimSpace(string(line))
 	lead := slices.IndexFunc(line, func(r rune) bool { return r != ' ' })
-	return strings.Repeat(" ", lead) + p.paint(colour, drawn) + strings.Repeat(" ", cells-lead-runes(drawn))
+	return strings.Repeat(" ", lead) + p.paint(colour, drawn) + strings.Repeat(" ", cells-lead-human.Columns(drawn))
 }
 
 // rankNotes say what the bars of ranks mean, and which parts of ranks are not drawn.

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -243,9 +244,9 @@ func shareText(s source.Share) string {
 	case s.There == 1 && !s.More:
 		return "The only trace"
 	case s.Read == s.There && !s.More:
-		return "All " + plural(s.Read, "trace")
+		return "All " + human.Plural(s.Read, "trace")
 	case s.More:
-		return fmt.Sprintf("The latest %s of more than %s", thousands(s.Read), plural(s.There, "trace"))
+		return fmt.Sprintf("The latest %s of more than %s", human.Thousands(s.Read), human.Plural(s.There, "trace"))
 	}
-	return fmt.Sprintf("The latest %s of %s", thousands(s.Read), plural(s.There, "trace"))
+	return fmt.Sprintf("The latest %s of %s", human.Thousands(s.Read), human.Plural(s.There, "trace"))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -20,7 +21,7 @@ func documentHelp() string {
   {"jaeger": URL, "services": [...], "run": ID, "traces": {"read": N, "there": N, "more": BOOL},
 `)
 	for _, d := range domains {
-		b.WriteString("   " + pad(strconv.Quote(d.key)+":", 17) + d.help + ",\n")
+		b.WriteString("   " + human.Pad(strconv.Quote(d.key)+":", 17) + d.help + ",\n")
 	}
 	b.WriteString(`   "drawn":         [{"trace", "start", "duration_seconds", "spans": [{"span", "parent", "name", "service", "start_seconds",
                       "duration_seconds", "incomplete", "error", "verdicts": [{"name", "reason", "value", "threshold"}], "links", "attributes"}]}],

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
@@ -84,5 +85,5 @@ func what(t *tree.Trace) string {
 			return text
 		}
 	}
-	return plural(0, "function")
+	return human.Plural(0, "function")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -30,7 +31,7 @@ var functions = domain{
 		if n == 0 {
 			return ""
 		}
-		return plural(n, "function")
+		return human.Plural(n, "function")
 	},
 	about: aboutID,
 	colours: map[string]string{
@@ -112,15 +113,15 @@ func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
 	text := fmt.Sprintf("all: %s, %s in functions, %s in TransferQueue, overhead %s",
-		plural(all.Calls, "call"), seconds(all.Total), seconds(inQueue), ratio(all, inQueue))
+		human.Plural(all.Calls, "call"), seconds(all.Total), seconds(inQueue), ratio(all, inQueue))
 	text += conclusion(d)
 	if all.Incomplete > 0 {
-		text += fmt.Sprintf("; %s incomplete (not in the means)", thousands(all.Incomplete))
+		text += fmt.Sprintf("; %s incomplete (not in the means)", human.Thousands(all.Incomplete))
 	}
 	paragraph(w, text, "", l)
 	if all.WithoutID > 0 {
 		paragraph(w, fmt.Sprintf("%s of %s in the log have no trace id (N/A): no batch is known for them, each is a trace of its own, "+
-			"and they are grouped by function here", thousands(all.WithoutID), plural(all.Calls+all.Incomplete, "call")), "", l)
+			"and they are grouped by function here", human.Thousands(all.WithoutID), human.Plural(all.Calls+all.Incomplete, "call")), "", l)
 	}
 }
 
@@ -130,9 +131,9 @@ func conclusion(d *digest.Digest) string {
 	case high == 0:
 		return ""
 	case host != "":
-		return fmt.Sprintf("; %s above 30%%, all on %s", plural(high, "call"), reading.Clean(host))
+		return fmt.Sprintf("; %s above 30%%, all on %s", human.Plural(high, "call"), reading.Clean(host))
 	default:
-		return fmt.Sprintf("; %s above 30%%", plural(high, "call"))
+		return fmt.Sprintf("; %s above 30%%", human.Plural(high, "call"))
 	}
 }
 
@@ -173,10 +174,10 @@ func functionDetails(s *tree.Span) (d []string) {
 		var v view.Stage
 		v.Read(s.Span)
 		if !math.IsNaN(v.Size) {
-			d = append(d, fmt.Sprintf("%.2f MiB", reading.Number(v.Size/(1<<20))))
+			d = append(d, fmt.Sprintf("%.2f MiB", human.Number(v.Size/(1<<20))))
 		}
 		if !math.IsNaN(v.Throughput) {
-			d = append(d, fmt.Sprintf("%.1f MiB/s", reading.Number(v.Throughput/(1<<20))))
+			d = append(d, fmt.Sprintf("%.1f MiB/s", human.Number(v.Throughput/(1<<20))))
 		}
 	}
 	return d

@@ -3,6 +3,8 @@ package show
 import (
 	"fmt"
 	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // cell is a text of a table, and the colour to paint it with.
@@ -30,12 +32,12 @@ func (g *grid) print(w *strings.Builder, l look) {
 	width := max(l.width, minWidth)
 	wide := make([]int, len(g.head))
 	for i, h := range g.head {
-		wide[i] = runes(h)
+		wide[i] = human.Columns(h)
 		for _, r := range g.rows {
-			wide[i] = max(wide[i], runes(r[i].text))
+			wide[i] = max(wide[i], human.Columns(r[i].text))
 		}
 	}
-	wide[0] = min(wide[0], max(runes(g.head[0]), width/3))
+	wide[0] = min(wide[0], max(human.Columns(g.head[0]), width/3))
 	gap, all := "  ", 0
 	for _, n := range wide {
 		all += n + len(gap)
@@ -59,8 +61,8 @@ func (g *grid) print(w *strings.Builder, l look) {
 					continue
 				}
 				c := text(i)
-				blank := strings.Repeat(" ", max(0, wide[i]-runes(c.text)))
-				body := l.paint(c.colour, cut(c.text, wide[i]))
+				blank := strings.Repeat(" ", max(0, wide[i]-human.Columns(c.text)))
+				body := l.paint(c.colour, human.Cut(c.text, wide[i]))
 				switch {
 				case i == 0:
 					b.WriteString(body + blank)
@@ -80,31 +82,9 @@ func (g *grid) print(w *strings.Builder, l look) {
 	}
 }
 
-// wrap breaks text at blanks, and words that are longer than a line.
-func wrap(s string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(s) {
-		if line != "" && runes(line)+1+runes(word) > width {
-			lines = append(lines, line)
-			line = ""
-		}
-		if line != "" {
-			word = line + " " + word
-		}
-		for runes(word) > width {
-			r := []rune(word)
-			lines = append(lines, string(r[:width]))
-			word = string(r[width:])
-		}
-		line = word
-	}
-	return append(lines, line)
-}
-
 // paragraph prints text on lines that are short enough; the lines after the first are indented.
 func paragraph(w *strings.Builder, text, colour string, l look) {
-	for i, line := range wrap(text, max(l.width, minWidth)-2) {
+	for i, line := range human.Wrap(text, max(l.width, minWidth)-2) {
 		if i > 0 {
 			line = "  " + line
 		}
@@ -120,10 +100,10 @@ func parts(w *strings.Builder, l look, texts ...cell) {
 		if t.text == "" {
 			continue
 		}
-		t.text = cut(t.text, width)
+		t.text = human.Cut(t.text, width)
 		switch {
 		case used == 0:
-		case used+2+runes(t.text) > width:
+		case used+2+human.Columns(t.text) > width:
 			fmt.Fprintln(w)
 			used = 0
 		default:
@@ -131,7 +111,7 @@ func parts(w *strings.Builder, l look, texts ...cell) {
 			used += 2
 		}
 		fmt.Fprint(w, l.paint(t.colour, t.text))
-		used += runes(t.text)
+		used += human.Columns(t.text)
 	}
 	fmt.Fprintln(w)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -111,7 +112,7 @@ func each(traces []*tree.Trace) []*traceRow {
 	}
 	for _, r := range calls {
 		if r.Calls > 1 {
-			r.Trace, r.What = "", plural(r.Calls, "call")+" without a trace id, together"
+			r.Trace, r.What = "", human.Plural(r.Calls, "call")+" without a trace id, together"
 		}
 	}
 	return out
@@ -133,12 +134,12 @@ func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	for _, r := range runs(traces) {
 		var roots []string
 		for _, name := range digest.ByCount(r.Roots) {
-			roots = append(roots, fmt.Sprintf("%s ×%s", name, thousands(r.Roots[name])))
+			roots = append(roots, fmt.Sprintf("%s ×%s", name, human.Thousands(r.Roots[name])))
 		}
 		if len(roots) > 3 {
 			roots = append(roots[:3], "…")
 		}
-		g.add(texts(r.Service, cmp.Or(r.Run, "-"), thousands(r.Traces), thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
+		g.add(texts(r.Service, cmp.Or(r.Run, "-"), human.Thousands(r.Traces), human.Thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
 	}
 	g.print(w, l)
 	if opt.service == "" && opt.run == "" {
@@ -147,7 +148,7 @@ func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	w.WriteByte('\n')
 	g = grid{head: []string{"trace", "start", "duration", "spans", "verdict", "begins with", "what"}, left: map[int]bool{4: true, 5: true, 6: true}}
 	for _, r := range each(traces) {
-		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), seconds(r.Seconds), thousands(r.Spans)),
+		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), seconds(r.Seconds), human.Thousands(r.Spans)),
 			cell{cmp.Or(r.Severity, "-"), severityColour[r.Severity]}, cell{text: r.Root}, cell{text: r.What})...)
 	}
 	g.print(w, l)

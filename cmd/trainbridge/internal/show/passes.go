@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -46,7 +46,7 @@ type passColumn struct {
 }
 
 func decimals(n int) func(float64) string {
-	return func(v float64) string { return fmt.Sprintf("%.*f", n, reading.Number(v)) }
+	return func(v float64) string { return fmt.Sprintf("%.*f", n, human.Number(v)) }
 }
 
 var passColumns = []passColumn{
@@ -106,11 +106,11 @@ func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	middle := d.Passes.Middle()
 	add(fmt.Sprintf("median of %d", d.Passes.Count-d.Passes.Incomplete), func(c *passColumn) float64 { return c.of(middle) }, "")
 	if whole := d.Passes.Whole(); whole != nil {
-		add("all "+plural(int(whole.Calls), "call"), func(c *passColumn) float64 { return c.of(whole) }, "")
+		add("all "+human.Plural(int(whole.Calls), "call"), func(c *passColumn) float64 { return c.of(whole) }, "")
 	}
 	g.print(w, l)
 	if n := d.Passes.Count; n > tabled {
-		paragraph(w, thousands(n-tabled)+" before these are in the median too", "2", l)
+		paragraph(w, human.Thousands(n-tabled)+" before these are in the median too", "2", l)
 	}
 	verdictCounts(w, "passes", d.Passes.Sum(), l)
 }
@@ -135,7 +135,7 @@ func groupTitle(s *tree.Span) string {
 		parts = append(parts, fmt.Sprintf("pass %d", v.Ordinal.N))
 	}
 	if !math.IsNaN(v.Calls) {
-		parts = append(parts, plural(int(v.Calls), "call"))
+		parts = append(parts, human.Plural(int(v.Calls), "call"))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -162,7 +162,7 @@ func callDetails(s *tree.Span) (d []string) {
 		if v.Read(s.Span); v.JoinBy != "" {
 			return nil // its row says it otherwise
 		}
-		d = append(d, plural(int(v.Count.N), "span"))
+		d = append(d, human.Plural(int(v.Count.N), "span"))
 		if !math.IsNaN(v.Sum) {
 			d = append(d, "together "+seconds(v.Sum))
 		}
@@ -183,7 +183,7 @@ func callDetails(s *tree.Span) (d []string) {
 					size += part
 				}
 			}
-			d = append(d, fmt.Sprintf("%.2f MiB", reading.Number(size/(1<<20))), fmt.Sprintf("%.1f MiB/s", reading.Number(v.Throughput/(1<<20))))
+			d = append(d, fmt.Sprintf("%.2f MiB", human.Number(size/(1<<20))), fmt.Sprintf("%.1f MiB/s", human.Number(v.Throughput/(1<<20))))
 		}
 	case s.Parent != nil && (isCall(s.Parent) || s.Name() == spans.SpanRPCServer):
 		d = ofParent(s)

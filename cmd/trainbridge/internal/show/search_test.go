@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -402,9 +403,9 @@ func TestJSONOfOddNumbers(t *testing.T) {
 
 func TestThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1312: "1,312", 1234567: "1,234,567"} {
-		assert.Equal(t, want, thousands(n))
+		assert.Equal(t, want, human.Thousands(n))
 	}
-	assert.Equal(t, "1 trace 2,000 traces", fmt.Sprint(plural(1, "trace"), " ", plural(2000, "trace")))
+	assert.Equal(t, "1 trace 2,000 traces", fmt.Sprint(human.Plural(1, "trace"), " ", human.Plural(2000, "trace")))
 }
 
 func TestTitleSaysWhatIsMissing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -78,7 +79,7 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 		if log.First != nil {
 			loss = reading.Clean(log.First.String()) + " → " + reading.Clean(log.Last.String())
 		}
-		steps := fmt.Sprintf("%.0f", reading.Number(log.Covered))
+		steps := fmt.Sprintf("%.0f", human.Number(log.Covered))
 		g.add(texts(logName(log), steps, typicalTime(of(digest.StepTime), 0.5), typicalTime(of(digest.StepTime), 0.95), loss,
 			typical(of(digest.TokenThroughput), 1, "%.0f"), typical(of(digest.DeviceFlopThroughputReported), 1e12, "%.1f"),
 			typical(of(digest.DeviceFlopThroughput), 1e12, "%.1f"), typical(of(digest.MFU), 0.01, "%.1f%%"))...)
@@ -99,7 +100,7 @@ func stepDetails(s *tree.Span) (d []string) {
 		case math.IsNaN(took):
 			d = append(d, "time not in the log")
 		case n > 1:
-			d = append(d, fmt.Sprintf("%.0f steps of %s", reading.Number(n), duration(int64(took))))
+			d = append(d, fmt.Sprintf("%.0f steps of %s", human.Number(n), duration(int64(took))))
 		}
 		if loss := reading.Clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "loss "+loss)
@@ -107,7 +108,7 @@ func stepDetails(s *tree.Span) (d []string) {
 		if !math.IsNaN(v.MFU) {
 			d = append(d, "MFU "+percent(v.MFU))
 		} else if flops := v.DeviceFlopThroughputReported; !math.IsNaN(flops) {
-			d = append(d, fmt.Sprintf("%.1f TFLOP/s/GPU", reading.Number(flops/1e12)))
+			d = append(d, fmt.Sprintf("%.1f TFLOP/s/GPU", human.Number(flops/1e12)))
 		}
 	case view.KindEvaluation:
 		var v view.Evaluation

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -47,12 +46,12 @@ func duration(ns int64) string {
 // seconds is a duration in s.
 func seconds(s float64) string {
 	if s > math.MaxInt64/1e9 {
-		return fmt.Sprintf("%.1f s", reading.Number(s))
+		return fmt.Sprintf("%.1f s", human.Number(s))
 	}
 	return duration(int64(math.Round(s * 1e9)))
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f%%", reading.Number(100*share)) }
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", human.Number(100*share)) }
 
 // ofParent is the share that a span has of its parent's time.
 func ofParent(s *tree.Span) []string {
@@ -68,7 +67,7 @@ func typical(v *digest.Values, unit float64, format string) string {
 	if v.Count() == 0 {
 		return "-"
 	}
-	return fmt.Sprintf(format, reading.Number(v.Quantile(0.5)/unit))
+	return fmt.Sprintf(format, human.Number(v.Quantile(0.5)/unit))
 }
 
 // typicalTime is a quantile of times in s.
@@ -77,38 +76,4 @@ func typicalTime(v *digest.Values, q float64) string {
 		return "-"
 	}
 	return seconds(v.Quantile(q))
-}
-
-// thousands groups digits.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	var b strings.Builder
-	for i, r := range text {
-		if i > 0 && (len(text)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return thousands(n) + " " + what + "s"
-}
-
-func runes(s string) int { return len([]rune(s)) }
-
-func pad(s string, n int) string { return s + strings.Repeat(" ", max(0, n-runes(s))) }
-
-func cut(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		if n < 1 {
-			return ""
-		}
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -46,14 +47,14 @@ func (v verdict) short() string {
 	known, _ := spans.VerdictNamed(v.Name, v.Cause)
 	switch known.Unit {
 	case spans.UnitBytesPerSecond:
-		value, limit = fmt.Sprintf("%.1f", reading.Number(v.value/(1<<20))), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
+		value, limit = fmt.Sprintf("%.1f", human.Number(v.value/(1<<20))), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
 	case spans.UnitOne:
 		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
 	case spans.UnitSeconds:
 		value, limit = seconds(v.value), seconds(v.threshold)
 	case "":
 		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else it may be samples/s, tokens/s or s, which only the reason tells
-			value, limit = fmt.Sprintf("%.1f", reading.Number(v.value/1e12)), fmt.Sprintf("%.1f TFLOP/s", reading.Number(v.threshold/1e12))
+			value, limit = fmt.Sprintf("%.1f", human.Number(v.value/1e12)), fmt.Sprintf("%.1f TFLOP/s", human.Number(v.threshold/1e12))
 		}
 	}
 	return v.Title() + " " + value + " " + sign + " " + limit
@@ -74,7 +75,7 @@ func verdictCounts(w *strings.Builder, on string, v digest.Verdicts, l look) {
 	counts := v.Shown()
 	var all []string
 	for _, name := range digest.ByCount(counts) {
-		all = append(all, fmt.Sprintf("%s× %s", thousands(counts[name]), reading.Clean(name)))
+		all = append(all, fmt.Sprintf("%s× %s", human.Thousands(counts[name]), reading.Clean(name)))
 	}
 	if len(all) > 0 {
 		paragraph(w, fmt.Sprintf("verdicts on %s: %s", reading.Clean(on), strings.Join(all, ", ")), "", l)
@@ -119,7 +120,7 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 		case k.worst.reason != "":
 			text += ": " + k.worst.reason
 		}
-		for i, line := range wrap(text, max(l.width, minWidth)-2) {
+		for i, line := range human.Wrap(text, max(l.width, minWidth)-2) {
 			if i == 0 {
 				line = l.paint(cmp.Or(severityColour[k.severity], "33"), line)
 			} else {

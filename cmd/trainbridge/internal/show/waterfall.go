@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -43,8 +44,8 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
-		nameWidth = max(nameWidth, runes(r.name(1<<10)))
-		timeWidth = max(timeWidth, runes(r.took()))
+		nameWidth = max(nameWidth, human.Columns(r.name(1<<10)))
+		timeWidth = max(timeWidth, human.Columns(r.took()))
 	}
 	nameWidth = min(nameWidth, l.width*3/10)
 	detailWidth := min(58, l.width*36/100)
@@ -54,12 +55,12 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5
 	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), l.dim(axis(t.End-t.Start, barWidth)))
 	for _, r := range rows {
-		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(pad(r.name(nameWidth), nameWidth), runes(r.tree)), timeWidth, r.took(),
-			r.bar(t, barWidth, l.palette), cut(r.details(t), detailWidth))
+		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(human.Pad(r.name(nameWidth), nameWidth), human.Columns(r.tree)), timeWidth, r.took(),
+			r.bar(t, barWidth, l.palette), human.Cut(r.details(t), detailWidth))
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		for _, v := range r.verdicts() {
 			colour := cmp.Or(severityColour[r.Head.Severity], "33")
-			fmt.Fprintf(w, "%s%s\n", l.dim(r.rest), l.paint(colour, cut("! "+v.short(), max(20, l.width-runes(r.rest)))))
+			fmt.Fprintf(w, "%s%s\n", l.dim(r.rest), l.paint(colour, human.Cut("! "+v.short(), max(20, l.width-human.Columns(r.rest)))))
 		}
 	}
 	notes(w, t, rows, folded, l)
@@ -103,7 +104,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 		about = append(about, cell{"run " + reading.Clean(run), ""})
 	}
 	parts(w, l, about...)
-	size := plural(len(t.Spans), "span")
+	size := human.Plural(len(t.Spans), "span")
 	if incomplete > 0 {
 		size += fmt.Sprintf(", %d incomplete", incomplete)
 	}
@@ -233,10 +234,10 @@ func below(s *tree.Span, e extent) (drawn []child, note string) {
 // is room.
 func (r row) name(width int) string {
 	name, end := r.label()
-	if room := width - runes(r.tree) - runes(end); room >= 4 {
-		return r.tree + cut(name, room) + end
+	if room := width - human.Columns(r.tree) - human.Columns(end); room >= 4 {
+		return r.tree + human.Cut(name, room) + end
 	}
-	return cut(r.tree+name+end, width)
+	return human.Cut(r.tree+name+end, width)
 }
 
 func (r row) label() (name, end string) {
@@ -390,7 +391,7 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 		}
 	}
 	body := b.String()
-	return strings.Repeat(" ", lead) + p.paint(colour, body) + strings.Repeat(" ", cells-lead-runes(body))
+	return strings.Repeat(" ", lead) + p.paint(colour, body) + strings.Repeat(" ", cells-lead-human.Columns(body))
 }
 
 // axis writes times at both ends and, where there is room, at the quarters.

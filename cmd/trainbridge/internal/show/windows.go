@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -130,7 +131,7 @@ func counted(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return thousands(n) + " " + several
+	return human.Thousands(n) + " " + several
 }
 
 func ratioText(share float64) string {
@@ -475,7 +476,7 @@ func gpusText(g *view.GPUs) string {
 	var all []string
 	add := func(v float64, format string, unit float64) {
 		if !math.IsNaN(v) {
-			all = append(all, fmt.Sprintf(format, reading.Number(v/unit)))
+			all = append(all, fmt.Sprintf(format, human.Number(v/unit)))
 		}
 	}
 	add(g.Utilization, "busy %.1f%%", 0.01)
@@ -488,7 +489,7 @@ func gpusText(g *view.GPUs) string {
 	for _, t := range g.Throttled {
 		all = append(all, "held down for "+seconds(t.Seconds)+" ("+reading.Clean(t.Cause)+")")
 	}
-	return fmt.Sprintf("%s, %s: %s", plural(int(g.Count.N), "GPU"), plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
+	return fmt.Sprintf("%s, %s: %s", human.Plural(int(g.Count.N), "GPU"), human.Plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
 }
 
 // xidText says which error of which GPU the driver reported.

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -133,7 +134,7 @@ func TestWindowsGolden(t *testing.T) {
 		require.NoError(t, err)
 		compare(t, golden, got)
 		for line := range strings.Lines(got) {
-			assert.LessOrEqual(t, runes(strings.TrimSuffix(line, "\n")), width, line)
+			assert.LessOrEqual(t, human.Columns(strings.TrimSuffix(line, "\n")), width, line)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -44,60 +45,37 @@ func (l line) print(k look) string {
 	var b strings.Builder
 	left := k.width
 	for _, p := range l {
-		text := []rune(reading.Clean(p.text))
+		text := reading.Clean(p.text)
 		if k.plain {
 			text = asciiOnly(text)
 		}
-		if wide := widths(text); wide > left {
-			for len(text) > 0 && widths(text) > left-1 {
-				text = text[:len(text)-1]
-			}
-			if end := []rune(k.ellipsis()); left > 0 {
-				text = append(text, end...)
-			}
-			left = 0
-		} else {
-			left -= wide
+		wide := human.Columns(text)
+		if text = human.Cut(text, left); k.plain {
+			text = strings.ReplaceAll(text, "…", "~")
 		}
-		if k.colour && p.colour != "" && len(text) > 0 {
-			b.WriteString("\x1b[" + p.colour + "m" + string(text) + "\x1b[0m")
+		if k.colour && p.colour != "" && text != "" {
+			b.WriteString("\x1b[" + p.colour + "m" + text + "\x1b[0m")
 		} else {
-			b.WriteString(string(text))
+			b.WriteString(text)
 		}
-		if left == 0 {
+		if left -= wide; left <= 0 {
 			break
 		}
 	}
 	return b.String()
 }
 
-// widths is how many columns a text takes.
-func widths(text []rune) (n int) {
-	for _, r := range text {
-		n += reading.ColumnsOf(r)
-	}
-	return n
-}
-
 // asciiOnly is for terminals that know no other signs.
-func asciiOnly(text []rune) []rune {
-	out := text[:0]
-	for _, r := range text {
+func asciiOnly(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r < 0x80:
-			out = append(out, r)
-		case r != '°':
-			out = append(out, '?')
+			return r
+		case r == '°':
+			return -1
 		}
-	}
-	return out
-}
-
-func (k look) ellipsis() string {
-	if k.plain {
-		return "~"
-	}
-	return "…"
+		return '?'
+	}, text)
 }
 
 // section is a part of the screen: as many of its lines as there is room for.
@@ -172,9 +150,9 @@ func (m *model) header(j *job, now time.Time) line {
 		return append(l, piece{"  " + m.from, ""})
 	}
 	if n := len(j.steps); n > 0 && j.steps[n-1].n >= 0 {
-		text := "  step " + reading.Thousands(j.steps[n-1].n)
+		text := "  step " + human.Thousands(j.steps[n-1].n)
 		if j.of > 0 {
-			text += " of " + reading.Thousands(j.of)
+			text += " of " + human.Thousands(j.of)
 		}
 		l = append(l, piece{text, bold})
 	}
@@ -219,7 +197,7 @@ var figures = []figure{
 	{"samples/s", number, func(s *step) float64 { return s.sample }, true},
 	{"TFLOP/s/GPU", func(v float64) string { return number(v / 1e12) }, func(s *step) float64 { return s.flop }, true},
 	{"MFU", percent, func(s *step) float64 { return s.mfu }, true},
-	{"loss", func(v float64) string { return fmt.Sprintf("%.4f", reading.Number(v)) }, func(s *step) float64 { return s.loss }, false},
+	{"loss", func(v float64) string { return fmt.Sprintf("%.4f", human.Number(v)) }, func(s *step) float64 { return s.loss }, false},
 }
 
 // figures are the rows of what steps say, with those that none of them says left out.
@@ -241,12 +219,12 @@ func (j *job) figures(k look) (all []line) {
 		} else if odd := j.steps[len(j.steps)-1].odd; odd != "" && f.name == "loss" {
 			last, colour = odd, red
 		}
-		l := line{{pad(f.name, 12), ""}, {padLeft(last, 9), cmp.Or(colour, bold)}}
+		l := line{{human.Pad(f.name, 11) + " ", ""}, {human.PadLeft(last, 9), cmp.Or(colour, bold)}}
 		if k.width >= 60 {
 			typical := strings.Repeat(" ", 16)
 			if f.median {
 				slices.Sort(known)
-				typical = padLeft("p50 "+f.print(known[(len(known)-1)/2]), 16)
+				typical = human.PadLeft("p50 "+f.print(known[(len(known)-1)/2]), 16)
 			}
 			l = append(l, piece{typical, faint})
 		}
@@ -281,10 +259,10 @@ func (j *job) parts(k look) (all []line) {
 		for i, w := range j.windows {
 			values[i] = w.parts[part]
 		}
-		l := line{{pad(part, 17), ""}, {padLeft(percent(sums[part]/whole), 8), bold}}
+		l := line{{human.Pad(part, 16) + " ", ""}, {human.PadLeft(percent(sums[part]/whole), 8), bold}}
 		used := 17 + 8
 		if k.width >= 60 {
-			l = append(l, piece{padLeft(seconds(sums[part]/float64(len(latest))), 12), faint})
+			l = append(l, piece{human.PadLeft(seconds(sums[part]/float64(len(latest))), 12), faint})
 			used += 12
 		}
 		all = append(all, append(l, piece{"  ", ""}, piece{spark(values, k.width-used-2, k.plain), cyan}))
@@ -297,7 +275,7 @@ func (j *job) latest() (all []line) {
 	if len(j.verdicts) == 0 {
 		return nil
 	}
-	all = append(all, line{{fmt.Sprintf("verdicts: %s, the newest of each kind first", reading.Thousands(j.told)), bold}})
+	all = append(all, line{{fmt.Sprintf("verdicts: %s, the newest of each kind first", human.Thousands(j.told)), bold}})
 	for _, v := range j.grouped() {
 		all = append(all, v.line())
 	}
@@ -305,7 +283,7 @@ func (j *job) latest() (all []line) {
 }
 
 func (v *told) line() line {
-	l := line{{pad(cmp.Or(v.severity, "verdict"), 8), colours[v.severity]}, {padLeft(fmt.Sprintf("%dx ", v.times), 5), faint}}
+	l := line{{human.Pad(cmp.Or(v.severity, "verdict"), 7) + " ", colours[v.severity]}, {human.PadLeft(fmt.Sprintf("%dx ", v.times), 5), faint}}
 	if v.where != "" {
 		l = append(l, piece{v.where + " ", ""})
 	}
@@ -339,19 +317,19 @@ func (m *model) gpuLines() (all []line) {
 	all = append(all, line{{title, bold}})
 	slices.SortStableFunc(cards, func(a, b *gpu) int { return -cmp.Compare(bit(a.throttled != ""), bit(b.throttled != "")) })
 	for _, g := range cards {
-		l := line{{pad(strings.TrimSpace(g.host+" "+cmp.Or(g.name, g.id)), 16), ""}, {padLeft(percent(g.busy), 8), bold}}
+		l := line{{human.Pad(strings.TrimSpace(g.host+" "+cmp.Or(g.name, g.id)), 15) + " ", ""}, {human.PadLeft(percent(g.busy), 8), bold}}
 		if !math.IsNaN(g.memory) {
-			text := fmt.Sprintf("  %.1f GiB", reading.Number(g.memory/(1<<30)))
+			text := fmt.Sprintf("  %.1f GiB", human.Number(g.memory/(1<<30)))
 			if g.memoryLimit > 0 {
-				text = fmt.Sprintf("  %.1f of %.0f GiB", reading.Number(g.memory/(1<<30)), reading.Number(g.memoryLimit/(1<<30)))
+				text = fmt.Sprintf("  %.1f of %.0f GiB", human.Number(g.memory/(1<<30)), human.Number(g.memoryLimit/(1<<30)))
 			}
 			l = append(l, piece{text, ""})
 		}
 		if !math.IsNaN(g.power) {
-			l = append(l, piece{fmt.Sprintf("  %.0f W", reading.Number(g.power)), ""})
+			l = append(l, piece{fmt.Sprintf("  %.0f W", human.Number(g.power)), ""})
 		}
 		if !math.IsNaN(g.temperature) {
-			l = append(l, piece{fmt.Sprintf("  %.0f °C", reading.Number(g.temperature)), ""})
+			l = append(l, piece{fmt.Sprintf("  %.0f °C", human.Number(g.temperature)), ""})
 		}
 		if g.throttled != "" {
 			l = append(l, piece{"  held down: " + g.throttled, yellow})
@@ -412,7 +390,7 @@ func seconds(s float64) string {
 	case math.IsNaN(s):
 		return "-"
 	case s >= 100:
-		return fmt.Sprintf("%.1f s", reading.Number(s))
+		return fmt.Sprintf("%.1f s", human.Number(s))
 	case s >= 1:
 		return fmt.Sprintf("%.3f s", s)
 	case s >= 1e-3:
@@ -428,7 +406,7 @@ func number(v float64) string {
 	case math.IsNaN(v):
 		return "-"
 	case v >= 1000:
-		return reading.Thousands(math.Round(v))
+		return human.Thousands(math.Round(v))
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	}
@@ -439,9 +417,5 @@ func percent(share float64) string {
 	if math.IsNaN(share) {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f %%", reading.Number(100*share))
+	return fmt.Sprintf("%.1f %%", human.Number(100*share))
 }
-
-func pad(s string, n int) string { return s + strings.Repeat(" ", max(1, n-len([]rune(s)))) }
-
-func padLeft(s string, n int) string { return strings.Repeat(" ", max(0, n-len([]rune(s)))) + s }

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	promodel "github.com/prometheus/common/model"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -187,7 +187,7 @@ func (s *scraper) compare(j *job, p *step, now, before *totals) {
 		for key, n := range now.verdicts {
 			if more := n - before.verdicts[key]; more > 0 {
 				severity, name, _ := strings.Cut(key, " ")
-				s.addVerdict(j, verdict{p.end, "", name, severity, fmt.Sprintf("%.0f times since the last look", reading.Number(more))})
+				s.addVerdict(j, verdict{p.end, "", name, severity, fmt.Sprintf("%.0f times since the last look", human.Number(more))})
 			}
 		}
 	}

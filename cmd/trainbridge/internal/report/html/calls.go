@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -45,7 +46,7 @@ func (c *composer) calls(j *digest.Job) section {
 			methods.Items = append(methods.Items, boxOf(m.Name, 0, &m.Took))
 		}
 		figures.Cells = append(figures.Cells, []string{
-			m.Name, thousands(m.Took.Count()), seconds(m.Took.Sum()), seconds(m.Took.Mean()), seconds(m.Took.Quantile(0.5)), seconds(m.Took.Quantile(0.95)),
+			m.Name, human.Thousands(m.Took.Count()), seconds(m.Took.Sum()), seconds(m.Took.Mean()), seconds(m.Took.Quantile(0.5)), seconds(m.Took.Quantile(0.95)),
 			seconds(m.Took.Quantile(0.99)), seconds(m.Took.Max()), sum(&m.Sent), sum(&m.Received),
 		})
 	}
@@ -96,7 +97,7 @@ func (c *composer) passes(p *digest.Passes) *series {
 		}
 	}
 	if p.Count > len(rows) {
-		out.Note = fmt.Sprintf(c.t("The newest %s of %s passes.", "%[2]s 次前向中最近的 %[1]s 次。"), thousands(len(rows)), thousands(p.Count))
+		out.Note = fmt.Sprintf(c.t("The newest %s of %s passes.", "%[2]s 次前向中最近的 %[1]s 次。"), human.Thousands(len(rows)), human.Thousands(p.Count))
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -106,7 +106,7 @@ func (c *composer) sizes(operations []*digest.Collective) *bars {
 		}
 	}
 	for k := low; k <= high; k++ {
-		b := bar{Name: reading.Binary(k) + " – " + reading.Binary(k+1)}
+		b := bar{Name: human.Binary(k) + " – " + human.Binary(k+1)}
 		for i := range out.Parts {
 			b.Values = append(b.Values, float64(operations[i].Sizes[k].Count))
 		}
@@ -265,10 +265,10 @@ func (c *composer) collectiveTable(rows []*digest.Collective) *table {
 	for _, g := range rows[:min(len(rows), 10*mostNames)] {
 		who, times := g.LastMostOften()
 		if who != "" {
-			who = fmt.Sprintf("%s (%s×)", who, thousands(times))
+			who = fmt.Sprintf("%s (%s×)", who, human.Thousands(times))
 		}
 		out.Cells = append(out.Cells, []string{
-			g.Communicator, g.Operation, thousands(g.Count), thousands(g.Incomplete), seconds(g.Took.Quantile(0.5)), seconds(g.Took.Quantile(0.95)),
+			g.Communicator, g.Operation, human.Thousands(g.Count), human.Thousands(g.Incomplete), seconds(g.Took.Quantile(0.5)), seconds(g.Took.Quantile(0.95)),
 			seconds(g.Took.Quantile(0.99)), seconds(g.Took.Max()), rate(g.Bus.Mean()), rate(g.Bus.Quantile(0.5)), seconds(g.Late.Quantile(0.5)),
 			seconds(g.Late.Max()), who,
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -23,7 +24,7 @@ func (c *composer) verdicts(j *digest.Job) section {
 		if len(f.Worst) > 0 {
 			worst = f.Worst[0].Of.Reason
 		}
-		out.Cells = append(out.Cells, []string{f.Title(), f.Severity, thousands(f.Count), worst})
+		out.Cells = append(out.Cells, []string{f.Title(), f.Severity, human.Thousands(f.Count), worst})
 	}
 	s.add(out)
 	return s
@@ -59,10 +60,10 @@ func (c *composer) files(read *offline.Reading) section {
 		why := ""
 		for _, reason := range slices.Sorted(maps.Keys(f.Rejected)) {
 			r := f.Rejected[reason]
-			why = joined(why, fmt.Sprintf(c.t("%s× %s, first in line %d", "%s× %s，首见于第 %d 行"), thousands(r.Lines), reason, r.Line))
+			why = joined(why, fmt.Sprintf(c.t("%s× %s, first in line %d", "%s× %s，首见于第 %d 行"), human.Thousands(r.Lines), reason, r.Line))
 		}
 		out.Cells = append(out.Cells, []string{
-			f.Name, as, reading.Size(float64(f.Size)), thousands(f.Lines), thousands(f.Records), thousands(lines(f.Ignored)), thousands(lines(f.Rejected)), why,
+			f.Name, as, reading.Size(float64(f.Size)), human.Thousands(f.Lines), human.Thousands(f.Records), human.Thousands(lines(f.Ignored)), human.Thousands(lines(f.Rejected)), why,
 		})
 	}
 	if more := len(read.Files) - len(out.Cells); more > 0 {

@@ -1,6 +1,9 @@
 package html
 
-import "github.com/trainbridge/trainbridge/internal/traces/digest"
+import (
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
 
 // queue is TransferQueue: its functions, and what its clients moved.
 func (c *composer) queue(j *digest.Job) section {
@@ -24,9 +27,9 @@ func (c *composer) queue(j *digest.Job) section {
 		sums := f.Sums()
 		part := func(total float64) string { return seconds(sums.Mean(total)) + " (" + share(sums.Ratio(total)) + ")" }
 		figures.Cells = append(figures.Cells, []string{
-			f.Name, thousands(sums.Calls), seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
-			share(sums.Ratio(sums.Get + sums.Put)), seconds(f.Took.Quantile(0.95)), seconds(f.Took.Max()), thousands(f.Incomplete),
-			thousands(f.WithoutID),
+			f.Name, human.Thousands(sums.Calls), seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
+			share(sums.Ratio(sums.Get + sums.Put)), seconds(f.Took.Quantile(0.95)), seconds(f.Took.Max()), human.Thousands(f.Incomplete),
+			human.Thousands(f.WithoutID),
 		})
 		if sums.Calls == 0 {
 			continue

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -118,7 +119,7 @@ func (c *composer) partTable(w *digest.Window) *table {
 		of = one
 	}
 	out := &table{
-		head: head{Kind: "table", Title: fmt.Sprintf(c.t("Parts of %s %s", "%s 个%s的构成"), thousands(w.Took.Count()), of)},
+		head: head{Kind: "table", Title: fmt.Sprintf(c.t("Parts of %s %s", "%s 个%s的构成"), human.Thousands(w.Took.Count()), of)},
 		Head: []string{
 			c.t("part", "部分"), c.t("in all", "合计"), c.t("share", "占比"), c.t("mean", "平均"), "P50", "P95", c.t("most", "最大"),
 			c.t("mean where slow", "慢时平均"),
@@ -241,7 +242,7 @@ func (c *composer) figures(title string, l *digest.Log) *table {
 	} {
 		if v := &l.Measures[f.of]; v.Count() > 0 {
 			out.Cells = append(out.Cells, []string{
-				f.name, thousands(v.Count()), f.write(v.Mean()), f.write(v.Min()), f.write(v.Quantile(0.1)), f.write(v.Quantile(0.5)), f.write(v.Quantile(0.95)),
+				f.name, human.Thousands(v.Count()), f.write(v.Mean()), f.write(v.Min()), f.write(v.Quantile(0.1)), f.write(v.Quantile(0.5)), f.write(v.Quantile(0.95)),
 				f.write(v.Max()),
 			})
 		}

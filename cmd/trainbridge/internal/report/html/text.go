@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // seconds is a time with four digits, in a unit that fits.
@@ -54,13 +55,13 @@ func share(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f%%", reading.Number(100*v))
+	return fmt.Sprintf("%.1f%%", human.Number(100*v))
 }
 
 // short is a number with four digits, however small or large it is.
 func short(v float64) string {
 	if abs := math.Abs(v); abs >= 1e4 && abs < 1e15 {
-		return reading.Thousands(math.Round(v))
+		return human.Thousands(math.Round(v))
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
@@ -77,12 +78,9 @@ func digits(v float64) string {
 	for abs := math.Abs(v); abs >= 10 && decimals > 0; abs /= 10 {
 		decimals--
 	}
-	text := fmt.Sprintf("%.*f", decimals, reading.Number(v))
+	text := fmt.Sprintf("%.*f", decimals, human.Number(v))
 	if strings.Contains(text, ".") && !strings.Contains(text, "e") {
 		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 	}
 	return text
 }
-
-// thousands groups digits.
-func thousands[N int | int64](n N) string { return reading.Thousands(n) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/show"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -194,7 +195,7 @@ func (c *composer) waterfall(one *choice) *waterfall {
 	}
 	out.Note = joined(out.Note, "trace "+out.Trace)
 	if left > 0 {
-		out.Note = joined(out.Note, fmt.Sprintf(c.t("%s more spans of it are not drawn", "另有 %s 个 span 未画出"), thousands(left)))
+		out.Note = joined(out.Note, fmt.Sprintf(c.t("%s more spans of it are not drawn", "另有 %s 个 span 未画出"), human.Thousands(left)))
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -77,4 +77,4 @@ func (c clock) sentence(whose, reference string) string {
 	return whose + " is " + micros(math.Abs(c.offset)) + direction + cmp.Or(reference, "the reference") + ", ± " + micros(c.uncertainty)
 }
 
-func micros(seconds float64) string { return fmt.Sprintf("%.1f µs", reading.Number(seconds*1e6)) }
+func micros(seconds float64) string { return fmt.Sprintf("%.1f µs", human.Number(seconds*1e6)) }

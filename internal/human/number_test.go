@@ -1,4 +1,4 @@
-package reading
+package human
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func TestNumber(t *testing.T) {
 // Whatever a number is, its text keeps to a column.
 func TestNumbersKeepToTheirColumn(t *testing.T) {
 	for _, x := range []float64{1e308, -1e308, 1e15, 123_456_789_012_345} {
-		for _, text := range []string{Thousands(x), Size(x), fmt.Sprintf("%.4f", Number(x))} {
+		for _, text := range []string{Thousands(x), fmt.Sprintf("%.4f", Number(x))} {
 			assert.LessOrEqual(t, utf8.RuneCountInString(text), 21, text)
 		}
 	}
