@@ -27,12 +27,22 @@ func (n Number) Format(s fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(s, format, float64(n))
 }
 
-// Thousands is a whole number with its digits in groups.
+// Thousands is a whole number with its digits in groups; of a float64, the nearest.
 func Thousands[N int | int64 | float64](n N) string {
-	if x, ok := any(n).(float64); ok && !(math.Abs(x) < mostDigits) {
+	switch x := float64(n); {
+	case x-x != 0:
+		return Unknown
+	case !(math.Abs(x) < mostDigits) && any(n) == any(x):
 		return fmt.Sprintf("%.0f", Number(x))
 	}
-	return string(appendGrouped(nil, strconv.FormatInt(int64(n), 10)))
+	return string(appendGrouped(nil, strconv.FormatInt(whole(n), 10)))
+}
+
+func whole[N int | int64 | float64](n N) int64 {
+	if x, ok := any(n).(float64); ok {
+		return int64(math.Round(x))
+	}
+	return int64(n)
 }
 
 // appendGrouped writes the digits of a whole number in groups.

@@ -151,7 +151,7 @@ func attributesOf(m pcommon.Map) (list []string) {
 // The span of the rank says its process, and nvml says on which GPU that ran.
 func TestItsGPU(t *testing.T) {
 	breakdown, reason, events := slowRun(t, 1000)
-	assert.Contains(t, reason, "waiting for rank 3 on node-1 in AllReduce of DP Group 0 (its GPU 3 was held down by heat for 1.20 s)")
+	assert.Contains(t, reason, "waiting for rank 3 on node-1 in AllReduce of DP Group 0 (its GPU 3 was held down by heat for 1.2 s)")
 	for _, want := range []string{"trainbridge.gpu.count=15 ", "trainbridge.gpu.sample.count=105 ", "hw.gpu.utilization=0.5 ", "trainbridge.gpu.throttle.time.thermal=1.2"} {
 		assert.Contains(t, breakdown, want)
 	}

@@ -66,11 +66,11 @@ func ended(t *testing.T, p *process) string {
 var (
 	linesRead = regexp.MustCompile(`(?m)^ +(\d+) lines read, (\d+) not for us(?:, \d+ wait for what belongs to them)?$`)
 	lineGen   = regexp.MustCompile(`(?m)^wrote (\d+) lines to \d+ file`)
-	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +\d+\.\d\d%$`)
+	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +[\d.]+%$`)
 	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
-	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +\d+ +\d+\.\d +\d+\.\d +\d+\.\d%`)
-	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d\b`)
-	verdict   = regexp.MustCompile(`(?m)^[ │]*! tq_overhead \d+\.\d% > 30%$`)
+	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +[\d.,]+ +[\d.]+ TFLOP/s +[\d.]+ TFLOP/s +[\d.]+%`)
+	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +[\d.]+ m?s +[\d.]+% +[\d.]+% +- +[\d.]+ [KMG]iB/s`)
+	verdict   = regexp.MustCompile(`(?m)^[ │]*! tq_overhead [\d.]+% > 30%$`)
 )
 
 // checkDrawing checks table, waterfall and verdicts; it returns the calls by function.
@@ -84,9 +84,9 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 	}
 	assert.NotEmpty(t, calls, "no table")
 	assert.Regexp(t, `(?m)^function +calls +mean +get +compute +put +TQ overhead$`, text)
-	assert.Regexp(t, `(?m)^all: \d+ calls, .* overhead \d+\.\d\d%`, text)
+	assert.Regexp(t, `(?m)^all: \d+ calls, .* overhead [\d.]+%`, text)
 	for _, name := range []string{"├─tq.get", "├─tq.compute", "└─tq.put"} {
-		assert.Regexp(t, `(?m)^[ │]*`+name+` +\d+\.?\d* m?s ▕[ █▌▐]*[█▌▐][ █▌▐]*▏ \d+\.\d%`, text)
+		assert.Regexp(t, `(?m)^[ │]*`+name+` +\d+\.?\d* m?s ▕[ █▌▐]*[█▌▐][ █▌▐]*▏ [\d.]+%`, text)
 	}
 	assert.Regexp(t, verdict, text)
 	assert.Regexp(t, `(?m)^What the verdicts mean\n(.*\n)*\d+× tq_overhead`, text)
@@ -109,7 +109,7 @@ func checkRunOnce(t *testing.T) {
 	text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
 	// First what the logs of one job in all formats say by themselves.
 	report, served, found := strings.Cut(text, "\n== reading")
-	assert.Regexp(t, `(?m)^\d of 37 steps were slow and took \d\.\d\d s more than usual`, report)
+	assert.Regexp(t, `(?m)^\d of 37 steps were slow and took [\d.]+ m?s more than usual`, report)
 	assert.Regexp(t, `(?m)^ 1\. \S`, report)
 	for _, title := range []string{"Where the time of steps went", "TransferQueue Performance Analysis Report", "ZeroMQ Performance Analysis Report"} {
 		assert.Contains(t, report, "\n"+title+"\n")
@@ -118,9 +118,9 @@ func checkRunOnce(t *testing.T) {
 	// Then, from Jaeger: why its steps were slow, where their time went, and the slowest with all that any log says of it.
 	job, others, found := strings.Cut(served, "\n== reading")
 	require.True(t, found, text)
-	assert.Regexp(t, `^.*\n.* lines read, .*\n\nAll 38 traces of service demo .*\n\nStep \d+ took \d\.\d\d s, \d\.\d\d s more than usual \(\d\.\d\d s\): \d\.\d\d s `, job)
-	assert.Regexp(t, `(?m)^37 steps, \d slow +\d\.\d{3} s +\d\.\d{3} s$`, job)
-	assert.Regexp(t, `(?m)^tq\.batch +\d\.\d{3} s ▕█+▏\n├─train\.step `, job)
+	assert.Regexp(t, `^.*\n.* lines read, .*\n\nAll 38 traces of service demo .*\n\nStep \d+ took [\d.]+ s, [\d.]+ m?s more than usual \([\d.]+ s\): [\d.]+ m?s `, job)
+	assert.Regexp(t, `(?m)^37 steps, \d slow +[\d.]+ m?s +[\d.]+ m?s$`, job)
+	assert.Regexp(t, `(?m)^tq\.batch +[\d.]+ m?s ▕█+▏\n├─train\.step `, job)
 	for _, name := range []string{"generate_sequences", "compute_log_prob", "update_actor", "AllReduce", "AllGather", "ReduceScatter", "rpc.pass"} {
 		assert.Regexp(t, `(?m)^[├└]─`+name+` `, job)
 	}
@@ -135,14 +135,14 @@ func checkRunOnce(t *testing.T) {
 	assert.Equal(t, strconv.Itoa(wrote), read[1], "lines read")
 	assert.NotEqual(t, "0", read[2], "the generated logs have lines of others")
 	assert.Regexp(t, stepRow, text)
-	assert.Regexp(t, `(?m)^train\.step \[megatron\] +\d+\.\d+ s ▕█+.*▏ loss \d+\.\d+ · MFU \d+\.\d%`, text)
-	assert.Regexp(t, `(?m)^├─forward-backward +\d+\.\d+ s ▕█+`, text)
+	assert.Regexp(t, `(?m)^train\.step \[megatron\] +[\d.]+ m?s ▕█+.*▏ loss [\d.]+ · MFU [\d.]+%`, text)
+	assert.Regexp(t, `(?m)^├─forward-backward +[\d.]+ m?s ▕█+`, text)
 	assert.Regexp(t, `(?m)^\d+× train_\w+: `, text)
 	assert.Len(t, passRow.FindAllString(text, -1), 6, "a warm-up and 5 passes")
-	assert.Regexp(t, `(?m)^all 589 calls +- +589 +\d+\.\d+ s +\d+\.\d% +\d+\.\d% +- +\d+\.\d$`, text)
+	assert.Regexp(t, `(?m)^all 589 calls +- +589 +[\d.]+ m?s +[\d.]+% +[\d.]+% +- +[\d.]+ [KMG]iB/s$`, text)
 	assert.Regexp(t, `(?m)^all: 720 calls, .*; \d+ calls above 30%$`, text)
-	assert.Regexp(t, `(?m)^rpc\.pass +\d+\.\d+ s ▕█+▏ serialize \d+\.\d% · transport \d+\.\d%`, text)
-	assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +\d+\.\d+ s ▕[ █▌▐]+▏ \d+\.\d%`, text)
+	assert.Regexp(t, `(?m)^rpc\.pass +[\d.]+ m?s ▕█+▏ serialize [\d.]+% · transport [\d.]+%`, text)
+	assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +[\d.]+ m?s ▕[ █▌▐]+▏ [\d.]+%`, text)
 	assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
 	assert.Regexp(t, `(?m)^\d+× nccl_straggler: `, text)
 	assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")

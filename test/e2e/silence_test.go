@@ -323,7 +323,7 @@ func TestProgress(t *testing.T) {
 		return nil
 	})
 	eventually(t, func() error {
-		if !regexp.MustCompile(`tq_trace: \d+(\.\d)? MiB of \d+(\.\d)? MiB read \(\d+ %\)`).MatchString(c.output(t)) {
+		if !regexp.MustCompile(`tq_trace: [\d.]+( [KMG]iB)? of [\d.]+ [KMG]iB read \(\d+ %\)`).MatchString(c.output(t)) {
 			return errors.New("no line says how far it is")
 		}
 		return nil

@@ -58,6 +58,22 @@ func (c *Calls) Methods() []*Method {
 	})
 }
 
+// each is called with all distributions.
+func (c *Calls) each(f func(*Values)) {
+	f(&c.Took)
+	for i := range c.Stages {
+		f(&c.Stages[i])
+	}
+	f(&c.Sent)
+	f(&c.Received)
+	f(&c.Throughput)
+	for _, m := range c.methods.by {
+		f(&m.Took)
+		f(&m.Sent)
+		f(&m.Received)
+	}
+}
+
 // Overall is all bytes by the time of all calls, By/s.
 func (c *Calls) Overall() float64 { return (c.Sent.Sum() + c.Received.Sum()) / c.Took.Sum() }
 

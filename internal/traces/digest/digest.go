@@ -23,6 +23,7 @@ type Digest struct {
 	Verdicts    Findings
 
 	places *places // nil: where breakdowns belong in the logs is of no interest
+	kept   kept    // of a job it is that of all jobs
 }
 
 // resource is who did the work of the spans at hand, and where in which log their record stands.
@@ -53,6 +54,52 @@ func (d *Digest) Add(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	r := resource{Resource: *res, offset: -1}
 	r.locate(s)
 	d.span(s, kind, &r)
+	d.kept.look(1, d.each)
+}
+
+// each is called with all distributions.
+func (d *Digest) each(f func(*Values)) {
+	all := func(values ...*Values) {
+		for _, v := range values {
+			f(v)
+		}
+	}
+	for _, x := range d.Functions.by.by {
+		all(&x.Took, &x.Stages[0], &x.Stages[1], &x.Stages[2], &x.Overhead)
+	}
+	for _, x := range d.Functions.operations {
+		all(&x.Took, &x.Size, &x.Throughput)
+	}
+	for _, x := range d.Steps.by.by {
+		for i := range x.Measures {
+			f(&x.Measures[i].Values)
+		}
+		for _, v := range x.Parts {
+			f(v)
+		}
+	}
+	p := &d.Passes.Complete
+	all(&p.Calls, &p.Duration, &p.Serialize, &p.Transport, &p.Server, &p.Throughput)
+	d.Passes.Calls.each(f)
+	for _, x := range d.Passes.logs.by {
+		x.each(f)
+	}
+	for _, x := range append(d.Collectives.Rows(), d.Collectives.Operations()...) {
+		all(&x.Took, &x.Algorithm, &x.Bus, &x.Late, &x.Records.Took, &x.Records.Bandwidth)
+	}
+	for _, w := range d.Windows.by.by {
+		all(&w.Took, &w.SlowTook)
+		for _, p := range w.Parts {
+			all(&p.All, &p.Slow)
+		}
+	}
+}
+
+// Exact says whether all quantiles are exact.
+func (d *Digest) Exact() bool {
+	exact := true
+	d.each(func(v *Values) { exact = exact && v.Exact() })
+	return exact
 }
 
 func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {

@@ -18,6 +18,7 @@ type Jobs struct {
 	by table[jobKey, Job]
 
 	places places
+	kept   kept
 }
 
 // Job is all that is known of one run of a job.
@@ -51,6 +52,19 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 		madeUp := spans.TimeSource(spans.AttrText(attrs, spans.AttrTimeSource)) == spans.TimeSynthetic
 		for _, ss := range rs.ScopeSpans().All() {
 			job.add(ss.Spans(), &res, madeUp)
+		}
+	}
+	j.kept.look(td.SpanCount(), j.each)
+}
+
+// each is called with all distributions of all jobs.
+func (j *Jobs) each(f func(*Values)) {
+	for _, job := range j.by.by {
+		job.each(f)
+		for _, g := range job.gpus.by {
+			for _, v := range []*Values{&g.Utilization, &g.Power, &g.Temperature, &g.Clock, &g.Memory} {
+				f(v)
+			}
 		}
 	}
 }
@@ -105,6 +119,7 @@ func (j *Job) lasted(s ptrace.Span) {
 func (j *Jobs) Rows() []*Job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	j.kept.settle(j.each)
 	for _, job := range j.by.by {
 		job.Services, job.Hosts = slices.Sorted(maps.Keys(job.services)), slices.Sorted(maps.Keys(job.hosts))
 	}

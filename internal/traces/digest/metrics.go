@@ -52,9 +52,11 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 				if job == nil {
 					job = j.job(&res)
 				}
-				for _, p := range spans.Points(m).All() {
+				points := spans.Points(m)
+				for _, p := range points.All() {
 					of(job, p, &res)
 				}
+				j.kept.look(points.Len(), j.each)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
@@ -230,8 +231,11 @@ func (d *Steps) Rows() []*Log {
 
 // LossText is a loss with four digits, or the text that stands for one that is not finite.
 func LossText(l view.Loss) string {
-	if math.IsNaN(l.Value) {
+	switch {
+	case math.IsNaN(l.Value):
 		return l.Text
+	case math.IsInf(l.Value, 0):
+		return strconv.FormatFloat(l.Value, 'g', -1, 64)
 	}
-	return strconv.FormatFloat(l.Value, 'g', 4, 64)
+	return human.Digits(l.Value)
 }

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -12,8 +13,12 @@ import (
 // QuantileError is the relative error of quantiles of more values than are kept: the value that is told is within 1 % of the true one.
 const QuantileError = 0.01
 
-// Kept is how many values are kept, so that quantiles are exact. Of more there is a sketch.
-const Kept = 2048
+const (
+	mostKept  = 100_000 // values of one kind, whose quantiles are exact; of more there is a sketch
+	leastKept = 2048    // of each kind, however many kinds there are
+	budget    = 4 << 20 // values of all kinds of a digest together: 32 MiB
+	lookEvery = 65_536  // spans between two looks at the budget
+)
 
 const bins = 2048 // of a sketch: 17 decades. What is below the highest 17 is counted with the lowest of these
 
@@ -68,8 +73,8 @@ func (t *Total) known(x float64) float64 {
 	return x
 }
 
-// Values are numbers with their distribution: their quantiles are exact up to some thousand values, and beyond within [QuantileError]. The zero value is empty.
-// It takes 16 kB at most.
+// Values are numbers with their distribution: their quantiles are exact up to 100,000 values where the budget of the digest has room for them, and beyond within
+// [QuantileError]. The zero value is empty.
 type Values struct {
 	Total
 
@@ -88,18 +93,54 @@ func (v *Values) Add(x float64) {
 	off := x - v.mean
 	v.mean += off / float64(v.n)
 	v.m2 += off * (x - v.mean)
-	if v.sketch == nil && len(v.exact) < Kept {
+	if v.sketch == nil && len(v.exact) < mostKept {
 		v.exact, v.sorted = append(v.exact, x), false
 		return
 	}
-	if v.sketch == nil {
-		v.sketch = ddsketch.NewDDSketch(indices, store.NewCollapsingLowestDenseStore(bins), store.NewCollapsingLowestDenseStore(bins))
-		for _, x := range v.exact {
-			v.put(x)
-		}
-		v.exact = nil
-	}
+	v.summarize()
 	v.put(x)
+}
+
+// summarize makes a sketch of the values.
+func (v *Values) summarize() {
+	if v.sketch != nil {
+		return
+	}
+	v.sketch = ddsketch.NewDDSketch(indices, store.NewCollapsingLowestDenseStore(bins), store.NewCollapsingLowestDenseStore(bins))
+	for _, x := range v.exact {
+		v.put(x)
+	}
+	v.exact = nil
+}
+
+// kept is which values are kept, of all kinds of a digest. The zero value has seen none.
+type kept struct {
+	most  int64 // of one kind; 0: mostKept
+	spans int   // since the budget was looked at
+}
+
+// look notes so many spans, and looks at the budget now and then: where there is no room for so many values of each kind, it is for half as many. How many that
+// are in the end depends on how many values there are of each kind, and not on their order: a kind that has become a sketch counts as if it were full.
+func (k *kept) look(spans int, each func(func(*Values))) {
+	if k.spans += spans; k.spans >= lookEvery {
+		k.settle(each)
+	}
+}
+
+func (k *kept) settle(each func(func(*Values))) {
+	k.spans, k.most = 0, cmp.Or(k.most, mostKept)
+	for ; k.most > leastKept; k.most = max(k.most/2, leastKept) {
+		all := int64(0)
+		each(func(v *Values) { all += min(v.n, k.most) })
+		if all <= budget {
+			break
+		}
+	}
+	each(func(v *Values) {
+		if v.n > k.most {
+			v.summarize()
+		}
+	})
 }
 
 // put adds to the sketch, which refuses what is beyond ±10³⁰⁰: that is counted, and has no quantile.

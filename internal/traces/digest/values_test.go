@@ -41,26 +41,39 @@ func TestSum(t *testing.T) {
 	assert.Equal(t, 1002.0, valuesOf(append([]float64{1e16}, append(slices.Repeat([]float64{1}, 1002), -1e16)...)...).Sum()) //nolint:testifylint // exact
 }
 
-// Beyond the values that are kept, quantiles are within the stated error of the true ones, whatever the distribution.
+var distributions = map[string]func(random *rand.Rand) float64{
+	"normal":     func(random *rand.Rand) float64 { return 100 + 10*random.NormFloat64() },
+	"lognormal":  func(random *rand.Rand) float64 { return math.Exp(3 * random.NormFloat64()) },
+	"uniform":    (*rand.Rand).Float64,
+	"with zeros": func(random *rand.Rand) float64 { return max(0, random.NormFloat64()) },
+	"negative":   func(random *rand.Rand) float64 { return random.NormFloat64() * 1e-6 },
+	"constant":   func(*rand.Rand) float64 { return 0.1 },
+}
+
+var ranks = []float64{0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
+
+// Up to the values that are kept, quantiles are numpy's; beyond they are within the stated error of the true ones, whatever the distribution.
 func TestSketch(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for name, draw := range map[string]func() float64{
-		"normal": func() float64 { return 100 + 10*random.NormFloat64() }, "lognormal": func() float64 { return math.Exp(3 * random.NormFloat64()) },
-		"uniform": random.Float64, "with zeros": func() float64 { return max(0, random.NormFloat64()) }, "negative": func() float64 { return random.NormFloat64() * 1e-6 },
-		"constant": func() float64 { return 0.1 },
-	} {
-		all := make([]float64, 100_000)
+	for name, draw := range distributions {
+		all := make([]float64, mostKept+1)
 		v := new(Values)
 		for i := range all {
-			all[i] = draw()
-			v.Add(all[i])
-			if i < Kept {
+			all[i] = draw(random)
+			if i == mostKept {
 				require.True(t, v.Exact())
+				sorted := slices.Sorted(slices.Values(all[:i]))
+				for _, q := range ranks {
+					at := q * float64(i-1)
+					low, high := sorted[int(at)], sorted[int(math.Ceil(at))]
+					assert.InDelta(t, low+(at-math.Floor(at))*(high-low), v.Quantile(q), 1e-12*math.Abs(high), "%s %v", name, q)
+				}
 			}
+			v.Add(all[i])
 		}
 		require.False(t, v.Exact())
 		slices.Sort(all)
-		for _, q := range []float64{0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1} {
+		for _, q := range ranks {
 			at := q * float64(len(all)-1) // the true one lies between two values
 			low, high := all[int(at)], all[int(math.Ceil(at))]
 			got := v.Quantile(q)
@@ -69,6 +82,36 @@ func TestSketch(t *testing.T) {
 		}
 		assert.InDelta(t, all[0], v.Min(), 0)
 		assert.InDelta(t, all[len(all)-1], v.Max(), 0)
+	}
+}
+
+// A digest of many distributions keeps no more values than there is room for; which ones is the same in whatever order they come.
+func TestBudget(t *testing.T) {
+	var order []int // the n-th distribution has 100·n values, all together 4,485,000
+	for i := range 300 {
+		order = append(order, slices.Repeat([]int{i}, 100*i)...)
+	}
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, arrange := range []func(){
+		func() {}, func() { slices.Reverse(order) }, func() { random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] }) },
+	} {
+		arrange()
+		all := make([]Values, 300)
+		each := func(f func(*Values)) {
+			for i := range all {
+				f(&all[i])
+			}
+		}
+		var k kept
+		for n, i := range order {
+			all[i].Add(float64(n))
+			k.look(1, each)
+		}
+		k.settle(each)
+		for i := range all {
+			assert.Equal(t, int64(100*i), all[i].Count())
+			assert.Equal(t, i <= 125, all[i].Exact(), "%d: with 25,000 of each they are 4,362,500, with 12,500 they are 2,962,500", i)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // Places are the values that the sentences of a domain may name, each with how it is read from a T. A value that is not known is NaN, below 0 or
@@ -18,8 +20,8 @@ type Places[T any] struct {
 
 // sentence is a template that was compiled once:
 //
-//	{place}          a value of Places: a number with at most six digits, a count, a text. {value} and {threshold} come from the verdict.
-//	{place:style}    a number as percent, seconds, bytes or rate (By/s), or with at most so many decimals: ".2"
+//	{place}          a value of Places: a number with at most four digits, a count, a text. {value} and {threshold} come from the verdict.
+//	{place:style}    a number as percent, seconds, bytes, rate or binary rate (By/s), or flop/s: see internal/human
 //	[text]           left out as a whole where a place right in it is not known; a section within it is left out by itself
 //	[text|other]     the other text instead
 //	[when? text]     there where the condition holds; the space before the text is the text's
@@ -47,11 +49,9 @@ type given struct{ value, threshold float64 }
 type style func(b []byte, x float64) []byte
 
 var styles = map[string]style{
-	"": AppendShort, "percent": AppendPercent, "seconds": seconds.append, "bytes": bytes.append, "rate": bytesPerSecond.append,
-	".1": decimals(1), ".2": decimals(2), ".3": decimals(3), ".6": decimals(6),
+	"": human.AppendDigits, "percent": human.AppendPercent, "seconds": human.AppendSeconds, "bytes": human.AppendBytes, "rate": human.AppendRate,
+	"binary rate": human.AppendBinaryRate, "flop/s": human.AppendFlops,
 }
-
-func decimals(n int) style { return func(b []byte, x float64) []byte { return AppendDecimal(b, x, n) } }
 
 // write appends the sentence. It says false where a place right in it is not known.
 func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {

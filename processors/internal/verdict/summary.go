@@ -5,10 +5,11 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Summary is spans.AttrSummary as it is written: shares with one decimal between dots, other parts behind semicolons. Its memory is used again.
+// Summary is spans.AttrSummary as it is written: shares between dots, other parts behind semicolons. Its memory is used again.
 type Summary struct{ Text []byte }
 
 // Begin starts the summary of the next span.
@@ -20,13 +21,7 @@ func (s *Summary) Share(name string, x float64) {
 		return
 	}
 	s.Item(name)
-	s.Text = append(s.Text, ' ')
-	s.Percent(x)
-}
-
-// Percent writes a share with one decimal.
-func (s *Summary) Percent(x float64) {
-	s.Text = append(AppendFixed(s.Text, 100*x, 1), " %"...)
+	s.Text = human.AppendPercent(append(s.Text, ' '), x)
 }
 
 // Item begins what stands between dots.

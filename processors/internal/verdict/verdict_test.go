@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -26,6 +27,8 @@ var places = Places[rank]{
 	When:    map[string]func(*rank) bool{"stopped": func(r *rank) bool { return r.stopped }},
 }
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestSentence(t *testing.T) {
 	nan := math.NaN()
 	known, unknown := rank{"node-1", 5, 0.25, true}, rank{"", -1, nan, false}
@@ -40,7 +43,7 @@ func TestSentence(t *testing.T) {
 		"Rank[ {rank}[ on {host}]].":                  {"Rank 5 on node-1.", "Rank."},
 		"[Rank {rank}|[Host {host}|Who knows]].":      {"Rank 5.", "Who knows."},
 		"Late by {late:percent}[ or {late:seconds}].": {"Late by 25% or 250 ms.", "Late by ."},
-		"{late:.1} {late:.3} {late:bytes}":            {"0.2 0.25 0.25 B", "  "},
+		"{late} {late:bytes} {late:flop/s}":           {"0.25 0.25 B 0.25 FLOP/s", "  "},
 		"{value} of {threshold:rate}":                 {"3 of 1.5 GB/s", "3 of 1.5 GB/s"},
 		"Is it late? {host}":                          {"Is it late? node-1", "Is it late? "},
 	} {
@@ -170,7 +173,7 @@ func TestSummary(t *testing.T) {
 		return "nothing"
 	}
 	assert.Equal(t, "nothing", put(func() { s.Share("get", math.NaN()) }))
-	assert.Equal(t, "get 12.3 % · put 0.0 %; batch; worker", put(func() {
+	assert.Equal(t, "get 12.3% · put 0%; batch; worker", put(func() {
 		s.Share("get", 0.1234)
 		s.Share("put", 0)
 		s.Part("batch")

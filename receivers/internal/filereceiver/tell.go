@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
@@ -176,7 +177,7 @@ func (t *teller) first(all []tail.Status) {
 		}
 	}
 	if files > 0 {
-		text := fmt.Sprintf("Reading %s, %s: %s", plural(files, "file"), bytesText(size), strings.Join(parts, ", "))
+		text := fmt.Sprintf("Reading %s, %s: %s", plural(files, "file"), human.Bytes(float64(size)), strings.Join(parts, ", "))
 		if going > 0 {
 			text += fmt.Sprintf("; %d from where reading stopped before", going)
 		}
@@ -276,9 +277,9 @@ func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 		}
 	case st.Behind(now) >= progressEvery && now.Sub(m.behindAt) >= progressEvery:
 		m.behindAt, m.caught = now, false
-		text := fmt.Sprintf("%s: %s of %s read (%d %%)", m.id, bytesText(st.Size-st.Lag), bytesText(st.Size), 100*(st.Size-st.Lag)/max(st.Size, 1))
+		text := fmt.Sprintf("%s: %s read (%d %%)", m.id, human.Of(human.Bytes(float64(st.Size-st.Lag)), human.Bytes(float64(st.Size))), 100*(st.Size-st.Lag)/max(st.Size, 1))
 		if left := st.ETA(); left > 0 {
-			text += fmt.Sprintf(", %s/s, %s to go", bytesText(int64(st.Rate)), durationText(left))
+			text += fmt.Sprintf(", %s/s, %s to go", human.Bytes(st.Rate), human.Seconds(math.Ceil(left.Seconds())))
 		} else {
 			text += ", and nothing in the last 30 s: what was read before waits to be accepted"
 		}
@@ -346,6 +347,7 @@ func (t *teller) aliens(now time.Time) {
 	m.log.Info(what + "; first line: " + first)
 }
 
+// plural has no groups of digits: the lines of the collector's log are also read by programs.
 func plural[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -358,30 +360,4 @@ func pronoun(n int) string {
 		return "it"
 	}
 	return "them"
-}
-
-// bytesText is a number of bytes with three digits or so.
-func bytesText(n int64) string {
-	v, unit := float64(n), "B"
-	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if v < 1000 {
-			break
-		}
-		v, unit = v/1024, u
-	}
-	if unit == "B" || v >= 10 {
-		return fmt.Sprintf("%.0f %s", v, unit)
-	}
-	return fmt.Sprintf("%.1f %s", v, unit)
-}
-
-func durationText(d time.Duration) string {
-	switch s := math.Ceil(d.Seconds()); {
-	case s < 100:
-		return fmt.Sprintf("%.0f s", s)
-	case s < 100*60:
-		return fmt.Sprintf("%.0f min", s/60)
-	default:
-		return fmt.Sprintf("%.1f h", s/3600)
-	}
 }

@@ -79,7 +79,7 @@ func TestTellFirstLook(t *testing.T) {
 	k.status["tq_trace"].PassedOver = nonlog.Tally{".pt": 1}
 	k.status["nccl"].PassedOver = nonlog.Tally{".pt": 3, ".git": 1}
 	assert.Equal(t, []string{
-		"Reading 10001 files, 3.0 GiB: tq_trace 10000, train_log 1",
+		"Reading 10001 files, 3 GiB: tq_trace 10000, train_log 1",
 		"Nothing matches /a, where /a is a directory: write /a/* for its files, /a/** for those below it, too (train_log), /b/* (train_log, nccl); files that come later are found",
 		"Passed over by name, as no logs: 3 .pt, 1 .git: 'include_non_logs: true' reads them",
 		"3 symbolic links passed over, such as /b/l: 'follow_symlinks: true' reads what they lead to",
@@ -114,7 +114,7 @@ func TestTellResumed(t *testing.T) {
 	k.members[0].state = "/data/.trainbridge"
 	*k.status["train_log"] = tail.Status{Looked: true, Files: 5, Size: 2048, Resumed: 4, Finished: 4}
 	assert.Equal(
-		t, []string{"Reading 5 files, 2.0 KiB: train_log 5; 4 already read to the end: to read them again, stop, remove /data/.trainbridge and start"},
+		t, []string{"Reading 5 files, 2 KiB: train_log 5; 4 already read to the end: to read them again, stop, remove /data/.trainbridge and start"},
 		k.after(5*time.Second),
 	)
 	k = newTalk("train_log")
@@ -122,7 +122,7 @@ func TestTellResumed(t *testing.T) {
 	assert.Equal(
 		t,
 		[]string{
-			"Reading 5 files, 2.0 KiB: train_log 5; 3 from where reading stopped before; 1 already read to the end: to read it again, stop, remove the directory of 'storage' and start",
+			"Reading 5 files, 2 KiB: train_log 5; 3 from where reading stopped before; 1 already read to the end: to read it again, stop, remove the directory of 'storage' and start",
 		},
 		k.after(5*time.Second),
 	)
@@ -134,11 +134,11 @@ func TestTellProgress(t *testing.T) {
 	st := k.status["tq_trace"]
 	*st = tail.Status{Looked: true, Files: 1, Size: 1214 << 20, Lag: 902 << 20, LagSince: k.now, Rate: 41 << 20}
 	assert.Len(t, k.after(progressEvery-time.Second), 1, "the first look only: a short backlog is not worth a line")
-	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.2 GiB read (25 %), 41 MiB/s, 22 s to go"}, k.after(time.Second))
+	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.186 GiB read (25 %), 41 MiB/s, 22 s to go"}, k.after(time.Second))
 	assert.Empty(t, k.after(progressEvery-time.Second))
 	st.Rate = 0
 	assert.Equal(
-		t, []string{"tq_trace: 312 MiB of 1.2 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second),
+		t, []string{"tq_trace: 312 MiB of 1.186 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second),
 	)
 	st.Lag, st.LagSince = 0, time.Time{}
 	*k.counts["tq_trace"] = tail.Counts{Lines: 16251, Records: 13920, Ignored: map[string]int64{"a": 2000, "b": 330}, Rejected: map[string]int64{"c": 1}}
@@ -205,7 +205,7 @@ func TestTellFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), receiverHost{}))
 	want := []string{
-		"Reading 1 file, 17 KiB: train_log 1",
+		"Reading 1 file, 16.99 KiB: train_log 1",
 		fmt.Sprintf("train_log: %s/x.log: 300 lines, no record; it looks like none of the logs that are known here; first line: some text api_key=", dir),
 		"All is read: train_log 300 lines, 0 with records, 300 not for us",
 	}

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
@@ -90,7 +91,7 @@ func (b *stepBatch) about(it *item) string {
 			if i > 0 {
 				text = append(text, ',')
 			}
-			text = append(strconv.AppendFloat(append(text, ' '), 1e3*r.seconds, 'f', 1, 64), " ms on rank "...)
+			text = append(human.AppendSeconds(append(text, ' '), r.seconds), " on rank "...)
 			text = strconv.AppendInt(text, r.rank, 10)
 		}
 	}

@@ -183,7 +183,7 @@ func TestNotComparable(t *testing.T) {
 	out, err = compare(t, a, log(8, 64, 1500))
 	require.NoError(t, err)
 	assert.NotContains(t, out, "NOT COMPARABLE")
-	assert.Contains(t, out, "A step takes 0.5000 s longer in B than in A (1.002 → 1.502 s, +49.9 %).")
+	assert.Contains(t, out, "A step takes 0.5000 s longer in B than in A (1.002 → 1.502 s, +49.9%).")
 	out, err = compare(t, a, b, "--format", "json", "--lang", "zh")
 	require.NoError(t, err)
 	var doc jsonDocument

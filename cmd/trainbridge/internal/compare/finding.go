@@ -1,10 +1,7 @@
 package compare
 
 import (
-	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/human"
 )
@@ -70,36 +67,8 @@ func (f *figure) scale() scale {
 	return all[len(all)-1]
 }
 
-// digits prints a number with four significant digits, and whole numbers of more whole.
-func digits(v float64) string {
-	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
-		return "-"
-	case math.Abs(v) >= 1000:
-		return fmt.Sprintf("%.0f", human.Number(v))
-	case v == 0:
-		return "0"
-	}
-	after := 3 - int(math.Floor(math.Log10(math.Abs(v))))
-	return strconv.FormatFloat(v, 'f', min(max(after, 0), 6), 64)
-}
+// digits is a number with four significant digits, its zeros too: it is held against another one.
+func digits(v float64) string { return human.Fixed(v, human.Decimals(v)) }
 
-// change prints a difference with as many digits behind the point as the means have.
-func change(v, of float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "-"
-	}
-	after := 0
-	if _, behind, ok := strings.Cut(digits(of), "."); ok {
-		after = len(behind)
-	}
-	return fmt.Sprintf("%+.*f", after, human.Number(v))
-}
-
-// percents prints a ratio as a change.
-func percents(ratio float64) string {
-	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
-		return "-"
-	}
-	return fmt.Sprintf("%+.1f %%", human.Number(100*(ratio-1)))
-}
+// change is a difference with as many digits behind the point as the means have.
+func change(v, of float64) string { return human.Signed(v, human.Decimals(of)) }

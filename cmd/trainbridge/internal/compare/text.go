@@ -72,7 +72,7 @@ func (d *document) conclusion() string {
 		of = d.in(" "+nameUsual, "（不含检查点与评估）")
 	}
 	text := d.sf("A %s%s takes %s %s %s in B than in A (%s → %s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s %[4]s（%[6]s → %[7]s %[4]s，%[8]s）",
-		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, percents(first.ratio.value))
+		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, human.Change(first.ratio.value))
 	if causes := d.causes(); causes != "" {
 		return text + d.sf(" Of it: %s.", "，其中：%s。", causes)
 	}
@@ -91,7 +91,7 @@ func (d *document) causes() string {
 	var all []string
 	for _, f := range parts[:min(len(parts), 5)] {
 		s := f.scale()
-		all = append(all, fmt.Sprintf("%s %+.3g %s", d.of(f.name), f.difference.value/s.by, s.name))
+		all = append(all, fmt.Sprintf("%s %s %s", d.of(f.name), change(f.difference.value/s.by, f.difference.value/s.by), s.name))
 	}
 	return strings.Join(all, ", ")
 }
@@ -225,11 +225,11 @@ func (d *document) cells(f *figure) [8]string {
 	if len(f.a) == 0 || len(f.b) == 0 {
 		return cell
 	}
-	cell[3], cell[5] = change(f.difference.value/s.by, larger), percents(f.ratio.value)
+	cell[3], cell[5] = change(f.difference.value/s.by, larger), human.Change(f.ratio.value)
 	if f.told {
 		cell[4] = change(f.difference.low/s.by, larger) + " … " + change(f.difference.high/s.by, larger)
-		if low, high := percents(f.ratio.low), percents(f.ratio.high); low != "-" {
-			cell[6] = strings.TrimSuffix(low, " %") + " … " + high
+		if low, high := human.Change(f.ratio.low), human.Change(f.ratio.high); low != "-" {
+			cell[6] = strings.TrimSuffix(low, "%") + " … " + high
 		}
 	}
 	if f.differs() {

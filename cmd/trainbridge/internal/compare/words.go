@@ -2,7 +2,8 @@ package compare
 
 import (
 	"fmt"
-	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // words are the Chinese for what a comparison says; texts that are not here are names of the logs. Terms are those of the documents of TransferQueue,
@@ -33,13 +34,10 @@ func (w words) sf(english, chinese string, args ...any) string {
 
 // count is a number of things; Chinese has the word in the sentence.
 func (w words) count(n int, what string) string {
-	switch {
-	case bool(w):
-		return strconv.Itoa(n)
-	case n == 1:
-		return "1 " + what
+	if w {
+		return human.Thousands(n)
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return human.Plural(n, what)
 }
 
 var chinese = map[string]string{

@@ -3,11 +3,14 @@ package reading
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 const (
@@ -38,12 +41,12 @@ func newProgress(to io.Writer, now func() time.Time) *progress {
 func (p *progress) tell(done, total int64) {
 	now := p.now()
 	done = min(done, total) // a file may grow meanwhile
-	text := fmt.Sprintf("%s of %s", Size(float64(done)), Size(float64(total)))
+	text := human.Of(human.Bytes(float64(done)), human.Bytes(float64(total)))
 	if took := now.Sub(p.start).Seconds(); took > 0 && done > 0 {
 		rate := float64(done) / took
-		text += fmt.Sprintf(", %s/s", Size(rate))
+		text += ", " + human.BinaryRate(rate)
 		if done < total {
-			text += fmt.Sprintf(", %.0f s left", float64(total-done)/rate)
+			text += ", " + human.Seconds(math.Ceil(float64(total-done)/rate)) + " left"
 		}
 	}
 	switch {

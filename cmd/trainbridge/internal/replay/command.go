@@ -28,6 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 type options struct {
@@ -265,8 +266,8 @@ func (s *sending) tell(w io.Writer, opt options) error {
 		errs = append(errs, fmt.Errorf("replay: --endpoint %s refused some spans for good: %w", opt.endpoint, s.refused))
 	}
 	if s.remote != nil {
-		_, _ = fmt.Fprintf(w, "Sent %d samples to %s: what logs state at its own times, and what is counted over spans every %.0f s.\n",
-			s.remote.sent, s.remote.url.Redacted(), step.Seconds())
+		_, _ = fmt.Fprintf(w, "Sent %d samples to %s: what logs state at its own times, and what is counted over spans every %s.\n",
+			s.remote.sent, s.remote.url.Redacted(), human.Seconds(step.Seconds()))
 		if n := s.history.synthetic; n > 0 {
 			_, _ = fmt.Fprintf(w, "Not in metrics: %d spans of logs without a clock, whose times are made up.\n", n)
 		}

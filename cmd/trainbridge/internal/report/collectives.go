@@ -28,14 +28,14 @@ func (p *page) collectives(job *digest.Job) {
 
 // bandwidth has the records of ranks, as a script sees them that reads the logs line by line, then the collectives that were joined of them.
 func (p *page) bandwidth(operations []*digest.Collective) {
-	gb := func(x float64) string { return fixed(x/1e9, 2) }
-	us := func(x float64) string { return fixed(x*1e6, 2) }
+	gb := func(x float64) string { return human.Fixed(x/1e9, 2) }
+	us := func(x float64) string { return human.Fixed(x*1e6, 2) }
 	var records, joined [][]string
 	for _, o := range operations {
 		b, t := &o.Records.Bandwidth, &o.Records.Took
 		if b.Count()+t.Count() > 0 {
 			records = append(records, []string{
-				name(o.Operation), count(max(b.Count(), t.Count())), gb(b.Mean()), gb(b.Quantile(0.95)), gb(b.Quantile(0.99)),
+				name(o.Operation), human.Thousands(max(b.Count(), t.Count())), gb(b.Mean()), gb(b.Quantile(0.95)), gb(b.Quantile(0.99)),
 				us(t.Mean()), us(t.Quantile(0.95)), us(t.Quantile(0.99)), us(t.Max()),
 			})
 		}
@@ -44,8 +44,8 @@ func (p *page) bandwidth(operations []*digest.Collective) {
 			rate = &o.Algorithm
 		}
 		joined = append(joined, []string{
-			name(o.Operation), count(o.Count), count(o.Incomplete), gb(o.Algorithm.Mean()), gb(o.Bus.Mean()), gb(rate.Quantile(0.5)), gb(rate.Min()),
-			seconds(o.Took.Mean()), seconds(o.Took.Quantile(0.95)), seconds(o.Took.Max()),
+			name(o.Operation), human.Thousands(o.Count), human.Thousands(o.Incomplete), gb(o.Algorithm.Mean()), gb(o.Bus.Mean()), gb(rate.Quantile(0.5)), gb(rate.Min()),
+			human.Seconds(o.Took.Mean()), human.Seconds(o.Took.Quantile(0.95)), human.Seconds(o.Took.Max()),
 		})
 	}
 	if len(records) > 0 {
@@ -69,7 +69,7 @@ func (p *page) sizes(operations []*digest.Collective) {
 		for _, i := range slices.Sorted(maps.Keys(o.Sizes)) {
 			s := o.Sizes[i]
 			rows = append(rows, []string{
-				name(o.Operation), human.Binary(i) + " – " + human.Binary(i+1), count(s.Count), mebi(s.Bytes), seconds(s.Took.Mean()), fixed(s.Bus.Mean()/1e9, 2),
+				name(o.Operation), human.Binary(i) + " – " + human.Binary(i+1), human.Thousands(s.Count), human.Bytes(s.Bytes), human.Seconds(s.Took.Mean()), human.Fixed(s.Bus.Mean()/1e9, 2),
 			})
 		}
 	}
@@ -87,15 +87,15 @@ func (p *page) errors(job *digest.Job, operations []*digest.Collective) {
 	for _, o := range operations {
 		errors, retries, hangs = errors+o.Errors, retries+o.Retries, hangs+o.Hangs
 	}
-	p.value(p.in("Errors", "错误次数"), fixed(errors, 0))
-	p.value(p.in("Retries", "重试次数"), fixed(retries, 0))
+	p.value(p.in("Errors", "错误次数"), human.Thousands(errors))
+	p.value(p.in("Retries", "重试次数"), human.Thousands(retries))
 	if hangs > 0 {
-		p.value(p.in("Did not end", "挂起"), count(hangs))
+		p.value(p.in("Did not end", "挂起"), human.Thousands(hangs))
 	}
 	var rows [][]string
 	for _, r := range job.Collectives.Ranks() {
 		if r.Errors+r.Retries > 0 {
-			rows = append(rows, []string{name(r.Communicator), fmt.Sprintf("rank %d", r.Rank), name(r.Host), fixed(r.Errors, 0), fixed(r.Retries, 0)})
+			rows = append(rows, []string{name(r.Communicator), fmt.Sprintf("rank %d", r.Rank), name(r.Host), human.Thousands(r.Errors), human.Thousands(r.Retries)})
 		}
 	}
 	if len(rows) > 0 {
@@ -125,18 +125,18 @@ func (p *page) topology(job *digest.Job) {
 	for _, c := range communicators(job) {
 		size := unknown
 		if c.ranks > 0 {
-			size = count(c.ranks)
+			size = human.Thousands(c.ranks)
 		}
 		called := name(c.Name)
 		if called == unknown {
 			called = p.in("without a name", "未命名")
 		}
-		rows = append(rows, []string{called, size, count(c.Collectives)})
+		rows = append(rows, []string{called, size, human.Thousands(c.Collectives)})
 	}
 	p.line(p.in("Topology", "通信拓扑"))
 	p.table(1, []string{p.in("communicator", "通信域"), p.in("ranks", "rank 数"), p.in("collectives", "次数")}, rows[:min(len(rows), mostRows)])
 	if n := len(rows) - mostRows; n > 0 {
-		p.line(p.sf("  and %s more", "  另有 %s 个", count(n)))
+		p.line(p.sf("  and %s more", "  另有 %s 个", human.Thousands(n)))
 	}
 	for _, kind := range []struct {
 		name  string
@@ -150,12 +150,12 @@ func (p *page) topology(job *digest.Job) {
 		})
 		rows = nil
 		for _, l := range links {
-			rows = append(rows, []string{name(l.Source) + " → " + name(l.Destination), mebi(l.Bytes), fixed(l.Bandwidth/1e9, 2), count(l.Hot), count(l.Slow)})
+			rows = append(rows, []string{name(l.Source) + " → " + name(l.Destination), human.Bytes(l.Bytes), human.Fixed(l.Bandwidth/1e9, 2), human.Thousands(l.Hot), human.Thousands(l.Slow)})
 		}
 		if len(rows) > 0 {
 			p.table(1, []string{kind.name, p.in("data", "数据量"), "GB/s", p.in("said to be hot", "热点次数"), p.in("slow", "慢链路次数")}, rows[:min(len(rows), mostRows)])
 			if n := len(rows) - mostRows; n > 0 {
-				p.line(p.sf("  and %s more", "  另有 %s 条", count(n)))
+				p.line(p.sf("  and %s more", "  另有 %s 条", human.Thousands(n)))
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (p *page) lateness(job *digest.Job, operations []*digest.Collective) {
 			continue
 		}
 		rows = append(rows, []string{
-			name(o.Operation), name(who), count(times), seconds(o.Late.Quantile(0.5)), seconds(o.Late.Quantile(0.95)), seconds(o.Late.Max()), fixed(o.Cost.Sum(), 2),
+			name(o.Operation), name(who), human.Thousands(times), human.Seconds(o.Late.Quantile(0.5)), human.Seconds(o.Late.Quantile(0.95)), human.Seconds(o.Late.Max()), human.Digits(o.Cost.Sum()),
 		})
 	}
 	if len(rows) > 0 {
@@ -189,8 +189,8 @@ func (p *page) lateness(job *digest.Job, operations []*digest.Collective) {
 	for _, r := range ranks[:min(len(ranks), mostRows)] {
 		if r.Cost.Sum() > 0 {
 			rows = append(rows, []string{
-				fmt.Sprintf("rank %d", r.Rank), name(r.Host), name(r.Communicator), count(r.Last), count(r.Records), seconds(r.Late.Mean()), seconds(r.Late.Max()),
-				fixed(r.Cost.Sum(), 2),
+				fmt.Sprintf("rank %d", r.Rank), name(r.Host), name(r.Communicator), human.Thousands(r.Last), human.Thousands(r.Records), human.Seconds(r.Late.Mean()), human.Seconds(r.Late.Max()),
+				human.Digits(r.Cost.Sum()),
 			})
 		}
 	}

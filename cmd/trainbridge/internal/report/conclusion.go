@@ -79,21 +79,21 @@ func (c *conclusion) windows(n int64) string {
 	switch c.window.Of {
 	case spans.WindowStep:
 		if c.several {
-			return c.in(human.Plural(n, "record")+" of steps", count(n)+" 条训练记录")
+			return c.in(human.Plural(n, "record")+" of steps", human.Thousands(n)+" 条训练记录")
 		}
-		return c.in(human.Plural(n, "step"), count(n)+" 步")
+		return c.in(human.Plural(n, "step"), human.Thousands(n)+" 步")
 	case spans.WindowBatch:
 		if n == 1 {
 			return c.in("1 batch", "1 个批次")
 		}
-		return c.sf("%s batches", "%s 个批次", count(n))
+		return c.sf("%s batches", "%s 个批次", human.Thousands(n))
 	case spans.WindowPass:
 		if n == 1 {
 			return c.in("1 pass", "1 次前向")
 		}
-		return c.sf("%s passes", "%s 次前向", count(n))
+		return c.sf("%s passes", "%s 次前向", human.Thousands(n))
 	}
-	return c.in(human.Plural(n, "window"), count(n)+" 个窗口")
+	return c.in(human.Plural(n, "window"), human.Thousands(n)+" 个窗口")
 }
 
 // numbered is how one window is called.
@@ -144,7 +144,7 @@ func (c *conclusion) causes() {
 			if seen++; seen > named {
 				others.cost += of.Time.Sum()
 				for _, d := range of.Dearest[:min(len(of.Dearest), max(0, evidences-len(others.proof)))] {
-					others.proof = append(others.proof, proof{fmt.Sprintf("%s (rank %d, %s)", c.numbered(d.Of.Iteration), of.Rank.N, seconds(d.Weight)), d.At})
+					others.proof = append(others.proof, proof{fmt.Sprintf("%s (rank %d, %s)", c.numbered(d.Of.Iteration), of.Rank.N, human.Seconds(d.Weight)), d.At})
 				}
 				continue
 			}
@@ -170,9 +170,9 @@ func (c *conclusion) causes() {
 		if dearest.Note != "" {
 			what += c.sf(" (%s)", "（%s）", name(dearest.Note))
 		}
-		took := seconds(of.Time.Sum())
+		took := human.Seconds(of.Time.Sum())
 		if of.Devices.Count() > 0 {
-			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", fixed(of.Devices.Sum(), 1))
+			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(of.Devices.Sum()))
 		}
 		cl := claim{
 			what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
@@ -182,7 +182,7 @@ func (c *conclusion) causes() {
 			cl.rank = remark
 		}
 		for _, d := range of.Dearest[:min(len(of.Dearest), evidences)] {
-			cl.proof = append(cl.proof, proof{fmt.Sprintf("%s (%s)", c.numbered(d.Of.Iteration), seconds(d.Weight)), d.At})
+			cl.proof = append(cl.proof, proof{fmt.Sprintf("%s (%s)", c.numbered(d.Of.Iteration), human.Seconds(d.Weight)), d.At})
 		}
 		if of.Rank.OK {
 			cl.proof = append(cl.proof, c.latest(of.Rank.N)...)
@@ -190,7 +190,7 @@ func (c *conclusion) causes() {
 		c.claims = append(c.claims, cl)
 	}
 	if n := ranks - named; n > 0 {
-		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", seconds(others.cost), c.in(human.Plural(n, "other rank"), count(n)+" 个 rank"))
+		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", human.Seconds(others.cost), c.in(human.Plural(n, "other rank"), human.Thousands(n)+" 个 rank"))
 		others.rank, others.advice = costly, c.of(parts[spans.PartWait].advice)
 		c.claims = append(c.claims, others)
 	}
@@ -207,7 +207,7 @@ func (c *conclusion) latest(rank int64) []proof {
 	if found == nil {
 		return nil
 	}
-	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, seconds(found.Weight)), found.At}}
+	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, human.Seconds(found.Weight)), found.At}}
 }
 
 // queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MiB/s.
@@ -219,11 +219,11 @@ func (c *conclusion) queue() {
 		if share := s.Ratio(s.Get + s.Put); share > 0.3 {
 			cl := claim{
 				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s), above 30%%", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s），高于 30%%",
-					percent(share), seconds(s.Total), name(s.Name), percent(s.Ratio(s.Get)), percent(s.Ratio(s.Put))),
+					human.Percent(share), human.Seconds(s.Total), name(s.Name), human.Percent(s.Ratio(s.Get)), human.Percent(s.Ratio(s.Put))),
 				cost: s.Get + s.Put, rank: costly, advice: c.of(advice),
 			}
 			for _, r := range f.Slowest[:min(len(f.Slowest), evidences)] {
-				cl.proof = append(cl.proof, proof{seconds(r.Weight), r.At})
+				cl.proof = append(cl.proof, proof{human.Seconds(r.Weight), r.At})
 			}
 			c.claims = append(c.claims, cl)
 			high = nil
@@ -231,7 +231,7 @@ func (c *conclusion) queue() {
 	}
 	all := c.job.Functions.Sum()
 	if n, host := c.job.Functions.High(); high != nil && !c.slow() && float64(n) >= little*float64(all.Calls) {
-		what := c.sf("%s of %s calls spent more than 30%% of their time in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%", count(n), count(all.Calls))
+		what := c.sf("%s of %s calls spent more than 30%% of their time in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%", human.Thousands(n), human.Thousands(all.Calls))
 		if host != "" {
 			what += c.sf(", all of them on %s", "，全部在 %s 上", name(host))
 		}
@@ -240,8 +240,8 @@ func (c *conclusion) queue() {
 	for _, o := range c.job.Functions.Operations() {
 		if rate := o.Overall(); rate < 100<<20 {
 			c.claims = append(c.claims, claim{
-				what: c.sf("%s moved %s at %s MiB/s, below 100 MiB/s", "%s 传输 %s，速度 %s MiB/s，低于 100 MiB/s",
-					name(o.Stage.String()), mebi(o.Size.Sum()), fixed(rate/(1<<20), 1)),
+				what: c.sf("%s moved %s at %s, below 100 MiB/s", "%s 传输 %s，速度 %s，低于 100 MiB/s",
+					name(o.Stage.String()), human.Bytes(o.Size.Sum()), human.BinaryRate(rate)),
 				cost: math.NaN(), rank: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
 				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
 			})
@@ -273,7 +273,7 @@ func (c *conclusion) ranks() {
 			what: c.sf(
 				"The others waited %s GPU-seconds for %s, %s of all time: it came last to %s of %s collectives",
 				"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
-				fixed(r.Cost.Sum(), 1), c.who(view.Int{N: r.Rank, OK: true}, r.Host), percent(r.Cost.Sum()/devices), count(r.Last), count(r.Records),
+				human.Digits(r.Cost.Sum()), c.who(view.Int{N: r.Rank, OK: true}, r.Host), human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
 			),
 			cost: r.Cost.Sum() / max(1, float64(size-1)), rank: costly, proof: c.latest(r.Rank), advice: c.of(parts[spans.PartWait].advice),
 		})
@@ -336,7 +336,7 @@ func (c *conclusion) findings() {
 			cl.what, cl.advice = strings.TrimSpace(strings.ToUpper(f.Stage)+" "+known.chinese)+"："+cl.what, known.advice
 		}
 		if f.Count > 1 {
-			cl.what = c.sf("%s (%s in all; the worst is told)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), count(f.Count))
+			cl.what = c.sf("%s (%s in all; the worst is told)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), human.Thousands(f.Count))
 		}
 		c.claims = append(c.claims, cl)
 	}
@@ -350,11 +350,11 @@ func (c *conclusion) headline() string {
 		w := c.window
 		text := c.sf(
 			"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
-			c.in(count(w.SlowCount), c.windows(int64(w.SlowCount))), c.in(c.were(w.Took.Count()), c.windows(w.Took.Count())), seconds(c.lost),
-			seconds(w.Took.Quantile(0.5)), percent(c.lost/w.Took.Sum()), seconds(w.Took.Sum()),
+			c.in(human.Thousands(w.SlowCount), c.windows(int64(w.SlowCount))), c.in(c.were(w.Took.Count()), c.windows(w.Took.Count())), human.Seconds(c.lost),
+			human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/w.Took.Sum()), human.Seconds(w.Took.Sum()),
 		)
 		if devices := c.devices(); devices > 0 {
-			text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", fixed(devices, 1))
+			text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
 		}
 		text += c.in(".", "。")
 		unexplained := 0.0
@@ -369,11 +369,11 @@ func (c *conclusion) headline() string {
 				if of.Rank.OK {
 					what = c.sf("waiting for %s", "等待 %s", c.who(of.Rank, of.Host))
 				}
-				text += c.sf(" The largest part was spent %s: %s.", "其中最多的是%s：%s。", what, seconds(of.Time.Sum()))
+				text += c.sf(" The largest part was spent %s: %s.", "其中最多的是%s：%s。", what, human.Seconds(of.Time.Sum()))
 			}
 		}
 		if unexplained > c.lost/4 {
-			text += c.sf(" No log explains %s.", "有 %s 没有日志能够解释。", seconds(unexplained))
+			text += c.sf(" No log explains %s.", "有 %s 没有日志能够解释。", human.Seconds(unexplained))
 		}
 		if first != nil && first.rank == wrong {
 			text = c.sentence(first.what) + c.in(" ", "") + text
@@ -427,9 +427,9 @@ func (c *conclusion) sentence(text string) string {
 // facts say what the logs hold, one text for each kind of log.
 func (c *conclusion) facts() (out []string) {
 	for _, l := range c.job.Steps.Rows() {
-		text := c.in(human.Plural(int64(l.Covered), "step"), count(l.Covered)+" 步")
+		text := c.in(human.Plural(int64(l.Covered), "step"), human.Thousands(l.Covered)+" 步")
 		if took := &l.Measures[digest.StepTime]; took.Count() > 0 {
-			text += c.sf(" of %s (median)", "，每步 %s（中位数）", seconds(took.Quantile(0.5)))
+			text += c.sf(" of %s (median)", "，每步 %s（中位数）", human.Seconds(took.Quantile(0.5)))
 		}
 		switch {
 		case l.First == nil:
@@ -442,12 +442,12 @@ func (c *conclusion) facts() (out []string) {
 	}
 	if all := c.job.Functions.Sum(); all.Calls > 0 {
 		out = append(out, c.sf("%s, %s of their time in GET and PUT", "%s，GET 与 PUT 占 %s",
-			c.in(human.Plural(all.Calls, "TransferQueue call"), "TransferQueue 调用 "+count(all.Calls)+" 次"), percent(all.Ratio(all.Get+all.Put))))
+			c.in(human.Plural(all.Calls, "TransferQueue call"), "TransferQueue 调用 "+human.Thousands(all.Calls)+" 次"), human.Percent(all.Ratio(all.Get+all.Put))))
 	}
 	if calls := &c.job.Passes.Calls; calls.Took.Count() > 0 {
 		waiting := (calls.Total(view.RPCSend) + calls.Total(view.RPCReceive)) / calls.Took.Sum()
 		out = append(out, c.sf("%s in %s, %s of it sending and waiting", "%s，共 %s，其中发送与等待占 %s",
-			c.in(human.Plural(calls.Took.Count(), "RPC"), "RPC "+count(calls.Took.Count())+" 次"), seconds(calls.Took.Sum()), percent(waiting)))
+			c.in(human.Plural(calls.Took.Count(), "RPC"), "RPC "+human.Thousands(calls.Took.Count())+" 次"), human.Seconds(calls.Took.Sum()), human.Percent(waiting)))
 	}
 	collectives := int64(0)
 	var late float64
@@ -456,9 +456,9 @@ func (c *conclusion) facts() (out []string) {
 		late = max(late, o.Late.Max())
 	}
 	if collectives > 0 {
-		text := c.in(human.Plural(collectives, "collective"), "集合通信 "+count(collectives)+" 次")
+		text := c.in(human.Plural(collectives, "collective"), "集合通信 "+human.Thousands(collectives)+" 次")
 		if late > 0 {
-			text += c.sf(", the latest rank %s behind", "，最迟的 rank 落后 %s", seconds(late))
+			text += c.sf(", the latest rank %s behind", "，最迟的 rank 落后 %s", human.Seconds(late))
 		}
 		out = append(out, text)
 	}
@@ -483,7 +483,7 @@ func (c *conclusion) print(dir string) {
 		}
 	}
 	if little > 0 {
-		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(little, "more finding"), count(little)+" 项")))
+		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(little, "more finding"), human.Thousands(little)+" 项")))
 	}
 	if gaps := c.gaps(); len(gaps) > 0 {
 		c.head(c.in("What no log here can tell", "这些日志无法说明的"))

@@ -16,7 +16,7 @@ import (
 )
 
 // quantile is numpy.percentile's.
-func quantile(of []float64, q float64) float64 {
+func percentile(of []float64, q float64) float64 {
 	of = slices.Sorted(slices.Values(of))
 	at := q * float64(len(of)-1)
 	low := int(at)
@@ -196,7 +196,7 @@ func TestFiguresOfCollectives(t *testing.T) {
 		name := regexp.MustCompile(`(?mi)^  (` + op + `) `).FindStringSubmatch(text)
 		require.NotNil(t, name, op)
 		cells, us := row(t, text, name[1]), latency[op]
-		want := []float64{float64(len(b)), mean(b), quantile(b, 0.95), quantile(b, 0.99), mean(us), quantile(us, 0.95), quantile(us, 0.99), slices.Max(us)}
+		want := []float64{float64(len(b)), mean(b), percentile(b, 0.95), percentile(b, 0.99), mean(us), percentile(us, 0.95), percentile(us, 0.99), slices.Max(us)}
 		require.Len(t, cells, len(want))
 		for i, x := range want {
 			assert.InDelta(t, x, number(t, cells[i]), 0.0051+1e-6*x, "%s, column %d", op, i)

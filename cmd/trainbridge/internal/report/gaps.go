@@ -3,6 +3,7 @@ package report
 import (
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -67,7 +68,7 @@ func (c *conclusion) gaps() (out []string) {
 	add(functions.WithoutID > 0 && c.window == nil || functions.WithoutID == functions.Calls && queue,
 		"%s of %s TransferQueue calls have no trace id (N/A): which calls belong to one batch cannot be said; integrations/verl/README.md says how to add it.",
 		"%[2]s 次 TransferQueue 调用中有 %[1]s 次没有 trace_id（N/A）：无法关联同一批数据的各次调用；添加方法见 integrations/verl/README.md。",
-		count(functions.WithoutID), count(functions.Calls+functions.Incomplete))
+		human.Thousands(functions.WithoutID), human.Thousands(functions.Calls+functions.Incomplete))
 	add(queue && len(d.Functions.Operations()) == 0,
 		"No [TQ-DETAIL] lines: the throughput of GET and PUT cannot be said; set %s.", "没有 [TQ-DETAIL] 行：无法说明 GET/PUT 的吞吐；请设置 %s。", detailOn)
 	add(rpc && calls.Stages[view.RPCServer].Count() == 0 && calls.Stages[view.RPCReceive].Count() > 0,
@@ -92,7 +93,7 @@ func (c *conclusion) gaps() (out []string) {
 		add(unexplained > c.lost/2 && !known[spans.PartDataLoading] && c.window.Of == spans.WindowStep,
 			"No timers of the parts of a step: loading data cannot be told from computing; set --timing-log-level 2 in Megatron.",
 			"没有步内各阶段的计时：无法区分加载数据与计算；请在 Megatron 中设置 --timing-log-level 2。")
-		add(unexplained > little*c.lost, "%s of what was lost, no log explains.", "有 %s 的损失没有日志能够解释。", seconds(unexplained))
+		add(unexplained > little*c.lost, "%s of what was lost, no log explains.", "有 %s 的损失没有日志能够解释。", human.Seconds(unexplained))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -23,8 +24,8 @@ func (p *page) gpus(job *digest.Job) {
 			card += fmt.Sprintf(" (rank %d)", g.Rank.N)
 		}
 		rows = append(rows, []string{
-			card, name(g.Host), count(g.Utilization.Count()), percent(g.Utilization.Mean()), percent(g.Utilization.Min()), percent(g.Utilization.Max()),
-			mebi(g.Memory.Max()), fixed(g.Power.Mean(), 0), fixed(g.Temperature.Max(), 0), fixed(g.Clock.Mean()/1e6, 0),
+			card, name(g.Host), human.Thousands(g.Utilization.Count()), human.Percent(g.Utilization.Mean()), human.Percent(g.Utilization.Min()), human.Percent(g.Utilization.Max()),
+			human.Bytes(g.Memory.Max()), human.Fixed(g.Power.Mean(), 0), human.Fixed(g.Temperature.Max(), 0), human.Fixed(g.Clock.Mean()/1e6, 0),
 		})
 	}
 	p.table(2, []string{
@@ -32,7 +33,7 @@ func (p *page) gpus(job *digest.Job) {
 		p.in("memory, most", "显存最大"), p.in("power W", "功率 W"), p.in("hottest °C", "最高温度 °C"), p.in("clock MHz", "频率 MHz"),
 	}, rows)
 	if n := len(cards) - maxCards; n > 0 {
-		p.line(p.sf("  and %s more", "  另有 %s 张", count(n)))
+		p.line(p.sf("  and %s more", "  另有 %s 张", human.Thousands(n)))
 	}
 }
 

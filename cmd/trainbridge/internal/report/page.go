@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
@@ -102,70 +100,6 @@ func (p *page) table(text int, head []string, rows [][]string) {
 func name(text string) string { return human.Cut(reading.Clean(text), 60) }
 
 // unknown stands for a number that is not known.
-const unknown = "-"
-
-// fixed is a number with some decimals.
-func fixed(x float64, decimals int) string {
-	if x-x != 0 {
-		return unknown
-	}
-	return fmt.Sprintf("%.*f", decimals, human.Number(x))
-}
-
-// digits is a number with some significant digits.
-func digits(x float64, n int) string {
-	if x-x != 0 {
-		return unknown
-	}
-	if a := math.Abs(x); a >= 1e6 || a < 1e-4 && a > 0 {
-		return strconv.FormatFloat(x, 'e', n-1, 64)
-	}
-	text := strconv.FormatFloat(x, 'g', n, 64)
-	if strings.Contains(text, "e") {
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	}
-	return text
-}
-
-// seconds is a duration, in a unit that fits.
-func seconds(s float64) string {
-	switch a := math.Abs(s); {
-	case s-s != 0:
-		return unknown
-	case a >= 1:
-		return fixed(s, 2) + " s"
-	case a >= 1e-3:
-		return fixed(s*1e3, 2) + " ms"
-	case a == 0:
-		return "0 s"
-	case a < 2e-9: // spans.Batch makes a length of what has none
-		return unknown
-	}
-	return fixed(s*1e6, 2) + " µs"
-}
-
-// percent is a share.
-func percent(share float64) string {
-	if share-share != 0 {
-		return unknown
-	}
-	return fixed(100*share, 1) + "%"
-}
-
-// count is a whole number with its digits in groups.
-func count[N int | int64 | float64](n N) string { return human.Thousands(n) }
-
-// mebi is a size in powers of 1024. The documents that these tables are of call them KB, MB and GB.
-func mebi(bytes float64) string {
-	switch {
-	case bytes-bytes != 0:
-		return unknown
-	case bytes >= 1<<30:
-		return fixed(bytes/(1<<30), 2) + " GiB"
-	case bytes >= 1<<20:
-		return fixed(bytes/(1<<20), 2) + " MiB"
-	}
-	return fixed(bytes/(1<<10), 2) + " KiB"
-}
+const unknown = human.Unknown
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

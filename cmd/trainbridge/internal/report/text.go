@@ -51,34 +51,11 @@ func (p *page) job(job *digest.Job, read *offline.Reading) {
 	p.calls(job, read, dir)
 	p.collectives(job)
 	p.gpus(job)
-	if sketched(job) {
+	if !job.Exact() {
 		p.blank()
-		p.paragraph("", p.sf("Medians and percentiles of more than %s values are within %s; all other figures are exact.",
-			"超过 %s 个值的中位数与百分位数误差在 %s 以内，其余数值均为精确值。", count(digest.Kept), percent(digest.QuantileError)))
+		p.paragraph("", p.sf("Medians and percentiles of that of which there are most values are within %s; all other figures are exact.",
+			"数量最多的值的中位数与百分位数误差在 %s 以内，其余数值均为精确值。", human.Percent(digest.QuantileError)))
 	}
-}
-
-// sketched says whether there are more values of something than are kept, so that their quantiles are not exact.
-func sketched(job *digest.Job) bool {
-	all := []*digest.Values{&job.Passes.Calls.Took}
-	for _, w := range job.Windows.Rows() {
-		all = append(all, &w.Took)
-	}
-	for _, l := range job.Steps.Rows() {
-		for i := range l.Measures {
-			all = append(all, &l.Measures[i].Values)
-		}
-	}
-	for _, f := range job.Functions.Rows() {
-		all = append(all, &f.Took)
-	}
-	for _, o := range job.Functions.Operations() {
-		all = append(all, &o.Took)
-	}
-	for _, o := range job.Collectives.Operations() {
-		all = append(all, &o.Took, &o.Records.Took)
-	}
-	return slices.ContainsFunc(all, func(v *digest.Values) bool { return !v.Exact() })
 }
 
 // files are those of a job.
@@ -126,7 +103,7 @@ func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) stri
 			where = p.in("the standard input", "标准输入")
 		}
 		title += p.sf(": %s in %s of %s", "：%[3]s，%[2]s，共 %[1]s",
-			p.in(human.Plural(lines, "line"), count(lines)+" 行"), p.in(human.Plural(len(of), "file"), count(len(of))+" 个文件"), where)
+			p.in(human.Plural(lines, "line"), human.Thousands(lines)+" 行"), p.in(human.Plural(len(of), "file"), human.Thousands(len(of))+" 个文件"), where)
 	}
 	return title
 }
@@ -152,7 +129,7 @@ func (p *page) unread(read *offline.Reading) {
 		}
 		for _, reason := range sortedKeys(f.Rejected) {
 			r := f.Rejected[reason]
-			rejected = append(rejected, []string{called, reason, count(r.Lines), count(r.Line)})
+			rejected = append(rejected, []string{called, reason, human.Thousands(r.Lines), human.Thousands(r.Line)})
 		}
 	}
 	table := func(title string, text int, head []string, rows [][]string) {
@@ -162,7 +139,7 @@ func (p *page) unread(read *offline.Reading) {
 		p.head(title)
 		p.table(text, head, rows[:min(len(rows), most)])
 		if n := len(rows) - most; n > 0 {
-			p.line(p.sf("  and %s more", "  另有 %s 项", count(n)))
+			p.line(p.sf("  and %s more", "  另有 %s 项", human.Thousands(n)))
 		}
 	}
 	table(p.in("Files that were not read (trainbridge check says more)", "未读取的文件（详见 trainbridge check）"), 2,

@@ -44,18 +44,18 @@ var figures = []figure{
 
 func (f *figure) text(x float64) string {
 	if f.decimals < 0 {
-		return digits(x, 4)
+		return human.Digits(x)
 	}
-	return fixed(x/f.scale, f.decimals)
+	return human.Fixed(x/f.scale, f.decimals)
 }
 
 // training is what training logs tell: loss, throughput and its points below P10, MFU, and the series that FlagScale writes for TensorBoard.
 func (p *page) training(job *digest.Job) {
 	for _, l := range job.Steps.Rows() {
 		p.head(p.sf("Training log: %s", "训练日志：%s", name(l.Name)))
-		steps := count(l.Records)
+		steps := human.Thousands(l.Records)
 		if l.Covered != float64(l.Records) {
-			steps += p.sf(", which cover %s steps", "，覆盖 %s 步", count(l.Covered))
+			steps += p.sf(", which cover %s steps", "，覆盖 %s 步", human.Thousands(l.Covered))
 		}
 		p.value(p.in("Records", "记录数"), steps)
 		if l.First != nil {
@@ -66,7 +66,7 @@ func (p *page) training(job *digest.Job) {
 			p.value(p.in("Loss", "损失"), loss)
 		}
 		if l.NotFinite > 0 {
-			p.value(p.in("Not finite", "非有限值"), p.in(human.Plural(l.NotFinite, "loss"), count(l.NotFinite)))
+			p.value(p.in("Not finite", "非有限值"), p.in(human.Plural(l.NotFinite, "loss"), human.Thousands(l.NotFinite)))
 		}
 		if strings.HasPrefix(l.Name, "perf_") {
 			p.session(l)
@@ -83,7 +83,7 @@ func (p *page) training(job *digest.Job) {
 				title = f.series
 			}
 			rows = append(rows, []string{
-				title, f.unit, count(m.Count()), f.text(m.Mean()), f.text(m.Min()), f.text(m.Quantile(0.1)), f.text(m.Quantile(0.5)), f.text(m.Max()),
+				title, f.unit, human.Thousands(m.Count()), f.text(m.Mean()), f.text(m.Min()), f.text(m.Quantile(0.1)), f.text(m.Quantile(0.5)), f.text(m.Max()),
 				f.text(m.Latest()),
 			})
 		}
@@ -105,12 +105,12 @@ func (p *page) lossAt(l *digest.LossAt) string {
 	if !l.Step.OK {
 		return lossText(l)
 	}
-	return p.sf("%s at step %s", "%s（第 %s 步）", lossText(l), count(l.Step.N))
+	return p.sf("%s at step %s", "%s（第 %s 步）", lossText(l), human.Thousands(l.Step.N))
 }
 
 // session are perf_monitor's final_statistics, by its names, recomputed from the rows: a run that was killed has none.
 func (p *page) session(l *digest.Log) {
-	p.value("total_iterations", count(l.Records))
+	p.value("total_iterations", human.Thousands(l.Records))
 	for i := range figures {
 		f := &figures[i]
 		m := &l.Measures[f.of]
@@ -124,7 +124,7 @@ func (p *page) session(l *digest.Log) {
 		}
 	}
 	if peak := fmax(l.Measures[digest.MemoryPeak].Max(), l.Measures[digest.MemoryUsage].Max()); peak == peak {
-		p.value("peak_memory_gb", fixed(peak/(1<<30), 2))
+		p.value("peak_memory_gb", human.Fixed(peak/(1<<30), 2))
 	}
 }
 
@@ -159,7 +159,7 @@ func (p *page) below(l *digest.Log) {
 		}
 		text := strings.Join(named, p.in(", ", "，"))
 		if n := len(points) - mostPoints; n > 0 {
-			text += p.sf(", and %s more", "，另有 %s 个", count(n))
+			text += p.sf(", and %s more", "，另有 %s 个", human.Thousands(n))
 		}
 		p.paragraph("  ", p.sf("Below P10 of the throughput (%s %s), the lowest first: %s", "吞吐低于 P10（%s %s）的点，从低到高：%s", f.text(limit), f.unit, text))
 		return
@@ -171,7 +171,7 @@ func (p *page) stepParts(l *digest.Log) {
 	var rows [][]string
 	for _, n := range sortedKeys(l.Parts) {
 		v := l.Parts[n]
-		rows = append(rows, []string{name(n), count(v.Count()), seconds(v.Mean()), seconds(v.Quantile(0.95)), seconds(v.Max())})
+		rows = append(rows, []string{name(n), human.Thousands(v.Count()), human.Seconds(v.Mean()), human.Seconds(v.Quantile(0.95)), human.Seconds(v.Max())})
 	}
 	if len(rows) > 0 {
 		p.table(1, []string{p.in("part of a step", "步内阶段"), p.in("count", "数量"), p.in("mean", "平均"), "P95", p.in("longest", "最长")}, rows)

@@ -32,7 +32,7 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 		}
 		title := name(strings.TrimPrefix(read.Name(l.File), dir))
 		if l.WarmUp > 0 {
-			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）", p.in(human.Plural(l.WarmUp, "call"), count(l.WarmUp)))
+			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）", p.in(human.Plural(l.WarmUp, "call"), human.Thousands(l.WarmUp)))
 		}
 		p.callTables(title, l.Transports, &l.Calls)
 	}
@@ -43,8 +43,8 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 				transports[t] += n
 			}
 		}
-		p.callTables(p.sf("all %s of %s, with the warm-up", "全部 %s 次调用（%s 个文件，含预热）", p.in(human.Plural(all.Took.Count(), "call"), count(all.Took.Count())),
-			p.in(human.Plural(len(logs), "file"), count(len(logs)))), transports, all)
+		p.callTables(p.sf("all %s of %s, with the warm-up", "全部 %s 次调用（%s 个文件，含预热）", p.in(human.Plural(all.Took.Count(), "call"), human.Thousands(all.Took.Count())),
+			p.in(human.Plural(len(logs), "file"), human.Thousands(len(logs)))), transports, all)
 		return
 	}
 	p.callTables("", logs[0].Transports, all)
@@ -57,7 +57,7 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 		p.line(strings.Repeat("-", pageWidth))
 	}
 	total, n := c.Took.Sum(), float64(c.Took.Count())
-	ms := func(s float64, decimals int) string { return fixed(s*1e3, decimals) + " ms" }
+	ms := func(s float64, decimals int) string { return human.Fixed(s*1e3, decimals) + " ms" }
 	p.line(p.in("OVERALL STATISTICS", "总体统计 (OVERALL STATISTICS)"))
 	p.value("Transport", transportNames(transports))
 	p.value("Total RPC Calls", strconv.FormatInt(c.Took.Count(), 10))
@@ -80,17 +80,17 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 		if stage.of != view.RPCUnattributed && c.Stages[stage.of].Count() == 0 {
 			continue
 		}
-		p.value(stage.name, fmt.Sprintf("%10s ms  (%5s%%)", fixed(sum/n*1e3, 3), fixed(100*sum/total, 1)))
+		p.value(stage.name, fmt.Sprintf("%10s ms  (%5s%%)", human.Fixed(sum/n*1e3, 3), human.Fixed(100*sum/total, 1)))
 	}
 	if moved := c.Sent.Sum() + c.Received.Sum(); moved > 0 {
 		p.line(p.in("Data Transfer", "数据传输 (Data Transfer)"))
 		size := func(v *digest.Values) string {
-			return fmt.Sprintf("%s MiB  (%s KiB/call)", fixed(v.Sum()/(1<<20), 2), fixed(v.Sum()/n/kibi, 2))
+			return fmt.Sprintf("%s MiB  (%s KiB/call)", human.Fixed(v.Sum()/(1<<20), 2), human.Fixed(v.Sum()/n/kibi, 2))
 		}
 		p.value("Total Sent", size(&c.Sent))
 		p.value("Total Received", size(&c.Received))
-		p.value("Total", fixed(moved/(1<<20), 2)+" MiB")
-		throughput := fixed(c.Overall()/(1<<20), 2) + " MiB/s"
+		p.value("Total", human.Fixed(moved/(1<<20), 2)+" MiB")
+		throughput := human.Fixed(c.Overall()/(1<<20), 2) + " MiB/s"
 		if c.Throughput.Count() == 0 {
 			throughput += p.in(" of messages; tensors go through shared memory", "（仅消息；张量经由共享内存）")
 		}
@@ -123,8 +123,8 @@ func (p *page) methods(c *digest.Calls, total float64) {
 	for _, m := range c.Methods() {
 		n := float64(m.Took.Count())
 		rows = append(rows, []string{
-			name(m.Name), strconv.FormatInt(m.Took.Count(), 10), fixed(m.Took.Mean()*1e3, 3), fixed(m.Took.Sum()*1e3, 2), fixed(m.Sent.Sum()/n/kibi, 2),
-			fixed(m.Received.Sum()/n/kibi, 2), fixed(100*m.Took.Sum()/total, 1) + "%",
+			name(m.Name), strconv.FormatInt(m.Took.Count(), 10), human.Fixed(m.Took.Mean()*1e3, 3), human.Fixed(m.Took.Sum()*1e3, 2), human.Fixed(m.Sent.Sum()/n/kibi, 2),
+			human.Fixed(m.Received.Sum()/n/kibi, 2), human.Fixed(100*m.Took.Sum()/total, 1) + "%",
 		})
 	}
 	p.table(1, []string{"Method", "Calls", "Avg Time(ms)", "Total Time(ms)", "Avg Sent(KiB)", "Avg Recv(KiB)", "% of Total"}, rows)
@@ -137,7 +137,7 @@ func (p *page) bottlenecks(c *digest.Calls) {
 		}
 		return strconv.FormatInt(v.N, 10)
 	}
-	ms := func(s float64) string { return fixed(s*1e3, 3) }
+	ms := func(s float64) string { return human.Fixed(s*1e3, 3) }
 	var slowest, largest [][]string
 	for _, r := range c.Slowest {
 		s := r.Of.Stages
@@ -147,8 +147,8 @@ func (p *page) bottlenecks(c *digest.Calls) {
 	}
 	for _, r := range c.Largest {
 		largest = append(largest, []string{
-			name(r.Of.Method), id(r.Of.ID), fixed(r.Of.Sent/kibi, 2), fixed(r.Of.Received/kibi, 2), fixed((r.Of.Sent+r.Of.Received)/kibi, 2),
-			fixed(r.Of.Throughput/(1<<20), 2),
+			name(r.Of.Method), id(r.Of.ID), human.Fixed(r.Of.Sent/kibi, 2), human.Fixed(r.Of.Received/kibi, 2), human.Fixed((r.Of.Sent+r.Of.Received)/kibi, 2),
+			human.Fixed(r.Of.Throughput/(1<<20), 2),
 		})
 	}
 	p.blank()
@@ -169,12 +169,12 @@ func (p *page) advice(c *digest.Calls, transports map[string]int) {
 	if serialize > 0.3 {
 		out = append(out, p.sf(
 			"Serialization takes %s of the time: use shared memory instead of msgpack; use a leaner encoding (protobuf); send fewer bytes (bfloat16).",
-			"Serialization占%s的时间 - 建议：使用共享内存替代msgpack序列化；使用更高效的序列化格式(如protobuf)；减少传输的数据量(如使用bfloat16)。", percent(serialize)))
+			"Serialization占%s的时间 - 建议：使用共享内存替代msgpack序列化；使用更高效的序列化格式(如protobuf)；减少传输的数据量(如使用bfloat16)。", human.Percent(serialize)))
 	}
 	if transport > 0.3 {
-		text := p.sf("Sending and receiving take %s of the time", "网络传输占%s的时间", percent(transport))
+		text := p.sf("Sending and receiving take %s of the time", "网络传输占%s的时间", human.Percent(transport))
 		if c.Stages[view.RPCServer].Count() > 0 {
-			text += p.sf(", %s of it the server's computation", "，其中 %s 为服务端计算", percent(c.Total(view.RPCServer)/(c.Total(view.RPCSend)+c.Total(view.RPCReceive))))
+			text += p.sf(", %s of it the server's computation", "，其中 %s 为服务端计算", human.Percent(c.Total(view.RPCServer)/(c.Total(view.RPCSend)+c.Total(view.RPCReceive))))
 		} else {
 			text += p.in(", which includes the server's queue and its computation", "，其中包含服务端排队与计算")
 		}
@@ -188,7 +188,7 @@ func (p *page) advice(c *digest.Calls, transports map[string]int) {
 	if n := c.Took.Count(); n > 50 {
 		out = append(out, p.sf(
 			"Many calls (%s): fuse operators so that fewer are needed; batch several operations into one; cache results that are computed again.",
-			"RPC调用次数过多(%s次) - 建议：算子融合，减少RPC调用次数；批量处理多个操作；缓存重复计算的结果。", count(n)))
+			"RPC调用次数过多(%s次) - 建议：算子融合，减少RPC调用次数；批量处理多个操作；缓存重复计算的结果。", human.Thousands(n)))
 	}
 	if len(out) == 0 {
 		return

@@ -91,7 +91,7 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 		return
 	}
 	g := grid{
-		head: []string{"communicator", "operation", "count", "duration p50", "max", "busbw p50 GB/s", "late p50", "max", "last most often"},
+		head: []string{"communicator", "operation", "count", "duration p50", "max", "busbw p50", "late p50", "max", "last most often"},
 		left: map[int]bool{1: true, 8: true},
 	}
 	for _, c := range all {
@@ -99,8 +99,8 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 		if c.Incomplete > 0 {
 			who += fmt.Sprintf("  %s INCOMPLETE", human.Thousands(c.Incomplete))
 		}
-		g.add(texts(reading.Clean(c.Communicator), reading.Clean(c.Operation), strconv.Itoa(c.Count), typicalTime(&c.Took, 0.5), typicalTime(&c.Took, 1),
-			typical(&c.Bus, 1e9, "%.1f"), typicalTime(&c.Late, 0.5), typicalTime(&c.Late, 1), who)...)
+		g.add(texts(reading.Clean(c.Communicator), reading.Clean(c.Operation), strconv.Itoa(c.Count), human.Seconds(c.Took.Quantile(0.5)), human.Seconds(c.Took.Quantile(1)),
+			human.Rate(c.Bus.Quantile(0.5)), human.Seconds(c.Late.Quantile(0.5)), human.Seconds(c.Late.Quantile(1)), who)...)
 	}
 	g.print(w, l)
 	for _, c := range all {
@@ -250,7 +250,7 @@ func foldedLateness(f *fold) []string {
 	if low > high {
 		return nil
 	}
-	return []string{"late by " + seconds(low) + " to " + seconds(high)}
+	return []string{"late by " + human.Seconds(low) + " to " + human.Seconds(high)}
 }
 
 // collectiveDetails are the numbers of a collective, of a rank or of a phase of a rank.
@@ -269,9 +269,9 @@ func collectiveDetails(s *tree.Span) []string {
 // numbers are texts of known numbers, with their units and meanings.
 type numbers []string
 
-func (d *numbers) add(v float64, format string, unit float64) {
+func (d *numbers) add(v float64, write func(float64) string, before string) {
 	if !math.IsNaN(v) {
-		*d = append(*d, fmt.Sprintf(format, human.Number(v/unit)))
+		*d = append(*d, before+write(v))
 	}
 }
 
@@ -295,14 +295,14 @@ func rootDetails(s *tree.Span) (d numbers) {
 		for i := range missing {
 			missing[i] = v.Missing.At(i).AsString()
 		}
-		d = append(d, fmt.Sprintf("%.0f missing: %s", v.MissingCount, reading.Clean(strings.Join(missing, ","))))
+		d = append(d, fmt.Sprintf("%s missing: %s", human.Thousands(v.MissingCount), reading.Clean(strings.Join(missing, ","))))
 	}
 	if !math.IsNaN(v.Last.Late) {
-		d = append(d, fmt.Sprintf("rank %d late by %s", v.Last.Rank.N, seconds(v.Last.Late)))
+		d = append(d, fmt.Sprintf("rank %d late by %s", v.Last.Rank.N, human.Seconds(v.Last.Late)))
 	}
-	d.add(v.BandwidthBus, "busbw %.1f GB/s", 1e9)
+	d.add(v.BandwidthBus, human.Rate, "busbw ")
 	d.addInt(v.Peer, "peer %d")
-	d.add(v.MessageSize, "%.2f MiB", 1<<20)
+	d.add(v.MessageSize, human.Bytes, "")
 	return d
 }
 
@@ -311,15 +311,15 @@ func rankDetails(s *tree.Span) (d numbers) {
 	v.Read(s.Span)
 	switch {
 	case v.Late > 0 && cameLast(s):
-		d = append(d, "LAST, late by "+seconds(v.Late))
+		d = append(d, "LAST, late by "+human.Seconds(v.Late))
 	case v.Late > 0:
-		d = append(d, "late by "+seconds(v.Late))
+		d = append(d, "late by "+human.Seconds(v.Late))
 	case v.Late == 0:
 		d = append(d, "first")
 	}
 	d.addText(v.State)
-	d.add(v.Errors, "errors %.0f", 1)
-	d.add(v.Retries, "retries %.0f", 1)
+	d.add(v.Errors, human.Digits, "errors ")
+	d.add(v.Retries, human.Digits, "retries ")
 	return d
 }
 
@@ -331,7 +331,7 @@ func linkDetails(s *tree.Span) (d numbers) {
 	d.addInt(v.Peer, "peer %d")
 	d.addInt(v.Step, "step %d")
 	d.addText(v.State)
-	d.add(v.MessageSize, "%.2f MiB", 1<<20)
+	d.add(v.MessageSize, human.Bytes, "")
 	return d
 }
 

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
@@ -54,27 +54,8 @@ func (f *fold) add(s *tree.Span) {
 	walk(s)
 }
 
-// times is the range of durations, in the unit of the longest.
 func (f *fold) times() string {
-	unit, name := 1e9, "s"
-	switch {
-	case f.longest < 1e6:
-		unit, name = 1e3, "µs"
-	case f.longest < 1e9:
-		unit, name = 1e6, "ms"
-	}
-	decimals := 2
-	if v := float64(f.longest) / unit; v >= 99.95 {
-		decimals = 0
-	} else if v >= 9.995 {
-		decimals = 1
-	}
-	text := func(ns int64) string { return strconv.FormatFloat(float64(ns)/unit, 'f', decimals, 64) }
-	low, high := text(f.shortest), text(f.longest)
-	if low == high {
-		return high + " " + name
-	}
-	return low + "–" + high + " " + name
+	return human.Range(human.Nanoseconds(f.shortest), human.Nanoseconds(f.longest))
 }
 
 func (f *fold) details() string {
@@ -84,9 +65,9 @@ func (f *fold) details() string {
 	}
 	parallel := func(d *domain) bool { return d.parallel != nil && d.parallel(f.parent) }
 	if f.parent != nil && !slices.ContainsFunc(domains[:], parallel) {
-		d = append(d, "together "+duration(f.together))
+		d = append(d, "together "+human.Nanoseconds(f.together))
 		if whole := f.parent.NS(); whole > 0 {
-			d = append(d, percent(float64(f.together)/float64(whole)))
+			d = append(d, human.Percent(float64(f.together)/float64(whole)))
 		}
 	}
 	for _, domain := range domains {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
@@ -86,20 +85,14 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	g := grid{head: []string{"function", "calls", "mean", "get", "compute", "put", "TQ overhead"}}
 	for _, f := range rows {
 		s := f.Sums()
-		mean := func(sum float64) string {
-			if s.Calls == 0 {
-				return "-"
-			}
-			return seconds(s.Mean(sum))
-		}
 		part := func(sum float64) string {
 			if s.Calls == 0 {
-				return "-"
+				return human.Unknown
 			}
-			return mean(sum) + " (" + ratio(&s, sum) + ")"
+			return human.Seconds(s.Mean(sum)) + " (" + human.Percent(s.Ratio(sum)) + ")"
 		}
-		g.add(append(texts(reading.Clean(f.Name), strconv.Itoa(s.Calls), mean(s.Total), part(s.Get), part(s.Compute), part(s.Put)),
-			cell{ratio(&s, s.Get+s.Put), overheadColour(s.Get+s.Put, s.Total)})...)
+		g.add(append(texts(reading.Clean(f.Name), human.Thousands(s.Calls), human.Seconds(s.Mean(s.Total)), part(s.Get), part(s.Compute), part(s.Put)),
+			cell{human.Percent(s.Ratio(s.Get + s.Put)), overheadColour(s.Get+s.Put, s.Total)})...)
 	}
 	g.print(w, l)
 	functionSum(w, d, l)
@@ -113,7 +106,7 @@ func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
 	text := fmt.Sprintf("all: %s, %s in functions, %s in TransferQueue, overhead %s",
-		human.Plural(all.Calls, "call"), seconds(all.Total), seconds(inQueue), ratio(all, inQueue))
+		human.Plural(all.Calls, "call"), human.Seconds(all.Total), human.Seconds(inQueue), human.Percent(all.Ratio(inQueue)))
 	text += conclusion(d)
 	if all.Incomplete > 0 {
 		text += fmt.Sprintf("; %s incomplete (not in the means)", human.Thousands(all.Incomplete))
@@ -137,13 +130,6 @@ func conclusion(d *digest.Digest) string {
 	}
 }
 
-func ratio(s *digest.FunctionSums, sum float64) string {
-	if s.Total == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f%%", 100*s.Ratio(sum))
-}
-
 // overheadColour is by the limits of train_perf: a share over 30 % is bad, over 20 % elevated.
 func overheadColour(part, whole float64) string {
 	switch {
@@ -160,7 +146,7 @@ func functionDetails(s *tree.Span) (d []string) {
 	switch stageOf(s) {
 	case spans.TQFunction:
 		if v := overhead(s); !math.IsNaN(v) {
-			d = append(d, "TQ overhead "+percent(v))
+			d = append(d, "TQ overhead "+human.Percent(v))
 		}
 		var f view.Function
 		if f.Read(s.Span); f.BatchSize.OK {
@@ -174,10 +160,10 @@ func functionDetails(s *tree.Span) (d []string) {
 		var v view.Stage
 		v.Read(s.Span)
 		if !math.IsNaN(v.Size) {
-			d = append(d, fmt.Sprintf("%.2f MiB", human.Number(v.Size/(1<<20))))
+			d = append(d, human.Bytes(v.Size))
 		}
 		if !math.IsNaN(v.Throughput) {
-			d = append(d, fmt.Sprintf("%.1f MiB/s", human.Number(v.Throughput/(1<<20))))
+			d = append(d, human.BinaryRate(v.Throughput))
 		}
 	}
 	return d
@@ -211,11 +197,7 @@ func foldedOverhead(f *fold) []string {
 	if low > high {
 		return nil
 	}
-	text := fmt.Sprintf("%.0f", 100*high)
-	if lowest := fmt.Sprintf("%.0f", 100*low); lowest != text {
-		text = lowest + "–" + text
-	}
-	return []string{"TQ overhead " + text + "%"}
+	return []string{"TQ overhead " + human.Range(human.Percent(low), human.Percent(high))}
 }
 
 // processEnd says in which process a span ran.

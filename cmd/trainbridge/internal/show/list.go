@@ -148,7 +148,7 @@ func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	w.WriteByte('\n')
 	g = grid{head: []string{"trace", "start", "duration", "spans", "verdict", "begins with", "what"}, left: map[int]bool{4: true, 5: true, 6: true}}
 	for _, r := range each(traces) {
-		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), seconds(r.Seconds), human.Thousands(r.Spans)),
+		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), human.Seconds(r.Seconds), human.Thousands(r.Spans)),
 			cell{cmp.Or(r.Severity, "-"), severityColour[r.Severity]}, cell{text: r.Root}, cell{text: r.What})...)
 	}
 	g.print(w, l)

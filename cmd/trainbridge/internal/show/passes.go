@@ -45,18 +45,14 @@ type passColumn struct {
 	limited   bool // a share above 30 % is bad
 }
 
-func decimals(n int) func(float64) string {
-	return func(v float64) string { return fmt.Sprintf("%.*f", n, human.Number(v)) }
-}
-
 var passColumns = []passColumn{
-	{"pass", "pass", func(p *digest.Pass) float64 { return p.Ordinal }, decimals(0), false},
-	{"calls", "calls", func(p *digest.Pass) float64 { return p.Calls }, decimals(0), false},
-	{"duration", "duration_seconds", func(p *digest.Pass) float64 { return p.Duration }, seconds, false},
-	{"serialize", "serialize_ratio", func(p *digest.Pass) float64 { return p.Serialize }, percent, true},
-	{"transport", "transport_ratio", func(p *digest.Pass) float64 { return p.Transport }, percent, true},
-	{"server", "server_ratio", func(p *digest.Pass) float64 { return p.Server }, percent, false},
-	{"MiB/s", "bytes_per_second", func(p *digest.Pass) float64 { return p.Throughput }, func(v float64) string { return decimals(1)(v / (1 << 20)) }, false},
+	{"pass", "pass", func(p *digest.Pass) float64 { return p.Ordinal }, human.Digits, false},
+	{"calls", "calls", func(p *digest.Pass) float64 { return p.Calls }, human.Digits, false},
+	{"duration", "duration_seconds", func(p *digest.Pass) float64 { return p.Duration }, human.Seconds, false},
+	{"serialize", "serialize_ratio", func(p *digest.Pass) float64 { return p.Serialize }, human.Percent, true},
+	{"transport", "transport_ratio", func(p *digest.Pass) float64 { return p.Transport }, human.Percent, true},
+	{"server", "server_ratio", func(p *digest.Pass) float64 { return p.Server }, human.Percent, false},
+	{"throughput", "bytes_per_second", func(p *digest.Pass) float64 { return p.Throughput }, human.BinaryRate, false},
 }
 
 func (c *passColumn) cell(v float64) cell {
@@ -152,10 +148,10 @@ func callDetails(s *tree.Span) (d []string) {
 		var v view.Group
 		v.Read(s.Span, s.Resource)
 		if share := digest.RPCShare(&v, view.RPCSerialize); !math.IsNaN(share) {
-			d = append(d, "serialize "+percent(share))
+			d = append(d, "serialize "+human.Percent(share))
 		}
 		if share := digest.RPCShare(&v, view.RPCTransport); !math.IsNaN(share) {
-			d = append(d, "transport "+percent(share))
+			d = append(d, "transport "+human.Percent(share))
 		}
 	case s.Kind == view.KindAggregate:
 		var v view.Aggregate
@@ -164,10 +160,10 @@ func callDetails(s *tree.Span) (d []string) {
 		}
 		d = append(d, human.Plural(int(v.Count.N), "span"))
 		if !math.IsNaN(v.Sum) {
-			d = append(d, "together "+seconds(v.Sum))
+			d = append(d, "together "+human.Seconds(v.Sum))
 		}
 		if !math.IsNaN(v.Max) {
-			d = append(d, "longest "+seconds(v.Max))
+			d = append(d, "longest "+human.Seconds(v.Max))
 		}
 	case isCall(s):
 		var v view.Call
@@ -183,7 +179,7 @@ func callDetails(s *tree.Span) (d []string) {
 					size += part
 				}
 			}
-			d = append(d, fmt.Sprintf("%.2f MiB", human.Number(size/(1<<20))), fmt.Sprintf("%.1f MiB/s", human.Number(v.Throughput/(1<<20))))
+			d = append(d, human.Bytes(size), human.BinaryRate(v.Throughput))
 		}
 	case s.Parent != nil && (isCall(s.Parent) || s.Name() == spans.SpanRPCServer):
 		d = ofParent(s)

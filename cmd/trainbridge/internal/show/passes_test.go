@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -155,8 +156,8 @@ func (g *calls) judge(s ptrace.Span, n int) {
 	s.Attributes().PutDouble(spans.AttrZMQSerializeUtilization, share)
 	s.Attributes().PutDouble(spans.AttrZMQTransportUtilization, transport)
 	for _, v := range []verdict{
-		{view.Said{Name: spans.VerdictZMQSerializeHigh}, "Serialization took " + percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
-		{view.Said{Name: spans.VerdictZMQTransportHigh}, "Sending and receiving took " + percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
+		{view.Said{Name: spans.VerdictZMQSerializeHigh}, "Serialization took " + human.Percent(share) + " of the calls' time, above the limit of 30%.", share, 0.3},
+		{view.Said{Name: spans.VerdictZMQTransportHigh}, "Sending and receiving took " + human.Percent(transport) + " of the calls' time, above the limit of 30%.", transport, 0.3},
 		{view.Said{Name: spans.VerdictZMQCallsHigh}, "The pass had more than 50 calls.", float64(n), 50},
 	} {
 		if v.value > v.threshold {
@@ -238,7 +239,7 @@ func TestLongestChildren(t *testing.T) {
 	// The places 4 and 5 of 0 to 7 are the longest; with gaps of 1 ms the pass takes 103.028 ms.
 	assert.Equal(t, []string{
 		"Embedding alone", "BatchLinear", "BatchLinear", "LMHead alone",
-		"BatchLinear ×2 more 10.0–11.0 ms together 21.0 ms · 20.4%", "Matmul ×2 12.0–13.0 ms together 25.0 ms · 24.3%",
+		"BatchLinear ×2 more 10.01–11 ms together 21.01 ms · 20.4%", "Matmul ×2 12–13 ms together 25 ms · 24.3%",
 	}, got)
 	for _, keep := range []int{0, len(root.Children)} {
 		all := longest(root.Children, keep)
@@ -285,7 +286,7 @@ func TestAggregatedStages(t *testing.T) {
 	s.Attributes().PutDouble(spans.AttrAggregateMax, 0.004)
 	var out strings.Builder
 	waterfall(&out, interesting(tree.Build(td)), look{200, cst, false})
-	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.250 s · longest 4.0 ms\n`, out.String())
+	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.25 s · longest 4.0\\d+ ms\n`, out.String())
 	assert.Equal(t, 5, strings.Count(out.String(), "│ ├─rpc.serialize"))
 }
 
@@ -295,7 +296,7 @@ func TestPassVerdictInShort(t *testing.T) {
 		want string
 	}{
 		{verdict{Said: view.Said{Name: spans.VerdictZMQSerializeHigh}, value: 0.4512, threshold: 0.3}, "zeromq_serialize_high 45.1% > 30%"},
-		{verdict{Said: view.Said{Name: spans.VerdictZMQTransportHigh}, value: 0.81, threshold: 0.3}, "zeromq_transport_high 81.0% > 30%"},
+		{verdict{Said: view.Said{Name: spans.VerdictZMQTransportHigh}, value: 0.81, threshold: 0.3}, "zeromq_transport_high 81% > 30%"},
 		{verdict{Said: view.Said{Name: spans.VerdictZMQCallsHigh}, value: 98, threshold: 50}, "zeromq_calls_high 98 > 50"},
 	} {
 		assert.Equal(t, tt.want, tt.v.short())
@@ -352,5 +353,5 @@ func TestWholeLog(t *testing.T) {
 	var w strings.Builder
 	passTable(&w, sumUp(tree.Build(b.Traces())), look{120, time.UTC, palette(false)})
 	assert.Regexp(t, `(?m)^median of 2 +- +98 +`, w.String())
-	assert.Regexp(t, `(?m)^all 197 calls +- +197 +80\.937 s +12\.7% +80\.7% +- +172\.6`, w.String())
+	assert.Regexp(t, `(?m)^all 197 calls +- +197 +80\.94 s +12\.7% +80\.7% +- +172\.6 MiB/s`, w.String())
 }

@@ -250,8 +250,8 @@ func TestNoTraceIDs(t *testing.T) {
 	require.NoError(t, err)
 	compare(t, "no_id.txt", text)
 	// Of ten calls each, the call with the longest get is drawn: 28 and 29 of 100 ms.
-	assert.Regexp(t, `(?m)^generate +100\.0 ms .* TQ overhead 28\.0%$`, text)
-	assert.Regexp(t, `(?m)^update +100\.0 ms .* TQ overhead 29\.0%$`, text)
+	assert.Regexp(t, `(?m)^generate +100 ms .* TQ overhead 28%$`, text)
+	assert.Regexp(t, `(?m)^update +100 ms .* TQ overhead 29%$`, text)
 	assert.Contains(t, text, "20 of 20 calls in the log have no trace id (N/A)")
 }
 

@@ -61,10 +61,10 @@ func TestServices(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"rollout: TQ overhead 10.0%",
-		"└─tq.get: 10.0%",
-		"prefetch_batch: data-loader · TQ overhead 50.0%",
-		"└─tq.get: 50.0%",
+		"rollout: TQ overhead 10%",
+		"└─tq.get: 10%",
+		"prefetch_batch: data-loader · TQ overhead 50%",
+		"└─tq.get: 50%",
 		"  └─goservice.Data/Fetch: ",
 		"    └─goservice.Data/Fetch: data-server",
 		"      └─lookup: evil?[2J",

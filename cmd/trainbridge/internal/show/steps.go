@@ -72,17 +72,16 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	if len(logs) == 0 {
 		return
 	}
-	g := grid{head: []string{"training log", "steps", "time p50", "p95", "loss", "tokens/s", "TFLOP/s/GPU logged", "recomputed", "MFU"}}
+	g := grid{head: []string{"training log", "steps", "time p50", "p95", "loss", "tokens/s", "FLOP/s/GPU logged", "recomputed", "MFU"}}
 	for _, log := range logs {
 		of := func(figure digest.Figure) *digest.Values { return &log.Measures[figure].Values }
 		loss := "-"
 		if log.First != nil {
 			loss = reading.Clean(log.First.String()) + " → " + reading.Clean(log.Last.String())
 		}
-		steps := fmt.Sprintf("%.0f", human.Number(log.Covered))
-		g.add(texts(logName(log), steps, typicalTime(of(digest.StepTime), 0.5), typicalTime(of(digest.StepTime), 0.95), loss,
-			typical(of(digest.TokenThroughput), 1, "%.0f"), typical(of(digest.DeviceFlopThroughputReported), 1e12, "%.1f"),
-			typical(of(digest.DeviceFlopThroughput), 1e12, "%.1f"), typical(of(digest.MFU), 0.01, "%.1f%%"))...)
+		g.add(texts(logName(log), human.Thousands(log.Covered), human.Seconds(of(digest.StepTime).Quantile(0.5)), human.Seconds(of(digest.StepTime).Quantile(0.95)), loss,
+			human.Digits(of(digest.TokenThroughput).Quantile(0.5)), human.Flops(of(digest.DeviceFlopThroughputReported).Quantile(0.5)),
+			human.Flops(of(digest.DeviceFlopThroughput).Quantile(0.5)), human.Percent(of(digest.MFU).Quantile(0.5)))...)
 	}
 	g.print(w, l)
 	for _, log := range logs {
@@ -96,19 +95,19 @@ func stepDetails(s *tree.Span) (d []string) {
 	case view.KindStep:
 		var v view.Step
 		v.Read(s.Span, s.Resource)
-		switch n, took := v.Covered(), v.Duration*1e9; {
-		case math.IsNaN(took):
+		switch n := v.Covered(); {
+		case math.IsNaN(v.Duration):
 			d = append(d, "time not in the log")
 		case n > 1:
-			d = append(d, fmt.Sprintf("%.0f steps of %s", human.Number(n), duration(int64(took))))
+			d = append(d, fmt.Sprintf("%s steps of %s", human.Thousands(n), human.Seconds(v.Duration)))
 		}
 		if loss := reading.Clean(digest.LossText(v.Loss)); loss != "" {
 			d = append(d, "loss "+loss)
 		}
 		if !math.IsNaN(v.MFU) {
-			d = append(d, "MFU "+percent(v.MFU))
+			d = append(d, "MFU "+human.Percent(v.MFU))
 		} else if flops := v.DeviceFlopThroughputReported; !math.IsNaN(flops) {
-			d = append(d, fmt.Sprintf("%.1f TFLOP/s/GPU", human.Number(flops/1e12)))
+			d = append(d, human.Flops(flops)+"/GPU")
 		}
 	case view.KindEvaluation:
 		var v view.Evaluation
@@ -126,15 +125,15 @@ func partDetails(s *tree.Span) (d []string) {
 	var v view.Part
 	v.Read(s.Span, s.Resource)
 	if whole := stepTime(s); whole > 0 {
-		d = append(d, percent(float64(s.NS())/whole))
+		d = append(d, human.Percent(float64(s.NS())/whole))
 	}
 	if v.RankSlowest.OK {
 		d = append(d, fmt.Sprintf("slowest rank %d", v.RankSlowest.N))
 	}
 	if !math.IsNaN(v.DurationMedian) {
-		d = append(d, "median "+duration(int64(v.DurationMedian*1e9)))
+		d = append(d, "median "+human.Seconds(v.DurationMedian))
 	} else if !math.IsNaN(v.DurationMin) {
-		d = append(d, "fastest rank "+duration(int64(v.DurationMin*1e9)))
+		d = append(d, "fastest rank "+human.Seconds(v.DurationMin))
 	}
 	return d
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
@@ -43,21 +42,21 @@ func (v verdict) short() string {
 	if v.value < v.threshold {
 		sign = "<"
 	}
-	value, limit := strconv.FormatFloat(v.value, 'g', 4, 64), strconv.FormatFloat(v.threshold, 'g', 4, 64)
+	write := human.Digits
 	known, _ := spans.VerdictNamed(v.Name, v.Cause)
 	switch known.Unit {
 	case spans.UnitBytesPerSecond:
-		value, limit = fmt.Sprintf("%.1f", human.Number(v.value/(1<<20))), strconv.FormatFloat(v.threshold/(1<<20), 'g', 4, 64)+" MiB/s"
+		write = human.BinaryRate
 	case spans.UnitOne:
-		value, limit = percent(v.value), strconv.FormatFloat(100*v.threshold, 'g', 4, 64)+"%"
+		write = human.Percent
 	case spans.UnitSeconds:
-		value, limit = seconds(v.value), seconds(v.threshold)
+		write = human.Seconds
 	case "":
 		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else it may be samples/s, tokens/s or s, which only the reason tells
-			value, limit = fmt.Sprintf("%.1f", human.Number(v.value/1e12)), fmt.Sprintf("%.1f TFLOP/s", human.Number(v.threshold/1e12))
+			write = human.Flops
 		}
 	}
-	return v.Title() + " " + value + " " + sign + " " + limit
+	return v.Title() + " " + write(v.value) + " " + sign + " " + write(v.threshold)
 }
 
 // excess says how far the value is from the limit, whichever side is the bad one.

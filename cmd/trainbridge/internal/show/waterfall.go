@@ -108,7 +108,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 	if incomplete > 0 {
 		size += fmt.Sprintf(", %d incomplete", incomplete)
 	}
-	about = texts(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), duration(t.End-t.Start), what(t), size)
+	about = texts(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), human.Nanoseconds(t.End-t.Start), what(t), size)
 	for _, d := range domains {
 		if d.about != nil {
 			about = append(about, cell{text: d.about(t)})
@@ -280,10 +280,10 @@ func (r row) took() string {
 			continue
 		}
 		if ns, ok := d.took(r.Span); ok {
-			return duration(ns)
+			return human.Nanoseconds(ns)
 		}
 	}
-	return duration(r.NS())
+	return human.Nanoseconds(r.NS())
 }
 
 func (r row) bar(t *tree.Trace, cells int, p palette) string {
@@ -398,7 +398,7 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 func axis(ns int64, cells int) string {
 	line := []rune(strings.Repeat(" ", cells+2))
 	for _, q := range []int{0, 4, 2, 1, 3} {
-		text := []rune(duration(ns * int64(q) / 4))
+		text := []rune(human.Nanoseconds(ns * int64(q) / 4))
 		at := 1 + cells*q/4
 		if q == 4 {
 			at = cells + 1 - len(text)

@@ -101,7 +101,7 @@ func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 	first := all[0]
 	for _, s := range first.Slow[:min(told, len(first.Slow))] {
-		paragraph(w, reading.Clean(cmp.Or(s.Of.Reason, seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
+		paragraph(w, reading.Clean(cmp.Or(s.Of.Reason, human.Seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
 	}
 	one, several := names(first.Of)
 	if more := first.SlowCount - told; more > 0 {
@@ -111,12 +111,12 @@ func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 		w.WriteByte('\n')
 	}
 	g := grid{head: []string{"where the time of " + several + " went", "p50", "share"}}
-	all50 := []string{fmt.Sprintf("%s, %d slow", counted(int(first.Took.Count()), one, several), first.SlowCount), typicalTime(&first.Took, 0.5), ""}
+	all50 := []string{fmt.Sprintf("%s, %d slow", counted(int(first.Took.Count()), one, several), first.SlowCount), human.Seconds(first.Took.Quantile(0.5)), ""}
 	if first.SlowCount > 0 {
-		g.head, all50 = append(g.head, "slow "+several+" p50"), append(all50, typicalTime(&first.SlowTook, 0.5))
+		g.head, all50 = append(g.head, "slow "+several+" p50"), append(all50, human.Seconds(first.SlowTook.Quantile(0.5)))
 	}
 	for _, p := range first.ByTime() {
-		row := []string{reading.Clean(p.Name), typicalTime(&p.All, 0.5), ratioText(first.Share(p)), typicalTime(&p.Slow, 0.5)}
+		row := []string{reading.Clean(p.Name), human.Seconds(p.All.Quantile(0.5)), human.Percent(first.Share(p)), human.Seconds(p.Slow.Quantile(0.5))}
 		g.add(texts(row[:len(g.head)]...)...)
 	}
 	g.add(texts(all50...)...)
@@ -132,13 +132,6 @@ func counted(n int, one, several string) string {
 		return "1 " + one
 	}
 	return human.Thousands(n) + " " + several
-}
-
-func ratioText(share float64) string {
-	if math.IsNaN(share) {
-		return "-"
-	}
-	return percent(share)
 }
 
 // rootTitle says what came together under a root of step_join.
@@ -218,7 +211,7 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 		var v view.Collective
 		v.Read(s.Span)
 		if v.Last.Late > 0 {
-			end = " +" + seconds(v.Last.Late)
+			end = " +" + human.Seconds(v.Last.Late)
 			if v.Last.Rank.OK {
 				end = fmt.Sprintf(" rank %d%s", v.Last.Rank.N, end)
 			}
@@ -237,10 +230,10 @@ func joinedDetails(s *tree.Span) (d []string) {
 			return nil
 		}
 		if v.Wait > 0 {
-			d = append(d, "waited "+seconds(v.Wait))
+			d = append(d, "waited "+human.Seconds(v.Wait))
 		}
 		if !math.IsNaN(v.Max) {
-			d = append(d, "longest "+seconds(v.Max))
+			d = append(d, "longest "+human.Seconds(v.Max))
 		}
 		if v.CommName != "" {
 			d = append(d, reading.Clean(v.CommName))
@@ -253,7 +246,7 @@ func joinedDetails(s *tree.Span) (d []string) {
 	case view.KindBreakdown:
 		parts := partsOf(s)
 		for _, p := range parts[:min(3, len(parts))] {
-			d = append(d, reading.Clean(p.Part)+" "+seconds(p.Seconds))
+			d = append(d, reading.Clean(p.Part)+" "+human.Seconds(p.Seconds))
 		}
 	}
 	return d
@@ -362,7 +355,7 @@ func foldedJoined(f *fold) []string {
 	if f.parent == nil || f.parent.Kind != view.KindRoot {
 		return nil
 	}
-	return []string{"together " + duration(int64(sum)), "waited " + duration(int64(late))}
+	return []string{"together " + human.Seconds(sum/1e9), "waited " + human.Seconds(late/1e9)}
 }
 
 func joinedNotes(_ *tree.Trace, rows []row) []string {
@@ -437,7 +430,7 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 		of += " " + strconv.FormatInt(b.Iteration.N, 10)
 	}
 	whole := b.Length()
-	g := grid{head: []string{"the " + seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, left: map[int]bool{3: true}}
+	g := grid{head: []string{"the " + human.Seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, left: map[int]bool{3: true}}
 	cells := min(40, max(10, l.width-70))
 	for _, p := range partsOf(s) {
 		share := p.Seconds / whole
@@ -445,13 +438,7 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 		if whole > 0 {
 			bar = strings.Repeat("█", min(cells, int(math.Round(share*float64(cells)))))
 		}
-		some := func(v float64) string {
-			if math.IsNaN(v) {
-				return "-"
-			}
-			return seconds(v)
-		}
-		g.add(append(texts(reading.Clean(p.Part), seconds(p.Seconds), ratioText(share)), cell{bar, "36"}, cell{text: some(p.Sum)}, cell{text: some(p.Union)})...)
+		g.add(append(texts(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share)), cell{bar, "36"}, cell{text: human.Seconds(p.Sum)}, cell{text: human.Seconds(p.Union)})...)
 	}
 	g.print(w, l)
 	if text := gpusText(&b.GPUs); text != "" {
@@ -473,21 +460,16 @@ func gpusText(g *view.GPUs) string {
 	if g.Count.N == 0 {
 		return ""
 	}
-	var all []string
-	add := func(v float64, format string, unit float64) {
-		if !math.IsNaN(v) {
-			all = append(all, fmt.Sprintf(format, human.Number(v/unit)))
-		}
-	}
-	add(g.Utilization, "busy %.1f%%", 0.01)
-	add(g.UtilizationMin, "least %.1f%%", 0.01)
-	add(g.Power, "%.0f W", 1)
-	add(g.Temperature, "%.0f °C", 1)
-	add(g.TemperatureMax, "hottest %.0f °C", 1)
-	add(g.Clock, "%.2f GHz", 1e9)
-	add(g.ClockMin, "slowest %.2f GHz", 1e9)
+	var all numbers
+	all.add(g.Utilization, human.Percent, "busy ")
+	all.add(g.UtilizationMin, human.Percent, "least ")
+	all.add(g.Power, human.Watts, "")
+	all.add(g.Temperature, human.Celsius, "")
+	all.add(g.TemperatureMax, human.Celsius, "hottest ")
+	all.add(g.Clock, human.Hertz, "")
+	all.add(g.ClockMin, human.Hertz, "slowest ")
 	for _, t := range g.Throttled {
-		all = append(all, "held down for "+seconds(t.Seconds)+" ("+reading.Clean(t.Cause)+")")
+		all = append(all, "held down for "+human.Seconds(t.Seconds)+" ("+reading.Clean(t.Cause)+")")
 	}
 	return fmt.Sprintf("%s, %s: %s", human.Plural(int(g.Count.N), "GPU"), human.Plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -73,6 +74,8 @@ func asciiOnly(text string) string {
 			return r
 		case r == '°':
 			return -1
+		case r == 'µ':
+			return 'u'
 		}
 		return '?'
 	}, text)
@@ -171,17 +174,7 @@ func (m *model) header(j *job, now time.Time) line {
 	return append(l, piece{"  q quits", faint})
 }
 
-func ago(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%.0f s ago", d.Seconds())
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%.0f min ago", d.Minutes())
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%.0f h ago", d.Hours())
-	}
-	return fmt.Sprintf("%.0f days ago", d.Hours()/24)
-}
+func ago(d time.Duration) string { return human.Seconds(math.Round(d.Seconds())) + " ago" }
 
 // figure is a row: a name, the latest value, its median, and how it went.
 type figure struct {
@@ -192,12 +185,12 @@ type figure struct {
 }
 
 var figures = []figure{
-	{"step time", seconds, func(s *step) float64 { return s.time }, true},
-	{"tokens/s", number, func(s *step) float64 { return s.tokens }, true},
-	{"samples/s", number, func(s *step) float64 { return s.sample }, true},
-	{"TFLOP/s/GPU", func(v float64) string { return number(v / 1e12) }, func(s *step) float64 { return s.flop }, true},
-	{"MFU", percent, func(s *step) float64 { return s.mfu }, true},
-	{"loss", func(v float64) string { return fmt.Sprintf("%.4f", human.Number(v)) }, func(s *step) float64 { return s.loss }, false},
+	{"step time", human.Seconds, func(s *step) float64 { return s.time }, true},
+	{"tokens/s", human.Digits, func(s *step) float64 { return s.tokens }, true},
+	{"samples/s", human.Digits, func(s *step) float64 { return s.sample }, true},
+	{"TFLOP/s/GPU", func(v float64) string { return human.Digits(v / 1e12) }, func(s *step) float64 { return s.flop }, true},
+	{"MFU", human.Percent, func(s *step) float64 { return s.mfu }, true},
+	{"loss", human.Digits, func(s *step) float64 { return s.loss }, false},
 }
 
 // figures are the rows of what steps say, with those that none of them says left out.
@@ -223,8 +216,7 @@ func (j *job) figures(k look) (all []line) {
 		if k.width >= 60 {
 			typical := strings.Repeat(" ", 16)
 			if f.median {
-				slices.Sort(known)
-				typical = human.PadLeft("p50 "+f.print(known[(len(known)-1)/2]), 16)
+				typical = human.PadLeft("p50 "+f.print(stat.Middle(known)), 16)
 			}
 			l = append(l, piece{typical, faint})
 		}
@@ -259,10 +251,10 @@ func (j *job) parts(k look) (all []line) {
 		for i, w := range j.windows {
 			values[i] = w.parts[part]
 		}
-		l := line{{human.Pad(part, 16) + " ", ""}, {human.PadLeft(percent(sums[part]/whole), 8), bold}}
+		l := line{{human.Pad(part, 16) + " ", ""}, {human.PadLeft(human.Percent(sums[part]/whole), 8), bold}}
 		used := 17 + 8
 		if k.width >= 60 {
-			l = append(l, piece{human.PadLeft(seconds(sums[part]/float64(len(latest))), 12), faint})
+			l = append(l, piece{human.PadLeft(human.Seconds(sums[part]/float64(len(latest))), 12), faint})
 			used += 12
 		}
 		all = append(all, append(l, piece{"  ", ""}, piece{spark(values, k.width-used-2, k.plain), cyan}))
@@ -312,24 +304,24 @@ func (m *model) gpuLines() (all []line) {
 		title = "1 GPU"
 	}
 	if known > 0 {
-		title += ", " + percent(busy/known) + " busy"
+		title += ", " + human.Percent(busy/known) + " busy"
 	}
 	all = append(all, line{{title, bold}})
 	slices.SortStableFunc(cards, func(a, b *gpu) int { return -cmp.Compare(bit(a.throttled != ""), bit(b.throttled != "")) })
 	for _, g := range cards {
-		l := line{{human.Pad(strings.TrimSpace(g.host+" "+cmp.Or(g.name, g.id)), 15) + " ", ""}, {human.PadLeft(percent(g.busy), 8), bold}}
+		l := line{{human.Pad(strings.TrimSpace(g.host+" "+cmp.Or(g.name, g.id)), 15) + " ", ""}, {human.PadLeft(human.Percent(g.busy), 8), bold}}
 		if !math.IsNaN(g.memory) {
-			text := fmt.Sprintf("  %.1f GiB", human.Number(g.memory/(1<<30)))
+			text := "  " + human.Bytes(g.memory)
 			if g.memoryLimit > 0 {
-				text = fmt.Sprintf("  %.1f of %.0f GiB", human.Number(g.memory/(1<<30)), human.Number(g.memoryLimit/(1<<30)))
+				text = "  " + human.Of(human.Bytes(g.memory), human.Bytes(g.memoryLimit))
 			}
 			l = append(l, piece{text, ""})
 		}
 		if !math.IsNaN(g.power) {
-			l = append(l, piece{fmt.Sprintf("  %.0f W", human.Number(g.power)), ""})
+			l = append(l, piece{"  " + human.Watts(g.power), ""})
 		}
 		if !math.IsNaN(g.temperature) {
-			l = append(l, piece{fmt.Sprintf("  %.0f °C", human.Number(g.temperature)), ""})
+			l = append(l, piece{"  " + human.Celsius(g.temperature), ""})
 		}
 		if g.throttled != "" {
 			l = append(l, piece{"  held down: " + g.throttled, yellow})
@@ -383,39 +375,4 @@ func spark(values []float64, width int, plain bool) string {
 		}
 	}
 	return b.String()
-}
-
-func seconds(s float64) string {
-	switch {
-	case math.IsNaN(s):
-		return "-"
-	case s >= 100:
-		return fmt.Sprintf("%.1f s", human.Number(s))
-	case s >= 1:
-		return fmt.Sprintf("%.3f s", s)
-	case s >= 1e-3:
-		return fmt.Sprintf("%.1f ms", s*1e3)
-	case s == 0:
-		return "0 s"
-	}
-	return fmt.Sprintf("%.0f us", s*1e6)
-}
-
-func number(v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "-"
-	case v >= 1000:
-		return human.Thousands(math.Round(v))
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.3g", v)
-}
-
-func percent(share float64) string {
-	if math.IsNaN(share) {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f %%", human.Number(100*share))
 }

@@ -187,7 +187,7 @@ func (s *scraper) compare(j *job, p *step, now, before *totals) {
 		for key, n := range now.verdicts {
 			if more := n - before.verdicts[key]; more > 0 {
 				severity, name, _ := strings.Cut(key, " ")
-				s.addVerdict(j, verdict{p.end, "", name, severity, fmt.Sprintf("%.0f times since the last look", human.Number(more))})
+				s.addVerdict(j, verdict{p.end, "", name, severity, human.Thousands(more) + " times since the last look"})
 			}
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -94,7 +95,7 @@ func TestRender(t *testing.T) {
 		assert.LessOrEqual(t, len(lines), k.height, name)
 		if !k.colour {
 			for _, l := range lines {
-				assert.LessOrEqual(t, widths([]rune(l)), k.width, name)
+				assert.LessOrEqual(t, human.Columns(l), k.width, name)
 			}
 		}
 		text := strings.Join(lines, "\n") + "\n"
@@ -120,7 +121,7 @@ func TestSizes(t *testing.T) {
 			lines := m.render(look{width: width, height: height}, now)
 			assert.LessOrEqual(t, len(lines), max(height, 1))
 			for _, l := range lines {
-				assert.LessOrEqual(t, widths([]rune(l)), max(width, 1))
+				assert.LessOrEqual(t, human.Columns(l), max(width, 1))
 			}
 		}
 	}
@@ -282,8 +283,8 @@ func TestPlain(t *testing.T) {
 	}
 	stop()
 	require.NoError(t, <-done)
-	for i, want := range []string{"step 1  step time 1.500 s", "step 2  step time 1.500 s", "step 3  step time 1.500 s"} {
+	for i, want := range []string{"step 1  step time 1.5 s", "step 2  step time 1.5 s", "step 3  step time 1.5 s"} {
 		assert.True(t, strings.HasPrefix(got[i], want), got[i])
 	}
-	assert.Contains(t, got[2], "loss 2.7000")
+	assert.Contains(t, got[2], "loss 2.7")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
@@ -97,10 +98,9 @@ func (h *History) Costs(of string) (out []Cost) {
 
 // Sentence says what the cause cost, such as "48.1 GPU-seconds (3.01 s) waiting for rank 17 on node-2, in 12 windows".
 func (c *Cost) Sentence() string {
-	s := scaleOf(c.Seconds)
-	b := s.append(nil, c.Seconds)
+	b := human.AppendSeconds(nil, c.Seconds)
 	if c.GPUSeconds > 0 {
-		b = fmt.Appendf(nil, "%.1f GPU-seconds (%s)", c.GPUSeconds, b)
+		b = fmt.Appendf(nil, "%s GPU-seconds (%s)", human.Digits(c.GPUSeconds), b)
 	}
 	b = append(b, ' ')
 	if c.Kind == breakdown.Unattributed {
@@ -132,7 +132,7 @@ type WhatIf struct {
 type Worker struct {
 	Who     breakdown.Who // rank and host
 	Without float64       // s, T_w: the run without waiting for it
-	Faster  float64       // T / T_w - 1: 0.118 is "11.8 % faster"
+	Faster  float64       // T / T_w - 1: 0.118 is "11.8% faster"
 	Share   float64       // (T - T_w) / (T - T_ideal), of all waiting
 }
 
@@ -158,8 +158,8 @@ func (w *WhatIf) Sentence() string {
 	}
 	worst := &w.Workers[0]
 	b := appendRank([]byte("Without "), worst.Who)
-	return string(fmt.Appendf(b, " the run would be %.1f %% faster: %.2f s of %.2f s went by waiting for it, which is %.0f %% of all waiting for late ranks.",
-		100*worst.Faster, w.Duration-worst.Without, w.Duration, 100*worst.Share))
+	return string(fmt.Appendf(b, " the run would be %s faster: %s of %s went by waiting for it, which is %s of all waiting for late ranks.",
+		human.Percent(worst.Faster), human.Seconds(w.Duration-worst.Without), human.Seconds(w.Duration), human.Percent(worst.Share)))
 }
 
 // Slowdown is the paper's slowdown of one window: its duration over its duration without waiting for late ranks.

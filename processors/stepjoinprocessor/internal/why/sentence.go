@@ -1,10 +1,10 @@
 package why
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
@@ -22,7 +22,7 @@ const arrivals = "which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=
 
 // sentence says what a verdict means. Without causes it says what is missing.
 func sentence(w *Window, v *Verdict, less float64, more []change) string {
-	s := scaleOf(v.Value)
+	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.Subject), " took "...)
 	b = append(s.append(b, v.Value), ", "...)
 	excess := s.round(v.Value) - s.round(v.Usual)
@@ -79,7 +79,7 @@ func sentence(w *Window, v *Verdict, less float64, more []change) string {
 	return string(append(b, '.'))
 }
 
-func (c *Cause) append(b []byte, s scale, shown int64) []byte {
+func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 	b = append(s.put(b, shown), ' ')
 	b = appendWhat(b, c.Kind, c.Who)
 	if c.Note.Text == "" {
@@ -95,7 +95,7 @@ func (c *Cause) append(b []byte, s scale, shown int64) []byte {
 		b = append(append(b, c.Note.Who.Host...), ": "...)
 	}
 	b = append(append(b, c.Note.Text...), " for "...)
-	return append(s.append(b, c.Note.Seconds), ')')
+	return append(human.AppendSeconds(b, c.Note.Seconds), ')')
 }
 
 // appendWhat says what went on, and who was behind it.
@@ -151,8 +151,7 @@ func missing(w *Window, more []change) string {
 	}
 	switch {
 	case w.Apart > 0:
-		return string(append(scaleOf(w.Apart).append([]byte("the clocks of its hosts are "), w.Apart),
-			" apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP"...))
+		return "the clocks of its hosts are " + human.Seconds(w.Apart) + " apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP"
 	case w.Of == Pass:
 		return "no column of the pass tells of the rest; log the time of each stage"
 	case !known[breakdown.Wait]:
@@ -166,28 +165,14 @@ func missing(w *Window, more []change) string {
 	}
 }
 
-// scale is the unit of all times of a sentence. They are rounded before they are added, so that those that are read add up.
-type scale struct {
-	factor float64
-	unit   string
+// grid is what all times of a sentence are rounded to, s, before they are added: those that are read add up.
+type grid float64
+
+// round is a time in pieces of the grid.
+func (g grid) round(seconds float64) int64 { return int64(math.Round(seconds / float64(g))) }
+
+func (g grid) put(b []byte, pieces int64) []byte {
+	return human.AppendSeconds(b, float64(pieces)*float64(g))
 }
 
-func scaleOf(seconds float64) scale {
-	switch {
-	case seconds >= 1:
-		return scale{1, "s"}
-	case seconds >= 1e-3:
-		return scale{1e3, "ms"}
-	default:
-		return scale{1e6, "µs"}
-	}
-}
-
-// round is the time in hundredths of the unit.
-func (s scale) round(seconds float64) int64 { return int64(math.Round(100 * s.factor * seconds)) }
-
-func (s scale) put(b []byte, hundredths int64) []byte {
-	return fmt.Appendf(b, "%d.%02d %s", hundredths/100, hundredths%100, s.unit)
-}
-
-func (s scale) append(b []byte, seconds float64) []byte { return s.put(b, s.round(seconds)) }
+func (g grid) append(b []byte, seconds float64) []byte { return g.put(b, g.round(seconds)) }

@@ -257,16 +257,16 @@ func TestSeeded(t *testing.T) {
 	}
 }
 
-var number = regexp.MustCompile(`\d+\.\d\d`)
+var number = regexp.MustCompile(`(\d+(?:\.\d+)?) (s|ms)\b`)
 
 // addsUp says whether the causes of a sentence are its excess, and this is what the window took beyond the usual, to the last digit.
 func addsUp(t *testing.T, sentence string) bool {
 	t.Helper()
-	sum := func(of string) (all int64) {
-		for _, n := range number.FindAllString(of, -1) {
-			f, err := strconv.ParseFloat(n, 64)
+	sum := func(of string) (all int64) { // µs
+		for _, n := range number.FindAllStringSubmatch(of, -1) {
+			f, err := strconv.ParseFloat(n[1], 64)
 			require.NoError(t, err)
-			all += int64(math.Round(100 * f))
+			all += int64(math.Round(f * map[string]float64{"s": 1e6, "ms": 1e3}[n[2]]))
 		}
 		return all
 	}
@@ -310,48 +310,48 @@ var sentences = map[string]struct {
 	change func(w *Window)
 }{
 	"Step 31 took 7.73 s, 2.31 s more than usual (5.42 s): 1.92 s waiting for rank 9 on node-1 in AllReduce of DP Group 0 " +
-		"(its GPU 3 was held down by heat for 1.70 s), 0.30 s in TransferQueue GET; 0.09 s unexplained.": {
+		"(its GPU 3 was held down by heat for 1.7 s), 300 ms in TransferQueue GET; 90 ms unexplained.": {
 		[]fault{{breakdown.Wait, rank(9), 1.92}, {breakdown.Get, breakdown.Who{}, 0.3}, {breakdown.Put, breakdown.Who{}, 0.09}},
 		func(w *Window) {
 			w.Notes = []Note{{rank(9), "GPU 3 was held down by heat", 1.7}, {rank(8), "GPU 2 was held down by heat", 1.8}}
 		},
 	},
-	"Step 31 took 6.92 s, 1.50 s more than usual (5.42 s): 1.50 s waiting for late ranks.": {
+	"Step 31 took 6.92 s, 1.5 s more than usual (5.42 s): 1.5 s waiting for late ranks.": {
 		[]fault{{breakdown.Wait, rank(3), 0.7}, {breakdown.Wait, rank(9), 0.8}}, nil,
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s): 2.00 s computing (rank 9 on node-1: GPU 3 was held down by heat for 1.70 s).": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s computing (rank 9 on node-1: GPU 3 was held down by heat for 1.7 s).": {
 		[]fault{{breakdown.Compute, breakdown.Who{}, 2}},
 		func(w *Window) { w.Notes = []Note{{rank(9), "GPU 3 was held down by heat", 1.7}} },
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s computing; no rank alone was late: profile such a window, " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s computing; no rank alone was late: profile such a window, " +
 		"and look at the clocks of the GPUs.": {
 		[]fault{{breakdown.Compute, breakdown.Who{}, 2}}, nil,
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in what no log tells of; no log says when ranks " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no log says when ranks " +
 		"came to their collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Compute) },
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in collectives; no log says when every rank " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in collectives; no log says when every rank " +
 		"came to its collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Collective, collectives[0], 2}}, func(w *Window) { known(w, breakdown.Collective) },
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in what no log tells of; the clocks of its hosts are " +
-		"250.00 ms apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; the clocks of its hosts are " +
+		"250 ms apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { w.Apart = 0.25 },
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in what no log tells of; no timers of the step: " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
 		"loading data cannot be told from computing; set --timing-log-level 2 in Megatron.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait) },
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in what no log tells of; " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; " +
 		"every log that could tell was read: profile such a window.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, nil,
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s waiting for RPC responses; " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s waiting for RPC responses; " +
 		"no column of the server's time: waiting for it cannot be told from the transport; log the server's time.": {
 		[]fault{{breakdown.RPCReceive, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.RPCReceive) },
 	},
-	"Step 31 took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in RPCs, outside of their stages; " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in RPCs, outside of their stages; " +
 		"no column of the pass tells of the rest; log the time of each stage.": {
 		[]fault{{breakdown.RPCUnattributed, breakdown.Who{}, 2}}, nil,
 	},
@@ -395,7 +395,7 @@ func TestPass(t *testing.T) {
 	}
 	v, ok := h.Judge(window(0.022))
 	assert.True(t, ok)
-	assert.Equal(t, "Pass 4 took 62.00 ms, 20.00 ms more than usual (42.00 ms): 20.00 ms sending RPC requests.", v.Sentence)
+	assert.Equal(t, "Pass 4 took 62 ms, 20 ms more than usual (42 ms): 20 ms sending RPC requests.", v.Sentence)
 }
 
 // What lies between the functions of a batch is told by the timers of its step.
@@ -414,7 +414,7 @@ func TestBatch(t *testing.T) {
 	}
 	v, ok := h.Judge(window(fault{kind: breakdown.Unattributed, seconds: 2}))
 	assert.True(t, ok)
-	assert.Equal(t, "The batch took 7.42 s, 2.00 s more than usual (5.42 s), which its logs do not explain: 2.00 s in what no log tells of; no timers of its step: "+
+	assert.Equal(t, "The batch took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of its step: "+
 		"loading data, a checkpoint and an evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
 }
 
@@ -541,7 +541,7 @@ func TestWhatIf(t *testing.T) {
 	assert.InDelta(t, 10.0/9-1, got.Workers[0].Faster, 1e-9)
 	assert.InDelta(t, 1/1.5, got.Workers[0].Share, 1e-9)
 	assert.InDelta(t, 10/9.5-1, got.Workers[1].Faster, 1e-9)
-	assert.Equal(t, "Without rank 1 on node-0 the run would be 11.1 % faster: 20.00 s of 200.00 s went by waiting for it, which is 67 % of all waiting for late ranks.",
+	assert.Equal(t, "Without rank 1 on node-0 the run would be 11.1% faster: 20 s of 200 s went by waiting for it, which is 66.7% of all waiting for late ranks.",
 		got.Sentence())
 	_, ok = h.WhatIf("run-2")
 	assert.False(t, ok)
@@ -569,8 +569,8 @@ func TestCosts(t *testing.T) {
 		assert.InDelta(t, want.Seconds, costs[i].Seconds, 1e-9)
 		assert.InDelta(t, want.GPUSeconds, costs[i].GPUSeconds, 1e-6)
 	}
-	assert.Equal(t, "96.0 GPU-seconds (6.00 s) waiting for rank 9 on node-1, in 3 windows", costs[1].Sentence())
-	assert.Equal(t, "16.0 GPU-seconds (1.00 s) that no log explains, in 1 window", costs[2].Sentence())
+	assert.Equal(t, "96 GPU-seconds (6 s) waiting for rank 9 on node-1, in 3 windows", costs[1].Sentence())
+	assert.Equal(t, "16 GPU-seconds (1 s) that no log explains, in 1 window", costs[2].Sentence())
 	assert.Empty(t, h.Costs("run-2"))
 }
 

@@ -379,7 +379,7 @@ func TestReasonsOfBandwidth(t *testing.T) {
 				spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
 				spans.AttrNCCLBandwidthDeviation: 5.23,
 			}),
-			allReduce + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.2 robust standard deviations below the median of 264.2 GB/s of those before of " +
+			allReduce + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.23 robust standard deviations below the median of 264.2 GB/s of those before of " +
 				"this communicator, " +
 				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
 		},

@@ -52,7 +52,7 @@ var (
 		"records were lost (dropped by the profiler, a full disk, a log rotated away), or [one is missing?it|they] did not take part.", &places)
 
 	straggler = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+" is late again and again"+
-		"[, by median {straggler's lateness:seconds} behind the median rank][, with a score of {score:.3} (1 is the fastest)]"+
+		"[, by median {straggler's lateness:seconds} behind the median rank][, with a score of {score} (1 is the fastest)]"+
 		"[; over the window that cost the other ranks {straggler's cost:seconds} in all][; slow are {stragglers}]: "+
 		"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", &places)
 	// The end of an episode: what was said of the rank is not so any more.
@@ -65,7 +65,7 @@ var (
 		", whose transfer took {transfer:seconds}; the limit is {threshold:seconds}[. Waiting for it cost the other ranks {cost:seconds} in all]: "+
 		"see what it did before (data loading, a checkpoint, more work than the others).", &places)
 	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, subject+"[, {size:bytes},] had a low bandwidth"+
-		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]]: {deviation:.1} robust standard deviations below the median[ of {baseline:rate}]"+
+		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]]: {deviation} robust standard deviations below the median[ of {baseline:rate}]"+
 		" of those before of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", &places)
 	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, "The bandwidth that the log has of "+subject+
 		" is {value:percent} off what size and duration give, above the limit of {threshold:percent}: see whether its unit[, read as {unit},]"+

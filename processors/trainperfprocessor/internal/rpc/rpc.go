@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/domain"
@@ -202,7 +203,7 @@ func (j *judge) bytes() float64 {
 	return total
 }
 
-// summarize writes what the group is in one line: "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s;
+// summarize writes what the group is in one line: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162.4 MiB/s;
 // IPC".
 func (j *judge) summarize(span ptrace.Span) {
 	l, g := &j.line, &j.group
@@ -212,7 +213,7 @@ func (j *judge) summarize(span ptrace.Span) {
 		l.Share(stage.String(), x)
 		if stage == view.RPCReceive && j.serverKnown() && !math.IsNaN(x) {
 			l.Text = append(l.Text, " (server "...)
-			l.Percent(j.share[view.RPCServer])
+			l.Text = human.AppendPercent(l.Text, j.share[view.RPCServer])
 			l.Text = append(l.Text, ')')
 		}
 	}
@@ -226,17 +227,15 @@ func (j *judge) summarize(span ptrace.Span) {
 			l.Text = append(l.Text, 's')
 		}
 		if g.CallDuration > 0 {
-			l.Text = append(verdict.AppendShort(append(l.Text, " in "...), g.CallDuration), " s"...)
+			l.Text = human.AppendSeconds(append(l.Text, " in "...), g.CallDuration)
 		}
 	}
 	if g.Throughput > 0 {
 		l.Part("")
-		l.Text = append(verdict.AppendFixed(l.Text, g.Throughput/mib, 1), " MiB/s"...)
+		l.Text = human.AppendBinaryRate(l.Text, g.Throughput)
 	}
 	if g.Transport != "" {
 		l.Part(g.Transport)
 	}
 	l.Put(span)
 }
-
-const mib = 1 << 20

@@ -78,7 +78,7 @@ func TestRealPass(t *testing.T) {
 	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, perftest.Verdicts(g),
 		"its 6.8 GiB are 16 % of the time at 1 GiB/s: that it waited 80 % says nothing of the transport")
 	assert.Equal(t, spans.SeverityWarning, perftest.Severity(g))
-	assert.Equal(t, "serialize 12.9 % · send 5.9 % · receive 74.5 % · deserialize 6.8 %; 98 calls in 42.9996 s; 162.4 MiB/s; IPC",
+	assert.Equal(t, "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162.4 MiB/s; IPC",
 		spans.AttrText(g.Attributes(), spans.AttrSummary))
 }
 
@@ -385,9 +385,9 @@ func TestReasonsOfSerialization(t *testing.T) {
 				spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597,
 				spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234,
 			}, []string{
-				"Serialization took 40.9% of the 0.33245 s of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding " +
+				"Serialization took 40.9% of the 332.4 ms of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding " +
 					"(protobuf), " +
-					"or send fewer bytes (bfloat16). The slowest call was BatchLinear with 0.005234 s.",
+					"or send fewer bytes (bfloat16). The slowest call was BatchLinear with 5.234 ms.",
 			}, 0.13597 / 0.33245, 0.30,
 		},
 		"under shared memory, one call": {
@@ -395,7 +395,7 @@ func TestReasonsOfSerialization(t *testing.T) {
 				spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001,
 				spans.AttrZMQSerializeDuration: 0.000005,
 			}, []string{
-				"Serialization took 50% of the 1e-05 s of 1 call, above the limit of 30%: shared memory is in use, see what still goes through msgpack; " +
+				"Serialization took 50% of the 10 µs of 1 call, above the limit of 30%: shared memory is in use, see what still goes through msgpack; " +
 					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 			}, 0.5, 0.30,
 		},
@@ -411,7 +411,7 @@ func TestReasonsOfTheTransport(t *testing.T) {
 			}, []string{
 				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the " +
 					"limit of 30%, " +
-					"and moving 0.9 GiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's " +
+					"and moving 900 MiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's " +
 					"buffers " +
 					"(ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. The server's queue is in it.",
 			}, 0.5, 0.30,
@@ -421,11 +421,11 @@ func TestReasonsOfTheTransport(t *testing.T) {
 				spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp",
 				spans.AttrZMQPassCalls: int64(50),
 			}), []string{
-				"Sending and receiving took 80.4% of the 42.9996 s of 50 calls (send 5.9%, receive 74.5%), above the limit of 30%, over TCP: " +
+				"Sending and receiving took 80.4% of the 43 s of 50 calls (send 5.9%, receive 74.5%), above the limit of 30%, over TCP: " +
 					"use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water " +
 					"marks " +
 					"(ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. How long the server computed is not in the log, and so in receive. " +
-					"The slowest call was Matmul with 0.76892 s.",
+					"The slowest call was Matmul with 768.9 ms.",
 				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
 					"if they do not, set 'zmq::expected_transport' to tcp.",
 			}, 34.557873 / 42.999571, 0.30,

@@ -12,8 +12,8 @@ import (
 
 const (
 	// ofCalls is "12.9% of the 43 s of 98 calls".
-	ofCalls = "{value:percent} of the {total} s of [{calls} call[one call?|s]|the calls]"
-	slowest = "[ The slowest call was {slowest} with {slowest time} s.]"
+	ofCalls = "{value:percent} of the {total:seconds} of [{calls} call[one call?|s]|the calls]"
+	slowest = "[ The slowest call was {slowest} with {slowest time:seconds}.]"
 )
 
 var (
@@ -25,7 +25,7 @@ var (
 		" (send {send:percent}, receive {receive:percent}[server?, without the {server:percent} that the server computed]), above the limit of "+
 		"{threshold:percent}, "+
 		"[tcp?over {transport}: use IPC where client and server share a host, else check the network; "+
-		"|and moving {bytes:.1} GiB takes {moved:percent} of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); ]"+
+		"|and moving {bytes:bytes} takes {moved:percent} of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); ]"+
 		"enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message."+
 		"[server? The server's queue is in it.| How long the server computed is not in the log, and so in receive.]"+slowest+episode.Share("passes"), &places)
 
@@ -45,7 +45,7 @@ var places = verdict.Places[judge]{
 		"send":         func(j *judge) float64 { return j.share[view.RPCSend] },
 		"receive":      func(j *judge) float64 { return j.share[view.RPCReceive] },
 		"server":       func(j *judge) float64 { return j.share[view.RPCServer] },
-		"bytes":        func(j *judge) float64 { return j.bytes() / (1 << 30) },
+		"bytes":        (*judge).bytes,
 		"moved":        (*judge).moved,
 		"slowest time": func(j *judge) float64 { return positive(j.group.SlowestDuration) },
 	},

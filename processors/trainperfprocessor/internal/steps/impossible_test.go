@@ -32,16 +32,16 @@ func TestImpossible(t *testing.T) {
 			},
 		},
 		"GFLOP/s": {[]func(*Config){onH100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 54.19 * 989e12}, []string{
-			"MFU is 5419%: 53593.9 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
+			"MFU is 5,419%: 53,594 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
 				"1) the log's number is in GFLOP/s, not TFLOP/s: it would be 5.4%; 2) the log counts more than the model's FLOPs.",
 		}},
 		"devices": {[]func(*Config){onH100, known}, secondsOf(4), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
-			"MFU is 400%: 3956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
+			"MFU is 400%: 3,956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
 				"by the log's own FLOP/s per device, it would be 50%; " +
 				"2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the model, its seq_length or the batch is not what runs.",
 		}},
 		"steps covered": {[]func(*Config){onH100, known}, secondsOf(5), attrs{spans.AttrStepsCovered: int64(10)}, []string{
-			"MFU is 500%: 4945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
+			"MFU is 500%: 4,945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
 				"54): set 'train::world_size'; " +
 				"2) the time is that of all 10 steps of the record, divided once too often: it would be 50%; 3) the model, its seq_length or the batch is " +
 				"not what runs.",

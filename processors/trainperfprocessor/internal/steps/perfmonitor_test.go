@@ -114,7 +114,7 @@ func TestFlagScaleReasons(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(mixtral), func(c *Config) { c.MFULow = 0 })
 	s := oneStep(t, p, perftest.Job, 4, perfMonitorRow(4, mixtralDense/2, 8, 4096))
 	assert.Equal(t, []string{
-		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does that; moe does not): it found 1767.44 TFLOP per step, " +
+		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does that; moe does not): it found 1,767 TFLOP per step, " +
 			"which is 61.5% of what its formula makes of the model. Use the recomputed FLOP/s.",
 		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
 			"many times too low. Use the recomputed FLOP/s.",
@@ -186,7 +186,7 @@ func TestReportsOfOtherLogs(t *testing.T) {
 	}
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"The log has 300 TFLOP/s per device where the model makes 703.274, which is 57.3% off. No cause that is known fits: compare the model's " +
+		"The log has 300 TFLOP/s per device where the model makes 703.3, which is 57.3% off. No cause that is known fits: compare the model's " +
 			"description, seq_length, the batch of 32 " +
 			"and the number of devices with what runs, before the log is doubted.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, attrs{spans.AttrDeviceFlopThroughputReported: 300e12})))
@@ -235,7 +235,7 @@ func TestGPTFormulaForGroupedQueries(t *testing.T) {
 	assert.Equal(t, []string{
 		"perf_monitor counted as many heads for keys and values as for queries, where the model has grouped queries: it takes the formula of a GPT where it " +
 			"is given no model_name, which Megatron has " +
-			"no argument for (the merged version with --perf-model-type gpt): it found 4112.12 TFLOP per step, which is 108.3% of what its formula makes of " +
+			"no argument for (the merged version with --perf-model-type gpt): it found 4,112 TFLOP per step, which is 108.3% of what its formula makes of " +
 			"the model. Use the recomputed FLOP/s.",
 		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
 			"many times too low. Use the recomputed FLOP/s.",

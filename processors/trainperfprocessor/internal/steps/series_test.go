@@ -237,7 +237,7 @@ func TestMFULow(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	s := oneStep(t, p, perftest.Job, 2, nil)
 	assert.Equal(t, []string{spans.VerdictMFULow}, perftest.Verdicts(s))
-	assert.Equal(t, []string{"MFU is 17.8%: 175.819 of 989 TFLOP/s per device, below the limit of 30%: " +
+	assert.Equal(t, []string{"MFU is 17.8%: 175.8 of 989 TFLOP/s per device, below the limit of 30%: " +
 		"check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble."}, perftest.Reasons(s))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 0.5, nil)))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 2, attrs{spans.AttrIteration: int64(1)})), "the first iteration compiles")

@@ -6,10 +6,10 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/processors/internal/verdict"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// summarize writes what a step with a verdict is in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9 % · 65.1 TFLOP/s per device".
+// summarize writes what a step with a verdict is in one line: "step 114 · 5.402 s · loss 7.738 · MFU 20.9% · 65.1 TFLOP/s per device".
 func (j *judge) summarize(span ptrace.Span) {
 	if j.sheet.Empty() { // its numbers are attributes
 		return
@@ -23,7 +23,7 @@ func (j *judge) summarize(span ptrace.Span) {
 	number := len(l.Text)
 	if positive(j.seconds) {
 		l.Item("")
-		l.Text = append(strconv.AppendFloat(l.Text, j.seconds, 'g', 4, 64), " s"...)
+		l.Text = human.AppendSeconds(l.Text, j.seconds)
 		if j.covered > 1 {
 			l.Text = append(l.Text, " (mean of "...)
 			l.Text = append(strconv.AppendInt(l.Text, int64(j.covered), 10), " steps)"...)
@@ -35,14 +35,14 @@ func (j *judge) summarize(span ptrace.Span) {
 		l.Text = append(l.Text, notFinite...)
 	case !math.IsNaN(j.Loss.Value):
 		l.Item("loss ")
-		l.Text = strconv.AppendFloat(l.Text, j.Loss.Value, 'g', 4, 64)
+		l.Text = human.AppendDigits(l.Text, j.Loss.Value)
 	}
 	if positive(j.mfu) {
 		l.Share("MFU", j.mfu)
 	}
 	if positive(j.device) {
 		l.Item("")
-		l.Text = append(verdict.AppendFixed(l.Text, j.device/1e12, 1), " TFLOP/s per device"...)
+		l.Text = append(human.AppendFlops(l.Text, j.device), " per device"...)
 	}
 	if len(l.Text) > number { // the number of the step alone is no news
 		l.Put(span)

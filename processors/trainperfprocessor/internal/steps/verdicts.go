@@ -3,6 +3,7 @@ package steps
 import (
 	"math"
 
+	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
 	"github.com/trainbridge/trainbridge/spans"
@@ -42,7 +43,7 @@ var (
 			"[perf_monitor?None of perf_monitor's known errors fits (data-parallel size left out, a GPT's formula for grouped queries, "+
 			"experts as dense or without SwiGLU)"+compare+"|[It fits that {what fits}.|No cause that is known fits"+compare+"]]"+again, &places)
 	throughputDisagrees = verdict.NewCause(spans.VerdictFlopsWrong, spans.CauseThroughputDisagrees,
-		"The log's {samples/s} samples/s times its step time of {seconds} s make {samples} samples, {value:percent} off the batch of {batch}: "+
+		"The log's {samples/s} samples/s times its step time of {seconds:seconds} make {samples} samples, {value:percent} off the batch of {batch}: "+
 			"[fits one device?that fits samples/s of one device, not of all|[fits all steps?that fits a time of all steps that the record covers, not of one"+
 			"|the batch, the time or the rate is of something else (padded, of one device, of another step)]]."+again, &places)
 
@@ -145,18 +146,17 @@ func moreThanNone(n int) int64 {
 	return -1
 }
 
-// speedUnit is how a speed is written; steps are told by their time.
-var speedUnit = [...]struct {
-	name  string
-	scale float64
-}{
-	quantitySamples: {" samples/s", 1}, quantityTokens: {" tokens/s", 1}, quantityDeviceTokens: {" tokens/s per device", 1},
-	quantityFlops: {" TFLOP/s", 1e-12}, quantitySteps: {" s per step", 1},
-}
+var speedUnit = [...]string{quantitySamples: " samples/s", quantityTokens: " tokens/s", quantityDeviceTokens: " tokens/s per device"}
 
-// append writes a speed with its unit.
+// append writes a speed with its unit; steps are told by their time.
 func (q quantity) append(b []byte, x float64) []byte {
-	return append(verdict.AppendShort(b, q.tell(x)*speedUnit[q].scale), speedUnit[q].name...)
+	switch q {
+	case quantitySteps:
+		return append(human.AppendSeconds(b, q.tell(x)), " per step"...)
+	case quantityFlops:
+		return human.AppendFlops(b, x)
+	}
+	return append(human.AppendDigits(b, x), speedUnit[q]...)
 }
 
 // tell is a speed as the span states it: steps by their time.

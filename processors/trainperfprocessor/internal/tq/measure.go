@@ -187,7 +187,7 @@ func (j *judge) judgeCarried(f *function, children []child) int {
 	return selfMeasured
 }
 
-// summarize writes what the function is about in one line: "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; batch 64; worker 1531903".
+// summarize writes what the function is about in one line: "TQ overhead 41.6% · get 21.8% · put 19.8%; batch 64; worker 1531903".
 func (j *judge) summarize(f *function, found *shares) {
 	l := &j.summary
 	l.Begin()

@@ -121,7 +121,7 @@ func TestReasonHasTheNumbersAndTheAdvice(t *testing.T) {
 	c.Attributes().PutDouble(spans.AttrTQThroughput, 15_938_355/0.2)
 	perftest.Judge(newTest(t), b.Traces())
 
-	assert.Equal(t, []string{"TransferQueue took 43.8% of the 0.914024 s of rollout (GET 21.9%, PUT 21.9%), above the limit of 30%: " +
+	assert.Equal(t, []string{"TransferQueue took 43.8% of the 914 ms of rollout (GET 21.9%, PUT 21.9%), above the limit of 30%: " +
 		"check the storage backend's configuration (Redis or distributed storage), tune the batch size so that fewer transfers are needed, " +
 		"consider compressing the data."}, perftest.Reasons(f))
 	e := f.Events().At(0).Attributes()
@@ -196,8 +196,8 @@ func TestSummary(t *testing.T) {
 		"whole": {func(m pcommon.Map) {
 			m.PutInt(spans.AttrTQBatchSize, 64)
 			m.PutInt(spans.AttrProcessPID, 1531903)
-		}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; batch 64; worker 1531903"},
-		"no batch": {func(pcommon.Map) {}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; worker 15930"},
+		}, "TQ overhead 41.6% · get 21.8% · put 19.8%; batch 64; worker 1531903"},
+		"no batch": {func(pcommon.Map) {}, "TQ overhead 41.6% · get 21.8% · put 19.8%; worker 15930"},
 		"died": {func(m pcommon.Map) {
 			spans.PutIncomplete(m, "no_compute_end")
 			m.PutInt(spans.AttrTQBatchSize, 64)
@@ -205,7 +205,7 @@ func TestSummary(t *testing.T) {
 		"a line lost": {func(m pcommon.Map) {
 			spans.PutIncomplete(m, "stage_missing")
 			m.PutDouble(spans.AttrTQGetUtilizationReported, 0.21)
-		}, "TQ overhead 41.6 % · get 21.8 % · put 19.8 %; incomplete (stage_missing); worker 15930"},
+		}, "TQ overhead 41.6% · get 21.8% · put 19.8%; incomplete (stage_missing); worker 15930"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := spans.NewBatch("test", "")

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	took = "TransferQueue took {value:percent} of the {duration:.6} s of {name}" +
+	took = "TransferQueue took {value:percent} of the {duration:seconds} of {name}" +
 		"[ (GET {get:percent}[GET is reported? as reported by the log], PUT {put:percent}[both are reported?, both][PUT is reported? as reported by the " +
 		"log])], "
 	overheadAdvice = ": check the storage backend's configuration (Redis or distributed storage), " +
 		"tune the batch size so that fewer transfers are needed, consider compressing the data."
-	fluctuate = "The {stage} times of {name} fluctuate: over the last {operations} the standard deviation was {value:percent} of the mean of {mean:.6} s, " +
+	fluctuate = "The {stage} times of {name} fluctuate: over the last {operations} the standard deviation was {value:percent} of the mean of {mean:seconds}, " +
 		"above the limit of {threshold:percent}: the network or the storage is not stable."
 )
 
@@ -29,7 +29,7 @@ var (
 		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places).As(verdict.Warning)
 
 	throughputLow = verdict.New(spans.VerdictTQThroughputLow,
-		"{stage} [moved {size:.2} MiB|ran] at {speed:.2} MiB/s, below the limit of {lowest speed:.2} MiB/s: "+
+		"{stage} [moved {size:bytes}|ran] at {speed:binary rate}, below the limit of {lowest speed:binary rate}: "+
 			"check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
 
 	getFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQGet)
@@ -42,9 +42,9 @@ var places = verdict.Places[saying]{
 		"get":          func(s *saying) float64 { return s.share[spans.TQGet] },
 		"put":          func(s *saying) float64 { return s.share[spans.TQPut] },
 		"mean":         func(s *saying) float64 { return s.spread.mean },
-		"size":         func(s *saying) float64 { return s.size / mib },
-		"speed":        func(s *saying) float64 { return s.speed / mib },
-		"lowest speed": func(s *saying) float64 { return s.limit / mib },
+		"size":         func(s *saying) float64 { return s.size },
+		"speed":        func(s *saying) float64 { return s.speed },
+		"lowest speed": func(s *saying) float64 { return s.limit },
 	},
 	Counts: map[string]func(*saying) int64{
 		"held":       func(s *saying) int64 { return s.told.HeldAgain() },

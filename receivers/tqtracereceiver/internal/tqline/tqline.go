@@ -184,11 +184,11 @@ func Parse(b []byte, l *Line) error {
 		case keyThroughput:
 			l.Throughput, ok = number(value, 1<<20)
 		case keyGetRatio:
-			l.GetRatio, ok = percent(value)
+			l.GetRatio, ok = parsePercent(value)
 		case keyComputeRatio:
-			l.ComputeRatio, ok = percent(value)
+			l.ComputeRatio, ok = parsePercent(value)
 		case keyPutRatio:
-			l.PutRatio, ok = percent(value)
+			l.PutRatio, ok = parsePercent(value)
 		default:
 			ok = false
 		}
@@ -456,7 +456,7 @@ func number(b []byte, by float64) (float64, bool) {
 }
 
 // percent reads "5.69%" as 0.0569. One division of two exact numbers gives the closest float there is.
-func percent(b []byte) (float64, bool) {
+func parsePercent(b []byte) (float64, bool) {
 	b, ok := bytes.CutSuffix(b, []byte("%"))
 	if !ok {
 		return -1, false

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -46,8 +45,8 @@ func (c *composer) calls(j *digest.Job) section {
 			methods.Items = append(methods.Items, boxOf(m.Name, 0, &m.Took))
 		}
 		figures.Cells = append(figures.Cells, []string{
-			m.Name, human.Thousands(m.Took.Count()), seconds(m.Took.Sum()), seconds(m.Took.Mean()), seconds(m.Took.Quantile(0.5)), seconds(m.Took.Quantile(0.95)),
-			seconds(m.Took.Quantile(0.99)), seconds(m.Took.Max()), sum(&m.Sent), sum(&m.Received),
+			m.Name, human.Thousands(m.Took.Count()), human.Seconds(m.Took.Sum()), human.Seconds(m.Took.Mean()), human.Seconds(m.Took.Quantile(0.5)), human.Seconds(m.Took.Quantile(0.95)),
+			human.Seconds(m.Took.Quantile(0.99)), human.Seconds(m.Took.Max()), sum(&m.Sent), sum(&m.Received),
 		})
 	}
 	s.add(methods)
@@ -61,9 +60,9 @@ func (c *composer) calls(j *digest.Job) section {
 
 func sum(v *digest.Values) string {
 	if v.Count() == 0 {
-		return "–"
+		return human.Unknown
 	}
-	return reading.Size(v.Sum())
+	return human.Bytes(v.Sum())
 }
 
 // passes are the newest passes, by what their calls spent their time on.

@@ -85,7 +85,7 @@ func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *se
 		}
 	}
 	if width > 1 {
-		out.Note = fmt.Sprintf(c.t("Means of %s.", "每点为 %s 的平均。"), seconds(float64(width)/1e3))
+		out.Note = fmt.Sprintf(c.t("Means of %s.", "每点为 %s 的平均。"), human.Seconds(float64(width)/1e3))
 	}
 	return out
 }
@@ -147,7 +147,7 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 		h := &heat{
 			head: head{Kind: "heat", Title: title, Wide: true},
 			Unit: "s", RowLabel: "rank", ColumnLabel: c.t("since the start", "距开始"), FromZero: true,
-			ValueLabel: fmt.Sprintf(c.t("mean over %s", "%s 内平均"), seconds(float64(width)/1e9)),
+			ValueLabel: fmt.Sprintf(c.t("mean over %s", "%s 内平均"), human.Seconds(float64(width)/1e9)),
 		}
 		if all := len(ranks); all > mostRanks {
 			slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Late.Sum(), a.Late.Sum()) })
@@ -156,7 +156,7 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 			h.Note = fmt.Sprintf(c.t("The %d of %d ranks that were late for the longest in all.", "累计迟到最久的 %d / %d 个 rank。"), mostRanks, all)
 		}
 		for i := range n {
-			h.Columns = append(h.Columns, clock(max(0, float64(start+int64(i)*width-j.First))/1e9))
+			h.Columns = append(h.Columns, human.Clock(max(0, float64(start+int64(i)*width-j.First))/1e9))
 		}
 		for _, r := range ranks {
 			label := strconv.FormatInt(r.Rank, 10)
@@ -268,9 +268,9 @@ func (c *composer) collectiveTable(rows []*digest.Collective) *table {
 			who = fmt.Sprintf("%s (%s×)", who, human.Thousands(times))
 		}
 		out.Cells = append(out.Cells, []string{
-			g.Communicator, g.Operation, human.Thousands(g.Count), human.Thousands(g.Incomplete), seconds(g.Took.Quantile(0.5)), seconds(g.Took.Quantile(0.95)),
-			seconds(g.Took.Quantile(0.99)), seconds(g.Took.Max()), rate(g.Bus.Mean()), rate(g.Bus.Quantile(0.5)), seconds(g.Late.Quantile(0.5)),
-			seconds(g.Late.Max()), who,
+			g.Communicator, g.Operation, human.Thousands(g.Count), human.Thousands(g.Incomplete), human.Seconds(g.Took.Quantile(0.5)), human.Seconds(g.Took.Quantile(0.95)),
+			human.Seconds(g.Took.Quantile(0.99)), human.Seconds(g.Took.Max()), human.Rate(g.Bus.Mean()), human.Rate(g.Bus.Quantile(0.5)), human.Seconds(g.Late.Quantile(0.5)),
+			human.Seconds(g.Late.Max()), who,
 		})
 	}
 	if more := len(rows) - len(out.Cells); more > 0 {

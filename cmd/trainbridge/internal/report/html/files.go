@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
@@ -63,7 +62,7 @@ func (c *composer) files(read *offline.Reading) section {
 			why = joined(why, fmt.Sprintf(c.t("%s× %s, first in line %d", "%s× %s，首见于第 %d 行"), human.Thousands(r.Lines), reason, r.Line))
 		}
 		out.Cells = append(out.Cells, []string{
-			f.Name, as, reading.Size(float64(f.Size)), human.Thousands(f.Lines), human.Thousands(f.Records), human.Thousands(lines(f.Ignored)), human.Thousands(lines(f.Rejected)), why,
+			f.Name, as, human.Bytes(float64(f.Size)), human.Thousands(f.Lines), human.Thousands(f.Records), human.Thousands(lines(f.Ignored)), human.Thousands(lines(f.Rejected)), why,
 		})
 	}
 	if more := len(read.Files) - len(out.Cells); more > 0 {

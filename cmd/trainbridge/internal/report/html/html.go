@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
@@ -102,7 +101,7 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 		}
 	}
 	p.About = fmt.Sprintf(c.t("%s of %s files understood, %s, %s records in %s lines", "识别 %s / %s 个文件，%s，%[5]s 行中 %[4]s 条记录"),
-		human.Thousands(known), human.Thousands(len(read.Files)), reading.Size(float64(read.Bytes)), human.Thousands(read.Records), human.Thousands(read.Lines))
+		human.Thousands(known), human.Thousands(len(read.Files)), human.Bytes(float64(read.Bytes)), human.Thousands(read.Records), human.Thousands(read.Lines))
 	for i, j := range jobs {
 		c.job = strconv.Itoa(i)
 		one := conclusion(&first[i])

@@ -18,7 +18,6 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
-	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -103,14 +102,4 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "[10,null,null,20]", string(text))
 	assert.Equal(t, "1→9: hot 3×, slow 0×", h.Note)
-}
-
-func TestTexts(t *testing.T) {
-	for want, got := range map[string]string{
-		"0 s": seconds(0), "1.5 s": seconds(1.5), "999 µs": seconds(999e-6), "12 ns": seconds(12e-9), "2 ms": seconds(0.002), "–": seconds(math.NaN()),
-		"12.5%": share(0.125), "59.5 s": clock(59.5), "1:30": clock(90), "2:00:05": clock(7205), "1,234,567": human.Thousands(1234567), "12,346": short(12345.6),
-		"1.5e-06": short(1.5e-6), "80 GiB": gibi(80 << 30), "1.5": tera(1.5e12), "40 GB/s": rate(40e9),
-	} {
-		assert.Equal(t, want, got)
-	}
 }

@@ -25,10 +25,12 @@ func (c *composer) queue(j *digest.Job) section {
 	}
 	for _, f := range rows {
 		sums := f.Sums()
-		part := func(total float64) string { return seconds(sums.Mean(total)) + " (" + share(sums.Ratio(total)) + ")" }
+		part := func(total float64) string {
+			return human.Seconds(sums.Mean(total)) + " (" + human.Percent(sums.Ratio(total)) + ")"
+		}
 		figures.Cells = append(figures.Cells, []string{
-			f.Name, human.Thousands(sums.Calls), seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
-			share(sums.Ratio(sums.Get + sums.Put)), seconds(f.Took.Quantile(0.95)), seconds(f.Took.Max()), human.Thousands(f.Incomplete),
+			f.Name, human.Thousands(sums.Calls), human.Seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
+			human.Percent(sums.Ratio(sums.Get + sums.Put)), human.Seconds(f.Took.Quantile(0.95)), human.Seconds(f.Took.Max()), human.Thousands(f.Incomplete),
 			human.Thousands(f.WithoutID),
 		})
 		if sums.Calls == 0 {

@@ -128,14 +128,14 @@ func (c *composer) partTable(w *digest.Window) *table {
 	}
 	for _, p := range w.ByTime() {
 		out.Cells = append(out.Cells, []string{
-			c.part(p.Name), seconds(p.All.Sum()), share(w.Share(p)), seconds(p.All.Mean()), seconds(p.All.Quantile(0.5)), seconds(p.All.Quantile(0.95)),
-			seconds(p.All.Max()), seconds(p.Slow.Mean()),
+			c.part(p.Name), human.Seconds(p.All.Sum()), human.Percent(w.Share(p)), human.Seconds(p.All.Mean()), human.Seconds(p.All.Quantile(0.5)), human.Seconds(p.All.Quantile(0.95)),
+			human.Seconds(p.All.Max()), human.Seconds(p.Slow.Mean()),
 		})
 	}
 	if len(out.Cells) > 0 {
 		out.Cells = append(out.Cells, []string{
-			c.t("all", "全部"), seconds(w.Took.Sum()), "", seconds(w.Took.Mean()),
-			seconds(w.Took.Quantile(0.5)), seconds(w.Took.Quantile(0.95)), seconds(w.Took.Max()), seconds(w.SlowTook.Mean()),
+			c.t("all", "全部"), human.Seconds(w.Took.Sum()), "", human.Seconds(w.Took.Mean()),
+			human.Seconds(w.Took.Quantile(0.5)), human.Seconds(w.Took.Quantile(0.95)), human.Seconds(w.Took.Max()), human.Seconds(w.SlowTook.Mean()),
 		})
 	}
 	return out
@@ -223,22 +223,22 @@ func (c *composer) figures(title string, l *digest.Log) *table {
 		of    digest.Figure
 		write func(float64) string
 	}{
-		{c.t("step time", "单步耗时"), digest.StepTime, seconds},
-		{c.t("loss", "损失"), digest.Loss, short},
-		{c.t("validation loss", "验证损失"), digest.ValidationLoss, short},
-		{c.t("learning rate", "学习率"), digest.LearningRate, short},
-		{c.t("gradient norm", "梯度范数"), digest.GradientNorm, short},
-		{"samples/s", digest.SampleThroughput, short},
-		{"tokens/s", digest.TokenThroughput, short},
-		{c.t("tokens/s of a device", "单卡 tokens/s"), digest.DeviceTokenThroughput, short},
-		{c.t("TFLOP/s of all devices, as the log states it", "总 TFLOP/s（日志所述）"), digest.FlopThroughputReported, tera},
-		{c.t("TFLOP/s of a device, as the log states it", "单卡 TFLOP/s（日志所述）"), digest.DeviceFlopThroughputReported, tera},
-		{c.t("TFLOP/s of a device, recomputed", "单卡 TFLOP/s（重新计算）"), digest.DeviceFlopThroughput, tera},
-		{c.t("MFU, as the log states it", "MFU（日志所述）"), digest.MFUReported, share},
-		{c.t("MFU, recomputed", "MFU（重新计算）"), digest.MFU, share},
-		{c.t("memory of a device", "显存"), digest.MemoryUsage, gibi},
-		{c.t("memory of a device, peak", "显存峰值"), digest.MemoryPeak, gibi},
-		{c.t("GPU utilization", "GPU 利用率"), digest.GPUUtilization, share},
+		{c.t("step time", "单步耗时"), digest.StepTime, human.Seconds},
+		{c.t("loss", "损失"), digest.Loss, human.Digits},
+		{c.t("validation loss", "验证损失"), digest.ValidationLoss, human.Digits},
+		{c.t("learning rate", "学习率"), digest.LearningRate, human.Digits},
+		{c.t("gradient norm", "梯度范数"), digest.GradientNorm, human.Digits},
+		{"samples/s", digest.SampleThroughput, human.Digits},
+		{"tokens/s", digest.TokenThroughput, human.Digits},
+		{c.t("tokens/s of a device", "单卡 tokens/s"), digest.DeviceTokenThroughput, human.Digits},
+		{c.t("FLOP/s of all devices, as the log states it", "总 FLOP/s（日志所述）"), digest.FlopThroughputReported, human.Flops},
+		{c.t("FLOP/s of a device, as the log states it", "单卡 FLOP/s（日志所述）"), digest.DeviceFlopThroughputReported, human.Flops},
+		{c.t("FLOP/s of a device, recomputed", "单卡 FLOP/s（重新计算）"), digest.DeviceFlopThroughput, human.Flops},
+		{c.t("MFU, as the log states it", "MFU（日志所述）"), digest.MFUReported, human.Percent},
+		{c.t("MFU, recomputed", "MFU（重新计算）"), digest.MFU, human.Percent},
+		{c.t("memory of a device", "显存"), digest.MemoryUsage, human.Bytes},
+		{c.t("memory of a device, peak", "显存峰值"), digest.MemoryPeak, human.Bytes},
+		{c.t("GPU utilization", "GPU 利用率"), digest.GPUUtilization, human.Percent},
 	} {
 		if v := &l.Measures[f.of]; v.Count() > 0 {
 			out.Cells = append(out.Cells, []string{

@@ -56,11 +56,11 @@ func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 			one, _ := c.windowName(w.Of)
 			for i, slow := range w.Slow {
 				if i < 3 {
-					add(slow.At, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, number1(slow.Of.Iteration), seconds(slow.Of.Took)), slow.Of.Reason)
+					add(slow.At, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, number1(slow.Of.Iteration), human.Seconds(slow.Of.Took)), slow.Of.Reason)
 				}
 			}
 			if len(w.Longest) > 0 {
-				add(w.Longest[0].At, fmt.Sprintf(c.t("The longest %s%s: %s", "最长的%s%s：%s"), one, number1(w.Longest[0].Of), seconds(w.Longest[0].Weight)), "")
+				add(w.Longest[0].At, fmt.Sprintf(c.t("The longest %s%s: %s", "最长的%s%s：%s"), one, number1(w.Longest[0].Of), human.Seconds(w.Longest[0].Weight)), "")
 			}
 			if at, iteration, ok := w.Typical(); ok {
 				add(at, fmt.Sprintf(c.t("A typical %s%s", "典型的%s%s"), one, number1(iteration)), "")
@@ -68,23 +68,23 @@ func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 		}
 		for _, l := range j.Steps.Rows() {
 			if len(l.Slowest) > 0 {
-				add(l.Slowest[0].At, fmt.Sprintf(c.t("The slowest step%s: %s", "最慢的步%s：%s"), number1(l.Slowest[0].Of), seconds(l.Slowest[0].Weight)), "")
+				add(l.Slowest[0].At, fmt.Sprintf(c.t("The slowest step%s: %s", "最慢的步%s：%s"), number1(l.Slowest[0].Of), human.Seconds(l.Slowest[0].Weight)), "")
 			}
 		}
 		for _, f := range slices.SortedFunc(slices.Values(j.Functions.Rows()), func(a, b *digest.Function) int { return cmp.Compare(b.Took.Sum(), a.Took.Sum()) }) {
 			if len(f.Slowest) > 0 {
-				add(f.Slowest[0].At, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), f.Name, seconds(f.Slowest[0].Weight)), "")
+				add(f.Slowest[0].At, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), f.Name, human.Seconds(f.Slowest[0].Weight)), "")
 			}
 		}
 		if top := j.Passes.Calls.Slowest; len(top) > 0 {
-			add(top[0].At, fmt.Sprintf(c.t("The slowest call: %s, %s", "最慢的调用：%s，%s"), top[0].Of.Method, seconds(top[0].Weight)), "")
+			add(top[0].At, fmt.Sprintf(c.t("The slowest call: %s, %s", "最慢的调用：%s，%s"), top[0].Of.Method, human.Seconds(top[0].Weight)), "")
 		}
 		for _, o := range j.Collectives.Operations() {
 			if len(o.Latest) > 0 {
-				add(o.Latest[0].At, fmt.Sprintf(c.t("The %s with the latest rank: %s late", "迟到最久的 %s：%s"), o.Operation, seconds(o.Latest[0].Weight)), "")
+				add(o.Latest[0].At, fmt.Sprintf(c.t("The %s with the latest rank: %s late", "迟到最久的 %s：%s"), o.Operation, human.Seconds(o.Latest[0].Weight)), "")
 			}
 			if len(o.Slowest) > 0 {
-				add(o.Slowest[0].At, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), o.Operation, seconds(o.Slowest[0].Weight)), "")
+				add(o.Slowest[0].At, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), o.Operation, human.Seconds(o.Slowest[0].Weight)), "")
 			}
 		}
 		out[j] = list

@@ -2,7 +2,6 @@ package perfetto
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -65,7 +64,7 @@ func (w *Writer) clock(it *item, s *source, c clock) {
 	w.end()
 }
 
-// sentence says how far a clock is off: "node-1 is 1234.5 µs ahead of node-0, ± 66.0 µs".
+// sentence says how far a clock is off: "node-1 is 1.234 ms ahead of node-0, ± 66 µs".
 func (c clock) sentence(whose, reference string) string {
 	if whose == reference {
 		return whose + " has the clock that others are compared with"
@@ -74,7 +73,5 @@ func (c clock) sentence(whose, reference string) string {
 	if c.offset < 0 {
 		direction = " behind "
 	}
-	return whose + " is " + micros(math.Abs(c.offset)) + direction + cmp.Or(reference, "the reference") + ", ± " + micros(c.uncertainty)
+	return whose + " is " + human.Seconds(math.Abs(c.offset)) + direction + cmp.Or(reference, "the reference") + ", ± " + human.Seconds(c.uncertainty)
 }
-
-func micros(seconds float64) string { return fmt.Sprintf("%.1f µs", human.Number(seconds*1e6)) }

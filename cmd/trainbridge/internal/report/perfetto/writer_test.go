@@ -277,10 +277,10 @@ func TestClocks(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"job on n0 / clock: n0 has the clock that others are compared with at 0",
-		"job on n1 / clock: n1 is 1200.0 µs ahead of n0, ± 66.0 µs at 0",
-		"job / clock: rank 1 is 1200.0 µs ahead of n0, ± 66.0 µs at 0",
-		"job on n1 / clock: n1 is 500000.0 µs behind n0, ± 66.0 µs at 1200000000",
-		"job / clock: rank 1 is 500000.0 µs behind n0, ± 66.0 µs at 1200000000",
+		"job on n1 / clock: n1 is 1.2 ms ahead of n0, ± 66 µs at 0",
+		"job / clock: rank 1 is 1.2 ms ahead of n0, ± 66 µs at 0",
+		"job on n1 / clock: n1 is 500 ms behind n0, ± 66 µs at 1200000000",
+		"job / clock: rank 1 is 500 ms behind n0, ± 66 µs at 1200000000",
 	}, said)
 	assert.Equal(t, map[string]any{
 		spans.AttrNCCLClockOffset: 0.0012, spans.AttrNCCLClockUncertainty: 66e-6, spans.AttrNCCLClockReference: "n0", spans.AttrNCCLClockCorrected: false,

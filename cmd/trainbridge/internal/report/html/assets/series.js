@@ -10,7 +10,7 @@ function chartAxis(unit, side, scale, stroke) {
     scale, side, stroke: colour("text"), font: "12px system-ui, sans-serif",
     grid: { show: stroke, stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 },
     incrs: unit === "By" ? powersOfTwo : unit === "clock" ? times : undefined,
-    values: (u, splits) => splits.map((v) => v === null ? "" : write(v, unit)),
+    values: (u, splits) => splits.map((v) => v === null ? "" : write(v, unit, 6)),
     size: (u, values) => {
       if (!values) return 50;
       const context = u.ctx;

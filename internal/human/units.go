@@ -1,0 +1,258 @@
+package human
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Unknown stands for a number that is not known: NaN, or infinite.
+const Unknown = "-"
+
+// most is how many significant digits numbers have; shares have one decimal. Zeros that say nothing are left out. The page's assets/units.js writes the same.
+const most = 4
+
+type unit struct {
+	size float64
+	name string
+}
+
+// Units from the largest to the smallest. Sizes are powers of 1024, rates of 1000, as NCCL and nccl-tests have them; those of TransferQueue and ZeroMQ are of 1024.
+var (
+	times       = []unit{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}
+	sizes       = []unit{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, "B"}}
+	rates       = []unit{{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}}
+	binaryRates = []unit{{1 << 40, "TiB/s"}, {1 << 30, "GiB/s"}, {1 << 20, "MiB/s"}, {1 << 10, "KiB/s"}, {1, "B/s"}}
+	flops       = []unit{{1e15, "PFLOP/s"}, {1e12, "TFLOP/s"}, {1e9, "GFLOP/s"}, {1e6, "MFLOP/s"}, {1, "FLOP/s"}}
+	frequencies = []unit{{1e9, "GHz"}, {1e6, "MHz"}, {1e3, "kHz"}, {1, "Hz"}}
+)
+
+// Seconds is a duration in s: in s, ms, µs or ns; from ten minutes on in min and s, from an hour on in h and min. What is shorter than 2 ns has no length:
+// spans.Batch makes one of what has none.
+func Seconds(s float64) string { return string(AppendSeconds(nil, s)) }
+
+// Nanoseconds is Seconds of a duration in ns.
+func Nanoseconds(ns int64) string { return Seconds(float64(ns) / 1e9) }
+
+// Range is what lies between two numbers as they are written, with their unit once where it is the same.
+func Range(low, high string) string {
+	if low == high {
+		return high
+	}
+	return bare(low, high) + "–" + high
+}
+
+// Of is a part of a whole as they are written, with their unit once where it is the same.
+func Of(part, whole string) string { return bare(part, whole) + " of " + whole }
+
+// bare is a number without its unit where that is the unit of the other number.
+func bare(number, other string) string {
+	i, j := strings.IndexAny(number, " %"), strings.IndexAny(other, " %")
+	if i > 0 && j > 0 && number[i:] == other[j:] {
+		return number[:i]
+	}
+	return number
+}
+
+// AppendSeconds appends Seconds.
+func AppendSeconds(b []byte, s float64) []byte {
+	const tenMinutes = 599.95
+	a := math.Abs(s)
+	switch {
+	case s-s != 0, a > 0 && a < 2e-9:
+		return append(b, Unknown...)
+	case a == 0:
+		return append(b, "0 s"...)
+	case a < tenMinutes:
+		return appendIn(b, s, times)
+	case s < 0:
+		b = append(b, '-')
+	}
+	first, second := "min", "s"
+	n := math.Round(a)
+	if n >= 3600 {
+		first, second, n = "h", "min", math.Round(a/60)
+	}
+	if n >= 6000 && first == "h" {
+		return append(AppendDigits(b, a/3600), " h"...)
+	}
+	b = append(append(strconv.AppendInt(b, int64(n)/60, 10), ' '), first...)
+	if rest := int64(n) % 60; rest > 0 {
+		b = append(append(strconv.AppendInt(append(b, ' '), rest, 10), ' '), second...)
+	}
+	return b
+}
+
+// LastDigit is what the last digit of a duration is worth as Seconds writes it, s.
+func LastDigit(s float64) float64 {
+	switch a := math.Abs(s); {
+	case !(a > 0) || math.IsInf(a, 0):
+		return 1e-9
+	case a >= 3600:
+		return 60
+	case a >= 600:
+		return 1
+	default:
+		return math.Pow10(max(exponent(a)-most+1, -9))
+	}
+}
+
+// Bytes is a size in By: KiB, MiB, GiB or TiB.
+func Bytes(n float64) string { return string(AppendBytes(nil, n)) }
+
+// AppendBytes appends Bytes.
+func AppendBytes(b []byte, n float64) []byte { return appendIn(b, n, sizes) }
+
+// Rate is By/s: kB/s, MB/s, GB/s or TB/s, of 1000.
+func Rate(n float64) string { return string(AppendRate(nil, n)) }
+
+// AppendRate appends Rate.
+func AppendRate(b []byte, n float64) []byte { return appendIn(b, n, rates) }
+
+// BinaryRate is By/s: KiB/s, MiB/s, GiB/s or TiB/s, of 1024.
+func BinaryRate(n float64) string { return string(AppendBinaryRate(nil, n)) }
+
+// AppendBinaryRate appends BinaryRate.
+func AppendBinaryRate(b []byte, n float64) []byte { return appendIn(b, n, binaryRates) }
+
+// Flops is FLOP/s: TFLOP/s and so on.
+func Flops(n float64) string { return string(AppendFlops(nil, n)) }
+
+// AppendFlops appends Flops.
+func AppendFlops(b []byte, n float64) []byte { return appendIn(b, n, flops) }
+
+// Hertz is a frequency: GHz and so on.
+func Hertz(n float64) string { return string(appendIn(nil, n, frequencies)) }
+
+// Watts is a power in W.
+func Watts(n float64) string { return string(appendIn(nil, n, []unit{{1, "W"}})) }
+
+// Celsius is a temperature in °C.
+func Celsius(n float64) string { return string(appendIn(nil, n, []unit{{1, "°C"}})) }
+
+// Percent is a share: 0.125 is 12.5%.
+func Percent(share float64) string { return string(AppendPercent(nil, share)) }
+
+// AppendPercent appends Percent.
+func AppendPercent(b []byte, share float64) []byte {
+	x := 100 * share
+	switch a := math.Abs(x); {
+	case x-x != 0:
+		return append(b, Unknown...)
+	case a < 0.05:
+		return append(b, "0%"...)
+	case a < 1000:
+		from := len(b)
+		b = strconv.AppendFloat(b, x, 'f', 1, 64)
+		return append(b[:from+trimmed(b[from:])], '%')
+	}
+	return append(AppendDigits(b, x), '%')
+}
+
+// Change is a ratio of what is now to what was, as a change: 1.125 is +12.5%.
+func Change(ratio float64) string {
+	text := Percent(ratio - 1)
+	if text[0] == '-' {
+		return text
+	}
+	return "+" + text
+}
+
+// Digits is a number without a unit.
+func Digits(x float64) string { return string(AppendDigits(nil, x)) }
+
+// AppendDigits appends Digits. What is 1e15 or more, or less than 1e-4, has an exponent; whole numbers have their digits in groups, and all of them.
+func AppendDigits(b []byte, x float64) []byte { return appendDigits(b, x, most) }
+
+// appendIn writes a number in the largest unit that it reaches.
+func appendIn(b []byte, x float64, units []unit) []byte {
+	if x-x != 0 {
+		return append(b, Unknown...)
+	}
+	const reached = 0.99995 // rounded to four digits, it is 1
+	i := 0
+	for i < len(units)-1 && math.Abs(x) < units[i].size*reached {
+		i++
+	}
+	b = AppendDigits(b, x/units[i].size)
+	return append(append(b, ' '), units[i].name...)
+}
+
+// appendDigits appends a number with n significant digits at most.
+func appendDigits(b []byte, x float64, n int) []byte {
+	from := len(b)
+	switch a := math.Abs(x); {
+	case x-x != 0:
+		return append(b, Unknown...)
+	case x == 0:
+		return append(b, '0')
+	case a >= mostDigits || a < 1e-4:
+		b = strconv.AppendFloat(b, x, 'e', n-1, 64)
+		e := from + bytes.IndexByte(b[from:], 'e')
+		kept := trimmed(b[from:e])
+		return append(b[:from+kept], b[e:]...)
+	default:
+		b = strconv.AppendFloat(b, x, 'f', max(0, n-1-exponent(a)), 64)
+	}
+	b = b[:from+trimmed(b[from:])]
+	if bytes.IndexByte(b[from:], '.') < 0 {
+		var digits [32]byte
+		b = appendGrouped(b[:from], string(append(digits[:0], b[from:]...)))
+	}
+	return b
+}
+
+// exponent is the power of ten of a number's first digit.
+func exponent(a float64) int { return int(math.Floor(math.Log10(a))) }
+
+// trimmed is how much of a number is left without the zeros at its end that stand behind a point, and without the point.
+func trimmed(digits []byte) int {
+	if bytes.IndexByte(digits, '.') < 0 {
+		return len(digits)
+	}
+	return len(bytes.TrimRight(bytes.TrimRight(digits, "0"), "."))
+}
+
+// Fixed is a number with so many decimals, for columns that have a unit of their own.
+func Fixed(x float64, decimals int) string {
+	if x-x != 0 {
+		return Unknown
+	}
+	if math.Abs(x) >= mostDigits {
+		return Digits(x)
+	}
+	return strconv.FormatFloat(x, 'f', decimals, 64)
+}
+
+// Signed is Fixed with its sign.
+func Signed(x float64, decimals int) string {
+	text := Fixed(x, decimals)
+	if x >= 0 && text != Unknown {
+		return "+" + text
+	}
+	return text
+}
+
+// Decimals is how many decimals a number of four significant digits has, 6 at most.
+func Decimals(x float64) int {
+	if a := math.Abs(x); a > 0 && x-x == 0 {
+		return min(max(0, most-1-exponent(a)), 6)
+	}
+	return 0
+}
+
+// Clock is a time since the start, s: 90 s are 1:30.
+func Clock(s float64) string {
+	whole := int64(math.Round(min(max(s, -1), 1e9)))
+	two := func(n int64) string { return strconv.FormatInt(100+n%60, 10)[1:] }
+	switch {
+	case s-s != 0:
+		return Unknown
+	case s < 60, s >= 1e9:
+		return string(appendDigits(nil, s, 3)) + " s"
+	case whole < 3600:
+		return strconv.FormatInt(whole/60, 10) + ":" + two(whole)
+	}
+	return strconv.FormatInt(whole/3600, 10) + ":" + two(whole/60) + ":" + two(whole)
+}
