@@ -103,11 +103,7 @@ func (c *Cost) Sentence() string {
 		b = fmt.Appendf(nil, "%s GPU-seconds (%s)", human.Digits(c.GPUSeconds), b)
 	}
 	b = append(b, ' ')
-	if c.Kind == breakdown.Unattributed {
-		b = append(b, "that no log explains"...)
-	} else {
-		b = appendWhat(b, c.Kind, c.Who)
-	}
+	b = appendWhat(b, c.Kind, c.Who)
 	if c.Windows == 1 {
 		return string(append(b, ", in 1 window"...))
 	}

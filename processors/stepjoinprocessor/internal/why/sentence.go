@@ -2,20 +2,11 @@ package why
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
-
-// phrases say what went on, behind a time.
-var phrases = [breakdown.Kinds]string{
-	breakdown.Checkpoint: "in a checkpoint", breakdown.Evaluation: "in an evaluation", breakdown.Wait: "waiting for late ranks",
-	breakdown.Collective: "in collectives", breakdown.RPCSerialize: "serializing RPC requests", breakdown.RPCSend: "sending RPC requests",
-	breakdown.RPCReceive: "waiting for RPC responses", breakdown.RPCServer: "in the RPC server", breakdown.RPCDeserialize: "deserializing RPC responses",
-	breakdown.RPCUnattributed: "in RPCs, outside of their stages", breakdown.Compute: "computing", breakdown.Get: "in TransferQueue GET",
-	breakdown.Put: "in TransferQueue PUT", breakdown.DataLoading: "loading data", breakdown.Unattributed: "in what no log tells of",
-}
 
 // arrivals is what NCCL Inspector writes for the asking: without its event traces it says no times.
 const arrivals = "which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1"
@@ -42,7 +33,11 @@ func sentence(w *Window, v *Verdict, less float64, more []change) string {
 		if len(more) > 0 {
 			b = append(b, ": "...)
 			b = append(s.append(b, more[0].seconds), ' ')
-			b = append(b, phrases[more[0].kind]...)
+			if more[0].kind == breakdown.Unattributed {
+				b = append(b, "in what no log tells of"...)
+			} else {
+				b = appendWhat(b, more[0].kind, breakdown.Who{})
+			}
 		}
 		b = append(b, "; "...)
 		b = append(b, missing(w, more)...)
@@ -100,31 +95,13 @@ func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 
 // appendWhat says what went on, and who was behind it.
 func appendWhat(b []byte, k breakdown.Kind, who breakdown.Who) []byte {
-	switch {
-	case k == breakdown.Wait && who.HasRank:
-		b = appendRank(append(b, "waiting for "...), who)
-	case k == breakdown.Collective && who.Operation != "":
-		b = append(b, "transferring"...)
-	case k == breakdown.Collective:
-		b = append(b, "transferring in collectives"...)
-	default:
-		b = append(b, phrases[k]...)
-	}
-	if who.Operation != "" {
-		b = append(append(b, " in "...), who.Operation...)
-	}
-	if who.Comm != "" {
-		b = append(append(b, " of "...), who.Comm...)
-	}
-	return b
+	return cause.Append(b, k.String(), whoOf(who), false)
 }
 
-func appendRank(b []byte, who breakdown.Who) []byte {
-	b = strconv.AppendInt(append(b, "rank "...), who.Rank, 10)
-	if who.Host != "" {
-		b = append(append(b, " on "...), who.Host...)
-	}
-	return b
+func appendRank(b []byte, who breakdown.Who) []byte { return cause.AppendRank(b, whoOf(who), false) }
+
+func whoOf(who breakdown.Who) cause.Who {
+	return cause.Who{Rank: who.Rank, HasRank: who.HasRank, Host: who.Host, Operation: who.Operation, Comm: who.Comm}
 }
 
 // missing says which log would explain the change that is largest.
