@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -264,14 +265,19 @@ func writeText(out io.Writer, d *document) error {
 		if title == "" {
 			continue
 		}
-		rows := [][8]string{{"", "A", "B", "B − A", d.of("interval"), d.of("change"), d.of("interval"), ""}}
+		head := []string{"", "A", "B", "B − A", d.of("interval"), d.of("change"), d.of("interval"), ""}
+		var rows [][]string
 		for _, f := range d.figures {
 			if f.section == s.name {
-				rows = append(rows, d.cells(f))
+				cells := d.cells(f)
+				rows = append(rows, cells[:])
 			}
 		}
 		fmt.Fprintf(w, "\n%s\n", title)
-		table(w, rows)
+		t := tables.Texts(head, rows, func(i int) bool { return i == 0 || i == len(head)-1 })
+		for _, line := range t.Lines(tables.Any) {
+			fmt.Fprintln(w, "  "+line)
+		}
 		if s.name == sectionLoss {
 			fmt.Fprintf(w, "  %s\n", d.finals())
 		}
@@ -301,25 +307,4 @@ func (d *document) sides() (all []string) {
 		all = append(all, strings.Join(text, ", "))
 	}
 	return all
-}
-
-// table prints rows with their columns below each other: the first and the last are texts, the others numbers.
-func table(w *strings.Builder, rows [][8]string) {
-	var wide [8]int
-	for _, r := range rows {
-		for i, text := range r {
-			wide[i] = max(wide[i], human.Columns(text))
-		}
-	}
-	for _, r := range rows {
-		var line strings.Builder
-		for i, text := range r {
-			if i == 0 || i == len(r)-1 {
-				line.WriteString("  " + human.Pad(text, wide[i]))
-			} else {
-				line.WriteString("  " + human.PadLeft(text, wide[i]))
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
 }

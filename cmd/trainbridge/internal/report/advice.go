@@ -7,92 +7,46 @@ type both struct{ english, chinese string }
 
 func (p *page) of(b both) string { return p.in(b.english, b.chinese) }
 
-// part is how a part of the time is called in a sentence, and what to do where it took longer.
-type part struct{ what, advice both }
-
-// parts are all that step_join tells apart.
-var parts = map[string]part{
-	spans.PartCheckpoint: {
-		both{"in checkpoints", "保存检查点"},
-		both{"Save asynchronously or less often, and look at the bandwidth of the storage.", "异步保存或降低保存频率，并检查存储带宽。"},
-	},
-	spans.PartEvaluation: {
-		both{"in evaluations", "评估"},
-		both{"Evaluate less often, or on fewer samples.", "降低评估频率，或减少评估样本数。"},
-	},
+// advices say what to do where a part of the time took longer.
+var advices = map[string]both{
+	spans.PartCheckpoint: {"Save asynchronously or less often, and look at the bandwidth of the storage.", "异步保存或降低保存频率，并检查存储带宽。"},
+	spans.PartEvaluation: {"Evaluate less often, or on fewer samples.", "降低评估频率，或减少评估样本数。"},
 	spans.PartWait: {
-		both{"waiting for late ranks", "等待迟到的 rank"},
-		both{
-			"See what the rank did before: its GPU's clocks and temperature, its host, its data, and whether it has more work than the others.",
-			"查看该 rank 此前在做什么：GPU 频率与温度、所在主机、数据加载，以及负载是否多于其他 rank。",
-		},
+		"See what the rank did before: its GPU's clocks and temperature, its host, its data, and whether it has more work than the others.",
+		"查看该 rank 此前在做什么：GPU 频率与温度、所在主机、数据加载，以及负载是否多于其他 rank。",
 	},
-	spans.PartCollective: {
-		both{"transferring in collectives", "集合通信传输"},
-		both{"Look for a slow link or NIC, and for other traffic on the network.", "检查是否有慢链路或慢网卡，以及网络上的其他流量。"},
-	},
+	spans.PartCollective: {"Look for a slow link or NIC, and for other traffic on the network.", "检查是否有慢链路或慢网卡，以及网络上的其他流量。"},
 	spans.PartRPCSerialize: {
-		both{"serializing RPC requests", "RPC 请求序列化"},
-		both{
-			"Use shared memory instead of msgpack, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
-			"使用共享内存替代msgpack序列化，或使用更高效的序列化格式(如protobuf)，或减少传输的数据量(如使用bfloat16)。",
-		},
+		"Use shared memory instead of msgpack, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
+		"使用共享内存替代msgpack序列化，或使用更高效的序列化格式(如protobuf)，或减少传输的数据量(如使用bfloat16)。",
 	},
-	spans.PartRPCSend: {
-		both{"sending RPC requests", "RPC 请求发送"},
-		both{"Use IPC where client and server share a host, else check the network.", "同一主机请使用IPC而非TCP，否则检查网络。"},
-	},
+	spans.PartRPCSend: {"Use IPC where client and server share a host, else check the network.", "同一主机请使用IPC而非TCP，否则检查网络。"},
 	spans.PartRPCReceive: {
-		both{"waiting for RPC responses", "等待 RPC 响应"},
-		both{
-			"Log the server's time, which tells waiting for it from the transport; use IPC where both share a host.",
-			"在日志中记录服务端耗时以区分等待与传输；同一主机请使用IPC。",
-		},
+		"Log the server's time, which tells waiting for it from the transport; use IPC where both share a host.",
+		"在日志中记录服务端耗时以区分等待与传输；同一主机请使用IPC。",
 	},
-	spans.PartRPCServer: {
-		both{"in the RPC server", "RPC 服务端计算"},
-		both{"Profile the server in such a pass.", "对此类前向过程中的服务端做性能剖析。"},
-	},
+	spans.PartRPCServer: {"Profile the server in such a pass.", "对此类前向过程中的服务端做性能剖析。"},
 	spans.PartRPCDeserialize: {
-		both{"deserializing RPC responses", "RPC 响应反序列化"},
-		both{
-			"Use shared memory for tensors, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
-			"使用共享内存传输张量，或使用更高效的序列化格式(如protobuf)，或减少传输的数据量(如使用bfloat16)。",
-		},
+		"Use shared memory for tensors, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
+		"使用共享内存传输张量，或使用更高效的序列化格式(如protobuf)，或减少传输的数据量(如使用bfloat16)。",
 	},
-	spans.PartRPCUnattributed: {
-		both{"in RPCs, outside of their stages", "RPC 各阶段之外"},
-		both{"Log the time of each stage.", "记录每个阶段的耗时。"},
-	},
+	spans.PartRPCUnattributed: {"Log the time of each stage.", "记录每个阶段的耗时。"},
 	spans.PartCompute: {
-		both{"computing", "计算"},
-		both{
-			"Profile such a step, and look at the clocks of the GPUs, at recompilation and at the memory allocator.",
-			"对此类步骤做性能剖析，并检查 GPU 频率、重新编译与显存分配。",
-		},
+		"Profile such a step, and look at the clocks of the GPUs, at recompilation and at the memory allocator.",
+		"对此类步骤做性能剖析，并检查 GPU 频率、重新编译与显存分配。",
 	},
 	spans.PartGet: {
-		both{"in TransferQueue GET", "TransferQueue GET"},
-		both{
-			"Check the storage backend (Redis or distributed storage), tune the batch size so that fewer transfers are needed, consider compression.",
-			"检查存储后端配置（Redis/分布式存储），优化批次大小（batch_size）以减少传输次数，考虑数据压缩。",
-		},
+		"Check the storage backend (Redis or distributed storage), tune the batch size so that fewer transfers are needed, consider compression.",
+		"检查存储后端配置（Redis/分布式存储），优化批次大小（batch_size）以减少传输次数，考虑数据压缩。",
 	},
 	spans.PartPut: {
-		both{"in TransferQueue PUT", "TransferQueue PUT"},
-		both{
-			"Check the storage backend (Redis or distributed storage), tune the batch size so that fewer transfers are needed, consider compression.",
-			"检查存储后端配置（Redis/分布式存储），优化批次大小（batch_size）以减少传输次数，考虑数据压缩。",
-		},
+		"Check the storage backend (Redis or distributed storage), tune the batch size so that fewer transfers are needed, consider compression.",
+		"检查存储后端配置（Redis/分布式存储），优化批次大小（batch_size）以减少传输次数，考虑数据压缩。",
 	},
 	spans.PartDataLoading: {
-		both{"loading data", "加载数据"},
-		both{
-			"Raise num_workers and prefetch_factor, set pin_memory=True, pack samples; look at the storage that the data comes from.",
-			"增大 num_workers / prefetch_factor，确保 pin_memory=True，采用 packing 或大块样本；检查数据所在存储。",
-		},
+		"Raise num_workers and prefetch_factor, set pin_memory=True, pack samples; look at the storage that the data comes from.",
+		"增大 num_workers / prefetch_factor，确保 pin_memory=True，采用 packing 或大块样本；检查数据所在存储。",
 	},
-	spans.PartUnattributed: {both{"that no log explains", "没有日志能够解释"}, both{}},
 }
 
 // meant is what is said: a verdict and its cause.

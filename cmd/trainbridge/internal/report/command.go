@@ -81,7 +81,7 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	if opt.lang != "en" && opt.lang != "zh" {
 		return reading.Errorf(cmd, "--lang %q: there are en, zh", opt.lang)
 	}
-	if err := tables(cmd, to, opt); err != nil {
+	if err := checkTable(cmd, to, opt); err != nil {
 		return err
 	}
 	if f, ok := cmd.OutOrStdout().(*os.File); ok && to.binary && opt.out == "" && term.IsTerminal(int(f.Fd())) {
@@ -109,8 +109,8 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	})
 }
 
-// tables says what is wrong with --table, or without it.
-func tables(cmd *cobra.Command, to *kind, opt options) error {
+// checkTable says what is wrong with --table, or without it.
+func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	all := strings.Join(records.Names(), ", ")
 	switch {
 	case !to.tables && opt.table != "":

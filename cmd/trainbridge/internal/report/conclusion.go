@@ -11,7 +11,9 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -76,24 +78,12 @@ func (c *conclusion) slow() bool { return c.window != nil && c.window.SlowCount 
 
 // windows is how a number of windows is called.
 func (c *conclusion) windows(n int64) string {
-	switch c.window.Of {
-	case spans.WindowStep:
-		if c.several {
-			return c.in(human.Plural(n, "record")+" of steps", human.Thousands(n)+" 条训练记录")
-		}
-		return c.in(human.Plural(n, "step"), human.Thousands(n)+" 步")
-	case spans.WindowBatch:
-		if n == 1 {
-			return c.in("1 batch", "1 个批次")
-		}
-		return c.sf("%s batches", "%s 个批次", human.Thousands(n))
-	case spans.WindowPass:
-		if n == 1 {
-			return c.in("1 pass", "1 次前向")
-		}
-		return c.sf("%s passes", "%s 次前向", human.Thousands(n))
+	if c.several && c.window.Of == spans.WindowStep {
+		return c.in(human.Plural(n, "record")+" of steps", human.Thousands(n)+" 条训练记录")
 	}
-	return c.in(human.Plural(n, "window"), human.Thousands(n)+" 个窗口")
+	one, _ := tables.Window(c.window.Of, false)
+	count := map[string]string{spans.WindowStep: " 步", spans.WindowBatch: " 个批次", spans.WindowPass: " 次前向"}[c.window.Of]
+	return c.in(human.Plural(n, one), human.Thousands(n)+cmp.Or(count, " 个窗口"))
 }
 
 // numbered is how one window is called.
@@ -101,22 +91,20 @@ func (c *conclusion) numbered(iteration view.Int) string {
 	if iteration.OK {
 		return c.sf("step %d", "第 %d 步", iteration.N)
 	}
-	switch c.window.Of {
-	case spans.WindowBatch:
-		return c.in("batch", "批次")
-	case spans.WindowPass:
-		return c.in("pass", "前向")
-	}
-	return c.in("step", "步骤")
+	one, _ := tables.Window(c.window.Of, c.chinese)
+	return one
 }
 
 // who is a rank and its host.
 func (c *conclusion) who(rank view.Int, host string) string {
-	text := fmt.Sprintf("rank %d", rank.N)
-	if host != "" {
-		text += c.sf(" on %s", "（%s）", name(host))
-	}
-	return text
+	return string(cause.AppendRank(nil, cause.Who{Rank: rank.N, Host: name(host)}, c.chinese))
+}
+
+// what says what went on in a part of the time, and who was behind it, as the sentences of the windows do.
+func (c *conclusion) what(of *digest.Cost, in digest.Blamed) string {
+	return string(cause.Append(nil, name(of.Part), cause.Who{
+		Rank: of.Rank.N, HasRank: of.Rank.OK, Host: name(of.Host), Operation: name(in.Operation), Comm: name(in.Comm),
+	}, c.chinese))
 }
 
 // causes are those that step_join names of windows that were slow.
@@ -152,21 +140,8 @@ func (c *conclusion) causes() {
 		if of.Time.Sum() < little*c.lost {
 			continue
 		}
-		known, ok := parts[of.Part]
-		if !ok {
-			known = part{what: both{name(of.Part), name(of.Part)}}
-		}
-		what, dearest := c.of(known.what), of.Dearest[0].Of
-		if of.Rank.OK {
-			what = c.sf("waiting for %s", "等待 %s", c.who(of.Rank, of.Host))
-		}
-		if dearest.Operation != "" {
-			in := name(dearest.Operation)
-			if dearest.Comm != "" {
-				in += c.sf(" of %s", "（%s）", name(dearest.Comm))
-			}
-			what += c.sf(" in %s", "，于 %s", in)
-		}
+		dearest := of.Dearest[0].Of
+		what := c.what(of, dearest)
 		if dearest.Note != "" {
 			what += c.sf(" (%s)", "（%s）", name(dearest.Note))
 		}
@@ -176,7 +151,7 @@ func (c *conclusion) causes() {
 		}
 		cl := claim{
 			what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
-			advice: c.of(known.advice),
+			advice: c.of(advices[of.Part]),
 		}
 		if of.Part == spans.PartUnattributed { // it accuses nobody
 			cl.rank = remark
@@ -191,7 +166,7 @@ func (c *conclusion) causes() {
 	}
 	if n := ranks - named; n > 0 {
 		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", human.Seconds(others.cost), c.in(human.Plural(n, "other rank"), human.Thousands(n)+" 个 rank"))
-		others.rank, others.advice = costly, c.of(parts[spans.PartWait].advice)
+		others.rank, others.advice = costly, c.of(advices[spans.PartWait])
 		c.claims = append(c.claims, others)
 	}
 }
@@ -213,7 +188,7 @@ func (c *conclusion) latest(rank int64) []proof {
 // queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MiB/s.
 func (c *conclusion) queue() {
 	high := c.verdict(spans.VerdictTQOverhead)
-	advice := parts[spans.PartGet].advice
+	advice := advices[spans.PartGet]
 	for _, f := range c.job.Functions.Rows() {
 		s := f.Sums()
 		if share := s.Ratio(s.Get + s.Put); share > 0.3 {
@@ -275,7 +250,7 @@ func (c *conclusion) ranks() {
 				"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
 				human.Digits(r.Cost.Sum()), c.who(view.Int{N: r.Rank, OK: true}, r.Host), human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
 			),
-			cost: r.Cost.Sum() / max(1, float64(size-1)), rank: costly, proof: c.latest(r.Rank), advice: c.of(parts[spans.PartWait].advice),
+			cost: r.Cost.Sum() / max(1, float64(size-1)), rank: costly, proof: c.latest(r.Rank), advice: c.of(advices[spans.PartWait]),
 		})
 	}
 }
@@ -365,10 +340,7 @@ func (c *conclusion) headline() string {
 				unexplained = of.Time.Sum()
 			case !told:
 				told = true
-				what := c.of(parts[of.Part].what)
-				if of.Rank.OK {
-					what = c.sf("waiting for %s", "等待 %s", c.who(of.Rank, of.Host))
-				}
+				what := c.what(of, digest.Blamed{})
 				text += c.sf(" The largest part was spent %s: %s.", "其中最多的是%s：%s。", what, human.Seconds(of.Time.Sum()))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
@@ -70,29 +71,22 @@ func (p *page) value(name, text string) {
 	p.line("  " + human.Pad(name+p.in(":", "："), 26) + text)
 }
 
+// print writes a table of a domain, unless it has no rows.
+func (p *page) print(t tables.Table) {
+	if len(t.Rows) == 0 {
+		return
+	}
+	p.lines(t, pageWidth-2)
+}
+
 // table writes rows below their names. The first columns are of text, the others of numbers.
 func (p *page) table(text int, head []string, rows [][]string) {
-	wide := make([]int, len(head))
-	for i := range head {
-		wide[i] = human.Columns(head[i])
-		for _, r := range rows {
-			wide[i] = max(wide[i], human.Columns(r[i]))
-		}
-	}
-	for _, r := range append([][]string{head}, rows...) {
-		var b strings.Builder
-		b.WriteString("  ")
-		for i, cell := range r {
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			if i < text {
-				b.WriteString(human.Pad(cell, wide[i]))
-			} else {
-				b.WriteString(human.PadLeft(cell, wide[i]))
-			}
-		}
-		p.line(b.String())
+	p.lines(tables.Texts(head, rows, func(i int) bool { return i < text }), tables.Any)
+}
+
+func (p *page) lines(t tables.Table, width int) {
+	for _, line := range t.Lines(width) {
+		p.line("  " + line)
 	}
 }
 

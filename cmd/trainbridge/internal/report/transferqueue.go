@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
@@ -54,28 +55,8 @@ func (p *page) queue(job *digest.Job) {
 		p.value(p.in("Total TQ time", "总TQ时间"), human.Fixed(all.Get+all.Put, 6)+"s")
 		p.value(p.in("TQ overhead of all", "全局TQ开销占比"), human.Fixed(100*all.Ratio(all.Get+all.Put), 2)+"%")
 	}
-	var rows [][]string
-	for _, o := range operations {
-		rate := o.Overall() / (1 << 20)
-		judged := unknown
-		switch {
-		case rate > 500:
-			judged = p.in("good", "良好")
-		case rate >= 100:
-			judged = p.in("fair", "一般")
-		case rate < 100:
-			judged = p.in("low", "偏低")
-		}
-		rows = append(rows, []string{
-			name(o.Stage.String()), judged, human.Thousands(o.Took.Count()), human.Seconds(o.Took.Mean()), human.Seconds(o.Took.Quantile(0.95)), human.Bytes(o.Size.Sum()), human.Fixed(rate, 2),
-			human.Fixed(o.Throughput.Min()/(1<<20), 2),
-		})
-	}
-	if len(rows) > 0 {
+	if len(operations) > 0 {
 		p.blank()
-		p.table(2, []string{
-			p.in("operation", "操作"), p.in("throughput is", "吞吐评价"), p.in("count", "次数"), p.in("mean", "平均耗时"), "P95", p.in("data", "数据量"), "MiB/s",
-			p.in("lowest MiB/s", "最低 MiB/s"),
-		}, rows)
+		p.print(tables.Operations(&job.Digest, p.chinese))
 	}
 }

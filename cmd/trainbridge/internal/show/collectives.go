@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -23,10 +23,8 @@ var drawnRanks = [levels]int{2: 30, 20, 10, 10}
 
 // collectives are NCCL's, with a row per communicator and operation.
 var collectives = domain{
-	key: "collectives",
-	help: `[{"communicator", "communicator_id", "operation", "count", "incomplete", "duration_seconds_p50", "duration_seconds_max",
-                      "bus_bytes_per_second_p50", "late_seconds_p50", "late_seconds_max", "last_most_often", "verdicts"}]`,
-	rows: collectiveRows, table: collectiveTable,
+	key:  "collectives",
+	help: tables.CollectivesHelp, rows: tables.CollectiveObjects, table: collectiveTable,
 	what: func(t *tree.Trace) string {
 		for _, s := range t.Roots {
 			if s.Kind == view.KindCollective {
@@ -58,63 +56,16 @@ var collectives = domain{
 	notes:    rankNotes,
 }
 
-type collectiveDoc struct {
-	Communicator   string         `json:"communicator"`
-	CommunicatorID string         `json:"communicator_id,omitempty"`
-	Operation      string         `json:"operation"`
-	Count          int            `json:"count"`
-	Incomplete     int            `json:"incomplete"`
-	P50            *float64       `json:"duration_seconds_p50,omitempty"`
-	Max            *float64       `json:"duration_seconds_max,omitempty"`
-	Bus            *float64       `json:"bus_bytes_per_second_p50,omitempty"`
-	LateP50        *float64       `json:"late_seconds_p50,omitempty"`
-	LateMax        *float64       `json:"late_seconds_max,omitempty"`
-	Last           string         `json:"last_most_often,omitempty"`
-	Verdicts       map[string]int `json:"verdicts"`
-}
-
-func collectiveRows(d *digest.Digest) (rows []any) {
-	for _, g := range d.Collectives.Rows() {
-		last, _ := g.LastMostOften()
-		rows = append(rows, collectiveDoc{
-			reading.Clean(g.Communicator), reading.Clean(g.ID), reading.Clean(g.Operation), g.Count, g.Incomplete,
-			known(g.Took.Quantile(0.5)), known(g.Took.Max()), known(g.Bus.Quantile(0.5)),
-			known(g.Late.Quantile(0.5)), known(g.Late.Max()), reading.Clean(last), g.Shown(),
-		})
-	}
-	return rows
-}
-
 func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Collectives.Rows()
 	if len(all) == 0 {
 		return
 	}
-	g := grid{
-		head: []string{"communicator", "operation", "count", "duration p50", "max", "busbw p50", "late p50", "max", "last most often"},
-		left: map[int]bool{1: true, 8: true},
-	}
-	for _, c := range all {
-		who := culprit(c)
-		if c.Incomplete > 0 {
-			who += fmt.Sprintf("  %s INCOMPLETE", human.Thousands(c.Incomplete))
-		}
-		g.add(texts(reading.Clean(c.Communicator), reading.Clean(c.Operation), strconv.Itoa(c.Count), human.Seconds(c.Took.Quantile(0.5)), human.Seconds(c.Took.Quantile(1)),
-			human.Rate(c.Bus.Quantile(0.5)), human.Seconds(c.Late.Quantile(0.5)), human.Seconds(c.Late.Quantile(1)), who)...)
-	}
-	g.print(w, l)
+	t := tables.Collectives(all, false)
+	put(w, &t, l)
 	for _, c := range all {
 		verdictCounts(w, c.Operation+" of "+c.Communicator, c.Verdicts, l)
 	}
-}
-
-// culprit is the rank that came last most often, and how often.
-func culprit(g *digest.Collective) string {
-	who, times := g.LastMostOften()
-	if who == "" {
-		return "-"
-	}
-	return fmt.Sprintf("%s (%d×)", reading.Clean(who), times)
 }
 
 // collectiveTitle says which collective a span is the root of.

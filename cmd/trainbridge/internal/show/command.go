@@ -126,7 +126,10 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 		overview(w, r.traces, opt, l)
 		return nil
 	case opt.trace == "":
-		tables(w, sumUp(r.traces), l)
+		all := sumUp(r.traces)
+		for _, domain := range domains {
+			domain.table(w, all, l)
+		}
 	}
 	for i, t := range r.drawn {
 		if i > 0 || opt.trace == "" {
@@ -156,13 +159,6 @@ func sumUp(traces []*tree.Trace) *digest.Digest {
 		}
 	}
 	return d
-}
-
-// tables prints the tables of each domain.
-func tables(w *strings.Builder, d *digest.Digest, l look) {
-	for _, domain := range domains {
-		domain.table(w, d, l)
-	}
 }
 
 // report is the traces that were read.

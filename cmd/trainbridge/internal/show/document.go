@@ -1,14 +1,13 @@
 package show
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -21,7 +20,11 @@ func documentHelp() string {
   {"jaeger": URL, "services": [...], "run": ID, "traces": {"read": N, "there": N, "more": BOOL},
 `)
 	for _, d := range domains {
-		b.WriteString("   " + human.Pad(strconv.Quote(d.key)+":", 17) + d.help + ",\n")
+		key := "   " + human.Pad(strconv.Quote(d.key)+":", 17)
+		for _, line := range human.Wrap("["+d.help+"],", 110) {
+			b.WriteString(key + line + "\n")
+			key = human.Pad("", 22)
+		}
 	}
 	b.WriteString(`   "drawn":         [{"trace", "start", "duration_seconds", "spans": [{"span", "parent", "name", "service", "start_seconds",
                       "duration_seconds", "incomplete", "error", "verdicts": [{"name", "reason", "value", "threshold"}], "links", "attributes"}]}],
@@ -29,42 +32,6 @@ func documentHelp() string {
    "listed":        [{"trace", "start", "duration_seconds", "spans", "root", "what", "severity", "calls"}]} with --list, of a service or run
 and in place of "jaeger" with --tempo {"tempo": URL}, with --file {"files": [...]}`)
 	return b.String()
-}
-
-// document is a JSON object whose keys stay in order.
-type document []field
-
-type field struct {
-	key   string
-	value any
-}
-
-func (d *document) add(key string, value any) { *d = append(*d, field{key, value}) }
-
-// addAll adds a list, unless it is empty.
-func addAll[T any](d *document, key string, list []T) {
-	if len(list) > 0 {
-		d.add(key, list)
-	}
-}
-
-// MarshalJSON implements json.Marshaler.
-func (d document) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, f := range d {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		value, err := json.Marshal(f.value)
-		if err != nil {
-			return nil, err
-		}
-		b.WriteString(strconv.Quote(f.key) + ":")
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
 }
 
 type drawnDoc struct {
@@ -125,30 +92,30 @@ func finite(v any) any {
 	return v
 }
 
-func (r *report) document(opt options) (doc document) {
-	doc.add(r.from.key, r.from.value)
-	addAll(&doc, "services", r.services)
+func (r *report) document(opt options) (doc tables.Object) {
+	doc.Add(r.from.key, r.from.value)
+	tables.AddAll(&doc, "services", r.services)
 	if r.run != "" {
-		doc.add("run", r.run)
+		doc.Add("run", r.run)
 	}
 	if opt.trace == "" {
-		doc.add("traces", r.share)
+		doc.Add("traces", r.share)
 	}
 	if !opt.list {
 		all := sumUp(r.traces)
 		for _, d := range domains {
-			addAll(&doc, d.key, d.rows(all))
+			tables.AddAll(&doc, d.key, d.rows(all))
 		}
 	}
 	var drawn []drawnDoc
 	for _, t := range r.drawn {
 		drawn = append(drawn, drawnDocument(t))
 	}
-	addAll(&doc, "drawn", drawn)
+	tables.AddAll(&doc, "drawn", drawn)
 	if opt.list {
-		addAll(&doc, "runs", runs(r.traces))
+		tables.AddAll(&doc, "runs", runs(r.traces))
 		if opt.service != "" || opt.run != "" {
-			addAll(&doc, "listed", each(r.traces))
+			tables.AddAll(&doc, "listed", each(r.traces))
 		}
 	}
 	return doc

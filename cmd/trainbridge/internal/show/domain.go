@@ -11,7 +11,7 @@ import (
 
 // domain is what show knows of one kind of traces: the part of the digest that it prints, and how it draws its spans. Each domain is one file.
 type domain struct {
-	key, help string // the key of its rows in the document, and the rows' keys as -h says them
+	key, help string // the key of its rows in the document, and the keys of a row as -h says them
 
 	rows  func(d *digest.Digest) []any
 	table func(w *strings.Builder, d *digest.Digest, l look)

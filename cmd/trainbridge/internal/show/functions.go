@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -16,10 +17,8 @@ import (
 
 // functions are the functions of TransferQueue, with a table like the report of verl's analyze_tq_logs.py.
 var functions = domain{
-	key: "functions",
-	help: `[{"function", "calls", "incomplete", "without_trace_id", "mean_seconds", "get_mean_seconds", "compute_mean_seconds",
-                      "put_mean_seconds", "get_ratio", "compute_ratio", "put_ratio", "overhead_ratio", "verdicts"}]`,
-	rows: functionRows, table: functionTable,
+	key:  "functions",
+	help: tables.FunctionsHelp, rows: tables.FunctionObjects, table: functionTable,
 	what: func(t *tree.Trace) string {
 		n := 0
 		for _, s := range t.Spans {
@@ -48,53 +47,13 @@ var functions = domain{
 	folded: foldedOverhead,
 }
 
-type functionDoc struct {
-	Function       string         `json:"function"`
-	Calls          int            `json:"calls"`
-	Incomplete     int            `json:"incomplete"`
-	WithoutTraceID int            `json:"without_trace_id"`
-	Mean           *float64       `json:"mean_seconds,omitempty"`
-	GetMean        *float64       `json:"get_mean_seconds,omitempty"`
-	ComputeMean    *float64       `json:"compute_mean_seconds,omitempty"`
-	PutMean        *float64       `json:"put_mean_seconds,omitempty"`
-	Get            *float64       `json:"get_ratio,omitempty"`
-	Compute        *float64       `json:"compute_ratio,omitempty"`
-	Put            *float64       `json:"put_ratio,omitempty"`
-	Overhead       *float64       `json:"overhead_ratio,omitempty"`
-	Verdicts       map[string]int `json:"verdicts"`
-}
-
-func functionRows(d *digest.Digest) (rows []any) {
-	for _, f := range d.Functions.Rows() {
-		s := f.Sums()
-		mean := func(sum float64) *float64 { return known(s.Mean(sum)) }
-		ratio := func(sum float64) *float64 { return known(s.Ratio(sum)) }
-		rows = append(rows, functionDoc{
-			f.Name, s.Calls, s.Incomplete, s.WithoutID, mean(s.Total), mean(s.Get), mean(s.Compute), mean(s.Put),
-			ratio(s.Get), ratio(s.Compute), ratio(s.Put), ratio(s.Get + s.Put), f.Shown(),
-		})
-	}
-	return rows
-}
-
 func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	rows := d.Functions.Rows()
 	if len(rows) == 0 {
 		return
 	}
-	g := grid{head: []string{"function", "calls", "mean", "get", "compute", "put", "TQ overhead"}}
-	for _, f := range rows {
-		s := f.Sums()
-		part := func(sum float64) string {
-			if s.Calls == 0 {
-				return human.Unknown
-			}
-			return human.Seconds(s.Mean(sum)) + " (" + human.Percent(s.Ratio(sum)) + ")"
-		}
-		g.add(append(texts(reading.Clean(f.Name), human.Thousands(s.Calls), human.Seconds(s.Mean(s.Total)), part(s.Get), part(s.Compute), part(s.Put)),
-			cell{human.Percent(s.Ratio(s.Get + s.Put)), overheadColour(s.Get+s.Put, s.Total)})...)
-	}
-	g.print(w, l)
+	t := tables.Functions(d, false)
+	put(w, &t, l)
 	functionSum(w, d, l)
 	for _, f := range rows {
 		verdictCounts(w, f.Name, f.Verdicts, l)
@@ -128,17 +87,6 @@ func conclusion(d *digest.Digest) string {
 	default:
 		return fmt.Sprintf("; %s above 30%%", human.Plural(high, "call"))
 	}
-}
-
-// overheadColour is by the limits of train_perf: a share over 30 % is bad, over 20 % elevated.
-func overheadColour(part, whole float64) string {
-	switch {
-	case 10*part > 3*whole:
-		return "31"
-	case 5*part > whole:
-		return "33"
-	}
-	return "32"
 }
 
 // functionDetails are the numbers of a function, a stage or a client operation.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -129,7 +130,7 @@ func worse(a, b string) string {
 
 // overview prints which runs and traces there are.
 func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
-	g := grid{head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, left: map[int]bool{1: true, 6: true}}
+	g := tables.Table{Head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, Left: []bool{true, true, 6: true}}
 	at := func(t time.Time) string { return t.In(l.loc).Format("2006-01-02 15:04:05") }
 	for _, r := range runs(traces) {
 		var roots []string
@@ -139,17 +140,17 @@ func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 		if len(roots) > 3 {
 			roots = append(roots[:3], "…")
 		}
-		g.add(texts(r.Service, cmp.Or(r.Run, "-"), human.Thousands(r.Traces), human.Thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
+		g.Add(texts(r.Service, cmp.Or(r.Run, "-"), human.Thousands(r.Traces), human.Thousands(r.Bad), at(r.First), at(r.Last), strings.Join(roots, ", "))...)
 	}
-	g.print(w, l)
+	put(w, &g, l)
 	if opt.service == "" && opt.run == "" {
 		return
 	}
 	w.WriteByte('\n')
-	g = grid{head: []string{"trace", "start", "duration", "spans", "verdict", "begins with", "what"}, left: map[int]bool{4: true, 5: true, 6: true}}
+	g = tables.Table{Head: []string{"trace", "start", "duration", "spans", "verdict", "begins with", "what"}, Left: []bool{true, 4: true, 5: true, 6: true}}
 	for _, r := range each(traces) {
-		g.add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), human.Seconds(r.Seconds), human.Thousands(r.Spans)),
-			cell{cmp.Or(r.Severity, "-"), severityColour[r.Severity]}, cell{text: r.Root}, cell{text: r.What})...)
+		g.Add(append(texts(cmp.Or(r.Trace, "-"), at(r.Start), human.Seconds(r.Seconds), human.Thousands(r.Spans)),
+			cell{Text: cmp.Or(r.Severity, "-"), Severity: r.Severity}, cell{Text: r.Root}, cell{Text: r.What})...)
 	}
-	g.print(w, l)
+	put(w, &g, l)
 }

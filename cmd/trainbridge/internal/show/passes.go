@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -18,10 +19,8 @@ const tabled = 10
 
 // passes are forward passes over RPCs, and the RPCs beside them.
 var passes = domain{
-	key: "passes",
-	help: `[{"start", "incomplete", "pass", "calls", "duration_seconds", "serialize_ratio", "transport_ratio", "server_ratio",
-                      "bytes_per_second", "verdicts"}]`,
-	rows: passRows, table: passTable,
+	key:  "passes",
+	help: tables.PassesHelp, rows: tables.PassObjects, table: passTable,
 	what: func(t *tree.Trace) string {
 		for _, s := range t.Spans {
 			if s.Kind.IsGroup() {
@@ -37,74 +36,22 @@ var passes = domain{
 	details: callDetails,
 }
 
-// passColumn is a column of the table of passes.
-type passColumn struct {
-	name, key string // of the table, and of the document
-	of        func(*digest.Pass) float64
-	text      func(float64) string
-	limited   bool // a share above 30 % is bad
-}
-
-var passColumns = []passColumn{
-	{"pass", "pass", func(p *digest.Pass) float64 { return p.Ordinal }, human.Digits, false},
-	{"calls", "calls", func(p *digest.Pass) float64 { return p.Calls }, human.Digits, false},
-	{"duration", "duration_seconds", func(p *digest.Pass) float64 { return p.Duration }, human.Seconds, false},
-	{"serialize", "serialize_ratio", func(p *digest.Pass) float64 { return p.Serialize }, human.Percent, true},
-	{"transport", "transport_ratio", func(p *digest.Pass) float64 { return p.Transport }, human.Percent, true},
-	{"server", "server_ratio", func(p *digest.Pass) float64 { return p.Server }, human.Percent, false},
-	{"throughput", "bytes_per_second", func(p *digest.Pass) float64 { return p.Throughput }, human.BinaryRate, false},
-}
-
-func (c *passColumn) cell(v float64) cell {
-	switch {
-	case math.IsNaN(v):
-		return cell{text: "-"}
-	case c.limited:
-		return cell{c.text(v), overheadColour(v, 1)}
-	}
-	return cell{text: c.text(v)}
-}
-
-func passRows(d *digest.Digest) (rows []any) {
-	for _, p := range d.Passes.Newest() {
-		row := map[string]any{"start": time.Unix(0, p.Start).UTC(), "incomplete": p.Incomplete, "verdicts": p.Shown()}
-		for _, c := range passColumns {
-			if v := known(c.of(p)); v != nil {
-				row[c.key] = *v
-			}
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
 // passTable prints a row for each of the last passes of RPCs, and the medians of all that were seen to their end.
 func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Passes.Newest()
 	if len(all) == 0 {
 		return
 	}
-	g := grid{head: []string{"RPC passes"}, left: map[int]bool{len(passColumns) + 1: true}}
-	for _, c := range passColumns {
-		g.head = append(g.head, c.name)
-	}
-	g.head = append(g.head, "verdicts")
-	add := func(name string, of func(c *passColumn) float64, notes string) {
-		cells := texts(name)
-		for i := range passColumns {
-			cells = append(cells, passColumns[i].cell(of(&passColumns[i])))
-		}
-		g.add(append(cells, cell{text: notes})...)
-	}
+	var rows []*tables.Pass
 	for _, p := range all[max(0, len(all)-tabled):] {
-		add(time.Unix(0, p.Start).In(l.loc).Format("01-02 15:04:05"), func(c *passColumn) float64 { return c.of(p) }, passNotes(p))
+		rows = append(rows, &tables.Pass{Pass: p, Name: time.Unix(0, p.Start).In(l.loc).Format("01-02 15:04:05"), Notes: passNotes(p)})
 	}
-	middle := d.Passes.Middle()
-	add(fmt.Sprintf("median of %d", d.Passes.Count-d.Passes.Incomplete), func(c *passColumn) float64 { return c.of(middle) }, "")
+	rows = append(rows, &tables.Pass{Pass: d.Passes.Middle(), Name: fmt.Sprintf("median of %d", d.Passes.Count-d.Passes.Incomplete)})
 	if whole := d.Passes.Whole(); whole != nil {
-		add("all "+human.Plural(int(whole.Calls), "call"), func(c *passColumn) float64 { return c.of(whole) }, "")
+		rows = append(rows, &tables.Pass{Pass: whole, Name: "all " + human.Plural(int(whole.Calls), "call")})
 	}
-	g.print(w, l)
+	t := tables.Passes(rows)
+	put(w, &t, l)
 	if n := d.Passes.Count; n > tabled {
 		paragraph(w, human.Thousands(n-tabled)+" before these are in the median too", "2", l)
 	}

@@ -286,7 +286,7 @@ func TestAggregatedStages(t *testing.T) {
 	s.Attributes().PutDouble(spans.AttrAggregateMax, 0.004)
 	var out strings.Builder
 	waterfall(&out, interesting(tree.Build(td)), look{200, cst, false})
-	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.25 s · longest 4.0\\d+ ms\n`, out.String())
+	assert.Regexp(t, `├─rpc.serialize +\S+ ms ▕░+▏ 512 spans · together 1.25 s · longest 4 ms\n`, out.String())
 	assert.Equal(t, 5, strings.Count(out.String(), "│ ├─rpc.serialize"))
 }
 
@@ -352,6 +352,6 @@ func TestWholeLog(t *testing.T) {
 	}
 	var w strings.Builder
 	passTable(&w, sumUp(tree.Build(b.Traces())), look{120, time.UTC, palette(false)})
-	assert.Regexp(t, `(?m)^median of 2 +- +98 +`, w.String())
-	assert.Regexp(t, `(?m)^all 197 calls +- +197 +80\.94 s +12\.7% +80\.7% +- +172\.6 MiB/s`, w.String())
+	assert.Regexp(t, `(?m)^median of 2 +98 +`, w.String())
+	assert.Regexp(t, `(?m)^all 197 calls +197 +80\.94 s +12\.7% +80\.7%( +-)? +172\.6 MiB/s`, w.String())
 }

@@ -250,7 +250,7 @@ func TestLongTraceIsFolded(t *testing.T) {
 		{"fits", 10, []string{"f"}, []string{"tq.client.get", "10× tq_overhead; the worst: Function 9 waited."}, []string{"folded", "more"}},
 		{"client operations", 13, []string{"f"}, []string{"folded into their stage"}, []string{"more"}},
 		{"three of each", 24, []string{"f", "g"}, []string{
-			"f ×9 more", "g ×9 more", "1.6–3.2 s", "TQ overhead 40.6–41.8% · 9× tq_overhead", "! tq_overhead 40.5% > 30%",
+			"f ×9 more", "g ×9 more", "1.6–3.2 s", "TQ overhead 40.6–42.2% · 9× tq_overhead", "! tq_overhead 40.5% > 30%",
 			"24× tq_overhead; the worst: Function 23 waited.",
 		}, []string{"41% > 30%", "more rows"}},
 		{"two of each", 100, []string{"f", "g", "h", "i", "j"}, []string{"f ×18 more", "j ×18 more"}, []string{"more rows"}},
@@ -293,7 +293,7 @@ func TestVerdictInShort(t *testing.T) {
 		excess float64
 	}{
 		{verdict{Said: view.Said{Name: spans.VerdictTQOverhead}, value: 0.47, threshold: 0.3}, "tq_overhead 47% > 30%", 0.47 / 0.3},
-		{verdict{Said: view.Said{Name: spans.VerdictTQThroughputLow}, value: 50 << 20, threshold: 100 << 20}, "tq_throughput_low 50.0 < 100 MiB/s", 2},
+		{verdict{Said: view.Said{Name: spans.VerdictTQThroughputLow}, value: 50 << 20, threshold: 100 << 20}, "tq_throughput_low 50 MiB/s < 100 MiB/s", 2},
 		{verdict{Said: view.Said{Name: spans.VerdictTQFluctuating, Stage: spans.StageGet}, value: 0.61, threshold: 0.5}, "tq_fluctuating (get) 61% > 50%", 1.22},
 		{verdict{Said: view.Said{Name: "other"}, value: 3, threshold: 2}, "other 3 > 2", 1.5},
 		{verdict{Said: view.Said{Name: "other"}, value: 3, threshold: nan}, "other", 0},

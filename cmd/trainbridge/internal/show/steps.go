@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -18,10 +19,8 @@ import (
 
 // steps are training steps, with a row per kind of log.
 var steps = domain{
-	key: "training_logs",
-	help: `[{"log", "steps", "step_seconds_p50", "step_seconds_p95", "loss_first", "loss_last", "tokens_per_second_p50",
-                      "device_flop_per_second_reported_p50", "device_flop_per_second_p50", "mfu_ratio_p50", "verdicts"}]`,
-	rows: stepRows, table: stepTable,
+	key:  "training_logs",
+	help: tables.LogsHelp, rows: tables.LogObjects, table: stepTable,
 	what: func(t *tree.Trace) string {
 		i := slices.IndexFunc(t.Spans, func(s *tree.Span) bool { return s.Kind == view.KindStep })
 		if i < 0 {
@@ -38,33 +37,7 @@ var steps = domain{
 	notes:   orders,
 }
 
-type logDoc struct {
-	Log          string         `json:"log"`
-	Steps        float64        `json:"steps"`
-	P50          *float64       `json:"step_seconds_p50,omitempty"`
-	P95          *float64       `json:"step_seconds_p95,omitempty"`
-	LossFirst    string         `json:"loss_first,omitempty"` // a text: it may be NaN
-	LossLast     string         `json:"loss_last,omitempty"`
-	Tokens       *float64       `json:"tokens_per_second_p50,omitempty"`
-	FlopReported *float64       `json:"device_flop_per_second_reported_p50,omitempty"`
-	Flop         *float64       `json:"device_flop_per_second_p50,omitempty"`
-	MFU          *float64       `json:"mfu_ratio_p50,omitempty"`
-	Verdicts     map[string]int `json:"verdicts"`
-}
-
-func logName(l *digest.Log) string { return reading.Clean(cmp.Or(l.Name, "-")) }
-
-func stepRows(d *digest.Digest) (rows []any) {
-	for _, l := range d.Steps.Rows() {
-		quantile := func(of digest.Figure, q float64) *float64 { return known(l.Measures[of].Quantile(q)) }
-		rows = append(rows, logDoc{
-			logName(l), l.Covered, quantile(digest.StepTime, 0.5), quantile(digest.StepTime, 0.95), reading.Clean(l.First.String()), reading.Clean(l.Last.String()),
-			quantile(digest.TokenThroughput, 0.5), quantile(digest.DeviceFlopThroughputReported, 0.5), quantile(digest.DeviceFlopThroughput, 0.5),
-			quantile(digest.MFU, 0.5), l.Shown(),
-		})
-	}
-	return rows
-}
+func logName(l *digest.Log) string { return cmp.Or(l.Name, "-") }
 
 // stepTable says of each kind of log how many steps there are, quantiles of their time, the first and last loss, medians of the rest.
 func stepTable(w *strings.Builder, d *digest.Digest, l look) {
@@ -72,18 +45,8 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	if len(logs) == 0 {
 		return
 	}
-	g := grid{head: []string{"training log", "steps", "time p50", "p95", "loss", "tokens/s", "FLOP/s/GPU logged", "recomputed", "MFU"}}
-	for _, log := range logs {
-		of := func(figure digest.Figure) *digest.Values { return &log.Measures[figure].Values }
-		loss := "-"
-		if log.First != nil {
-			loss = reading.Clean(log.First.String()) + " → " + reading.Clean(log.Last.String())
-		}
-		g.add(texts(logName(log), human.Thousands(log.Covered), human.Seconds(of(digest.StepTime).Quantile(0.5)), human.Seconds(of(digest.StepTime).Quantile(0.95)), loss,
-			human.Digits(of(digest.TokenThroughput).Quantile(0.5)), human.Flops(of(digest.DeviceFlopThroughputReported).Quantile(0.5)),
-			human.Flops(of(digest.DeviceFlopThroughput).Quantile(0.5)), human.Percent(of(digest.MFU).Quantile(0.5)))...)
-	}
-	g.print(w, l)
+	t := tables.Logs(d)
+	put(w, &t, l)
 	for _, log := range logs {
 		verdictCounts(w, logName(log), log.Verdicts, l)
 	}

@@ -143,7 +143,7 @@ func TestStepsWithoutTimes(t *testing.T) {
 	var out strings.Builder
 	stepTable(&out, sumUp(tree.Build(b.Traces())), look{120, cst, false})
 	row := strings.Fields(strings.Split(out.String(), "\n")[1])
-	assert.Equal(t, []string{"hf", "40", "-", "-", "99", "→", "10"}, row[:7])
+	assert.Equal(t, []string{"hf", "40", "99", "→", "10"}, row)
 }
 
 func TestNewestOfTheWorstSteps(t *testing.T) {
@@ -178,7 +178,7 @@ func TestStepVerdictInShort(t *testing.T) {
 	}{
 		{verdict{Said: view.Said{Name: spans.VerdictFlopsWrong, Cause: spans.CauseMFUImpossible}, value: 54.19, threshold: 1}, "train_flops_wrong (mfu_impossible) 5,419% > 100%"},
 		{verdict{Said: view.Said{Name: spans.VerdictMFULow}, value: 0.209, threshold: 0.3}, "train_mfu_low 20.9% < 30%"},
-		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 65e12, threshold: 118e12}, "train_throughput_low 65.0 < 118.0 TFLOP/s"},
+		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 65e12, threshold: 118e12}, "train_throughput_low 65 TFLOP/s < 118 TFLOP/s"},
 		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},
 		{verdict{Said: view.Said{Name: spans.VerdictSlowdown}, value: 3.1, threshold: 2.9}, "train_slowdown 3.1 > 2.9"},
 	} {

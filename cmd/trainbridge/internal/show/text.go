@@ -1,6 +1,7 @@
 package show
 
 import (
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/spans"
@@ -19,7 +20,7 @@ func (p palette) paint(code, s string) string {
 func (p palette) bold(s string) string { return p.paint("1", s) }
 func (p palette) dim(s string) string  { return p.paint("2", s) }
 
-var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33"}
+var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", tables.Head: "1", tables.Fine: "32"}
 
 // ofParent is the share that a span has of its parent's time.
 func ofParent(s *tree.Span) []string {

@@ -99,9 +99,9 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 		}
 		run = cmp.Or(run, s.Resource.Run)
 	}
-	about := []cell{{"trace " + t.ID.String(), "1"}, {services(t), ""}}
+	about := []cell{{Text: "trace " + t.ID.String(), Severity: "1"}, {Text: services(t)}}
 	if run != "" {
-		about = append(about, cell{"run " + reading.Clean(run), ""})
+		about = append(about, cell{Text: "run " + reading.Clean(run)})
 	}
 	parts(w, l, about...)
 	size := human.Plural(len(t.Spans), "span")
@@ -111,7 +111,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 	about = texts(time.Unix(0, t.Start).In(l.loc).Format("2006-01-02 15:04:05.000 -0700"), human.Nanoseconds(t.End-t.Start), what(t), size)
 	for _, d := range domains {
 		if d.about != nil {
-			about = append(about, cell{text: d.about(t)})
+			about = append(about, cell{Text: d.about(t)})
 		}
 	}
 	parts(w, l, about...)

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -24,10 +24,8 @@ const told = 5
 
 // windows are what step_join adds: where the time of steps, batches and passes went, and what else happened in it.
 var windows = domain{
-	key: "windows",
-	help: `[{"window", "count", "slow", "duration_seconds_p50", "parts": [{"part", "seconds_p50", "slow_seconds_p50", "ratio"}],
-                      "why": [{"trace", "start", "duration_seconds", "over_seconds", "reason"}]}]`,
-	rows: windowRows, table: windowTable,
+	key:  "windows",
+	help: tables.WindowsHelp, rows: tables.Windows, table: windowTable,
 	what:    rootTitle,
 	details: joinedDetails,
 	label:   joinedLabel,
@@ -42,57 +40,6 @@ var windows = domain{
 	notes:    joinedNotes,
 }
 
-type windowDoc struct {
-	Window string    `json:"window"`
-	Count  int       `json:"count"`
-	Slow   int       `json:"slow"`
-	P50    *float64  `json:"duration_seconds_p50,omitempty"`
-	Parts  []partDoc `json:"parts"`
-	Why    []slowDoc `json:"why,omitempty"`
-}
-
-type partDoc struct {
-	Part    string   `json:"part"`
-	P50     *float64 `json:"seconds_p50,omitempty"`
-	SlowP50 *float64 `json:"slow_seconds_p50,omitempty"`
-	Ratio   *float64 `json:"ratio,omitempty"`
-}
-
-type slowDoc struct {
-	Trace   string    `json:"trace"`
-	Start   time.Time `json:"start"`
-	Seconds float64   `json:"duration_seconds"`
-	Over    float64   `json:"over_seconds"`
-	Reason  string    `json:"reason"`
-}
-
-func windowRows(d *digest.Digest) (rows []any) {
-	for _, w := range d.Windows.Rows() {
-		doc := windowDoc{Window: reading.Clean(w.Of), Count: int(w.Took.Count()), Slow: w.SlowCount, P50: known(w.Took.Quantile(0.5))}
-		for _, p := range w.ByTime() {
-			doc.Parts = append(doc.Parts, partDoc{reading.Clean(p.Name), known(p.All.Quantile(0.5)), known(p.Slow.Quantile(0.5)), known(w.Share(p))})
-		}
-		for _, s := range w.Slow {
-			doc.Why = append(doc.Why, slowDoc{s.Trace.String(), time.Unix(0, s.Start).UTC(), s.Of.Took, s.Of.Over, reading.Clean(s.Of.Reason)})
-		}
-		rows = append(rows, doc)
-	}
-	return rows
-}
-
-// names are a window, and several, in words.
-func names(of string) (one, several string) {
-	switch of {
-	case spans.WindowStep:
-		return of, "steps"
-	case spans.WindowBatch:
-		return of, "batches"
-	case spans.WindowPass:
-		return of, "passes"
-	}
-	return "window", "windows"
-}
-
 // windowTable says which windows were slow and why, and where the time of all went; of windows that lie in others it counts the slow ones.
 func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Windows.Rows()
@@ -103,35 +50,20 @@ func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	for _, s := range first.Slow[:min(told, len(first.Slow))] {
 		paragraph(w, reading.Clean(cmp.Or(s.Of.Reason, human.Seconds(s.Of.Took)+" is longer than usual")), severityColour[spans.SeverityWarning], l)
 	}
-	one, several := names(first.Of)
+	_, several := tables.Window(first.Of, false)
 	if more := first.SlowCount - told; more > 0 {
 		paragraph(w, fmt.Sprintf("and %d more slow %s", more, several), "", l)
 	}
 	if first.SlowCount > 0 {
 		w.WriteByte('\n')
 	}
-	g := grid{head: []string{"where the time of " + several + " went", "p50", "share"}}
-	all50 := []string{fmt.Sprintf("%s, %d slow", counted(int(first.Took.Count()), one, several), first.SlowCount), human.Seconds(first.Took.Quantile(0.5)), ""}
-	if first.SlowCount > 0 {
-		g.head, all50 = append(g.head, "slow "+several+" p50"), append(all50, human.Seconds(first.SlowTook.Quantile(0.5)))
-	}
-	for _, p := range first.ByTime() {
-		row := []string{reading.Clean(p.Name), human.Seconds(p.All.Quantile(0.5)), human.Percent(first.Share(p)), human.Seconds(p.Slow.Quantile(0.5))}
-		g.add(texts(row[:len(g.head)]...)...)
-	}
-	g.add(texts(all50...)...)
-	g.print(w, l)
+	t := tables.Parts(first, false)
+	t.Head[0] = "where the time of " + several + " went"
+	put(w, &t, l)
 	for _, other := range all[1:] {
-		_, several := names(other.Of)
+		_, several := tables.Window(other.Of, false)
 		verdictCounts(w, several, other.Verdicts, l)
 	}
-}
-
-func counted(n int, one, several string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return human.Thousands(n) + " " + several
 }
 
 // rootTitle says what came together under a root of step_join.
@@ -163,11 +95,11 @@ func rootTitle(t *tree.Trace) string {
 		}
 	}
 	for _, of := range []struct {
-		kind         view.Kind
-		one, several string
-	}{{view.KindFunction, "function", "functions"}, {view.KindPass, "pass", "passes"}, {view.KindCollective, "collective", "collectives"}} {
+		kind view.Kind
+		one  string
+	}{{view.KindFunction, "function"}, {view.KindPass, "pass"}, {view.KindCollective, "collective"}} {
 		if n := count[of.kind]; n > 0 {
-			about = append(about, counted(n, of.one, of.several))
+			about = append(about, human.Plural(n, of.one))
 		}
 	}
 	return strings.Join(about, ", ")
@@ -425,12 +357,12 @@ func breakdown(w *strings.Builder, t *tree.Trace, l look) {
 func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	var b view.Breakdown
 	b.Read(s.Span)
-	of, _ := names(b.Window)
+	of, _ := tables.Window(b.Window, false)
 	if b.Iteration.OK {
 		of += " " + strconv.FormatInt(b.Iteration.N, 10)
 	}
 	whole := b.Length()
-	g := grid{head: []string{"the " + human.Seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, left: map[int]bool{3: true}}
+	g := tables.Table{Head: []string{"the " + human.Seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, Left: []bool{true, 3: true, 5: false}}
 	cells := min(40, max(10, l.width-70))
 	for _, p := range partsOf(s) {
 		share := p.Seconds / whole
@@ -438,9 +370,9 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 		if whole > 0 {
 			bar = strings.Repeat("█", min(cells, int(math.Round(share*float64(cells)))))
 		}
-		g.add(append(texts(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share)), cell{bar, "36"}, cell{text: human.Seconds(p.Sum)}, cell{text: human.Seconds(p.Union)})...)
+		g.Add(append(texts(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share)), cell{Text: bar, Severity: "36"}, cell{Text: human.Seconds(p.Sum)}, cell{Text: human.Seconds(p.Union)})...)
 	}
-	g.print(w, l)
+	put(w, &g, l)
 	if text := gpusText(&b.GPUs); text != "" {
 		paragraph(w, text, "", l)
 	}

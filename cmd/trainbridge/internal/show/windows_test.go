@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -227,7 +228,7 @@ func TestOneBreakdownIsDrawn(t *testing.T) {
 
 func TestNamesOfWindows(t *testing.T) {
 	for of, want := range map[string]string{"step": "steps", "batch": "batches", "pass": "passes", "": "windows", "tomorrow": "windows"} {
-		_, several := names(of)
+		_, several := tables.Window(of, false)
 		assert.Equal(t, want, several)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -29,40 +30,19 @@ func (c *composer) calls(j *digest.Job) section {
 	}
 	s.add(stages)
 	methods := &boxes{head: head{Kind: "boxes", Title: c.t("Calls by method", "按方法的调用耗时")}, Unit: "s"}
-	figures := &table{
-		head: head{Kind: "table", Title: c.t("Methods", "方法")},
-		Head: []string{
-			c.t("method", "方法"), c.t("calls", "调用次数"), c.t("in all", "合计"), c.t("mean", "平均"), "P50", "P95", "P99", c.t("most", "最大"),
-			c.t("sent", "发送"), c.t("received", "接收"),
-		},
-		Text: []bool{true, false, false, false, false, false, false, false, false, false},
-	}
 	for i, m := range p.Calls.Methods() {
-		if m.Took.Count() == 0 || i >= 10*mostNames {
-			continue
-		}
-		if i < mostNames {
+		if m.Took.Count() > 0 && i < mostNames {
 			methods.Items = append(methods.Items, boxOf(m.Name, 0, &m.Took))
 		}
-		figures.Cells = append(figures.Cells, []string{
-			m.Name, human.Thousands(m.Took.Count()), human.Seconds(m.Took.Sum()), human.Seconds(m.Took.Mean()), human.Seconds(m.Took.Quantile(0.5)), human.Seconds(m.Took.Quantile(0.95)),
-			human.Seconds(m.Took.Quantile(0.99)), human.Seconds(m.Took.Max()), sum(&m.Sent), sum(&m.Received),
-		})
 	}
 	s.add(methods)
 	s.add(c.passes(p))
 	s.add(c.distribution(c.t("Time of calls", "调用耗时分布"), c.t("time", "耗时"), "s", []named{{c.t("calls", "调用"), &p.Calls.Took}}))
 	s.add(c.distribution(c.t("Size of messages", "消息大小分布"), c.t("size", "大小"), "By",
 		[]named{{c.t("sent", "发送"), &p.Calls.Sent}, {c.t("received", "接收"), &p.Calls.Received}}))
-	s.add(figures)
+	all := p.Calls.Methods()
+	s.add(tableOf(c.t("Methods", "方法"), tables.Methods(all[:min(len(all), 10*mostNames)], c.chinese)))
 	return s
-}
-
-func sum(v *digest.Values) string {
-	if v.Count() == 0 {
-		return human.Unknown
-	}
-	return human.Bytes(v.Sum())
 }
 
 // passes are the newest passes, by what their calls spent their time on.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
@@ -50,7 +51,15 @@ func (c *composer) collectives(j *digest.Job) section {
 		s.add(c.links(of.bandwidth, "By/s", of.what, of.links, func(l *digest.Link) float64 { return l.Bandwidth }))
 		s.add(c.links(of.traffic, "By", of.what, of.links, func(l *digest.Link) float64 { return l.Bytes }))
 	}
-	s.add(c.collectiveTable(cs.Rows()))
+	rows := cs.Rows()
+	figures := tableOf(c.t("Collectives by communicator and operation", "按通信域与操作的集合通信"), tables.Collectives(rows[:min(len(rows), 10*mostNames)], c.chinese))
+	if more := len(rows) - len(figures.Cells); more > 0 {
+		figures.Note = fmt.Sprintf(c.t("%d more are in --format csv.", "其余 %d 项见 --format csv。"), more)
+	}
+	s.add(figures)
+	slow := tables.Ranks(&j.Digest, c.chinese)
+	slow.Rows = slow.Rows[:min(len(slow.Rows), 10*mostNames)]
+	s.add(tableOf(c.t("Ranks that the others waited for, or that had errors", "被等待或出错的 rank"), slow))
 	return s
 }
 
@@ -249,32 +258,6 @@ func (c *composer) links(title, unit, of string, links []*digest.Link, value fun
 	}
 	for _, l := range links {
 		out.Values[rows[l.Source]*len(out.Columns)+columns[l.Destination]] = value(l)
-	}
-	return out
-}
-
-func (c *composer) collectiveTable(rows []*digest.Collective) *table {
-	out := &table{
-		head: head{Kind: "table", Title: c.t("Collectives by communicator and operation", "按通信域与操作的集合通信")},
-		Head: []string{
-			c.t("communicator", "通信域"), c.t("operation", "操作"), c.t("count", "次数"), c.t("incomplete", "未完成"), c.t("latency P50", "延迟 P50"), "P95", "P99",
-			c.t("most", "最大"), c.t("busbw mean", "总线带宽均值"), "P50", c.t("late P50", "迟到 P50"), c.t("most", "最大"), c.t("last most often", "最常最晚"),
-		},
-		Text: []bool{true, true, false, false, false, false, false, false, false, false, false, false, true},
-	}
-	for _, g := range rows[:min(len(rows), 10*mostNames)] {
-		who, times := g.LastMostOften()
-		if who != "" {
-			who = fmt.Sprintf("%s (%s×)", who, human.Thousands(times))
-		}
-		out.Cells = append(out.Cells, []string{
-			g.Communicator, g.Operation, human.Thousands(g.Count), human.Thousands(g.Incomplete), human.Seconds(g.Took.Quantile(0.5)), human.Seconds(g.Took.Quantile(0.95)),
-			human.Seconds(g.Took.Quantile(0.99)), human.Seconds(g.Took.Max()), human.Rate(g.Bus.Mean()), human.Rate(g.Bus.Quantile(0.5)), human.Seconds(g.Late.Quantile(0.5)),
-			human.Seconds(g.Late.Max()), who,
-		})
-	}
-	if more := len(rows) - len(out.Cells); more > 0 {
-		out.Note = fmt.Sprintf(c.t("%d more are in --format csv.", "其余 %d 项见 --format csv。"), more)
 	}
 	return out
 }

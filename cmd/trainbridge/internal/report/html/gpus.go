@@ -1,6 +1,11 @@
 package html
 
-import "github.com/trainbridge/trainbridge/internal/traces/digest"
+import (
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
 
 // mostCards is how many GPUs a chart compares.
 const mostCards = 256
@@ -9,10 +14,6 @@ const mostCards = 256
 func (c *composer) gpus(j *digest.Job) section {
 	s := section{Title: "GPU"}
 	cards := j.GPUs()
-	ranks := map[int64]bool{}
-	for _, g := range cards {
-		ranks[g.Rank.Or(-1)] = true
-	}
 	for i, of := range []struct {
 		title, unit string
 		values      func(*digest.GPU) *digest.Values
@@ -26,25 +27,11 @@ func (c *composer) gpus(j *digest.Job) section {
 		b := &boxes{head: head{Kind: "boxes", Title: of.title + c.t(" by card", "（按卡）")}, Unit: of.unit}
 		for _, g := range cards[:min(len(cards), mostCards)] {
 			if v := of.values(g); v.Count() > 0 {
-				b.Items = append(b.Items, boxOf(card(g, len(ranks) > 1), i%grey, v))
+				b.Items = append(b.Items, boxOf(strings.TrimSpace(g.Host+" "+tables.Card(g)), i%grey, v))
 			}
 		}
 		s.add(b)
 	}
+	s.add(tableOf(c.t("Cards", "各卡数值"), tables.GPUs(cards[:min(len(cards), mostCards)], c.chinese)))
 	return s
-}
-
-// card names a GPU.
-func card(g *digest.GPU, rank bool) string {
-	name := g.Name
-	if name == "" {
-		name = "GPU " + g.ID
-	}
-	if rank && g.Rank.OK {
-		name = "rank" + number1(g.Rank) + " " + name
-	}
-	if g.Host != "" {
-		name = g.Host + " " + name
-	}
-	return name
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 )
 
 // page is what the page shows: the shapes that assets/*.js draws. Its texts are texts of logs, or made with them: the page shows them as text, never as markup.
@@ -159,6 +161,19 @@ type table struct {
 	Head  []string   `json:"head"`
 	Text  []bool     `json:"text"` // of a column: it is text, not numbers
 	Cells [][]string `json:"cells"`
+}
+
+// tableOf is a table of a domain.
+func tableOf(title string, of tables.Table) *table {
+	t := &table{head: head{Kind: "table", Title: title}, Head: of.Head, Text: of.Left}
+	for _, r := range of.Rows {
+		cells := make([]string, len(r))
+		for i := range r {
+			cells[i] = r[i].Text
+		}
+		t.Cells = append(t.Cells, cells)
+	}
+	return t
 }
 
 func (t *table) empty() bool { return len(t.Cells) == 0 }

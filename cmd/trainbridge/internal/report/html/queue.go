@@ -1,7 +1,7 @@
 package html
 
 import (
-	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -15,24 +15,8 @@ func (c *composer) queue(j *digest.Job) section {
 	}
 	took := &boxes{head: head{Kind: "boxes", Title: c.t("Time of calls", "调用耗时")}, Unit: "s"}
 	wait := &boxes{head: head{Kind: "boxes", Title: c.t("Share of get and put (TQ overhead)", "get 与 put 占比（TQ 开销）")}, Unit: "1"}
-	figures := &table{
-		head: head{Kind: "table", Title: c.t("Functions", "函数")},
-		Head: []string{
-			c.t("function", "函数"), c.t("calls", "调用次数"), c.t("mean", "平均"), "get", "compute", "put", c.t("TQ overhead", "TQ 开销"), "P95",
-			c.t("most", "最大"), c.t("incomplete", "未完成"), c.t("without trace id", "无 trace id"),
-		},
-		Text: []bool{true, false, false, false, false, false, false, false, false, false, false},
-	}
 	for _, f := range rows {
 		sums := f.Sums()
-		part := func(total float64) string {
-			return human.Seconds(sums.Mean(total)) + " (" + human.Percent(sums.Ratio(total)) + ")"
-		}
-		figures.Cells = append(figures.Cells, []string{
-			f.Name, human.Thousands(sums.Calls), human.Seconds(sums.Mean(sums.Total)), part(sums.Get), part(sums.Compute), part(sums.Put),
-			human.Percent(sums.Ratio(sums.Get + sums.Put)), human.Seconds(f.Took.Quantile(0.95)), human.Seconds(f.Took.Max()), human.Thousands(f.Incomplete),
-			human.Thousands(f.WithoutID),
-		})
 		if sums.Calls == 0 {
 			continue
 		}
@@ -54,7 +38,8 @@ func (c *composer) queue(j *digest.Job) section {
 	}
 	s.add(c.distribution(c.t("Time of client operations", "客户端操作耗时"), c.t("time", "耗时"), "s", took2))
 	s.add(c.distribution(c.t("Size of client operations", "客户端操作数据量"), c.t("size", "数据量"), "By", size))
-	s.add(c.distribution(c.t("Throughput of client operations", "客户端操作吞吐"), c.t("throughput", "吞吐"), "By/s", speed))
-	s.add(figures)
+	s.add(c.distribution(c.t("Throughput of client operations", "客户端操作吞吐"), c.t("throughput", "吞吐"), "binary By/s", speed))
+	s.add(tableOf(c.t("Functions", "函数"), tables.Functions(&j.Digest, c.chinese)))
+	s.add(tableOf(c.t("Client operations", "客户端操作"), tables.Operations(&j.Digest, c.chinese)))
 	return s
 }

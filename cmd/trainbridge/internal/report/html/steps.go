@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -22,27 +22,16 @@ func (c *composer) steps(j *digest.Job) section {
 	s := section{Title: c.t("Where the time went", "时间去向")}
 	for _, w := range j.Windows.Rows() {
 		s.add(c.breakdown(w))
-		s.add(c.partTable(w))
+		if _, many := tables.Window(w.Of, c.chinese); len(w.Parts) > 0 {
+			s.add(tableOf(fmt.Sprintf(c.t("Parts of %s", "%s的构成"), many), tables.Parts(w, c.chinese)))
+		}
 	}
 	return s
 }
 
-// windowName is what a window is called: one, and many.
-func (c *composer) windowName(of string) (one, many string) {
-	switch of {
-	case spans.WindowStep:
-		return c.t("step", "步"), c.t("steps", "步")
-	case spans.WindowBatch:
-		return c.t("batch", "批次"), c.t("batches", "批次")
-	case spans.WindowPass:
-		return c.t("pass", "前向"), c.t("passes", "前向")
-	}
-	return cmp.Or(of, c.t("window", "窗口")), cmp.Or(of, c.t("windows", "窗口"))
-}
-
 // breakdown is the exclusive time of the parts over steps, one upon the other.
 func (c *composer) breakdown(w *digest.Window) *series {
-	one, many := c.windowName(w.Of)
+	one, many := tables.Window(w.Of, c.chinese)
 	out := &series{
 		head:   head{Kind: "series", Title: fmt.Sprintf(c.t("Time of %s and its parts", "%s耗时及其构成"), many), Wide: true},
 		XLabel: one, Axes: []axis{{Unit: "s", Zero: true}}, Stacked: true, Sync: c.job + one,
@@ -113,34 +102,6 @@ func (c *composer) part(name string) string {
 	return name
 }
 
-func (c *composer) partTable(w *digest.Window) *table {
-	one, of := c.windowName(w.Of)
-	if w.Took.Count() == 1 {
-		of = one
-	}
-	out := &table{
-		head: head{Kind: "table", Title: fmt.Sprintf(c.t("Parts of %s %s", "%s 个%s的构成"), human.Thousands(w.Took.Count()), of)},
-		Head: []string{
-			c.t("part", "部分"), c.t("in all", "合计"), c.t("share", "占比"), c.t("mean", "平均"), "P50", "P95", c.t("most", "最大"),
-			c.t("mean where slow", "慢时平均"),
-		},
-		Text: []bool{true, false, false, false, false, false, false, false},
-	}
-	for _, p := range w.ByTime() {
-		out.Cells = append(out.Cells, []string{
-			c.part(p.Name), human.Seconds(p.All.Sum()), human.Percent(w.Share(p)), human.Seconds(p.All.Mean()), human.Seconds(p.All.Quantile(0.5)), human.Seconds(p.All.Quantile(0.95)),
-			human.Seconds(p.All.Max()), human.Seconds(p.Slow.Mean()),
-		})
-	}
-	if len(out.Cells) > 0 {
-		out.Cells = append(out.Cells, []string{
-			c.t("all", "全部"), human.Seconds(w.Took.Sum()), "", human.Seconds(w.Took.Mean()),
-			human.Seconds(w.Took.Quantile(0.5)), human.Seconds(w.Took.Quantile(0.95)), human.Seconds(w.Took.Max()), human.Seconds(w.SlowTook.Mean()),
-		})
-	}
-	return out
-}
-
 // average is the number of steps of the moving averages: 004's.
 const average = 20
 
@@ -164,7 +125,8 @@ func (c *composer) training(j *digest.Job) section {
 		s.add(c.measured(c.t("Memory of a device", "显存")+of, l, smooth{unit: "By"}, digest.MemoryUsage, digest.MemoryPeak))
 		s.add(c.measured(c.t("GPU utilization", "GPU 利用率")+of, l, smooth{unit: "1"}, digest.GPUUtilization))
 		s.add(c.measured(c.t("Gradient norm", "梯度范数")+of, l, smooth{}, digest.GradientNorm))
-		s.add(c.figures(c.t("Figures", "数值")+of, l))
+		s.add(tableOf(c.t("Figures", "数值")+of, tables.Figures(l, c.chinese)))
+		s.add(tableOf(c.t("Parts of steps", "步内阶段")+of, tables.StepParts(l, c.chinese)))
 	}
 	return s
 }
@@ -177,77 +139,6 @@ var units = map[digest.Figure]string{
 type smooth struct {
 	unit string
 	low  bool
-}
-
-func (c *composer) figure(f digest.Figure) string {
-	switch f {
-	case digest.StepTime:
-		return c.t("step time", "单步耗时")
-	case digest.Loss:
-		return c.t("loss", "损失")
-	case digest.ValidationLoss:
-		return c.t("validation loss", "验证损失")
-	case digest.LearningRate:
-		return c.t("learning rate", "学习率")
-	case digest.TokenThroughput:
-		return "tokens/s"
-	case digest.SampleThroughput:
-		return "samples/s"
-	case digest.DeviceFlopThroughput, digest.MFU:
-		return c.t("recomputed", "重新计算")
-	case digest.DeviceFlopThroughputReported, digest.MFUReported:
-		return c.t("as the log states it", "日志所述")
-	case digest.MemoryUsage:
-		return c.t("in use", "当前")
-	case digest.MemoryPeak:
-		return c.t("peak", "峰值")
-	case digest.GPUUtilization:
-		return c.t("utilization", "利用率")
-	case digest.GradientNorm:
-		return c.t("gradient norm", "梯度范数")
-	}
-	return ""
-}
-
-// figures are all that a log states, in numbers.
-func (c *composer) figures(title string, l *digest.Log) *table {
-	out := &table{
-		head: head{Kind: "table", Title: title},
-		Head: []string{
-			c.t("figure", "指标"), c.t("records", "记录"), c.t("mean", "平均"), c.t("least", "最小"), "P10", "P50", "P95", c.t("most", "最大"),
-		},
-		Text: []bool{true, false, false, false, false, false, false, false},
-	}
-	for _, f := range []struct {
-		name  string
-		of    digest.Figure
-		write func(float64) string
-	}{
-		{c.t("step time", "单步耗时"), digest.StepTime, human.Seconds},
-		{c.t("loss", "损失"), digest.Loss, human.Digits},
-		{c.t("validation loss", "验证损失"), digest.ValidationLoss, human.Digits},
-		{c.t("learning rate", "学习率"), digest.LearningRate, human.Digits},
-		{c.t("gradient norm", "梯度范数"), digest.GradientNorm, human.Digits},
-		{"samples/s", digest.SampleThroughput, human.Digits},
-		{"tokens/s", digest.TokenThroughput, human.Digits},
-		{c.t("tokens/s of a device", "单卡 tokens/s"), digest.DeviceTokenThroughput, human.Digits},
-		{c.t("FLOP/s of all devices, as the log states it", "总 FLOP/s（日志所述）"), digest.FlopThroughputReported, human.Flops},
-		{c.t("FLOP/s of a device, as the log states it", "单卡 FLOP/s（日志所述）"), digest.DeviceFlopThroughputReported, human.Flops},
-		{c.t("FLOP/s of a device, recomputed", "单卡 FLOP/s（重新计算）"), digest.DeviceFlopThroughput, human.Flops},
-		{c.t("MFU, as the log states it", "MFU（日志所述）"), digest.MFUReported, human.Percent},
-		{c.t("MFU, recomputed", "MFU（重新计算）"), digest.MFU, human.Percent},
-		{c.t("memory of a device", "显存"), digest.MemoryUsage, human.Bytes},
-		{c.t("memory of a device, peak", "显存峰值"), digest.MemoryPeak, human.Bytes},
-		{c.t("GPU utilization", "GPU 利用率"), digest.GPUUtilization, human.Percent},
-	} {
-		if v := &l.Measures[f.of]; v.Count() > 0 {
-			out.Cells = append(out.Cells, []string{
-				f.name, human.Thousands(v.Count()), f.write(v.Mean()), f.write(v.Min()), f.write(v.Quantile(0.1)), f.write(v.Quantile(0.5)), f.write(v.Quantile(0.95)),
-				f.write(v.Max()),
-			})
-		}
-	}
-	return out
 }
 
 // measured draws figures of a log over steps.
@@ -265,7 +156,7 @@ func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...
 	xs, values, width := points(c.points, all...)
 	out.Xs = xs
 	for i, f := range figures {
-		one := line{Name: c.figure(f), Colour: i, Draw: "line", Values: values[i]}
+		one := line{Name: tables.Figure(f, c.chinese), Colour: i, Draw: "line", Values: values[i]}
 		switch {
 		case f == digest.LearningRate:
 			if len(figures) > 1 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/show"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -53,7 +54,7 @@ func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 			}
 		}
 		for _, w := range j.Windows.Rows() {
-			one, _ := c.windowName(w.Of)
+			one, _ := tables.Window(w.Of, c.chinese)
 			for i, slow := range w.Slow {
 				if i < 3 {
 					add(slow.At, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, number1(slow.Of.Iteration), human.Seconds(slow.Of.Took)), slow.Of.Reason)

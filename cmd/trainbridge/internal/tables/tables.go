@@ -1,0 +1,166 @@
+// Package tables declares the tables of each domain once, as columns over the rows of a digest: the report's text and page and show print the same columns, and
+// show's document has their keys. A column that is added is in all of them.
+package tables
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Column is a figure, or a text, of rows.
+type Column[R any] struct {
+	english, chinese string // "": it is in the document only
+	key              string // of the document; "": it is in the tables only
+
+	of    func(R) float64 // NaN: not known
+	write func(float64) string
+	text  func(R) string // in place of write; without of the column is text
+	judge func(R) string // its severity; nil: it has none
+}
+
+func text[R any](english, chinese, key string, of func(R) string) Column[R] {
+	return Column[R]{english: english, chinese: chinese, key: key, text: of}
+}
+
+func number[R any](english, chinese, key string, write func(float64) string, of func(R) float64) Column[R] {
+	return Column[R]{english: english, chinese: chinese, key: key, of: of, write: write}
+}
+
+func count[R any, N int | int64 | float64](english, chinese, key string, of func(R) N) Column[R] {
+	return number(english, chinese, key, human.Thousands[float64], func(r R) float64 { return float64(of(r)) })
+}
+
+// some is a count of what is rare: of none nothing is printed.
+func some[R any](english, chinese, key string, of func(R) int) Column[R] {
+	c := count(english, chinese, key, of)
+	c.write = func(n float64) string {
+		if n == 0 {
+			return human.Unknown
+		}
+		return human.Thousands(n)
+	}
+	return c
+}
+
+// at is a quantile of values.
+func at[R any](of func(R) *digest.Values, q float64) func(R) float64 {
+	return func(r R) float64 { return of(r).Quantile(q) }
+}
+
+func mean[R any](of func(R) *digest.Values) func(R) float64 {
+	return func(r R) float64 { return of(r).Mean() }
+}
+
+func sum[R any](of func(R) *digest.Values) func(R) float64 {
+	return func(r R) float64 {
+		if v := of(r); v.Count() > 0 {
+			return v.Sum()
+		}
+		return math.NaN()
+	}
+}
+
+// Table is what is printed. Columns of which nothing is known are left out, but for the first.
+type Table struct {
+	Head []string
+	Left []bool // of a column: it is text, not numbers
+	Rows [][]Cell
+}
+
+// Cell is a text, and the severity of what it says; "": it is not judged.
+type Cell struct{ Text, Severity string }
+
+func tableOf[R any](columns []Column[R], rows []R, chinese bool) Table {
+	t := Table{Rows: make([][]Cell, len(rows))}
+	for i := range columns {
+		c := &columns[i]
+		if c.english == "" {
+			continue
+		}
+		cells, known := make([]Cell, len(rows)), i == 0
+		for k, r := range rows {
+			cells[k] = c.cell(r)
+			known = known || cells[k].Text != human.Unknown && cells[k].Text != ""
+		}
+		if !known {
+			continue
+		}
+		head := c.english
+		if chinese {
+			head = c.chinese
+		}
+		t.Head, t.Left = append(t.Head, head), append(t.Left, c.text != nil && c.of == nil)
+		for k := range rows {
+			t.Rows[k] = append(t.Rows[k], cells[k])
+		}
+	}
+	return t
+}
+
+func (c *Column[R]) cell(r R) (out Cell) {
+	if c.text != nil {
+		out.Text = human.Cut(reading.Clean(c.text(r)), 60)
+	} else {
+		out.Text = c.write(c.of(r))
+	}
+	if c.judge != nil {
+		out.Severity = c.judge(r)
+	}
+	return out
+}
+
+// object is a row of the document: of what is not known the key is left out.
+func object[R any](columns []Column[R], r R) (out Object) {
+	for i := range columns {
+		c := &columns[i]
+		switch {
+		case c.key == "":
+		case c.of != nil:
+			if x := c.of(r); spans.Finite(x) {
+				out.Add(c.key, x)
+			}
+		default:
+			if t := reading.Clean(c.text(r)); t != "" {
+				out.Add(c.key, t)
+			}
+		}
+	}
+	return out
+}
+
+func objects[R any](columns []Column[R], rows []R, more func(R, *Object)) (out []any) {
+	for _, r := range rows {
+		o := object(columns, r)
+		if more != nil {
+			more(r, &o)
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// keys are those of the columns, as a help text says them.
+func keys[R any](columns []Column[R], more string) (out string) {
+	for i := range columns {
+		if columns[i].key != "" {
+			out += strconv.Quote(columns[i].key) + ", "
+		}
+	}
+	return out + more
+}
+
+// share judges a share that train_perf has limits for: over 30 % is bad, over 20 % a warning.
+func share(part, whole float64) string {
+	switch {
+	case 10*part > 3*whole:
+		return spans.SeverityBad
+	case 5*part > whole:
+		return spans.SeverityWarning
+	}
+	return Fine
+}

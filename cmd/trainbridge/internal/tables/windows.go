@@ -1,0 +1,105 @@
+package tables
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Window is what a window is called: one, and several.
+func Window(of string, chinese bool) (one, several string) {
+	if zh := map[string]string{spans.WindowStep: "训练步", spans.WindowBatch: "批次", spans.WindowPass: "前向"}[of]; chinese {
+		zh = cmp.Or(zh, of, "窗口")
+		return zh, zh
+	}
+	switch of {
+	case spans.WindowStep:
+		return of, "steps"
+	case spans.WindowBatch:
+		return of, "batches"
+	case spans.WindowPass:
+		return of, "passes"
+	}
+	return "window", "windows"
+}
+
+// part is a part of the time of windows, or all of it.
+type part struct {
+	name      string
+	all, slow *digest.Values
+	share     float64
+}
+
+func allOf(p *part) *digest.Values  { return p.all }
+func slowOf(p *part) *digest.Values { return p.slow }
+
+var parts = []Column[*part]{
+	text("part", "部分", "part", func(p *part) string { return p.name }),
+	number("in all", "合计", "", human.Seconds, sum(allOf)),
+	number("share", "占比", "ratio", human.Percent, func(p *part) float64 { return p.share }),
+	number("mean", "平均", "", human.Seconds, mean(allOf)),
+	number("P50", "P50", "seconds_p50", human.Seconds, at(allOf, 0.5)),
+	number("P95", "P95", "", human.Seconds, at(allOf, 0.95)),
+	number("longest", "最长", "", human.Seconds, at(allOf, 1)),
+	number("mean of slow ones", "偏慢者平均", "", human.Seconds, mean(slowOf)),
+	number("", "", "slow_seconds_p50", nil, at(slowOf, 0.5)),
+}
+
+func partsOf(w *digest.Window, chinese bool) (rows []*part) {
+	for _, p := range w.ByTime() {
+		name := p.Name
+		if name == spans.PartUnattributed && chinese {
+			name = "未归因"
+		}
+		rows = append(rows, &part{name, &p.All, &p.Slow, w.Share(p)})
+	}
+	return rows
+}
+
+// Parts are the parts of the time of windows, and all of it.
+func Parts(w *digest.Window, chinese bool) Table {
+	one, several := Window(w.Of, chinese)
+	n := w.Took.Count()
+	all := fmt.Sprintf("%s %s，其中偏慢 %s", human.Thousands(n), one, human.Thousands(w.SlowCount))
+	if !chinese {
+		if n == 1 {
+			several = one
+		}
+		all = fmt.Sprintf("%s %s, %s slow", human.Thousands(n), several, human.Thousands(w.SlowCount))
+	}
+	return tableOf(parts, append(partsOf(w, chinese), &part{all, &w.Took, &w.SlowTook, math.NaN()}), chinese)
+}
+
+// WindowsHelp are the keys of Windows.
+var WindowsHelp = `{"window", "count", "slow", "duration_seconds_p50", "parts": [{` + keys(parts, "") +
+	`}], "why": [{"trace", "start", "duration_seconds", "over_seconds", "reason"}]}`
+
+// Windows are the windows for the document: the parts of their time, and why the slow ones were slow.
+func Windows(d *digest.Digest) (rows []any) {
+	for _, w := range d.Windows.Rows() {
+		var o Object
+		o.Add("window", reading.Clean(w.Of))
+		o.Add("count", w.Took.Count())
+		o.Add("slow", w.SlowCount)
+		if x := w.Took.Quantile(0.5); spans.Finite(x) {
+			o.Add("duration_seconds_p50", x)
+		}
+		o.Add("parts", objects(parts, partsOf(w, false), nil))
+		var why []any
+		for _, s := range w.Slow {
+			why = append(why, Object{
+				{"trace", s.Trace.String()}, {"start", time.Unix(0, s.Start).UTC()}, {"duration_seconds", s.Of.Took}, {"over_seconds", s.Of.Over},
+				{"reason", reading.Clean(s.Of.Reason)},
+			})
+		}
+		AddAll(&o, "why", why)
+		rows = append(rows, o)
+	}
+	return rows
+}
