@@ -27,8 +27,10 @@ func TestNumbersKeepToTheirColumn(t *testing.T) {
 
 func TestSeconds(t *testing.T) {
 	for s, want := range map[float64]string{
-		0: "0 s", 1: "1 s", 5.402: "5.402 s", 136.32: "136.3 s", 0.9994: "999.4 ms", 0.99996: "1 s", 0.89825: "898.2 ms", 123.4e-6: "123.4 µs", 5e-9: "5 ns", 1e-9: "-",
-		-0.5: "-500 ms", 300: "300 s", 599.94: "599.9 s", 599.96: "10 min", 605.4: "10 min 5 s", 3599.6: "1 h", 3600: "1 h", 8040: "2 h 14 min", -8040: "-2 h 14 min",
+		0: "0 s", 1: "1 s", 5.402: "5.402 s", 136.32: "136.3 s", 0.9994: "999.4 ms", 0.99996: "1 s", 0.89825: "898.2 ms", 123.4e-6: "123.4 µs",
+		5e-9: "5 ns", 1e-9: "-",
+		-0.5: "-500 ms", 300: "300 s", 599.94: "599.9 s", 599.96: "10 min", 605.4: "10 min 5 s", 3599.6: "1 h", 3600: "1 h", 8040: "2 h 14 min",
+		-8040:   "-2 h 14 min",
 		359_940: "99 h 59 min", 443_160: "123.1 h", 4_443_160: "1,234 h", 1e300: "2.778e+296 h", math.NaN(): "-", math.Inf(1): "-",
 	} {
 		assert.Equal(t, want, Seconds(s))
@@ -41,12 +43,17 @@ func TestSeconds(t *testing.T) {
 
 func TestUnits(t *testing.T) {
 	for want, got := range map[string]string{
-		"256 MiB": Bytes(1 << 28), "1.5 TiB": Bytes(1<<40 + 1<<39), "1,000 B": Bytes(1000), "1.5 KiB": Bytes(1536), "25 GiB": Bytes(100 * 256 << 20), "1 GiB": Bytes(1<<30 - 1),
+		"256 MiB": Bytes(1 << 28), "1.5 TiB": Bytes(1<<40 + 1<<39), "1,000 B": Bytes(1000), "1.5 KiB": Bytes(1536),
+		"25 GiB": Bytes(100 * 256 << 20), "1 GiB": Bytes(1<<30 - 1),
 		"180.4 GB/s": Rate(180.44e9), "999 MB/s": Rate(999e6), "12.5 kB/s": Rate(12.5e3), "8 B/s": Rate(8), "162.4 MiB/s": BinaryRate(162.4 * (1 << 20)),
-		"312.4 TFLOP/s": Flops(312.4e12), "1.41 GHz": Hertz(1.41e9), "12.5%": Percent(0.125), "4.9%": Percent(0.04932), "100%": Percent(1), "0.1%": Percent(0.0006), "0%": Percent(-0.0004), "1,234%": Percent(12.34),
-		"+12.5%": Change(1.125), "-12.5%": Change(0.875), "+0%": Change(1), "12,346": Digits(12345.6), "1.5e-06": Digits(1.5e-6), "3e-05": Digits(3e-5), "1e+308": Digits(1e308),
-		"-1e+15": Digits(-1e15), "1,000": Digits(999.96), "59.5 s": Clock(59.5), "1:30": Clock(90), "2:00:05": Clock(7205), "1.50": Fixed(1.5, 2), "+1.50": Signed(1.5, 2),
-		"2.3–4.51 ms": Range("2.3 ms", "4.51 ms"), "898 ms–1.2 s": Range("898 ms", "1.2 s"), "20–35%": Range("20%", "35%"), "1 s": Range("1 s", "1 s"), "61 of 80 GiB": Of("61 GiB", "80 GiB"), "1 step": Plural(1, "step"),
+		"312.4 TFLOP/s": Flops(312.4e12), "1.41 GHz": Hertz(1.41e9), "12.5%": Percent(0.125), "4.9%": Percent(0.04932), "100%": Percent(1),
+		"0.1%": Percent(0.0006), "0%": Percent(-0.0004), "1,234%": Percent(12.34),
+		"+12.5%": Change(1.125), "-12.5%": Change(0.875), "+0%": Change(1), "12,346": Digits(12345.6), "1.5e-06": Digits(1.5e-6),
+		"3e-05": Digits(3e-5), "1e+308": Digits(1e308),
+		"-1e+15": Digits(-1e15), "1,000": Digits(999.96), "59.5 s": Clock(59.5), "1:30": Clock(90), "2:00:05": Clock(7205), "1.50": Fixed(1.5, 2),
+		"+1.50":       Signed(1.5, 2),
+		"2.3–4.51 ms": Range("2.3 ms", "4.51 ms"), "898 ms–1.2 s": Range("898 ms", "1.2 s"), "20–35%": Range("20%", "35%"),
+		"1 s": Range("1 s", "1 s"), "61 of 80 GiB": Of("61 GiB", "80 GiB"), "1 step": Plural(1, "step"),
 		"1,234 losses": Plural(1234, "loss"), "2 batches": Plural(2, "batch"),
 	} {
 		assert.Equal(t, want, got)

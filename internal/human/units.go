@@ -18,7 +18,7 @@ type unit struct {
 	name string
 }
 
-// Units from the largest to the smallest. Sizes are powers of 1024, rates of 1000, as NCCL and nccl-tests have them; those of TransferQueue and ZeroMQ are of 1024.
+// Units from the largest to the smallest. Sizes are powers of 1024; rates of 1000, as NCCL and nccl-tests have them, those of TransferQueue and ZeroMQ of 1024.
 var (
 	times       = []unit{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}
 	sizes       = []unit{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, "B"}}

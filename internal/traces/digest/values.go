@@ -73,8 +73,8 @@ func (t *Total) known(x float64) float64 {
 	return x
 }
 
-// Values are numbers with their distribution: their quantiles are exact up to 100,000 values where the budget of the digest has room for them, and beyond within
-// [QuantileError]. The zero value is empty.
+// Values are numbers with their distribution: their quantiles are exact up to 100,000 values where the budget of the digest has room for them, and within
+// [QuantileError] beyond. The zero value is empty.
 type Values struct {
 	Total
 

@@ -61,7 +61,8 @@ func (p *page) sizes(operations []*digest.Collective) {
 		for _, i := range slices.Sorted(maps.Keys(o.Sizes)) {
 			s := o.Sizes[i]
 			rows = append(rows, []string{
-				name(o.Operation), human.Binary(i) + " – " + human.Binary(i+1), human.Thousands(s.Count), human.Bytes(s.Bytes), human.Seconds(s.Took.Mean()), human.Fixed(s.Bus.Mean()/1e9, 2),
+				name(o.Operation), human.Binary(i) + " – " + human.Binary(i+1), human.Thousands(s.Count), human.Bytes(s.Bytes),
+				human.Seconds(s.Took.Mean()), human.Fixed(s.Bus.Mean()/1e9, 2),
 			})
 		}
 	}

@@ -206,7 +206,8 @@ func (c *conclusion) queue() {
 	}
 	all := c.job.Functions.Sum()
 	if n, host := c.job.Functions.High(); high != nil && !c.slow() && float64(n) >= little*float64(all.Calls) {
-		what := c.sf("%s of %s calls spent more than 30%% of their time in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%", human.Thousands(n), human.Thousands(all.Calls))
+		what := c.sf("%s of %s calls spent more than 30%% of their time in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%",
+			human.Thousands(n), human.Thousands(all.Calls))
 		if host != "" {
 			what += c.sf(", all of them on %s", "，全部在 %s 上", name(host))
 		}
@@ -248,7 +249,8 @@ func (c *conclusion) ranks() {
 			what: c.sf(
 				"The others waited %s GPU-seconds for %s, %s of all time: it came last to %s of %s collectives",
 				"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
-				human.Digits(r.Cost.Sum()), c.who(view.Int{N: r.Rank, OK: true}, r.Host), human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
+				human.Digits(r.Cost.Sum()), c.who(view.Int{N: r.Rank, OK: true}, r.Host), human.Percent(r.Cost.Sum()/devices),
+				human.Thousands(r.Last), human.Thousands(r.Records),
 			),
 			cost: r.Cost.Sum() / max(1, float64(size-1)), rank: costly, proof: c.latest(r.Rank), advice: c.of(advices[spans.PartWait]),
 		})

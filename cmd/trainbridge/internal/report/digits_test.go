@@ -21,8 +21,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// The text, the page, the sentence in the span, the JSON document and show say the same digits of the same job.
-func TestSameDigits(t *testing.T) {
+// outputs are a job, and what all outputs say of it.
+func outputs(t *testing.T) (made *digest.Job, said map[string]string, doc document.Document) {
+	t.Helper()
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "2", "--steps", "40", "--faults", "straggler,data_loading")
 	in, err := offline.Open([]string{dir}, nil)
@@ -37,14 +38,13 @@ func TestSameDigits(t *testing.T) {
 		td.ResourceSpans().MoveAndAppendTo(all.ResourceSpans())
 	}
 	require.Len(t, jobs.Rows(), 1)
-	made := jobs.Rows()[0]
+	made = jobs.Rows()[0]
 
 	text := regexp.MustCompile(`\s+`).ReplaceAllString(textOf(t, dir, "--run", "job"), " ")
 	page, err := report(t, "", dir, "--run", "job", "--format", "html")
 	require.NoError(t, err)
 	out, err := report(t, "", dir, "--run", "job", "--format", "json")
 	require.NoError(t, err)
-	var doc document.Document
 	require.NoError(t, json.Unmarshal([]byte(out), &doc))
 	lines, err := new(ptrace.JSONMarshaler).MarshalTraces(all)
 	require.NoError(t, err)
@@ -55,12 +55,16 @@ func TestSameDigits(t *testing.T) {
 	cmd.SetOut(&shown)
 	cmd.SetArgs([]string{"--file", file, "--width", "250", "--limit", "0"})
 	require.NoError(t, cmd.Execute())
+	return made, map[string]string{"text": text, "page": page, "show": shown.String()}, doc
+}
 
+// The text, the page, the sentence in the span, the JSON document and show say the same digits of the same job.
+func TestSameDigits(t *testing.T) {
+	made, said, doc := outputs(t)
 	w := made.Windows.Rows()[0]
 	slow := w.Slow[0].Of
 	took := human.Seconds(slow.Took)
 	assert.True(t, strings.HasPrefix(slow.Reason, "Step "+human.Thousands(slow.Iteration.N)+" took "+took+", "), slow.Reason)
-	said := map[string]string{"text": text, "page": page, "show": shown.String()}
 	holds := func(what string, in ...string) {
 		t.Helper()
 		for _, name := range in {

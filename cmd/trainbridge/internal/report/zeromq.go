@@ -32,7 +32,8 @@ func (p *page) calls(job *digest.Job, read *offline.Reading, dir string) {
 		}
 		title := name(strings.TrimPrefix(read.Name(l.File), dir))
 		if l.WarmUp > 0 {
-			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）", p.in(human.Plural(l.WarmUp, "call"), human.Thousands(l.WarmUp)))
+			title += p.sf(", without the warm-up (%s before the numbers began anew)", "，不含预热（编号重新开始前的 %s 次调用）",
+				p.in(human.Plural(l.WarmUp, "call"), human.Thousands(l.WarmUp)))
 		}
 		p.callTables(title, l.Transports, &l.Calls)
 	}
@@ -123,7 +124,8 @@ func (p *page) methods(c *digest.Calls, total float64) {
 	for _, m := range c.Methods() {
 		n := float64(m.Took.Count())
 		rows = append(rows, []string{
-			name(m.Name), strconv.FormatInt(m.Took.Count(), 10), human.Fixed(m.Took.Mean()*1e3, 3), human.Fixed(m.Took.Sum()*1e3, 2), human.Fixed(m.Sent.Sum()/n/kibi, 2),
+			name(m.Name), strconv.FormatInt(m.Took.Count(), 10), human.Fixed(m.Took.Mean()*1e3, 3), human.Fixed(m.Took.Sum()*1e3, 2),
+			human.Fixed(m.Sent.Sum()/n/kibi, 2),
 			human.Fixed(m.Received.Sum()/n/kibi, 2), human.Fixed(100*m.Took.Sum()/total, 1) + "%",
 		})
 	}

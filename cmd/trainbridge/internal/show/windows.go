@@ -362,7 +362,9 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 		of += " " + strconv.FormatInt(b.Iteration.N, 10)
 	}
 	whole := b.Length()
-	g := tables.Table{Head: []string{"the " + human.Seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, Left: []bool{true, 3: true, 5: false}}
+	g := tables.Table{
+		Head: []string{"the " + human.Seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, Left: []bool{true, 3: true, 5: false},
+	}
 	cells := min(40, max(10, l.width-70))
 	for _, p := range partsOf(s) {
 		share := p.Seconds / whole
@@ -370,7 +372,9 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 		if whole > 0 {
 			bar = strings.Repeat("█", min(cells, int(math.Round(share*float64(cells)))))
 		}
-		g.Add(append(texts(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share)), cell{Text: bar, Severity: "36"}, cell{Text: human.Seconds(p.Sum)}, cell{Text: human.Seconds(p.Union)})...)
+		cells := texts(reading.Clean(p.Part), human.Seconds(p.Seconds), human.Percent(share), bar, human.Seconds(p.Sum), human.Seconds(p.Union))
+		cells[3].Severity = "36"
+		g.Add(cells...)
 	}
 	put(w, &g, l)
 	if text := gpusText(&b.GPUs); text != "" {

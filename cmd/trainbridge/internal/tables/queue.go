@@ -50,7 +50,10 @@ var functions = []Column[*function]{
 	stage("get", "get_ratio", get),
 	stage("compute", "compute_ratio", compute),
 	stage("put", "put_ratio", put),
-	{english: "TQ overhead", chinese: "TQ 开销", key: "overhead_ratio", write: human.Percent, of: ratioOf(queue), judge: func(f *function) string { return share(queue(f), f.Total) }},
+	{
+		english: "TQ overhead", chinese: "TQ 开销", key: "overhead_ratio", write: human.Percent, of: ratioOf(queue),
+		judge: func(f *function) string { return share(queue(f), f.Total) },
+	},
 	number("P95", "P95", "", human.Seconds, at(calls, 0.95)),
 	number("longest", "最长", "", human.Seconds, at(calls, 1)),
 }

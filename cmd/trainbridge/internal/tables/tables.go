@@ -5,6 +5,7 @@ package tables
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -145,13 +146,14 @@ func objects[R any](columns []Column[R], rows []R, more func(R, *Object)) (out [
 }
 
 // keys are those of the columns, as a help text says them.
-func keys[R any](columns []Column[R], more string) (out string) {
+func keys[R any](columns []Column[R], more string) string {
+	var out strings.Builder
 	for i := range columns {
 		if columns[i].key != "" {
-			out += strconv.Quote(columns[i].key) + ", "
+			out.WriteString(strconv.Quote(columns[i].key) + ", ")
 		}
 	}
-	return out + more
+	return strings.TrimSuffix(out.String()+more, ", ")
 }
 
 // share judges a share that train_perf has limits for: over 30 % is bad, over 20 % a warning.

@@ -93,10 +93,13 @@ func Windows(d *digest.Digest) (rows []any) {
 		o.Add("parts", objects(parts, partsOf(w, false), nil))
 		var why []any
 		for _, s := range w.Slow {
-			why = append(why, Object{
-				{"trace", s.Trace.String()}, {"start", time.Unix(0, s.Start).UTC()}, {"duration_seconds", s.Of.Took}, {"over_seconds", s.Of.Over},
-				{"reason", reading.Clean(s.Of.Reason)},
-			})
+			var one Object
+			one.Add("trace", s.Trace.String())
+			one.Add("start", time.Unix(0, s.Start).UTC())
+			one.Add("duration_seconds", s.Of.Took)
+			one.Add("over_seconds", s.Of.Over)
+			one.Add("reason", reading.Clean(s.Of.Reason))
+			why = append(why, one)
 		}
 		AddAll(&o, "why", why)
 		rows = append(rows, o)

@@ -331,7 +331,7 @@ var sentences = map[string]struct {
 		"came to their collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Compute) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in collectives; no log says when every rank " +
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s transferring in collectives; no log says when every rank " +
 		"came to its collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Collective, collectives[0], 2}}, func(w *Window) { known(w, breakdown.Collective) },
 	},

@@ -62,7 +62,8 @@ func (c *composer) files(read *offline.Reading) section {
 			why = joined(why, fmt.Sprintf(c.t("%s× %s, first in line %d", "%s× %s，首见于第 %d 行"), human.Thousands(r.Lines), reason, r.Line))
 		}
 		out.Cells = append(out.Cells, []string{
-			f.Name, as, human.Bytes(float64(f.Size)), human.Thousands(f.Lines), human.Thousands(f.Records), human.Thousands(lines(f.Ignored)), human.Thousands(lines(f.Rejected)), why,
+			f.Name, as, human.Bytes(float64(f.Size)), human.Thousands(f.Lines), human.Thousands(f.Records),
+			human.Thousands(lines(f.Ignored)), human.Thousands(lines(f.Rejected)), why,
 		})
 	}
 	if more := len(read.Files) - len(out.Cells); more > 0 {
