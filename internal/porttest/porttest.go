@@ -43,8 +43,7 @@ func On(tb testing.TB, host string) int {
 			given.next = low
 		}
 		l, err := Listen(net.JoinHostPort(host, strconv.Itoa(given.next)))
-		if err == nil {
-			l.Close()
+		if err == nil && l.Close() == nil {
 			return given.next
 		}
 	}
@@ -73,7 +72,7 @@ func (l unshared) Close() error {
 		again, taken := net.Listen("tcp", l.Addr().String())
 		if !errors.Is(taken, syscall.EADDRINUSE) {
 			if taken == nil {
-				again.Close()
+				err = errors.Join(err, again.Close())
 			}
 			break
 		}
