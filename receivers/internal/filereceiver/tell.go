@@ -277,7 +277,8 @@ func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 		}
 	case st.Behind(now) >= progressEvery && now.Sub(m.behindAt) >= progressEvery:
 		m.behindAt, m.caught = now, false
-		text := fmt.Sprintf("%s: %s read (%d %%)", m.id, human.Of(human.Bytes(float64(st.Size-st.Lag)), human.Bytes(float64(st.Size))), 100*(st.Size-st.Lag)/max(st.Size, 1))
+		done := st.Size - st.Lag
+		text := fmt.Sprintf("%s: %s read (%d %%)", m.id, human.Of(human.Bytes(float64(done)), human.Bytes(float64(st.Size))), 100*done/max(st.Size, 1))
 		if left := st.ETA(); left > 0 {
 			text += fmt.Sprintf(", %s/s, %s to go", human.Bytes(st.Rate), human.Seconds(math.Ceil(left.Seconds())))
 		} else {
