@@ -40,8 +40,10 @@ func read(c *wire.Cursor) (a all) {
 
 func TestCursor(t *testing.T) {
 	for _, want := range []all{
-		{}, {1<<64 - 1, math.MinInt64, math.Float64bits(math.Inf(-1)), 255, "text", []string{"", "a"}},
-		{127, math.MaxInt64, math.Float64bits(math.NaN()), 1, "", nil}, {128, -1, 1, 0, "é", []string{""}},
+		{},
+		{1<<64 - 1, math.MinInt64, math.Float64bits(math.Inf(-1)), 255, "text", []string{"", "a"}},
+		{127, math.MaxInt64, math.Float64bits(math.NaN()), 1, "", nil},
+		{128, -1, 1, 0, "é", []string{""}},
 	} {
 		b := want.append(nil)
 		c := wire.Cursor{Rest: append(b, 'x')}
