@@ -176,7 +176,10 @@ func TestStepVerdictInShort(t *testing.T) {
 		v    verdict
 		want string
 	}{
-		{verdict{Said: view.Said{Name: spans.VerdictFlopsWrong, Cause: spans.CauseMFUImpossible}, value: 54.19, threshold: 1}, "train_flops_wrong (mfu_impossible) 5,419% > 100%"},
+		{
+			verdict{Said: view.Said{Name: spans.VerdictFlopsWrong, Cause: spans.CauseMFUImpossible}, value: 54.19, threshold: 1},
+			"train_flops_wrong (mfu_impossible) 5,419% > 100%",
+		},
 		{verdict{Said: view.Said{Name: spans.VerdictMFULow}, value: 0.209, threshold: 0.3}, "train_mfu_low 20.9% < 30%"},
 		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 65e12, threshold: 118e12}, "train_throughput_low 65 TFLOP/s < 118 TFLOP/s"},
 		{verdict{Said: view.Said{Name: spans.VerdictThroughputLow}, value: 6.5, threshold: 11.8}, "train_throughput_low 6.5 < 11.8"},
