@@ -54,15 +54,22 @@ func (t *Texts) Reset() {
 // Text reads the text in quotes at b[i]. It is a part of b, or of own where it had escapes. An escape that the notation lacks ends nowhere.
 func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 	text, escaped, end := String(b, i)
-	if !escaped || end < 0 {
-		return text, end
+	if escaped && end >= 0 {
+		if text = x.resolve(text, own); text == nil {
+			return nil, -1
+		}
 	}
+	return text, end
+}
+
+// resolve returns a text with its escapes resolved; nil: the notation lacks one.
+func (x *Lexer) resolve(text []byte, own *Texts) []byte {
 	from := len(*own)
 	all, ok := unescape(*own, text, x.Notation)
 	if *own = all; !ok {
-		return nil, -1
+		return nil
 	}
-	return all[from:len(all):len(all)], end
+	return all[from:len(all):len(all)]
 }
 
 // Nested passes over an object or list, by brackets and quotes alone: { [ and ", in Python ( and ' too. It does not check which bracket closes which.

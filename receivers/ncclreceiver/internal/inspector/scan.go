@@ -72,6 +72,10 @@ func (p *Parser) members(b []byte, i int, in object) int {
 		if i < 0 {
 			return -1
 		}
+		if i+1 < len(b) && b[i] == ',' && b[i+1] == '"' { // as the plugin prints
+			i++
+			continue
+		}
 		i, more = jsonlike.Comma(b, i)
 		i = jsonlike.Blanks(b, i)
 	}

@@ -29,7 +29,7 @@ const (
 func (p *Parser) object(b []byte, i, depth int) int {
 	i, more := jsonlike.Begin(b, i, '}')
 	for more {
-		e, at := p.key(b, jsonlike.Blanks(b, i))
+		e, at := p.key(b, i)
 		if at < 0 {
 			return -1
 		}
@@ -39,7 +39,12 @@ func (p *Parser) object(b []byte, i, depth int) int {
 		if i = p.value(b, jsonlike.Blanks(b, at), depth, e); i < 0 {
 			return -1
 		}
+		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' { // as json.dumps prints
+			i += 2
+			continue
+		}
 		i, more = jsonlike.Comma(b, i)
+		i = jsonlike.Blanks(b, i)
 	}
 	return jsonlike.Close(b, i, '}')
 }
