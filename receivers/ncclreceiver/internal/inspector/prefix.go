@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
 const (
@@ -59,7 +60,7 @@ func (p *Parser) begun(b []byte) int {
 		l := &p.line
 		l.context, l.hasContext, l.dump, l.stateless = *e.context, true, dump, e.stateless
 		s.used, s.missed = at, 0
-		return i + len(e.after)
+		return jsonlike.Blanks(b, i+len(e.after))
 	}
 	return 0
 }
