@@ -335,7 +335,7 @@ func checkCommand(t *testing.T, dir, line, out string) {
 	case "show":
 		if strings.Contains(line, "--trace") { // TestGoService has the log's spans in it too
 			assert.Regexp(t, `(?m)^trace 9fddca35a6b44a70848589eaab933522 +services data-loader, data-server\b`, out)
-			assert.Regexp(t, `(?m)^prefetch_batch \[\d+\] +\d+\.\d m?s ▕█`, out)
+			assert.Regexp(t, `(?m)^prefetch_batch \[\d+\] +[\d.]+ m?s ▕█`, out)
 			assert.Regexp(t, `(?m)goservice\.Data/Fetch .* data-server$`, out)
 			return
 		}
