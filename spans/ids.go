@@ -175,6 +175,14 @@ func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 	return id
 }
 
+// IDHash is a hash of a span's ids, by which components store what was told of the span. Without a span, of its trace.
+func IDHash(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
+	var key [24]byte
+	copy(key[:], trace[:])
+	copy(key[16:], span[:])
+	return xxh3.Hash(key[:])
+}
+
 // ShortKey makes a key of 16 bytes of a long one, such as a whole line.
 func ShortKey(key []byte) []byte {
 	h := shortKey(key) // of the caller, where this function is inlined: it is not allocated

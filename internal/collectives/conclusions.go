@@ -6,7 +6,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/zeebo/xxh3"
+	"github.com/trainbridge/trainbridge/internal/wire"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Conclusions are what was concluded of collectives from those before: a baseline, who is late again and again, which links are slow. A process that follows a
@@ -35,7 +36,7 @@ func (s *Conclusions) settle(c *judged) {
 	if s == nil {
 		return
 	}
-	id := c.hash()
+	id := spans.IDHash(c.trace, c.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if said, ok := s.known[id]; ok {
@@ -46,13 +47,6 @@ func (s *Conclusions) settle(c *judged) {
 		s.fresh, s.n = nil, 0
 	}
 	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
-}
-
-func (c *closed) hash() uint64 {
-	var key [24]byte
-	copy(key[:], c.trace[:])
-	copy(key[16:], c.id[:])
-	return xxh3.Hash(key[:])
 }
 
 // appendConclusion appends the length of the conclusion as a varint, and the conclusion; most have none.
@@ -67,7 +61,7 @@ func (c *judged) appendConclusion(b []byte) []byte {
 	if err != nil { // texts and finite numbers: there is none
 		text = nil
 	}
-	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+	return wire.AppendBytes(b, text)
 }
 
 // finite is 0, which is not said, for what JSON cannot say.
@@ -109,15 +103,6 @@ func (s *Conclusions) Fresh() (b []byte, n int) {
 	return b, n
 }
 
-// Stale takes back what Fresh gave and could not be stored, as long as it is not too much.
-func (s *Conclusions) Stale(b []byte, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n+s.n <= RememberedConclusions {
-		s.fresh, s.n = append(b, s.fresh...), n+s.n
-	}
-}
-
 // Restore takes what Fresh gave, as far as it makes sense. It returns of how many collectives.
 func (s *Conclusions) Restore(b []byte) (n int) {
 	s.mu.Lock()
@@ -125,20 +110,13 @@ func (s *Conclusions) Restore(b []byte) (n int) {
 	if s.known == nil {
 		s.known = make(map[uint64]*conclusion)
 	}
-	const idSize = 8 // bytes
-	for len(b) > idSize {
-		size, k := binary.Uvarint(b[idSize:])
-		if k <= 0 || size > uint64(len(b)-idSize-k) {
-			break
-		}
-		text := b[idSize+k : idSize+k+int(size)]
+	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; n++ {
+		id, text := c.Uint64(), c.Bytes()
 		var said *conclusion
-		if size > 0 && (json.Unmarshal(text, &said) != nil || said == nil || said.Slowest < 0 || said.Slowest > len(said.Late)) {
+		if c.Bad || len(text) > 0 && (json.Unmarshal(text, &said) != nil || said == nil || said.Slowest < 0 || said.Slowest > len(said.Late)) {
 			break
 		}
-		s.known[binary.LittleEndian.Uint64(b)] = said
-		b = b[idSize+k+int(size):]
-		n++
+		s.known[id] = said
 	}
 	return n
 }

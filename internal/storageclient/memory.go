@@ -11,10 +11,8 @@ import (
 
 // Answers are what a component said of spans that may come again after a crash, and then have to be told the same. See docs/adr/0017.
 type Answers interface {
-	// Fresh is what was said since the last call, to be stored: n answers. Where that fails, Stale gives it back.
+	// Fresh is what was said since the last call, to be stored: n answers.
 	Fresh() (b []byte, n int)
-	// Stale takes back what Fresh gave, as long as it is not too much.
-	Stale(b []byte, n int)
 	// Restore takes what Fresh gave, as far as it makes sense. It returns how many answers are known by it.
 	Restore(b []byte) (n int)
 }
@@ -29,6 +27,8 @@ type Memory struct {
 	users   int
 	store   storage.Client // nil: none is configured
 	failing bool           // that was said
+	unsaved []byte         // what could not be stored
+	n       int            // answers in it
 }
 
 // Open takes back what the last process has said. The first instance does so. Without an id nothing is stored.
@@ -67,11 +67,16 @@ func (m *Memory) Close(ctx context.Context) error {
 	return err
 }
 
-// Save stores what was said, before it is sent on. A storage that fails holds up nothing.
+// Save stores what was said, before it is sent on. A storage that fails holds up nothing: what it did not take is stored with what is said next, as long as
+// Ring.Keep has room for all.
 func (m *Memory) Save(ctx context.Context, log *zap.Logger) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	said, n := m.Of.Fresh()
+	if m.n > 0 {
+		said, n = append(m.unsaved, said...), m.n+n
+		m.unsaved, m.n = nil, 0
+	}
 	if n == 0 || m.store == nil {
 		return
 	}
@@ -80,7 +85,9 @@ func (m *Memory) Save(ctx context.Context, log *zap.Logger) {
 		m.failing = false
 		return
 	}
-	m.Of.Stale(said, n)
+	if n <= m.Ring.Keep {
+		m.unsaved, m.n = said, n
+	}
 	if !m.failing {
 		m.failing = true
 		log.Warn("Storage keeps nothing: spans that are sent again after a crash before it does may get other "+m.Purpose, zap.Error(err))

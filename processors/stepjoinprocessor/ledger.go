@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/internal/storageclient"
 	"github.com/trainbridge/trainbridge/internal/wire"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // ledger knows of which windows and roots spans were made, also by the last process. What it did not know any more would be told a second time with less in it,
@@ -30,23 +30,16 @@ const (
 	madeKey  = "made"  // what is not accepted yet
 )
 
-func toldID(trace pcommon.TraceID, window pcommon.SpanID) uint64 {
-	var key [24]byte
-	copy(key[:], trace[:])
-	copy(key[16:], window[:])
-	return xxh3.Hash(key[:])
-}
-
 // has says whether the spans of a window, or of the root of a trace (no window), were made before.
 func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
-	id := toldID(trace, window)
+	id := spans.IDHash(trace, window)
 	return t.newer[id] || t.older[id]
 }
 
 // note notes that they are made.
 func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
 	if t.keeps {
-		id := toldID(trace, window)
+		id := spans.IDHash(trace, window)
 		t.add(id)
 		t.fresh = binary.LittleEndian.AppendUint64(t.fresh, id)
 	}

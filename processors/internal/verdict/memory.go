@@ -5,7 +5,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/zeebo/xxh3"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/wire"
@@ -27,7 +26,7 @@ type Memory struct {
 
 // settle has the sheet say of a span what was said of it before; else that is remembered now.
 func (m *Memory) settle(s *Sheet, span ptrace.Span) {
-	id := memoryID(span)
+	id := spans.IDHash(span.TraceID(), span.SpanID())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	said, ok := m.said[id]
@@ -53,22 +52,13 @@ func (m *Memory) note(id uint64, said []judgement) {
 	m.said[id] = said
 }
 
-// Fresh is what was said since the last call, to be stored: n spans. Where that fails, Stale gives it back.
+// Fresh is what was said since the last call, to be stored: n spans.
 func (m *Memory) Fresh() (b []byte, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	b, n = m.fresh, m.n
 	m.fresh, m.n = nil, 0
 	return b, n
-}
-
-// Stale takes back what Fresh gave and could not be stored, as long as it is not too much.
-func (m *Memory) Stale(b []byte, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n+m.n <= Remembered {
-		m.fresh, m.n = append(b, m.fresh...), n+m.n
-	}
 }
 
 // Restore takes what Fresh gave, as far as it makes sense. It returns how many spans are known by it.
@@ -83,14 +73,6 @@ func (m *Memory) Restore(b []byte) (n int) {
 		m.note(id, said)
 	}
 	return n
-}
-
-func memoryID(span ptrace.Span) uint64 {
-	var key [24]byte
-	trace, id := span.TraceID(), span.SpanID()
-	copy(key[:], trace[:])
-	copy(key[16:], id[:])
-	return xxh3.Hash(key[:])
 }
 
 // storedForm is added to severities, and raised by as many as there are when what is stored takes another form: what is of another form is not taken back.
