@@ -37,9 +37,7 @@ func Plural[N int | int64](n N, what string) string {
 	switch {
 	case n == 1:
 		return "1 " + what
-	case strings.HasSuffix(what, "s"): // losses, passes
-		what += "e"
-	case strings.HasSuffix(what, "ch"): // batches
+	case strings.HasSuffix(what, "s"), strings.HasSuffix(what, "ch"): // losses, batches
 		what += "e"
 	}
 	return Thousands(n) + " " + what + "s"

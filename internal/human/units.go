@@ -55,9 +55,10 @@ func bare(number, other string) string {
 	return number
 }
 
+const tenMinutes = 599.95 // rounded to four digits, 600 s
+
 // AppendSeconds appends Seconds.
 func AppendSeconds(b []byte, s float64) []byte {
-	const tenMinutes = 599.95
 	a := math.Abs(s)
 	switch {
 	case s-s != 0, a > 0 && a < 2e-9:
@@ -91,7 +92,7 @@ func LastDigit(s float64) float64 {
 		return 1e-9
 	case a >= 3600:
 		return 60
-	case a >= 600:
+	case a >= tenMinutes:
 		return 1
 	default:
 		return math.Pow10(max(exponent(a)-most+1, -9))
