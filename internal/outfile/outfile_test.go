@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -309,6 +310,9 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 func TestSignalWaits(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
+	signals := make(chan os.Signal, 1) // below nohup, or in the background of a script, tests ignore some of these, and their children would, too
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(signals) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := t.TempDir()
 		cmd := exec.Command(self) //nolint:noctx // it ends itself
