@@ -1,0 +1,54 @@
+// Package trainers says what the step time of each trainer's log contains, as its source code has it. docs/trainers.md cites repository, commit, file and
+// line for each row.
+package trainers
+
+import "github.com/trainbridge/trainbridge/spans"
+
+// Place is where a part of the training loop lies, seen from the step time of the log.
+type Place uint8
+
+const (
+	// Unknown: the source differs by version or script, or the writer is not known. Parts of a record that are together longer than its step lie between.
+	Unknown Place = iota
+	// Within the step time. What happens behind a step's line is within the step time of the next.
+	Within
+	// Between two steps: the gap between two windows holds the part.
+	Between
+)
+
+// Loop is where the parts of a training loop lie.
+type Loop struct {
+	Checkpoint, Evaluation, Data Place
+}
+
+// Of returns where the parts lie for a source (spans.AttrSource) and a kind of duration (spans.AttrStepDurationKind, "" for spans.DurationStep).
+// Steps whose time is the distance of two lines (spans.DurationInterval) hold everything but evaluations of stated length, which the receiver takes out.
+// The mean that a bar shows is of the wall clock, and holds everything.
+func Of(source, kind string) Loop {
+	if kind == spans.DurationInterval {
+		return Loop{Checkpoint: Within, Evaluation: Unknown, Data: Within}
+	}
+	all := Loop{Checkpoint: Within, Evaluation: Within, Data: Within}
+	timed := Loop{Checkpoint: Between, Evaluation: Between, Data: Within} // a timer runs around the step alone, and batches are drawn in the step
+	bar := kind == spans.DurationMean
+	switch source {
+	case "megatron", "nanochat":
+		return timed
+	case "nemo", "openrlhf":
+		if bar {
+			return all
+		}
+		return timed
+	case "deepspeed": // iter time, of the pipeline engine; the other lines have no step time
+		return timed
+	case "nanogpt", "hf", "lightning", "torchtune":
+		return all
+	case "litgpt": // pretrain.py draws the batch before the timer starts, finetune/*.py behind
+		return Loop{Checkpoint: Between, Evaluation: Between}
+	case "verl": // until 0.5 testing and save_checkpoint lay within timing_s/step, from 0.6 on between
+		return Loop{Data: Between}
+	case "composer": // SpeedMonitor leaves evaluations out, the bar does not
+		return Loop{Checkpoint: Within, Data: Within}
+	}
+	return Loop{}
+}

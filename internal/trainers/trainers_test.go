@@ -1,0 +1,39 @@
+package trainers_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/trainbridge/trainbridge/internal/trainers"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// TestOf holds the function to the table in docs/trainers.md.
+func TestOf(t *testing.T) {
+	const in, between, unknown = trainers.Within, trainers.Between, trainers.Unknown
+	for _, c := range []struct {
+		source, kind string
+		want         trainers.Loop
+	}{
+		{"megatron", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
+		{"megatron", "", trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
+		{"nanochat", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
+		{"nanogpt", spans.DurationStep, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
+		{"hf", spans.DurationMean, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
+		{"hf", spans.DurationInterval, trainers.Loop{Checkpoint: in, Evaluation: unknown, Data: in}},
+		{"torchtitan", spans.DurationInterval, trainers.Loop{Checkpoint: in, Evaluation: unknown, Data: in}},
+		{"nemo", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
+		{"nemo", spans.DurationMean, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
+		{"openrlhf", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
+		{"openrlhf", spans.DurationMean, trainers.Loop{Checkpoint: in, Evaluation: in, Data: in}},
+		{"deepspeed", spans.DurationMean, trainers.Loop{Checkpoint: between, Evaluation: between, Data: in}},
+		{"litgpt", spans.DurationStep, trainers.Loop{Checkpoint: between, Evaluation: between, Data: unknown}},
+		{"verl", spans.DurationStep, trainers.Loop{Checkpoint: unknown, Evaluation: unknown, Data: between}},
+		{"composer", spans.DurationMean, trainers.Loop{Checkpoint: in, Evaluation: unknown, Data: in}},
+		{"perf_monitor", spans.DurationMedian, trainers.Loop{}},
+		{"jsonl", spans.DurationStep, trainers.Loop{}},
+	} {
+		assert.Equal(t, c.want, trainers.Of(c.source, c.kind), "%s %s", c.source, c.kind)
+	}
+}
