@@ -2,12 +2,12 @@ package stepjoinprocessor
 
 import (
 	"math"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
@@ -159,7 +159,11 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		f.own = true
 		f.promised = top && byID
 	case view.KindPart:
-		f.leaf.Kind, f.leaf.Parent, f.own = kindOfPart(m.Part), span.ParentSpanID(), true
+		of, within := r.kindOfPart(m.Part)
+		if !within {
+			return 0
+		}
+		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 	case view.KindFunction:
 		r.window(&f, facts.Function, view.Int{})
@@ -321,20 +325,19 @@ func (r *reader) shares(run *facts.Run, l *facts.Leaf) {
 	})
 }
 
-// kindOfPart is which part of a step's time a trainer's timer measures, by the names that Megatron-LM (training.py), verl (timing_s) and others use. Timers
-// that are neither of these are time of computing, where they stand right below the step.
-func kindOfPart(name string) breakdown.Kind {
-	name = strings.ToLower(name)
-	switch {
-	case strings.HasSuffix(name, "-sync"), strings.Contains(name, "all-gather"), strings.Contains(name, "all-reduce"), strings.Contains(name, "reduce-scatter"),
-		strings.Contains(name, "recv"), strings.Contains(name, "send"):
-		return breakdown.Collective // and exposed: nothing else goes on meanwhile
-	case name == "batch-generator", strings.Contains(name, "data"), strings.Contains(name, "fetch"):
-		return breakdown.DataLoading
-	case strings.Contains(name, "checkpoint"), strings.HasPrefix(name, "save"):
-		return breakdown.Checkpoint
-	case strings.Contains(name, "eval"), strings.Contains(name, "test"), strings.Contains(name, "valid"):
-		return breakdown.Evaluation
+// kindOfPart is which part of a step's time a trainer's timer measures. within: it does so in the step, and not behind it.
+func (r *reader) kindOfPart(name string) (of breakdown.Kind, within bool) {
+	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
+	switch trainers.PartOf(name) {
+	case trainers.Communicating:
+		return breakdown.Collective, true
+	case trainers.LoadingData:
+		return breakdown.DataLoading, true
+	case trainers.Checkpointing:
+		return breakdown.Checkpoint, loop.Checkpoint != trainers.Between
+	case trainers.Evaluating:
+		return breakdown.Evaluation, loop.Evaluation != trainers.Between
+	case trainers.Computing:
 	}
-	return breakdown.Unattributed
+	return breakdown.Unattributed, true
 }

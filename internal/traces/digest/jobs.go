@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -32,6 +33,9 @@ type Job struct {
 
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
+
+	Ledger account.Ledger // of its steps, from which the account of its time is made
+	ledger booked
 }
 
 // jobKey is the run, else the service.
@@ -82,6 +86,7 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp bool) {
 			located = false
 		}
 		j.span(s, kind, res)
+		j.book(s, kind, res)
 		if !madeUp && kind != view.KindRun && kind != view.KindSummary {
 			j.lasted(s)
 		}

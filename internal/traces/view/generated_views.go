@@ -93,6 +93,11 @@ func (v *Verdict) take(attrs pcommon.Map) {
 type Resource struct {
 	Job
 
+	// ml.run.attempt: int. Which attempt of the run trained this: how often the job had begun anew, or gone back to a
+	// checkpoint, before. Absent: the first. Counted in each log, by a line that says so or by iterations that go back;
+	// torchrun's attempt_<n> in the log's path comes to that. A step that was trained twice has two spans in its trace, and
+	// the later one has the higher number.
+	RunAttempt Int
 	// host.name: Of semconv 1.37. An IP address where the log only has that.
 	Host string
 	// process.pid: Of semconv 1.37.
@@ -155,6 +160,8 @@ func (r *Resource) take(attrs pcommon.Map) {
 			r.Job.Service = spans.ValueText(value)
 		case spans.AttrRunID:
 			r.Job.Run = spans.ValueText(value)
+		case spans.AttrRunAttempt:
+			r.RunAttempt = ordinalOf(value)
 		case spans.AttrHostName:
 			r.Host = spans.ValueText(value)
 		case spans.AttrProcessPID:

@@ -12,6 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
@@ -28,11 +29,15 @@ const (
 
 // claim is one thing that the logs show.
 type claim struct {
-	what   string
-	cost   float64 // s; NaN: not known
-	rank   int     // wrong, costly, …
-	proof  []proof
-	advice string
+	kind    string // for programs: slow, checkpoint, down, …
+	what    string
+	short   string  // for the headline: "loading data"
+	cost    float64 // s; NaN: not known
+	lost    float64 // s of it that no other claim has
+	devices float64 // s x ranks; 0: not known
+	rank    int     // wrong, costly, …
+	proof   []proof
+	advice  string
 }
 
 // proof is where a claim can be seen.
@@ -50,7 +55,11 @@ type conclusion struct {
 	window  *digest.Window // the outermost kind of window there is; nil: no log tells where the time went
 	several bool           // a step's window is that of several steps
 	claims  []claim
-	lost    float64 // s, of all slow windows
+	lost    float64 // s more than usual, of all slow windows
+
+	account   account.Account
+	accounted bool  // there is an account
+	size      int64 // ranks; 0: not known
 }
 
 func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
@@ -63,7 +72,15 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	for _, l := range job.Steps.Rows() {
 		c.several = c.several || l.Covered > float64(l.Records)
 	}
+	c.account, c.accounted = job.Ledger.Account()
+	c.accounted = c.accounted && c.account.Wall > 0
+	c.size = c.account.Ranks
+	for _, comm := range communicators(job) {
+		c.size = max(c.size, comm.ranks)
+	}
 	c.causes()
+	c.steadyParts()
+	c.states()
 	c.queue()
 	c.ranks()
 	c.findings()
@@ -150,8 +167,8 @@ func (c *conclusion) causes() {
 			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(of.Devices.Sum()))
 		}
 		cl := claim{
-			what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
-			advice: c.of(advices[of.Part]),
+			kind: "slow", what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
+			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.of(advices[of.Part]),
 		}
 		if of.Part == spans.PartUnattributed { // it accuses nobody
 			cl.rank = remark
@@ -166,6 +183,7 @@ func (c *conclusion) causes() {
 	}
 	if n := ranks - named; n > 0 {
 		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", human.Seconds(others.cost), c.in(human.Plural(n, "other rank"), human.Thousands(n)+" 个 rank"))
+		others.kind, others.lost, others.short = "slow", others.cost, c.in("waiting for other ranks", "等待其他 rank")
 		others.rank, others.advice = costly, c.of(advices[spans.PartWait])
 		c.claims = append(c.claims, others)
 	}
@@ -319,62 +337,6 @@ func (c *conclusion) findings() {
 	}
 }
 
-// headline is the conclusion in one sentence.
-func (c *conclusion) headline() string {
-	facts := strings.Join(c.facts(), c.in("; ", "；"))
-	switch first := c.first(); {
-	case c.slow():
-		w := c.window
-		text := c.sf(
-			"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
-			c.in(human.Thousands(w.SlowCount), c.windows(int64(w.SlowCount))), c.in(c.were(w.Took.Count()), c.windows(w.Took.Count())), human.Seconds(c.lost),
-			human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/w.Took.Sum()), human.Seconds(w.Took.Sum()),
-		)
-		if devices := c.devices(); devices > 0 {
-			text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
-		}
-		text += c.in(".", "。")
-		unexplained := 0.0
-		told := false
-		for _, of := range w.Costs() {
-			switch {
-			case of.Part == spans.PartUnattributed:
-				unexplained = of.Time.Sum()
-			case !told:
-				told = true
-				what := c.what(of, digest.Blamed{})
-				text += c.sf(" The largest part was spent %s: %s.", "其中最多的是%s：%s。", what, human.Seconds(of.Time.Sum()))
-			}
-		}
-		if unexplained > c.lost/4 {
-			text += c.sf(" No log explains %s.", "有 %s 没有日志能够解释。", human.Seconds(unexplained))
-		}
-		if first != nil && first.rank == wrong {
-			text = c.sentence(first.what) + c.in(" ", "") + text
-		}
-		return text
-	case first != nil && first.rank <= costly:
-		return c.sentence(first.what)
-	case c.healthy() && first != nil && first.rank == remark:
-		return c.sf("None of %s was slow, but see below. %s.", "%s中没有偏慢的，但有值得关注之处（见下）。%s。", c.windows(c.window.Took.Count()), facts)
-	case c.healthy():
-		return c.sf("Healthy: none of %s was slow. %s.", "正常：%s中没有偏慢的。%s。", c.windows(c.window.Took.Count()), facts)
-	case first != nil && first.rank == remark:
-		return c.sf("Nothing was lost that these logs can tell, but see below. %s.", "从这些日志看没有损失，但有值得关注之处（见下）。%s。", facts)
-	case facts == "":
-		return c.in("There is little to say: the logs have no steps, calls or collectives that were seen to their end.", "可说的不多：日志中没有完整的步骤、调用或集合通信。")
-	}
-	return c.sf("Nothing is wrong that these logs can tell. %s.", "从这些日志看没有问题。%s。", facts)
-}
-
-// were is a number of windows with the verb that goes with it.
-func (c *conclusion) were(n int64) string {
-	if n == 1 {
-		return c.windows(n) + " was"
-	}
-	return c.windows(n) + " were"
-}
-
 // first is what comes first of all claims.
 func (c *conclusion) first() *claim {
 	if len(c.claims) == 0 {
@@ -488,7 +450,7 @@ func concluder(chinese bool) func(*digest.Job, *offline.Reading) format.Conclusi
 		c := conclude(p, job, read)
 		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps()}
 		for _, cl := range c.claims[:min(len(c.claims), mostClaims)] {
-			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], Cost: cl.cost}
+			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], About: cl.kind, Cost: cl.cost, Devices: cl.devices}
 			for _, p := range cl.proof {
 				one.Proof = append(one.Proof, c.seen(dir, p))
 				one.Seen = append(one.Seen, format.Seen{What: p.what, At: p.At})
@@ -501,25 +463,6 @@ func concluder(chinese bool) func(*digest.Job, *offline.Reading) format.Conclusi
 
 // kinds are what ranks of claims are called for programs.
 var kinds = map[int]string{wrong: "wrong", costly: "costly", remark: "remark"}
-
-// healthy says whether there are enough windows to tell that none of them was slow.
-func (c *conclusion) healthy() bool {
-	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > 16
-}
-
-// good is the severity of a headline that accuses nobody.
-const good = "good"
-
-// severity is that of the headline.
-func (c *conclusion) severity() string {
-	switch first := c.first(); {
-	case c.slow(), first != nil && first.rank <= costly:
-		return spans.SeverityBad
-	case first != nil && (first.rank == remark || !c.healthy()):
-		return spans.SeverityWarning
-	}
-	return good
-}
 
 // place is a file and the line of a record.
 func (c *conclusion) place(dir string, at digest.At) string {

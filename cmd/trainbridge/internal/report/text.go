@@ -45,6 +45,7 @@ func (p *page) job(job *digest.Job, read *offline.Reading) {
 	p.title(p.jobTitle(job, read, dir))
 	c := conclude(p, job, read)
 	c.print(dir)
+	c.accounting()
 	p.windows(job)
 	p.training(job)
 	p.queue(job)

@@ -25,6 +25,7 @@ const (
 	totalTime               // seconds of the whole training: only the last row has it
 	runTime                 // how long the job has run
 	traceID                 // an id of the record's trace
+	part                    // a part of the step's time
 )
 
 // flags say what kind of record a name speaks of.
@@ -205,6 +206,8 @@ func makeAliases() map[string]Target {
 		"iterations_per_second",
 	)
 
+	addParts(out)
+
 	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are means since the line before.
 	all(record.Iteration, "completed_step", "metrics_after_step")
 	all(record.DeviceTokenThroughput, "tokens/s/device")
@@ -227,6 +230,25 @@ func makeAliases() map[string]Target {
 		}
 	}
 	return out
+}
+
+// addParts adds the names that training scripts give to the timers of parts of a step: data_time is of pytorch/examples (imagenet/main.py), timm and mmcv,
+// data_loading(s) of torchtitan (components/metrics.py), the others of scripts that follow either.
+func addParts(out map[string]Target) {
+	for _, base := range strings.Fields(`data_time data_loading_time data_load_time dataload_time data_loading data_wait_time dataloader_time data_fetch_time
+		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time optimizer_time optim_time optimizer_step_time comm_time communication_time
+		allreduce_time checkpoint_time ckpt_time save_checkpoint_time save_time eval_time evaluation_time validation_time`) {
+		second, milli := Target{action: part, flags: measured}, Target{action: part, flags: measured, Unit: record.Milliseconds}
+		unitless := base != "data_loading" // a share, perhaps
+		for _, suffix := range []string{"", "_s", "_sec", "_secs", "_seconds", "(s)", "_(s)"} {
+			if suffix != "" || unitless {
+				out[base+suffix], out["time_metrics/"+base+suffix] = second, second
+			}
+		}
+		for _, suffix := range []string{"_ms", "(ms)", "_(ms)"} {
+			out[base+suffix] = milli
+		}
+	}
 }
 
 // normal writes a name as aliases has it.

@@ -224,6 +224,15 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	case traceID:
 		rec.IDs.Set(e.ID, raw)
 		rec.AddExtra(record.Extra{Name: e.name, Value: v})
+	case part:
+		if e.Unit == record.Milliseconds {
+			v /= 1000
+		}
+		if !(v >= 0) {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+			return
+		}
+		rec.Stages = append(rec.Stages, record.Stage{Name: e.name, Seconds: v})
 	case evalTime:
 		p.eval = v
 	case totalTime:

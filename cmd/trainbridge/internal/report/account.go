@@ -1,0 +1,231 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// steady is from which share of the time of steps on a part that all of them have is a loss of its own.
+const steady = 0.1
+
+// accounting says where the wall-clock time of the run went.
+func (c *conclusion) accounting() {
+	if !c.accounted {
+		return
+	}
+	c.head(c.in("Where the wall-clock time went", "总时间去向"))
+	c.page.print(tables.Account(&c.account, c.chinese))
+	c.value(c.in("Goodput", "有效时间比"), human.Percent(c.account.Goodput()))
+	c.page.print(tables.Attempts(&c.account, c.chinese))
+}
+
+// whole is the time that losses are held against, s, and what it is called.
+func (c *conclusion) whole() float64 {
+	switch {
+	case c.accounted:
+		return c.account.Wall
+	case c.window != nil:
+		return c.window.Took.Sum()
+	}
+	return float64(c.job.Last-c.job.First) / 1e9
+}
+
+// gpuSeconds are seconds times the ranks of the job, as " (1,624 GPU-seconds)"; "" where their number is not known.
+func (c *conclusion) gpuSeconds(seconds float64) string {
+	if c.size <= 1 {
+		return ""
+	}
+	return c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(seconds*float64(c.size)))
+}
+
+// lose adds a claim of time that was lost.
+func (c *conclusion) lose(kind string, seconds float64, what, short, advice string, proof ...proof) {
+	c.claims = append(c.claims, claim{
+		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * float64(c.size), rank: costly, advice: advice, proof: proof,
+	})
+}
+
+// worth says whether so many seconds are worth a claim.
+func (c *conclusion) worth(seconds float64) bool { return seconds > little*c.whole() && seconds > 0 }
+
+// at is where the step of a gap or a pause stands.
+func (c *conclusion) at(number int64, took float64, at account.Place) proof {
+	what := human.Seconds(took)
+	if number >= 0 {
+		what = c.sf("after step %d (%s)", "第 %d 步之后（%s）", number, what)
+	}
+	return proof{what, c.job.Placed(at)}
+}
+
+// share is seconds as a share of the whole: "33% of 19 min 58 s".
+func (c *conclusion) share(seconds float64) string {
+	return c.sf("%s of %s", "占 %[2]s 的 %[1]s", human.Percent(seconds/c.whole()), human.Seconds(c.whole()))
+}
+
+// states are the losses that the account tells of.
+func (c *conclusion) states() {
+	if !c.accounted {
+		return
+	}
+	a := &c.account
+	c.paused(account.Checkpoint, spans.PartCheckpoint)
+	if lost := a.Seconds[account.StartUp]; c.worth(lost) {
+		c.lose("start_up", lost, c.sf("Start-up took %s until the first step: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
+			c.in("start-up", "启动"), c.in("Look at what runs before the first step: imports, loading the checkpoint, building data sets, compiling.",
+				"查看首步之前的工作：导入、加载检查点、构建数据集、编译。"))
+	}
+	if lost := a.Seconds[account.Redone]; lost > 0 && a.Redone > 0 {
+		var ranges []string
+		for _, at := range a.Attempts {
+			if at.Redone > 0 && at.First >= 0 {
+				ranges = append(ranges, c.sf("%d to %d", "第 %d 至 %d 步", at.First, at.First+at.Redone-1))
+			}
+		}
+		c.lose("redone", lost, c.sf("%s done again after a restart (%s): %s, %s", "重启后重做了 %s（%s）：%s，%s",
+			c.in(human.Plural(a.Redone, "step")+c.wereOf(a.Redone), human.Thousands(a.Redone)+" 步"), strings.Join(ranges, ", "), human.Seconds(lost), c.share(lost)),
+			c.in("steps done again after a restart", "重启后重做"), c.in("Save more often, or asynchronously.", "更频繁地保存，或异步保存。"))
+	}
+	c.gap(account.Down, "down", c.in("Save often, and restart without a human: a job that waits to be restarted loses all of its GPUs.", "经常保存并自动重启：等待重启时所有 GPU 都在空转。"))
+	c.gap(account.Stalled, "stalled", c.in("No log says why: look at what the job and its hosts did then (dmesg, the scheduler, the storage).",
+		"没有日志说明原因：查看当时任务与主机的情况（dmesg、调度器、存储）。"))
+	c.gap(account.Unexplained, "unexplained", c.in("The log does not say what was done between these steps: saving, evaluation, logging, or garbage collection.",
+		"日志没有说明步间做了什么：保存、评估、写日志或垃圾回收。"))
+}
+
+func (c *conclusion) wereOf(n int64) string {
+	if n == 1 {
+		return " was"
+	}
+	return " were"
+}
+
+// gap tells of the times without a step of one state.
+func (c *conclusion) gap(of account.State, kind, advice string) {
+	lost := c.account.Seconds[of]
+	if !c.worth(lost) {
+		return
+	}
+	var gaps []account.Gap
+	for _, g := range c.account.Gaps {
+		if g.State == of {
+			gaps = append(gaps, g)
+		}
+	}
+	slices.SortStableFunc(gaps, func(a, b account.Gap) int { return cmp.Compare(b.Seconds(), a.Seconds()) })
+	where := ""
+	if len(gaps) > 0 && gaps[0].After >= 0 {
+		where = c.sf(", the longest %s after step %d", "，最长 %s，在第 %d 步之后", human.Seconds(gaps[0].Seconds()), gaps[0].After)
+		if len(gaps) == 1 {
+			where = c.sf(", after step %[2]d", "，在第 %[2]d 步之后", "", gaps[0].After)
+		}
+	}
+	var text, short string
+	switch of {
+	case account.Down:
+		text, short = c.sf("Down for %s between %s", "任务中断 %s，共 %s", human.Seconds(lost), c.in(human.Plural(len(c.account.Attempts), "attempt"),
+			human.Thousands(len(c.account.Attempts))+" 次尝试")), c.in("down between attempts", "中断")
+	case account.Stalled:
+		text, short = c.sf("No step for %s, and no log says why", "有 %s 没有任何训练步，没有日志说明原因", human.Seconds(lost)), c.in("stalls that no log explains", "原因未知的停滞")
+	default:
+		text, short = c.sf("%s passed between steps, and no log says what was done", "步间共 %s，没有日志说明在做什么", human.Seconds(lost)),
+			c.in("between steps, in what no log tells of", "步间，原因未知")
+	}
+	var seen []proof
+	for _, g := range gaps[:min(len(gaps), evidences)] {
+		seen = append(seen, c.at(g.After, g.Seconds(), g.At))
+	}
+	c.lose(kind, lost, text+where+": "+c.share(lost), short, advice, seen...)
+}
+
+// paused tells of the checkpoints: what they took, and that one took far longer than the others. Causes of slow steps have their part already.
+func (c *conclusion) paused(of account.State, part string) {
+	all := c.account.Of(of)
+	lost := c.account.Seconds[of] - c.blamedOn(part)
+	if len(all) == 0 || !c.worth(lost) {
+		return
+	}
+	var times []float64
+	for _, p := range all {
+		times = append(times, p.Seconds)
+	}
+	slices.Sort(times)
+	usual, longest := middle(times), all[0]
+	text := c.sf("%s took %s", "%s共用 %s", c.in(human.Plural(len(all), "checkpoint"), human.Thousands(len(all))+" 次检查点"), human.Seconds(lost))
+	if len(all) > 1 {
+		text += c.sf(" (%s each)", "（每次 %s）", human.Seconds(usual))
+	}
+	if len(all) > 2 && longest.Seconds > 1.5*usual {
+		text += c.sf(", the longest %s", "，最长 %s", human.Seconds(longest.Seconds))
+		if longest.After >= 0 {
+			text += c.sf(" after step %d", "（第 %d 步之后）", longest.After)
+		}
+	}
+	var seen []proof
+	for _, p := range all[:min(len(all), evidences)] {
+		seen = append(seen, c.at(p.After, p.Seconds, p.At))
+	}
+	c.lose("checkpoint", lost, text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[part]), seen...)
+}
+
+func middle(sorted []float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	return sorted[len(sorted)/2]
+}
+
+// blamedOn is how many seconds of slow windows a part is to blame for.
+func (c *conclusion) blamedOn(part string) (sum float64) {
+	if !c.slow() {
+		return 0
+	}
+	for _, of := range c.window.Costs() {
+		if of.Part == part {
+			sum += of.Time.Sum()
+		}
+	}
+	return sum
+}
+
+// steadyParts are what takes much of each step: nothing is slow then, and yet the time is lost.
+func (c *conclusion) steadyParts() {
+	w := c.window
+	if w == nil || w.Took.Count() == 0 {
+		return
+	}
+	for _, of := range []struct {
+		kind, short, chinese string
+		parts                []string
+		advice               string
+	}{
+		{"data_loading", "loading data", "加载数据", []string{spans.PartDataLoading}, spans.PartDataLoading},
+		{"queue", "in TransferQueue (GET and PUT)", "TransferQueue（GET 与 PUT）", []string{spans.PartGet, spans.PartPut}, spans.PartGet},
+		{"wait", "waiting for late ranks", "等待迟到的 rank", []string{spans.PartWait}, spans.PartWait},
+		{
+			"rpc", "in RPCs, outside of the server", "RPC（服务端之外）",
+			[]string{spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCDeserialize, spans.PartRPCUnattributed}, spans.PartRPCSerialize,
+		},
+	} {
+		sum := 0.0
+		for _, name := range of.parts {
+			if p := w.Parts[name]; p != nil {
+				sum += p.All.Sum() - c.blamedOn(name)
+			}
+		}
+		took := w.Took.Sum()
+		if !(sum >= steady*took) {
+			continue
+		}
+		_, several := tables.Window(w.Of, c.chinese)
+		c.lose(of.kind, sum, c.sf("%s of the time of %s went by %s: %s%s, %s each", "%[2]s的时间有 %[1]s 用于%[3]s：共 %[4]s%[5]s，每个 %[6]s",
+			human.Percent(sum/took), c.in("all "+several, several), c.in(of.short, of.chinese), human.Seconds(sum), c.gpuSeconds(sum),
+			human.Seconds(sum/float64(w.Took.Count()))), c.in(of.short, of.chinese), c.of(advices[of.advice]))
+	}
+}

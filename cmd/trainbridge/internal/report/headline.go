@@ -1,0 +1,197 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// From which share of all time on what was lost makes a conclusion bad, or is worth a warning. Below, it is still told.
+const (
+	badShare     = 0.05
+	warningShare = 0.01
+)
+
+// total is what was lost in all, s: each second once.
+func (c *conclusion) total() (sum float64) {
+	for i := range c.claims {
+		sum += c.claims[i].lost
+	}
+	return sum
+}
+
+// largest is the claim that lost the most.
+func (c *conclusion) largest(except string) (of *claim) {
+	for i := range c.claims {
+		if cl := &c.claims[i]; cl.kind != except && cl.lost > 0 && (of == nil || cl.lost > of.lost) {
+			of = cl
+		}
+	}
+	return of
+}
+
+// headline is the conclusion: how many steps, what was lost of how much, and the largest reason.
+func (c *conclusion) headline() string {
+	text := ""
+	switch total := c.total(); {
+	case c.slow() && c.lost >= total-c.lost:
+		text = c.slowSteps() + c.besides(total-c.lost)
+	case total > 0 && total >= warningShare*c.whole():
+		text = c.losses(total)
+	default:
+		text = c.nothingLost()
+	}
+	if first := c.first(); first != nil && (first.rank == wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
+		text = c.sentence(first.what) + c.in(" ", "") + text
+	}
+	return text
+}
+
+// slowSteps is the sentence of a job that lost most by slow windows.
+func (c *conclusion) slowSteps() string {
+	w := c.window
+	text := c.sf(
+		"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
+		c.in(human.Thousands(w.SlowCount), c.windows(int64(w.SlowCount))), c.in(c.were(w.Took.Count()), c.windows(w.Took.Count())), human.Seconds(c.lost),
+		human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/c.whole()), human.Seconds(c.whole()),
+	)
+	if devices := c.devices(); devices > 0 {
+		text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
+	}
+	unexplained, told := 0.0, false
+	for _, of := range w.Costs() {
+		switch {
+		case of.Part == spans.PartUnattributed:
+			unexplained = of.Time.Sum()
+		case !told:
+			told = true
+			text += c.sf("; the largest part was spent %s: %s", "；其中最多的是%s：%s", c.what(of, digest.Blamed{}), human.Seconds(of.Time.Sum()))
+		}
+	}
+	switch {
+	case !told:
+		text += c.in("; this log does not say why", "；日志没有说明原因")
+	case unexplained > c.lost/4:
+		text += c.sf("; no log explains %s", "；有 %s 没有日志能够解释", human.Seconds(unexplained))
+	}
+	return text + c.in(".", "。")
+}
+
+// besides is what was lost beside slow windows.
+func (c *conclusion) besides(lost float64) string {
+	of := c.largest("slow")
+	if of == nil || lost < warningShare*c.whole() {
+		return ""
+	}
+	return c.sf(" Beside that, %s were lost, mostly %s (%s).", "此外还损失了 %s，主要是%s（%s）。", human.Seconds(lost), of.short, human.Seconds(of.lost))
+}
+
+// losses is the sentence of a job that lost most otherwise.
+func (c *conclusion) losses(total float64) string {
+	of := c.largest("")
+	text := c.sf("Of %s for %s, %s were lost (%s), mostly %s (%s)", "%[2]s共 %[1]s，其中损失 %[3]s（%[4]s），主要是%[5]s（%[6]s）",
+		human.Seconds(c.whole()), c.count(), human.Seconds(total), human.Percent(total/c.whole()), of.short, human.Seconds(of.lost))
+	switch {
+	case c.slow():
+		text += c.sf("; %s of %s slow (%s more than usual)", "；%[2]s中有 %[1]s偏慢（多用 %[3]s）",
+			c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.in(c.were(c.window.Took.Count()), c.windows(c.window.Took.Count())),
+			human.Seconds(c.lost))
+	case c.judged():
+		text += c.sf("; none of %s was slow", "；%s中没有偏慢的", c.windows(c.window.Took.Count()))
+	}
+	return text + c.in(".", "。")
+}
+
+// count is the number of steps, or of windows.
+func (c *conclusion) count() string {
+	switch {
+	case c.accounted:
+		return c.in(human.Plural(c.account.Steps, "step"), human.Thousands(c.account.Steps)+" 步")
+	case c.window != nil:
+		return c.windows(c.window.Took.Count())
+	}
+	return c.in("the job", "任务")
+}
+
+// nothingLost is the sentence of a job of which nothing is known that was lost. Health is said where it was looked for.
+func (c *conclusion) nothingLost() string {
+	facts := strings.Join(c.facts(), c.in("; ", "；"))
+	dot := c.in(".", "。")
+	switch {
+	case c.judged() && c.knowsLoading():
+		return c.sf("Healthy: none of %s was slow, and the time that was lost is below %s. %s.", "正常：%s中没有偏慢的，损失的时间不到 %s。%s。",
+			c.windows(c.window.Took.Count()), human.Percent(warningShare), facts)
+	case c.judged():
+		return c.sf("No slow %s among %s; data loading is not known from %s. %s.", "%[2]s中没有偏慢的；从%[3]s无法得知数据加载。%[4]s。",
+			windowName(c), human.Thousands(c.window.Took.Count()), c.logs(), facts)
+	case facts == "":
+		return c.in("There is little to say: the logs have no steps, calls or collectives that were seen to their end.", "可说的不多：日志中没有完整的步骤、调用或集合通信。")
+	}
+	return c.sf("No loss of time can be told from %s: no log says where the time of steps went. %s", "从%s看不出时间损失：没有日志说明每步时间的去向。%s", c.logs(), facts) + dot
+}
+
+func windowName(c *conclusion) string {
+	if c.several && c.window.Of == spans.WindowStep {
+		return "record"
+	}
+	return c.window.Of
+}
+
+// logs is how the logs of the job are called.
+func (c *conclusion) logs() string {
+	if len(files(c.job, c.read)) == 1 {
+		return c.in("this log", "该日志")
+	}
+	return c.in("these logs", "这些日志")
+}
+
+// were is a number of windows with the verb that goes with it.
+func (c *conclusion) were(n int64) string {
+	if n == 1 {
+		return c.windows(n) + " was"
+	}
+	return c.windows(n) + " were"
+}
+
+// judged says whether there are enough windows to tell that none of them was slow.
+func (c *conclusion) judged() bool {
+	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > 16
+}
+
+// knowsLoading says whether a log tells how long the windows waited for their data.
+func (c *conclusion) knowsLoading() bool {
+	for _, name := range []string{spans.PartDataLoading, spans.PartGet} {
+		if p := c.window.Parts[name]; p != nil && p.All.Count() > 0 {
+			return true
+		}
+	}
+	return c.window.Of == spans.WindowPass
+}
+
+// good is the severity of a headline that accuses nobody.
+const good = "good"
+
+// severity is that of the headline: it follows what was lost, but for results that are lost.
+func (c *conclusion) severity() string {
+	lost := c.total() / c.whole()
+	doubt := !c.judged() || !c.knowsLoading()
+	for i := range c.claims {
+		switch cl := &c.claims[i]; {
+		case cl.rank == wrong:
+			return spans.SeverityBad
+		case cl.rank == costly && cl.lost == 0 && cl.cost > 0:
+			lost = max(lost, cl.cost/c.whole())
+		case cl.rank <= remark:
+			doubt = doubt || cl.lost == 0
+		}
+	}
+	switch {
+	case lost >= badShare:
+		return spans.SeverityBad
+	case lost >= warningShare || doubt && !c.slow():
+		return spans.SeverityWarning
+	}
+	return good
+}

@@ -1,0 +1,73 @@
+package tables
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/human"
+)
+
+// inState is a state of a run, with its time.
+type inState struct {
+	english, chinese string
+	seconds, share   float64
+}
+
+var stateTexts = [account.States]struct{ english, chinese string }{
+	account.StartUp: {"start-up", "启动"}, account.InStep: {"steps", "训练步"}, account.Checkpoint: {"checkpoints", "检查点"},
+	account.Evaluation: {"evaluations", "评估"}, account.Redone: {"steps done again", "重做的训练步"}, account.Down: {"down between attempts", "中断"},
+	account.Stalled: {"stalled", "停滞"}, account.Unexplained: {"between steps, unexplained", "步间，原因未知"}, account.AfterEnd: {"after the last step", "末步之后"},
+}
+
+func stateColumns(chinese bool) []Column[*inState] {
+	return []Column[*inState]{
+		text("state", "状态", "", func(s *inState) string {
+			if chinese {
+				return s.chinese
+			}
+			return s.english
+		}),
+		number("time", "时间", "", human.Seconds, func(s *inState) float64 { return s.seconds }),
+		number("share", "占比", "", human.Percent, func(s *inState) float64 { return s.share }),
+	}
+}
+
+// leastShare of the wall clock is worth a row: stamps of µs leave gaps of ns.
+const leastShare = 0.0005
+
+// Account is where the wall-clock time of a run went.
+func Account(a *account.Account, chinese bool) Table {
+	var rows []*inState
+	for s, seconds := range a.Seconds {
+		if seconds > leastShare*a.Wall {
+			rows = append(rows, &inState{stateTexts[s].english, stateTexts[s].chinese, seconds, seconds / a.Wall})
+		}
+	}
+	rows = append(rows, &inState{"wall clock", "总时间", a.Wall, math.NaN()})
+	return tableOf(stateColumns(chinese), rows, chinese)
+}
+
+var attempts = []Column[*account.Attempt]{
+	text("attempt", "尝试", "", func(a *account.Attempt) string {
+		if a.First < 0 {
+			return human.Unknown
+		}
+		return strconv.FormatInt(a.First, 10) + "–" + strconv.FormatInt(a.Last, 10)
+	}),
+	count("steps", "步数", "", func(a *account.Attempt) int64 { return a.Steps }),
+	some("done again", "重做", "", func(a *account.Attempt) int { return int(a.Redone) }),
+	number("took", "耗时", "", human.Seconds, func(a *account.Attempt) float64 { return float64(a.End-a.Start) / 1e9 }),
+}
+
+// Attempts are the attempts of a run, where there are several.
+func Attempts(a *account.Account, chinese bool) Table {
+	if len(a.Attempts) < 2 {
+		return Table{}
+	}
+	var rows []*account.Attempt
+	for i := range a.Attempts {
+		rows = append(rows, &a.Attempts[i])
+	}
+	return tableOf(attempts, rows, chinese)
+}

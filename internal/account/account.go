@@ -1,0 +1,344 @@
+package account
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
+)
+
+// Account is where the time of a run went. Sum of Seconds = Wall.
+type Account struct {
+	Start, End int64           // ns since 1970
+	Wall       float64         // s
+	Seconds    [States]float64 // s
+	Clock      bool            // false: no log has a clock, and Wall is what its steps took
+
+	Attempts []Attempt
+	Steps    int64   // different ones that were done
+	Redone   int64   // that were done again
+	Ranks    int64   // the most that a step has said; 0: not known
+	Usual    float64 // s, of one step: the median; NaN: not known
+	// Productive is s of steps that counted, each no longer than usual.
+	Productive float64
+
+	Pauses []Pause // checkpoints and evaluations, in order of time
+	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time
+}
+
+// Attempt is from a start of the training to its end or to the next start.
+type Attempt struct {
+	First, Last int64 // numbers of steps; below 0: not numbered
+	Steps       int64
+	Redone      int64
+	Start, End  int64 // ns, of its steps
+}
+
+// Pause is a checkpoint or an evaluation.
+type Pause struct {
+	State   State
+	After   int64   // the number of the step before it, or in which it was; below 0: not known
+	Seconds float64 // s
+	Between bool    // between two steps
+	At      Place   // of the step
+}
+
+// Gap is a time in which no step was done.
+type Gap struct {
+	State      State
+	After      int64 // the number of the last step before it
+	Start, End int64 // ns
+	At         Place // of that step
+}
+
+// Seconds is how long the gap was.
+func (g Gap) Seconds() float64 { return float64(g.End-g.Start) / 1e9 }
+
+const (
+	// A gap of at least so many usual steps, and so many s, is a stall. Logging, garbage collection and a checkpoint that no log tells of take less.
+	stalledSteps   = 20
+	stalledSeconds = 60
+
+	mostListed = 10_000 // pauses, and gaps
+)
+
+// Account tells the account so far. ok: there is a step.
+func (l *Ledger) Account() (a Account, ok bool) {
+	steps := l.lead()
+	if len(steps) == 0 {
+		return a, false
+	}
+	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}}
+	a.Clock = !steps[0].Synthetic
+	a.Usual = usual(steps)
+	a.Start = steps[0].Start
+	if a.Clock && l.first > 0 && l.first < a.Start {
+		a.Start = l.first
+		t.spend(StartUp, a.Start, steps[0].Start)
+	}
+	t.at = steps[0].Start
+	for i := range steps {
+		t.step(&steps[i])
+	}
+	t.finish()
+	return a, true
+}
+
+// lead are the steps of the log that covers most steps, of those with a clock where there is one: logs of one training tell the same steps.
+func (l *Ledger) lead() []Step {
+	l.sort()
+	type log struct {
+		source    int32
+		synthetic bool
+	}
+	covered := map[log]int64{}
+	for i := range l.steps {
+		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += l.steps[i].Steps
+	}
+	var best log
+	for k, n := range covered {
+		clock := func(k log) int {
+			if k.synthetic {
+				return 0
+			}
+			return 1
+		}
+		if was, ok := covered[best]; !ok || cmp.Or(cmp.Compare(clock(k), clock(best)), cmp.Compare(n, was), cmp.Compare(best.source, k.source)) > 0 {
+			best = k
+		}
+	}
+	out := make([]Step, 0, len(l.steps))
+	for i := range l.steps {
+		if s := &l.steps[i]; s.Source == best.source && s.Synthetic == best.synthetic {
+			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+// usual is the median time of a step, s.
+func usual(steps []Step) float64 {
+	all := make([]float64, 0, len(steps))
+	for i := range steps {
+		if n := steps[i].length(); n > 0 {
+			all = append(all, n/1e9/float64(steps[i].Steps))
+		}
+	}
+	return stat.Middle(all)
+}
+
+// teller goes through the steps of a run in order of time.
+type teller struct {
+	ledger *Ledger
+	a      *Account
+
+	at       int64           // ns: all before is told
+	last     *Step           // that was told last
+	done     map[int64]int64 // when each step was done first, ns
+	attempts map[int32]int32 // the last attempt of each writer
+	pause    int             // of the ledger's
+	behind   [2]float64      // s of checkpoints and evaluations that follow the last step
+}
+
+func (t *teller) spend(s State, from, to int64) {
+	t.a.Seconds[s] += float64(to-from) / 1e9
+}
+
+func (t *teller) step(s *Step) {
+	done, again := t.done[s.Number]
+	again = again && s.Number >= 0
+	half := (s.End - s.Start) / 2
+	if t.last != nil && (again && s.Start < done-half || s.Number == t.last.Number && s.Start < t.last.End-half || s.End <= t.at && s.End > s.Start) {
+		t.copyOf(s) // another rank, or another log, tells of the same step
+		return
+	}
+	if t.last == nil || t.begins(s, again) {
+		t.gap(s.Start, t.last != nil)
+		t.a.Attempts = append(t.a.Attempts, Attempt{First: s.Number - s.Steps + 1, Start: s.Start})
+		if s.Number < 0 {
+			t.a.Attempts[len(t.a.Attempts)-1].First = -1
+		}
+	} else {
+		t.gap(s.Start, false)
+	}
+	t.attempts[s.Writer] = s.Attempt
+	t.a.Ranks = max(t.a.Ranks, int64(s.Ranks))
+	from := max(t.at, s.Start)
+	at := &t.a.Attempts[len(t.a.Attempts)-1]
+	at.Last, at.Steps, at.End = s.Number, at.Steps+s.Steps, max(at.End, s.End)
+	of := InStep
+	if again {
+		of = Redone
+		t.a.Redone += s.Steps
+		at.Redone += s.Steps
+	} else {
+		t.a.Steps += s.Steps
+		if s.Number >= 0 {
+			for n := s.Number; n > s.Number-min(s.Steps, 1<<16); n-- {
+				t.done[n] = s.End
+			}
+		}
+		t.a.Productive += min(s.length()/1e9, t.a.Usual*float64(s.Steps))
+	}
+	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
+		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
+	}
+	if s.End > from {
+		whole := float64(s.End-from) / 1e9
+		checkpoint := min(float64(s.Checkpoint), whole)
+		evaluation := min(float64(s.Evaluation), whole-checkpoint)
+		t.within(s, Checkpoint, checkpoint)
+		t.within(s, Evaluation, evaluation)
+		t.a.Seconds[of] += whole - checkpoint - evaluation
+		t.at = s.End
+	}
+	t.last = s
+	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
+}
+
+// copyOf takes of another telling of the step what was not told.
+func (t *teller) copyOf(s *Step) {
+	t.attempts[s.Writer] = max(t.attempts[s.Writer], s.Attempt)
+	t.behind[0] = max(t.behind[0], float64(s.Checkpoints))
+	t.behind[1] = max(t.behind[1], float64(s.Evaluations))
+}
+
+// begins says whether an attempt begins with a step: its number goes back, or its writer says so.
+func (t *teller) begins(s *Step, again bool) bool {
+	attempt, known := t.attempts[s.Writer]
+	if known && s.Attempt > attempt {
+		return true
+	}
+	return again && s.Number <= t.last.Number
+}
+
+func (t *teller) within(s *Step, of State, seconds float64) {
+	if seconds > 0 {
+		t.a.Seconds[of] += seconds
+		t.list(Pause{of, s.Number, seconds, false, s.At})
+	}
+}
+
+func (t *teller) list(p Pause) {
+	if len(t.a.Pauses) < mostListed {
+		t.a.Pauses = append(t.a.Pauses, p)
+	}
+}
+
+// gap tells of the time up to the next step, or to the end of the run.
+func (t *teller) gap(to int64, down bool) {
+	if t.last == nil {
+		return
+	}
+	if !t.a.Clock { // its steps stand end to end: what a log tells of the time between them comes on top
+		for i, of := range [...]State{Checkpoint, Evaluation} {
+			if s := t.behind[i]; s > 0 {
+				t.a.Seconds[of] += s
+				t.list(Pause{of, t.last.Number, s, true, t.last.At})
+			}
+		}
+		t.behind = [2]float64{}
+		t.at = max(t.at, to)
+		return
+	}
+	t.timed(to)
+	for i, of := range [...]State{Checkpoint, Evaluation} {
+		if until := min(to, t.at+int64(t.behind[i]*1e9)); until > t.at {
+			t.spend(of, t.at, until)
+			t.list(Pause{of, t.last.Number, float64(until-t.at) / 1e9, true, t.last.At})
+			t.at = until
+		}
+	}
+	t.behind = [2]float64{}
+	if to <= t.at {
+		return
+	}
+	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.At}
+	switch long := g.Seconds(); {
+	case down:
+		g.State = Down
+	case long >= stalledSeconds && long >= stalledSteps*t.a.Usual:
+		g.State = Stalled
+	}
+	t.spend(g.State, g.Start, g.End)
+	if len(t.a.Gaps) < mostListed {
+		t.a.Gaps = append(t.a.Gaps, g)
+	}
+	t.at = to
+}
+
+// timed tells of the pauses up to a time of which the log says when they were.
+func (t *teller) timed(to int64) {
+	for ; t.pause < len(t.ledger.pauses) && t.ledger.pauses[t.pause].start < to; t.pause++ {
+		p := &t.ledger.pauses[t.pause]
+		from, until := max(p.start, t.at), min(p.end, to)
+		if until <= from {
+			continue
+		}
+		if from > t.at { // what was before it
+			g := Gap{Unexplained, t.last.Number, t.at, from, t.last.At}
+			t.spend(g.State, g.Start, g.End)
+			if len(t.a.Gaps) < mostListed {
+				t.a.Gaps = append(t.a.Gaps, g)
+			}
+		}
+		t.spend(p.state, from, until)
+		t.list(Pause{p.state, t.last.Number, float64(until-from) / 1e9, true, t.last.At})
+		t.at = until
+	}
+}
+
+// finish tells of the time behind the last step.
+func (t *teller) finish() {
+	a := t.a
+	if !a.Clock {
+		t.gap(t.at, false)
+		a.End = t.at
+		for _, s := range a.Seconds {
+			a.Wall += s
+		}
+		return
+	}
+	end := max(t.at, t.ledger.last)
+	for i, of := range [...]State{Checkpoint, Evaluation} { // what the log tells of behind the last step has its time, whether a line follows or not
+		if t.behind[i] > 0 {
+			until := t.at + int64(t.behind[i]*1e9)
+			t.spend(of, t.at, until)
+			t.list(Pause{of, t.last.Number, t.behind[i], true, t.last.At})
+			t.at = until
+			end = max(end, until)
+		}
+	}
+	t.behind = [2]float64{}
+	for _, p := range t.ledger.pauses[t.pause:] {
+		if from := max(p.start, t.at); p.end > from {
+			t.spend(AfterEnd, t.at, from)
+			t.spend(p.state, from, p.end)
+			t.list(Pause{p.state, t.last.Number, float64(p.end-from) / 1e9, true, t.last.At})
+			t.at = p.end
+			end = max(end, p.end)
+		}
+	}
+	t.spend(AfterEnd, t.at, end)
+	a.End = end
+	a.Wall = float64(end-a.Start) / 1e9
+}
+
+// Goodput is Productive by Wall: the time of steps that counted, at their usual speed, by all time.
+func (a *Account) Goodput() float64 {
+	if a.Wall <= 0 {
+		return 0
+	}
+	return min(1, a.Productive/a.Wall)
+}
+
+// Of are the pauses of a state, by their seconds.
+func (a *Account) Of(s State) (all []Pause) {
+	for _, p := range a.Pauses {
+		if p.State == s {
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Pause) int { return cmp.Compare(y.Seconds, x.Seconds) })
+	return all
+}
