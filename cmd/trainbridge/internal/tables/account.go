@@ -36,6 +36,14 @@ func stateColumns(chinese bool) []Column[*inState] {
 // leastShare of the wall clock is worth a row: stamps of µs leave gaps of ns.
 const leastShare = 0.0005
 
+// State is what a state is called.
+func State(s account.State, chinese bool) string {
+	if chinese {
+		return stateTexts[s].chinese
+	}
+	return stateTexts[s].english
+}
+
 // Account is where the wall-clock time of a run went.
 func Account(a *account.Account, chinese bool) Table {
 	var rows []*inState

@@ -51,6 +51,7 @@ type Job struct {
 	Spans         int64          `json:"spans" doc:"How many spans its logs make."`
 	Conclusion    string         `json:"conclusion" doc:"What there is to say, in a sentence with numbers."`
 	Severity      string         `json:"severity" doc:"Of the conclusion: good, warning or bad."`
+	Account       *Account       `json:"account,omitempty" doc:"Where the wall-clock time of its training went. Absent: no log tells of steps with times."`
 	Claims        []Claim        `json:"claims" doc:"What the logs show, the most important first."`
 	Untold        []string       `json:"untold" doc:"What no log here can tell, and what would tell it."`
 	Windows       []Window       `json:"windows" doc:"Where the time of steps, batches and passes went, by all logs together: those that hold others first."`
@@ -64,8 +65,10 @@ type Job struct {
 // Claim is one thing that the logs show.
 type Claim struct {
 	Kind     string     `json:"kind" doc:"wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look."`
+	About    string     `json:"about,omitempty" doc:"What was lost: slow, data_loading, queue, wait, rpc, late_rank, late_host, checkpoint, start_up, redone, down, stalled, unexplained, …; absent: a verdict."`
 	Text     string     `json:"text" doc:"A sentence with numbers."`
 	Cost     number     `json:"cost_s" doc:"What it cost, s; null: not known."`
+	Devices  number     `json:"device_cost_s" doc:"The same times the ranks, GPU-seconds; 0: their number is not known."`
 	Advice   string     `json:"advice,omitempty" doc:"What to do."`
 	Evidence []Evidence `json:"evidence" doc:"Where it can be seen."`
 }
@@ -84,6 +87,28 @@ type Distribution struct {
 	P99   number `json:"p99"`
 	Max   number `json:"max" doc:"Exact."`
 	Exact bool   `json:"exact" doc:"Whether the quantiles are exact; else they are within 1 %."`
+}
+
+// Account is where the wall-clock time of a run went. The states add up to wall_s.
+type Account struct {
+	Wall     number            `json:"wall_s" doc:"From the first line with a clock to the last, s."`
+	Clock    bool              `json:"clock" doc:"false: no log has a clock, and wall_s is what its steps took."`
+	States   map[string]number `json:"states" doc:"s by state: start_up, step, checkpoint, evaluation, redone, down, stalled, unexplained, after_end."`
+	Goodput  number            `json:"goodput" doc:"Time of steps that counted, none longer than usual, by wall_s: 0..1."`
+	Steps    int64             `json:"steps" doc:"Different steps that were done."`
+	Redone   int64             `json:"redone" doc:"Steps that were done again."`
+	Usual    number            `json:"step_s_p50" doc:"The median time of a step, without checkpoint and evaluation."`
+	Attempts []Attempt         `json:"attempts" doc:"In order of time."`
+}
+
+// Attempt is from a start of the training to its end or to the next start.
+type Attempt struct {
+	First  *int64 `json:"first,omitempty" doc:"The number of its first step; absent: the log numbers none."`
+	Last   *int64 `json:"last,omitempty"`
+	Steps  int64  `json:"steps"`
+	Redone int64  `json:"redone" doc:"Steps of it that an earlier attempt had done."`
+	Start  string `json:"start,omitempty" doc:"RFC 3339, UTC; absent without a clock."`
+	End    string `json:"end,omitempty"`
 }
 
 // Window is one kind of window: steps, batches or passes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -92,14 +93,42 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 		Collectives: r.collectives(j), Findings: all(j.Verdicts.Rows(), r.finding), Files: []string{},
 		Conclusion: c.Headline, Severity: c.Severity, Untold: all(c.Gaps, same),
 		Claims: all(c.Claims, func(c format.Claim) Claim {
-			return Claim{c.Kind, c.Text, total(c.Cost), c.Advice, all(c.Seen, func(s format.Seen) Evidence { return r.line(s.What, s.At) })}
+			return Claim{c.Kind, c.About, c.Text, total(c.Cost), total(c.Devices), c.Advice, all(c.Seen, func(s format.Seen) Evidence { return r.line(s.What, s.At) })}
 		}),
 	}
+	out.Account = accountOf(j)
 	for _, run := range r.read.Runs {
 		if run.ID == j.Run {
 			out.Files = append(out.Files, all(run.Files, r.read.Name)...)
 		}
 	}
+	return out
+}
+
+func accountOf(j *digest.Job) *Account {
+	a, ok := j.Ledger.Account()
+	if !ok || a.Wall <= 0 {
+		return nil
+	}
+	out := &Account{
+		Wall: total(a.Wall), Clock: a.Clock, States: map[string]number{}, Goodput: total(a.Goodput()), Steps: a.Steps, Redone: a.Redone, Usual: number(a.Usual),
+	}
+	for s, seconds := range a.Seconds {
+		out.States[account.State(s).String()] = total(seconds)
+	}
+	known := func(n int64) *int64 {
+		if n < 0 {
+			return nil
+		}
+		return &n
+	}
+	out.Attempts = all(a.Attempts, func(at account.Attempt) Attempt {
+		one := Attempt{First: known(at.First), Last: known(at.Last), Steps: at.Steps, Redone: at.Redone}
+		if a.Clock {
+			one.Start, one.End = stamp(at.Start), stamp(at.End)
+		}
+		return one
+	})
 	return out
 }
 

@@ -137,7 +137,7 @@ func conclusion(of *format.Conclusion) job {
 // sections are the charts of a job, of each kind of data that its logs have.
 func (c *composer) sections(j *digest.Job, chosen []*choice) (out []section) {
 	for _, s := range []section{
-		c.steps(j), c.training(j), c.queue(j), c.calls(j), c.collectives(j), c.gpus(j), c.traces(chosen), c.verdicts(j),
+		c.account(j), c.steps(j), c.training(j), c.queue(j), c.calls(j), c.collectives(j), c.gpus(j), c.traces(chosen), c.verdicts(j),
 	} {
 		if slices.ContainsFunc(s.Charts, func(chart any) bool { _, is := chart.(*boxes); return is }) {
 			s.Notes = append(s.Notes, c.t("Boxes: P25 to P75; thick line: median, whose value stands at the right; whiskers: P5 and P95; dots: the extremes.",

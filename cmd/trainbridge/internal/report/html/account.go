@@ -1,0 +1,34 @@
+package html
+
+import (
+	"fmt"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
+
+// account says in which state the run was in each second of its wall clock.
+func (c *composer) account(j *digest.Job) section {
+	s := section{Title: c.t("Where the wall-clock time went", "总时间去向")}
+	a, ok := j.Ledger.Account()
+	if !ok || a.Wall <= 0 {
+		return s
+	}
+	whole := &bars{head: head{Kind: "bars", Title: c.t("Wall clock by state", "总时间按状态"), Wide: true}, Unit: "s"}
+	one := bar{Name: j.Run}
+	for state, seconds := range a.Seconds {
+		if seconds > 0 {
+			whole.Parts = append(whole.Parts, barPart{tables.State(account.State(state), c.chinese), len(whole.Parts) % grey})
+			one.Values = append(one.Values, seconds)
+		}
+	}
+	whole.Items = append(whole.Items, one)
+	s.add(whole)
+	s.add(tableOf(c.t("States", "状态"), tables.Account(&a, c.chinese)))
+	s.add(tableOf(c.t("Attempts", "各次尝试"), tables.Attempts(&a, c.chinese)))
+	s.Notes = append(s.Notes, fmt.Sprintf(c.t("Goodput: %s of the wall clock went by in steps that counted, none longer than usual.", "有效时间比：%s 的总时间用于计入的训练步（按正常速度）。"),
+		human.Percent(a.Goodput())))
+	return s
+}
