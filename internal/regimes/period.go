@@ -1,0 +1,160 @@
+package regimes
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
+)
+
+const (
+	leastPeriod = 4    // steps of a period
+	covered     = 0.9  // of them must be slow
+	candidates  = 8    // distances that are tried
+	likeness    = 0.5  // of the median excess: their quartiles are no further apart
+	periods     = 3    // that are told
+	mixed       = 6    // one in so many steps is not slow, where these are as steady as all others
+	leastMixed  = 8    // such steps
+	steady      = 0.05 // of their median: so close are the quartiles of what is steady
+)
+
+// period finds periods among the slow steps.
+func (j *judge) period() {
+	all := 0
+	for _, i := range j.known {
+		if j.run.Steps[i].State == Slow {
+			all++
+		}
+	}
+	for range periods {
+		var slow []int
+		for _, i := range j.known {
+			if j.run.Steps[i].State == Slow {
+				slow = append(slow, i)
+			}
+		}
+		if len(slow) < leastPeriod || !j.strongest(slow, all) {
+			return
+		}
+	}
+}
+
+// strongest tells the period that most of the slow steps are of. It is false where there is none.
+func (j *judge) strongest(slow []int, all int) bool {
+	var best Period
+	for _, every := range j.distances(slow) {
+		rests := map[int64]int{}
+		for _, i := range slow {
+			rests[mod(j.number(i), every)]++
+		}
+		for rest, n := range rests {
+			if n < leastPeriod || n < best.Slow || n == best.Slow && every <= best.Every {
+				continue
+			}
+			of := 0
+			for _, i := range j.known {
+				if s := j.run.Steps[i].State; (s == Slow || !j.first[i]) && mod(j.number(i), every) == rest {
+					of++
+				}
+			}
+			if p := (Period{Every: every, Rest: rest, Slow: n, Of: of, All: all}); float64(n) >= covered*float64(of) && j.regular(slow, p) {
+				best = p
+			}
+		}
+	}
+	if best.Slow == 0 {
+		return false
+	}
+	j.keep(slow, best)
+	return true
+}
+
+func mod(n, every int64) int64 { return (n%every + every) % every }
+
+// distances are those between slow steps that come up most often.
+func (j *judge) distances(slow []int) (out []int64) {
+	count := map[int64]int{}
+	for a := range slow {
+		for b := a + 1; b < min(len(slow), a+3); b++ {
+			if d := j.number(slow[b]) - j.number(slow[a]); d > 1 {
+				count[d]++
+			}
+		}
+	}
+	for d := range count {
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b int64) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	return out[:min(len(out), candidates)]
+}
+
+// regular says whether the steps of a period take about as much longer each time.
+func (j *judge) regular(slow []int, p Period) bool {
+	j.values = j.values[:0]
+	for _, i := range slow {
+		if mod(j.number(i), p.Every) == p.Rest {
+			j.values = append(j.values, j.over[i])
+		}
+	}
+	slices.Sort(j.values)
+	return stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) <= likeness*stat.Median(j.values)
+}
+
+// keep tells a period, and holds its steps against one another.
+func (j *judge) keep(slow []int, p Period) {
+	var steps []int
+	for _, i := range slow {
+		if mod(j.number(i), p.Every) == p.Rest {
+			steps = append(steps, i)
+			p.Excess += j.over[i]
+		}
+	}
+	p.Usual = j.among(steps, Periodic)
+	j.run.Periods = append(j.run.Periods, p)
+}
+
+// among holds steps against one another, so that those of them which took longer yet are slow, and returns what is usual.
+func (j *judge) among(steps []int, as State) float64 {
+	j.values = j.values[:0]
+	for _, i := range steps {
+		j.values = append(j.values, j.of.Seconds[i])
+	}
+	slices.Sort(j.values)
+	l := Of(j.values)
+	for _, i := range steps {
+		s := &j.run.Steps[i]
+		s.Usual, s.Spread, s.Limit, s.State = l.Usual, l.Spread, l.Limit, as
+		if j.of.Seconds[i] > l.Limit {
+			s.State = Slow
+		}
+	}
+	return l.Usual
+}
+
+// mixtures finds slow steps that are too many and too steady to be slow: they are of another length.
+func (j *judge) mixtures() {
+	slow := make([][]int, len(j.run.members))
+	for _, i := range j.known {
+		if s := &j.run.Steps[i]; s.State == Slow {
+			of := j.run.of[i]
+			if g := &j.run.members[of.group]; of.at < len(g.steps) && g.steps[of.at] == i { // not of a burst
+				slow[of.group] = append(slow[of.group], i)
+			}
+		}
+	}
+	for g, steps := range slow {
+		if len(steps) < leastMixed || mixed*len(steps) < len(j.run.members[g].steps) {
+			continue
+		}
+		j.values = j.values[:0]
+		for _, i := range steps {
+			j.values = append(j.values, j.of.Seconds[i])
+		}
+		slices.Sort(j.values)
+		middle := stat.Median(j.values)
+		s := &j.run.Steps[steps[0]]
+		if stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) <= middle*max(steady, 2*s.Spread/s.Usual) {
+			j.among(steps, Usual)
+		}
+	}
+}

@@ -1,0 +1,396 @@
+// Package regimes tells which steps of a job were slow, by their durations alone: each is held against its neighbours on both sides, in its own regime. A level
+// that lasts (another sequence length, world size or batch), a trend and a period are told as such, and make no step slow.
+//
+// Everything is by order statistics (median, MAD, quartiles), so that a few slow steps, or the noise of a shared machine, move no limit.
+package regimes
+
+import (
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
+)
+
+// Attempt is the steps of one attempt, in order. Lists but Seconds may be nil; Number and Loads are as long as Seconds else.
+type Attempt struct {
+	Seconds []float64 // s each took; NaN, or not above 0: not known
+	Number  []int64   // of each step; nil: 0, 1, 2, …
+	Loads   []Load    // what each worked on: a lasting change is a change of regime, whatever the times say
+	Starts  []int     // where attempts are judged together: the first steps of the later ones, which may warm up as step 0 may
+}
+
+// Load is what a step works on. 0: not known.
+type Load struct{ Ranks, Batch, Tokens int64 }
+
+// Run is what the steps of an attempt show.
+type Run struct {
+	Steps    []Step    // one for each of Attempt.Seconds
+	Segments []Segment // in order, each from the end of the one before; one where the level never changes
+	Periods  []Period
+
+	members []group
+	of      []place
+}
+
+// State is what is said of a step.
+type State uint8
+
+// The states of a step.
+const (
+	Unknown  State = iota // it was not judged: its duration is not known, or too few are like it
+	Usual                 //
+	Slow                  // above Limit
+	First                 // slow, and it is the first of its attempt, or one of the first three that get faster: it warms up
+	Periodic              // slow as each of its period is
+)
+
+// Step is what is said of a step.
+type Step struct {
+	State
+	Segment              int     // the place in Run.Segments
+	Usual, Spread, Limit float64 // s; NaN where it was not judged. Of a Periodic step they are those of its period
+}
+
+// Segment is a level that holds: at an end of the attempt for 10 steps, within for longer than a burst of slow steps does.
+type Segment struct {
+	From, To int     // indices into Attempt.Seconds, half open
+	Level    float64 // s: the median
+	Spread   float64 // s: a robust standard deviation
+	Trend    float64 // by how much of the level steps grew from From to To, such as 0.2; 0: by less than 10 %, or not for sure
+}
+
+// Period is a step in every so many that takes longer, each time about as much.
+type Period struct {
+	Every, Rest int64   // n mod Every = Rest holds for the numbers n of its steps
+	Slow, Of    int     // of so many such steps so many were slow, such as 20 of 20
+	All         int     // slow steps of the attempt, with those of the period
+	Usual       float64 // s: what one of them takes
+	Excess      float64 // s: what they took in all beyond what is usual for the others
+}
+
+const (
+	near       = 64  // steps on each side that one is held against
+	least      = 8   // others that there must be
+	slower     = 0.1 // of what is usual: less is not slow
+	deviations = 6   // robust standard deviations
+	few        = 5   // a spread of n values is taken for 1 + few/n times what they show: that of few is often too low
+	warm       = 3   // steps that may warm up
+)
+
+// Level is what is usual among alike durations.
+type Level struct {
+	Usual  float64 // s: the median
+	Spread float64 // s: the larger of the robust standard deviations of all, and of the upper half: long tails and mixtures lie above
+	Limit  float64 // s: what takes longer is slow
+}
+
+// Of is the level of durations in rising order; there must be one.
+func Of(sorted []float64) Level {
+	l := Level{Usual: stat.Median(sorted)}
+	upper := stat.MADToSigma * (stat.Quantile(sorted, 0.75) - l.Usual)
+	l.Spread = max(stat.Sigma(sorted, l.Usual), upper) * (1 + few/float64(len(sorted)))
+	l.Limit = l.Usual + max(deviations*l.Spread, slower*l.Usual, resolution(sorted, l.Usual))
+	return l
+}
+
+// resolution is by how much durations differ that are rounded: where most are the same, and others by one in the last place. 0: they are not.
+func resolution(sorted []float64, usual float64) float64 {
+	at, found := slices.BinarySearch(sorted, usual)
+	if !found {
+		return 0
+	}
+	for at < len(sorted) && sorted[at] == usual {
+		at++
+	}
+	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // a single one may be slow
+		return 0
+	}
+	step := sorted[at] - usual
+	whole := func(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6 }
+	if tens := math.Log10(step); !whole(tens) || !whole(usual/step) {
+		return 0
+	}
+	return step * (1 + 1e-6)
+}
+
+// group is steps that are held against one another, in order.
+type group struct {
+	steps []int // indices into Attempt.Seconds
+	slope float64
+	limit []float64 // s above the usual, of each step, those of bursts among them
+}
+
+// place is where a step stands in the group that it is held against.
+type place struct{ group, at int }
+
+// Judge judges each step. It takes O(n) time and memory.
+func Judge(of Attempt) *Run {
+	j := newJudge(of)
+	for _, p := range j.pieces() {
+		j.segment(p)
+	}
+	for i := range j.regimes {
+		j.judge(i)
+	}
+	j.warm()
+	j.period()
+	j.mixtures()
+	return j.run
+}
+
+// Neighbours appends to list the steps that a step is held against, in order, but for itself.
+func (r *Run) Neighbours(list []int, step int) []int {
+	p := r.of[step]
+	if p.group < 0 {
+		return list
+	}
+	steps := r.members[p.group].steps
+	for _, i := range steps[max(0, p.at-near):min(len(steps), p.at+near+1)] {
+		if i != step {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// judge is the state of Judge.
+type judge struct {
+	of      Attempt
+	run     *Run
+	known   []int     // indices of the steps whose duration is known
+	logs    []float64 // of the known ones
+	first   []bool    // of all steps: it may warm up
+	regimes []regime
+	values  []float64 // scratch
+	over    []float64 // s of each step above what is usual
+}
+
+// regime is a segment and the bursts in it, as places in judge.known.
+type regime struct {
+	from, to int
+	bursts   [][2]int
+}
+
+func newJudge(of Attempt) *judge {
+	n := len(of.Seconds)
+	j := &judge{of: of, run: &Run{Steps: make([]Step, n), of: make([]place, n)}, first: make([]bool, n), over: make([]float64, n)}
+	nan := math.NaN()
+	for i, s := range of.Seconds {
+		j.run.Steps[i].Usual, j.run.Steps[i].Spread, j.run.Steps[i].Limit = nan, nan, nan
+		j.run.of[i].group = -1
+		if s > 0 && s <= math.MaxFloat64 {
+			j.known = append(j.known, i)
+			j.logs = append(j.logs, math.Log(s))
+		}
+	}
+	if len(j.known) > 0 {
+		j.first[j.known[0]] = true
+	}
+	for _, i := range of.Starts {
+		if i >= 0 && i < n {
+			j.first[i] = true
+		}
+	}
+	return j
+}
+
+func (j *judge) number(i int) int64 {
+	if j.of.Number == nil {
+		return int64(i)
+	}
+	return j.of.Number[i]
+}
+
+func (j *judge) seconds(k int) float64 { return j.of.Seconds[j.known[k]] }
+
+// middle is the median of known steps.
+func (j *judge) middle(from, to int) float64 {
+	j.values = append(j.values[:0], j.logs[from:to]...)
+	slices.Sort(j.values)
+	return stat.Median(j.values)
+}
+
+// pieces are the stretches of known steps between lasting changes of the load. Changes that follow one another within few steps are of one stretch.
+func (j *judge) pieces() (out [][2]int) {
+	n := len(j.known)
+	if n == 0 {
+		return nil
+	}
+	if j.of.Loads == nil {
+		return [][2]int{{0, n}}
+	}
+	from, lasting := 0, false
+	for at := 0; at < n; {
+		to := at + 1
+		for to < n && j.of.Loads[j.known[to]] == j.of.Loads[j.known[at]] {
+			to++
+		}
+		if now := to-at >= settles; at > from && (now || lasting) {
+			out = append(out, [2]int{from, at})
+			from = at
+			lasting = now
+		} else {
+			lasting = now
+		}
+		at = to
+	}
+	return append(out, [2]int{from, n})
+}
+
+// judge holds the steps of a regime against one another, by load where loads alternate.
+func (j *judge) judge(of int) {
+	r := &j.regimes[of]
+	segment := Segment{From: 0, To: len(j.of.Seconds)}
+	if of > 0 {
+		segment.From = j.known[r.from]
+		j.run.Segments[of-1].To = segment.From
+	}
+	steady := make([]int, 0, r.to-r.from)
+	burst := r.bursts
+	for k := r.from; k < r.to; k++ {
+		for len(burst) > 0 && k >= burst[0][1] {
+			burst = burst[1:]
+		}
+		if len(burst) > 0 && k >= burst[0][0] || j.first[j.known[k]] {
+			continue
+		}
+		steady = append(steady, j.known[k])
+	}
+	groups := j.byLoad(steady)
+	if len(groups) == 1 {
+		segment.Trend = groups[0].trend(j)
+	}
+	for i := range groups {
+		j.hold(r, &groups[i], len(groups) == 1)
+	}
+	j.values = j.values[:0]
+	for _, i := range steady {
+		j.values = append(j.values, j.of.Seconds[i])
+	}
+	if len(j.values) == 0 {
+		j.values = append(j.values, j.seconds(r.from))
+	}
+	slices.Sort(j.values)
+	segment.Level = stat.Median(j.values)
+	segment.Spread = stat.Sigma(j.values, segment.Level)
+	for k := r.from; k < r.to; k++ {
+		j.run.Steps[j.known[k]].Segment = of
+	}
+	j.run.Segments = append(j.run.Segments, segment)
+}
+
+// byLoad groups steps whose loads alternate. Loads of few steps are of one group.
+func (j *judge) byLoad(steps []int) []group {
+	if j.of.Loads == nil {
+		return []group{{steps: steps}}
+	}
+	by := map[Load][]int{}
+	for _, i := range steps {
+		by[j.of.Loads[i]] = append(by[j.of.Loads[i]], i)
+	}
+	if len(by) == 1 {
+		return []group{{steps: steps}}
+	}
+	var out []group
+	done := map[Load]bool{}
+	var rest []int
+	for _, i := range steps {
+		of := j.of.Loads[i]
+		switch {
+		case len(by[of]) <= least:
+			rest = append(rest, i)
+		case !done[of]:
+			done[of] = true
+			out = append(out, group{steps: by[of]})
+		}
+	}
+	if len(rest) > 0 || len(out) == 0 {
+		out = append(out, group{steps: rest})
+	}
+	return out
+}
+
+// hold holds each step of a group, and of its regime's bursts and first steps where they belong to it, against its neighbours.
+func (j *judge) hold(r *regime, g *group, all bool) {
+	of := len(j.run.members)
+	window := make([]float64, 0, 2*near+2)
+	value := func(at int) float64 { return j.of.Seconds[g.steps[at]] - g.slope*float64(at) }
+	from, to := 0, 0
+	judged := g.steps
+	if all {
+		judged = j.known[r.from:r.to]
+	}
+	at := 0
+	limits := make([]float64, 0, len(judged))
+	held := make([]int, 0, len(judged))
+	for _, i := range judged {
+		for at < len(g.steps) && g.steps[at] < i {
+			at++
+		}
+		for ; to < min(len(g.steps), at+near+1); to++ {
+			x := value(to)
+			p, _ := slices.BinarySearch(window, x)
+			window = slices.Insert(window, p, x)
+		}
+		for ; from < at-near; from++ {
+			p, _ := slices.BinarySearch(window, value(from))
+			window = slices.Delete(window, p, p+1)
+		}
+		j.run.of[i] = place{of, at}
+		own := 0
+		if at < len(g.steps) && g.steps[at] == i {
+			own = 1
+		}
+		if len(window)-own < least {
+			continue
+		}
+		s, l := &j.run.Steps[i], Of(window)
+		s.State, s.Spread, s.Usual = Usual, l.Spread, max(l.Usual+g.slope*float64(at), 0)
+		limits = append(limits, max(l.Limit-l.Usual, slower*s.Usual))
+		held = append(held, i)
+		j.over[i] = j.of.Seconds[i] - s.Usual
+	}
+	stretch := j.tail(held, limits)
+	for n, i := range held {
+		s := &j.run.Steps[i]
+		s.Limit = s.Usual + stretch*limits[n]
+		if j.of.Seconds[i] > s.Limit {
+			s.State = Slow
+		}
+	}
+	j.run.members = append(j.run.members, *g)
+}
+
+// tail is by how much limits are stretched: where twice as many steps lie in their upper half as above them, these are the end of a long tail and no fault.
+func (j *judge) tail(held []int, limits []float64) float64 {
+	stretch := 1.0
+	for range 4 {
+		above, below := 0, 0
+		for n, i := range held {
+			switch x := j.over[i] / (stretch * limits[n]); {
+			case x > 1:
+				above++
+			case x > 0.5:
+				below++
+			}
+		}
+		if above == 0 || below < 2*above {
+			break
+		}
+		stretch *= 1.5
+	}
+	return stretch
+}
+
+// warm names the first steps of attempts apart.
+func (j *judge) warm() {
+	for _, at := range j.known {
+		if !j.first[at] {
+			continue
+		}
+		last := math.Inf(1)
+		for i := at; i < min(at+warm, len(j.run.Steps)) && j.run.Steps[i].State == Slow && j.of.Seconds[i] <= last; i++ {
+			j.run.Steps[i].State, last = First, j.of.Seconds[i]
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package regimes
+
+import (
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
+)
+
+const (
+	settles = 10   // steps that a level holds at least at an end of the attempt, twice as many within
+	burst   = 48   // steps: a higher level that ends again within so many is slow steps
+	blocks  = 16   // steps of which a spread is taken, and of which levels are compared
+	capped  = 3.0  // spreads: a step that is further off costs no more, so that some slow steps make no level
+	noise   = 0.8  // spreads that a step costs at its own level, about
+	finest  = 0.03 // the least spread, as a share
+	levels  = 128  // that are told apart
+	alike   = 0.1  // levels that differ by less, as logarithms, are one
+)
+
+// segment finds the regimes of a piece of the known steps.
+func (j *judge) segment(piece [2]int) {
+	cuts := j.levels(piece[0], piece[1])
+	parts := make([]part, 0, len(cuts)+1)
+	from := piece[0]
+	for _, to := range append(cuts, piece[1]) {
+		parts = append(parts, part{from: from, to: to, level: j.middle(from, to)})
+		from = to
+	}
+	parts = j.joined(parts)
+	bursts(parts)
+	for i := 0; i < len(parts); {
+		r := regime{from: parts[i].from, to: parts[i].to}
+		last := parts[i].level
+		next := i + 1
+		for next < len(parts) {
+			first := next
+			for next < len(parts) && parts[next].burst {
+				next++
+			}
+			if first == next {
+				break
+			}
+			hole := [2]int{parts[first].from, parts[next-1].to}
+			if math.Abs(parts[next].level-last) >= alike { // it is held against the higher side
+				if parts[next].level > last {
+					parts[next].from, parts[next].before = hole[0], hole[1]
+				} else {
+					r.bursts, r.to = append(r.bursts, hole), hole[1]
+				}
+				break
+			}
+			r.bursts, r.to = append(r.bursts, hole), parts[next].to
+			next++
+		}
+		if before := parts[i].before; before > 0 {
+			r.bursts = slices.Insert(r.bursts, 0, [2]int{parts[i].from, before})
+		}
+		j.regimes = append(j.regimes, r)
+		i = next
+	}
+}
+
+// part is a stretch of known steps with one level.
+type part struct {
+	from, to int
+	level    float64 // log s
+	burst    bool
+	before   int // the end of a burst that it begins with; 0: none
+}
+
+// joined joins parts between which there is no jump: a trend passes many levels.
+func (j *judge) joined(parts []part) []part {
+	out := parts[:1]
+	for _, p := range parts[1:] {
+		last := &out[len(out)-1]
+		jump := j.middle(p.from, min(p.from+blocks, p.to)) - j.middle(max(last.from, last.to-blocks), last.to)
+		if math.Abs(jump) < alike {
+			last.to = p.to
+			last.level = j.middle(last.from, last.to)
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// bursts marks the parts that are slow steps: higher than what is left on both sides, and over soon. Where they are many, they are how the job goes.
+func bursts(parts []part) {
+	left := make([]int, len(parts))
+	for i := range left {
+		left[i] = i
+	}
+	marked, steps, n := 0, 0, parts[len(parts)-1].to-parts[0].from
+	for at := 1; at+1 < len(left); {
+		before, p, after := &parts[left[at-1]], &parts[left[at]], &parts[left[at+1]]
+		if p.level < max(before.level, after.level)+alike || after.from-before.to > burst {
+			at++
+			continue
+		}
+		p.burst = true
+		marked, steps = marked+1, steps+p.to-p.from
+		left = slices.Delete(left, at, at+1)
+		at = max(1, at-1)
+	}
+	if marked > 2 && 4*steps > n {
+		for i := range parts {
+			parts[i].burst = false
+		}
+	}
+}
+
+// levels are the places at which the level of the known steps changes: the piecewise constant logarithm that costs least, where a step costs its distance, at
+// most capped spreads, and each change as much as settles steps that are far off. See Fearnhead and Rigaill, "Changepoint Detection in the Presence of
+// Outliers" (arXiv 1609.07363); here with the absolute distance, on a grid of levels.
+func (j *judge) levels(from, to int) (cuts []int) {
+	y := j.logs[from:to]
+	if len(y) < 2*settles {
+		return nil
+	}
+	grid, spread := grid(y)
+	cost, start := make([]float64, len(grid)), make([]int32, len(grid))
+	best, begun := make([]int32, len(y)), make([]int32, len(y)) // the cheapest level of each step, and where it began
+	least, change := 0.0, settles*(capped-noise)
+	for i, v := range y {
+		cheapest := math.Inf(1)
+		for l, level := range grid {
+			if i > 0 && least+change < cost[l] {
+				cost[l], start[l] = least+change, int32(i)
+			}
+			cost[l] += min(math.Abs(v-level)/spread, capped)
+			if cost[l] < cheapest {
+				cheapest, best[i] = cost[l], int32(l)
+			}
+		}
+		begun[i], least = start[best[i]], cheapest
+	}
+	for at := begun[len(y)-1]; at > 0; at = begun[at-1] {
+		cuts = append(cuts, from+int(at))
+	}
+	slices.Reverse(cuts)
+	return cuts
+}
+
+// grid are the levels that are tried, and the spread of steps of one level: the median of what short blocks show, which a change of level moves little.
+func grid(y []float64) (out []float64, spread float64) {
+	var spreads []float64
+	var block []float64
+	for from := 0; from < len(y); from += blocks {
+		to := min(from+blocks, len(y))
+		if to-from < blocks/2 && from > 0 {
+			break
+		}
+		block = append(block[:0], y[from:to]...)
+		slices.Sort(block)
+		spreads = append(spreads, stat.Sigma(block, stat.Median(block)))
+	}
+	spread = max(stat.Middle(spreads), finest)
+	sorted := slices.Sorted(slices.Values(y))
+	edge := len(y) / 50
+	low, high := sorted[edge], sorted[len(y)-1-edge]
+	n := min(int((high-low)/(spread/2))+2, levels)
+	for l := range n {
+		out = append(out, low+(high-low)*float64(l)/float64(n-1))
+	}
+	return out, spread
+}
+
+const (
+	trendBlocks = 24  // of which the medians are compared, at most
+	blockSteps  = 6   // in each at least
+	concordant  = 0.9 // of their pairs must go one way
+)
+
+// trend sets the slope of a group where it is sure, and returns the change over all of it as a share of its level, 0 below 10 %. Sen's slope and Kendall's
+// pairs, of the medians of blocks.
+func (g *group) trend(j *judge) float64 {
+	n := len(g.steps)
+	count := min(n/blockSteps, trendBlocks)
+	if count < 5 {
+		return 0
+	}
+	medians := make([]float64, count)
+	for b := range medians {
+		j.values = j.values[:0]
+		for _, i := range g.steps[b*n/count : (b+1)*n/count] {
+			j.values = append(j.values, j.of.Seconds[i])
+		}
+		medians[b] = stat.Middle(j.values)
+	}
+	var slopes []float64
+	up, down := 0, 0
+	for a := range medians {
+		for b := a + 1; b < count; b++ {
+			d := medians[b] - medians[a]
+			slopes = append(slopes, d/float64(b-a))
+			switch {
+			case d > 0:
+				up++
+			case d < 0:
+				down++
+			}
+		}
+	}
+	if float64(max(up, down)) < concordant*float64(len(slopes)) {
+		return 0
+	}
+	slope := stat.Middle(slopes) * float64(count) / float64(n) // s a step
+	g.slope = slope
+	if change := slope * float64(n) / stat.Middle(medians); math.Abs(change) >= slower {
+		return change
+	}
+	return 0
+}
