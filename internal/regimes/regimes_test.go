@@ -78,43 +78,63 @@ func student(scale float64) func(r *rand.Rand) float64 {
 
 // scenarios are kinds of jobs. Those that may say so of no step have none that is slow.
 var scenarios = map[string]func(seed uint64) *job{
-	"14 steps, 2 slow":               func(s uint64) *job { return steps(s, 14, flat(2), lognormal(0.02)).some(1, 2) },
-	"14 steps, none slow":            func(s uint64) *job { return steps(s, 14, flat(2), lognormal(0.05)) },
-	"faults in steps 3 to 13":        func(s uint64) *job { j := steps(s, 200, flat(3), lognormal(0.03)); return within(j, 3, 13, 4) },
-	"homogeneous, 1 %":               func(s uint64) *job { return steps(s, 300, flat(4), lognormal(0.01)) },
-	"homogeneous, 10 %":              func(s uint64) *job { return steps(s, 300, flat(4), lognormal(0.1)) },
-	"faults anywhere":                func(s uint64) *job { return steps(s, 300, flat(4), lognormal(0.03)).some(1, 20) },
-	"one in eight, all of 2 s":       func(s uint64) *job { return constant(steps(s, 64, flat(4), lognormal(0.02)), 8) },
-	"longer from half on":            func(s uint64) *job { return steps(s, 200, half(200), lognormal(0.03)) },
-	"longer from half on, faults":    func(s uint64) *job { return steps(s, 200, half(200), lognormal(0.03)).some(1, 12) },
-	"longer from half on, 30 steps":  func(s uint64) *job { return steps(s, 30, half(30), lognormal(0.03)) },
-	"half the ranks":                 func(s uint64) *job { return shrunk(s) },
-	"alternating lengths":            func(s uint64) *job { return steps(s, 200, func(i int) float64 { return 1 + 2*float64(i%2) }, lognormal(0.03)) },
-	"alternating lengths, short":     func(s uint64) *job { return steps(s, 15, func(i int) float64 { return 1 + 2*float64(i%2) }, lognormal(0.03)) },
-	"lengths of three kinds":         func(s uint64) *job { return lengths(s, 1, 2, 4) },
-	"one length in five is long":     func(s uint64) *job { return lengths(s, 1, 1, 1, 1, 3) },
-	"lengths in blocks":              func(s uint64) *job { return steps(s, 400, func(i int) float64 { return 1 + 2*float64(i/25%2) }, lognormal(0.03)) },
-	"ramp-up of the batch":           func(s uint64) *job { return steps(s, 300, func(i int) float64 { return 1 + 0.25*float64(min(i/20, 8)) }, lognormal(0.03)) },
-	"ramp-up in small stages":        func(s uint64) *job { return steps(s, 200, func(i int) float64 { return 1 + 0.1*float64(min(i/6, 16)) }, lognormal(0.02)) },
-	"drift of 20 %":                  func(s uint64) *job { return steps(s, 200, drift(200, 0.2), lognormal(0.02)) },
-	"drift of 20 %, faults":          func(s uint64) *job { return steps(s, 200, drift(200, 0.2), lognormal(0.02)).some(1, 10) },
-	"drift of 200 %":                 func(s uint64) *job { return steps(s, 100, drift(100, 2), lognormal(0.02)) },
-	"heavy tails":                    func(s uint64) *job { return steps(s, 400, flat(4), student(0.03)).clear(3, 10) },
-	"heavy tails, none slow":         func(s uint64) *job { return steps(s, 400, flat(4), student(0.03)) },
-	"AR(1)":                          func(s uint64) *job { return steps(s, 400, flat(4), correlated(0.9, 0.02)) },
-	"AR(1), faults":                  func(s uint64) *job { return steps(s, 400, flat(4), correlated(0.9, 0.02)).some(1, 20) },
-	"a burst of 10":                  func(s uint64) *job { return bursting(s, 10) },
-	"a burst of 25":                  func(s uint64) *job { return bursting(s, 25) },
-	"a burst of 40":                  func(s uint64) *job { return bursting(s, 40) },
-	"steps 3 to 13 all slow":         func(s uint64) *job { return from(steps(s, 100, flat(4), lognormal(0.03)), 3, 14) },
-	"slow from a step to the end":    func(s uint64) *job { return steps(s, 100, func(i int) float64 { return 2 + 2*float64(i/80) }, lognormal(0.03)) },
-	"each tenth":                     func(s uint64) *job { return tenth(s, 200) },
-	"each tenth, 45 steps":           func(s uint64) *job { return tenth(s, 45) },
-	"each tenth, and faults":         func(s uint64) *job { return tenth(s, 200).some(1, 8) },
-	"a first step of 60 s":           func(s uint64) *job { j := steps(s, 100, flat(4), lognormal(0.03)); j.Seconds[0] = 60; return j.some(3, 5) },
-	"a first step of 60 s, 14 steps": func(s uint64) *job { j := steps(s, 14, flat(4), lognormal(0.03)); j.Seconds[0] = 60; return j.some(3, 2) },
-	"2 slow of 60,000":               func(s uint64) *job { return steps(s, 60_000, flat(0.4), lognormal(0.02)).some(1, 2) },
-	"whole seconds":                  func(s uint64) *job { return rounded(steps(s, 300, flat(4.2), lognormal(0.02))) },
+	"14 steps, 2 slow":              func(s uint64) *job { return steps(s, 14, flat(2), lognormal(0.02)).some(1, 2) },
+	"14 steps, none slow":           func(s uint64) *job { return steps(s, 14, flat(2), lognormal(0.05)) },
+	"faults in steps 3 to 13":       func(s uint64) *job { j := steps(s, 200, flat(3), lognormal(0.03)); return within(j, 3, 13, 4) },
+	"homogeneous, 1 %":              func(s uint64) *job { return steps(s, 300, flat(4), lognormal(0.01)) },
+	"homogeneous, 10 %":             func(s uint64) *job { return steps(s, 300, flat(4), lognormal(0.1)) },
+	"faults anywhere":               func(s uint64) *job { return steps(s, 300, flat(4), lognormal(0.03)).some(1, 20) },
+	"one in eight, all of 2 s":      func(s uint64) *job { return constant(steps(s, 64, flat(4), lognormal(0.02)), 8) },
+	"longer from half on":           func(s uint64) *job { return steps(s, 200, half(200), lognormal(0.03)) },
+	"longer from half on, faults":   func(s uint64) *job { return steps(s, 200, half(200), lognormal(0.03)).some(1, 12) },
+	"longer from half on, 30 steps": func(s uint64) *job { return steps(s, 30, half(30), lognormal(0.03)) },
+	"half the ranks":                func(s uint64) *job { return shrunk(s) },
+	"alternating lengths": func(s uint64) *job {
+		return steps(s, 200, func(i int) float64 { return 1 + 2*float64(i%2) }, lognormal(0.03))
+	},
+	"alternating lengths, short": func(s uint64) *job {
+		return steps(s, 15, func(i int) float64 { return 1 + 2*float64(i%2) }, lognormal(0.03))
+	},
+	"lengths of three kinds":     func(s uint64) *job { return lengths(s, 1, 2, 4) },
+	"one length in five is long": func(s uint64) *job { return lengths(s, 1, 1, 1, 1, 3) },
+	"lengths in blocks": func(s uint64) *job {
+		return steps(s, 400, func(i int) float64 { return 1 + 2*float64(i/25%2) }, lognormal(0.03))
+	},
+	"ramp-up of the batch": func(s uint64) *job {
+		return steps(s, 300, func(i int) float64 { return 1 + 0.25*float64(min(i/20, 8)) }, lognormal(0.03))
+	},
+	"ramp-up in small stages": func(s uint64) *job {
+		return steps(s, 200, func(i int) float64 { return 1 + 0.1*float64(min(i/6, 16)) }, lognormal(0.02))
+	},
+	"drift of 20 %":          func(s uint64) *job { return steps(s, 200, drift(200, 0.2), lognormal(0.02)) },
+	"drift of 20 %, faults":  func(s uint64) *job { return steps(s, 200, drift(200, 0.2), lognormal(0.02)).some(1, 10) },
+	"drift of 200 %":         func(s uint64) *job { return steps(s, 100, drift(100, 2), lognormal(0.02)) },
+	"heavy tails":            func(s uint64) *job { return steps(s, 400, flat(4), student(0.03)).clear(3, 10) },
+	"heavy tails, none slow": func(s uint64) *job { return steps(s, 400, flat(4), student(0.03)) },
+	"AR(1)":                  func(s uint64) *job { return steps(s, 400, flat(4), correlated(0.9, 0.02)) },
+	"AR(1), faults":          func(s uint64) *job { return steps(s, 400, flat(4), correlated(0.9, 0.02)).some(1, 20) },
+	"a burst of 10":          func(s uint64) *job { return bursting(s, 10) },
+	"a burst of 25":          func(s uint64) *job { return bursting(s, 25) },
+	"a burst of 40":          func(s uint64) *job { return bursting(s, 40) },
+	"steps 3 to 13 all slow": func(s uint64) *job { return from(steps(s, 100, flat(4), lognormal(0.03)), 3, 14) },
+	"slow from a step to the end": func(s uint64) *job {
+		return steps(s, 100, func(i int) float64 { return 2 + 2*float64(i/80) }, lognormal(0.03))
+	},
+	"each tenth":             func(s uint64) *job { return tenth(s, 200) },
+	"each tenth, 45 steps":   func(s uint64) *job { return tenth(s, 45) },
+	"each tenth, and faults": func(s uint64) *job { return tenth(s, 200).some(1, 8) },
+	"a first step of 60 s": func(s uint64) *job {
+		j := steps(s, 100, flat(4), lognormal(0.03))
+		j.Seconds[0] = 60
+		return j.some(3, 5)
+	},
+	"a first step of 60 s, 14 steps": func(s uint64) *job {
+		j := steps(s, 14, flat(4), lognormal(0.03))
+		j.Seconds[0] = 60
+		return j.some(3, 2)
+	},
+	"2 slow of 60,000": func(s uint64) *job { return steps(s, 60_000, flat(0.4), lognormal(0.02)).some(1, 2) },
+	"whole seconds":    func(s uint64) *job { return rounded(steps(s, 300, flat(4.2), lognormal(0.02))) },
 }
 
 // clear makes steps slow by so many times their time.

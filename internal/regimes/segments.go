@@ -24,10 +24,13 @@ func (j *judge) segment(piece [2]int) {
 	parts := make([]part, 0, len(cuts)+1)
 	from := piece[0]
 	for _, to := range append(cuts, piece[1]) {
-		parts = append(parts, part{from: from, to: to, level: j.middle(from, to)})
+		parts = append(parts, part{from: from, to: to})
 		from = to
 	}
 	parts = j.joined(parts)
+	for i := range parts {
+		parts[i].level = j.middle(parts[i].from, parts[i].to)
+	}
 	bursts(parts)
 	for i := 0; i < len(parts); {
 		r := regime{from: parts[i].from, to: parts[i].to}
@@ -77,7 +80,6 @@ func (j *judge) joined(parts []part) []part {
 		jump := j.middle(p.from, min(p.from+blocks, p.to)) - j.middle(max(last.from, last.to-blocks), last.to)
 		if math.Abs(jump) < alike {
 			last.to = p.to
-			last.level = j.middle(last.from, last.to)
 			continue
 		}
 		out = append(out, p)
