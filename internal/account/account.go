@@ -68,7 +68,15 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	if len(steps) == 0 {
 		return a, false
 	}
-	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}}
+	return l.tell(steps).a, true
+}
+
+func (l *Ledger) tell(steps []Step) *teller {
+	t := &teller{ledger: l, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}}
+	if len(steps) == 0 {
+		return t
+	}
+	a := &t.a
 	a.Clock = !steps[0].Synthetic
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
@@ -81,8 +89,11 @@ func (l *Ledger) Account() (a Account, ok bool) {
 		t.step(&steps[i])
 	}
 	t.finish()
-	return a, true
+	return t
 }
+
+// Course are the steps of each attempt in order of time, each once, as the account has them.
+func (l *Ledger) Course() [][]Step { return l.tell(l.lead()).course }
 
 // lead are the steps of the log that covers most steps, of those with a clock where there is one: logs of one training tell the same steps.
 func (l *Ledger) lead() []Step {
@@ -130,7 +141,8 @@ func usual(steps []Step) float64 {
 // teller goes through the steps of a run in order of time.
 type teller struct {
 	ledger *Ledger
-	a      *Account
+	a      Account
+	course [][]Step
 
 	at       int64           // ns: all before is told
 	last     *Step           // that was told last
@@ -154,6 +166,7 @@ func (t *teller) step(s *Step) {
 	}
 	if t.last == nil || t.begins(s, again) {
 		t.gap(s.Start, t.last != nil)
+		t.course = append(t.course, nil)
 		t.a.Attempts = append(t.a.Attempts, Attempt{First: s.Number - s.Steps + 1, Start: s.Start})
 		if s.Number < 0 {
 			t.a.Attempts[len(t.a.Attempts)-1].First = -1
@@ -166,6 +179,7 @@ func (t *teller) step(s *Step) {
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	at.Last, at.Steps, at.End = s.Number, at.Steps+s.Steps, max(at.End, s.End)
+	t.course[len(t.course)-1] = append(t.course[len(t.course)-1], *s)
 	of := InStep
 	if again {
 		of = Redone
@@ -253,6 +267,12 @@ func (t *teller) gap(to int64, down bool) {
 	if to <= t.at {
 		return
 	}
+	if t.last.Evaluated && !down { // the log has its result, and not how long it took
+		t.spend(Evaluation, t.at, to)
+		t.list(Pause{Evaluation, t.last.Number, float64(to-t.at) / 1e9, true, t.last.At})
+		t.at = to
+		return
+	}
 	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.At}
 	switch long := g.Seconds(); {
 	case down:
@@ -290,7 +310,7 @@ func (t *teller) timed(to int64) {
 
 // finish tells of the time behind the last step.
 func (t *teller) finish() {
-	a := t.a
+	a := &t.a
 	if !a.Clock {
 		t.gap(t.at, false)
 		a.End = t.at

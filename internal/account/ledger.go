@@ -42,6 +42,7 @@ type Step struct {
 	Evaluation  float32 // s, in the step
 	Checkpoints float32 // s, behind the step
 	Evaluations float32 // s, behind the step
+	Evaluated   bool    // the log has the result of an evaluation behind the step
 	At          Place   // of its record
 }
 
@@ -56,6 +57,9 @@ type Place struct {
 func (s *Step) length() float64 {
 	return max(0, float64(s.End-s.Start)-1e9*float64(s.Checkpoint+s.Evaluation))
 }
+
+// Each is how long one of the steps took, s, likewise; 0: not known.
+func (s *Step) Each() float64 { return s.length() / 1e9 / float64(s.Steps) }
 
 // pause is a checkpoint or an evaluation of which the log says when it was.
 type pause struct {
@@ -126,6 +130,13 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 		to = &s.Evaluation
 	}
 	*to += float32(seconds)
+}
+
+// Evaluated notes that the log has the result of an evaluation behind a step.
+func (l *Ledger) Evaluated(step Ref) {
+	if step.merges == l.merges {
+		l.steps[step.index].Evaluated = true
+	}
 }
 
 // Pause adds a checkpoint or an evaluation of which the log says when it was.

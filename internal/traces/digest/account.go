@@ -75,6 +75,9 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	case view.KindEvaluation:
 		start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
 		if end-start <= 1 {
+			if of, ok := j.ledger.last[number(&j.ledger.sources, res.Source, text)]; ok {
+				j.Ledger.Evaluated(of)
+			}
 			return
 		}
 		time := res.TimeSource

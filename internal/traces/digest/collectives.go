@@ -69,10 +69,18 @@ type Rank struct {
 	Last            int64       // how often it came last
 	Late            Total       // s behind the first, of all records that say it
 	Cost            Total       // s x ranks that waited for it
+	Waited          Total       // s x ranks, from the first arrival on, of the collectives to which it came last
 	Straggler       int64       // how often it was late again and again
 	Latest          Top[string] // its records, by how late it came; the operation of each
 	Errors, Retries float64
 	Over            Lateness
+}
+
+// Host sums up how late the ranks of one host were.
+type Host struct {
+	Name   string
+	Waited Total // s x ranks of other hosts that waited for one of it, from the first arrival on; Waited.Count is how many records of ranks
+	Others int64 // how many records of its ranks waited for one of another host
 }
 
 // Link is from one rank to another, or from one host to another.
@@ -90,6 +98,7 @@ type Collectives struct {
 	operations    table[string, Collective]
 	communicators table[[2]string, Communicator]
 	ranks         table[rankKey, Rank]
+	hosts         table[string, Host]
 	links, nodes  table[[2]string, Link]
 	clock         timeAxis
 	recent        recent
@@ -127,7 +136,11 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 		of.add(s, v, res, g)
 	}
 	comm := cmp.Or(g.ID, g.Communicator)
-	cs.recent.put(s.SpanID(), recentCollective{comm, g, all, v.TransferDuration})
+	of := recentCollective{communicator: comm, g: g, all: all, transfer: v.TransferDuration, late: math.NaN()}
+	if last.OK && !v.Incomplete && !v.Mismatch {
+		of.late, of.last, of.host = v.Last.Late, last.N, text(v.Last.Host)
+	}
+	cs.recent.put(s.SpanID(), of)
 	if last.OK && !v.Incomplete {
 		r := cs.rankOf(comm, last.N)
 		r.Last++
@@ -149,7 +162,7 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 		}
 	}
 	if v.Rank.OK { // it stands alone, and is its own record
-		cs.record(s, &recentCollective{comm, g, all, math.NaN()}, v.Rank.N, res, &view.Rank{
+		cs.record(s, &recentCollective{communicator: comm, g: g, all: all, transfer: math.NaN(), late: math.NaN()}, v.Rank.N, res, &view.Rank{
 			Late: math.NaN(), Errors: v.Errors, Retries: v.Retries, BandwidthReported: v.BandwidthReported,
 		})
 	}
@@ -277,12 +290,40 @@ func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *
 		}
 	}
 	if !math.IsNaN(v.Late) {
+		d.wait(of, cmp.Or(v.Host, res.Host), of.late-v.Late)
 		r.Late.Add(v.Late)
 		if operation := r.Latest.add(mostShown, v.Late, s, res); operation != nil {
 			*operation = of.g.Operation
 		}
 		d.clock.add(d, &r.Over, int64(s.StartTimestamp()), v.Late)
 	}
+}
+
+// wait charges the wait of a rank, s, to who came last.
+func (d *Collectives) wait(of *recentCollective, host string, waited float64) {
+	if !(waited >= 0) {
+		return
+	}
+	d.rankOf(of.communicator, of.last).Waited.Add(waited)
+	if of.host == "" || host == "" {
+		return
+	}
+	if host != of.host {
+		d.hostOf(of.host).Waited.Add(waited)
+		d.hostOf(host).Others++
+	}
+}
+
+func (d *Collectives) hostOf(name string) *Host {
+	return d.hosts.of(name, Other, Most, func(k string) (string, *Host) {
+		k = text(k)
+		return k, &Host{Name: k}
+	})
+}
+
+// Hosts are the hosts by name.
+func (d *Collectives) Hosts() []*Host {
+	return d.hosts.rows(func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func (d *Collectives) rankOf(communicator string, n int64) *Rank {

@@ -89,6 +89,9 @@ type recentCollective struct {
 	communicator string
 	g, all       *Collective
 	transfer     float64 // s; NaN: not known
+	late         float64 // s, of the last rank behind the first; NaN: not known
+	last         int64   // that rank
+	host         string  // its
 }
 
 // recent has the last collectives. Their ranks come in the same message, or in one of the next.

@@ -81,8 +81,10 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.causes()
 	c.steadyParts()
 	c.states()
+	c.course()
 	c.queue()
 	c.ranks()
+	c.hosts()
 	c.findings()
 	slices.SortStableFunc(c.claims, func(a, b claim) int { // NaN is less than any cost
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.cost, a.cost))
@@ -240,38 +242,6 @@ func (c *conclusion) queue() {
 				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
 			})
 		}
-	}
-}
-
-// ranks says who was waited for all the time, where that cost something: what comes up in each step is usual, and makes none of them slow.
-func (c *conclusion) ranks() {
-	waited, size := 0.0, int64(0)
-	for _, o := range c.job.Collectives.Operations() {
-		waited += o.Cost.Sum()
-	}
-	for _, comm := range communicators(c.job) {
-		size = max(size, comm.ranks)
-	}
-	devices := float64(size) * float64(c.job.Last-c.job.First) / 1e9
-	ranks := c.job.Collectives.Ranks()
-	slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })
-	for _, r := range ranks {
-		least := 3 * little * devices
-		if r.Straggler > 0 { // train_perf says that it is late again and again
-			least = little * devices
-		}
-		if devices <= 0 || r.Cost.Sum() < max(waited/4, least) || c.blamed(r.Rank) {
-			continue
-		}
-		c.claims = append(c.claims, claim{
-			what: c.sf(
-				"The others waited %s GPU-seconds for %s, %s of all time: it came last to %s of %s collectives",
-				"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
-				human.Digits(r.Cost.Sum()), c.who(view.Int{N: r.Rank, OK: true}, r.Host), human.Percent(r.Cost.Sum()/devices),
-				human.Thousands(r.Last), human.Thousands(r.Records),
-			),
-			cost: r.Cost.Sum() / max(1, float64(size-1)), rank: costly, proof: c.latest(r.Rank), advice: c.of(advices[spans.PartWait]),
-		})
 	}
 }
 

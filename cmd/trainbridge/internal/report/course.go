@@ -1,0 +1,139 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/regimes"
+)
+
+// course tells of what the steps of an attempt show together: the first one, a step in every so many, a trend, a level that changes.
+func (c *conclusion) course() {
+	for _, steps := range c.job.Ledger.Course() {
+		of := regimes.Attempt{}
+		for i := range steps {
+			s := &steps[i]
+			seconds := s.Each()
+			if !(seconds > 0) {
+				seconds = math.NaN()
+			}
+			of.Seconds = append(of.Seconds, seconds)
+			of.Loads = append(of.Loads, regimes.Load{Ranks: int64(s.Ranks)})
+			if s.Number >= 0 && (i == 0 || s.Number > steps[i-1].Number) && len(of.Number) == i {
+				of.Number = append(of.Number, s.Number)
+			}
+		}
+		if len(of.Number) < len(of.Seconds) {
+			of.Number = nil
+		}
+		run := regimes.Judge(of)
+		c.warmUp(steps, run)
+		c.periods(steps, run)
+		c.levels(steps, run)
+	}
+}
+
+func (c *conclusion) proofOf(s *account.Step, took float64) proof {
+	what := human.Seconds(took)
+	if s.Number >= 0 {
+		what = c.sf("step %d (%s)", "第 %d 步（%s）", s.Number, what)
+	}
+	return proof{what, c.job.Placed(s.At)}
+}
+
+// warmUp tells of a first step that takes much longer: it compiles, allocates and connects.
+func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run) {
+	if len(run.Steps) == 0 || run.Steps[0].State != regimes.First {
+		return
+	}
+	took := steps[0].Each()
+	more := (took - run.Steps[0].Usual) * float64(steps[0].Steps)
+	if !c.worth(more) {
+		return
+	}
+	c.lose("warm_up", more, c.sf("The first step took %s, %s more than usual: it compiles, allocates and connects", "首步用了 %s，比正常多 %s：编译、分配与建立连接",
+		human.Seconds(took), human.Seconds(more)), c.in("the first step", "首步"),
+		c.in("Cache what is compiled, and warm up the data loader before the first step.", "缓存编译结果，并在首步之前预热数据加载。"), c.proofOf(&steps[0], took))
+}
+
+// periods tells of a step in every so many that takes longer.
+func (c *conclusion) periods(steps []account.Step, run *regimes.Run) {
+	for _, p := range run.Periods {
+		if !c.worth(p.Excess) {
+			continue
+		}
+		each := c.sf("Each %s step", "每 %s 步有一步", ordinal(p.Every, c.chinese))
+		cl := c.sf("%s takes %s instead of %s (%s of %s do): %s more in all, %s", "%s用了 %s 而非 %s（%[4]s / %[5]s）：共多用 %[6]s，%[7]s", each, human.Seconds(p.Usual),
+			human.Seconds(p.Usual-p.Excess/float64(max(1, p.Slow))), human.Thousands(p.Slow), human.Thousands(p.Of), human.Seconds(p.Excess), c.share(p.Excess))
+		var seen []proof
+		for i := range steps {
+			if run.Steps[i].State == regimes.Periodic && len(seen) < evidences {
+				seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))
+			}
+		}
+		c.lose("period", p.Excess, cl, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
+			c.in("See what the trainer does at this interval: saving, evaluation, logging, garbage collection, the end of an epoch.",
+				"查看训练程序在此间隔做什么：保存、评估、写日志、垃圾回收、一个 epoch 结束。"), seen...)
+	}
+}
+
+func ordinal(n int64, chinese bool) string {
+	if chinese {
+		return human.Thousands(n)
+	}
+	suffix := "th"
+	switch {
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		suffix = "st"
+	case n%10 == 2:
+		suffix = "nd"
+	case n%10 == 3:
+		suffix = "rd"
+	}
+	return human.Thousands(n) + suffix
+}
+
+// levels tells of steps that grew slower little by little, and of a level that changed and stayed.
+func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
+	number := func(i int) string {
+		if n := steps[i].Number; n >= 0 {
+			return fmt.Sprint(n)
+		}
+		return fmt.Sprint(i + 1)
+	}
+	for i, s := range run.Segments {
+		if s.Trend >= 0.1 {
+			first, last := s.Level*(1-s.Trend/2), s.Level*(1+s.Trend/2)
+			lost := 0.0
+			for k := s.From; k < s.To; k++ {
+				lost += max(0, cmp.Or(steps[k].Each(), first)-first) * float64(steps[k].Steps)
+			}
+			if c.worth(lost) {
+				c.lose("trend", lost, c.sf("Steps grew slower by %s from step %s to %s (%s to %s): %s", "从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s）：%[6]s",
+					human.Percent(last/first-1), number(s.From), number(s.To-1), human.Seconds(first), human.Seconds(last), c.share(lost)),
+					c.in("steps that grew slower", "逐渐变慢的训练步"),
+					c.in("Look for what grows: memory fragmentation, logs, a cache, sequence lengths, heat.", "查找逐渐增长的因素：显存碎片、日志、缓存、序列长度、温度。"),
+					c.proofOf(&steps[s.To-1], steps[s.To-1].Each()))
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		before := run.Segments[i-1]
+		if ratio := s.Level / before.Level; ratio < 1.1 && ratio > 1/1.1 {
+			continue
+		}
+		text := c.sf("From step %s on a step takes %s instead of %s", "从第 %s 步起每步用 %s，此前为 %s", number(s.From), human.Seconds(s.Level), human.Seconds(before.Level))
+		if was, is := steps[before.From].Ranks, steps[s.From].Ranks; was != is && was > 0 && is > 0 {
+			text += c.sf(": %d ranks instead of %d", "：rank 数由 %[2]d 变为 %[1]d", is, was)
+		}
+		c.claims = append(c.claims, claim{
+			kind: "change", what: text, cost: math.NaN(), rank: remark, proof: []proof{c.proofOf(&steps[s.From], steps[s.From].Each())},
+			advice: c.in("Look at what changed there: sequence length, batch size, number of ranks, data.", "查看此处的变化：序列长度、批大小、rank 数、数据。"),
+		})
+	}
+}

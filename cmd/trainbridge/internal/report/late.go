@@ -1,0 +1,88 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// deviceSeconds are the seconds of all ranks together.
+func (c *conclusion) deviceSeconds() float64 { return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9 }
+
+// late adds a claim of GPU-seconds that others waited. Where all waiting is a claim already, no second of it is lost twice.
+func (c *conclusion) late(kind, what, short string, devices float64, waiting int64, seen []proof) {
+	seconds := devices / max(1, float64(waiting))
+	cl := claim{
+		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: devices, rank: costly, proof: seen, advice: c.of(advices[spans.PartWait]),
+	}
+	if slices.ContainsFunc(c.claims, func(of claim) bool { return of.kind == "wait" || of.kind == "late_rank" && kind == "late_host" }) {
+		cl.lost = 0
+	}
+	c.claims = append(c.claims, cl)
+}
+
+// ranks says who was waited for all the time, where that cost something: what comes up in each step is usual, and makes none of them slow.
+func (c *conclusion) ranks() {
+	waited := 0.0
+	for _, o := range c.job.Collectives.Operations() {
+		waited += o.Cost.Sum()
+	}
+	devices := c.deviceSeconds()
+	ranks := c.job.Collectives.Ranks()
+	slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })
+	for _, r := range ranks {
+		least := 3 * little * devices
+		if r.Straggler > 0 { // train_perf says that it is late again and again
+			least = little * devices
+		}
+		if devices <= 0 || r.Cost.Sum() < max(waited/4, least) || c.blamed(r.Rank) {
+			continue
+		}
+		who := c.who(view.Int{N: r.Rank, OK: true}, r.Host)
+		c.late("late_rank", c.sf(
+			"The others waited %s GPU-seconds for %s, %s of all time: it came last to %s of %s collectives",
+			"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
+			human.Digits(r.Cost.Sum()), who, human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
+		), c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latest(r.Rank))
+	}
+}
+
+// hosts says which host the others waited for: each of its ranks may come last a little after another of it, and none of them alone costs much.
+func (c *conclusion) hosts() {
+	hosts := c.job.Collectives.Hosts()
+	if len(hosts) < 2 {
+		return
+	}
+	total := 0.0
+	for _, h := range hosts {
+		total += h.Waited.Sum()
+	}
+	// Of hosts that are alike each is waited for as long: one is named that has half of what chance leaves to it on top.
+	most := total * (1 + 1/float64(len(hosts))) / 2
+	for _, h := range hosts {
+		devices := h.Waited.Sum()
+		if devices < max(most, little*c.deviceSeconds()) || h.Name == digest.Other {
+			continue
+		}
+		own, worst := int64(0), (*digest.Rank)(nil)
+		for _, r := range c.job.Collectives.Ranks() {
+			if r.Host != h.Name {
+				continue
+			}
+			own++
+			if worst == nil || r.Waited.Sum() > worst.Waited.Sum() {
+				worst = r
+			}
+		}
+		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // that rank is told by itself
+			continue
+		}
+		c.late("late_host", c.sf("Ranks of other hosts waited %s GPU-seconds for %s, %s of all time: one of its ranks came last in %s of the waits",
+			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[4]s 的等待因其 rank 最后到达", human.Digits(devices), name(h.Name),
+			human.Percent(devices/c.deviceSeconds()), human.Percent(devices/total)), c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), devices, c.size-own, c.latest(worst.Rank))
+	}
+}
