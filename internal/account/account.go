@@ -2,8 +2,10 @@ package account
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/regimes"
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
@@ -19,11 +21,14 @@ type Account struct {
 	Redone   int64   // that were done again
 	Ranks    int64   // the most that a step has said; 0: not known
 	Usual    float64 // s, of one step: the median; NaN: not known
-	// Productive is s of steps that counted, each no longer than usual.
+	// Productive is s of the steps that counted; those that were slow count as long as is usual for the others.
 	Productive float64
 
 	Pauses []Pause // checkpoints and evaluations, in order of time
 	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time
+
+	Course [][]Step       // of each attempt in order of time, each step once
+	Judged []*regimes.Run // of each attempt, step by step
 }
 
 // Attempt is from a start of the training to its end or to the next start.
@@ -68,15 +73,7 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	if len(steps) == 0 {
 		return a, false
 	}
-	return l.tell(steps).a, true
-}
-
-func (l *Ledger) tell(steps []Step) *teller {
-	t := &teller{ledger: l, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}}
-	if len(steps) == 0 {
-		return t
-	}
-	a := &t.a
+	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}}
 	a.Clock = !steps[0].Synthetic
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
@@ -89,11 +86,40 @@ func (l *Ledger) tell(steps []Step) *teller {
 		t.step(&steps[i])
 	}
 	t.finish()
-	return t
+	a.judge()
+	return a, true
 }
 
-// Course are the steps of each attempt in order of time, each once, as the account has them.
-func (l *Ledger) Course() [][]Step { return l.tell(l.lead()).course }
+// judge holds each step against those around it.
+func (a *Account) judge() {
+	for _, steps := range a.Course {
+		of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
+		for i := range steps {
+			s := &steps[i]
+			if of.Seconds[i] = s.Each(); !(of.Seconds[i] > 0) {
+				of.Seconds[i] = math.NaN()
+			}
+			of.Loads[i].Ranks = int64(s.Ranks)
+			if s.Number >= 0 && (i == 0 || s.Number > steps[i-1].Number) && len(of.Number) == i {
+				of.Number = append(of.Number, s.Number)
+			}
+		}
+		if len(of.Number) < len(steps) {
+			of.Number = nil
+		}
+		run := regimes.Judge(of)
+		a.Judged = append(a.Judged, run)
+		for i := range steps {
+			if s := &steps[i]; !s.again {
+				each, of := s.Each(), &run.Steps[i]
+				if of.State != regimes.Usual && of.State != regimes.Unknown && of.Segment < len(run.Segments) {
+					each = min(each, run.Segments[of.Segment].Level)
+				}
+				a.Productive += each * float64(s.Steps)
+			}
+		}
+	}
+}
 
 // lead are the steps of the log that covers most steps, of those with a clock where there is one: logs of one training tell the same steps.
 func (l *Ledger) lead() []Step {
@@ -140,10 +166,8 @@ func usual(steps []Step) float64 {
 
 // teller goes through the steps of a run in order of time.
 type teller struct {
-	ledger *Ledger
-	a      Account
-	course [][]Step
-
+	ledger   *Ledger
+	a        *Account
 	at       int64           // ns: all before is told
 	last     *Step           // that was told last
 	done     map[int64]int64 // when each step was done first, ns
@@ -166,7 +190,7 @@ func (t *teller) step(s *Step) {
 	}
 	if t.last == nil || t.begins(s, again) {
 		t.gap(s.Start, t.last != nil)
-		t.course = append(t.course, nil)
+		t.a.Course = append(t.a.Course, nil)
 		t.a.Attempts = append(t.a.Attempts, Attempt{First: s.Number - s.Steps + 1, Start: s.Start})
 		if s.Number < 0 {
 			t.a.Attempts[len(t.a.Attempts)-1].First = -1
@@ -179,7 +203,8 @@ func (t *teller) step(s *Step) {
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	at.Last, at.Steps, at.End = s.Number, at.Steps+s.Steps, max(at.End, s.End)
-	t.course[len(t.course)-1] = append(t.course[len(t.course)-1], *s)
+	s.again = again
+	t.a.Course[len(t.a.Course)-1] = append(t.a.Course[len(t.a.Course)-1], *s)
 	of := InStep
 	if again {
 		of = Redone
@@ -192,7 +217,6 @@ func (t *teller) step(s *Step) {
 				t.done[n] = s.End
 			}
 		}
-		t.a.Productive += min(s.length()/1e9, t.a.Usual*float64(s.Steps))
 	}
 	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
 		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
@@ -260,10 +284,10 @@ func (t *teller) gap(to int64, down bool) {
 		if until := min(to, t.at+int64(t.behind[i]*1e9)); until > t.at {
 			t.spend(of, t.at, until)
 			t.list(Pause{of, t.last.Number, float64(until-t.at) / 1e9, true, t.last.At})
+			t.behind[i] -= float64(until-t.at) / 1e9
 			t.at = until
 		}
 	}
-	t.behind = [2]float64{}
 	if to <= t.at {
 		return
 	}
@@ -273,7 +297,13 @@ func (t *teller) gap(to int64, down bool) {
 		t.at = to
 		return
 	}
-	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.At}
+	from := to
+	if down { // the last process that began before the step
+		if i, _ := slices.BinarySearch(t.ledger.begins, to); i > 0 && t.ledger.begins[i-1] > t.at {
+			from = t.ledger.begins[i-1]
+		}
+	}
+	g := Gap{Unexplained, t.last.Number, t.at, from, t.last.At}
 	switch long := g.Seconds(); {
 	case down:
 		g.State = Down
@@ -284,6 +314,7 @@ func (t *teller) gap(to int64, down bool) {
 	if len(t.a.Gaps) < mostListed {
 		t.a.Gaps = append(t.a.Gaps, g)
 	}
+	t.spend(StartUp, from, to)
 	t.at = to
 }
 
@@ -310,7 +341,7 @@ func (t *teller) timed(to int64) {
 
 // finish tells of the time behind the last step.
 func (t *teller) finish() {
-	a := &t.a
+	a := t.a
 	if !a.Clock {
 		t.gap(t.at, false)
 		a.End = t.at
@@ -344,7 +375,7 @@ func (t *teller) finish() {
 	a.Wall = float64(end-a.Start) / 1e9
 }
 
-// Goodput is Productive by Wall: the time of steps that counted, at their usual speed, by all time.
+// Goodput is Productive by Wall.
 func (a *Account) Goodput() float64 {
 	if a.Wall <= 0 {
 		return 0

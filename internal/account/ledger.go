@@ -44,6 +44,8 @@ type Step struct {
 	Evaluations float32 // s, behind the step
 	Evaluated   bool    // the log has the result of an evaluation behind the step
 	At          Place   // of its record
+
+	again bool // it was done before
 }
 
 // Place is where a record stands, as the caller knows places.
@@ -74,9 +76,10 @@ const Most = 1 << 19
 type Ledger struct {
 	steps  []Step
 	pauses []pause
-	first  int64 // ns, of the first line with a clock; 0: not known
+	begins []int64 // ns, when a process began
+	first  int64   // ns, of the first line with a clock; 0: not known
 	last   int64
-	merges int   // how often neighbours were put together
+	merges int // how often neighbours were put together
 }
 
 // Ref is a step of a ledger.
@@ -157,8 +160,15 @@ func (l *Ledger) Seen(ns int64) {
 	l.last = max(l.last, ns)
 }
 
+// Begins notes when a process of the training began, ns since 1970: until its first step it starts up.
+func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, ns) }
+
 func (l *Ledger) sort() {
+	slices.Sort(l.begins)
 	slices.SortStableFunc(l.steps, func(a, b Step) int {
+		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length ends as the next begins
+			return cmp.Compare(a.End, b.End)
+		}
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.Number, b.Number))
 	})
 	slices.SortFunc(l.pauses, func(a, b pause) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })

@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
 // Reading says what was read.
@@ -55,6 +58,7 @@ type File struct {
 	Ignored, Rejected map[string]*Reason
 
 	counted []place // places whose line is known, in order
+	clocks  *clocks // of its lines that are no records; nil: it is no training log
 }
 
 // place is a place in a file's content, and how many line endings are before it.
@@ -97,7 +101,15 @@ func (r *Reading) watch(path string) LineWatch {
 		f = &File{Path: path, Name: path, Ignored: make(map[string]*Reason), Rejected: make(map[string]*Reason)}
 		r.by[path] = f
 	}
-	return func(text []byte, begin int64, v tail.Verdict, reason string) { r.line(f, text, begin, v, reason) }
+	if f.Receiver == trainlogreceiver.NewFactory().Type().String() || f.Receiver == flagscalereceiver.NewFactory().Type().String() {
+		f.clocks = newClocks(time.Local)
+	}
+	return func(text []byte, begin int64, v tail.Verdict, reason string) {
+		r.line(f, text, begin, v, reason)
+		if f.clocks != nil {
+			f.clocks.line(text, v)
+		}
+	}
 }
 
 func (r *Reading) line(f *File, text []byte, begin int64, v tail.Verdict, reason string) {

@@ -12,24 +12,8 @@ import (
 
 // course tells of what the steps of an attempt show together: the first one, a step in every so many, a trend, a level that changes.
 func (c *conclusion) course() {
-	for _, steps := range c.job.Ledger.Course() {
-		of := regimes.Attempt{}
-		for i := range steps {
-			s := &steps[i]
-			seconds := s.Each()
-			if !(seconds > 0) {
-				seconds = math.NaN()
-			}
-			of.Seconds = append(of.Seconds, seconds)
-			of.Loads = append(of.Loads, regimes.Load{Ranks: int64(s.Ranks)})
-			if s.Number >= 0 && (i == 0 || s.Number > steps[i-1].Number) && len(of.Number) == i {
-				of.Number = append(of.Number, s.Number)
-			}
-		}
-		if len(of.Number) < len(of.Seconds) {
-			of.Number = nil
-		}
-		run := regimes.Judge(of)
+	for i, steps := range c.account.Course {
+		run := c.account.Judged[i]
 		c.warmUp(steps, run)
 		c.periods(steps, run)
 		c.levels(steps, run)

@@ -11,7 +11,9 @@ import (
 )
 
 // deviceSeconds are the seconds of all ranks together.
-func (c *conclusion) deviceSeconds() float64 { return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9 }
+func (c *conclusion) deviceSeconds() float64 {
+	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
+}
 
 // late adds a claim of GPU-seconds that others waited. Where all waiting is a claim already, no second of it is lost twice.
 func (c *conclusion) late(kind, what, short string, devices float64, waiting int64, seen []proof) {

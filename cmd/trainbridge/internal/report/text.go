@@ -25,7 +25,7 @@ func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
 	p := &page{w: t.Out, chinese: t.Chinese}
-	jobs := slices.DeleteFunc(t.jobs.Rows(), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
+	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
 	for i, job := range jobs {
 		if i > 0 {
 			p.blank()

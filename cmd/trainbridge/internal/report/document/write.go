@@ -97,7 +97,7 @@ func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
 	for _, err := range w.In.Missing {
 		doc.Missing = append(doc.Missing, err.Error())
 	}
-	for _, j := range w.jobs.Rows() {
+	for _, j := range format.Jobs(w.jobs, read) {
 		doc.Jobs = append(doc.Jobs, r.job(j, w.Conclude(j, read)))
 	}
 	return w.write(&doc)

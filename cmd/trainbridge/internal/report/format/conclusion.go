@@ -16,11 +16,11 @@ type Claim struct {
 	Text, Advice string   // Advice: ""
 	Proof        []string // where it can be seen: file, line, trace id
 
-	Kind string  // wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look
+	Kind    string  // wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look
 	About   string  // slow, checkpoint, data_loading, down, …; "": a verdict
 	Cost    float64 // s; NaN: not known
 	Devices float64 // s x ranks; 0: not known
-	Seen []Seen  // the same as Proof, for programs
+	Seen    []Seen  // the same as Proof, for programs
 }
 
 // Seen is where a claim can be seen, and what is there.

@@ -47,3 +47,12 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 	})
 	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
 }
+
+// Jobs are the jobs that were read, each with the clocks of its lines that are no records.
+func Jobs(jobs *digest.Jobs, read *offline.Reading) []*digest.Job {
+	rows := jobs.Rows()
+	for _, j := range rows {
+		read.Book(j.Run, &j.Ledger)
+	}
+	return rows
+}

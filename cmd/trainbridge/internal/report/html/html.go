@@ -35,7 +35,7 @@ func (w *writer) Sink() offline.Sink { return format.Digest(w.jobs) }
 
 // Finish implements format.Writer. Where a page would be too large, its series have fewer points, then its traces fewer rows.
 func (w *writer) Finish(ctx context.Context, read *offline.Reading) error {
-	jobs := w.jobs.Rows()
+	jobs := format.Jobs(w.jobs, read)
 	chosen := choose(jobs, w.Chinese)
 	if err := w.spans(ctx, chosen); err != nil {
 		return err

@@ -1,0 +1,107 @@
+package offline
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/account"
+)
+
+// clocks are the clocks of a file's lines that are no records: a run begins before its first step, and ends behind its last.
+type clocks struct {
+	peeler line.Peeler
+	prefix line.Prefix
+	zone   *time.Location
+	stamps *clock.Stamps
+	at     int64 // ns, of the last line with a clock
+
+	first, last int64   // ns; 0: no line has a clock
+	begins      []int64 // ns, of lines with which a process begins
+}
+
+const mostBegins = 10_000
+
+// Megatron-LM's print_datetime (megatron/training/utils.py): "[after megatron is initialized] datetime: 2026-11-01 10:00:00.000000 ".
+var (
+	datetime    = []byte("] datetime: ")
+	initialized = []byte("[after megatron is initialized]")
+)
+
+func newClocks(zone *time.Location) *clocks {
+	return &clocks{zone: zone, stamps: clock.NewStamps(zone)}
+}
+
+// line notes the clock of a line, where it has one. The text lives until it returns.
+func (c *clocks) line(text []byte, v tail.Verdict) {
+	if v != tail.Ignored && c.at != 0 { // of records one is enough: the year of those that have none
+		return
+	}
+	rest := c.peeler.Peel(text, &c.prefix)
+	stamp := c.prefix.Stamp
+	if stamp == nil {
+		stamp = c.prefix.Container
+	}
+	if _, after, ok := bytes.Cut(rest, datetime); ok {
+		stamp = bytes.TrimSpace(after)
+	}
+	if stamp == nil {
+		stamp = c.glog(rest)
+	}
+	if stamp == nil {
+		return
+	}
+	ns, err := c.stamps.Parse(stamp)
+	if err != nil {
+		return
+	}
+	c.at = ns
+	if v != tail.Ignored {
+		return
+	}
+	if c.first == 0 || bytes.HasPrefix(rest, initialized) {
+		if len(c.begins) < mostBegins {
+			c.begins = append(c.begins, ns)
+		}
+	}
+	if c.first == 0 || ns < c.first {
+		c.first = ns
+	}
+	c.last = max(c.last, ns)
+}
+
+// glog makes a stamp of torchrun's "E0813 15:04:05.000000 ", which has no year (glog's format): that of the clock before. nil: it is none.
+func (c *clocks) glog(text []byte) []byte {
+	if c.at == 0 || len(text) < 21 || bytes.IndexByte([]byte("IWEF"), text[0]) < 0 || text[5] != ' ' || text[8] != ':' || text[14] != '.' {
+		return nil
+	}
+	end := bytes.IndexByte(text[6:], ' ')
+	if end < 0 {
+		return nil
+	}
+	year := time.Unix(0, c.at).In(c.zone).Year()
+	return fmt.Appendf(nil, "%d-%s-%s %s", year, text[1:3], text[3:5], text[6:6+end])
+}
+
+// Book puts the clocks of the lines of a run's training logs into its ledger.
+func (r *Reading) Book(run string, l *account.Ledger) {
+	for _, j := range r.Runs {
+		if j.ID != run {
+			continue
+		}
+		for _, path := range j.Files {
+			f := r.by[path]
+			if f == nil || f.clocks == nil || f.Records == 0 {
+				continue
+			}
+			l.Seen(f.clocks.first)
+			l.Seen(f.clocks.last)
+			for _, ns := range f.clocks.begins {
+				l.Begins(ns)
+			}
+		}
+	}
+}
