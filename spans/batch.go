@@ -99,7 +99,24 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	}
 	out := b.put(&res, b.origin)
 	b.span, b.begun = out, true
-	b.fill(out, &s)
+	Make(out, &res, s)
+	return out
+}
+
+// Take moves a span that was made before (Make) into the batch.
+func (b *Batch) Take(res Resource, made ptrace.Span) {
+	b.measure()
+	if len(b.messages) == 0 || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
+		b.next()
+	}
+	out := b.put(&res, b.origin)
+	b.span, b.begun = out, true
+	made.MoveTo(out)
+}
+
+// Make writes the fields of a span, and the attributes that follow of them and of its resource.
+func Make(out ptrace.Span, res *Resource, s Span) {
+	fill(out, &s)
 	if s.Start < 0 || s.End < 0 {
 		s.Source = TimeSynthetic // the time is not the one in the log
 	}
@@ -117,7 +134,6 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	if ownTime {
 		attrs.PutStr(AttrTimeSource, string(s.Source))
 	}
-	return out
 }
 
 // LeaveParts makes AddPart do nothing, for readers that only sum up: a part says nothing that its parent's attributes do not.
@@ -134,7 +150,7 @@ func (b *Batch) AddPart(s *Span) {
 	if b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes || b.n > 0 && b.bytes+size > MaxMessageBytes {
 		b.next()
 	}
-	b.fill(b.put(&b.last, b.origin), s)
+	fill(b.put(&b.last, b.origin), s)
 	b.bytes += size
 }
 
@@ -143,7 +159,7 @@ func (b *Batch) AddPart(s *Span) {
 const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
 
 // fill writes the fields of a span.
-func (b *Batch) fill(out ptrace.Span, s *Span) {
+func fill(out ptrace.Span, s *Span) {
 	out.SetTraceID(s.Trace)
 	out.SetSpanID(s.ID)
 	out.SetParentSpanID(s.Parent)

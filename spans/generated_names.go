@@ -304,6 +304,11 @@ const (
 	StepSumPrefix = "ml.step.sum."
 	// template[double], s. Wall-clock in which the part went on, whatever else did.
 	StepUnionPrefix = "ml.step.union."
+	// double, s. What is usual for such a window, among those around it that are like it. A window without it was not
+	// judged, as too few like it are known.
+	AttrStepUsual = "ml.step.usual"
+	// double, s. By how much a window that was slow took longer than usual.
+	AttrStepExcess = "ml.step.excess"
 	// double, s. By how much a cause made the window longer than usual; in an event ml.step.cause.
 	AttrCauseTime = "ml.step.cause.time"
 	// double, s. The same times the ranks of the job, which all waited meanwhile; where their number is known.
@@ -1330,10 +1335,10 @@ const (
 // Values of trainbridge.verdict.name.
 const (
 	// warning: a step, a batch (or a function of TransferQueue) or an RPC pass, as `ml.step.window` says, took 10 % longer
-	// than the median of the run's last 64 comparable ones (same steps covered, same batch), and six robust standard
-	// deviations (1.4826 MAD); a checkpoint and an evaluation are each held against the last 32 of their kind, from the
-	// sixth on. Names the parts that took more than usual, and a rank where it alone is most of it; where no log explains
-	// most of it, which log would
+	// than the median of comparable ones (same steps covered, same batch), and six robust standard deviations (1.4826 MAD):
+	// of finished logs of the 64 before and after it in its regime, live of the 64 before it; a checkpoint and an
+	// evaluation are each held against 32 of their kind, where there are five others. Names the parts that took more than
+	// usual, and a rank where it alone is most of it; where no log explains most of it, which log would
 	VerdictStepSlow = "step_slow"
 	// bad: `nccl.hang`: it did not complete within the receiver's `hang_timeout`. Names the ranks that miss and those that
 	// are stuck

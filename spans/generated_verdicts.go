@@ -6,7 +6,7 @@ package spans
 var verdicts = map[[2]string]Verdict{
 	{"step_slow", ""}: {
 		"step_slow", "warning", "s",
-		"a step, a batch (or a function of TransferQueue) or an RPC pass, as `ml.step.window` says, took 10 % longer than the median of the run's last 64 comparable ones (same steps covered, same batch), and six robust standard deviations (1.4826 MAD); a checkpoint and an evaluation are each held against the last 32 of their kind, from the sixth on. Names the parts that took more than usual, and a rank where it alone is most of it; where no log explains most of it, which log would",
+		"a step, a batch (or a function of TransferQueue) or an RPC pass, as `ml.step.window` says, took 10 % longer than the median of comparable ones (same steps covered, same batch), and six robust standard deviations (1.4826 MAD): of finished logs of the 64 before and after it in its regime, live of the 64 before it; a checkpoint and an evaluation are each held against 32 of their kind, where there are five others. Names the parts that took more than usual, and a rank where it alone is most of it; where no log explains most of it, which log would",
 		"Look at what the sentence names first. Where it names nothing, write the log that it asks for.",
 	},
 	{"nccl_hang", ""}: {

@@ -73,22 +73,24 @@ const (
 	least      = 8   // others that there must be
 	slower     = 0.1 // of what is usual: less is not slow
 	deviations = 6   // robust standard deviations
-	few        = 5   // a spread of n values is taken for 1 + few/n times what they show: that of few is often too low
+	few        = 8   // a spread of n values is taken for 1 + (few/n)² times what they show: that of few is often too low
+	skew       = 0.8 // of the spread of the upper half: by chance that of a normal distribution is often a little larger
 	warm       = 3   // steps that may warm up
 )
 
 // Level is what is usual among alike durations.
 type Level struct {
 	Usual  float64 // s: the median
-	Spread float64 // s: the larger of the robust standard deviations of all, and of the upper half: long tails and mixtures lie above
+	Spread float64 // s: a robust standard deviation, larger where the upper half has a wider one: long tails and mixtures lie above
 	Limit  float64 // s: what takes longer is slow
 }
 
 // Of is the level of durations in rising order; there must be one.
 func Of(sorted []float64) Level {
 	l := Level{Usual: stat.Median(sorted)}
-	upper := stat.MADToSigma * (stat.Quantile(sorted, 0.75) - l.Usual)
-	l.Spread = max(stat.Sigma(sorted, l.Usual), upper) * (1 + few/float64(len(sorted)))
+	upper := skew * stat.MADToSigma * (stat.Quantile(sorted, 0.75) - l.Usual)
+	short := few / float64(len(sorted))
+	l.Spread = max(stat.Sigma(sorted, l.Usual), upper) * (1 + short*short)
 	l.Limit = l.Usual + max(deviations*l.Spread, slower*l.Usual, resolution(sorted, l.Usual))
 	return l
 }

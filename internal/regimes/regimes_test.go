@@ -219,7 +219,7 @@ func rounded(j *job) *job {
 
 // In all scenarios at least 98 % of the slow steps are found, and none that is not.
 func TestScenarios(t *testing.T) {
-	tails := map[string]int{"heavy tails": 3, "heavy tails, none slow": 3} // a job may have so many: the tail has such steps
+	tails := map[string]int{"heavy tails": 4, "heavy tails, none slow": 4} // 1 %: the tail has such steps
 	all, found := 0, 0
 	for name, make := range scenarios {
 		missed, wrong := 0, 0

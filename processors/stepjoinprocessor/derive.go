@@ -39,6 +39,7 @@ type deriver struct {
 	seconds  []float64
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
+	out      *spans.Batch // of the groups that are closed now: breakdowns that were held go there too
 }
 
 // derive adds the spans of a group that is closed. It is called with p.mu held and the run sorted.
@@ -46,7 +47,8 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, ok := g.Main()
 	top := d.top(g, &w, ok)
-	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 {
+	d.out = out
+	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
 		g.Partial = true
 	}
 	if g.Promised && !d.p.told.has(g.ID, pcommon.SpanID{}) {
@@ -138,6 +140,9 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	d.resolver.Tolerance = d.p.cfg.Tolerance
 	d.gpus.begin(r, w)
 	d.own(r, g, w)
+	if w.Flags.Has(facts.Timeless) { // nothing but its own parts is known to be in it
+		return nil
+	}
 	slack := int64(1e9)
 	batches := 0
 	calls := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // no other window lies in these
@@ -455,21 +460,39 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 	}
 }
 
-// breakdown adds the span that says where the time went. A window of which no part is known has none.
+// breakdown adds the span that says where the time went. A window of which no part is known has none, but for steps: offline all of them have one, live those
+// of a run of which a part of a step was known before.
 func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
-	if len(d.pieces) == 0 && !g.Restored || w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function stand on it
+	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function stand on it
+		return
+	}
+	r.Parted = r.Parted || w.Kind == facts.Step && len(d.pieces) > 0
+	step := w.Kind == facts.Step && w.End-w.Start > 1 && (r.Parted || d.p.offline)
+	if len(d.pieces) == 0 && !g.Restored && !step {
 		return
 	}
 	b := d.scratch.Of(w.Start, w.End, d.pieces)
+	source := spans.TimeDerived
+	if w.Flags.Has(facts.Timeless) {
+		source = spans.TimeSynthetic
+	}
 	// It is drawn as a point where the window begins. As long as the window, it would be what ends last, and Jaeger's page would take it for the critical path.
-	s := out.Add(res, spans.Span{
+	made := spans.Span{
 		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
-		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: spans.TimeDerived, Attributes: 24,
-	})
+		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: 26,
+	}
+	held := d.p.offline && !g.Partial
+	var s ptrace.Span
+	if held {
+		s = ptrace.NewSpan()
+		spans.Make(s, &res, made)
+	} else {
+		s = out.Add(res, made)
+	}
 	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[w.Kind]; of != "" {
 		s.Attributes().PutStr(spans.AttrStepWindow, of)
 	}
-	if len(d.pieces) > 0 {
+	if len(d.pieces) > 0 || !g.Restored {
 		putBreakdown(s.Attributes(), &b)
 	}
 	if w.Number >= 0 && w.Kind == facts.Step {
@@ -477,19 +500,36 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 	putPartial(s, g)
 	notes := d.tellGPUs(s, r, w)
-	if g.Partial {
-		return // it cannot be held against others
+	switch {
+	case g.Partial: // it cannot be held against others
+	case held:
+		d.history.Hold(d.window(r, w, &b, notes), func(v why.Verdict, slow bool) {
+			d.judged(s, r, &v, slow)
+			d.out.Take(res, s)
+		})
+	default:
+		v, slow := d.history.Judge(d.window(r, w, &b, notes))
+		d.judged(s, r, &v, slow)
 	}
-	if v, slow := d.history.Judge(d.window(r, w, &b, notes)); slow {
-		d.sheet.Begin()
-		d.sheet.Tell(spans.VerdictStepSlow, v.Sentence, v.Value, v.Threshold)
-		d.sheet.Put(s)
-		for i := range v.Causes {
-			putCause(s, r, v.Causes[i])
-		}
-		if v.Unexplained > 0 {
-			putCause(s, r, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
-		}
+}
+
+// judged writes what is usual for a window, and where it was slow why.
+func (d *deriver) judged(s ptrace.Span, r *facts.Run, v *why.Verdict, slow bool) {
+	if v.Judged {
+		s.Attributes().PutDouble(spans.AttrStepUsual, v.Usual)
+	}
+	if !slow {
+		return
+	}
+	s.Attributes().PutDouble(spans.AttrStepExcess, v.Excess)
+	d.sheet.Begin()
+	d.sheet.Tell(spans.VerdictStepSlow, v.Sentence, v.Value, v.Threshold)
+	d.sheet.Put(s)
+	for i := range v.Causes {
+		putCause(s, r, v.Causes[i])
+	}
+	if v.Unexplained > 0 {
+		putCause(s, r, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
 	}
 }
 
@@ -545,7 +585,13 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 	if d.apart(r) {
 		apart = float64(r.Apart) / 1e9
 	}
-	return &why.Window{Key: k, Subject: subject, Ranks: r.Ranks, Breakdown: b, Notes: notes, Apart: apart}
+	number := int64(-1)
+	if w.Kind == facts.Step {
+		number = w.Number
+	}
+	return &why.Window{
+		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: r.Ranks, Breakdown: b, Notes: notes, Apart: apart,
+	}
 }
 
 // putBreakdown writes the numbers of the kinds that are known, s.

@@ -187,7 +187,7 @@ func (n *near) begin(r *facts.Run, w *facts.Window) {
 	clear(n.hosts)
 	clear(n.late)
 	n.run, n.last = r, facts.Process{}
-	if w.Kind == facts.Step {
+	if w.Kind == facts.Step && !w.Flags.Has(facts.Timeless) {
 		r.Processes(w.Start, w.End, n.add)
 	}
 }
@@ -249,6 +249,9 @@ func (d *deriver) tellGPUs(s ptrace.Span, r *facts.Run, w *facts.Window) []why.N
 		if !apart || host == w.Host {
 			n.names = append(n.names, r.Text(host))
 		}
+	}
+	if w.Flags.Has(facts.Timeless) {
+		return nil
 	}
 	seen, ok := d.p.gpus.Within(&n.scratch, w.Start, w.End, n.list, n.names)
 	if !ok {

@@ -94,7 +94,8 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 }
 
 // Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start: a window is over when all sources
-// have been read past it or have ended (Ended), however long that takes, and windows are closed when there is no room for more, and at the end.
+// have been read past it or have ended (Ended), however long that takes, and windows are closed when there is no room for more, and at the end. A breakdown is
+// sent when those of some hundred windows after it are known: its verdict is that of the whole run.
 func (p *stepJoin) Offline() { p.offline = true }
 
 // Ended says that nothing more comes of a source, named by its scope.
@@ -230,7 +231,7 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 		part := due[:min(len(due), mostClosed)]
 		due = due[len(part):]
 		p.mu.Lock()
-		p.closeGroups(ctx, now, part)
+		p.closeGroups(ctx, now, part, all && len(due) == 0)
 		p.mu.Unlock()
 		p.keep(ctx)
 		if !p.send(ctx) {
@@ -271,10 +272,14 @@ func (p *stepJoin) report(now time.Time, all bool) {
 		for i := range costs[:min(len(costs), reported)] {
 			said = append(said, costs[i].Sentence())
 		}
+		judged, unjudged := p.derive.history.Judged(r.ID)
+		fields := []zap.Field{zap.String("run", r.ID), zap.Int64("judged", judged), zap.Int64("not_judged", unjudged)}
 		if len(said) == 0 {
+			if unjudged > 0 {
+				p.set.Logger.Info("Of the steps, batches and passes that were judged none was slow", fields...)
+			}
 			continue
 		}
-		fields := []zap.Field{zap.String("run", r.ID)}
 		if what, ok := p.derive.history.WhatIf(r.ID); ok && what.Sentence() != "" {
 			fields = append(fields, zap.String("without_the_worst", what.Sentence()))
 		}
@@ -331,8 +336,8 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 // mostClosed bounds the groups whose spans are in memory at once.
 const mostClosed = 2048
 
-// closeGroups makes the spans of groups that are over.
-func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing) {
+// closeGroups makes the spans of groups that are over. last: no other follows.
+func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	partial := int64(0)
 	for _, c := range due {
@@ -345,6 +350,10 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 		c.run.Fresh = true
 		c.run.Close(g, now)
 		p.closed = append(p.closed, g)
+	}
+	if last {
+		p.derive.out = out
+		p.derive.history.Settle()
 	}
 	for _, m := range out.Messages() {
 		p.unsent = append(p.unsent, m.Traces)

@@ -18,7 +18,9 @@ type Window struct {
 	Took      Values // s
 	Over      Series // s, by iteration; of what has none, by its place
 	Parts     map[string]*Part
+	Judged    int64 // of windows: the others are like too few
 	SlowCount int
+	Excess    Total         // s, by which slow ones took longer than usual
 	Slow      Top[Slow]     // the dearest thousand
 	SlowTook  Values        // s, of the slow ones
 	Longest   Top[view.Int] // the iterations of the longest
@@ -89,8 +91,12 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 		*of = sampled{b.Iteration, took}
 	}
 	slow, isSlow := SlowOf(s)
+	if !math.IsNaN(b.Usual) {
+		w.Judged++
+	}
 	if isSlow {
 		w.SlowCount++
+		w.Excess.Add(b.Excess)
 		w.SlowTook.Add(slow.Took)
 		if of := w.Slow.add(mostSlow, slow.Over, s, res); of != nil {
 			slow.Iteration, slow.Reason = b.Iteration, text(slow.Reason)

@@ -260,6 +260,11 @@ type Breakdown struct {
 	// trainbridge.join.partial: boolean. True where not all may be here: a collector was started anew meanwhile, or had no
 	// room to wait.
 	Partial bool
+	// ml.step.usual: double, s. What is usual for such a window, among those around it that are like it. A window without
+	// it was not judged, as too few like it are known.
+	Usual float64
+	// ml.step.excess: double, s. By how much a window that was slow took longer than usual.
+	Excess float64
 
 	Times []PartTime // in the order in which the span names them
 	GPUs  GPUs
@@ -277,6 +282,10 @@ func (b *Breakdown) take(attrs pcommon.Map) {
 			b.Iteration = ordinalOf(value)
 		case spans.AttrJoinPartial:
 			b.Partial = flagOf(value)
+		case spans.AttrStepUsual:
+			b.Usual = spans.ValueNumber(value)
+		case spans.AttrStepExcess:
+			b.Excess = spans.ValueNumber(value)
 		case spans.AttrGPUCount:
 			b.GPUs.Count = ordinalOf(value)
 		case spans.AttrGPUSampleCount:

@@ -30,6 +30,7 @@ type Group struct {
 	staged     int64 // stages that were added
 	settled    bool
 	flags      Flags                       // Observed, where a time of it is
+	made       int64                       // where its first Timeless window or leaf begins: they are in order all the same
 	gone       bool                        // forgotten, and still in a list
 	seen       map[pcommon.SpanID]struct{} // nil while small
 }
@@ -101,6 +102,9 @@ func (g *Group) note(id pcommon.SpanID) {
 
 func (g *Group) widen(start, end int64, flags Flags) {
 	if flags.Has(Timeless) {
+		if g.made == 0 || start < g.made {
+			g.made = start
+		}
 		return
 	}
 	if flags.Has(Point) {

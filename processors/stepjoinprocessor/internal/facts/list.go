@@ -14,7 +14,7 @@ type list struct {
 func (l *list) sort() {
 	l.groups = slices.DeleteFunc(l.groups, func(g *Group) bool { return g.gone })
 	slices.SortFunc(l.groups, func(a, b *Group) int {
-		if c := cmp.Compare(a.Start, b.Start); c != 0 {
+		if c := cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.made, b.made)); c != 0 {
 			return c
 		}
 		return slices.Compare(a.ID[:], b.ID[:])

@@ -233,7 +233,7 @@ func (g *Group) before(other *Group) bool {
 
 // Twin is the group that tells the same step, in another trace, and tells it first. It is nil where there is none. Sort comes before.
 func (r *Run) Twin(g *Group, w *Window) *Group {
-	if w.step() < 0 {
+	if w.step() < 0 || w.Flags.Has(Timeless) {
 		return nil
 	}
 	for _, o := range r.wide.from(w.Start - r.wide.longest) {

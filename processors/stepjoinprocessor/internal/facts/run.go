@@ -40,8 +40,10 @@ type Run struct {
 	Ranks int64 // the most that a collective had
 	// Apart is by how many ns the clocks of its hosts differ, where its collectives say that they do.
 	Apart int64
-	Used  time.Time
-	Fresh bool // windows were closed that were not reported yet
+	// Parted says that parts of a step are known: all of its steps are broken down from then on.
+	Parted bool
+	Used   time.Time
+	Fresh  bool // windows were closed that were not reported yet
 
 	processes map[Process]stretch
 }

@@ -53,7 +53,7 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 }
 
 // Main is the window that the time of the group is broken down by: the longest of its training steps, else all of its functions together, else the
-// pass. It is false where nothing has a length in time.
+// pass, else a training step that is Timeless. It is false where nothing has a length in time.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
@@ -64,6 +64,9 @@ func (g *Group) Main() (w Window, ok bool) {
 		if !ok || before(c, &w, parted) {
 			w, ok = *c, true
 		}
+	}
+	if !ok && g.functions == 0 {
+		return g.timeless()
 	}
 	if ok || g.functions == 0 || g.End <= g.Start {
 		return w, ok
@@ -78,6 +81,18 @@ func (g *Group) Main() (w Window, ok bool) {
 			if !g.Promised { // it is alone in its trace
 				w.Span = c.Span
 			}
+		}
+	}
+	return w, ok
+}
+
+// timeless is the longest training step of a group that has durations and no place in time.
+func (g *Group) timeless() (w Window, ok bool) {
+	parted := g.parted()
+	for i := range g.Windows {
+		c := &g.Windows[i]
+		if c.Kind == Step && !c.Flags.Has(Point) && c.End-c.Start > 1 && (!ok || before(c, &w, parted)) { // 1 ns is the length of what has none
+			w, ok = *c, true
 		}
 	}
 	return w, ok

@@ -16,6 +16,8 @@ type run struct {
 	duration float64
 	waited   float64 // for anyone
 	workers  map[breakdown.Who]float64
+	judged   int64 // windows
+	unjudged int64
 }
 
 // blame is a cause, without the collective in which it showed.
@@ -38,13 +40,24 @@ type Cost struct {
 	GPUSeconds float64 // seconds x ranks, of the windows of which the ranks are known
 }
 
-// account adds a window to what its run cost.
-func (h *History) account(w *Window, ranks []named, v Verdict) {
-	r, ok := h.runs.Get(w.Run)
+// run is what is known of a run, made where there is nothing.
+func (h *History) run(id string) *run {
+	r, ok := h.runs.Get(id)
 	if !ok {
 		r = &run{costs: map[blame]*Cost{}, workers: map[breakdown.Who]float64{}}
-		h.runs.Add(w.Run, r)
+		h.runs.Add(id, r)
 	}
+	return r
+}
+
+// blame adds what a window cost its run.
+func (h *History) blame(w *window, v *Verdict) {
+	r := h.run(w.Run)
+	if !v.Judged {
+		r.unjudged++
+		return
+	}
+	r.judged++
 	for _, c := range v.Causes {
 		worker, _ := c.Who.Worker()
 		r.add(blame{c.Kind, worker}, c.Seconds, w.Ranks)
@@ -52,9 +65,14 @@ func (h *History) account(w *Window, ranks []named, v Verdict) {
 	if v.Unexplained > nothing*v.Excess {
 		r.add(blame{kind: breakdown.Unattributed}, v.Unexplained, w.Ranks)
 	}
+}
+
+// count adds a window to what WhatIf knows.
+func (h *History) count(w *Window, ranks []named) {
 	if w.Of != Step {
 		return
 	}
+	r := h.run(w.Run)
 	r.steps++
 	r.duration += w.Breakdown.Duration
 	r.waited += w.Breakdown.Time[breakdown.Wait]
@@ -63,6 +81,14 @@ func (h *History) account(w *Window, ranks []named, v Verdict) {
 			r.workers[n.who] += n.seconds
 		}
 	}
+}
+
+// Judged is how many windows of a run were judged so far, and of how many too few alike were known.
+func (h *History) Judged(of string) (judged, unjudged int64) {
+	if r, ok := h.runs.Peek(of); ok {
+		return r.judged, r.unjudged
+	}
+	return 0, 0
 }
 
 func (r *run) add(of blame, seconds float64, ranks int64) {

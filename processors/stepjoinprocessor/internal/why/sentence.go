@@ -12,13 +12,13 @@ import (
 const arrivals = "which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1"
 
 // sentence says what a verdict means. Without causes it says what is missing.
-func sentence(w *Window, v *Verdict, less float64, more []change) string {
+func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.Subject), " took "...)
 	b = append(s.append(b, v.Value), ", "...)
 	excess := s.round(v.Value) - s.round(v.Usual)
 	b = append(s.put(b, excess), " more than usual"...)
-	switch time := &w.Breakdown.Time; {
+	switch time := &w.time; {
 	case time[breakdown.Checkpoint] > 0 && time[breakdown.Evaluation] > 0:
 		b = append(b, " with a checkpoint and an evaluation"...)
 	case time[breakdown.Checkpoint] > 0:
@@ -105,8 +105,8 @@ func whoOf(who breakdown.Who) cause.Who {
 }
 
 // missing says which log would explain the change that is largest.
-func missing(w *Window, more []change) string {
-	known := &w.Breakdown.Known
+func missing(w *window, more []change) string {
+	known := &w.known
 	largest := breakdown.Unattributed
 	for _, c := range more {
 		if !c.detailed {

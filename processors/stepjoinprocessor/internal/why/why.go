@@ -1,7 +1,8 @@
 // Package why says why a window (a step, a batch, a pass) was slow: what each part of its breakdown took more than is usual in its run.
 //
-// The windows of a run are expected in the order of their event time, and each once: a window is held against those that came
-// before. In another order each verdict is held against others, and may differ; nothing else breaks.
+// Of finished logs all windows are there ([History.Hold]): one is held against its neighbours on both sides, in its own regime (package regimes). Live
+// ([History.Judge]) it is held against those before, by the same limits. The windows of a run are expected in the order of their event time, and each once. In
+// another order each verdict is held against others, and may differ; nothing else breaks.
 package why
 
 import (
@@ -11,6 +12,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"github.com/trainbridge/trainbridge/internal/regimes"
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
@@ -38,6 +40,8 @@ type Key struct {
 type Window struct {
 	Key
 	Subject   string // begins the sentence, such as "Step 4012"
+	Start     int64  // ns since the epoch
+	Number    int64  // of a step; −1: none
 	Ranks     int64  // that took part; 0: not known
 	Breakdown *breakdown.Breakdown
 	Apart     float64 // s, by which the clocks of its hosts differ, where that is too much to say when something went on
@@ -51,8 +55,9 @@ type Note struct {
 	Seconds float64
 }
 
-// Verdict is said of a window that was slow.
+// Verdict is what is said of a window. Sentence, Excess and causes are of one that was slow.
 type Verdict struct {
+	Judged    bool // else too few like it are known, and nothing is
 	Sentence  string
 	Value     float64 // s, the window's duration
 	Threshold float64 // s, the longest that is not slow
@@ -73,12 +78,15 @@ type Cause struct {
 }
 
 const (
-	kept   = 64 // windows of a key that are compared
+	kept   = 64 // windows of a key that are compared, live
 	warmUp = 3  // first windows of a key that do not count: they compile, allocate and connect
 	least  = 10 // windows before one can be slow
 
 	leastRare = 5    // checkpoints, or evaluations, before one can be slow
 	steadiest = 0.04 // of a checkpoint or evaluation: its standard deviation is taken for no less, as so few tell little of it
+
+	held   = 4096 // windows that wait for those after them
+	around = 192  // windows on both sides of those that are judged together: more than the longest burst, and those that one is compared with
 
 	slower     = 0.1  // of what is usual: less is not slow
 	deviations = 6    // robust standard deviations
@@ -98,35 +106,76 @@ type History struct {
 	runs   *simplelru.LRU[string, *run]
 	ranks  grouped
 	ops    grouped
+	now    window
+	peers  peers
+	held   int // windows that wait
 }
 
-// New is a History that has seen nothing. At its fullest, 256 keys and 64 runs of 4,096 ranks, it takes some 50 MB; mostly 20 to 100 kB a key.
+// New is a History that has seen nothing. At its fullest, 256 keys and 64 runs of 4,096 ranks, it takes some 60 MB; mostly 20 to 100 kB a key. What Hold keeps
+// takes 0.5 to 4 kB a window.
 func New() *History {
-	return &History{series: lru.New[Key, *series](keys), runs: lru.New[string, *run](runs)}
+	h := &History{runs: lru.New[string, *run](runs)}
+	h.series, _ = simplelru.NewLRU(keys, func(_ Key, s *series) { h.settle(s, true) }) // the error is that of a size below one
+	return h
+}
+
+// of is the series of a key, made where there is none.
+func (h *History) of(k Key) *series {
+	s, ok := h.series.Get(k)
+	if !ok {
+		s = &series{}
+		h.series.Add(k, s)
+	}
+	return s
+}
+
+// window is a window with what a verdict needs of its breakdown, which others use by then.
+type window struct {
+	Window
+	past
+	tell func(v Verdict, slow bool)
+}
+
+// take reads a window. What it returns is valid until the next call: Hold copies it.
+func (h *History) take(w *Window) (now *window, ranks []named) {
+	b := w.Breakdown
+	ranks = h.ranks.by(b.Waits, breakdown.Who.Worker)
+	ops := h.ops.by(b.Collectives, func(who breakdown.Who) (breakdown.Who, bool) {
+		return breakdown.Who{Comm: who.Comm, Operation: who.Operation}, who.Comm != "" || who.Operation != ""
+	})
+	now = &h.now
+	now.Window = *w
+	now.past = past{
+		duration: b.Duration, base: b.Duration - b.Time[breakdown.Checkpoint] - b.Time[breakdown.Evaluation], time: b.Time, known: b.Known,
+		ranks: ranks[:min(len(ranks), 2*few)], ops: ops[:min(len(ops), 2*few)], // the longest first: who is not among them cannot have grown by most of a change
+	}
+	return now, ranks
 }
 
 // Judge holds a window against those before, and then is one of them. It says false for a window that is not slow, or that cannot be judged yet.
 func (h *History) Judge(w *Window) (Verdict, bool) {
-	s, ok := h.series.Get(w.Key)
-	if !ok {
-		s = &series{}
-		h.series.Add(w.Key, s)
-	}
+	s := h.of(w.Key)
 	if s.seen < warmUp {
 		s.seen++
+		h.run(w.Run).unjudged++
 		return Verdict{}, false
 	}
-	ranks := h.ranks.by(w.Breakdown.Waits, breakdown.Who.Worker)
-	ops := h.ops.by(w.Breakdown.Collectives, func(who breakdown.Who) (breakdown.Who, bool) {
-		return breakdown.Who{Comm: who.Comm, Operation: who.Operation}, who.Comm != "" || who.Operation != ""
-	})
+	now, ranks := h.take(w)
+	h.count(w, ranks)
 	var v Verdict
 	slow := false
 	if len(s.windows) >= least {
-		v, slow = s.judge(w, ranks, ops)
+		v = s.before(&h.peers, now)
+		if slow = v.Value > v.Threshold; slow {
+			h.peers.windows = h.peers.windows[:0]
+			for i := range s.windows {
+				h.peers.windows = append(h.peers.windows, &s.windows[i])
+			}
+			h.peers.explain(now, &v)
+		}
 	}
-	s.add(w, ranks, ops)
-	h.account(w, ranks, v)
+	s.add(now)
+	h.blame(now, &v)
 	return v, slow
 }
 
@@ -137,20 +186,20 @@ type change struct {
 	detailed bool
 }
 
-func (s *series) judge(w *Window, ranks, ops []named) (Verdict, bool) {
-	b := w.Breakdown
-	usual, spread := s.of(func(p *past) float64 { return p.base })
-	for k := range s.rare {
-		middle, of := s.rare[k].of(b.Time[k])
+// limit is what is said of every window: what is usual for it, and from when on it is slow. A checkpoint and an evaluation are each held against their kind.
+func (o *peers) limit(w *window, l regimes.Level) Verdict {
+	usual, over, spread := l.Usual, l.Limit-l.Usual, 0.0
+	for k := range o.rare {
+		middle, of := o.rareOf(breakdown.Kind(k), w.time[k])
 		usual, spread = usual+middle, math.Hypot(spread, of)
 	}
-	v := Verdict{
-		Value: b.Duration, Usual: usual, Excess: b.Duration - usual, Threshold: usual + max(deviations*spread, slower*usual),
-	}
-	if !(v.Value > v.Threshold) {
-		return Verdict{}, false
-	}
-	more, less := s.changes(w, v.Excess)
+	return Verdict{Judged: true, Value: w.duration, Usual: usual, Threshold: usual + max(math.Hypot(over, deviations*spread), slower*usual)}
+}
+
+// explain says why a window was slow.
+func (o *peers) explain(w *window, v *Verdict) {
+	v.Excess = v.Value - v.Usual
+	more, less := o.changes(w, v.Excess)
 	explained := -less // what took less may have been counted elsewhere before
 	for _, c := range more {
 		if c.detailed {
@@ -168,33 +217,31 @@ func (s *series) judge(w *Window, ranks, ops []named) (Verdict, bool) {
 				break
 			}
 			if c.detailed {
-				v.Causes = append(v.Causes, s.cause(w, c, ranks, ops))
+				v.Causes = append(v.Causes, o.cause(w, c))
 				v.Unexplained -= c.seconds
 			}
 		}
 		less -= min(v.Unexplained, 0)
 		v.Unexplained = max(v.Unexplained, 0)
 	}
-	v.Sentence = sentence(w, &v, less, more)
-	return v, true
+	v.Sentence = sentence(w, v, less, more)
 }
 
 // changes are the kinds that took longer than usual and than noise explains, the one that grew most first; and how much shorter all others were.
-func (s *series) changes(w *Window, excess float64) (more []change, less float64) {
-	b := w.Breakdown
+func (o *peers) changes(w *window, excess float64) (more []change, less float64) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		usual, spread := 0.0, 0.0
 		switch k {
 		case breakdown.Checkpoint, breakdown.Evaluation:
-			usual, spread = s.rare[k].of(b.Time[k])
+			usual, spread = o.rareOf(k, w.time[k])
 		default:
-			usual, spread = s.of(func(p *past) float64 { return p.time[k] })
+			usual, spread = o.of(func(p *past) float64 { return p.time[k] })
 		}
-		switch d := b.Time[k] - usual; {
+		switch d := w.time[k] - usual; {
 		case d < 0:
 			less -= d
 		case d > max(deviations*spread, part*excess):
-			more = append(more, change{k, d, s.detailed(w, k, d, more)})
+			more = append(more, change{k, d, o.detailed(w, k, d, more)})
 		}
 	}
 	slices.SortStableFunc(more, func(x, y change) int { return cmp.Compare(y.seconds, x.seconds) })
@@ -203,13 +250,13 @@ func (s *series) changes(w *Window, excess float64) (more []change, less float64
 
 // detailed says whether the logs tell enough for the kind to be a cause. What no log takes apart may be anything that goes on within. Of computing only a
 // note says why it took longer; where a rank is waited for as well, the note is that rank's affair.
-func (s *series) detailed(w *Window, k breakdown.Kind, seconds float64, before []change) bool {
-	known := &w.Breakdown.Known
+func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []change) bool {
+	known := &w.known
 	switch k {
 	case breakdown.Checkpoint, breakdown.Evaluation:
 		return true
 	}
-	if always, _ := s.of(func(p *past) float64 { return p.known[k] }); always < 1 {
+	if always, _ := o.of(func(p *past) float64 { return one(p.known[k]) }); always < 1 {
 		return false // a log that was not read before takes from what was counted elsewhere
 	}
 	switch k {
@@ -217,11 +264,11 @@ func (s *series) detailed(w *Window, k breakdown.Kind, seconds float64, before [
 		return false
 	case breakdown.Compute:
 		waited := slices.ContainsFunc(before, func(c change) bool { return c.kind == breakdown.Wait })
-		return !waited && s.note(w, seconds, anyone).Text != ""
+		return !waited && o.note(w, seconds, anyone).Text != ""
 	case breakdown.Collective:
 		return known[breakdown.Wait]
 	case breakdown.Wait:
-		return slices.ContainsFunc(w.Breakdown.Waits, func(p breakdown.Part) bool { return p.Who.HasRank })
+		return len(w.ranks) > 0
 	case breakdown.RPCReceive:
 		return known[breakdown.RPCServer]
 	default:
@@ -238,63 +285,51 @@ func (n *Note) is(rank breakdown.Who) bool {
 func anyone(*Note) bool { return true }
 
 // cause names who is behind a change, where one alone is most of it.
-func (s *series) cause(w *Window, c change, ranks, ops []named) Cause {
+func (o *peers) cause(w *window, c change) Cause {
 	out := Cause{Kind: c.kind, Seconds: c.seconds}
 	switch c.kind {
 	case breakdown.Wait:
-		if who, ok := s.one(ranks, func(p *past) []named { return p.ranks }, c.seconds); ok {
-			out.Who = who
-			of, total := breakdown.Part{}, 0.0
-			for _, p := range w.Breakdown.Waits {
-				if worker, _ := p.Who.Worker(); worker == who {
-					if of.Seconds == 0 {
-						of = p
-					}
-					total += p.Seconds
-				}
-			}
-			if of.Seconds > majority*total {
-				out.Who = of.Who
-			}
-			out.Note = s.note(w, c.seconds, func(n *Note) bool { return n.is(who) })
+		if n, ok := o.alone(w.ranks, func(p *past) []named { return p.ranks }, c.seconds); ok {
+			out.Who = n.at
+			out.Note = o.note(w, c.seconds, func(note *Note) bool { return note.is(n.who) })
 		}
 	case breakdown.Collective:
-		out.Who, _ = s.one(ops, func(p *past) []named { return p.ops }, c.seconds)
+		n, _ := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
+		out.Who = n.who
 	case breakdown.Compute:
-		out.Note = s.note(w, c.seconds, anyone)
+		out.Note = o.note(w, c.seconds, anyone)
 	}
 	return out
 }
 
-// one is who took so much longer than itself usually that it alone is most of the seconds.
-func (s *series) one(now []named, then func(p *past) []named, seconds float64) (breakdown.Who, bool) {
-	var best breakdown.Who
-	found, bestMore, second := false, 0.0, 0.0
-	for _, n := range now[:min(len(now), 2*few)] { // the longest first: who is not among them cannot have grown by most of it, unless these all did
-		usual, spread := s.of(func(p *past) float64 { return at(then(p), n) })
+// alone is who took so much longer than itself usually that it alone is most of the seconds.
+func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) (best named, ok bool) {
+	bestMore, second := 0.0, 0.0
+	for _, n := range now {
+		usual, spread := o.of(func(p *past) float64 { return at(then(p), n) })
 		more := n.seconds - usual
 		if more > bestMore {
 			second = bestMore
-			best, bestMore, found = n.who, more, more > max(majority*seconds, deviations*spread)
+			best, bestMore, ok = n, more, more > max(majority*seconds, deviations*spread)
 		} else {
 			second = max(second, more)
 		}
 	}
-	if !found || second > bestMore/2 {
-		return breakdown.Who{}, false
+	if !ok || second > bestMore/2 {
+		return named{}, false
 	}
 	return best, true
 }
 
 // note is what else went on, longer than usual, for a good part of the seconds, and longest.
-func (s *series) note(w *Window, seconds float64, about func(n *Note) bool) (best Note) {
+func (o *peers) note(w *window, seconds float64, about func(n *Note) bool) (best Note) {
 	longest := noted * seconds
 	for i := range w.Notes {
 		n := &w.Notes[i]
 		if !about(n) {
 			continue
 		}
-		usual, _ := s.of(func(p *past) float64 { return at(p.notes, named{n.Who, n.Text, 0}) })
+		usual, _ := o.of(func(p *past) float64 { return at(p.notes, named{who: n.Who, text: n.Text}) })
 		if more := n.Seconds - usual; more > longest {
 			best, longest = *n, more
 		}

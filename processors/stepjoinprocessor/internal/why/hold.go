@@ -1,0 +1,119 @@
+package why
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/regimes"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+)
+
+// Hold keeps a window until those after it are known; then tell is called with its verdict, once. Some 4,000 windows are kept, of all runs.
+func (h *History) Hold(w *Window, tell func(v Verdict, slow bool)) {
+	s := h.of(w.Key)
+	now, ranks := h.take(w)
+	if s.seen >= warmUp {
+		h.count(w, ranks)
+	}
+	s.seen++
+	kept := *now
+	kept.Breakdown, kept.tell = nil, tell
+	kept.ranks, kept.ops, kept.notes = slices.Clone(now.ranks), slices.Clone(now.ops), longest(nil, w.Notes)
+	s.held = append(s.held, &kept)
+	if h.held++; h.held < held {
+		return
+	}
+	for _, key := range h.series.Keys() {
+		if s, ok := h.series.Peek(key); ok {
+			h.settle(s, false)
+		}
+	}
+	if h.held > held/2 { // many keys of few windows
+		h.Settle()
+	}
+}
+
+// Settle tells the verdicts of all windows that are held.
+func (h *History) Settle() {
+	for _, key := range h.series.Keys() {
+		if s, ok := h.series.Peek(key); ok {
+			h.settle(s, true)
+		}
+	}
+}
+
+// settle judges the windows of a key that are held: all, or those after which enough have come.
+func (h *History) settle(s *series, all bool) {
+	until := len(s.held)
+	if !all {
+		until -= around
+	}
+	if until <= s.told {
+		return
+	}
+	slices.SortStableFunc(s.held[s.told:], func(a, b *window) int { return cmp.Compare(a.Start, b.Start) })
+	run := regimes.Judge(attempt(s.held))
+	var rare [breakdown.Evaluation + 1][]int // the windows that have one
+	for k := range rare {
+		for i, w := range s.held {
+			if w.time[k] > 0 {
+				rare[k] = append(rare[k], i)
+			}
+		}
+	}
+	var near []int
+	for i := s.told; i < until; i++ {
+		w, step := s.held[i], &run.Steps[i]
+		var v Verdict
+		slow := false
+		if step.State != regimes.Unknown {
+			for k := range rare {
+				h.peers.rare[k] = others(h.peers.rare[k][:0], s.held, rare[k], i, breakdown.Kind(k))
+			}
+			v = h.peers.limit(w, regimes.Level{Usual: step.Usual, Spread: step.Spread, Limit: step.Limit})
+			slow = step.State != regimes.First && v.Value > v.Threshold
+		}
+		if slow {
+			near = run.Neighbours(near[:0], i)
+			h.peers.windows = h.peers.windows[:0]
+			for _, n := range near {
+				h.peers.windows = append(h.peers.windows, &s.held[n].past)
+			}
+			h.peers.explain(w, &v)
+		}
+		h.blame(w, &v)
+		w.tell(v, slow)
+		w.tell = nil
+	}
+	h.held -= until - s.told
+	first := max(0, until-around)
+	s.held = slices.Delete(s.held, 0, first)
+	s.told = until - first
+}
+
+// attempt is what regimes judges: windows without their checkpoints and evaluations, which are held against their own kind.
+func attempt(of []*window) (out regimes.Attempt) {
+	for i, w := range of {
+		out.Seconds = append(out.Seconds, w.base)
+		out.Number = append(out.Number, w.Number)
+		if i > 0 && w.Number >= 0 && w.Number < of[i-1].Number {
+			out.Starts = append(out.Starts, i)
+		}
+	}
+	if slices.ContainsFunc(out.Number, func(n int64) bool { return n < 0 }) {
+		out.Number = nil
+	}
+	return out
+}
+
+// others are the durations of a kind in the windows around one, but for its own.
+func others(to []float64, of []*window, have []int, self int, k breakdown.Kind) []float64 {
+	at, _ := slices.BinarySearch(have, self)
+	const side = len(rare{}.last) / 2
+	for _, i := range have[max(0, at-side):min(len(have), at+side+1)] {
+		if i != self {
+			to = append(to, of[i].time[k])
+		}
+	}
+	return to
+}
