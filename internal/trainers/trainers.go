@@ -22,11 +22,12 @@ type Loop struct {
 }
 
 // Of returns where the parts lie for a source (spans.AttrSource) and a kind of duration (spans.AttrStepDurationKind, "" for spans.DurationStep).
-// Steps whose time is the distance of two lines (spans.DurationInterval) hold everything but evaluations of stated length, which the receiver takes out.
+// Steps whose time is the distance of two lines (spans.DurationInterval) hold everything but evaluations and checkpoints of stated length, which the receiver
+// takes out.
 // The mean that a bar shows is of the wall clock, and holds everything.
 func Of(source, kind string) Loop {
 	if kind == spans.DurationInterval {
-		return Loop{Checkpoint: Within, Evaluation: Unknown, Data: Within}
+		return Loop{Checkpoint: Between, Evaluation: Between, Data: Within}
 	}
 	all := Loop{Checkpoint: Within, Evaluation: Within, Data: Within}
 	timed := Loop{Checkpoint: Between, Evaluation: Between, Data: Within} // a timer runs around the step alone, and batches are drawn in the step

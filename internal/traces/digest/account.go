@@ -104,7 +104,7 @@ func (j *Job) bookStep(s ptrace.Span, res *resource) {
 	}
 	step.At = account.Place{Trace: s.TraceID(), Offset: res.offset, Writer: step.Writer}
 	if v.TimePoint || step.End-step.Start <= 1 {
-		step.Start = step.End
+		step.End = step.Start // a span of no length has 1 ns
 	}
 	of := j.Ledger.Add(step)
 	b.put(s.SpanID(), of)

@@ -14,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/clock"
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
@@ -159,7 +160,7 @@ type track struct {
 	Record    int64            `json:"record"`          // ordinal of the last record without iteration
 	Attempt   int64            `json:"attempt"`         // how often the job began anew, or went back
 	End       int64            `json:"end"`             // ns, of the last record; 0: none
-	Aside     int64            `json:"aside,omitempty"` // ns that evaluations have taken since
+	Aside     int64            `json:"aside,omitempty"` // ns that evaluations and checkpoints have taken since
 	Made      int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
 	Source    spans.TimeSource `json:"source"`
 	Trace     pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
@@ -413,7 +414,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		it.start = it.end - nanos(duration)*steps
 	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
 		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
-		// The log does not state the duration: only when the record before was written is known, and how long evaluations took meanwhile.
+		// The log does not state the duration: only when the record before was written is known, and how long evaluations and checkpoints took meanwhile.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
 	default:
@@ -424,7 +425,13 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		t.End, t.Source, t.Aside = it.end, it.time, 0
 	case record.Evaluation:
 		t.Aside += it.end - it.start
-	case record.Summary, record.Side, record.Ranks:
+	case record.Side:
+		for i := range rec.Stages {
+			if st := &rec.Stages[i]; raw != nil && trainers.PartOf(string(st.Name)) == trainers.Checkpointing {
+				t.Aside += nanos(st.Seconds)
+			}
+		}
+	case record.Summary, record.Ranks:
 	}
 	h.identify(rec, it, t, raw)
 	switch rec.Kind {

@@ -29,6 +29,7 @@ const mostBegins = 10_000
 var (
 	datetime    = []byte("] datetime: ")
 	initialized = []byte("[after megatron is initialized]")
+	titan       = []byte("[titan] ") // before the stamp, torchtitan/tools/logging.py
 )
 
 func newClocks(zone *time.Location) *clocks {
@@ -41,6 +42,9 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 		return
 	}
 	rest := c.peeler.Peel(text, &c.prefix)
+	if after, ok := bytes.CutPrefix(rest, titan); ok && c.prefix.Stamp == nil {
+		rest = c.peeler.Peel(after, &c.prefix)
+	}
 	stamp := c.prefix.Stamp
 	if stamp == nil {
 		stamp = c.prefix.Container

@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/spans"
@@ -43,25 +44,42 @@ func (c *conclusion) headline() string {
 	default:
 		text = c.nothingLost()
 	}
+	if c.lost >= c.total()-c.lost {
+		text += c.evaluations()
+	}
 	if first := c.first(); first != nil && (first.rank == wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
 		text = c.sentence(first.what) + c.in(" ", "") + text
 	}
 	return text
 }
 
+// slowOf is how many windows were slow of how many. Steps that no time is known of are steps all the same.
+func (c *conclusion) slowOf() (slow, of string) {
+	n := c.window.Took.Count()
+	if c.accounted && c.window.Of == spans.WindowStep && !c.several {
+		n = max(n, c.account.Steps)
+	}
+	return c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.in(c.were(n), c.windows(n))
+}
+
 // slowSteps is the sentence of a job that lost most by slow windows.
 func (c *conclusion) slowSteps() string {
 	w := c.window
+	slow, of := c.slowOf()
 	text := c.sf(
 		"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
-		c.in(human.Thousands(w.SlowCount), c.windows(int64(w.SlowCount))), c.in(c.were(w.Took.Count()), c.windows(w.Took.Count())), human.Seconds(c.lost),
-		human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/c.whole()), human.Seconds(c.whole()),
+		slow, of, human.Seconds(c.lost), human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/c.whole()), human.Seconds(c.whole()),
 	)
 	if devices := c.devices(); devices > 0 {
 		text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
 	}
+	return text + c.why() + c.in(".", "。")
+}
+
+// why says what slow windows lost most by, and what of it no log explains.
+func (c *conclusion) why() (text string) {
 	unexplained, told := 0.0, false
-	for _, of := range w.Costs() {
+	for _, of := range c.window.Costs() {
 		switch {
 		case of.Part == spans.PartUnattributed:
 			unexplained = of.Time.Sum()
@@ -72,11 +90,18 @@ func (c *conclusion) slowSteps() string {
 	}
 	switch {
 	case !told:
-		text += c.in("; this log does not say why", "；日志没有说明原因")
+		text += c.sf("; %s why", "；%s原因", c.doesNotSay())
 	case unexplained > c.lost/4:
 		text += c.sf("; no log explains %s", "；有 %s 没有日志能够解释", human.Seconds(unexplained))
 	}
-	return text + c.in(".", "。")
+	return text
+}
+
+func (c *conclusion) doesNotSay() string {
+	if len(files(c.job, c.read)) == 1 {
+		return c.in("this log does not say", "该日志没有说明")
+	}
+	return c.in("these logs do not say", "这些日志没有说明")
 }
 
 // besides is what was lost beside slow windows.
@@ -95,13 +120,21 @@ func (c *conclusion) losses(total float64) string {
 		human.Seconds(c.whole()), c.count(), human.Seconds(total), human.Percent(total/c.whole()), of.short, human.Seconds(of.lost))
 	switch {
 	case c.slow():
-		text += c.sf("; %s of %s slow (%s more than usual)", "；%[2]s中有 %[1]s偏慢（多用 %[3]s）",
-			c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.in(c.were(c.window.Took.Count()), c.windows(c.window.Took.Count())),
-			human.Seconds(c.lost))
+		slow, all := c.slowOf()
+		text += c.sf("; %s of %s slow and took %s more than usual", "；%[2]s中有 %[1]s偏慢，共多用 %[3]s", slow, all, human.Seconds(c.lost)) + c.why()
 	case c.judged():
 		text += c.sf("; none of %s was slow", "；%s中没有偏慢的", c.windows(c.window.Took.Count()))
 	}
-	return text + c.in(".", "。")
+	return text + c.in(".", "。") + c.evaluations()
+}
+
+// evaluations are no loss, and yet may take much of the time.
+func (c *conclusion) evaluations() string {
+	took := c.account.Seconds[account.Evaluation]
+	if !c.accounted || took < badShare*c.account.Wall {
+		return ""
+	}
+	return c.sf(" Evaluations took %s (%s).", "评估用了 %s（%s）。", human.Seconds(took), human.Percent(took/c.account.Wall))
 }
 
 // count is the number of steps, or of windows.

@@ -2,6 +2,7 @@
 //
 //	[titan] 2025-10-30 14:32:58,990 - root - INFO - step:  2  loss:  6.1098  grad_norm:  4.6416  memory:  2.49GiB(3.14%)  tps: 177,138  tflops: 96.17  mfu: 9.72%
 //	[titan] 2026-01-16 02:42:36,857 - root - INFO - validate step:  1  loss: 12.4699  memory: 69.81GiB(88.17%)  tps: 74,600
+//	[titan] 2026-01-16 02:42:36,857 - root - INFO - [GC] Finished saving the checkpoint (or staging if async is enabled)in 2.31 seconds.
 //
 // tps (once wps) and tflops are of one device. memory is the peak that the allocator reserved since the line before.
 // Lines do not state how long a step took.
@@ -20,6 +21,8 @@ const Source = "torchtitan"
 var (
 	stepMark     = []byte("step:")
 	validateMark = []byte("validate ")
+	savedMark    = []byte("Finished saving the checkpoint")
+	checkpoint   = []byte("checkpoint")
 )
 
 // Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
@@ -27,7 +30,7 @@ var (
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	start, number, fields := find(b)
 	if number == nil {
-		return false, ""
+		return saved(b, rec), ""
 	}
 	done, total, hasTotal := bytes.Cut(number, []byte("/"))
 	iteration, _ := decimal.Float(done)
@@ -73,6 +76,23 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	}
 	rec.Stamp = record.LastStamp(b[:start])
 	return true, ""
+}
+
+// saved reads how long a checkpoint took (components/checkpoint.py). It is saved between two steps.
+func saved(b []byte, rec *record.Record) bool {
+	start := bytes.Index(b, savedMark)
+	if start < 0 {
+		return false
+	}
+	_, text, ok := bytes.Cut(b[start:], []byte("in "))
+	text, _, unit := bytes.Cut(text, []byte(" seconds"))
+	seconds, number := decimal.Float(text)
+	if !ok || !unit || !number || !(seconds >= 0) {
+		return false
+	}
+	rec.Source, rec.Kind, rec.Stamp = Source, record.Side, record.LastStamp(b[:start])
+	rec.Stages = append(rec.Stages, record.Stage{Name: checkpoint, Seconds: seconds})
+	return true
 }
 
 // find looks for "step: 12  ": two blanks follow, as between all fields. number is nil when there is none.
