@@ -11,7 +11,7 @@ const (
 	leastPeriod = 4    // steps of a period
 	covered     = 0.9  // of them must be slow
 	candidates  = 8    // distances that are tried
-	likeness    = 0.5  // of the median excess: their quartiles are no further apart
+	likeness    = 0.2  // of the median excess: their quartiles are no further apart
 	periods     = 3    // that are told
 	mixed       = 6    // one in so many steps is not slow, where these are as steady as all others
 	leastMixed  = 8    // such steps
@@ -109,26 +109,26 @@ func (j *judge) keep(slow []int, p Period) {
 			p.Excess += j.over[i]
 		}
 	}
-	p.Usual = j.among(steps, Periodic)
+	l := j.among(steps)
+	for _, i := range steps {
+		if s := &j.run.Steps[i]; j.of.Seconds[i] > l.Limit {
+			s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit
+		} else {
+			s.State = Periodic
+		}
+	}
+	p.Usual = l.Usual
 	j.run.Periods = append(j.run.Periods, p)
 }
 
-// among holds steps against one another, so that those of them which took longer yet are slow, and returns what is usual.
-func (j *judge) among(steps []int, as State) float64 {
+// among is what is usual among some steps.
+func (j *judge) among(steps []int) Level {
 	j.values = j.values[:0]
 	for _, i := range steps {
 		j.values = append(j.values, j.of.Seconds[i])
 	}
 	slices.Sort(j.values)
-	l := Of(j.values)
-	for _, i := range steps {
-		s := &j.run.Steps[i]
-		s.Usual, s.Spread, s.Limit, s.State = l.Usual, l.Spread, l.Limit, as
-		if j.of.Seconds[i] > l.Limit {
-			s.State = Slow
-		}
-	}
-	return l.Usual
+	return Of(j.values)
 }
 
 // mixtures finds slow steps that are too many and too steady to be slow: they are of another length.
@@ -146,15 +146,15 @@ func (j *judge) mixtures() {
 		if len(steps) < leastMixed || mixed*len(steps) < len(j.run.members[g].steps) {
 			continue
 		}
-		j.values = j.values[:0]
-		for _, i := range steps {
-			j.values = append(j.values, j.of.Seconds[i])
+		l, first := j.among(steps), &j.run.Steps[steps[0]]
+		if stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) > l.Usual*max(steady, 2*first.Spread/first.Usual) {
+			continue
 		}
-		slices.Sort(j.values)
-		middle := stat.Median(j.values)
-		s := &j.run.Steps[steps[0]]
-		if stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) <= middle*max(steady, 2*s.Spread/s.Usual) {
-			j.among(steps, Usual)
+		for _, i := range steps {
+			s := &j.run.Steps[i]
+			if s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit; j.of.Seconds[i] <= l.Limit {
+				s.State = Usual
+			}
 		}
 	}
 }

@@ -41,14 +41,14 @@ const (
 	Usual                 //
 	Slow                  // above Limit
 	First                 // slow, and it is the first of its attempt, or one of the first three that get faster: it warms up
-	Periodic              // slow as each of its period is
+	Periodic              // above Limit, and no more so than each of its period
 )
 
 // Step is what is said of a step.
 type Step struct {
 	State
 	Segment              int     // the place in Run.Segments
-	Usual, Spread, Limit float64 // s; NaN where it was not judged. Of a Periodic step they are those of its period
+	Usual, Spread, Limit float64 // s; NaN where it was not judged. Of a Slow step that took longer than others of its period they are those of the period
 }
 
 // Segment is a level that holds: at an end of the attempt for 10 steps, within for longer than a burst of slow steps does.
@@ -69,13 +69,14 @@ type Period struct {
 }
 
 const (
-	near       = 64  // steps on each side that one is held against
-	least      = 8   // others that there must be
-	slower     = 0.1 // of what is usual: less is not slow
-	deviations = 6   // robust standard deviations
-	few        = 8   // a spread of n values is taken for 1 + (few/n)² times what they show: that of few is often too low
-	skew       = 0.8 // of the spread of the upper half: by chance that of a normal distribution is often a little larger
-	warm       = 3   // steps that may warm up
+	near       = 64           // steps on each side that one is held against
+	least      = 8            // others that there must be
+	slower     = 0.1          // of what is usual: less is not slow
+	deviations = 6            // robust standard deviations
+	few        = 8            // a spread of n values is taken for 1 + (few/n)² times what they show: that of few is often too low
+	upper      = 0.7          // the quantile that tells the spread of the upper half: three faulty steps in ten do not move it
+	skew       = 0.8 / 0.5244 // of its distance from the median: the standard deviation of a normal distribution, and a little less, as chance often has it larger
+	warm       = 3            // steps that may warm up
 )
 
 // Level is what is usual among alike durations.
@@ -88,9 +89,8 @@ type Level struct {
 // Of is the level of durations in rising order; there must be one.
 func Of(sorted []float64) Level {
 	l := Level{Usual: stat.Median(sorted)}
-	upper := skew * stat.MADToSigma * (stat.Quantile(sorted, 0.75) - l.Usual)
 	short := few / float64(len(sorted))
-	l.Spread = max(stat.Sigma(sorted, l.Usual), upper) * (1 + short*short)
+	l.Spread = max(stat.Sigma(sorted, l.Usual), skew*(stat.Quantile(sorted, upper)-l.Usual)) * (1 + short*short)
 	l.Limit = l.Usual + max(deviations*l.Spread, slower*l.Usual, resolution(sorted, l.Usual))
 	return l
 }

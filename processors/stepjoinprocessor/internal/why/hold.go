@@ -80,6 +80,9 @@ func (h *History) settle(s *series, all bool) {
 				h.peers.windows = append(h.peers.windows, &s.held[n].past)
 			}
 			h.peers.explain(w, &v)
+			if slow = step.State != regimes.Periodic || len(v.Causes) > 0; !slow { // nothing but the period is behind it
+				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
+			}
 		}
 		h.blame(w, &v)
 		w.tell(v, slow)
