@@ -143,7 +143,6 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	if w.Flags.Has(facts.Timeless) { // nothing but its own parts is known to be in it
 		return nil
 	}
-	slack := int64(1e9)
 	batches := 0
 	calls := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // no other window lies in these
 	if !calls && r.ID != "" {
@@ -168,7 +167,8 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			}
 		})
 	}
-	r.Each(w.Start-slack, w.End+slack, func(l *facts.Leaf) {
+	reach := d.reach(r, w)
+	r.Each(w.Start-reach, w.End+reach, func(l *facts.Leaf) {
 		if l.Flags.Has(facts.Timeless|facts.Point) || w.PID != 0 && l.Host == 0 {
 			return
 		}
@@ -181,11 +181,15 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			owner, by, ambiguous = d.resolver.Resolve(r, at)
 		}
 		direct := owner == g && by != ""
-		if !d.within(r, owner, g) {
-			return
-		}
-		if !d.apart(r) || l.Host != 0 && l.Host == w.Host {
+		within := d.within(r, owner, g)
+		switch {
+		case d.apart(r) && (l.Host == 0 || l.Host != w.Host):
+			d.despite(r, g, w, l, within)
+		case within:
 			d.piece(r, l)
+		}
+		if !within {
+			return
 		}
 		if direct {
 			d.joined = append(d.joined, joined{l, by})
@@ -200,9 +204,6 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	}
 	return batch
 }
-
-// apart says whether the clocks of the run's hosts differ so much that it is not known at which moment of a window something on another host went on.
-func (d *deriver) apart(r *facts.Run) bool { return r.Apart > int64(d.p.cfg.Tolerance) }
 
 // within says whether a group is another one or lies in it, or in one that does.
 func (d *deriver) within(r *facts.Run, g, other *facts.Group) bool {
@@ -246,8 +247,12 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	for i := range g.Own {
 		l := &g.Own[i]
 		if l.Parent.IsEmpty() {
-			if l.Kind != breakdown.Unattributed && (w == nil || l.Span != w.Span) && (l.Kind != breakdown.Collective || !d.apart(r)) {
+			switch {
+			case l.Kind == breakdown.Unattributed || w != nil && l.Span == w.Span:
+			case l.Kind != breakdown.Collective || !d.apart(r):
 				d.piece(r, l)
+			case w != nil:
+				d.despite(r, g, w, l, true)
 			}
 			continue
 		}

@@ -122,7 +122,7 @@ func missing(w *window, more []change) string {
 	case breakdown.RPCUnattributed:
 		return "no column of the pass tells of the rest; log the time of each stage"
 	case breakdown.Compute:
-		if known[breakdown.Wait] {
+		if known[breakdown.Wait] && w.Apart == 0 {
 			return "no rank alone was late: profile such a window, and look at the clocks of the GPUs"
 		}
 	}
