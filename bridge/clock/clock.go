@@ -140,7 +140,7 @@ func parseMinute(b []byte, loc *time.Location) (int64, error) {
 
 // ZoneConfig says how to read stamps without a zone. It is squashed into the config of every file receiver.
 type ZoneConfig struct {
-	// Timezone is the IANA name of the zone in which the job's logger prints its stamps. Default: the collector's local zone.
+	// Timezone is the zone in which the job's logger prints its stamps: an IANA name, or an offset such as +08:00. Default: the collector's local zone.
 	Timezone string `mapstructure:"timezone"`
 }
 
@@ -149,9 +149,12 @@ func (c ZoneConfig) Location() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil
 	}
+	if offset, ok := zoneSeconds([]byte(c.Timezone)); ok {
+		return time.FixedZone(c.Timezone, int(offset)), nil
+	}
 	loc, err := time.LoadLocation(c.Timezone)
 	if err != nil {
-		return nil, fmt.Errorf("'timezone': %w: use an IANA name such as Asia/Shanghai, or leave it out for the local zone", err)
+		return nil, fmt.Errorf("'timezone': %w: use an IANA name such as Asia/Shanghai, an offset such as +08:00, or leave it out for the local zone", err)
 	}
 	return loc, nil
 }

@@ -26,6 +26,7 @@ type Resolve func(ctx context.Context, files []string) (conf map[string]any, err
 func NewCommand(resolve Resolve) *cobra.Command {
 	var asJSON bool
 	var files []string
+	var zones reading.Zones
 	cmd := &cobra.Command{
 		Use:   "check [PATH…]",
 		Short: "Say which logs are understood, as what, and what is off",
@@ -46,6 +47,9 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 			}
 			c := new(account)
 			var err error
+			if c.zones, err = zones.Of(cmd); err != nil {
+				return err
+			}
 			if len(paths) > 0 {
 				err = c.logs(cmd, paths)
 			} else {
@@ -59,6 +63,7 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 	}
 	cmd.Flags().StringArrayVar(&files, "config", nil, "a `file` with a collector's configuration; of several, the later wins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
+	zones.Add(cmd)
 	return cmd
 }
 
@@ -79,7 +84,7 @@ func (c *account) logs(cmd *cobra.Command, paths []string) error {
 // read reads the logs, by the receivers that are given or by all, and judges them.
 func (c *account) read(cmd *cobra.Command, in *offline.Input, receivers []offline.Receiver) error {
 	w := newWatch()
-	opt := offline.Options{Device: os.Getenv("TRAINBRIDGE_DEVICE"), Watch: w.file, Receivers: receivers, Positions: true}
+	opt := offline.Options{Device: os.Getenv("TRAINBRIDGE_DEVICE"), Watch: w.file, Receivers: receivers, Positions: true, Zones: c.zones}
 	got, err := reading.ReadAny(cmd.Context(), cmd, in, opt, w.sink())
 	if err != nil {
 		return err

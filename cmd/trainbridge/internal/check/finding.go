@@ -18,8 +18,9 @@ type account struct {
 	Ignored    int64
 	Rejected   int64
 
-	globs    []glob  // of a configuration
-	files    []*file // in the order of their paths
+	zones    []offline.Zone // as they were given
+	globs    []glob         // of a configuration
+	files    []*file        // in the order of their paths
 	findings []finding
 }
 
@@ -125,6 +126,8 @@ func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	r.perfMonitor()
 	r.collectives()
 	r.training()
+	r.shifted()
+	r.clocks()
 }
 
 // sort puts what is off before the notes.

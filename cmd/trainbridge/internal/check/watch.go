@@ -55,7 +55,9 @@ type signs struct {
 type facts struct {
 	steps, rated, timeless         sights // without FLOP/s, with FLOP/s, with times that were made up
 	utilized                       int64
-	collectives, unconfirmed, made sights // made: with times that were made up
+	collectives, unconfirmed, made sights  // made: with times that were made up
+	apart                          float64 // s, by how much the clocks of its hosts differ at most
+	apartIn                        sights
 }
 
 // sights are what was seen in some files.
@@ -235,7 +237,7 @@ func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {
 }
 
 func (f *facts) collective(span ptrace.Span, made bool) {
-	file, at, unconfirmed := "", int64(0), false
+	file, at, unconfirmed, apart := "", int64(0), false, 0.0
 	for name, v := range span.Attributes().All() {
 		switch name {
 		case spans.AttrLogFile:
@@ -244,11 +246,17 @@ func (f *facts) collective(span ptrace.Span, made bool) {
 			at = v.Int()
 		case spans.AttrNCCLUnconfirmed:
 			unconfirmed = true
+		case spans.AttrNCCLClockOffset:
+			apart = v.Double()
 		case spans.AttrTimeSource:
 			made = v.Str() == string(spans.TimeSynthetic)
 		}
 	}
 	f.collectives.see(file, at)
+	if apart > 0 {
+		f.apart = max(f.apart, apart)
+		f.apartIn.see(file, at)
+	}
 	if unconfirmed {
 		f.unconfirmed.see(file, at)
 	}

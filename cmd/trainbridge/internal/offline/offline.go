@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -38,6 +39,8 @@ type Options struct {
 	Device  string // the GPUs that train, such as H100 SXM, for MFU
 
 	Since, Until time.Time // only spans that end after and begin before; zero: no bound
+
+	Zones []Zone // of logs whose stamps have no zone; of several that match a log, the last
 
 	Receivers []Receiver // who reads; nil: each file is read by the receiver that understands it
 
@@ -155,7 +158,8 @@ type source struct {
 	*tail.Once
 }
 
-// sources makes the receivers of some files. Each file is read by the one that understands it. Release returns where the logs that each has read begin.
+// sources makes the receivers of some files, of each zone its own. Each file is read by the one that understands it. Release returns where the logs that each
+// has read begin.
 func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
 	var releases []func() []spans.RunSpan
 	release = func() (began []spans.RunSpan) {
@@ -164,7 +168,28 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 		}
 		return began
 	}
-	files = slices.Sorted(slices.Values(files))
+	by := opt.zoned(slices.Sorted(slices.Values(files)))
+	for _, zone := range slices.Sorted(maps.Keys(by)) {
+		more, done, err := zoneSources(by[zone], zone, run, opt, settings, to)
+		all, releases = append(all, more...), append(releases, done)
+		if err != nil {
+			return nil, release, err
+		}
+	}
+	return all, release, nil
+}
+
+// zoneSources is sources of files, in order, of one zone; "": of each receiver's own.
+func zoneSources(
+	files []string, zone, run string, opt Options, settings tail.Settings, to Sink,
+) (all []source, release func() []spans.RunSpan, err error) {
+	var releases []func() []spans.RunSpan
+	release = func() (began []spans.RunSpan) {
+		for _, f := range releases {
+			began = append(began, f()...)
+		}
+		return began
+	}
 	factories := readers()
 	who := opt.Receivers
 	if who == nil {
@@ -189,6 +214,11 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 		conf["include"], conf["include_by_content"], conf["pending_timeout"] = own, shared, "24h"
 		conf["follow_symlinks"] = true // the files are those of Input, which has followed them; a descriptor's path is such a link
 		opt.identify(conf, run)
+		if _, stamped := factories[at].CreateDefaultConfig().(interface {
+			Location() (*time.Location, error)
+		}); stamped && zone != "" {
+			conf["timezone"] = zone
+		}
 		cfg, err := configure(factories[at], conf)
 		if err != nil {
 			return nil, release, err
@@ -297,8 +327,13 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 		}
 	}
 	settings := tail.Settings{Sorter: new(tail.Sorter), Pace: new(tail.Pace), Watch: watch}
-	p.first.NoParts = to.NoParts
-	all, release, err := sources(j.files, j.run, opt, settings, p.first)
+	first := p.first
+	first.NoParts = to.NoParts
+	seen := new(extents)
+	if opt.Positions {
+		first.Traces = seen.before(first.Traces)
+	}
+	all, release, err := sources(j.files, j.run, opt, settings, first)
 	if err != nil {
 		release()
 		return errors.Join(err, p.close(ctx))
@@ -308,11 +343,20 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	}
 	var readers sync.WaitGroup
 	errs := make(chan error, len(all))
+	left := make(map[string]*atomic.Int32) // receivers of a scope that read
+	for _, s := range all {
+		if left[s.scope] == nil {
+			left[s.scope] = new(atomic.Int32)
+		}
+		left[s.scope].Add(1)
+	}
 	for _, s := range all {
 		readers.Go(func() {
 			counts, err := s.Read(ctx)
 			out.count(counts)
-			p.ended(s.scope)
+			if left[s.scope].Add(-1) == 0 {
+				p.ended(s.scope)
+			}
 			errs <- err
 		})
 	}
@@ -321,5 +365,6 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	for e := range errs {
 		err = errors.Join(err, e)
 	}
+	out.shifts(j.run, seen, opt)
 	return errors.Join(err, p.open(ctx, release()), p.close(ctx))
 }

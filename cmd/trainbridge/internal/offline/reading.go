@@ -25,7 +25,9 @@ import (
 type Reading struct {
 	Files []*File // by path
 	Runs  []Run   // the jobs, in the order in which they were read
-	Bytes int64   // of all files that are read
+	// Shifts are the logs whose stamps are of another zone than the one they were read in, where Options.Positions.
+	Shifts []Shift
+	Bytes  int64 // of all files that are read
 	// Lines and Records are the accounts of the receivers, which those of the files add up to.
 	Lines, Records int64
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,28 @@ func Paths(cmd *cobra.Command, args []string) error {
 type Flags struct {
 	device, service, run string
 	since, until         string
+	zones                Zones
+}
+
+// Zones say of which zone stamps without one are.
+type Zones struct{ timezone []string }
+
+// Add adds the flag to a command.
+func (z *Zones) Add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&z.timezone, "timezone", nil,
+		"the zone of a log's stamps that state none, as `LOG=ZONE`: a path, a glob or a file's name, and an IANA name or +08:00 (default: local); again for others")
+}
+
+// Of are the zones as they were given. The error is a UsageError.
+func (z *Zones) Of(cmd *cobra.Command) (all []offline.Zone, err error) {
+	for _, text := range z.timezone {
+		zone, err := offline.ParseZone(text)
+		if err != nil {
+			return nil, Errorf(cmd, "--timezone %w", err)
+		}
+		all = append(all, zone)
+	}
+	return all, nil
 }
 
 // Add adds the flags to a command.
@@ -45,11 +68,15 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	fs.StringVar(&f.run, "run", "", "the run that all logs are of (default: told by directories)")
 	fs.StringVar(&f.since, "since", "", "only what ends after this `time`: 2026-11-23, '2026-11-23 14:00:05' (local), 2026-11-23T14:00:05Z")
 	fs.StringVar(&f.until, "until", "", "only what begins before this `time`")
+	f.zones.Add(cmd)
 }
 
 // Options are the flags as they were given. The error is a UsageError.
 func (f *Flags) Options(cmd *cobra.Command) (opt offline.Options, err error) {
 	opt = offline.Options{Run: f.run, Service: f.service, Device: f.device}
+	if opt.Zones, err = f.zones.Of(cmd); err != nil {
+		return opt, err
+	}
 	if opt.Since, err = moment(cmd, "since", f.since); err != nil {
 		return opt, err
 	}
@@ -123,6 +150,11 @@ func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offlin
 
 // ReadAny is Read that does not mind if there is nothing to read.
 func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
+	for _, z := range opt.Zones {
+		if !slices.ContainsFunc(in.Files, z.Of) {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "--timezone %s=%s: none of the files is called so\n", Clean(z.Log), z.Name)
+		}
+	}
 	bar := newProgress(cmd.ErrOrStderr(), time.Now)
 	opt.Progress = bar.tell
 	defer bar.clear()

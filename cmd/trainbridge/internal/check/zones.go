@@ -1,0 +1,50 @@
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/human"
+)
+
+// shifted says of logs whose stamps are of another zone than they were read in.
+func (r *rules) shifted() {
+	for _, s := range r.got.Shifts {
+		var seen []place
+		var flags []string
+		receiver := ""
+		for _, f := range s.Files {
+			seen = append(seen, place{File: f.Name})
+			flags = append(flags, fmt.Sprintf("--timezone '%s=%s'", filepath.Base(f.Path), s.Zone))
+			receiver, _, _ = strings.Cut(f.Receiver, "/")
+		}
+		ahead, which := s.Ahead.Seconds(), "ahead of"
+		if ahead < 0 {
+			ahead, which = -ahead, "behind"
+		}
+		r.find(finding{
+			Name: "timezone", Off: true,
+			What: fmt.Sprintf("The times of %s are %s %s those of %s, and state no zone", s.Files[0].Name, human.Seconds(ahead), which, s.Other), Seen: seen,
+			Why: "The logs of one run cannot be laid over one another: why a step was slow is not found.",
+			Fix: fmt.Sprintf("Add %s here, to report, compare and replay; set 'timezone: %q' for %s of a collector.", strings.Join(flags, " "), s.Zone, receiver),
+		})
+	}
+}
+
+// adrift is how far the clocks of a job's hosts may be apart before that is off, s: those set by NTP are nearer.
+const adrift = 0.01
+
+// clocks says of hosts whose clocks differ.
+func (r *rules) clocks() {
+	for _, f := range r.watch.runs {
+		if f.apart <= 0 {
+			continue
+		}
+		r.find(finding{
+			Name: "clocks_apart", Off: f.apart >= adrift, What: "The clocks of the hosts are " + human.Seconds(f.apart) + " apart", Seen: r.places(f.apartIn),
+			Why: "In which step a rank was late is only known of what lasted four times as long; nothing else of another host is laid over a step.",
+			Fix: "Set the clocks by NTP or PTP; of finished logs, set correct_clock of the receiver nccl.",
+		})
+	}
+}

@@ -1,0 +1,296 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Zone is the zone of the stamps of some logs.
+type Zone struct {
+	Log  string // a path, a glob, or the name of a file in any directory
+	Name string // an IANA name, or an offset such as +08:00
+}
+
+// ParseZone reads LOG=ZONE.
+func ParseZone(text string) (Zone, error) {
+	log, name, ok := strings.Cut(text, "=")
+	if !ok || log == "" || name == "" {
+		return Zone{}, fmt.Errorf("%q: write LOG=ZONE, such as 'train.log=Asia/Shanghai' or '**/*.log=+08:00'", text)
+	}
+	if !doublestar.ValidatePathPattern(log) {
+		return Zone{}, fmt.Errorf("%q: %q is no glob", text, log)
+	}
+	if _, err := (clock.ZoneConfig{Timezone: name}).Location(); err != nil {
+		return Zone{}, fmt.Errorf("%q: %q is no zone: use an IANA name such as Asia/Shanghai, or an offset such as +08:00", text, name)
+	}
+	return Zone{Log: log, Name: name}, nil
+}
+
+// Of says whether a file, by its own path, is one of the zone's logs.
+func (z *Zone) Of(file string) bool {
+	if !strings.ContainsRune(z.Log, filepath.Separator) {
+		ok, _ := doublestar.PathMatch(z.Log, filepath.Base(file))
+		return ok || z.Log == filepath.Base(file)
+	}
+	path, err := resolve(z.Log)
+	if err != nil { // a glob
+		if path, err = filepath.Abs(z.Log); err != nil {
+			return false
+		}
+	}
+	if path == file {
+		return true
+	}
+	ok, _ := doublestar.PathMatch(path, file)
+	return ok
+}
+
+// zone is the zone that was given for a file; "": none.
+func (o *Options) zone(file string) (name string) {
+	for i := range o.Zones {
+		if o.Zones[i].Of(file) {
+			name = o.Zones[i].Name
+		}
+	}
+	return name
+}
+
+// zoned are files by the zone that was given for them.
+func (o *Options) zoned(files []string) map[string][]string {
+	by := make(map[string][]string)
+	for _, f := range files {
+		zone := o.zone(f)
+		by[zone] = append(by[zone], f)
+	}
+	return by
+}
+
+// Shift is a log whose stamps, without a zone, are of another zone than the one they were read in.
+type Shift struct {
+	Run   string
+	Files []*File // whose times are shifted alike
+	// Ahead is by how much their times are ahead of those of the run's other logs: a multiple of a quarter of an hour.
+	Ahead time.Duration
+	Other string // one of these other logs, as it is called
+	Zone  string // the offset that the stamps are of, such as +08:00
+}
+
+// extent is from when to when the spans of some files are.
+type extent struct {
+	scope       string // of their receiver
+	file        string // one of them
+	first, last int64  // ns
+	longest     int64  // ns, of the spans that were looked at
+}
+
+// extents are those of the training logs, file by file, and of the logs of each other receiver.
+type extents struct {
+	mu sync.Mutex
+	by map[extentKey]*extent
+}
+
+// extentKey is a receiver's scope, and of training logs the file.
+type extentKey struct{ scope, file string }
+
+// before has the spans looked at on their way to a consumer.
+func (e *extents) before(next consumer.Traces) consumer.Traces {
+	if next == nil {
+		return nil
+	}
+	e.by = make(map[extentKey]*extent)
+	out, _ := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
+		e.look(td)
+		return next.ConsumeTraces(ctx, td)
+	}, consumer.WithCapabilities(next.Capabilities()))
+	return out
+}
+
+// look notes when the first and the last span of each list are: spans come in order of time, nearly.
+func (e *extents) look(td ptrace.Traces) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, rs := range td.ResourceSpans().All() {
+		made := !placed(rs.Resource().Attributes(), true)
+		for _, ss := range rs.ScopeSpans().All() {
+			list := ss.Spans()
+			if made || list.Len() == 0 {
+				continue
+			}
+			e.note(ss.Scope().Name(), list.At(0))
+			e.note(ss.Scope().Name(), list.At(list.Len()-1))
+		}
+	}
+}
+
+// placed says whether times are those of the log.
+func placed(m pcommon.Map, otherwise bool) bool {
+	v, ok := m.Get(spans.AttrTimeSource)
+	if !ok {
+		return otherwise
+	}
+	of := spans.TimeSource(v.Str())
+	return of != spans.TimeSynthetic && of != spans.TimeObserved
+}
+
+func (e *extents) note(scope string, s ptrace.Span) {
+	k := extentKey{scope: scope}
+	kind := view.KindOf(s)
+	if kind == view.KindRun || kind == view.KindPart || !placed(s.Attributes(), true) {
+		return
+	}
+	file := spans.AttrText(s.Attributes(), spans.AttrLogFile)
+	if kind == view.KindStep || kind == view.KindEvaluation {
+		k.file = file
+	}
+	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
+	x := e.by[k]
+	if x == nil {
+		k = extentKey{strings.Clone(scope), strings.Clone(k.file)}
+		x = &extent{scope: k.scope, first: start, last: end}
+		e.by[k] = x
+	}
+	if x.file == "" {
+		x.file = strings.Clone(file)
+	}
+	x.first, x.last, x.longest = min(x.first, start), max(x.last, end), max(x.longest, end-start)
+}
+
+const (
+	quarter     = int64(15 * time.Minute) // all zones are whole quarters of an hour apart
+	mostShifted = 104                     // quarters: from UTC-12 to UTC+14
+	begun       = int64(10 * time.Minute) // logs of a job begin within, where they end together
+	aligned     = int64(10 * time.Second) // beyond a step, the first and the last record of two logs of one job are this near
+)
+
+// shift is by how many ns a is ahead of b, where that is whole quarters of an hour and leaves no doubt; 0: it is not. Unshifted, the two have nothing in common,
+// or both their ends say the same whole hours; shifted, the shorter lies within the other, and one of their ends is that of the other.
+func shift(a, b *extent) int64 {
+	near := aligned + max(a.longest, b.longest)
+	short := min(a.last-a.first, b.last-b.first)
+	common := func(by int64) int64 { return min(a.last-by, b.last) - max(a.first-by, b.first) }
+	round := func(ns int64) int64 { return int64(math.Round(float64(ns)/float64(quarter))) * quarter }
+	for _, by := range [...]int64{round(a.last - b.last), round(a.first - b.first)} {
+		begin, end := abs(a.first-b.first-by), abs(a.last-b.last-by)
+		switch {
+		case by == 0, abs(by) > mostShifted*quarter, common(by) < short*9/10-near:
+		case begin <= near && end <= near && !a.overlaps(b):
+			return by
+		case common(0) < 0 && (begin <= near || end <= near) && by%(2*quarter) == 0,
+			end <= near && begin <= begun && by%(4*quarter) == 0 && abs(by) > 2*begun:
+			return by
+		}
+	}
+	return 0
+}
+
+// overlaps says whether the shorter of two logs lies in the other, for the most part.
+func (x *extent) overlaps(b *extent) bool {
+	return min(x.last, b.last)-max(x.first, b.first) > min(x.last-x.first, b.last-b.first)/2
+}
+
+func abs(ns int64) int64 { return max(ns, -ns) }
+
+// shifts finds the logs of a run that are of another zone than the others.
+func (r *Reading) shifts(run string, seen *extents, opt Options) {
+	zoneless := make(map[*extent]bool)
+	var all []*extent
+	for _, x := range seen.by {
+		if r.File(x.file) != nil {
+			all = append(all, x)
+			zoneless[x] = hasNoZone(x.file)
+		}
+	}
+	slices.SortFunc(all, func(a, b *extent) int { return strings.Compare(a.file, b.file) })
+	for _, zoned := range [...]bool{true, false} { // what states its zone is the measure, else what does not
+		for _, b := range all {
+			if zoneless[b] == zoned || slices.ContainsFunc(all, func(a *extent) bool { return a != b && zoneless[a] && a.overlaps(b) }) {
+				continue // the log of another attempt may be hours later
+			}
+			for _, a := range all {
+				if a == b || !zoneless[a] || r.shifted(a.file) || r.shifted(b.file) || !zoned && a.scope == b.scope {
+					continue
+				}
+				if by := shift(a, b); by != 0 {
+					r.shift(run, a, b, time.Duration(by), opt)
+				}
+			}
+		}
+	}
+}
+
+// shifted says whether a file is known to be of another zone.
+func (r *Reading) shifted(file string) bool {
+	return slices.ContainsFunc(r.Shifts, func(s Shift) bool { return slices.Contains(s.Files, r.File(file)) })
+}
+
+// shift notes that a is ahead of b.
+func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Options) {
+	file := r.File(a.file)
+	for i := range r.Shifts {
+		if s := &r.Shifts[i]; s.Run == run && s.Ahead == ahead {
+			s.Files = append(s.Files, file)
+			return
+		}
+	}
+	_, offset := time.Unix(0, a.first).In(opt.location(file)).Zone()
+	of := offset + int(ahead/time.Second)
+	if of < -12*3600 || of > 14*3600 {
+		return // no place on earth has it
+	}
+	name := time.Unix(0, 0).In(time.FixedZone("", of)).Format("-07:00")
+	r.Shifts = append(r.Shifts, Shift{Run: run, Files: []*File{file}, Ahead: ahead, Other: r.Name(b.file), Zone: name})
+}
+
+// location is the zone in which the stamps of a file were read.
+func (o *Options) location(f *File) *time.Location {
+	name := o.zone(f.Path)
+	for _, r := range o.Receivers {
+		if zone, ok := r.Conf["timezone"].(string); ok && name == "" && r.ID.String() == f.Receiver {
+			name = zone
+		}
+	}
+	loc, err := clock.ZoneConfig{Timezone: name}.Location()
+	if err != nil {
+		return time.Local
+	}
+	return loc
+}
+
+// stamp is a date and time of day, with its zone if it has one.
+var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?`)
+
+// hasNoZone says whether stamps of a log have no zone, by its beginning.
+func hasNoZone(path string) bool {
+	src, err := content(path)
+	if err != nil {
+		return false
+	}
+	defer src.Close()
+	head := make([]byte, 64<<10)
+	n, _ := io.ReadFull(src, head)
+	found := false
+	for _, m := range stamp.FindAllSubmatchIndex(head[:n], -1) {
+		if m[2] >= 0 {
+			return false
+		}
+		found = true
+	}
+	return found
+}
