@@ -484,7 +484,7 @@ const (
 	AttrNCCLBandwidthUnit = "nccl.bandwidth.reported.unit"
 	// double, 1. |recomputed − reported| / recomputed, where that is more than print rounding; on the root the largest.
 	AttrNCCLBandwidthDisagreement = "nccl.bandwidth.disagreement"
-	// double, By/s. The median of the window before, for this communicator, operation and size (power of two).
+	// double, By/s. The median of the window before, for this communicator, operation and size (within 1/8).
 	AttrNCCLBandwidthBaseline = "nccl.bandwidth.baseline"
 	// double, 1. How many robust standard deviations below the baseline.
 	AttrNCCLBandwidthDeviation = "nccl.bandwidth.deviation"
@@ -1352,7 +1352,9 @@ const (
 	// warning: the last rank came more than 1 ms after the first, and more than the transfer took; where that is not known,
 	// nothing is said: clocks of two hosts may be seconds apart
 	VerdictNCCLLate = "nccl_late"
-	// warning: `nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline
+	// warning: the third in a row, or a later one, that is 20 % and the receiver's `anomaly_threshold`
+	// (`nccl.bandwidth.deviation`) below the baseline; where bandwidths vary more, a longer row. Not where a rank has no
+	// record: its lateness would count as transfer
 	VerdictNCCLBandwidthLow = "nccl_bandwidth_low"
 	// bad: `nccl.errors` above 0
 	VerdictNCCLErrors = "nccl_errors"

@@ -36,7 +36,7 @@ var verdicts = map[[2]string]Verdict{
 	},
 	{"nccl_bandwidth_low", ""}: {
 		"nccl_bandwidth_low", "warning", "By/s",
-		"`nccl.bandwidth.deviation`: more than the receiver's `anomaly_threshold` below the baseline",
+		"the third in a row, or a later one, that is 20 % and the receiver's `anomaly_threshold` (`nccl.bandwidth.deviation`) below the baseline; where bandwidths vary more, a longer row. Not where a rank has no record: its lateness would count as transfer",
 		"Look for a slow link or NIC, and for other traffic on the network.",
 	},
 	{"nccl_errors", ""}: {

@@ -72,8 +72,12 @@ func (j *joiner) judgeArrivals(c *judged) {
 	}
 }
 
-// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size.
+// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size. Where not all ranks have a record the shortest duration may hold
+// the wait for one of the others.
 func (j *joiner) judgeBandwidth(c *judged) {
+	if c.lacksRanks() {
+		return
+	}
 	v := c.bus
 	if math.IsNaN(v) {
 		v = c.alg
@@ -85,12 +89,17 @@ func (j *joiner) judgeBandwidth(c *judged) {
 	if b == nil {
 		return
 	}
-	if median, deviation, ok := b.Observe(v); ok && deviation > j.set.AnomalyThreshold {
-		c.baseline, c.deviation = median, deviation
+	if of, _ := b.Observe(v); of.Low {
+		c.baseline, c.deviation = of.Median, of.Deviation
 	}
 }
 
-// maxBaselines bounds the baselines of a communicator: operations × powers of two.
+// lacksRanks says whether the communicator has ranks that wait for one another in the collective and have no record.
+func (c *judged) lacksRanks() bool {
+	return !c.proxy && c.kind != op.Send && c.kind != op.Recv && (c.missingCount > 0 || int(c.commSize) > c.ranks)
+}
+
+// maxBaselines bounds the baselines of a communicator: operations × buckets of sizes.
 const maxBaselines = 512
 
 // baselineOf finds the baseline that a collective's bandwidth is compared with; nil: there is no room for one.
@@ -98,7 +107,7 @@ func (j *joiner) baselineOf(c *judged) *baseline.Baseline {
 	key := baselineKey{c.kind, c.name, baseline.Bucket(c.total)}
 	b := c.comm.baselines[key]
 	if b == nil && len(c.comm.baselines) < maxBaselines {
-		b = baseline.New(j.set.WindowSize)
+		b = baseline.New(j.set.WindowSize, j.set.AnomalyThreshold)
 		c.comm.baselines[key] = b
 		j.remember(c.comm, baselineBytes*j.set.WindowSize)
 	}

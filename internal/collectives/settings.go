@@ -21,7 +21,7 @@ type JoinConfig struct {
 	WindowSize int `mapstructure:"window_size"`
 	// AnomalyDetection looks for slow ranks and low bandwidth. Default true.
 	AnomalyDetection bool `mapstructure:"anomaly_detection"`
-	// AnomalyThreshold is how many (robust) standard deviations below its baseline a bandwidth is an anomaly. Default 3.5.
+	// AnomalyThreshold is how many (robust) standard deviations below its baseline each of three bandwidths in a row is an anomaly. Default 3.5.
 	AnomalyThreshold float64 `mapstructure:"anomaly_threshold"`
 	// HangTimeout is how long a collective waits for the records of its other ranks before it leaves without them. Default 5m.
 	HangTimeout time.Duration `mapstructure:"hang_timeout"`

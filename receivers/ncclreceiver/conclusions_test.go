@@ -22,7 +22,7 @@ func TestCrashKeepsConclusions(t *testing.T) {
 	lines := make([]string, all)
 	for i := range lines {
 		r := record{host: "node", of: 1, coll: "AllReduce", sn: i, size: 1 << 20, start: int64(i)*1000 + 1, us: 100 + int64(i%7)}
-		if i >= all-again && i%4 == 0 {
+		if i >= all-again && i%6 != 0 { // five in a row: what is slow once is not accused
 			r.us = 500
 		}
 		lines[i] = r.String() + "\n"

@@ -13,35 +13,76 @@ const (
 	minValues = 10 // before that there is nothing to judge by
 	maxWindow = 4096
 	floor     = 0.01 // of the median: a spread below 1 % is not worth an alarm
+
+	// LeastEffect is how far below the median a bandwidth must be, relative. Bandwidths of a healthy network vary by 10 % and more with message size, congestion
+	// and other traffic; a collective at 80 % takes 25 % longer, and less does not make a step slow: a step is slow from 10 % on, and hides some of its transfers.
+	LeastEffect = 0.2
+
+	inARow = 3   // a slow link slows what follows too; a single transfer may be slow for many reasons
+	enough = 20  // values that tell what is common: with fewer the row must be longer
+	common = 0.1 // of the window: bandwidths so low, as common as this, are usual
 )
 
 // Baseline is the window of one population of bandwidths: a communicator, an operation, a size bucket. It is not safe for concurrent use.
 type Baseline struct {
-	ring   []float64 // in the order of arrival
-	next   int
-	sorted []float64
-	size   int
+	ring      []float64 // in the order of arrival
+	next      int
+	sorted    []float64
+	size      int
+	threshold float64
+
+	evidence float64 // of the low bandwidths that came last, in a row: the sum of their squared deviations
+	usual    bool    // before the row began, bandwidths so low were common
 }
 
-// New makes a Baseline over the last window values (10 to 4096).
-func New(window int) *Baseline {
+// New makes a Baseline over the last window values (10 to 4096). threshold is how many robust standard deviations each of three low bandwidths is below the
+// median; more of them may be closer.
+func New(window int, threshold float64) *Baseline {
 	window = min(max(window, minValues), maxWindow)
-	return &Baseline{size: window}
+	return &Baseline{size: window, threshold: threshold}
 }
 
-// Observe judges v by the window before it and adds it to the window. median is the window's, deviation how many robust standard deviations
-// (1.4826·MAD, at least 1 % of the median) v is below it: negative above. ok is false for the first 10 values and for values that are no bandwidth: NaN, ±Inf
+// Judgement is of one bandwidth, by the window before.
+type Judgement struct {
+	Median    float64 // of the window
+	Deviation float64 // how many robust standard deviations (1.4826·MAD, at least 1 % of the median) below the median: negative above
+	Low       bool
+}
+
+// Observe judges v by the window before and adds v to the window. ok is false for the first 10 values and for values that are no bandwidth: NaN, ±Inf
 // and values ≤ 0, which are not added.
-func (b *Baseline) Observe(v float64) (median, deviation float64, ok bool) {
+//
+// v is low as the last of a row in which each is [LeastEffect] below the median, and which is no chance. With normal noise the probability of a row falls
+// as exp(−Σd²/2) with its deviations d: the sum is to reach that of three at the threshold. No deviation counts for more than the threshold, so that a
+// row has at least three. Where a tenth of the window before the row was as low, low bandwidths are usual, as of transfers that overlap with others.
+func (b *Baseline) Observe(v float64) (j Judgement, ok bool) {
 	if !(v > 0) || math.IsInf(v, 1) {
-		return 0, 0, false
+		return j, false
 	}
 	if len(b.sorted) >= minValues {
-		median = stat.Median(b.sorted)
-		deviation, ok = (median-v)/max(stat.Sigma(b.sorted, median), floor*median), true
+		j.Median = stat.Median(b.sorted)
+		j.Deviation, ok = (j.Median-v)/max(stat.Sigma(b.sorted, j.Median), floor*j.Median), true
+		j.Low = b.row(v, &j)
 	}
 	b.add(v)
-	return median, deviation, ok
+	return j, ok
+}
+
+// row adds v to the row of low bandwidths, or ends the row.
+func (b *Baseline) row(v float64, j *Judgement) (low bool) {
+	limit := (1 - LeastEffect) * j.Median
+	if v > limit {
+		b.evidence = 0
+		return false
+	}
+	if b.evidence == 0 {
+		n, _ := slices.BinarySearch(b.sorted, limit)
+		b.usual = float64(n) >= common*float64(len(b.sorted))
+	}
+	d := min(j.Deviation, b.threshold)
+	b.evidence += d * d
+	row := inARow * max(1, float64(min(enough, b.size))/float64(len(b.sorted)))
+	return !b.usual && b.evidence >= row*b.threshold*b.threshold
 }
 
 func (b *Baseline) add(v float64) {
@@ -65,10 +106,17 @@ func (b *Baseline) add(v float64) {
 	b.sorted[to] = v
 }
 
-// Bucket is the power-of-two bucket of a size in By: sizes from 2^b on and below 2^(b+1) are in bucket b; −1: no size (≤ 0).
+// Bucket is the bucket of a size in By, eight for each power of two: sizes of one bucket differ by less than 1/8, and so do their bandwidths where the latency
+// governs, which is less than [LeastEffect]. Sizes below 8 are buckets of their own; −1: no size (≤ 0).
 func Bucket(size int64) int {
 	if size <= 0 {
 		return -1
 	}
-	return bits.Len64(uint64(size)) - 1
+	power := bits.Len64(uint64(size)) - 1
+	if power < eighths {
+		return int(size)
+	}
+	return power<<eighths + int(uint64(size)>>(power-eighths)&(1<<eighths-1))
 }
+
+const eighths = 3 // bits

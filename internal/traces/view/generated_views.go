@@ -414,7 +414,7 @@ type Collective struct {
 	// nccl.bandwidth.bus.reported: double, By/s. On ranks: as the log has it. Or nccl.bandwidth.algorithm.reported.
 	BandwidthReported float64
 	// nccl.bandwidth.baseline: double, By/s. The median of the window before, for this communicator, operation and size
-	// (power of two).
+	// (within 1/8).
 	BandwidthBaseline float64
 	// nccl.bandwidth.deviation: double, 1. How many robust standard deviations below the baseline.
 	BandwidthDeviation float64

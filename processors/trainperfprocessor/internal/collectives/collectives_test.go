@@ -379,14 +379,13 @@ func TestReasonsOfBandwidth(t *testing.T) {
 				spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
 				spans.AttrNCCLBandwidthDeviation: 5.23,
 			}),
-			allReduce + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus): 5.23 robust standard deviations below the median of 264.2 GB/s of those before of " +
-				"this communicator, " +
-				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
+			allReduce + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus), as had those just before: 57.5% (5.23 robust standard deviations) below the median of " +
+				"264.2 GB/s of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
 		},
 		"low bandwidth, of the algorithm": {
 			"AllGather",
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLBandwidthAlgorithm: 0.9e9, spans.AttrNCCLBandwidthDeviation: int64(4)},
-			"AllGather had a low bandwidth, 900 MB/s (algorithm): 4 robust standard deviations below the median of those before of this communicator, " +
+			"AllGather had a low bandwidth, 900 MB/s (algorithm), as had those just before: 4 robust standard deviations below the median of this communicator, " +
 				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 0.9e9, none,
 		},
 	})

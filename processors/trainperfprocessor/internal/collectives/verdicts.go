@@ -65,8 +65,8 @@ var (
 		", whose transfer took {transfer:seconds}; the limit is {threshold:seconds}[. Waiting for it cost the other ranks {cost:seconds} in all]: "+
 		"see what it did before (data loading, a checkpoint, more work than the others).", &places)
 	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, subject+"[, {size:bytes},] had a low bandwidth"+
-		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]]: {deviation} robust standard deviations below the median[ of {baseline:rate}]"+
-		" of those before of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", &places)
+		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]], as had those just before: [{effect:percent} ({deviation} robust standard deviations)|"+
+		"{deviation} robust standard deviations] below the median[ of {baseline:rate}] of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", &places)
 	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, "The bandwidth that the log has of "+subject+
 		" is {value:percent} off what size and duration give, above the limit of {threshold:percent}: see whether its unit[, read as {unit},]"+
 		" is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", &places)
@@ -98,6 +98,7 @@ var places = verdict.Places[judge]{
 		"bus":                  func(j *judge) float64 { return j.BandwidthBus },
 		"algorithm":            func(j *judge) float64 { return j.BandwidthAlgorithm },
 		"baseline":             func(j *judge) float64 { return j.BandwidthBaseline },
+		"effect":               func(j *judge) float64 { return 1 - j.bandwidth()/j.BandwidthBaseline },
 		"deviation":            func(j *judge) float64 { return math.Abs(j.BandwidthDeviation) },
 	},
 	Counts: map[string]func(*judge) int64{
