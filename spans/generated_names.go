@@ -327,6 +327,8 @@ const (
 	PartWait = "collective.wait"
 	// The rest of a collective.
 	PartCollective = "collective"
+	// Of a cause: collective, where a rank of the communicator has no record. Its lateness counts as transfer.
+	PartCollectiveUnheard = "collective.unheard"
 	// Serializing requests of an RPC pass.
 	PartRPCSerialize = "rpc.serialize"
 	// Sending them.

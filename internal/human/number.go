@@ -47,3 +47,35 @@ func Plural[N int | int64](n N, what string) string {
 func Binary(n int) string {
 	return fmt.Sprintf("%d %s", 1<<(n%10), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[n/10])
 }
+
+const mostRuns = 32 // of Ranks
+
+// Ranks lists ranks that ascend, those that follow each other as a range: "ranks 3, 7, 12–15".
+func Ranks(ascending []int64) string {
+	b := []byte("ranks ")
+	if len(ascending) == 1 {
+		b = []byte("rank ")
+	}
+	for from, runs := 0, 0; from < len(ascending); runs++ {
+		to := from + 1
+		for to < len(ascending) && ascending[to] == ascending[to-1]+1 {
+			to++
+		}
+		if from > 0 {
+			b = append(b, ", "...)
+		}
+		if runs == mostRuns {
+			return string(append(b, Thousands(len(ascending)-from)+" more"...))
+		}
+		b = strconv.AppendInt(b, ascending[from], 10)
+		switch to - from {
+		case 1:
+		case 2:
+			b = strconv.AppendInt(append(b, ", "...), ascending[to-1], 10)
+		default:
+			b = strconv.AppendInt(append(b, "–"...), ascending[to-1], 10)
+		}
+		from = to
+	}
+	return string(b)
+}

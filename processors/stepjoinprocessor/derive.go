@@ -331,6 +331,7 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 				return
 			}
 		}
+		p.Who.Unheard = l.Flags.Has(facts.Unheard)
 	case l.Shares:
 		p.Split = r.SharesOf(l)
 	}
@@ -545,7 +546,7 @@ func putCause(span ptrace.Span, r *facts.Run, c why.Cause) {
 	e.SetTimestamp(span.EndTimestamp())
 	m := e.Attributes()
 	m.EnsureCapacity(8)
-	m.PutStr(spans.AttrStepPart, c.Kind.String())
+	m.PutStr(spans.AttrStepPart, c.Who.Part(c.Kind))
 	m.PutDouble(spans.AttrCauseTime, c.Seconds)
 	if r.Ranks > 0 {
 		m.PutDouble(spans.AttrCauseCost, c.Seconds*float64(r.Ranks))

@@ -176,6 +176,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		if r.coll.CommName == "" {
 			f.leaf.Comm = run.Number(r.coll.CommID)
 		}
+		if r.coll.LacksRanks() {
+			f.leaf.Flags |= facts.Unheard
+		}
 		f.leaf.Late, f.leaf.Ranks = -1, int32(min(r.coll.CommSize.Or(r.coll.Ranks.Or(0)), math.MaxInt32))
 		if late := r.coll.Last; late.Late >= 0 && !r.coll.Mismatch {
 			f.leaf.Late = int64(math.Round(late.Late * 1e9))

@@ -29,21 +29,22 @@ func (t text) in(chinese bool) string {
 
 // parts are all that step_join tells apart; each text stands behind a time.
 var parts = map[string]text{
-	spans.PartCheckpoint:      {"in a checkpoint", "保存检查点"},
-	spans.PartEvaluation:      {"in an evaluation", "评估"},
-	spans.PartWait:            {"waiting for late ranks", "等待迟到的 rank"},
-	spans.PartCollective:      {"transferring in collectives", "集合通信传输"},
-	spans.PartRPCSerialize:    {"serializing RPC requests", "RPC 请求序列化"},
-	spans.PartRPCSend:         {"sending RPC requests", "RPC 请求发送"},
-	spans.PartRPCReceive:      {"waiting for RPC responses", "等待 RPC 响应"},
-	spans.PartRPCServer:       {"in the RPC server", "RPC 服务端计算"},
-	spans.PartRPCDeserialize:  {"deserializing RPC responses", "RPC 响应反序列化"},
-	spans.PartRPCUnattributed: {"in RPCs, outside of their stages", "RPC 各阶段之外"},
-	spans.PartCompute:         {"computing", "计算"},
-	spans.PartGet:             {"in TransferQueue GET", "TransferQueue GET"},
-	spans.PartPut:             {"in TransferQueue PUT", "TransferQueue PUT"},
-	spans.PartDataLoading:     {"loading data", "加载数据"},
-	spans.PartUnattributed:    {"that no log explains", "没有日志能够解释"},
+	spans.PartCheckpoint:        {"in a checkpoint", "保存检查点"},
+	spans.PartEvaluation:        {"in an evaluation", "评估"},
+	spans.PartWait:              {"waiting for late ranks", "等待迟到的 rank"},
+	spans.PartCollective:        {"transferring in collectives", "集合通信传输"},
+	spans.PartCollectiveUnheard: {"on a rank without a log, or the network", "等待没有日志的 rank，或网络传输"},
+	spans.PartRPCSerialize:      {"serializing RPC requests", "RPC 请求序列化"},
+	spans.PartRPCSend:           {"sending RPC requests", "RPC 请求发送"},
+	spans.PartRPCReceive:        {"waiting for RPC responses", "等待 RPC 响应"},
+	spans.PartRPCServer:         {"in the RPC server", "RPC 服务端计算"},
+	spans.PartRPCDeserialize:    {"deserializing RPC responses", "RPC 响应反序列化"},
+	spans.PartRPCUnattributed:   {"in RPCs, outside of their stages", "RPC 各阶段之外"},
+	spans.PartCompute:           {"computing", "计算"},
+	spans.PartGet:               {"in TransferQueue GET", "TransferQueue GET"},
+	spans.PartPut:               {"in TransferQueue PUT", "TransferQueue PUT"},
+	spans.PartDataLoading:       {"loading data", "加载数据"},
+	spans.PartUnattributed:      {"that no log explains", "没有日志能够解释"},
 }
 
 // Append says what went on: "waiting for rank 9 on node-1 in AllReduce of DP Group 0".

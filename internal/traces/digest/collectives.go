@@ -74,6 +74,8 @@ type Rank struct {
 	Latest          Top[string] // its records, by how late it came; the operation of each
 	Errors, Retries float64
 	Over            Lateness
+	Until           int64 // ns, of its last record
+	Missed          int64 // collectives without a record of it since then
 }
 
 // Host sums up how late the ranks of one host were.
@@ -149,6 +151,11 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 	for i := range v.Stragglers.Len() {
 		if n := v.Stragglers.Int(i); n.OK {
 			cs.rankOf(comm, n.N).Straggler++
+		}
+	}
+	for i := range v.Missing.Len() {
+		if n := v.Missing.Int(i); n.OK {
+			cs.rankOf(comm, n.N).Missed++
 		}
 	}
 	for i := range v.LinksHot.Len() {
@@ -275,6 +282,7 @@ func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *
 		r.Host = text(cmp.Or(v.Host, res.Host))
 	}
 	r.Records++
+	r.Until, r.Missed = max(r.Until, int64(s.EndTimestamp())), 0
 	r.Errors += orZero(v.Errors)
 	r.Retries += orZero(v.Retries)
 	if !v.Incomplete && v.State == "" {

@@ -17,6 +17,15 @@ func (c *Collective) MissingRanks() int64 {
 	return int64(c.Missing.Len())
 }
 
+// LacksRanks says whether the communicator has ranks without a record of the collective, which the others may have waited for. Sends and receives are of
+// one rank each.
+func (c *Collective) LacksRanks() bool {
+	if c.Operation == "Send" || c.Operation == "Recv" {
+		return false
+	}
+	return c.MissingRanks() > 0 || c.CommSize.OK && c.Ranks.N < c.CommSize.N
+}
+
 // finish names a collective of another writer, whose operation is the span's name.
 func (c *Collective) finish(span ptrace.Span) {
 	if c.Operation == "" {

@@ -124,6 +124,22 @@ func packed(body string) string {
 }
 
 // ranks are the logs of four ranks, which hold the operations that has says.
+// inspectors are the logs of so many of 16 ranks, with 40 collectives each; of rank 5 there are as many as last says.
+func inspectors(ranks, last int) map[string]string {
+	files := map[string]string{}
+	for rank := range ranks {
+		for at := range 40 {
+			if rank != 5 || at < last {
+				start := 1749490229087000 + 1e6*at
+				files[fmt.Sprintf("rank_%d.log", rank)] += fmt.Sprintf(`{"header":{"id":"0x7f8c","rank":%d,"n_ranks":16,"nnodes":2},"metadata":{"dump_timestamp_us":%d,`+
+					`"hostname":"node-%d","pid":%d},"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":1048576,"coll_exec_time_us":64,`+
+					`"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[]}}}`+"\n", rank, start+500, rank/8, rank, at, start, start+64)
+			}
+		}
+	}
+	return files
+}
+
 func ranks(has func(rank, at int) bool) map[string]string {
 	files := map[string]string{}
 	for rank := range 4 {
@@ -196,9 +212,14 @@ var findingTests = map[string]struct {
 		files: map[string]string{"perf_metrics_1.log": table}, notes: []string{"perf_monitor_rank_0", "perf_monitor_unfinished", "no_device"},
 	},
 
-	"VCCL":                     {files: ranks(func(int, int) bool { return true })},
-	"VCCL, sampled by rank":    {files: ranks(func(rank, at int) bool { return at%4 == rank }), off: []string{"nccl_sampled"}, code: 1},
-	"Inspector, without times": {files: map[string]string{"i.log": inspector("")}, notes: []string{"nccl_no_start"}},
+	"VCCL":                      {files: ranks(func(int, int) bool { return true })},
+	"VCCL, sampled by rank":     {files: ranks(func(rank, at int) bool { return at%4 == rank }), off: []string{"nccl_sampled"}, code: 1},
+	"Inspector, 12 of 16 ranks": {files: inspectors(12, 40), off: []string{"nccl_ranks_unheard"}, code: 1},
+	"Inspector, 1 of 16 ranks":  {files: inspectors(1, 40), notes: []string{"nccl_ranks_unheard"}},
+	"Inspector, cut off":        {files: inspectors(16, 38), off: []string{"nccl_ranks_end_early"}, code: 1},
+	"Inspector, one late line":  {files: inspectors(16, 39)},
+	"Inspector, all ranks":      {files: inspectors(16, 40)},
+	"Inspector, without times":  {files: map[string]string{"i.log": inspector("")}, notes: []string{"nccl_no_start"}},
 	"Inspector, with times": {files: map[string]string{"i.log": inspector(
 		`,"event_trace_ts":{"coll_start_ts":1749490229087000,"coll_stop_ts":1749490229087064,"kernel_events":[]}`,
 	)}},

@@ -125,6 +125,7 @@ func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	r.calls()
 	r.perfMonitor()
 	r.collectives()
+	r.ranks()
 	r.training()
 	r.shifted()
 	r.clocks()

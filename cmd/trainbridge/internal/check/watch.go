@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -23,6 +24,7 @@ type watch struct {
 	mu    sync.Mutex
 	files map[string]*signs
 	runs  map[string]*facts
+	jobs  *digest.Jobs
 }
 
 // sight is how often something was seen, and where in the file first (By).
@@ -91,7 +93,9 @@ func (s *sights) add(more sights) {
 	}
 }
 
-func newWatch() *watch { return &watch{files: make(map[string]*signs), runs: make(map[string]*facts)} }
+func newWatch() *watch {
+	return &watch{files: make(map[string]*signs), runs: make(map[string]*facts), jobs: digest.New()}
+}
 
 // file is offline.Options.Watch.
 func (w *watch) file(path string) offline.LineWatch {
@@ -169,6 +173,7 @@ func (w *watch) sink() offline.Sink {
 }
 
 func (w *watch) traces(td ptrace.Traces) {
+	w.jobs.Batch(td)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, rs := range td.ResourceSpans().All() {

@@ -16,6 +16,10 @@ var advices = map[string]both{
 		"查看该 rank 此前在做什么：GPU 频率与温度、所在主机、数据加载，以及负载是否多于其他 rank。",
 	},
 	spans.PartCollective: {"Look for a slow link or NIC, and for other traffic on the network.", "检查是否有慢链路或慢网卡，以及网络上的其他流量。"},
+	spans.PartCollectiveUnheard: {
+		"Give the logs of all ranks, or of the whole time: a rank that came late and a slow network cannot be told apart; trainbridge check lists the ranks.",
+		"请提供所有 rank 在整个期间的日志：否则无法区分 rank 迟到与网络变慢；trainbridge check 会列出这些 rank。",
+	},
 	spans.PartRPCSerialize: {
 		"Use shared memory instead of msgpack, or a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 		"使用共享内存替代msgpack序列化，或使用更高效的序列化格式(如protobuf)，或减少传输的数据量(如使用bfloat16)。",

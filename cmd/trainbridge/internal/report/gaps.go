@@ -79,6 +79,7 @@ func (c *conclusion) gaps() (out []string) {
 	add(c.window != nil && c.window.Took.Count() <= judged,
 		"Whether any of %s was slow: the first %d only tell what is usual.", "%s是否偏慢：前 %d 个只用于确定正常水平。", c.windowsOrNone(), judged)
 
+	out = append(out, c.unheard()...)
 	if c.slow() {
 		unexplained := 0.0
 		for _, of := range c.window.Costs() {

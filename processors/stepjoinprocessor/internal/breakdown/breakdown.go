@@ -19,6 +19,7 @@ type Who struct {
 	Host      string
 	Comm      string // the communicator's name
 	Operation string // of a collective
+	Unheard   bool   // of a Collective: a rank has no record, and may be what took the time
 }
 
 // Piece is one thing that went on.
@@ -291,7 +292,7 @@ func (t *table) sorted() []Part {
 
 // Worker is who has the rank, whatever operation it was late in.
 func (w Who) Worker() (of Who, ok bool) {
-	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host}
+	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unheard: w.Unheard}
 	if w.Local {
 		of.Comm = w.Comm
 	}
@@ -311,6 +312,12 @@ func (w Who) Compare(of Who) int {
 	}
 	if w.Local != of.Local {
 		if w.Local {
+			return 1
+		}
+		return -1
+	}
+	if w.Unheard != of.Unheard {
+		if w.Unheard {
 			return 1
 		}
 		return -1

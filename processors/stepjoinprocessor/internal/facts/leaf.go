@@ -20,6 +20,7 @@ const (
 	Observed                   // its times are those of its arrival, or of stamps of whole seconds
 	Bad                        // it has a bad verdict
 	Error                      // it ended in an error
+	Unheard                    // a collective, of which a rank has no record
 )
 
 // Has says whether a flag is set.

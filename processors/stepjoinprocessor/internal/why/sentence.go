@@ -95,7 +95,7 @@ func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 
 // appendWhat says what went on, and who was behind it.
 func appendWhat(b []byte, k breakdown.Kind, who breakdown.Who) []byte {
-	return cause.Append(b, k.String(), whoOf(who), false)
+	return cause.Append(b, who.Part(k), whoOf(who), false)
 }
 
 func appendRank(b []byte, who breakdown.Who) []byte { return cause.AppendRank(b, whoOf(who), false) }

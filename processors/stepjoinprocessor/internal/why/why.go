@@ -296,6 +296,7 @@ func (o *peers) cause(w *window, c change) Cause {
 	case breakdown.Collective:
 		n, _ := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
 		out.Who = n.who
+		out.Who.Unheard = w.Breakdown.LacksRanks(out.Who)
 	case breakdown.Compute:
 		out.Note = o.note(w, c.seconds, anyone)
 	}

@@ -1,0 +1,61 @@
+package digest
+
+import "cmp"
+
+// Unheard is a communicator of which not all ranks have a log, or not one of the whole time.
+type Unheard struct {
+	*Communicator
+
+	Heard int64   // how many ranks have records
+	None  []int64 // the ranks that have none; empty where nobody is missing, or the ranks have other numbers than 0 to Size-1
+	Early []*Rank // their records end before those of the others
+}
+
+// Ended are the ranks whose records end early, and how many collectives the first of them missed.
+func (u *Unheard) Ended() (ranks []int64, missed int64) {
+	for _, r := range u.Early {
+		ranks, missed = append(ranks, r.Rank), max(missed, r.Missed)
+	}
+	return ranks, missed
+}
+
+// early is how many collectives a rank missed whose log ends too early: the last ones may lack one that was not written yet.
+const early = 2
+
+// Unheard are the communicators whose logs are not all there, the largest first.
+func (d *Collectives) Unheard() (out []Unheard) {
+	if d.ranks.Left > 0 {
+		return nil // who was heard is not known
+	}
+	by := map[string][]*Rank{}
+	for _, r := range d.Ranks() {
+		by[r.Communicator] = append(by[r.Communicator], r)
+	}
+	for _, c := range d.Communicators() {
+		u := Unheard{Communicator: c}
+		heard := make(map[int64]bool)
+		for _, r := range by[cmp.Or(c.ID, c.Name)] {
+			if r.Records == 0 {
+				continue
+			}
+			heard[r.Rank] = true
+			if r.Missed >= early {
+				u.Early = append(u.Early, r)
+			}
+		}
+		u.Heard = int64(len(heard))
+		if u.Heard == 0 || u.Heard >= c.Size && len(u.Early) == 0 {
+			continue
+		}
+		for n := range c.Size {
+			if !heard[n] {
+				u.None = append(u.None, n)
+			}
+		}
+		if int64(len(u.None))+u.Heard != c.Size { // some are above: they are numbered over all communicators
+			u.None = nil
+		}
+		out = append(out, u)
+	}
+	return out
+}
