@@ -132,6 +132,13 @@ func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
 // RootID returns the id of the span that step_join adds to a trace with several tops, as their parent.
 func RootID(trace pcommon.TraceID) pcommon.SpanID { return SpanID(trace, "root") }
 
+// ClocklessTraceID returns the trace of what a log ties to a trace by an id without saying when it was: step_join tells it there, and in the trace of the id
+// a copy that lies within the step.
+func ClocklessTraceID(trace pcommon.TraceID) pcommon.TraceID {
+	var buf [32]byte
+	return traceID(appendPart(append(buf[:0], trace[:]...), "clockless"))
+}
+
 // StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without building the same key again for each.
 type StepIDs struct {
 	key []byte

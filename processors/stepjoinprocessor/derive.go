@@ -22,7 +22,10 @@ import (
 type joined struct {
 	leaf *facts.Leaf
 	by   string
+	at   int64 // where it is drawn from, ns
 }
+
+func (j *joined) end() int64 { return j.at + j.leaf.End - j.leaf.Start }
 
 // deriver makes the spans that are added to groups. Its memory is used again.
 type deriver struct {
@@ -42,8 +45,8 @@ type deriver struct {
 	out      *spans.Batch // of the groups that are closed now: breakdowns that were held go there too
 }
 
-// derive adds the spans of a group that is closed. It is called with p.mu held and the run sorted.
-func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group) {
+// derive adds the spans of a group that is closed; placed: something of it has a clock. It is called with p.mu held and the run sorted.
+func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, ok := g.Main()
 	top := d.top(g, &w, ok)
@@ -51,17 +54,18 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group) {
 	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
 		g.Partial = true
 	}
-	if g.Promised && !d.p.told.has(g.ID, pcommon.SpanID{}) {
-		d.root(out, res, g, &w, ok)
-		d.p.told.note(g.ID, pcommon.SpanID{})
+	d.head(out, res, r, g, &w, ok, placed)
+	window := w.Span
+	if window.IsEmpty() { // of all functions of a batch together; without a span, the ledger has the root
+		window = spans.SpanID(g.ID, spans.SpanBreakdown)
 	}
-	if !ok || d.p.told.has(g.ID, w.Span) {
+	if !ok || d.p.told.has(g.ID, window) {
 		return
 	}
 	before := out.Len()
 	d.inside(out, res, r, g, &w, top)
 	if out.Len() != before {
-		d.p.told.note(g.ID, w.Span)
+		d.p.told.note(g.ID, window)
 	}
 }
 
@@ -69,7 +73,7 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group) {
 func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
 	if twin := r.Twin(g, w); twin != nil { // another log tells the step in the trace of an id: what happened in it is told there
 		if of, _ := twin.Main(); twin.Promised {
-			d.tell(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration)
+			d.tell(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration, spans.TimeDerived)
 		}
 		return
 	}
@@ -85,7 +89,7 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 
 // top is the span that stands for the group.
 func (d *deriver) top(g *facts.Group, w *facts.Window, ok bool) pcommon.SpanID {
-	if g.Promised || !ok {
+	if rooted(g) || !ok {
 		return spans.RootID(g.ID)
 	}
 	return w.Span
@@ -181,28 +185,36 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			owner, by, ambiguous = d.resolver.Resolve(r, at)
 		}
 		direct := owner == g && by != ""
-		within := d.within(r, owner, g)
+		inside := d.within(r, owner, g)
 		switch {
 		case d.apart(r) && (l.Host == 0 || l.Host != w.Host):
-			d.despite(r, g, w, l, within)
-		case within:
+			d.despite(r, g, w, l, inside)
+		case inside:
 			d.piece(r, l)
 		}
-		if !within {
+		if !inside {
 			return
 		}
 		if direct {
-			d.joined = append(d.joined, joined{l, by})
+			d.joined = append(d.joined, joined{l, by, within(l, w)})
 			d.count(ambiguous)
 		}
 	})
 	for i := range d.calls { // when they move no more
-		d.joined = append(d.joined, joined{&d.calls[i], d.callBy[i]})
+		d.joined = append(d.joined, joined{&d.calls[i], d.callBy[i], within(&d.calls[i], w)})
 	}
 	if w.Kind != facts.Step || batches != 1 || g.Functions() > 0 || d.apart(r) || batch.Observed() { // it has a batch of its own, or no sure place
 		return nil
 	}
 	return batch
+}
+
+// within is where a leaf that lies in a window is drawn. What came late, by the time of its arrival, is drawn at the window's end.
+func within(l *facts.Leaf, w *facts.Window) int64 {
+	if !l.Flags.Has(facts.Observed) {
+		return l.Start
+	}
+	return max(min(l.Start, w.End-(l.End-l.Start)), w.Start)
 }
 
 // within says whether a group is another one or lies in it, or in one that does.
@@ -356,26 +368,31 @@ func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int6
 
 // retell adds a step to the trace of the batch that it worked on, and says in its own trace where that is.
 func (d *deriver) retell(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
-	s := d.tell(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun)
+	s := d.tell(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
 	if w.Number >= 0 {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
 	}
-	d.tell(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun)
+	d.tell(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
 }
 
 // tell adds a span that stands for a span of another trace.
 func (d *deriver) tell(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
-	span pcommon.SpanID, by string,
+	span pcommon.SpanID, by string, source spans.TimeSource,
 ) ptrace.Span {
 	s := out.Add(res, spans.Span{
-		Trace: trace, ID: spans.SpanID(trace, spans.KindJoined, of[:], span[:]), Parent: parent, Name: name, Is: spans.KindJoined, Kind: ptrace.SpanKindInternal,
-		Start: start, End: end, Source: spans.TimeDerived, Attributes: 5,
+		Trace: trace, ID: copyID(trace, of, span), Parent: parent, Name: name, Is: spans.KindJoined, Kind: ptrace.SpanKindInternal,
+		Start: start, End: end, Source: source, Attributes: 5,
 	})
 	s.Attributes().PutStr(spans.AttrJoinBy, by)
 	link := s.Links().AppendEmpty()
 	link.SetTraceID(of)
 	link.SetSpanID(span)
 	return s
+}
+
+// copyID is the id of a span that stands in a trace for a span of another one.
+func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
+	return spans.SpanID(trace, spans.KindJoined, of[:], span[:])
 }
 
 // aggregates adds a span for each operation of each communicator, and method of RPCs, that joined, and the slowest and the bad ones by themselves.
@@ -409,7 +426,7 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		l := j.leaf
 		sum += l.End - l.Start
 		wait += max(l.Late, 0)
-		start, end = min(start, l.Start), max(end, l.End)
+		start, end = min(start, j.at), max(end, j.end())
 		if from := max(l.Start, until); l.End > from {
 			union += l.End - from
 		}
@@ -451,7 +468,11 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 		if i >= d.p.cfg.Slowest && (!isBad || bad > mostBad) {
 			continue
 		}
-		s := d.tell(out, res, home.ID, parent, r.Text(l.Name), l.Start, l.End, l.Trace, l.Span, j.by)
+		source := spans.TimeDerived
+		if j.at != l.Start {
+			source = spans.TimeSynthetic
+		}
+		s := d.tell(out, res, home.ID, parent, r.Text(l.Name), j.at, j.end(), l.Trace, l.Span, j.by, source)
 		if l.Late > 0 {
 			m := s.Attributes()
 			m.PutDouble(spans.AttrNCCLLateMax, float64(l.Late)/1e9)
@@ -462,7 +483,7 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 				m.PutStr(spans.AttrNCCLLateHost, host)
 			}
 		}
-		d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by)
+		d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by, spans.TimeDerived)
 	}
 }
 

@@ -38,9 +38,8 @@ func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
 
 // note notes that they are made.
 func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
-	if t.keeps {
-		id := spans.IDHash(trace, window)
-		t.add(id)
+	id := spans.IDHash(trace, window)
+	if t.add(id); t.keeps {
 		t.fresh = binary.LittleEndian.AppendUint64(t.fresh, id)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
 	"github.com/trainbridge/trainbridge/spans"
@@ -22,6 +22,7 @@ type fact struct {
 	calls    bool // reader.call says how long the stages of its calls took
 	own      bool // it belongs to the group of its trace, whatever its time
 	promised bool
+	unplaced facts.Unplaced // where reader.unplaced
 }
 
 // reader reads the facts of a batch. Its memory is used again.
@@ -37,6 +38,10 @@ type reader struct {
 	late  late
 	call  view.Group
 	coll  view.Collective
+
+	unplaced bool            // the resource is of calls that an id ties to a trace, and no clock to a time
+	trace    pcommon.TraceID // of the span at hand, by its log
+	of, own  pcommon.TraceID // where spans of a trace go that are unplaced
 }
 
 // read keeps the facts of a batch, and gives the tops of traces that will get a root their parent. A batch that is refused and comes again says nothing new.
@@ -47,6 +52,11 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.late.begin(gpus)
 	for _, rs := range td.ResourceSpans().All() {
 		attrs, ready := rs.Resource().Attributes(), false
+		if r.unplaced = r.clockless(attrs); r.unplaced {
+			attrs.Remove(spans.AttrJoinBy)
+			r.run, r.group, ready = r.p.run(r.res.Run, now), nil, true
+			r.run.Careful(r.p.refused)
+		}
 		for _, ss := range rs.ScopeSpans().All() {
 			if ss.Scope().Name() == scopeName {
 				continue // from another step_join
@@ -54,10 +64,17 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 			list, until := ss.Spans(), int64(0)
 			for i := range list.Len() {
 				span := list.At(i)
+				r.trace = span.TraceID()
+				if r.unplaced {
+					r.move(span)
+				}
 				if view.IsDetail(span) {
 					continue
 				}
 				kind := view.KindOf(span)
+				if r.unplaced && kind == view.KindCall {
+					r.slowest(span)
+				}
 				if !r.wanted(kind, span) {
 					continue
 				}
@@ -122,9 +139,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		return 0
 	}
 	run := r.run
-	trace := span.TraceID()
+	trace := r.trace
 	flags := facts.Flags(0)
-	if m.Time == spans.TimeSynthetic {
+	if m.Time == spans.TimeSynthetic || r.unplaced {
 		flags |= facts.Timeless
 	}
 	if m.Time == spans.TimeObserved || m.Time == spans.TimeAnchoredSecond {
@@ -217,6 +234,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 			return 0
 		}
 	}
+	if r.unplaced {
+		f.promised, f.unplaced = false, r.lead(span, &f)
+	}
 	if f.promised {
 		span.SetParentSpanID(spans.RootID(trace))
 	}
@@ -265,11 +285,14 @@ func (r *reader) keep(f *fact, byID bool) {
 		}
 		g = r.groupOf(f.leaf.Trace)
 	}
-	if (f.promised && !g.Promised || f.isWindow && g.Chunk < 0) && !g.Closed {
+	if (f.promised && !g.Promised || f.isWindow && g.Chunk < 0) && !g.Closed && !r.unplaced {
 		r.promise(g, f)
 	}
 	if g.Closed {
 		r.tardy++
+		if r.unplaced {
+			run.AddLate(g, f.unplaced)
+		}
 		return
 	}
 	g.Promised, g.ByID = g.Promised || f.promised, g.ByID || byID
@@ -278,6 +301,9 @@ func (r *reader) keep(f *fact, byID bool) {
 		of = f.window.Kind
 	}
 	g.Of(run.Text(run.Number(r.res.Service)), of)
+	if r.unplaced && !g.Has(f.unplaced.Span) {
+		run.AddUnplaced(g, f.unplaced)
+	}
 	if f.isWindow {
 		run.AddWindow(g, f.window, r.now)
 	}

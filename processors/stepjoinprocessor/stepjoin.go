@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -292,6 +293,7 @@ type closing struct {
 	run     *facts.Run
 	group   *facts.Group
 	partial bool
+	early   bool // for want of room
 }
 
 // due are the groups that are over, in order of time within a run. all: each.
@@ -305,15 +307,19 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 		var early []closing // not over, but there may be no room to wait
 		for _, g := range r.Open() {
 			idle := now.Sub(g.Last)
-			behind := r.Behind(g.End, now, p.cfg.Wait)
+			until := g.End
+			if until == 0 { // what ties it to a time may be in any log
+				until = math.MaxInt64
+			}
+			behind := r.Behind(until, now, p.cfg.Wait)
 			if p.offline {
-				behind = !all && r.Unread(g.End)
+				behind = !all && r.Unread(until)
 			}
 			if !all && (idle < p.wait() || behind && idle < p.cfg.Keep) {
-				early = append(early, closing{r, g, behind || idle < p.wait()})
+				early = append(early, closing{r, g, behind || idle < p.wait(), true})
 				continue
 			}
-			due = append(due, closing{r, g, behind})
+			due = append(due, closing{r, g, behind, false})
 			short -= g.Bytes()
 		}
 		if short <= 0 || len(early) == 0 {
@@ -341,12 +347,19 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	partial := int64(0)
 	for _, c := range due {
-		c.run.Sort()
 		g := c.group
+		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // told now, it would be told of a time that is not its step's
+			p.telemetry.ProcessorStepJoinShed.Add(ctx, int64(len(g.Unplaced)))
+			c.run.Drop(g)
+			continue
+		}
+		placed := g.End != 0
+		c.run.Arrived(g)
+		c.run.Sort()
 		if g.Partial = g.Partial || c.partial; g.Partial {
 			partial++
 		}
-		p.derive.derive(out, c.run, g)
+		p.derive.derive(out, c.run, g, placed)
 		c.run.Fresh = true
 		c.run.Close(g, now)
 		p.closed = append(p.closed, g)
@@ -354,6 +367,12 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	if last {
 		p.derive.out = out
 		p.derive.history.Settle()
+	}
+	for _, r := range p.runs {
+		for _, g := range r.Late {
+			p.derive.late(out, r, g)
+		}
+		r.Late = nil
 	}
 	for _, m := range out.Messages() {
 		p.unsent = append(p.unsent, m.Traces)

@@ -20,6 +20,7 @@ type Group struct {
 	Windows  []Window
 	Own      []Leaf  // of its own trace
 	Stages   []Stage // likewise, of its calls of TransferQueue
+	Unplaced []Unplaced
 
 	// Start and End are the ends of what has a place in time; End is 0 where nothing has.
 	Start, End int64
@@ -64,8 +65,8 @@ func (g *Group) HasStep() bool {
 	return slices.ContainsFunc(g.Windows, func(w Window) bool { return w.Kind == Step })
 }
 
-// has says whether a span is known already: what a source sends again after a crash counts once.
-func (g *Group) has(id pcommon.SpanID) bool {
+// Has says whether a span is known already: what a source sends again after a crash counts once.
+func (g *Group) Has(id pcommon.SpanID) bool {
 	if g.seen != nil {
 		_, ok := g.seen[id]
 		return ok

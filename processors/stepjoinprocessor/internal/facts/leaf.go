@@ -15,7 +15,7 @@ type Flags uint8
 
 // The flags.
 const (
-	Timeless Flags = 1 << iota // its times are made up: it has a duration and no place in time
+	Timeless Flags = 1 << iota // its times are made up: it has a duration and no place in time (with Observed: see Group.Arrived)
 	Point                      // only its end is known
 	Observed                   // its times are those of its arrival, or of stamps of whole seconds
 	Bad                        // it has a bad verdict
@@ -49,7 +49,7 @@ type Leaf struct {
 
 // AddOwn adds a leaf to the group whose trace it is in. It is false for one that is known already.
 func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
-	if g.has(l.Span) {
+	if g.Has(l.Span) {
 		return false
 	}
 	g.note(l.Span)

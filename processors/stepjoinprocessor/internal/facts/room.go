@@ -13,11 +13,13 @@ const (
 	ownBytes    = 128
 	stageBytes  = 40
 	plainBytes  = 160
+
+	unplacedBytes = 56
 )
 
 // Bytes is what the group takes, about.
 func (g *Group) Bytes() int64 {
-	return groupBytes + int64(len(g.Windows))*windowBytes + int64(len(g.Own))*ownBytes + g.staged*stageBytes
+	return groupBytes + int64(len(g.Windows))*windowBytes + int64(len(g.Own))*ownBytes + g.staged*stageBytes + int64(len(g.Unplaced))*unplacedBytes
 }
 
 // Bytes is what the run takes, about.

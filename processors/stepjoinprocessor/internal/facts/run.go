@@ -27,6 +27,7 @@ type Run struct {
 	fresh   []*Group // in none of the lists yet, or in one by an older time
 	sorted  bool
 	done    []*Group                    // closed, in the order of closing
+	Late    []*Group                    // closed, and what is unplaced came since
 	bytes   int64                       // about
 	plain   []plain                     // steps, while nothing else is known of the run
 	mixed   bool                        // something else is

@@ -35,7 +35,7 @@ type Window struct {
 
 // AddWindow adds a window to its group. It is false for one that is known already.
 func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
-	if g.has(w.Span) {
+	if g.Has(w.Span) {
 		return false
 	}
 	g.note(w.Span)

@@ -133,7 +133,8 @@ func (h *History) of(k Key) *series {
 type window struct {
 	Window
 	past
-	tell func(v Verdict, slow bool)
+	unheard bool // most of its collectives lack a rank
+	tell    func(v Verdict, slow bool)
 }
 
 // take reads a window. What it returns is valid until the next call: Hold copies it.
@@ -143,8 +144,12 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	ops := h.ops.by(b.Collectives, func(who breakdown.Who) (breakdown.Who, bool) {
 		return breakdown.Who{Comm: who.Comm, Operation: who.Operation}, who.Comm != "" || who.Operation != ""
 	})
+	for i := range ops[:min(len(ops), 2*few)] {
+		ops[i].at = ops[i].who
+		ops[i].at.Unheard = b.LacksRanks(ops[i].who)
+	}
 	now = &h.now
-	now.Window = *w
+	now.Window, now.unheard = *w, b.LacksRanks(breakdown.Who{})
 	now.past = past{
 		duration: b.Duration, base: b.Duration - b.Time[breakdown.Checkpoint] - b.Time[breakdown.Evaluation], time: b.Time, known: b.Known,
 		ranks: ranks[:min(len(ranks), 2*few)], ops: ops[:min(len(ops), 2*few)], // the longest first: who is not among them cannot have grown by most of a change
@@ -294,9 +299,10 @@ func (o *peers) cause(w *window, c change) Cause {
 			out.Note = o.note(w, c.seconds, func(note *Note) bool { return note.is(n.who) })
 		}
 	case breakdown.Collective:
-		n, _ := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
-		out.Who = n.who
-		out.Who.Unheard = w.Breakdown.LacksRanks(out.Who)
+		n, ok := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
+		if out.Who = n.at; !ok {
+			out.Who.Unheard = w.unheard
+		}
 	case breakdown.Compute:
 		out.Note = o.note(w, c.seconds, anyone)
 	}

@@ -1,0 +1,129 @@
+package facts
+
+import (
+	"cmp"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// Unplaced is a pass of RPCs, or one of its slowest calls, that an id ties to a group, and of which no log says when it was. It has a trace of its own; a copy is
+// drawn within the group's window.
+type Unplaced struct {
+	Span       pcommon.SpanID
+	Parent     pcommon.SpanID // in the group's trace, where the log names one; of a call: its pass
+	Start, End int64          // ns, by the order of its log
+	Number     int64          // of a pass; −1: none
+	Name       uint32
+	Call       bool // of the pass before
+	Observed   bool // its times are those of its arrival
+	Drawn      bool
+}
+
+// MostUnplaced is how many passes of a group are drawn by themselves.
+const MostUnplaced = 64
+
+// AddUnplaced adds what has no place in time to its group.
+func (r *Run) AddUnplaced(g *Group, u Unplaced) {
+	if r.known != nil && u.Call && g.draws(u.Span) { // a pass that comes again is known as a window or a leaf
+		return
+	}
+	g.Unplaced = append(g.Unplaced, u)
+	r.bytes += unplacedBytes
+}
+
+// AddLate adds a pass to a group that was closed. Its calls, and passes beyond those that are drawn, are in their own trace alone.
+func (r *Run) AddLate(g *Group, u Unplaced) {
+	if len(g.Unplaced) >= MostUnplaced || g.draws(u.Span) {
+		return
+	}
+	r.AddUnplaced(g, u)
+	if !slices.Contains(r.Late, g) {
+		r.Late = append(r.Late, g)
+	}
+}
+
+func (g *Group) draws(id pcommon.SpanID) bool {
+	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id })
+}
+
+// Drop forgets a group of which only what is unplaced is known, for want of room. What comes of its trace then is another group.
+func (r *Run) Drop(g *Group) {
+	g.gone, r.sorted = true, false
+	r.forgetShares(g.Own)
+	delete(r.Groups, g.ID)
+	r.bytes -= g.Bytes()
+}
+
+// Arrived gives a group of which nothing has a clock the times at which its lines came, where these are known.
+func (r *Run) Arrived(g *Group) {
+	if g.End != 0 {
+		return
+	}
+	for i := range g.Windows {
+		if w := &g.Windows[i]; w.Flags.Has(Timeless) && w.Flags.Has(Observed) {
+			w.Flags &^= Timeless
+			g.widen(w.Start, w.End, w.Flags)
+			r.sorted = false
+		}
+	}
+	for i := range g.Own {
+		if l := &g.Own[i]; l.Flags.Has(Timeless) && l.Flags.Has(Observed) {
+			l.Flags &^= Timeless
+			g.widen(l.Start, l.End, l.Flags)
+			r.sorted = false
+		}
+	}
+}
+
+// compareUnplaced orders by the time that the log's order gives.
+func compareUnplaced(a, b Unplaced) int {
+	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Span[:], b.Span[:]))
+}
+
+// Passes is how much of Unplaced is no call.
+func (g *Group) Passes() (n int) {
+	for i := range g.Unplaced {
+		if !g.Unplaced[i].Call {
+			n++
+		}
+	}
+	return n
+}
+
+// between is how far apart what follows another is drawn: Jaeger's critical path leaves out a span that ends as the next begins.
+const between = 1000
+
+// Lay calls f with when each pass that is not drawn yet is drawn: from the start of a window, one after the other in their order, and closer together where they
+// would not end with the window. A duration stays what it is, also beyond the end.
+func (g *Group) Lay(start, end int64, f func(u *Unplaced, at int64)) {
+	slices.SortStableFunc(g.Unplaced, compareUnplaced)
+	room, before, scale := end-start, int64(0), 1.0
+	for i := range g.Unplaced {
+		if u := &g.Unplaced[i]; !u.Call && u.Drawn {
+			before += u.End - u.Start + between
+		}
+	}
+	at := before
+	for i := range g.Unplaced {
+		u := &g.Unplaced[i]
+		if u.Call || u.Drawn {
+			continue
+		}
+		length := u.End - u.Start
+		if at > 0 && length <= room {
+			scale = min(scale, float64(room-length)/float64(at))
+		}
+		at += length + between
+	}
+	at = before
+	for i := range g.Unplaced {
+		u := &g.Unplaced[i]
+		if u.Call || u.Drawn {
+			continue
+		}
+		place := start + int64(scale*float64(at))
+		at += u.End - u.Start + between
+		f(u, place)
+	}
+}
