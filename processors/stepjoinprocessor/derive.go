@@ -54,6 +54,9 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
 		g.Partial = true
 	}
+	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // of a step that was told, and when it was is forgotten
+		return
+	}
 	d.head(out, res, r, g, &w, ok, placed)
 	window := w.Span
 	if window.IsEmpty() { // of all functions of a batch together; without a span, the ledger has the root

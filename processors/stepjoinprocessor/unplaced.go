@@ -80,15 +80,13 @@ func rooted(g *facts.Group) bool {
 
 // head adds the root of a group, and what is drawn below it without a clock. placed: something of the group has one.
 func (d *deriver) head(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, ok, placed bool) {
-	known := d.p.told.has(g.ID, pcommon.SpanID{})
-	if rooted(g) && !known {
+	if rooted(g) && !d.p.told.has(g.ID, pcommon.SpanID{}) {
 		d.root(out, res, g, w, ok)
 		d.p.told.note(g.ID, pcommon.SpanID{})
 	}
-	if len(g.Unplaced) == 0 || known && !placed { // when the step was is forgotten
-		return
+	if len(g.Unplaced) > 0 {
+		d.unplaced(out, res, r, g, w, ok, placed)
 	}
-	d.unplaced(out, res, r, g, w, ok, placed)
 }
 
 // late adds what came without a clock since the group was closed.

@@ -78,6 +78,11 @@ func IsDetail(span ptrace.Span) bool {
 // kind always has must be there.
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
+	if is, ok := span.Attributes().Get(spans.AttrKind); ok {
+		if named := kindNamed(spans.ValueText(is)); named != KindOther { // a span may stand for one of another trace, and has the name of that
+			return named
+		}
+	}
 	switch k {
 	case KindStep, KindRanks, KindPass, KindSession, KindCalls, KindRPCSummary:
 		return k // whatever else they have
@@ -89,10 +94,6 @@ func recognise(span ptrace.Span) Kind {
 	)
 	for name, v := range span.Attributes().All() {
 		switch name {
-		case spans.AttrKind:
-			if k := kindNamed(spans.ValueText(v)); k != KindOther {
-				return k
-			}
 		case spans.AttrNCCLRanks:
 			collective = IntOf(v).OK
 		case spans.AttrTQStage:

@@ -81,7 +81,9 @@ func rootTitle(t *tree.Trace) string {
 	}
 	count := map[view.Kind]int{}
 	for _, s := range t.Spans {
-		count[s.Kind]++
+		if count[s.Kind]++; s.Kind == view.KindJoined && s.Name() == spans.SpanRPCPass && s.Parent == root { // below an aggregate it is counted there
+			count[view.KindPass]++
+		}
 		if s.Kind == view.KindAggregate {
 			v := aggregateOf(s)
 			switch {
@@ -172,6 +174,10 @@ func joinedDetails(s *tree.Span) (d []string) {
 		}
 		d = append(d, "by "+reading.Clean(v.JoinBy))
 	case view.KindJoined:
+		var m view.Mark
+		if m.Read(s.Span, s.Resource); m.Time == spans.TimeSynthetic && s.Parent != nil && s.Parent.Kind != view.KindJoined {
+			d = append(d, "when is not in the log")
+		}
 		for _, link := range s.Links().All() {
 			d = append(d, "trace "+link.TraceID().String())
 		}
