@@ -149,7 +149,8 @@ func TestOneTracePerID(t *testing.T) {
 	}
 }
 
-// The same 5 steps through step_join: each trace has one root, nothing in it lacks its parent, and it says where the time went. The job is one run.
+// The same 5 steps through step_join: each trace has one root, nothing in it lacks its parent, and it says where the time went. Passes of RPCs, whose log has no
+// clock, are told in it and have a trace of their own. The job is one run.
 func TestOneRootPerID(t *testing.T) {
 	ids, run, inLogs := stepIDs(5), "job of "+t.TempDir(), 8 // a process sends the span of a run once
 	sink, f := new(consumertest.TracesSink), stepjoinprocessor.NewFactory()
@@ -159,7 +160,7 @@ func TestOneRootPerID(t *testing.T) {
 	readLayers(t, run, layers(ids), join, func() bool {
 		n := 0
 		for _, s := range spansOf(sink) {
-			if s.ParentSpanID() == spans.RootID(s.TraceID()) {
+			if s.ParentSpanID() == spans.RootID(s.TraceID()) || s.Name() == spans.SpanRPCPass && s.ParentSpanID().IsEmpty() {
 				n++
 			}
 		}
@@ -194,12 +195,15 @@ func TestOneRootPerID(t *testing.T) {
 		assert.True(t, s.ParentSpanID().IsEmpty() || traces[s.TraceID()].known[s.ParentSpanID()], "%s has no parent", s.Name())
 	}
 	of, _ := spans.RunIDs(run)
-	require.Len(t, traces, len(ids)+1)
+	require.Len(t, traces, 2*len(ids)+1)
 	require.Contains(t, traces, of)
 	assert.Equal(t, []string{spans.SpanRun}, traces[of].roots)
 	for _, id := range ids {
-		got := traces[spans.TraceID(run, []byte(id))]
+		trace := spans.TraceID(run, []byte(id))
+		got, own := traces[trace], traces[spans.ClocklessTraceID(trace)]
 		require.NotNil(t, got, id)
+		require.NotNil(t, own, id)
+		assert.Equal(t, []string{spans.SpanRPCPass}, own.roots, id)
 		assert.Equal(t, []string{spans.SpanTQBatch}, got.roots, id)
 		assert.Subset(t, got.below, []string{"rollout", spans.SpanStep, spans.SpanEvaluation, spans.SpanRPCPass, "AllReduce", "AllGather"}, id)
 		assert.Equal(t, []string{spans.WindowStep}, got.breakdowns, id)

@@ -47,7 +47,12 @@ type jobStep struct {
 // generateJob writes the logs of one job in all formats.
 func generateJob(tb testing.TB, flags ...string) *jobTruth {
 	tb.Helper()
-	tr := &jobTruth{dir: tb.TempDir()}
+	return generateJobIn(tb, tb.TempDir(), flags...)
+}
+
+func generateJobIn(tb testing.TB, dir string, flags ...string) *jobTruth {
+	tb.Helper()
+	tr := &jobTruth{dir: dir}
 	run(tb, nil, trainbridgeBin(tb), append([]string{"gen", "run", tr.dir}, flags...)...)
 	text, err := os.ReadFile(filepath.Join(tr.dir, "truth.json"))
 	require.NoError(tb, err)
@@ -218,7 +223,7 @@ func TestJobWithIDs(t *testing.T) {
 			b := tr.read(t)
 			a, breakdowns := b.await(t, tr)
 			oneRun(t, tr, a)
-			assert.Len(t, a.traces, len(tr.Steps)+2, "steps, the run, and the session of RPCs before the first step")
+			assert.Len(t, a.traces, 2*len(tr.Steps)+2, "steps, the passes of RPCs, the run, and the session of RPCs before the first step")
 			ids := map[pcommon.TraceID]bool{}
 			for _, s := range tr.Steps {
 				id := spans.TraceID("", []byte(s.TraceID))
@@ -228,6 +233,9 @@ func TestJobWithIDs(t *testing.T) {
 				assert.Equal(t, id, n.TraceID(), "the trace of step %d", s.Step)
 				s.checkBreakdown(t, n)
 				s.checkCause(t, n)
+				kinds, roots, _ := kindsOf(t, a.traces[spans.ClocklessTraceID(id)])
+				require.Len(t, roots, 1)
+				assert.Equal(t, []int{1, s.Spans[spans.KindCall]}, []int{kinds[spans.KindPass], kinds[spans.KindCall]}, "the pass of step %d", s.Step)
 				for backend, get := range map[string]func(pcommon.TraceID) (ptrace.Traces, error){"Jaeger": b.jaeger.trace, "Tempo": b.tempo.trace} {
 					s.checkTrace(t, backend, id, get)
 				}
@@ -241,10 +249,14 @@ func TestJobWithIDs(t *testing.T) {
 	}
 }
 
-// kinds are how many spans of each kind the trace of the step has.
+// kinds are how many spans of each kind the trace of the step has. The pass of RPCs, which no clock places, is in a trace of its own: here it is told, with its
+// three slowest calls.
 func (s *jobStep) kinds() map[string]int {
 	kinds := map[string]int{spans.KindRoot: 1, spans.KindBreakdown: 1}
 	maps.Copy(kinds, s.Spans)
+	kinds[spans.KindJoined] = kinds[spans.KindPass] + min(3, kinds[spans.KindCall])
+	delete(kinds, spans.KindPass)
+	delete(kinds, spans.KindCall)
 	return kinds
 }
 

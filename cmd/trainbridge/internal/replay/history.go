@@ -72,7 +72,9 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 					continue
 				}
 				if made || isMadeUp(s.Attributes()) {
-					h.synthetic++
+					if view.KindOf(s) != view.KindJoined { // which is in no metric anyway
+						h.synthetic++
+					}
 					continue
 				}
 				at := h.told(s) / int64(step)
