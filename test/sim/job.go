@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -32,6 +33,7 @@ type traits struct {
 	clock   bool // its lines have stamps
 	parts   bool // it tells of data loading
 	started bool // lines before the first step have stamps
+	lines   bool // the time of a step is that from line to line, with what lies between
 }
 
 // step is one step as it went.
@@ -274,6 +276,9 @@ func (j *job) disturb(s *step, f fault) {
 func (j *job) save(took float64) {
 	a := j.truth.Attempts[len(j.truth.Attempts)-1]
 	j.out.save(j, j.now, took, a.Last)
+	if j.out.traits().lines {
+		j.truth.Open[a.Last+1] = true
+	}
 	j.spend(Checkpoint, took)
 	j.now += took
 }
@@ -366,7 +371,7 @@ func (t *Truth) together(states ...string) {
 
 // count is a pattern of a number, with a separator or without.
 func count(n int) string {
-	text := fmt.Sprint(n)
+	text := strconv.Itoa(n)
 	if n >= 1000 {
 		text = fmt.Sprintf("%d,?%03d", n/1000, n%1000)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -11,7 +12,6 @@ import (
 // silent is a trainer that says nothing but its steps.
 type silent struct{}
 
-func (silent) begin(*job, float64, int64)             {}
 func (silent) save(*job, float64, float64, int64)     {}
 func (silent) evaluate(*job, float64, float64, int64) {}
 func (silent) die(*job, float64)                      {}
@@ -51,8 +51,8 @@ func (l *lines) step(j *job, s *step) {
 func loss(j *job, n int64) float64 { return 2 + 8/math.Sqrt(float64(n+9)) + 0.02*j.rng.NormFloat64() }
 
 // jsonl is a loop that writes a JSON object per step, with a clock and its parts.
-func jsonl(j *job, parts bool) *lines {
-	return &lines{name: "metrics.jsonl", has: traits{clock: true, parts: parts}, line: func(_ *job, s *step) string {
+func jsonl() *lines {
+	return &lines{name: "metrics.jsonl", has: traits{clock: true, parts: true}, line: func(j *job, s *step) string {
 		var b strings.Builder
 		fmt.Fprintf(&b, `{"timestamp": "%s", "step": %d, "loss": %.4f, "lr": 0.0003, "throughput": %.2f, "step_time": %.6f`,
 			j.when(s.start+s.took).UTC().Format("2006-01-02T15:04:05.000000Z"), s.n, loss(j, s.n), float64(s.batch)/s.took, s.took)
@@ -66,7 +66,8 @@ func jsonl(j *job, parts bool) *lines {
 // buildNanoGPT is the row of build-nanogpt's train_gpt2.py. Its dt begins before the evaluation.
 func buildNanoGPT() *lines {
 	return &lines{name: "log.txt", line: func(j *job, s *step) string {
-		return fmt.Sprintf("step %5d | loss: %.6f | lr %.4e | norm: %.4f | dt: %.2fms | tok/sec: %.2f", s.n, loss(j, s.n), 6e-4, 0.3+0.01*j.rng.NormFloat64(), 1e3*s.took, 524288/s.took)
+		return fmt.Sprintf("step %5d | loss: %.6f | lr %.4e | norm: %.4f | dt: %.2fms | tok/sec: %.2f", s.n, loss(j, s.n), 6e-4,
+			0.3+0.01*j.rng.NormFloat64(), 1e3*s.took, 524288/s.took)
 	}}
 }
 
@@ -91,9 +92,11 @@ func verl(both bool) *lines {
 	return &lines{name: "verl.log", has: traits{parts: true}, line: func(j *job, s *step) string {
 		tokens := 150000 * s.usual / j.level(1)
 		pairs := [][2]string{
-			{"global_seqlen/mean", fmt.Sprintf("%.1f", tokens)}, {"actor/entropy", fmt.Sprintf("%.6f", 0.3+0.1*j.rng.Float64())},
-			{"actor/pg_loss", fmt.Sprintf("%.6f", 0.01*j.rng.NormFloat64())}, {"critic/rewards/mean", fmt.Sprintf("%.4f", j.rng.Float64())},
-			{"training/global_step", fmt.Sprint(s.n)},
+			{"global_seqlen/mean", fmt.Sprintf("%.1f", tokens)},
+			{"actor/entropy", fmt.Sprintf("%.6f", 0.3+0.1*j.rng.Float64())},
+			{"actor/pg_loss", fmt.Sprintf("%.6f", 0.01*j.rng.NormFloat64())},
+			{"critic/rewards/mean", fmt.Sprintf("%.4f", j.rng.Float64())},
+			{"training/global_step", strconv.FormatInt(s.n, 10)},
 		}
 		for _, p := range s.parts {
 			pairs = append(pairs, [2]string{"timing_s/" + p.name, fmt.Sprintf("%.6f", p.took)})
@@ -141,7 +144,7 @@ type torchtitan struct {
 	w io.Writer
 }
 
-func (t *torchtitan) traits() traits { return traits{clock: true, started: true} }
+func (t *torchtitan) traits() traits { return traits{clock: true, started: true, lines: true} }
 
 func (t *torchtitan) say(j *job, at float64, format string, args ...any) {
 	fmt.Fprintf(t.w, "[rank0]:[titan] %s - root - INFO - %s\n", strings.Replace(j.stamp(at, "2006-01-02 15:04:05.000"), ".", ",", 1), fmt.Sprintf(format, args...))
@@ -167,19 +170,18 @@ func (t *torchtitan) save(j *job, at, took float64, _ int64) {
 
 func (t *torchtitan) end(j *job, at float64) { t.say(j, at, "Training completed") }
 
-// bar is Transformers' Trainer with its progress bar: a bar per step, and a dict over it. The log knows whole seconds.
-func bar(total int64) *lines {
-	since, speed := 0.0, 0.0
+// bar is Transformers' Trainer with its progress bar: a bar per step, and a dict over it. The log knows whole seconds. Releases of 2023 round the epoch to two
+// digits, later ones do not.
+func bar(total int64, rounded bool) *lines {
+	since, moved, weight := 0.0, 0.0, 1.0 // tqdm smooths its speed
 	cells := []rune(" ▏▎▍▌▋▊▉")
 	head := func(*job, float64) string {
 		return fmt.Sprintf("\r  0%%|%s| 0/%d [00:00<?, ?it/s]", strings.Repeat(" ", 10), total)
 	}
 	return &lines{name: "train.log", head: head, open: true, line: func(j *job, s *step) string {
 		since += s.took
-		if speed == 0 {
-			speed = s.took
-		}
-		speed = 0.3*s.took + 0.7*speed
+		moved, weight = 0.3*s.took+0.7*moved, 0.7*weight
+		speed := moved / (1 - weight)
 		filled := int(80 * s.n / total)
 		cell := string(cells[filled%8])
 		if filled == 80 {
@@ -187,8 +189,12 @@ func bar(total int64) *lines {
 		}
 		drawn := fmt.Sprintf("%3.0f%%|%s| %d/%d [%s<%s, %5.2fs/it]", 100*float64(s.n)/float64(total),
 			strings.Repeat("█", filled/8)+cell+strings.Repeat(" ", max(0, 9-filled/8)), s.n, total, minutes(since), minutes(speed*float64(total-s.n)), speed)
-		return fmt.Sprintf("\r%s\r%s\r{'loss': %.4f, 'grad_norm': %.4f, 'learning_rate': 4e-05, 'epoch': %.2f}\n\r%s", drawn, strings.Repeat(" ", 80), loss(j, s.n),
-			1+j.rng.Float64(), float64(s.n)/float64(total), drawn)
+		epoch := strconv.FormatFloat(float64(s.n)/float64(total), 'f', -1, 64)
+		if rounded {
+			epoch = strconv.FormatFloat(math.Round(100*float64(s.n)/float64(total))/100, 'f', -1, 64)
+		}
+		return fmt.Sprintf("\r%s\r%s\r{'loss': %.4f, 'grad_norm': %.4f, 'learning_rate': 4e-05, 'epoch': %s}\n\r%s", drawn, strings.Repeat(" ", 80), loss(j, s.n),
+			1+j.rng.Float64(), epoch, drawn)
 	}}
 }
 

@@ -14,6 +14,7 @@ type megatron struct {
 	w     io.Writer
 	name  string
 	level int     // --timing-log-level
+	all   bool    // --timing-log-option all
 	total int64   // --train-iters
 	shift float64 // s, of its clock
 	fresh bool    // each attempt has a file of its own
@@ -38,8 +39,11 @@ func (m *megatron) begin(j *job, at float64, loaded int64) {
 	m.tries++
 	m.printf("using world size: %d, data-parallel size: %d, context-parallel size: 1, hierarchical context-parallel sizes: None, tensor-model-parallel size: 1, pipeline-model-parallel size: 1", j.ranks, j.ranks)
 	m.printf("------------------------ arguments ------------------------")
-	for _, arg := range [][2]string{{"global_batch_size", "256"}, {"log_interval", "1"}, {"timing_log_level", fmt.Sprint(m.level)}, {"train_iters", fmt.Sprint(m.total)}, {"world_size", fmt.Sprint(j.ranks)}} {
-		m.printf("  %s %s %s", arg[0], strings.Repeat(".", 48-len(arg[0])), arg[1])
+	for _, arg := range []struct {
+		name  string
+		value any
+	}{{"global_batch_size", 256}, {"log_interval", 1}, {"timing_log_level", m.level}, {"train_iters", m.total}, {"world_size", j.ranks}} {
+		m.printf("  %s %s %v", arg.name, strings.Repeat(".", 48-len(arg.name)), arg.value)
 	}
 	m.printf("-------------------- end of arguments ---------------------")
 	m.printf("[after megatron is initialized] datetime: %s ", j.stamp(at+m.shift, megatronTime))
@@ -53,10 +57,33 @@ func (m *megatron) begin(j *job, at float64, loaded int64) {
 func (m *megatron) step(j *job, s *step) {
 	m.printf(" [%s] iteration %8d/%8d | consumed samples: %12d | elapsed time per iteration (ms): %.1f | learning rate: %.6E | global batch size: %5d | lm loss: %.6E | loss scale: 1.0 | grad norm: %.3f | number of skipped iterations: %3d | number of nan iterations: %3d |",
 		j.stamp(s.start+s.took+m.shift, megatronTime), s.n, m.total, s.n*256, 1e3*s.took, 1e-4, s.batch, 2+8/float64(s.n+10), 0.9+0.2*j.rng.Float64(), 0, 0)
-	if len(s.parts) > 0 {
+	switch {
+	case m.all:
+		m.each(j, s)
+	case len(s.parts) > 0:
 		m.printf("(min, max) time across ranks (ms):")
 		for _, p := range s.parts {
 			m.timer(j, p.name, p.took)
+		}
+	}
+}
+
+// each has the timers of each rank. Of a rank that computes for longer, one timer is longer, and that around it; the others wait for the gradients.
+func (m *megatron) each(j *job, s *step) {
+	m.printf("times across ranks (ms):")
+	f := j.faults[s.n]
+	for _, p := range s.parts {
+		m.printf("  %s:", p.name)
+		for r := range j.ranks {
+			took := p.took
+			late := f.extra > 0 && r == f.rank
+			switch {
+			case p.name == f.part && !late:
+				took -= f.extra
+			case p.name == "forward-backward", p.name == "all-grads-sync" && f.extra > 0 && !late:
+				took += f.extra
+			}
+			m.printf("     rank %2d: %.2f", r, 1e3*took*(1-0.004*j.rng.Float64()))
 		}
 	}
 }
@@ -95,7 +122,12 @@ func (m *megatron) end(j *job, at float64) {
 // megatronParts are the timers of --timing-log-level 2, of which batch-generator is within forward-compute, and that within forward-backward.
 func megatronParts() []share {
 	return []share{
-		{"forward-backward", 0.86}, {"forward-compute", 0.31}, {"backward-compute", 0.53}, {"batch-generator", 0.02}, {"all-grads-sync", 0.03},
-		{"optimizer-inner-step", 0.05}, {"optimizer", 0.07},
+		{"forward-backward", 0.86},
+		{"forward-compute", 0.31},
+		{"backward-compute", 0.53},
+		{"batch-generator", 0.02},
+		{"all-grads-sync", 0.03},
+		{"optimizer-inner-step", 0.05},
+		{"optimizer", 0.07},
 	}
 }

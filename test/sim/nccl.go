@@ -71,6 +71,7 @@ func (c *collectives) write(j *job, op string, arrived []float64, ended float64)
 			`"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu","coll_algobw_gbs":%.6f,"coll_busbw_gbs":%.6f,`+
 			`"event_trace_sn":{"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[{"channel_id":0,"kernel_start_sn":3,"kernel_stop_sn":5,"kernel_record_sn":4}]},`+
 			`"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,"kernel_stop_ts":%d,"kernel_record_ts":%d}]}}}`+"\n",
-			c.id, r, j.ranks, len(j.hosts), to+5000, host, 4000+1000*(c.tries-1)+r, op, c.number, size, took, speed, speed*float64(j.ranks-1)/float64(j.ranks), from-4, from, from, to, to)
+			c.id, r, j.ranks, len(j.hosts), to+5000, host, 4000+1000*(c.tries-1)+r,
+			op, c.number, size, took, speed, speed*float64(j.ranks-1)/float64(j.ranks), from-4, from, from, to, to)
 	}
 }

@@ -50,7 +50,7 @@ func Scenarios() []Scenario {
 func everyday() []Scenario {
 	return []Scenario{
 		{"data loading is half of every step", Faulty, func(j *job) {
-			j.setUp(jsonl(j, true), j.uniform(1, 3), lognormal(0.01), loop(0.5)...)
+			j.setUp(jsonl(), j.uniform(1, 3), lognormal(0.01), loop(0.5)...)
 			j.whole(200)
 			j.truth.Lost = []float64{0.5 * j.truth.States[Step]}
 			j.say("(?i)data")
@@ -128,7 +128,7 @@ func everyday() []Scenario {
 			j.say("4 of 80", "(?i)reward")
 		}},
 		{"megatron's log and a jsonl of one run", Faulty, func(j *job) {
-			both := &pair{trainer: &megatron{total: 150}, second: jsonl(j, true)}
+			both := &pair{trainer: &megatron{total: 150}, second: jsonl()}
 			j.setUp(both, 2, lognormal(0.01), loop(0.02)...)
 			j.add(of("data_time"), j.pick(6, 8, 145, 6)...)
 			j.start(15, 0)
@@ -137,7 +137,7 @@ func everyday() []Scenario {
 			j.say("6 of 150", "(?i)data")
 		}},
 		{"two writers in one file", Faulty, func(j *job) {
-			second := jsonl(j, true)
+			second := jsonl()
 			second.name = "megatron.log"
 			j.setUp(&pair{trainer: &megatron{total: 150}, second: second, one: true}, 2, lognormal(0.01), loop(0.02)...)
 			j.add(of("data_time"), j.pick(6, 8, 145, 6)...)
@@ -147,7 +147,7 @@ func everyday() []Scenario {
 			j.say("6 of 150", "(?i)data")
 		}},
 		{"jsonl: faults in steps 3 to 13", Faulty, func(j *job) {
-			j.setUp(jsonl(j, true), j.uniform(1, 4), lognormal(0.015), loop(0.03)...)
+			j.setUp(jsonl(), j.uniform(1, 4), lognormal(0.015), loop(0.03)...)
 			j.add(of("data_time"), j.pick(4, 3, 13, 2)...)
 			j.whole(j.between(50, 70))
 		}},
@@ -166,14 +166,25 @@ func everyday() []Scenario {
 			j.end(2)
 			j.say("8 of 150", "(?i)(data|batch-generator)")
 		}},
+		{"megatron: timers of each rank, one computes for longer at times", Faulty, func(j *job) {
+			j.setUp(&megatron{level: 2, all: true, total: 120}, 3, lognormal(0.01), megatronParts()...)
+			j.ranks = 8
+			rank := j.between(0, 7)
+			j.add(fault{part: "forward-compute", rank: rank}, j.pick(6, 12, 115, 5)...)
+			j.start(25, 0)
+			j.steps(1, 120)
+			j.end(2)
+			j.truth.Rank = rank
+			j.say("6 of 120")
+		}},
 		{"jsonl: data loader stalls at random steps", Faulty, func(j *job) {
-			j.setUp(jsonl(j, true), j.uniform(0.5, 2), heavy(0.006), loop(0.02)...)
+			j.setUp(jsonl(), j.uniform(0.5, 2), heavy(0.006), loop(0.02)...)
 			j.add(of("data_time"), j.pick(15, 5, 395, 4)...)
 			j.whole(400)
 			j.say("15 of 400", "(?i)data")
 		}},
 		{"jsonl: the end of an epoch each 100 steps", Faulty, func(j *job) {
-			j.setUp(jsonl(j, true), 1, lognormal(0.01), loop(0.02)...)
+			j.setUp(jsonl(), 1, lognormal(0.01), loop(0.02)...)
 			for n := int64(101); n <= 1000; n += 100 {
 				j.add(fault{extra: 8, part: "data_time", rank: -1, open: true}, n)
 			}
@@ -217,7 +228,7 @@ func everyday() []Scenario {
 			j.say("5 of 150", unsaid)
 		}},
 		{"trainer with a bar: slow steps", Faulty, func(j *job) {
-			j.setUp(bar(60), 20, lognormal(0.01))
+			j.setUp(bar(60, false), 20, lognormal(0.01))
 			j.add(fault{extra: 40, rank: -1}, j.pick(3, 8, 55, 6)...)
 			j.whole(60)
 			j.say("3 of 60", unsaid)
@@ -238,7 +249,7 @@ func everyday() []Scenario {
 			j.say("(?i)first step")
 		}},
 		{"a pause of 600 s, nothing said", Faulty, func(j *job) {
-			j.setUp(jsonl(j, true), 2, lognormal(0.01), loop(0.02)...)
+			j.setUp(jsonl(), 2, lognormal(0.01), loop(0.02)...)
 			at := int64(j.between(50, 150))
 			j.start(0, 0)
 			j.steps(1, at)
@@ -268,7 +279,7 @@ func megatronSaves(j *job, took func(i int) float64, count int) {
 func blame() []Scenario {
 	return []Scenario{
 		{"nccl: one host of 8 ranks 5 % slower", Faulty, func(j *job) {
-			j.withNCCL(jsonl(j, true), 2, 16, "gpu-a", "gpu-b")
+			j.withNCCL(jsonl(), 2, 16, "gpu-a", "gpu-b")
 			j.always = map[int]float64{}
 			for r := 8; r < 16; r++ {
 				j.always[r] = 0.05
@@ -279,7 +290,7 @@ func blame() []Scenario {
 			j.say("gpu-b")
 		}},
 		{"nccl: bursts of slow steps by one late rank", Faulty, func(j *job) {
-			j.withNCCL(jsonl(j, true), 1.5, 8, "gpu-a", "gpu-b")
+			j.withNCCL(jsonl(), 1.5, 8, "gpu-a", "gpu-b")
 			rank := j.between(0, 7)
 			f := fault{part: "collective.wait", rank: rank, host: j.host(rank)}
 			from := j.between(20, 40)
@@ -294,7 +305,7 @@ func blame() []Scenario {
 			j.truth.Rank, j.truth.Host = rank, f.host
 		}},
 		{"nccl: a rank late by a little in each step", Faulty, func(j *job) {
-			j.withNCCL(jsonl(j, true), 2, 8, "gpu-a", "gpu-b")
+			j.withNCCL(jsonl(), 2, 8, "gpu-a", "gpu-b")
 			rank := j.between(0, 7)
 			j.always = map[int]float64{rank: 0.08}
 			j.whole(100)
@@ -302,12 +313,12 @@ func blame() []Scenario {
 			j.truth.Share, j.truth.Rank, j.truth.Host = 0.08, rank, j.host(rank)
 		}},
 		{"nccl: a slow link at times", Faulty, func(j *job) {
-			j.withNCCL(jsonl(j, true), 2, 8, "gpu-a", "gpu-b")
+			j.withNCCL(jsonl(), 2, 8, "gpu-a", "gpu-b")
 			j.add(fault{part: "collective", rank: -1, link: true}, j.pick(7, 12, 95, 5)...)
 			j.whole(100)
 		}},
 		{"nccl: clocks 50 ms apart, a late rank", Faulty, func(j *job) {
-			lateRank(j, jsonl(j, true))
+			lateRank(j, jsonl())
 			j.beside.offset["gpu-b"] = 0.05
 			j.whole(120)
 		}},
@@ -447,7 +458,7 @@ func changes() []Scenario {
 			j.whole(160)
 		}},
 		{"lengths 1 s and 3 s in turn", Mixed, func(j *job) {
-			j.setUp(jsonl(j, true), 1, lognormal(0.015), loop(0.02)...)
+			j.setUp(jsonl(), 1, lognormal(0.015), loop(0.02)...)
 			j.level = func(n int64) float64 { return 1 + 2*float64(n%2) }
 			j.whole(200)
 		}},
@@ -460,7 +471,7 @@ func changes() []Scenario {
 			j.end(1)
 		}},
 		{"drift of +20 %", Drifting, func(j *job) {
-			j.setUp(jsonl(j, true), 2, lognormal(0.01), loop(0.02)...)
+			j.setUp(jsonl(), 2, lognormal(0.01), loop(0.02)...)
 			j.level = func(n int64) float64 { return 2 * (1 + 0.2*float64(n)/200) }
 			j.drifts = true
 			j.whole(200)
@@ -496,23 +507,32 @@ func homogeneous() []Scenario {
 			}
 		}}
 	}
+	white := func(sigma float64) func() noise { return func() noise { return lognormal(sigma) } }
+	tails := func() noise { return heavy(0.006) }
+	spikes := func() noise { return collected(0.008) }
+	slow := func() noise { return autoregressive(0.9, 0.02) }
 	return []Scenario{
-		plain("homogeneous: jsonl, lognormal", func(j *job) trainer { return jsonl(j, true) }, func() noise { return lognormal(0.02) }, 150, 400, loop(0.02)...),
-		plain("homogeneous: jsonl, 14 steps", func(j *job) trainer { return jsonl(j, true) }, func() noise { return lognormal(0.02) }, 14, 14, loop(0.02)...),
-		plain("homogeneous: megatron, autoregressive", func(*job) trainer { return &megatron{total: 500} }, func() noise { return autoregressive(0.9, 0.02) }, 200, 500),
-		plain("homogeneous: megatron timers, collector", func(*job) trainer { return &megatron{level: 2, total: 300} }, func() noise { return collected(0.008) }, 120, 300,
+		plain("homogeneous: jsonl, lognormal", func(j *job) trainer { return jsonl() }, white(0.02), 150, 400, loop(0.02)...),
+		plain("homogeneous: jsonl, 14 steps", func(j *job) trainer { return jsonl() }, white(0.02), 14, 14, loop(0.02)...),
+		plain("homogeneous: megatron, autoregressive", func(*job) trainer { return &megatron{total: 500} }, slow, 200, 500),
+		plain("homogeneous: megatron timers, collector", func(*job) trainer { return &megatron{level: 2, total: 300} }, spikes, 120, 300,
 			megatronParts()...),
-		plain("homogeneous: nano-gpt, heavy tails", func(*job) trainer { return buildNanoGPT() }, func() noise { return heavy(0.006) }, 1000, 2000),
-		plain("homogeneous: verl, lognormal", func(*job) trainer { return verl(false) }, func() noise { return lognormal(0.03) }, 30, 150, verlParts()...),
-		plain("homogeneous: torchtitan, heavy tails", func(*job) trainer { return &torchtitan{} }, func() noise { return heavy(0.006) }, 150, 300),
+		plain("homogeneous: nano-gpt, heavy tails", func(*job) trainer { return buildNanoGPT() }, tails, 1000, 2000),
+		plain("homogeneous: verl, lognormal", func(*job) trainer { return verl(false) }, white(0.03), 30, 150, verlParts()...),
+		plain("homogeneous: torchtitan, heavy tails", func(*job) trainer { return &torchtitan{} }, tails, 150, 300),
 		{"homogeneous: perf_monitor", Homogeneous, func(j *job) { // the log has medians, and whole seconds
 			j.setUp(perfMonitor(), 2.5, lognormal(0.02))
 			j.whole(300)
 			j.truth.together(Step, Unexplained, StartUp)
 			j.say("(?i)data loading")
 		}},
+		{"homogeneous: trainer with a bar, rounded epochs", Homogeneous, func(j *job) {
+			j.setUp(bar(80, true), 15, lognormal(0.01))
+			j.whole(80)
+			j.say("(?i)data loading")
+		}},
 		{"homogeneous: jsonl of 4 ranks", Homogeneous, func(j *job) {
-			out := jsonl(j, true)
+			out := jsonl()
 			one, files := out.line, [4]io.Writer{}
 			out.line = func(j *job, s *step) string {
 				text := one(j, s)
@@ -535,7 +555,7 @@ func homogeneous() []Scenario {
 			j.end(1)
 		}},
 		{"homogeneous: nccl, 8 ranks", Homogeneous, func(j *job) {
-			j.withNCCL(jsonl(j, true), 1.5, 8, "gpu-a", "gpu-b")
+			j.withNCCL(jsonl(), 1.5, 8, "gpu-a", "gpu-b")
 			j.whole(80)
 		}},
 	}
