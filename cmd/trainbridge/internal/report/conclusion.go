@@ -132,9 +132,7 @@ func (c *conclusion) causes() {
 		return
 	}
 	costs := c.window.Costs()
-	for _, of := range costs {
-		c.lost += of.Time.Sum()
-	}
+	c.lost = c.window.Excess.Sum()
 	ranks, named := 0, mostClaims/2
 	for _, of := range costs {
 		if of.Rank.OK {

@@ -15,14 +15,19 @@ const (
 	detailOn    = "TQ_TRACE_DETAIL_ENABLED=1 VERL_LOGGING_LEVEL=DEBUG"
 )
 
-// judged is from which window on step_join holds one against those before.
-const judged = 13
-
 func (c *conclusion) windowsOrNone() string {
 	if c.window == nil {
 		return ""
 	}
 	return c.windows(c.window.Took.Count())
+}
+
+// unjudged is how many windows were held against no others.
+func (c *conclusion) unjudged() int64 {
+	if c.window == nil {
+		return 0
+	}
+	return c.window.Took.Count() - c.window.Judged
 }
 
 // gaps are what no log of the job tells, each with what switches it on.
@@ -76,8 +81,9 @@ func (c *conclusion) gaps() (out []string) {
 		"RPC 表没有服务端耗时列：无法区分等待服务端与网络传输；请记录服务端耗时（GPU(ms)）。")
 	add(rpc && math.IsNaN(calls.Overall()), "The table of RPCs has no sizes: there is no throughput.", "RPC 表没有数据量：无法计算吞吐量。")
 
-	add(c.window != nil && c.window.Took.Count() <= judged,
-		"Whether any of %s was slow: the first %d only tell what is usual.", "%s是否偏慢：前 %d 个只用于确定正常水平。", c.windowsOrNone(), judged)
+	add(c.unjudged() > 0,
+		"%[2]s of %[1]s were not judged: too few like them are known, or not all that belongs to them.",
+		"%[1]s中有 %[2]s 个未作判断：可比的太少，或相关日志不全。", c.windowsOrNone(), human.Thousands(c.unjudged()))
 
 	out = append(out, c.unheard()...)
 	if c.slow() {

@@ -50,6 +50,7 @@ type Leaf struct {
 // AddOwn adds a leaf to the group whose trace it is in. It is false for one that is known already.
 func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	if g.Has(l.Span) {
+		g.again(&l)
 		return false
 	}
 	g.note(l.Span)
@@ -58,6 +59,16 @@ func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	r.bytes += ownBytes
 	r.touch(g, now)
 	return true
+}
+
+// again keeps the longer of two leaves of one id: logs without a clock may tell of one step, and which is read first is chance.
+func (g *Group) again(l *Leaf) {
+	for i := range g.Own {
+		o := &g.Own[i]
+		if o.Span == l.Span && o.Flags.Has(Timeless) && l.Flags.Has(Timeless) && l.End-l.Start > o.End-o.Start {
+			*o = *l
+		}
+	}
 }
 
 // AddLeaf adds a leaf whose trace has no window. One that comes again, from a source that was started anew, is there twice: Each passes over it.

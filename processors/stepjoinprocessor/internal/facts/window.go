@@ -36,6 +36,11 @@ type Window struct {
 // AddWindow adds a window to its group. It is false for one that is known already.
 func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	if g.Has(w.Span) {
+		for i := range g.Windows { // as of leaves
+			if o := &g.Windows[i]; o.Span == w.Span && o.Flags.Has(Timeless) && w.Flags.Has(Timeless) && w.End-w.Start > o.End-o.Start {
+				*o = w
+			}
+		}
 		return false
 	}
 	g.note(w.Span)
