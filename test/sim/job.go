@@ -342,7 +342,7 @@ func (j *job) settle() {
 		steps += "|" + count(t.Steps+again)
 	}
 	t.Must = append(t.Must, steps)
-	if t.Rank >= 0 {
+	if t.Rank >= 0 && len(t.Somewhere) == 0 {
 		t.Must = append(t.Must, fmt.Sprintf(`rank %d\b`, t.Rank))
 	}
 	t.Never = append(t.Never, "Nothing is wrong", "Nothing was lost", "Nothing is off")

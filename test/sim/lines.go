@@ -86,10 +86,11 @@ func nemo() *lines {
 	}}
 }
 
-// verl is the console of verl, and its FileLogger where both is set. Parts lie within timing_s/step, in which checkpoints and evaluations are.
+// verl is the console of verl, and its FileLogger where both is set. Parts lie within timing_s/step, in which checkpoints and evaluations are (until 0.5); no
+// part is the loading of data.
 func verl(both bool) *lines {
 	var file io.Writer
-	return &lines{name: "verl.log", has: traits{parts: true}, line: func(j *job, s *step) string {
+	return &lines{name: "verl.log", line: func(j *job, s *step) string {
 		tokens := 150000 * s.usual / j.level(1)
 		pairs := [][2]string{
 			{"global_seqlen/mean", fmt.Sprintf("%.1f", tokens)},

@@ -202,7 +202,7 @@ func everyday() []Scenario {
 				}
 			}
 			j.end(2)
-			j.truth.Lost = []float64{j.truth.States[Evaluation]}
+			j.truth.Lost, j.truth.Share = []float64{j.truth.States[Evaluation]}, 0.02 // told, but no loss
 			j.say("(?i)evaluat")
 		}},
 		{"torchtitan: checkpoints, a slow step", Faulty, func(j *job) {
@@ -217,6 +217,7 @@ func everyday() []Scenario {
 			}
 			j.truth.Lost = []float64{140, 90, 230}
 			j.end(1)
+			j.truth.together(StartUp, Step)
 		}},
 		{"deepspeed: slow steps", Faulty, func(j *job) {
 			j.setUp(deepspeed(), 3, lognormal(0.01))
@@ -332,7 +333,7 @@ func blame() []Scenario {
 			j.steps(1, 120)
 			j.end(1)
 			j.truth.untold = true
-			j.say("--timezone")
+			j.truth.Somewhere = []string{"--timezone", fmt.Sprintf(`rank %d\b`, j.truth.Rank)}
 		}},
 		{"nccl: megatron's stamps in another zone, which a flag names", Faulty, func(j *job) {
 			lateRank(j, &megatron{total: 120, shift: 8 * 3600})
@@ -502,6 +503,9 @@ func homogeneous() []Scenario {
 			j.start(start, 0)
 			j.steps(1, int64(steps))
 			j.end(after)
+			if t.traits().lines { // the first step has no line before it
+				j.truth.together(StartUp, Step)
+			}
 			if !t.traits().parts {
 				j.say("(?i)data loading")
 			}

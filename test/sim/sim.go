@@ -71,6 +71,8 @@ type Truth struct {
 	Share float64
 	// Must are patterns, each of which the conclusion has; Never are those that it has not.
 	Must, Never []string
+	// Somewhere are patterns, each of which the conclusion has, a claim, or what no log can tell.
+	Somewhere []string
 	// Flags are what a reader is told beside the logs.
 	Flags []string
 	// Rank is the rank that a claim names, -1 for none; Host is its host, "" for none.

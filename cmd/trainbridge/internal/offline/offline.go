@@ -102,6 +102,7 @@ const progressEvery = 200 * time.Millisecond
 func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error) {
 	opt = opt.withLog()
 	out := newReading(in)
+	out.zone = opt.location
 	if err := out.sort(in, opt); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type Reading struct {
 	Lines, Records int64
 
 	sample func(text []byte) string // the beginning of a line, without secrets
+	zone   func(*File) *time.Location
 
 	mu sync.Mutex
 	by map[string]*File
@@ -104,7 +105,7 @@ func (r *Reading) watch(path string) LineWatch {
 		r.by[path] = f
 	}
 	if f.Receiver == trainlogreceiver.NewFactory().Type().String() || f.Receiver == flagscalereceiver.NewFactory().Type().String() {
-		f.clocks = newClocks(time.Local)
+		f.clocks = newClocks(r.zone(f))
 	}
 	return func(text []byte, begin int64, v tail.Verdict, reason string) {
 		r.line(f, text, begin, v, reason)

@@ -96,12 +96,14 @@ func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 			for k := s.From; k < s.To; k++ {
 				lost += max(0, cmp.Or(steps[k].Each(), first)-first) * float64(steps[k].Steps)
 			}
-			if c.worth(lost) {
-				c.lose("trend", lost, c.sf("Steps grew slower by %s from step %s to %s (%s to %s): %s", "从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s）：%[6]s",
-					human.Percent(last/first-1), number(s.From), number(s.To-1), human.Seconds(first), human.Seconds(last), c.share(lost)),
-					c.in("steps that grew slower", "逐渐变慢的训练步"),
-					c.in("Look for what grows: memory fragmentation, logs, a cache, sequence lengths, heat.", "查找逐渐增长的因素：显存碎片、日志、缓存、序列长度、温度。"),
-					c.proofOf(&steps[s.To-1], steps[s.To-1].Each()))
+			if c.worth(lost) { // no loss of its own: longer sequences do as much
+				c.claims = append(c.claims, claim{
+					kind: "trend", cost: lost, rank: remark, proof: []proof{c.proofOf(&steps[s.To-1], steps[s.To-1].Each())},
+					what: c.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",
+						"从第 %[2]s 步到第 %[3]s 步，每步逐渐变慢 %[1]s（%[4]s 到 %[5]s），比开始时共多用 %[6]s",
+						human.Percent(last/first-1), number(s.From), number(s.To-1), human.Seconds(first), human.Seconds(last), human.Seconds(lost)),
+					advice: c.in("Look for what grows: sequence lengths, memory fragmentation, logs, a cache, heat.", "查找逐渐增长的因素：序列长度、显存碎片、日志、缓存、温度。"),
+				})
 			}
 		}
 		if i == 0 {

@@ -206,18 +206,22 @@ func (c *conclusion) knowsLoading() bool {
 // good is the severity of a headline that accuses nobody.
 const good = "good"
 
-// severity is that of the headline: it follows what was lost, but for results that are lost.
+// severity is that of the headline: it follows what was lost. Results that are lost are bad whatever the time; where nothing was judged, and where something
+// is worth a look, it is a warning.
 func (c *conclusion) severity() string {
 	lost := c.total() / c.whole()
-	doubt := !c.judged() || !c.knowsLoading()
+	doubt := c.window == nil
 	for i := range c.claims {
 		switch cl := &c.claims[i]; {
 		case cl.rank == wrong:
 			return spans.SeverityBad
-		case cl.rank == costly && cl.lost == 0 && cl.cost > 0:
-			lost = max(lost, cl.cost/c.whole())
-		case cl.rank <= remark:
-			doubt = doubt || cl.lost == 0
+		case cl.rank == costly && cl.lost == 0:
+			if cl.cost > 0 {
+				lost = max(lost, cl.cost/c.whole())
+			}
+			doubt = true
+		case cl.rank == remark:
+			doubt = doubt || cl.kind == ""
 		}
 	}
 	switch {
