@@ -125,12 +125,12 @@ func (a *Account) judge() {
 func (l *Ledger) lead() []Step {
 	l.sort()
 	type log struct {
-		source    int32
+		source    int16
 		synthetic bool
 	}
 	covered := map[log]int64{}
 	for i := range l.steps {
-		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += l.steps[i].Steps
+		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += int64(l.steps[i].Steps)
 	}
 	var best log
 	for k, n := range covered {
@@ -191,7 +191,7 @@ func (t *teller) step(s *Step) {
 	if t.last == nil || t.begins(s, again) {
 		t.gap(s.Start, t.last != nil)
 		t.a.Course = append(t.a.Course, nil)
-		t.a.Attempts = append(t.a.Attempts, Attempt{First: s.Number - s.Steps + 1, Start: s.Start})
+		t.a.Attempts = append(t.a.Attempts, Attempt{First: s.Number - int64(s.Steps) + 1, Start: s.Start})
 		if s.Number < 0 {
 			t.a.Attempts[len(t.a.Attempts)-1].First = -1
 		}
@@ -202,18 +202,18 @@ func (t *teller) step(s *Step) {
 	t.a.Ranks = max(t.a.Ranks, int64(s.Ranks))
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
-	at.Last, at.Steps, at.End = s.Number, at.Steps+s.Steps, max(at.End, s.End)
+	at.Last, at.Steps, at.End = s.Number, at.Steps+int64(s.Steps), max(at.End, s.End)
 	s.again = again
 	t.a.Course[len(t.a.Course)-1] = append(t.a.Course[len(t.a.Course)-1], *s)
 	of := InStep
 	if again {
 		of = Redone
-		t.a.Redone += s.Steps
-		at.Redone += s.Steps
+		t.a.Redone += int64(s.Steps)
+		at.Redone += int64(s.Steps)
 	} else {
-		t.a.Steps += s.Steps
+		t.a.Steps += int64(s.Steps)
 		if s.Number >= 0 {
-			for n := s.Number; n > s.Number-min(s.Steps, 1<<16); n-- {
+			for n := s.Number; n > s.Number-int64(min(s.Steps, 1<<16)); n-- {
 				t.done[n] = s.End
 			}
 		}
@@ -253,7 +253,7 @@ func (t *teller) begins(s *Step, again bool) bool {
 func (t *teller) within(s *Step, of State, seconds float64) {
 	if seconds > 0 {
 		t.a.Seconds[of] += seconds
-		t.list(Pause{of, s.Number, seconds, false, s.At})
+		t.list(Pause{of, s.Number, seconds, false, s.at()})
 	}
 }
 
@@ -272,7 +272,7 @@ func (t *teller) gap(to int64, down bool) {
 		for i, of := range [...]State{Checkpoint, Evaluation} {
 			if s := t.behind[i]; s > 0 {
 				t.a.Seconds[of] += s
-				t.list(Pause{of, t.last.Number, s, true, t.last.At})
+				t.list(Pause{of, t.last.Number, s, true, t.last.at()})
 			}
 		}
 		t.behind = [2]float64{}
@@ -283,7 +283,7 @@ func (t *teller) gap(to int64, down bool) {
 	for i, of := range [...]State{Checkpoint, Evaluation} {
 		if until := min(to, t.at+int64(t.behind[i]*1e9)); until > t.at {
 			t.spend(of, t.at, until)
-			t.list(Pause{of, t.last.Number, float64(until-t.at) / 1e9, true, t.last.At})
+			t.list(Pause{of, t.last.Number, float64(until-t.at) / 1e9, true, t.last.at()})
 			t.behind[i] -= float64(until-t.at) / 1e9
 			t.at = until
 		}
@@ -293,7 +293,7 @@ func (t *teller) gap(to int64, down bool) {
 	}
 	if t.last.Evaluated && !down { // the log has its result, and not how long it took
 		t.spend(Evaluation, t.at, to)
-		t.list(Pause{Evaluation, t.last.Number, float64(to-t.at) / 1e9, true, t.last.At})
+		t.list(Pause{Evaluation, t.last.Number, float64(to-t.at) / 1e9, true, t.last.at()})
 		t.at = to
 		return
 	}
@@ -303,7 +303,7 @@ func (t *teller) gap(to int64, down bool) {
 			from = t.ledger.begins[i-1]
 		}
 	}
-	g := Gap{Unexplained, t.last.Number, t.at, from, t.last.At}
+	g := Gap{Unexplained, t.last.Number, t.at, from, t.last.at()}
 	switch long := g.Seconds(); {
 	case down:
 		g.State = Down
@@ -327,14 +327,14 @@ func (t *teller) timed(to int64) {
 			continue
 		}
 		if from > t.at { // what was before it
-			g := Gap{Unexplained, t.last.Number, t.at, from, t.last.At}
+			g := Gap{Unexplained, t.last.Number, t.at, from, t.last.at()}
 			t.spend(g.State, g.Start, g.End)
 			if len(t.a.Gaps) < mostListed {
 				t.a.Gaps = append(t.a.Gaps, g)
 			}
 		}
 		t.spend(p.state, from, until)
-		t.list(Pause{p.state, t.last.Number, float64(until-from) / 1e9, true, t.last.At})
+		t.list(Pause{p.state, t.last.Number, float64(until-from) / 1e9, true, t.last.at()})
 		t.at = until
 	}
 }
@@ -355,7 +355,7 @@ func (t *teller) finish() {
 		if t.behind[i] > 0 {
 			until := t.at + int64(t.behind[i]*1e9)
 			t.spend(of, t.at, until)
-			t.list(Pause{of, t.last.Number, t.behind[i], true, t.last.At})
+			t.list(Pause{of, t.last.Number, t.behind[i], true, t.last.at()})
 			t.at = until
 			end = max(end, until)
 		}
@@ -365,7 +365,7 @@ func (t *teller) finish() {
 		if from := max(p.start, t.at); p.end > from {
 			t.spend(AfterEnd, t.at, from)
 			t.spend(p.state, from, p.end)
-			t.list(Pause{p.state, t.last.Number, float64(p.end-from) / 1e9, true, t.last.At})
+			t.list(Pause{p.state, t.last.Number, float64(p.end-from) / 1e9, true, t.last.at()})
 			t.at = p.end
 			end = max(end, p.end)
 		}

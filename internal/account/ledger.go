@@ -30,23 +30,27 @@ func (s State) String() string { return stateNames[s] }
 
 // Step is a record of one step, or of several together.
 type Step struct {
-	Start, End  int64   // ns since 1970; equal: how long it took is not known
-	Number      int64   // of the last step; below 0: the log numbers none
-	Steps       int64   // that it covers, at least 1
-	Source      int32   // which log, as the caller numbers the logs: steps of several are of one training
-	Writer      int32   // who logged it, likewise: a rank of a file
-	Attempt     int32   // the writer's, from 0
-	Ranks       int32   // of the job then; 0: not known
-	Synthetic   bool    // the log has no clock, its order and its durations are true
-	Checkpoint  float32 // s, in the step
-	Evaluation  float32 // s, in the step
-	Checkpoints float32 // s, behind the step
-	Evaluations float32 // s, behind the step
-	Evaluated   bool    // the log has the result of an evaluation behind the step
-	At          Place   // of its record
+	Start, End  int64    // ns since 1970; equal: how long it took is not known
+	Number      int64    // of the last step; below 0: the log numbers none
+	Offset      int64    // By, of its record in its log; below 0: not known
+	Trace       [16]byte // of its record
+	Steps       int32    // that it covers, at least 1
+	Attempt     int32    // the writer's, from 0
+	Ranks       int32    // of the job then; 0: not known
+	Writer      int32    // who logged it, as the caller numbers them: a rank of a file
+	Checkpoint  float32  // s, in the step
+	Evaluation  float32  // s, in the step
+	Checkpoints float32  // s, behind the step
+	Evaluations float32  // s, behind the step
+	Source      int16    // which log, likewise: steps of several are of one training
+	Evaluated   bool     // the log has the result of an evaluation behind the step
+	Synthetic   bool     // the log has no clock, its order and its durations are true
 
 	again bool // it was done before
 }
+
+// at is where its record stands.
+func (s *Step) at() Place { return Place{s.Trace, s.Offset, s.Writer} }
 
 // Place is where a record stands, as the caller knows places.
 type Place struct {
@@ -69,7 +73,7 @@ type pause struct {
 	state      State
 }
 
-// Most bounds the records that a ledger keeps, 112 bytes each. Beyond, neighbours are put together.
+// Most bounds the records that a ledger keeps, 88 bytes each. Beyond, neighbours are put together.
 const Most = 1 << 19
 
 // Ledger collects what logs say of a run. It is of one goroutine. The zero value is empty.
@@ -79,11 +83,11 @@ type Ledger struct {
 	begins []int64 // ns, when a process began
 	first  int64   // ns, of the first line with a clock; 0: not known
 	last   int64
-	merges int // how often neighbours were put together
+	merges int32 // how often neighbours were put together
 }
 
 // Ref is a step of a ledger.
-type Ref struct{ merges, index int }
+type Ref struct{ merges, index int32 }
 
 // Add adds a step.
 func (l *Ledger) Add(s Step) Ref {
@@ -92,7 +96,7 @@ func (l *Ledger) Add(s Step) Ref {
 	}
 	s.Steps = max(1, s.Steps)
 	l.steps = append(l.steps, s)
-	return Ref{l.merges, len(l.steps) - 1}
+	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
 
 // merge puts every second step of a writer to the one before.
@@ -102,7 +106,7 @@ func (l *Ledger) merge() {
 	for i := 0; i < len(l.steps); i++ {
 		s := l.steps[i]
 		if i+1 < len(l.steps) {
-			if n := &l.steps[i+1]; n.Writer == s.Writer && n.Attempt == s.Attempt && n.Number == s.Number+n.Steps && n.Start-s.End < 1e9 && s.Checkpoints+s.Evaluations == 0 {
+			if n := &l.steps[i+1]; n.Writer == s.Writer && n.Attempt == s.Attempt && n.Number == s.Number+int64(n.Steps) && n.Start-s.End < 1e9 && s.Checkpoints+s.Evaluations == 0 {
 				n.Start, n.Steps = s.Start, n.Steps+s.Steps
 				n.Checkpoint, n.Evaluation = n.Checkpoint+s.Checkpoint, n.Evaluation+s.Evaluation
 				continue

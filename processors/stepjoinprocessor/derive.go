@@ -39,6 +39,7 @@ type deriver struct {
 	calls    []facts.Leaf                      // windows of other traces, as leaves
 	parents  map[pcommon.SpanID]pcommon.SpanID // of the parts of a step
 	callBy   []string
+	timers   []why.Timer
 	seconds  []float64
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
@@ -254,6 +255,9 @@ func (d *deriver) count(ambiguous bool) {
 // own adds the pieces of a group's own trace. Parts of steps are taken of the main window: each rank tells its own.
 func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	times := d.parts(g, w)
+	if w != nil {
+		d.timers = d.timers[:0]
+	}
 	for _, s := range g.Settled() {
 		d.pieces = append(d.pieces, pieceOf(s.Kind, s.Start, s.End, s.Flags))
 	}
@@ -275,6 +279,9 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 			continue
 		}
 		length, direct := times*float64(l.End-l.Start)/1e9, l.Parent == w.Span
+		if l.Kind == breakdown.Unattributed {
+			d.timers = append(d.timers, why.Timer{Name: r.Text(l.Name), Seconds: length, Rank: int64(l.LateRank), Late: times * float64(l.Late) / 1e9})
+		}
 		switch {
 		case l.Kind != breakdown.Unattributed:
 			d.pieces = append(d.pieces, breakdown.Piece{Kind: l.Kind, Seconds: length})
@@ -620,7 +627,7 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 		number = w.Number
 	}
 	return &why.Window{
-		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: r.Ranks, Breakdown: b, Notes: notes, Apart: apart,
+		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: r.Ranks, Breakdown: b, Notes: notes, Timers: d.timers, Apart: apart,
 	}
 }
 

@@ -181,6 +181,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 			return 0
 		}
 		f.leaf.Kind, f.leaf.Parent, f.own = of, span.ParentSpanID(), true
+		r.slowestRank(&f.leaf, span)
 		f.leaf.Flags |= facts.Timeless // the order of the parts is the trainer's, their times are made up
 	case view.KindFunction:
 		r.window(&f, facts.Function, view.Int{})
@@ -352,6 +353,18 @@ func (r *reader) shares(run *facts.Run, l *facts.Leaf) {
 		breakdown.RPCServer - breakdown.RPCSerialize:      server,
 		breakdown.RPCDeserialize - breakdown.RPCSerialize: share(view.RPCDeserialize),
 	})
+}
+
+// slowestRank notes the rank that took longest for a part, and by how much longer than the median of the ranks.
+func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
+	rank, ok := span.Attributes().Get(spans.AttrStageRankSlowest)
+	if !ok {
+		return
+	}
+	median, ok := span.Attributes().Get(spans.AttrStageDurationMedian)
+	if more := float64(l.End-l.Start) - 1e9*spans.ValueNumber(median); ok && more > 0 && rank.Int() >= 0 && rank.Int() <= math.MaxInt32 {
+		l.LateRank, l.Late = int32(rank.Int()), int64(more)
+	}
 }
 
 // kindOfPart is which part of a step's time a trainer's timer measures. within: it does so in the step, and not behind it.

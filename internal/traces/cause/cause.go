@@ -56,8 +56,11 @@ func Append(b []byte, part string, who Who, chinese bool) []byte {
 		b = append(b, text{"transferring", "传输"}.in(chinese)...)
 	case ok:
 		b = append(b, known.in(chinese)...)
-	default: // of a later version
-		b = append(b, part...)
+	default: // a timer of the trainer, by its own name
+		b = append(append(b, text{"in ", ""}.in(chinese)...), part...)
+		if who.HasRank {
+			b = AppendRank(append(b, text{" of ", "，"}.in(chinese)...), who, chinese)
+		}
 	}
 	if who.Operation != "" {
 		b = append(append(b, text{" in ", "，于 "}.in(chinese)...), who.Operation...)

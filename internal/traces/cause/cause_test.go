@@ -20,7 +20,7 @@ func TestAppend(t *testing.T) {
 		{spans.PartCollective, Who{Operation: "AllGather"}, "transferring in AllGather", "传输，于 AllGather"},
 		{spans.PartCollective, Who{}, "transferring in collectives", "集合通信传输"},
 		{spans.PartDataLoading, Who{}, "loading data", "加载数据"},
-		{"something new", Who{}, "something new", "something new"},
+		{"something new", Who{}, "in something new", "something new"},
 	} {
 		assert.Equal(t, tt.english, string(Append(nil, tt.part, tt.who, false)))
 		assert.Equal(t, tt.chinese, string(Append(nil, tt.part, tt.who, true)))

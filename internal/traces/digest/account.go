@@ -29,7 +29,7 @@ type writer struct {
 
 const (
 	mostBooked  = 8192
-	mostWriters = 1 << 16
+	mostWriters = 1 << 12 // and logs
 )
 
 func (b *booked) put(id pcommon.SpanID, of account.Ref) {
@@ -97,12 +97,12 @@ func (j *Job) bookStep(s ptrace.Span, res *resource) {
 	b := &j.ledger
 	source := number(&b.sources, res.Source, text)
 	step := account.Step{
-		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int64(v.Covered()), Source: source,
+		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int32(min(v.Covered(), math.MaxInt32)), Source: int16(source),
 		Writer:  number(&b.writers, writer{source, res.file, v.Rank.Or(-1)}, func(w writer) writer { w.file = text(w.file); return w }),
 		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
 		Ranks: int32(min(v.WorldSize.Or(0), math.MaxInt32)),
 	}
-	step.At = account.Place{Trace: s.TraceID(), Offset: res.offset, Writer: step.Writer}
+	step.Trace, step.Offset = s.TraceID(), res.offset
 	if v.TimePoint || step.End-step.Start <= 1 {
 		step.End = step.Start // a span of no length has 1 ns
 	}

@@ -7,6 +7,14 @@ type both struct{ english, chinese string }
 
 func (p *page) of(b both) string { return p.in(b.english, b.chinese) }
 
+// adviceOf is what to do about a part. Of a part by the trainer's own name nothing more is known than that it is computing.
+func adviceOf(part string) both {
+	if a, ok := advices[part]; ok || part == spans.PartUnattributed {
+		return a
+	}
+	return advices[spans.PartCompute]
+}
+
 // advices say what to do where a part of the time took longer.
 var advices = map[string]both{
 	spans.PartCheckpoint: {"Save asynchronously or less often, and look at the bandwidth of the storage.", "异步保存或降低保存频率，并检查存储带宽。"},

@@ -168,7 +168,7 @@ func (c *conclusion) causes() {
 		}
 		cl := claim{
 			kind: "slow", what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
-			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.of(advices[of.Part]),
+			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.of(adviceOf(of.Part)),
 		}
 		if of.Part == spans.PartUnattributed { // it accuses nobody
 			cl.rank = remark

@@ -19,6 +19,7 @@ type Who struct {
 	Host      string
 	Comm      string // the communicator's name
 	Operation string // of a collective
+	Timer     string // of Compute: the trainer's own name of the part
 	Unheard   bool   // of a Collective: a rank has no record, and may be what took the time
 }
 

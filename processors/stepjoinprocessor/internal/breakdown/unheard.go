@@ -4,6 +4,9 @@ import "github.com/trainbridge/trainbridge/spans"
 
 // Part is the value of spans.AttrStepPart of a cause: time in a collective is the network's, or of a rank whose log is not there.
 func (w Who) Part(k Kind) string {
+	if w.Timer != "" {
+		return w.Timer
+	}
 	if k == Collective && w.Unheard {
 		return spans.PartCollectiveUnheard
 	}

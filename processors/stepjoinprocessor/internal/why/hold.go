@@ -18,7 +18,8 @@ func (h *History) Hold(w *Window, tell func(v Verdict, slow bool)) {
 	s.seen++
 	kept := *now
 	kept.Breakdown, kept.tell = nil, tell
-	kept.ranks, kept.ops, kept.notes = slices.Clone(now.ranks), slices.Clone(now.ops), longest(nil, w.Notes)
+	kept.ranks, kept.ops, kept.notes, kept.timers = slices.Clone(now.ranks), slices.Clone(now.ops), longest(nil, w.Notes), slices.Clone(now.timers)
+	kept.Timers = kept.timers
 	s.held = append(s.held, &kept)
 	if h.held++; h.held < held {
 		return

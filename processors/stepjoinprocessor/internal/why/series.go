@@ -27,6 +27,17 @@ type past struct {
 	time              [breakdown.Kinds]float64
 	known             [breakdown.Kinds]bool
 	ranks, ops, notes []named // the longest few
+	timers            []Timer
+}
+
+// timer is how long a timer took, s; 0: it did not run.
+func (p *past) timer(name string) float64 {
+	for i := range p.timers {
+		if p.timers[i].Name == name {
+			return p.timers[i].Seconds
+		}
+	}
+	return 0
 }
 
 // one is 1 for what is true.

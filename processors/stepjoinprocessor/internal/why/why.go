@@ -46,6 +46,15 @@ type Window struct {
 	Breakdown *breakdown.Breakdown
 	Apart     float64 // s, by which the clocks of its hosts differ, where that is too much to say when something went on
 	Notes     []Note
+	Timers    []Timer // of the trainer, in the window; those within others too
+}
+
+// Timer is how long a part of a step took that the trainer times by a name of its own, and that is time of computing.
+type Timer struct {
+	Name    string
+	Seconds float64 // of the slowest rank, where the log has the time of each
+	Rank    int64   // that rank; below 0: not known
+	Late    float64 // s, by which it took longer than the median of the ranks
 }
 
 // Note is what else is known of a rank or host in a window, and explains why it was slow.
@@ -96,6 +105,7 @@ const (
 	majority   = 2.0 / 3
 	noted      = 0.25 // of a cause that a note must last as well
 	causes     = 4    // that are named
+	mostTimers = 64   // of a window
 	keys       = 256  // of all runs
 	runs       = 64
 )
@@ -152,7 +162,8 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	now.Window, now.unheard = *w, b.LacksRanks(breakdown.Who{})
 	now.past = past{
 		duration: b.Duration, base: b.Duration - b.Time[breakdown.Checkpoint] - b.Time[breakdown.Evaluation], time: b.Time, known: b.Known,
-		ranks: ranks[:min(len(ranks), 2*few)], ops: ops[:min(len(ops), 2*few)], // the longest first: who is not among them cannot have grown by most of a change
+		timers: w.Timers[:min(len(w.Timers), mostTimers)],
+		ranks:  ranks[:min(len(ranks), 2*few)], ops: ops[:min(len(ops), 2*few)], // the longest first: who is not among them cannot have grown by most of a change
 	}
 	return now, ranks
 }
@@ -268,10 +279,17 @@ func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []
 	case breakdown.Unattributed, breakdown.RPCUnattributed:
 		return false
 	case breakdown.Compute:
+		if _, ok := o.timer(w, seconds); ok {
+			return true
+		}
 		waited := slices.ContainsFunc(before, func(c change) bool { return c.kind == breakdown.Wait })
 		return !waited && o.note(w, seconds, anyone).Text != ""
 	case breakdown.Collective:
-		return known[breakdown.Wait]
+		if !known[breakdown.Wait] { // timers of others wait for the rank that computes for longer
+			who, ok := o.timer(w, seconds)
+			return ok && who.HasRank
+		}
+		return true
 	case breakdown.Wait:
 		return len(w.ranks) > 0
 	case breakdown.RPCReceive:
@@ -303,10 +321,33 @@ func (o *peers) cause(w *window, c change) Cause {
 		if out.Who = n.at; !ok {
 			out.Who.Unheard = w.unheard
 		}
+		if !w.known[breakdown.Wait] {
+			out.Who, _ = o.timer(w, c.seconds)
+		}
 	case breakdown.Compute:
 		out.Note = o.note(w, c.seconds, anyone)
+		out.Who, _ = o.timer(w, c.seconds)
 	}
 	return out
+}
+
+// timer is the timer that took so much longer than usual that its part alone is most of the seconds: of timers within one another the innermost. The rank is
+// named where the others were not as slow.
+func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
+	least := math.Inf(1)
+	for i := range w.Timers {
+		t := &w.Timers[i]
+		usual, spread := o.of(func(p *past) float64 { return p.timer(t.Name) })
+		more := t.Seconds - usual
+		if more <= max(majority*seconds, deviations*spread) || usual >= least {
+			continue
+		}
+		least, ok = usual, true
+		if who = (breakdown.Who{Timer: t.Name}); t.Rank >= 0 && t.Late > majority*more {
+			who.Rank, who.HasRank = t.Rank, true
+		}
+	}
+	return who, ok
 }
 
 // alone is who took so much longer than itself usually that it alone is most of the seconds.
