@@ -67,6 +67,30 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
+// BenchmarkOffline is what a training log alone costs per step, of which nothing but its duration is known.
+func BenchmarkOffline(b *testing.B) {
+	const steps, each = 60_000, 1000
+	b.ReportAllocs()
+	for b.Loop() {
+		p := newQuiet(b)
+		p.Offline()
+		for n := range int64(steps / each) {
+			b.StopTimer()
+			j := newJob()
+			for i := n * each; i < (n+1)*each; i++ {
+				j.step(i, i*second, (i+1)*second)
+			}
+			td := j.traces()
+			b.StartTimer()
+			if err := p.ConsumeTraces(b.Context(), td); err != nil {
+				b.Fatal(err)
+			}
+		}
+		p.sweep(b.Context(), time.Unix(1_800_000_000, 0), true)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/steps, "ns/step")
+}
+
 // someRanks are 60 collectives of 16 ranks, of which the last is known by its process.
 func someRanks(j *job, n int64) {
 	for i := range int64(60) {

@@ -509,14 +509,17 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		return
 	}
 	b := d.scratch.Of(w.Start, w.End, d.pieces)
-	source := spans.TimeDerived
+	source, attributes := spans.TimeDerived, 26
+	if len(d.pieces) == 0 {
+		attributes = 8
+	}
 	if w.Flags.Has(facts.Timeless) {
 		source = spans.TimeSynthetic
 	}
 	// It is drawn as a point where the window begins. As long as the window, it would be what ends last, and Jaeger's page would take it for the critical path.
 	made := spans.Span{
 		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
-		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: 26,
+		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: attributes,
 	}
 	held := d.p.offline && !g.Partial
 	var s ptrace.Span
