@@ -315,6 +315,8 @@ const (
 	AttrCauseCost = "ml.step.cause.cost"
 	// What else is known of the cause.
 	AttrCauseNote = "ml.step.cause.note"
+	// Why the logs do not explain the part unattributed.
+	AttrCauseReason = "ml.step.cause.reason"
 )
 
 // Values of ml.step.part.
@@ -361,6 +363,28 @@ const (
 	WindowBatch = "batch"
 	// An RPC pass.
 	WindowPass = "pass"
+)
+
+// Values of ml.step.cause.reason.
+const (
+	// no log says when ranks came to their collectives
+	ReasonArrivals = "arrivals"
+	// the clocks of the hosts differ by more than tells in which window something was; nccl.clock.offset says by how much
+	ReasonClocksApart = "clocks_apart"
+	// computing took longer, and no rank alone was late
+	ReasonDevices = "devices"
+	// every log that could tell was read
+	ReasonProfile = "profile"
+	// no column has the RPC server's time
+	ReasonServerTime = "server_time"
+	// no log says when every rank came to its collectives
+	ReasonSomeArrivals = "some_arrivals"
+	// no column of the pass tells of the rest
+	ReasonStageTime = "stage_time"
+	// the step of a batch has no timers
+	ReasonStepTimers = "step_timers"
+	// the step has no timers of its parts
+	ReasonTimers = "timers"
 )
 
 // Breakdowns: spans and events.

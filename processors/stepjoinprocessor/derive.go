@@ -569,12 +569,16 @@ func (d *deriver) judged(s ptrace.Span, r *facts.Run, v *why.Verdict, slow bool)
 		putCause(s, r, v.Causes[i])
 	}
 	if v.Unexplained > 0 {
-		putCause(s, r, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
+		m := putCause(s, r, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
+		m.PutStr(spans.AttrCauseReason, v.Reason.Of)
+		if v.Reason.Apart > 0 {
+			m.PutDouble(spans.AttrNCCLClockOffset, v.Reason.Apart)
+		}
 	}
 }
 
 // putCause writes for programs what the verdict's sentence says of a cause.
-func putCause(span ptrace.Span, r *facts.Run, c why.Cause) {
+func putCause(span ptrace.Span, r *facts.Run, c why.Cause) pcommon.Map {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventCause)
 	e.SetTimestamp(span.EndTimestamp())
@@ -595,6 +599,7 @@ func putCause(span ptrace.Span, r *facts.Run, c why.Cause) {
 			m.PutStr(t.name, t.text)
 		}
 	}
+	return m
 }
 
 // window is what the history compares.
@@ -630,7 +635,8 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 		number = w.Number
 	}
 	return &why.Window{
-		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: r.Ranks, Breakdown: b, Notes: notes, Timers: d.timers, Apart: apart,
+		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: r.Ranks, World: r.World, Trainer: r.Trainer, Breakdown: b, Notes: notes,
+		Timers: d.timers, Apart: apart,
 	}
 }
 

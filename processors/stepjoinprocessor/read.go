@@ -172,6 +172,10 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	top := span.ParentSpanID().IsEmpty()
 	switch kind {
 	case view.KindStep:
+		if r.res.Source != run.Trainer {
+			run.Trainer = run.Text(run.Number(r.res.Source))
+		}
+		run.World = max(run.World, r.res.WorldSize.Or(0))
 		r.window(&f, facts.Step, m.Iteration)
 		f.own = true
 		f.promised = top && byID

@@ -3,6 +3,7 @@ package digest
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -20,6 +21,40 @@ type Cost struct {
 	Time    Total // s, more than usual
 	Devices Total // s x ranks that waited; empty where their number is not known
 	Dearest Top[Blamed]
+	reasons []Reason
+}
+
+// Reason is why the logs do not explain a part of the time.
+type Reason struct {
+	Of    string  // one of the spans.Reason… values
+	Time  Total   // s
+	Apart float64 // s, by how much the clocks of hosts differ at most
+}
+
+// mostReasons is how many reasons of a cost are told apart.
+const mostReasons = 16
+
+// because notes why a part of the time was not explained.
+func (c *Cost) because(of *view.Cause) {
+	if of.Reason == "" {
+		return
+	}
+	i := slices.IndexFunc(c.reasons, func(r Reason) bool { return r.Of == of.Reason })
+	if i < 0 {
+		if len(c.reasons) == mostReasons {
+			return
+		}
+		i, c.reasons = len(c.reasons), append(c.reasons, Reason{Of: text(of.Reason)})
+	}
+	c.reasons[i].Time.Add(of.Seconds)
+	c.reasons[i].Apart = max(c.reasons[i].Apart, orZero(of.ClocksApart))
+}
+
+// Reasons are why the logs do not explain the cost, the dearest first.
+func (c *Cost) Reasons() []Reason {
+	return slices.SortedFunc(slices.Values(c.reasons), func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Time.Sum(), a.Time.Sum()), cmp.Compare(a.Of, b.Of))
+	})
 }
 
 // Blamed is what is known of a cause in one window.
@@ -47,6 +82,7 @@ func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 		cost.Windows++
 		cost.Time.Add(c.Seconds)
 		cost.Devices.Add(c.Cost)
+		cost.because(&c)
 		if of := cost.Dearest.add(mostShown, c.Seconds, s, res); of != nil {
 			*of = Blamed{b.Iteration, text(c.Comm), text(c.Operation), text(c.Note)}
 		}

@@ -95,6 +95,7 @@ type Log struct {
 	Name     string // its format; "": not known
 	Records  int64
 	Covered  float64 // steps, of all records
+	World    int64   // ranks, the most that the log says there are; 0: it does not
 	Measures [Figures]Measure
 
 	First, Last, Lowest *LossAt // by step, then by time; nil: no loss
@@ -129,6 +130,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	d.told(s, &v.Head, res, &l.Verdicts)
 	l.Records++
 	l.Covered += v.Covered()
+	l.World = max(l.World, res.WorldSize.Or(0))
 	step := v.Step()
 	at := step.Or(l.Records)
 	for f, x := range [...]float64{

@@ -345,6 +345,11 @@ type Cause struct {
 	Operation string
 	// ml.step.cause.note: What else is known of the cause.
 	Note string
+	// ml.step.cause.reason: Why the logs do not explain the part unattributed.
+	Reason string
+	// nccl.clock.offset: double, s. On a rank: how much its host's clock is ahead of the reference host's. On the root: how
+	// far the clocks of its hosts are apart, where that is more than 1 ms.
+	ClocksApart float64
 }
 
 var noCause = blank[Cause]()
@@ -369,6 +374,10 @@ func (c *Cause) take(attrs pcommon.Map) {
 			c.Operation = spans.ValueText(value)
 		case spans.AttrCauseNote:
 			c.Note = spans.ValueText(value)
+		case spans.AttrCauseReason:
+			c.Reason = spans.ValueText(value)
+		case spans.AttrNCCLClockOffset:
+			c.ClocksApart = spans.ValueNumber(value)
 		}
 	}
 }

@@ -510,7 +510,9 @@ func TestCauses(t *testing.T) {
 			spans.AttrStepPart: spans.PartWait, spans.AttrCauseTime: 1.5, spans.AttrCauseCost: 24.0, spans.AttrNCCLLateRank: 3, spans.AttrNCCLLateHost: "node-1",
 			spans.AttrNCCLCommName: "DP Group 0", spans.AttrNCCLOperation: "AllReduce", spans.AttrCauseNote: "GPU 3 was held down by heat",
 		},
-		{spans.AttrStepPart: spans.PartUnattributed, spans.AttrCauseTime: 0.5},
+		{
+			spans.AttrStepPart: spans.PartUnattributed, spans.AttrCauseTime: 0.5, spans.AttrCauseReason: spans.ReasonClocksApart, spans.AttrNCCLClockOffset: 0.05,
+		},
 	} {
 		e := span.Events().AppendEmpty()
 		e.SetName(spans.EventCause)
@@ -519,9 +521,12 @@ func TestCauses(t *testing.T) {
 	span.Events().AppendEmpty().SetName(spans.EventVerdict)
 	got := slices.Collect(Causes(span))
 	require.Len(t, got, 2)
-	assert.Equal(t, Cause{spans.PartWait, 1.5, 24, Int{3, true}, "node-1", "DP Group 0", "AllReduce", "GPU 3 was held down by heat"}, got[0])
+	assert.True(t, math.IsNaN(got[0].ClocksApart))
+	got[0].ClocksApart = 0
+	assert.Equal(t, Cause{spans.PartWait, 1.5, 24, Int{3, true}, "node-1", "DP Group 0", "AllReduce", "GPU 3 was held down by heat", "", 0}, got[0])
 	assert.True(t, math.IsNaN(got[1].Cost))
-	assert.Equal(t, Cause{Part: spans.PartUnattributed, Seconds: 0.5}, Cause{Part: got[1].Part, Seconds: got[1].Seconds})
+	assert.Equal(t, Cause{Part: spans.PartUnattributed, Seconds: 0.5, Reason: spans.ReasonClocksApart, ClocksApart: 0.05},
+		Cause{Part: got[1].Part, Seconds: got[1].Seconds, Reason: got[1].Reason, ClocksApart: got[1].ClocksApart})
 	for range Causes(span) {
 		break
 	}

@@ -85,6 +85,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	c.queue()
 	c.ranks()
 	c.hosts()
+	c.zones()
 	c.findings()
 	slices.SortStableFunc(c.claims, func(a, b claim) int { // NaN is less than any cost
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.cost, a.cost))
@@ -168,10 +169,10 @@ func (c *conclusion) causes() {
 		}
 		cl := claim{
 			kind: "slow", what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
-			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.of(adviceOf(of.Part)),
+			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
 		if of.Part == spans.PartUnattributed { // it accuses nobody
-			cl.rank = remark
+			cl.rank, cl.advice = remark, c.capital(c.sentence(c.reasons(of)))
 		}
 		for _, d := range of.Dearest[:min(len(of.Dearest), evidences)] {
 			cl.proof = append(cl.proof, proof{fmt.Sprintf("%s (%s)", c.numbered(d.Of.Iteration), human.Seconds(d.Weight)), d.At})

@@ -2,10 +2,12 @@ package report
 
 import (
 	"math"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -46,7 +48,7 @@ func (c *conclusion) gaps() (out []string) {
 		arrivals = arrivals || o.Late.Count() > 0
 		bandwidth = bandwidth || o.Bus.Count()+o.Algorithm.Count()+o.Records.Bandwidth.Count() > 0
 	}
-	add((steps || queue) && len(operations) == 0,
+	add((steps || queue) && len(operations) == 0 && !c.alone(),
 		"No log of collectives: which rank was late, and whether the network was slow, cannot be said; set %s.",
 		"没有集合通信日志：无法判断哪个 rank 迟到、网络是否变慢；请设置 %s。", inspectorOn)
 	add(len(operations) > 0 && !arrivals,
@@ -65,9 +67,12 @@ func (c *conclusion) gaps() (out []string) {
 	add(verl && !queue,
 		"No [TQ-TRACE] lines: what TransferQueue takes of each step cannot be said; set %s.", "没有 [TQ-TRACE] 行：无法说明 TransferQueue 的开销；请设置 %s。", queueOn)
 	add(steps && !mfu && flops, "No MFU: name the GPUs with --device, such as --device 'H100 SXM'.", "没有 MFU：请用 --device 指定 GPU，例如 --device 'H100 SXM'。")
-	add(steps && !mfu && !flops && !queue && !rpc,
+	none := steps && !mfu && !flops && !queue && !rpc
+	megatron := c.trainer() == "megatron"
+	add(none && megatron,
 		"No FLOP/s and no MFU: the log states none, and does not say the model; Megatron's --log-throughput has them, FlagScale's --enable-perf-monitor too.",
 		"没有 FLOP/s 与 MFU：日志未给出，也未说明模型；可用 Megatron 的 --log-throughput 或 FlagScale 的 --enable-perf-monitor。")
+	add(none && !megatron, "No FLOP/s and no MFU: the log states none, and does not say the model.", "没有 FLOP/s 与 MFU：日志未给出，也未说明模型。")
 	add(!steps && (queue || len(operations) > 0), "No training log: steps, loss and throughput cannot be said.", "没有训练日志：无法说明步数、损失与吞吐。")
 
 	add(functions.WithoutID > 0 && c.window == nil || functions.WithoutID == functions.Calls && queue,
@@ -87,19 +92,14 @@ func (c *conclusion) gaps() (out []string) {
 
 	out = append(out, c.unheard()...)
 	if c.slow() {
-		unexplained := 0.0
-		for _, of := range c.window.Costs() {
-			if of.Part == spans.PartUnattributed {
-				unexplained = of.Time.Sum()
-			}
-		}
+		unexplained, why := c.unexplained()
 		known := map[string]bool{}
 		for _, p := range c.window.ByTime() {
 			known[p.Name] = true
 		}
-		add(unexplained > c.lost/2 && !known[spans.PartDataLoading] && c.window.Of == spans.WindowStep,
-			"No timers of the parts of a step: loading data cannot be told from computing; set --timing-log-level 2 in Megatron.",
-			"没有步内各阶段的计时：无法区分加载数据与计算；请在 Megatron 中设置 --timing-log-level 2。")
+		timers := c.in(trainers.Timers(c.trainer()))
+		add(unexplained > c.lost/2 && !known[spans.PartDataLoading] && c.window.Of == spans.WindowStep && !strings.Contains(why, timers),
+			"No timers of the parts of a step: loading data cannot be told from computing; %s.", "没有步内各阶段的计时：无法区分加载数据与计算；%s。", timers)
 		add(unexplained > little*c.lost, "%s of what was lost, no log explains.", "有 %s 的损失没有日志能够解释。", human.Seconds(unexplained))
 	}
 	return out

@@ -39,6 +39,9 @@ type Run struct {
 	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
 	Lost  int64
 	Ranks int64 // the most that a collective had
+	// Trainer is whose log tells the steps, as spans.AttrSource, and World how many ranks it says there are; 0: it does not.
+	Trainer string
+	World   int64
 	// Apart is by how many ns the clocks of its hosts differ, where its collectives say that they do.
 	Apart int64
 	// Parted says that parts of a step are known: all of its steps are broken down from then on.

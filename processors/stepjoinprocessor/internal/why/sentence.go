@@ -6,10 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+	"github.com/trainbridge/trainbridge/spans"
 )
-
-// arrivals is what NCCL Inspector writes for the asking: without its event traces it says no times.
-const arrivals = "which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1"
 
 // sentence says what a verdict means. Without causes it says what is missing.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
@@ -40,7 +38,7 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 			}
 		}
 		b = append(b, "; "...)
-		b = append(b, missing(w, more)...)
+		b = v.Reason.Append(b, false)
 		return string(append(b, '.'))
 	}
 	shown := make([]int64, len(v.Causes))
@@ -104,8 +102,16 @@ func whoOf(who breakdown.Who) cause.Who {
 	return cause.Who{Rank: who.Rank, HasRank: who.HasRank, Host: who.Host, Operation: who.Operation, Comm: who.Comm}
 }
 
-// missing says which log would explain the change that is largest.
-func missing(w *window, more []change) string {
+// missing is why the logs do not explain the change that is largest.
+func missing(w *window, more []change) cause.Reason {
+	r := cause.Reason{Of: missingLog(w, more), Trainer: w.Trainer}
+	if r.Of == spans.ReasonClocksApart {
+		r.Apart = w.Apart
+	}
+	return r
+}
+
+func missingLog(w *window, more []change) string {
 	known := &w.known
 	largest := breakdown.Unattributed
 	for _, c := range more {
@@ -116,29 +122,29 @@ func missing(w *window, more []change) string {
 	}
 	switch largest {
 	case breakdown.Wait, breakdown.Collective:
-		return "no log says when every rank came to its collectives: " + arrivals
+		return spans.ReasonSomeArrivals
 	case breakdown.RPCReceive:
-		return "no column of the server's time: waiting for it cannot be told from the transport; log the server's time"
+		return spans.ReasonServerTime
 	case breakdown.RPCUnattributed:
-		return "no column of the pass tells of the rest; log the time of each stage"
+		return spans.ReasonStageTime
 	case breakdown.Compute:
 		if known[breakdown.Wait] && w.Apart == 0 {
-			return "no rank alone was late: profile such a window, and look at the clocks of the GPUs"
+			return spans.ReasonDevices
 		}
 	}
 	switch {
 	case w.Apart > 0:
-		return "the clocks of its hosts are " + human.Seconds(w.Apart) + " apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP"
+		return spans.ReasonClocksApart
 	case w.Of == Pass:
-		return "no column of the pass tells of the rest; log the time of each stage"
-	case !known[breakdown.Wait]:
-		return "no log says when ranks came to their collectives: " + arrivals
+		return spans.ReasonStageTime
+	case !known[breakdown.Wait] && w.World != 1:
+		return spans.ReasonArrivals
 	case w.Of == Step && !known[breakdown.DataLoading] && !known[breakdown.Compute]:
-		return "no timers of the step: loading data cannot be told from computing; set --timing-log-level 2 in Megatron"
+		return spans.ReasonTimers
 	case w.Of == Batch && !known[breakdown.DataLoading] && !known[breakdown.Checkpoint] && !known[breakdown.Evaluation]:
-		return "no timers of its step: loading data, a checkpoint and an evaluation cannot be told apart; log each training step with its timers"
+		return spans.ReasonStepTimers
 	default:
-		return "every log that could tell was read: profile such a window"
+		return spans.ReasonProfile
 	}
 }
 

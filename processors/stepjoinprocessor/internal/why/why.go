@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/trainbridge/trainbridge/internal/regimes"
+	"github.com/trainbridge/trainbridge/internal/traces/cause"
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
@@ -43,6 +44,8 @@ type Window struct {
 	Start     int64  // ns since the epoch
 	Number    int64  // of a step; −1: none
 	Ranks     int64  // that took part; 0: not known
+	World     int64  // ranks of the job, by its training log; 0: not known
+	Trainer   string // whose log tells the steps, as spans.AttrSource; "": not known
 	Breakdown *breakdown.Breakdown
 	Apart     float64 // s, by which the clocks of its hosts differ, where that is too much to say when something went on
 	Notes     []Note
@@ -74,7 +77,8 @@ type Verdict struct {
 	Excess    float64 // s, Value - Usual
 	// Causes explain the excess, the largest first. There are none where the logs do not explain most of it: the sentence says which log would.
 	Causes      []Cause
-	Unexplained float64 // s
+	Unexplained float64      // s
+	Reason      cause.Reason // why that is not explained
 }
 
 // Cause is a part that took longer than usual.
@@ -240,6 +244,7 @@ func (o *peers) explain(w *window, v *Verdict) {
 		less -= min(v.Unexplained, 0)
 		v.Unexplained = max(v.Unexplained, 0)
 	}
+	v.Reason = missing(w, more)
 	v.Sentence = sentence(w, v, less, more)
 }
 

@@ -341,7 +341,15 @@ var sentences = map[string]struct {
 	},
 	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
 		"loading data cannot be told from computing; set --timing-log-level 2 in Megatron.": {
-		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait) },
+		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "megatron" },
+	},
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
+		"loading data cannot be told from computing; have the training loop log the time of loading data, such as data_time in JSON lines.": {
+		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "hf" },
+	},
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
+		"loading data cannot be told from computing; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, whom nobody waits for
+		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Get); w.Trainer, w.World = "deepspeed", 1 },
 	},
 	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; " +
 		"every log that could tell was read: profile such a window.": {

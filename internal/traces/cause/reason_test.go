@@ -1,0 +1,32 @@
+package cause_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/trainbridge/trainbridge/internal/traces/cause"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+func TestReasons(t *testing.T) {
+	for _, of := range []string{
+		spans.ReasonArrivals, spans.ReasonSomeArrivals, spans.ReasonClocksApart, spans.ReasonDevices, spans.ReasonProfile, spans.ReasonServerTime,
+		spans.ReasonStageTime, spans.ReasonStepTimers, spans.ReasonTimers,
+	} {
+		assert.Regexp(t, `^[a-z].*[a-zA-Z0-9]$`, string(cause.Reason{Of: of}.Append(nil, false)), of)
+		assert.Regexp(t, regexp.MustCompile(`^\p{Han}`), string(cause.Reason{Of: of}.Append(nil, true)), of)
+	}
+	assert.Empty(t, cause.Reason{Of: "of a later version"}.Append(nil, false))
+	for want, r := range map[string]cause.Reason{
+		"the clocks of its hosts are 50 ms apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP": {
+			Of: spans.ReasonClocksApart, Apart: 0.05,
+		},
+		"no timers of the step: loading data cannot be told from computing; set megatron_log_level=2 of NeMo's MegatronStrategy": {
+			Of: spans.ReasonTimers, Trainer: "nemo",
+		},
+	} {
+		assert.Equal(t, want, string(r.Append(nil, false)))
+	}
+}
