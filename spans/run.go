@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -36,11 +37,17 @@ func (c RunConfig) Run(path string) string {
 	return DirectoryRun(path)
 }
 
-// DirectoryRun is the run id of a log file of which nothing names the run: it follows from the directory.
+// checkpoint is a directory of the Trainer of Hugging Face within that of its run: checkpoint-500 (transformers, trainer_utils.py, PREFIX_CHECKPOINT_DIR).
+var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
+
+// DirectoryRun is the run id of a log file of which nothing names the run: it follows from the directory. A checkpoint's is that of its run.
 func DirectoryRun(path string) string {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil { // only when the working directory is gone
 		dir = filepath.Dir(path)
+	}
+	if checkpoint.MatchString(filepath.Base(dir)) {
+		dir = filepath.Dir(dir)
 	}
 	id := KeyTraceID("", "run", []byte(dir))
 	return "run-" + hex.EncodeToString(id[:6])

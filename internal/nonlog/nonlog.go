@@ -23,6 +23,11 @@ var suffixes = []string{
 	".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff", ".mp3", ".mp4", ".wav", ".avi", ".mov", ".webm", ".flac", ".pdf",
 }
 
+// truth ends the name of what trainbridge gen and bin/gen write beside the logs that they make: what is true of these, step by step.
+const truth = "truth.json"
+
+func isTruth(name string) bool { return name == truth || strings.HasSuffix(name, "."+truth) }
+
 var directorySet, suffixSet = setOf(directories), setOf(suffixes)
 
 func setOf(list []string) map[string]bool {
@@ -51,6 +56,9 @@ func Of(rel, pattern string, isDir bool) (name string, end int) {
 	}
 	if isDir {
 		return "", 0
+	}
+	if isTruth(path.Base(rel)) && !strings.HasSuffix(pattern, truth) {
+		return truth, len(rel)
 	}
 	suffix := strings.ToLower(path.Ext(rel))
 	if suffixSet[suffix] && !strings.HasSuffix(strings.ToLower(pattern), suffix) {

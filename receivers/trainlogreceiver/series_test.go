@@ -19,7 +19,7 @@ func TestSeriesOfManyRanks(t *testing.T) {
 		"ranks": func(i int) string {
 			return fmt.Sprintf(`{"timestamp": "2026-06-12T10:30:00.250Z", "step": 10, "rank": %d, "loss": 2.5, "lr": 1e-5, "step_time_s": 0.25}`, i)
 		},
-		"launcher's ranks": func(i int) string { return fmt.Sprintf(`[rank%d]: {"step": 10, "loss": 2.5, "lr": 1e-5}`, i) },
+		"launcher's ranks": func(i int) string { return fmt.Sprintf(`[rank%d]: {"step": 10, "loss": %[1]d.5, "lr": 1e-5}`, i) },
 		"fields":           func(i int) string { return fmt.Sprintf(`{"step": %d, "loss": 2.5, "field_%d": 1.5}`, i, i) },
 		"gpus": func(i int) string {
 			return fmt.Sprintf(`{"step": %d, "loss": 2.5, "gpu_util": [%s]}`, i%1000, strings.Repeat("97, ", i%1000)+"97")

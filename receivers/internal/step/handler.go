@@ -117,6 +117,7 @@ type handler struct {
 	emitted int // of the line at hand
 	known   int // of these, seen before
 	apart   int // of these, times of ranks that belong to no step
+	copied  int // of these, said by another rank before
 
 	batch *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64      // ns: the first start of all batches
@@ -131,6 +132,7 @@ type state struct {
 	Trained bool         `json:"trained,omitempty"`
 	Model   *spans.Model `json:"model,omitempty"`
 	Parser  []byte       `json:"parser,omitempty"`
+	Copies  copies       `json:"copies,omitzero"`
 }
 
 // who logs: a stream may have the records of several ranks, and of several formats that log the same iterations at other intervals.
@@ -211,7 +213,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.batch = h.newBatch()
 	}
 	h.line, h.text = l, l.Text
-	h.emitted, h.known, h.apart = 0, 0, 0
+	h.emitted, h.known, h.apart, h.copied = 0, 0, 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
 		h.forget() // a document is told anew from its beginning, not gone back to
@@ -224,6 +226,9 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	if verdict == tail.Record && h.emitted > 0 && h.apart == h.emitted {
 		return tail.Ignored, "no_step"
+	}
+	if verdict == tail.Record && h.emitted > 0 && h.copied == h.emitted {
+		return tail.Ignored, copied
 	}
 	return verdict, reason
 }
@@ -266,6 +271,14 @@ func (h *handler) Retold() {
 // Emit places a record and puts it into the batch, or keeps it for the lines that belong to it.
 func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
+	if h.prefix.HasRank {
+		is, owner := h.state.Copies.of(rec, h.prefix.Rank)
+		if is {
+			h.copied++
+			return
+		}
+		h.prefix.Rank = owner
+	}
 	if h.join(rec) {
 		return
 	}
@@ -619,6 +632,7 @@ func (h *handler) Save() []byte {
 		h.pending.before.restore(&s)
 	}
 	s.Parser = h.parser.Save()
+	s.Copies = h.state.Copies.settled()
 	if len(s.Tracks) == 0 && s.Restarts == 0 && s.Model == nil && s.Parser == nil {
 		return nil
 	}
@@ -653,6 +667,7 @@ func (h *handler) Restore(saved []byte) {
 	}
 	h.state.Restarts, h.state.Trained = s.Restarts, s.Trained
 	h.state.Model, h.model = s.Model, s.Model
+	h.state.Copies = s.Copies
 	if s.Parser != nil {
 		h.parser.Restore(s.Parser)
 	}

@@ -126,6 +126,7 @@ func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	r.perfMonitor()
 	r.collectives()
 	r.ranks()
+	r.copies()
 	r.training()
 	r.shifted()
 	r.clocks()

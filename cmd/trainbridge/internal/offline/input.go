@@ -50,6 +50,8 @@ type Input struct {
 	// counted to the end.
 	Left int
 	More bool
+	// Copies are files that say what another of Files says: they are not read.
+	Copies []Copy
 
 	most  int
 	named map[string]string // files that are called otherwise
@@ -107,6 +109,7 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 		}
 	}
 	slices.Sort(in.Files)
+	in.leaveCopies()
 	if len(in.Files) == 0 {
 		in.Close()
 		return nil, errors.Join(in.Missing...)

@@ -19,8 +19,8 @@ type job struct {
 }
 
 // partOfJob are names of directories that hold the part of one job that a rank, a host or an attempt has written, such as torchrun's
-// <log_dir>/<run_id>/attempt_0/3/stdout.log (torch/distributed/elastic/multiprocessing/api.py).
-var partOfJob = regexp.MustCompile(`(?i)^(\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+)$`)
+// <log_dir>/<run_id>/attempt_0/3/stdout.log (torch/distributed/elastic/multiprocessing/api.py), or a checkpoint of Hugging Face's Trainer.
+var partOfJob = regexp.MustCompile(`(?i)^(\d+|checkpoint-\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+)$`)
 
 // jobs tells the jobs apart that files are of. Logs of one directory are of one job. Below a directory that was named, so are logs of different kinds; where
 // two directories have logs of one kind, each of them is a job, unless their names say that they are parts of one. kind says who reads a file, "" for nobody.

@@ -30,6 +30,7 @@ type Reading struct {
 	Bytes  int64 // of all files that are read
 	// Lines and Records are the accounts of the receivers, which those of the files add up to.
 	Lines, Records int64
+	Copies         []Copy // what was not read, as another file says the same
 
 	sample func(text []byte) string // the beginning of a line, without secrets
 	zone   func(*File) *time.Location
@@ -76,7 +77,7 @@ type Reason struct {
 }
 
 func newReading(in *Input) *Reading {
-	r := &Reading{by: make(map[string]*File)}
+	r := &Reading{by: make(map[string]*File), Copies: in.Copies}
 	for _, path := range in.Files {
 		f := &File{Path: path, Name: in.Name(path), Ignored: make(map[string]*Reason), Rejected: make(map[string]*Reason)}
 		if fi, err := os.Stat(path); err == nil {
@@ -132,6 +133,14 @@ func (r *Reading) line(f *File, text []byte, begin int64, v tail.Verdict, reason
 		of[reason] = why
 	}
 	why.Lines++
+}
+
+// CopiedLines is how many lines of the file repeat the record of another rank.
+func (f *File) CopiedLines() int64 {
+	if why := f.Ignored["copy"]; why != nil {
+		return why.Lines
+	}
+	return 0
 }
 
 // File returns what is known of a file, nil for another.

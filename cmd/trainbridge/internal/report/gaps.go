@@ -90,7 +90,7 @@ func (c *conclusion) gaps() (out []string) {
 		"%[2]s of %[1]s were not judged: too few like them are known, or not all that belongs to them.",
 		"%[1]s中有 %[2]s 个未作判断：可比的太少，或相关日志不全。", c.windowsOrNone(), human.Thousands(c.unjudged()))
 
-	out = append(out, c.unheard()...)
+	out = append(append(out, c.unheard()...), c.copies()...)
 	if c.slow() {
 		unexplained, why := c.unexplained()
 		known := map[string]bool{}

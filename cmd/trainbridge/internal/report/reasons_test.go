@@ -23,7 +23,9 @@ type plainJob struct {
 func (j *plainJob) write(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	put := func(file, text string) { require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)) }
+	put := func(file, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
 	var train strings.Builder
 	logs := make([]strings.Builder, j.ranks)
 	at := time.Unix(1_795_000_000, 0)
@@ -99,7 +101,9 @@ func TestClocks(t *testing.T) {
 }
 
 func TestZones(t *testing.T) {
-	ahead := func(at time.Time, step int, took time.Duration) string { return megatron(at.Add(3*time.Hour), step, took) }
+	ahead := func(at time.Time, step int, took time.Duration) string {
+		return megatron(at.Add(3*time.Hour), step, took)
+	}
 	dir := (&plainJob{0, ahead, 2}).write(t)
 	_, offset := time.Unix(1_795_000_000, 0).Zone()
 	zone := time.Unix(0, 0).In(time.FixedZone("", offset+3*3600)).Format("-07:00")

@@ -1,0 +1,26 @@
+package check
+
+import "fmt"
+
+// copies names what says again what was said: the steps count once.
+func (r *rules) copies() {
+	for _, f := range r.got.Files {
+		if n := f.CopiedLines(); n > 0 {
+			r.find(finding{
+				Name: "copies", What: fmt.Sprintf("%s of %s repeat what another rank wrote", count(n, "line", "lines"), f.Name),
+				Seen: []place{{File: f.Name, Line: r.got.LineAt(f.Path, f.Ignored["copy"].Offset), Text: f.Ignored["copy"].Text}},
+				Why:  "All ranks print the steps of the job; they count once, and which rank was slow they do not tell.", Fix: "Print on one rank, or nothing.",
+			})
+		}
+	}
+	if n := len(r.got.Copies); n > 0 {
+		f := finding{
+			Name: "copies", What: fmt.Sprintf("%s all of whose steps are in %s", count(int64(n), "file is not read,", "files are not read,"), r.got.Copies[0].Of),
+			Why: "Each checkpoint keeps what the training has logged so far.", Fix: "Nothing.",
+		}
+		for _, c := range r.got.Copies {
+			f.Seen = append(f.Seen, place{File: c.Path})
+		}
+		r.find(f)
+	}
+}

@@ -1,0 +1,97 @@
+package offline
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Copy is a file of which another file has all records.
+type Copy struct {
+	Path, Of string // absolute
+}
+
+// state is the file in which Hugging Face's Trainer keeps all that it has logged, in the directory of the run and in each of its checkpoints (transformers,
+// trainer.py: TRAINER_STATE_NAME).
+const state = "trainer_state.json"
+
+var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
+
+// mostState bounds a state that is looked at, By: a row has some 200.
+const mostState = 256 << 20
+
+// leaveCopies takes those states of a run from the files whose rows all stand in a longer one.
+func (in *Input) leaveCopies() {
+	states := make(map[string][]string) // by the directory of the run
+	for _, f := range in.Files {
+		if filepath.Base(f) != state {
+			continue
+		}
+		dir := filepath.Dir(f)
+		if checkpoint.MatchString(filepath.Base(dir)) {
+			dir = filepath.Dir(dir)
+		}
+		states[dir] = append(states[dir], f)
+	}
+	gone := make(map[string]bool)
+	for _, files := range states {
+		if len(files) < 2 {
+			continue
+		}
+		rows := make(map[string][]json.RawMessage, len(files))
+		for _, f := range files {
+			rows[f] = rowsOf(f)
+		}
+		slices.SortStableFunc(files, func(a, b string) int { return cmp.Or(len(rows[b])-len(rows[a]), len(a)-len(b)) }) // the run's own has the summary
+		for i, f := range files {
+			of := slices.IndexFunc(files[:i], func(longer string) bool { return !gone[longer] && begins(rows[longer], rows[f]) })
+			if of < 0 || len(rows[f]) == 0 {
+				continue
+			}
+			gone[f] = true
+			in.Copies = append(in.Copies, Copy{f, files[of]})
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	slices.SortFunc(in.Copies, func(a, b Copy) int { return strings.Compare(a.Path, b.Path) })
+	leave := func(f string) bool { return gone[f] }
+	in.Files = slices.DeleteFunc(in.Files, leave)
+	for i := range in.roots {
+		in.roots[i].files = slices.DeleteFunc(in.roots[i].files, leave)
+	}
+	for _, c := range in.Copies {
+		if fi, err := os.Stat(c.Path); err == nil {
+			in.Bytes -= fi.Size()
+		}
+	}
+}
+
+// rowsOf are the rows that a state has logged, but for the summary that ends each call of train(): a training that goes on does not have that of the call before.
+func rowsOf(path string) (rows []json.RawMessage) {
+	if fi, err := os.Stat(path); err != nil || fi.Size() > mostState {
+		return nil
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var s struct {
+		History []json.RawMessage `json:"log_history"`
+	}
+	if json.Unmarshal(bytes.ReplaceAll(body, []byte("NaN"), []byte("0")), &s) != nil { // Python writes NaN, which JSON has not
+		return nil
+	}
+	return slices.DeleteFunc(s.History, func(row json.RawMessage) bool { return bytes.Contains(row, []byte(`"train_runtime"`)) })
+}
+
+// begins says whether all rows begin with some.
+func begins(all, some []json.RawMessage) bool {
+	return len(all) >= len(some) && slices.EqualFunc(all[:len(some)], some, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+}

@@ -1,0 +1,34 @@
+package report
+
+import (
+	"path/filepath"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
+)
+
+// copies names the files of the job that say again what was said: the steps count once.
+func (c *conclusion) copies() (out []string) {
+	of := files(c.job, c.read)
+	own := make(map[string]bool)
+	for _, path := range of {
+		own[path] = true
+		if f := c.read.File(path); f != nil && f.CopiedLines() > 0 {
+			n := f.CopiedLines()
+			out = append(out, c.sf("%s of %s repeat what another rank wrote: their steps count once, and which rank was slow they do not tell.",
+				"%[2]s 中有 %[1]s重复了其他 rank 的内容：其步骤只计一次，且无法从中判断哪个 rank 偏慢。",
+				c.in(human.Plural(n, "line"), human.Thousands(n)+" 行"), reading.Clean(f.Name)))
+		}
+	}
+	n, kept := 0, ""
+	for _, copied := range c.read.Copies {
+		if own[copied.Of] {
+			n, kept = n+1, copied.Of
+		}
+	}
+	if n > 0 {
+		out = append(out, c.sf("%s of earlier checkpoints not read: %s has all of their steps.", "未读取 %s：%s 已包含其全部步骤。",
+			c.in(human.Plural(n, filepath.Base(kept)+" file"), human.Thousands(n)+" 个较早检查点的 "+filepath.Base(kept)), reading.Clean(c.read.Name(kept))))
+	}
+	return out
+}

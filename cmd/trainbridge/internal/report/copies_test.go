@@ -1,0 +1,28 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestCopiesOfRanks: of 40 steps that each of 8 ranks of srun -l prints there are 40, and a sentence names the copies.
+func TestCopiesOfRanks(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	for step := 1; step <= 40; step++ {
+		for i := range 8 {
+			fmt.Fprintf(&b, `%d: {"step": %d, "loss": %.4f, "step_time": 1.%d}`+"\n", (step+i)%8, step, 3-float64(step)/40, step%7)
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "slurm-1.out"), []byte(b.String()), 0o600))
+	text := strings.Join(strings.Fields(textOf(t, dir)), " ")
+	assert.Contains(t, text, "40 steps of")
+	assert.NotContains(t, text, "320 steps")
+	assert.Contains(t, text, "280 lines of "+filepath.Join(dir, "slurm-1.out")+" repeat what another rank wrote: their steps count once")
+}
