@@ -65,7 +65,7 @@ apt:
 test: lint unit e2e
 
 # Tests of these hold the numbers of whole jobs against the truth. The race detector makes them ten times as slow, and it watches what they run in its own packages.
-NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen report/records show) ./test/gen/nccl ./test/gen/train
+NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen report report/records show) ./test/gen/nccl ./test/gen/train
 
 # The race detector everywhere else but in the binary itself, whose code is a list of imports; models run fewer seeds with it (-short) and all without it; nvml also
 # as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait more than they work, so there is one more at a time
