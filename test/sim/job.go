@@ -94,7 +94,8 @@ type job struct {
 
 	done   map[int64]bool
 	useful float64
-	drifts bool // what is usual changes from step to step
+	over   map[string]float64 // by part and rank of faults: s, above the usual time, noise among that
+	drifts bool               // what is usual changes from step to step
 	truth  Truth
 }
 
@@ -270,6 +271,7 @@ func (j *job) disturb(s *step, f fault) {
 	}
 	slow := Slow{Iteration: s.n, Extra: f.extra, Part: f.part, Untold: f.untold, Rank: f.rank, Host: f.host}
 	j.truth.Slow = append(j.truth.Slow, slow)
+	j.over[fmt.Sprint(f.part, f.rank)] += s.took - s.usual
 }
 
 // save saves a checkpoint between steps.
@@ -318,16 +320,13 @@ func (j *job) settle() {
 	}
 	t.Parts = t.Parts || j.out.traits().parts
 	if len(t.Lost) == 0 {
-		all, by := 0.0, map[string]float64{}
-		for _, s := range t.Slow {
-			all += s.Extra
-			by[fmt.Sprint(s.Part, s.Rank)] += s.Extra
+		all := 0.0
+		for _, over := range j.over {
+			all += over
+			t.Lost = append(t.Lost, over)
 		}
-		if all > 0 {
+		if len(j.over) > 1 {
 			t.Lost = append(t.Lost, all)
-		}
-		for _, s := range by {
-			t.Lost = append(t.Lost, s)
 		}
 		slices.Sort(t.Lost)
 	}

@@ -51,8 +51,6 @@ var notYet = map[string]string{
 	"trainer with a bar: slow steps":                                  "account",
 	"nccl: bursts of slow steps by one late rank":                     "account found sentence",
 	"nccl: megatron's stamps in another zone":                         "sentence",
-	"nccl: megatron's stamps in another zone, which a flag names":     "account",
-	"homogeneous: jsonl, 14 steps":                                    "sentence",
 	"homogeneous: megatron, autoregressive":                           "sentence",
 	"homogeneous: torchtitan, heavy tails":                            "sentence",
 	"homogeneous: trainer with a bar, rounded epochs":                 "account sentence",
@@ -345,10 +343,11 @@ func (s *score) severity(truth *sim.Truth, kind sim.Kind, j *job1) {
 
 // somewhere looks for what the report says of the job at any place.
 func (s *score) somewhere(truth *sim.Truth, j *job1) {
-	text := j.Conclusion + "\n" + strings.Join(j.Untold, "\n")
+	texts := append([]string{j.Conclusion}, j.Untold...)
 	for _, c := range j.Claims {
-		text += "\n" + c.Text + " " + c.Advice
+		texts = append(texts, c.Text, c.Advice)
 	}
+	text := strings.Join(texts, "\n")
 	for _, must := range truth.Somewhere {
 		if !regexp.MustCompile(must).MatchString(text) {
 			s.fail(checkSentence, "%s is nowhere in %s", must, text)
