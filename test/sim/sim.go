@@ -108,8 +108,8 @@ func (s Scenario) Write(dir string, seed uint64, zone *time.Location) (truth *Tr
 	_, _ = h.Write([]byte(s.Name))
 	j := &job{
 		rng: rand.New(rand.NewPCG(seed, h.Sum64())), dir: dir, zone: zone,
-		epoch: time.Date(2026, 2, 2, 6, 0, 0, 0, zone).Add(time.Duration(seed%97)*time.Hour + 137*time.Millisecond),
-		truth: Truth{Open: map[int64]bool{}, States: map[string]float64{}, Rank: -1},
+		epoch:  time.Date(2026, 2, 2, 6, 0, 0, 0, zone).Add(time.Duration(seed%97)*time.Hour + 137*time.Millisecond),
+		truth:  Truth{Open: map[int64]bool{}, States: map[string]float64{}, Rank: -1},
 		faults: map[int64]fault{}, done: map[int64]bool{}, over: map[string]float64{}, ranks: 1,
 	}
 	defer func() {
