@@ -149,8 +149,8 @@ func TestOneTracePerID(t *testing.T) {
 	}
 }
 
-// The same 5 steps through step_join: each trace has one root, nothing in it lacks its parent, and it says where the time went. Passes of RPCs, whose log has no
-// clock, are told in it and have a trace of their own. The job is one run.
+// The same 5 steps through step_join: each trace has one root, nothing in it lacks its parent, and it says where the time went. Passes of RPCs, whose log has
+// no clock, have a trace of their own, and a copy with the step. The job is one run.
 func TestOneRootPerID(t *testing.T) {
 	ids, run, inLogs := stepIDs(5), "job of "+t.TempDir(), 8 // a process sends the span of a run once
 	sink, f := new(consumertest.TracesSink), stepjoinprocessor.NewFactory()

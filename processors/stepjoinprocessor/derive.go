@@ -213,7 +213,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	return batch
 }
 
-// within is where a leaf that lies in a window is drawn. What came late, by the time of its arrival, is drawn at the window's end.
+// within is the start of a leaf as drawn in its window, ns: a leaf with a time of arrival, and late, ends with the window.
 func within(l *facts.Leaf, w *facts.Window) int64 {
 	if !l.Flags.Has(facts.Observed) {
 		return l.Start

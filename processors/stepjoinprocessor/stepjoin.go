@@ -308,7 +308,7 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 		for _, g := range r.Open() {
 			idle := now.Sub(g.Last)
 			until := g.End
-			if until == 0 { // what ties it to a time may be in any log
+			if until == 0 { // its time may be in any log
 				until = math.MaxInt64
 			}
 			behind := r.Behind(until, now, p.cfg.Wait)
@@ -348,7 +348,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	partial := int64(0)
 	for _, c := range due {
 		g := c.group
-		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // told now, it would be told of a time that is not its step's
+		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // told now, its time would not be its step's
 			p.telemetry.ProcessorStepJoinShed.Add(ctx, int64(len(g.Unplaced)))
 			c.run.Drop(g)
 			continue

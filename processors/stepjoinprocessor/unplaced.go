@@ -9,11 +9,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Tables of RPCs have no clock. A pass whose rows carry an id is known to belong to a step, and not known to have a time: in the step's trace it would lie where
-// its file was read or written, and the page of a step would be blank for the most part. Spans pass at once, when the step's time is not known yet. So these go to
-// a trace of their own, by a rule that needs nothing but the span; when the step is over, a copy is drawn within it. See docs/adr/0018.
+// Tables of RPCs have no clock. An id ties a pass to a step, and nothing ties the pass to a time.
+// In the step's trace a pass would lie at the time of its file, and the step's page would be mostly blank.
+// Spans pass at once, before the step's time is known, so a pass goes to a trace of its own, by a rule on its resource alone.
+// When the step is over, a copy of the pass is drawn within the step. See docs/adr/0018.
 
-// clockless says whether spans of a resource are of such a table, and carry an id. It reads the resource then.
+// clockless says whether a resource is of a table of RPCs, with ids and without a clock, and reads the resource then.
 func (r *reader) clockless(attrs pcommon.Map) bool {
 	if _, ok := attrs.Get(spans.AttrRPCSystem); !ok {
 		return false
@@ -31,7 +32,7 @@ func (r *reader) move(span ptrace.Span) {
 	span.SetTraceID(r.own)
 }
 
-// lead makes the first span of a pass the root of its trace, with a link to where the id belongs, and returns what is drawn there.
+// lead makes the first span of a pass the root of its trace, with a link to the id's trace, and returns the copy for the latter.
 func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 	parent := span.ParentSpanID()
 	link := span.Links().AppendEmpty()
@@ -49,7 +50,7 @@ func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 	}
 }
 
-// slowest keeps a call that its receiver ranked among the slowest of its pass.
+// slowest keeps a call ranked by its receiver among the slowest of its pass.
 func (r *reader) slowest(span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrZMQCallSlowest)
 	g := r.run.Groups[r.trace]
@@ -62,7 +63,7 @@ func (r *reader) slowest(span ptrace.Span) {
 	})
 }
 
-// mostKept bounds what is kept of calls. With more passes in a trace they are not drawn.
+// mostKept bounds the calls kept: with more passes in a trace no call is drawn.
 const mostKept = 4 * facts.MostUnplaced
 
 // rooted says whether the trace of a group has a root of ours.
@@ -78,7 +79,7 @@ func rooted(g *facts.Group) bool {
 	return false
 }
 
-// head adds the root of a group, and what is drawn below it without a clock. placed: something of the group has one.
+// head adds the root of a group, and copies of passes below the root. placed: something of the group has a clock.
 func (d *deriver) head(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, ok, placed bool) {
 	if rooted(g) && !d.p.told.has(g.ID, pcommon.SpanID{}) {
 		d.root(out, res, g, w, ok)
@@ -89,13 +90,13 @@ func (d *deriver) head(out *spans.Batch, res spans.Resource, r *facts.Run, g *fa
 	}
 }
 
-// late adds what came without a clock since the group was closed.
+// late adds copies of passes read after the group was closed.
 func (d *deriver) late(out *spans.Batch, r *facts.Run, g *facts.Group) {
 	w, ok := g.Main()
 	d.head(out, spans.Resource{Service: g.Service, RunID: r.ID}, r, g, &w, ok, g.End != 0)
 }
 
-// unplaced draws passes within the window of their group, each by itself, or as one where they are many.
+// unplaced draws passes within the window of their group, each by itself, or many as one aggregate.
 func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, ok, placed bool) {
 	top, own := d.top(g, w, ok), spans.ClocklessTraceID(g.ID)
 	start, end := g.Start, g.End

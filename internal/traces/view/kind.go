@@ -79,7 +79,7 @@ func IsDetail(span ptrace.Span) bool {
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
 	if is, ok := span.Attributes().Get(spans.AttrKind); ok {
-		if named := kindNamed(spans.ValueText(is)); named != KindOther { // a span may stand for one of another trace, and has the name of that
+		if named := kindNamed(spans.ValueText(is)); named != KindOther { // a copy has the name of its original in another trace
 			return named
 		}
 	}

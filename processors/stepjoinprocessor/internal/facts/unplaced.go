@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Unplaced is a pass of RPCs, or one of its slowest calls, that an id ties to a group, and of which no log says when it was. It has a trace of its own; a copy is
-// drawn within the group's window.
+// Unplaced is a pass of RPCs, or one of its slowest calls, without a time: an id ties the pass to a group. The pass has a trace of its own; a copy is drawn
+// within the group's window.
 type Unplaced struct {
 	Span       pcommon.SpanID
 	Parent     pcommon.SpanID // in the group's trace, where the log names one; of a call: its pass
@@ -23,7 +23,7 @@ type Unplaced struct {
 // MostUnplaced is how many passes of a group are drawn by themselves.
 const MostUnplaced = 64
 
-// AddUnplaced adds what has no place in time to its group.
+// AddUnplaced adds a pass or a call without a time to its group.
 func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	if r.known != nil && u.Call && g.draws(u.Span) { // a pass that comes again is known as a window or a leaf
 		return
@@ -32,7 +32,7 @@ func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	r.bytes += unplacedBytes
 }
 
-// AddLate adds a pass to a group that was closed. Its calls, and passes beyond those that are drawn, are in their own trace alone.
+// AddLate adds a pass to a closed group. Its calls, and passes beyond MostUnplaced, are in their own trace alone.
 func (r *Run) AddLate(g *Group, u Unplaced) {
 	if len(g.Unplaced) >= MostUnplaced || g.draws(u.Span) {
 		return
@@ -47,7 +47,7 @@ func (g *Group) draws(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id })
 }
 
-// Drop forgets a group of which only what is unplaced is known, for want of room. What comes of its trace then is another group.
+// Drop forgets a group without anything placed, for want of room. Later spans of its trace are another group.
 func (r *Run) Drop(g *Group) {
 	g.gone, r.sorted = true, false
 	r.forgetShares(g.Own)
@@ -55,7 +55,7 @@ func (r *Run) Drop(g *Group) {
 	r.bytes -= g.Bytes()
 }
 
-// Arrived gives a group of which nothing has a clock the times at which its lines came, where these are known.
+// Arrived gives a group without any clock the times at which its lines came, where known.
 func (r *Run) Arrived(g *Group) {
 	if g.End != 0 {
 		return
@@ -76,12 +76,12 @@ func (r *Run) Arrived(g *Group) {
 	}
 }
 
-// compareUnplaced orders by the time that the log's order gives.
+// compareUnplaced orders by the log's order.
 func compareUnplaced(a, b Unplaced) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Span[:], b.Span[:]))
 }
 
-// Passes is how much of Unplaced is no call.
+// Passes is the number of unplaced passes.
 func (g *Group) Passes() (n int) {
 	for i := range g.Unplaced {
 		if !g.Unplaced[i].Call {
@@ -91,11 +91,11 @@ func (g *Group) Passes() (n int) {
 	return n
 }
 
-// between is how far apart what follows another is drawn: Jaeger's critical path leaves out a span that ends as the next begins.
+// between is the gap between two passes, ns: Jaeger's critical path leaves out a span ending as the next begins.
 const between = 1000
 
-// Lay calls f with when each pass that is not drawn yet is drawn: from the start of a window, one after the other in their order, and closer together where they
-// would not end with the window. A duration stays what it is, also beyond the end.
+// Lay calls f with the start of each pass not drawn yet, ns: from the start of a window, one after the other in the log's order, closer together where the
+// window is too short. Durations stay exact, also beyond the window's end.
 func (g *Group) Lay(start, end int64, f func(u *Unplaced, at int64)) {
 	slices.SortStableFunc(g.Unplaced, compareUnplaced)
 	room, before, scale := end-start, int64(0), 1.0
