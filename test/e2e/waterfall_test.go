@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The page of a step is as wide as the step in Jaeger, though the passes of RPCs have no clock: of logs that are replayed, and of logs that are written while they
-// are read.
+// The page of a step is as wide as the step in Jaeger, though the passes of RPCs have no clock: of logs replayed, and of logs read while they are
+// written.
 func TestWaterfall(t *testing.T) {
 	t.Parallel()
 	t.Run("replayed", func(t *testing.T) {
