@@ -41,6 +41,10 @@ const (
 	numbers // an unknown number
 	running // the loss of steps, which the summary of a run calls train_loss
 	llamaFactory
+	epochal    // the mean over an epoch
+	momentary  // a loss of no epoch and no evaluation
+	wholeEpoch // the number of the epoch has no fraction
+	unseen     // the row is about data that is not trained on
 )
 
 // Target is what a name of a log means.

@@ -120,7 +120,7 @@ func (p *Parser) finish() bool {
 		rec.Kind = record.Summary
 		rec.Set(record.Duration, p.total)
 		return true
-	case p.flags&training == 0 && p.flags&evaluation != 0:
+	case p.IsResult(), p.flags&training == 0 && p.flags&evaluation != 0:
 		rec.Kind = record.Evaluation
 		if !math.IsNaN(p.eval) {
 			rec.Set(record.Duration, p.eval)
@@ -172,6 +172,7 @@ func (p *Parser) entry(name []byte) *entry {
 	}
 	full := string(name)
 	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n, loss: strings.Contains(strings.ToLower(full), "loss")}
+	e.flags |= about(full, e.flags)
 	p.known[full] = e
 	return e
 }
@@ -187,6 +188,9 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	switch e.action {
 	case set:
 		rec.SetIn(e.Field, v, e.Unit)
+		if e.Field == record.Epoch && bytes.IndexByte(raw, '.') < 0 {
+			p.flags |= wholeEpoch
+		}
 		if e.Mean {
 			rec.Of = record.Mean
 		}
@@ -322,6 +326,9 @@ func (p *Parser) text(e *entry, s []byte) {
 	case keep:
 		if e.Scale == 0 && (e.flags&message != 0 || !numeric(s)) {
 			p.flags |= e.flags & message
+			if isUnseen(e.name, s) {
+				p.flags |= unseen
+			}
 			break
 		}
 		fallthrough

@@ -249,7 +249,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	rec.Source, rec.Late, rec.Dedup = Source, true, true
 	rec.Set(record.Iteration, iteration)
 	rec.Kind = record.Evaluation
-	if training {
+	if training && !p.objects.IsResult() {
 		// Each logger of a step has a row of its own: a callback for the learning rate, one for the speed.
 		rec.Kind, rec.Open, rec.Join = record.Step, true, true
 	}
