@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/cause"
@@ -51,11 +52,12 @@ func (c *conclusion) reasons(of *digest.Cost) string {
 }
 
 // capital begins a sentence.
-func (c *conclusion) capital(text string) string {
-	if text == "" {
+func (*conclusion) capital(text string) string {
+	r, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
 		return ""
 	}
-	return strings.ToUpper(text[:1]) + text[1:] // of Chinese it changes nothing
+	return strings.ToUpper(string(r)) + text[size:]
 }
 
 // unexplained is what no log explains of the slow windows, s, and why.
