@@ -8,7 +8,7 @@ import "github.com/trainbridge/trainbridge/spans"
 type Place uint8
 
 const (
-	// Unknown: the source differs by version or script, or the writer is not known. Parts of a record that are together longer than its step lie between.
+	// Unknown where the source differs by version or script, or the writer is not known. Parts of a record that are together longer than its step lie between.
 	Unknown Place = iota
 	// Within the step time. What happens behind a step's line is within the step time of the next.
 	Within

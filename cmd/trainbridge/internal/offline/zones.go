@@ -179,8 +179,8 @@ const (
 	aligned     = int64(10 * time.Second) // beyond a step, the first and the last record of two logs of one job are this near
 )
 
-// shift is by how many ns a is ahead of b, where that is whole quarters of an hour and leaves no doubt; 0: it is not. Unshifted, the two have nothing in common,
-// or both their ends say the same whole hours; shifted, the shorter lies within the other, and one of their ends is that of the other.
+// shift is by how many ns a is ahead of b, where that is whole quarters of an hour and leaves no doubt; 0: it is not. Unshifted, the two have nothing in
+// common, or both their ends say the same whole hours; shifted, the shorter lies within the other, and one of their ends is that of the other.
 func shift(a, b *extent) int64 {
 	near := aligned + max(a.longest, b.longest)
 	short := min(a.last-a.first, b.last-b.first)

@@ -44,7 +44,7 @@ func TestShift(t *testing.T) {
 func TestParseZone(t *testing.T) {
 	for _, bad := range []string{"", "UTC", "=UTC", "a.log=", "a.log=Mars/Olympus", "a.log=+8", "a[.log=UTC"} {
 		_, err := ParseZone(bad)
-		assert.Error(t, err, bad)
+		require.Error(t, err, bad)
 	}
 	dir := t.TempDir()
 	file := put(t, dir, "job/a.log", "x")
@@ -121,12 +121,13 @@ func TestAttemptsAreNoZones(t *testing.T) {
 // Nothing is said of a zone where logs have no clock, state their zone, or lie over one another.
 func TestNoShift(t *testing.T) {
 	begin := at.Add(8 * time.Hour)
-	megatron := func(stamp string) (text string) {
+	megatron := func(stamp string) string {
+		var b strings.Builder
 		for i := range 30 {
-			text += fmt.Sprintf(" [%s] iteration %8d/ 100 | elapsed time per iteration (ms): 1000.0 | lm loss: 9.8E+00 |\n",
+			fmt.Fprintf(&b, " [%s] iteration %8d/ 100 | elapsed time per iteration (ms): 1000.0 | lm loss: 9.8E+00 |\n",
 				begin.Add(time.Duration(i)*time.Second).Format(stamp), i+1)
 		}
-		return text
+		return b.String()
 	}
 	j := apartJob{rng: rand.New(rand.NewPCG(1, 29)), hosts: 2, ranks: 2, steps: 22, zone: time.UTC}
 	nccl := t.TempDir()
