@@ -117,9 +117,8 @@ func resolution(sorted []float64, usual float64) float64 {
 
 // group is steps that are held against one another, in order.
 type group struct {
-	steps []int // indices into Attempt.Seconds
-	slope float64
-	limit []float64 // s above the usual, of each step, those of bursts among them
+	steps []int   // indices into Attempt.Seconds
+	slope float64 // s a step, which is taken off before
 }
 
 // place is where a step stands in the group that it is held against.

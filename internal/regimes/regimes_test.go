@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ var scenarios = map[string]func(seed uint64) *job{
 	"longer from half on":           func(s uint64) *job { return steps(s, 200, half(200), lognormal(0.03)) },
 	"longer from half on, faults":   func(s uint64) *job { return steps(s, 200, half(200), lognormal(0.03)).some(1, 12) },
 	"longer from half on, 30 steps": func(s uint64) *job { return steps(s, 30, half(30), lognormal(0.03)) },
-	"half the ranks":                func(s uint64) *job { return shrunk(s) },
+	"half the ranks":                shrunk,
 	"alternating lengths": func(s uint64) *job {
 		return steps(s, 200, func(i int) float64 { return 1 + 2*float64(i%2) }, lognormal(0.03))
 	},
@@ -261,11 +262,11 @@ func TestSegments(t *testing.T) {
 		"each tenth": "0-200 4", "2 slow of 60,000": "0-60000 0",
 	} {
 		for seed := range uint64(seeds) {
-			got := ""
+			var got strings.Builder
 			for _, s := range Judge(scenarios[name](seed).Attempt).Segments {
-				got += fmt.Sprintf(", %d-%d %.0f", s.From, s.To, math.RoundToEven(s.Level-0.01))
+				fmt.Fprintf(&got, ", %d-%d %.0f", s.From, s.To, math.RoundToEven(s.Level-0.01))
 			}
-			assert.Equal(t, ", "+want, got, "%s, seed %d", name, seed)
+			assert.Equal(t, ", "+want, got.String(), "%s, seed %d", name, seed)
 		}
 	}
 }

@@ -115,7 +115,11 @@ func (m *maker) breakdown(window string, start, took int64, over float64, times 
 	for part, seconds := range times {
 		s.Attributes().PutDouble(spans.StepTimePrefix+part, seconds)
 	}
+	if start > 0 { // of the first nothing is usual yet
+		s.Attributes().PutDouble(spans.AttrStepUsual, 1)
+	}
 	if over > 0 {
+		s.Attributes().PutDouble(spans.AttrStepExcess, float64(took)/1e9-1)
 		e := s.Events().AppendEmpty()
 		e.SetName(spans.EventVerdict)
 		e.Attributes().PutStr(spans.AttrVerdictName, spans.VerdictStepSlow)
@@ -152,6 +156,9 @@ func TestWindows(t *testing.T) {
 	assert.InDelta(t, 2.5/6, step.Share(step.Parts[spans.PartCompute]), 1e-12)
 	require.Len(t, step.Slow, 2)
 	assert.Equal(t, []float64{1.5, 0.5}, []float64{step.Slow[0].Of.Over, step.Slow[1].Of.Over}, "what costs most is first")
+	assert.EqualValues(t, 2, step.Judged)
+	assert.InDelta(t, 3, step.Excess.Sum(), 1e-12)
+	assert.Zero(t, pass.Judged)
 	assert.Empty(t, pass.Slow)
 	assert.True(t, math.IsNaN(new(Window).Share(&Part{})))
 }
