@@ -86,12 +86,12 @@ func (l *Ledger) Account() (a Account, ok bool) {
 		t.step(&steps[i])
 	}
 	t.finish()
-	a.judge()
+	a.judge(l.excess)
 	return a, true
 }
 
-// judge holds each step against those around it.
-func (a *Account) judge() {
+// judge holds each step against those around it. excess is what is known of slow steps otherwise.
+func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
 		of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
 		for i := range steps {
@@ -114,6 +114,9 @@ func (a *Account) judge() {
 				each, of := s.Each(), &run.Steps[i]
 				if of.State != regimes.Usual && of.State != regimes.Unknown && of.Segment < len(run.Segments) {
 					each = min(each, run.Segments[of.Segment].Level)
+				}
+				if more, ok := excess[s.Start]; ok {
+					each = min(each, max(0, s.Each()-more/float64(s.Steps)))
 				}
 				a.Productive += each * float64(s.Steps)
 			}
@@ -203,6 +206,9 @@ func (t *teller) step(s *Step) {
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	at.Last, at.Steps, at.End = s.Number, at.Steps+int64(s.Steps), max(at.End, s.End)
+	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
+		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
+	}
 	s.again = again
 	t.a.Course[len(t.a.Course)-1] = append(t.a.Course[len(t.a.Course)-1], *s)
 	of := InStep
@@ -217,9 +223,6 @@ func (t *teller) step(s *Step) {
 				t.done[n] = s.End
 			}
 		}
-	}
-	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
-		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
 	}
 	if s.End > from {
 		whole := float64(s.End-from) / 1e9

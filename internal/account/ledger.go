@@ -80,8 +80,9 @@ const Most = 1 << 19
 type Ledger struct {
 	steps  []Step
 	pauses []pause
-	begins []int64 // ns, when a process began
-	first  int64   // ns, of the first line with a clock; 0: not known
+	begins []int64           // ns, when a process began
+	excess map[int64]float64 // s, by which a step took longer than usual, by its start
+	first  int64             // ns, of the first line with a clock; 0: not known
 	last   int64
 	merges int32 // how often neighbours were put together
 }
@@ -162,6 +163,16 @@ func (l *Ledger) Seen(ns int64) {
 		l.first = ns
 	}
 	l.last = max(l.last, ns)
+}
+
+// Slow notes that a step, by its start, took so much longer than usual, s: who joins several logs knows more than the lengths of steps tell.
+func (l *Ledger) Slow(start int64, excess float64) {
+	if l.excess == nil {
+		l.excess = map[int64]float64{}
+	}
+	if len(l.excess) < Most/4 && excess > 0 {
+		l.excess[start] = excess
+	}
 }
 
 // Begins notes when a process of the training began, ns since 1970: until its first step it starts up.

@@ -35,6 +35,8 @@ func Of(source, kind string) Loop {
 	switch source {
 	case "megatron", "nanochat":
 		return timed
+	case "torchtitan": // no step time: the distance of two lines, less the checkpoints that a line of their own states
+		return timed
 	case "nemo", "openrlhf":
 		if bar {
 			return all

@@ -366,7 +366,10 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 		return
 	}
 	median, ok := span.Attributes().Get(spans.AttrStageDurationMedian)
-	if more := float64(l.End-l.Start) - 1e9*spans.ValueNumber(median); ok && more > 0 && rank.Int() >= 0 && rank.Int() <= math.MaxInt32 {
+	if !ok {
+		return
+	}
+	if more := float64(l.End-l.Start) - 1e9*spans.ValueNumber(median); more > 0 && rank.Int() >= 0 && rank.Int() <= math.MaxInt32 {
 		l.LateRank, l.Late = int32(rank.Int()), int64(more)
 	}
 }

@@ -257,6 +257,9 @@ func (j *job) disturb(s *step, f fault) {
 	}
 	called := f.part
 	for i := range s.parts {
+		if slices.Contains(within[f.part], s.parts[i].name) { // a timer runs on while one within it does
+			s.parts[i].took += f.extra
+		}
 		if s.parts[i].name == called {
 			s.parts[i].took += f.extra
 			called = ""

@@ -119,6 +119,9 @@ func (m *megatron) end(j *job, at float64) {
 	m.printf("[after training is done] datetime: %s ", j.stamp(at+m.shift, megatronTime))
 }
 
+// within are the timers in which another runs, where that is another one's time too.
+var within = map[string][]string{"batch-generator": {"forward-compute", "forward-backward"}}
+
 // megatronParts are the timers of --timing-log-level 2, of which batch-generator is within forward-compute, and that within forward-backward.
 func megatronParts() []share {
 	return []share{

@@ -67,6 +67,10 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	switch kind {
 	case view.KindStep:
 		j.bookStep(s, res)
+	case view.KindBreakdown:
+		if b := &j.Windows.b; b.Window == spans.WindowStep && b.Excess > 0 { // just read; it begins with its step
+			j.Ledger.Slow(int64(s.StartTimestamp()), b.Excess)
+		}
 	case view.KindPart:
 		state, behind, ok := pauseOf(res, spans.AttrText(s.Attributes(), spans.AttrStage))
 		if of, found := j.ledger.get(s.ParentSpanID()); ok && found {

@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/trainbridge/trainbridge/internal/regimes"
@@ -53,7 +54,8 @@ func (h *History) settle(s *series, all bool) {
 		return
 	}
 	slices.SortStableFunc(s.held[s.told:], func(a, b *window) int { return cmp.Compare(a.Start, b.Start) })
-	run := regimes.Judge(attempt(s.held))
+	run := regimes.Judge(attempt(s.held, false))
+	work := h.workOf(s.held)
 	var rare [breakdown.Evaluation + 1][]int // the windows that have one
 	for k := range rare {
 		for i, w := range s.held {
@@ -74,12 +76,15 @@ func (h *History) settle(s *series, all bool) {
 			v = h.peers.limit(w, regimes.Level{Usual: step.Usual, Spread: step.Spread, Limit: step.Limit})
 			slow = step.State != regimes.First && v.Value > v.Threshold
 		}
-		if slow {
-			near = run.Neighbours(near[:0], i)
-			h.peers.windows = h.peers.windows[:0]
-			for _, n := range near {
-				h.peers.windows = append(h.peers.windows, &s.held[n].past)
+		if !slow && work != nil {
+			near = work.Neighbours(near[:0], i)
+			h.peers.take(s.held, near)
+			if more, ok := h.peers.overhead(w, &work.Steps[i]); ok {
+				v, slow = more, true
 			}
+		} else if slow {
+			near = run.Neighbours(near[:0], i)
+			h.peers.take(s.held, near)
 			h.peers.explain(w, &v)
 			if slow = step.State != regimes.Periodic || len(v.Causes) > 0; !slow { // nothing but the period is behind it
 				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
@@ -95,10 +100,47 @@ func (h *History) settle(s *series, all bool) {
 	s.told = until - first
 }
 
-// attempt is what regimes judges: windows without their checkpoints and evaluations, which are held against their own kind.
-func attempt(of []*window) (out regimes.Attempt) {
+// workOf judges windows without the parts that are no work (past.overhead); nil: none has such parts.
+func (h *History) workOf(of []*window) *regimes.Run {
+	if !slices.ContainsFunc(of, func(w *window) bool { return w.overhead() > 0 }) {
+		return nil
+	}
+	return regimes.Judge(attempt(of, true))
+}
+
+// take sets the windows that one is held against.
+func (o *peers) take(of []*window, near []int) {
+	o.windows = o.windows[:0]
+	for _, n := range near {
+		o.windows = append(o.windows, &of[n].past)
+	}
+}
+
+// overhead is what is said of a window whose work is usual, and whose parts that are no work make it slow: they do so however many windows they come in, while
+// longer work in many windows is another length of them.
+func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
+	if step.State != regimes.Usual || len(o.windows) == 0 {
+		return v, false
+	}
+	usual, spread := o.of((*past).overhead)
+	more := w.overhead() - usual
+	over := max(step.Limit-step.Usual, deviations*math.Hypot(step.Spread, spread))
+	v = o.limit(w, regimes.Level{Usual: step.Usual + usual, Spread: math.Hypot(step.Spread, spread), Limit: step.Usual + usual + over})
+	if v.Value <= v.Threshold || more < majority*(v.Value-v.Usual) {
+		return Verdict{}, false
+	}
+	o.explain(w, &v)
+	return v, len(v.Causes) > 0
+}
+
+// attempt is what regimes judges: windows without their checkpoints and evaluations, which are held against their own kind. work: and without what is no work.
+func attempt(of []*window, work bool) (out regimes.Attempt) {
 	for i, w := range of {
-		out.Seconds = append(out.Seconds, w.base)
+		seconds := w.base
+		if work {
+			seconds -= w.overhead()
+		}
+		out.Seconds = append(out.Seconds, seconds)
 		out.Number = append(out.Number, w.Number)
 		if i > 0 && w.Number >= 0 && w.Number < of[i-1].Number {
 			out.Starts = append(out.Starts, i)
