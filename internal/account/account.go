@@ -153,6 +153,7 @@ func (l *Ledger) lead() []Step {
 			out = append(out, *s)
 		}
 	}
+	order(out) // a copy: what refers to a step of the ledger refers to its place
 	return out
 }
 

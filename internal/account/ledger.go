@@ -73,10 +73,9 @@ type pause struct {
 	state      State
 }
 
-// Most bounds the records that a ledger keeps, 88 bytes each. Beyond, neighbours are put together.
-const Most = 1 << 19
+const mostPauses = 1 << 17
 
-// Ledger collects what logs say of a run. It is of one goroutine. The zero value is empty.
+// Ledger collects what logs say of a run. It is of one goroutine. Who adds bounds its records by Merge. The zero value is empty.
 type Ledger struct {
 	steps  []Step
 	pauses []pause
@@ -92,34 +91,72 @@ type Ref struct{ merges, index int32 }
 
 // Add adds a step.
 func (l *Ledger) Add(s Step) Ref {
-	if len(l.steps) >= Most {
-		l.merge()
-	}
 	s.Steps = max(1, s.Steps)
 	l.steps = append(l.steps, s)
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
 
-// merge puts every second step of a writer to the one before.
-func (l *Ledger) merge() {
-	l.sort()
+// Len is how many records the ledger has.
+func (l *Ledger) Len() int { return len(l.steps) }
+
+// Merge makes room: what several ranks tell of one step becomes one record, and of what a writer tells every second record is put to the one before. It says
+// whether there are fewer records now.
+func (l *Ledger) Merge() bool {
+	before := len(l.steps)
+	order(l.steps)
+	l.same()
+	if len(l.steps) > before*3/4 {
+		l.pair()
+	}
+	if len(l.steps) > before*3/4 && before > 1 { // of nothing that follows from the record before: the first tell as much
+		l.steps = l.steps[:before/2]
+	}
+	l.merges++
+	return len(l.steps) < before
+}
+
+// same makes one record of what several writers of a log tell of one step.
+func (l *Ledger) same() {
+	type log struct {
+		source    int16
+		synthetic bool
+	}
+	last := map[log]int{} // the place among those kept
 	kept := l.steps[:0]
-	for i := 0; i < len(l.steps); i++ {
-		s := l.steps[i]
-		if i+1 < len(l.steps) {
-			if n := &l.steps[i+1]; n.Writer == s.Writer && n.Attempt == s.Attempt && n.Number == s.Number+int64(n.Steps) && n.Start-s.End < 1e9 && s.Checkpoints+s.Evaluations == 0 {
-				n.Start, n.Steps = s.Start, n.Steps+s.Steps
-				n.Checkpoint, n.Evaluation = n.Checkpoint+s.Checkpoint, n.Evaluation+s.Evaluation
+	for _, s := range l.steps {
+		of := log{s.Source, s.Synthetic}
+		if i, ok := last[of]; ok {
+			if o := &kept[i]; o.Writer != s.Writer && o.Number == s.Number && s.Number >= 0 && o.Attempt == s.Attempt && s.Start < o.End {
+				o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
 				continue
 			}
 		}
+		last[of] = len(kept)
 		kept = append(kept, s)
 	}
-	if len(kept) > Most*3/4 { // steps of many writers side by side: the first tell as much
-		kept = kept[:Most/2]
+	l.steps = kept
+}
+
+// pair puts every second step of a writer to the one before.
+func (l *Ledger) pair() {
+	waits := map[int32]int{} // by writer, the place of its last record among those kept
+	kept := l.steps[:0]
+	for _, s := range l.steps {
+		if i, ok := waits[s.Writer]; ok {
+			o := &kept[i]
+			if s.Attempt == o.Attempt && s.Source == o.Source && s.Synthetic == o.Synthetic && s.Number == o.Number+int64(s.Steps) && s.Start >= o.End &&
+				s.Start-o.End < 1e9 && o.Checkpoints+o.Evaluations == 0 && !o.Evaluated {
+				o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
+				o.Checkpoint, o.Evaluation = o.Checkpoint+s.Checkpoint, o.Evaluation+s.Evaluation
+				o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
+				delete(waits, s.Writer)
+				continue
+			}
+		}
+		waits[s.Writer] = len(kept)
+		kept = append(kept, s)
 	}
 	l.steps = kept
-	l.merges++
 }
 
 // Part adds a checkpoint or an evaluation of so many seconds to a step: in it, or behind it.
@@ -149,7 +186,7 @@ func (l *Ledger) Evaluated(step Ref) {
 
 // Pause adds a checkpoint or an evaluation of which the log says when it was.
 func (l *Ledger) Pause(of State, start, end int64) {
-	if end > start && len(l.pauses) < Most/4 {
+	if end > start && len(l.pauses) < mostPauses {
 		l.pauses = append(l.pauses, pause{start, end, of})
 	}
 }
@@ -165,12 +202,15 @@ func (l *Ledger) Seen(ns int64) {
 	l.last = max(l.last, ns)
 }
 
+// mostNoted bounds what is noted of steps beside them.
+const mostNoted = 1 << 17
+
 // Slow notes that a step, by its start, took so much longer than usual, s: who joins several logs knows more than the lengths of steps tell.
 func (l *Ledger) Slow(start int64, excess float64) {
 	if l.excess == nil {
 		l.excess = map[int64]float64{}
 	}
-	if len(l.excess) < Most/4 && excess > 0 {
+	if len(l.excess) < mostNoted && excess > 0 {
 		l.excess[start] = excess
 	}
 }
@@ -178,13 +218,20 @@ func (l *Ledger) Slow(start int64, excess float64) {
 // Begins notes when a process of the training began, ns since 1970: until its first step it starts up.
 func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, ns) }
 
-func (l *Ledger) sort() {
-	slices.Sort(l.begins)
-	slices.SortStableFunc(l.steps, func(a, b Step) int {
+// order sorts steps by time.
+func order(steps []Step) {
+	by := func(a, b Step) int {
 		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length ends as the next begins
 			return cmp.Compare(a.End, b.End)
 		}
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.Number, b.Number))
-	})
+	}
+	if !slices.IsSortedFunc(steps, by) {
+		slices.SortStableFunc(steps, by)
+	}
+}
+
+func (l *Ledger) sort() {
+	slices.Sort(l.begins)
 	slices.SortFunc(l.pauses, func(a, b pause) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
 }

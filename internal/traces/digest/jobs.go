@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
-	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -34,8 +34,7 @@ type Job struct {
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
 
-	Ledger account.Ledger // of its steps, from which the account of its time is made
-	ledger booked
+	book.Book // of its steps, from which the account of its time is made
 }
 
 // jobKey is the run, else the service.
@@ -59,6 +58,7 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 		}
 	}
 	j.kept.look(td.SpanCount(), j.each)
+	book.Fit(j.books(), book.MostSteps)
 }
 
 // each is called with all distributions of all jobs.

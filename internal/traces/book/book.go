@@ -1,0 +1,205 @@
+// Package book puts what spans say of a run's time into the run's ledger: for finished logs and for logs that are still written, by the same rules.
+package book
+
+import (
+	"iter"
+	"math"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/internal/trainers"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+const (
+	// MostSteps bounds the steps of all runs together, 88 bytes each: see Fit.
+	MostSteps = 1 << 18
+
+	mostBooked  = 8192
+	mostWriters = 1 << 12 // and logs
+	textLimit   = 512     // By, of a name
+)
+
+// Entry is what one span says of the time. Its texts live as long as the span.
+type Entry struct {
+	kind         view.Kind
+	id           pcommon.SpanID // of a step; of a part that of its step
+	step         account.Step
+	source, file string
+	rank         int64
+
+	state      account.State
+	behind     bool
+	seconds    float64 // of a part, or of an evaluation without a clock
+	start, end int64   // ns, of an evaluation with one; both 0: how long the evaluation took is not known
+}
+
+// Step is the entry of a step as v has read it. The file is of the log, and the offset, in By, of the record in it; −1: not known.
+func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset int64) Entry {
+	e := Entry{kind: view.KindStep, id: s.SpanID(), source: res.Source, file: file, rank: v.Rank.Or(-1), step: account.Step{
+		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int32(min(v.Covered(), math.MaxInt32)),
+		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
+		Ranks: int32(min(v.WorldSize.Or(0), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
+	}}
+	if v.TimePoint || e.step.End-e.step.Start <= 1 {
+		e.step.End = e.step.Start // a span of no length has 1 ns
+	}
+	return e
+}
+
+// Part is the entry of a named part of a step. ok: the account has a state for such parts.
+func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
+	e = Entry{kind: view.KindPart, id: s.ParentSpanID(), seconds: length(s)}
+	loop := trainers.Of(res.Source, res.StepDurationKind)
+	switch trainers.PartOf(name) {
+	case trainers.Checkpointing:
+		e.state, e.behind = account.Checkpoint, loop.Checkpoint == trainers.Between
+	case trainers.Evaluating:
+		e.state, e.behind = account.Evaluation, loop.Evaluation == trainers.Between
+	default:
+		return e, false
+	}
+	return e, true
+}
+
+// Evaluation is the entry of an evaluation.
+func Evaluation(s ptrace.Span, res *view.Resource) Entry {
+	e := Entry{kind: view.KindEvaluation, source: res.Source}
+	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
+	if end-start <= 1 {
+		return e
+	}
+	time := res.TimeSource
+	if text := spans.AttrText(s.Attributes(), spans.AttrTimeSource); text != "" {
+		time = spans.TimeSource(text)
+	}
+	if time == spans.TimeSynthetic {
+		e.seconds = length(s)
+	} else {
+		e.start, e.end = start, end
+	}
+	return e
+}
+
+// length is how long a span is, s; 0 of one that ends before it starts.
+func length(s ptrace.Span) float64 {
+	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
+}
+
+// Book is the ledger of a run, and what is known of the spans in it. The zero value is empty.
+type Book struct {
+	Ledger account.Ledger
+
+	now, before map[pcommon.SpanID]account.Ref // the steps to which parts may still come: mostly in the same message, or in one of the next
+	sources     map[string]int32
+	writers     map[writer]int32
+	last        map[int32]account.Ref // of each source
+}
+
+// writer is who logs the steps of a source.
+type writer struct {
+	source int32
+	file   string
+	rank   int64
+}
+
+// Put puts an entry into the ledger. Steps are expected before their parts.
+func (b *Book) Put(e *Entry) {
+	switch e.kind {
+	case view.KindStep:
+		source := number(&b.sources, e.source, text)
+		step := e.step
+		step.Source = int16(source)
+		step.Writer = number(&b.writers, writer{source, e.file, e.rank}, func(w writer) writer { w.file = text(w.file); return w })
+		of := b.Ledger.Add(step)
+		b.put(e.id, of)
+		if b.last == nil {
+			b.last = map[int32]account.Ref{}
+		}
+		b.last[source] = of
+	case view.KindPart:
+		if of, found := b.get(e.id); found {
+			b.Ledger.Part(of, e.state, e.seconds, e.behind)
+		}
+	case view.KindEvaluation:
+		b.evaluation(e)
+	}
+}
+
+func (b *Book) evaluation(e *Entry) {
+	if e.end > e.start {
+		b.Ledger.Pause(account.Evaluation, e.start, e.end)
+		return
+	}
+	of, ok := b.last[number(&b.sources, e.source, text)]
+	switch {
+	case ok && e.seconds > 0:
+		b.Ledger.Part(of, account.Evaluation, e.seconds, true)
+	case ok:
+		b.Ledger.Evaluated(of)
+	}
+}
+
+func (b *Book) put(id pcommon.SpanID, of account.Ref) {
+	if b.now == nil || len(b.now) == mostBooked {
+		b.now, b.before = make(map[pcommon.SpanID]account.Ref, len(b.now)), b.now
+	}
+	b.now[id] = of
+}
+
+func (b *Book) get(id pcommon.SpanID) (account.Ref, bool) {
+	of, ok := b.now[id]
+	if !ok {
+		of, ok = b.before[id]
+	}
+	return of, ok
+}
+
+// File is the log of a writer; "": not known.
+func (b *Book) File(of int32) string {
+	for w, n := range b.writers {
+		if n == of {
+			return w.file
+		}
+	}
+	return ""
+}
+
+// Fit puts neighbours of the largest books together until all books have a number of steps at most.
+func Fit(books iter.Seq[*Book], most int) {
+	for {
+		var largest *Book
+		sum := 0
+		for b := range books {
+			n := b.Ledger.Len()
+			if sum += n; largest == nil || n > largest.Ledger.Len() {
+				largest = b
+			}
+		}
+		if sum <= most || !largest.Ledger.Merge() {
+			return
+		}
+	}
+}
+
+// number numbers keys, as far as there is room.
+func number[K comparable](m *map[K]int32, k K, own func(K) K) int32 {
+	n, ok := (*m)[k]
+	if ok {
+		return n
+	}
+	if *m == nil {
+		*m = map[K]int32{}
+	}
+	if n = int32(len(*m)); n < mostWriters {
+		(*m)[own(k)] = n
+	}
+	return n
+}
+
+// text is a copy of a name, which must not keep the message alive that the name stands in.
+func text(s string) string { return strings.Clone(s[:min(len(s), textLimit)]) }
