@@ -193,6 +193,12 @@ var metrics = map[string]Metric{
 	"ml.train.hardware.flop.utilization": {
 		"ml.train.hardware.flop.utilization", "1", "Hardware FLOP/s utilization (HFU): recomputed activations count as work too.", Gauge,
 	},
+	"ml.run.time": {
+		"ml.run.time", "s", "Where the wall-clock time of a run went, from its first step to the last that was told.", UpDownCounter,
+	},
+	"ml.train.goodput": {
+		"ml.train.goodput", "1", "Share of the run's time in steps that counted, none of them longer than is usual.", Gauge,
+	},
 	"ml.train.flop.throughput.disagreement": {
 		"ml.train.flop.throughput.disagreement", "1", "Difference between reported and recomputed FLOP/s, as a share of the latter.", Histogram,
 	},

@@ -1312,6 +1312,9 @@ const (
 
 // Training steps · Labels of metrics. What only metrics of training have.
 const (
+	// What the run did in a second of its wall clock. start_up, step, checkpoint, evaluation, redone (steps done again),
+	// down (between attempts), stalled, unexplained (between steps), after_end.
+	AttrRunState = "ml.run.state"
 	// The final statistic of FlagScale's perf_monitor that was compared.
 	AttrStatistic = "ml.train.final.statistic"
 )
@@ -1346,6 +1349,12 @@ const (
 	MetricSamples = "ml.train.samples"
 	// counter, {token}. Tokens trained on.
 	MetricTokens = "ml.train.tokens"
+	// updowncounter, s. Where the wall-clock time of a run went, from its first step to the last that was told. Each second
+	// is in one state. A second may change its state: a gap is unexplained until the next attempt says that the run was
+	// down.
+	MetricRunTime = "ml.run.time"
+	// gauge, 1. Share of the run's time in steps that counted, none of them longer than is usual.
+	MetricGoodput = "ml.train.goodput"
 	// histogram, 1. Difference between reported and recomputed FLOP/s, as a share of the latter.
 	MetricFlopDisagreement = "ml.train.flop.throughput.disagreement"
 	// gauge, 1. As the log states it. |recomputed − reported| / recomputed of one final statistic.

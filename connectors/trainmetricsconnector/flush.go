@@ -56,6 +56,7 @@ func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
 func (s *store) build(now time.Time) pmetric.Metrics {
 	out := pmetric.NewMetrics()
 	s.now = now.UnixNano()
+	s.accounts.tell(s)
 	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before it starts
 	scope := func(key resourceKey) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
@@ -244,6 +245,15 @@ func writeCounter(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.Nu
 	p.SetTimestamp(e.now)
 	c.write(p.Exemplars())
 	return p
+}
+
+// upDownPoint writes a sum that may go down.
+func upDownPoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
+	p := m.Sum().DataPoints().AppendEmpty()
+	e.put(l, p.Attributes())
+	p.SetStartTimestamp(pcommon.Timestamp(g.start))
+	p.SetTimestamp(e.now)
+	p.SetDoubleValue(g.value)
 }
 
 func gaugePoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {

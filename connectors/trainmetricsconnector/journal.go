@@ -26,7 +26,7 @@ const (
 	stateKey = "state"
 
 	// storedForm is raised when what is stored takes another form; what stands in layout need not be told.
-	storedForm = 2
+	storedForm = 3
 
 	chunkIDs  = 1 << 15
 	chunks    = 17 // the last of them is not full: 2¹⁹ ids at least, as many as are known without a restart
@@ -46,6 +46,7 @@ type journal struct {
 	groups int      // keys that groups got
 	free   []string // the keys of those that are gone
 	ring   ring
+	runs   int // slots that runs had when they were taken back
 }
 
 // ring is how far the ids are stored.
@@ -77,12 +78,14 @@ type write struct {
 	ids     []uint64
 	deleted []string // keys of groups
 	before  ring
+	runs    []*runWrite
+	gone    []kept // runs
 }
 
 // changes are what is to be stored; nil: nothing. Either stored or failed has to follow.
 func (s *store) changes() *write {
 	j := &s.journal
-	if len(j.changed)+len(j.counted) == 0 {
+	if len(j.changed)+len(j.counted) == 0 && !s.accounts.stale() {
 		return nil
 	}
 	w := &write{groups: j.changed, ids: j.counted, before: j.ring}
@@ -101,6 +104,7 @@ func (s *store) changes() *write {
 		}
 	}
 	j.ring.add(w)
+	s.accounts.changes(w)
 	state := &codec{}
 	s.codeState(state)
 	w.ops = append(w.ops, storage.SetOperation(stateKey, state.b))
@@ -114,6 +118,7 @@ func (s *store) failed(w *write) {
 	for _, g := range w.groups {
 		s.change(g)
 	}
+	s.accounts.failed(w)
 	j := &s.journal
 	j.ring = w.before
 	j.counted = append(w.ids, j.counted...)
@@ -194,6 +199,7 @@ func (s *store) codeState(c *codec) {
 	}
 	s.lastFlush = max(s.lastFlush, c.num(s.lastFlush)) // a series must not begin after a point of it
 	j.groups, j.ring.chunk, j.ring.parts = int(c.num(int64(j.groups))), c.num(j.ring.chunk), int(c.num(int64(j.ring.parts)))
+	j.runs = int(c.num(int64(len(s.accounts.slots))))
 }
 
 // write is a group as it is stored.
@@ -255,7 +261,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 	if s.codeState(c); c.Bad {
 		return errLayout
 	}
-	if j.groups < 0 || j.groups > mostGroups || j.ring.chunk < 0 || j.ring.parts < 0 || j.ring.parts > mostParts {
+	if j.groups < 0 || j.groups > mostGroups || j.ring.chunk < 0 || j.ring.parts < 0 || j.ring.parts > mostParts || j.runs < 0 || j.runs > mostRuns {
 		return fmt.Errorf("%w: %s", errStored, stateKey)
 	}
 	var ops []*storage.Operation
@@ -295,6 +301,32 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 		}
 	}
 	s.seen.Early, j.taken = 0, true
+	return s.restoreRuns(ctx, from)
+}
+
+// restoreRuns takes back the books of runs.
+func (s *store) restoreRuns(ctx context.Context, from storage.Client) error {
+	get := func(keys ...string) ([][]byte, error) {
+		ops := make([]*storage.Operation, len(keys))
+		for i, key := range keys {
+			ops[i] = storage.GetOperation(key)
+		}
+		err := from.Batch(ctx, ops...)
+		values := make([][]byte, len(keys))
+		for i, op := range ops {
+			values[i] = op.Value
+		}
+		return values, err
+	}
+	for slot := range s.journal.runs {
+		head, err := get((&kept{slot: slot}).head())
+		if err != nil {
+			return err
+		}
+		if err := s.accounts.takeBack(slot, head[0], get); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

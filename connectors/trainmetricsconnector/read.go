@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/connectors/internal/seen"
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -21,6 +22,7 @@ type resourceKey struct{ service, run string }
 type observation struct {
 	resource   int32 // index in scratch.resources
 	values     int32 // index in the list of the family's reader
+	entry      int32 // as above, in scratch.entries, from 1; 0: it says nothing of the account
 	family     int8
 	incomplete bool
 	verdicts   []seriesName
@@ -36,6 +38,7 @@ type scratch struct {
 	observations []observation
 	verdicts     []seriesName // of the observations
 	readers      []reader     // by family
+	entries      []book.Entry // of the observations
 	invalid      int64
 }
 
@@ -52,7 +55,9 @@ func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.observations)
 	clear(s.verdicts)
+	clear(s.entries)
 	s.resources, s.observations, s.verdicts, s.invalid, s.resource = s.resources[:0], s.observations[:0], s.verdicts[:0], 0, view.Resource{}
+	s.entries = s.entries[:0]
 	for _, r := range s.readers {
 		r.reset()
 	}

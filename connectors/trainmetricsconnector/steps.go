@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -95,6 +96,9 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 			return
 		}
 		s.note(span, r.family, &p.Head, len(r.values), ns)
+		if e, ok := book.Part(span, p.Name, &s.resource); ok {
+			s.enter(&e)
+		}
 		r.values = append(r.values, stepValues{source: sourceOf(&p.Source), part: spans.Label(p.Name)})
 		return
 	}
@@ -117,6 +121,10 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 		s.invalid++
 	}
 	s.note(span, r.family, &st.Head, len(r.values), ns)
+	if possible {
+		e := book.Step(span, st, &s.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1)
+		s.enter(&e)
+	}
 	r.values = append(r.values, v)
 }
 

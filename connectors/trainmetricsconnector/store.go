@@ -19,8 +19,9 @@ type store struct {
 	room       room
 
 	seen      seen.Seen
-	adders    []adder     // by family
-	resources []*resource // in order of arrival
+	adders    []adder       // by family
+	accounts  *accountAdder // one of them
+	resources []*resource   // in order of arrival
 	byKey     map[resourceKey]*resource
 	overflow  group
 	lastFlush int64
@@ -47,6 +48,9 @@ func newStore(cfg *Config, now time.Time) *store {
 	}
 	for i, f := range families {
 		s.adders = append(s.adders, f.adder(int8(i)))
+		if a, ok := s.adders[i].(*accountAdder); ok {
+			s.accounts = a
+		}
 	}
 	s.overflow.series = make([]any, len(families))
 	return s
@@ -79,11 +83,15 @@ func (s *store) apply(in *scratch, now time.Time) {
 		s.spilled = false
 		s.journal.note(o.id)
 		s.adders[o.family].add(s, o, in.readers[o.family], in)
+		if o.entry > 0 {
+			s.accounts.enter(s, o, in)
+		}
 		s.grace = 0
 		if s.spilled {
 			s.spills++
 		}
 	}
+	s.accounts.fit()
 }
 
 // primary is the metric that a span of a new name adds to for certain, so that its room decides about the name: the metric whole, if the span is whole.

@@ -107,6 +107,9 @@ func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 				return
 			}
 		}
+		c.mu.Lock()
+		c.store.accounts.final = true
+		c.mu.Unlock()
 		c.flush(ctx)
 		if c.storage != nil {
 			err = c.storage.Close(ctx)

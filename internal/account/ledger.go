@@ -84,6 +84,7 @@ type Ledger struct {
 	first  int64             // ns, of the first line with a clock; 0: not known
 	last   int64
 	merges int32 // how often neighbours were put together
+	same   int   // so many of the first steps are as Stored was told
 }
 
 // Ref is a step of a ledger.
@@ -96,6 +97,19 @@ func (l *Ledger) Add(s Step) Ref {
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
 
+// Steps are the steps in the order in which they are kept. They belong to the ledger. The first same of them are as Stored was told.
+func (l *Ledger) Steps() (steps []Step, same int) { return l.steps, l.same }
+
+// Stored notes that so many of the first steps are stored.
+func (l *Ledger) Stored(n int) { l.same = min(n, len(l.steps)) }
+
+// Pauses calls f with what Pause was called with.
+func (l *Ledger) Pauses(f func(of State, start, end int64)) {
+	for _, p := range l.pauses {
+		f(p.state, p.start, p.end)
+	}
+}
+
 // Len is how many records the ledger has.
 func (l *Ledger) Len() int { return len(l.steps) }
 
@@ -104,7 +118,7 @@ func (l *Ledger) Len() int { return len(l.steps) }
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	order(l.steps)
-	l.same()
+	l.unite()
 	if len(l.steps) > before*3/4 {
 		l.pair()
 	}
@@ -112,11 +126,12 @@ func (l *Ledger) Merge() bool {
 		l.steps = l.steps[:before/2]
 	}
 	l.merges++
+	l.same = 0
 	return len(l.steps) < before
 }
 
-// same makes one record of what several writers of a log tell of one step.
-func (l *Ledger) same() {
+// unite makes one record of what several writers of a log tell of one step.
+func (l *Ledger) unite() {
 	type log struct {
 		source    int16
 		synthetic bool
@@ -164,6 +179,7 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	if step.merges != l.merges || !(seconds > 0) || math.IsInf(seconds, 0) {
 		return
 	}
+	l.same = min(l.same, int(step.index))
 	s := &l.steps[step.index]
 	to := &s.Checkpoint
 	switch {
@@ -180,6 +196,7 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 // Evaluated notes that the log has the result of an evaluation behind a step.
 func (l *Ledger) Evaluated(step Ref) {
 	if step.merges == l.merges {
+		l.same = min(l.same, int(step.index))
 		l.steps[step.index].Evaluated = true
 	}
 }

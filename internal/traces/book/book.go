@@ -85,6 +85,9 @@ func Evaluation(s ptrace.Span, res *view.Resource) Entry {
 	return e
 }
 
+// Covers is how long the record of a step is, ns; 0 of what is none.
+func (e *Entry) Covers() int64 { return e.step.End - e.step.Start }
+
 // length is how long a span is, s; 0 of one that ends before it starts.
 func length(s ptrace.Span) float64 {
 	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
@@ -96,15 +99,14 @@ type Book struct {
 
 	now, before map[pcommon.SpanID]account.Ref // the steps to which parts may still come: mostly in the same message, or in one of the next
 	sources     map[string]int32
-	writers     map[writer]int32
+	writers     map[Writer]int32
 	last        map[int32]account.Ref // of each source
 }
 
-// writer is who logs the steps of a source.
-type writer struct {
-	source int32
-	file   string
-	rank   int64
+// own is a writer that outlives the span.
+func (w Writer) own() Writer {
+	w.File = text(w.File)
+	return w
 }
 
 // Put puts an entry into the ledger. Steps are expected before their parts.
@@ -114,7 +116,7 @@ func (b *Book) Put(e *Entry) {
 		source := number(&b.sources, e.source, text)
 		step := e.step
 		step.Source = int16(source)
-		step.Writer = number(&b.writers, writer{source, e.file, e.rank}, func(w writer) writer { w.file = text(w.file); return w })
+		step.Writer = number(&b.writers, Writer{source, e.file, e.rank}, Writer.own)
 		of := b.Ledger.Add(step)
 		b.put(e.id, of)
 		if b.last == nil {
@@ -163,10 +165,45 @@ func (b *Book) get(id pcommon.SpanID) (account.Ref, bool) {
 func (b *Book) File(of int32) string {
 	for w, n := range b.writers {
 		if n == of {
-			return w.file
+			return w.File
 		}
 	}
 	return ""
+}
+
+// Writer is who logs steps: the number of the source in Sources, the log, "" where it is not known, and the rank, −1 likewise.
+type Writer struct {
+	Source int32
+	File   string
+	Rank   int64
+}
+
+// Names are the sources and the writers by the numbers that steps in the ledger have.
+func (b *Book) Names() (sources []string, writers []Writer) {
+	sources, writers = make([]string, min(len(b.sources), mostWriters)), make([]Writer, min(len(b.writers), mostWriters))
+	for name, n := range b.sources {
+		sources[n] = name
+	}
+	for w, n := range b.writers {
+		writers[n] = w
+	}
+	return sources, writers
+}
+
+// Restore fills an empty book with what another one had. Parts of its steps that come behind it find them no more.
+func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
+	b := &Book{sources: map[string]int32{}, writers: map[Writer]int32{}, last: map[int32]account.Ref{}}
+	for _, name := range sources {
+		number(&b.sources, name, text)
+	}
+	for _, w := range writers {
+		number(&b.writers, w, Writer.own)
+	}
+	for i := range steps {
+		b.last[int32(steps[i].Source)] = b.Ledger.Add(steps[i])
+	}
+	b.Ledger.Stored(len(steps))
+	return b
 }
 
 // Fit puts neighbours of the largest books together until all books have a number of steps at most.

@@ -1,0 +1,199 @@
+package trainmetricsconnector
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/traces/book"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// accounts are where the wall-clock time of runs went. Steps and their parts are read by the family of steps, evaluations by this one.
+var accounts = family{
+	kinds:  []view.Kind{view.KindEvaluation},
+	reader: func(family int8) reader { return evaluationReader{family} },
+	adder: func(family int8) adder {
+		return &accountAdder{groups: groups[runKey, accountSeries]{family: family}, runs: map[resourceKey]*run{}}
+	},
+}
+
+var (
+	runTime = newMetric(spans.MetricRunTime)
+	goodput = newMetric(spans.MetricGoodput)
+)
+
+const (
+	mostRuns = 256
+
+	// An account of 100,000 steps takes 0.2 s to tell. Of a run of more than toldAlways steps it is told again when 1 in toldShare is new, or when nothing came
+	// for toldQuiet: so often that all of it takes a few ms of each interval.
+	toldAlways = 512
+	toldShare  = 64
+	toldQuiet  = time.Minute
+)
+
+// runKey are the labels of an account: none beside the resource's.
+type runKey struct{}
+
+func (runKey) bare() bool                      { return true }
+func (k runKey) code(*codec) runKey            { return k }
+func (runKey) labels(m pcommon.Map, own label) { own.put(m) }
+
+// enter has the span that was noted last put an entry into the book of its run.
+func (s *scratch) enter(e *book.Entry) {
+	s.entries = append(s.entries, *e)
+	s.observations[len(s.observations)-1].entry = int32(len(s.entries))
+}
+
+type evaluationReader struct{ family int8 }
+
+func (r evaluationReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
+	ns, possible := length(span)
+	if !possible {
+		s.invalid++
+		return
+	}
+	s.note(span, r.family, &view.Head{}, 0, ns)
+	e := book.Evaluation(span, &s.resource)
+	s.enter(&e)
+}
+
+func (evaluationReader) reset() {}
+
+// accountSeries are the series of a run's account.
+type accountSeries struct {
+	states  [account.States]*gauge
+	goodput *gauge
+}
+
+// run is what was told of a run's time.
+type run struct {
+	*book.Book
+
+	key     resourceKey
+	service string // of the series: that which told of the run first
+	slot    int    // of the storage
+	end     pcommon.Timestamp
+	updated int64 // ns, when it was told of last
+	grace   int64 // ns; of the latest step
+	changed bool  // since its account was told
+	told    int   // steps of that account
+	kept    kept
+}
+
+type accountAdder struct {
+	groups[runKey, accountSeries]
+
+	runs  map[resourceKey]*run
+	slots []*run // of the storage; nil: free
+	gone  []kept // what the storage has of runs that made room
+	final bool   // nothing will come any more
+}
+
+// add has nothing to do: apply enters what spans of any family say of the time.
+func (*accountAdder) add(*store, *observation, reader, *scratch) {}
+
+// enter puts what a span says of the time into the book of its run.
+func (a *accountAdder) enter(s *store, o *observation, in *scratch) {
+	of := in.resources[o.resource]
+	key := resourceKey{run: of.run}
+	if of.run == "" {
+		key = of
+	}
+	r := a.runs[key]
+	if r == nil {
+		r = a.open(key, of.service)
+	}
+	e := &in.entries[o.entry-1]
+	r.Put(e)
+	r.end, r.updated, r.changed = max(r.end, o.end), s.now, true
+	r.kept.stale = true
+	if covers := e.Covers(); covers > 0 {
+		r.grace = 2 * covers
+	}
+}
+
+// open begins the book of a run. That which was quiet for longest makes room.
+func (a *accountAdder) open(key resourceKey, service string) *run {
+	if len(a.runs) >= mostRuns {
+		old := slices.MinFunc(slices.Collect(maps.Values(a.runs)), func(x, y *run) int {
+			return cmp.Or(cmp.Compare(x.updated, y.updated), cmp.Compare(x.slot, y.slot))
+		})
+		delete(a.runs, old.key)
+		a.slots[old.slot], a.gone = nil, append(a.gone, old.kept)
+	}
+	r := &run{Book: new(book.Book), key: resourceKey{strings.Clone(key.service), strings.Clone(key.run)}, service: strings.Clone(service)}
+	r.slot = slices.Index(a.slots, nil)
+	if r.slot < 0 {
+		r.slot, a.slots = len(a.slots), append(a.slots, nil)
+	}
+	r.kept.slot = r.slot
+	a.runs[r.key], a.slots[r.slot] = r, r
+	return r
+}
+
+// fit bounds the steps of all runs together.
+func (a *accountAdder) fit() { book.Fit(a.books(), book.MostSteps) }
+
+func (a *accountAdder) books() iter.Seq[*book.Book] {
+	return func(yield func(*book.Book) bool) {
+		for _, r := range a.slots {
+			if r != nil && !yield(r.Book) {
+				return
+			}
+		}
+	}
+}
+
+// tell sets the series of the runs of which something was told.
+func (a *accountAdder) tell(s *store) {
+	for _, r := range a.slots {
+		if r == nil || !r.changed {
+			continue
+		}
+		n := r.Ledger.Len()
+		if grown := n - r.told; n > toldAlways && grown >= 0 && grown < n/toldShare && s.now-r.updated < int64(toldQuiet) && !a.final {
+			continue
+		}
+		r.changed, r.told, r.kept.stale = false, n, true
+		a.set(s, r)
+	}
+}
+
+// set sets the series of a run.
+func (a *accountAdder) set(s *store, r *run) {
+	told, ok := r.Ledger.Account()
+	if !ok || told.Wall <= 0 {
+		return
+	}
+	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, runTime)
+	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
+	s.change(g)
+	s.grace = r.grace
+	o := observation{origin: origin{end: r.end}}
+	for state, seconds := range told.Seconds {
+		if at := &series.states[state]; seconds > 0 || *at != nil {
+			s.set(slot(s, runTime, g, at, &over.states[state]), seconds, &o)
+		}
+	}
+	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), told.Goodput(), &o)
+	s.grace = 0
+}
+
+// emit writes the series of a run.
+func (a *accountAdder) emit(e *emitter, g *group) {
+	series := seriesOf[accountSeries](g, a.family)
+	for state := range series.states {
+		emit(e, runTime, labels{of: g, own: label{spans.AttrRunState, account.State(state).String()}}, &series.states[state], upDownPoint)
+	}
+	emit(e, goodput, labels{of: g}, &series.goodput, gaugePoint)
+}

@@ -1,0 +1,245 @@
+package trainmetricsconnector
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"go.opentelemetry.io/collector/extension/xextension/storage"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/traces/book"
+	"github.com/trainbridge/trainbridge/internal/wire"
+)
+
+// What is stored of a run: a head, the names of its writers, its pauses, and its steps in chunks. A batch stores the head, and what of the others it changed:
+// mostly the last chunk.
+
+const stepsOfChunk = 256
+
+// kept is what the storage has of a run.
+type kept struct {
+	slot    int
+	stale   bool // the run is not as it is stored
+	chunks  int
+	writers int
+	pauses  int
+}
+
+func (k *kept) head() string       { return "run-" + strconv.Itoa(k.slot) }
+func (k *kept) names() string      { return k.head() + "-writers" }
+func (k *kept) times() string      { return k.head() + "-pauses" }
+func (k *kept) chunk(n int) string { return k.head() + "-" + strconv.Itoa(n) }
+func chunksOf(steps int) int       { return (steps + stepsOfChunk - 1) / stepsOfChunk }
+func (k *kept) all() (keys []string) {
+	keys = []string{k.head(), k.names(), k.times()}
+	for n := range k.chunks {
+		keys = append(keys, k.chunk(n))
+	}
+	return keys
+}
+
+// runWrite is what is stored of a run at once.
+type runWrite struct {
+	run    *run
+	before kept
+	same   int
+}
+
+// changes adds to a write what is to be stored of runs.
+func (a *accountAdder) changes(w *write) {
+	for i := range a.gone {
+		for _, key := range a.gone[i].all() {
+			w.ops = append(w.ops, storage.DeleteOperation(key))
+		}
+	}
+	w.gone, a.gone = a.gone, nil
+	for _, r := range a.slots {
+		if r != nil && r.kept.stale {
+			w.runs = append(w.runs, r.write(w))
+		}
+	}
+}
+
+// stale says whether there is something to be stored.
+func (a *accountAdder) stale() bool {
+	for _, r := range a.slots {
+		if r != nil && r.kept.stale {
+			return true
+		}
+	}
+	return len(a.gone) > 0
+}
+
+// failed has the next write store what this one did not.
+func (a *accountAdder) failed(w *write) {
+	a.gone = append(w.gone, a.gone...)
+	for _, of := range w.runs {
+		chunks := max(of.before.chunks, of.run.kept.chunks)
+		of.run.kept = of.before
+		of.run.kept.stale, of.run.kept.chunks = true, chunks
+		_, same := of.run.Ledger.Steps()
+		of.run.Ledger.Stored(min(same, of.same))
+	}
+}
+
+func (r *run) write(w *write) *runWrite {
+	steps, same := r.Ledger.Steps()
+	k := &r.kept
+	out := &runWrite{r, *k, same}
+	set := func(key string, code func(c *codec)) {
+		c := &codec{}
+		code(c)
+		w.ops = append(w.ops, storage.SetOperation(key, c.b))
+	}
+	for n := same / stepsOfChunk; n < chunksOf(len(steps)); n++ {
+		set(k.chunk(n), func(c *codec) {
+			for i := range steps[n*stepsOfChunk : min(len(steps), (n+1)*stepsOfChunk)] {
+				codeStep(c, &steps[n*stepsOfChunk+i])
+			}
+		})
+	}
+	for n := chunksOf(len(steps)); n < k.chunks; n++ {
+		w.ops = append(w.ops, storage.DeleteOperation(k.chunk(n)))
+	}
+	k.chunks = chunksOf(len(steps))
+	sources, writers := r.Names()
+	if n := len(sources) + len(writers); n != k.writers {
+		k.writers = n
+		set(k.names(), func(c *codec) { codeNames(c, &sources, &writers) })
+	}
+	var pauses []pauseOf
+	r.Ledger.Pauses(func(of account.State, start, end int64) { pauses = append(pauses, pauseOf{of, start, end}) })
+	if len(pauses) != k.pauses {
+		k.pauses = len(pauses)
+		set(k.times(), func(c *codec) { codePauses(c, &pauses) })
+	}
+	r.Ledger.Stored(len(steps))
+	k.stale = false
+	n := len(steps)
+	set(k.head(), func(c *codec) { r.code(c, &n) })
+	return out
+}
+
+// code goes through the head of a run.
+func (r *run) code(c *codec, steps *int) {
+	r.key.service, r.key.run, r.service = c.text(r.key.service), c.text(r.key.run), c.text(r.service)
+	r.end, r.updated, r.grace = pcommon.Timestamp(c.num(int64(r.end))), c.num(r.updated), c.num(r.grace)
+	r.changed, r.told, *steps = c.flag(r.changed), int(c.num(int64(r.told))), int(c.num(int64(*steps)))
+}
+
+func codeStep(c *codec, s *account.Step) {
+	s.Start = c.num(s.Start)
+	s.End = s.Start + c.num(s.End-s.Start)
+	s.Number = c.num(s.Number)
+	for _, n := range []*int32{&s.Steps, &s.Attempt, &s.Ranks, &s.Writer} {
+		*n = int32(c.num(int64(*n)))
+	}
+	s.Source = int16(c.num(int64(s.Source)))
+	s.Evaluated, s.Synthetic = c.flag(s.Evaluated), c.flag(s.Synthetic)
+	if c.flag(s.Checkpoint+s.Evaluation+s.Checkpoints+s.Evaluations > 0) {
+		for _, x := range []*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
+			if *x = float32(c.float(float64(*x))); c.reading() && !(*x >= 0 && *x <= math.MaxFloat32) {
+				c.Fail()
+			}
+		}
+	}
+	s.Offset = -1
+	if c.reading() && (s.End < s.Start || s.Steps < 1) {
+		c.Fail()
+	}
+}
+
+func codeNames(c *codec, sources *[]string, writers *[]book.Writer) {
+	if n := c.length(len(*sources)); c.reading() {
+		*sources = make([]string, n)
+	}
+	for i := range *sources {
+		(*sources)[i] = c.text((*sources)[i])
+	}
+	if n := c.length(len(*writers)); c.reading() {
+		*writers = make([]book.Writer, n)
+	}
+	for i := range *writers {
+		w := &(*writers)[i]
+		w.Source, w.File, w.Rank = int32(c.num(int64(w.Source))), c.text(w.File), c.num(w.Rank)
+	}
+}
+
+// pauseOf is a pause of a ledger.
+type pauseOf struct {
+	state      account.State
+	start, end int64
+}
+
+func codePauses(c *codec, pauses *[]pauseOf) {
+	if n := c.length(len(*pauses)); c.reading() {
+		*pauses = make([]pauseOf, n)
+	}
+	for i := range *pauses {
+		p := &(*pauses)[i]
+		state := c.num(int64(p.state))
+		p.state, p.start, p.end = account.State(state), c.num(p.start), c.num(p.end)
+		if c.reading() && (state < 0 || state >= int64(account.States)) {
+			c.Fail()
+			return
+		}
+	}
+}
+
+// takeBack takes back the run of a slot. head is what is stored of it; none: the slot is free.
+func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) ([][]byte, error)) error {
+	a.slots = append(a.slots, nil)
+	if len(head) == 0 {
+		return nil
+	}
+	r := &run{slot: slot, kept: kept{slot: slot}}
+	steps := 0
+	c := reads(head)
+	if r.code(c, &steps); c.Bad || len(c.Rest) > 0 || steps < 0 || steps > book.MostSteps || a.runs[r.key] != nil {
+		return fmt.Errorf("%w: %s", errStored, r.kept.head())
+	}
+	r.kept.chunks = chunksOf(steps)
+	values, err := get(r.kept.all()[1:]...)
+	if err != nil {
+		return err
+	}
+	var (
+		sources []string
+		writers []book.Writer
+		pauses  []pauseOf
+		all     = make([]account.Step, 0, len(head))
+	)
+	bad := func(c *codec) bool { return c.Bad || len(c.Rest) > 0 }
+	if c := reads(values[0]); len(values[0]) > 0 {
+		if codeNames(c, &sources, &writers); bad(c) {
+			return fmt.Errorf("%w: %s", errStored, r.kept.names())
+		}
+	}
+	if c := reads(values[1]); len(values[1]) > 0 {
+		if codePauses(c, &pauses); bad(c) {
+			return fmt.Errorf("%w: %s", errStored, r.kept.times())
+		}
+	}
+	for n, b := range values[2:] {
+		c := reads(b)
+		for i := n * stepsOfChunk; i < min(steps, (n+1)*stepsOfChunk) && !c.Bad; i++ {
+			var s account.Step
+			codeStep(c, &s)
+			all = append(all, s)
+		}
+		if bad(c) {
+			return fmt.Errorf("%w: %s", errStored, r.kept.chunk(n))
+		}
+	}
+	r.Book = book.Restore(sources, writers, all)
+	for _, p := range pauses {
+		r.Ledger.Pause(p.state, p.start, p.end)
+	}
+	r.kept.writers, r.kept.pauses = len(sources)+len(writers), len(pauses)
+	a.runs[r.key], a.slots[slot] = r, r
+	return nil
+}
+
+func reads(b []byte) *codec { return &codec{Cursor: wire.Cursor{Rest: b}, reads: true} }
