@@ -428,6 +428,7 @@ func TestCollectivesBesideTheOthers(t *testing.T) {
 	}
 	c.consume(b.Traces())
 	got := c.flushed(time.Second)
+	assert.Equal(t, map[string]float64{"run-1 step": 1, "run-1 ": 1}, takeAccount(got))
 	for key, want := range map[string]float64{
 		"tq.function.duration|[tq.function=AllReduce]": 1,
 		"ml.train.step.duration|[]":                    1,
