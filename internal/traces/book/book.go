@@ -69,6 +69,10 @@ func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 // Evaluation is the entry of an evaluation.
 func Evaluation(s ptrace.Span, res *view.Resource) Entry {
 	e := Entry{kind: view.KindEvaluation, source: res.Source}
+	e.step.Number = -1
+	if n, ok := s.Attributes().Get(spans.AttrIteration); ok {
+		e.step.Number = view.IntOf(n).Or(-1)
+	}
 	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
 	if end-start <= 1 {
 		return e
@@ -100,13 +104,19 @@ type Book struct {
 	now, before map[pcommon.SpanID]account.Ref // the steps to which parts may still come: mostly in the same message, or in one of the next
 	sources     map[string]int32
 	writers     map[Writer]int32
-	last        map[int32]account.Ref // of each source
+	of, ofOld   map[numbered]account.Ref // the same steps by their numbers, to which evaluations may still come
 }
 
 // own is a writer that outlives the span.
 func (w Writer) own() Writer {
 	w.File = text(w.File)
 	return w
+}
+
+// numbered is a step of a source.
+type numbered struct {
+	source int32
+	number int64
 }
 
 // Put puts an entry into the ledger. Steps are expected before their parts.
@@ -119,10 +129,7 @@ func (b *Book) Put(e *Entry) {
 		step.Writer = number(&b.writers, Writer{source, e.file, e.rank}, Writer.own)
 		of := b.Ledger.Add(step)
 		b.put(e.id, of)
-		if b.last == nil {
-			b.last = map[int32]account.Ref{}
-		}
-		b.last[source] = of
+		b.noteNumber(source, step.Number, of)
 	case view.KindPart:
 		if of, found := b.get(e.id); found {
 			b.Ledger.Part(of, e.state, e.seconds, e.behind)
@@ -137,13 +144,24 @@ func (b *Book) evaluation(e *Entry) {
 		b.Ledger.Pause(account.Evaluation, e.start, e.end)
 		return
 	}
-	of, ok := b.last[number(&b.sources, e.source, text)]
+	at := numbered{number(&b.sources, e.source, text), e.step.Number}
+	of, ok := b.of[at]
+	if !ok {
+		of, ok = b.ofOld[at]
+	}
 	switch {
 	case ok && e.seconds > 0:
 		b.Ledger.Part(of, account.Evaluation, e.seconds, true)
 	case ok:
 		b.Ledger.Evaluated(of)
 	}
+}
+
+func (b *Book) noteNumber(source int32, number int64, of account.Ref) {
+	if b.of == nil || len(b.of) == mostBooked {
+		b.of, b.ofOld = make(map[numbered]account.Ref, len(b.of)), b.of
+	}
+	b.of[numbered{source, number}] = of
 }
 
 func (b *Book) put(id pcommon.SpanID, of account.Ref) {
@@ -192,7 +210,7 @@ func (b *Book) Names() (sources []string, writers []Writer) {
 
 // Restore fills an empty book with what another one had. Parts of its steps that come behind it find them no more.
 func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
-	b := &Book{sources: map[string]int32{}, writers: map[Writer]int32{}, last: map[int32]account.Ref{}}
+	b := &Book{sources: map[string]int32{}, writers: map[Writer]int32{}}
 	for _, name := range sources {
 		number(&b.sources, name, text)
 	}
@@ -200,7 +218,7 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 		number(&b.writers, w, Writer.own)
 	}
 	for i := range steps {
-		b.last[int32(steps[i].Source)] = b.Ledger.Add(steps[i])
+		b.noteNumber(int32(steps[i].Source), steps[i].Number, b.Ledger.Add(steps[i]))
 	}
 	b.Ledger.Stored(len(steps))
 	return b
