@@ -17,6 +17,9 @@ const (
 	fewUnits  = 6   // with fewer nothing can be told
 	manyUnits = 20  // with fewer the draws alone say too little about rare values
 
+	fewApart  = 3    // values that tell nothing of each other: with fewer nothing can be told
+	mostAlike = 0.98 // correlation of neighbours: a series that is alike for longer drifts, and has no mean
+
 	equal = 1e-9 // relative: means that are as near are the same number, written with other roundings
 )
 
@@ -32,17 +35,17 @@ func mean(units []unit) float64 {
 	return all.sum / all.count
 }
 
-// apart puts neighbours together until they tell nothing of each other, so that drawing them one by one is allowed: blocks of twice the time in which values
-// of one series are alike (1 + 2 Σρ, Politis and White's flat-top rule kept simple), and at least so many that mostUnits stay. like has the values whose
-// likeness counts, one per unit.
-func apart(units []unit, like []float64) (blocks []unit, length int) {
+// apart puts neighbours together until they tell nothing of each other, so that drawing them one by one is allowed: blocks of three times the time in which values
+// of one series are alike (1 + 2 Σρ, Politis and White's flat-top rule kept simple), and at least so many that mostUnits stay, but no fewer than fewUnits
+// blocks: see drift. like has the values whose likeness counts, one per unit.
+func apart(units []unit, like []float64) (blocks []unit, length int, tau float64) {
 	length = (len(units) + mostUnits - 1) / mostUnits
-	if tau := likeness(like); tau > 1 {
-		length = max(length, int(math.Ceil(2*tau)))
+	if tau = likeness(like); tau > 1 {
+		length = max(length, min(int(math.Ceil(3*tau)), len(units)/fewUnits))
 	}
 	n := len(units) / max(1, length)
 	if n == len(units) || n == 0 {
-		return units, 1
+		return units, 1, tau
 	}
 	for i := range n {
 		var block unit
@@ -52,7 +55,7 @@ func apart(units []unit, like []float64) (blocks []unit, length int) {
 		}
 		blocks = append(blocks, block)
 	}
-	return blocks, length
+	return blocks, length, tau
 }
 
 // likeness is for how many values a series tells of itself: 1 where each is drawn anew.
@@ -81,7 +84,7 @@ func likeness(values []float64) float64 {
 		rho = max(rho, c)
 	}
 	if rho > 0 { // an autoregression is alike for longer than a short series shows; its own likeness comes out too low, too
-		rho = min(rho+(1+4*rho)/float64(n), 0.95)
+		rho = min(rho+(1+4*rho)/float64(n)+math.Sqrt((1-rho*rho)/float64(n)), mostAlike)
 		tau = max(tau, (1+rho)/(1-rho))
 	}
 	return tau

@@ -416,10 +416,11 @@ func (c *Comparison) estimate() {
 }
 
 func (f *figure) estimateOne(confidence float64) {
-	a, lengthA := apart(f.a, f.likeA)
-	b, lengthB := apart(f.b, f.likeB)
+	a, lengthA, tauA := apart(f.a, f.likeA)
+	b, lengthB, tauB := apart(f.b, f.likeB)
 	f.blockA, f.blockB = lengthA, lengthB
 	f.estimate = compareMeans(f.id(), a, b, f.paired, confidence)
+	f.drift(tauA, tauB, confidence)
 }
 
 // compareFacts finds what the logs say of their runs as a whole.

@@ -75,6 +75,7 @@ type Run struct {
 	notFinite   int                // losses
 	others      int                // spans of further names
 	ranks       int64              // of the largest collective
+	last        lasts
 }
 
 func newRun(id string) *Run {
@@ -223,6 +224,7 @@ func (run *Run) takeWindow(r row, b *view.Breakdown) {
 
 func (run *Run) takeCollective(r row, v *view.Collective) {
 	run.ranks = max(run.ranks, v.CommSize.N, v.Ranks.N)
+	run.last.add(v)
 	length := v.Duration
 	if math.IsNaN(length) {
 		length = float64(r.end-r.start) / 1e9

@@ -64,7 +64,7 @@ func (d *document) conclusion() string {
 			"A 与 B 之间看不出差异：比较了 %s 项指标，置信度合计 95 %%。", d.count(n, "figure"))
 	case first == nil:
 		return d.sf("Steps take as long in B as in A, as far as can be told. Of %s %d differ: %s.", "每步耗时看不出差异；%s 项指标中有 %d 项不同：%s。",
-			d.count(n, "figure"), differ, d.listed())
+			d.count(n, "figure"), differ, d.listed()) + d.lastOnes()
 	}
 	s := first.scale()
 	a, b, by := digits(first.estimate.a/s.by), digits(first.estimate.b/s.by), digits(math.Abs(first.difference.value)/s.by)
@@ -75,9 +75,9 @@ func (d *document) conclusion() string {
 	text := d.sf("A %s%s takes %s %s %s in B than in A (%s → %s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s %[4]s（%[6]s → %[7]s %[4]s，%[8]s）",
 		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, human.Change(first.ratio.value))
 	if causes := d.causes(); causes != "" {
-		return text + d.sf(" Of it: %s.", "，其中：%s。", causes)
+		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.lastOnes()
 	}
-	return text + d.in(" No part of it can be told to be the cause.", "。没有任何一部分能单独说明原因。")
+	return text + d.in(" No part of it can be told to be the cause.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
 }
 
 // causes are the parts that differ, those that explain most of it first.
@@ -211,7 +211,7 @@ func (d *document) finals() string {
 		}
 		return d.sf("%s at step %d", "%s（第 %d 步）", digits(f.loss), f.step)
 	}
-	return d.sf("last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
+	return d.sf("Last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
 }
 
 // cells are a figure as texts: name, A, B, difference, its interval, change in %, its interval, finding.
@@ -260,6 +260,7 @@ func writeText(out io.Writer, d *document) error {
 	for _, side := range d.sides() {
 		fmt.Fprintln(w, side)
 	}
+	var alike []string // sections, each with what does not differ
 	for _, s := range sections {
 		title := d.titleOf(s.name, s.title)
 		if title == "" {
@@ -267,20 +268,34 @@ func writeText(out io.Writer, d *document) error {
 		}
 		head := []string{"", "A", "B", "B − A", d.of("interval"), d.of("change"), d.of("interval"), ""}
 		var rows [][]string
+		var same []string
 		for _, f := range d.figures {
-			if f.section == s.name {
-				cells := d.cells(f)
-				rows = append(rows, cells[:])
+			if f.section != s.name {
+				continue
+			}
+			cells := d.cells(f)
+			if f.finding() == findingNone {
+				same = append(same, cells[0])
+				continue
+			}
+			rows = append(rows, cells[:])
+		}
+		if len(same) > 0 {
+			alike = append(alike, title+": "+strings.Join(same, d.in(", ", "、")))
+		}
+		if len(rows) > 0 {
+			fmt.Fprintf(w, "\n%s\n", title)
+			t := tables.Texts(head, rows, func(i int) bool { return i == 0 || i == len(head)-1 })
+			for _, line := range t.Lines(tables.Any) {
+				fmt.Fprintln(w, "  "+line)
 			}
 		}
-		fmt.Fprintf(w, "\n%s\n", title)
-		t := tables.Texts(head, rows, func(i int) bool { return i == 0 || i == len(head)-1 })
-		for _, line := range t.Lines(tables.Any) {
-			fmt.Fprintln(w, "  "+line)
-		}
-		if s.name == sectionLoss {
-			fmt.Fprintf(w, "  %s\n", d.finals())
-		}
+	}
+	if len(alike) > 0 {
+		fmt.Fprintf(w, "\n%s: %s\n", d.in("No difference that can be told", "看不出差异"), strings.Join(alike, d.in("; ", "；")))
+	}
+	if finals := d.finals(); finals != "" {
+		fmt.Fprintf(w, "\n%s\n", finals)
 	}
 	fmt.Fprintln(w)
 	for _, note := range d.notes() {

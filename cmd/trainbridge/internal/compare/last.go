@@ -1,0 +1,96 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/cause"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// lasts are what ranks, and hosts, that came last to collectives cost the others, s x ranks that waited.
+type lasts struct {
+	ranks map[int64]float64
+	hosts map[string]float64
+	of    map[int64]string // the host of a rank
+	all   float64
+}
+
+const mostLast = 10_000 // ranks
+
+func (l *lasts) add(v *view.Collective) {
+	if !v.Last.Rank.OK || !(v.Last.Cost > 0) || v.Mismatch {
+		return
+	}
+	if l.ranks == nil {
+		l.ranks, l.hosts, l.of = map[int64]float64{}, map[string]float64{}, map[int64]string{}
+	}
+	l.all += v.Last.Cost
+	if _, known := l.ranks[v.Last.Rank.N]; !known && len(l.ranks) == mostLast {
+		return
+	}
+	l.ranks[v.Last.Rank.N] += v.Last.Cost
+	if v.Last.Host != "" {
+		l.hosts[v.Last.Host] += v.Last.Cost
+		l.of[v.Last.Rank.N] = v.Last.Host
+	}
+}
+
+// Of all that was waited for in a run: whose share is less is not the one that the run waits for; in the other run the share is less than half of that.
+const (
+	leastShare = 1.0 / 3
+	muchLess   = 0.5
+)
+
+// dearest is who cost the most, if that is a good part of all waiting and more than in the other run.
+func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		if cost := of[k] / all; cost > share {
+			who, share = k, cost
+		}
+	}
+	if otherAll > 0 {
+		otherShare = other[who] / otherAll
+	}
+	return who, share, otherShare, share >= leastShare && otherShare < muchLess*share
+}
+
+// lastOnes names the rank or host that one run waits for and the other does not, where the runs differ in how long is waited.
+func (d *document) lastOnes() string {
+	if len(d.a.last.ranks) == 0 || len(d.b.last.ranks) == 0 {
+		return "" // of one run nobody knows
+	}
+	higher, lower := false, false
+	for _, f := range d.figures {
+		if f.name == spans.PartWait || f.section == sectionCollectives && f.name == "wait for the last rank" {
+			higher, lower = higher || f.finding() == findingHigher, lower || f.finding() == findingLower
+		}
+	}
+	switch {
+	case higher:
+		return d.lastOne("B", &d.b.last, "A", &d.a.last)
+	case lower:
+		return d.lastOne("A", &d.a.last, "B", &d.b.last)
+	}
+	return ""
+}
+
+func (d *document) lastOne(name string, of *lasts, otherName string, other *lasts) string {
+	who, share, otherShare := "", 0.0, 0.0
+	if rank, s, o, ok := dearest(of.ranks, of.all, other.ranks, other.all); ok {
+		who = string(cause.AppendRank(nil, cause.Who{Rank: rank, Host: reading.Clean(of.of[rank])}, bool(d.words)))
+		share, otherShare = s, o
+	} else if host, s, o, ok := dearest(of.hosts, of.all, other.hosts, other.all); ok && len(of.hosts) > 2 {
+		who = d.in("host ", "主机 ") + reading.Clean(host)
+		share, otherShare = s, o
+	} else {
+		return ""
+	}
+	return fmt.Sprintf(d.in(" %s waits for %s: %s of all waiting for late ranks, in %s %s.", " %s 在等待 %s：占全部等待的 %s，在 %s 中为 %s。"),
+		name, who, human.Percent(share), otherName, human.Percent(otherShare))
+}
