@@ -310,9 +310,11 @@ func (h *handler) Emit(rec *record.Record) {
 		h.set.Duplicate()
 		return
 	}
+	held := h.absorb(rec)
 	h.leave()
 	if rec.Open {
 		h.pending.set(h, it, rec)
+		h.pending.held = append(h.pending.held, held...)
 		h.pending.before = before
 		return
 	}

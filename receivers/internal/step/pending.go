@@ -154,8 +154,11 @@ func (h *handler) join(rec *record.Record) bool {
 		return true
 	}
 	// A Side that states its rank (Megatron's memory lines) is of that rank, whoever logged the step.
-	if !p.open || rec.Kind != record.Side && !rec.Join || p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank) ||
-		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source {
+	if !p.open || rec.Kind != record.Side && !rec.Join {
+		return false
+	}
+	if !twins(p.rec, rec) && (p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank) ||
+		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source) {
 		return false
 	}
 	if rec.Dedup && h.again(rec) {
