@@ -66,6 +66,7 @@ func network(size float64) (bandwidth float64) { return size / (25e-6 + size/200
 
 // lowBandwidths plays a job of n AllReduce of two ranks and says which were said to have a low bandwidth.
 func lowBandwidths(t *testing.T, n int, size, noise func() float64, drift func(float64) float64) (low []int) {
+	t.Helper()
 	r := newRig(t, 2, nil)
 	start := int64(0)
 	for seq := range n {
@@ -134,7 +135,7 @@ func TestBandwidthSlowLink(t *testing.T) {
 	}
 }
 
-// TestBandwidthNotKnown: of 16 ranks two have a log. The time of a collective is a transfer, or the wait for one of the others: nothing is said of its bandwidth.
+// TestBandwidthNotKnown: of 16 ranks two have a log. The time of a collective is a transfer, or the wait for one of the others: nothing is said of bandwidth.
 func TestBandwidthNotKnown(t *testing.T) {
 	r := newRig(t, 2, nil)
 	for seq := range 100 {

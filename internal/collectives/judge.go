@@ -72,8 +72,8 @@ func (j *joiner) judgeArrivals(c *judged) {
 	}
 }
 
-// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size. Where not all ranks have a record the shortest duration may hold
-// the wait for one of the others.
+// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size. Where not all ranks have a record the shortest duration may
+// hold the wait for one of the others.
 func (j *joiner) judgeBandwidth(c *judged) {
 	if c.lacksRanks() {
 		return

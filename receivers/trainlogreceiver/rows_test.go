@@ -10,78 +10,81 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestRowsThatAreNoSteps: rows of an epoch and of data that is not trained on stand among those of steps, and are evaluations. The shapes are those of Lightning's
-// CSVLogger (lightning/fabric/loggers/csv_logs.py), of MAE's log.txt (facebookresearch/mae, main_pretrain.py and main_finetune.py), of MMEngine's scalars.json
+// rowTests are rows of steps, epoch by epoch, with another row behind each epoch. The shapes are those of Lightning's CSVLogger
+// (lightning/fabric/loggers/csv_logs.py), of MAE's log.txt (facebookresearch/mae, main_pretrain.py and main_finetune.py), of MMEngine's scalars.json
 // (open-mmlab/mmengine, mmengine/hooks/logger_hook.py) and of scripts that print JSON.
+var rowTests = map[string]struct {
+	file              string
+	head              string
+	step, other       func(epoch, i int) string
+	steps, evaluation int
+}{
+	"Lightning, train_loss_epoch and train_acc": {
+		file: "metrics.csv", head: "epoch,step,train_acc,train_loss_epoch,train_loss_step,val_loss",
+		step:  func(e, i int) string { return fmt.Sprintf("%d,%d,,,%d.5,", e, e*115+i*10+9, i) },
+		other: func(e, _ int) string { return fmt.Sprintf("%d,%d,0.7,2.5,,", e, e*115+114) },
+		steps: 30, evaluation: 3,
+	},
+	"objects, train_loss_epoch": {
+		file: "train.jsonl",
+		step: func(e, i int) string {
+			return fmt.Sprintf(`{"epoch": %d, "step": %d, "train_loss_step": 2.5}`, e, e*115+i*10+9)
+		},
+		other: func(e, _ int) string {
+			return fmt.Sprintf(`{"epoch": %d, "step": %d, "train_loss_epoch": 2.25}`, e, e*115+114)
+		},
+		steps: 30, evaluation: 3,
+	},
+	"objects of epochs among those of steps": {
+		file: "train.jsonl",
+		step: func(e, i int) string {
+			return fmt.Sprintf(`{"epoch": %d, "step": %d, "loss": 2.5, "step_time": 1}`, e, e*10+i)
+		},
+		other: func(e, _ int) string {
+			return fmt.Sprintf(`{"epoch": %d, "train_loss": 2.5, "val_loss": 2.75, "epoch_time": 100}`, e)
+		},
+		steps: 30, evaluation: 3,
+	},
+	"MAE's log.txt": {
+		file: "log.txt",
+		step: func(e, i int) string {
+			return fmt.Sprintf(`{"train_lr": 0.0001, "train_loss": 2.5, "test_loss": 1.9, "test_acc1": 50.0, "epoch": %d, "n_parameters": 86567656}`, e*10+i)
+		},
+		evaluation: 30,
+	},
+	"a split": {
+		file:  "train.jsonl",
+		step:  func(e, i int) string { return fmt.Sprintf(`{"split": "train", "step": %d, "loss": 2.5}`, e*10+i) },
+		other: func(e, _ int) string { return fmt.Sprintf(`{"split": "val", "step": %d, "loss": 2.75}`, e*10+9) },
+		steps: 30, evaluation: 3,
+	},
+	"MMEngine's mode": {
+		file: "scalars.json",
+		step: func(e, i int) string {
+			return fmt.Sprintf(`{"mode": "train", "epoch": %d, "iter": %d, "lr": 0.01, "loss": 2.5, "time": 1.0}`, e, e*10+i)
+		},
+		other: func(e, _ int) string {
+			return fmt.Sprintf(`{"mode": "val", "epoch": %d, "iter": %d, "lr": 0.01, "mAP": 0.2}`, e, e*10+9)
+		},
+		steps: 30, evaluation: 3,
+	},
+	"steps with the mean of the epoch so far": {
+		file: "train.jsonl",
+		step: func(e, i int) string {
+			return fmt.Sprintf(`{"step": %d, "epoch": %d, "loss": 2.5, "avg_loss_epoch": 2.25}`, e*10+i, e)
+		},
+		steps: 30,
+	},
+	"steps without a number": {
+		file:  "train.jsonl",
+		step:  func(e, _ int) string { return fmt.Sprintf(`{"epoch": %d, "loss": 2.5}`, e) },
+		steps: 30,
+	},
+}
+
+// TestRowsThatAreNoSteps: rows of an epoch and of data that is not trained on stand among those of steps, and are evaluations.
 func TestRowsThatAreNoSteps(t *testing.T) {
-	for name, tt := range map[string]struct {
-		file              string
-		head              string
-		step, other       func(epoch, i int) string
-		steps, evaluation int
-	}{
-		"Lightning, train_loss_epoch and train_acc": {
-			file: "metrics.csv", head: "epoch,step,train_acc,train_loss_epoch,train_loss_step,val_loss",
-			step:  func(e, i int) string { return fmt.Sprintf("%d,%d,,,%d.5,", e, e*115+i*10+9, i) },
-			other: func(e, _ int) string { return fmt.Sprintf("%d,%d,0.7,2.5,,", e, e*115+114) },
-			steps: 30, evaluation: 3,
-		},
-		"objects, train_loss_epoch": {
-			file: "train.jsonl",
-			step: func(e, i int) string {
-				return fmt.Sprintf(`{"epoch": %d, "step": %d, "train_loss_step": 2.5}`, e, e*115+i*10+9)
-			},
-			other: func(e, _ int) string {
-				return fmt.Sprintf(`{"epoch": %d, "step": %d, "train_loss_epoch": 2.25}`, e, e*115+114)
-			},
-			steps: 30, evaluation: 3,
-		},
-		"objects of epochs among those of steps": {
-			file: "train.jsonl",
-			step: func(e, i int) string {
-				return fmt.Sprintf(`{"epoch": %d, "step": %d, "loss": 2.5, "step_time": 1}`, e, e*10+i)
-			},
-			other: func(e, _ int) string {
-				return fmt.Sprintf(`{"epoch": %d, "train_loss": 2.5, "val_loss": 2.75, "epoch_time": 100}`, e)
-			},
-			steps: 30, evaluation: 3,
-		},
-		"MAE's log.txt": {
-			file: "log.txt",
-			step: func(e, i int) string {
-				return fmt.Sprintf(`{"train_lr": 0.0001, "train_loss": 2.5, "test_loss": 1.9, "test_acc1": 50.0, "epoch": %d, "n_parameters": 86567656}`, e*10+i)
-			},
-			evaluation: 30,
-		},
-		"a split": {
-			file:  "train.jsonl",
-			step:  func(e, i int) string { return fmt.Sprintf(`{"split": "train", "step": %d, "loss": 2.5}`, e*10+i) },
-			other: func(e, _ int) string { return fmt.Sprintf(`{"split": "val", "step": %d, "loss": 2.75}`, e*10+9) },
-			steps: 30, evaluation: 3,
-		},
-		"MMEngine's mode": {
-			file: "scalars.json",
-			step: func(e, i int) string {
-				return fmt.Sprintf(`{"mode": "train", "epoch": %d, "iter": %d, "lr": 0.01, "loss": 2.5, "time": 1.0}`, e, e*10+i)
-			},
-			other: func(e, _ int) string {
-				return fmt.Sprintf(`{"mode": "val", "epoch": %d, "iter": %d, "lr": 0.01, "mAP": 0.2}`, e, e*10+9)
-			},
-			steps: 30, evaluation: 3,
-		},
-		"steps with the mean of the epoch so far": {
-			file: "train.jsonl",
-			step: func(e, i int) string {
-				return fmt.Sprintf(`{"step": %d, "epoch": %d, "loss": 2.5, "avg_loss_epoch": 2.25}`, e*10+i, e)
-			},
-			steps: 30,
-		},
-		"steps without a number": {
-			file:  "train.jsonl",
-			step:  func(e, _ int) string { return fmt.Sprintf(`{"epoch": %d, "loss": 2.5}`, e) },
-			steps: 30,
-		},
-	} {
+	for name, tt := range rowTests {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
 			if tt.head != "" {

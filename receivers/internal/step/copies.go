@@ -45,7 +45,7 @@ var seed = maphash.MakeSeed()
 
 // of says whether a record is a copy, and whose the record is otherwise. rank is that before the line.
 func (c *copies) of(rec *record.Record, rank int64) (is bool, owner int64) {
-	if c.Differ || !rec.Has(record.Iteration) || rec.HasRank || rec.Unnumbered || rec.Join || rec.Kind != record.Step && rec.Kind != record.Evaluation || !ofJob(rec) {
+	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
 		return false, rank
 	}
 	if !c.led && !c.Found {
@@ -72,8 +72,11 @@ func (c *copies) of(rec *record.Record, rank int64) (is bool, owner int64) {
 	return false, rank
 }
 
-// ofJob says whether a record may be of all ranks: one that says how long the step took, and no more, may be each rank's own.
+// ofJob says whether a record may be of all ranks: a record that says how long its step took, and no more, may be each rank's own.
 func ofJob(rec *record.Record) bool {
+	if !rec.Has(record.Iteration) || rec.Kind != record.Step && rec.Kind != record.Evaluation {
+		return false
+	}
 	for f := range rec.All() {
 		switch f {
 		case record.Iteration, record.Iterations, record.Epoch, record.Duration:

@@ -35,9 +35,9 @@ func mean(units []unit) float64 {
 	return all.sum / all.count
 }
 
-// apart puts neighbours together until they tell nothing of each other, so that drawing them one by one is allowed: blocks of three times the time in which values
-// of one series are alike (1 + 2 Σρ, Politis and White's flat-top rule kept simple), and at least so many that mostUnits stay, but no fewer than fewUnits
-// blocks: see drift. like has the values whose likeness counts, one per unit.
+// apart puts neighbours together until they tell nothing of each other, so that drawing them one by one is allowed: blocks of three times the time in which
+// values of one series are alike (1 + 2 Σρ, Politis and White's flat-top rule kept simple), and at least so many that mostUnits stay, but no fewer than
+// fewUnits blocks: see drift. like has the values whose likeness counts, one per unit; tau is for how many of them a value tells of itself.
 func apart(units []unit, like []float64) (blocks []unit, length int, tau float64) {
 	length = (len(units) + mostUnits - 1) / mostUnits
 	if tau = likeness(like); tau > 1 {

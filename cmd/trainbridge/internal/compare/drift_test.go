@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,7 +37,7 @@ func TestDrift(t *testing.T) {
 			a, likeA := drifting(r, tt.steps, tt.rho)
 			b, likeB := drifting(r, tt.steps, tt.rho)
 			differ := func() bool {
-				f := &figure{name: fmt.Sprint(pair), a: a, b: b, likeA: likeA, likeB: likeB}
+				f := &figure{name: strconv.FormatUint(pair, 10), a: a, b: b, likeA: likeA, likeB: likeB}
 				f.estimateOne(Confidence)
 				return f.differs()
 			}

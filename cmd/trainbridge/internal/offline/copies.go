@@ -73,7 +73,7 @@ func (in *Input) leaveCopies() {
 	}
 }
 
-// rowsOf are the rows that a state has logged, but for the summary that ends each call of train(): a training that goes on does not have that of the call before.
+// rowsOf are the rows that a state has logged, but for the summary that ends each call of train(): a training that goes on leaves the summary before out.
 func rowsOf(path string) (rows []json.RawMessage) {
 	if fi, err := os.Stat(path); err != nil || fi.Size() > mostState {
 		return nil

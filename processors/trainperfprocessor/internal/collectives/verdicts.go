@@ -66,7 +66,8 @@ var (
 		"see what it did before (data loading, a checkpoint, more work than the others).", &places)
 	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, subject+"[, {size:bytes},] had a low bandwidth"+
 		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]], as had those just before: [{effect:percent} ({deviation} robust standard deviations)|"+
-		"{deviation} robust standard deviations] below the median[ of {baseline:rate}] of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", &places)
+		"{deviation} robust standard deviations] below the median[ of {baseline:rate}] of this communicator, operation and size. "+
+		"Look for a slow link or NIC, and for other traffic on the network.", &places)
 	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, "The bandwidth that the log has of "+subject+
 		" is {value:percent} off what size and duration give, above the limit of {threshold:percent}: see whether its unit[, read as {unit},]"+
 		" is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", &places)

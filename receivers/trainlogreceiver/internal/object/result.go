@@ -10,8 +10,8 @@ import (
 // measures are words of names that an epoch may have a mean of.
 var measures = []string{"loss", "acc", "error", "f1", "auc", "iou", "ppl", "perplexity", "score", "reward"}
 
-// about finds out what a name says of the row: "train_loss_epoch" is Lightning's for the mean over an epoch, which stands in a row of its own (lightning/pytorch,
-// trainer/connectors/logger_connector/result.py: forked_name), beside other numbers of the epoch; a loss of another name is of a step.
+// about finds out what a name says of the row: "train_loss_epoch" is Lightning's for the mean over an epoch, which stands in a row of its own
+// (lightning/pytorch, trainer/connectors/logger_connector/result.py: forked_name), beside other numbers of the epoch; a loss of another name is of a step.
 func about(name string, of flags) flags {
 	name = strings.ToLower(name)
 	switch {
