@@ -154,8 +154,7 @@ func (c *conclusion) nothingLost() string {
 	dot := c.in(".", "。")
 	switch {
 	case c.judged() && c.knowsLoading():
-		return c.sf("Healthy: none of %s was slow, and the time that was lost is below %s. %s.", "正常：%s中没有偏慢的，损失的时间不到 %s。%s。",
-			c.windows(c.window.Took.Count()), human.Percent(warningShare), facts)
+		return c.sf("Healthy: none of %s was slow. %s.", "正常：%s中没有偏慢的。%s。", c.windows(c.window.Took.Count()), facts)
 	case c.judged():
 		return c.sf("No slow %s among %s; data loading is not known from %s. %s.", "%[2]s中没有偏慢的；从%[3]s无法得知数据加载。%[4]s。",
 			windowName(c), human.Thousands(c.window.Took.Count()), c.logs(), facts)
