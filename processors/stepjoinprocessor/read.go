@@ -228,6 +228,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		f.leaf.Kind, f.promised = breakdown.RPCUnattributed, top && byID
 	case view.KindEvaluation:
 		f.leaf.Kind, f.promised = breakdown.Evaluation, top && byID
+		f.own = f.own || flags.Has(facts.Timeless) // nothing but its trace places it, whether its step is read before or after
 	case view.KindOther:
 		f.promised = top && byID
 		if r.p.isWindow(span.Name()) {

@@ -32,7 +32,7 @@ type past struct {
 
 // overhead is the time of the parts that are no work, s: they are waited for, and differ from no window to the next by what the window has to do.
 func (p *past) overhead() float64 {
-	return p.time[breakdown.Wait] + p.time[breakdown.DataLoading] + p.time[breakdown.Get] + p.time[breakdown.Put]
+	return p.time[breakdown.Wait] + p.time[breakdown.Collective] + p.time[breakdown.DataLoading] + p.time[breakdown.Get] + p.time[breakdown.Put]
 }
 
 // timer is how long a timer took, s; 0: it did not run.
