@@ -25,8 +25,8 @@ func NewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Say what differs between two runs, by how much, and how sure that is",
-		Long: `Reads the logs of two runs from their first line to their last and sets them side by side: step time and where it goes, throughput, FLOP/s,
-MFU, TransferQueue functions, RPC stages, collectives, the loss at equal steps. Each difference has an interval; one that holds zero is none that
+		Long: `Reads the logs of two runs from their first line to their last and sets them side by side: where the wall clock went, step time and where that goes,
+throughput, FLOP/s, MFU, TransferQueue functions, RPC stages, collectives, the loss at equal steps. Each difference has an interval; one that holds zero is none that
 can be told. Runs of another model, world size or batch are not comparable: what differs is said first.
 
 A and B are files, directories, globs, or one of them - for the standard input; .gz and .zst are read as they are.`,
@@ -91,8 +91,12 @@ func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run,
 	}
 	defer in.Close()
 	to := &runs{by: map[string]*Run{}}
-	if _, err := reading.Read(cmd.Context(), cmd, in, how, offline.Sink{Traces: to, NoParts: true}); err != nil {
+	done, err := reading.Read(cmd.Context(), cmd, in, how, offline.Sink{Traces: to, NoParts: true})
+	if err != nil {
 		return nil, err
+	}
+	for _, run := range to.by {
+		done.Book(run.ID, &run.Ledger)
 	}
 	all := slices.Sorted(maps.Keys(to.by))
 	switch {

@@ -192,6 +192,54 @@ func TestNotComparable(t *testing.T) {
 	assert.Equal(t, []string{"不可比较：两次运行的设置不同（批大小: A 64, B 128）。下列差异可能由此造成。"}, doc.Warnings)
 }
 
+// Accounts that differ are set side by side, and what differs most is said first; alike ones are a line.
+func TestAccount(t *testing.T) {
+	log := func(steps int, saves time.Duration) string {
+		var b strings.Builder
+		at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+		for i := range steps {
+			at = at.Add(2 * time.Second)
+			fmt.Fprintf(&b, " [%s] iteration %8d/ 100 | consumed samples: %d | elapsed time per iteration (ms): 2000.0 | learning rate: 1.0E-04 | "+
+				"global batch size: 8 | lm loss: 2.000000E+00 | loss scale: 1.0 | grad norm: 1.000 |\n", at.Format("2006-01-02 15:04:05.000000"), i+1, 8*(i+1))
+			if i%20 == 19 && saves > 0 {
+				at = at.Add(saves)
+				fmt.Fprintf(&b, "(min, max) time across ranks (ms):\n    save-checkpoint ................................: (%d.00, %[1]d.00)\n", saves.Milliseconds())
+			}
+		}
+		path := filepath.Join(t.TempDir(), "megatron.log")
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o600))
+		return path
+	}
+	a, b := log(100, 0), log(100, 10*time.Second)
+	out, err := compare(t, a, b)
+	require.NoError(t, err)
+	head, rest, _ := strings.Cut(out, "\n")
+	assert.Contains(t, head, "Goodput: A 100%, B 80%. What differs most of the wall clock: checkpoints, A 0 s of 200 s, B 50 s of 250 s. Of the figures below none differs")
+	for _, row := range []string{
+		"steps 200 s 200 s 0 s -20.0 %", "checkpoints 0 s 50 s +50 s +20.0 %", "wall clock 200 s 250 s +50 s", "goodput 100% 80% -20.0 %",
+	} {
+		assert.Contains(t, strings.Join(strings.Fields(rest), " "), row)
+	}
+	out, err = compare(t, a, b, "--format", "json")
+	require.NoError(t, err)
+	var doc jsonDocument
+	require.NoError(t, json.Unmarshal([]byte(out), &doc))
+	require.True(t, doc.Account.Differs)
+	assert.InDelta(t, 250, doc.Account.B.Wall, 1e-6)
+	assert.InDelta(t, 50, doc.Account.B.States["checkpoint"], 1e-6)
+	assert.InDelta(t, 0.8, doc.Account.B.Goodput, 1e-9)
+	for format, want := range map[string]string{"html": "<td>checkpoints</td><td>0 s</td><td>50 s</td><td>+50 s</td>", "text": "有效时间比"} {
+		out, err = compare(t, a, b, "--format", format, "--lang", map[string]string{"html": "en", "text": "zh"}[format])
+		require.NoError(t, err)
+		assert.Contains(t, strings.ReplaceAll(out, "&#43;", "+"), want)
+	}
+
+	out, err = compare(t, a, log(90, 0))
+	require.NoError(t, err)
+	assert.Contains(t, out, "Alike to 1 % of the wall clock: A 200 s, goodput 100%; B 180 s, goodput 100%.")
+	assert.NotContains(t, out, "wall clock  ")
+}
+
 // The same logs give the same bytes, in each format and language.
 func TestGolden(t *testing.T) {
 	parent := t.TempDir()

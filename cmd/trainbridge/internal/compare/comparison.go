@@ -69,6 +69,7 @@ type Comparison struct {
 	confidence float64 // of each interval
 	unitsA     string  // what is drawn: steps, or traces where a run has no steps
 	unitsB     string
+	accounts   accounts
 	lossA      final
 	lossB      final
 }
@@ -191,7 +192,7 @@ func (s *side) units(of *sample, column int, fill float64, scale func(*row) floa
 
 // Compare compares two runs.
 func Compare(a, b *Run) *Comparison {
-	c := &Comparison{a: a, b: b}
+	c := &Comparison{a: a, b: b, accounts: accountsOf(a, b)}
 	logA, logB := logs(a, b)
 	sa, sb := newSide(a, logA), newSide(b, logB)
 	c.unitsA, c.unitsB = unitNames(sa), unitNames(sb)

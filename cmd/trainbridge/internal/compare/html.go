@@ -52,6 +52,15 @@ func writeHTML(w io.Writer, d *document) error {
 	if d.words {
 		data.Lang = "zh"
 	}
+	if title := d.accountTitle(); title != "" {
+		account := pageSection{Title: title, Below: d.accountBelow()}
+		for _, row := range d.accountRows() {
+			head := d.accountHead()
+			account.Head = []string{head[0], head[1], head[2], head[3], "", head[4], "", "", ""}
+			account.Rows = append(account.Rows, pageRow{Cells: [8]string{row[0], row[1], row[2], row[3], "", row[4]}})
+		}
+		data.Sections = append(data.Sections, account)
+	}
 	for _, s := range sections {
 		section := pageSection{
 			Title: d.titleOf(s.name, s.title),

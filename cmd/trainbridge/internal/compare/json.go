@@ -18,6 +18,7 @@ type (
 		Confidence float64       `json:"confidence"`          // of all intervals together
 		Each       float64       `json:"confidence_interval"` // of each
 		Resamples  int           `json:"resamples"`
+		Account    *jsonAccounts `json:"account,omitempty"`
 		Figures    []jsonFigure  `json:"figures"`
 		Loss       *jsonLastLoss `json:"last_loss,omitempty"`
 		Notes      []string      `json:"notes"`
@@ -57,6 +58,16 @@ type (
 		Value float64  `json:"value"`
 		Low   *float64 `json:"low,omitempty"`
 		High  *float64 `json:"high,omitempty"`
+	}
+	jsonAccounts struct {
+		A       *jsonAccount `json:"a,omitempty"`
+		B       *jsonAccount `json:"b,omitempty"`
+		Differs bool         `json:"differs"` // by 1 % of the wall clock or more
+	}
+	jsonAccount struct {
+		Wall    float64            `json:"wall_s"`
+		States  map[string]float64 `json:"states"` // s
+		Goodput float64            `json:"goodput"`
 	}
 	jsonLastLoss struct {
 		A *jsonLoss `json:"a,omitempty"`
@@ -98,6 +109,9 @@ func (d *document) json() *jsonDocument {
 		Conclusion: d.conclusion(), Comparable: d.Comparable(), Warnings: append([]string{}, d.warnings()...),
 		A: jsonRun{d.nameA, d.a.ID, d.unitsA}, B: jsonRun{d.nameB, d.b.ID, d.unitsB}, Facts: []jsonFact{},
 		Confidence: Confidence, Each: d.confidence, Resamples: resamples, Figures: []jsonFigure{}, Notes: d.notes(),
+	}
+	if d.accountTitle() != "" {
+		out.Account = &jsonAccounts{jsonAccountOf(d.accounts.a), jsonAccountOf(d.accounts.b), d.accounts.both() && !d.accounts.alike()}
 	}
 	for _, f := range d.facts {
 		out.Facts = append(out.Facts, jsonFact{f.name, append([]string{}, f.a...), append([]string{}, f.b...), f.differs, f.needed})

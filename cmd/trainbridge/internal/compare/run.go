@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -76,12 +78,14 @@ type Run struct {
 	others      int                // spans of further names
 	ranks       int64              // of the largest collective
 	last        lasts
+
+	*book.Book
 }
 
 func newRun(id string) *Run {
 	return &Run{
 		ID: id, facts: map[string]map[string]bool{}, steps: map[string]*sample{}, windows: map[string]*sample{}, functions: map[string]*sample{},
-		passes: newSample(mostCalls), collectives: map[string]*sample{},
+		passes: newSample(mostCalls), collectives: map[string]*sample{}, Book: new(book.Book),
 	}
 }
 
@@ -127,7 +131,19 @@ func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 			}
 		}
 	}
+	book.Fit(c.books(), book.MostSteps)
 	return nil
+}
+
+// books are those of all runs.
+func (c *runs) books() iter.Seq[*book.Book] {
+	return func(yield func(*book.Book) bool) {
+		for _, run := range c.by {
+			if !yield(run.Book) {
+				return
+			}
+		}
+	}
 }
 
 func (c *runs) read(run *Run, span ptrace.Span) {
@@ -140,6 +156,15 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 	case view.KindStep:
 		c.step.Read(span, &c.resource)
 		run.takeStep(r, &c.step)
+		e := book.Step(span, &c.step, &c.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1)
+		run.Put(&e)
+	case view.KindPart:
+		if e, ok := book.Part(span, spans.AttrText(span.Attributes(), spans.AttrStage), &c.resource); ok {
+			run.Put(&e)
+		}
+	case view.KindEvaluation:
+		e := book.Evaluation(span, &c.resource)
+		run.Put(&e)
 	case view.KindBreakdown:
 		c.breakdown.Read(span)
 		run.takeWindow(r, &c.breakdown)

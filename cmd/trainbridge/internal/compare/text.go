@@ -45,6 +45,12 @@ func (d *document) titleOf(section, title string) string {
 
 // conclusion is the first thing to read.
 func (d *document) conclusion() string {
+	account := d.accountSentence()
+	return account + d.figuresSentence(account != "")
+}
+
+// figuresSentence says which figures differ. apart: the accounts do.
+func (d *document) figuresSentence(apart bool) string {
 	n, differ := d.compared(), 0
 	var first *figure
 	for _, f := range d.figures {
@@ -59,6 +65,9 @@ func (d *document) conclusion() string {
 	switch {
 	case n == 0:
 		return d.in("A and B have no figure in common.", "A 与 B 没有可比较的共同指标。")
+	case differ == 0 && apart:
+		return d.sf("Of the figures below none differs, as far as can be told: %s compared, with 95 %% confidence for all together.",
+			"以下各项指标看不出差异：比较了 %s 项，置信度合计 95 %%。", d.count(n, "figure"))
 	case differ == 0:
 		return d.sf("No difference that can be told between A and B: %s compared, with 95 %% confidence for all together.",
 			"A 与 B 之间看不出差异：比较了 %s 项指标，置信度合计 95 %%。", d.count(n, "figure"))
@@ -260,6 +269,7 @@ func writeText(out io.Writer, d *document) error {
 	for _, side := range d.sides() {
 		fmt.Fprintln(w, side)
 	}
+	d.writeAccount(w)
 	var alike []string // sections, each with what does not differ
 	for _, s := range sections {
 		title := d.titleOf(s.name, s.title)
@@ -303,6 +313,24 @@ func writeText(out io.Writer, d *document) error {
 	}
 	_, err := io.WriteString(out, w.String())
 	return err
+}
+
+// writeAccount prints where the wall-clock time of both runs went.
+func (d *document) writeAccount(w io.Writer) {
+	title := d.accountTitle()
+	if title == "" {
+		return
+	}
+	fmt.Fprintf(w, "\n%s\n", title)
+	if rows := d.accountRows(); len(rows) > 0 {
+		t := tables.Texts(d.accountHead(), rows, func(i int) bool { return i == 0 })
+		for _, line := range t.Lines(tables.Any) {
+			fmt.Fprintln(w, "  "+line)
+		}
+	}
+	if below := d.accountBelow(); below != "" {
+		fmt.Fprintln(w, "  "+below)
+	}
 }
 
 // sides say what A and B are: how they were named, the run, what the logs say of it.
