@@ -31,15 +31,7 @@ var (
 	goodput = newMetric(spans.MetricGoodput)
 )
 
-const (
-	mostRuns = 256
-
-	// An account of 100,000 steps takes 0.2 s to tell. Of a run of more than toldAlways steps it is told again when 1 in toldShare is new, or when nothing came
-	// for toldQuiet: so often that all of it takes a few ms of each interval.
-	toldAlways = 512
-	toldShare  = 64
-	toldQuiet  = time.Minute
-)
+const mostRuns = 256
 
 // runKey are the labels of an account: none beside the resource's.
 type runKey struct{}
@@ -160,11 +152,10 @@ func (a *accountAdder) tell(s *store) {
 		if r == nil || !r.changed {
 			continue
 		}
-		n := r.Ledger.Len()
-		if grown := n - r.told; n > toldAlways && grown >= 0 && grown < n/toldShare && s.now-r.updated < int64(toldQuiet) && !a.final {
+		if !a.final && !r.Due(r.told, time.Duration(s.now-r.updated)) {
 			continue
 		}
-		r.changed, r.told, r.kept.stale = false, n, true
+		r.changed, r.told, r.kept.stale = false, r.Ledger.Len(), true
 		a.set(s, r)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 )
 
 // What is kept.
@@ -69,6 +71,11 @@ type job struct {
 	verdicts []verdict
 	told     int // verdicts of all time, by those that were seen
 	changed  time.Time
+
+	book  *book.Book // of the logs; nil: the figures are another trainbridge's
+	stale bool       // more is in it than spent says
+	known int        // steps that spent has
+	spent spent
 }
 
 // model is all that is shown. Its methods may be called by several goroutines.

@@ -22,7 +22,10 @@ type look struct {
 	plain         bool // ASCII only
 }
 
-const recent = 20 // steps of which the mean breakdown is shown
+const (
+	recent = 20 // steps of which the mean breakdown is shown
+	roomy  = 16 // lines of a screen that has room for the account
+)
 
 // The ANSI codes of what is shown.
 const (
@@ -103,6 +106,7 @@ func (m *model) render(k look, now time.Time) []string {
 	}
 	var sections []section
 	if j != nil {
+		j.tell(now)
 		sections = append(sections, section{j.figures(k), 1}, section{j.parts(k), 2}, section{j.latest(), 2})
 	}
 	sections = append(sections, section{m.gpuLines(), 2})
@@ -193,7 +197,7 @@ var figures = []figure{
 	{"loss", human.Digits, func(s *step) float64 { return s.loss }, false},
 }
 
-// figures are the rows of what steps say, with those that none of them says left out.
+// figures are the rows of what steps say, with those that none of them says left out, and where the wall-clock time went.
 func (j *job) figures(k look) (all []line) {
 	for _, f := range figures {
 		values := make([]float64, len(j.steps))
@@ -225,6 +229,9 @@ func (j *job) figures(k look) (all []line) {
 			used += len([]rune(p.text))
 		}
 		all = append(all, append(l, piece{"  ", ""}, piece{spark(values, k.width-used-2, k.plain), cyan}))
+	}
+	if l := j.spent.line(); l != nil && k.height >= roomy {
+		all = append(all, l)
 	}
 	return all
 }

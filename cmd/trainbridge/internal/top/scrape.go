@@ -160,8 +160,13 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 		said := view.Said{Name: label(m, spans.AttrVerdictName), Cause: label(m, spans.AttrVerdictCause), Stage: label(m, spans.AttrTQStage)}
 		sums(run).verdicts[label(m, spans.AttrVerdictSeverity)+" "+said.Title()] += value(m)
 	})
+	accounts := accountsOf(each)
 	for run, p := range latest {
-		if j := s.job(run, now); p.n >= 0 || !math.IsNaN(p.loss) {
+		j := s.job(run, now)
+		if a := accounts[run]; a != nil {
+			j.spent = *a
+		}
+		if p.n >= 0 || !math.IsNaN(p.loss) {
 			s.compare(j, p, sums(run), s.before[run])
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -43,8 +44,18 @@ func (w *watcher) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 				}
 			}
 		}
+		book.Fit(w.books(), book.MostSteps)
 	})
 	return nil
+}
+
+// enter puts what a span says of the time into the book of its job.
+func (w *watcher) enter(j *job, e *book.Entry) {
+	if j.book == nil {
+		j.book = new(book.Book)
+	}
+	j.book.Put(e)
+	j.stale = true
 }
 
 func (w *watcher) read(j *job, span ptrace.Span) {
@@ -55,13 +66,23 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 		return
 	case view.KindStep:
 		s := &w.step
-		if s.Read(span, &w.resource); s.Incomplete {
+		s.Read(span, &w.resource)
+		e := book.Step(span, s, &w.resource, spans.AttrText(span.Attributes(), spans.AttrLogFile), -1)
+		w.enter(j, &e)
+		if s.Incomplete {
 			return
 		}
 		w.addStep(j, stepOf(span, s))
 		if at := s.Step(); at.OK {
 			where = "step " + strconv.FormatInt(at.N, 10)
 		}
+	case view.KindPart:
+		if e, ok := book.Part(span, spans.AttrText(span.Attributes(), spans.AttrStage), &w.resource); ok {
+			w.enter(j, &e)
+		}
+	case view.KindEvaluation:
+		e := book.Evaluation(span, &w.resource)
+		w.enter(j, &e)
 	case view.KindBreakdown:
 		b := &w.breakdown
 		b.Read(span)

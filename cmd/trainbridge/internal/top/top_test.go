@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -35,6 +36,10 @@ func full() *model {
 	m := newModel("/data/job")
 	j := m.job("run-4f1c09ab", now)
 	j.of = 5000
+	j.spent = spent{goodput: 0.874}
+	for state, seconds := range map[account.State]float64{account.InStep: 3640, account.Checkpoint: 160, account.Evaluation: 40, account.Unexplained: 8, account.Stalled: 62} {
+		j.spent.states[state] = seconds
+	}
 	for i := range 200 {
 		wave := math.Sin(float64(i) / 9)
 		s := step{
@@ -178,6 +183,12 @@ func TestScrape(t *testing.T) {
 ml_train_iteration{instance="job1",job="train"} %d
 # TYPE ml_train_loss gauge
 ml_train_loss{instance="job1",job="train"} 2.5
+# TYPE ml_run_time_seconds gauge
+ml_run_time_seconds{instance="job1",job="train",ml_run_state="step"} 90
+ml_run_time_seconds{instance="job1",job="train",ml_run_state="checkpoint"} 10
+ml_run_time_seconds{instance="job1",job="train",ml_run_state="of the future"} 10
+# TYPE ml_train_goodput_ratio gauge
+ml_train_goodput_ratio{instance="job1",job="train"} 0.85
 # TYPE ml_train_step_duration_seconds histogram
 ml_train_step_duration_seconds_bucket{instance="job1",le="+Inf"} %d
 ml_train_step_duration_seconds_sum{instance="job1"} %d
@@ -207,6 +218,7 @@ hw_gpu_utilization_ratio{host_name="node-0",hw_id="GPU-1",hw_gpu_task="general"}
 	assert.EqualValues(t, 20, j.steps[1].n)
 	assert.InDelta(t, 2.0, j.steps[1].time, 1e-9)
 	assert.InDelta(t, 2.5, j.steps[1].loss, 1e-9)
+	assert.Equal(t, "goodput           85%  of 100 s: steps 90%, checkpoints 10%", j.spent.line().print(look{width: 80}))
 	require.Len(t, j.windows, 1)
 	assert.Equal(t, map[string]float64{"compute": 15, "get": 5}, j.windows[0].parts)
 	require.Len(t, j.verdicts, 1)
@@ -287,4 +299,32 @@ func TestPlain(t *testing.T) {
 		assert.True(t, strings.HasPrefix(got[i], want), got[i])
 	}
 	assert.Contains(t, got[2], "loss 2.7")
+}
+
+// What logs tell of the time is on the screen: of a step of 1.5 s, a checkpoint of 1.5 s and another step.
+func TestAccount(t *testing.T) {
+	b := spans.NewBatch("test", "")
+	m := newModel("")
+	w := &watcher{model: m, now: func() time.Time { return now }}
+	for i, at := range []int64{0, 3} {
+		s := b.Add(spans.Resource{RunID: "run"}, spans.Span{
+			Trace: [16]byte{1, byte(i)}, ID: [8]byte{byte(i + 1)}, Name: spans.SpanStep, Is: spans.KindStep,
+			Start: now.UnixNano() + at*1e9, End: now.UnixNano() + at*1e9 + 15e8, Source: spans.TimeLogged,
+		})
+		s.Attributes().PutInt(spans.AttrIteration, int64(i+1))
+		if i == 0 {
+			p := b.Add(spans.Resource{RunID: "run"}, spans.Span{
+				Trace: [16]byte{1, 0}, ID: [8]byte{9}, Parent: [8]byte{1}, Name: "save-checkpoint", Is: spans.KindPart,
+				Start: now.UnixNano(), End: now.UnixNano() + 15e8, Source: spans.TimeSynthetic,
+			})
+			p.Attributes().PutStr(spans.AttrStage, "save-checkpoint")
+		}
+	}
+	td := b.Traces()
+	for _, rs := range td.ResourceSpans().All() {
+		rs.Resource().Attributes().PutStr(spans.AttrSource, "megatron")
+	}
+	require.NoError(t, w.ConsumeTraces(t.Context(), td))
+	lines := m.render(look{width: 80, height: 24}, now)
+	assert.Contains(t, lines, "goodput         66.7%  of 4.5 s: steps 66.7%, checkpoints 33.3%")
 }
