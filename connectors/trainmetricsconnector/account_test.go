@@ -1,7 +1,16 @@
 package trainmetricsconnector
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -18,4 +27,181 @@ func takeAccount(of map[string]point) map[string]float64 {
 		}
 	}
 	return out
+}
+
+// jobSteps is the messages of a job: so many steps of 1 s, 500 a message, with a checkpoint of 20 s after each 500th.
+func jobSteps(steps int) (all []ptrace.Traces) {
+	at := int64(base)
+	for first := 0; first < steps; first += 500 {
+		b := spans.NewBatch("test", "")
+		for n := first; n < min(steps, first+500); n++ {
+			took := second + int64(n%7)*second/100
+			trace := pcommon.TraceID{3, byte(n >> 16), byte(n >> 8), byte(n)}
+			s := b.Add(resourceA, spans.Span{Trace: trace, ID: spanID(1), Name: spans.SpanStep, Is: spans.KindStep, Start: at, End: at + took})
+			s.Attributes().PutInt(spans.AttrIteration, int64(n+1))
+			at += took
+			if n%500 == 499 {
+				p := b.Add(resourceA, spans.Span{
+					Trace: trace, ID: spanID(2), Parent: spanID(1), Name: "save-checkpoint", Is: spans.KindPart, Start: at - took, End: at - took + 20*second,
+				})
+				p.Attributes().PutStr(spans.AttrStage, "save-checkpoint")
+				at += 20 * second
+			}
+		}
+		td := b.Traces()
+		td.ResourceSpans().At(0).Resource().Attributes().PutStr(spans.AttrSource, "megatron")
+		all = append(all, td)
+	}
+	return all
+}
+
+// BenchmarkAccountFlush is a flush of a job of 100,000 steps whose log tells of 15 steps between two flushes.
+func BenchmarkAccountFlush(b *testing.B) {
+	c := newBed(b)
+	for _, td := range jobSteps(100_000) {
+		c.consume(td)
+	}
+	c.flushed(time.Second)
+	n := 100_000
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		batch := spans.NewBatch("test", "")
+		for range 15 {
+			n++
+			at := base + int64(n)*2*second
+			s := batch.Add(resourceA, spans.Span{
+				Trace: pcommon.TraceID{4, byte(n >> 16), byte(n >> 8), byte(n)}, ID: spanID(1), Name: spans.SpanStep, Is: spans.KindStep, Start: at, End: at + 2*second,
+			})
+			s.Attributes().PutInt(spans.AttrIteration, int64(n))
+		}
+		td := batch.Traces()
+		td.ResourceSpans().At(0).Resource().Attributes().PutStr(spans.AttrSource, "megatron")
+		c.consume(td)
+		b.StartTimer()
+		c.flushed(15 * time.Second)
+	}
+}
+
+// truthOf is what went on in a job of jobSteps: a checkpoint behind the last step counts.
+func truthOf(steps int) (inSteps, saving float64) {
+	for n := range steps {
+		inSteps += 1 + float64(n%7)/100
+	}
+	return inSteps, 20 * float64(steps/500)
+}
+
+func checkAccount(t *testing.T, steps int, got map[string]float64) {
+	t.Helper()
+	inSteps, saving := truthOf(steps)
+	assert.Len(t, got, 3)
+	assert.InDelta(t, inSteps, got["run-1 step"], 1e-6)
+	assert.InDelta(t, saving, got["run-1 checkpoint"], 1e-6)
+	assert.InDelta(t, inSteps/(inSteps+saving), got["run-1 "], 1e-6)
+}
+
+// The account of a run is told while the run goes on, counts no span twice, and lives longer than its series.
+func TestAccount(t *testing.T) {
+	c := newBed(t)
+	for i, td := range jobSteps(1500) {
+		c.consume(td)
+		checkAccount(t, 500*(i+1), takeAccount(c.flushed(15*time.Second)))
+		c.consume(td)
+		checkAccount(t, 500*(i+1), takeAccount(c.flushed(15*time.Second)))
+	}
+	for _, p := range c.flushed(time.Hour) {
+		assert.True(t, p.ended)
+	}
+	assert.Empty(t, c.flushed(time.Second))
+	c.consume(jobSteps(2000)[3])
+	checkAccount(t, 2000, takeAccount(c.flushed(time.Second)))
+}
+
+// Of a long run the account is told again when 1 in 64 steps is new, when nothing came for a minute, and at the end.
+func TestAccountOfALongRun(t *testing.T) {
+	all := jobSteps(70_500)
+	c := newBed(t)
+	told := func(steps int, after time.Duration) {
+		t.Helper()
+		checkAccount(t, steps, takeAccount(c.flushed(after)))
+	}
+	for _, td := range all[:139] {
+		c.consume(td)
+	}
+	told(69_500, time.Second)
+	c.consume(all[139])
+	told(69_500, time.Second)
+	told(70_000, time.Minute)
+	c.consume(all[140])
+	told(70_000, time.Second)
+	require.NoError(t, c.Shutdown(t.Context()))
+	checkAccount(t, 70_500, takeAccount(points(t, <-c.sent)))
+}
+
+// A process that follows one that was killed goes on with the account, also where the last messages come again, and where neighbours were put together.
+func TestAccountAfterACrash(t *testing.T) {
+	all := jobSteps(4000)
+	for _, merged := range []bool{false, true} {
+		d := newDisk(nil)
+		c := newKept(t, d, time.Time{})
+		for _, td := range all[:5] {
+			c.consume(td)
+		}
+		if merged {
+			require.True(t, c.store.accounts.slots[0].Ledger.Merge())
+			c.consume(all[5])
+		}
+		c = newKept(t, newDisk(d.values), c.clock)
+		assert.Zero(t, c.logs.Len())
+		for _, td := range all[4:] {
+			c.consume(td)
+		}
+		checkAccount(t, 4000, takeAccount(c.flushed(time.Second)))
+	}
+}
+
+// The run that was quiet for longest makes room, in the storage too.
+func TestRunsAreBounded(t *testing.T) {
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	for i := range mostRuns + 50 {
+		b := spans.NewBatch("test", "")
+		res := resourceA
+		res.RunID = fmt.Sprint("many-", i)
+		addStepSpan(b, res, i+1, "jsonl", -1, 1, nil)
+		c.clock = c.clock.Add(time.Second)
+		c.consume(b.Traces())
+	}
+	assert.Len(t, c.store.accounts.runs, mostRuns)
+	assert.Len(t, c.store.accounts.slots, mostRuns)
+	assert.Nil(t, c.store.accounts.runs[resourceKey{run: "many-49"}])
+	stored := 0
+	for key := range d.values {
+		if strings.HasPrefix(key, "run-") {
+			stored++
+		}
+	}
+	assert.Equal(t, 3*mostRuns, stored, "a head, names and a chunk of each")
+	next := newKept(t, newDisk(d.values), c.clock)
+	assert.Len(t, next.store.accounts.runs, mostRuns)
+	assert.NotNil(t, next.store.accounts.runs[resourceKey{run: "many-50"}])
+}
+
+// Writes that fail are made good by the next, with chunks that are no longer there.
+func TestAccountWhileStorageFails(t *testing.T) {
+	all := jobSteps(3000)
+	d := newDisk(nil)
+	c := newKept(t, d, time.Time{})
+	c.consume(all[0])
+	d.set(errors.New("no space left on device"))
+	for _, td := range all[1:5] {
+		c.consume(td)
+	}
+	require.True(t, c.store.accounts.slots[0].Ledger.Merge())
+	d.set(nil)
+	c.consume(all[5])
+	next := newKept(t, newDisk(d.values), c.clock)
+	assert.Zero(t, next.logs.Len())
+	next.store.accounts.slots[0].changed = true
+	checkAccount(t, 3000, takeAccount(next.flushed(time.Second)))
 }

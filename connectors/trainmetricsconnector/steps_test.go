@@ -196,7 +196,7 @@ func TestStepsAgainstOracle(t *testing.T) {
 				latest[k], gauge[k] = end, mfu
 			}
 		})
-		takeAccount(last) // TestAccountLive has an oracle for these
+		takeAccount(last) // TestAccount has an oracle for these
 		require.Len(t, last, len(sums)+len(counts)+len(gauge))
 		for key, want := range sums {
 			assert.InDelta(t, want, last[key].value, 0, key)
