@@ -127,10 +127,6 @@ func (a *Account) judge(excess map[int64]float64) {
 // lead are the steps of the log that covers most steps, of those with a clock where there is one: logs of one training tell the same steps.
 func (l *Ledger) lead() []Step {
 	l.sort()
-	type log struct {
-		source    int16
-		synthetic bool
-	}
 	covered := map[log]int64{}
 	for i := range l.steps {
 		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += int64(l.steps[i].Steps)

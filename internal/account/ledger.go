@@ -113,7 +113,7 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 // Len is how many records the ledger has.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge makes room: what several ranks tell of one step becomes one record, and of what a writer tells every second record is put to the one before. It says
+// Merge makes room: what several ranks tell of one step becomes one record, and of what a log tells every second record is put to the one before. It says
 // whether there are fewer records now.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
@@ -130,45 +130,50 @@ func (l *Ledger) Merge() bool {
 	return len(l.steps) < before
 }
 
+// log is who tells steps in one order.
+type log struct {
+	source    int16
+	synthetic bool
+}
+
 // unite makes one record of what several writers of a log tell of one step.
 func (l *Ledger) unite() {
-	type log struct {
-		source    int16
-		synthetic bool
-	}
-	last := map[log]int{} // the place among those kept
+	l.fold(func(o, s *Step) bool {
+		if o.Writer == s.Writer || o.Number != s.Number || s.Number < 0 || o.Attempt != s.Attempt || s.Start >= o.End {
+			return false
+		}
+		o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
+		return true
+	})
+}
+
+// pair puts every second step of a log to the one before.
+func (l *Ledger) pair() {
+	whole := map[log]bool{} // the last record is a pair
+	l.fold(func(o, s *Step) bool {
+		of := log{s.Source, s.Synthetic}
+		follows := s.Number == o.Number+int64(s.Steps) || s.Number < 0 && o.Number < 0
+		whole[of] = !whole[of] && follows && s.Attempt == o.Attempt && s.Start >= o.End && s.Start-o.End < 1e9 && o.Checkpoints+o.Evaluations == 0 && !o.Evaluated
+		if !whole[of] {
+			return false
+		}
+		o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
+		o.Checkpoint, o.Evaluation = o.Checkpoint+s.Checkpoint, o.Evaluation+s.Evaluation
+		o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
+		return true
+	})
+}
+
+// fold keeps the steps that do not go into the one before of their log.
+func (l *Ledger) fold(into func(before, s *Step) bool) {
+	last := map[log]int{}
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := log{s.Source, s.Synthetic}
-		if i, ok := last[of]; ok {
-			if o := &kept[i]; o.Writer != s.Writer && o.Number == s.Number && s.Number >= 0 && o.Attempt == s.Attempt && s.Start < o.End {
-				o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
-				continue
-			}
+		if i, ok := last[of]; ok && into(&kept[i], &s) {
+			continue
 		}
 		last[of] = len(kept)
-		kept = append(kept, s)
-	}
-	l.steps = kept
-}
-
-// pair puts every second step of a writer to the one before.
-func (l *Ledger) pair() {
-	waits := map[int32]int{} // by writer, the place of its last record among those kept
-	kept := l.steps[:0]
-	for _, s := range l.steps {
-		if i, ok := waits[s.Writer]; ok {
-			o := &kept[i]
-			if s.Attempt == o.Attempt && s.Source == o.Source && s.Synthetic == o.Synthetic && s.Number == o.Number+int64(s.Steps) && s.Start >= o.End &&
-				s.Start-o.End < 1e9 && o.Checkpoints+o.Evaluations == 0 && !o.Evaluated {
-				o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
-				o.Checkpoint, o.Evaluation = o.Checkpoint+s.Checkpoint, o.Evaluation+s.Evaluation
-				o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
-				delete(waits, s.Writer)
-				continue
-			}
-		}
-		waits[s.Writer] = len(kept)
 		kept = append(kept, s)
 	}
 	l.steps = kept

@@ -1,0 +1,75 @@
+package book_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/book"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stepsOf puts steps of 1 s into a book.
+func stepsOf(steps int) *book.Book {
+	b := new(book.Book)
+	var res view.Resource
+	for n := range steps {
+		s := ptrace.NewSpan()
+		s.SetStartTimestamp(1_700_000_000e9 + pcommon.Timestamp(n)*1e9)
+		s.SetEndTimestamp(s.StartTimestamp() + 1e9)
+		s.Attributes().PutInt(spans.AttrIteration, int64(n))
+		var v view.Step
+		v.Read(s, &res)
+		e := book.Step(s, &v, &res, fmt.Sprint("log-", n%2), -1)
+		b.Put(&e)
+	}
+	return b
+}
+
+// The largest book makes room for all.
+func TestFit(t *testing.T) {
+	small, large := stepsOf(100), stepsOf(3000)
+	books := slices.Values([]*book.Book{small, large})
+	book.Fit(books, 3100)
+	assert.Equal(t, 3100, small.Ledger.Len()+large.Ledger.Len())
+	book.Fit(books, 1000)
+	assert.Equal(t, 100, small.Ledger.Len())
+	assert.LessOrEqual(t, large.Ledger.Len(), 900)
+	a, ok := large.Ledger.Account()
+	assert.True(t, ok)
+	assert.InDelta(t, 3000, a.Wall, 1e-6)
+	book.Fit(books, 0) // as far as possible
+}
+
+// A book that is restored has the same account, sources and writers.
+func TestRestore(t *testing.T) {
+	b := stepsOf(50)
+	sources, writers := b.Names()
+	steps, same := b.Ledger.Steps()
+	assert.Zero(t, same)
+	again := book.Restore(sources, writers, steps)
+	_, same = again.Ledger.Steps()
+	assert.Equal(t, 50, same)
+	assert.Equal(t, "log-1", again.File(1))
+	want, _ := b.Ledger.Account()
+	got, _ := again.Ledger.Account()
+	assert.Equal(t, want.Seconds, got.Seconds)
+	names, writing := again.Names()
+	assert.Equal(t, sources, names)
+	assert.Equal(t, writers, writing)
+}
+
+func TestDue(t *testing.T) {
+	b := stepsOf(6400)
+	assert.True(t, b.Due(6300, 0))
+	assert.False(t, b.Due(6301, 0))
+	assert.True(t, b.Due(6400, time.Minute))
+	assert.True(t, b.Due(7000, 0), "neighbours were put together")
+	assert.True(t, stepsOf(512).Due(512, 0))
+}
