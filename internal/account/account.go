@@ -37,6 +37,11 @@ type Attempt struct {
 	Steps       int64
 	Redone      int64
 	Start, End  int64 // ns, of its steps
+
+	// Of the time before the attempt, where others were before:
+	stopped int64 // ns, when the one before was over
+	began   int64 // ns, when its process began; 0: not known
+	saved   int64 // ns, when the last checkpoint of the one before was written; 0: not known
 }
 
 // Pause is a checkpoint or an evaluation.
@@ -64,7 +69,8 @@ const (
 	stalledSteps   = 20
 	stalledSeconds = 60
 
-	mostListed = 10_000 // pauses, and gaps
+	mostListed = 10_000  // pauses, and gaps
+	mostDone   = 1 << 22 // numbers of steps that are kept one by one
 )
 
 // Account tells the account so far. ok: there is a step.
@@ -174,10 +180,19 @@ type teller struct {
 	attempts map[int32]int32 // the last attempt of each writer
 	pause    int             // of the ledger's
 	behind   [2]float64      // s of checkpoints and evaluations that follow the last step
+	spent    [States]int64   // ns
+	saved    int64           // ns, when the last checkpoint of the attempt was written; 0: not known
+	stopped  int64           // ns, when the last attempt was over
+	began    int64           // ns, when the process of the next began; 0: not known
 }
 
-func (t *teller) spend(s State, from, to int64) {
-	t.a.Seconds[s] += float64(to-from) / 1e9
+func (t *teller) spend(s State, from, to int64) { t.spent[s] += to - from }
+
+// paused tells of a checkpoint or an evaluation behind the last step. All up to its end is told then.
+func (t *teller) paused(of State, from, until int64) {
+	t.spend(of, from, until)
+	t.list(Pause{of, t.last.Number, float64(until-from) / 1e9, true, t.last.at()}, until, clock(until)-clock(from))
+	t.at = until
 }
 
 func (t *teller) step(s *Step) {
@@ -188,13 +203,15 @@ func (t *teller) step(s *Step) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}
+	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
+		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
+	}
 	if t.last == nil || t.begins(s, again) {
+		t.stopped, t.began = t.at, 0
 		t.gap(s.Start, t.last != nil)
 		t.a.Course = append(t.a.Course, nil)
-		t.a.Attempts = append(t.a.Attempts, Attempt{First: s.Number - int64(s.Steps) + 1, Start: s.Start})
-		if s.Number < 0 {
-			t.a.Attempts[len(t.a.Attempts)-1].First = -1
-		}
+		t.a.Attempts = append(t.a.Attempts, Attempt{First: max(s.Number-int64(s.Steps)+1, min(s.Number, 0)), Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
+		t.saved = 0
 	} else {
 		t.gap(s.Start, false)
 	}
@@ -216,18 +233,17 @@ func (t *teller) step(s *Step) {
 	} else {
 		t.a.Steps += int64(s.Steps)
 		if s.Number >= 0 {
-			for n := s.Number; n > s.Number-int64(min(s.Steps, 1<<16)); n-- {
+			for n := s.Number; n > s.Number-int64(min(int(s.Steps), max(1, mostDone-len(t.done)))); n-- {
 				t.done[n] = s.End
 			}
 		}
 	}
 	if s.End > from {
-		whole := float64(s.End-from) / 1e9
-		checkpoint := min(float64(s.Checkpoint), whole)
-		evaluation := min(float64(s.Evaluation), whole-checkpoint)
+		checkpoint := min(nanoseconds(float64(s.Checkpoint)), s.End-from)
+		evaluation := min(nanoseconds(float64(s.Evaluation)), s.End-from-checkpoint)
 		t.within(s, Checkpoint, checkpoint)
 		t.within(s, Evaluation, evaluation)
-		t.a.Seconds[of] += whole - checkpoint - evaluation
+		t.spend(of, from, s.End-checkpoint-evaluation)
 		t.at = s.End
 	}
 	t.last = s
@@ -250,72 +266,89 @@ func (t *teller) begins(s *Step, again bool) bool {
 	return again && s.Number <= t.last.Number
 }
 
-func (t *teller) within(s *Step, of State, seconds float64) {
-	if seconds > 0 {
-		t.a.Seconds[of] += seconds
-		t.list(Pause{of, s.Number, seconds, false, s.at()})
+func (t *teller) within(s *Step, of State, took int64) {
+	if took > 0 {
+		t.spend(of, 0, took)
+		t.list(Pause{of, s.Number, float64(took) / 1e9, false, s.at()}, s.End, float64(took)/1e9)
 	}
 }
 
-func (t *teller) list(p Pause) {
+// list lists a pause that was over at a time, and took so many s by the clock.
+func (t *teller) list(p Pause, until int64, took float64) {
+	steps := t.a.Course[len(t.a.Course)-1]
+	if last := &steps[len(steps)-1]; p.State == Checkpoint {
+		t.saved = until
+		last.saved += took
+	} else {
+		last.evaluated += took
+	}
 	if len(t.a.Pauses) < mostListed {
 		t.a.Pauses = append(t.a.Pauses, p)
 	}
 }
 
-// gap tells of the time up to the next step, or to the end of the run.
+func (t *teller) listGap(g Gap) {
+	t.spend(g.State, g.Start, g.End)
+	if len(t.a.Gaps) < mostListed {
+		t.a.Gaps = append(t.a.Gaps, g)
+	}
+}
+
+// idle tells of a time in which no step was done, and of which no log says why.
+func (t *teller) idle(to int64) {
+	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.at()}
+	if long := g.Seconds(); long >= stalledSeconds && long >= stalledSteps*t.a.Usual {
+		g.State = Stalled
+	}
+	t.listGap(g)
+	t.at = to
+}
+
+// gap tells of the time up to the next step.
 func (t *teller) gap(to int64, down bool) {
 	if t.last == nil {
 		return
 	}
 	if !t.a.Clock { // its steps stand end to end: what a log tells of the time between them comes on top
-		for i, of := range [...]State{Checkpoint, Evaluation} {
-			if s := t.behind[i]; s > 0 {
-				t.a.Seconds[of] += s
-				t.list(Pause{of, t.last.Number, s, true, t.last.at()})
-			}
-		}
-		t.behind = [2]float64{}
+		t.onTop()
 		t.at = max(t.at, to)
 		return
 	}
 	t.timed(to)
 	for i, of := range [...]State{Checkpoint, Evaluation} {
-		if until := min(to, t.at+int64(t.behind[i]*1e9)); until > t.at {
-			t.spend(of, t.at, until)
-			t.list(Pause{of, t.last.Number, float64(until-t.at) / 1e9, true, t.last.at()})
+		if until := min(to, t.at+nanoseconds(t.behind[i])); until > t.at {
 			t.behind[i] -= float64(until-t.at) / 1e9
-			t.at = until
+			t.paused(of, t.at, until)
 		}
 	}
-	if to <= t.at {
-		return
-	}
-	if t.last.Evaluated && !down { // the log has its result, and not how long it took
-		t.spend(Evaluation, t.at, to)
-		t.list(Pause{Evaluation, t.last.Number, float64(to-t.at) / 1e9, true, t.last.at()})
-		t.at = to
-		return
-	}
-	from := to
-	if down { // the last process that began before the step
+	t.stopped = t.at
+	switch {
+	case to <= t.at:
+	case down: // the last process that began before the step starts up until then
+		from := to
 		if i, _ := slices.BinarySearch(t.ledger.begins, to); i > 0 && t.ledger.begins[i-1] > t.at {
 			from = t.ledger.begins[i-1]
+			t.began = from
+		}
+		t.listGap(Gap{Down, t.last.Number, t.at, from, t.last.at()})
+		t.spend(StartUp, from, to)
+		t.at = to
+	case t.last.Evaluated: // the log has its result, and not how long it took
+		t.paused(Evaluation, t.at, to)
+	default:
+		t.idle(to)
+	}
+}
+
+// onTop tells of the pauses behind the last step of a log without a clock.
+func (t *teller) onTop() {
+	for i, of := range [...]State{Checkpoint, Evaluation} {
+		if s := t.behind[i]; s > 0 {
+			t.spend(of, 0, nanoseconds(s))
+			t.list(Pause{of, t.last.Number, s, true, t.last.at()}, 0, s)
 		}
 	}
-	g := Gap{Unexplained, t.last.Number, t.at, from, t.last.at()}
-	switch long := g.Seconds(); {
-	case down:
-		g.State = Down
-	case long >= stalledSeconds && long >= stalledSteps*t.a.Usual:
-		g.State = Stalled
-	}
-	t.spend(g.State, g.Start, g.End)
-	if len(t.a.Gaps) < mostListed {
-		t.a.Gaps = append(t.a.Gaps, g)
-	}
-	t.spend(StartUp, from, to)
-	t.at = to
+	t.behind = [2]float64{}
 }
 
 // timed tells of the pauses up to a time of which the log says when they were.
@@ -326,61 +359,45 @@ func (t *teller) timed(to int64) {
 		if until <= from {
 			continue
 		}
-		if from > t.at { // what was before it
-			g := Gap{Unexplained, t.last.Number, t.at, from, t.last.at()}
-			t.spend(g.State, g.Start, g.End)
-			if len(t.a.Gaps) < mostListed {
-				t.a.Gaps = append(t.a.Gaps, g)
-			}
+		if from > t.at {
+			t.idle(from)
 		}
-		t.spend(p.state, from, until)
-		t.list(Pause{p.state, t.last.Number, float64(until-from) / 1e9, true, t.last.at()})
-		t.at = until
+		t.paused(p.state, from, until)
 	}
 }
 
 // finish tells of the time behind the last step.
 func (t *teller) finish() {
 	a := t.a
-	if !a.Clock {
-		t.gap(t.at, false)
+	if a.Clock {
+		t.after()
+	} else {
+		t.onTop()
 		a.End = t.at
-		for _, s := range a.Seconds {
-			a.Wall += s
-		}
-		return
 	}
-	end := max(t.at, t.ledger.last)
+	whole := int64(0)
+	for s, ns := range t.spent {
+		a.Seconds[s] = float64(ns) / 1e9
+		whole += ns
+	}
+	a.Wall = float64(whole) / 1e9
+}
+
+// after tells of the time behind the last step of a log with a clock.
+func (t *teller) after() {
 	for i, of := range [...]State{Checkpoint, Evaluation} { // what the log tells of behind the last step has its time, whether a line follows or not
-		if t.behind[i] > 0 {
-			until := t.at + int64(t.behind[i]*1e9)
-			t.spend(of, t.at, until)
-			t.list(Pause{of, t.last.Number, t.behind[i], true, t.last.at()})
-			t.at = until
-			end = max(end, until)
+		if took := nanoseconds(t.behind[i]); took > 0 {
+			t.paused(of, t.at, t.at+took)
 		}
 	}
-	t.behind = [2]float64{}
 	for _, p := range t.ledger.pauses[t.pause:] {
 		if from := max(p.start, t.at); p.end > from {
 			t.spend(AfterEnd, t.at, from)
-			t.spend(p.state, from, p.end)
-			t.list(Pause{p.state, t.last.Number, float64(p.end-from) / 1e9, true, t.last.at()})
-			t.at = p.end
-			end = max(end, p.end)
+			t.paused(p.state, from, p.end)
 		}
 	}
-	t.spend(AfterEnd, t.at, end)
-	a.End = end
-	a.Wall = float64(end-a.Start) / 1e9
-}
-
-// Goodput is Productive by Wall.
-func (a *Account) Goodput() float64 {
-	if a.Wall <= 0 {
-		return 0
-	}
-	return min(1, a.Productive/a.Wall)
+	t.a.End = max(t.at, t.ledger.last)
+	t.spend(AfterEnd, t.at, t.a.End)
 }
 
 // Of are the pauses of a state, by their seconds.

@@ -1,0 +1,342 @@
+package account
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func second(n int64) int64 { return 1_790_000_000e9 + n*1e9 }
+
+// whole holds the sum of the states against the wall clock, in ns.
+func whole(t *testing.T, a *Account) {
+	t.Helper()
+	sum := int64(0)
+	for s, seconds := range a.Seconds {
+		require.GreaterOrEqual(t, seconds, 0.0, State(s))
+		sum += int64(math.Round(seconds * 1e9))
+	}
+	if a.Clock {
+		require.Equal(t, a.End-a.Start, sum, "%v", a.Seconds)
+	}
+	require.InDelta(t, a.Wall, float64(sum)/1e9, 1e-9*a.Wall)
+	require.False(t, math.IsNaN(a.Productive))
+	require.GreaterOrEqual(t, a.Productive, 0.0)
+	for _, of := range [...]float64{a.Goodput(), a.Google(), a.CRE(), a.ETTR()} {
+		require.False(t, of < 0 || of > 1 || math.IsInf(of, 0), of)
+	}
+}
+
+// told is the account of a ledger, of which the sum is right.
+func told(t *testing.T, l *Ledger) *Account {
+	t.Helper()
+	a, ok := l.Account()
+	require.True(t, ok)
+	whole(t, &a)
+	return &a
+}
+
+// run adds steps of a number of s each.
+func run(l *Ledger, at, first, last int64, of Step) int64 {
+	for n := first; n <= last; n++ {
+		s := of
+		s.Number, s.Start, s.End = n, second(at), second(at+2)
+		l.Add(s)
+		at += 2
+	}
+	return at
+}
+
+func seconds(states map[State]float64) (all [States]float64) {
+	for s, n := range states {
+		all[s] = n
+	}
+	return all
+}
+
+func TestEmpty(t *testing.T) {
+	var l Ledger
+	l.Seen(second(0))
+	l.Pause(Evaluation, second(0), second(1))
+	_, ok := l.Account()
+	assert.False(t, ok)
+}
+
+func TestNanoseconds(t *testing.T) {
+	var l Ledger
+	at := second(0)
+	l.Seen(at - 7)
+	for n := range int64(1000) {
+		l.Add(Step{Number: n, Start: at, End: at + 1_000_000_003})
+		at += 1_000_000_003 + n%7
+	}
+	l.Seen(at + 11)
+	a := told(t, &l)
+	assert.Equal(t, seconds(map[State]float64{StartUp: 7e-9, InStep: 1000.000003, Unexplained: 2994e-9, AfterEnd: 17e-9}), a.Seconds) // 999 % 7 = 5, and 11 more
+	assert.Equal(t, 1000, int(a.Steps))
+	assert.Len(t, a.Attempts, 1)
+}
+
+// Two writers of the same steps are no restart, also where the clock of one is behind.
+func TestTwoWriters(t *testing.T) {
+	for name, behind := range map[string]int64{"at once": 0, "0.1 s": 1e8, "0.9 s": 9e8, "1.5 s": 15e8, "1.9 s": 19e8, "earlier": -15e8} {
+		t.Run(name, func(t *testing.T) {
+			var l Ledger
+			for _, writer := range []int32{0, 1} {
+				for n := int64(1); n <= 100; n++ {
+					at := second(2*n) + int64(writer)*behind
+					l.Add(Step{Number: n, Start: at, End: at + 2e9, Writer: writer})
+				}
+			}
+			a := told(t, &l)
+			assert.Equal(t, 100, int(a.Steps))
+			assert.Zero(t, a.Redone)
+			assert.Len(t, a.Attempts, 1)
+			assert.InDelta(t, 200, a.Wall, 2)
+		})
+	}
+}
+
+// All of many writers tell of one step once, beyond what a ledger keeps too.
+func TestManyWriters(t *testing.T) {
+	const writers, steps = 4096, 200
+	var l Ledger
+	for n := range int64(steps) {
+		for w := range int32(writers) {
+			at := second(2*n) + int64(w)*1e3
+			l.Add(Step{Number: n, Start: at, End: at + 2e9, Writer: w, Ranks: writers})
+		}
+	}
+	assert.LessOrEqual(t, len(l.steps), Most)
+	a := told(t, &l)
+	assert.Equal(t, steps, int(a.Steps))
+	assert.Zero(t, a.Redone)
+	assert.Len(t, a.Attempts, 1)
+	assert.Equal(t, writers, int(a.Ranks))
+	assert.InDelta(t, 2*steps, a.Seconds[InStep], 0.1)
+	assert.Zero(t, a.Seconds[Stalled])
+}
+
+// A crash after step 80, four minutes down of which one is start-up, and on from step 71.
+func TestRestart(t *testing.T) {
+	for name, of := range map[string]Step{"the same writer": {}, "another file": {Writer: 1}, "a launcher's attempt": {Attempt: 1}} {
+		t.Run(name, func(t *testing.T) {
+			var l Ledger
+			l.Seen(second(0))
+			l.Begins(second(0))
+			at := run(&l, 30, 1, 80, Step{})
+			l.Begins(second(at + 240))
+			at = run(&l, at+300, 71, 120, of)
+			l.Seen(second(at + 5))
+			a := told(t, &l)
+			assert.Equal(t, seconds(map[State]float64{StartUp: 30 + 60, InStep: 240, Redone: 20, Down: 240, AfterEnd: 5}), a.Seconds)
+			require.Len(t, a.Attempts, 2)
+			assert.Equal(t, []int64{1, 80, 80, 0}, []int64{a.Attempts[0].First, a.Attempts[0].Last, a.Attempts[0].Steps, a.Attempts[0].Redone})
+			assert.Equal(t, []int64{71, 120, 50, 10}, []int64{a.Attempts[1].First, a.Attempts[1].Last, a.Attempts[1].Steps, a.Attempts[1].Redone})
+			assert.Equal(t, 120, int(a.Steps))
+			assert.Equal(t, 10, int(a.Redone))
+			assert.InDelta(t, 240/a.Wall, a.Goodput(), 1e-9)
+		})
+	}
+}
+
+// Without a line of the new process all of the time between is down.
+func TestDownWithoutAProcess(t *testing.T) {
+	var l Ledger
+	at := run(&l, 0, 1, 80, Step{})
+	run(&l, at+300, 71, 120, Step{})
+	a := told(t, &l)
+	assert.InDelta(t, 300, a.Seconds[Down], 1e-9)
+	assert.Zero(t, a.Seconds[StartUp])
+	assert.Equal(t, Down, a.Gaps[0].State)
+	assert.Equal(t, 80, int(a.Gaps[0].After))
+}
+
+// Both writers go back after a restart; each step that was done again counts once.
+func TestRestartOfTwoWriters(t *testing.T) {
+	for _, behind := range []int64{0, 3e8, 15e8} {
+		var l Ledger
+		for _, writer := range []int32{0, 1} {
+			for n := int64(1); n <= 80; n++ {
+				at := second(2*n) + int64(writer)*behind
+				l.Add(Step{Number: n, Start: at, End: at + 2e9, Writer: writer})
+			}
+			for n := int64(71); n <= 120; n++ {
+				at := second(400+2*n) + int64(writer)*behind
+				l.Add(Step{Number: n, Start: at, End: at + 2e9, Writer: writer})
+			}
+		}
+		a := told(t, &l)
+		assert.Equal(t, 120, int(a.Steps), behind)
+		assert.Equal(t, 10, int(a.Redone), behind)
+		assert.Len(t, a.Attempts, 2, behind)
+	}
+}
+
+// What a record tells of checkpoints behind a step lies between that step and the next.
+func TestPausesBehindSteps(t *testing.T) {
+	var l Ledger
+	at := int64(0)
+	for n := int64(1); n <= 100; n++ {
+		of := l.Add(Step{Number: n, Start: second(at), End: second(at + 2)})
+		at += 2
+		switch {
+		case n%10 == 0:
+			l.Part(of, Checkpoint, 40, true)
+			at += 41
+		case n%25 == 0:
+			l.Evaluated(of)
+			at += 7
+		case n == 12:
+			l.Part(of, Evaluation, 1, false)
+		case n == 13: // longer than the step: behind it
+			l.Part(of, Checkpoint, 5, false)
+			at += 5
+		}
+	}
+	a := told(t, &l)
+	assert.Equal(t, seconds(map[State]float64{InStep: 199, Checkpoint: 405, Evaluation: 1 + 2*7, Unexplained: 9}), a.Seconds)
+	assert.Equal(t, 100, int(a.Steps))
+	assert.Len(t, a.Of(Checkpoint), 11)
+	assert.Equal(t, Pause{State: Checkpoint, After: 10, Seconds: 40, Between: true, At: Place{}}, a.Of(Checkpoint)[0])
+	assert.InDelta(t, 199.0, a.Productive, 1) // the step of 5 s of checkpoint is one of 2 s
+}
+
+// What the log has no time for is not told: a pause ends as the next step begins, and what is left of a checkpoint comes to nothing.
+func TestPausesThatDoNotFit(t *testing.T) {
+	var l Ledger
+	for n := range int64(10) {
+		l.Part(l.Add(Step{Number: n, Start: second(3 * n), End: second(3*n + 2)}), Checkpoint, 100, true)
+	}
+	a := told(t, &l)
+	assert.Equal(t, seconds(map[State]float64{InStep: 20, Checkpoint: 9 + 100}), a.Seconds) // behind the last step all of it
+}
+
+// A checkpoint is carried to the step of another writer that tells of the same step.
+func TestCarriedCheckpoints(t *testing.T) {
+	var l Ledger
+	at := int64(0)
+	for n := int64(1); n <= 40; n++ {
+		l.Add(Step{Number: n, Start: second(at), End: second(at + 2)})
+		of := l.Add(Step{Number: n, Start: second(at) + 1e8, End: second(at+2) + 1e8, Writer: 1})
+		at += 2
+		if n%10 == 0 {
+			l.Part(of, Checkpoint, 30, true)
+			at += 30
+		}
+	}
+	a := told(t, &l)
+	assert.Equal(t, seconds(map[State]float64{InStep: 80, Checkpoint: 120}), a.Seconds)
+	assert.Zero(t, a.Redone)
+}
+
+func TestStalledAndEvaluated(t *testing.T) {
+	var l Ledger
+	at := run(&l, 0, 1, 50, Step{})
+	at = run(&l, at+600, 51, 100, Step{})
+	l.Pause(Evaluation, second(at+5), second(at+25))
+	at = run(&l, at+25, 101, 110, Step{})
+	l.Pause(Evaluation, second(at+1), second(at+11))
+	a := told(t, &l)
+	assert.Equal(t, seconds(map[State]float64{InStep: 220, Stalled: 600, Evaluation: 30, Unexplained: 5, AfterEnd: 1}), a.Seconds)
+}
+
+// Without a clock steps stand end to end, and what is between them comes on top.
+func TestNoClock(t *testing.T) {
+	var l Ledger
+	l.Seen(second(-1000))
+	for n := int64(1); n <= 20; n++ {
+		of := l.Add(Step{Number: n, Start: second(2 * n), End: second(2*n + 2), Synthetic: true})
+		if n%10 == 0 {
+			l.Part(of, Checkpoint, 15, true)
+		}
+	}
+	a := told(t, &l)
+	assert.False(t, a.Clock)
+	assert.Equal(t, seconds(map[State]float64{InStep: 40, Checkpoint: 30}), a.Seconds)
+	assert.InDelta(t, 70, a.Wall, 1e-9)
+	assert.InDelta(t, 40.0/70, a.Goodput(), 1e-9)
+}
+
+// Of several logs of one training the one that has most steps and a clock is told.
+func TestSeveralLogs(t *testing.T) {
+	var l Ledger
+	run(&l, 0, 1, 100, Step{Source: 1})
+	run(&l, 1, 1, 90, Step{Source: 2, Writer: 1})
+	run(&l, 5000, 1, 500, Step{Source: 3, Writer: 2, Synthetic: true})
+	a := told(t, &l)
+	assert.True(t, a.Clock)
+	assert.Equal(t, 100, int(a.Steps))
+	assert.InDelta(t, 200, a.Wall, 1e-9)
+}
+
+// Beyond Most, neighbours are put together, and nothing of the time is lost.
+func TestBeyondMost(t *testing.T) {
+	const steps = 2*Most + 12345
+	var l Ledger
+	at := second(0)
+	checkpoints := 0
+	for n := range int64(steps) {
+		of := l.Add(Step{Number: n, Start: at, End: at + 1e9})
+		at += 1e9
+		if n%1000 == 999 {
+			l.Part(of, Checkpoint, 10, true)
+			at += 1e10
+			checkpoints++
+		}
+	}
+	assert.LessOrEqual(t, len(l.steps), Most)
+	assert.Greater(t, len(l.steps), Most/4, "most steps stay apart")
+	a := told(t, &l)
+	assert.Equal(t, steps, int(a.Steps))
+	assert.InDelta(t, steps, a.Seconds[InStep], 1e-3)
+	assert.InDelta(t, 10*checkpoints, a.Seconds[Checkpoint], 1e-3)
+	assert.Len(t, a.Attempts, 1)
+	assert.InDelta(t, 1, a.Usual, 1e-6)
+}
+
+// Where no two steps follow one another closely, records are put together all the same, and the run has its end.
+func TestBeyondMostFarApart(t *testing.T) {
+	const steps = Most + Most/2
+	for name, number := range map[string]func(n int64) int64{"each tenth": func(n int64) int64 { return 10 * n }, "not numbered": func(int64) int64 { return -1 }} {
+		t.Run(name, func(t *testing.T) {
+			var l Ledger
+			for n := range int64(steps) {
+				l.Add(Step{Number: number(n), Start: second(10 * n), End: second(10*n + 2)})
+			}
+			assert.LessOrEqual(t, len(l.steps), Most)
+			a := told(t, &l)
+			assert.Equal(t, steps, int(a.Steps))
+			assert.InDelta(t, 10*steps-8, a.Wall, 1)
+			assert.Len(t, a.Attempts, 1)
+		})
+	}
+}
+
+func TestHostile(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	var l Ledger
+	for _, s := range []Step{
+		{Number: math.MaxInt64, Start: math.MaxInt64, End: math.MinInt64, Steps: math.MaxInt32, Checkpoint: float32(inf), Evaluations: float32(nan)},
+		{Number: math.MinInt64, Start: math.MinInt64, End: math.MaxInt64, Steps: -1, Ranks: -7, Checkpoints: float32(inf), Evaluation: -5},
+		{Number: 7, Start: 5, End: 4, Steps: math.MaxInt32}, {Number: 7, Start: 5, End: 6, Steps: math.MaxInt32, Attempt: math.MinInt32},
+	} {
+		of := l.Add(s)
+		for _, seconds := range []float64{inf, nan, -1, 1e300, -inf} {
+			l.Part(of, Checkpoint, seconds, false)
+			l.Part(of, Evaluation, seconds, true)
+		}
+	}
+	l.Pause(Evaluation, math.MinInt64, math.MaxInt64)
+	l.Seen(math.MaxInt64)
+	l.Seen(math.MinInt64)
+	l.Begins(math.MinInt64)
+	a, ok := l.Account()
+	require.True(t, ok)
+	for s, seconds := range a.Seconds {
+		assert.GreaterOrEqual(t, seconds, 0.0, State(s))
+		assert.Less(t, seconds, 1e11, State(s))
+	}
+}

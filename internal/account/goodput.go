@@ -1,0 +1,235 @@
+package account
+
+import (
+	"math"
+	"slices"
+)
+
+// Goodput is Productive by Wall: the time of the steps that counted, none longer than is usual for the steps around it. 0..1.
+func (a *Account) Goodput() float64 {
+	if a.Wall <= 0 {
+		return 0
+	}
+	return min(1, a.Productive/a.Wall)
+}
+
+// Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, by 100. Its events are job_start and
+// job_end at the first and the last line, step_start of each step, an eval_step as a custom badput event for each evaluation, and the save time of each checkpoint.
+// A step lasts until the next one starts; steps before the one that a restart goes back to count, and the last one counts until the end. The first step of each
+// attempt counts no longer than the mean of the others. A step that was saved several times has the mean of its save times. NaN: no log has a clock, or the log leaves out steps.
+func (a *Account) Google() float64 {
+	if !a.Clock || a.Wall <= 0 {
+		return math.NaN()
+	}
+	var g google
+	for _, steps := range a.Course {
+		for i := range steps {
+			if !g.add(&steps[i]) {
+				return math.NaN()
+			}
+		}
+	}
+	whole := clock(a.End) - clock(a.Start)
+	productive := g.end(clock(a.End)) - a.saves()
+	if g.holes > g.steps/2 || productive < 0 || productive > whole { // the library has an error for the latter
+		return math.NaN()
+	}
+	return productive / whole
+}
+
+// saves are the s of checkpoints, of each step the mean of all times that it was saved.
+func (a *Account) saves() (sum float64) {
+	type save struct {
+		seconds float64
+		times   int
+	}
+	of := map[int64]save{}
+	each := func(do func(s *Step)) {
+		for _, steps := range a.Course {
+			for i := range steps {
+				if steps[i].saved > 0 {
+					do(&steps[i])
+				}
+			}
+		}
+	}
+	each(func(s *Step) {
+		was := of[s.Number]
+		of[s.Number] = save{was.seconds + s.saved, was.times + 1}
+	})
+	each(func(s *Step) {
+		if all, ok := of[s.Number]; ok {
+			sum += all.seconds / float64(all.times)
+			delete(of, s.Number)
+		}
+	})
+	return sum
+}
+
+// CRE is the runtime goodput of NVIDIA's Cluster Readiness Engine v0.8, 0..1: CalculateGoodput of pkg/goodput/calculator.go,
+//
+//	(t_w - t_ch - t_rm - t_re - t_save) / (t_w - t_re)
+//
+// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (where the log tells
+// of none: since the step from which the training goes on), t_re until the next process begins, and t_rm from there to the line of its first step; the t_rm of the
+// first process is in the formula too. NaN: no log has a clock, or steps have no numbers and there was an interruption.
+func (a *Account) CRE() float64 {
+	if !a.Clock || len(a.Course) == 0 {
+		return math.NaN()
+	}
+	first := a.Course[0][0].End
+	lost, reschedule, resume := int64(0), int64(0), int64(0)
+	if a.Start < a.Course[0][0].Start {
+		resume = first - a.Start
+	}
+	for i := 1; i < len(a.Attempts); i++ {
+		at := &a.Attempts[i]
+		saved, ok := a.savedBefore(i)
+		if !ok {
+			return math.NaN()
+		}
+		resumed := a.Course[i][0].End
+		scheduled := at.began
+		if scheduled == 0 {
+			scheduled = resumed
+		}
+		lost += max(0, at.stopped-saved)
+		reschedule += max(0, scheduled-at.stopped)
+		resume += max(0, resumed-scheduled)
+	}
+	training := float64(a.End-first) / 1e9
+	whole := training - float64(reschedule)/1e9
+	if whole <= 0 {
+		return 0
+	}
+	return min(1, max(0, whole-float64(lost+resume)/1e9-a.Seconds[Checkpoint])/whole)
+}
+
+// savedBefore is from when on work was lost as the attempt before i was interrupted, ns.
+func (a *Account) savedBefore(i int) (int64, bool) {
+	at, before := &a.Attempts[i], a.Course[i-1]
+	switch {
+	case at.saved > 0:
+		return at.saved, true
+	case at.First < 0 || before[0].Number < 0:
+		return 0, false
+	}
+	saved := before[0].Start
+	for k := range before {
+		if before[k].Number < at.First {
+			saved = max(saved, before[k].End)
+		}
+	}
+	return saved, true
+}
+
+// ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680): productive
+// runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the steps that were
+// done again, and checkpoints that held the training up. NaN: no log has a clock, and none of these is known.
+func (a *Account) ETTR() float64 {
+	if !a.Clock || a.Wall <= 0 {
+		return math.NaN()
+	}
+	return max(0, 1-(a.Seconds[StartUp]+a.Seconds[Down]+a.Seconds[Redone]+a.Seconds[Checkpoint])/a.Wall)
+}
+
+// clock is a time as Google's library has one: s since 1970, of whole µs. So sums of its steps are the same to the last bit.
+func clock(ns int64) float64 { return float64(ns/1e3) / 1e6 }
+
+const (
+	mostStarts = 1 << 22 // steps that Google's goodput is told of
+	mostRuns   = 64      // times that numbers go back to those that the attempt has not had
+)
+
+// google goes through the starts of steps as ml-goodput-measurement does.
+type google struct {
+	starts     []start // since the first, or since the last restart
+	runs       []int   // where in them numbers go back
+	productive float64 // s, until the last restart
+	steps      int     // that lasted until a next one
+	holes      int     // of them, before which others are left out
+}
+
+type start struct {
+	number    int64
+	at        float64 // s
+	evaluated float64 // s, until the next
+}
+
+// add adds the steps of a record, which are as long as each other. It is false where they are none of one training.
+func (g *google) add(s *Step) bool {
+	if s.Number < 0 || g.steps+len(g.starts)+int(s.Steps) > mostStarts {
+		return false
+	}
+	each := (s.End - s.Start) / int64(s.Steps)
+	for i := range int64(s.Steps) {
+		one := start{number: s.Number - int64(s.Steps) + 1 + i, at: clock(s.Start + i*each)}
+		if one.number == s.Number {
+			one.evaluated = s.evaluated
+		}
+		if n := len(g.starts); n == 0 || one.number <= g.starts[n-1].number {
+			if g.has(one.number) {
+				g.close(one.number)
+			}
+			g.runs = append(g.runs, len(g.starts))
+		}
+		g.starts = append(g.starts, one)
+	}
+	return len(g.runs) <= mostRuns
+}
+
+func (g *google) has(number int64) bool {
+	for k, from := range g.runs {
+		to := len(g.starts)
+		if k+1 < len(g.runs) {
+			to = g.runs[k+1]
+		}
+		if _, ok := slices.BinarySearchFunc(g.starts[from:to], number, func(s start, n int64) int { return int(min(max(s.number-n, -1), 1)) }); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// close counts the steps before the one to which a restart goes back.
+func (g *google) close(back int64) {
+	total, first, others, counted := 0.0, 0.0, 0, 0
+	least := g.starts[0].number
+	for _, from := range g.runs {
+		least = min(least, g.starts[from].number)
+	}
+	for i := 1; i < len(g.starts); i++ {
+		was, is := &g.starts[i-1], &g.starts[i]
+		g.steps++
+		if is.number > back {
+			continue
+		}
+		if is.number-1 != was.number {
+			g.holes++
+			continue
+		}
+		took := max(0, is.at-was.at-was.evaluated)
+		total += took
+		counted++
+		if was.number == least {
+			first = took
+		} else {
+			others++
+		}
+	}
+	if back != 0 && counted > 0 {
+		if others == 0 {
+			g.productive += first
+		} else {
+			g.productive += total - max(0, first-(total-first)/float64(others))
+		}
+	}
+	g.starts, g.runs = g.starts[:0], g.runs[:0]
+}
+
+// end counts the rest, up to the end of the job, and is how many s counted.
+func (g *google) end(at float64) float64 {
+	last := slices.MaxFunc(g.starts, func(a, b start) int { return int(min(max(a.number-b.number, -1), 1)) })
+	g.close(last.number)
+	return g.productive + (at - last.at)
+}
