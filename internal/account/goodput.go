@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -137,7 +138,7 @@ func (a *Account) ETTR() float64 {
 func clock(ns int64) float64 { return float64(ns/1e3) / 1e6 }
 
 const (
-	mostStarts = 1 << 22 // steps that Google's goodput is told of
+	mostStarts = 1 << 20 // steps that Google's goodput is told of
 	mostRuns   = 64      // times that numbers go back to those that the attempt has not had
 )
 
@@ -145,6 +146,7 @@ const (
 type google struct {
 	starts     []start // since the first, or since the last restart
 	runs       []int   // where in them numbers go back
+	most       int64   // the largest number of them
 	productive float64 // s, until the last restart
 	steps      int     // that lasted until a next one
 	holes      int     // of them, before which others are left out
@@ -167,12 +169,17 @@ func (g *google) add(s *Step) bool {
 		if one.number == s.Number {
 			one.evaluated = s.evaluated
 		}
-		if n := len(g.starts); n == 0 || one.number <= g.starts[n-1].number {
-			if g.has(one.number) {
-				g.close(one.number)
-			}
-			g.runs = append(g.runs, len(g.starts))
+		if len(g.starts) > 0 && one.number <= g.most && g.has(one.number) {
+			g.close(one.number)
 		}
+		n := len(g.starts)
+		if n == 0 {
+			g.most = one.number
+		}
+		if n == 0 || one.number < g.starts[n-1].number {
+			g.runs = append(g.runs, n)
+		}
+		g.most = max(g.most, one.number)
 		g.starts = append(g.starts, one)
 	}
 	return len(g.runs) <= mostRuns
@@ -184,7 +191,7 @@ func (g *google) has(number int64) bool {
 		if k+1 < len(g.runs) {
 			to = g.runs[k+1]
 		}
-		if _, ok := slices.BinarySearchFunc(g.starts[from:to], number, func(s start, n int64) int { return int(min(max(s.number-n, -1), 1)) }); ok {
+		if _, ok := slices.BinarySearchFunc(g.starts[from:to], number, func(s start, n int64) int { return cmp.Compare(s.number, n) }); ok {
 			return true
 		}
 	}
@@ -229,7 +236,8 @@ func (g *google) close(back int64) {
 
 // end counts the rest, up to the end of the job, and is how many s counted.
 func (g *google) end(at float64) float64 {
-	last := slices.MaxFunc(g.starts, func(a, b start) int { return int(min(max(a.number-b.number, -1), 1)) })
-	g.close(last.number)
-	return g.productive + (at - last.at)
+	i := slices.IndexFunc(g.starts, func(s start) bool { return s.number == g.most })
+	last := g.starts[i].at
+	g.close(g.most)
+	return g.productive + (at - last)
 }

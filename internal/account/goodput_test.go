@@ -82,7 +82,7 @@ func TestGoogleOfSeveralStepsInARecord(t *testing.T) {
 	}
 	a, _ := one.Account()
 	b, _ := ten.Account()
-	assert.InDelta(t, 49.0/120, a.Google(), 1e-9) // of the first 50, 20 are lost, and the 31st start is the last that counts; then 20, the last until the end
+	assert.InDelta(t, 50.0/120, a.Google(), 1e-9) // 30 until the one that the restart goes back to, then 20
 	assert.InDelta(t, a.Google(), b.Google(), 1e-9)
 }
 
