@@ -87,7 +87,9 @@ func TestGoogleOfSeveralStepsInARecord(t *testing.T) {
 }
 
 func TestGoodputWhereTheLogAllowsNone(t *testing.T) {
-	nobody := func(a Account) []bool { return []bool{math.IsNaN(a.Google()), math.IsNaN(a.CRE()), math.IsNaN(a.ETTR())} }
+	nobody := func(a Account) []bool {
+		return []bool{math.IsNaN(a.Google()), math.IsNaN(a.CRE()), math.IsNaN(a.ETTR())}
+	}
 	var no, unnumbered, sparse Ledger
 	for i := range int64(50) {
 		no.Add(Step{Number: i, Start: second(100 + i), End: second(101 + i), Synthetic: true})

@@ -22,7 +22,7 @@ func (c *conclusion) accounting() {
 	}
 	c.head(c.in("Where the wall-clock time went", "总时间去向"))
 	c.page.print(tables.Account(&c.account, c.chinese))
-	c.value(c.in("Goodput", "有效时间比"), human.Percent(c.account.Goodput()))
+	c.page.print(tables.Goodput(&c.account, c.chinese))
 	c.page.print(tables.Attempts(&c.account, c.chinese))
 }
 

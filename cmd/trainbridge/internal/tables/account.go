@@ -79,3 +79,38 @@ func Attempts(a *account.Account, chinese bool) Table {
 	}
 	return tableOf(attempts, rows, chinese)
 }
+
+// definition is what somebody calls goodput.
+type definition struct {
+	by, english, chinese string
+	share                float64
+}
+
+func definitionColumns(chinese bool) []Column[*definition] {
+	return []Column[*definition]{
+		text("goodput by", "有效时间比，按", "", func(d *definition) string { return d.by }),
+		number("share", "占比", "", human.Percent, func(d *definition) float64 { return d.share }),
+		text("what counts", "计入", "", func(d *definition) string {
+			if chinese {
+				return d.chinese
+			}
+			return d.english
+		}),
+	}
+}
+
+// Goodput is the goodput of a run by the definitions that there are (docs/goodput.md), as far as its logs allow.
+func Goodput(a *account.Account, chinese bool) Table {
+	var rows []*definition
+	for _, d := range [...]definition{
+		{"trainbridge", "steps that counted, at their usual speed", "计入的训练步，按正常速度", a.Goodput()},
+		{"Google", "from step to step, without evaluations and checkpoints", "步与步之间，不含评估与检查点", a.Google()},
+		{"NVIDIA CRE", "but resumes, checkpoints, lost work; of no down time", "除恢复、检查点与丢失的工作；不计中断", a.CRE()},
+		{"Meta (ETTR)", "but start-up, down time, checkpoints, steps done again", "除启动、中断、检查点与重做的步", a.ETTR()},
+	} {
+		if !math.IsNaN(d.share) {
+			rows = append(rows, &d)
+		}
+	}
+	return tableOf(definitionColumns(chinese), rows, chinese)
+}

@@ -94,7 +94,10 @@ type Account struct {
 	Wall     number            `json:"wall_s" doc:"From the first line with a clock to the last, s."`
 	Clock    bool              `json:"clock" doc:"false: no log has a clock, and wall_s is what its steps took."`
 	States   map[string]number `json:"states" doc:"s by state: start_up, step, checkpoint, evaluation, redone, down, stalled, unexplained, after_end."`
-	Goodput  number            `json:"goodput" doc:"Time of steps that counted, none longer than usual, by wall_s: 0..1."`
+	Goodput  number            `json:"goodput" doc:"Time of steps that counted, none longer than usual, by wall_s: 0..1. docs/goodput.md has all definitions."`
+	Google   number            `json:"goodput_google" doc:"As Google's ml-goodput-measurement has it, 0..1; null: the log does not allow it."`
+	CRE      number            `json:"goodput_nvidia_cre" doc:"As NVIDIA's Cluster Readiness Engine has it, likewise."`
+	ETTR     number            `json:"ettr_meta" doc:"Meta's effective training time ratio, likewise."`
 	Steps    int64             `json:"steps" doc:"Different steps that were done."`
 	Redone   int64             `json:"redone" doc:"Steps that were done again."`
 	Usual    number            `json:"step_s_p50" doc:"The median time of a step, without checkpoint and evaluation."`

@@ -111,7 +111,8 @@ func accountOf(j *digest.Job) *Account {
 		return nil
 	}
 	out := &Account{
-		Wall: total(a.Wall), Clock: a.Clock, States: map[string]number{}, Goodput: total(a.Goodput()), Steps: a.Steps, Redone: a.Redone, Usual: number(a.Usual),
+		Wall: total(a.Wall), Clock: a.Clock, States: map[string]number{}, Goodput: total(a.Goodput()), Google: total(a.Google()),
+		CRE: total(a.CRE()), ETTR: total(a.ETTR()), Steps: a.Steps, Redone: a.Redone, Usual: number(a.Usual),
 	}
 	for s, seconds := range a.Seconds {
 		out.States[account.State(s).String()] = total(seconds)

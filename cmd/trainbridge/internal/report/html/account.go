@@ -1,11 +1,8 @@
 package html
 
 import (
-	"fmt"
-
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/account"
-	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -28,7 +25,6 @@ func (c *composer) account(j *digest.Job) section {
 	s.add(whole)
 	s.add(tableOf(c.t("States", "状态"), tables.Account(&a, c.chinese)))
 	s.add(tableOf(c.t("Attempts", "各次尝试"), tables.Attempts(&a, c.chinese)))
-	s.Notes = append(s.Notes, fmt.Sprintf(c.t("Goodput: %s of the wall clock went by in steps that counted, none longer than usual.", "有效时间比：%s 的总时间用于计入的训练步（按正常速度）。"),
-		human.Percent(a.Goodput())))
+	s.add(tableOf(c.t("Goodput by its definitions", "有效时间比，按各家定义"), tables.Goodput(&a, c.chinese)))
 	return s
 }
