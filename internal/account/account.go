@@ -28,6 +28,7 @@ type Account struct {
 	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time
 
 	Course [][]Step       // of each attempt in order of time, each step once
+	beside []beside       // of its steps, in the same order
 	Judged []*regimes.Run // of each attempt, step by step
 }
 
@@ -42,6 +43,12 @@ type Attempt struct {
 	stopped int64 // ns, when the one before was over
 	began   int64 // ns, when its process began; 0: not known
 	saved   int64 // ns, when the last checkpoint of the one before was written; 0: not known
+}
+
+// beside is what was done in a step of the course and behind it, beside training.
+type beside struct {
+	attempt, step    int
+	evaluated, saved float64 // s
 }
 
 // Pause is a checkpoint or an evaluation.
@@ -215,9 +222,6 @@ func (t *teller) step(s *Step) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}
-	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
-		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
-	}
 	if t.last == nil || t.begins(s, again) {
 		t.stopped, t.began = t.at, 0
 		t.gap(s.Start, t.last != nil)
@@ -328,13 +332,18 @@ func (t *teller) within(s *Step, of State, took int64) {
 
 // list lists a pause that was over at a time, and took so many s by the clock.
 func (t *teller) list(p Pause, until int64, took float64) {
-	steps := t.a.Course[len(t.a.Course)-1]
-	if last := &steps[len(steps)-1]; p.State == Checkpoint {
-		t.saved = until
-		last.saved += p.Seconds
-	} else {
-		last.evaluated += took
+	attempt := len(t.a.Course) - 1
+	of := beside{attempt: attempt, step: len(t.a.Course[attempt]) - 1}
+	if n := len(t.a.beside); n > 0 && t.a.beside[n-1].attempt == of.attempt && t.a.beside[n-1].step == of.step {
+		of, t.a.beside = t.a.beside[n-1], t.a.beside[:n-1]
 	}
+	if p.State == Checkpoint {
+		t.saved = until
+		of.saved += p.Seconds
+	} else {
+		of.evaluated += took
+	}
+	t.a.beside = append(t.a.beside, of)
 	if len(t.a.Pauses) < mostListed {
 		t.a.Pauses = append(t.a.Pauses, p)
 	}

@@ -98,7 +98,7 @@ func FuzzAccount(f *testing.F) {
 			require.Len(t, a.Attempts, len(a.Course))
 		}
 		check()
-		l.merge()
+		l.Merge()
 		check()
 	})
 }

@@ -23,9 +23,14 @@ func (a *Account) Google() float64 {
 		return math.NaN()
 	}
 	var g google
-	for _, steps := range a.Course {
+	beside := a.beside
+	for attempt, steps := range a.Course {
 		for i := range steps {
-			if !g.add(&steps[i]) {
+			evaluated := 0.0
+			if len(beside) > 0 && beside[0].attempt == attempt && beside[0].step == i {
+				evaluated, beside = beside[0].evaluated, beside[1:]
+			}
+			if !g.add(&steps[i], evaluated) {
 				return math.NaN()
 			}
 		}
@@ -45,25 +50,18 @@ func (a *Account) saves() (sum float64) {
 		times   int
 	}
 	of := map[int64]save{}
-	each := func(do func(s *Step)) {
-		for _, steps := range a.Course {
-			for i := range steps {
-				if steps[i].saved > 0 {
-					do(&steps[i])
-				}
-			}
+	for _, b := range a.beside {
+		if n := a.Course[b.attempt][b.step].Number; b.saved > 0 {
+			of[n] = save{of[n].seconds + b.saved, of[n].times + 1}
 		}
 	}
-	each(func(s *Step) {
-		was := of[s.Number]
-		of[s.Number] = save{was.seconds + s.saved, was.times + 1}
-	})
-	each(func(s *Step) {
-		if all, ok := of[s.Number]; ok {
+	for _, b := range a.beside {
+		n := a.Course[b.attempt][b.step].Number
+		if all, ok := of[n]; ok {
 			sum += all.seconds / float64(all.times)
-			delete(of, s.Number)
+			delete(of, n)
 		}
-	})
+	}
 	return sum
 }
 
@@ -158,8 +156,8 @@ type start struct {
 	evaluated float64 // s, until the next
 }
 
-// add adds the steps of a record, which are as long as each other. It is false where they are none of one training.
-func (g *google) add(s *Step) bool {
+// add adds the steps of a record, which are as long as each other, and the s of evaluations behind them. It is false where they are none of one training.
+func (g *google) add(s *Step, evaluated float64) bool {
 	if s.Number < 0 || g.steps+len(g.starts)+int(s.Steps) > mostStarts {
 		return false
 	}
@@ -167,7 +165,7 @@ func (g *google) add(s *Step) bool {
 	for i := range int64(s.Steps) {
 		one := start{number: s.Number - int64(s.Steps) + 1 + i, at: clock(s.Start + i*each)}
 		if one.number == s.Number {
-			one.evaluated = s.evaluated
+			one.evaluated = evaluated
 		}
 		if len(g.starts) > 0 && one.number <= g.most && g.has(one.number) {
 			g.close(one.number)

@@ -75,6 +75,31 @@ type pause struct {
 
 const mostPauses = 1 << 17
 
+// Times and lengths beyond these are of no clock, and no sums of them overflow.
+const (
+	latest  = 1 << 62 // ns since 1970: in 2116
+	longest = 1e8     // s, of a pause: 3 years
+)
+
+// instant is a time that can be.
+func instant(ns int64) int64 { return min(max(ns, 0), latest) }
+
+// nanoseconds are those of seconds, of which none are negative.
+func nanoseconds(seconds float64) int64 {
+	if !(seconds > 0) {
+		return 0
+	}
+	return int64(math.Round(min(seconds, 2*longest) * 1e9))
+}
+
+// lengthen adds seconds to a pause.
+func lengthen(was float32, seconds float64) float32 {
+	if !(seconds > 0) {
+		return was
+	}
+	return float32(min(float64(was)+seconds, longest))
+}
+
 // Ledger collects what logs say of a run. It is of one goroutine. Who adds bounds its records by Merge. The zero value is empty.
 type Ledger struct {
 	steps  []Step
@@ -92,7 +117,12 @@ type Ref struct{ merges, index int32 }
 
 // Add adds a step.
 func (l *Ledger) Add(s Step) Ref {
-	s.Steps = max(1, s.Steps)
+	s.Steps, s.Number, s.Ranks = max(1, s.Steps), min(max(s.Number, -1), latest), max(0, s.Ranks)
+	s.Start = instant(s.Start)
+	s.End = max(s.Start, instant(s.End))
+	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
+		*of = lengthen(0, float64(*of))
+	}
 	l.steps = append(l.steps, s)
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
@@ -113,16 +143,20 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 // Len is how many records the ledger has.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge makes room: what several ranks tell of one step becomes one record, and of what a log tells every second record is put to the one before. It says
-// whether there are fewer records now.
+// Merge makes room, until a quarter is free: what several writers tell of one step becomes one record, then of what a writer tells every second record is put to the
+// one before, then one writer stays, and then records are put together that do not follow one another closely: what lies between two is of the second. It says whether
+// there are fewer records now.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
+	enough := before * 3 / 4
 	order(l.steps)
 	l.unite()
-	if len(l.steps) > before*3/4 {
-		l.pair()
+	for _, shorten := range [...]func(){func() { l.pair(true) }, l.one, func() { l.pair(false) }} {
+		if len(l.steps) > enough {
+			shorten()
+		}
 	}
-	if len(l.steps) > before*3/4 && before > 1 { // of nothing that follows from the record before: the first tell as much
+	if len(l.steps) > enough && before > 1 { // of numbers that never go on: the first tell as much
 		l.steps = l.steps[:before/2]
 	}
 	l.merges++
@@ -136,52 +170,81 @@ type log struct {
 	synthetic bool
 }
 
-// unite makes one record of what several writers of a log tell of one step.
+// mostCovered bounds of how many steps of a record it is known that others tell of them too.
+const mostCovered = 1 << 6
+
+// unite makes one record of what several writers of a log tell of one step at the same time.
 func (l *Ledger) unite() {
-	l.fold(func(o, s *Step) bool {
-		if o.Writer == s.Writer || o.Number != s.Number || s.Number < 0 || o.Attempt != s.Attempt || s.Start >= o.End {
-			return false
-		}
-		o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
-		return true
-	})
-}
-
-// pair puts every second step of a log to the one before.
-func (l *Ledger) pair() {
-	whole := map[log]bool{} // the last record is a pair
-	l.fold(func(o, s *Step) bool {
-		of := log{s.Source, s.Synthetic}
-		follows := s.Number == o.Number+int64(s.Steps) || s.Number < 0 && o.Number < 0
-		whole[of] = !whole[of] && follows && s.Attempt == o.Attempt && s.Start >= o.End && s.Start-o.End < 1e9 && o.Checkpoints+o.Evaluations == 0 && !o.Evaluated
-		if !whole[of] {
-			return false
-		}
-		o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
-		o.Checkpoint, o.Evaluation = o.Checkpoint+s.Checkpoint, o.Evaluation+s.Evaluation
-		o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
-		return true
-	})
-}
-
-// fold keeps the steps that do not go into the one before of their log.
-func (l *Ledger) fold(into func(before, s *Step) bool) {
-	last := map[log]int{}
+	type step struct {
+		number    int64
+		source    int16
+		synthetic bool
+	}
+	last := make(map[step]int, len(l.steps)) // the place among those kept
 	kept := l.steps[:0]
 	for _, s := range l.steps {
-		of := log{s.Source, s.Synthetic}
-		if i, ok := last[of]; ok && into(&kept[i], &s) {
-			continue
+		of := step{s.Number, s.Source, s.Synthetic}
+		if i, ok := last[of]; ok && s.Number >= 0 {
+			if o := &kept[i]; o.Writer != s.Writer && o.Attempt == s.Attempt && (s.Start < o.End || s.Start == o.Start) {
+				o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
+				continue
+			}
 		}
-		last[of] = len(kept)
+		for range min(s.Steps, mostCovered) {
+			last[of] = len(kept)
+			of.number--
+		}
 		kept = append(kept, s)
 	}
 	l.steps = kept
 }
 
+// one keeps the writer that tells of most steps.
+func (l *Ledger) one() {
+	steps := map[int32]int64{}
+	best := l.steps[0].Writer
+	for i := range l.steps {
+		of := l.steps[i].Writer
+		steps[of] += int64(l.steps[i].Steps)
+		if steps[of] > steps[best] {
+			best = of
+		}
+	}
+	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
+}
+
+// pair puts every second step of a writer to the one before. close: only where it follows closely.
+func (l *Ledger) pair(close bool) {
+	waits := map[int32]int{} // by writer, the place of its last record among those kept
+	kept := l.steps[:0]
+	for _, s := range l.steps {
+		if i, ok := waits[s.Writer]; ok && kept[i].joins(&s, close) {
+			o := &kept[i]
+			o.Checkpoint = lengthen(o.Checkpoint, float64(o.Checkpoints+s.Checkpoint))
+			o.Evaluation = lengthen(o.Evaluation, float64(o.Evaluations+s.Evaluation))
+			o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
+			o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
+			delete(waits, s.Writer)
+			continue
+		}
+		waits[s.Writer] = len(kept)
+		kept = append(kept, s)
+	}
+	l.steps = kept
+}
+
+// joins says whether the next step may be put to this one.
+func (s *Step) joins(n *Step, close bool) bool {
+	if n.Attempt != s.Attempt || n.Source != s.Source || n.Synthetic != s.Synthetic || s.Steps > math.MaxInt32-n.Steps || n.End < s.End ||
+		n.Number >= 0 && n.Number <= s.Number {
+		return false
+	}
+	return !close || (n.Number < 0 || n.Number == s.Number+int64(n.Steps)) && n.Start >= s.End && n.Start-s.End < 1e9 && s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
+}
+
 // Part adds a checkpoint or an evaluation of so many seconds to a step: in it, or behind it.
 func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
-	if step.merges != l.merges || !(seconds > 0) || math.IsInf(seconds, 0) {
+	if step.merges != l.merges || !(seconds > 0) {
 		return
 	}
 	l.same = min(l.same, int(step.index))
@@ -195,7 +258,7 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	case of == Evaluation:
 		to = &s.Evaluation
 	}
-	*to += float32(seconds)
+	*to = lengthen(*to, seconds)
 }
 
 // Evaluated notes that the log has the result of an evaluation behind a step.
@@ -208,6 +271,7 @@ func (l *Ledger) Evaluated(step Ref) {
 
 // Pause adds a checkpoint or an evaluation of which the log says when it was.
 func (l *Ledger) Pause(of State, start, end int64) {
+	start, end = instant(start), instant(end)
 	if end > start && len(l.pauses) < mostPauses {
 		l.pauses = append(l.pauses, pause{start, end, of})
 	}
@@ -215,7 +279,7 @@ func (l *Ledger) Pause(of State, start, end int64) {
 
 // Seen notes the clock of a line, ns since 1970: the wall clock of the run has it in.
 func (l *Ledger) Seen(ns int64) {
-	if ns == 0 {
+	if ns = instant(ns); ns == 0 {
 		return
 	}
 	if l.first == 0 || ns < l.first {
@@ -238,7 +302,7 @@ func (l *Ledger) Slow(start int64, excess float64) {
 }
 
 // Begins notes when a process of the training began, ns since 1970: until its first step it starts up.
-func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, ns) }
+func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
 
 // order sorts steps by time.
 func order(steps []Step) {
