@@ -4,6 +4,7 @@
     /tmp/venv/bin/python internal/account/testdata/goodput/record.py > internal/account/testdata/goodput/jobs.json
 
 google is what GoodputCalculator.get_job_goodput of that library answers, by 100: its own code runs, with a list in place of Cloud Logging. null: the library raises.
+steps_only is likewise, where the job starts with its first step, ends with its last, and tells of nothing else.
 cre is CalculateGoodput of NVIDIA's Cluster Readiness Engine (pkg/goodput/calculator.go, v0.8), its inputs from what the simulation did.
 ettr is R / (Q + R + U) of arXiv 2410.21680, likewise. All times are whole us since 1970.
 """
@@ -130,13 +131,17 @@ class Job:
         self.events.append((end, 'job_end', None))
         wall = end - start
         self.out |= {
-            'start': start, 'end': end, 'google': google(self.events),
+            'start': start, 'end': end, 'google': google(self.events), 'steps_only': google(self.steps_only()),
             'cre': cre(end - line, self.t_ch, self.t_re, self.t_rm, self.saving), 'ettr': 1 - (self.startup + self.down + self.redone + self.saving) / wall,
         }
         if holes or attempts > 1 and (back == 'further' or save == 0):
             del self.out['cre']  # by a checkpoint that no log tells of
         if holes:
             del self.out['ettr']
+
+    def steps_only(self):
+        steps = self.out['steps']
+        return [(steps[0][1], 'job_start', None)] + [(s[1], 'step', s[0]) for s in steps] + [(steps[-1][2], 'job_end', None)]
 
     def pass_(self, least, most):
         took = int(self.r.uniform(least, most) * 1e6)
