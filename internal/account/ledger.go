@@ -215,19 +215,27 @@ func (l *Ledger) one() {
 
 // pair puts every second step of a writer to the one before. close: only where it follows closely.
 func (l *Ledger) pair(close bool) {
-	waits := map[int32]int{} // by writer, the place of its last record among those kept
+	type who struct {
+		log
+		writer int32
+	}
+	waits := map[who]int{} // the place of the last record among those kept: closely the next of a log follows, whoever wrote it
 	kept := l.steps[:0]
 	for _, s := range l.steps {
-		if i, ok := waits[s.Writer]; ok && kept[i].joins(&s, close) {
+		of := who{log{s.Source, s.Synthetic}, 0}
+		if !close {
+			of.writer = s.Writer
+		}
+		if i, ok := waits[of]; ok && kept[i].joins(&s, close) {
 			o := &kept[i]
 			o.Checkpoint = lengthen(o.Checkpoint, float64(o.Checkpoints+s.Checkpoint))
 			o.Evaluation = lengthen(o.Evaluation, float64(o.Evaluations+s.Evaluation))
 			o.End, o.Number, o.Steps = s.End, s.Number, o.Steps+s.Steps
 			o.Checkpoints, o.Evaluations, o.Evaluated = s.Checkpoints, s.Evaluations, s.Evaluated
-			delete(waits, s.Writer)
+			delete(waits, of)
 			continue
 		}
-		waits[s.Writer] = len(kept)
+		waits[of] = len(kept)
 		kept = append(kept, s)
 	}
 	l.steps = kept

@@ -2,6 +2,7 @@
 package book
 
 import (
+	"cmp"
 	"iter"
 	"math"
 	"strings"
@@ -41,7 +42,7 @@ type Entry struct {
 
 // Step is the entry of a step as v has read it. The file is of the log, and the offset, in By, of the record in it; −1: not known.
 func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset int64) Entry {
-	e := Entry{kind: view.KindStep, id: s.SpanID(), source: res.Source, file: file, rank: v.Rank.Or(-1), step: account.Step{
+	e := Entry{kind: view.KindStep, id: s.SpanID(), source: v.Format, file: file, rank: v.Rank.Or(-1), step: account.Step{
 		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int32(min(v.Covered(), math.MaxInt32)),
 		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
 		Ranks: int32(min(v.WorldSize.Or(0), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
@@ -69,7 +70,7 @@ func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 
 // Evaluation is the entry of an evaluation.
 func Evaluation(s ptrace.Span, res *view.Resource) Entry {
-	e := Entry{kind: view.KindEvaluation, source: res.Source}
+	e := Entry{kind: view.KindEvaluation, source: source(s, res)}
 	e.step.Number = -1
 	if n, ok := s.Attributes().Get(spans.AttrIteration); ok {
 		e.step.Number = view.IntOf(n).Or(-1)
@@ -92,6 +93,11 @@ func Evaluation(s ptrace.Span, res *view.Resource) Entry {
 
 // Covers is how long the record of a step is, ns; 0 of what is none.
 func (e *Entry) Covers() int64 { return e.step.End - e.step.Start }
+
+// source is the log's format, which stands on the resource, and on a span where it is another.
+func source(s ptrace.Span, res *view.Resource) string {
+	return cmp.Or(spans.AttrText(s.Attributes(), spans.AttrSource), res.Source)
+}
 
 // length is how long a span is, s; 0 of one that ends before it starts.
 func length(s ptrace.Span) float64 {
