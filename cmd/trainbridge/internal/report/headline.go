@@ -124,6 +124,9 @@ func (c *conclusion) losses(total float64) string {
 		text += c.sf("; %s of %s slow and took %s more than usual", "；%[2]s中有 %[1]s偏慢，共多用 %[3]s", slow, all, human.Seconds(c.lost)) + c.why()
 	case c.judged():
 		text += c.sf("; none of %s was slow", "；%s中没有偏慢的", c.windows(c.window.Took.Count()))
+		if !c.knowsLoading() {
+			text += c.sf(", data loading is not known from %s", "，从%s无法得知数据加载", c.logs())
+		}
 	}
 	return text + c.in(".", "。") + c.evaluations()
 }

@@ -10,8 +10,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// deviceSeconds are the seconds of all ranks together.
+// deviceSeconds are the seconds of all ranks together. The account is of one log: logs whose stamps are of several zones are apart by hours.
 func (c *conclusion) deviceSeconds() float64 {
+	if c.accounted && c.account.Clock {
+		return float64(c.size) * c.account.Wall
+	}
 	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
 }
 

@@ -39,21 +39,11 @@ const (
 	checkSentence = "sentence" // the conclusion
 )
 
-// notYet are checks that jobs do not pass yet, by the name of the scenario.
+// notYet are checks that jobs do not pass yet, by the name of the scenario. A bar of the Trainer has whole seconds, and tqdm's smoothed speed is taken for the time of
+// its steps; with epochs of two digits, as older releases print them, its numbers are not found.
 var notYet = map[string]string{
-	"verl: reward +60 s": "cause sentence",
-	"verl: checkpoints and tests within steps, generation slow":       "cause sentence",
-	"verl: console and FileLogger of one run":                         "cause sentence",
-	"verl: 14 steps, 2 slow":                                          "cause found sentence",
-	"megatron: batch-generator stalls at random steps":                "cause sentence",
-	"megatron: timers of each rank, one computes for longer at times": "cause sentence",
-	"torchtitan: checkpoints, a slow step":                            "account",
-	"trainer with a bar: slow steps":                                  "account",
-	"nccl: bursts of slow steps by one late rank":                     "account found sentence",
-	"nccl: megatron's stamps in another zone":                         "sentence",
-	"homogeneous: megatron, autoregressive":                           "sentence",
-	"homogeneous: torchtitan, heavy tails":                            "sentence",
-	"homogeneous: trainer with a bar, rounded epochs":                 "account sentence",
+	"trainer with a bar: slow steps":                  "account",
+	"homogeneous: trainer with a bar, rounded epochs": "account sentence",
 }
 
 // job1 is what the report says of a job.
