@@ -73,7 +73,7 @@ func TestCheckDoc(t *testing.T) {
 		if strings.Contains(line, "--json") {
 			assert.True(t, json.Valid([]byte(out)), out)
 		} else {
-			assert.Contains(t, out, "Nothing is off.\n", line)
+			assert.Contains(t, out, "check found nothing of what it looks for.\n", line)
 		}
 		if strings.Contains(line, "job") || strings.Contains(line, "--config") {
 			for _, receiver := range []string{"tq_trace", "train_log", "zmq_rpc", "nccl"} {
@@ -152,7 +152,7 @@ func TestCheckHealthy(t *testing.T) {
 			require.Zero(t, code, errs)
 			out, _, code := checkLine(t, dir, nil, "trainbridge check .")
 			assert.Zero(t, code, out)
-			assert.Contains(t, out, "Nothing is off.\n")
+			assert.Contains(t, out, "check found nothing of what it looks for.\n")
 			assert.NotContains(t, out, "no format that is known")
 		})
 	}

@@ -62,7 +62,7 @@ func (c *account) text(out io.Writer) error {
 	case c.Understood == 0:
 		b.WriteString("Nothing can be read.\n")
 	case off == 0:
-		b.WriteString("Nothing is off.\n")
+		b.WriteString("Read as it should be: check found nothing of what it looks for.\n")
 	default:
 		fmt.Fprintf(&b, "%s off.\n", count(int64(off), "thing is", "things are"))
 	}
