@@ -27,6 +27,8 @@ type series struct {
 	// skipped is how many steps too many are in the bar's speed: the steps that a job did before it was resumed (or in the first 0.1 s
 	// of a fast job) are one move that took no time.
 	skipped float64
+	// begun is the time of the bar from which on writes are told, and told what they took since, s.
+	begun, told float64
 }
 
 // smoothing is the weight of a bar's last move in its speed (tqdm/std.py, __init__).
@@ -45,6 +47,7 @@ func (s *series) move(b *tqdm.Bar) {
 		s.moved = true
 		if b.Done > 1 {
 			s.fromDone, s.fromElapsed, s.skipped = b.Done, b.Elapsed, b.Done
+			s.begun = b.Elapsed
 		}
 	}
 	s.total, s.done, s.elapsed = b.Total, b.Done, b.Elapsed
@@ -59,9 +62,29 @@ func (s *series) write(b *tqdm.Bar) write {
 	if s.skipped > 0.05 {
 		stated = 0
 	}
-	w.duration = object.Mean(stated, took, steps)
+	w.duration = s.settle(object.Mean(stated, took, steps), steps)
 	return w
 }
+
+// settle keeps to the time of the bar, which is cut to whole seconds: a speed that is smoothed lags behind, and its errors would add up.
+func (s *series) settle(each, steps float64) float64 {
+	least := s.elapsed - s.begun - s.told
+	if !(each > 0) || !(steps > 0) {
+		s.told += max(0, least)
+		return each
+	}
+	took := each * steps
+	if settled := max(min(took, least+1), least); math.Abs(settled-took) <= mostSettled*took {
+		took = settled
+		s.told += took
+	} else { // a bar is drawn late, or an evaluation lay between: from here on
+		s.begun, s.told = s.elapsed, 0
+	}
+	return took / steps
+}
+
+// mostSettled is by which share of its length a step is settled.
+const mostSettled = 0.05
 
 // progress follows the bars of a log: the training's, and the bar of an evaluation, which is drawn below it meanwhile.
 type progress struct {
@@ -77,8 +100,8 @@ type progress struct {
 	writes []write // whose records have not come
 	debt   int     // records whose writes have not come
 	epoch  float64 // of the last of these records; NaN: it has none
-	// perEpoch is how many steps an epoch has, by the first record; 0: not known.
-	perEpoch float64
+	// An epoch has at least perEpoch steps and at most mostPerEpoch, by the records so far; 0: not known. NaN: they contradict one another.
+	perEpoch, mostPerEpoch float64
 }
 
 // writing says how far a write has come.
@@ -151,7 +174,7 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	p.state = idle
 	if s == &p.other {
 		p.training, p.other = p.other, p.training
-		p.last, p.perEpoch, p.writes, p.debt = &p.training, 0, nil, min(p.debt, 1)
+		p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.debt = &p.training, 0, 0, nil, min(p.debt, 1)
 	}
 	p.known = true
 	w = p.training.write(b)
@@ -190,18 +213,29 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	return s
 }
 
-// agree says whether step and epoch are as in the first record. Where they differ, a write or a record was lost: then no more records are
-// numbered until another bar begins.
+// rounded is by how much an epoch may be off: older releases of the Trainer print two digits of it.
+const rounded = 0.005
+
+// agree says whether step and epoch are as in the records before. Where they differ, a write or a record was lost: then no more records are numbered until
+// another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
-	switch {
-	case math.IsNaN(p.perEpoch):
+	if math.IsNaN(p.perEpoch) {
 		return false
-	case !(epoch > 0) || w.step == 0:
-	case p.perEpoch == 0:
-		p.perEpoch = w.step / epoch
-	case math.Abs(w.step/p.perEpoch-epoch) > 0.01+0.002*epoch: // both are rounded
+	}
+	if !(epoch > 0) || w.step == 0 {
+		return true
+	}
+	least, most := 0.998*w.step/(epoch+rounded), math.Inf(1)
+	if epoch > rounded {
+		most = 1.002 * w.step / (epoch - rounded)
+	}
+	if p.perEpoch > 0 {
+		least, most = max(least, p.perEpoch), min(most, p.mostPerEpoch)
+	}
+	if least > most {
 		p.perEpoch = math.NaN()
 		return false
 	}
+	p.perEpoch, p.mostPerEpoch = least, most
 	return true
 }
