@@ -218,7 +218,7 @@ func (t *teller) step(s *Step) {
 	done, again := t.done[s.Number]
 	again = again && s.Number >= 0
 	half := (s.End - s.Start) / 2
-	if t.last != nil && (again && s.Start < done-half || s.Number == t.last.Number && s.Start < t.last.End-half || s.End <= t.at && s.End > s.Start || t.beside(s)) {
+	if t.last != nil && (again && (s.Start < done-half || t.beside(s)) || s.Number == t.last.Number && s.Start < t.last.End-half || s.End <= t.at && s.End > s.Start) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}
@@ -226,7 +226,8 @@ func (t *teller) step(s *Step) {
 		t.stopped, t.began = t.at, 0
 		t.gap(s.Start, t.last != nil)
 		t.a.Course = append(t.a.Course, nil)
-		t.a.Attempts = append(t.a.Attempts, Attempt{First: max(s.Number-int64(s.Steps)+1, min(s.Number, 0)), Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
+		first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0))
+		t.a.Attempts = append(t.a.Attempts, Attempt{First: first, Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
 		t.saved = 0
 	} else {
 		t.gap(s.Start, false)
@@ -275,8 +276,8 @@ func (t *teller) copyOf(s *Step) {
 	t.behind[1] = max(t.behind[1], float64(s.Evaluations))
 }
 
-// beside says whether a writer goes forward beside others, who told of the step in this attempt. One that tells of the step a second time, or that is new after all
-// others are done, has restarted.
+// beside says whether a writer goes forward beside others, who told of the step in this attempt. One that tells of the step a second time, or that is new
+// after all others are done, has restarted.
 func (t *teller) beside(s *Step) bool {
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	if s.Number < max(at.First, 0) || s.Number > at.Last {

@@ -15,9 +15,10 @@ func (a *Account) Goodput() float64 {
 }
 
 // Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, by 100. Its events are job_start and
-// job_end at the first and the last line, step_start of each step, an eval_step as a custom badput event for each evaluation, and the save time of each checkpoint.
-// A step lasts until the next one starts; steps before the one that a restart goes back to count, and the last one counts until the end. The first step of each
-// attempt counts no longer than the mean of the others. A step that was saved several times has the mean of its save times. NaN: no log has a clock, or the log leaves out steps.
+// job_end at the first and the last line, step_start of each step, an eval_step as a custom badput event for each evaluation, and the save time of each
+// checkpoint. A step lasts until the next one starts; steps before the one that a restart goes back to count, and the last one counts until the end. The first
+// step of each attempt counts no longer than the mean of the others. A step that was saved several times has the mean of its save times. NaN: no log has a
+// clock, or the log leaves out steps.
 func (a *Account) Google() float64 {
 	if !a.Clock || a.Wall <= 0 {
 		return math.NaN()
@@ -69,9 +70,9 @@ func (a *Account) saves() (sum float64) {
 //
 //	(t_w - t_ch - t_rm - t_re - t_save) / (t_w - t_re)
 //
-// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (where the log tells
-// of none: since the step from which the training goes on), t_re until the next process begins, and t_rm from there to the line of its first step; the t_rm of the
-// first process is in the formula too. NaN: no log has a clock, or steps have no numbers and there was an interruption.
+// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (where the log
+// tells of none: since the step from which the training goes on), t_re until the next process begins, and t_rm from there to the line of its first step; the
+// t_rm of the first process is in the formula too. NaN: no log has a clock, or steps have no numbers and there was an interruption.
 func (a *Account) CRE() float64 {
 	if !a.Clock || len(a.Course) == 0 {
 		return math.NaN()
@@ -122,9 +123,9 @@ func (a *Account) savedBefore(i int) (int64, bool) {
 	return saved, true
 }
 
-// ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680): productive
-// runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the steps that were
-// done again, and checkpoints that held the training up. NaN: no log has a clock, and none of these is known.
+// ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680):
+// productive runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the
+// steps that were done again, and checkpoints that held the training up. NaN: no log has a clock, and none of these is known.
 func (a *Account) ETTR() float64 {
 	if !a.Clock || a.Wall <= 0 {
 		return math.NaN()
