@@ -218,7 +218,8 @@ func (t *teller) step(s *Step) {
 	done, again := t.done[s.Number]
 	again = again && s.Number >= 0
 	half := (s.End - s.Start) / 2
-	if t.last != nil && (again && (s.Start < done-half || t.beside(s)) || s.Number == t.last.Number && s.Start < t.last.End-half || s.End <= t.at && s.End > s.Start) {
+	if t.last != nil && (again && (s.Start < done-half || t.beside(s)) || s.Number == t.last.Number && s.Start < t.last.End-half ||
+		s.End <= t.at && s.End > s.Start) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}

@@ -309,7 +309,9 @@ func TestBeyondRoom(t *testing.T) {
 // Where no two steps follow one another closely, records are put together all the same, and the run has its end.
 func TestBeyondRoomFarApart(t *testing.T) {
 	const steps = 3 * most / 2
-	for name, number := range map[string]func(n int64) int64{"each tenth": func(n int64) int64 { return 10 * n }, "not numbered": func(int64) int64 { return -1 }} {
+	for name, number := range map[string]func(n int64) int64{
+		"each tenth": func(n int64) int64 { return 10 * n }, "not numbered": func(int64) int64 { return -1 },
+	} {
 		t.Run(name, func(t *testing.T) {
 			var l Ledger
 			for n := range int64(steps) {
@@ -329,7 +331,8 @@ func TestHostile(t *testing.T) {
 	for _, s := range []Step{
 		{Number: math.MaxInt64, Start: math.MaxInt64, End: math.MinInt64, Steps: math.MaxInt32, Checkpoint: float32(inf), Evaluations: float32(nan)},
 		{Number: math.MinInt64, Start: math.MinInt64, End: math.MaxInt64, Steps: -1, Ranks: -7, Checkpoints: float32(inf), Evaluation: -5},
-		{Number: 7, Start: 5, End: 4, Steps: math.MaxInt32}, {Number: 7, Start: 5, End: 6, Steps: math.MaxInt32, Attempt: math.MinInt32},
+		{Number: 7, Start: 5, End: 4, Steps: math.MaxInt32},
+		{Number: 7, Start: 5, End: 6, Steps: math.MaxInt32, Attempt: math.MinInt32},
 	} {
 		of := l.Add(s)
 		for _, seconds := range []float64{inf, nan, -1, 1e300, -inf} {
