@@ -10,7 +10,7 @@ import (
 // BenchmarkAccount tells the account of a run of 100,000 steps with 200 checkpoints.
 func BenchmarkAccount(b *testing.B) {
 	var l account.Ledger
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // noise
+	random := rand.New(rand.NewPCG(1, 2))
 	at := int64(1_700_000_000e9)
 	for n := range int64(100_000) {
 		took := int64((1 + 0.03*random.NormFloat64()) * 1e9)

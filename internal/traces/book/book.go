@@ -193,8 +193,8 @@ const (
 	dueQuiet  = time.Minute
 )
 
-// Due says whether the account of a run that still goes on is to be told anew, when that of so many steps was told last and nothing came for a time: of more than
-// 512 steps when 1 in 64 is new, or when nothing came for a minute. So all accounts of a run take a few ms for each interval of metrics.
+// Due says whether the account of a run that still goes on is to be told anew, when that of so many steps was told last and nothing came for a time: of more
+// than 512 steps when 1 in 64 is new, or when nothing came for a minute. So accounts take a few ms for each interval of metrics.
 func (b *Book) Due(told int, quiet time.Duration) bool {
 	n := b.Ledger.Len()
 	return n <= dueAlways || n < told || n-told >= n/dueShare || quiet >= dueQuiet

@@ -26,8 +26,8 @@ func NewCommand() *cobra.Command {
 		Use:   "compare A B",
 		Short: "Say what differs between two runs, by how much, and how sure that is",
 		Long: `Reads the logs of two runs from their first line to their last and sets them side by side: where the wall clock went, step time and where that goes,
-throughput, FLOP/s, MFU, TransferQueue functions, RPC stages, collectives, the loss at equal steps. Each difference has an interval; one that holds zero is none that
-can be told. Runs of another model, world size or batch are not comparable: what differs is said first.
+throughput, FLOP/s, MFU, TransferQueue functions, RPC stages, collectives, the loss at equal steps. Each difference has an interval; one that holds zero
+is none that can be told. Runs of another model, world size or batch are not comparable: what differs is said first.
 
 A and B are files, directories, globs, or one of them - for the standard input; .gz and .zst are read as they are.`,
 		Example: `  trainbridge compare /data/job-before /data/job-after

@@ -316,7 +316,7 @@ func writeText(out io.Writer, d *document) error {
 }
 
 // writeAccount prints where the wall-clock time of both runs went.
-func (d *document) writeAccount(w io.Writer) {
+func (d *document) writeAccount(w *strings.Builder) {
 	title := d.accountTitle()
 	if title == "" {
 		return

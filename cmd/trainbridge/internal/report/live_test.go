@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/sim"
 )
 
-// TestAccountLive: the account that train_metrics sends of a simulated job, whose spans come in messages with flushes among them, is that of the report when the
-// job is over. What only lines tell that are no records (when a process began, what follows the last step) is not in spans.
+// TestAccountLive: the account that train_metrics sends of a simulated job, whose spans come in messages with flushes among them, is that of the report when
+// the job is over. What only lines tell that are no records (when a process began, what follows the last step) is not in spans.
 func TestAccountLive(t *testing.T) {
 	var told atomic.Int32
 	t.Cleanup(func() { assert.True(t, testing.Short() || told.Load() >= 30, "%d jobs", told.Load()) })

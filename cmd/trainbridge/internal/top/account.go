@@ -87,7 +87,8 @@ func (s *spent) line() line {
 		}
 	}
 	return line{
-		{human.Pad("goodput", 11) + " ", ""}, {human.PadLeft(human.Percent(s.goodput), 9), bold},
+		{human.Pad("goodput", 11) + " ", ""},
+		{human.PadLeft(human.Percent(s.goodput), 9), bold},
 		{fmt.Sprintf("  of %s: %s", human.Seconds(wall), strings.Join(texts, ", ")), ""},
 	}
 }

@@ -37,7 +37,9 @@ func full() *model {
 	j := m.job("run-4f1c09ab", now)
 	j.of = 5000
 	j.spent = spent{goodput: 0.874}
-	for state, seconds := range map[account.State]float64{account.InStep: 3640, account.Checkpoint: 160, account.Evaluation: 40, account.Unexplained: 8, account.Stalled: 62} {
+	for state, seconds := range map[account.State]float64{
+		account.InStep: 3640, account.Checkpoint: 160, account.Evaluation: 40, account.Unexplained: 8, account.Stalled: 62,
+	} {
 		j.spent.states[state] = seconds
 	}
 	for i := range 200 {
@@ -228,6 +230,13 @@ hw_gpu_utilization_ratio{host_name="node-0",hw_id="GPU-1",hw_gpu_task="general"}
 	assert.InDelta(t, 0.5, m.cards()[0].busy, 1e-9)
 
 	server.Close()
+	endsWithoutServer(t, s)
+}
+
+// endsWithoutServer says what is wrong where nobody answers, and ends when the context does.
+func endsWithoutServer(t *testing.T, s *scraper) {
+	t.Helper()
+	m := s.model
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { s.run(ctx); close(done) }()
