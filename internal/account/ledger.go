@@ -143,9 +143,9 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 // Len is how many records the ledger has.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge makes room, until a quarter is free: what several writers tell of one step becomes one record, then of what a writer tells every second record is put to the
-// one before, then one writer stays, and then records are put together that do not follow one another closely: what lies between two is of the second. It says whether
-// there are fewer records now.
+// Merge makes room, until a quarter is free: what several writers tell of one step becomes one record, then every second record of a log is put to the one
+// before, then one writer stays, and then records are put together that do not follow one another closely: what lies between two is of the second. It says
+// whether there are fewer records now.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	enough := before * 3 / 4
@@ -213,8 +213,8 @@ func (l *Ledger) one() {
 	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
 }
 
-// pair puts every second step of a writer to the one before. close: only where it follows closely.
-func (l *Ledger) pair(close bool) {
+// pair puts every second step to the one before: closely, of a log, where it follows at once; else of a writer.
+func (l *Ledger) pair(closely bool) {
 	type who struct {
 		log
 		writer int32
@@ -223,10 +223,10 @@ func (l *Ledger) pair(close bool) {
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := who{log{s.Source, s.Synthetic}, 0}
-		if !close {
+		if !closely {
 			of.writer = s.Writer
 		}
-		if i, ok := waits[of]; ok && kept[i].joins(&s, close) {
+		if i, ok := waits[of]; ok && kept[i].joins(&s, closely) {
 			o := &kept[i]
 			o.Checkpoint = lengthen(o.Checkpoint, float64(o.Checkpoints+s.Checkpoint))
 			o.Evaluation = lengthen(o.Evaluation, float64(o.Evaluations+s.Evaluation))
@@ -242,12 +242,13 @@ func (l *Ledger) pair(close bool) {
 }
 
 // joins says whether the next step may be put to this one.
-func (s *Step) joins(n *Step, close bool) bool {
+func (s *Step) joins(n *Step, closely bool) bool {
 	if n.Attempt != s.Attempt || n.Source != s.Source || n.Synthetic != s.Synthetic || s.Steps > math.MaxInt32-n.Steps || n.End < s.End ||
 		n.Number >= 0 && n.Number <= s.Number {
 		return false
 	}
-	return !close || (n.Number < 0 || n.Number == s.Number+int64(n.Steps)) && n.Start >= s.End && n.Start-s.End < 1e9 && s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
+	follows := (n.Number < 0 || n.Number == s.Number+int64(n.Steps)) && n.Start >= s.End && n.Start-s.End < 1e9
+	return !closely || follows && s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
 }
 
 // Part adds a checkpoint or an evaluation of so many seconds to a step: in it, or behind it.
