@@ -118,7 +118,7 @@ func checkRunOnce(t *testing.T) {
 	// Then, from Jaeger: why its steps were slow, where their time went, and the slowest with all that any log says of it.
 	job, others, found := strings.Cut(served, "\n== reading")
 	require.True(t, found, text)
-	assert.Regexp(t, `^.*\n.* lines read, .*\n\nAll 38 traces of service demo .*\n\nStep \d+ took [\d.]+ s, [\d.]+ m?s more than usual \([\d.]+ s\): [\d.]+ m?s `, job)
+	assert.Regexp(t, `^.*\n.* lines read, .*\n\nAll 75 traces of service demo .*\n\nStep \d+ took [\d.]+ s, [\d.]+ m?s more than usual \([\d.]+ s\): [\d.]+ m?s `, job)
 	assert.Regexp(t, `(?m)^37 steps, \d slow +[\d.]+ s +- +[\d.]+ m?s `, job)
 	assert.Regexp(t, `(?m)^tq\.batch +[\d.]+ m?s ▕█+▏\n├─train\.step `, job)
 	for _, name := range []string{"generate_sequences", "compute_log_prob", "update_actor", "AllReduce", "AllGather", "ReduceScatter", "rpc.pass"} {

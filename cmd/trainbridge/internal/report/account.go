@@ -92,7 +92,8 @@ func (c *conclusion) states() {
 			c.in(human.Plural(a.Redone, "step")+c.wereOf(a.Redone), human.Thousands(a.Redone)+" 步"), strings.Join(ranges, ", "), human.Seconds(lost), c.share(lost)),
 			c.in("steps done again after a restart", "重启后重做"), c.in("Save more often, or asynchronously.", "更频繁地保存，或异步保存。"))
 	}
-	c.gap(account.Down, "down", c.in("Save often, and restart without a human: a job that waits to be restarted loses all of its GPUs.", "经常保存并自动重启：等待重启时所有 GPU 都在空转。"))
+	c.gap(account.Down, "down", c.in("Save often, and restart without a human: a job that waits to be restarted loses all of its GPUs.",
+		"经常保存并自动重启：等待重启时所有 GPU 都在空转。"))
 	c.gap(account.Stalled, "stalled", c.in("No log says why: look at what the job and its hosts did then (dmesg, the scheduler, the storage).",
 		"没有日志说明原因：查看当时任务与主机的情况（dmesg、调度器、存储）。"))
 	c.gap(account.Unexplained, "unexplained", c.in("The log does not say what was done between these steps: saving, evaluation, logging, or garbage collection.",
@@ -210,7 +211,8 @@ func (c *conclusion) steadyParts() {
 		{"wait", "waiting for late ranks", "等待迟到的 rank", []string{spans.PartWait}, spans.PartWait},
 		{
 			"rpc", "in RPCs, outside of the server", "RPC（服务端之外）",
-			[]string{spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCDeserialize, spans.PartRPCUnattributed}, spans.PartRPCSerialize,
+			[]string{spans.PartRPCSerialize, spans.PartRPCSend, spans.PartRPCReceive, spans.PartRPCDeserialize, spans.PartRPCUnattributed},
+			spans.PartRPCSerialize,
 		},
 	} {
 		sum := 0.0

@@ -2,8 +2,8 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -85,9 +85,9 @@ func ordinal(n int64, chinese bool) string {
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 	number := func(i int) string {
 		if n := steps[i].Number; n >= 0 {
-			return fmt.Sprint(n)
+			return strconv.FormatInt(n, 10)
 		}
-		return fmt.Sprint(i + 1)
+		return strconv.Itoa(i + 1)
 	}
 	for i, s := range run.Segments {
 		if s.Trend >= 0.1 {

@@ -88,6 +88,7 @@ func (c *conclusion) hosts() {
 		}
 		c.late("late_host", c.sf("Ranks of other hosts waited %s GPU-seconds for %s, %s of all time: one of its ranks came last in %s of the waits",
 			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[4]s 的等待因其 rank 最后到达", human.Digits(devices), name(h.Name),
-			human.Percent(devices/c.deviceSeconds()), human.Percent(devices/total)), c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), devices, c.size-own, c.latest(worst.Rank))
+			human.Percent(devices/c.deviceSeconds()), human.Percent(devices/total)),
+			c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), devices, c.size-own, c.latest(worst.Rank))
 	}
 }

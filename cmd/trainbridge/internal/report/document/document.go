@@ -65,7 +65,7 @@ type Job struct {
 // Claim is one thing that the logs show.
 type Claim struct {
 	Kind     string     `json:"kind" doc:"wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look."`
-	About    string     `json:"about,omitempty" doc:"What was lost: slow, data_loading, queue, wait, rpc, late_rank, late_host, checkpoint, start_up, redone, down, stalled, unexplained, …; absent: a verdict."`
+	About    string     `json:"about,omitempty" doc:"What was lost: slow, data_loading, checkpoint, down, …; absent: a verdict."`
 	Text     string     `json:"text" doc:"A sentence with numbers."`
 	Cost     number     `json:"cost_s" doc:"What it cost, s; null: not known."`
 	Devices  number     `json:"device_cost_s" doc:"The same times the ranks, GPU-seconds; 0: their number is not known."`
