@@ -4,6 +4,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -68,6 +69,9 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	if v.to = len(r.times); possible && v.to > v.from {
 		s.note(span, r.family, &b.Head, len(r.values), ns)
 		r.values = append(r.values, v)
+		if e, ok := book.Breakdown(span, b); ok {
+			s.enter(&e)
+		}
 	}
 }
 

@@ -53,6 +53,11 @@ func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset i
 	return e
 }
 
+// Breakdown is the entry of a breakdown as b has read it. ok: it is of a step that took longer than usual. It begins with the step.
+func Breakdown(s ptrace.Span, b *view.Breakdown) (e Entry, ok bool) {
+	return Entry{kind: view.KindBreakdown, start: int64(s.StartTimestamp()), seconds: b.Excess}, b.Window == spans.WindowStep && b.Excess > 0
+}
+
 // Part is the entry of a named part of a step. ok: the account has a state for such parts.
 func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 	e = Entry{kind: view.KindPart, id: s.ParentSpanID(), seconds: length(s)}
@@ -137,6 +142,8 @@ func (b *Book) Put(e *Entry) {
 		of := b.Ledger.Add(step)
 		b.put(e.id, of)
 		b.noteNumber(source, step.Number, of)
+	case view.KindBreakdown:
+		b.Ledger.Slow(e.start, e.seconds)
 	case view.KindPart:
 		if of, found := b.get(e.id); found {
 			b.Ledger.Part(of, e.state, e.seconds, e.behind)

@@ -18,8 +18,8 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 		e := book.Step(s, &j.Steps.v, &res.Resource, res.file, res.offset) // just read
 		j.Put(&e)
 	case view.KindBreakdown:
-		if b := &j.Windows.b; b.Window == spans.WindowStep && b.Excess > 0 { // just read; it begins with its step
-			j.Ledger.Slow(int64(s.StartTimestamp()), b.Excess)
+		if e, ok := book.Breakdown(s, &j.Windows.b); ok { // just read
+			j.Put(&e)
 		}
 	case view.KindPart:
 		if e, ok := book.Part(s, spans.AttrText(s.Attributes(), spans.AttrStage), &res.Resource); ok {
