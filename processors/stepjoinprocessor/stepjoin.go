@@ -229,7 +229,13 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	due := p.due(now, all)
 	p.mu.Unlock()
 	for first := true; first || len(due) > 0; first = false {
-		part := due[:min(len(due), mostClosed)]
+		most := mostClosed
+		if all && !p.offline { // the process ends: what there is no time for, the next one sends
+			if most = lastClosed; !first && ctx.Err() != nil {
+				return
+			}
+		}
+		part := due[:min(len(due), most)]
 		due = due[len(part):]
 		p.mu.Lock()
 		p.closeGroups(ctx, now, part, all && len(due) == 0)
@@ -341,6 +347,9 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 
 // mostClosed bounds the groups whose spans are in memory at once.
 const mostClosed = 2048
+
+// lastClosed bounds the groups that are closed at the end without a look at the time.
+const lastClosed = 256
 
 // closeGroups makes the spans of groups that are over. last: no other follows.
 func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
