@@ -54,7 +54,7 @@ func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 func (r *reader) slowest(span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrZMQCallSlowest)
 	g := r.run.Groups[r.trace]
-	if !ok || rank.Int() > int64(r.p.cfg.Slowest) || g == nil || g.Closed || len(g.Unplaced) >= mostKept {
+	if !ok || rank.Int() > int64(r.p.cfg.Slowest) || g == nil || g.Closed && !g.Waits(span.ParentSpanID()) || len(g.Unplaced) >= mostKept {
 		return
 	}
 	r.run.AddUnplaced(g, facts.Unplaced{

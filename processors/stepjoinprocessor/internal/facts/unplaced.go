@@ -32,7 +32,7 @@ func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	r.bytes += unplacedBytes
 }
 
-// AddLate adds a pass to a closed group. Its calls, and passes beyond MostUnplaced, are in their own trace alone.
+// AddLate adds a pass to a closed group. Passes beyond MostUnplaced are in their own trace alone, and so are calls after the pass was drawn.
 func (r *Run) AddLate(g *Group, u Unplaced) {
 	if len(g.Unplaced) >= MostUnplaced || g.draws(u.Span) {
 		return
@@ -41,6 +41,11 @@ func (r *Run) AddLate(g *Group, u Unplaced) {
 	if !slices.Contains(r.Late, g) {
 		r.Late = append(r.Late, g)
 	}
+}
+
+// Waits says whether a pass is still to be drawn.
+func (g *Group) Waits(id pcommon.SpanID) bool {
+	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id && !u.Drawn })
 }
 
 func (g *Group) draws(id pcommon.SpanID) bool {
