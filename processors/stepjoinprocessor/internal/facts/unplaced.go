@@ -62,7 +62,7 @@ func (r *Run) Drop(g *Group) {
 
 // Arrived gives a group without any clock the times at which its lines came, where known.
 func (r *Run) Arrived(g *Group) {
-	if g.End != 0 {
+	if g.End != 0 || !g.Promised && !g.ByID && len(g.Unplaced) == 0 { // without an id nothing but its own trace is tied to it
 		return
 	}
 	for i := range g.Windows {
