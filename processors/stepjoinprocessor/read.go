@@ -217,6 +217,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		}
 		f.promised = top && byID
 	case view.KindPass, view.KindSession, view.KindCalls:
+		if m.Time == spans.TimeObserved { // when a line came says nothing of its call: read later, it would lie elsewhere
+			f.leaf.Flags |= facts.Timeless
+		}
 		r.call.Read(span, &r.res)
 		f.leaf.Kind, f.calls = breakdown.RPCUnattributed, true
 		f.promised = top && byID
