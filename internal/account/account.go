@@ -175,8 +175,8 @@ func (l *Ledger) lead() []Step {
 func usual(steps []Step) float64 {
 	all := make([]float64, 0, len(steps))
 	for i := range steps {
-		if n := steps[i].length(); n > 0 {
-			all = append(all, n/1e9/float64(steps[i].Steps))
+		if each := steps[i].Each(); each > 0 {
+			all = append(all, each)
 		}
 	}
 	return stat.Middle(all)
@@ -210,7 +210,7 @@ func (t *teller) spend(s State, from, to int64) { t.spent[s] += to - from }
 // paused tells of a checkpoint or an evaluation behind the last step. All up to its end is told then.
 func (t *teller) paused(of State, from, until int64) {
 	t.spend(of, from, until)
-	t.list(Pause{of, t.last.Number, float64(until-from) / 1e9, true, t.last.at()}, until, clock(until)-clock(from))
+	t.list(Pause{of, t.last.Number, float64(until-from) / 1e9, true, t.last.Place()}, until, clock(until)-clock(from))
 	t.at = until
 }
 
@@ -328,7 +328,7 @@ func (t *teller) process(before int64) (int64, bool) {
 func (t *teller) within(s *Step, of State, took int64) {
 	if took > 0 {
 		t.spend(of, 0, took)
-		t.list(Pause{of, s.Number, float64(took) / 1e9, false, s.at()}, s.End, float64(took)/1e9)
+		t.list(Pause{of, s.Number, float64(took) / 1e9, false, s.Place()}, s.End, float64(took)/1e9)
 	}
 }
 
@@ -360,7 +360,7 @@ func (t *teller) listGap(g Gap) {
 
 // idle tells of a time in which no step was done, and of which no log says why.
 func (t *teller) idle(to int64) {
-	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.at()}
+	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.Place()}
 	if long := g.Seconds(); long >= stalledSeconds && long >= stalledSteps*t.a.Usual {
 		g.State = Stalled
 	}
@@ -393,7 +393,7 @@ func (t *teller) gap(to int64, down bool) {
 		if began, ok := t.process(to); ok {
 			from, t.began = began, began
 		}
-		t.listGap(Gap{Down, t.last.Number, t.at, from, t.last.at()})
+		t.listGap(Gap{Down, t.last.Number, t.at, from, t.last.Place()})
 		t.spend(StartUp, from, to)
 		t.at = to
 	case t.last.Evaluated: // the log has its result, and not how long it took
@@ -408,7 +408,7 @@ func (t *teller) onTop() {
 	for i, of := range [...]State{Checkpoint, Evaluation} {
 		if s := t.behind[i]; s > 0 {
 			t.spend(of, 0, nanoseconds(s))
-			t.list(Pause{of, t.last.Number, s, true, t.last.at()}, 0, s)
+			t.list(Pause{of, t.last.Number, s, true, t.last.Place()}, 0, s)
 		}
 	}
 	t.behind = [2]float64{}

@@ -49,8 +49,8 @@ type Step struct {
 	again bool // it was done before
 }
 
-// at is where its record stands.
-func (s *Step) at() Place { return Place{s.Trace, s.Offset, s.Writer} }
+// Place is where its record stands.
+func (s *Step) Place() Place { return Place{s.Trace, s.Offset, s.Writer} }
 
 // Place is where a record stands, as the caller knows places.
 type Place struct {

@@ -75,7 +75,7 @@ func (c *conclusion) states() {
 		return
 	}
 	a := &c.account
-	c.paused(account.Checkpoint, spans.PartCheckpoint)
+	c.checkpoints()
 	if lost := a.Seconds[account.StartUp]; c.worth(lost) {
 		c.lose("start_up", lost, c.sf("Start-up took %s until the first step: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
 			c.in("start-up", "启动"), c.in("Look at what runs before the first step: imports, loading the checkpoint, building data sets, compiling.",
@@ -145,10 +145,10 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	c.lose(kind, lost, text+where+": "+c.share(lost), short, advice, seen...)
 }
 
-// paused tells of the checkpoints: what they took, and that one took far longer than the others. Causes of slow steps have their part already.
-func (c *conclusion) paused(of account.State, part string) {
-	all := c.account.Of(of)
-	lost := c.account.Seconds[of] - c.blamedOn(part)
+// checkpoints tells of the checkpoints: what they took, and that one took far longer than the others. Causes of slow steps have their part already.
+func (c *conclusion) checkpoints() {
+	all := c.account.Of(account.Checkpoint)
+	lost := c.account.Seconds[account.Checkpoint] - c.blamedOn(spans.PartCheckpoint)
 	if len(all) == 0 || !c.worth(lost) {
 		return
 	}
@@ -172,7 +172,7 @@ func (c *conclusion) paused(of account.State, part string) {
 	for _, p := range all[:min(len(all), evidences)] {
 		seen = append(seen, c.at(p.After, p.Seconds, p.At))
 	}
-	c.lose("checkpoint", lost, text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[part]), seen...)
+	c.lose("checkpoint", lost, text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
 }
 
 func middle(sorted []float64) float64 {

@@ -25,7 +25,7 @@ func (c *conclusion) proofOf(s *account.Step, took float64) proof {
 	if s.Number >= 0 {
 		what = c.sf("step %d (%s)", "第 %d 步（%s）", s.Number, what)
 	}
-	return proof{what, c.job.Placed(account.Place{Trace: s.Trace, Offset: s.Offset, Writer: s.Writer})}
+	return proof{what, c.job.Placed(s.Place())}
 }
 
 // warmUp tells of a first step that takes much longer: it compiles, allocates and connects.

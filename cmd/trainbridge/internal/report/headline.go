@@ -184,10 +184,7 @@ func (c *conclusion) logs() string {
 
 // were is a number of windows with the verb that goes with it.
 func (c *conclusion) were(n int64) string {
-	if n == 1 {
-		return c.windows(n) + " was"
-	}
-	return c.windows(n) + " were"
+	return c.windows(n) + c.wereOf(n)
 }
 
 // judged says whether there are enough windows to tell that none of them was slow.
