@@ -16,7 +16,7 @@ type Resource struct {
 	Attempt int64  // ml.run.attempt; 0: the first
 	Host    string // host.name
 	PID     int64  // process.pid
-	Model   *Model // ml.model.*; resources are the same only when they share the pointer
+	Model   *Model // ml.model.*, and dl.world_size where the model has it and Stated has not; resources are the same only when they share the pointer
 
 	JoinBy string // trainbridge.join.by, where it holds for all spans
 
@@ -69,6 +69,9 @@ func (r Resource) Put(m pcommon.Map) {
 	r.Stated.put(m)
 	if r.Model != nil {
 		r.Model.Put(m)
+		if r.Model.WorldSize > 0 && r.Stated.Has&(1<<StatedWorldSize) == 0 {
+			m.PutInt(AttrWorldSize, r.Model.WorldSize)
+		}
 	}
 }
 

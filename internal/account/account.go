@@ -14,12 +14,13 @@ type Account struct {
 	Start, End int64           // ns since 1970
 	Wall       float64         // s
 	Seconds    [States]float64 // s
+	Devices    [States]float64 // s, times the ranks that the job had then; 0: not known
 	Clock      bool            // false: no log has a clock, and Wall is what its steps took
 
 	Attempts []Attempt
 	Steps    int64   // different ones that were done
 	Redone   int64   // that were done again
-	Ranks    int64   // the most that a step has said; 0: not known
+	Ranks    int64   // the most that the job had; 0: not known
 	Usual    float64 // s, of one step: the median; NaN: not known
 	// Productive is s of the steps that counted; those that were slow count as long as is usual for the others.
 	Productive float64
@@ -37,6 +38,7 @@ type Attempt struct {
 	First, Last int64 // numbers of steps; below 0: not numbered
 	Steps       int64
 	Redone      int64
+	Ranks       int64 // the most that the job had; 0: not known
 	Start, End  int64 // ns, of its steps
 
 	// Of the time before the attempt, where others were before:
@@ -97,6 +99,7 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	a.Start = steps[0].Start
 	if a.Clock && l.first > 0 && l.first < a.Start {
 		a.Start = l.first
+		t.had(&steps[0])
 		t.spend(StartUp, a.Start, steps[0].Start)
 	}
 	t.at = steps[0].Start
@@ -194,6 +197,8 @@ type teller struct {
 	pause    int             // of the ledger's
 	behind   [2]float64      // s of checkpoints and evaluations that follow the last step
 	spent    [States]int64   // ns
+	ranks    int64           // that the job had last; 0: not known
+	noted    int             // of the ledger's changes of that number, those before
 	saved    int64           // ns, when the last checkpoint of the attempt was written; 0: not known
 	stopped  int64           // ns, when the last attempt was over
 	began    int64           // ns, when the process of the next began; 0: not known
@@ -205,7 +210,23 @@ type told struct {
 	number  int64
 }
 
-func (t *teller) spend(s State, from, to int64) { t.spent[s] += to - from }
+func (t *teller) spend(s State, from, to int64) {
+	t.spent[s] += to - from
+	t.a.Devices[s] += float64(to-from) / 1e9 * float64(t.ranks)
+}
+
+// had notes how many ranks the job had in a step.
+func (t *teller) had(s *Step) {
+	all := t.ledger.ranks
+	for t.noted < len(all) && all[t.noted].from <= s.Start {
+		t.noted++
+	}
+	t.ranks = int64(s.Ranks)
+	if len(all) > 0 {
+		t.ranks = all[max(0, t.noted-1)].n
+	}
+	t.a.Ranks = max(t.a.Ranks, t.ranks)
+}
 
 // paused tells of a checkpoint or an evaluation behind the last step. All up to its end is told then.
 func (t *teller) paused(of State, from, until int64) {
@@ -225,19 +246,20 @@ func (t *teller) step(s *Step) {
 	}
 	if t.last == nil || t.begins(s, again) {
 		t.stopped, t.began = t.at, 0
-		t.gap(s.Start, t.last != nil)
+		t.gap(s.Start, s)
 		t.a.Course = append(t.a.Course, nil)
 		first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0))
 		t.a.Attempts = append(t.a.Attempts, Attempt{First: first, Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
 		t.saved = 0
 	} else {
-		t.gap(s.Start, false)
+		t.gap(s.Start, nil)
 	}
 	t.attempts[s.Writer] = s.Attempt
 	t.told[s.Writer] = told{len(t.a.Attempts), s.Number}
-	t.a.Ranks = max(t.a.Ranks, int64(s.Ranks))
+	t.had(s)
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
+	at.Ranks = max(at.Ranks, t.ranks)
 	at.Last, at.Steps, at.End = s.Number, at.Steps+int64(s.Steps), max(at.End, s.End)
 	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
 		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
@@ -368,8 +390,8 @@ func (t *teller) idle(to int64) {
 	t.at = to
 }
 
-// gap tells of the time up to the next step.
-func (t *teller) gap(to int64, down bool) {
+// gap tells of the time up to the next step. first: that step, where an attempt begins with it.
+func (t *teller) gap(to int64, first *Step) {
 	if t.last == nil {
 		return
 	}
@@ -388,12 +410,13 @@ func (t *teller) gap(to int64, down bool) {
 	t.stopped = t.at
 	switch {
 	case to <= t.at:
-	case down: // the last process that began before the step starts up until then
+	case first != nil: // the last process that began before the step starts up until then
 		from := to
 		if began, ok := t.process(to); ok {
 			from, t.began = began, began
 		}
 		t.listGap(Gap{Down, t.last.Number, t.at, from, t.last.Place()})
+		t.had(first)
 		t.spend(StartUp, from, to)
 		t.at = to
 	case t.last.Evaluated: // the log has its result, and not how long it took

@@ -106,6 +106,7 @@ type Ledger struct {
 	pauses []pause
 	begins []int64           // ns, when a process began
 	excess map[int64]float64 // s, by which a step took longer than usual, by its start
+	ranks  []ranks           // as they changed, in the order in which they were told
 	first  int64             // ns, of the first line with a clock; 0: not known
 	last   int64
 	merges int32 // how often neighbours were put together
@@ -310,6 +311,19 @@ func (l *Ledger) Slow(start int64, excess float64) {
 	}
 }
 
+// ranks is how many ranks the job had from a time on.
+type ranks struct {
+	from int64 // ns
+	n    int64
+}
+
+// Had notes how many ranks the job had in the step that began then: communicators know more than the log of the training, which says once how many there are.
+func (l *Ledger) Had(n, start int64) {
+	if k := len(l.ranks); n > 0 && k < mostNoted && (k == 0 || l.ranks[k-1].n != n || start < l.ranks[k-1].from) {
+		l.ranks = append(l.ranks, ranks{instant(start), n})
+	}
+}
+
 // Begins notes when a process of the training began, ns since 1970: until its first step it starts up.
 func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
 
@@ -328,5 +342,6 @@ func order(steps []Step) {
 
 func (l *Ledger) sort() {
 	slices.Sort(l.begins)
+	slices.SortStableFunc(l.ranks, func(a, b ranks) int { return cmp.Compare(a.from, b.from) })
 	slices.SortFunc(l.pauses, func(a, b pause) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
 }

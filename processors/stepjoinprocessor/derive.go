@@ -41,6 +41,7 @@ type deriver struct {
 	callBy   []string
 	timers   []why.Timer
 	seconds  []float64
+	ranks    int64 // that the job has in the window; 0: not known
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
 	out      *spans.Batch // of the groups that are closed now: breakdowns that were held go there too
@@ -81,6 +82,7 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 		}
 		return
 	}
+	d.ranks = r.RanksAt(w)
 	home, parent := g, top
 	batch := d.collect(r, g, w)
 	if batch != nil && batch.Promised {
@@ -369,7 +371,7 @@ func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int6
 	if p.End < end {
 		p.Start, p.End = p.End, end
 		p.Who.Rank, p.Who.HasRank, p.Who.Host = int64(l.LateRank), l.LateRank >= 0, r.Text(l.LateHost)
-		p.Who.Local = int64(l.Ranks) < r.Ranks // the numbers of the largest communicator are those of the job
+		p.Who.Local = int64(l.Ranks) < d.ranks // the numbers of the largest communicator are those of the job
 		d.gpus.lateRank(&p.Who, l)
 		d.pieces = append(d.pieces, p)
 	}
@@ -509,9 +511,9 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		return
 	}
 	b := d.scratch.Of(w.Start, w.End, d.pieces)
-	source, attributes := spans.TimeDerived, 26
+	source, attributes := spans.TimeDerived, 27
 	if len(d.pieces) == 0 {
-		attributes = 8
+		attributes = 9
 	}
 	if w.Flags.Has(facts.Timeless) {
 		source = spans.TimeSynthetic
@@ -538,23 +540,27 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	if w.Number >= 0 && w.Kind == facts.Step {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
 	}
+	ranks := d.ranks
+	if ranks > 0 {
+		s.Attributes().PutInt(spans.AttrWorldSize, ranks)
+	}
 	putPartial(s, g)
 	notes := d.tellGPUs(s, r, w)
 	switch {
 	case g.Partial: // it cannot be held against others
 	case held:
 		d.history.Hold(d.window(r, w, &b, notes), func(v why.Verdict, slow bool) {
-			d.judged(s, r, &v, slow)
+			d.judged(s, ranks, &v, slow)
 			d.out.Take(res, s)
 		})
 	default:
 		v, slow := d.history.Judge(d.window(r, w, &b, notes))
-		d.judged(s, r, &v, slow)
+		d.judged(s, ranks, &v, slow)
 	}
 }
 
 // judged writes what is usual for a window, and where it was slow why.
-func (d *deriver) judged(s ptrace.Span, r *facts.Run, v *why.Verdict, slow bool) {
+func (d *deriver) judged(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) {
 	if v.Judged {
 		s.Attributes().PutDouble(spans.AttrStepUsual, v.Usual)
 	}
@@ -566,10 +572,10 @@ func (d *deriver) judged(s ptrace.Span, r *facts.Run, v *why.Verdict, slow bool)
 	d.sheet.Tell(spans.VerdictStepSlow, v.Sentence, v.Value, v.Threshold)
 	d.sheet.Put(s)
 	for i := range v.Causes {
-		putCause(s, r, v.Causes[i])
+		putCause(s, ranks, v.Causes[i])
 	}
 	if v.Unexplained > 0 {
-		m := putCause(s, r, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
+		m := putCause(s, ranks, why.Cause{Kind: breakdown.Unattributed, Seconds: v.Unexplained})
 		m.PutStr(spans.AttrCauseReason, v.Reason.Of)
 		if v.Reason.Apart > 0 {
 			m.PutDouble(spans.AttrNCCLClockOffset, v.Reason.Apart)
@@ -578,7 +584,7 @@ func (d *deriver) judged(s ptrace.Span, r *facts.Run, v *why.Verdict, slow bool)
 }
 
 // putCause writes for programs what the verdict's sentence says of a cause.
-func putCause(span ptrace.Span, r *facts.Run, c why.Cause) pcommon.Map {
+func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventCause)
 	e.SetTimestamp(span.EndTimestamp())
@@ -586,8 +592,8 @@ func putCause(span ptrace.Span, r *facts.Run, c why.Cause) pcommon.Map {
 	m.EnsureCapacity(8)
 	m.PutStr(spans.AttrStepPart, c.Who.Part(c.Kind))
 	m.PutDouble(spans.AttrCauseTime, c.Seconds)
-	if r.Ranks > 0 {
-		m.PutDouble(spans.AttrCauseCost, c.Seconds*float64(r.Ranks))
+	if ranks > 0 {
+		m.PutDouble(spans.AttrCauseCost, c.Seconds*float64(ranks))
 	}
 	if c.Who.HasRank {
 		m.PutInt(spans.AttrNCCLLateRank, c.Who.Rank)
@@ -635,7 +641,7 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 		number = w.Number
 	}
 	return &why.Window{
-		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: r.Ranks, World: r.World, Trainer: r.Trainer, Breakdown: b, Notes: notes,
+		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: d.ranks, World: r.World, Trainer: r.Trainer, Breakdown: b, Notes: notes,
 		Timers: d.timers, Apart: apart,
 	}
 }

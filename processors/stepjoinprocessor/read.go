@@ -194,7 +194,11 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	case view.KindCollective:
 		r.coll.Read(span)
 		f.leaf.Kind, f.leaf.Name, f.leaf.Comm = breakdown.Collective, run.Number(r.coll.Operation), run.Number(r.coll.CommName)
-		run.Ranks = max(run.Ranks, r.coll.Ranks.Or(0), r.coll.CommSize.Or(0))
+		id := f.leaf.Comm
+		if r.coll.CommID != "" {
+			id = run.Number(r.coll.CommID)
+		}
+		run.Communicates(id, max(r.coll.Ranks.Or(0), r.coll.CommSize.Or(0)), f.leaf.Start, f.leaf.End)
 		if r.coll.CommName == "" {
 			f.leaf.Comm = run.Number(r.coll.CommID)
 		}
@@ -336,7 +340,7 @@ func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	f.isWindow = true
 	f.window = facts.Window{
 		Kind: kind, Flags: l.Flags, Span: l.Span, Start: l.Start, End: l.End, Number: number.Or(-1), Steps: steps, Batch: r.mark.BatchSize,
-		Host: l.Host, PID: l.PID, Name: l.Name,
+		World: max(0, r.res.WorldSize.Or(0)), Host: l.Host, PID: l.PID, Name: l.Name,
 	}
 }
 

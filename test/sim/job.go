@@ -188,7 +188,12 @@ func (j *job) start(took float64, loaded int64) {
 }
 
 // spend puts time into the account.
-func (j *job) spend(state string, s float64) { j.truth.States[state] += s }
+func (j *job) spend(state string, s float64) {
+	j.truth.States[state] += s
+	if j.beside != nil {
+		j.truth.Devices[state] += s * float64(j.ranks)
+	}
+}
 
 // steps are trained one after the other.
 func (j *job) steps(from, to int64) {
@@ -273,6 +278,9 @@ func (j *job) disturb(s *step, f fault) {
 		return
 	}
 	slow := Slow{Iteration: s.n, Extra: f.extra, Part: f.part, Untold: f.untold, Rank: f.rank, Host: f.host}
+	if j.beside != nil {
+		slow.Devices = f.extra * float64(j.ranks)
+	}
 	j.truth.Slow = append(j.truth.Slow, slow)
 	j.over[fmt.Sprint(f.part, f.rank)] += s.took - s.usual
 }

@@ -313,6 +313,24 @@ func blame() []Scenario {
 			j.truth.Lost = []float64{0.08 * j.truth.States[Step], 7 * 0.08 * j.truth.States[Step]}
 			j.truth.Share, j.truth.Rank, j.truth.Host = 0.08, rank, j.host(rank)
 		}},
+		{"nccl: 16 to 8 ranks, one of them late in both", Faulty, func(j *job) {
+			j.withNCCL(&megatron{total: 240}, 2, 16, "gpu-a", "gpu-b")
+			rank := j.between(0, 7)
+			for _, n := range append(j.pick(6, 12, 115, 5), j.pick(6, 135, 235, 5)...) {
+				j.add(fault{extra: j.uniform(1, 3), part: "collective.wait", rank: rank, host: "gpu-a"}, n)
+			}
+			j.start(20, 0)
+			j.steps(1, 120)
+			j.crash(100)
+			j.ranks, j.hosts = 8, []string{"gpu-a"}
+			j.beside.usual = 0
+			j.level = func(int64) float64 { return 4 }
+			j.start(20, 120)
+			j.steps(121, 240)
+			j.end(1)
+			j.truth.Rank, j.truth.Host = rank, "gpu-a"
+			j.truth.Lost = []float64{100, 120, 140}
+		}},
 		{"nccl: a slow link at times", Faulty, func(j *job) {
 			j.withNCCL(jsonl(), 2, 8, "gpu-a", "gpu-b")
 			j.add(fault{part: "collective", rank: -1, link: true}, j.pick(7, 12, 95, 5)...)

@@ -61,6 +61,8 @@ type Truth struct {
 	Wall float64
 	// States is the time in each state, s. Several states joined by + have that time together.
 	States map[string]float64
+	// Devices are the same times the ranks that the job had then, s; empty where no log tells how many.
+	Devices map[string]float64
 	// Goodput is the time of the steps that counted at their usual speed, without faults and noise, by Wall; 0 where nobody can say what is usual.
 	Goodput float64
 	// Attempts are the launches of the job.
@@ -87,6 +89,8 @@ type Slow struct {
 	Iteration int64
 	// Extra is what the fault added, s.
 	Extra float64
+	// Devices is that times the ranks that the job had then, s; 0 where no log tells how many.
+	Devices float64
 	// Part is the name of what took longer, "" where no log can tell.
 	Part string
 	// Untold says that a reader may leave the cause open.
@@ -109,7 +113,7 @@ func (s Scenario) Write(dir string, seed uint64, zone *time.Location) (truth *Tr
 	j := &job{
 		rng: rand.New(rand.NewPCG(seed, h.Sum64())), dir: dir, zone: zone,
 		epoch:  time.Date(2026, 2, 2, 6, 0, 0, 0, zone).Add(time.Duration(seed%97)*time.Hour + 137*time.Millisecond),
-		truth:  Truth{Open: map[int64]bool{}, States: map[string]float64{}, Rank: -1},
+		truth:  Truth{Open: map[int64]bool{}, States: map[string]float64{}, Devices: map[string]float64{}, Rank: -1},
 		faults: map[int64]fault{}, done: map[int64]bool{}, over: map[string]float64{}, ranks: 1,
 	}
 	defer func() {

@@ -36,7 +36,8 @@ type Entry struct {
 
 	state      account.State
 	behind     bool
-	seconds    float64 // of a part, or of an evaluation without a clock
+	seconds    float64 // of a part, or of an evaluation without a clock; of a breakdown more than usual
+	ranks      int64   // of the job, in a breakdown; 0: not known
 	start, end int64   // ns, of an evaluation with one; both 0: how long the evaluation took is not known
 }
 
@@ -45,7 +46,7 @@ func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset i
 	e := Entry{kind: view.KindStep, id: s.SpanID(), source: v.Format, file: file, rank: v.Rank.Or(-1), step: account.Step{
 		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int32(min(v.Covered(), math.MaxInt32)),
 		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
-		Ranks: int32(min(v.WorldSize.Or(0), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
+		Ranks: int32(min(v.WorldSize.Or(res.WorldSize.Or(0)), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
 	}}
 	if v.TimePoint || e.step.End-e.step.Start <= 1 {
 		e.step.End = e.step.Start // a span of no length has 1 ns
@@ -53,9 +54,9 @@ func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset i
 	return e
 }
 
-// Breakdown is the entry of a breakdown as b has read it. ok: it is of a step that took longer than usual. It begins with the step.
+// Breakdown is the entry of a breakdown as b has read it. ok: it is of a step. It begins with the step.
 func Breakdown(s ptrace.Span, b *view.Breakdown) (e Entry, ok bool) {
-	return Entry{kind: view.KindBreakdown, start: int64(s.StartTimestamp()), seconds: b.Excess}, b.Window == spans.WindowStep && b.Excess > 0
+	return Entry{kind: view.KindBreakdown, start: int64(s.StartTimestamp()), seconds: b.Excess, ranks: b.WorldSize.Or(0)}, b.Window == spans.WindowStep
 }
 
 // Part is the entry of a named part of a step. ok: the account has a state for such parts.
@@ -144,6 +145,7 @@ func (b *Book) Put(e *Entry) {
 		b.noteNumber(source, step.Number, of)
 	case view.KindBreakdown:
 		b.Ledger.Slow(e.start, e.seconds)
+		b.Ledger.Had(e.ranks, e.start)
 	case view.KindPart:
 		if of, found := b.get(e.id); found {
 			b.Ledger.Part(of, e.state, e.seconds, e.behind)

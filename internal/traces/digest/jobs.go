@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -35,6 +36,7 @@ type Job struct {
 	gpus            table[gpuKey, GPU]
 
 	book.Book // of its steps, from which the account of its time is made
+	account   *account.Account
 }
 
 // jobKey is the run, else the service.

@@ -33,6 +33,7 @@ type Window struct {
 type Part struct {
 	Name      string
 	All, Slow Values
+	Devices   Total  // s, of All, times the ranks that the job had then; 0: not known
 	Over      Series // s, by iteration
 }
 
@@ -117,6 +118,7 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 			}
 		}
 		part.All.Add(p.Seconds)
+		part.Devices.Add(p.Seconds * float64(b.WorldSize.Or(0)))
 		part.Over.Add(at, p.Seconds)
 		if isSlow {
 			part.Slow.Add(p.Seconds)

@@ -265,6 +265,8 @@ type Breakdown struct {
 	Usual float64
 	// ml.step.excess: double, s. By how much a window that was slow took longer than usual.
 	Excess float64
+	// dl.world_size: int. How many ranks the job has. Stands on the resource, and on a span where it is different.
+	WorldSize Int
 
 	Times []PartTime // in the order in which the span names them
 	GPUs  GPUs
@@ -286,6 +288,8 @@ func (b *Breakdown) take(attrs pcommon.Map) {
 			b.Usual = spans.ValueNumber(value)
 		case spans.AttrStepExcess:
 			b.Excess = spans.ValueNumber(value)
+		case spans.AttrWorldSize:
+			b.WorldSize = ordinalOf(value)
 		case spans.AttrGPUCount:
 			b.GPUs.Count = ordinalOf(value)
 		case spans.AttrGPUSampleCount:

@@ -12,9 +12,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// steady is from which share of the time of steps on a part that all of them have is a loss of its own.
-const steady = 0.1
-
 // accounting says where the wall-clock time of the run went.
 func (c *conclusion) accounting() {
 	if !c.accounted {
@@ -37,18 +34,26 @@ func (c *conclusion) whole() float64 {
 	return float64(c.job.Last-c.job.First) / 1e9
 }
 
-// gpuSeconds are seconds times the ranks of the job, as " (1,624 GPU-seconds)"; "" where their number is not known.
-func (c *conclusion) gpuSeconds(seconds float64) string {
+// gpuSeconds are seconds of all ranks, as " (1,624 GPU-seconds)"; "" where the number of ranks is not known.
+func (c *conclusion) gpuSeconds(devices float64) string {
 	if c.size <= 1 {
 		return ""
 	}
-	return c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(seconds*float64(c.size)))
+	return c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(devices))
 }
 
-// lose adds a claim of time that was lost.
-func (c *conclusion) lose(kind string, seconds float64, what, short, advice string, proof ...proof) {
+// ranksIn is how many ranks the job had in a state, on average; 0: not known.
+func (c *conclusion) ranksIn(of account.State) float64 {
+	if c.accounted && c.account.Devices[of] > 0 {
+		return c.account.Devices[of] / c.account.Seconds[of]
+	}
+	return float64(c.size)
+}
+
+// lose adds a claim of seconds that were lost, by so many ranks on average.
+func (c *conclusion) lose(kind string, seconds, ranks float64, what, short, advice string, proof ...proof) {
 	c.claims = append(c.claims, claim{
-		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * float64(c.size), rank: costly, advice: advice, proof: proof,
+		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * ranks, rank: costly, advice: advice, proof: proof,
 	})
 }
 
@@ -77,7 +82,7 @@ func (c *conclusion) states() {
 	a := &c.account
 	c.checkpoints()
 	if lost := a.Seconds[account.StartUp]; c.worth(lost) {
-		c.lose("start_up", lost, c.sf("Start-up took %s until the first step: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
+		c.lose("start_up", lost, c.ranksIn(account.StartUp), c.sf("Start-up took %s until the first step: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
 			c.in("start-up", "启动"), c.in("Look at what runs before the first step: imports, loading the checkpoint, building data sets, compiling.",
 				"查看首步之前的工作：导入、加载检查点、构建数据集、编译。"))
 	}
@@ -88,7 +93,7 @@ func (c *conclusion) states() {
 				ranges = append(ranges, c.sf("%d to %d", "第 %d 至 %d 步", at.First, at.First+at.Redone-1))
 			}
 		}
-		c.lose("redone", lost, c.sf("%s done again after a restart (%s): %s, %s", "重启后重做了 %s（%s）：%s，%s",
+		c.lose("redone", lost, c.ranksIn(account.Redone), c.sf("%s done again after a restart (%s): %s, %s", "重启后重做了 %s（%s）：%s，%s",
 			c.in(human.Plural(a.Redone, "step")+c.wereOf(a.Redone), human.Thousands(a.Redone)+" 步"), strings.Join(ranges, ", "), human.Seconds(lost), c.share(lost)),
 			c.in("steps done again after a restart", "重启后重做"), c.in("Save more often, or asynchronously.", "更频繁地保存，或异步保存。"))
 	}
@@ -142,7 +147,7 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	for _, g := range gaps[:min(len(gaps), evidences)] {
 		seen = append(seen, c.at(g.After, g.Seconds(), g.At))
 	}
-	c.lose(kind, lost, text+where+": "+c.share(lost), short, advice, seen...)
+	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost), short, advice, seen...)
 }
 
 // checkpoints tells of the checkpoints: what they took, and that one took far longer than the others. Causes of slow steps have their part already.
@@ -172,7 +177,7 @@ func (c *conclusion) checkpoints() {
 	for _, p := range all[:min(len(all), evidences)] {
 		seen = append(seen, c.at(p.After, p.Seconds, p.At))
 	}
-	c.lose("checkpoint", lost, text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
+	c.lose("checkpoint", lost, c.ranksIn(account.Checkpoint), text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
 }
 
 func middle(sorted []float64) float64 {
@@ -215,19 +220,23 @@ func (c *conclusion) steadyParts() {
 			spans.PartRPCSerialize,
 		},
 	} {
-		sum := 0.0
+		sum, devices, all := 0.0, 0.0, 0.0
 		for _, name := range of.parts {
 			if p := w.Parts[name]; p != nil {
-				sum += p.All.Sum() - c.blamedOn(name)
+				sum, devices, all = sum+p.All.Sum()-c.blamedOn(name), devices+p.Devices.Sum(), all+p.All.Sum()
 			}
 		}
+		ranks := float64(c.size)
+		if devices > 0 {
+			ranks = devices / all
+		}
 		took := w.Took.Sum()
-		if !(sum >= steady*took) {
+		if !(sum >= c.steady*took) {
 			continue
 		}
 		_, several := tables.Window(w.Of, c.chinese)
-		c.lose(of.kind, sum, c.sf("%s of the time of %s went by %s: %s%s, %s each", "%[2]s的时间有 %[1]s 用于%[3]s：共 %[4]s%[5]s，每个 %[6]s",
-			human.Percent(sum/took), c.in("all "+several, several), c.in(of.short, of.chinese), human.Seconds(sum), c.gpuSeconds(sum),
+		c.lose(of.kind, sum, ranks, c.sf("%s of the time of %s went by %s: %s%s, %s each", "%[2]s的时间有 %[1]s 用于%[3]s：共 %[4]s%[5]s，每个 %[6]s",
+			human.Percent(sum/took), c.in("all "+several, several), c.in(of.short, of.chinese), human.Seconds(sum), c.gpuSeconds(sum*ranks),
 			human.Seconds(sum/float64(w.Took.Count()))), c.in(of.short, of.chinese), c.of(advices[of.advice]))
 	}
 }

@@ -27,6 +27,7 @@ import (
 type options struct {
 	out, format, lang, table string
 	schema                   bool
+	steady                   float64
 	reading.Flags
 }
 
@@ -66,6 +67,7 @@ found by content.`,
 	f.StringVar(&opt.format, "format", "", names()+" (default: as the name of the file ends, else text)")
 	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/report.md)")
 	f.BoolVar(&opt.schema, "schema", false, "write the JSON Schema of --format json, and nothing else")
+	f.Float64Var(&opt.steady, "steady", 0.1, "a part that takes this `share` of the time of all steps is a loss, though none is slow: loading data, GET and PUT, waiting, RPCs")
 	f.StringVar(&opt.lang, "lang", "en", "language of the report: en, zh")
 	opt.Add(cmd)
 	return cmd
@@ -80,6 +82,9 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	}
 	if opt.lang != "en" && opt.lang != "zh" {
 		return reading.Errorf(cmd, "--lang %q: there are en, zh", opt.lang)
+	}
+	if !(opt.steady > 0 && opt.steady <= 1) {
+		return reading.Errorf(cmd, "--steady %v: a share above 0, at most 1, such as 0.1", opt.steady)
 	}
 	if err := checkTable(cmd, to, opt); err != nil {
 		return err
@@ -97,8 +102,8 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		return err
 	}
 	defer in.Close()
-	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table}
-	req.Conclude = concluder(req.Chinese)
+	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady}
+	req.Conclude = concluder(req.Chinese, req.Steady)
 	if to.tables && opt.table == "" {
 		req.Dir, req.Temporary = opt.out, filepath.Dir(filepath.Clean(opt.out))
 		return write(cmd, to, req)

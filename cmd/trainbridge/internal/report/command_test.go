@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -58,6 +59,7 @@ func TestErrors(t *testing.T) {
 		{[]string{"/nothing/here"}, "/nothing/here"},
 		{[]string{text, "--format", "pdf"}, `report: --format "pdf": there are text`},
 		{[]string{text, "--lang", "de"}, `report: --lang "de": there are en, zh`},
+		{[]string{text, "--steady", "10"}, "report: --steady 10: a share above 0, at most 1, such as 0.1"},
 		{[]string{text, "--since", "yesterday"}, `report: --since "yesterday": write 2026-11-23, `},
 		{[]string{text, "--since", "2026-11-23", "--until", "2026-11-22"}, "report: --since 2026-11-23 is not before --until 2026-11-22"},
 	} {
@@ -68,6 +70,19 @@ func TestErrors(t *testing.T) {
 	}
 	_, err := report(t, `{"step": 1, "loss": 2.5}`, "-", "-o", "/nothing/here/report.txt")
 	require.ErrorContains(t, err, "report: -o /nothing/here/report.txt: ")
+}
+
+// A part of all steps is a loss from a share of their time on.
+func TestSteady(t *testing.T) {
+	var log strings.Builder
+	for n := range 60 {
+		fmt.Fprintf(&log, "{\"step\": %d, \"loss\": 2.5, \"step_time\": 1.0, \"data_time\": 0.08}\n", n+1)
+	}
+	for share, is := range map[string]bool{"0.1": false, "0.05": true} {
+		stdout, err := report(t, log.String(), "-", "--steady", share)
+		require.NoError(t, err)
+		assert.Equal(t, is, strings.Contains(stdout, "8% of the time of all steps went by loading data: 4.8 s"), stdout)
+	}
 }
 
 // A report that fails leaves the file as it was, and no other.

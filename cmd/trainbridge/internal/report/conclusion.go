@@ -72,8 +72,9 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	for _, l := range job.Steps.Rows() {
 		c.several = c.several || l.Covered > float64(l.Records)
 	}
-	c.account, c.accounted = job.Ledger.Account()
-	c.accounted = c.accounted && c.account.Wall > 0
+	if a := job.Account(); a != nil {
+		c.account, c.accounted = *a, true
+	}
 	c.size = c.account.Ranks
 	for _, comm := range communicators(job) {
 		c.size = max(c.size, comm.ranks)
@@ -412,9 +413,9 @@ func (c *conclusion) seen(dir string, p proof) string {
 }
 
 // concluder says the same for other formats.
-func concluder(chinese bool) func(*digest.Job, *offline.Reading) format.Conclusion {
+func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading) format.Conclusion {
 	return func(job *digest.Job, read *offline.Reading) format.Conclusion {
-		p := &page{w: io.Discard, chinese: chinese}
+		p := &page{w: io.Discard, chinese: chinese, steady: steady}
 		dir := directory(files(job, read), read)
 		c := conclude(p, job, read)
 		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps()}

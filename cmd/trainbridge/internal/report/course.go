@@ -14,8 +14,9 @@ import (
 func (c *conclusion) course() {
 	for i, steps := range c.account.Course {
 		run := c.account.Judged[i]
-		c.warmUp(steps, run)
-		c.periods(steps, run)
+		ranks := float64(cmp.Or(c.account.Attempts[i].Ranks, c.size))
+		c.warmUp(steps, run, ranks)
+		c.periods(steps, run, ranks)
 		c.levels(steps, run)
 	}
 }
@@ -29,7 +30,7 @@ func (c *conclusion) proofOf(s *account.Step, took float64) proof {
 }
 
 // warmUp tells of a first step that takes much longer: it compiles, allocates and connects.
-func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run) {
+func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float64) {
 	if len(run.Steps) == 0 || run.Steps[0].State != regimes.First {
 		return
 	}
@@ -38,13 +39,13 @@ func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run) {
 	if !c.worth(more) {
 		return
 	}
-	c.lose("warm_up", more, c.sf("The first step took %s, %s more than usual: it compiles, allocates and connects", "首步用了 %s，比正常多 %s：编译、分配与建立连接",
+	c.lose("warm_up", more, ranks, c.sf("The first step took %s, %s more than usual: it compiles, allocates and connects", "首步用了 %s，比正常多 %s：编译、分配与建立连接",
 		human.Seconds(took), human.Seconds(more)), c.in("the first step", "首步"),
 		c.in("Cache what is compiled, and warm up the data loader before the first step.", "缓存编译结果，并在首步之前预热数据加载。"), c.proofOf(&steps[0], took))
 }
 
 // periods tells of a step in every so many that takes longer.
-func (c *conclusion) periods(steps []account.Step, run *regimes.Run) {
+func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float64) {
 	for _, p := range run.Periods {
 		if !c.worth(p.Excess) {
 			continue
@@ -58,7 +59,7 @@ func (c *conclusion) periods(steps []account.Step, run *regimes.Run) {
 				seen = append(seen, c.proofOf(&steps[i], steps[i].Each()))
 			}
 		}
-		c.lose("period", p.Excess, cl, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
+		c.lose("period", p.Excess, ranks, cl, c.sf("each %s step", "每 %s 步一次的慢步", ordinal(p.Every, c.chinese)),
 			c.in("See what the trainer does at this interval: saving, evaluation, logging, garbage collection, the end of an epoch.",
 				"查看训练程序在此间隔做什么：保存、评估、写日志、垃圾回收、一个 epoch 结束。"), seen...)
 	}

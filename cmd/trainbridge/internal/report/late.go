@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -13,7 +14,11 @@ import (
 // deviceSeconds are the seconds of all ranks together. The account is of one log: logs whose stamps are of several zones are apart by hours.
 func (c *conclusion) deviceSeconds() float64 {
 	if c.accounted && c.account.Clock {
-		return float64(c.size) * c.account.Wall
+		devices := 0.0
+		for s := range account.States {
+			devices += c.ranksIn(s) * c.account.Seconds[s]
+		}
+		return devices
 	}
 	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
 }

@@ -19,6 +19,7 @@ const pageWidth = 100
 type page struct {
 	w       io.Writer
 	chinese bool
+	steady  float64 // of a conclusion, as format.Request has it
 	err     error
 }
 

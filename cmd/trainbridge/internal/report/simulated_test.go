@@ -36,6 +36,7 @@ const (
 	checkCause    = "cause"    // the first cause of a slow step is the true one
 	checkBlame    = "blame"    // no rank and no host is named but the true one
 	checkAccount  = "account"  // the time in each state, attempts, goodput
+	checkDevices  = "devices"  // the same times the ranks that the job had then
 	checkSentence = "sentence" // the conclusion
 )
 
@@ -45,17 +46,21 @@ var notYet = map[string]string{}
 // job1 is what the report says of a job.
 type job1 struct {
 	Conclusion, Severity string
-	Account              *struct {
-		WallS    float64            `json:"wall_s"`
-		States   map[string]float64 `json:"states"`
-		Goodput  float64            `json:"goodput"`
-		Attempts []struct {
-			First, Last   int64
-			Steps, Redone int
-		}
+	Account              *account1
+	Claims               []struct{ Text, Advice string }
+	Untold               []string
+}
+
+// account1 is its account.
+type account1 struct {
+	WallS    float64            `json:"wall_s"`
+	States   map[string]float64 `json:"states"`
+	Devices  map[string]float64 `json:"device_states"`
+	Goodput  float64            `json:"goodput"`
+	Attempts []struct {
+		First, Last   int64
+		Steps, Redone int
 	}
-	Claims []struct{ Text, Advice string }
-	Untold []string
 }
 
 // answer is what the report says of all logs.
@@ -68,7 +73,9 @@ type answer struct {
 		Binary            bool
 	}
 	Jobs []job1
-	slow map[int64]bool
+	// accounts are the rows of accounts.csv
+	accounts []map[string]string
+	slow     map[int64]bool
 	// causes of slow steps, the largest first
 	causes map[int64][]sim.Slow
 }
@@ -90,6 +97,7 @@ func ask(t *testing.T, dir string, flags []string) (*answer, error) {
 			a.slow[n] = true
 		}
 	}
+	a.accounts = tableOf(t, filepath.Join(tables, "accounts.csv"))
 	for _, row := range tableOf(t, filepath.Join(tables, "causes.csv")) {
 		n, err := strconv.ParseInt(row["iteration"], 10, 64)
 		if err != nil || row["window"] != "step" {
@@ -100,6 +108,7 @@ func ask(t *testing.T, dir string, flags []string) (*answer, error) {
 			c.Rank = rank
 		}
 		c.Extra, _ = strconv.ParseFloat(row["time_s"], 64)
+		c.Devices, _ = strconv.ParseFloat(row["device_time_s"], 64)
 		a.causes[n] = append(a.causes[n], c)
 	}
 	return a, nil
@@ -168,6 +177,7 @@ func judge(scenario sim.Scenario, truth *sim.Truth, a *answer) *score {
 		return s
 	}
 	s.account(truth, &a.Jobs[0])
+	s.accountRow(a.Jobs[0].Account, a.accounts)
 	s.sentence(truth, a.Jobs[0].Conclusion)
 	s.severity(truth, scenario.Kind, &a.Jobs[0])
 	s.somewhere(truth, &a.Jobs[0])
@@ -210,6 +220,9 @@ func (s *score) steps(truth *sim.Truth, a *answer) {
 			s.right++
 		default:
 			s.fail(checkCause, "step %d: %s of rank %d on %q, not %s of rank %d on %q", is.Iteration, first.Part, first.Rank, first.Host, is.Part, is.Rank, is.Host)
+		}
+		if ranks := is.Devices / is.Extra; is.Devices > 0 && math.Abs(first.Devices-ranks*first.Extra) > 1e-6*first.Devices {
+			s.fail(checkDevices, "step %d: %.3f GPU-seconds of %.3f s, not of %g ranks", is.Iteration, first.Devices, first.Extra, ranks)
 		}
 	}
 	for n := range a.slow {
@@ -274,6 +287,11 @@ func (s *score) account(truth *sim.Truth, j *job1) {
 			s.fail(checkAccount, "%s has %.2f s, not %.2f s", state, took, is)
 		}
 	}
+	for state, is := range truth.Devices {
+		if ranks := is / truth.States[state]; math.Abs(a.Devices[state]-is) > ranks+0.01*is {
+			s.fail(checkDevices, "%s has %.1f GPU-seconds, not %.1f", state, a.Devices[state], is)
+		}
+	}
 	for state, took := range left {
 		if took > 1 {
 			s.fail(checkAccount, "%s has %.2f s, not 0 s", state, took)
@@ -288,6 +306,22 @@ func (s *score) account(truth *sim.Truth, j *job1) {
 	}
 	if truth.Goodput > 0 && math.Abs(a.Goodput-truth.Goodput) > 0.02 {
 		s.fail(checkAccount, "a goodput of %.3f, not %.3f", a.Goodput, truth.Goodput)
+	}
+}
+
+// accountRow holds the table of accounts against the JSON report.
+func (s *score) accountRow(a *account1, rows []map[string]string) {
+	if a == nil && len(rows) == 0 {
+		return
+	}
+	if a == nil || len(rows) != 1 {
+		s.fail(checkAccount, "%d rows of accounts", len(rows))
+		return
+	}
+	for state, is := range a.States {
+		if x, err := strconv.ParseFloat(rows[0][state+"_s"], 64); err != nil || math.Abs(x-is) > 1e-6 {
+			s.fail(checkAccount, "accounts.csv has %s s of %s, not %.6f s", rows[0][state+"_s"], state, is)
+		}
 	}
 }
 

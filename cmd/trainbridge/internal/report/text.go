@@ -24,7 +24,7 @@ func newText(req format.Request) format.Writer { return &text{Request: req, jobs
 func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
-	p := &page{w: t.Out, chinese: t.Chinese}
+	p := &page{w: t.Out, chinese: t.Chinese, steady: t.Steady}
 	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
 	for i, job := range jobs {
 		if i > 0 {

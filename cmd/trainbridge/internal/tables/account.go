@@ -12,6 +12,7 @@ import (
 type inState struct {
 	english, chinese string
 	seconds, share   float64
+	devices          float64 // s, times ranks; NaN: not known
 }
 
 var stateTexts = [account.States]struct{ english, chinese string }{
@@ -30,6 +31,7 @@ func stateColumns(chinese bool) []Column[*inState] {
 		}),
 		number("time", "时间", "", human.Seconds, func(s *inState) float64 { return s.seconds }),
 		number("share", "占比", "", human.Percent, func(s *inState) float64 { return s.share }),
+		number("GPU time", "GPU 时间", "", human.Seconds, func(s *inState) float64 { return s.devices }),
 	}
 }
 
@@ -47,12 +49,18 @@ func State(s account.State, chinese bool) string {
 // Account is where the wall-clock time of a run went.
 func Account(a *account.Account, chinese bool) Table {
 	var rows []*inState
+	all := &inState{english: "wall clock", chinese: "总时间", seconds: a.Wall, share: math.NaN()}
 	for s, seconds := range a.Seconds {
+		devices := math.NaN()
+		if a.Ranks > 1 {
+			devices = a.Devices[s]
+		}
+		all.devices += devices
 		if seconds > leastShare*a.Wall {
-			rows = append(rows, &inState{stateTexts[s].english, stateTexts[s].chinese, seconds, seconds / a.Wall})
+			rows = append(rows, &inState{stateTexts[s].english, stateTexts[s].chinese, seconds, seconds / a.Wall, devices})
 		}
 	}
-	rows = append(rows, &inState{"wall clock", "总时间", a.Wall, math.NaN()})
+	rows = append(rows, all)
 	return tableOf(stateColumns(chinese), rows, chinese)
 }
 

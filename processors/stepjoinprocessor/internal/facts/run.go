@@ -38,7 +38,7 @@ type Run struct {
 	arrived      []arrival // of leaves, in order of coming
 	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
 	Lost  int64
-	Ranks int64 // the most that a collective had
+	Ranks int64 // the most that a collective had; RanksAt: how many there were at a time
 	// Trainer is whose log tells the steps, as spans.AttrSource, and World how many ranks it says there are; 0: it does not.
 	Trainer string
 	World   int64
@@ -50,6 +50,10 @@ type Run struct {
 	Fresh  bool // windows were closed that were not reported yet
 
 	processes map[Process]stretch
+
+	communicator  map[uint32]int // in communicators, by the number of its id
+	communicators []communicator
+	together      map[int64]int64 // ranks of communicators of one size
 }
 
 // NewRun returns a run of which nothing is known.

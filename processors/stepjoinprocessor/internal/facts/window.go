@@ -28,6 +28,7 @@ type Window struct {
 	Number     int64 // iteration or ordinal; −1: none
 	Steps      float64
 	Batch      float64 // samples; NaN: not known
+	World      int64   // ranks of the job, by the log of the training; 0: not known
 	Host       uint32
 	PID        int32
 	Name       uint32

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 
@@ -59,9 +60,17 @@ func (j *judge) feed(q quantity, x float64) *finding {
 	if evicted {
 		j.tally.Evicted++
 	}
-	v := value{id: binary.BigEndian.Uint64(j.id[:]), x: x, batch: batch, iteration: j.place.N, hasIteration: j.place.OK}
+	v := value{id: binary.BigEndian.Uint64(j.id[:]), x: x, batch: batch, world: j.worldOf(q), iteration: j.place.N, hasIteration: j.place.OK}
 	of.add(q, &v, &j.cfg, &j.found)
 	return &j.found
+}
+
+// worldOf is how many ranks the log says that the job has; 0: the log does not, or for a loss, which stays as it is.
+func (j *judge) worldOf(q quantity) int64 {
+	if q == quantityLoss {
+		return 0
+	}
+	return cmp.Or(max(0, j.WorldSize.N), max(0, j.res.world))
 }
 
 func (j *judge) judgeLoss() {

@@ -75,6 +75,7 @@ type series struct {
 	next   int
 	seen   int64 // values ever added since the series began or began again
 	batch  float64
+	world  int64
 	begun  bool
 	last   int64 // iteration
 	newest int64 // highest iteration ever
@@ -115,6 +116,7 @@ type value struct {
 	id           uint64
 	x            float64
 	batch        float64
+	world        int64 // ranks; 0: not known
 	iteration    int64
 	hasIteration bool
 }
@@ -132,12 +134,16 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	} else {
 		s.newest = v.iteration
 	}
-	if v.batch > 0 && v.batch != s.batch {
-		if s.batch > 0 {
-			// Another batch size makes other steps (Megatron's batch size ramp-up).
-			*s = series{begun: true, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
-		}
+	ramped, resized := v.batch > 0 && v.batch != s.batch, v.world > 0 && v.world != s.world
+	if ramped && s.batch > 0 || resized && s.world > 0 {
+		// Another batch size makes other steps (Megatron's batch size ramp-up), and so do more or fewer ranks.
+		*s = series{begun: true, batch: s.batch, world: s.world, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
+	}
+	if ramped {
 		s.batch = v.batch
+	}
+	if resized {
+		s.world = v.world
 	}
 	warmUp := began
 	if v.hasIteration {

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -155,12 +156,13 @@ func TestSlowCreep(t *testing.T) {
 }
 
 func TestWarmUp(t *testing.T) {
-	// A run that starts slowly, goes back to a checkpoint at 500 (a slow first step again), and doubles its batch at 800.
+	// A run that starts slowly, goes back to a checkpoint at 500 (a slow first step again), doubles its batch at 800, and has half of its ranks
+	// from 1000 on.
 	p, _ := newTest(t)
 	var said []string
-	step := func(i int64, id int, seconds float64, batch int64) {
+	step := func(i int64, id int, seconds float64, batch, world int64) {
 		b := spans.NewBatch("test", "")
-		s := perftest.AddStep(b, perftest.Job, i, seconds, attrs{spans.AttrBatchSize: batch})
+		s := perftest.AddStep(b, perftest.Job, i, seconds, attrs{spans.AttrBatchSize: batch, spans.AttrWorldSize: world})
 		s.SetSpanID(perftest.SpanID(id))
 		perftest.Judge(p, b.Traces())
 		said = append(said, perftest.Verdicts(s)...)
@@ -170,17 +172,21 @@ func TestWarmUp(t *testing.T) {
 		if i <= 1 {
 			seconds = 20
 		}
-		step(i, int(i)+1, seconds, 32)
+		step(i, int(i)+1, seconds, 32, 16)
 	}
 	for i := int64(400); i < 1200; i++ {
 		seconds, batch := 1+0.001*float64(i%5), int64(32)
 		if i == 400 {
 			seconds = 15
 		}
+		world := int64(16)
 		if i >= 800 {
 			seconds, batch = 2*seconds, 64
 		}
-		step(i, int(i)+10_000, seconds, batch)
+		if i >= 1000 {
+			seconds, world = 2*seconds, 8
+		}
+		step(i, int(i)+10_000, seconds, batch, world)
 	}
 	assert.Empty(t, said)
 }
@@ -290,12 +296,10 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	if v.id == s.skipped && !began || slices.Contains(s.ids, v.id) {
 		return f
 	}
-	if v.batch > 0 && v.batch != s.batch {
-		if s.batch > 0 {
-			*s = exact{series: series{begun: true, last: s.last}}
-		}
-		s.batch = v.batch
+	if v.batch > 0 && s.batch > 0 && v.batch != s.batch || v.world > 0 && s.world > 0 && v.world != s.world {
+		*s = exact{series: series{begun: true, last: s.last, batch: s.batch, world: s.world}}
 	}
+	s.batch, s.world = cmp.Or(v.batch, s.batch), cmp.Or(v.world, s.world)
 	warmUp := began
 	if v.hasIteration {
 		warmUp = warmUp || v.iteration <= 1 || v.iteration < s.last
@@ -356,7 +360,7 @@ func TestSeriesAgainstExact(t *testing.T) {
 		cfg.MinSamples = 5 + rng.IntN(cfg.Window-4)
 		q := []quantity{quantitySteps, quantityLoss}[rng.IntN(2)]
 		noise, trend, outliers := 0.5*math.Pow(rng.Float64(), 3), 0.002*rng.NormFloat64(), 0.03*rng.Float64()
-		level, coarse, batch := 1.0, rng.IntN(3) == 0, 0.0
+		level, coarse, batch, world := 1.0, rng.IntN(3) == 0, 0.0, int64(4)
 		got, want := &series{last: math.MinInt64, newest: math.MinInt64}, &exact{series: series{last: math.MinInt64}}
 		var sent []value
 		iteration := int64(0)
@@ -370,6 +374,8 @@ func TestSeriesAgainstExact(t *testing.T) {
 				iteration = max(iteration-rng.Int64N(50), 0)
 			case rng.IntN(700) == 0:
 				batch += 32
+			case rng.IntN(1500) == 0:
+				world = 12 - world
 			}
 			x := level * math.Exp(noise*rng.NormFloat64())
 			if rng.Float64() < outliers {
@@ -381,7 +387,7 @@ func TestSeriesAgainstExact(t *testing.T) {
 			if q == quantityLoss && trial%3 == 0 {
 				x -= 1.2 // a loss below 0, such as a policy's
 			}
-			v := value{id: uint64(i + 1), x: x, batch: batch, iteration: iteration, hasIteration: trial%5 != 0}
+			v := value{id: uint64(i + 1), x: x, batch: batch, world: world, iteration: iteration, hasIteration: trial%5 != 0}
 			if len(sent) > 0 && rng.IntN(40) == 0 {
 				v = sent[max(len(sent)-1-rng.IntN(2*cfg.Window), 0)] // a retry
 			}

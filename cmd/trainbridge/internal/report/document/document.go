@@ -94,6 +94,7 @@ type Account struct {
 	Wall     number            `json:"wall_s" doc:"From the first line with a clock to the last, s."`
 	Clock    bool              `json:"clock" doc:"false: no log has a clock, and wall_s is what its steps took."`
 	States   map[string]number `json:"states" doc:"s by state: start_up, step, checkpoint, evaluation, redone, down, stalled, unexplained, after_end."`
+	Devices  map[string]number `json:"device_states,omitempty" doc:"The same times the ranks that the job had then, s; absent: their number is not known."`
 	Goodput  number            `json:"goodput" doc:"Time of steps that counted, none longer than usual, by wall_s: 0..1. docs/goodput.md has all definitions."`
 	Google   number            `json:"goodput_google" doc:"As Google's ml-goodput-measurement has it, 0..1; null: the log does not allow it."`
 	CRE      number            `json:"goodput_nvidia_cre" doc:"As NVIDIA's Cluster Readiness Engine has it, likewise."`
@@ -110,6 +111,7 @@ type Attempt struct {
 	Last   *int64 `json:"last,omitempty"`
 	Steps  int64  `json:"steps"`
 	Redone int64  `json:"redone" doc:"Steps of it that an earlier attempt had done."`
+	Ranks  int64  `json:"ranks,omitempty" doc:"How many ranks the job had at most; absent: not known."`
 	Start  string `json:"start,omitempty" doc:"RFC 3339, UTC; absent without a clock."`
 	End    string `json:"end,omitempty"`
 }

@@ -106,16 +106,19 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 }
 
 func accountOf(j *digest.Job) *Account {
-	a, ok := j.Ledger.Account()
-	if !ok || a.Wall <= 0 {
+	a := j.Account()
+	if a == nil {
 		return nil
 	}
 	out := &Account{
-		Wall: total(a.Wall), Clock: a.Clock, States: map[string]number{}, Goodput: total(a.Goodput()), Google: total(a.Google()),
+		Wall: total(a.Wall), Clock: a.Clock, States: map[string]number{}, Devices: map[string]number{}, Goodput: total(a.Goodput()), Google: total(a.Google()),
 		CRE: total(a.CRE()), ETTR: total(a.ETTR()), Steps: a.Steps, Redone: a.Redone, Usual: number(a.Usual),
 	}
 	for s, seconds := range a.Seconds {
 		out.States[account.State(s).String()] = total(seconds)
+		if a.Devices[s] > 0 {
+			out.Devices[account.State(s).String()] = total(a.Devices[s])
+		}
 	}
 	known := func(n int64) *int64 {
 		if n < 0 {
@@ -124,7 +127,7 @@ func accountOf(j *digest.Job) *Account {
 		return &n
 	}
 	out.Attempts = all(a.Attempts, func(at account.Attempt) Attempt {
-		one := Attempt{First: known(at.First), Last: known(at.Last), Steps: at.Steps, Redone: at.Redone}
+		one := Attempt{First: known(at.First), Last: known(at.Last), Steps: at.Steps, Redone: at.Redone, Ranks: at.Ranks}
 		if a.Clock {
 			one.Start, one.End = stamp(at.Start), stamp(at.End)
 		}

@@ -19,6 +19,7 @@ type Request struct {
 	In      *offline.Input
 	Options offline.Options // with which In is read; without Progress
 	Chinese bool
+	Steady  float64 // from which share of the time of steps on a part that all of them have is a loss of its own, 0..1
 	// Conclude says what the text report says first.
 	Conclude func(job *digest.Job, read *offline.Reading) Conclusion
 

@@ -9,8 +9,8 @@ import (
 // account says in which state the run was in each second of its wall clock.
 func (c *composer) account(j *digest.Job) section {
 	s := section{Title: c.t("Where the wall-clock time went", "总时间去向")}
-	a, ok := j.Ledger.Account()
-	if !ok || a.Wall <= 0 {
+	a := j.Account()
+	if a == nil {
 		return s
 	}
 	whole := &bars{head: head{Kind: "bars", Title: c.t("Wall clock by state", "总时间按状态"), Wide: true}, Unit: "s"}
@@ -23,8 +23,8 @@ func (c *composer) account(j *digest.Job) section {
 	}
 	whole.Items = append(whole.Items, one)
 	s.add(whole)
-	s.add(tableOf(c.t("States", "状态"), tables.Account(&a, c.chinese)))
-	s.add(tableOf(c.t("Attempts", "各次尝试"), tables.Attempts(&a, c.chinese)))
-	s.add(tableOf(c.t("Goodput by its definitions", "有效时间比，按各家定义"), tables.Goodput(&a, c.chinese)))
+	s.add(tableOf(c.t("States", "状态"), tables.Account(a, c.chinese)))
+	s.add(tableOf(c.t("Attempts", "各次尝试"), tables.Attempts(a, c.chinese)))
+	s.add(tableOf(c.t("Goodput by its definitions", "有效时间比，按各家定义"), tables.Goodput(a, c.chinese)))
 	return s
 }

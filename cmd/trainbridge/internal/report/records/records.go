@@ -23,6 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/rows"
 	"github.com/trainbridge/trainbridge/internal/outfile"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -60,6 +61,7 @@ func Names() []string {
 type Tables struct {
 	name    func(path string) string // what to call a log
 	rows    map[*table]*rows.Sorted
+	jobs    *digest.Jobs // of which accounts are made, where they are wanted
 	scratch sync.Pool
 
 	mu    sync.Mutex
@@ -76,6 +78,9 @@ func New(temp string, name func(path string) string, only ...string) *Tables {
 		if len(only) == 0 || slices.Contains(only, of.name) {
 			t.rows[of] = rows.New(temp)
 		}
+	}
+	if t.rows[accounts] != nil {
+		t.jobs = digest.New()
 	}
 	return t
 }
@@ -102,6 +107,7 @@ var (
 	causes    = tableNamed("causes")
 	verdicts  = tableNamed("verdicts")
 	metrics   = tableNamed("metrics")
+	accounts  = tableNamed("accounts")
 )
 
 func tableNamed(name string) *table {
@@ -113,6 +119,9 @@ func (t *Tables) traces(_ context.Context, td ptrace.Traces) error {
 	defer t.scratch.Put(r)
 	r.name = t.name
 	t.collectives(td)
+	if t.jobs != nil {
+		t.jobs.Batch(td)
+	}
 	for _, rs := range td.ResourceSpans().All() {
 		r.res.Read(rs.Resource().Attributes())
 		r.at = format.Place{}
@@ -154,6 +163,22 @@ func (t *Tables) span(r *scratch, resource pcommon.Map) {
 			r.verdict = v
 			t.add(verdicts, r, resource, r.span.StartTimestamp())
 		}
+	}
+}
+
+// Accounts adds a row per job, when all is read.
+func (t *Tables) Accounts(read *offline.Reading) {
+	if t.jobs == nil {
+		return
+	}
+	for _, job := range format.Jobs(t.jobs, read) {
+		a := job.Account()
+		if a == nil {
+			continue
+		}
+		r := &scratch{row: row{account: a}}
+		r.res.Run, r.res.Service = job.Run, strings.Join(job.Services, " ")
+		t.add(accounts, r, pcommon.NewMap(), pcommon.Timestamp(a.Start))
 	}
 }
 
@@ -374,7 +399,8 @@ func Open(req format.Request) format.Writer {
 }
 
 // Finish implements format.Writer.
-func (w *writer) Finish(context.Context, *offline.Reading) error {
+func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
+	w.Accounts(read)
 	if w.Table != "" {
 		return w.Write(w.Table, w.Out)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -54,6 +55,7 @@ type row struct {
 	point     pmetric.NumberDataPoint
 	statistic string
 	value     pcommon.Value
+	account   *account.Account
 }
 
 // inherited is what the root of a collective says for its ranks.
@@ -487,6 +489,17 @@ var tables = []*table{
 		),
 	},
 	{
+		name: "accounts", means: "Where the wall-clock time of each job went, a row per job; docs/goodput.md says what goodput is",
+		columns: append([]column{
+			head[0],
+			made("time", "", "When it begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
+				return appendTime(dst, pcommon.Timestamp(r.account.Start))
+			}),
+			service,
+			ofAccount("wall_s", "s", "From the first line with a clock to the last", func(a *account.Account) float64 { return a.Wall }),
+		}, states()...),
+	},
+	{
 		name: "metrics", means: "Values that logs state over time, a row per point: what a step states stands in steps too",
 		columns: []column{
 			head[0],
@@ -507,6 +520,42 @@ var tables = []*table{
 			made("labels", "", "The labels, a JSON object", func(dst []byte, r *row) []byte { return appendObject(dst, r.point.Attributes().AsRaw()) }),
 		},
 	},
+}
+
+// ofAccount is a number of the account.
+func ofAccount(name, unit, means string, of func(*account.Account) float64) column {
+	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.account)) })
+}
+
+// states makes the columns of all states, and of what is made of them.
+func states() (columns []column) {
+	for s := range account.States {
+		columns = append(columns, ofAccount(s.String()+"_s", "s", "Of it in the state "+s.String(), func(a *account.Account) float64 { return a.Seconds[s] }))
+	}
+	return append(columns,
+		ofAccount("device_s", "s", "wall_s times the ranks that the job had then", func(a *account.Account) (sum float64) {
+			if a.Ranks == 0 {
+				return math.NaN()
+			}
+			for _, s := range a.Devices {
+				sum += s
+			}
+			return sum
+		}),
+		ofAccount("goodput", "1", "Time of steps that counted, none longer than usual, by wall_s", (*account.Account).Goodput),
+		ofAccount("goodput_google", "1", "As Google's ml-goodput-measurement has it", (*account.Account).Google),
+		ofAccount("goodput_nvidia_cre", "1", "As NVIDIA's Cluster Readiness Engine has it", (*account.Account).CRE),
+		ofAccount("ettr_meta", "1", "Meta's effective training time ratio", (*account.Account).ETTR),
+		ofAccount("steps", "{step}", "Different steps that were done", func(a *account.Account) float64 { return float64(a.Steps) }),
+		ofAccount("redone_steps", "{step}", "Steps that were done again", func(a *account.Account) float64 { return float64(a.Redone) }),
+		ofAccount("attempts", "{attempt}", "How often the training began", func(a *account.Account) float64 { return float64(len(a.Attempts)) }),
+		ofAccount("ranks", "{rank}", "The most that the job had", func(a *account.Account) float64 {
+			if a.Ranks == 0 {
+				return math.NaN()
+			}
+			return float64(a.Ranks)
+		}),
+	)
 }
 
 // breakdown makes the columns of all parts, exclusive times first.
