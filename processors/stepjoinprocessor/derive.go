@@ -160,7 +160,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			if o == g || o.End == 0 || w.Kind == facts.Function && o.Functions() > 0 || !d.resolver.Holds(r, w, o.Place()) {
 				return
 			}
-			owner, by, ambiguous := d.resolver.Resolve(r, o.Place())
+			owner, by, ambiguous := d.resolver.Home(r, o)
 			direct := owner == g
 			if !d.within(r, owner, g) {
 				return
@@ -226,7 +226,7 @@ func within(l *facts.Leaf, w *facts.Window) int64 {
 // within says whether a group is another one or lies in it, or in one that does.
 func (d *deriver) within(r *facts.Run, g, other *facts.Group) bool {
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
-		g, _, _ = d.resolver.Resolve(r, g.Place())
+		g, _, _ = d.resolver.Home(r, g)
 	}
 	return g == other
 }

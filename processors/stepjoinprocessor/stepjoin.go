@@ -355,6 +355,7 @@ const lastClosed = 256
 func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	partial := int64(0)
+	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
 		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // told now, its time would not be its step's

@@ -70,12 +70,18 @@ type jobBed struct {
 
 func (tr *jobTruth) read(t *testing.T) *jobBed {
 	t.Helper()
+	return tr.readFor(t, "10s") // as it is shipped
+}
+
+// readFor is read with another time for which steps wait for what belongs to them.
+func (tr *jobTruth) readFor(t *testing.T, wait string) *jobBed {
+	t.Helper()
 	b := &jobBed{jaeger: startJaeger(t), tempo: startTempo(t)}
 	b.collector = newCollector(t, trainbridgeBin(t), tr.dir+"/tq/*", b.jaeger.otlp, fmt.Sprintf(`
-processors: {step_join: {wait: 10s}} # as it is shipped
+processors: {step_join: {wait: %s}}
 exporters: {otlp_acked/tempo: {endpoint: %q, tls: {insecure: true}}}
 service: {pipelines: {traces: {exporters: [otlp_acked, otlp_acked/tempo, train_metrics]}}}
-`, b.tempo.otlp))
+`, wait, b.tempo.otlp))
 	b.env = append(b.env, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_TRAIN_LOGS="+tr.dir+"/train/*", "TRAINBRIDGE_ZMQ_LOGS="+tr.dir+"/zmq/*",
 		"TRAINBRIDGE_NCCL_LOGS="+tr.dir+"/nccl/*")
 	b.up(t)
@@ -380,7 +386,7 @@ func (s *jobStep) checkAggregates(t *testing.T, trace map[pcommon.SpanID]*node) 
 func TestJobManyCollectives(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "2", "--steps", "1", "--ids", "none", "--collectives-per-step", "20000", "--checkpoint-every", "0", "--eval-every", "0")
-	b := tr.read(t)
+	b := tr.readFor(t, "25s") // beside other tests, 40,000 lines may take a shipped collector longer than it waits
 	s := tr.Steps[0]
 	require.Equal(t, 20000, s.Spans[spans.KindCollective])
 	id := spans.StepTraceID(tr.RunID, int64(s.Step))

@@ -34,6 +34,7 @@ func (l *list) from(start int64) []*Group {
 // Sort puts groups and leaves in order of time.
 func (r *Run) Sort() {
 	if !r.sorted {
+		r.sortings++
 		fresh := r.fresh
 		for _, l := range r.lists() {
 			for i, g := range l.groups {

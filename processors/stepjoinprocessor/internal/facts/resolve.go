@@ -69,6 +69,40 @@ type candidate struct {
 type Resolver struct {
 	Tolerance time.Duration // by how much times of two logs may contradict each other and still be of one moment
 	found     []candidate
+
+	run      *Run
+	sortings int64
+	homes    map[*Group]home // of groups of the run, while nothing moves in it
+}
+
+// home is the group that another one lies in, as Resolve has it.
+type home struct {
+	group     *Group
+	by        string
+	ambiguous bool
+}
+
+// Home finds the group that another one lies in, as Resolve does for its place. Each is looked for once until Forget, or until groups of the run move: of
+// windows that overlap each asks for the homes of all the others.
+func (v *Resolver) Home(r *Run, g *Group) (of *Group, by string, ambiguous bool) {
+	if v.run != r || v.sortings != r.sortings {
+		v.Forget()
+		v.run, v.sortings = r, r.sortings
+	}
+	h, ok := v.homes[g]
+	if !ok {
+		h.group, h.by, h.ambiguous = v.Resolve(r, g.Place())
+		v.homes[g] = h
+	}
+	return h.group, h.by, h.ambiguous
+}
+
+// Forget forgets homes: what is known of the run may be more now.
+func (v *Resolver) Forget() {
+	if v.run = nil; v.homes == nil {
+		v.homes = map[*Group]home{}
+	}
+	clear(v.homes)
 }
 
 // Place is what is known of where a stretch of time belongs.

@@ -26,13 +26,15 @@ type Run struct {
 	narrow  list     // groups of one process's time: a call of TransferQueue without an id
 	fresh   []*Group // in none of the lists yet, or in one by an older time
 	sorted  bool
-	done    []*Group                    // closed, in the order of closing
-	Late    []*Group                    // closed, and what is unplaced came since
-	bytes   int64                       // about
-	plain   []plain                     // steps, while nothing else is known of the run
-	mixed   bool                        // something else is
-	known   map[pcommon.SpanID]struct{} // of leaves, while Careful
-	leaves  []Leaf                      // of traces without a window, by start where leavesSorted
+	// sortings is how often its groups were put in order
+	sortings int64
+	done     []*Group                    // closed, in the order of closing
+	Late     []*Group                    // closed, and what is unplaced came since
+	bytes    int64                       // about
+	plain    []plain                     // steps, while nothing else is known of the run
+	mixed    bool                        // something else is
+	known    map[pcommon.SpanID]struct{} // of leaves, while Careful
+	leaves   []Leaf                      // of traces without a window, by start where leavesSorted
 
 	leavesSorted bool
 	arrived      []arrival // of leaves, in order of coming
