@@ -67,7 +67,7 @@ found by content.`,
 	f.StringVar(&opt.format, "format", "", names()+" (default: as the name of the file ends, else text)")
 	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/report.md)")
 	f.BoolVar(&opt.schema, "schema", false, "write the JSON Schema of --format json, and nothing else")
-	f.Float64Var(&opt.steady, "steady", 0.1, "a part that takes this `share` of the time of all steps is a loss, though none is slow: loading data, GET and PUT, waiting, RPCs")
+	f.Float64Var(&opt.steady, "steady", 0.1, "from which `share` of all step time on loading data, GET and PUT, waiting or RPCs are a loss")
 	f.StringVar(&opt.lang, "lang", "en", "language of the report: en, zh")
 	opt.Add(cmd)
 	return cmd
