@@ -27,6 +27,7 @@ type Account struct {
 
 	Pauses []Pause // checkpoints and evaluations, in order of time
 	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time
+	Apart  []Gap   // between runs that have nothing to do with each other, in order of time: they are no time of the account
 
 	Course [][]Step       // of each attempt in order of time, each step once
 	beside []beside       // of its steps, in the same order
@@ -82,6 +83,9 @@ const (
 	beganSteps   = 3
 	beganSeconds = 10
 
+	// Logs are appended to: a gap of at least so many ns, two weeks, is between two runs. Jobs wait for repairs for days.
+	otherRun = 14 * 24 * 3600e9
+
 	mostListed = 10_000  // pauses, and gaps
 	mostDone   = 1 << 20 // numbers of steps that are kept one by one
 	mostOfOne  = 1 << 16 // of a record
@@ -90,14 +94,14 @@ const (
 // Account tells the account so far. ok: there is a step.
 func (l *Ledger) Account() (a Account, ok bool) {
 	steps := l.lead()
-	if len(steps) == 0 {
+	if !timed(steps) {
 		return a, false
 	}
 	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}, told: map[int32]told{}}
 	a.Clock = !steps[0].Synthetic
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
-	if a.Clock && l.first > 0 && l.first < a.Start {
+	if a.Clock && l.first > 0 && l.first < a.Start && a.Start-l.first < otherRun {
 		a.Start = l.first
 		t.had(&steps[0])
 		t.spend(StartUp, a.Start, steps[0].Start)
@@ -109,6 +113,11 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	t.finish()
 	a.judge(l.excess)
 	return a, true
+}
+
+// timed says whether there is a time to account for: a clock, or how long a step took.
+func timed(steps []Step) bool {
+	return slices.ContainsFunc(steps, func(s Step) bool { return !s.Synthetic || s.End > s.Start })
 }
 
 // judge holds each step against those around it. excess is what is known of slow steps otherwise.
@@ -237,15 +246,19 @@ func (t *teller) paused(of State, from, until int64) {
 
 func (t *teller) step(s *Step) {
 	done, again := t.done[s.Number]
-	again = again && s.Number >= 0
+	other := t.a.Clock && t.last != nil && s.Start-t.at >= otherRun
+	again = again && s.Number >= 0 && !other
 	half := (s.End - s.Start) / 2
 	if t.last != nil && (again && (s.Start < done-half || t.beside(s)) || s.Number == t.last.Number && s.Start < t.last.End-half ||
 		s.End <= t.at && s.End > s.Start) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}
-	if t.last == nil || t.begins(s, again) {
+	if t.last == nil || other || t.begins(s, again) {
 		t.stopped, t.began = t.at, 0
+		if other {
+			t.apart(s.Start)
+		}
 		t.gap(s.Start, s)
 		t.a.Course = append(t.a.Course, nil)
 		first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0))
@@ -315,14 +328,12 @@ func (t *teller) beside(s *Step) bool {
 	return s.Start < t.at
 }
 
-// begins says whether an attempt begins with a step: its number goes back, its writer says so, or a process began in a time without steps.
+// begins says whether an attempt begins with a step: its number goes back to one that was done, or behind a time as long as a stall to any, its writer says so,
+// or a process began in a time without steps.
 func (t *teller) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
 	if known && s.Attempt > attempt || again && s.Number <= t.last.Number {
 		return true
-	}
-	if _, ok := t.process(s.Start); !ok || t.last.Evaluated {
-		return false
 	}
 	idle := s.Start - t.at - nanoseconds(t.behind[0]) - nanoseconds(t.behind[1])
 	for _, p := range t.ledger.pauses[t.pause:] {
@@ -330,6 +341,12 @@ func (t *teller) begins(s *Step, again bool) bool {
 			break
 		}
 		idle -= max(0, min(p.end, s.Start)-max(p.start, t.at))
+	}
+	if s.Number >= 0 && s.Number < t.last.Number && t.stalls(float64(idle)/1e9) {
+		return true
+	}
+	if _, ok := t.process(s.Start); !ok || t.last.Evaluated {
+		return false
 	}
 	long := float64(idle) / 1e9
 	return long >= beganSeconds && long >= beganSteps*t.a.Usual
@@ -380,14 +397,31 @@ func (t *teller) listGap(g Gap) {
 	}
 }
 
+// stalls says whether a time without steps is too long for what trainers do between steps.
+func (t *teller) stalls(seconds float64) bool {
+	return seconds >= stalledSeconds && seconds >= stalledSteps*t.a.Usual
+}
+
 // idle tells of a time in which no step was done, and of which no log says why.
 func (t *teller) idle(to int64) {
 	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.Place()}
-	if long := g.Seconds(); long >= stalledSeconds && long >= stalledSteps*t.a.Usual {
+	if t.stalls(g.Seconds()) {
 		g.State = Stalled
 	}
 	t.listGap(g)
 	t.at = to
+}
+
+// apart begins the next run: what was before it has nothing to do with it.
+func (t *teller) apart(to int64) {
+	if len(t.a.Apart) < mostListed {
+		t.a.Apart = append(t.a.Apart, Gap{Down, t.last.Number, t.at, to, t.last.Place()})
+	}
+	for t.pause < len(t.ledger.pauses) && t.ledger.pauses[t.pause].start < to {
+		t.pause++
+	}
+	clear(t.done)
+	t.at, t.behind, t.saved = to, [2]float64{}, 0
 }
 
 // gap tells of the time up to the next step. first: that step, where an attempt begins with it.
@@ -477,12 +511,14 @@ func (t *teller) after() {
 		}
 	}
 	for _, p := range t.ledger.pauses[t.pause:] {
-		if from := max(p.start, t.at); p.end > from {
+		if from := max(p.start, t.at); p.end > from && from-t.at < otherRun {
 			t.spend(AfterEnd, t.at, from)
 			t.paused(p.state, from, p.end)
 		}
 	}
-	t.a.End = max(t.at, t.ledger.last)
+	if t.a.End = max(t.at, t.ledger.last); t.a.End-t.at >= otherRun {
+		t.a.End = t.at
+	}
 	t.spend(AfterEnd, t.at, t.a.End)
 }
 

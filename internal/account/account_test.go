@@ -19,7 +19,11 @@ func whole(t *testing.T, a *Account) {
 		sum += int64(math.Round(seconds * 1e9))
 	}
 	if a.Clock {
-		require.Equal(t, a.End-a.Start, sum, "%v", a.Seconds)
+		apart := int64(0)
+		for _, g := range a.Apart {
+			apart += g.End - g.Start
+		}
+		require.Equal(t, a.End-a.Start-apart, sum, "%v", a.Seconds)
 	}
 	require.InDelta(t, a.Wall, float64(sum)/1e9, 1e-9*a.Wall)
 	require.False(t, math.IsNaN(a.Productive))
@@ -350,4 +354,48 @@ func TestHostile(t *testing.T) {
 		assert.GreaterOrEqual(t, seconds, 0.0, State(s))
 		assert.Less(t, seconds, 1e11, State(s))
 	}
+}
+
+// A log to which runs are appended weeks apart: each has its own time, the time between them is none of a job, and nothing is done again.
+func TestRunsApart(t *testing.T) {
+	var l Ledger
+	l.Seen(second(-5))
+	end := run(&l, 0, 1, 20, Step{Ranks: 8})
+	l.Pause(Checkpoint, second(end), second(end+4))
+	later := end + 20*24*3600
+	l.Pause(Evaluation, second(later-2*24*3600), second(later-2*24*3600+9))
+	l.Begins(second(later - 3))
+	end = run(&l, later, 1, 30, Step{Ranks: 8})
+	l.Seen(second(end + 1))
+	a := accountOf(t, &l)
+	assert.Equal(t, seconds(map[State]float64{StartUp: 5, InStep: 100, AfterEnd: 1}), a.Seconds)
+	assert.Equal(t, seconds(map[State]float64{StartUp: 40, InStep: 800, AfterEnd: 8}), a.Devices)
+	assert.Equal(t, int64(50), a.Steps)
+	assert.Zero(t, a.Redone)
+	assert.Len(t, a.Attempts, 2)
+	assert.Len(t, a.Apart, 1)
+	assert.InDelta(t, 100./106, a.Goodput(), 1e-9)
+	assert.True(t, math.IsNaN(a.Google()) && math.IsNaN(a.CRE()))
+
+	l.Seen(second(end + 30*24*3600)) // nor is what comes weeks after the last step
+	a = accountOf(t, &l)
+	assert.Equal(t, seconds(map[State]float64{StartUp: 5, InStep: 100}), a.Seconds)
+
+	var days Ledger // a repair takes days
+	end = run(&days, 0, 1, 20, Step{})
+	run(&days, end+3*24*3600, 15, 30, Step{})
+	assert.InDelta(t, 3*24*3600, accountOf(t, &days).Seconds[Down], 0)
+
+	var back Ledger // another run is appended within days, from its own first step
+	end = run(&back, 0, 500, 520, Step{})
+	run(&back, end+3600, 1, 30, Step{})
+	a = accountOf(t, &back)
+	assert.InDelta(t, 3600, a.Seconds[Down], 0)
+	assert.Len(t, a.Attempts, 2)
+
+	var none Ledger // steps without any time
+	none.Add(Step{Number: 1, Synthetic: true})
+	none.Part(none.Add(Step{Number: 2, Synthetic: true}), Evaluation, 7, true)
+	_, ok := none.Account()
+	assert.False(t, ok)
 }

@@ -18,9 +18,9 @@ func (a *Account) Goodput() float64 {
 // job_end at the first and the last line, step_start of each step, an eval_step as a custom badput event for each evaluation, and the save time of each
 // checkpoint. A step lasts until the next one starts; steps before the one that a restart goes back to count, and the last one counts until the end. The first
 // step of each attempt counts no longer than the mean of the others. A step that was saved several times has the mean of its save times. NaN: no log has a
-// clock, or the log leaves out steps.
+// clock, the log leaves out steps, or has several runs.
 func (a *Account) Google() float64 {
-	if !a.Clock || a.Wall <= 0 {
+	if !a.Clock || a.Wall <= 0 || len(a.Apart) > 0 {
 		return math.NaN()
 	}
 	var g google
@@ -72,9 +72,9 @@ func (a *Account) saves() (sum float64) {
 //
 // with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (where the log
 // tells of none: since the step from which the training goes on), t_re until the next process begins, and t_rm from there to the line of its first step; the
-// t_rm of the first process is in the formula too. NaN: no log has a clock, or steps have no numbers and there was an interruption.
+// t_rm of the first process is in the formula too. NaN: no log has a clock, the log has several runs, or steps have no numbers and there was an interruption.
 func (a *Account) CRE() float64 {
-	if !a.Clock || len(a.Course) == 0 {
+	if !a.Clock || len(a.Course) == 0 || len(a.Apart) > 0 {
 		return math.NaN()
 	}
 	first := a.Course[0][0].End
