@@ -150,7 +150,16 @@ func (r *Run) touch(g *Group, now time.Time) {
 // Close closes a group.
 func (r *Run) Close(g *Group, now time.Time) {
 	g.Closed, g.Last, g.seen = true, now, nil
+	g.Windows, g.Stages = fitted(g.Windows), fitted(g.Stages)
 	r.done = append(r.done, g)
+}
+
+// fitted is a list without the room for more that a group was expected to have.
+func fitted[T any](list []T) []T {
+	if cap(list) < 2*len(list) {
+		return list
+	}
+	return append([]T(nil), list...)
 }
 
 // Restore sets what is known of a group after a crash: a window, or only a time where it has no span.
