@@ -21,6 +21,7 @@ type Window struct {
 	Judged    int64 // of windows: the others are like too few
 	SlowCount int
 	Excess    Total         // s, by which slow ones took longer than usual
+	Devices   Total         // s, the same times the ranks that the job had then
 	Slow      Top[Slow]     // the dearest thousand
 	SlowTook  Values        // s, of the slow ones
 	Longest   Top[view.Int] // the iterations of the longest
@@ -98,6 +99,7 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	if isSlow {
 		w.SlowCount++
 		w.Excess.Add(b.Excess)
+		w.Devices.Add(b.Excess * float64(b.WorldSize.Or(0)))
 		w.SlowTook.Add(slow.Took)
 		if of := w.Slow.add(mostSlow, slow.Over, s, res); of != nil {
 			slow.Iteration, slow.Reason = b.Iteration, text(slow.Reason)

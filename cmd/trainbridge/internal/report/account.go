@@ -2,13 +2,13 @@ package report
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -162,7 +162,7 @@ func (c *conclusion) checkpoints() {
 		times = append(times, p.Seconds)
 	}
 	slices.Sort(times)
-	usual, longest := middle(times), all[0]
+	usual, longest := stat.Median(times), all[0]
 	text := c.sf("%s took %s", "%s共用 %s", c.in(human.Plural(len(all), "checkpoint"), human.Thousands(len(all))+" 次检查点"), human.Seconds(lost))
 	if len(all) > 1 {
 		text += c.sf(" (%s each)", "（每次 %s）", human.Seconds(usual))
@@ -178,13 +178,6 @@ func (c *conclusion) checkpoints() {
 		seen = append(seen, c.at(p.After, p.Seconds, p.At))
 	}
 	c.lose("checkpoint", lost, c.ranksIn(account.Checkpoint), text+": "+c.share(lost), c.in("checkpoints", "检查点"), c.of(advices[spans.PartCheckpoint]), seen...)
-}
-
-func middle(sorted []float64) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	return sorted[len(sorted)/2]
 }
 
 // blamedOn is how many seconds of slow windows a part is to blame for.

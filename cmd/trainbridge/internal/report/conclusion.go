@@ -27,6 +27,9 @@ const (
 	little     = 0.01 // of what was lost, or of the time of the job: less is not worth a claim
 )
 
+// slowWindows is the kind of claims of what made windows slow.
+const slowWindows = "slow"
+
 // claim is one thing that the logs show.
 type claim struct {
 	kind    string // for programs: slow, checkpoint, down, …
@@ -169,7 +172,7 @@ func (c *conclusion) causes() {
 			took += c.sf(" (%s GPU-seconds)", "（%s GPU·秒）", human.Digits(of.Devices.Sum()))
 		}
 		cl := claim{
-			kind: "slow", what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
+			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
 			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
 		if of.Part == spans.PartUnattributed { // it accuses nobody
@@ -185,7 +188,7 @@ func (c *conclusion) causes() {
 	}
 	if n := ranks - named; n > 0 {
 		others.what = c.sf("%s waiting for %s", "等待其他 %[2]s：%[1]s", human.Seconds(others.cost), c.in(human.Plural(n, "other rank"), human.Thousands(n)+" 个 rank"))
-		others.kind, others.lost, others.short = "slow", others.cost, c.in("waiting for other ranks", "等待其他 rank")
+		others.kind, others.lost, others.short = slowWindows, others.cost, c.in("waiting for other ranks", "等待其他 rank")
 		others.rank, others.advice = costly, c.of(advices[spans.PartWait])
 		c.claims = append(c.claims, others)
 	}
@@ -315,12 +318,7 @@ func (c *conclusion) first() *claim {
 	return &c.claims[0]
 }
 
-func (c *conclusion) devices() (sum float64) {
-	for _, of := range c.window.Costs() {
-		sum += of.Devices.Sum()
-	}
-	return sum
-}
+func (c *conclusion) devices() float64 { return c.window.Devices.Sum() }
 
 func (c *conclusion) sentence(text string) string {
 	text = strings.TrimRight(text, ".。")

@@ -15,10 +15,15 @@ const (
 	warningShare = 0.01
 )
 
-// total is what was lost in all, s: each second once.
-func (c *conclusion) total() (sum float64) {
+// total is what was lost in all, s: each second once. Slow windows lost what they took more than usual, whatever their causes add up to.
+func (c *conclusion) total() float64 { return c.lost + c.beside() }
+
+// beside is what was lost beside slow windows, s.
+func (c *conclusion) beside() (sum float64) {
 	for i := range c.claims {
-		sum += c.claims[i].lost
+		if c.claims[i].kind != slowWindows {
+			sum += c.claims[i].lost
+		}
 	}
 	return sum
 }
@@ -37,14 +42,14 @@ func (c *conclusion) largest(except string) (of *claim) {
 func (c *conclusion) headline() string {
 	text := ""
 	switch total := c.total(); {
-	case c.slow() && c.lost >= total-c.lost:
-		text = c.slowSteps() + c.besides(total-c.lost)
+	case c.slow() && c.lost >= c.beside():
+		text = c.slowSteps() + c.besides(c.beside())
 	case total > 0 && total >= warningShare*c.whole():
 		text = c.losses(total)
 	default:
 		text = c.nothingLost()
 	}
-	if c.lost >= c.total()-c.lost {
+	if c.lost >= c.beside() {
 		text += c.evaluations()
 	}
 	if first := c.first(); first != nil && (first.rank == wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
@@ -98,15 +103,12 @@ func (c *conclusion) why() (text string) {
 }
 
 func (c *conclusion) doesNotSay() string {
-	if len(files(c.job, c.read)) == 1 {
-		return c.in("this log does not say", "该日志没有说明")
-	}
-	return c.in("these logs do not say", "这些日志没有说明")
+	return c.logs() + c.in(c.byLogs(" does not say", " do not say"), "没有说明")
 }
 
 // besides is what was lost beside slow windows.
 func (c *conclusion) besides(lost float64) string {
-	of := c.largest("slow")
+	of := c.largest(slowWindows)
 	if of == nil || lost < warningShare*c.whole() {
 		return ""
 	}
@@ -160,14 +162,15 @@ func (c *conclusion) nothingLost() string {
 		return c.sf("Healthy: none of %s was slow. %s.", "正常：%s中没有偏慢的。%s。", c.windows(c.window.Took.Count()), facts)
 	case c.judged():
 		return c.sf("No slow %s among %s; data loading is not known from %s. %s.", "%[2]s中没有偏慢的；从%[3]s无法得知数据加载。%[4]s。",
-			windowName(c), human.Thousands(c.window.Took.Count()), c.logs(), facts)
+			c.windowName(), human.Thousands(c.window.Took.Count()), c.logs(), facts)
 	case facts == "":
 		return c.in("There is little to say: the logs have no steps, calls or collectives that were seen to their end.", "可说的不多：日志中没有完整的步骤、调用或集合通信。")
 	}
 	return c.sf("No loss of time can be told from %s: no log says where the time of steps went. %s", "从%s看不出时间损失：没有日志说明每步时间的去向。%s", c.logs(), facts) + dot
 }
 
-func windowName(c *conclusion) string {
+// windowName is what one window is called, in English.
+func (c *conclusion) windowName() string {
 	if c.several && c.window.Of == spans.WindowStep {
 		return "record"
 	}
@@ -176,10 +179,15 @@ func windowName(c *conclusion) string {
 
 // logs is how the logs of the job are called.
 func (c *conclusion) logs() string {
+	return c.in(c.byLogs("this log", "these logs"), c.byLogs("该日志", "这些日志"))
+}
+
+// byLogs is the first text for a job of one log, the second for a job of several.
+func (c *conclusion) byLogs(one, several string) string {
 	if len(files(c.job, c.read)) == 1 {
-		return c.in("this log", "该日志")
+		return one
 	}
-	return c.in("these logs", "这些日志")
+	return several
 }
 
 // were is a number of windows with the verb that goes with it.
