@@ -31,6 +31,7 @@ type Entry struct {
 	kind         view.Kind
 	id           pcommon.SpanID // of a step; of a part that of its step
 	step         account.Step
+	epoch        int64 // of the step; below 0: not known
 	source, file string
 	rank         int64
 
@@ -48,6 +49,9 @@ func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset i
 		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
 		Ranks: int32(min(v.WorldSize.Or(res.WorldSize.Or(0)), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
 	}}
+	if e.epoch = -1; v.Epoch >= 0 && v.Epoch < math.MaxInt32 {
+		e.epoch = int64(v.Epoch)
+	}
 	if v.TimePoint || e.step.End-e.step.Start <= 1 {
 		e.step.End = e.step.Start // a span of no length has 1 ns
 	}
@@ -118,6 +122,40 @@ type Book struct {
 	sources     map[string]int32
 	writers     map[Writer]int32
 	of, ofOld   map[numbered]account.Ref // the same steps by their numbers, to which evaluations may still come
+	counters    map[int32]*counter       // by writer
+}
+
+// counter makes one sequence of the numbers of a writer that counts the steps of each epoch anew.
+type counter struct {
+	epoch, last int64 // of the last step; the epoch below 0: not known
+	before      int64 // steps of the epochs before
+	starts      map[int64]int64
+}
+
+// mostEpochs of a writer are known, so that a restart goes back to one.
+const mostEpochs = 4096
+
+// number is the number of a step among those of all epochs.
+func (c *counter) number(number, epoch int64) int64 {
+	if number < 0 || epoch < 0 {
+		return number
+	}
+	switch {
+	case c.epoch >= 0 && epoch > c.epoch && number <= c.last:
+		if c.starts == nil {
+			c.starts = map[int64]int64{c.epoch: c.before}
+		}
+		c.before += c.last + 1 - min(number, 1) // where the first step of an epoch is 0 there is one more
+		if len(c.starts) < mostEpochs {
+			c.starts[epoch] = c.before
+		}
+	case epoch < c.epoch && c.starts != nil: // the job went back to a checkpoint
+		if before, ok := c.starts[epoch]; ok {
+			c.before = before
+		}
+	}
+	c.epoch, c.last = epoch, number
+	return c.before + number
 }
 
 // own is a writer that outlives the span.
@@ -140,9 +178,12 @@ func (b *Book) Put(e *Entry) {
 		step := e.step
 		step.Source = int16(source)
 		step.Writer = number(&b.writers, Writer{source, e.file, e.rank}, Writer.own)
+		if e.epoch >= 0 && step.Number >= 0 {
+			step.Number = b.counter(step.Writer).number(step.Number, e.epoch)
+		}
 		of := b.Ledger.Add(step)
 		b.put(e.id, of)
-		b.noteNumber(source, step.Number, of)
+		b.noteNumber(source, e.step.Number, of)
 	case view.KindBreakdown:
 		b.Ledger.Slow(e.start, e.seconds)
 		b.Ledger.Had(e.ranks, e.start)
@@ -153,6 +194,19 @@ func (b *Book) Put(e *Entry) {
 	case view.KindEvaluation:
 		b.evaluation(e)
 	}
+}
+
+// counter is that of a writer.
+func (b *Book) counter(writer int32) *counter {
+	c := b.counters[writer]
+	if c == nil {
+		if b.counters == nil {
+			b.counters = map[int32]*counter{}
+		}
+		c = &counter{epoch: -1}
+		b.counters[writer] = c
+	}
+	return c
 }
 
 func (b *Book) evaluation(e *Entry) {

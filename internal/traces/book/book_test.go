@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/book"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -30,6 +31,47 @@ func stepsOf(steps int) *book.Book {
 		b.Put(&e)
 	}
 	return b
+}
+
+// A log that counts the steps of each epoch anew has as many steps as it says, and none of them is done again until the job goes back to an epoch.
+func TestStepsPerEpoch(t *testing.T) {
+	for _, first := range []int64{0, 1} {
+		b := new(book.Book)
+		var res view.Resource
+		at := pcommon.Timestamp(1_700_000_000e9)
+		put := func(epoch float64, from, to int64) {
+			for n := from; n <= to; n++ {
+				s := ptrace.NewSpan()
+				s.SetStartTimestamp(at)
+				at += 1e9
+				s.SetEndTimestamp(at)
+				s.Attributes().PutInt(spans.AttrIteration, n)
+				s.Attributes().PutDouble(spans.AttrEpoch, epoch)
+				var v view.Step
+				v.Read(s, &res)
+				e := book.Step(s, &v, &res, "log", -1)
+				b.Put(&e)
+			}
+		}
+		for epoch := range 4 {
+			put(float64(epoch), first, first+19)
+			at += 9e9
+		}
+		a, ok := b.Ledger.Account()
+		assert.True(t, ok)
+		assert.Equal(t, int64(80), a.Steps)
+		assert.Zero(t, a.Redone)
+		assert.Len(t, a.Attempts, 1)
+		assert.InDelta(t, 80, a.Seconds[account.InStep], 1e-6)
+
+		put(2, first, first+19) // a restart from the checkpoint of an epoch
+		put(3, first, first+19)
+		put(4, first, first+19)
+		a, _ = b.Ledger.Account()
+		assert.Equal(t, int64(100), a.Steps)
+		assert.Equal(t, int64(40), a.Redone)
+		assert.Len(t, a.Attempts, 2)
+	}
 }
 
 // The largest book makes room for all.

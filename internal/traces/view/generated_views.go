@@ -1136,6 +1136,8 @@ type Step struct {
 	DurationKind string
 	// dl.world_size: int. How many ranks the job has. Stands on the resource, and on a span where it is different.
 	WorldSize Int
+	// ml.train.epoch: double. The epoch, with its fraction.
+	Epoch float64
 	// hw.model: Of semconv 1.37. The device of that peak, where metrics of GPUs told it. Not added where train_perf's
 	// configuration, the log or the resource did.
 	DeviceModel string
@@ -1222,6 +1224,8 @@ func (s *Step) Read(span ptrace.Span, res *Resource) {
 			s.DurationKind = spans.ValueText(value)
 		case spans.AttrWorldSize:
 			s.WorldSize = ordinalOf(value)
+		case spans.AttrEpoch:
+			s.Epoch = spans.ValueNumber(value)
 		case spans.AttrDeviceModel:
 			s.DeviceModel = spans.ValueText(value)
 		case spans.AttrLoss:

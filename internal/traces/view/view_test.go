@@ -197,7 +197,7 @@ func everything(tb testing.TB) ptrace.Span {
 		spans.AttrNCCLBandwidthDisagreement, spans.AttrNCCLLateMax, spans.AttrNCCLLateCost, spans.AttrNCCLStragglerLate, spans.AttrNCCLStragglerCost,
 		spans.AttrNCCLStragglerScore, spans.AttrNCCLErrors, spans.AttrNCCLRetries, spans.AttrNCCLRanksMissingCount, spans.AttrNCCLWaited, spans.AttrNCCLLate,
 		spans.AttrNCCLClockOffset, spans.AttrAggregateSum, spans.AttrAggregateP50, spans.AttrAggregateMax, spans.AttrAggregateWait,
-		spans.AttrLearningRate, spans.AttrGradientNorm, spans.AttrMemoryUsage, spans.AttrMemoryPeak, spans.AttrMFUReported, spans.AttrGPUUtilization,
+		spans.AttrEpoch, spans.AttrLearningRate, spans.AttrGradientNorm, spans.AttrMemoryUsage, spans.AttrMemoryPeak, spans.AttrMFUReported, spans.AttrGPUUtilization,
 		spans.AttrNCCLBandwidthBusReported,
 	} {
 		m.PutDouble(name, float64(i)+0.5)

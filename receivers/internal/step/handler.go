@@ -157,16 +157,19 @@ func (w *who) UnmarshalText(b []byte) (err error) {
 // track follows the records of one rank and format in the stream.
 type track struct {
 	// Iteration is the last one; Known says that there was one.
-	Iteration int64            `json:"iteration"`
-	Known     bool             `json:"known"`
-	Record    int64            `json:"record"`          // ordinal of the last record without iteration
-	Attempt   int64            `json:"attempt"`         // how often the job began anew, or went back
-	End       int64            `json:"end"`             // ns, of the last record; 0: none
-	Aside     int64            `json:"aside,omitempty"` // ns that evaluations and checkpoints have taken since
-	Made      int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
-	Source    spans.TimeSource `json:"source"`
-	Trace     pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
-	Last      key              `json:"last,omitzero"`  // the span of the last step
+	Iteration int64 `json:"iteration"`
+	Known     bool  `json:"known"`
+	// Epoch is that of the last iteration, counted from 0 or 1; PerEpoch says that iterations begin anew with each.
+	Epoch    int64            `json:"epoch,omitempty"`
+	PerEpoch bool             `json:"per_epoch,omitempty"`
+	Record   int64            `json:"record"`          // ordinal of the last record without iteration
+	Attempt  int64            `json:"attempt"`         // how often the job began anew, or went back
+	End      int64            `json:"end"`             // ns, of the last record; 0: none
+	Aside    int64            `json:"aside,omitempty"` // ns that evaluations and checkpoints have taken since
+	Made     int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
+	Source   spans.TimeSource `json:"source"`
+	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
+	Last     key              `json:"last,omitzero"`  // the span of the last step
 	// What its records repeat stands on their resource, and so holds for their evaluations and parts.
 	Units    unitTexts                     `json:"units,omitzero"`
 	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`
@@ -396,6 +399,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 	if rec.Kind == record.Step {
 		h.state.Trained = true
+		h.epoch(rec, it, t)
 		h.count(it, t)
 	}
 	it.attempt = h.first + t.Attempt
@@ -517,6 +521,24 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	return nil
 }
 
+// epoch notes the epoch of a step. Where iterations begin anew with it, the log counts them per epoch, and the job did not go back.
+func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
+	x := rec.Get(record.Epoch)
+	if !(x >= 0 && x < 1<<53) {
+		return
+	}
+	epoch := int64(x)
+	switch {
+	case !t.Known || !it.hasIteration:
+	case epoch > t.Epoch && it.iteration <= t.Iteration:
+		t.PerEpoch, t.Known = true, false
+	case epoch < t.Epoch && t.PerEpoch:
+		t.Attempt++ // the job went back to a checkpoint
+		t.Known = false
+	}
+	t.Epoch = epoch
+}
+
 // count moves the track on to a step.
 func (h *handler) count(it *placed, t *track) {
 	if !it.hasIteration {
@@ -559,7 +581,9 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 	case rec.Kind == record.Summary:
 		it.trace, _ = spans.RunIDs(h.run)
 	case it.hasIteration:
-		it.trace = h.ids.Trace(it.iteration)
+		if it.trace = h.ids.Trace(it.iteration); t.PerEpoch {
+			it.trace = spans.KeyTraceID(h.run, spans.SpanStep, strconv.AppendInt(number[:0], it.iteration, 10), strconv.AppendInt(nil, t.Epoch, 10))
+		}
 	case rec.Kind == record.Ranks: // the rank that logs the iterations has another file
 		it.trace, it.ordinal = spans.KeyTraceID(h.run, spans.SpanRanks, h.file, source, h.text), 0
 	default:

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,7 +42,7 @@ type words struct{ lines int }
 
 var wordFields = map[string]record.Field{
 	"it": record.Iteration, "dur": record.Duration, "loss": record.Loss, "batch": record.BatchSize, "rate": record.SampleThroughput, "mem": record.MemoryUsage,
-	"vloss": record.ValidationLoss,
+	"vloss": record.ValidationLoss, "epoch": record.Epoch,
 }
 
 var wordPlaces = record.Outline(`
@@ -804,6 +806,33 @@ func TestAttempts(t *testing.T) {
 		t, []string{"10 in attempt <nil>", "20 in attempt <nil>", "20 in attempt 1", "20 in attempt 1", "15 in attempt 2", "20 in attempt 2"}, got, "the first has none",
 	)
 	assert.Len(t, ids, len(got))
+}
+
+// Iterations that begin anew with each epoch are other steps in traces of their own, whichever rank logs them, and no attempts; the job goes back with the epoch.
+func TestIterationsPerEpoch(t *testing.T) {
+	res := read(t, []string{
+		"step it=1 epoch=0 dur=1 stamp=2026-01-01T00:00:10", "[rank1]: step it=1 epoch=0 dur=1 stamp=2026-01-01T00:00:10",
+		"step it=2 epoch=0 dur=1 stamp=2026-01-01T00:00:20", "[rank1]: step it=2 epoch=0 dur=1 stamp=2026-01-01T00:00:20",
+		"step it=1 epoch=1 dur=1 stamp=2026-01-01T00:01:10", "[rank1]: step it=1 epoch=1 dur=1 stamp=2026-01-01T00:01:10",
+		"step it=2 epoch=1 dur=1 stamp=2026-01-01T00:01:20", "eval it=2 vloss=3 stamp=2026-01-01T00:01:21",
+		"step it=1 epoch=2 dur=1 stamp=2026-01-01T00:02:10",
+		"step it=1 epoch=1 dur=1 stamp=2026-01-01T00:03:10", "step it=2 epoch=1 dur=1 stamp=2026-01-01T00:03:20",
+	})
+	traces, attempts := map[pcommon.TraceID]int{}, map[any]int{}
+	for _, td := range res.traces.AllTraces() {
+		for _, rs := range td.ResourceSpans().All() {
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				if s.Name() == spans.SpanRun {
+					continue
+				}
+				traces[s.TraceID()]++
+				attempts[rs.Resource().Attributes().AsRaw()[spans.AttrRunAttempt]]++
+			}
+		}
+	}
+	assert.Equal(t, map[any]int{nil: 9, int64(1): 2}, attempts)
+	assert.ElementsMatch(t, []int{2, 2, 3, 3, 1}, slices.Collect(maps.Values(traces)))
+	assert.Equal(t, 2, traces[spans.StepTraceID("run", 1)])
 }
 
 func TestAttemptOfPath(t *testing.T) {
