@@ -254,6 +254,10 @@ func (t *teller) step(s *Step) {
 		t.copyOf(s) // another rank, or another log, tells of the same step
 		return
 	}
+	if again && t.goesOn(s) {
+		t.more(s)
+		return
+	}
 	if t.last == nil || other || t.begins(s, again) {
 		t.stopped, t.began = t.at, 0
 		if other {
@@ -301,6 +305,28 @@ func (t *teller) step(s *Step) {
 		t.at = s.End
 	}
 	t.last = s
+	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
+}
+
+// goesOn says whether a record is more of the last step: some loops log each micro-batch with the number of its step. A restart takes longer.
+func (t *teller) goesOn(s *Step) bool {
+	return s.Number == t.last.Number && s.Writer == t.last.Writer && s.Attempt == t.last.Attempt && s.Start-t.at < beganSeconds*1e9
+}
+
+// more adds a record to the last step.
+func (t *teller) more(s *Step) {
+	t.gap(s.Start, nil)
+	of := InStep
+	if t.last.again {
+		of = Redone
+	}
+	t.spend(of, t.at, max(t.at, s.End))
+	t.at = max(t.at, s.End)
+	course := t.a.Course[len(t.a.Course)-1]
+	course[len(course)-1].End = t.at
+	t.last.End = t.at
+	t.done[s.Number] = t.at
+	t.a.Attempts[len(t.a.Attempts)-1].End = t.at
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
 }
 

@@ -399,3 +399,25 @@ func TestRunsApart(t *testing.T) {
 	_, ok := none.Account()
 	assert.False(t, ok)
 }
+
+// A loop that logs each micro-batch with the number of its step has done no step twice.
+func TestMicroBatches(t *testing.T) {
+	var l Ledger
+	at := int64(0)
+	for n := range int64(30) {
+		for range 4 {
+			at = run(&l, at, n, n, Step{})
+		}
+	}
+	a := accountOf(t, &l)
+	assert.Equal(t, int64(30), a.Steps)
+	assert.Zero(t, a.Redone)
+	assert.Len(t, a.Attempts, 1)
+	assert.InDelta(t, 240, a.Seconds[InStep], 0)
+	assert.InDelta(t, 1, a.Goodput(), 1e-9)
+
+	run(&l, at+30, 29, 40, Step{}) // a restart that goes back to the last step
+	a = accountOf(t, &l)
+	assert.Len(t, a.Attempts, 2)
+	assert.Equal(t, int64(1), a.Redone)
+}
