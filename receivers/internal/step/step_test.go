@@ -808,7 +808,7 @@ func TestAttempts(t *testing.T) {
 	assert.Len(t, ids, len(got))
 }
 
-// Iterations that begin anew with each epoch are other steps in traces of their own, whichever rank logs them, and no attempts; the job goes back with the epoch.
+// Iterations that begin anew with each epoch are other steps in traces of their own, whichever rank logs them, and no attempts. The job goes back by epoch.
 func TestIterationsPerEpoch(t *testing.T) {
 	res := read(t, []string{
 		"step it=1 epoch=0 dur=1 stamp=2026-01-01T00:00:10", "[rank1]: step it=1 epoch=0 dur=1 stamp=2026-01-01T00:00:10",
