@@ -318,8 +318,6 @@ func (c *conclusion) first() *claim {
 	return &c.claims[0]
 }
 
-func (c *conclusion) devices() float64 { return c.window.Devices.Sum() }
-
 func (c *conclusion) sentence(text string) string {
 	text = strings.TrimRight(text, ".。")
 	if text == "" {

@@ -75,7 +75,7 @@ func (c *conclusion) slowSteps() string {
 		"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
 		slow, of, human.Seconds(c.lost), human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/c.whole()), human.Seconds(c.whole()),
 	)
-	if devices := c.devices(); devices > 0 {
+	if devices := w.Devices.Sum(); devices > 0 {
 		text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
 	}
 	return text + c.why() + c.in(".", "。")
