@@ -64,6 +64,9 @@ var metrics = map[string]Metric{
 	"nccl.clock.uncertainty": {
 		"nccl.clock.uncertainty", "s", "± of nccl.clock.offset.", Gauge,
 	},
+	"ml.run.events": {
+		"ml.run.events", "{event}", "Lines that tell how a run ends.", Counter,
+	},
 	"trainbridge.gpu.clock.frequency": {
 		"trainbridge.gpu.clock.frequency", "Hz", "Current frequency of a clock.", Gauge,
 	},

@@ -96,6 +96,8 @@ const (
 	KindProxyOp = "proxy_op"
 	// A step of a network proxy's operation.
 	KindProxyStep = "proxy_step"
+	// A line of a log that tells how a run ends.
+	KindEvent = "event"
 	// The root of a trace that several logs have written to.
 	KindRoot = "root"
 	// A span of another trace, which it links to, told once more.
@@ -669,6 +671,39 @@ const (
 	MetricNCCLClockOffset = "nccl.clock.offset"
 	// gauge, s. ± of nccl.clock.offset.
 	MetricNCCLClockUncertainty = "nccl.clock.uncertainty"
+)
+
+// Events · Events of a run. Of the spans run.event: a line, or a few, that tell how a run ends.
+const (
+	// What the line is evidence of; docs/events.md says what each class may claim.
+	AttrEventClass = "ml.run.event.class"
+	// Which line it is, by the table of docs/events.md.
+	AttrEventForm = "ml.run.event.form"
+	// The line, without the prefixes of launchers; at most 2,048 bytes.
+	AttrEventText = "ml.run.event.text"
+	// Of semconv 1.37.
+	AttrExceptionType = "exception.type"
+	// Of semconv 1.37.
+	AttrExceptionMessage = "exception.message"
+	// Of semconv 1.37. Of the innermost frame of a traceback.
+	AttrCodeFile = "code.file.path"
+	// Of semconv 1.37.
+	AttrCodeLine = "code.line.number"
+	// Of semconv 1.37.
+	AttrCodeFunction = "code.function.name"
+)
+
+// Events: spans and events.
+const (
+	// A line that tells how a run ends, in the trace of the run; of 1 ms, at the time of the line, or of the one before
+	// that has a time. Its status is Error where the line is of something that failed.
+	SpanEvent = "run.event"
+)
+
+// Events: metrics.
+const (
+	// counter, {event}. Lines that tell how a run ends.
+	MetricRunEvents = "ml.run.events"
 )
 
 // GPUs · GPUs. Labels of metrics of GPUs.

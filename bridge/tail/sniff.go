@@ -2,6 +2,7 @@ package tail
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"errors"
 	"io"
@@ -28,6 +29,9 @@ const (
 	sniffOpen  = 256      // files whose detectors are kept: those of a file take some 16 KiB
 	sniffBytes = 256 << 10
 	quietFor   = 2 * time.Second // after which a last line without an ending is looked at as it is
+
+	// settledFor is after how long without a new line a file goes to the receiver that takes what nobody else understands: until then the first record may come.
+	settledFor = 5 * time.Minute
 
 	// sniffEvery bounds how many idle files are asked for their size: a hundred thousand of them are asked once in 50 s. What inotify hears of comes sooner.
 	sniffEvery = 500 * time.Microsecond
@@ -73,7 +77,8 @@ func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 		k.size, k.grown, k.whole = fi.Size(), now, false
 	}
 	unseen := k.seen != k.size || !k.whole && now.Sub(k.grown) >= quietFor
-	if len(k.of) > 0 && k.off < min(k.size, sniffMost) && unseen {
+	waits := k.last != nil && now.Sub(k.grown) >= settledFor
+	if len(k.of) > 0 && (k.off < min(k.size, sniffMost) && unseen || waits) {
 		k.wrote = fi.ModTime().UnixNano()
 		s.ask(k)
 		return
@@ -231,7 +236,7 @@ func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, tol
 func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 	s.mu.Lock()
 	of, off, lines, size := k.of, k.off, k.lines, k.size
-	quiet, due := now.Sub(k.grown) >= quietFor, k.heap == &s.queue
+	quiet, settled, due := now.Sub(k.grown) >= quietFor, now.Sub(k.grown) >= settledFor, k.heap == &s.queue
 	s.mu.Unlock()
 	if !due {
 		return nil, 0
@@ -250,17 +255,24 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 	most = min(most, sniffMost-off)
 	from, whole := off, of[0].final || quiet // it does not grow, and nobody looks again
 	var owner *Tailer
+	last := k.last
 	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
 		lines++
-		owner = firstReader(k.detect, of, text)
+		first, rest := firstReader(k.detect, of, text)
+		if owner = first; last == nil {
+			last = rest
+		}
 		return owner == nil
 	})
+	if owner == nil && (end && of[0].final || off >= sniffMost || settled) { // nobody else will understand it
+		owner = last
+	}
 	if cap(s.buf) > 4*chunkBytes {
 		s.buf = nil // a giant line came by
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	looked = off - from
+	looked, k.last = off-from, last
 	if k.off, k.lines = off, lines; owner != nil || off >= sniffMost {
 		k.detect = nil
 	}
@@ -299,18 +311,15 @@ func (s *Sorter) bound() {
 	}
 }
 
-// firstReader returns whose the line is. All see it, since they may need it for the next one.
-func firstReader(detect []Detect, of []*Tailer, text []byte) *Tailer {
+// firstReader returns whose the line is, and whose it is where nobody else understands the file. All see it, since they may need it for the next one.
+func firstReader(detect []Detect, of []*Tailer, text []byte) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {
 		if r := d(text); found[r] == nil {
 			found[r] = of[i]
 		}
 	}
-	if found[ReadsOwn] != nil {
-		return found[ReadsOwn]
-	}
-	return found[ReadsToo]
+	return cmp.Or(found[ReadsOwn], found[ReadsToo]), found[ReadsLast]
 }
 
 // sniff visits the lines of a file from off on that stand in its next most bytes, or more where a line is longer, until visit returns false, and returns where

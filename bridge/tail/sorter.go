@@ -21,9 +21,10 @@ type Reads uint8
 
 // The answers.
 const (
-	ReadsNot Reads = iota
-	ReadsToo       // a record, of a format that is another receiver's first
-	ReadsOwn       // a record
+	ReadsNot  Reads = iota
+	ReadsLast       // what stands in logs of any kind: the file is the receiver's where no other understands a line of it
+	ReadsToo        // a record, of a format that is another receiver's first
+	ReadsOwn        // a record
 	readsKinds
 )
 
@@ -70,6 +71,7 @@ type kind struct {
 	asked  time.Time
 	whole  bool     // a last line without an ending was looked at, too
 	early  bool     // it was there when its Tailer started, and not all that it had then was looked at
+	last   *Tailer  // who reads it where nobody understands it
 	detect []Detect // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
 }
 
@@ -323,7 +325,7 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 		if first == nil {
 			first = bytes.Clone(text)
 		}
-		reader = firstReader(detect, members, text)
+		reader, _ = firstReader(detect, members, text)
 		return reader == nil
 	})
 	return reader, first

@@ -40,7 +40,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	})
 	return filereceiver.Parts{
 		Tail: cfg.Config, IsDocument: isSummary, Detect: detect, Redact: cfg.Redact, NewHandler: handlers, HoldTimeout: step.HoldTimeout,
-		Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown,
+		Scope: metadata.ScopeName, Series: cfg.CardinalityLimit, SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown, Run: cfg.RunConfig, Zone: zone,
 	}, nil
 }
 

@@ -52,7 +52,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 		Tail: r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
 		HoldTimeout: r.cfg.HangTimeout, Joint: true, InTurn: r.joiner == nil, Scope: metadata.ScopeName,
-		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown, Run: r.cfg.RunConfig, Zone: r.zone,
 	}
 	if r.said != nil {
 		parts.Answers, parts.Keep = r.said, collectives.RememberedConclusions

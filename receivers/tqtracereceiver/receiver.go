@@ -41,6 +41,6 @@ func newReceiver(base *filereceiver.Receiver, config component.Config) (*tqRecei
 	newHandler := func(s *tail.Stream) tail.Handler { return r.handle(s) }
 	return r, filereceiver.Parts{
 		Tail: cfg.Config, Detect: detect, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: cfg.CardinalityLimit,
-		SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown,
+		SpanLinks: cfg.SpanLinks, Shutdown: tel.Shutdown, Run: cfg.RunConfig, Zone: zone,
 	}, nil
 }

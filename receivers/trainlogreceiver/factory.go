@@ -57,6 +57,8 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 		}),
 		Detect:   func(string) tail.Detect { return detect(cfg.Format, mapped) },
 		Scope:    metadata.ScopeName,
+		Run:      cfg.RunConfig,
+		Zone:     zone,
 		Shutdown: tel.Shutdown,
 	}, nil
 }

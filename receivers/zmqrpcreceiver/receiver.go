@@ -36,7 +36,7 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	newHandler := func(s *tail.Stream) tail.Handler { return newHandler(r, s) }
 	return filereceiver.Parts{
 		Tail: r.cfg.Config, Detect: detect, Redact: r.cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit,
-		SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+		SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown, Run: r.cfg.RunConfig,
 	}, nil
 }
 

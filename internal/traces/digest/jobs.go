@@ -30,7 +30,9 @@ type Job struct {
 	Services    []string // by name
 	Hosts       []string // likewise
 	Spans       int64
-	First, Last int64 // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
+	Events      []Event // in no order
+	EventsLeft  int64   // events beyond these
+	First, Last int64   // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
 
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
@@ -86,6 +88,10 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp bool) {
 		kind := view.KindOf(s)
 		if located && s.Attributes().Len() > 0 && !res.locate(s) && res.offset < 0 && kind != view.KindRun {
 			located = false
+		}
+		if kind == view.KindEvent {
+			j.event(s, res)
+			continue
 		}
 		j.span(s, kind, res)
 		j.book(s, kind, res)

@@ -16,6 +16,7 @@ const (
 	KindChannel    // A channel of a rank's kernel.
 	KindProxyOp    // What a network proxy did.
 	KindProxyStep  // A step of a network proxy's operation.
+	KindEvent      // A line of a log that tells how a run ends.
 	KindRoot       // The root of a trace that several logs have written to.
 	KindJoined     // A span of another trace, which it links to, told once more.
 	KindBreakdown  // Where the time of a step, a batch or a pass went.
@@ -46,6 +47,7 @@ var names = [kinds]string{
 	KindChannel:    spans.KindChannel,
 	KindProxyOp:    spans.KindProxyOp,
 	KindProxyStep:  spans.KindProxyStep,
+	KindEvent:      spans.KindEvent,
 	KindRoot:       spans.KindRoot,
 	KindJoined:     spans.KindJoined,
 	KindBreakdown:  spans.KindBreakdown,

@@ -668,6 +668,61 @@ func (l *Link) Read(span ptrace.Span) {
 	}
 }
 
+// Event is a line that tells how a run ends: KindEvent.
+type Event struct {
+	// ml.run.event.class: What the line is evidence of; docs/events.md says what each class may claim.
+	Class string
+	// ml.run.event.form: Which line it is, by the table of docs/events.md.
+	Form string
+	// ml.run.event.text: The line, without the prefixes of launchers; at most 2,048 bytes.
+	Text string
+	// dl.rank: int. The global rank.
+	Rank Int
+	// dl.local_rank: int. The rank on its node, as in torchrun's "[default3]:".
+	Local Int
+	// exception.type: Of semconv 1.37.
+	ExceptionType string
+	// exception.message: Of semconv 1.37.
+	ExceptionMessage string
+	// code.file.path: Of semconv 1.37. Of the innermost frame of a traceback.
+	CodeFile string
+	// code.line.number: Of semconv 1.37.
+	CodeLine Int
+	// code.function.name: Of semconv 1.37.
+	CodeFunction string
+}
+
+var noEvent = blank[Event]()
+
+// Read reads a span.
+func (e *Event) Read(span ptrace.Span) {
+	*e = noEvent
+	for name, value := range span.Attributes().All() {
+		switch name {
+		case spans.AttrEventClass:
+			e.Class = spans.ValueText(value)
+		case spans.AttrEventForm:
+			e.Form = spans.ValueText(value)
+		case spans.AttrEventText:
+			e.Text = spans.ValueText(value)
+		case spans.AttrRank:
+			e.Rank = ordinalOf(value)
+		case spans.AttrLocalRank:
+			e.Local = ordinalOf(value)
+		case spans.AttrExceptionType:
+			e.ExceptionType = spans.ValueText(value)
+		case spans.AttrExceptionMessage:
+			e.ExceptionMessage = spans.ValueText(value)
+		case spans.AttrCodeFile:
+			e.CodeFile = spans.ValueText(value)
+		case spans.AttrCodeLine:
+			e.CodeLine = ordinalOf(value)
+		case spans.AttrCodeFunction:
+			e.CodeFunction = spans.ValueText(value)
+		}
+	}
+}
+
 // GPUs are what the GPUs of a window were like: means over the GPUs, and the one that was furthest from the mean.
 type GPUs struct {
 	// trainbridge.gpu.count: int, {gpu}. How many GPUs have a sample within the window.

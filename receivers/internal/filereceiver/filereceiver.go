@@ -48,6 +48,9 @@ type Parts struct {
 	Answers storageclient.Answers
 	// Keep is how many answers are kept at least.
 	Keep int
+	// Run names the job of the logs, Zone the zone of stamps that have none: for what stands between the records (bridge/events).
+	Run  spans.RunConfig
+	Zone *time.Location
 	// Source is read in place of files, and delivers as they do. nil: files are read.
 	Source component.Component
 	// Shutdown lets go of what Make took. nil: nothing.
@@ -171,6 +174,9 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: new(runs)}
 	if r.parts, err = mk(r, cfg); err != nil {
 		return r, err
+	}
+	if r.parts.NewHandler != nil {
+		r.parts.NewHandler = r.withEvents(r.parts.NewHandler)
 	}
 	if r.parts.Answers != nil {
 		r.answers = &storageclient.Memory{Of: r.parts.Answers, Purpose: "conclusions", Ring: storageclient.Ring{Keep: r.parts.Keep}}

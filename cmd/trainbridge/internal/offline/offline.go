@@ -26,6 +26,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
+	"github.com/trainbridge/trainbridge/receivers/runeventsreceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
@@ -93,6 +94,7 @@ func readers() []reader {
 	return []reader{
 		tqtracereceiver.NewFactory().(reader), flagscalereceiver.NewFactory().(reader), trainlogreceiver.NewFactory().(reader),
 		zmqrpcreceiver.NewFactory().(reader), ncclreceiver.NewFactory().(reader),
+		runeventsreceiver.NewFactory().(reader),
 	}
 }
 

@@ -74,6 +74,7 @@ type finding struct {
 // Where a verdict stands.
 const (
 	elsewhere = iota // the figures say it better, or it is no accusation
+	ended            // how the run ended
 	wrong            // results are lost, or the job stands
 	costly           // time is lost
 	remark           // worth a look

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
@@ -63,6 +64,8 @@ type conclusion struct {
 	account   account.Account
 	accounted bool  // there is an account
 	size      int64 // ranks; 0: not known
+	end       postmortem.End
+	step      int64 // the last one; -1: none
 }
 
 func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
@@ -82,6 +85,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	for _, comm := range communicators(job) {
 		c.size = max(c.size, comm.ranks)
 	}
+	c.died()
 	c.causes()
 	c.steadyParts()
 	c.states()
@@ -414,7 +418,7 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 		p := &page{w: io.Discard, chinese: chinese, steady: steady}
 		dir := directory(files(job, read), read)
 		c := conclude(p, job, read)
-		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps()}
+		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps(), End: c.end, Step: c.step}
 		for _, cl := range c.claims[:min(len(c.claims), mostClaims)] {
 			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], About: cl.kind, Cost: cl.cost, Devices: cl.devices}
 			for _, p := range cl.proof {
@@ -428,7 +432,7 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 }
 
 // kinds are what ranks of claims are called for programs.
-var kinds = map[int]string{wrong: "wrong", costly: "costly", remark: "remark"}
+var kinds = map[int]string{ended: "wrong", wrong: "wrong", costly: "costly", remark: "remark"}
 
 // place is a file and the line of a record.
 func (c *conclusion) place(dir string, at digest.At) string {

@@ -52,7 +52,7 @@ func (c *conclusion) headline() string {
 	if c.lost >= c.beside() {
 		text += c.evaluations()
 	}
-	if first := c.first(); first != nil && (first.rank == wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
+	if first := c.first(); first != nil && (first.rank <= wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
 		text = c.sentence(first.what) + c.in(" ", "") + text
 	}
 	return text
@@ -220,7 +220,7 @@ func (c *conclusion) severity() string {
 	doubt := c.window == nil
 	for i := range c.claims {
 		switch cl := &c.claims[i]; {
-		case cl.rank == wrong:
+		case cl.rank <= wrong:
 			return spans.SeverityBad
 		case cl.rank == costly && cl.lost == 0:
 			if cl.cost > 0 {

@@ -51,6 +51,7 @@ type Job struct {
 	Spans         int64          `json:"spans" doc:"How many spans its logs make."`
 	Conclusion    string         `json:"conclusion" doc:"What there is to say, in a sentence with numbers."`
 	Severity      string         `json:"severity" doc:"Of the conclusion: good, warning or bad."`
+	End           End            `json:"end" doc:"How the run ended."`
 	Account       *Account       `json:"account,omitempty" doc:"Where the wall-clock time of its training went. Absent: no log tells of steps with times."`
 	Claims        []Claim        `json:"claims" doc:"What the logs show, the most important first."`
 	Untold        []string       `json:"untold" doc:"What no log here can tell, and what would tell it."`
@@ -60,6 +61,26 @@ type Job struct {
 	RPC           *RPC           `json:"rpc,omitempty" doc:"RPCs of ZeroMQ."`
 	Collectives   *Collectives   `json:"collectives,omitempty" doc:"Collectives of NCCL and VCCL."`
 	Findings      []Finding      `json:"findings" doc:"The verdicts by name, the worst first."`
+}
+
+// End is how a run ended.
+type End struct {
+	Kind     string    `json:"kind" doc:"silent: the log ends without a word; healthy: training says that it is done; after_end: errors after that; not_understood; else what ended it: a class of docs/events.md, sigkill, sigterm."`
+	Sentence string    `json:"sentence" doc:"What is told of it."`
+	Certain  bool      `json:"certain" doc:"The evidence is of one cause, and says whose it is."`
+	Ranks    []int64   `json:"ranks" doc:"The global ranks that the evidence names as the cause; none: it names none."`
+	Hosts    []string  `json:"hosts" doc:"The hosts, likewise."`
+	Step     *int64    `json:"step" doc:"The last step that the logs have; null: they have none."`
+	Waited   number    `json:"waited_gpu_s" doc:"How long the other ranks waited, GPU-seconds; null: not known."`
+	Advice   string    `json:"advice,omitempty" doc:"What to do."`
+	Evidence []EndLine `json:"evidence" doc:"The lines that tell it, the first cause first."`
+}
+
+// EndLine is a line of a log.
+type EndLine struct {
+	File string `json:"file" doc:"The log."`
+	Line int64  `json:"line" doc:"Its number, from 1; 0: not known."`
+	Text string `json:"text" doc:"The line, without the prefixes of launchers; of a traceback the last one."`
 }
 
 // Claim is one thing that the logs show.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
@@ -96,12 +97,33 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 			return Claim{c.Kind, c.About, c.Text, total(c.Cost), total(c.Devices), c.Advice, all(c.Seen, func(s format.Seen) Evidence { return r.line(s.What, s.At) })}
 		}),
 	}
-	out.Account = accountOf(j)
+	out.Account, out.End = accountOf(j), r.end(c)
 	for _, run := range r.read.Runs {
 		if run.ID == j.Run {
 			out.Files = append(out.Files, all(run.Files, r.read.Name)...)
 		}
 	}
+	return out
+}
+
+func (r reader) end(c format.Conclusion) End {
+	e := &c.End
+	out := End{
+		Kind: e.Kind, Sentence: e.Sentence, Certain: e.Certain, Ranks: append([]int64{}, e.Ranks...), Hosts: append([]string{}, e.Hosts...), Advice: e.Advice, Waited: number(math.NaN()),
+	}
+	if c.Step >= 0 {
+		out.Step = &c.Step
+	}
+	if e.Waited > 0 {
+		out.Waited = total(e.Waited)
+	}
+	out.Evidence = all(e.Evidence, func(l postmortem.Evidence) EndLine {
+		line := EndLine{File: r.read.Name(l.At.File), Text: l.Text}
+		if l.At.Offset >= 0 {
+			line.Line = r.read.LineAt(l.At.File, l.At.Offset)
+		}
+		return line
+	})
 	return out
 }
 

@@ -1,12 +1,17 @@
 package format
 
-import "github.com/trainbridge/trainbridge/internal/traces/digest"
+import (
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+)
 
 // Conclusion is what there is to say of a job, most of it first.
 type Conclusion struct {
 	Title    string // which run, how much of it, where its logs are
 	Headline string // one sentence
 	Severity string // bad, warning or good, as of verdicts
+	End      postmortem.End
+	Step     int64 // that was under way when the run ended; -1: not known
 	Claims   []Claim
 	Gaps     []string // what no log of the job tells
 }

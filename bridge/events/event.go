@@ -1,0 +1,165 @@
+package events
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Event is a form that was found in a log.
+type Event struct {
+	Form  *Form
+	Class Class  // that of the form; of a traceback what its frames say more
+	Text  string // the line, or the lines one after the other; at most MaxText bytes
+	Time  int64  // ns since the epoch: of the line, else of the last line before with a stamp; 0: none has one
+	Own   bool   // the line itself has the stamp
+	Line  int64  // number of its first line in what the Scanner was given, from 1
+
+	Ranks     []int64 // global ranks that the line says it of
+	Rank      int64   // global rank that printed the line; -1: not told
+	Local     int64   // rank on its node that printed the line; -1: not told
+	GroupRank int64   // rank in Group; -1: not told
+	Group     string  // the process group
+	Host      string
+	PID       int64 // 0: not told
+	Device    int64 // index of the GPU on its node; -1: not told
+	Bus       string
+	Op        string
+	Seq       int64 // -1: not told; so are Enqueued and Completed
+	Enqueued  int64
+	Completed int64
+	Waited    int64 // ms; 0: not told
+	Code      int64 // exit code, or status; 0: not told
+	Signal    int64 // 0: none
+	Xid       int64
+	Step      string // of Slurm
+	Process   string
+	Peer      string // address of the other end, or its rank
+	What      string // the words of the error
+	Exception string // type of the exception of a traceback
+	First     Frame  // the outermost frame, and the innermost
+	Last      Frame
+	Chained   bool // the traceback was raised while another was handled
+	Attempt   int64
+}
+
+// Frame is a line of a traceback: file, line and function.
+type Frame struct {
+	File string
+	Line int64
+	Func string
+}
+
+func (f Frame) String() string {
+	if f.File == "" {
+		return ""
+	}
+	return f.File + ":" + strconv.FormatInt(f.Line, 10) + " in " + f.Func
+}
+
+// MaxText bounds Event.Text.
+const MaxText = 2048
+
+// signals of Linux on x86 and ARM (signal(7)), by name and by what shells print of them.
+var signals = map[string]int64{
+	"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11,
+	"SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
+	"Killed": 9, "killed": 9, "Segmentation fault": 11, "segmentation fault": 11, "segfault": 11, "Aborted": 6, "Bus error": 7, "Floating point exception": 8,
+	"Floating-point exception": 8, "Illegal instruction": 4, "Terminated": 15, "Quit": 3,
+}
+
+var taskName = regexp.MustCompile(`/task:(\d+)`)
+
+// SignalName is "SIGKILL" for 9; "" for a number without a name.
+func SignalName(n int64) string {
+	for name, number := range signals {
+		if number == n && strings.HasPrefix(name, "SIG") {
+			return name
+		}
+	}
+	return ""
+}
+
+// set fills a field by the name of a group of Form.Pattern.
+func (e *Event) set(name, v string) {
+	switch v = strings.TrimSpace(v); name {
+	case "rank":
+		e.Ranks = append(e.Ranks, list(v)...)
+	case "tasks":
+		for _, m := range taskName.FindAllStringSubmatch(v, -1) {
+			e.Ranks = append(e.Ranks, number(m[1], -1))
+		}
+	case "group_rank":
+		e.GroupRank = number(v, -1)
+	case "local":
+		e.Local = number(v, -1)
+	case "pid":
+		e.PID = number(v, 0)
+	case "host":
+		e.Host = v
+	case "seq":
+		e.Seq = number(v, -1)
+	case "op":
+		e.Op = v
+	case "enqueued":
+		e.Enqueued = number(v, -1)
+	case "completed":
+		e.Completed = number(v, -1)
+	case "ms":
+		if e.Waited = number(v, 0); e.Form.Name == "pytorch.watchdog_stuck" {
+			e.Waited *= 1000
+		}
+	case "device":
+		e.Device = number(v, -1)
+	case "bus":
+		e.Bus = v
+	case "peer":
+		e.Peer = v
+	case "signal":
+		e.Signal = number(v, 0)
+	case "code":
+		if e.Code = number(v, 0); e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode
+			e.Signal = -e.Code
+		}
+	case "xid":
+		e.Xid = number(v, 0)
+	case "step":
+		e.Step = v
+	case "process":
+		e.Process = v
+	case "what":
+		e.What = v
+		if n := signals[v]; n > 0 {
+			e.Signal = n
+		} else if e.Class == ClassSignal {
+			e.Signal = number(v, 0)
+		}
+	}
+}
+
+func number(s string, none int64) int64 {
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return n
+	}
+	return none
+}
+
+// list reads "0, 2" and "0-3,7".
+func list(s string) (all []int64) {
+	const most = 1 << 16
+	for part := range strings.SplitSeq(s, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		a := number(from, -1)
+		if a < 0 {
+			continue
+		}
+		b := a
+		if isRange {
+			b = number(to, a)
+		}
+		for ; a <= b && len(all) < most; a++ {
+			all = append(all, a)
+		}
+	}
+	return all
+}

@@ -1,0 +1,116 @@
+package events
+
+import "regexp"
+
+// Class is what a line is evidence of. Claims says of each class what may be said of it.
+type Class string
+
+// The classes. Those down to ClassDisk may be why a run ended; the others follow from an end, or say where the run stood.
+const (
+	ClassCUDAError  Class = "cuda_error"
+	ClassECC        Class = "gpu_ecc"
+	ClassCUDAOOM    Class = "cuda_oom"
+	ClassXid        Class = "xid"
+	ClassHostOOM    Class = "host_oom"
+	ClassMismatch   Class = "mismatch"
+	ClassNetwork    Class = "network"
+	ClassTimeLimit  Class = "time_limit"
+	ClassCancelled  Class = "cancelled"
+	ClassDataLoader Class = "data_loader"
+	ClassCheckpoint Class = "checkpoint"
+	ClassException  Class = "exception"
+	ClassSignal     Class = "signal"
+	ClassExit       Class = "exit"
+	ClassGone       Class = "process_gone"
+	ClassEngine     Class = "engine"
+	ClassBehind     Class = "rank_behind"
+	ClassNCCL       Class = "nccl_error"
+	ClassDisk       Class = "disk_full"
+
+	ClassFrozen Class = "frozen_host"
+
+	ClassTimeout  Class = "collective_timeout" // a rank gave up waiting in a collective
+	ClassPeer     Class = "peer_gone"          // a connection to another process ended, or an error of NCCL that comes from one
+	ClassSummary  Class = "summary"            // a launcher sums up whose process it reaped
+	ClassTeardown Class = "teardown"           // somebody takes the others down
+	ClassFatal    Class = "fatal"              // an error that no form names
+	ClassWarning  Class = "warning"            // jobs go on after it
+
+	ClassBegan Class = "began" // a run, or an attempt, begins
+	ClassEnded Class = "ended" // training says that it is done
+)
+
+// Fatal says whether something failed.
+func (c Class) Fatal() bool { return c != ClassWarning && c != ClassBegan && c != ClassEnded }
+
+// Claims says of each class what an event of it shows, and how far it may be told.
+var Claims = []struct {
+	Class Class
+	Claim string
+}{
+	{ClassCUDAError, "the GPU of the rank that printed the error; the rank, where its line says which"},
+	{ClassECC, "the GPU of the rank that printed the error"},
+	{ClassCUDAOOM, "the GPU memory of the rank that printed the error"},
+	{ClassXid, "the GPU at the PCI address; fatal or not stands in the text; 43 and 45 follow from another error"},
+	{ClassHostOOM, "the host, the step of Slurm and the process that the kernel killed; a monitor's guess stays a guess"},
+	{ClassMismatch, "both sides; not which of them is wrong"},
+	{ClassNetwork, "the two ends of the link; not the end that reports it"},
+	{ClassTimeLimit, "who ended the job, and when"},
+	{ClassCancelled, "who ended the job, and when; a job is also cancelled after an error of its own"},
+	{ClassDataLoader, "a worker of the data loader of the rank that printed the error"},
+	{ClassCheckpoint, "the rank whose saving or loading failed"},
+	{ClassException, "the rank that raised, where its line or its file says which; where all ranks raise the same, none"},
+	{ClassSignal, "the process that died by the signal; not who sent it"},
+	{ClassExit, "the process that exited, with its exit code"},
+	{ClassGone, "the process that is gone; guesses of Ray stay guesses"},
+	{ClassEngine, "the engine; its cause is elsewhere"},
+	{ClassBehind, "the ranks that did not reach the collective, as the one who waited for all of them has counted"},
+	{ClassNCCL, "that NCCL failed; not where"},
+	{ClassDisk, "the file system that has no room left"},
+	{ClassFrozen, "the process on that host that hangs in the kernel"},
+	{ClassTimeout, "the rank that waited, which is no guilt; who is behind only from the counts of all ranks of the group, or their dumps"},
+	{ClassPeer, "nobody: the other end went away first"},
+	{ClassSummary, "the process that was reaped first, with its exit code; not guilt"},
+	{ClassTeardown, "nothing: the end of somebody else comes first"},
+	{ClassFatal, "the line"},
+	{ClassWarning, "nothing: jobs go on after such a line"},
+	{ClassBegan, "where a run, or an attempt, begins"},
+	{ClassEnded, "where training ended"},
+}
+
+// Form is a line that a writer prints.
+type Form struct {
+	Name   string // "pytorch.watchdog_timeout": stable, a label of metrics
+	Writer string // whose line: the program, and the file of its source
+	Since  string // the first version that was seen to print it, and the last where another followed; "": not told
+	Class  Class
+	// Text is a part of each such line, of at least 5 bytes: the first filter.
+	Text string
+	// Pattern is what the line is like, as of package regexp; "": Text is enough. Its named groups are the fields of Event: rank (global), group_rank, local,
+	// node, pid, host, group, seq, op, enqueued, completed, ms, device, bus, peer, signal, code, xid, step, process, what.
+	Pattern string
+	// Open says that the rest of the line may stand on the lines that follow: writers wrap it.
+	Open bool
+	// Example is a line of it.
+	Example string
+
+	re     *regexp.Regexp
+	groups []string
+}
+
+// Forms are all forms. Of several that a line is like, the first holds.
+var Forms = compile(pytorch, python, launchers, slurm, kernel, nccl, ray, engines, jax, ascend, trainers)
+
+func compile(tables ...[]Form) (all []*Form) {
+	for _, table := range tables {
+		for i := range table {
+			f := &table[i]
+			if f.Pattern != "" {
+				f.re = regexp.MustCompile(f.Pattern)
+				f.groups = f.re.SubexpNames()
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}

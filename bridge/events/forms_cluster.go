@@ -1,0 +1,184 @@
+package events
+
+// slurm are lines of slurmstepd, srun, sbatch (slurm: src/slurmd/slurmstepd, src/srun).
+var slurm = []Form{
+	{
+		Name: "slurm.time_limit", Writer: "slurmstepd", Class: ClassTimeLimit, Text: "DUE TO TIME LIMIT", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\S+) ON (?P<host>\S+) CANCELLED AT (?P<what>\S+) DUE TO TIME LIMIT`,
+		Example: "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2024-05-20T11:20:33 DUE TO TIME LIMIT ***",
+	},
+	{
+		Name: "slurm.preempted", Writer: "slurmstepd", Class: ClassCancelled, Text: "DUE TO PREEMPTION", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\S+) ON (?P<host>\S+) CANCELLED AT \S+ (?P<what>DUE TO PREEMPTION)`,
+		Example: "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2024-05-20T11:20:33 DUE TO PREEMPTION ***",
+	},
+	{
+		Name: "slurm.node_failure", Writer: "slurmstepd", Class: ClassGone, Text: "DUE TO NODE FAILURE", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\S+) ON (?P<host>\S+) CANCELLED AT \S+ (?P<what>DUE TO NODE FAILURE)`,
+		Example: "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2024-05-20T11:20:33 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+	},
+	{
+		Name: "slurm.task_failure", Writer: "slurmstepd", Since: "25.05", Class: ClassTeardown, Text: "DUE TO TASK FAILURE", Example: "slurmstepd: error: *** STEP 4711.0 ON node01 CANCELLED AT 2025-05-20T11:20:33 DUE TO TASK FAILURE ***",
+	},
+	{
+		Name: "slurm.unkillable", Writer: "slurmstepd", Since: "18.08", Class: ClassGone, Text: " STEPD TERMINATED ON ", Pattern: `STEPD TERMINATED ON (?P<host>\S+) AT \S+ (?P<what>DUE TO [A-Z ]+)`, Example: "slurmstepd: error: *** JOB 4711 STEPD TERMINATED ON node01 AT 2024-05-20T11:20:33 DUE TO JOB NOT ENDING WITH SIGNALS ***",
+	},
+	{
+		Name: "slurm.memory_error", Writer: "slurmstepd", Class: ClassGone, Text: "UNCORRECTABLE MEMORY ERROR", Pattern: `ON (?P<host>\S+) (?P<what>UNCORRECTABLE MEMORY ERROR)`, Example: "slurmstepd: error: *** STEP 4711.0 ON node01 UNCORRECTABLE MEMORY ERROR AT 2024-05-20T11:20:33 ***",
+	},
+	{
+		Name: "slurm.signalled_old", Writer: "slurmstepd", Since: "until 14.11", Class: ClassCancelled, Text: " CANCELLED AT ", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\d\S*) CANCELLED AT (?P<what>\S+) \*\*\* on (?P<host>\S+)`,
+		Example: "slurmstepd: *** JOB 1479012 CANCELLED AT 2015-02-04T06:33:25 *** on node01",
+	},
+	{
+		Name: "slurm.wtermsig", Writer: "slurmctld", Class: ClassSummary, Text: " WTERMSIG ", Pattern: `JobId=(?P<step>\d+) WTERMSIG (?P<signal>\d+)`, Example: "[2022-05-27T11:37:57.377] _job_complete: JobId=127441 WTERMSIG 9",
+	},
+	{
+		Name: "gcp.preempted", Writer: "Google Cloud", Class: ClassCancelled, Text: "termination is imminent", Example: "GCP Metadata Service says termination is imminent",
+	},
+	{
+		Name: "slurm.signalled", Writer: "slurmstepd", Class: ClassCancelled, Text: " CANCELLED AT ", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\S+) ON (?P<host>\S+) CANCELLED AT (?P<what>\S+)`,
+		Example: "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2024-05-20T11:20:33 ***",
+	},
+	{
+		Name: "slurm.oom", Writer: "slurmstepd", Since: "18.08", Class: ClassHostOOM, Text: "Detected ", Pattern: `Detected (?P<code>\d+) oom[-_]kill event(?:\(s\)|s)? in (?:[Ss]tep(?:Id=)?|StepId=) ?(?P<step>\S+?)\.? (?:cgroup|Some)`,
+		Example: "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=37205392.0. Some of your processes may have been killed by the cgroup out-of-memory handler.",
+	},
+	{
+		Name: "slurm.oom_any", Writer: "slurmstepd", Class: ClassHostOOM, Text: "oom-kill event", Pattern: `(?:StepId=|step ?)(?P<step>[\w.+]+)`,
+		Example: "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=4711.batch cgroup.",
+	},
+	{
+		Name: "slurm.being_killed", Writer: "slurmstepd", Class: ClassHostOOM, Text: "exceeded ", Pattern: `[eE]xceeded (?:virtual )?(?:job |step )?memory limit.*, being killed`, Example: "slurmstepd: error: Job 7518 exceeded memory limit (626359956 > 512000000), being killed",
+	},
+	{
+		Name: "slurm.oom_kill_event", Writer: "slurmstepd", Since: "23.02", Class: ClassHostOOM, Text: "oom_kill event", Pattern: `oom_kill events? in StepId=(?P<step>[\w.+]+?)\.(?: |$)`,
+		Example: "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.",
+	},
+	{
+		Name: "slurm.memory_limit", Writer: "slurmstepd", Since: "until 18.08", Class: ClassWarning, Text: "xceeded ", Pattern: `[Ee]xceeded (?:job|step) memory limit`,
+		Example: "slurmstepd: error: Exceeded job memory limit at some point.",
+	},
+	{
+		Name: "slurm.task_oom", Writer: "srun", Class: ClassHostOOM, Text: ": Out Of Memory", Pattern: `srun: error: (?P<host>\S+): tasks? (?P<rank>[\d,-]+): Out Of Memory`,
+		Example: "srun: error: node107: task 0: Out Of Memory",
+	},
+	{
+		Name: "slurm.task_exit", Writer: "srun", Class: ClassSummary, Text: "srun: error: ", Pattern: `srun: error: (?P<host>\S+): tasks? (?P<process>[\d,-]+): (?:Exited with exit code (?P<code>\d+)|(?P<what>Killed|Segmentation fault|Aborted|Bus error|Terminated|Illegal instruction)(?: \(core dumped\))?)`,
+		Example: "srun: error: node01: task 3: Exited with exit code 1",
+	},
+	{
+		Name: "slurm.node_fail", Writer: "srun", Class: ClassGone, Text: "Node failure on ", Pattern: `Node failure on (?P<host>\S+)`,
+		Example: "srun: error: Node failure on node07",
+	},
+	{
+		Name: "slurm.terminating", Writer: "srun", Class: ClassTeardown, Text: "Terminating StepId=", Example: "srun: Terminating StepId=4711.0",
+	},
+	{
+		Name: "slurm.force", Writer: "srun", Class: ClassTeardown, Text: "Job step aborted", Example: "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+	},
+	{
+		Name: "kubernetes.oom", Writer: "kubelet", Class: ClassHostOOM, Text: "OOMKilled", Example: "    Reason:       OOMKilled",
+	},
+	{
+		Name: "kubernetes.memory", Writer: "kubelet", Class: ClassHostOOM, Text: "The node was low on resource: memory",
+		Example: "Message: The node was low on resource: memory. Container train was using 61Gi, which exceeds its request of 32Gi.",
+	},
+	{
+		Name: "kubernetes.storage", Writer: "kubelet", Class: ClassCancelled, Text: "usage exceeds the total limit", Pattern: `(?P<what>(?:Pod|Container) .* usage exceeds the total limit[^\n]*)`,
+		Example: "Warning  Evicted  109s  kubelet  Pod ephemeral local storage usage exceeds the total limit of containers 5Gi.",
+	},
+	{
+		Name: "kubernetes.evicted", Writer: "kubelet", Class: ClassCancelled, Text: "The node was low on resource: ", Pattern: `(?P<what>The node was low on resource: [\w-]+)`,
+		Example: "Message: The node was low on resource: ephemeral-storage.",
+	},
+	{
+		Name: "kubernetes.deadline", Writer: "kube-controller-manager", Class: ClassTimeLimit, Text: "DeadlineExceeded", Pattern: `(?P<what>DeadlineExceeded)\b.*?(?:active longer than|Job was active|Reason)`,
+		Example: "Warning  DeadlineExceeded  job-controller  Job was active longer than specified deadline",
+	},
+}
+
+// kernel are lines of Linux (mm/oom_kill.c) and of NVIDIA's driver, in dmesg, the journal or syslog.
+var kernel = []Form{
+	{
+		Name: "kernel.xid", Writer: "NVIDIA driver", Class: ClassXid, Text: "NVRM: Xid", Pattern: `NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F:.]+)\): (?P<xid>\d+),? ?(?:pid='?(?P<pid>\d+)'?,? ?)?(?P<what>[^\n]*)`,
+		Example: "[12345.678901] NVRM: Xid (PCI:0000:dc:00): 79, pid=4711, name=python3, GPU has fallen off the bus.",
+	},
+	{
+		Name: "kernel.sxid", Writer: "NVIDIA driver", Class: ClassXid, Text: "SXid (PCI:", Pattern: `SXid \(PCI:(?P<bus>[0-9a-fA-F:.]+)\): (?P<xid>\d+), (?P<what>(?:Fatal|Non-fatal)[^\n]*)`, Example: "nvidia-nvswitch0: SXid (PCI:0000:a9:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+	},
+	{
+		Name: "kernel.gpu_gone", Writer: "NVIDIA driver", Class: ClassXid, Text: "The NVIDIA GPU ", Open: true, Pattern: `The NVIDIA GPU (?:at )?(?P<bus>[0-9a-fA-F:.]+).*(?P<what>fallen off the bus)`,
+		Example: "NVRM: The NVIDIA GPU 0000:b3:00.0 NVRM: (PCI ID: 10de:26b5) installed in this system has NVRM: fallen off the bus and is not responding to commands.",
+	},
+	{
+		Name: "kernel.gpu_lost", Writer: "NVIDIA driver", Class: ClassXid, Text: "fallen off the bus", Pattern: `GPU (?:at )?(?:PCI:)?(?P<bus>[0-9a-fA-F]{4}[0-9a-fA-F:.]+)`,
+		Example: "NVRM: GPU at PCI:0000:dc:00: GPU has fallen off the bus.",
+	},
+	{
+		Name: "kernel.cgroup_oom", Writer: "Linux mm/oom_kill.c", Class: ClassHostOOM, Text: "out of memory: Killed process ", Pattern: `Killed process (?P<pid>\d+) \((?P<process>[^)]*)\)`,
+		Example: "Memory cgroup out of memory: Killed process 4711 (python3) total-vm:83886080kB, anon-rss:67108864kB",
+	},
+	{
+		Name: "kernel.oom", Writer: "Linux mm/oom_kill.c", Class: ClassHostOOM, Text: "Out of memory: Kill", Pattern: `Out of memory: Kill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)`,
+		Example: "[ 1234.567890] Out of memory: Killed process 4711 (python3) total-vm:83886080kB, anon-rss:67108864kB",
+	},
+	{
+		Name: "kernel.oom_kill", Writer: "Linux mm/oom_kill.c", Class: ClassHostOOM, Text: "oom-kill:constraint=", Pattern: `oom-kill:constraint=(?P<what>\w+).*?,task=(?P<process>[^,]+),pid=(?P<pid>\d+)`,
+		Example: "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=job_4711,task=python3,pid=4711,uid=1000",
+	},
+	{
+		Name: "nvml.gpu_lost", Writer: "NVML", Class: ClassXid, Text: "GPU is lost", Pattern: `(?P<what>GPU is lost)`, Example: "error: Failed to get GPU memory usage: GPU is lost",
+	},
+	{
+		Name: "kernel.hung_task", Writer: "Linux kernel/hung_task.c", Class: ClassFrozen, Text: " blocked for more than ", Pattern: `task (?P<process>.+):(?P<pid>\d+) blocked for more than (?P<what>\d+ seconds)`, Example: "Jun 17 20:18:08 node1 kernel: INFO: task python3:78808 blocked for more than 120 seconds.",
+	},
+	{
+		Name: "kernel.segfault", Writer: "Linux arch/x86/mm/fault.c", Class: ClassSignal, Text: ": segfault at ", Pattern: `(?P<process>\S+)\[(?P<pid>\d+)\]: (?P<what>segfault) at`,
+		Example: "kernel: python3[4711]: segfault at 0 ip 00007f0000000000 sp 00007ffd00000000 error 4 in libc.so.6",
+	},
+}
+
+// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); those that no row names are warnings.
+var nccl = []Form{
+	{
+		Name: "nccl.ib_completion", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got completion ", Pattern: `Got completion (?:from peer (?P<peer>\S+) )?with (?:status=(?:IBV_\w+\()?|error )(?P<code>\d+)`,
+		Example: "node0:3468:3905 [4] transport/net_ib.cc:1615 NCCL WARN NET/IB : Got completion from peer 10.0.0.7<54862> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
+	},
+	{
+		Name: "nccl.ib_async", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got async ", Pattern: `NET/IB ?: .*Got async (?:error )?event ?:? ?(?P<what>[^\n]*(?:port error|fatal|catastrophic|access violation)[^\n]*)`,
+		Example: "node0:3468:3905 [4] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 Got async event : port error",
+	},
+	{
+		Name: "nccl.ib_fatal", Writer: "NCCL net_ib.cc", Since: "2.28", Class: ClassNetwork, Text: "async fatal event", Pattern: `(?P<what>async fatal event[^\n]*)`, Example: "[2026-01-05 10:00:00] node0:3468:3905 [4] transport/net_ib.cc:94 NCCL WARN NET/IB : mlx5_0:1 async fatal event: port error",
+	},
+	{
+		Name: "nccl.duplicate_gpu", Writer: "NCCL init.cc", Class: ClassException, Text: "Duplicate GPU detected", Pattern: `(?P<what>Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+)`, Example: "node0:3468:3905 [0] init.cc:525 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1a000",
+	},
+	{
+		Name: "nccl.ibv", Writer: "NCCL ibvwrap.cc", Class: ClassNetwork, Text: "Call to ibv_", Pattern: `Call to (?P<what>ibv_\w+ failed[^\n]*)`,
+		Example: "node0:3468:3905 [4] misc/ibvwrap.cc:276 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out errno 110",
+	},
+	{
+		Name: "nccl.mismatch", Writer: "NCCL", Class: ClassMismatch, Text: "Mismatched collective", Example: "node0:3468:3905 [4] NCCL WARN Mismatched collective detected, please check your collective calls",
+	},
+	{
+		Name: "nccl.cuda_oom", Writer: "NCCL", Class: ClassCUDAOOM, Text: "Cuda failure ", Pattern: `Cuda failure (?:2 )?'out of memory'`,
+		Example: "node0:3468:3905 [4] include/alloc.h:201 NCCL WARN Cuda failure 'out of memory'",
+	},
+	{
+		Name: "nccl.ecc", Writer: "NCCL", Class: ClassECC, Text: "Cuda failure ", Pattern: `Cuda failure (?:\d+ )?'[^']*ECC`, Example: "node0:3468:3905 [4] NCCL WARN Cuda failure 'uncorrectable ECC error encountered'",
+	},
+	{
+		Name: "nccl.cuda", Writer: "NCCL", Class: ClassCUDAError, Text: "Cuda failure ", Pattern: `Cuda failure (?:\d+ )?'(?P<what>[^']*)'`,
+		Example: "node0:3468:3905 [4] enqueue.cc:1115 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'",
+	},
+	{
+		Name: "nccl.peer", Writer: "NCCL socket.cc, proxy.cc", Class: ClassPeer, Text: "NCCL WARN", Pattern: `NCCL WARN .*(?:Connection reset by peer|Broken pipe|Connection closed by (?:remote peer|localRank)|[Rr]emote process|socketProgress(?:Opt)?: (?:abort|Connection closed))(?: (?P<peer>[\w.:-]+<\d+>))?`,
+		Example: "node0:3468:3905 [4] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node1<41234>",
+	},
+	{
+		Name: "nccl.socket", Writer: "NCCL socket.cc", Class: ClassNetwork, Text: "NCCL WARN", Pattern: `NCCL WARN .*?(?P<what>(?:Net|socket|Call to (?:connect|recv|send))\w*.*(?:wrong type|Connection timed out|No route to host|Connection refused|Network is unreachable|timed? ?out))`,
+		Example: "node0:3468:3905 [4] misc/socket.cc:455 NCCL WARN socketStartConnect: Connect to 10.0.0.7<41234> failed : No route to host",
+	},
+	{
+		Name: "nccl.warn", Writer: "NCCL", Class: ClassWarning, Text: "NCCL WARN", Example: "node0:3468:3905 [4] NCCL WARN NET/Plugin: Could not find: libnccl-net.so",
+	},
+}

@@ -1,0 +1,190 @@
+package events
+
+// ray are lines of Ray: python/ray/exceptions.py, src/ray/raylet (worker exits, memory monitor).
+var ray = []Form{
+	{
+		Name: "ray.memory_monitor", Writer: "Ray memory monitor", Since: "2.2", Class: ClassHostOOM, Text: " due to the node running low on memory",
+		Example: "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.",
+	},
+	{
+		Name: "ray.memory_pressure", Writer: "Ray raylet", Class: ClassHostOOM, Text: "killed due to memory pressure", Pattern: `(?P<code>[1-9]\d*) Workers \(tasks / actors\) killed due to memory pressure \(OOM\)(?:.*?ID: \w+, IP: (?P<host>[\d.]+))?`,
+		Example: "(raylet) [2024-05-01 12:33:44,123 E 12 12] (raylet) node_manager.cc:3007: 3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: ab12, IP: 10.0.0.7) over the last time period.",
+	},
+	{
+		Name: "ray.workers_killed", Writer: "Ray raylet", Since: "2.56", Class: ClassHostOOM, Text: "killed due to the node running low on memory", Example: "(raylet) 1 worker(s) were killed due to the node running low on memory.",
+	},
+	{
+		Name: "ray.oom_error", Writer: "Ray", Class: ClassHostOOM, Text: "ray.exceptions.OutOfMemoryError", Example: "ray.exceptions.OutOfMemoryError: Task was killed",
+	},
+	{
+		Name: "ray.old_oom", Writer: "Ray memory_monitor.py", Since: "until 1.13", Class: ClassHostOOM, Text: "RayOutOfMemoryError", Pattern: `RayOutOfMemoryError: More than \d+% of the memory on node(?: (?P<host>\S+))?`,
+		Example: "ray.memory_monitor.RayOutOfMemoryError: More than 95% of the memory on node node0 is used (11.8 / 12.3 GB).",
+	},
+	{
+		Name: "ray.actor_died", Writer: "Ray exceptions.py", Class: ClassGone, Text: "The actor died unexpectedly before", Open: true,
+		Pattern: `The actor died unexpectedly before.*?class_name: (?P<process>\S+).*?pid: (?P<pid>\d+)(?:.*?ip: (?P<host>\S+))?`,
+		Example: "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task. class_name: WorkerDict actor_id: ab pid: 319017 namespace: x ip: 10.0.0.7",
+	},
+	{
+		Name: "ray.worker_exit", Writer: "Ray", Class: ClassGone, Text: "Worker exit type: ", Pattern: `Worker exit type: (?P<what>\w+)`,
+		Example: "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a connection error code 2. End of file.",
+	},
+	{
+		Name: "ray.worker_crashed", Writer: "Ray", Class: ClassGone, Text: "WorkerCrashedError", Example: "ray.exceptions.WorkerCrashedError: The worker died unexpectedly while executing this task.",
+	},
+	{
+		Name: "ray.actor_unavailable", Writer: "Ray", Class: ClassGone, Text: "ActorUnavailableError", Example: "ray.exceptions.ActorUnavailableError: The actor ab is unavailable",
+	},
+	{
+		Name: "ray.node_died", Writer: "Ray", Class: ClassGone, Text: "has been marked dead because", Pattern: `node(?: name:)? ?\S* ?(?:with )?.*?(?:address: |name: )?(?P<host>\d+\.\d+\.\d+\.\d+)?.* has been marked dead`,
+		Example: "The node with node id: ab and address: 10.0.0.7 and node name: 10.0.0.7 has been marked dead because the detector has missed too many heartbeats from it.",
+	},
+	{
+		Name: "ray.task_error", Writer: "Ray", Class: ClassTeardown, Text: "ray.exceptions.RayTaskError", Pattern: `ray\.exceptions\.RayTaskError(?:: |$)`,
+		Example: "ray.exceptions.RayTaskError: ray::main_task() (pid=1, ip=10.0.0.7)",
+	},
+}
+
+// engines are lines of vLLM and SGLang.
+var engines = []Form{
+	{
+		Name: "vllm.engine_core", Writer: "vLLM v1/engine/core.py", Class: ClassEngine, Text: "EngineCore ", Pattern: `EngineCore (?P<what>encountered (?:a fatal error|an issue)|failed to start)`,
+		Example: "ERROR 05-01 12:33:44 [core.py:387] EngineCore encountered a fatal error.",
+	},
+	{
+		Name: "vllm.engine_dead", Writer: "vLLM v1/engine/exceptions.py", Class: ClassEngine, Text: "EngineDeadError", Example: "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.",
+	},
+	{
+		Name: "vllm.async_dead", Writer: "vLLM engine/async_llm_engine.py", Class: ClassEngine, Text: "AsyncEngineDeadError", Example: "vllm.engine.async_llm_engine.AsyncEngineDeadError: Background loop has errored already.",
+	},
+	{
+		Name: "vllm.core_died", Writer: "vLLM v1/engine/core_client.py", Class: ClassEngine, Text: "Engine core proc ", Pattern: `Engine core proc (?P<process>\S+) died unexpectedly`,
+		Example: "ERROR 01-16 17:16:49 [core_client.py:605] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.",
+	},
+	{
+		Name: "vllm.output_handler", Writer: "vLLM v1/engine/async_llm.py", Class: ClassEngine, Text: "AsyncLLM output_handler failed", Example: "ERROR 06-02 01:41:21 [async_llm.py:704] AsyncLLM output_handler failed.",
+	},
+	{
+		Name: "vllm.worker_died", Writer: "vLLM multiproc_executor.py", Class: ClassGone, Text: " died unexpectedly", Pattern: `(?P<process>Worker ?proc \S+) died unexpectedly`,
+		Example: "ERROR 05-01 12:33:44 [multiproc_executor.py:140] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.",
+	},
+	{
+		Name: "vllm.shm", Writer: "vLLM shm_broadcast.py", Class: ClassWarning, Text: "No available shared memory broadcast block found",
+		Example: "INFO 05-01 12:33:44 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds.",
+	},
+	{
+		Name: "sglang.watchdog", Writer: "SGLang scheduler.py", Class: ClassEngine, Text: "atchdog timeout (self.", Example: "[2025-03-01 12:33:44 TP5] Watchdog timeout (self.watchdog_timeout=300)",
+	},
+	{
+		Name: "sglang.crashed", Writer: "SGLang", Since: "0.5", Class: ClassGone, Text: " crashed with exit code ", Pattern: `Subprocess (?P<process>\S+) \(pid=(?P<pid>\d+)\) crashed with exit code (?P<code>-?\d+)`, Example: "[2025-03-01 12:33:44] Subprocess scheduler_1 (pid=4711) crashed with exit code -9. Triggering SIGQUIT for cleanup...",
+	},
+	{
+		Name: "sglang.scheduler_dead", Writer: "SGLang", Class: ClassGone, Text: "Rank ", Pattern: `Rank (?P<group_rank>\d+) (?P<process>scheduler) (?:is dead|died during initialization)`, Example: "Rank 0 scheduler is dead. Please check if there are relevant logs.",
+	},
+	{
+		Name: "vllm.core_failed", Writer: "vLLM", Class: ClassEngine, Text: "Engine core initialization failed", Example: "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1}",
+	},
+	{
+		Name: "vllm.rpc", Writer: "vLLM multiproc_executor.py", Class: ClassEngine, Text: "RPC call to ", Pattern: `RPC call to \w+ timed out`, Example: "TimeoutError: RPC call to execute_model timed out.",
+	},
+	{
+		Name: "sglang.exception", Writer: "SGLang scheduler.py", Class: ClassTeardown, Text: "Scheduler hit an exception", Example: "[2025-03-01 12:33:44 TP5] Scheduler hit an exception: Traceback (most recent call last):",
+	},
+	{
+		Name: "sglang.sigquit", Writer: "SGLang engine.py", Class: ClassTeardown, Text: "eceived sigquit from a child process", Example: "[2025-03-01 12:33:44] Received sigquit from a child process. It usually means the child failed.",
+	},
+}
+
+// jax are lines of JAX's coordination service (xla/tsl/distributed_runtime/coordination).
+var jax = []Form{
+	{
+		Name: "jax.barrier", Writer: "XLA coordination_service.cc", Class: ClassBehind, Text: "Barrier timed out. ", Open: true, Pattern: `Barrier timed out\. .*?Timed out task names:(?P<tasks>(?:\s+/job:\S+/task:\d+)+)`,
+		Example: "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: x. Timed out task names: /job:jax_worker/replica:0/task:3",
+	},
+	{
+		Name: "jax.heartbeat", Writer: "XLA coordination_service.cc", Class: ClassGone, Text: " heartbeat timeout. ", Pattern: `Task \S+/task:(?P<rank>\d+) heartbeat timeout`,
+		Example: "/job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout.",
+	},
+	{
+		Name: "jax.terminating", Writer: "XLA client.h", Class: ClassPeer, Text: "JAX distributed service detected fatal errors", Example: "Terminating process because the JAX distributed service detected fatal errors. This most likely indicates that another task died",
+	},
+}
+
+// ascend are error codes of CANN and HCCL, the collectives of Ascend NPUs.
+var ascend = []Form{
+	{
+		Name: "hccl.notify", Writer: "HCCL EI0002", Class: ClassTimeout, Text: "EI0002", Pattern: `EI0002.*?(?:remote rank:? ?\[(?P<peer>\d+)\])?`,
+		Example: "EI0002: [PID: 2969] 2025-10-11-15:09:34.713.335 The wait execution of the Notify register times out. Reason: The Notify register has not received the Notify record from remote rank: [24].",
+	},
+	{
+		Name: "hccl.socket", Writer: "HCCL EI0006", Class: ClassNetwork, Text: "EI0006", Example: "EI0006: [PID: 2969] 2025-10-11-15:09:34.713.335 Getting socket times out. Reason: Remote Rank did not send the data in time.",
+	},
+	{
+		Name: "hccl.unconnected", Writer: "HCCL EI0015", Class: ClassBehind, Text: "List of unconnected ranks", Pattern: `List of unconnected ranks: "?\[(?P<rank>[\d, ]+)`, Example: `Ranktable_Detect(EI0015): No rank in the communicator can connect to the root node within the timeout period. List of unconnected ranks: "[3,]"`,
+	},
+	{
+		Name: "hccl.arguments", Writer: "HCCL EI0005", Class: ClassMismatch, Text: "EI0005", Example: "EI0005: [PID: 2969] 2025-10-11-15:09:34.713.335 The arguments for collective communication are inconsistent between ranks",
+	},
+	{
+		Name: "hccl.bind", Writer: "HCCL EJ0003", Class: ClassNetwork, Text: "EJ0003", Example: "[PID: 3354790] 2026-04-28-16:56:52.897.463 Communication_Error_Bind_IP_Port(EJ0003): Failed to bind the IP port.",
+	},
+	{
+		Name: "hccl.listen", Writer: "HCCL hccl_socket.cc", Class: ClassNetwork, Text: "HCCL(", Pattern: `\[(?P<what>Listen|LinkEstablish)\].*(?:fail|timeout)`,
+		Example: "[ERROR] HCCL(2717288,python3):2025-07-23-03:47:57.070.463 [hccl_socket.cc:100] [2717288][HcclSocket][Listen] socket type[1], listen on ip[192.168.20.160] and specific port[16666] fail.",
+	},
+	{
+		Name: "acl.oom", Writer: "torch_npu", Class: ClassCUDAOOM, Text: "EL0004", Example: "EL0004: [PID: 2969] 2025-10-11-15:09:34.713.335 Failed to allocate memory.",
+	},
+	{
+		Name: "acl.sync", Writer: "CANN EE1002", Class: ClassTimeout, Text: "EE1002", Example: "EE1002: [PID: 2969] 2025-10-11-15:09:34.713.335 Stream synchronize timeout",
+	},
+	{
+		Name: "acl.api", Writer: "torch_npu", Class: ClassTeardown, Text: "PTA call acl api failed", Example: "[ERROR] 2025-10-11-15:09:34 (PID:2969, Device:0, RankID:101) ERR00100 PTA call acl api failed.",
+	},
+	{
+		Name: "acl.dist", Writer: "torch_npu", Class: ClassTeardown, Text: "DIST call hccl api failed", Example: "[ERROR] 2025-10-11-15:09:34 (PID:2969, Device:0, RankID:101) ERR02200 DIST call hccl api failed.",
+	},
+}
+
+// trainers are lines with which trainings say that they are done, or why they stop.
+var trainers = []Form{
+	{
+		Name: "megatron.done", Writer: "Megatron-LM training.py", Class: ClassEnded, Text: "[after training is done]", Example: "[after training is done] datetime: 2024-05-01 12:33:44",
+	},
+	{
+		Name: "megatron.exiting", Writer: "Megatron-LM training.py", Class: ClassEnded, Text: "exiting program a", Pattern: `exiting program (?:after \d+|at iteration)`, Example: "exiting program after 230.1 minutes",
+	},
+	{
+		Name: "deepspeed.received", Writer: "DeepSpeed launcher/launch.py", Class: ClassSignal, Text: "Main process received ", Pattern: `Main process received (?P<what>SIG\w+)`, Example: "[2024-05-01 10:00:00,123] [INFO] [launch.py:316:sigkill_handler] Main process received SIGTERM, exiting",
+	},
+	{
+		Name: "lightning.interrupt", Writer: "Lightning", Class: ClassCancelled, Text: "Detected KeyboardInterrupt", Pattern: `Detected (?P<what>KeyboardInterrupt)`, Example: "Detected KeyboardInterrupt, attempting graceful shutdown ...",
+	},
+	{
+		Name: "lightning.child", Writer: "Lightning subprocess_script.py", Class: ClassSummary, Text: "Child process with PID ", Pattern: `\[rank: (?P<local>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)`, Example: "[rank: 1] Child process with PID 4711 terminated with code 1. Forcefully terminating all other processes to avoid zombies 🧟",
+	},
+	{
+		Name: "megatron.old_nan", Writer: "Megatron-LM", Since: "until core 0.9", Class: ClassException, Text: "found NaN in local ", Pattern: `Rank (?P<rank>\d+): (?P<what>found NaN in local [^\n]*)`, Example: "AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel communication collective. Device: 3",
+	},
+	{
+		Name: "megatron.nan", Writer: "Megatron-LM rerun_state_machine.py", Class: ClassException, Text: "Unexpected result ", Pattern: `Rank (?P<rank>\d+), node (?P<host>\S+), device \S+, iteration \d+: (?P<what>Unexpected result [^\n]*)`, Example: "RuntimeError: Rank 3, node node1, device 3, iteration 812: Unexpected result nan (message='found NaN in local forward loss calculation')",
+	},
+	{
+		Name: "megatron.sigterm", Writer: "Megatron-LM training.py", Class: ClassSignal, Text: "exiting program after receiving SIGTERM", Pattern: `receiving (?P<what>SIGTERM)`, Example: "exiting program after receiving SIGTERM.",
+	},
+	{
+		Name: "hf.done", Writer: "transformers trainer.py", Class: ClassEnded, Text: "train_runtime", Pattern: `['"]train_runtime['"]: |train_runtime\s+=`, Example: "{'train_runtime': 1234.5, 'train_samples_per_second': 8.1, 'epoch': 3.0}",
+	},
+	{
+		Name: "hf.completed", Writer: "transformers trainer.py", Class: ClassEnded, Text: "Training completed", Pattern: `Training completed(?:\. Do not forget| successfully|\b)`, Example: "Training completed. Do not forget to share your model on huggingface.co/models =)",
+	},
+	{
+		Name: "lightning.done", Writer: "Lightning", Class: ClassEnded, Text: "`Trainer.fit` stopped: ", Example: "`Trainer.fit` stopped: `max_steps=100` reached.",
+	},
+	{
+		Name: "lightning.signal", Writer: "Lightning signal_connector.py", Class: ClassSignal, Text: "eceived SIGTERM: ", Pattern: `eceived (?P<what>SIGTERM): `, Example: "[rank: 0] Received SIGTERM: 15",
+	},
+	{
+		Name: "deepspeed.success", Writer: "DeepSpeed launcher/launch.py", Class: ClassEnded, Text: " exits successfully.", Example: "[2024-05-01 12:33:44,123] [INFO] [launch.py:347:main] Process 3127 exits successfully.",
+	},
+}

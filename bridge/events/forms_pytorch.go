@@ -1,0 +1,256 @@
+package events
+
+// pytorch are lines of PyTorch's C++: torch/csrc/distributed/c10d (ProcessGroupNCCL.cpp, Utils.hpp, ProcessGroupWrapper.cpp, TCPStore.cpp), gloo, c10/cuda.
+// The rank in "[PG ID 0 PG GUID 0(default_pg) Rank 1]" is that of the group; the one of "[rank1]:" is global.
+var pytorch = []Form{
+	{
+		// The counts in it are those of the default group, whatever group timed out.
+		Name: "pytorch.dump_signal", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.3", Class: ClassTimeout, Text: " this local rank",
+		Pattern: `Received a (?:timeout|dump) signal (?:due to a collective timeout )?from this local rank`,
+		Example: "[rank1]:[E1128 21:11:49.041194513 ProcessGroupNCCL.cpp:1870] [PG ID 0 PG GUID 0(default_pg) Rank 1] Received a dump signal due to a collective timeout from this local rank and we will try our best to dump the debug info. Last enqueued NCCL work: 22, last completed NCCL work: 21.",
+	},
+	{
+		Name: "pytorch.work_counts", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.3", Class: ClassTimeout, Text: "ast enqueued ", Open: true,
+		Pattern: `(?:at (?:NCCL )?work(?: sequence id)?: (?P<seq>\d+).*?)?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)`,
+		Example: "[rank2]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 2] Timeout at NCCL work: 7487, last enqueued NCCL work: 7487, last completed NCCL work: 7486.",
+	},
+	{
+		// What torch.distributed.flight_recorder's fr_trace prints.
+		Name: "pytorch.fr_trace", Writer: "PyTorch flight_recorder", Class: ClassBehind, Text: "missing ranks: {", Pattern: `missing ranks: \{(?P<rank>[\d, ]+)\}`, Example: "missing ranks: {3, 4, 5, 6, 7}",
+	},
+	{
+		Name: "pytorch.watchdog_timeout", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "1.9", Class: ClassTimeout, Text: "Watchdog caught collective operation timeout",
+		Pattern: `Watchdog caught collective operation timeout(?:: WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?(?:OpType=(?P<op>\w+))?.*?ran for (?P<ms>\d+) milli)?`,
+		Example: "[E ProcessGroupNCCL.cpp:475] [Rank 13] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800096 milliseconds before timing out.",
+	},
+	{
+		Name: "pytorch.nccl2_timeout", Writer: "PyTorch nccl2", Since: "2.15", Class: ClassTimeout, Text: "Operation timed out after ", Pattern: `(?:\[rank=(?P<group_rank>\d+)\])?.*Operation timed out after (?P<ms>\d+) ?ms`,
+		Example: "[TC][rank=1][name=default_pg] Operation timed out after 600000 ms",
+	},
+	{
+		Name: "pytorch.caught_timeout", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "until 2.0", Class: ClassTimeout, Text: "Caught collective operation timeout", Pattern: `Caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<seq>\d+), )?(?:OpType=(?P<op>\w+))?`,
+		Example: "RuntimeError: [Rank 1] Caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1800060 milliseconds before timing out.",
+	},
+	{
+		Name: "pytorch.blocking_wait", Writer: "PyTorch ProcessGroupNCCL.cpp", Class: ClassTimeout, Text: " timed out in ", Pattern: `WorkNCCL\(.*timed out in (?:blocking wait|call to wait)`,
+		Example: "[rank0]: torch.distributed.DistBackendError: [Rank 0] Work WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=1, NumelOut=1, Timeout(ms)=60000) timed out in blocking wait.",
+	},
+	{
+		Name: "pytorch.async_exception", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.5", Class: ClassPeer, Text: "raised the following async exception", Example: "[Rank 1] Collective WorkNCCL(SeqNum=12, OpType=ALLREDUCE) raised the following async exception: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5",
+	},
+	{
+		Name: "pytorch.aborted", Writer: "PyTorch NCCLUtils.hpp", Class: ClassTeardown, Text: "NCCL communicator was aborted", Example: "torch.distributed.DistBackendError: NCCL communicator was aborted on rank 1.  Original reason for failure was: timeout",
+	},
+	{
+		Name: "pytorch.operation_timeout", Writer: "PyTorch nccl backend", Since: "2.15", Class: ClassTimeout, Text: "NCCL operation timed out",
+		Example: "[rank1]:[E1128 21:11:49.041194513 watchdog.cpp:211] NCCL operation timed out",
+	},
+	{
+		Name: "pytorch.watchdog_detected_timeout", Writer: "PyTorch nccl backend", Since: "2.15", Class: ClassTimeout, Text: "timeout watchdog detected operation timeout",
+		Example: "[rank1]:[E1128 21:11:49.041194513 watchdog.cpp:211] Aborting process on rank 1 due to timeout - timeout watchdog detected operation timeout",
+	},
+	{
+		Name: "pytorch.dump_observed", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.4", Class: ClassTeardown, Text: "dump signal from ",
+		Pattern: `(?:Observed flight recorder|Received a) dump signal from (?:another rank|rank (?P<peer>\d+))`,
+		Example: "[rank0]:[E1128 21:11:49.041188078 ProcessGroupNCCL.cpp:1806] [PG ID 0 PG GUID 0(default_pg) Rank 0] Observed flight recorder dump signal from another rank via TCPStore.",
+	},
+	{
+		Name: "pytorch.heartbeat", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.2", Class: ClassTimeout, Text: "Heartbeat monitor timed out",
+		Example: "[rank3]:[F ProcessGroupNCCL.cpp:1156] [PG 0 Rank 3] [PG 0 Rank 3] Heartbeat monitor timed out! Process will be terminated after dumping debug info. workMetaList_.size()=1",
+	},
+	{
+		Name: "pytorch.watchdog_stuck", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.4", Class: ClassTimeout, Text: "watchdog got stuck for ",
+		Pattern: `watchdog got stuck for (?P<ms>\d+) ?seconds`,
+		Example: "[rank5]:[F1210 11:01:22.000000000 ProcessGroupNCCL.cpp:1306] [PG 0 Rank 5] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.",
+	},
+	{
+		// Its first list, "joined but didn't finish", is of those that wait.
+		Name: "pytorch.desync", Writer: "PyTorch TraceUtils.h", Since: "1.10", Class: ClassBehind, Text: ", but didn't join collective ", Pattern: `\[(?P<rank>[\d, ]+)\] finished collective #\d+, but didn't join collective #(?P<seq>\d+)`,
+		Example: "     [0] finished collective #56, but didn't join collective #57 (count from 1)",
+	},
+	{
+		Name: "pytorch.desync_never", Writer: "PyTorch TraceUtils.h", Since: "1.10", Class: ClassBehind, Text: "are the lagging ranks that caused this timeout", Pattern: `ranks \[(?P<rank>[\d, ]+)\] are the lagging ranks`,
+		Example: "  - To our best knowledge, ranks [2, 3] are the lagging ranks that caused this timeout. They never joined any collectives",
+	},
+	{
+		Name: "pytorch.desync_failed", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.0", Class: ClassTimeout, Text: "NCCL_DESYNC_DEBUG report",
+		Example: "[E ProcessGroupNCCL.cpp:988] Failed to retrieve NCCL_DESYNC_DEBUG report.  Please file an issue.",
+	},
+	{
+		Name: "pytorch.barrier_reached", Writer: "PyTorch ProcessGroupGloo.cpp", Since: "1.8", Class: ClassTimeout, Text: "successfully reached monitoredBarrier",
+		Pattern: `Rank (?P<group_rank>\d+) successfully reached monitoredBarrier`,
+		Example: "RuntimeError: Rank 2 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank.",
+	},
+	{
+		Name: "pytorch.unique_id", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "1.13", Class: ClassNetwork, Text: "retrieving ncclUniqueId from ",
+		Pattern: `\[(?P<group_rank>\d+)\] is setting up NCCL communicator and retrieving ncclUniqueId from \[(?P<peer>\d+)\].*got error: (?P<what>[^\n.]*)`,
+		Example: "torch.distributed.DistBackendError: [4] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got error: Socket Timeout",
+	},
+	{
+		Name: "pytorch.socket_timeout", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "Socket Timeout", Pattern: `Error: (?P<what>Socket Timeout)`,
+		Example: "torch.distributed.DistStoreError: Socket Timeout",
+	},
+	{
+		Name: "pytorch.monitored_barrier", Writer: "PyTorch ProcessGroupGloo.cpp", Since: "1.8", Class: ClassBehind, Text: "failed to pass monitoredBarrier",
+		Pattern: `Ranks? (?P<rank>[\d, ]+) failed to pass monitoredBarrier in (?P<ms>\d+) ms`,
+		Example: "RuntimeError: Rank 0 timed out: [Rank 0]: Ranks 2 failed to pass monitoredBarrier in 8000 ms",
+	},
+	{
+		Name: "pytorch.fingerprint", Writer: "PyTorch ProcessGroupWrapper.cpp", Since: "1.10", Class: ClassMismatch, Text: "Detected mismatch between collectives on ranks", Open: true,
+		Pattern: `mismatch between collectives on ranks\. ?Rank (?P<rank>\d+) is running (?:inconsistent )?collective: \w+\((?:SequenceNumber=(?P<seq>\d+),? ?)?OpType=(?P<op>\w+).*? but Rank (?P<peer>\d+) is running`,
+		Example: "[rank1]: RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=3104, OpType=ALLREDUCE, TensorShape=[2]), but Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=3104, OpType=ALLREDUCE, TensorShape=[1])",
+	},
+	{
+		Name: "pytorch.ecc", Writer: "PyTorch CUDAException.cpp", Class: ClassECC, Text: "uncorrectable ECC error",
+		Example: "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+	},
+	{
+		Name: "pytorch.cuda_oom", Writer: "PyTorch CUDACachingAllocator.cpp", Class: ClassCUDAOOM, Text: " out of memory. Tried to allocate",
+		Pattern: `(?P<what>(?:CUDA|HIP|NPU|XPU|MPS backend) out of memory\. Tried to allocate [\d.]+ \wi?B)(?:.*?GPU (?P<device>\d+))?`,
+		Example: "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.00 GiB is free.",
+	},
+	{
+		Name: "pytorch.cuda_oom_error", Writer: "PyTorch CUDAException.cpp", Class: ClassCUDAOOM, Text: "error: out of memory",
+		Example: "RuntimeError: CUDA error: out of memory",
+	},
+	{
+		Name: "pytorch.driver_shutting_down", Writer: "CUDA", Class: ClassEnded, Text: "driver shutting down", Example: "RuntimeError: CUDA error: driver shutting down",
+	},
+	{
+		Name: "pytorch.cuda_error", Writer: "PyTorch CUDAException.cpp", Class: ClassCUDAError, Text: "CUDA error: ",
+		Pattern: `CUDA error: (?P<what>[^\n]{1,120})`,
+		Example: "[rank19]:[E808 10:31:07.406255799 ProcessGroupNCCL.cpp:1895] [PG ID 1 PG GUID 1 Rank 19] Process group watchdog thread terminated with exception: CUDA error: unspecified launch failure",
+	},
+	{
+		Name: "pytorch.device_assert", Writer: "CUDA kernels of PyTorch", Class: ClassCUDAError, Text: " Assertion `", Pattern: `\.(?:cu|cuh|hip):\d+.*(?P<what>Assertion .[^\n]{1,120}. failed)`,
+		Example: "../aten/src/ATen/native/cuda/Indexing.cu:1231: indexSelectSmallIndex: block: [31,0,0], thread: [29,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
+	},
+	{
+		Name: "pytorch.thc", Writer: "PyTorch THC", Since: "until 1.10", Class: ClassCUDAError, Text: "THCudaCheck FAIL", Pattern: `error=\d+ ?: (?P<what>[^\n]+)`,
+		Example: "THCudaCheck FAIL file=/pytorch/aten/src/THC/THCTensorCopy.cu line=84 error=74 : misaligned address",
+	},
+	{
+		Name: "pytorch.runtime_error", Writer: "PyTorch THC", Since: "until 1.10", Class: ClassCUDAError, Text: "cuda runtime error (", Pattern: `cuda runtime error \(\d+\) ?: (?P<what>[^\n]+)`,
+		Example: "RuntimeError: cuda runtime error (59) : device-side assert triggered at /pytorch/aten/src/THC/generic/THCTensorMath.cu:26",
+	},
+	{
+		Name: "pytorch.cuda_driver_error", Writer: "PyTorch", Class: ClassCUDAError, Text: "CUDA driver error: ", Pattern: `CUDA driver error: (?P<what>[^\n]{1,120})`,
+		Example: "RuntimeError: CUDA driver error: device not ready",
+	},
+	{
+		Name: "pytorch.hip_error", Writer: "PyTorch for ROCm", Class: ClassCUDAError, Text: "HIP error: ", Pattern: `HIP error: (?P<what>[^\n]{1,120})`,
+		Example: "RuntimeError: HIP error: unspecified launch failure",
+	},
+	{
+		Name: "pytorch.cublas", Writer: "PyTorch CUDABlas.cpp", Class: ClassCUDAError, Text: "CUBLAS_STATUS_", Pattern: `(?P<what>CUBLAS_STATUS_[A-Z_]+)`,
+		Example: "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx`",
+	},
+	{
+		Name: "pytorch.cudnn", Writer: "PyTorch", Class: ClassCUDAError, Text: "CUDNN_STATUS_", Pattern: `(?P<what>CUDNN_STATUS_(?:[A-RT-Z]|S[A-TV-Z])\w+)`,
+		Example: "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+	},
+	{
+		Name: "pytorch.illegal_access", Writer: "CUDA", Class: ClassCUDAError, Text: "an illegal memory access was encountered", Pattern: `(?P<what>an illegal memory access was encountered)`,
+		Example: "terminate called after throwing an instance of 'thrust::system::system_error'  what():  an illegal memory access was encountered",
+	},
+	{
+		Name: "pytorch.dataloader", Writer: "PyTorch torch/utils/data/_utils/signal_handling.py", Class: ClassDataLoader, Text: "DataLoader worker (pid",
+		Pattern: `DataLoader worker \(pid(?:\(s\))? (?:(?P<pid>\d+)[\d, ]*|\{\})\) (?:is killed by signal: (?P<what>[A-Z][\w ]+)|exited unexpectedly(?: with exit code (?P<code>\d+))?)`,
+		Example: "RuntimeError: DataLoader worker (pid 4321) is killed by signal: Killed.",
+	},
+	{
+		Name: "pytorch.dataloader_timeout", Writer: "PyTorch torch/utils/data/dataloader.py", Class: ClassDataLoader, Text: "DataLoader timed out after", Pattern: `DataLoader timed out after (?P<what>[\d.]+ seconds)`,
+		Example: "RuntimeError: DataLoader timed out after 60 seconds",
+	},
+	{
+		Name: "gluon.dataloader_timeout", Writer: "MXNet gluon", Class: ClassDataLoader, Text: "Worker timed out after ", Pattern: `Worker timed out after (?P<what>\d+ seconds)`, Example: "Worker timed out after 120 seconds. This might be caused by",
+	},
+	{
+		Name: "pytorch.dataloader_shm", Writer: "PyTorch signal_handling.py", Class: ClassDataLoader, Text: "Unexpected bus error encountered in worker",
+		Example: "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
+	},
+	{
+		Name: "pytorch.gloo_timeout", Writer: "gloo transport/tcp", Class: ClassTimeout, Text: "Timed out waiting ", Pattern: `Timed out waiting (?P<ms>\d+) ?ms for (?:recv|send) operation to complete`,
+		Example: "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv operation to complete",
+	},
+	{
+		Name: "pytorch.gloo_pair_timeout", Writer: "gloo transport/tcp/pair.cc", Class: ClassTimeout, Text: "Application timeout caused pair closure",
+		Example: "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:525] Application timeout caused pair closure",
+	},
+	{
+		Name: "pytorch.gloo_closed", Writer: "gloo transport/tcp/pair.cc", Class: ClassPeer, Text: "Connection closed by peer", Pattern: `Connection closed by peer(?: \[(?P<peer>[^\]]+)\])?`,
+		Example: "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.2.3]:4321",
+	},
+	{
+		Name: "pytorch.gloo_io", Writer: "gloo transport/tcp/pair.cc", Class: ClassPeer, Text: "gloo/transport/tcp", Pattern: `(?P<what>(?:Read|Write) error|Socket closed|writev|connectFullMesh failed).*?(?P<peer>\[[^\]]+\]:\d+)?`,
+		Example: "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:589] Read error [192.168.70.92]:25266: Connection reset by peer",
+	},
+	{
+		Name: "pytorch.store", Writer: "PyTorch TCPStore.cpp, socket.cpp", Class: ClassPeer, Text: "TCPStore",
+		Pattern: `(?:recvValue failed|sendBytes failed|[Ff]ailed to recv|[Cc]onnection was likely closed|Broken pipe|Failed to check the "should dump" flag|Connection reset by peer)`,
+		Example: "[rank4]:[W1128 21:11:50.000000000 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=65): Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
+	},
+	{
+		Name: "pytorch.store_lost", Writer: "PyTorch Utils.hpp", Class: ClassPeer, Text: "Did the remote server shutdown or crash",
+		Example: "torch.distributed.DistNetworkError: failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
+	},
+	{
+		Name: "pytorch.store_reset", Writer: "PyTorch Utils.hpp", Class: ClassPeer, Text: "Connection reset by peer", Pattern: `^(?:\[[\w.]+\]:?\s*)*(?:RuntimeError|torch\.distributed\.DistNetworkError|\S*ConnectionResetError): .*Connection reset by peer`,
+		Example: "RuntimeError: Connection reset by peer",
+	},
+	{
+		Name: "pytorch.clients", Writer: "PyTorch TCPStore.cpp", Class: ClassNetwork, Text: " clients joined", Pattern: `(?P<what>[Tt]imed out after [\d.]+ ?\w* waiting for clients\. \d+/\d+ clients joined)`,
+		Example: "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 3/4 clients joined.",
+	},
+	{
+		Name: "pytorch.listen", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "server socket has failed to ", Pattern: `server socket has failed to (?P<what>listen|bind)`,
+		Example: "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+	},
+	{
+		Name: "pytorch.rocm_fault", Writer: "ROCr", Class: ClassCUDAError, Text: "emory access fault by GPU node", Pattern: `(?P<what>[Mm]emory access fault by GPU node-\d+)`,
+		Example: "Memory access fault by GPU node-3 (Agent handle: 0x7f) on address 0x7f. Reason: Page not present or supervisor privilege.",
+	},
+	{
+		Name: "pytorch.connect", Writer: "PyTorch socket.cpp", Class: ClassNetwork, Text: "The client socket has ", Pattern: `The client socket has (?:timed out after (?P<what>\w+) while trying to connect to|failed to connect to any network address of) ?(?P<peer>\([^)]*\))`,
+		Example: "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (10.0.0.1, 29500).",
+	},
+	{
+		Name: "pytorch.store_wait", Writer: "PyTorch TCPStore.cpp", Class: ClassTimeout, Text: "timeout after ", Pattern: `wait timeout after (?P<ms>\d+)ms, keys`,
+		Example: "torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /default_pg/0//cuda//5",
+	},
+	{
+		Name: "pytorch.nccl_cuda", Writer: "PyTorch NCCLUtils.hpp", Class: ClassCUDAError, Text: "unhandled cuda error", Pattern: `(?P<what>unhandled cuda error)`,
+		Example: "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1331, unhandled cuda error, NCCL version 2.18.1",
+	},
+	{
+		Name: "pytorch.nccl_remote", Writer: "PyTorch NCCLUtils.hpp", Class: ClassPeer, Text: "remote process exited or there was a network error",
+		Example: "torch.distributed.DistBackendError: NCCL error: remote process exited or there was a network error, NCCL version 2.18.1",
+	},
+	{
+		Name: "pytorch.nccl_error", Writer: "PyTorch NCCLUtils.hpp", Class: ClassNCCL, Text: "NCCL error", Pattern: `NCCL error(?: in: [^,]+)?[:,] ?(?P<what>(?:unhandled system error|internal error|invalid usage|invalid argument|unknown result code)[^,\n]*)`,
+		Example: "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1691, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5",
+	},
+	{
+		Name: "pytorch.watchdog_cuda", Writer: "PyTorch ProcessGroupNCCL.cpp", Class: ClassCUDAError, Text: "watchdog thread terminated with exception: CUDA", Example: "[rank0]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 0] Process group watchdog thread terminated with exception: CUDA erro",
+	},
+	{
+		Name: "pytorch.watchdog_terminated", Writer: "PyTorch ProcessGroupNCCL.cpp", Class: ClassTeardown, Text: "watchdog thread terminated with exception",
+		Example: "[E ProcessGroupNCCL.cpp:916] [Rank 1] NCCL watchdog thread terminated with exception: [Rank 1] Caught collective operation timeout",
+	},
+	{
+		Name: "pytorch.taking_down", Writer: "PyTorch ProcessGroupNCCL.cpp", Class: ClassTeardown, Text: "taking the entire process down",
+		Example: "[E ProcessGroupNCCL.cpp:577] To avoid data inconsistency, we are taking the entire process down.",
+	},
+	{
+		Name: "pytorch.inconsistent", Writer: "PyTorch ProcessGroupNCCL.cpp", Class: ClassTeardown, Text: "Some NCCL operations have failed",
+		Example: "[E ProcessGroupNCCL.cpp:571] Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",
+	},
+	{
+		Name: "pytorch.terminate", Writer: "libstdc++", Class: ClassTeardown, Text: "terminate called ",
+		Example: "terminate called after throwing an instance of 'c10::DistBackendError'",
+	},
+	{
+		Name: "pytorch.not_destroyed", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.4", Class: ClassWarning, Text: "before we destruct ProcessGroupNCCL",
+		Example: "[rank0]:[W1128 21:11:49.041188078 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been destroyed before we destruct ProcessGroupNCCL.",
+	},
+}

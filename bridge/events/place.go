@@ -1,0 +1,190 @@
+package events
+
+import (
+	"bytes"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/line"
+)
+
+// place is who printed a line, and when: what stands before its text.
+type place struct {
+	rank, local int64 // -1: not told
+	pid         int64
+	host        string
+	time        int64
+	text        []byte // the rest
+}
+
+// key tells the lines of one process from those of another in the same log.
+type key struct {
+	rank, local, pid int64
+	host             string
+}
+
+func (p *place) key() key { return key{p.rank, p.local, p.pid, p.host} }
+
+var (
+	// Prefixes beyond those of bridge/line: pdsh's and parallel-ssh's host, milabench's and docker compose's name, Open MPI's --tag-output, Rich's frame.
+	hostPrefix = regexp.MustCompile(`^\s*((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z-]*[\w.-]*\d[\w.-]*): (?:\s*)`)
+	namePrefix = regexp.MustCompile(`^\s*[\w./-]+ +(?:\[std(?:err|out)\] |\|{1,2} )`)
+	mpiPrefix  = regexp.MustCompile(`^\[\d+,(\d+)\]<std(?:err|out)>: ?`)
+	// glog's level, month, day and time; before PyTorch 2.3 the level alone stood there. A month below 10 has one digit in PyTorch's logger.
+	glogStamp   = regexp.MustCompile(`[EWIFV](\d{1,2})(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?`)
+	shortStamp  = regexp.MustCompile(`\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d{2})-(\d{2}) (\d{2}):(\d{2}):(\d{2})()`)
+	syslogStamp = regexp.MustCompile(`^([A-Z][a-z]{2}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\S+) `)
+	dmesgStamp  = regexp.MustCompile(`^\[[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})\]`)
+	fullStamp   = regexp.MustCompile(`(\d{4})-(\d{2})-(\d{2})[T _-](\d{2}:\d{2}:\d{2})([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?`)
+	ncclHost    = regexp.MustCompile(`(?:^|[\s\]|])([A-Za-z0-9][\w.-]*):(\d+):(\d+) \[(\d+)\] `)
+	kernelHost  = regexp.MustCompile(`^\S+ (\S+) kernel: `)
+	rankWord    = regexp.MustCompile(`\[rank(\d+)\]|\bRankID:(\d+)`)
+	groupWord   = regexp.MustCompile(`\[((?:PG [^\]]*? ?)?)Rank (\d+)\]`)
+	months      = map[string]time.Month{
+		"Jan": 1, "Feb": 2, "Mar": 3, "Apr": 4, "May": 5, "Jun": 6, "Jul": 7, "Aug": 8, "Sep": 9, "Oct": 10, "Nov": 11, "Dec": 12,
+	}
+)
+
+// placer finds the places of the lines of one log.
+type placer struct {
+	peeler line.Peeler
+	prefix line.Prefix
+	stamps *clock.Stamps
+	zone   *time.Location
+	year   int       // of the last full stamp; 0: none was seen
+	wrote  time.Time // when the log was written
+}
+
+// of takes the prefixes of a line apart. The text lives as long as the line.
+func (pl *placer) of(text []byte) place {
+	p := place{rank: -1, local: -1}
+	for range 6 {
+		before := len(text)
+		text = pl.peeler.Peel(text, &pl.prefix)
+		pl.take(&p)
+		text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("│")), "\r")
+		if m := mpiPrefix.FindSubmatch(text); m != nil {
+			p.rank = number(string(m[1]), -1)
+			text = text[len(m[0]):]
+		}
+		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" {
+			p.host = string(m[1])
+			text = text[len(m[0]):]
+		}
+		if m := namePrefix.Find(text); m != nil {
+			text = text[len(m):]
+		}
+		if len(text) == before {
+			break
+		}
+	}
+	p.text = bytes.TrimRight(text, " \t\r│")
+	return p
+}
+
+func (pl *placer) take(p *place) {
+	x := &pl.prefix
+	if x.HasRank {
+		if x.Local {
+			p.local = x.Rank
+		} else if p.rank < 0 {
+			p.rank = x.Rank
+		}
+	}
+	if x.PID != 0 {
+		p.pid = x.PID
+	}
+	if x.IP != nil {
+		p.host = string(x.IP)
+	}
+	for _, stamp := range [][]byte{x.Stamp, x.Container} {
+		if p.time == 0 && stamp != nil {
+			if ns, err := pl.stamps.Parse(stamp); err == nil {
+				p.time = ns
+				pl.year = time.Unix(0, ns).In(pl.zone).Year()
+			}
+		}
+	}
+}
+
+// when reads the stamp of a line as its writer prints it; 0: none.
+func (pl *placer) when(text []byte) int64 {
+	head := text[:min(len(text), 160)]
+	if m := fullStamp.FindSubmatch(head); m != nil {
+		at := string(m[1]) + "-" + string(m[2]) + "-" + string(m[3]) + " " + string(m[4]) + string(m[5]) + string(m[6])
+		if ns, err := pl.stamps.Parse([]byte(at)); err == nil {
+			pl.year = time.Unix(0, ns).In(pl.zone).Year()
+			return ns
+		}
+	}
+	if m := dmesgStamp.FindSubmatch(head); m != nil {
+		return pl.date(int(number(string(m[6]), 0)), months[string(m[1])], m[2], m[3], m[4], m[5], nil)
+	}
+	if m := syslogStamp.FindSubmatch(head); m != nil && months[string(m[1])] > 0 {
+		return pl.date(0, months[string(m[1])], m[2], m[3], m[4], m[5], nil)
+	}
+	m := glogStamp.FindSubmatch(head)
+	if m == nil {
+		m = shortStamp.FindSubmatch(head)
+	}
+	if m == nil {
+		return 0
+	}
+	month := time.Month(number(string(m[1]), 0))
+	if month < 1 || month > 12 {
+		return 0
+	}
+	return pl.date(0, month, m[2], m[3], m[4], m[5], m[6])
+}
+
+// date makes a time of its parts. Where a stamp has no year, the year is that of the log's last full stamp, else the year in which the log was written; no
+// line is younger than the log.
+func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fraction []byte) int64 {
+	n := func(b []byte) int { return int(number(string(b), 0)) }
+	ns := 0
+	if len(fraction) > 0 {
+		digits := string(fraction)
+		if ns = int(number((digits + "000000000")[:9], 0)); len(digits) == 9 {
+			ns = 0 // c10/util/Logging.cpp prints the nanoseconds of CLOCK_MONOTONIC behind the second of the wall clock
+		}
+	}
+	guessed := year == 0
+	if guessed {
+		if year = pl.year; year == 0 {
+			year = pl.wrote.In(pl.zone).Year()
+		}
+	}
+	at := time.Date(year, month, n(day), n(hour), n(minute), n(second), ns, pl.zone)
+	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) {
+		at = at.AddDate(-1, 0, 0)
+	}
+	if at.Year() < 1971 || at.Year() > 2260 {
+		return 0
+	}
+	return at.UnixNano()
+}
+
+// pathRank is the rank that the path of a log names: torchrun's <log_dir>/<run>/attempt_<n>/<local rank>/stderr.log, and rank_3.log, rank3.err, worker-3.out.
+var rankFile = regexp.MustCompile(`(?:^|[_.-])(?:global_?)?rank[_-]?(\d{1,6})(?:[_.-]|$)`)
+
+func pathRank(path string) (rank, local int64) {
+	rank, local = -1, -1
+	dir, file := filepath.Split(path)
+	if m := rankFile.FindStringSubmatch(file); m != nil {
+		return number(m[1], -1), -1
+	}
+	parent := filepath.Base(dir)
+	if up := filepath.Base(filepath.Dir(filepath.Clean(dir))); strings.HasPrefix(up, "attempt_") {
+		if n, err := strconv.ParseUint(parent, 10, 31); err == nil {
+			return -1, int64(n)
+		}
+	}
+	if m := rankFile.FindStringSubmatch(parent); m != nil {
+		return number(m[1], -1), -1
+	}
+	return -1, -1
+}

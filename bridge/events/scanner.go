@@ -1,0 +1,324 @@
+package events
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+)
+
+// Scanner finds the events in the lines of one log. It is not safe for concurrent use.
+type Scanner struct {
+	placer
+	path        string
+	rank, local int64 // by the path; -1: not told
+	lines       int64
+	last        int64 // ns: the last stamp
+	open        []*pending
+	traces      map[key]*traceback
+	failed      failed
+	out         []Event
+}
+
+// pending is an event whose line goes on in the lines that follow.
+type pending struct {
+	key   key
+	event Event
+	where place
+	text  []byte
+	lines int
+}
+
+// failed is the rank that torchrun's summary told of last.
+type failed struct {
+	rank, line int64
+	host       string
+}
+
+const (
+	openLines = 24 // most lines that one event is made of
+	openMost  = 64 // most events that wait, and most tracebacks
+)
+
+var shared = sync.OnceValue(func() *filter { return newFilter(Forms) })
+
+// NewScanner makes the scanner of a log. Stamps without a zone are of zone; wrote is when the log was written last, for stamps without a year.
+func NewScanner(path string, zone *time.Location, wrote time.Time) *Scanner {
+	if zone == nil {
+		zone = time.Local
+	}
+	s := &Scanner{placer: placer{stamps: clock.NewStamps(zone), zone: zone, wrote: wrote}, path: path}
+	s.rank, s.local = pathRank(path)
+	return s
+}
+
+// Record takes note of a line that is a record of its log, and no event: where nothing is under way that costs a look at a number.
+func (s *Scanner) Record(text []byte) {
+	s.lines++
+	if len(s.open)+len(s.traces) > 0 {
+		s.at(text)
+	}
+}
+
+// Line looks at a line. The events that end with the line are returned; they live until the next call.
+func (s *Scanner) Line(text []byte) []Event {
+	s.lines++
+	s.out = s.out[:0]
+	if len(text) > maxLine {
+		text = text[:maxLine]
+	}
+	var found hits
+	hit := shared().find(text, &found)
+	if !hit && len(s.open)+len(s.traces) == 0 && !begins(text) {
+		return nil
+	}
+	s.at(text)
+	p := s.of(text)
+	if p.time == 0 {
+		p.time = s.when(text)
+	}
+	if p.time != 0 {
+		s.last = p.time
+	}
+	if s.goesOn(&p, hit) {
+		return s.out
+	}
+	if s.inTrace(&p, &found, hit) || !hit {
+		return s.out
+	}
+	s.match(&p, &found, nil)
+	return s.out
+}
+
+const maxLine = 64 << 10
+
+// at notes the stamp of a line.
+func (s *Scanner) at(text []byte) {
+	if ns := s.when(text); ns != 0 {
+		s.last = ns
+	}
+}
+
+// Busy says whether events wait for more lines.
+func (s *Scanner) Busy() bool { return len(s.open)+len(s.traces) > 0 }
+
+// Lines is how many lines were looked at.
+func (s *Scanner) Lines() int64 { return s.lines }
+
+// Flush ends what waits for more lines.
+func (s *Scanner) Flush() []Event {
+	s.out = s.out[:0]
+	for len(s.open) > 0 {
+		s.settle(0)
+	}
+	for k, t := range s.traces {
+		s.emitTrace(t, nil)
+		delete(s.traces, k)
+	}
+	return s.out
+}
+
+// match emits the event of the first form that the line is like; trace: the line ends a traceback.
+func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) {
+	found.each(func(i int) bool {
+		f := Forms[i]
+		e := s.begin(f, p)
+		ok, whole := e.read(p.text)
+		if !ok && f.Open && trace == nil && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " ")) {
+			s.wait(p, e)
+			matched = true
+			return false
+		}
+		if !ok {
+			return true
+		}
+		if f.Open && !whole && trace == nil {
+			s.wait(p, e)
+			matched = true
+			return false
+		}
+		matched = true
+		if trace != nil {
+			trace.tell(&e)
+		}
+		s.emit(p, &e, p.text)
+		return false
+	})
+	return matched
+}
+
+// begin makes an event with what stands before its text.
+func (s *Scanner) begin(f *Form, p *place) Event {
+	return Event{
+		Form: f, Class: f.Class, Line: s.lines, Rank: p.rank, Local: p.local, GroupRank: -1, Host: p.host, PID: p.pid, Device: -1, Seq: -1,
+		Enqueued: -1, Completed: -1, Time: p.time, Own: p.time != 0,
+	}
+}
+
+// read fills the event from its line. whole: every group of the pattern was found.
+func (e *Event) read(text []byte) (ok, whole bool) {
+	if e.Form == uncaught {
+		return true, true
+	}
+	if e.Form.re == nil {
+		return bytes.Contains(text, []byte(e.Form.Text)), true
+	}
+	m := e.Form.re.FindSubmatchIndex(text)
+	if m == nil {
+		return false, false
+	}
+	whole = true
+	for i, name := range e.Form.groups {
+		switch {
+		case name == "":
+		case m[2*i] < 0:
+			whole = false
+		default:
+			e.set(name, string(text[m[2*i]:m[2*i+1]]))
+		}
+	}
+	return true, whole || !bytes.HasSuffix(text, []byte(",")) && !e.Form.Open
+}
+
+// emit finishes an event.
+func (s *Scanner) emit(p *place, e *Event, text []byte) {
+	e.header(text)
+	if e.Host == "" {
+		if m := syslogStamp.FindSubmatch(text); m != nil {
+			e.Host = string(m[6])
+		} else if m := kernelHost.FindSubmatch(text); m != nil {
+			e.Host = string(m[1])
+		}
+	}
+	if e.Rank < 0 {
+		e.Rank = s.rank
+	}
+	if e.Local < 0 {
+		e.Local = s.local
+	}
+	if e.Time == 0 {
+		if e.Time = s.when(text); e.Time != 0 {
+			e.Own, s.last = true, e.Time
+		} else {
+			e.Time = s.last
+		}
+	}
+	if e.Class == ClassSummary && len(e.Ranks) == 1 && e.Local >= 0 {
+		s.failed = failed{e.Ranks[0], s.lines, e.Host}
+	}
+	if len(text) > MaxText {
+		text = text[:MaxText]
+	}
+	e.Text = strings.ToValidUTF8(string(text), "?")
+	s.out = append(s.out, *e)
+}
+
+// header reads what writers put before their words: process group and rank of PyTorch, host, process and device of NCCL.
+func (e *Event) header(text []byte) {
+	if m := groupWord.FindSubmatch(text); m != nil {
+		e.Group, e.GroupRank = groupName(string(m[1])), number(string(m[2]), -1)
+	}
+	if m := rankWord.FindSubmatch(text); m != nil && e.Rank < 0 {
+		e.Rank = number(string(bytes.Join(m[1:], nil)), -1)
+	}
+	if m := ncclHost.FindSubmatch(text); m != nil {
+		if e.Host == "" {
+			e.Host = string(m[1])
+		}
+		if e.PID == 0 {
+			e.PID = number(string(m[2]), 0)
+		}
+		if e.Device < 0 {
+			e.Device = number(string(m[4]), -1)
+		}
+	}
+}
+
+// groupName is the name of a process group that all its ranks print: "PG ID 0 PG GUID 0(default_pg) " is "0(default_pg)", "PG 0 " is "0".
+func groupName(s string) string {
+	s = strings.TrimSpace(s)
+	if _, guid, ok := strings.Cut(s, "GUID "); ok {
+		return guid
+	}
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(s, "PG"), " ID"))
+}
+
+// wait keeps an event until its lines are there.
+func (s *Scanner) wait(p *place, e Event) {
+	if len(s.open) >= openMost {
+		s.settle(0)
+	}
+	s.open = append(s.open, &pending{key: p.key(), event: e, where: *p, text: bytes.Clone(p.text), lines: 1})
+}
+
+// goesOn adds a line to the event of its process that waits for more; taken: the line is no more than that.
+func (s *Scanner) goesOn(p *place, hit bool) (taken bool) {
+	for i, w := range s.open {
+		if w.key != p.key() {
+			// A wrapped line goes on without the prefix.
+			if p.rank >= 0 || p.local >= 0 || p.pid != 0 || w.lines > 1 {
+				continue
+			}
+		}
+		if w.lines >= openLines || len(w.text) > maxLine {
+			s.settle(i)
+			return false
+		}
+		before := w.event.reach(w.text)
+		w.text = append(append(w.text, ' '), p.text...)
+		w.lines++
+		switch after := w.event.reach(w.text); {
+		case after > before: // the line says more
+			return !hit
+		case before > 0: // nothing more came of the line
+			w.text = w.text[:len(w.text)-len(p.text)-1]
+			s.settle(i)
+			return false
+		}
+		return !hit
+	}
+	return false
+}
+
+// reach is how much of a text the pattern is about: the groups that were found, and where the last ends. 0: the text is not like the pattern.
+func (e *Event) reach(text []byte) (n int) {
+	m := e.Form.re.FindSubmatchIndex(text)
+	for i := range len(m) / 2 {
+		if m[2*i] >= 0 {
+			n += 1 + m[2*i+1]
+		}
+	}
+	return n
+}
+
+// settle emits an event that waited.
+func (s *Scanner) settle(i int) {
+	w := s.open[i]
+	s.open = append(s.open[:i], s.open[i+1:]...)
+	e := w.event
+	e.Ranks = nil
+	e.read(w.text) // where the line was cut, what is there is still of its class
+	s.emit(&w.where, &e, w.text)
+}
+
+// Again makes an event of what a span has of one: its form, its text and its class (the fields that stand before the text are set by the caller).
+func Again(form string, class Class, text string) Event {
+	f := uncaught
+	for _, known := range Forms {
+		if known.Name == form {
+			f = known
+			break
+		}
+	}
+	s := Scanner{}
+	e := s.begin(f, &place{rank: -1, local: -1})
+	if f.re != nil || f == uncaught {
+		e.read([]byte(text))
+	}
+	e.Class = class
+	e.header([]byte(text))
+	e.Text = text
+	return e
+}

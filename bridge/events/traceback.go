@@ -1,0 +1,198 @@
+package events
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// traceback is a Python traceback whose lines come one by one (traceback.py of CPython: "Traceback (most recent call last):", frames, "Type: message").
+type traceback struct {
+	where       place
+	line        int64
+	time        int64
+	first, last Frame
+	saving      bool
+	chained     bool
+	lines       int
+	indent      int // of its frames
+	text        []byte
+}
+
+var (
+	frameLine     = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)(?:, in (.+))?`)
+	exceptionLine = regexp.MustCompile(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
+	savingFunc    = regexp.MustCompile(`(?i)checkpoint|\bsave\b|save_|load_model|state_dict|torch/serialization\.py|safetensors`)
+	launcherFile  = regexp.MustCompile(`/bin/(?:torchrun|accelerate|deepspeed|llamafactory-cli)$|torch/distributed/(?:run|launch|launcher/\w+)\.py$|accelerate/commands/|runpy\.py$`)
+	launcherEnd   = regexp.MustCompile(`torch/distributed/(?:run|launch|launcher/\w+|elastic/[\w/]+)\.py$|accelerate/commands/|/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$`)
+	tracebackText = []byte("Traceback (most recent call last)")
+	chainedText   = [][]byte{[]byte("During handling of the above exception"), []byte("The above exception was the direct cause")}
+)
+
+// begins says whether a traceback begins in the line.
+func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
+
+const (
+	failedLines = 6    // of torchrun's summary, between the rank and its traceback
+	traceLines  = 4000 // of one traceback
+	noMessage   = 300
+)
+
+// uncaught is the form of a traceback that no other form knows.
+var uncaught = &Form{
+	Name: "python.traceback", Writer: "CPython traceback.py", Class: ClassException, Text: "Traceback (most recent call last)",
+	Example: "Traceback (most recent call last): …",
+}
+
+// inTrace takes a line that is part of a traceback.
+func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
+	k := p.key()
+	t := s.traces[k]
+	if begins(p.text) {
+		chained := t != nil && t.chained
+		if t != nil && !chained {
+			s.emitTrace(t, nil)
+		}
+		if s.traces == nil {
+			s.traces = make(map[key]*traceback)
+		}
+		if len(s.traces) >= openMost && t == nil {
+			for k, old := range s.traces {
+				s.emitTrace(old, nil)
+				delete(s.traces, k)
+				break
+			}
+		}
+		where := *p
+		where.text = nil
+		if s.failed.line > s.lines-failedLines && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) { // in torchrun's summary
+			where.rank, where.host = s.failed.rank, s.failed.host
+		}
+		s.traces[k] = &traceback{where: where, line: s.lines, time: p.time, chained: chained}
+		return true
+	}
+	if t == nil {
+		return false
+	}
+	text := p.text
+	t.lines++
+	switch m := frameLine.FindSubmatch(text); {
+	case t.lines > traceLines:
+		s.emitTrace(t, nil)
+		delete(s.traces, k)
+		return false
+	case m != nil && !t.chained || m != nil && t.last.File == "":
+		f := Frame{string(m[1]), number(string(m[2]), 0), string(m[3])}
+		if t.first.File == "" {
+			t.first, t.indent = f, indentOf(text)
+		}
+		t.last = f
+		t.saving = t.saving || savingFunc.Match(m[1]) || savingFunc.Match(m[3])
+		return true
+	case m != nil:
+		t.last = Frame{string(m[1]), number(string(m[2]), 0), string(m[3])}
+		t.saving = t.saving || savingFunc.Match(m[1]) || savingFunc.Match(m[3])
+		return true
+	case len(bytes.TrimSpace(text)) == 0:
+		return true
+	case indentOf(text) > max(t.indent-2, 0) || indentOf(text) > 0 && t.first.File == "", text[0] == '^', text[0] == '~':
+		return true
+	}
+	text = bytes.TrimLeft(text, " \t")
+	if t.done() { // between two tracebacks of a chain
+		for _, c := range chainedText {
+			if bytes.HasPrefix(text, c) {
+				t.chained = true
+				return true
+			}
+		}
+		delete(s.traces, k)
+		return false
+	}
+	m := exceptionLine.FindSubmatch(text)
+	if m == nil || len(m[2]) == 0 && !looksLikeException(m[1]) || !looksLikeException(m[1]) && hit && t.first.File == "" {
+		if hit { // another line that came between
+			return false
+		}
+		t.lines += 50 // no line of a traceback: few of them are borne with
+		return false
+	}
+	t.where.text = text
+	e := s.begin(uncaught, &t.where)
+	e.Line, e.Exception, e.What = t.line, string(m[1]), clip(string(m[2]))
+	if e.Time == 0 {
+		e.Time = p.time
+	}
+	t.tell(&e)
+	matched := false
+	if hit {
+		matched = s.match(&t.where, found, t)
+		if matched {
+			last := &s.out[len(s.out)-1]
+			last.Line, last.Exception = t.line, string(m[1])
+			if last.What == "" {
+				last.What = clip(string(m[2]))
+			}
+			if last.Class == ClassDisk && t.saving {
+				last.Class = ClassCheckpoint
+			}
+		}
+	}
+	if !matched {
+		if t.saving && e.Class == ClassException && !strings.HasSuffix(e.Exception, "Interrupt") {
+			e.Class = ClassCheckpoint
+		}
+		s.emit(&t.where, &e, text)
+	}
+	t.first = Frame{}
+	t.text = []byte{1} // done
+	t.lines = 0
+	return true
+}
+
+func indentOf(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t")) }
+
+func (t *traceback) done() bool { return len(t.text) > 0 }
+
+// tell adds to an event what the traceback says.
+func (t *traceback) tell(e *Event) {
+	e.First, e.Last, e.Chained = t.first, t.last, t.chained
+	if e.Class == ClassException && t.launcher() {
+		e.Class = ClassTeardown
+	}
+}
+
+// launcher says whether the traceback is of the program that started the ranks.
+func (t *traceback) launcher() bool {
+	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
+}
+
+// emitTrace emits a traceback that did not come to its end.
+func (s *Scanner) emitTrace(t *traceback, _ []byte) {
+	if t.done() || t.last.File == "" {
+		return
+	}
+	e := s.begin(uncaught, &t.where)
+	if e.Line, e.Time = t.line, t.time; t.saving {
+		e.Class = ClassCheckpoint
+	}
+	t.tell(&e)
+	s.emit(&t.where, &e, []byte("Traceback … "+t.last.String()))
+}
+
+// looksLikeException says whether a word can be the type of an exception.
+func looksLikeException(name []byte) bool {
+	for _, end := range []string{"Error", "Exception", "Interrupt", "Exit", "Warning", "Timeout", "Refused", "Reset", "Died", "Found", "Failed", "Failure", "StopIteration", "Expired"} {
+		if bytes.HasSuffix(name, []byte(end)) {
+			return true
+		}
+	}
+	return bytes.Count(name, []byte(".")) > 0
+}
+
+func clip(s string) string {
+	if len(s) > noMessage {
+		s = strings.ToValidUTF8(s[:noMessage], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,722 @@
+package postmortem
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/internal/human"
+)
+
+// Judge says how the run ended. It always has a sentence.
+func Judge(c *Case) End {
+	j := &judge{Case: c, all: c.sorted()}
+	j.lastAttempt()
+	for _, r := range rules {
+		if end, ok := r.rule(j); ok {
+			j.finish(&end)
+			return end
+		}
+	}
+	return j.silent()
+}
+
+// rules in their order: the first that has its evidence tells the end.
+var rules = []struct {
+	name string
+	rule func(*judge) (End, bool)
+}{
+	{"errors behind the end of training", (*judge).afterEnd},
+	{"what overrides the first cause", (*judge).overriding},
+	{"the first cause", (*judge).firstCause},
+	{"training is done", (*judge).done},
+	{"an error that is not understood", (*judge).notUnderstood},
+}
+
+// judge is a case at work.
+type judge struct {
+	*Case
+	all   []*Event // of the last attempt, in order
+	began bool     // there were attempts before
+}
+
+// lastAttempt leaves the events of attempts before the last one out: the run went on after them.
+func (j *judge) lastAttempt() {
+	for i, e := range slices.Backward(j.all) {
+		if e.Class == events.ClassBegan {
+			j.all, j.began = j.all[i+1:], true
+			return
+		}
+	}
+}
+
+// of are the events of some classes.
+func (j *judge) of(classes ...events.Class) (all []*Event) {
+	for _, e := range j.all {
+		if slices.Contains(classes, e.Class) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// weight says how much an event says of the first cause.
+func weight(e *Event) int {
+	switch e.Class {
+	case events.ClassECC, events.ClassCUDAError, events.ClassCUDAOOM, events.ClassHostOOM, events.ClassMismatch, events.ClassTimeLimit, events.ClassDataLoader,
+		events.ClassCheckpoint, events.ClassDisk, events.ClassBehind:
+		return 3
+	case events.ClassException:
+		if e.Exception == "" {
+			return 1 // cut
+		}
+		return 3
+	case events.ClassNetwork:
+		return 3
+	case events.ClassXid:
+		if consequence(e) {
+			return 0
+		}
+		return 3
+	case events.ClassSignal:
+		if e.Signal == 15 || e.Signal == 2 {
+			return 1
+		}
+		return 2
+	case events.ClassCancelled, events.ClassGone, events.ClassTimeout:
+		return 2
+	case events.ClassSummary:
+		switch {
+		case e.Signal == 15, e.Signal == 6, e.Code == 143, e.Code == 0 && e.Signal == 0:
+			return 0
+		case e.Signal != 0:
+			return 2
+		}
+		return 1
+	case events.ClassFrozen:
+		return 2
+	case events.ClassNCCL, events.ClassEngine, events.ClassPeer:
+		return 1
+	}
+	return 0
+}
+
+// consequence says of a line of the driver that something before caused it: 43 and 45 are of the process, not of the GPU (NVIDIA XID Errors, r590), and newer
+// drivers say "caused by previous Xid N" or Nonfatal.
+func consequence(e *Event) bool {
+	return e.Xid == 45 || strings.Contains(e.What, "caused by previous Xid") || strings.Contains(e.What, "Nonfatal")
+}
+
+// afterEnd: all that went wrong went wrong when training had ended.
+func (j *judge) afterEnd() (End, bool) {
+	ended := j.of(events.ClassEnded)
+	if len(ended) == 0 {
+		return End{}, false
+	}
+	last := ended[len(ended)-1]
+	var after []*Event
+	for _, e := range j.all {
+		if weight(e) == 0 {
+			continue
+		}
+		if e.order < last.order {
+			return End{}, false
+		}
+		after = append(after, e)
+	}
+	if len(after) == 0 {
+		return End{}, false
+	}
+	return End{
+		Kind: KindAfterEnd, Certain: true, Evidence: j.lines(append([]*Event{last}, after...)),
+		Sentence: "Training had ended; the errors come after it" + j.at(after[0]) + ": " + clean(after[0].Text) + ".",
+		Advice:   "The results are those of a finished run; destroy the process group before the program exits.",
+	}, true
+}
+
+func (j *judge) done() (End, bool) {
+	ended := j.of(events.ClassEnded)
+	if len(ended) == 0 {
+		return End{}, false
+	}
+	return End{Kind: KindHealthy, Certain: true, Sentence: "Training says that it is done.", Evidence: j.lines(ended[len(ended)-1:])}, true
+}
+
+// overriding: what explains others that may have been written before it.
+func (j *judge) overriding() (End, bool) {
+	if ooms := j.of(events.ClassHostOOM); len(ooms) > 0 {
+		for _, e := range j.causes() {
+			if e.Class == events.ClassHostOOM {
+				break
+			}
+			if killed(e) {
+				continue
+			}
+			return End{}, false
+		}
+		return j.describe(ooms[0]), true
+	}
+	return End{}, false
+}
+
+// killed says whether an event may be the work of the kernel's memory killer.
+func killed(e *Event) bool {
+	return e.Signal == 9 || e.Class == events.ClassGone || e.Class == events.ClassCancelled || e.Class == events.ClassEngine || e.Code == 137 ||
+		e.Class == events.ClassDataLoader && (e.Signal == 9 || strings.Contains(e.Text, "exited unexpectedly"))
+}
+
+// causes are the events that may be a first cause, in order.
+func (j *judge) causes() (all []*Event) {
+	for _, e := range j.all {
+		if weight(e) > 0 {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// firstCause is the earliest event that says enough; what says more wins against what was written shortly before it, as the lines of a dying process and of its
+// launcher come in any order.
+func (j *judge) firstCause() (End, bool) {
+	all := j.causes()
+	if len(all) == 0 {
+		return End{}, false
+	}
+	best := all[0]
+	for _, e := range all[1:] {
+		if weight(e) > weight(best) && !j.longAfter(best, e) && !follows(best, e) {
+			best = e
+		}
+	}
+	return j.describe(best), true
+}
+
+// follows says whether b is what becomes of a job after a: a scheduler takes the others down when a process has failed.
+func follows(a, b *Event) bool {
+	return a.Class == events.ClassSummary && (b.Class == events.ClassCancelled || b.Class == events.ClassSummary && b.Signal == 9)
+}
+
+// soon is how long after a line of a launcher the line of the process itself may come.
+const soon = int64(60e9)
+
+// longAfter says whether b happened so long after a that a is no consequence of it.
+func (j *judge) longAfter(a, b *Event) bool {
+	if a.Class == events.ClassTimeout && (b.Class == events.ClassBehind || b.Class == events.ClassMismatch) {
+		return false // they say who was waited for
+	}
+	if a.Time != 0 && b.Time != 0 {
+		return b.Time-a.Time > soon
+	}
+	return a.Class == events.ClassTimeout && b.At.File == a.At.File
+}
+
+// describe tells the end by its first cause.
+func (j *judge) describe(e *Event) End {
+	d := describers[e.Class]
+	if d == nil {
+		d = (*judge).plain
+	}
+	end := d(j, e)
+	if end.Time = e.Time; end.Evidence == nil {
+		end.Evidence = j.evidence(e)
+	}
+	return end
+}
+
+var describers map[events.Class]func(*judge, *Event) End
+
+func init() {
+	describers = map[events.Class]func(*judge, *Event) End{
+		events.ClassTimeout: (*judge).timeout, events.ClassException: (*judge).exception, events.ClassCheckpoint: (*judge).exception, events.ClassSignal: (*judge).signal, events.ClassSummary: (*judge).summary,
+		events.ClassCUDAError: (*judge).device, events.ClassECC: (*judge).device, events.ClassCUDAOOM: (*judge).device, events.ClassXid: (*judge).xid,
+		events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
+		events.ClassPeer: (*judge).peer, events.ClassBehind: (*judge).behind, events.ClassTimeLimit: (*judge).scheduler, events.ClassCancelled: (*judge).scheduler,
+	}
+}
+
+// who are the global ranks that printed events which are like e, at most soon after it.
+func (j *judge) who(like func(*Event) bool, first *Event) (ranks []int64) {
+	for _, e := range j.all {
+		if e.order < first.order || !like(e) || first.Time != 0 && e.Time != 0 && e.Time-first.Time > soon {
+			continue
+		}
+		if r := j.rankOf(e); r >= 0 && !slices.Contains(ranks, r) {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
+}
+
+// rankOf is the global rank of the process that printed the line; -1: not told. The rank of a group that is all of the job is a global one.
+func (j *judge) rankOf(e *Event) int64 {
+	switch {
+	case e.Rank >= 0:
+		return e.Rank
+	case e.Local >= 0 && j.oneNode():
+		return e.Local
+	case e.GroupRank >= 0 && (e.Group == "" || strings.Contains(e.Group, "default_pg")):
+		return e.GroupRank
+	}
+	return -1
+}
+
+// oneNode says whether all that is known of the job is on one node, so that local ranks are global ones.
+func (j *judge) oneNode() bool {
+	hosts := make(map[string]bool)
+	for _, e := range j.all {
+		if e.Host != "" {
+			hosts[e.Host] = true
+		}
+		for _, r := range e.Ranks {
+			if e.Local >= 0 && r != e.Local {
+				return false
+			}
+		}
+		if e.Rank >= 0 && e.Local >= 0 && e.Rank != e.Local {
+			return false
+		}
+	}
+	return len(hosts) <= 1
+}
+
+func (j *judge) plain(e *Event) End {
+	end := End{Kind: string(e.Class), Sentence: words[e.Class] + j.of1(e) + j.at(e) + ": " + clean(e.Text) + "."}
+	switch e.Class {
+	case events.ClassDataLoader, events.ClassDisk:
+		if e.Class == events.ClassDisk {
+			end.Kind = string(events.ClassException)
+		}
+		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })
+	}
+	return end
+}
+
+// words begin the sentence of a class.
+var words = map[events.Class]string{
+	events.ClassDataLoader: "A worker of the data loader died", events.ClassCheckpoint: "Saving or loading a checkpoint failed",
+	events.ClassDisk: "The file system has no room left", events.ClassEngine: "The engine died, of what is not told here", events.ClassNCCL: "NCCL failed",
+	events.ClassNetwork: "The network failed", events.ClassFrozen: "A process hangs in the kernel",
+}
+
+// name names the rank of an event where it is the only one that says so.
+func (j *judge) name(end *End, e *Event, like func(*Event) bool) {
+	ranks := j.who(like, e)
+	if len(ranks) == 1 {
+		end.Ranks, end.Certain = ranks, true
+	}
+	if e.Host != "" && len(ranks) <= 1 {
+		end.Hosts = []string{e.Host}
+	}
+}
+
+// of1 is " on rank 3".
+func (j *judge) of1(e *Event) string {
+	text := ""
+	switch r := j.rankOf(e); {
+	case r >= 0:
+		text = " on rank " + human.Thousands(r)
+	case e.Local >= 0:
+		text = " on local rank " + human.Thousands(e.Local)
+	}
+	if e.Host != "" {
+		text += " (host " + e.Host + ")"
+	}
+	return text
+}
+
+func (j *judge) device(e *Event) End {
+	end := End{Kind: string(e.Class)}
+	what := map[events.Class]string{
+		events.ClassECC: "The GPU has an uncorrectable memory error (ECC)", events.ClassCUDAOOM: "GPU memory ran out",
+		events.ClassCUDAError: "A CUDA call failed: " + cmpOr(e.What, clean(e.Text)),
+	}[e.Class]
+	like := func(o *Event) bool { return o.Class == e.Class }
+	ranks := j.who(like, e)
+	if len(ranks) > 1 { // the first that printed it is told first; the others follow where its error spoils their collectives
+		end.Sentence = what + " on " + human.Ranks(ranks) + j.at(e) + "."
+		if e.Class != events.ClassCUDAError {
+			end.Ranks = ranks
+		}
+	} else {
+		end.Sentence = what + j.of1(e) + j.at(e) + "."
+		j.name(&end, e, like)
+	}
+	end.Advice = map[events.Class]string{
+		events.ClassECC: "Take the GPU out of service and have it tested; the job may start again elsewhere.", events.ClassCUDAOOM: "Make the micro-batch or the sequence smaller, or shard more.",
+		events.ClassCUDAError: "Run that rank with CUDA_LAUNCH_BLOCKING=1 to find the kernel, and look at the kernel log of the host for an Xid.",
+	}[e.Class]
+	return end
+}
+
+func (j *judge) xid(e *Event) End {
+	return End{
+		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
+		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.of1(e) + ": " + cmpOr(strings.TrimSpace(e.What), clean(e.Text)) + ".",
+		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
+	}
+}
+
+func hosts(e *Event) []string {
+	if e.Host == "" {
+		return nil
+	}
+	return []string{e.Host}
+}
+
+func (j *judge) hostOOM(e *Event) End {
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Certain: true, Sentence: "The host's memory, or that of its cgroup, ran out" + j.of1(e)}
+	if e.Process != "" {
+		end.Sentence += ": the kernel killed " + e.Process + " (process " + strconv.FormatInt(e.PID, 10) + ")"
+	}
+	if e.Step != "" {
+		end.Sentence += ", in step " + e.Step + " of Slurm"
+	}
+	if e.Rank >= 0 && e.Exception != "" {
+		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })
+	}
+	end.Sentence += j.at(e) + "."
+	end.Advice = "Ask for more memory, or let fewer data-loader workers hold less."
+	return end
+}
+
+func (j *judge) mismatch(e *Event) End {
+	end := End{Kind: string(e.Class), Certain: len(e.Ranks) > 0, Sentence: "Ranks of a group called different collectives"}
+	if peer, err := strconv.ParseInt(e.Peer, 10, 64); err == nil && len(e.Ranks) == 1 {
+		end.Ranks = []int64{e.Ranks[0], peer}
+		slices.Sort(end.Ranks)
+		end.Sentence = capital(human.Ranks(end.Ranks)) + " called different collectives"
+		if e.Seq >= 0 {
+			end.Sentence += " at number " + human.Thousands(e.Seq)
+		}
+	}
+	end.Sentence += j.at(e) + ": which of them is wrong is not told."
+	end.Advice = "Compare what both ranks do in that step: a batch without images, a branch, a shape."
+	return end
+}
+
+func (j *judge) network(e *Event) End {
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed" + j.of1(e)}
+	if e.Host != "" {
+		end.Sentence = "The network failed as host " + e.Host + " tells"
+	}
+	if e.Peer != "" {
+		end.Sentence += ", towards " + e.Peer
+		end.Hosts = append(end.Hosts, strings.SplitN(e.Peer, "<", 2)[0])
+	}
+	end.Sentence += j.at(e) + ": " + cmpOr(e.What, clean(e.Text)) + "."
+	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the one who reports is seldom the one who failed."
+	return end
+}
+
+func (j *judge) gone(e *Event) End {
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Ranks: e.Ranks, Sentence: "A process went away"}
+	if e.Process != "" {
+		end.Sentence = e.Process + " went away"
+	}
+	if e.PID != 0 {
+		end.Sentence += " (process " + strconv.FormatInt(e.PID, 10) + ")"
+	}
+	if e.Host != "" {
+		end.Sentence += " on host " + e.Host
+	}
+	end.Sentence += j.at(e) + "; of what is not told."
+	end.Advice = "Look at the log of that worker, and at the kernel log of its host."
+	return end
+}
+
+// peer: a connection ended. The other end went away first, or the network between them failed.
+func (j *judge) peer(e *Event) End {
+	end := End{Kind: string(events.ClassGone), Sentence: "A connection was closed by the process at its other end"}
+	if strings.Contains(e.Text, "reset by peer") || strings.Contains(e.Text, "network error") {
+		end.Kind, end.Sentence = string(events.ClassNetwork), "A connection was reset"
+	}
+	if e.Peer != "" {
+		end.Sentence += " (" + e.Peer + ")"
+	}
+	end.Sentence += j.at(e) + ": who went away first is not told."
+	end.Advice = "Look at the logs of the other ranks: the first that died wrote why."
+	return end
+}
+
+func (j *judge) scheduler(e *Event) End {
+	end := End{Kind: string(e.Class), Certain: true, Sentence: map[events.Class]string{events.ClassTimeLimit: "The scheduler ended the job at its time limit", events.ClassCancelled: "The job was cancelled"}[e.Class]}
+	if e.What == "KeyboardInterrupt" {
+		end.Sentence = "The job was interrupted (SIGINT), by whom is not told"
+	}
+	end.Sentence += j.at(e) + ": " + clean(e.Text) + "."
+	return end
+}
+
+func (j *judge) behind(e *Event) End {
+	return End{
+		Kind: string(e.Class), Certain: true, Ranks: e.Ranks,
+		Sentence: capital(human.Ranks(e.Ranks)) + " did not reach the collective in which the others waited" + j.at(e) + ".",
+		Advice:   "Look at what that rank did last: its own log, a stack trace (py-spy).",
+	}
+}
+
+func (j *judge) signal(e *Event) End {
+	end := End{Kind: kindOfSignal(e.Signal), Sentence: "A process"}
+	if e.PID != 0 {
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10)
+	}
+	end.Sentence += j.of1(e) + " died by " + cmpOr(events.SignalName(e.Signal), "a signal") + j.at(e) + ": by whom is not told."
+	if e.Signal != 15 && e.Signal != 2 {
+		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class && o.Signal == e.Signal })
+	}
+	return end
+}
+
+func kindOfSignal(n int64) string {
+	switch n {
+	case 2:
+		return string(events.ClassCancelled)
+	case 9:
+		return KindSIGKILL
+	case 15:
+		return KindSIGTERM
+	}
+	return string(events.ClassSignal)
+}
+
+// summary is told by a launcher alone: which process it reaped first, with its exit code.
+func (j *judge) summary(e *Event) End {
+	if e.Signal == 0 {
+		return j.exit(e)
+	}
+	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
+	rank := int64(-1)
+	dead := make(map[int64]bool)
+	for _, o := range j.all {
+		if o.Class == events.ClassSummary && o.Signal == e.Signal {
+			r := o.Local
+			if len(o.Ranks) == 1 {
+				r = o.Ranks[0]
+			} else if !j.oneNode() {
+				continue
+			}
+			if r >= 0 {
+				rank = r
+				dead[r] = true
+			}
+		}
+	}
+	end.Sentence = "A process was killed by " + cmpOr(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
+	if e.PID != 0 {
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmpOr(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
+	}
+	if len(dead) == 1 && e.Signal != 6 {
+		end.Ranks = []int64{rank}
+		end.Sentence = strings.Replace(end.Sentence, " was killed", " (rank "+human.Thousands(rank)+") was killed", 1)
+	}
+	end.Sentence += j.at(e) + ": by whom is not told."
+	end.Advice = "Look at the kernel log of the host for the memory killer, and at the scheduler."
+	return end
+}
+
+func (j *judge) exit(e *Event) End {
+	end := End{Kind: string(events.ClassException), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + j.at(e) + "; its own words are not in these logs."}
+	if e.PID != 0 {
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) + j.at(e) + ", the first that its launcher reaped; its own words are not in these logs."
+	}
+	if r := j.onlyFailed(); r >= 0 {
+		end.Ranks = []int64{r}
+		end.Sentence = strings.Replace(end.Sentence, " ended with", " ("+human.Ranks(end.Ranks)+") ended with", 1)
+	}
+	end.Advice = "Look at the output of each rank: torchrun --log-dir, or --tee 3."
+	return end
+}
+
+// onlyFailed is the rank of the one process that launchers tell of, where no rank waited for another: the first that was reaped may else be one that waited.
+// -1: there is none.
+func (j *judge) onlyFailed() int64 {
+	failed := int64(-1)
+	for _, e := range j.all {
+		switch e.Class {
+		case events.ClassTimeout, events.ClassPeer, events.ClassNCCL, events.ClassBehind:
+			return -1
+		case events.ClassSummary:
+			r := e.Local
+			if len(e.Ranks) == 1 {
+				r = e.Ranks[0]
+			} else if !j.oneNode() || e.Form.Name == "slurm.task_exit" {
+				r = -1
+			}
+			if r < 0 {
+				continue
+			}
+			if failed >= 0 && r != failed {
+				return -1
+			}
+			failed = r
+		}
+	}
+	return failed
+}
+
+func (j *judge) exception(e *Event) End {
+	end := End{Kind: string(e.Class)}
+	same := func(o *Event) bool { return o.Class == e.Class && o.Exception == e.Exception }
+	ranks := j.who(same, e)
+	what := e.Exception
+	switch {
+	case what == "":
+		what = clean(e.Text)
+	case e.What != "":
+		what += ": " + e.What
+	}
+	switch {
+	case len(ranks) > 1:
+		end.Sentence = human.Thousands(len(ranks)) + " ranks raised " + what
+	case len(ranks) == 1:
+		end.Sentence = "Rank " + human.Thousands(ranks[0]) + " raised " + what
+		j.name(&end, e, same)
+	default:
+		end.Sentence = "The program raised " + what
+	}
+	if at := e.Last.String(); at != "" {
+		end.Sentence += ", at " + at
+	}
+	end.Sentence += j.at(e) + "."
+	return end
+}
+
+// timeout: ranks gave up waiting in a collective. Who is behind is told only when all ranks of the group have told where they stand.
+func (j *judge) timeout(e *Event) End {
+	end := End{Kind: string(e.Class)}
+	counts := make(map[int64]*Event) // by rank of the group
+	group := e.Group
+	for _, o := range j.all {
+		if o.Class == events.ClassTimeout && o.Enqueued >= 0 && o.Group == group && o.GroupRank >= 0 {
+			counts[o.GroupRank] = o
+		}
+	}
+	heard := j.who(func(o *Event) bool { return o.Class == events.ClassTimeout }, e)
+	end.Heard, end.Of = int64(len(heard)), j.WorldSize
+	op := ""
+	for _, o := range j.all {
+		if o.Class == events.ClassTimeout && o.Op != "" && (o.Group == group || group == "") {
+			op = o.Op
+			break
+		}
+	}
+	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")") + " until they gave up" + j.at(e)
+	if size := j.WorldSize; size > 0 && int64(len(counts)) == size {
+		least := int64(-1)
+		for _, o := range counts {
+			if least < 0 || o.Enqueued < least {
+				least = o.Enqueued
+			}
+		}
+		var behind []int64
+		for r, o := range counts {
+			if o.Enqueued == least {
+				behind = append(behind, r)
+			}
+		}
+		if len(behind) < len(counts) {
+			slices.Sort(behind)
+			end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, true
+			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited" + j.at(e)
+		}
+	}
+	if len(heard) > 0 && end.Kind == string(e.Class) {
+		end.Sentence += "; " + human.Ranks(heard) + " told of it"
+		if j.WorldSize > 0 {
+			end.Sentence += ", of " + human.Thousands(j.WorldSize)
+		}
+		end.Sentence += ": who is behind is not told"
+	}
+	end.Sentence += "."
+	end.Advice = "Collect the Flight Recorder's dumps of all ranks (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT): they say who is behind."
+	return end
+}
+
+// notUnderstood: something fatal was said that no rule knows.
+func (j *judge) notUnderstood() (End, bool) {
+	for _, e := range j.all {
+		switch e.Class {
+		case events.ClassXid:
+			return j.describe(e), true
+		case events.ClassSummary:
+			if e.Signal != 0 {
+				return j.describe(e), true
+			}
+		}
+	}
+	for _, e := range j.all {
+		switch e.Class {
+		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
+			return End{
+				Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time,
+				Sentence: "The run ends in an error that is not understood" + j.at(e) + ": " + clean(e.Text) + ".",
+			}, true
+		}
+	}
+	return End{}, false
+}
+
+// silent is said where the logs just stop.
+func (j *judge) silent() End {
+	end := End{Kind: KindSilent, Sentence: "The log ends without a word: killed, or still running."}
+	if j.LastStep >= 0 {
+		end.Sentence = "The log ends at step " + human.Thousands(j.LastStep) + " without a word: killed, or still running."
+	}
+	return end
+}
+
+func (j *judge) finish(end *End) {}
+
+// maxEvidence bounds the lines of an end.
+const maxEvidence = 8
+
+// evidence are the lines of a first cause, and those that follow from it, one of each form.
+func (j *judge) evidence(first *Event) []Evidence {
+	list := []*Event{first}
+	seen := map[string]bool{first.Form.Name: true}
+	for _, e := range j.all {
+		if e.order > first.order && !seen[e.Form.Name] && e.Class != events.ClassWarning {
+			seen[e.Form.Name] = true
+			list = append(list, e)
+		}
+	}
+	return j.lines(list)
+}
+
+func (j *judge) lines(list []*Event) (all []Evidence) {
+	for _, e := range list[:min(len(list), maxEvidence)] {
+		all = append(all, Evidence{e.At, e.Text})
+	}
+	return all
+}
+
+// at is where a line stands: " at 12:33:44".
+func (j *judge) at(e *Event) string { return "" }
+
+func when(yes bool, s string) string {
+	if yes {
+		return s
+	}
+	return ""
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// clean is a line for a sentence.
+func clean(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	const most = 160
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return strings.TrimRight(s, ". ")
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -1,0 +1,31 @@
+package runeventsreceiver
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/trainbridge/trainbridge/bridge/clock"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/duration"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// Config is the configuration of run_events.
+type Config struct {
+	tail.Config      `mapstructure:",squash"`
+	spans.RunConfig  `mapstructure:",squash"`
+	clock.ZoneConfig `mapstructure:",squash"`
+	// Redact says what of the texts is not passed on.
+	Redact redact.Config `mapstructure:"redact"`
+}
+
+// Unmarshal refuses durations without a unit.
+func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
+
+// Validate says what is wrong, naming the keys.
+func (c *Config) Validate() error {
+	_, err := c.Location()
+	return errors.Join(c.Check(), err)
+}

@@ -1,0 +1,55 @@
+package runeventsreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+
+	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
+	"github.com/trainbridge/trainbridge/receivers/internal/redact"
+	"github.com/trainbridge/trainbridge/receivers/runeventsreceiver/internal/metadata"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// NewFactory makes the factory of run_events.
+func NewFactory() receiver.Factory {
+	return filereceiver.NewFactory(metadata.Type, createDefaultConfig, metadata.TracesStability, metadata.MetricsStability, newParts)
+}
+
+func createDefaultConfig() component.Config {
+	return &Config{Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}}
+}
+
+// holdTimeout is how long a traceback waits for its last line.
+const holdTimeout = time.Second
+
+func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
+	cfg := config.(*Config)
+	zone, err := cfg.Location()
+	if err != nil {
+		return filereceiver.Parts{}, err
+	}
+	return filereceiver.Parts{
+		Tail: cfg.Config, Detect: detect, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, SpanLinks: cfg.SpanLinks,
+		HoldTimeout: holdTimeout, Run: cfg.RunConfig, Zone: zone,
+	}, nil
+}
+
+// Formats are the formats of run_events: any text.
+func Formats() []string { return []string{"run_events"} }
+
+// detect takes a file in which something failed, where no other receiver knows a line of it.
+func detect(path string) tail.Detect {
+	s := events.NewScanner(path, nil, time.Time{})
+	return func(text []byte) tail.Reads {
+		for _, e := range s.Line(text) {
+			if e.Class.Fatal() {
+				return tail.ReadsLast
+			}
+		}
+		return tail.ReadsNot
+	}
+}
