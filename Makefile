@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl torture fleet soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full gen ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -55,7 +55,7 @@ $(BIN)/tools/kafka: tools/kafka/pom.xml
 # Packages of PyPI, each with what it needs in a virtual environment.
 transferqueue: $(BIN)/tools/transferqueue
 perfetto: $(BIN)/tools/perfetto
-$(BIN)/tools/transferqueue $(BIN)/tools/perfetto: $(BIN)/tools/%: tools/%/requirements.txt
+$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/endings $(BIN)/tools/ray-endings: $(BIN)/tools/%: tools/%/requirements.txt
 	tools/venv.sh $* $@
 
 # Prometheus, promtool and curl are Debian packages.
@@ -86,6 +86,12 @@ e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom
 # too much for every run of the tests.
 verl: build jaeger transferqueue
 	go test -tags e2e,verl -count=1 -timeout 15m -v -run '^TestVerlTraceIDs$$' ./test/e2e
+
+# Real ends of small jobs, of which internal/postmortem/testdata/endings is the record: torchrun, Slurm, Ray and other launchers. It needs root and takes half an hour;
+# the fixtures change in every byte, for times and process ids are theirs.
+endings: $(BIN)/tools/endings $(BIN)/tools/ray-endings
+	tools/apt.sh endings
+	tools/endings/all.sh $^ $(BIN)/endings internal/postmortem/testdata/endings
 
 # The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
 # time, STEPS=kill,outage draws from these, PEER=-torture.peer runs file_log beside it.

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests and `make run` use, unless their commands are there. With `kafka`: those that a broker is installed and run with.
+# Installs the Debian packages that the tests and `make run` use, unless their commands are there. With `kafka`: those that a broker is installed and run with; `endings`: Slurm.
 set -eu
 packages=()
 if [ "${1:-}" = kafka ]; then
   command -v java >/dev/null || packages+=(default-jre-headless)
   command -v mvn >/dev/null || packages+=(maven)
   command -v ip >/dev/null || packages+=(iproute2) # a test cuts agents off
+elif [ "${1:-}" = endings ]; then
+  command -v slurmd >/dev/null || packages+=(slurm-wlm munge)
+  command -v ip >/dev/null || packages+=(iproute2)
 else
   command -v prometheus >/dev/null && command -v promtool >/dev/null && command -v curl >/dev/null || packages+=(prometheus curl ca-certificates)
   # Tests open the HTML report in it, and Jaeger's web page where that is.
