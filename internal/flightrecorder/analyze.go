@@ -23,6 +23,9 @@ type Group struct {
 	// Behind are the ranks that have a dump without the last collective that another rank enqueued: they did not return from enqueueing it. Where Missing is not
 	// empty, those are candidates as well, and may be further behind.
 	Behind []int32
+	// Elsewhere are those of Behind that wait in another group: they enqueued its Stuck, which others lack. Who is not among them is further up the chain; where all
+	// are, ranks wait for each other in groups that they call in different orders.
+	Elsewhere []int32
 	// Stuck is the first collective that is not known to be completed on all ranks; nil: there is none. Of gloo, which records no state, it is the first that not
 	// all ranks enqueued, or the last one where ranks have no dump.
 	Stuck *Collective
@@ -288,10 +291,33 @@ func (a *analysis) finish() []Group {
 		}
 		out = append(out, a.judge(g))
 	}
+	elsewhere(out)
 	slices.SortFunc(out, func(x, y Group) int {
 		return cmp.Or(slices.Compare(x.Ranks, y.Ranks), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Desc, y.Desc))
 	})
 	return out
+}
+
+// elsewhere finds the ranks that are behind in a group because they wait in another.
+func elsewhere(groups []Group) {
+	waiting := map[int32][]int{} // groups by rank
+	for i := range groups {
+		if c := groups[i].Stuck; c != nil && len(c.Lacking)+len(c.Unknown) > 0 {
+			for _, rank := range c.Enqueued {
+				if !slices.Contains(c.Completed, rank) {
+					waiting[rank] = append(waiting[rank], i)
+				}
+			}
+		}
+	}
+	for i := range groups {
+		g := &groups[i]
+		for _, rank := range g.Behind {
+			if slices.ContainsFunc(waiting[rank], func(in int) bool { return in != i }) {
+				g.Elsewhere = append(g.Elsewhere, rank)
+			}
+		}
+	}
 }
 
 // judge says what is the matter with a group.
