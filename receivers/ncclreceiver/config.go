@@ -3,7 +3,6 @@ package ncclreceiver
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 

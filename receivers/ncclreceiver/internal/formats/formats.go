@@ -98,7 +98,9 @@ const (
 // Of finds the format by a line. nil: it does not tell, and the reason says why.
 func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
 	switch {
-	case fr.IsPickle(line) && !flightrecorder.Sniff(line):
+	case fr.IsPickle(line) && flightrecorder.Sniff(line):
+		return Named(FlightRecorder), parse.Record, ""
+	case fr.IsPickle(line):
 		_, reason := flightrecorder.New("").Line(line, false, 0, new(parse.Out))
 		return nil, parse.Rejected, reason
 	case inspector.IsPrometheus(line):
