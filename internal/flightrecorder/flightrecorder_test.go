@@ -146,9 +146,9 @@ func TestMessages(t *testing.T) {
 func TestRead(t *testing.T) {
 	for in, want := range map[string]Dump{
 		"\x80\x02}.": {},
-		"\x80\x02}(X\x07\x00\x00\x00versionK\x02u.":     {Version: "2"},
-		"\x80\x02}(X\x07\x00\x00\x00entries](Neu.": {Entries: []Entry{{}}},
-		"\x80\x02}(X\x09\x00\x00\x00pg_status]u.":       {},
+		"\x80\x02}(X\x07\x00\x00\x00versionK\x02u.": {Version: "2"},
+		"\x80\x02}(X\x07\x00\x00\x00entries](Neu.":  {Entries: []Entry{{}}},
+		"\x80\x02}(X\x09\x00\x00\x00pg_status]u.":   {},
 		"\x80\x02}(X\x09\x00\x00\x00pg_config}(X\x01\x00\x00\x000}(X\x05\x00\x00\x00ranks](K\x05K\x04euX\x01\x00\x00\x001Nuu.": {
 			PGConfig: map[string]PG{"0": {Ranks: Ranks{4, 5}}},
 		},
