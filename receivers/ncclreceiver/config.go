@@ -3,7 +3,6 @@ package ncclreceiver
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/internal/duration"
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/formats"
@@ -103,10 +103,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// recorderPrefix begins the names of the files that PyTorch's Flight Recorder writes (TORCH_NCCL_DEBUG_INFO_TEMP_FILE).
-const recorderPrefix = "nccl_trace_rank_"
-
 // isDump says whether the Flight Recorder wrote a file: its dump is one object, written whole. The file's name tells, or the format that is set.
 func (c *Config) isDump(path string) bool {
-	return strings.Contains(filepath.Base(path), recorderPrefix) || c.Format == formatRecorder && c.Includes(path)
+	return flightrecorder.IsName(path) || c.Format == formatRecorder && c.Includes(path)
 }

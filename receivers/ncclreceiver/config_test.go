@@ -96,7 +96,7 @@ func TestConfig(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	dumps := []string{
 		"/logs/nccl_trace_rank_0", "/logs/nccl_trace_rank_1.json", "/logs/a/job7_nccl_trace_rank_3", "/logs/b/nccl_trace_rank_4", "/tmp/nccl_trace_rank_5",
-		"logs/nccl/nccl_trace_rank_6",
+		"logs/nccl/nccl_trace_rank_6", "/cache/torch/comm_lib_trace_rank_7", "/cache/torch/hccl_trace_rank_8",
 	}
 	for include, want := range map[string][]int{
 		"/logs/**":                       {0, 1, 2, 3},
@@ -106,6 +106,7 @@ func TestDocuments(t *testing.T) {
 		"/tmp/nccl_trace_rank_*":         {4},
 		"/logs/a/job7_nccl_trace_rank_3": {2},
 		"logs//nccl/*":                   {5},
+		"/cache/**":                      {6, 7},
 		"/logs/*.log":                    nil,
 		"/logs/rank_*.json":              nil,
 		"/logs/{*.log,nccl_trace_ra*}":   {0, 1},

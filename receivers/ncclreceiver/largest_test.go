@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -38,7 +39,7 @@ func TestLargestDump(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for rank := range c.ranks {
-				filereceivertest.Put(t, dir, recorderPrefix+strconv.Itoa(rank), dump)
+				filereceivertest.Put(t, dir, flightrecorder.Prefixes[0]+strconv.Itoa(rank), dump)
 			}
 			r := c.read(config(filepath.Join(dir, "*")))
 			filereceivertest.Numbered(t, slices.Collect(maps.Values(roots(r))), spans.AttrNCCLSequence, collectives)

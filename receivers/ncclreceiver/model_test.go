@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
@@ -373,7 +374,7 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	k := expecting(t, conf, files)
 	dir, d := t.TempDir(), &disk{values: make(map[string][]byte)}
 	names := slices.Sorted(maps.Keys(files))
-	document := strings.HasPrefix(names[0], recorderPrefix)
+	document := strings.HasPrefix(names[0], flightrecorder.Prefixes[0])
 	if !document {
 		for _, name := range names { // where no log says how many ranks there are, collectives wait for the ranks with a file
 			grow(t, dir, files, name, 1+rnd.IntN(len(files[name])/4))

@@ -28,6 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 	"github.com/trainbridge/trainbridge/internal/collectives/partial"
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
@@ -415,7 +416,7 @@ func remoteModel(t *testing.T, rnd *rand.Rand, files map[string]string) {
 	start := func() (stop func()) {
 		return follow(t, elsewhere(config(dir+"/*")), d, func(_ context.Context, td ptrace.Traces) error { return k.take(t, td) })
 	}
-	document := strings.HasPrefix(slices.Sorted(maps.Keys(files))[0], recorderPrefix)
+	document := strings.HasPrefix(slices.Sorted(maps.Keys(files))[0], flightrecorder.Prefixes[0])
 	stop := start()
 	for len(files) > 0 {
 		left := slices.Sorted(maps.Keys(files))

@@ -20,7 +20,7 @@ import (
 // formats are what is read, for whoever has something else.
 const formats = "verl with TransferQueue ([TQ-TRACE], cost time); FlagScale perf_monitor; Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl, " +
 	"nanoGPT, LitGPT, torchtune, Composer, OpenRLHF, tqdm, CSV and key=value training logs; ZeroMQ performance logs; NCCL Inspector, NCCL profiler, " +
-	"Flight Recorder (JSON), VCCL"
+	"Flight Recorder, VCCL"
 
 // paths says what the paths do not reach.
 func (c *account) paths(in *offline.Input) {
@@ -153,7 +153,7 @@ var others = []other{
 	{"W&B", named(".wandb"), "Have the trainer log JSON lines or its console too: W&B's files are not read.", false},
 	{
 		"Flight Recorder (pickle)", all(begins("\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"), holds("pg_config")),
-		"Dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json): pickles are programs, and never read.", false,
+		"Call it nccl_trace_rank_N, as PyTorch does, with the rank for N: by that name it is read.", false,
 	},
 	{
 		"NCCL Inspector (Prometheus)", holds("nccl_bus_bandwidth_gbs"),

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
@@ -252,9 +253,10 @@ func readable(path string) error {
 	return err
 }
 
-// isBinary says whether a file is no text, by its beginning. Compressed files, and text in UTF-16 or behind NUL bytes, are looked at by who reads them.
+// isBinary says whether a file is no text, by its beginning. Compressed files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL bytes are looked at
+// by who reads them.
 func isBinary(path string) bool {
-	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") {
+	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") || flightrecorder.IsName(path) {
 		return false
 	}
 	f, err := os.Open(path)

@@ -1,6 +1,5 @@
-// Package flightrecorder reads the dump of PyTorch's Flight Recorder in its JSON form: pytorch/pytorch, version "2.x",
-// torch/csrc/distributed/c10d/FlightRecorderDetail.hpp (dump_json), of torch._C._distributed_c10d._dump_nccl_trace_json() and of the worker's
-// handler dump_nccl_trace_json. What PyTorch writes to disk by itself is a Python pickle, which can run code when it is read: it is refused.
+// Package flightrecorder makes operations of the dumps of PyTorch's Flight Recorder, which internal/flightrecorder reads: the pickle that PyTorch writes to disk, and
+// the JSON of torch._C._distributed_c10d._dump_fr_trace_json() and of the worker's handler dump_nccl_trace_json.
 //
 // # What an entry is
 //

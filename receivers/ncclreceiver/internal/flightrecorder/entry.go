@@ -6,33 +6,31 @@ import (
 	"strings"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	fr "github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 	"github.com/trainbridge/trainbridge/spans"
 )
+
+// entry is an entry of a dump.
+type entry struct {
+	*fr.Entry
+	end  *entry // the end of the launch that it was coalesced into
+	over bool   // it makes no operation of its own
+}
 
 // launch is what the entries of one kernel launch have in common.
 type launch struct {
 	comm string
 	p2p  bool
-	seq  integer
+	seq  fr.Integer
 }
 
 // launch returns the launch of an entry; not ok: the entry has no number.
 func (e *entry) launch() (l launch, ok bool) {
-	switch {
-	case e.IsP2P:
+	if e.IsP2P {
 		return launch{e.comm(), true, e.P2P}, e.P2P > 0
-	case e.Collective != nil:
-		return launch{e.comm(), false, e.seq()}, e.seq() > 0 // they begin with 1
 	}
-	return launch{}, false
-}
-
-func (e *entry) seq() integer {
-	if e.Collective == nil {
-		return 0
-	}
-	return *e.Collective
+	return launch{e.comm(), false, e.Collective}, e.Collective > 0 // they begin with 1
 }
 
 // comm names the process group: "0:default_pg".
@@ -54,19 +52,21 @@ func (e *entry) ends() bool {
 }
 
 // entries adds the operations of a dump.
-func (p *Parser) entries(d *dump, out *parse.Out) {
-	latest := integer(0) // time: there is no other clock in a dump
+func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
+	latest := fr.Integer(0) // time: there is no other clock in a dump
 	launches := make(map[launch][]*entry, len(d.Entries))
 	batches := map[launch][]*entry{}
-	for i := range d.Entries {
-		e := &d.Entries[i]
+	list := make([]entry, len(d.Entries))
+	for i := range list {
+		e := &list[i]
+		e.Entry = &d.Entries[i]
 		latest = max(latest, e.Created, e.Started, e.Completed)
 		l, ok := e.launch()
 		if ok {
 			launches[l] = append(launches[l], e)
 		}
 		// Until PyTorch 2.4 a batch of sends and receives counted as a collective: so did its end, and its parts have that number too.
-		switch batch := (launch{comm: e.comm(), seq: e.seq()}); {
+		switch batch := (launch{comm: e.comm(), seq: e.Collective}); {
 		case e.IsP2P:
 			batches[batch] = append(batches[batch], e)
 		case e.ends() && batches[batch] != nil:
@@ -86,8 +86,8 @@ func (p *Parser) entries(d *dump, out *parse.Out) {
 			part.end, part.over = last, !l.p2p && part != all[0]
 		}
 	}
-	for i := range d.Entries {
-		e := &d.Entries[i]
+	for i := range list {
+		e := &list[i]
 		if e.Name == "" || e.over {
 			continue
 		}
@@ -106,14 +106,14 @@ func (p *Parser) entries(d *dump, out *parse.Out) {
 }
 
 // operation adds the operation of an entry. State and times come from the last entry of the launch that it was coalesced into.
-func (p *Parser) operation(d *dump, e *entry, latest integer, out *parse.Out) *op.Op {
+func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.Out) *op.Op {
 	end := e
 	if e.end != nil {
 		end = e.end
 	}
 	o := out.Add()
 	o.Comm = []byte(e.comm())
-	var group ranks
+	var group fr.Ranks
 	if len(e.ProcessGroup) > 0 {
 		group = d.PGConfig[string(e.ProcessGroup[0])].Ranks
 	}
@@ -227,7 +227,7 @@ func times(size, n int64) int64 {
 }
 
 // bytesOf is how many bytes tensors of these dimensions take; Unknown where there are none.
-func bytesOf(sizes [][]int64, dtypes []text) int64 {
+func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 	if len(sizes) == 0 || len(sizes) != len(dtypes) {
 		return op.Unknown
 	}
@@ -322,7 +322,7 @@ func kindOf(profiling string) (k op.Kind, name, ends string) {
 }
 
 // peerOf reads the peer in "0->1" or "0<-1", a rank of the group, as a global rank where the group's ranks are known.
-func peerOf(ends string, group ranks) int32 {
+func peerOf(ends string, group fr.Ranks) int32 {
 	i := strings.LastIndexAny(ends, ">-") // of -> or <-
 	n, err := strconv.ParseInt(ends[i+1:], 10, 31)
 	if i < 1 || err != nil || n < 0 {

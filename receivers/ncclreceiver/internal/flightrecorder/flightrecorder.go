@@ -2,11 +2,10 @@ package flightrecorder
 
 import (
 	"bytes"
-	"path/filepath"
-	"strconv"
-	"strings"
+	"errors"
 
-	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	fr "github.com/trainbridge/trainbridge/internal/flightrecorder"
+	"github.com/trainbridge/trainbridge/internal/pickle"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
@@ -14,7 +13,9 @@ import (
 const (
 	reasonBlank     = "blank"
 	reasonNoEntries = "no_entries"
-	reasonPickle    = "pickle"
+	reasonPickle    = "pickle" // one that holds code: it is not followed
+	reasonNotPickle = "not_pickle"
+	reasonTruncated = "truncated"
 	reasonNotJSON   = "not_json"
 	reasonNotDump   = "not_flight_recorder"
 )
@@ -25,43 +26,13 @@ type Parser struct {
 }
 
 // New makes a parser of the dump in file, whose name ends with the rank: nccl_trace_rank_3, …_3.json.
-func New(file string) *Parser { return &Parser{rank: rankOf(file)} }
+func New(file string) *Parser { return &Parser{rank: fr.RankOf(file)} }
 
-// maxRankDigits tells a rank from a date.
-const maxRankDigits = 6
-
-func rankOf(file string) int32 {
-	name := filepath.Base(file)
-	for _, ext := range []string{".gz", ".zst", ".json", ".txt", ".log"} {
-		name = strings.TrimSuffix(name, ext)
-	}
-	before := strings.TrimRight(name, "0123456789")
-	digits := name[len(before):]
-	if len(digits) > maxRankDigits || !strings.HasSuffix(before, "_") && !strings.HasSuffix(before, "rank") {
-		return op.Unknown
-	}
-	rank, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil {
-		return op.Unknown
-	}
-	return int32(rank)
-}
-
-// IsPickle says whether text begins as a Python pickle does, of any protocol.
-func IsPickle(text []byte) bool {
-	if len(text) >= 2 && text[0] == 0x80 {
-		return text[1] >= 2 && text[1] <= 5
-	}
-	for _, start := range []string{"(dp", "(lp", "}q", "]q"} { // protocols 0 and 1
-		if bytes.HasPrefix(text, []byte(start)) {
-			return true
-		}
-	}
-	return false
-}
-
-// Sniff says whether a document is a dump of the Flight Recorder in JSON.
+// Sniff says whether a document is a dump of the Flight Recorder, a pickle or JSON.
 func Sniff(text []byte) bool {
+	if fr.IsPickle(text) {
+		return bytes.Contains(text, []byte("pg_config")) || bytes.Contains(text, []byte("entries"))
+	}
 	text = bytes.TrimSpace(text)
 	return bytes.HasPrefix(text, []byte("{")) && (has(text, "pg_config") && has(text, "pg_status") || has(text, "entries") && has(text, "profiling_name"))
 }
@@ -70,16 +41,14 @@ func has(text []byte, key string) bool { return bytes.Contains(text, []byte(`"`+
 
 // Line implements parse.Parser.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
-	if IsPickle(text) {
-		return parse.Rejected, reasonPickle
+	if !fr.IsPickle(text) {
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			return parse.Ignored, reasonBlank
+		}
 	}
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return parse.Ignored, reasonBlank
-	}
-	var d dump
-	if !decode(text, &d) {
-		return parse.Rejected, reasonNotJSON
+	var d fr.Dump
+	if err := new(fr.Reader).Read(text, &d); err != nil {
+		return parse.Rejected, reasonOf(err)
 	}
 	if len(d.Entries) == 0 {
 		if d.PGConfig == nil && d.PGStatus == nil {
@@ -92,6 +61,22 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 		return parse.Rejected, reasonNotDump
 	}
 	return parse.Record, ""
+}
+
+// reasonOf says why a document cannot be read.
+func reasonOf(err error) string {
+	if _, ok := errors.AsType[*pickle.CodeError](err); ok {
+		return reasonPickle
+	}
+	switch {
+	case errors.Is(err, fr.ErrNotDump):
+		return reasonNotDump
+	case errors.Is(err, pickle.ErrTruncated):
+		return reasonTruncated
+	case errors.Is(err, pickle.ErrDense), errors.Is(err, pickle.ErrMalformed):
+		return reasonNotPickle
+	}
+	return reasonNotJSON
 }
 
 // End implements parse.Parser.

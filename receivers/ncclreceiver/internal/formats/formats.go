@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"time"
 
+	fr "github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/inspector"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
@@ -92,14 +93,16 @@ const (
 	reasonPrometheus = "prometheus" // Inspector's other output: for the prometheus receiver
 	reasonUnknown    = "unknown_format"
 	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
-	reasonPickle     = "pickle"                // of the Flight Recorder: never read; dump JSON (torch._C._distributed_c10d._dump_nccl_trace_json)
 )
 
 // Of finds the format by a line. nil: it does not tell, and the reason says why.
 func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
 	switch {
-	case flightrecorder.IsPickle(line):
-		return nil, parse.Rejected, reasonPickle
+	case fr.IsPickle(line) && flightrecorder.Sniff(line):
+		return Named(FlightRecorder), parse.Record, ""
+	case fr.IsPickle(line):
+		_, reason := flightrecorder.New("").Line(line, false, 0, new(parse.Out))
+		return nil, parse.Rejected, reason
 	case inspector.IsPrometheus(line):
 		return nil, parse.Ignored, reasonPrometheus
 	case vccl.Binary(line):

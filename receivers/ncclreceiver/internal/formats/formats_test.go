@@ -39,14 +39,16 @@ func TestOf(t *testing.T) {
 		`20250710143000: Group:1, from rank 0 to rank 8`:                        {"vccl_text", parse.Record, ""},
 		`20260108180000,1,0,8,0,4,118,10.10.1.11,10.10.1.12,181,12,0,176786640`: {"vccl_flow", parse.Record, ""},
 
-		"":                     {"", parse.Ignored, "bracket"},
-		"[":                    {"", parse.Ignored, "bracket"},
-		"nccl_bytes_total 1":   {"", parse.Ignored, "prometheus"},
-		"# HELP x":             {"", parse.Ignored, "prometheus"},
-		"\x80\x04\x95":         {"", parse.Rejected, "pickle"},
-		"\x00\x01\x00\x02":     {"", parse.Rejected, "binary_without_layout"},
-		`{"loss": 2}`:          {"", parse.Rejected, "unknown_format"},
-		"NCCL INFO Bootstrap:": {"", parse.Rejected, "unknown_format"},
+		"":                                       {"", parse.Ignored, "bracket"},
+		"[":                                      {"", parse.Ignored, "bracket"},
+		"nccl_bytes_total 1":                     {"", parse.Ignored, "prometheus"},
+		"# HELP x":                               {"", parse.Ignored, "prometheus"},
+		"\x80\x04\x95":                           {"", parse.Rejected, "truncated"},
+		"\x80\x04cos\nsystem\n":                  {"", parse.Rejected, "pickle"},
+		"\x80\x02}X\x09\x00\x00\x00pg_config}s.": {"flight_recorder", parse.Record, ""},
+		"\x00\x01\x00\x02":                       {"", parse.Rejected, "binary_without_layout"},
+		`{"loss": 2}`:                            {"", parse.Rejected, "unknown_format"},
+		"NCCL INFO Bootstrap:":                   {"", parse.Rejected, "unknown_format"},
 	} {
 		f, v, reason := formats.Of([]byte(line))
 		name := ""

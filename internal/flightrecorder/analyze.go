@@ -1,0 +1,519 @@
+package flightrecorder
+
+import (
+	"cmp"
+	"encoding/binary"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Group is what the dumps say of a process group.
+type Group struct {
+	Name, Desc string // of process_group: "0", "default_pg"
+	// Ranks are the global ranks of the group, ascending: those of pg_config. Where it does not say (gloo), those that have an entry, and of default_pg all up to
+	// the highest rank that has a dump.
+	Ranks []int32
+	// Members are of all Ranks, in their order.
+	Members []Member
+	// Missing are the ranks that have no dump: frozen, killed, or not asked for one.
+	Missing []int32
+	// Behind are the ranks that have a dump without the last collective that another rank enqueued: they did not return from enqueueing it. Where Missing is not
+	// empty, those are candidates as well, and may be further behind.
+	Behind []int32
+	// Elsewhere are those of Behind that wait in another group: they enqueued its Stuck, which others lack. Who is not among them is further up the chain; where all
+	// are, ranks wait for each other in groups that they call in different orders.
+	Elsewhere []int32
+	// Stuck is the first collective that is not known to be completed on all ranks; nil: there is none. Of gloo, which records no state, it is the first that not
+	// all ranks enqueued, or the last one where ranks have no dump.
+	Stuck *Collective
+	// Latest is the last collective that any rank enqueued; nil: there is none. Who enqueued it late says Collective.LastRank.
+	Latest *Collective
+	// Mismatch is the first operation whose type, sizes or data types differ between ranks; nil: there is none.
+	Mismatch *Collective
+	// Odd are the first operations, at most mostOdd, that ranks lack or that differ between ranks, also in nothing but their state.
+	Odd []*Collective
+}
+
+const mostOdd = 64
+
+// Member is a rank of a group.
+type Member struct {
+	Rank    int32 // global
+	HasDump bool
+	// Last is the highest collective_seq_id that the rank recorded; 0: none.
+	Last int64
+	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: not told. Completed counts also, with gloo, what timed out. With gloo they
+	// count what collective_seq_id does not.
+	Enqueued, Started, Completed int64
+}
+
+// What of an operation differs.
+type What uint8
+
+// The kinds of differences, as torch/distributed/flight_recorder/components/types.py (MatchState) has them.
+const (
+	Same What = iota
+	Type
+	Sizes
+	Dtypes
+	State // one completed, another started or scheduled: no mistake of anybody
+)
+
+func (w What) String() string { return [...]string{"same", "type", "sizes", "dtypes", "state"}[w] }
+
+// Difference is a rank whose operation is another than that of Collective.Reference. Both sides may be wrong.
+type Difference struct {
+	Rank  int32
+	What  What
+	Entry Operation
+}
+
+// Operation is what a rank recorded of an operation. The slices are shared.
+type Operation struct {
+	Name                      string // profiling_name: nccl:all_reduce
+	InputSizes, OutputSizes   [][]int64
+	InputDtypes, OutputDtypes []Text
+	State                     string // scheduled, started, completed
+}
+
+// Collective is an operation of a group: what the ranks recorded under one number.
+type Collective struct {
+	Seq int64 // collective_seq_id; of sends and receives p2p_seq_id
+	P2P bool
+	Operation
+	Reference int32 // the first of Enqueued: Operation is its, and the others are compared with it
+	// Enqueued, Started and Completed are the ranks that recorded it, as far as they came: a rank of Completed is in Started and Enqueued too.
+	Enqueued, Started, Completed []int32
+	// Lacking are the ranks that have a dump and did not record it.
+	Lacking []int32
+	// Unknown are the ranks that have no dump, or whose dump begins later.
+	Unknown []int32
+	Differ  []Difference
+	// First and Last are when the first and the last of Enqueued enqueued it, Unix ns of their hosts' clocks, and LastRank is the last.
+	First, Last int64
+	LastRank    int32
+}
+
+// Analyze compares the dumps of a job's ranks. It looks at one dump at a time, so they may share memory (Reader.Read). Dumps without a rank are passed over, and so is
+// a second one of a rank. Groups come in the order of their ranks and names.
+func Analyze(dumps iter.Seq[*Dump]) []Group {
+	a := analysis{groups: map[string]*group{}, dumps: map[int32]bool{}, sigs: map[string]uint32{}, match: map[[3]uint32]What{}}
+	for d := range dumps {
+		if _, again := a.dumps[d.Rank]; d.Rank >= 0 && !again {
+			a.add(d)
+		}
+	}
+	return a.finish()
+}
+
+type analysis struct {
+	groups map[string]*group
+	dumps  map[int32]bool // of global ranks; true: its first entries were dropped
+	all    []signature
+	sigs   map[string]uint32 // index of all
+	key    []byte
+	match  map[[3]uint32]What
+	one    Collective // the one at hand: its lists are used again
+}
+
+type group struct {
+	name, desc string
+	ranks      []int32 // nil: pg_config does not say
+	gloo       bool    // all its entries are gloo's
+	members    map[int32]*member
+}
+
+type member struct {
+	Member
+	entries [2][]record // collectives, sends and receives
+	dropped bool        // the dump's first entries were dropped
+}
+
+// record is an entry.
+type record struct {
+	seq     int64
+	created int64
+	sig     uint32
+	state   uint8
+}
+
+const (
+	scheduled = iota
+	started
+	completed
+)
+
+var states = [...]string{"scheduled", "started", "completed"}
+
+// add takes what it needs of a dump.
+func (a *analysis) add(d *Dump) {
+	a.dumps[d.Rank] = len(d.Entries) > 0 && d.Entries[0].RecordID > 0
+	names := map[[2]Text]*group{}
+	for i := range d.Entries { // gloo calls all groups "" in pg_config: with more than one, nobody knows whose the ranks are
+		if e := &d.Entries[i]; len(e.ProcessGroup) > 0 {
+			names[[2]Text{e.ProcessGroup[0], e.desc()}] = nil
+		}
+	}
+	for name, pg := range d.PGConfig {
+		if name != "" {
+			names[[2]Text{Text(name), pg.Desc}] = nil
+		}
+	}
+	unnamed, hasUnnamed := d.PGConfig[""]
+	for name := range names {
+		pg, ok := d.PGConfig[string(name[0])]
+		if !ok && hasUnnamed && len(names) == 1 {
+			pg = unnamed
+		}
+		names[name] = a.group(name, pg.Ranks)
+		a.member(names[name], d.Rank)
+	}
+	for i := range d.Entries {
+		e := &d.Entries[i]
+		if len(e.ProcessGroup) == 0 || e.endsBatch(d.Entries[:i]) {
+			continue
+		}
+		g := names[[2]Text{e.ProcessGroup[0], e.desc()}]
+		m := a.member(g, d.Rank)
+		if s, ok := d.PGStatus[strconv.FormatInt(int64(e.PGID), 10)]; ok && m.Enqueued < 0 {
+			m.Enqueued, m.Started, m.Completed = int64(s.Enqueued), int64(s.Started), int64(s.Completed)
+		}
+		rec := record{seq: int64(e.Collective), created: int64(e.Created), sig: a.signature(e), state: scheduled}
+		switch e.State {
+		case "started":
+			rec.state = started
+		case "completed":
+			rec.state = completed
+		}
+		g.gloo = g.gloo && strings.HasPrefix(string(e.Name), "gloo:")
+		list := &m.entries[0]
+		if e.IsP2P {
+			rec.seq, list = int64(e.P2P), &m.entries[1]
+		} else {
+			m.Last = max(m.Last, rec.seq)
+		}
+		if *list == nil {
+			*list = make([]record, 0, min(len(d.Entries)-i, 64))
+		}
+		*list = append(*list, rec)
+	}
+}
+
+// desc is the description of an entry's group.
+func (e *Entry) desc() Text {
+	if len(e.ProcessGroup) < 2 {
+		return ""
+	}
+	return e.ProcessGroup[1]
+}
+
+// endsBatch says whether an entry is the end of a batch of sends and receives that counts as a collective, as until PyTorch 2.4: other ranks do not have it.
+func (e *Entry) endsBatch(before []Entry) bool {
+	if e.IsP2P || !strings.HasSuffix(string(e.Name), "coalesced") || len(before) == 0 {
+		return false
+	}
+	part := &before[len(before)-1]
+	return part.IsP2P && part.Collective == e.Collective && part.PGID == e.PGID
+}
+
+// group returns the group of a name and of ranks: groups that were split may share a name.
+func (a *analysis) group(name [2]Text, ranks Ranks) *group {
+	key := append(append(append(append(a.key[:0], name[0]...), 0), name[1]...), 0)
+	for _, r := range ranks {
+		key = binary.AppendUvarint(key, uint64(r))
+	}
+	a.key = key
+	g := a.groups[string(key)]
+	if g == nil {
+		g = &group{name: string(name[0]), desc: string(name[1]), gloo: true, members: map[int32]*member{}}
+		g.ranks = slices.Compact(slices.Clone(ranks))
+		a.groups[string(key)] = g
+	}
+	return g
+}
+
+func (a *analysis) member(g *group, rank int32) *member {
+	m := g.members[rank]
+	if m == nil {
+		m = &member{Member: Member{Rank: rank, HasDump: true, Enqueued: -1, Started: -1, Completed: -1}, dropped: a.dumps[rank]}
+		g.members[rank] = m
+	}
+	return m
+}
+
+// signature returns the number of what an entry is, beside its state.
+func (a *analysis) signature(e *Entry) uint32 {
+	key := append(append(a.key[:0], e.Name...), 0)
+	for _, sizes := range [2][][]int64{e.InputSizes, e.OutputSizes} {
+		key = binary.AppendUvarint(key, uint64(len(sizes)))
+		for _, dims := range sizes {
+			key = binary.AppendUvarint(key, uint64(len(dims)))
+			for _, dim := range dims {
+				key = binary.AppendVarint(key, dim)
+			}
+		}
+	}
+	for _, dtypes := range [2][]Text{e.InputDtypes, e.OutputDtypes} {
+		for _, t := range dtypes {
+			key = append(append(key, t...), 0)
+		}
+		key = append(key, 0)
+	}
+	a.key = key
+	n, ok := a.sigs[string(key)]
+	if !ok {
+		n = uint32(len(a.all))
+		a.sigs[string(key)] = n
+		a.all = append(a.all, signatureOf(e))
+	}
+	return n
+}
+
+// finish makes the groups.
+func (a *analysis) finish() []Group {
+	highest := int32(-1)
+	for rank := range a.dumps {
+		highest = max(highest, rank)
+	}
+	var out []Group
+	for _, g := range a.groups {
+		switch {
+		case g.ranks != nil:
+		case g.desc == "default_pg":
+			for rank := range highest + 1 {
+				g.ranks = append(g.ranks, rank)
+			}
+		default:
+			g.ranks = slices.Sorted(maps.Keys(g.members))
+		}
+		out = append(out, a.judge(g))
+	}
+	elsewhere(out)
+	slices.SortFunc(out, func(x, y Group) int {
+		return cmp.Or(slices.Compare(x.Ranks, y.Ranks), cmp.Compare(x.Name, y.Name), cmp.Compare(x.Desc, y.Desc))
+	})
+	return out
+}
+
+// elsewhere finds the ranks that are behind in a group because they wait in another.
+func elsewhere(groups []Group) {
+	waiting := map[int32][]int{} // groups by rank
+	for i := range groups {
+		if c := groups[i].Stuck; c != nil && len(c.Lacking)+len(c.Unknown) > 0 {
+			for _, rank := range c.Enqueued {
+				if !slices.Contains(c.Completed, rank) {
+					waiting[rank] = append(waiting[rank], i)
+				}
+			}
+		}
+	}
+	for i := range groups {
+		g := &groups[i]
+		for _, rank := range g.Behind {
+			if slices.ContainsFunc(waiting[rank], func(in int) bool { return in != i }) {
+				g.Elsewhere = append(g.Elsewhere, rank)
+			}
+		}
+	}
+}
+
+// judge says what is the matter with a group.
+func (a *analysis) judge(g *group) Group {
+	out := Group{Name: g.name, Desc: g.desc, Ranks: g.ranks}
+	last := int64(0)
+	for _, rank := range g.ranks {
+		m := g.members[rank]
+		_, has := a.dumps[rank]
+		switch {
+		case m == nil && has: // its dump does not know the group: it never came so far
+			m = a.member(g, rank)
+		case m == nil:
+			out.Members = append(out.Members, Member{Rank: rank, Enqueued: -1, Started: -1, Completed: -1})
+			out.Missing = append(out.Missing, rank)
+			continue
+		}
+		for i := range m.entries {
+			slices.SortStableFunc(m.entries[i], func(x, y record) int { return cmp.Compare(x.seq, y.seq) })
+		}
+		out.Members = append(out.Members, m.Member)
+		last = max(last, m.Last)
+	}
+	for _, m := range out.Members {
+		if m.HasDump && m.Last < last {
+			out.Behind = append(out.Behind, m.Rank)
+		}
+	}
+	for c := range a.collectives(g) {
+		a.take(&out, g, c, last)
+	}
+	for c := range a.messages(g) {
+		a.take(&out, g, c, -1)
+	}
+	return out
+}
+
+// take notes what is the matter with an operation; last is the group's last collective. What is kept of the operation is a copy.
+func (a *analysis) take(out *Group, g *group, c *Collective, last int64) {
+	wrong := slices.ContainsFunc(c.Differ, func(d Difference) bool { return d.What != State })
+	open := len(c.Completed) < len(c.Enqueued) || len(c.Lacking) > 0
+	if g.gloo {
+		open = wrong || len(c.Lacking) > 0 || c.Seq == last && len(out.Missing) > 0
+	}
+	stuck := out.Stuck == nil && !c.P2P && open
+	mismatch := out.Mismatch == nil && wrong
+	odd := len(out.Odd) < mostOdd && len(c.Lacking)+len(c.Differ) > 0
+	latest := !c.P2P && c.Seq == last
+	if !stuck && !mismatch && !odd && !latest {
+		return
+	}
+	c = c.clone()
+	if stuck {
+		out.Stuck = c
+	}
+	if mismatch {
+		out.Mismatch = c
+	}
+	if odd {
+		out.Odd = append(out.Odd, c)
+	}
+	if latest {
+		out.Latest = c
+	}
+}
+
+func (c *Collective) clone() *Collective {
+	own := *c
+	for _, list := range []*[]int32{&own.Enqueued, &own.Started, &own.Completed, &own.Lacking, &own.Unknown} {
+		*list = slices.Clone(*list)
+	}
+	own.Differ = slices.Clone(own.Differ)
+	return &own
+}
+
+// collectives yields the collectives of a group in their order, each in the same memory, those of a coalesced launch as one: the first of its parts that differs.
+func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
+	return func(yield func(*Collective) bool) {
+		at := make([]int, len(g.ranks)) // the next record of each rank
+		for {
+			seq := int64(-1)
+			for i, rank := range g.ranks {
+				if m := g.members[rank]; m != nil && at[i] < len(m.entries[0]) && (seq < 0 || m.entries[0][at[i]].seq < seq) {
+					seq = max(0, m.entries[0][at[i]].seq)
+				}
+			}
+			if seq < 0 {
+				return
+			}
+			parts := 0
+			for i, rank := range g.ranks {
+				if m := g.members[rank]; m != nil {
+					parts = max(parts, countOf(m.entries[0][at[i]:], seq))
+				}
+			}
+			var c *Collective
+			for part := range parts {
+				if c = a.compare(g, seq, part, parts, at); len(c.Lacking)+len(c.Differ) > 0 {
+					break
+				}
+			}
+			for i, rank := range g.ranks {
+				if m := g.members[rank]; m != nil {
+					at[i] += countOf(m.entries[0][at[i]:], seq)
+				}
+			}
+			if seq > 0 && c != nil && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// countOf is how many of the first records have a number, or a lower one.
+func countOf(list []record, seq int64) (n int) {
+	for n < len(list) && list[n].seq <= seq {
+		n++
+	}
+	return n
+}
+
+// compare compares what the ranks recorded as one of the parts of a collective; at: the first record of each rank that may be of it.
+func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Collective {
+	c := &a.one
+	*c = Collective{
+		Seq: seq, Reference: -1, Enqueued: c.Enqueued[:0], Started: c.Started[:0], Completed: c.Completed[:0], Lacking: c.Lacking[:0],
+		Unknown: c.Unknown[:0], Differ: c.Differ[:0],
+	}
+	var own record
+	var ownSig *signature
+	uneven, in, out := true, int64(0), int64(0)
+	for i, rank := range g.ranks {
+		m := g.members[rank]
+		if m == nil {
+			c.Unknown = append(c.Unknown, rank)
+			continue
+		}
+		list := m.entries[0]
+		switch {
+		case m.dropped && (len(list) == 0 || seq < list[0].seq), m.dropped && at[i] == 0 && countOf(list, seq) < parts: // it begins later, or in the middle
+			c.Unknown = append(c.Unknown, rank)
+			continue
+		case at[i]+part >= len(list) || list[at[i]+part].seq != seq:
+			c.Lacking = append(c.Lacking, rank)
+			continue
+		}
+		rec := list[at[i]+part]
+		sig := &a.all[rec.sig]
+		c.came(rank, rec)
+		in, out = in+sig.in, out+sig.out
+		if c.Reference < 0 {
+			c.Reference, own, ownSig = rank, rec, sig
+			c.Operation = sig.operation(rec.state)
+			uneven = sig.uneven()
+			continue
+		}
+		if what := a.differ(own, rec, len(g.ranks)); what != Same {
+			c.Differ = append(c.Differ, Difference{Rank: rank, What: what, Entry: sig.operation(rec.state)})
+		}
+	}
+	// Of an all-to-all only the sums are comparable, and nobody knows who is wrong.
+	if uneven && ownSig != nil && len(c.Enqueued) == len(g.ranks) && len(c.Differ) == 0 && len(g.ranks) > 1 && in != out {
+		c.Differ = append(c.Differ, Difference{Rank: c.Reference, What: Sizes, Entry: c.Operation})
+	}
+	return c
+}
+
+// came notes a rank that recorded the operation.
+func (c *Collective) came(rank int32, rec record) {
+	c.Enqueued = append(c.Enqueued, rank)
+	if rec.state >= started {
+		c.Started = append(c.Started, rank)
+	}
+	if rec.state == completed {
+		c.Completed = append(c.Completed, rank)
+	}
+	if rec.created > 0 {
+		if c.First == 0 || rec.created < c.First {
+			c.First = rec.created
+		}
+		if rec.created > c.Last {
+			c.Last, c.LastRank = rec.created, rank
+		}
+	}
+}
+
+// differ says what of two records differs, in a group of n ranks.
+func (a *analysis) differ(x, y record, n int) What {
+	key := [3]uint32{x.sig, y.sig, uint32(n)}
+	what, ok := a.match[key]
+	if !ok {
+		what = a.all[x.sig].differ(&a.all[y.sig], int64(n))
+		a.match[key] = what
+	}
+	if what == Same && x.state != y.state && !a.all[x.sig].ends() {
+		return State
+	}
+	return what
+}

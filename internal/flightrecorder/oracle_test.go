@@ -1,0 +1,241 @@
+package flightrecorder
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var torch = flag.String("torch", "", "a directory with torch/distributed/flight_recorder of PyTorch 2.15.0: its answers are written anew")
+
+const (
+	oracleSets = 600
+	answers    = "testdata/fr_trace.jsonl.gz"
+)
+
+// answer is a line of testdata/fr_trace.py.
+type answer struct {
+	Set     string            `json:"set"`
+	Missing []int32           `json:"missing"`
+	Odd     []json.RawMessage `json:"odd"`
+	Error   string            `json:"error"`
+}
+
+// odd is what fr_trace finds wrong with an operation.
+type odd struct {
+	name, desc string
+	seq, p2p   int64
+	lacking    []int32
+	differ     map[string]string
+}
+
+func (o *odd) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&o.name, &o.desc, &o.seq, &o.p2p, &o.lacking, &o.differ})
+}
+
+// read reads the pickles of dumps.
+func read(t testing.TB, dumps []*Dump) []*Dump {
+	t.Helper()
+	var r Reader
+	var out []*Dump
+	for _, d := range dumps {
+		again := &Dump{Rank: d.Rank}
+		require.NoError(t, r.Read(pickled(d), again))
+		out = append(out, again)
+	}
+	return out
+}
+
+// TestOracle compares Analyze with torch.distributed.flight_recorder.fr_trace of PyTorch 2.15.0. To write its answers anew:
+//
+//	go test ./internal/flightrecorder -run TestOracle -torch DIR
+//
+// Where fr_trace abstains or errs, less is compared:
+//   - Of a group of which a dump is missing it tells no rank that lacks an operation, whoever has a dump.
+//   - After the first difference in a group it does not check the sums of all-to-alls any more.
+//   - A send or a receive in a group of more than two ranks counts as one that the others lack: no set has one.
+//   - Of sends and receives it does not compare data types.
+//   - Dumps are cut to the highest first record_id, which counts the operations of all groups: sets whose buffers were too small have one group, and begin alike.
+//     What a dump begins behind counts as lacking there.
+//   - Where a coalesced launch of one rank meets another operation of another rank, it says of both that they are lacking or that sizes differ, and takes
+//     entries of other groups for those of the launch: of such a set, what came before in the group is compared, and that there is something at that number.
+//   - It dies of dumps of gloo (TestGloo), and of operations that it does not know.
+func TestOracle(t *testing.T) {
+	if *torch != "" {
+		ask(t)
+	}
+	f, err := os.Open(answers)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 1<<20)
+	sets, findings := 0, 0
+	for lines.Scan() {
+		var want answer
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &want))
+		seed, err := strconv.ParseUint(want.Set, 10, 64)
+		require.NoError(t, err)
+		sets++
+		findings += same(t, want, seed)
+	}
+	require.NoError(t, lines.Err())
+	assert.Equal(t, oracleSets, sets)
+	t.Logf("%d sets, %d operations that ranks lack or that differ", sets, findings)
+}
+
+// same compares the answers about one set.
+func same(t *testing.T, want answer, seed uint64) int {
+	t.Helper()
+	require.Empty(t, want.Error, "set %d", seed)
+	dumps := read(t, generate(seed))
+	groups := Analyze(slices.Values(dumps))
+	tornGroup, tornSeq := torn(dumps)
+	missing := map[int32]bool{}
+	got := map[string]odd{}
+	abstains := map[string]bool{} // groups
+	for _, g := range groups {
+		for _, rank := range g.Missing {
+			missing[rank] = true
+		}
+		abstains[g.Name] = len(g.Missing) > 0
+		for i, c := range g.Odd {
+			o := odd{name: g.Name, desc: g.Desc, seq: c.Seq, lacking: c.Lacking, differ: map[string]string{}}
+			if c.P2P {
+				o.seq, o.p2p = 0, c.Seq
+			}
+			if abstains[g.Name] {
+				o.lacking = nil
+			}
+			for _, d := range c.Differ {
+				if c.P2P && d.What == Dtypes {
+					continue
+				}
+				o.differ[strconv.Itoa(int(d.Rank))] = map[What]string{
+					Type: "COLLECTIVE_TYPE_MISMATCH", Sizes: "SIZE_OR_SYNTAX_MISMATCH", Dtypes: "COLLECTIVE_DTYPE_MISMATCH", State: "COLLECTIVE_STATE_MISMATCH",
+				}[d.What]
+			}
+			if tornSeq > 0 && (o.name != tornGroup || o.seq > tornSeq) {
+				continue
+			}
+			if tornSeq == o.seq && tornSeq > 0 {
+				o.lacking, o.differ = nil, nil
+				if !abstains[g.Name] {
+					got[key(o)] = o
+				}
+				continue
+			}
+			sums := len(c.Differ) == 1 && c.Differ[0].Rank == c.Reference
+			if sums && (i > 0 || abstains[g.Name]) || len(o.lacking)+len(o.differ) == 0 {
+				continue
+			}
+			got[key(o)] = o
+		}
+	}
+	var list []int32
+	for rank := range missing {
+		list = append(list, rank)
+	}
+	slices.Sort(list)
+	assert.ElementsMatch(t, want.Missing, list, "set %d", seed)
+	wanted := map[string]odd{}
+	for _, raw := range want.Odd {
+		var o odd
+		require.NoError(t, json.Unmarshal(raw, &o))
+		if tornSeq > 0 && (o.name != tornGroup || o.seq > tornSeq) || o.seq < begins(dumps) {
+			continue
+		}
+		if tornSeq > 0 && o.seq == tornSeq {
+			if o.lacking, o.differ = nil, nil; abstains[o.name] {
+				continue
+			}
+		}
+		wanted[key(o)] = o
+	}
+	assert.Equal(t, sortedKeys(wanted), sortedKeys(got), "set %d", seed)
+	return len(wanted)
+}
+
+// torn finds a coalesced launch that is none on another rank: its group and the first number; 0: there is none.
+func torn(dumps []*Dump) (name string, seq int64) {
+	type number struct {
+		name string
+		seq  int64
+	}
+	forms := map[number]map[string]bool{}
+	for _, d := range dumps {
+		own := map[number]string{}
+		for i := range d.Entries {
+			if e := &d.Entries[i]; !e.IsP2P {
+				form := "operation "
+				if e.Name == "nccl:coalesced" {
+					form = "end"
+				}
+				own[number{string(e.ProcessGroup[0]), int64(e.Collective)}] += form
+			}
+		}
+		for n, form := range own {
+			if forms[n] == nil {
+				forms[n] = map[string]bool{}
+			}
+			forms[n][form] = true
+		}
+	}
+	for n, all := range forms {
+		if len(all) > 1 && (seq == 0 || n.seq < seq || n.seq == seq && n.name < name) {
+			name, seq = n.name, n.seq
+		}
+	}
+	return name, seq
+}
+
+// begins is the number with which the last of the dumps begins whose first entries were dropped; 0: none were.
+func begins(dumps []*Dump) (seq int64) {
+	for _, d := range dumps {
+		if len(d.Entries) > 0 && d.Entries[0].RecordID > 0 {
+			seq = max(seq, int64(d.Entries[0].Collective))
+		}
+	}
+	return seq
+}
+
+func key(o odd) string {
+	if o.differ == nil {
+		o.differ = map[string]string{}
+	}
+	return fmt.Sprintf("%s %s %d %d lack %v differ %v", o.name, o.desc, o.seq, o.p2p, append([]int32{}, o.lacking...), o.differ)
+}
+
+// ask has fr_trace look at the sets.
+func ask(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for seed := range uint64(oracleSets) {
+		set := filepath.Join(dir, fmt.Sprintf("%04d", seed))
+		require.NoError(t, os.Mkdir(set, 0o755))
+		for _, d := range generate(seed) {
+			require.NoError(t, os.WriteFile(filepath.Join(set, fmt.Sprintf("nccl_trace_rank_%d", d.Rank)), pickled(d), 0o600))
+		}
+	}
+	out, err := exec.Command("python3", "testdata/fr_trace.py", *torch, dir).Output()
+	require.NoError(t, err)
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	_, err = w.Write(out)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.WriteFile(answers, z.Bytes(), 0o600))
+}

@@ -1,0 +1,308 @@
+package flightrecorder
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/pickle"
+)
+
+// Reader reads dumps, one at a time. Names and shapes of all that it read are shared. The zero Reader is ready. It is not safe for concurrent use.
+type Reader struct {
+	pickle pickle.Decoder
+	texts  map[string]Text
+	lists  map[string][]Text
+	shapes map[string][][]int64
+	key    []byte
+	left   int // values that may still be read: a pickle can refer to one value many times
+}
+
+// mostShared bounds the names and shapes that are kept from dump to dump.
+const mostShared = 1 << 16
+
+// leastEntry is the least an entry can take in a pickle, B: it has twenty keys, of two bytes where they come again.
+const leastEntry = 64
+
+// IsPickle says whether a file begins as a pickle does, of any protocol. Read reads protocols 2 to 5.
+func IsPickle(text []byte) bool {
+	if len(text) >= 2 && text[0] == 0x80 {
+		return text[1] >= 2 && text[1] <= 5
+	}
+	for _, start := range []string{"(dp", "(lp", "}q", "]q"} { // protocols 0 and 1
+		if bytes.HasPrefix(text, []byte(start)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Read reads a dump, a pickle or JSON, into d, whose memory it uses again; Rank stays. Nothing of data is kept. A value of a wrong type counts as missing, and
+// so does all of a file of another kind: who needs entries looks for them. The error is one of pickle.Decoder, one of encoding/json, or ErrNotDump.
+func (r *Reader) Read(data []byte, d *Dump) error {
+	*d = Dump{Rank: d.Rank, Entries: d.Entries[:0]}
+	if IsPickle(data) {
+		return r.readPickle(data, d)
+	}
+	d.Entries = nil // encoding/json would leave in it what the file lacks
+	return readJSON(data, d)
+}
+
+func (r *Reader) readPickle(data []byte, d *Dump) error {
+	if len(r.texts)+len(r.lists)+len(r.shapes) > mostShared {
+		r.texts = nil
+	}
+	if r.texts == nil {
+		r.texts, r.lists, r.shapes = map[string]Text{}, map[string][]Text{}, map[string][][]int64{}
+	}
+	p := &r.pickle
+	top, err := p.Decode(data)
+	if err != nil {
+		return err
+	}
+	if p.Kind(top) != pickle.Dict {
+		return ErrNotDump
+	}
+	r.left = len(data)
+	for i := range p.Len(top) {
+		switch key, v := p.Pair(top, i); string(p.Text(key)) {
+		case "version":
+			d.Version = r.text(v)
+		case "pg_config":
+			d.PGConfig = groups(r, v, func(key string, v pickle.Value, pg *PG) {
+				switch key {
+				case "desc":
+					pg.Desc = r.text(v)
+				case "ranks":
+					pg.Ranks = r.ranks(v)
+				}
+			})
+		case "pg_status":
+			d.PGStatus = groups(r, v, func(key string, v pickle.Value, s *Status) {
+				switch key {
+				case "last_enqueued_collective":
+					s.Enqueued = r.integer(v)
+				case "last_started_collective":
+					s.Started = r.integer(v)
+				case "last_completed_collective":
+					s.Completed = r.integer(v)
+				}
+			})
+		case "entries":
+			if !r.isList(v) {
+				continue
+			}
+			n := p.Len(v)
+			if n > len(data)/leastEntry+1 {
+				return ErrNotDump
+			}
+			d.Entries = slices.Grow(d.Entries[:0], n)[:n]
+			clear(d.Entries)
+			for i := range n {
+				r.entry(p.Item(v, i), &d.Entries[i])
+			}
+		}
+	}
+	if r.left < 0 {
+		return ErrNotDump
+	}
+	return nil
+}
+
+func (r *Reader) isList(v pickle.Value) bool {
+	k := r.pickle.Kind(v)
+	return k == pickle.List || k == pickle.Tuple
+}
+
+// length is how many items of a container may be read.
+func (r *Reader) length(v pickle.Value) int {
+	n := r.pickle.Len(v)
+	if r.left -= n; r.left < 0 {
+		return 0
+	}
+	return n
+}
+
+// groups reads a dictionary of dictionaries.
+func groups[T any](r *Reader, v pickle.Value, set func(key string, v pickle.Value, t *T)) map[string]T {
+	p := &r.pickle
+	if p.Kind(v) != pickle.Dict {
+		return nil
+	}
+	all := map[string]T{}
+	for i := range r.length(v) {
+		name, group := p.Pair(v, i)
+		if p.Kind(group) != pickle.Dict {
+			continue
+		}
+		var t T
+		for i := range r.length(group) {
+			key, v := p.Pair(group, i)
+			set(string(p.Text(key)), v, &t)
+		}
+		all[string(r.text(name))] = t
+	}
+	return all
+}
+
+func (r *Reader) entry(v pickle.Value, e *Entry) {
+	p := &r.pickle
+	if p.Kind(v) != pickle.Dict {
+		return
+	}
+	for i := range r.length(v) {
+		switch key, v := p.Pair(v, i); string(p.Text(key)) {
+		case "record_id":
+			e.RecordID = r.integer(v)
+		case "pg_id":
+			e.PGID = r.integer(v)
+		case "process_group":
+			e.ProcessGroup = r.textList(v)
+		case "collective_seq_id":
+			e.Collective = r.integer(v)
+		case "p2p_seq_id":
+			e.P2P = r.integer(v)
+		case "profiling_name":
+			e.Name = r.text(v)
+		case "time_created_ns":
+			e.Created = r.integer(v)
+		case "duration_ms":
+			if f, ok := p.Float(v); ok {
+				e.Millis = (*Float)(&f)
+			}
+		case "input_sizes":
+			e.InputSizes = r.sizes(v)
+		case "input_dtypes":
+			e.InputDtypes = r.textList(v)
+		case "output_sizes":
+			e.OutputSizes = r.sizes(v)
+		case "output_dtypes":
+			e.OutputDtypes = r.textList(v)
+		case "state":
+			e.State = r.text(v)
+		case "time_discovered_started_ns":
+			e.Started = r.integer(v)
+		case "time_discovered_completed_ns":
+			e.Completed = r.integer(v)
+		case "retired":
+			e.Retired, _ = p.Bool(v)
+		case "timeout_ms":
+			e.TimeoutMS = r.integer(v)
+		case "is_p2p":
+			e.IsP2P, _ = p.Bool(v)
+		}
+	}
+}
+
+func (r *Reader) integer(v pickle.Value) Integer {
+	n, ok := r.pickle.Int(v)
+	if b := r.pickle.Text(v); !ok && b != nil {
+		n, _ = strconv.ParseInt(string(b[:min(len(b), 20)]), 10, 64)
+		if n == math.MaxInt64 || n == math.MinInt64 { // beyond
+			n = 0
+		}
+	}
+	return Integer(n)
+}
+
+func (r *Reader) text(v pickle.Value) Text {
+	b := r.pickle.Text(v)
+	var digits [20]byte
+	if n, ok := r.pickle.Int(v); ok {
+		b = strconv.AppendInt(digits[:0], n, 10)
+	}
+	if r.left -= len(b) / longText; r.left < 0 {
+		return ""
+	}
+	t, ok := r.texts[string(b)]
+	if !ok {
+		t = Text(b)
+		r.texts[string(t)] = t
+	}
+	return t
+}
+
+// longText is how many bytes of a text count as one value.
+const longText = 64
+
+func (r *Reader) textList(v pickle.Value) []Text {
+	if !r.isList(v) {
+		return nil
+	}
+	n := r.length(v)
+	key := r.key[:0]
+	for i := range n {
+		t := r.text(r.pickle.Item(v, i))
+		key = append(binary.AppendUvarint(key, uint64(len(t))), t...)
+	}
+	list, ok := r.lists[string(key)]
+	if r.key = key; !ok {
+		list = make([]Text, n)
+		for i := range n {
+			list[i] = r.text(r.pickle.Item(v, i))
+		}
+		r.lists[string(key)] = list
+	}
+	return list
+}
+
+func (r *Reader) sizes(v pickle.Value) [][]int64 {
+	if !r.isList(v) {
+		return nil
+	}
+	p := &r.pickle
+	n := r.length(v)
+	key := r.key[:0]
+	for i := range n {
+		dims := p.Item(v, i)
+		m := 0
+		if r.isList(dims) {
+			m = r.length(dims)
+		}
+		key = binary.AppendUvarint(key, uint64(m))
+		for j := range m {
+			dim, _ := p.Int(p.Item(dims, j))
+			key = binary.AppendVarint(key, dim)
+		}
+	}
+	shape, ok := r.shapes[string(key)]
+	if r.key = key; !ok {
+		shape = make([][]int64, n)
+		rest := key
+		for i := range shape {
+			m, size := binary.Uvarint(rest)
+			rest = rest[size:]
+			shape[i] = make([]int64, m)
+			for j := range shape[i] {
+				shape[i][j], size = binary.Varint(rest)
+				rest = rest[size:]
+			}
+		}
+		r.shapes[string(key)] = shape
+	}
+	return shape
+}
+
+func (r *Reader) ranks(v pickle.Value) Ranks {
+	var ranks Ranks
+	if b := r.pickle.Text(v); b != nil {
+		if r.left -= len(b); r.left >= 0 {
+			_ = ranks.UnmarshalJSON(b)
+		}
+		return ranks
+	}
+	if !r.isList(v) {
+		return nil
+	}
+	for i := range r.length(v) {
+		n, ok := r.pickle.Int(r.pickle.Item(v, i))
+		if !ok || n < 0 || n > math.MaxInt32 || len(ranks) == maxRanks {
+			return nil
+		}
+		ranks = append(ranks, int32(n))
+	}
+	slices.Sort(ranks)
+	return ranks
+}

@@ -1,0 +1,137 @@
+package flightrecorder
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// signature is what an entry is, beside its number and state.
+type signature struct {
+	Operation
+	op       string // without the backend: all_reduce, send
+	src, dst int    // of a send or a receive, ranks of the group; -1: unknown
+	in, out  int64  // elements of the first tensors
+}
+
+func signatureOf(e *Entry) signature {
+	s := signature{Operation: Operation{
+		Name: string(e.Name), InputSizes: e.InputSizes, OutputSizes: e.OutputSizes, InputDtypes: e.InputDtypes, OutputDtypes: e.OutputDtypes,
+	}, src: -1, dst: -1, in: elements(e.InputSizes), out: elements(e.OutputSizes)}
+	name := s.Name[strings.LastIndexByte(s.Name, ':')+1:]
+	var ends string
+	s.op, ends, _ = strings.Cut(name, " ")
+	if from, to, ok := strings.Cut(ends, "->"); ok && s.op == "send" {
+		s.src, s.dst = number(from), number(to)
+	} else if to, from, ok := strings.Cut(ends, "<-"); ok && s.op == "recv" {
+		s.src, s.dst = number(from), number(to) // from is ? where any rank may send
+	}
+	return s
+}
+
+func number(s string) int {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return int(n)
+}
+
+// elements is how many elements the first tensor has; 0: there is none.
+func elements(sizes [][]int64) int64 {
+	if len(sizes) == 0 {
+		return 0
+	}
+	return product(sizes[0])
+}
+
+func product(dims []int64) int64 {
+	n := int64(1)
+	for _, dim := range dims {
+		n = times(n, dim)
+	}
+	return n
+}
+
+// times multiplies; beyond 63 bits all products are one.
+func times(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	if a < 0 || b < 0 || a > math.MaxInt64/b {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+func (s *signature) operation(state uint8) Operation {
+	o := s.Operation
+	o.State = states[state]
+	return o
+}
+
+// uneven says whether the tensors of the ranks may have different sizes.
+func (s *signature) uneven() bool { return s.op == "all_to_all" || s.op == "all_to_all_single" }
+
+// ends says whether it is the end of a coalesced launch, which has no tensors.
+func (s *signature) ends() bool {
+	return s.op == "coalesced" || s.op == "ALLGATHER_coalesced" || s.op == "REDUCE_SCATTER_coalesced"
+}
+
+// differ says what of two collectives of a group of n ranks differs, s being the reference: what torch/distributed/flight_recorder/components/types.py (Op.match)
+// calls a mismatch, in its order.
+func (s *signature) differ(o *signature, n int64) What {
+	is := func(names ...string) bool { return slices.Contains(names, s.op) }
+	switch {
+	case s.op != o.op:
+		return Type
+	case s.ends():
+		return Same
+	case !s.uneven() && !is("scatter") && !equal(s.InputSizes, o.InputSizes), !s.uneven() && !is("gather") && !equal(s.OutputSizes, o.OutputSizes),
+		is("all_reduce", "allreduce_coalesced") && !equal(s.InputSizes, o.OutputSizes),
+		is("all_gather", "_all_gather_base", "all_gather_into_tensor_coalesced") && !gathers(o.OutputSizes, s.InputSizes, n),
+		is("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced") && !gathers(o.InputSizes, s.OutputSizes, n):
+		return Sizes
+	case !is("scatter", "gather", "broadcast") && differ(s.InputDtypes, s.InputSizes, s.OutputDtypes, s.OutputSizes),
+		!is("scatter", "broadcast") && differ(s.InputDtypes, s.InputSizes, o.InputDtypes, o.InputSizes),
+		!is("gather") && differ(s.OutputDtypes, s.OutputSizes, o.OutputDtypes, o.OutputSizes):
+		return Dtypes
+	}
+	return Same
+}
+
+func equal(a, b [][]int64) bool { return slices.EqualFunc(a, b, slices.Equal[[]int64]) }
+
+// gathers says whether gathered has the elements of n shards: in one tensor, or in one for each rank.
+func gathers(gathered, shard [][]int64, n int64) bool {
+	if len(gathered) == 0 || len(shard) == 0 || elements(gathered) == times(elements(shard), n) {
+		return true
+	}
+	var all, one int64
+	for _, dims := range gathered {
+		all += product(dims)
+	}
+	for _, dims := range shard {
+		one += product(dims)
+	}
+	return int64(len(gathered)) == n*int64(len(shard)) && all == times(one, n)
+}
+
+// differ says whether tensors have other data types; those without a dimension count for nothing.
+func differ(a []Text, aSizes [][]int64, b []Text, bSizes [][]int64) bool {
+	has := func(sizes [][]int64) bool { return len(sizes) > 0 && len(sizes[0]) > 0 }
+	in := func(list []Text) func(Text) bool { return func(t Text) bool { return !slices.Contains(list, t) } }
+	return has(aSizes) && has(bSizes) && (slices.ContainsFunc(a, in(b)) || slices.ContainsFunc(b, in(a)))
+}
+
+// pairs says what of a send and a receive of one message differs.
+func (s *signature) pairs(receive *signature) What {
+	if !equal(s.InputSizes, receive.OutputSizes) {
+		return Sizes
+	}
+	if differ(s.InputDtypes, s.InputSizes, receive.OutputDtypes, receive.OutputSizes) {
+		return Dtypes
+	}
+	return Same
+}
