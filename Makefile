@@ -87,11 +87,11 @@ e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom
 verl: build jaeger transferqueue
 	go test -tags e2e,verl -count=1 -timeout 15m -v -run '^TestVerlTraceIDs$$' ./test/e2e
 
-# Real ends of small jobs, of which internal/postmortem/testdata/endings is the record: torchrun, Slurm, Ray and other launchers. It needs root and takes half an hour;
+# Real ends of small jobs, of which cmd/trainbridge/internal/postmortem/testdata/endings is the record: torchrun, Slurm, Ray and other launchers. It needs root and takes half an hour;
 # the fixtures change in every byte, for times and process ids are theirs.
 endings: $(BIN)/tools/endings $(BIN)/tools/ray-endings
 	tools/apt.sh endings
-	tools/endings/all.sh $^ $(BIN)/endings internal/postmortem/testdata/endings
+	tools/endings/all.sh $^ $(BIN)/endings cmd/trainbridge/internal/postmortem/testdata/endings
 
 # The campaign of test/e2e/torture_test.go, of which `make test` runs 300 sequences. A campaign goes on with SEED=N; DURATION=30m begins no sequence after that
 # time, STEPS=kill,outage draws from these, PEER=-torture.peer runs file_log beside it.

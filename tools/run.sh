@@ -88,6 +88,7 @@ none="[]" # an empty list: the defaults of the built-in configuration are of no 
 # collect ENV...: starts the collector. step_join waits for less than it does by default: here all is read at once.
 collect() {
   env TRAINBRIDGE_TQ_LOGS=$none TRAINBRIDGE_FLAGSCALE_LOGS=$none TRAINBRIDGE_TRAIN_LOGS=$none TRAINBRIDGE_ZMQ_LOGS=$none TRAINBRIDGE_NCCL_LOGS=$none \
+    TRAINBRIDGE_EVENT_LOGS=$none \
     TRAINBRIDGE_STATE_DIR="$work/state" "$@" "$bin/trainbridge" --config otelcol-config.yaml --config yaml:processors::step_join::wait:\ 1s \
     >>"$work/trainbridge.log" 2>&1 &
   pids+=($!)

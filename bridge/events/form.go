@@ -36,12 +36,15 @@ const (
 	ClassFatal    Class = "fatal"              // an error that no form names
 	ClassWarning  Class = "warning"            // jobs go on after it
 
-	ClassBegan Class = "began" // a run, or an attempt, begins
-	ClassEnded Class = "ended" // training says that it is done
+	ClassBegan   Class = "began"   // a run, or an attempt, begins
+	ClassEnded   Class = "ended"   // training says that it is done
+	ClassExiting Class = "exiting" // a program is on its way out
 )
 
 // Fatal says whether something failed.
-func (c Class) Fatal() bool { return c != ClassWarning && c != ClassBegan && c != ClassEnded }
+func (c Class) Fatal() bool {
+	return c != ClassWarning && c != ClassBegan && c != ClassEnded && c != ClassExiting
+}
 
 // Claims says of each class what an event of it shows, and how far it may be told.
 var Claims = []struct {
@@ -75,6 +78,7 @@ var Claims = []struct {
 	{ClassFatal, "the line"},
 	{ClassWarning, "nothing: jobs go on after such a line"},
 	{ClassBegan, "where a run, or an attempt, begins"},
+	{ClassExiting, "where a program was on its way out"},
 	{ClassEnded, "where training ended"},
 }
 

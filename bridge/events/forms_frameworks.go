@@ -88,7 +88,7 @@ var engines = []Form{
 		Name: "vllm.rpc", Writer: "vLLM multiproc_executor.py", Class: ClassEngine, Text: "RPC call to ", Pattern: `RPC call to \w+ timed out`, Example: "TimeoutError: RPC call to execute_model timed out.",
 	},
 	{
-		Name: "sglang.exception", Writer: "SGLang scheduler.py", Class: ClassTeardown, Text: "Scheduler hit an exception", Example: "[2025-03-01 12:33:44 TP5] Scheduler hit an exception: Traceback (most recent call last):",
+		Name: "sglang.exception", Writer: "SGLang scheduler.py", Class: ClassTeardown, Text: "Scheduler hit an exception", Example: "[2025-03-01 12:33:44 TP5] Scheduler hit an exception: x",
 	},
 	{
 		Name: "sglang.sigquit", Writer: "SGLang engine.py", Class: ClassTeardown, Text: "eceived sigquit from a child process", Example: "[2025-03-01 12:33:44] Received sigquit from a child process. It usually means the child failed.",
@@ -102,7 +102,7 @@ var jax = []Form{
 		Example: "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Barrier_id: x. Timed out task names: /job:jax_worker/replica:0/task:3",
 	},
 	{
-		Name: "jax.heartbeat", Writer: "XLA coordination_service.cc", Class: ClassGone, Text: " heartbeat timeout. ", Pattern: `Task \S+/task:(?P<rank>\d+) heartbeat timeout`,
+		Name: "jax.heartbeat", Writer: "XLA coordination_service.cc", Class: ClassGone, Text: " heartbeat timeout", Pattern: `Task \S+/task:(?P<rank>\d+) heartbeat timeout`,
 		Example: "/job:jax_worker/replica:0/task:37 has been set to ERROR in coordination service: UNAVAILABLE: Task /job:jax_worker/replica:0/task:37 heartbeat timeout.",
 	},
 	{

@@ -39,6 +39,10 @@ var launchers = []Form{
 		Example: "INFO:torch.distributed.elastic.agent.server.api:[default] Worker group FAILED. 3/3 attempts left; will restart worker group",
 	},
 	{
+		Name: "torchrun.gone", Writer: "torchrun rendezvous/dynamic_rendezvous.py", Class: ClassTeardown, Text: "failed to shutdown the rendezvous",
+		Example: "WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'node0_12_0' has failed to shutdown the rendezvous 'none' due to an error of type RendezvousConnectionError.",
+	},
+	{
 		Name: "torchrun.rendezvous", Writer: "torchrun rendezvous", Class: ClassNetwork, Text: "Rendezvous", Pattern: `(?P<what>Rendezvous(?:Timeout|Connection|State)Error\b[^\n]{0,100})`,
 		Example: "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
 	},
@@ -47,12 +51,11 @@ var launchers = []Form{
 		Example: "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
 	},
 	{
-		Name: "torchrun.gone", Writer: "torchrun rendezvous/dynamic_rendezvous.py", Class: ClassTeardown, Text: "failed to shutdown the rendezvous",
-		Example: "WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'node0_12_0' has failed to shutdown the rendezvous 'none' due to an error of type RendezvousConnectionError.",
-	},
-	{
 		Name: "spawn.terminated", Writer: "PyTorch torch/multiprocessing/spawn.py", Class: ClassSummary, Text: "ProcessExitedException: process ", Pattern: `ProcessExitedException: process (?P<local>\d+) terminated with (?:signal (?P<what>SIG\w+)|exit code (?P<code>\d+))`,
 		Example: "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGKILL",
+	},
+	{
+		Name: "spawn.error", Writer: "PyTorch torch/multiprocessing/spawn.py", Class: ClassTeardown, Text: "-- Process ", Pattern: `^-- Process (?P<local>\d+) terminated with the following error`, Example: "-- Process 2 terminated with the following error:",
 	},
 	{
 		Name: "spawn.raised", Writer: "PyTorch torch/multiprocessing/spawn.py", Class: ClassTeardown, Text: "ProcessRaisedException",

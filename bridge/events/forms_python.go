@@ -27,15 +27,15 @@ var python = []Form{
 		Example: "safetensors_rust.SafetensorError: Error while deserializing header: MetadataIncompleteBuffer",
 	},
 	{
-		Name: "python.memory", Writer: "CPython", Class: ClassHostOOM, Text: "MemoryError", Pattern: `(?:^|\W)(?P<what>(?:\w+\.)*_?(?:Array)?MemoryError)(?:: |$)`,
+		Name: "python.memory", Writer: "CPython", Class: ClassException, Text: "MemoryError", Pattern: `(?:^|\W)(?P<what>(?:\w+\.)*_?(?:Array)?MemoryError)(?:: |$)`,
 		Example: "MemoryError: Unable to allocate 12.0 GiB for an array with shape (40000, 40000) and data type float64",
 	},
 	{
-		Name: "python.cannot_allocate", Writer: "PyTorch CPUAllocator", Class: ClassHostOOM, Text: "DefaultCPUAllocator: ", Pattern: `DefaultCPUAllocator: (?:can't allocate memory|not enough memory)`,
+		Name: "python.cannot_allocate", Writer: "PyTorch CPUAllocator", Class: ClassException, Text: "DefaultCPUAllocator: ", Pattern: `DefaultCPUAllocator: (?:can't allocate memory|not enough memory)`,
 		Example: "RuntimeError: [enforce fail at alloc_cpu.cpp:116] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 137438953472 bytes. Error code 12 (Cannot allocate memory)",
 	},
 	{
-		Name: "python.errno12", Writer: "OSError", Class: ClassHostOOM, Text: "[Errno 12] Cannot allocate memory",
+		Name: "python.errno12", Writer: "OSError", Class: ClassException, Text: "[Errno 12] Cannot allocate memory",
 		Example: "OSError: [Errno 12] Cannot allocate memory",
 	},
 	{
@@ -43,7 +43,7 @@ var python = []Form{
 		Example: "Fatal Python error: Segmentation fault",
 	},
 	{
-		Name: "python.signal", Writer: "PyTorch, shells", Class: ClassSignal, Text: "egmentation fault", Pattern: `(?P<what>[Ss]egmentation fault)(?:\b|$)`,
+		Name: "python.signal", Writer: "PyTorch, shells", Class: ClassSignal, Text: "egmentation fault", Pattern: `(?:^|[:\]\d] +)(?P<what>[Ss]egmentation fault)(?:\s*\(core dumped\).*|: 11.*|\s{2,}.*|\s*$)`,
 		Example: "Segmentation fault (core dumped)",
 	},
 	{
@@ -63,7 +63,7 @@ var python = []Form{
 		Example: "[2025-03-04 19:28:30,014 E 27497 27497] logging.cc:113: Unhandled exception: boost::system::system_error. what(): thread: Resource temporarily unavailable [system:11]",
 	},
 	{
-		Name: "python.exit_functions", Writer: "CPython atexit", Class: ClassEnded, Text: "Error in atexit._run_exitfuncs", Example: "Error in atexit._run_exitfuncs:",
+		Name: "python.exit_functions", Writer: "CPython atexit", Class: ClassExiting, Text: "Error in atexit._run_exitfuncs", Example: "Error in atexit._run_exitfuncs:",
 	},
 	{
 		Name: "python.interrupt", Writer: "CPython", Class: ClassCancelled, Text: "KeyboardInterrupt", Pattern: `(?:^|[\s:])(?P<what>KeyboardInterrupt)\b`,

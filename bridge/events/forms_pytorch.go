@@ -114,7 +114,7 @@ var pytorch = []Form{
 		Example: "RuntimeError: CUDA error: out of memory",
 	},
 	{
-		Name: "pytorch.driver_shutting_down", Writer: "CUDA", Class: ClassEnded, Text: "driver shutting down", Example: "RuntimeError: CUDA error: driver shutting down",
+		Name: "pytorch.driver_shutting_down", Writer: "CUDA", Class: ClassExiting, Text: "driver shutting down", Example: "RuntimeError: CUDA error: driver shutting down",
 	},
 	{
 		Name: "pytorch.cuda_error", Writer: "PyTorch CUDAException.cpp", Class: ClassCUDAError, Text: "CUDA error: ",
@@ -159,8 +159,14 @@ var pytorch = []Form{
 		Example: "RuntimeError: DataLoader worker (pid 4321) is killed by signal: Killed.",
 	},
 	{
+		Name: "pytorch.worker_raised", Writer: "PyTorch torch/_utils.py", Class: ClassException, Text: " in DataLoader worker process ", Example: "RuntimeError: Caught RuntimeError in DataLoader worker process 0.",
+	},
+	{
 		Name: "pytorch.dataloader_timeout", Writer: "PyTorch torch/utils/data/dataloader.py", Class: ClassDataLoader, Text: "DataLoader timed out after", Pattern: `DataLoader timed out after (?P<what>[\d.]+ seconds)`,
 		Example: "RuntimeError: DataLoader timed out after 60 seconds",
+	},
+	{
+		Name: "pytorch.dataloader_full", Writer: "PyTorch", Class: ClassDataLoader, Text: "shared memory", Pattern: `(?P<what>unable to (?:write to file </torch_|allocate shared memory|mmap \d+ bytes from file </torch_|open shared memory)[^\n]{0,80})`, Example: "RuntimeError: unable to allocate shared memory(shm) for file </torch_4711_1>: No space left on device (28)",
 	},
 	{
 		Name: "gluon.dataloader_timeout", Writer: "MXNet gluon", Class: ClassDataLoader, Text: "Worker timed out after ", Pattern: `Worker timed out after (?P<what>\d+ seconds)`, Example: "Worker timed out after 120 seconds. This might be caused by",

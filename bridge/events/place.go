@@ -33,6 +33,7 @@ var (
 	// Prefixes beyond those of bridge/line: pdsh's and parallel-ssh's host, milabench's and docker compose's name, Open MPI's --tag-output, Rich's frame.
 	hostPrefix = regexp.MustCompile(`^\s*((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z-]*[\w.-]*\d[\w.-]*): (?:\s*)`)
 	namePrefix = regexp.MustCompile(`^\s*[\w./-]+ +(?:\[std(?:err|out)\] |\|{1,2} )`)
+	gluedRank  = regexp.MustCompile(`\[rank\d+\]: ?(?:Traceback|\S*Error|\[[EWF])`)
 	mpiPrefix  = regexp.MustCompile(`^\[\d+,(\d+)\]<std(?:err|out)>: ?`)
 	// glog's level, month, day and time; before PyTorch 2.3 the level alone stood there. A month below 10 has one digit in PyTorch's logger.
 	glogStamp   = regexp.MustCompile(`[EWIFV](\d{1,2})(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?`)
@@ -72,15 +73,22 @@ func (pl *placer) of(text []byte) place {
 			text = text[len(m[0]):]
 		}
 		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" {
-			p.host = string(m[1])
+			if p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-"); p.host != string(m[1]) {
+				p.rank = -1 // srun -l labels the daemon's lines with a task, too
+			}
 			text = text[len(m[0]):]
 		}
 		if m := namePrefix.Find(text); m != nil {
 			text = text[len(m):]
 		}
-		if len(text) == before {
+		if len(text) < before {
+			continue
+		}
+		m := gluedRank.FindIndex(text)
+		if m == nil || m[0] == 0 {
 			break
 		}
+		text = text[m[0]:] // a progress bar that ended without a line end stands before
 	}
 	p.text = bytes.TrimRight(text, " \t\r│")
 	return p

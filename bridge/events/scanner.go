@@ -18,7 +18,8 @@ type Scanner struct {
 	last        int64 // ns: the last stamp
 	open        []*pending
 	traces      map[key]*traceback
-	failed      failed
+	failed      failed // by torchrun
+	spawned     failed // by torch.multiprocessing
 	out         []Event
 }
 
@@ -82,7 +83,7 @@ func (s *Scanner) Line(text []byte) []Event {
 	if p.time != 0 {
 		s.last = p.time
 	}
-	if s.goesOn(&p, hit) {
+	if s.goesOn(&p, &found, hit) {
 		return s.out
 	}
 	if s.inTrace(&p, &found, hit) || !hit {
@@ -126,18 +127,16 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 		f := Forms[i]
 		e := s.begin(f, p)
 		ok, whole := e.read(p.text)
-		if !ok && f.Open && trace == nil && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " ")) {
+		if f.Open && (ok && !whole || !ok && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " "))) {
+			if trace != nil {
+				trace.tell(&e)
+			}
 			s.wait(p, e)
 			matched = true
 			return false
 		}
 		if !ok {
 			return true
-		}
-		if f.Open && !whole && trace == nil {
-			s.wait(p, e)
-			matched = true
-			return false
 		}
 		matched = true
 		if trace != nil {
@@ -208,6 +207,9 @@ func (s *Scanner) emit(p *place, e *Event, text []byte) {
 	if e.Class == ClassSummary && len(e.Ranks) == 1 && e.Local >= 0 {
 		s.failed = failed{e.Ranks[0], s.lines, e.Host}
 	}
+	if e.Form.Name == "spawn.error" {
+		s.spawned = failed{e.Local, s.lines, ""}
+	}
 	if len(text) > MaxText {
 		text = text[:MaxText]
 	}
@@ -254,7 +256,7 @@ func (s *Scanner) wait(p *place, e Event) {
 }
 
 // goesOn adds a line to the event of its process that waits for more; taken: the line is no more than that.
-func (s *Scanner) goesOn(p *place, hit bool) (taken bool) {
+func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
 			// A wrapped line goes on without the prefix.
@@ -277,9 +279,18 @@ func (s *Scanner) goesOn(p *place, hit bool) (taken bool) {
 			s.settle(i)
 			return false
 		}
-		return !hit
+		return !hit || first(found) == w.event.Class
 	}
 	return false
+}
+
+// first is the class of the first form whose text a line holds.
+func first(found *hits) (of Class) {
+	found.each(func(i int) bool {
+		of = Forms[i].Class
+		return false
+	})
+	return of
 }
 
 // reach is how much of a text the pattern is about: the groups that were found, and where the last ends. 0: the text is not like the pattern.

@@ -68,6 +68,9 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		if s.failed.line > s.lines-failedLines && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) { // in torchrun's summary
 			where.rank, where.host = s.failed.rank, s.failed.host
 		}
+		if s.spawned.line == s.lines-1 {
+			where.local = s.spawned.rank
+		}
 		s.traces[k] = &traceback{where: where, line: s.lines, time: p.time, chained: chained}
 		return true
 	}
@@ -126,8 +129,8 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	t.tell(&e)
 	matched := false
 	if hit {
-		matched = s.match(&t.where, found, t)
-		if matched {
+		before := len(s.out)
+		if matched = s.match(&t.where, found, t); len(s.out) > before {
 			last := &s.out[len(s.out)-1]
 			last.Line, last.Exception = t.line, string(m[1])
 			if last.What == "" {

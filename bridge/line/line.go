@@ -156,8 +156,13 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	switch {
 	case in[0] == 'r' && bytes.HasPrefix(in, []byte("rank")):
-		return peelRank(b, in[4:], p)
+		rest, ok := peelRank(b, in[4:], p)
+		p.Local = p.Local && !ok
+		return rest, ok
 	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
+		if p.HasRank && !p.Local { // the global rank says more
+			return peelRank(b, in[7:], &Prefix{})
+		}
 		rest, ok := peelRank(b, in[7:], p)
 		p.Local = p.Local || ok
 		return rest, ok

@@ -35,6 +35,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/kafkareceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver"
+	"github.com/trainbridge/trainbridge/receivers/runeventsreceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
@@ -67,6 +68,7 @@ func components() (otelcol.Factories, error) {
 		flagscalereceiver.NewFactory(),
 		trainlogreceiver.NewFactory(),
 		zmqrpcreceiver.NewFactory(),
+		runeventsreceiver.NewFactory(),
 		ncclreceiver.NewFactory(),
 		nvmlreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),

@@ -136,7 +136,7 @@ func TestComponentTypes(t *testing.T) {
 	f, err := components()
 	require.NoError(t, err)
 	for want, has := range map[string]func(string) bool{
-		"tq_trace flagscale train_log zmq_rpc nccl nvml otlp kafka":                has(f.Receivers),
+		"tq_trace flagscale train_log zmq_rpc nccl run_events nvml otlp kafka":     has(f.Receivers),
 		"train_perf memory_limiter redaction":                                      has(f.Processors),
 		"otlp_acked otlp_grpc otlp_http debug file prometheus kafka":               has(f.Exporters),
 		"train_metrics train_verdicts span_metrics forward":                        has(f.Connectors),

@@ -129,7 +129,7 @@ func TestDurationsNeedAUnit(t *testing.T) {
 	}
 	for id, f := range factories.Receivers {
 		switch id.String() {
-		case "tq_trace", "flagscale", "train_log", "zmq_rpc", "nccl":
+		case "tq_trace", "flagscale", "train_log", "zmq_rpc", "nccl", "run_events":
 			check(id.String(), f.CreateDefaultConfig(), "poll_interval")
 			check(id.String(), f.CreateDefaultConfig(), "pending_timeout")
 		case "nvml":
@@ -139,7 +139,7 @@ func TestDurationsNeedAUnit(t *testing.T) {
 			check(id.String(), f.CreateDefaultConfig(), "hang_timeout")
 		}
 	}
-	assert.Equal(t, 12, n)
+	assert.Equal(t, 14, n)
 }
 
 func TestUnsetEmpty(t *testing.T) {

@@ -88,10 +88,10 @@ func TestLogsOfAnyKindHaveNoDefaults(t *testing.T) {
 		require.NoError(t, os.Unsetenv(name))
 	}
 	logsOfAnyKind()
-	assert.Equal(t, []string{"/x/*", "", "", "", ""}, values(kinds))
+	assert.Equal(t, []string{"/x/*", "", "", "", "", ""}, values(kinds))
 	t.Setenv("TRAINBRIDGE_LOGS", "/y/*")
 	logsOfAnyKind()
-	assert.Equal(t, []string{"/x/*", "[]", "[]", "[]", "[]"}, values(kinds))
+	assert.Equal(t, []string{"/x/*", "[]", "[]", "[]", "[]", "[]"}, values(kinds))
 }
 
 func values(names []string) (out []string) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver"
+	"github.com/trainbridge/trainbridge/receivers/runeventsreceiver"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
@@ -72,7 +73,7 @@ func TestOwnMetrics(t *testing.T) {
 	table := regexp.MustCompile("(?m)^\\| `trainbridge_.*$").FindAllString(string(page), -1)
 	for dir, factory := range map[string]receiver.Factory{
 		"flagscale": flagscalereceiver.NewFactory(), "nccl": ncclreceiver.NewFactory(), "tqtrace": tqtracereceiver.NewFactory(),
-		"trainlog": trainlogreceiver.NewFactory(), "zmqrpc": zmqrpcreceiver.NewFactory(),
+		"trainlog": trainlogreceiver.NewFactory(), "zmqrpc": zmqrpcreceiver.NewFactory(), "runevents": runeventsreceiver.NewFactory(),
 	} {
 		made := instruments{rows: map[string]bool{}}
 		set := receivertest.NewNopSettings(factory.Type())

@@ -9,7 +9,7 @@ import (
 )
 
 // families are the domains whose spans metrics are made of. A new one is a file like these and a line here.
-var families = [...]family{steps, rpc, collectives, transferQueue, breakdowns, accounts}
+var families = [...]family{steps, rpc, collectives, transferQueue, breakdowns, accounts, runEvents}
 
 // family makes metrics of the spans of one domain.
 type family struct {

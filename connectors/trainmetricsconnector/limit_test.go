@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -125,7 +126,13 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
 	})
+	addEvent(b, res, 80*id+56, name)
 	addBreakdown(b, res, 80*id+55, spans.WindowStep, map[string]float64{spans.PartCompute: 0.75, spans.PartWait: 0.25})
+}
+
+func addEvent(b *spans.Batch, res spans.Resource, id int, class string) {
+	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{9, byte(id >> 8), byte(id)}, ID: spanID(id), Name: spans.SpanEvent, Is: spans.KindEvent, Start: 1e18, End: 1e18 + 1e6})
+	s.Attributes().PutStr(spans.AttrEventClass, class)
 }
 
 // TestSeriesAreCountedAsPrometheusDoes: the count that the limit bounds is the number of series on the page.

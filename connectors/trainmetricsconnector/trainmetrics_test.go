@@ -652,6 +652,7 @@ func ofEveryKind(i int) ptrace.Traces {
 	addPart(b, res, 10*i+10, "jsonl", "gen", int64(i), 1e6)
 	addStepSpan(b, res, 10_000+i, "jsonl", int64(i), 1, nil).Attributes().PutBool(spans.AttrIncomplete, true)
 	addBreakdown(b, res, 15_000+i, spans.WindowStep, map[string]float64{fmt.Sprint("part", i): 1})
+	addEvent(b, res, 50_000+i, fmt.Sprint("class", i))
 	res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
 	addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
 	addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{

@@ -50,6 +50,9 @@ func detect(path string) tail.Detect {
 				return tail.ReadsLast
 			}
 		}
+		if s.Busy() { // a traceback has begun
+			return tail.ReadsLast
+		}
 		return tail.ReadsNot
 	}
 }

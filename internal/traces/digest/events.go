@@ -37,3 +37,44 @@ func (j *Job) event(s ptrace.Span, res *resource) {
 	}
 	j.Events = append(j.Events, e)
 }
+
+// goesOn is how many steps must come after an event until the run has gone on: ranks that do not know yet of an end may finish one, and write of one more.
+const goesOn = 3
+
+// latest are the places of the last steps of a log, and their times; the last one first.
+type latest struct{ offsets, times [goesOn]int64 }
+
+func (l *latest) note(list *[goesOn]int64, v int64) {
+	for i, old := range list {
+		if v > old {
+			v, list[i] = old, v
+		}
+	}
+}
+
+// stepped takes note of a step.
+func (j *Job) stepped(s ptrace.Span, res *resource, madeUp bool) {
+	if !madeUp {
+		j.latest.note(&j.latest.times, int64(s.StartTimestamp()))
+	}
+	if res.file == "" || res.offset < 0 {
+		return
+	}
+	of := j.latestOf[res.file]
+	if of == nil {
+		if j.latestOf == nil {
+			j.latestOf = make(map[string]*latest)
+		}
+		of = new(latest)
+		j.latestOf[res.file] = of
+	}
+	of.note(&of.offsets, res.offset)
+}
+
+// WentOn says whether steps came after an event: in its log, or, where its line has a time, in any log.
+func (j *Job) WentOn(e *Event) bool {
+	if of := j.latestOf[e.File]; of != nil && e.Offset >= 0 && of.offsets[goesOn-1] > 0 {
+		return of.offsets[goesOn-1] > e.Offset
+	}
+	return e.Time != 0 && j.latest.times[goesOn-1] > e.Time
+}

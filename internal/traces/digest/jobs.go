@@ -32,7 +32,9 @@ type Job struct {
 	Spans       int64
 	Events      []Event // in no order
 	EventsLeft  int64   // events beyond these
-	First, Last int64   // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
+	latest      latest  // of all logs
+	latestOf    map[string]*latest
+	First, Last int64 // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
 
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
@@ -92,6 +94,9 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp bool) {
 		if kind == view.KindEvent {
 			j.event(s, res)
 			continue
+		}
+		if kind == view.KindStep {
+			j.stepped(s, res, madeUp)
 		}
 		j.span(s, kind, res)
 		j.book(s, kind, res)

@@ -84,7 +84,7 @@ func recognise(span ptrace.Span) Kind {
 		}
 	}
 	switch k {
-	case KindStep, KindRanks, KindPass, KindSession, KindCalls, KindRPCSummary:
+	case KindStep, KindRanks, KindPass, KindSession, KindCalls, KindRPCSummary, KindEvent:
 		return k // whatever else they have
 	}
 	var (

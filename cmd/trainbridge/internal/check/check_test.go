@@ -173,7 +173,7 @@ var findingTests = map[string]struct {
 	"a damaged archive":  {files: map[string]string{"a.jsonl": step, "b.log.gz": "nothing of the kind"}, off: []string{"unreadable"}, code: 1},
 	"TensorBoard beside": {files: map[string]string{"a.jsonl": step, "events.out.tfevents.1": "\x18\x00\x00\x00\x00"}, notes: []string{"not_read"}},
 	"NCCL's debug":       {files: map[string]string{"a.log": "node01:42:42 [0] NCCL INFO Bootstrap : Using eth0\n"}, off: []string{"not_read"}, code: 2},
-	"a pickle":           {files: map[string]string{"nccl_trace_rank_0": "\x80\x02}q\x00X\x09\x00\x00\x00pg_configq\x01"}, off: []string{"not_read"}, code: 2},
+	"a pickle":           {files: map[string]string{"dump.pkl": "\x80\x02}q\x00X\x09\x00\x00\x00pg_configq\x01"}, off: []string{"not_read"}, code: 2},
 	"no log":             {files: map[string]string{"notes.txt": "Nothing of interest.\n"}, off: []string{"not_understood"}, code: 2},
 	"binaries":           {files: map[string]string{"a.out": "\x7fELF\x00\x01\x02\x00\x00\x00\x00"}, off: []string{"binary"}, code: 2},
 	"empty":              {files: map[string]string{"a.log": ""}, off: []string{"empty"}, code: 2},

@@ -73,7 +73,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 }
 
 // fileReceivers are the types of receivers of log files.
-var fileReceivers = []string{"tq_trace", "flagscale", "train_log", "zmq_rpc", "nccl"}
+var fileReceivers = []string{"tq_trace", "flagscale", "train_log", "zmq_rpc", "nccl", "run_events"}
 
 // tailings are the receivers of log files that a configuration runs, in the order of their names.
 func tailings(conf map[string]any) (all []*tailing, err error) {

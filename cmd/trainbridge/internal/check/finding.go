@@ -122,6 +122,7 @@ func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	c.rejections()
 	r := &rules{account: c, got: got, watch: w}
 	r.transferQueue()
+	r.ended()
 	r.calls()
 	r.perfMonitor()
 	r.collectives()

@@ -7,14 +7,16 @@ import (
 	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
 // Event is an event and the log that it stands in.
 type Event struct {
 	events.Event
-	At    digest.At
-	order int
+	At     digest.At
+	wentOn bool // steps came after it
+	order  int
 }
 
 // Case is all that is known of the end of a job.
@@ -22,6 +24,7 @@ type Case struct {
 	Events    []Event
 	WorldSize int64 // ranks of the job; 0: not told
 	LastStep  int64 // -1: the logs have no step
+	Groups    []flightrecorder.Group
 }
 
 // End is how a run ended.

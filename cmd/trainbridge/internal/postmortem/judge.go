@@ -13,6 +13,7 @@ import (
 func Judge(c *Case) End {
 	j := &judge{Case: c, all: c.sorted()}
 	j.lastAttempt()
+	j.all = slices.DeleteFunc(j.all, func(e *Event) bool { return e.wentOn && e.Class != events.ClassEnded })
 	for _, r := range rules {
 		if end, ok := r.rule(j); ok {
 			j.finish(&end)
@@ -31,6 +32,7 @@ var rules = []struct {
 	{"what overrides the first cause", (*judge).overriding},
 	{"the first cause", (*judge).firstCause},
 	{"training is done", (*judge).done},
+	{"ranks that are behind, by their dumps alone", (*judge).dumpsAlone},
 	{"an error that is not understood", (*judge).notUnderstood},
 }
 
@@ -68,8 +70,8 @@ func weight(e *Event) int {
 		events.ClassCheckpoint, events.ClassDisk, events.ClassBehind:
 		return 3
 	case events.ClassException:
-		if e.Exception == "" {
-			return 1 // cut
+		if e.Exception == "" && e.What == "" || e.Form.Name == "pytorch.worker_raised" {
+			return 1 // it was cut, or the worker's own traceback follows
 		}
 		return 3
 	case events.ClassNetwork:
@@ -110,17 +112,20 @@ func consequence(e *Event) bool {
 
 // afterEnd: all that went wrong went wrong when training had ended.
 func (j *judge) afterEnd() (End, bool) {
-	ended := j.of(events.ClassEnded)
+	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
 		return End{}, false
 	}
 	last := ended[len(ended)-1]
+	if last.Class == events.ClassEnded && !slices.ContainsFunc(j.all, func(e *Event) bool { return weight(e) > 0 && e.order > last.order }) {
+		return j.done()
+	}
 	var after []*Event
 	for _, e := range j.all {
 		if weight(e) == 0 {
 			continue
 		}
-		if e.order < last.order {
+		if e.order < ended[0].order {
 			return End{}, false
 		}
 		after = append(after, e)
@@ -130,13 +135,13 @@ func (j *judge) afterEnd() (End, bool) {
 	}
 	return End{
 		Kind: KindAfterEnd, Certain: true, Evidence: j.lines(append([]*Event{last}, after...)),
-		Sentence: "Training had ended; the errors come after it" + j.at(after[0]) + ": " + clean(after[0].Text) + ".",
+		Sentence: "Training had ended; the errors come after it" + ": " + clean(after[0].Text) + ".",
 		Advice:   "The results are those of a finished run; destroy the process group before the program exits.",
 	}, true
 }
 
 func (j *judge) done() (End, bool) {
-	ended := j.of(events.ClassEnded)
+	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
 		return End{}, false
 	}
@@ -282,7 +287,7 @@ func (j *judge) oneNode() bool {
 }
 
 func (j *judge) plain(e *Event) End {
-	end := End{Kind: string(e.Class), Sentence: words[e.Class] + j.of1(e) + j.at(e) + ": " + clean(e.Text) + "."}
+	end := End{Kind: string(e.Class), Sentence: words[e.Class] + j.where(e) + ": " + clean(e.Text) + "."}
 	switch e.Class {
 	case events.ClassDataLoader, events.ClassDisk:
 		if e.Class == events.ClassDisk {
@@ -311,8 +316,8 @@ func (j *judge) name(end *End, e *Event, like func(*Event) bool) {
 	}
 }
 
-// of1 is " on rank 3".
-func (j *judge) of1(e *Event) string {
+// where is " on rank 3".
+func (j *judge) where(e *Event) string {
 	text := ""
 	switch r := j.rankOf(e); {
 	case r >= 0:
@@ -335,12 +340,12 @@ func (j *judge) device(e *Event) End {
 	like := func(o *Event) bool { return o.Class == e.Class }
 	ranks := j.who(like, e)
 	if len(ranks) > 1 { // the first that printed it is told first; the others follow where its error spoils their collectives
-		end.Sentence = what + " on " + human.Ranks(ranks) + j.at(e) + "."
+		end.Sentence = what + " on " + human.Ranks(ranks) + "."
 		if e.Class != events.ClassCUDAError {
 			end.Ranks = ranks
 		}
 	} else {
-		end.Sentence = what + j.of1(e) + j.at(e) + "."
+		end.Sentence = what + j.where(e) + "."
 		j.name(&end, e, like)
 	}
 	end.Advice = map[events.Class]string{
@@ -351,11 +356,26 @@ func (j *judge) device(e *Event) End {
 }
 
 func (j *judge) xid(e *Event) End {
-	return End{
+	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
-		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.of1(e) + ": " + cmpOr(strings.TrimSpace(e.What), clean(e.Text)) + ".",
+		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.where(e) + ": " + cmpOr(strings.TrimSpace(e.What), clean(e.Text)) + ".",
 		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
 	}
+	if r := j.rankOfProcess(e.PID); r >= 0 {
+		end.Ranks = []int64{r}
+		end.Sentence = strings.TrimSuffix(end.Sentence, ".") + ", of the process of " + human.Ranks(end.Ranks) + "."
+	}
+	return end
+}
+
+// rankOfProcess is the rank of a process that a launcher reaped; -1: not told. The kernel knows no ranks.
+func (j *judge) rankOfProcess(pid int64) int64 {
+	for _, e := range j.all {
+		if r := j.rankOfSummary(e); e.Class == events.ClassSummary && pid != 0 && e.PID == pid && r >= 0 {
+			return r
+		}
+	}
+	return -1
 }
 
 func hosts(e *Event) []string {
@@ -366,7 +386,7 @@ func hosts(e *Event) []string {
 }
 
 func (j *judge) hostOOM(e *Event) End {
-	end := End{Kind: string(e.Class), Hosts: hosts(e), Certain: true, Sentence: "The host's memory, or that of its cgroup, ran out" + j.of1(e)}
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Certain: true, Sentence: "The host's memory, or that of its cgroup, ran out" + j.where(e)}
 	if e.Process != "" {
 		end.Sentence += ": the kernel killed " + e.Process + " (process " + strconv.FormatInt(e.PID, 10) + ")"
 	}
@@ -376,7 +396,13 @@ func (j *judge) hostOOM(e *Event) End {
 	if e.Rank >= 0 && e.Exception != "" {
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class })
 	}
-	end.Sentence += j.at(e) + "."
+	if r := j.rankOfProcess(e.PID); r >= 0 {
+		end.Ranks = []int64{r}
+	}
+	if len(end.Ranks) > 0 {
+		end.Sentence += ", " + human.Ranks(end.Ranks)
+	}
+	end.Sentence += "."
 	end.Advice = "Ask for more memory, or let fewer data-loader workers hold less."
 	return end
 }
@@ -391,13 +417,13 @@ func (j *judge) mismatch(e *Event) End {
 			end.Sentence += " at number " + human.Thousands(e.Seq)
 		}
 	}
-	end.Sentence += j.at(e) + ": which of them is wrong is not told."
+	end.Sentence += ": which of them is wrong is not told."
 	end.Advice = "Compare what both ranks do in that step: a batch without images, a branch, a shape."
 	return end
 }
 
 func (j *judge) network(e *Event) End {
-	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed" + j.of1(e)}
+	end := End{Kind: string(e.Class), Hosts: hosts(e), Sentence: "The network failed" + j.where(e)}
 	if e.Host != "" {
 		end.Sentence = "The network failed as host " + e.Host + " tells"
 	}
@@ -405,7 +431,7 @@ func (j *judge) network(e *Event) End {
 		end.Sentence += ", towards " + e.Peer
 		end.Hosts = append(end.Hosts, strings.SplitN(e.Peer, "<", 2)[0])
 	}
-	end.Sentence += j.at(e) + ": " + cmpOr(e.What, clean(e.Text)) + "."
+	end.Sentence += ": " + cmpOr(e.What, clean(e.Text)) + "."
 	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the one who reports is seldom the one who failed."
 	return end
 }
@@ -421,7 +447,7 @@ func (j *judge) gone(e *Event) End {
 	if e.Host != "" {
 		end.Sentence += " on host " + e.Host
 	}
-	end.Sentence += j.at(e) + "; of what is not told."
+	end.Sentence += "; of what is not told."
 	end.Advice = "Look at the log of that worker, and at the kernel log of its host."
 	return end
 }
@@ -435,7 +461,10 @@ func (j *judge) peer(e *Event) End {
 	if e.Peer != "" {
 		end.Sentence += " (" + e.Peer + ")"
 	}
-	end.Sentence += j.at(e) + ": who went away first is not told."
+	if told, ok := j.dumps(e); ok && len(told.Ranks) > 0 {
+		return told
+	}
+	end.Sentence += ": who went away first is not told."
 	end.Advice = "Look at the logs of the other ranks: the first that died wrote why."
 	return end
 }
@@ -445,14 +474,14 @@ func (j *judge) scheduler(e *Event) End {
 	if e.What == "KeyboardInterrupt" {
 		end.Sentence = "The job was interrupted (SIGINT), by whom is not told"
 	}
-	end.Sentence += j.at(e) + ": " + clean(e.Text) + "."
+	end.Sentence += ": " + clean(e.Text) + "."
 	return end
 }
 
 func (j *judge) behind(e *Event) End {
 	return End{
 		Kind: string(e.Class), Certain: true, Ranks: e.Ranks,
-		Sentence: capital(human.Ranks(e.Ranks)) + " did not reach the collective in which the others waited" + j.at(e) + ".",
+		Sentence: capital(human.Ranks(e.Ranks)) + " did not reach the collective in which the others waited" + ".",
 		Advice:   "Look at what that rank did last: its own log, a stack trace (py-spy).",
 	}
 }
@@ -462,11 +491,52 @@ func (j *judge) signal(e *Event) End {
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10)
 	}
-	end.Sentence += j.of1(e) + " died by " + cmpOr(events.SignalName(e.Signal), "a signal") + j.at(e) + ": by whom is not told."
+	end.Sentence += j.where(e) + " died by " + cmpOr(events.SignalName(e.Signal), "a signal") + ": by whom is not told."
 	if e.Signal != 15 && e.Signal != 2 {
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class && o.Signal == e.Signal })
+		if rank := j.reaped(e.Signal); len(end.Ranks) == 0 && rank >= 0 {
+			end.Ranks = []int64{rank}
+			end.Sentence = strings.Replace(end.Sentence, " died by", " ("+human.Ranks(end.Ranks)+") died by", 1)
+		}
 	}
 	return end
+}
+
+// reaped is the rank of the one process of which launchers say that it died by the signal; -1: there are none, or several.
+func (j *judge) reaped(signal int64) int64 {
+	rank := int64(-1)
+	named := make(map[int64]bool) // processes
+	for _, e := range j.all {
+		if e.Class != events.ClassSummary || e.Signal != signal {
+			continue
+		}
+		r := j.rankOfSummary(e)
+		if r >= 0 && rank >= 0 && r != rank {
+			return -1
+		}
+		if r >= 0 {
+			rank, named[e.PID] = r, true
+		}
+	}
+	for _, e := range j.all {
+		if e.Class == events.ClassSummary && e.Signal == signal && j.rankOfSummary(e) < 0 && !named[e.PID] {
+			return -1
+		}
+	}
+	return rank
+}
+
+// rankOfSummary is the global rank of the process that a launcher reaped; -1: not told.
+func (j *judge) rankOfSummary(e *Event) int64 {
+	switch {
+	case e.Form.Name == "slurm.task_exit": // of the step: with a launcher on each node it is the node's
+		return -1
+	case len(e.Ranks) == 1:
+		return e.Ranks[0]
+	case j.oneNode():
+		return e.Local
+	}
+	return -1
 }
 
 func kindOfSignal(n int64) string {
@@ -487,39 +557,28 @@ func (j *judge) summary(e *Event) End {
 		return j.exit(e)
 	}
 	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
-	rank := int64(-1)
-	dead := make(map[int64]bool)
-	for _, o := range j.all {
-		if o.Class == events.ClassSummary && o.Signal == e.Signal {
-			r := o.Local
-			if len(o.Ranks) == 1 {
-				r = o.Ranks[0]
-			} else if !j.oneNode() {
-				continue
-			}
-			if r >= 0 {
-				rank = r
-				dead[r] = true
-			}
-		}
-	}
+	rank := j.reaped(e.Signal)
 	end.Sentence = "A process was killed by " + cmpOr(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmpOr(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
 	}
-	if len(dead) == 1 && e.Signal != 6 {
+	if rank >= 0 && e.Signal != 6 {
 		end.Ranks = []int64{rank}
 		end.Sentence = strings.Replace(end.Sentence, " was killed", " (rank "+human.Thousands(rank)+") was killed", 1)
 	}
-	end.Sentence += j.at(e) + ": by whom is not told."
+	end.Sentence += ": by whom is not told."
 	end.Advice = "Look at the kernel log of the host for the memory killer, and at the scheduler."
 	return end
 }
 
 func (j *judge) exit(e *Event) End {
-	end := End{Kind: string(events.ClassException), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + j.at(e) + "; its own words are not in these logs."}
+	kind := events.ClassGone
+	if e.Code == 1 {
+		kind = events.ClassException // what the interpreter ends with when nobody catches one
+	}
+	end := End{Kind: string(kind), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + "; its own words are not in these logs."}
 	if e.PID != 0 {
-		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) + j.at(e) + ", the first that its launcher reaped; its own words are not in these logs."
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) + ", the first that its launcher reaped; its own words are not in these logs."
 	}
 	if r := j.onlyFailed(); r >= 0 {
 		end.Ranks = []int64{r}
@@ -538,13 +597,8 @@ func (j *judge) onlyFailed() int64 {
 		case events.ClassTimeout, events.ClassPeer, events.ClassNCCL, events.ClassBehind:
 			return -1
 		case events.ClassSummary:
-			r := e.Local
-			if len(e.Ranks) == 1 {
-				r = e.Ranks[0]
-			} else if !j.oneNode() || e.Form.Name == "slurm.task_exit" {
-				r = -1
-			}
-			if r < 0 {
+			r := j.rankOfSummary(e)
+			if r < 0 || e.Signal == 15 {
 				continue
 			}
 			if failed >= 0 && r != failed {
@@ -579,12 +633,15 @@ func (j *judge) exception(e *Event) End {
 	if at := e.Last.String(); at != "" {
 		end.Sentence += ", at " + at
 	}
-	end.Sentence += j.at(e) + "."
+	end.Sentence += "."
 	return end
 }
 
 // timeout: ranks gave up waiting in a collective. Who is behind is told only when all ranks of the group have told where they stand.
 func (j *judge) timeout(e *Event) End {
+	if end, ok := j.dumps(e); ok {
+		return end
+	}
 	end := End{Kind: string(e.Class)}
 	counts := make(map[int64]*Event) // by rank of the group
 	group := e.Group
@@ -602,7 +659,7 @@ func (j *judge) timeout(e *Event) End {
 			break
 		}
 	}
-	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")") + " until they gave up" + j.at(e)
+	end.Sentence = "Ranks waited in a collective" + when(op != "", " ("+op+")") + " until they gave up"
 	if size := j.WorldSize; size > 0 && int64(len(counts)) == size {
 		least := int64(-1)
 		for _, o := range counts {
@@ -619,7 +676,7 @@ func (j *judge) timeout(e *Event) End {
 		if len(behind) < len(counts) {
 			slices.Sort(behind)
 			end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), behind, true
-			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited" + j.at(e)
+			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
 		}
 	}
 	if len(heard) > 0 && end.Kind == string(e.Class) {
@@ -651,7 +708,7 @@ func (j *judge) notUnderstood() (End, bool) {
 		case events.ClassFatal, events.ClassTeardown, events.ClassSummary:
 			return End{
 				Kind: KindNotUnderstood, Evidence: j.lines([]*Event{e}), Time: e.Time,
-				Sentence: "The run ends in an error that is not understood" + j.at(e) + ": " + clean(e.Text) + ".",
+				Sentence: "The run ends in an error that is not understood" + ": " + clean(e.Text) + ".",
 			}, true
 		}
 	}
@@ -667,7 +724,19 @@ func (j *judge) silent() End {
 	return end
 }
 
-func (j *judge) finish(end *End) {}
+// finish adds how long ranks stood in a collective.
+func (j *judge) finish(end *End) {
+	longest := make(map[int64]int64) // ms, by rank
+	for _, e := range j.all {
+		if e.Class == events.ClassTimeout && e.Waited > 0 {
+			r := j.rankOf(e)
+			longest[r] = max(longest[r], e.Waited)
+		}
+	}
+	for _, ms := range longest {
+		end.Waited += float64(ms) / 1e3
+	}
+}
 
 // maxEvidence bounds the lines of an end.
 const maxEvidence = 8
@@ -691,9 +760,6 @@ func (j *judge) lines(list []*Event) (all []Evidence) {
 	}
 	return all
 }
-
-// at is where a line stands: " at 12:33:44".
-func (j *judge) at(e *Event) string { return "" }
 
 func when(yes bool, s string) string {
 	if yes {

@@ -1,17 +1,54 @@
 package postmortem
 
 import (
+	"os"
+
 	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/internal/flightrecorder"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Of is how a job ended, by the events in its logs. ranks is how many it has; 0: not known. lastStep is the number of its last step; -1: it has none.
-func Of(job *digest.Job, ranks, lastStep int64) End {
+// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is how many it has; 0: not known. lastStep is
+// the number of its last step; -1: it has none.
+func Of(job *digest.Job, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
-		c.Events = append(c.Events, eventOf(&job.Events[i]))
+		e := eventOf(&job.Events[i])
+		e.wentOn = job.WentOn(&job.Events[i])
+		c.Events = append(c.Events, e)
 	}
+	c.Groups = groups(files)
 	return Judge(c)
+}
+
+// maxDump bounds a dump that is read, By: 2,000 entries with their frames take 2 MB.
+const maxDump = 256 << 20
+
+// groups reads the dumps among some files, one at a time.
+func groups(files []string) []flightrecorder.Group {
+	var reader flightrecorder.Reader
+	var dump flightrecorder.Dump
+	return flightrecorder.Analyze(func(yield func(*flightrecorder.Dump) bool) {
+		for _, file := range files {
+			if !flightrecorder.IsName(file) {
+				continue
+			}
+			if fi, err := os.Stat(file); err != nil || fi.Size() > maxDump {
+				continue
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				continue
+			}
+			dump.Rank = flightrecorder.RankOf(file)
+			if reader.Read(data, &dump) != nil {
+				continue
+			}
+			if dump.Rank = flightrecorder.RankOf(file); !yield(&dump) {
+				return
+			}
+		}
+	})
 }
 
 func eventOf(d *digest.Event) Event {

@@ -53,7 +53,7 @@ func (c *conclusion) headline() string {
 		text += c.evaluations()
 	}
 	if first := c.first(); first != nil && (first.rank <= wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
-		text = c.sentence(first.what) + c.in(" ", "") + text
+		text = strings.TrimSpace(c.sentence(first.what) + c.in(" ", "") + text)
 	}
 	return text
 }
@@ -163,6 +163,8 @@ func (c *conclusion) nothingLost() string {
 	case c.judged():
 		return c.sf("No slow %s among %s; data loading is not known from %s. %s.", "%[2]s中没有偏慢的；从%[3]s无法得知数据加载。%[4]s。",
 			c.windowName(), human.Thousands(c.window.Took.Count()), c.logs(), facts)
+	case facts == "" && c.end.Failed():
+		return ""
 	case facts == "":
 		return c.in("There is little to say: the logs have no steps, calls or collectives that were seen to their end.", "可说的不多：日志中没有完整的步骤、调用或集合通信。")
 	}

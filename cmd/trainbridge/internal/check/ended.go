@@ -1,0 +1,33 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+)
+
+// ended says which runs ended in an error.
+func (r *rules) ended() {
+	for _, job := range r.watch.jobs.Rows() {
+		var files []string
+		if i := slices.IndexFunc(r.got.Runs, func(run offline.Run) bool { return run.ID == job.Run }); i >= 0 {
+			files = r.got.Runs[i].Files
+		}
+		end := postmortem.Of(job, files, 0, -1)
+		if !end.Failed() {
+			continue
+		}
+		var seen []place
+		for _, e := range end.Evidence[:min(len(end.Evidence), mostPlaces)] {
+			at := place{File: r.got.Name(e.At.File), Text: e.Text}
+			if e.At.Offset >= 0 {
+				at.Line = r.got.LineAt(e.At.File, e.At.Offset)
+			}
+			seen = append(seen, at)
+		}
+		r.find(finding{
+			Name: "run_ended", Off: true, What: end.Sentence, Seen: seen, Why: "The run ended in an error: trainbridge report has the evidence.", Fix: end.Advice,
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package trainmetricsconnector
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// runEvents are the lines that tell how runs end, by class.
+var runEvents = family{
+	kinds:  []view.Kind{view.KindEvent},
+	reader: func(family int8) reader { return &eventReader{family: family} },
+	adder:  func(family int8) adder { return &eventAdder{groups[eventKey, eventSeries]{family: family}} },
+}
+
+var eventCount = newMetric(spans.MetricRunEvents)
+
+// eventKey is the label of events: their class.
+type eventKey struct{ class string }
+
+func (k eventKey) bare() bool             { return k.class == "" }
+func (k eventKey) code(c *codec) eventKey { return eventKey{c.text(k.class)} }
+
+func (k eventKey) labels(m pcommon.Map, own label) {
+	if k.class != "" {
+		m.PutStr(spans.AttrEventClass, k.class)
+	}
+	own.put(m)
+}
+
+type eventReader struct {
+	family int8
+	values []eventKey
+}
+
+func (r *eventReader) reset() {
+	clear(r.values)
+	r.values = r.values[:0]
+}
+
+func (r *eventReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
+	ns, possible := length(span)
+	if !possible {
+		s.invalid++
+		return
+	}
+	s.note(span, r.family, &view.Head{}, len(r.values), ns)
+	r.values = append(r.values, eventKey{spans.Label(spans.AttrText(span.Attributes(), spans.AttrEventClass))})
+}
+
+// eventSeries is the series of a class.
+type eventSeries struct{ count *counter }
+
+type eventAdder struct{ groups[eventKey, eventSeries] }
+
+func (a *eventAdder) add(s *store, o *observation, from reader, in *scratch) {
+	g, series, over := a.find(s, o, in, from.(*eventReader).values[o.values], eventCount)
+	s.count(slot(s, eventCount, g, &series.count, &over.count), 1, o)
+}
+
+func (a *eventAdder) emit(e *emitter, g *group) {
+	emit(e, eventCount, labels{of: g}, &seriesOf[eventSeries](g, a.family).count, counterPoint)
+}
