@@ -33,8 +33,10 @@ var (
 	// Prefixes beyond those of bridge/line: pdsh's and parallel-ssh's host, milabench's and docker compose's name, Open MPI's --tag-output, Rich's frame.
 	hostPrefix = regexp.MustCompile(`^\s*((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z-]*[\w.-]*\d[\w.-]*): (?:\s*)`)
 	namePrefix = regexp.MustCompile(`^\s*[\w./-]+ +(?:\[std(?:err|out)\] |\|{1,2} )`)
-	gluedRank  = regexp.MustCompile(`\[rank\d+\]: ?(?:Traceback|\S*Error|\[[EWF])`)
-	mpiPrefix  = regexp.MustCompile(`^\[\d+,(\d+)\]<std(?:err|out)>: ?`)
+	// The level, and vLLM's stamp and source, which stand before each line of a traceback.
+	levelPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) (?:\d\d-\d\d \d\d:\d\d:\d\d )?(?:\[?[\w./-]+\.py:\d+\] ?)?`)
+	gluedRank   = regexp.MustCompile(`\[rank\d+\]: ?(?:Traceback|\S*Error|\[[EWF])`)
+	mpiPrefix   = regexp.MustCompile(`^\[\d+,(\d+)\]<std(?:err|out)>: ?`)
 	// glog's level, month, day and time; before PyTorch 2.3 the level alone stood there. A month below 10 has one digit in PyTorch's logger.
 	glogStamp   = regexp.MustCompile(`[EWIFV](\d{1,2})(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?`)
 	shortStamp  = regexp.MustCompile(`\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d{2})-(\d{2}) (\d{2}):(\d{2}):(\d{2})()`)
@@ -77,6 +79,12 @@ func (pl *placer) of(text []byte) place {
 				p.rank = -1 // srun -l labels the daemon's lines with a task, too
 			}
 			text = text[len(m[0]):]
+		}
+		if m := levelPrefix.Find(text); m != nil && bytes.HasSuffix(m, []byte(" ")) {
+			if p.time == 0 {
+				p.time = pl.when(text)
+			}
+			text = text[len(m):]
 		}
 		if m := namePrefix.Find(text); m != nil {
 			text = text[len(m):]
