@@ -8,6 +8,8 @@
 // the last, "nccl:coalesced", is ever completed (ProcessGroupNCCL.cpp: endCoalescing). These collectives become one operation with the sum of
 // their sizes; sends and receives stay apart and get the state and the times of the last entry.
 //
+// Gloo sets no state and no time but time_created_ns (ProcessGroupGloo.cpp): what it has retired counts as completed, without an end.
+//
 // time_created_ns is when the operation was enqueued; time_discovered_… is when a thread that polls found that it had started or completed,
 // which is later than it did, by up to a second. So they make no duration; duration_ms, which is between two CUDA events around the kernel and
 // thus includes waiting for the other ranks, does. It is there only with TORCH_NCCL_ENABLE_TIMING=1.
