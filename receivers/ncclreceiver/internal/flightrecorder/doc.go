@@ -1,5 +1,5 @@
-// Package flightrecorder makes operations of the dumps of PyTorch's Flight Recorder, which internal/flightrecorder reads: the pickle that PyTorch writes to disk, and
-// the JSON of torch._C._distributed_c10d._dump_fr_trace_json() and of the worker's handler dump_nccl_trace_json.
+// Package flightrecorder makes operations of the dumps of PyTorch's Flight Recorder, which internal/flightrecorder reads: the pickle that PyTorch writes to
+// disk, and the JSON of torch._C._distributed_c10d._dump_fr_trace_json() and of the worker's handler dump_nccl_trace_json.
 //
 // # What an entry is
 //
