@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz bench run clean
+.PHONY: build build-full gen ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -137,6 +137,10 @@ generate:
 
 fuzz:
 	tools/fuzz.sh $(FUZZTIME)
+
+# The answers of PyTorch's fr_trace that internal/flightrecorder is compared with, anew: TORCH is site-packages, or the wheel of torch 2.15.0 unzipped.
+fr-trace:
+	go test ./internal/flightrecorder -run TestOracle -torch $(abspath $(TORCH))
 
 bench: build build-full gen jaeger
 	bench/run.sh

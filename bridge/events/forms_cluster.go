@@ -131,7 +131,7 @@ var kernel = []Form{
 		Name: "kernel.hung_task", Writer: "Linux kernel/hung_task.c", Class: ClassFrozen, Text: " blocked for more than ", Pattern: `task (?P<process>.+):(?P<pid>\d+) blocked for more than (?P<what>\d+ seconds)`, Example: "Jun 17 20:18:08 node1 kernel: INFO: task python3:78808 blocked for more than 120 seconds.",
 	},
 	{
-		Name: "kernel.segfault", Writer: "Linux arch/x86/mm/fault.c", Class: ClassSignal, Text: ": segfault at ", Pattern: `(?P<process>\S+)\[(?P<pid>\d+)\]: (?P<what>segfault) at`,
+		Name: "kernel.segfault", Writer: "Linux arch/x86/mm/fault.c", Class: ClassSignal, Text: ": segfault at ", Pattern: `(?P<process>(?:python|pt_|ray|torchrun|vllm|sglang)[^\s\[]*)\[(?P<pid>\d+)\]: (?P<what>segfault) at`,
 		Example: "kernel: python3[4711]: segfault at 0 ip 00007f0000000000 sp 00007ffd00000000 error 4 in libc.so.6",
 	},
 }

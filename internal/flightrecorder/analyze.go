@@ -18,16 +18,18 @@ type Group struct {
 	Ranks []int32
 	// Members are of all Ranks, in their order.
 	Members []Member
-	// Missing are the ranks that have no dump: frozen, killed, or not asked for one.
+	// Missing are the ranks that have no dump: frozen, killed, not asked for one, or ended by their launcher because a rank that has a dump failed.
 	Missing []int32
 	// Behind are the ranks that have a dump without the last collective that another rank enqueued: they did not return from enqueueing it. Where Missing is not
 	// empty, those are candidates as well, and may be further behind.
 	Behind []int32
-	// Elsewhere are those of Behind that wait in another group: they enqueued its Stuck, which others lack. Who is not among them is further up the chain; where all
-	// are, ranks wait for each other in groups that they call in different orders.
+	// Elsewhere are those of Behind that wait in another group: they enqueued its Stuck, which others lack. Who is not among them is further up the chain; where
+	// all are, ranks wait for each other in groups that they call in different orders.
 	Elsewhere []int32
-	// Stuck is the first collective that is not known to be completed on all ranks; nil: there is none. Of gloo, which records no state, it is the first that not
-	// all ranks enqueued, or the last one where ranks have no dump.
+	// Stateless says that no state is recorded of the group's operations, as with gloo.
+	Stateless bool
+	// Stuck is the first collective that is not known to be completed on all ranks; nil: there is none. Where Stateless, it is the first that not all ranks
+	// enqueued or that differs, and where ranks have no dump the last one, which may be complete: a rank that failed on its own dumps too, and waits for nobody.
 	Stuck *Collective
 	// Latest is the last collective that any rank enqueued; nil: there is none. Who enqueued it late says Collective.LastRank.
 	Latest *Collective
@@ -45,7 +47,7 @@ type Member struct {
 	HasDump bool
 	// Last is the highest collective_seq_id that the rank recorded; 0: none.
 	Last int64
-	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: not told. Completed counts also, with gloo, what timed out. With gloo they
+	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: not told. With gloo Completed counts what timed out too, and all of them
 	// count what collective_seq_id does not.
 	Enqueued, Started, Completed int64
 }
@@ -90,15 +92,16 @@ type Collective struct {
 	// Lacking are the ranks that have a dump and did not record it.
 	Lacking []int32
 	// Unknown are the ranks that have no dump, or whose dump begins later.
-	Unknown []int32
-	Differ  []Difference
+	Unknown   []int32
+	Differ    []Difference
+	TimeoutMS int64 // of Reference
 	// First and Last are when the first and the last of Enqueued enqueued it, Unix ns of their hosts' clocks, and LastRank is the last.
 	First, Last int64
 	LastRank    int32
 }
 
-// Analyze compares the dumps of a job's ranks. It looks at one dump at a time, so they may share memory (Reader.Read). Dumps without a rank are passed over, and so is
-// a second one of a rank. Groups come in the order of their ranks and names.
+// Analyze compares the dumps of a job's ranks. It looks at one dump at a time, so they may share memory (Reader.Read). Dumps without a rank are passed over,
+// and so is a second one of a rank. Groups come in the order of their ranks and names.
 func Analyze(dumps iter.Seq[*Dump]) []Group {
 	a := analysis{groups: map[string]*group{}, dumps: map[int32]bool{}, sigs: map[string]uint32{}, match: map[[3]uint32]What{}}
 	for d := range dumps {
@@ -262,6 +265,7 @@ func (a *analysis) signature(e *Entry) uint32 {
 		}
 		key = append(key, 0)
 	}
+	key = binary.AppendVarint(key, int64(e.TimeoutMS))
 	a.key = key
 	n, ok := a.sigs[string(key)]
 	if !ok {
@@ -322,7 +326,7 @@ func elsewhere(groups []Group) {
 
 // judge says what is the matter with a group.
 func (a *analysis) judge(g *group) Group {
-	out := Group{Name: g.name, Desc: g.desc, Ranks: g.ranks}
+	out := Group{Name: g.name, Desc: g.desc, Ranks: g.ranks, Stateless: g.gloo}
 	last := int64(0)
 	for _, rank := range g.ranks {
 		m := g.members[rank]
@@ -393,7 +397,8 @@ func (c *Collective) clone() *Collective {
 	return &own
 }
 
-// collectives yields the collectives of a group in their order, each in the same memory, those of a coalesced launch as one: the first of its parts that differs.
+// collectives yields the collectives of a group in their order, each in the same memory. Those of a coalesced launch are one: the first of its parts that
+// differs.
 func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 	return func(yield func(*Collective) bool) {
 		at := make([]int, len(g.ranks)) // the next record of each rank
@@ -470,7 +475,7 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 		in, out = in+sig.in, out+sig.out
 		if c.Reference < 0 {
 			c.Reference, own, ownSig = rank, rec, sig
-			c.Operation = sig.operation(rec.state)
+			c.Operation, c.TimeoutMS = sig.operation(rec.state), sig.timeoutMS
 			uneven = sig.uneven()
 			continue
 		}

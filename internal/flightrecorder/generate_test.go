@@ -20,8 +20,8 @@ type step struct {
 	count int64
 }
 
-// generate makes the dumps of a job of 2 to 16 ranks, with faults: ranks that stop, leave out or exchange an operation, sizes, data types and states that differ,
-// dumps that are missing, buffers that were too small. The ranks' dumps depend on the seed alone.
+// generate makes the dumps of a job of 2 to 16 ranks, with faults: ranks that stop, leave out or exchange an operation, sizes, data types and states that
+// differ, dumps that are missing, buffers that were too small. The ranks' dumps depend on the seed alone.
 func generate(seed uint64) []*Dump {
 	r := rand.New(rand.NewPCG(seed, 30))
 	n := int32(2 + r.IntN(15))
@@ -40,88 +40,24 @@ func generate(seed uint64) []*Dump {
 			}
 		}
 	}
-	stops := map[int32]int{} // the step at which a rank stops
-	type fault struct {
-		rank int32
-		step int
-		kind string
-	}
-	var faults []fault
+	j := job{groups: groups, steps: steps, stops: map[int32]int{}}
 	for range r.IntN(3) {
 		switch f := (fault{r.Int32N(n), r.IntN(len(steps)), []string{"stop", "op", "size", "dtype", "state", "skip", "none"}[r.IntN(7)]}); f.kind {
 		case "stop":
-			stops[f.rank] = f.step
+			j.stops[f.rank] = f.step
 		default:
-			faults = append(faults, f)
+			j.faults = append(j.faults, f)
 		}
 	}
-	completedUpTo := r.IntN(len(steps) + 1)
-	for rank, d := range dumps {
-		seqs, p2ps := make([]Integer, len(groups)), make([]Integer, len(groups))
-		for i, s := range steps {
-			if stop, ok := stops[int32(rank)]; ok && i >= stop {
-				break
-			}
-			g := groups[s.group]
-			own := slices.Index(g.ranks, int32(rank))
-			if own < 0 {
-				continue
-			}
-			skip := false
-			state := "completed"
-			if i >= completedUpTo {
-				state = "scheduled"
-				if i == completedUpTo {
-					state = "started"
-				}
-			}
-			for _, f := range faults {
-				if f.rank != int32(rank) || f.step != i {
-					continue
-				}
-				switch f.kind {
-				case "op":
-					s.op = otherOp(s.op)
-				case "size":
-					s.count += 7
-				case "dtype":
-					s.count = -s.count
-				case "state":
-					state = "started"
-				case "skip":
-					skip = true
-				}
-			}
-			if skip {
-				continue
-			}
-			entries := entriesOf(s, g, own)
-			p2p := entries[0].IsP2P
-			if p2p {
-				p2ps[s.group]++
-			} else {
-				seqs[s.group]++
-			}
-			for j := range entries {
-				e := &entries[j]
-				e.RecordID, e.PGID, e.ProcessGroup = Integer(len(d.Entries)), Integer(s.group), []Text{Text(g.name), Text(g.desc)}
-				e.Collective, e.P2P, e.Created = seqs[s.group], p2ps[s.group], 1_790_000_000_000_000_000+Integer(i)*1_000_000+Integer(rank)
-				e.State, e.Retired, e.TimeoutMS = Text(state), state == "completed", 600_000
-				d.Entries = append(d.Entries, *e)
-			}
-			if !p2p {
-				status := d.PGStatus[strconv.Itoa(s.group)]
-				status.Enqueued++
-				if state != "scheduled" {
-					status.Started = status.Enqueued
-				}
-				if state == "completed" {
-					status.Completed = status.Enqueued
-				}
-				d.PGStatus[strconv.Itoa(s.group)] = status
-			}
-		}
+	j.completed = r.IntN(len(steps) + 1)
+	for _, d := range dumps {
+		j.run(d)
 	}
+	return lose(r, groups, dumps)
+}
+
+// lose drops entries for which the buffers were too small, and dumps.
+func lose(r *rand.Rand, groups []jobGroup, dumps []*Dump) []*Dump {
 	if len(groups) == 1 && r.IntN(4) == 0 { // the buffer was too small
 		room := 2 + r.IntN(8)
 		first := 0
@@ -141,6 +77,89 @@ func generate(seed uint64) []*Dump {
 		}
 	}
 	return dumps
+}
+
+type fault struct {
+	rank int32
+	step int
+	kind string
+}
+
+// job is what the ranks do.
+type job struct {
+	groups    []jobGroup
+	steps     []step
+	faults    []fault
+	stops     map[int32]int // the step at which a rank stops
+	completed int           // steps
+}
+
+// run adds what a rank does to its dump.
+func (j *job) run(d *Dump) {
+	seqs, p2ps := make([]Integer, len(j.groups)), make([]Integer, len(j.groups))
+	for i, s := range j.steps {
+		if stop, ok := j.stops[d.Rank]; ok && i >= stop {
+			break
+		}
+		g := j.groups[s.group]
+		own := slices.Index(g.ranks, d.Rank)
+		s, state := j.does(d.Rank, i)
+		if own < 0 || s.op == "" {
+			continue
+		}
+		entries := entriesOf(s, g, own)
+		p2p := entries[0].IsP2P
+		if p2p {
+			p2ps[s.group]++
+		} else {
+			seqs[s.group]++
+		}
+		for _, e := range entries {
+			e.RecordID, e.PGID, e.ProcessGroup = Integer(len(d.Entries)), Integer(s.group), []Text{Text(g.name), Text(g.desc)}
+			e.Collective, e.P2P, e.Created = seqs[s.group], p2ps[s.group], 1_790_000_000_000_000_000+Integer(i)*1_000_000+Integer(d.Rank)
+			e.State, e.Retired, e.TimeoutMS = state, state == "completed", 600_000
+			d.Entries = append(d.Entries, e)
+		}
+		if !p2p {
+			status := d.PGStatus[strconv.Itoa(s.group)]
+			status.Enqueued++
+			if state != "scheduled" {
+				status.Started = status.Enqueued
+			}
+			if state == "completed" {
+				status.Completed = status.Enqueued
+			}
+			d.PGStatus[strconv.Itoa(s.group)] = status
+		}
+	}
+}
+
+// does is what a rank does as a step, and how far it came; without an operation: nothing.
+func (j *job) does(rank int32, i int) (s step, state Text) {
+	s, state = j.steps[i], "completed"
+	if i == j.completed {
+		state = "started"
+	} else if i > j.completed {
+		state = "scheduled"
+	}
+	for _, f := range j.faults {
+		if f.rank != rank || f.step != i {
+			continue
+		}
+		switch f.kind {
+		case "op":
+			s.op = otherOp(s.op)
+		case "size":
+			s.count += 7
+		case "dtype":
+			s.count = -s.count
+		case "state":
+			state = "started"
+		case "skip":
+			s.op = ""
+		}
+	}
+	return s, state
 }
 
 // jobGroups are the group of all ranks, and groups of neighbours and of every second rank.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,31 +55,33 @@ func TestSameAsJSON(t *testing.T) {
 
 // say puts a group into a line.
 func say(g *Group) string {
-	s := fmt.Sprintf("%s %s %v", g.Name, g.Desc, g.Ranks)
+	parts := []string{fmt.Sprintf("%s %s %v", g.Name, g.Desc, g.Ranks)}
 	for _, list := range []struct {
 		name  string
 		ranks []int32
 	}{{"missing", g.Missing}, {"behind", g.Behind}, {"elsewhere", g.Elsewhere}} {
 		if len(list.ranks) > 0 {
-			s += fmt.Sprintf(", %s %v", list.name, list.ranks)
+			parts = append(parts, fmt.Sprintf("%s %v", list.name, list.ranks))
 		}
 	}
-	for _, c := range []struct {
-		name string
-		*Collective
-	}{{"stuck", g.Stuck}, {"mismatch", g.Mismatch}} {
-		if c.Collective == nil {
-			continue
-		}
-		s += fmt.Sprintf(", %s %s %d of %v", c.name, c.Name, c.Seq, c.Enqueued)
-		if len(c.Lacking) > 0 {
-			s += fmt.Sprintf(" not %v", c.Lacking)
-		}
-		for _, d := range c.Differ {
-			s += fmt.Sprintf(" %d %s", d.Rank, d.What)
-		}
+	if g.Stuck != nil {
+		parts = append(parts, "stuck "+sayOperation(g.Stuck))
 	}
-	return s
+	if g.Mismatch != nil {
+		parts = append(parts, "mismatch "+sayOperation(g.Mismatch))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func sayOperation(c *Collective) string {
+	parts := []string{fmt.Sprintf("%s %d of %v", c.Name, c.Seq, c.Enqueued)}
+	if len(c.Lacking) > 0 {
+		parts = append(parts, fmt.Sprintf("not %v", c.Lacking))
+	}
+	for _, d := range c.Differ {
+		parts = append(parts, fmt.Sprintf("%d %s", d.Rank, d.What))
+	}
+	return strings.Join(parts, " ")
 }
 
 // fr_trace ends in KeyError: ('0', 0) on all of these.
@@ -110,7 +113,9 @@ func TestGloo(t *testing.T) {
 	}
 	members := Analyze(slices.Values(gloo(t, "hang")))[0].Members
 	assert.Equal(t, []Member{
-		{Rank: 0, HasDump: true, Last: 15, Enqueued: 15, Started: -1, Completed: 15}, {Rank: 1, HasDump: true, Last: 15, Enqueued: 15, Started: -1, Completed: 14},
-		{Rank: 2, Enqueued: -1, Started: -1, Completed: -1}, {Rank: 3, HasDump: true, Last: 15, Enqueued: 15, Started: -1, Completed: 15},
+		{Rank: 0, HasDump: true, Last: 15, Enqueued: 15, Started: -1, Completed: 15},
+		{Rank: 1, HasDump: true, Last: 15, Enqueued: 15, Started: -1, Completed: 14},
+		{Rank: 2, Enqueued: -1, Started: -1, Completed: -1},
+		{Rank: 3, HasDump: true, Last: 15, Enqueued: 15, Started: -1, Completed: 15},
 	}, members, "completed counts what timed out")
 }

@@ -73,7 +73,7 @@ func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 
 // message makes the Collective of a send or a receive.
 func (a *analysis) message(e end) *Collective {
-	c := &Collective{Seq: e.seq, P2P: true, Reference: e.rank, Operation: a.all[e.sig].operation(e.state)}
+	c := &Collective{Seq: e.seq, P2P: true, Reference: e.rank, Operation: a.all[e.sig].operation(e.state), TimeoutMS: a.all[e.sig].timeoutMS}
 	c.came(e.rank, e.record)
 	return c
 }

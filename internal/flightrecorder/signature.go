@@ -10,15 +10,16 @@ import (
 // signature is what an entry is, beside its number and state.
 type signature struct {
 	Operation
-	op       string // without the backend: all_reduce, send
-	src, dst int    // of a send or a receive, ranks of the group; -1: unknown
-	in, out  int64  // elements of the first tensors
+	op        string // without the backend: all_reduce, send
+	src, dst  int    // of a send or a receive, ranks of the group; -1: unknown
+	in, out   int64  // elements of the first tensors
+	timeoutMS int64
 }
 
 func signatureOf(e *Entry) signature {
 	s := signature{Operation: Operation{
 		Name: string(e.Name), InputSizes: e.InputSizes, OutputSizes: e.OutputSizes, InputDtypes: e.InputDtypes, OutputDtypes: e.OutputDtypes,
-	}, src: -1, dst: -1, in: elements(e.InputSizes), out: elements(e.OutputSizes)}
+	}, src: -1, dst: -1, timeoutMS: int64(e.TimeoutMS), in: elements(e.InputSizes), out: elements(e.OutputSizes)}
 	name := s.Name[strings.LastIndexByte(s.Name, ':')+1:]
 	var ends string
 	s.op, ends, _ = strings.Cut(name, " ")
@@ -79,8 +80,8 @@ func (s *signature) ends() bool {
 	return s.op == "coalesced" || s.op == "ALLGATHER_coalesced" || s.op == "REDUCE_SCATTER_coalesced"
 }
 
-// differ says what of two collectives of a group of n ranks differs, s being the reference: what torch/distributed/flight_recorder/components/types.py (Op.match)
-// calls a mismatch, in its order.
+// differ says what of two collectives of a group of n ranks differs, s being the reference: what Op.match of
+// torch/distributed/flight_recorder/components/types.py calls a mismatch, in its order.
 func (s *signature) differ(o *signature, n int64) What {
 	is := func(names ...string) bool { return slices.Contains(names, s.op) }
 	switch {

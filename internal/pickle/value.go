@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -110,8 +111,8 @@ func twos(b []byte) (n int64, ok bool) {
 	if sign != 0 {
 		n = -1
 	}
-	for i := len(b) - 1; i >= 0; i-- {
-		n = n<<8 | int64(b[i])
+	for _, c := range slices.Backward(b) {
+		n = n<<8 | int64(c)
 	}
 	return n, true
 }

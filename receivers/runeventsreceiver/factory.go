@@ -34,7 +34,7 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 	}
 	return filereceiver.Parts{
 		Tail: cfg.Config, Detect: detect, Redact: cfg.Redact, NewHandler: newHandler, Scope: metadata.ScopeName, SpanLinks: cfg.SpanLinks,
-		HoldTimeout: holdTimeout, Run: cfg.RunConfig, Zone: zone,
+		HoldTimeout: holdTimeout, Run: cfg.RunConfig, Zone: zone, Events: true,
 	}, nil
 }
 

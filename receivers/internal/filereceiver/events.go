@@ -103,13 +103,15 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	if len(found) == 0 {
 		return v, reason
 	}
-	if h.take(found, l) == 0 {
-		if found[0].Class != events.ClassWarning {
-			return tail.Ignored, repeated
-		}
-		return v, reason
+	switch n := h.take(found, l); {
+	case n > 0 && h.r.parts.Events:
+		return tail.Record, ""
+	case n > 0:
+		return tail.Ignored, "event" // it is no record of its log
+	case found[0].Class != events.ClassWarning:
+		return tail.Ignored, repeated
 	}
-	return tail.Record, ""
+	return v, reason
 }
 
 // take keeps the events that are news, and returns how many are.

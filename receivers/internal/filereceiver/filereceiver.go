@@ -49,8 +49,10 @@ type Parts struct {
 	// Keep is how many answers are kept at least.
 	Keep int
 	// Run names the job of the logs, Zone the zone of stamps that have none: for what stands between the records (bridge/events).
-	Run  spans.RunConfig
-	Zone *time.Location
+	// Events says that the log's records are its events.
+	Events bool
+	Run    spans.RunConfig
+	Zone   *time.Location
 	// Source is read in place of files, and delivers as they do. nil: files are read.
 	Source component.Component
 	// Shutdown lets go of what Make took. nil: nothing.

@@ -262,7 +262,7 @@ func (c *account) unread() {
 	}
 }
 
-// A torn last line, or a line that two processes wrote into, is no reason for alarm; a share of them is.
+// A torn last line, or a line that two processes wrote into, is no reason for alarm; a share of them is, and so is a file of which nothing can be read.
 const (
 	rejectedShare = 0.01
 	rejectedLeast = 3
@@ -272,18 +272,21 @@ const (
 func (c *account) rejections() {
 	for _, f := range c.files {
 		n := total(f.rejected)
-		if n < rejectedLeast || float64(n) < rejectedShare*float64(n+f.Records) {
+		if n == 0 || f.Records > 0 && (n < rejectedLeast || float64(n) < rejectedShare*float64(n+f.Records)) {
 			continue
 		}
 		var seen []place
+		fix := "Let each process write a file of its own; where the lines are whole, report the format."
 		for _, r := range f.rejected {
 			seen = append(seen, r.first)
+			if r.name == "pickle" {
+				fix = "Leave it out, and load it nowhere: it imports or calls something, and PyTorch's dumps do not."
+			}
 		}
 		look := count(n, "line that looks like a record", "lines that look like records")
 		c.find(finding{
 			Name: "rejected", Off: true, What: fmt.Sprintf("%s: %s cannot be read (%s)", f.Name, look, names(f.rejected)), Seen: seen,
-			Why: "They are in no trace, so calls and steps are incomplete.",
-			Fix: "Let each process write a file of its own; where the lines are whole, report the format.",
+			Why: "They are in no trace, so calls and steps are incomplete.", Fix: fix,
 		})
 	}
 }

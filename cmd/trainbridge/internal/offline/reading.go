@@ -253,8 +253,8 @@ func readable(path string) error {
 	return err
 }
 
-// isBinary says whether a file is no text, by its beginning. Compressed files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL bytes are looked at
-// by who reads them.
+// isBinary says whether a file is no text, by its beginning. Compressed files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL bytes are looked
+// at by who reads them.
 func isBinary(path string) bool {
 	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") || flightrecorder.IsName(path) {
 		return false

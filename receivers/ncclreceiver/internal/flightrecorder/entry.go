@@ -44,6 +44,11 @@ func (e *entry) comm() string {
 	return string(e.ProcessGroup[0]) + ":" + string(e.ProcessGroup[1])
 }
 
+// gone says whether gloo has done with an entry. It sets no state: an entry that is retired is completed or has timed out, and other ranks tell which.
+func (e *entry) gone() bool {
+	return e.Retired && e.State == "scheduled" && strings.HasPrefix(string(e.Name), "gloo:")
+}
+
 const nameCoalesced = "coalesced"
 
 // ends says whether an entry is the end of a coalesced launch, which has no tensors.
@@ -135,10 +140,10 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 	o.Size, o.Total = e.measure(o.Kind, int64(len(group)))
 	o.Datatype = e.datatype()
 
-	switch end.State {
-	case "completed":
+	switch {
+	case end.State == "completed", end.gone():
 		o.State = op.Completed
-	case "started":
+	case end.State == "started":
 		o.State = op.Started
 	default:
 		o.State = op.Scheduled

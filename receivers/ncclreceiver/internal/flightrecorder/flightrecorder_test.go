@@ -197,6 +197,12 @@ func TestTimes(t *testing.T) {
 		"no timeout": {map[string]any{
 			"state": "started", "retired": false, "time_discovered_completed_ns": 0, "timeout_ms": 0,
 		}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, false}},
+		"gloo": {map[string]any{
+			"profiling_name": "gloo:all_reduce", "state": "scheduled", "time_discovered_completed_ns": 0,
+		}, times{unix, 0, -1, false, op.Completed, spans.TimeLogged, false}},
+		"gloo, in flight": {map[string]any{
+			"profiling_name": "gloo:all_reduce", "state": "scheduled", "retired": false, "time_discovered_completed_ns": 0,
+		}, times{unix, 0, -1, false, op.Scheduled, spans.TimeLogged, true}},
 		"given up": {map[string]any{
 			"state": "started", "time_discovered_completed_ns": 0, "timeout_ms": 3000,
 		}, times{unix, 0, -1, false, op.Started, spans.TimeLogged, true}},
@@ -347,10 +353,31 @@ func TestDocuments(t *testing.T) {
 	assert.Equal(t, []string{"3", "x", "5"}, []string{string(ops[0].Comm), string(ops[1].Comm), string(ops[1].Name)})
 }
 
+// A pickle gives the operations of the JSON that PyTorch writes of the same dump.
+func TestPickle(t *testing.T) {
+	files, err := filepath.Glob("../../../../internal/flightrecorder/testdata/gloo/*/rank_*.json")
+	require.NoError(t, err)
+	require.Len(t, files, 8)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		pickled := strings.TrimSuffix(strings.Replace(file, "/rank_", "/nccl_trace_rank_", 1), ".json")
+		p, err := os.ReadFile(pickled)
+		require.NoError(t, err)
+		assert.True(t, Sniff(p))
+		got, v, reason := read(t, pickled, string(p))
+		assert.Equal(t, parse.Record, v, reason)
+		want, _, _ := read(t, file, string(b))
+		n := len(want) - 1 // of the last one the JSON, written a moment later, may know more
+		assert.Equal(t, want[:n], got[:n])
+		assert.Len(t, got, n+1)
+	}
+}
+
 func TestSniff(t *testing.T) {
 	for text, want := range map[string]bool{
 		dumpOf(t): true, `{"entries": [{"profiling_name": "x"}]}`: true, `{"header":{"id":"0x1"}}`: false, `[{"entries": 1, "profiling_name": 2}]`: false,
-		"": false, "\x80\x02": false,
+		"": false, "\x80\x02": false, "\x80\x02}X\x09\x00\x00\x00pg_config": true,
 	} {
 		assert.Equal(t, want, Sniff([]byte(text)), text)
 	}
