@@ -115,7 +115,7 @@ func (s *Scanner) Flush() []Event {
 		s.settle(0)
 	}
 	for k, t := range s.traces {
-		s.emitTrace(t, nil)
+		s.emitTrace(t)
 		delete(s.traces, k)
 	}
 	return s.out
@@ -142,7 +142,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 		if trace != nil {
 			trace.tell(&e)
 		}
-		s.emit(p, &e, p.text)
+		s.emit(&e, p.text)
 		return false
 	})
 	return matched
@@ -182,7 +182,7 @@ func (e *Event) read(text []byte) (ok, whole bool) {
 }
 
 // emit finishes an event.
-func (s *Scanner) emit(p *place, e *Event, text []byte) {
+func (s *Scanner) emit(e *Event, text []byte) {
 	e.header(text)
 	if e.Host == "" {
 		if m := syslogStamp.FindSubmatch(text); m != nil {
@@ -311,7 +311,7 @@ func (s *Scanner) settle(i int) {
 	e := w.event
 	e.Ranks = nil
 	e.read(w.text) // where the line was cut, what is there is still of its class
-	s.emit(&w.where, &e, w.text)
+	s.emit(&e, w.text)
 }
 
 // Again makes an event of what a span has of one: its form, its text and its class (the fields that stand before the text are set by the caller).

@@ -23,8 +23,10 @@ var (
 	frameLine     = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)(?:, in (.+))?`)
 	exceptionLine = regexp.MustCompile(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:: (.*))?$`)
 	savingFunc    = regexp.MustCompile(`(?i)checkpoint|\bsave\b|save_|load_model|state_dict|torch/serialization\.py|safetensors`)
-	launcherFile  = regexp.MustCompile(`/bin/(?:torchrun|accelerate|deepspeed|llamafactory-cli)$|torch/distributed/(?:run|launch|launcher/\w+)\.py$|accelerate/commands/|runpy\.py$`)
-	launcherEnd   = regexp.MustCompile(`torch/distributed/(?:run|launch|launcher/\w+|elastic/[\w/]+)\.py$|accelerate/commands/|/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$`)
+	launcherFile  = regexp.MustCompile(`/bin/(?:torchrun|accelerate|deepspeed|llamafactory-cli)$|torch/distributed/(?:run|launch|launcher/\w+)\.py$|` +
+		`accelerate/commands/|runpy\.py$`)
+	launcherEnd = regexp.MustCompile(`torch/distributed/(?:run|launch|launcher/\w+|elastic/[\w/]+)\.py$|accelerate/commands/|` +
+		`/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$`)
 	tracebackText = []byte("Traceback (most recent call last)")
 	chainedText   = [][]byte{[]byte("During handling of the above exception"), []byte("The above exception was the direct cause")}
 )
@@ -51,14 +53,14 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	if begins(p.text) {
 		chained := t != nil && t.chained
 		if t != nil && !chained {
-			s.emitTrace(t, nil)
+			s.emitTrace(t)
 		}
 		if s.traces == nil {
 			s.traces = make(map[key]*traceback)
 		}
 		if len(s.traces) >= openMost && t == nil {
 			for k, old := range s.traces {
-				s.emitTrace(old, nil)
+				s.emitTrace(old)
 				delete(s.traces, k)
 				break
 			}
@@ -81,7 +83,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	t.lines++
 	switch m := frameLine.FindSubmatch(text); {
 	case t.lines > traceLines:
-		s.emitTrace(t, nil)
+		s.emitTrace(t)
 		delete(s.traces, k)
 		return false
 	case m != nil && !t.chained || m != nil && t.last.File == "":
@@ -145,7 +147,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		if t.saving && e.Class == ClassException && !strings.HasSuffix(e.Exception, "Interrupt") {
 			e.Class = ClassCheckpoint
 		}
-		s.emit(&t.where, &e, text)
+		s.emit(&e, text)
 	}
 	t.first = Frame{}
 	t.text = []byte{1} // done
@@ -171,7 +173,7 @@ func (t *traceback) launcher() bool {
 }
 
 // emitTrace emits a traceback that did not come to its end.
-func (s *Scanner) emitTrace(t *traceback, _ []byte) {
+func (s *Scanner) emitTrace(t *traceback) {
 	if t.done() || t.last.File == "" {
 		return
 	}
@@ -180,12 +182,14 @@ func (s *Scanner) emitTrace(t *traceback, _ []byte) {
 		e.Class = ClassCheckpoint
 	}
 	t.tell(&e)
-	s.emit(&t.where, &e, []byte("Traceback … "+t.last.String()))
+	s.emit(&e, []byte("Traceback … "+t.last.String()))
 }
 
 // looksLikeException says whether a word can be the type of an exception.
 func looksLikeException(name []byte) bool {
-	for _, end := range []string{"Error", "Exception", "Interrupt", "Exit", "Warning", "Timeout", "Refused", "Reset", "Died", "Found", "Failed", "Failure", "StopIteration", "Expired"} {
+	for _, end := range []string{
+		"Error", "Exception", "Interrupt", "Exit", "Warning", "Timeout", "Refused", "Reset", "Died", "Found", "Failed", "Failure", "StopIteration", "Expired",
+	} {
 		if bytes.HasSuffix(name, []byte(end)) {
 			return true
 		}

@@ -170,7 +170,9 @@ func unsetEmpty() {
 }
 
 // kinds are the variables of logs of one kind. They have defaults in the shipped configuration.
-var kinds = []string{"TRAINBRIDGE_TQ_LOGS", "TRAINBRIDGE_FLAGSCALE_LOGS", "TRAINBRIDGE_TRAIN_LOGS", "TRAINBRIDGE_ZMQ_LOGS", "TRAINBRIDGE_NCCL_LOGS", "TRAINBRIDGE_EVENT_LOGS"}
+var kinds = []string{
+	"TRAINBRIDGE_TQ_LOGS", "TRAINBRIDGE_FLAGSCALE_LOGS", "TRAINBRIDGE_TRAIN_LOGS", "TRAINBRIDGE_ZMQ_LOGS", "TRAINBRIDGE_NCCL_LOGS", "TRAINBRIDGE_EVENT_LOGS",
+}
 
 // logsOfAnyKind takes the defaults of kinds away where TRAINBRIDGE_LOGS names all logs: nobody asked for the default directories then.
 func logsOfAnyKind() {

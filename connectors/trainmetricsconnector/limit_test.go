@@ -131,7 +131,8 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 }
 
 func addEvent(b *spans.Batch, res spans.Resource, id int, class string) {
-	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{9, byte(id >> 8), byte(id)}, ID: spanID(id), Name: spans.SpanEvent, Is: spans.KindEvent, Start: 1e18, End: 1e18 + 1e6})
+	trace := pcommon.TraceID{9, byte(id >> 8), byte(id)}
+	s := b.Add(res, spans.Span{Trace: trace, ID: spanID(id), Name: spans.SpanEvent, Is: spans.KindEvent, Start: 1e18, End: 1e18 + 1e6})
 	s.Attributes().PutStr(spans.AttrEventClass, class)
 }
 

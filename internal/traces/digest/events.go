@@ -30,7 +30,7 @@ func (j *Job) event(s ptrace.Span, res *resource) {
 	e.Read(s)
 	source := spans.TimeSource(spans.AttrText(s.Attributes(), spans.AttrTimeSource))
 	if source == "" {
-		source = spans.TimeSource(res.TimeSource)
+		source = res.TimeSource
 	}
 	if e.Own = source == spans.TimeLogged; source == spans.TimeSynthetic {
 		e.Time = 0

@@ -238,9 +238,11 @@ func (b *eventBatch) Traces(out *spans.Batch, from From) {
 		} else {
 			out.From(spans.NoOrigin)
 		}
-		id := spans.SpanID(trace, spans.SpanEvent, file, []byte(e.Form.Name), strconv.AppendInt(nil, e.Rank, 10), strconv.AppendInt(nil, e.Local, 10), []byte(e.Text), stampKey(e))
+		rank, local := strconv.AppendInt(nil, e.Rank, 10), strconv.AppendInt(nil, e.Local, 10)
+		id := spans.SpanID(trace, spans.SpanEvent, file, []byte(e.Form.Name), rank, local, []byte(e.Text), stampKey(e))
 		s := out.Add(spans.Resource{Service: run.ServiceName, RunID: b.of.run, Host: e.Host, PID: e.PID, Time: source}, spans.Span{
-			Trace: trace, ID: id, Name: spans.SpanEvent, Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at, End: at + eventLength, Source: source, Attributes: 8,
+			Trace: trace, ID: id, Name: spans.SpanEvent, Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at,
+			End: at + eventLength, Source: source, Attributes: 8,
 		})
 		put(s, &e.Event)
 	}

@@ -29,7 +29,11 @@ func owners(t *testing.T, paths ...string) map[string]string {
 // Files of other writers are nobody's, however much they look like logs of training; so are goldens of tests and drawings of traces.
 func TestForeignFilesAreNobodys(t *testing.T) {
 	for file, receiver := range owners(t, "testdata/foreign", "../../../../receivers/*/testdata/*.{yaml,txt}") {
-		assert.Empty(t, receiver, filepath.Base(file))
+		want := ""
+		if filepath.Base(file) == "dmesg" { // its Xid may be why a job died
+			want = "run_events"
+		}
+		assert.Equal(t, want, receiver, filepath.Base(file))
 	}
 }
 

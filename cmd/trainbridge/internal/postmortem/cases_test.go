@@ -86,13 +86,13 @@ func (s *score) judge(t *testing.T, path string, logs ...string) {
 		t.Errorf("%s: no sentence", path)
 	}
 	s.all++
-	mark := ""
-	wrong := got.Kind != want.Kind && !((want.Kind == "healthy" || want.Kind == "after_end") && !got.Failed())
+	var marks []string
+	alive := want.Kind == "healthy" || want.Kind == "after_end"
+	wrong := got.Kind != want.Kind && (!alive || got.Failed())
 	if wrong {
 		s.kinds++
-		mark += " KIND"
-		if want.Ambiguous {
-			mark += "?"
+		if marks = append(marks, "KIND"); want.Ambiguous {
+			marks[0] += "?"
 		}
 	}
 	if !want.Ambiguous {
@@ -103,19 +103,19 @@ func (s *score) judge(t *testing.T, path string, logs ...string) {
 	for _, r := range got.Ranks {
 		if slices.Contains(want.MustNot, r) {
 			s.innocents++
-			mark += " INNOCENT"
+			marks = append(marks, "INNOCENT")
 		} else if !slices.Contains(want.May, r) {
-			mark += " UNKNOWN"
+			marks = append(marks, "UNKNOWN")
 		}
 	}
 	if want.Rank != nil {
 		if s.ranks++; len(got.Ranks) != 1 || got.Ranks[0] != *want.Rank {
 			s.missed++
-			mark += " RANK"
+			marks = append(marks, "RANK")
 		}
 	}
-	if mark != "" {
-		t.Logf("%s:%s\n   want %s %v may %v not %v: %s\n   got  %s %v: %s", path, mark, want.Kind, deref(want.Rank), want.May, want.MustNot, want.First, got.Kind, got.Ranks, got.Sentence)
+	if len(marks) > 0 {
+		t.Logf("%s: %s\n   want %s %v may %v not %v: %s\n   got  %s %v: %s", path, marks, want.Kind, deref(want.Rank), want.May, want.MustNot, want.First, got.Kind, got.Ranks, got.Sentence)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// dumps says who was waited for, by the dumps of PyTorch's Flight Recorder. A rank is named that has a dump and did not return from enqueueing what others of its
-// group have enqueued, and does not itself wait in another group; or the only rank that has no dump, where all others waited.
+// dumps says who was waited for, by the dumps of PyTorch's Flight Recorder. A rank is named that has a dump and did not return from enqueueing what others of
+// its group have enqueued, and does not itself wait in another group; or the only rank that has no dump, where all others waited.
 func (j *judge) dumps(e *Event) (End, bool) {
 	var behind, elsewhere, missing, ranks []int64
 	var of *flightrecorder.Group
@@ -45,7 +45,8 @@ func (j *judge) dumps(e *Event) (End, bool) {
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
 	case len(behind) > 0 && len(missing) == 0:
 		end.Kind = string(events.ClassMismatch)
-		end.Sentence = capital(human.Ranks(behind)) + " wait for each other in groups that they call in different orders (" + heard + "): which of them is wrong is not told."
+		end.Sentence = capital(human.Ranks(behind)) + " wait for each other in groups that they call in different orders (" + heard +
+			"): which of them is wrong is not told."
 		end.Advice = "Compare the order in which these ranks call their groups."
 	case mismatch != nil && len(missing) == 0:
 		end.Kind = string(events.ClassMismatch)
@@ -56,8 +57,9 @@ func (j *judge) dumps(e *Event) (End, bool) {
 			}
 		}
 		slices.Sort(differ)
-		end.Sentence = "Ranks called different collectives at number " + human.Thousands(mismatch.Seq) + ": " + human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) +
-			", " + human.Ranks(differ) + " another (" + heard + "); which of them is wrong is not told."
+		end.Sentence = "Ranks called different collectives at number " + human.Thousands(mismatch.Seq) + ": " +
+			human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) + ", " + human.Ranks(differ) +
+			" another (" + heard + "); which of them is wrong is not told."
 		end.Advice = "Compare what both sides do in that step: a branch, a shape, a data type."
 	case len(missing) == 1 && len(behind) == 0 && e != nil && len(ranks) > 2:
 		end.Kind, end.Ranks = string(events.ClassTimeout), missing

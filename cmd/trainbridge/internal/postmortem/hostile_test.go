@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -122,64 +123,63 @@ func (j *job) say(rank int, after time.Duration, glog bool, text string) {
 	fmt.Fprintf(b, "%s%s%s\n", prefix, stamp, text)
 }
 
+// die has a rank die, or all wait, or all raise, and returns what must be told.
+func (j *job) die(guilty, how int) (kind string, ranks []int64) {
+	others := func(after time.Duration, glog bool, text string) {
+		for _, rank := range j.Perm(j.ranks) {
+			if rank != guilty {
+				j.say(rank, after+time.Duration(j.IntN(1500))*time.Millisecond, glog, text)
+			}
+		}
+	}
+	raise := func(rank int, exception string) {
+		for i, line := range []string{"Traceback (most recent call last):", `  File "/job/train.py", line 7, in step`, exception} {
+			j.say(rank, time.Minute+time.Duration(i)*time.Millisecond, false, line)
+		}
+	}
+	const timeout = "[PG ID 0 PG GUID 0(default_pg) Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=57, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600009 milliseconds before timing out."
+	ranks = []int64{int64(guilty)}
+	switch how {
+	case 0:
+		j.say(guilty, time.Minute, true, "[PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered")
+		others(11*time.Minute, true, timeout)
+		return "cuda_error", ranks
+	case 1:
+		raise(guilty, "ValueError: bad batch")
+		others(11*time.Minute, true, timeout)
+		return "exception", ranks
+	case 2:
+		j.say(guilty, time.Minute, false, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.00 GiB is free.")
+		others(time.Minute+5*time.Second, false, "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.9]:4711")
+		return "cuda_oom", ranks
+	case 3:
+		others(11*time.Minute, true, timeout)
+		others(11*time.Minute+2*time.Second, true, "[PG ID 0 PG GUID 0(default_pg) Rank 1] To avoid data inconsistency, we are taking the entire process down.")
+		return "collective_timeout", nil
+	case 4:
+		j.say(guilty, time.Minute, false, "RuntimeError: CUDA error: uncorrectable ECC error encountered")
+		others(time.Minute+5*time.Second, false, "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:77, remote process exited or there was a network error, NCCL version 2.21.5")
+		return "gpu_ecc", ranks
+	}
+	for rank := range j.ranks {
+		raise(rank, "KeyError: 'labels'")
+	}
+	return "exception", nil
+}
+
 func TestCompositions(t *testing.T) {
 	wrong := 0
-	const seeds = 360
-	for seed := range uint64(seeds) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		j := &job{Rand: r, ranks: 8 * (1 + r.IntN(4)), perHost: 8, style: int(seed) % styles, files: map[string]*bytes.Buffer{}, start: time.Date(2025, 11, 3, 10, 0, 0, 0, time.UTC)}
+	const seeds, ways = 360, 6
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(uint64(seed), 7))
+		j := &job{Rand: r, ranks: 8 * (1 + r.IntN(4)), perHost: 8, style: seed % styles, files: map[string]*bytes.Buffer{}}
+		j.start = time.Date(2025, 11, 3, 10, 0, 0, 0, time.UTC)
 		for range j.ranks / j.perHost {
 			j.skew = append(j.skew, time.Duration(r.IntN(4000)-2000)*time.Millisecond)
 		}
-		guilty := r.IntN(j.ranks)
-		want, ranks := "", []int64{int64(guilty)}
-		others := func(after time.Duration, glog bool, text string) {
-			for _, rank := range r.Perm(j.ranks) {
-				if rank != guilty {
-					j.say(rank, after+time.Duration(r.IntN(1500))*time.Millisecond, glog, text)
-				}
-			}
-		}
-		timeout := "[PG ID 0 PG GUID 0(default_pg) Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=57, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600009 milliseconds before timing out."
-		switch seed / styles % 6 {
-		case 0:
-			want = "cuda_error"
-			j.say(guilty, time.Minute, true, "[PG ID 0 PG GUID 0(default_pg) Rank 3] Process group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered")
-			others(11*time.Minute, true, timeout)
-		case 1:
-			want = "exception"
-			for i, line := range []string{"Traceback (most recent call last):", `  File "/job/train.py", line 7, in step`, "ValueError: bad batch"} {
-				j.say(guilty, time.Minute+time.Duration(i)*time.Millisecond, false, line)
-			}
-			others(11*time.Minute, true, timeout)
-		case 2:
-			want = "cuda_oom"
-			j.say(guilty, time.Minute, false, "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79.15 GiB of which 1.00 GiB is free.")
-			others(time.Minute+5*time.Second, false, "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.9]:4711")
-		case 3:
-			want, ranks = "collective_timeout", nil
-			others(11*time.Minute, true, timeout)
-			others(11*time.Minute+2*time.Second, true, "[PG ID 0 PG GUID 0(default_pg) Rank 1] To avoid data inconsistency, we are taking the entire process down.")
-		case 4:
-			want = "gpu_ecc"
-			j.say(guilty, time.Minute, false, "RuntimeError: CUDA error: uncorrectable ECC error encountered")
-			others(time.Minute+5*time.Second, false, "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:77, remote process exited or there was a network error, NCCL version 2.21.5")
-		case 5: // all raise the same
-			want, ranks = "exception", nil
-			for rank := range j.ranks {
-				for i, line := range []string{"Traceback (most recent call last):", `  File "/job/train.py", line 7, in step`, "KeyError: 'labels'"} {
-					j.say(rank, time.Minute+time.Duration(i)*time.Millisecond, false, line)
-				}
-			}
-		}
+		want, ranks := j.die(r.IntN(j.ranks), seed/styles%ways)
 		c := &Case{LastStep: -1, WorldSize: int64(j.ranks)}
-		for _, file := range slices.Sorted(func(yield func(string) bool) {
-			for f := range j.files {
-				if !yield(f) {
-					return
-				}
-			}
-		}) {
+		for _, file := range slices.Sorted(maps.Keys(j.files)) {
 			c.scan(file, j.files[file].Bytes())
 		}
 		end := Judge(c)

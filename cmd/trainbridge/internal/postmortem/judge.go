@@ -233,7 +233,8 @@ var describers map[events.Class]func(*judge, *Event) End
 
 func init() {
 	describers = map[events.Class]func(*judge, *Event) End{
-		events.ClassTimeout: (*judge).timeout, events.ClassException: (*judge).exception, events.ClassCheckpoint: (*judge).exception, events.ClassSignal: (*judge).signal, events.ClassSummary: (*judge).summary,
+		events.ClassTimeout: (*judge).timeout, events.ClassException: (*judge).exception, events.ClassCheckpoint: (*judge).exception,
+		events.ClassSignal: (*judge).signal, events.ClassSummary: (*judge).summary,
 		events.ClassCUDAError: (*judge).device, events.ClassECC: (*judge).device, events.ClassCUDAOOM: (*judge).device, events.ClassXid: (*judge).xid,
 		events.ClassHostOOM: (*judge).hostOOM, events.ClassMismatch: (*judge).mismatch, events.ClassNetwork: (*judge).network, events.ClassGone: (*judge).gone,
 		events.ClassPeer: (*judge).peer, events.ClassBehind: (*judge).behind, events.ClassTimeLimit: (*judge).scheduler, events.ClassCancelled: (*judge).scheduler,
@@ -349,7 +350,8 @@ func (j *judge) device(e *Event) End {
 		j.name(&end, e, like)
 	}
 	end.Advice = map[events.Class]string{
-		events.ClassECC: "Take the GPU out of service and have it tested; the job may start again elsewhere.", events.ClassCUDAOOM: "Make the micro-batch or the sequence smaller, or shard more.",
+		events.ClassECC:       "Take the GPU out of service and have it tested; the job may start again elsewhere.",
+		events.ClassCUDAOOM:   "Make the micro-batch or the sequence smaller, or shard more.",
 		events.ClassCUDAError: "Run that rank with CUDA_LAUNCH_BLOCKING=1 to find the kernel, and look at the kernel log of the host for an Xid.",
 	}[e.Class]
 	return end
@@ -358,8 +360,9 @@ func (j *judge) device(e *Event) End {
 func (j *judge) xid(e *Event) End {
 	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
-		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.where(e) + ": " + cmpOr(strings.TrimSpace(e.What), clean(e.Text)) + ".",
-		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
+		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.where(e) + ": " +
+			cmpOr(strings.TrimSpace(e.What), clean(e.Text)) + ".",
+		Advice: "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
 		end.Ranks = []int64{r}
@@ -470,7 +473,10 @@ func (j *judge) peer(e *Event) End {
 }
 
 func (j *judge) scheduler(e *Event) End {
-	end := End{Kind: string(e.Class), Certain: true, Sentence: map[events.Class]string{events.ClassTimeLimit: "The scheduler ended the job at its time limit", events.ClassCancelled: "The job was cancelled"}[e.Class]}
+	end := End{Kind: string(e.Class), Certain: true, Sentence: "The job was cancelled"}
+	if e.Class == events.ClassTimeLimit {
+		end.Sentence = "The scheduler ended the job at its time limit"
+	}
 	if e.What == "KeyboardInterrupt" {
 		end.Sentence = "The job was interrupted (SIGINT), by whom is not told"
 	}
@@ -578,7 +584,8 @@ func (j *judge) exit(e *Event) End {
 	}
 	end := End{Kind: string(kind), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + "; its own words are not in these logs."}
 	if e.PID != 0 {
-		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) + ", the first that its launcher reaped; its own words are not in these logs."
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " ended with exit code " + strconv.FormatInt(e.Code, 10) +
+			", the first that its launcher reaped; its own words are not in these logs."
 	}
 	if r := j.onlyFailed(); r >= 0 {
 		end.Ranks = []int64{r}

@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is how many it has; 0: not known. lastStep is
-// the number of its last step; -1: it has none.
+// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is how many it has; 0: not known.
+// lastStep is the number of its last step; -1: it has none.
 func Of(job *digest.Job, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {

@@ -49,6 +49,7 @@ type job1 struct {
 	Account              *account1
 	Claims               []struct{ Text, Advice string }
 	Untold               []string
+	End                  struct{ Kind, Sentence string }
 }
 
 // account1 is its account.
@@ -180,7 +181,7 @@ func judge(scenario sim.Scenario, truth *sim.Truth, a *answer) *score {
 	s.account(truth, &a.Jobs[0])
 	s.accountRow(a.Jobs[0].Account, a.accounts)
 	if s.found == s.slow { // else the sentence counts those that were found
-		s.sentence(truth, a.Jobs[0].Conclusion)
+		s.sentence(truth, strings.TrimPrefix(a.Jobs[0].Conclusion, a.Jobs[0].End.Sentence))
 	}
 	s.severity(truth, scenario.Kind, &a.Jobs[0])
 	s.somewhere(truth, &a.Jobs[0])
@@ -356,7 +357,7 @@ func (s *score) sentence(truth *sim.Truth, text string) {
 
 // severity holds the colour against what was lost: a job that lost nothing is good where its log tells of data loading, and never bad.
 func (s *score) severity(truth *sim.Truth, kind sim.Kind, j *job1) {
-	quiet := kind != sim.Drifting && truth.Share == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(truth.States)), func(state string) bool {
+	quiet := j.End.Kind != "cuda_error" && kind != sim.Drifting && truth.Share == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(truth.States)), func(state string) bool {
 		return strings.Contains(state, sim.StartUp)
 	})
 	if truth.Share >= 0.06 && j.Severity != "bad" || quiet && (j.Severity == "bad" || truth.Parts && j.Severity != "good") {

@@ -65,7 +65,7 @@ type Job struct {
 
 // End is how a run ended.
 type End struct {
-	Kind     string    `json:"kind" doc:"silent: the log ends without a word; healthy: training says that it is done; after_end: errors after that; not_understood; else what ended it: a class of docs/events.md, sigkill, sigterm."`
+	Kind     string    `json:"kind" doc:"silent, healthy, after_end, not_understood, or what ended it (docs/why-dead.md)."`
 	Sentence string    `json:"sentence" doc:"What is told of it."`
 	Certain  bool      `json:"certain" doc:"The evidence is of one cause, and says whose it is."`
 	Ranks    []int64   `json:"ranks" doc:"The global ranks that the evidence names as the cause; none: it names none."`

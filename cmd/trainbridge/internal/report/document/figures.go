@@ -109,7 +109,8 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 func (r reader) end(c format.Conclusion) End {
 	e := &c.End
 	out := End{
-		Kind: e.Kind, Sentence: e.Sentence, Certain: e.Certain, Ranks: append([]int64{}, e.Ranks...), Hosts: append([]string{}, e.Hosts...), Advice: e.Advice, Waited: number(math.NaN()),
+		Kind: e.Kind, Sentence: e.Sentence, Certain: e.Certain, Ranks: append([]int64{}, e.Ranks...), Hosts: append([]string{}, e.Hosts...),
+		Advice: e.Advice, Waited: number(math.NaN()),
 	}
 	if c.Step >= 0 {
 		out.Step = &c.Step
