@@ -188,6 +188,10 @@ var pytorch = []Form{
 		Example: "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.1.2.3]:4321",
 	},
 	{
+		Name: "pytorch.gloo_sizes", Writer: "gloo transport/tcp/pair.cc", Class: ClassMismatch, Text: "op.preamble.length", Pattern: `(?P<what>op\.preamble\.length <= op\.nbytes\. \d+ vs \d+)`,
+		Example: "terminate called after throwing an instance of 'gloo::EnforceNotMet'  what():  [enforce fail at ../third_party/gloo/gloo/transport/tcp/pair.cc:446] op.preamble.length <= op.nbytes. 500 vs 252",
+	},
+	{
 		Name: "pytorch.gloo_io", Writer: "gloo transport/tcp/pair.cc", Class: ClassPeer, Text: "gloo/transport/tcp", Pattern: `(?P<what>(?:Read|Write) error|Socket closed|writev|connectFullMesh failed).*?(?P<peer>\[[^\]]+\]:\d+)?`,
 		Example: "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:589] Read error [192.168.70.92]:25266: Connection reset by peer",
 	},

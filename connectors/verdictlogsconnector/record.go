@@ -55,6 +55,10 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 		scope.Scope().SetName(metadata.ScopeName)
 		r.resource, r.records = f.resource, scope.LogRecords()
 	}
+	if f.event {
+		r.addEvent(f.span)
+		return
+	}
 	v, record := &f.verdict, r.records.AppendEmpty()
 	record.SetEventName(spans.EventVerdict)
 	record.SetTimestamp(v.Time)
@@ -98,10 +102,27 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 	}
 }
 
-// found is a verdict about a span.
+// addEvent makes the record of a line that tells how a run ends.
+func (r *recorder) addEvent(span ptrace.Span) {
+	record := r.records.AppendEmpty()
+	record.SetEventName(spans.SpanEvent)
+	record.SetTimestamp(span.StartTimestamp())
+	record.SetObservedTimestamp(r.now)
+	record.SetTraceID(span.TraceID())
+	record.SetSpanID(span.SpanID())
+	record.Body().SetStr(span.Status().Message())
+	level := levels[spans.SeverityBad]
+	record.SetSeverityNumber(level.number)
+	record.SetSeverityText(level.text)
+	span.Attributes().CopyTo(record.Attributes())
+	record.Attributes().Remove(spans.AttrEventText) // the body
+}
+
+// found is a verdict about a span, or an event.
 type found struct {
 	resource int // its place in the batch
 	span     ptrace.Span
 	verdict  view.Verdict
 	id       uint64 // of the verdict about this span; 0: the span has no id
+	event    bool   // the span is a line that tells how a run ends
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/connectors/internal/seen"
 	"github.com/trainbridge/trainbridge/connectors/verdictlogsconnector/internal/metadata"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // verdictLogs turns verdicts into log records. ConsumeTraces may run concurrently.
@@ -94,7 +95,7 @@ func (c *verdictLogs) refused(ctx context.Context, b *batch, err error) {
 	})
 }
 
-// find returns the verdicts about the spans. Most batches have none, and need no memory.
+// find returns the verdicts about the spans, and the events that tell how a run ends. Most batches have none, and need no memory.
 func (c *verdictLogs) find(td ptrace.Traces) (all []found) {
 	for i, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -103,6 +104,9 @@ func (c *verdictLogs) find(td ptrace.Traces) (all []found) {
 				span := list.At(j)
 				if span.Events().Len() > 0 {
 					all = c.ofSpan(all, i, span)
+				}
+				if span.Name() == spans.SpanEvent && span.Status().Code() == ptrace.StatusCodeError {
+					all = append(all, found{resource: i, span: span, id: seen.ID(span.TraceID(), span.SpanID()), event: true})
 				}
 			}
 		}

@@ -169,6 +169,34 @@ func TestGolden(t *testing.T) {
 }
 
 // A batch whose spans have no verdict makes no call.
+// A line that tells how a run ends is a record, once; one that does not, is none.
+func TestEvents(t *testing.T) {
+	c := newBed(t)
+	of := func() ptrace.Traces {
+		b := spans.NewBatch("test", "")
+		for i, class := range []string{"cuda_error", "ended"} {
+			s := b.Add(spans.Resource{Service: "train", RunID: "r"}, spans.Span{
+				Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{byte(i + 1)}, Name: spans.SpanEvent, Is: spans.KindEvent, Start: 1e18, End: 1e18 + 1e6,
+			})
+			s.Attributes().PutStr(spans.AttrEventClass, class)
+			s.Attributes().PutStr(spans.AttrEventText, "CUDA error: x")
+			if i == 0 {
+				s.Status().SetCode(ptrace.StatusCodeError)
+				s.Status().SetMessage("CUDA error: x")
+			}
+		}
+		return b.Traces()
+	}
+	require.NoError(t, c.ConsumeTraces(t.Context(), of()))
+	require.NoError(t, c.ConsumeTraces(t.Context(), of()))
+	require.Len(t, c.sent, 1)
+	records := c.sent[0].ResourceLogs().At(0).ScopeLogs().At(0).LogRecords()
+	require.Equal(t, 1, records.Len())
+	r := records.At(0)
+	assert.Equal(t, []any{"run.event", "CUDA error: x", "ERROR", int64(1e18)}, []any{r.EventName(), r.Body().Str(), r.SeverityText(), int64(r.Timestamp())})
+	assert.Equal(t, "cuda_error", spans.AttrText(r.Attributes(), spans.AttrEventClass))
+}
+
 func TestNothingToSay(t *testing.T) {
 	b := newBed(t)
 	require.NoError(t, b.ConsumeTraces(t.Context(), ptrace.NewTraces()))

@@ -30,12 +30,9 @@ type Job struct {
 	Services    []string // by name
 	Hosts       []string // likewise
 	Spans       int64
-	Events      []Event // in no order
-	EventsLeft  int64   // events beyond these
-	latest      latest  // of all logs
-	latestOf    map[string]*latest
 	First, Last int64 // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
 
+	Ends
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
 

@@ -14,7 +14,7 @@ func (r *rules) ended() {
 		if i := slices.IndexFunc(r.got.Runs, func(run offline.Run) bool { return run.ID == job.Run }); i >= 0 {
 			files = r.got.Runs[i].Files
 		}
-		end := postmortem.Of(job, files, 0, -1)
+		end := postmortem.Of(&job.Ends, files, 0, -1)
 		if !end.Failed() {
 			continue
 		}

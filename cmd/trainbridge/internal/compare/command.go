@@ -91,12 +91,18 @@ func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run,
 	}
 	defer in.Close()
 	to := &runs{by: map[string]*Run{}}
+	how.Positions = true
 	done, err := reading.Read(cmd.Context(), cmd, in, how, offline.Sink{Traces: to, NoParts: true})
 	if err != nil {
 		return nil, err
 	}
 	for _, run := range to.by {
 		done.Book(run.ID, &run.Ledger)
+		for _, r := range done.Runs {
+			if r.ID == run.ID {
+				run.files = r.Files
+			}
+		}
 	}
 	all := slices.Sorted(maps.Keys(to.by))
 	switch {

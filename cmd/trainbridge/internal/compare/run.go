@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/book"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -78,8 +79,10 @@ type Run struct {
 	others      int                // spans of further names
 	ranks       int64              // of the largest collective
 	last        lasts
+	files       []string
 
 	*book.Book
+	digest.Ends
 }
 
 func newRun(id string) *Run {
@@ -152,7 +155,9 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 		start: int64(span.StartTimestamp()), end: int64(span.EndTimestamp()), step: noStep,
 		trace: binary.BigEndian.Uint64(trace[:]), order: orderOf(span.SpanID()),
 	}
-	switch kind := view.KindOf(span); kind {
+	kind := view.KindOf(span)
+	run.AddEnd(span, kind, &c.resource)
+	switch kind {
 	case view.KindStep:
 		c.step.Read(span, &c.resource)
 		run.takeStep(r, &c.step)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -174,6 +175,9 @@ func (d *document) warnings() (all []string) {
 		all = append(all, d.sf("The runs had other devices: %s.", "两次运行的设备不同（%s）。", list))
 	}
 	for i, run := range []*Run{d.a, d.b} {
+		if end := postmortem.Of(&run.Ends, run.files, 0, -1); end.Failed() {
+			all = append(all, d.sf("%c ended in an error: %s", "%c 因错误结束：%s", 'A'+i, reading.Clean(end.Sentence)))
+		}
 		if n := run.notFinite; n > 0 {
 			all = append(all, d.sf("The loss of %c is not finite at %s; these are not compared.", "%c 有 %s 步的损失不是有限数 (NaN/Inf)，未参与比较。",
 				'A'+i, d.count(n, "step")))

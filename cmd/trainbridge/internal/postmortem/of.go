@@ -10,7 +10,7 @@ import (
 
 // Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is how many it has; 0: not known.
 // lastStep is the number of its last step; -1: it has none.
-func Of(job *digest.Job, files []string, ranks, lastStep int64) End {
+func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
 		e := eventOf(&job.Events[i])

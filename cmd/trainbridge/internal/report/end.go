@@ -12,7 +12,7 @@ func (c *conclusion) died() {
 	for _, at := range c.account.Attempts {
 		c.step = max(c.step, at.Last)
 	}
-	c.end = postmortem.Of(c.job, files(c.job, c.read), c.size, c.step)
+	c.end = postmortem.Of(&c.job.Ends, files(c.job, c.read), c.size, c.step)
 	if !c.end.Failed() {
 		return
 	}

@@ -80,6 +80,11 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 		if e, ok := book.Part(span, spans.AttrText(span.Attributes(), spans.AttrStage), &w.resource); ok {
 			w.enter(j, &e)
 		}
+	case view.KindEvent:
+		if span.Status().Code() == ptrace.StatusCodeError {
+			w.addVerdict(j, eventOf(span))
+		}
+		return
 	case view.KindEvaluation:
 		e := book.Evaluation(span, &w.resource)
 		w.enter(j, &e)
@@ -107,6 +112,17 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	for v := range view.Verdicts(span) {
 		w.addVerdict(j, verdict{int64(span.EndTimestamp()), where, v.Title(), v.Severity, v.Reason})
 	}
+}
+
+// eventOf shows a line that tells how the run ends as a verdict.
+func eventOf(span ptrace.Span) verdict {
+	var e view.Event
+	e.Read(span)
+	v := verdict{int64(span.EndTimestamp()), span.Name(), e.Class, spans.SeverityBad, e.Text}
+	if e.Rank.OK {
+		v.where = "rank " + strconv.FormatInt(e.Rank.N, 10)
+	}
+	return v
 }
 
 func stepOf(span ptrace.Span, s *view.Step) step {
