@@ -59,8 +59,8 @@ func aDayAgo(tb testing.TB) (tr *jobTruth, start time.Time) {
 // passedOver is what is said of the truth beside the logs.
 const passedOver = "passed over by name, as no logs: 1 truth.json; a file that is named itself is read\n"
 
-// progress is what a reading says that takes for longer than a few seconds.
-const progress = `(?:reading: .*\n)*`
+// slowly is what a reading says that takes for longer than a few seconds.
+const slowly = `(?:reading: .*\n)*`
 
 // Yesterday's job is in Jaeger and Tempo at its own time, whole, and is found there by TraceQL; sent twice, it is there once.
 func TestReplayTraces(t *testing.T) {
@@ -70,7 +70,7 @@ func TestReplayTraces(t *testing.T) {
 	for _, to := range []string{j.otlp, j.otlp, s.otlp} {
 		out, err := replay(t, tr.dir, "--run", tr.RunID, "--endpoint", to)
 		require.NoError(t, err, out)
-		assert.Regexp(t, `^`+passedOver+progress+`Sent \d+ spans to `+to+`, of `+start.UTC().Format("2006-01-02 15:04:")+`\d\d to [-0-9]+ [:0-9]+ UTC\.\n$`, out)
+		assert.Regexp(t, `^`+passedOver+slowly+`Sent \d+ spans to `+to+`, of `+start.UTC().Format("2006-01-02 15:04:")+`\d\d to [-0-9]+ [:0-9]+ UTC\.\n$`, out)
 	}
 	var a *answer
 	eventually(t, func() error { // Jaeger finds what it has taken a little later
@@ -123,7 +123,7 @@ func TestReplayMetrics(t *testing.T) {
 	for range 2 {
 		out, err := replay(t, tr.dir, "--run", tr.RunID, "--metrics", p.api)
 		require.NoError(t, err, out)
-		assert.Regexp(t, `^`+passedOver+progress+`Sent \d+ samples to `+p.api+`/api/v1/write: .*\nNot in metrics: \d+ spans of logs without a clock, whose times are made up\.\n$`, out)
+		assert.Regexp(t, `^`+passedOver+slowly+`Sent \d+ samples to `+p.api+`/api/v1/write: .*\nNot in metrics: \d+ spans of logs without a clock, whose times are made up\.\n$`, out)
 	}
 	end := time.Unix(0, tr.Steps[len(tr.Steps)-1].End)
 
