@@ -8,11 +8,15 @@ import (
 // filter finds which texts a line holds, in one pass. It looks at every second place of the line at the four bytes that stand there: each text, of five bytes
 // or more, has such a place at its first or second byte.
 type filter struct {
-	table [1 << tableBits]uint16 // index + 1 of the first gram in a slot; 0: none
+	known [1 << knownBits / 64]uint64 // a bit for the hash of each gram: most places of most lines end here
+	table [1 << tableBits]uint16      // index + 1 of the first gram in a slot; 0: none
 	grams []gram
 }
 
-const tableBits = 12
+const (
+	knownBits = 16
+	tableBits = 12
+)
 
 type gram struct {
 	bytes uint32
@@ -22,7 +26,7 @@ type gram struct {
 	forms []int32 // by number
 }
 
-func slot(v uint32) uint32 { return v * 0x9e3779b1 >> (32 - tableBits) }
+func hash(v uint32) uint32 { return v * 0x9e3779b1 }
 
 func newFilter(forms []*Form) *filter {
 	f := new(filter)
@@ -37,7 +41,9 @@ func newFilter(forms []*Form) *filter {
 	for _, text := range texts {
 		for at := range 2 {
 			v := binary.LittleEndian.Uint32([]byte(text[at:]))
-			s := slot(v)
+			k := hash(v) >> (32 - knownBits)
+			f.known[k>>6] |= 1 << (k & 63)
+			s := hash(v) >> (32 - tableBits)
 			f.grams = append(f.grams, gram{v, f.table[s], uint8(at), text, byText[text]})
 			f.table[s] = uint16(len(f.grams))
 		}
@@ -51,6 +57,15 @@ type hits [(maxForms + 63) / 64]uint64
 const maxForms = 512
 
 func (h *hits) set(form int32) { h[form>>6] |= 1 << (form & 63) }
+
+// without takes forms out, and says whether any is left.
+func (h *hits) without(other *hits) (left bool) {
+	for i := range h {
+		h[i] &^= other[i]
+		left = left || h[i] != 0
+	}
+	return left
+}
 
 // each visits the forms in order, until visit returns false.
 func (h *hits) each(visit func(form int) bool) {
@@ -67,11 +82,11 @@ func (h *hits) each(visit func(form int) bool) {
 func (f *filter) find(line []byte, h *hits) (found bool) {
 	for i := 0; i+4 <= len(line); i += 2 {
 		v := binary.LittleEndian.Uint32(line[i:])
-		n := f.table[slot(v)]
-		if n == 0 {
+		sum := hash(v)
+		if k := sum >> (32 - knownBits); f.known[k>>6]&(1<<(k&63)) == 0 {
 			continue
 		}
-		for ; n != 0; n = f.grams[n-1].next {
+		for n := f.table[sum>>(32-tableBits)]; n != 0; n = f.grams[n-1].next {
 			g := &f.grams[n-1]
 			from := i - int(g.at)
 			if g.bytes != v || from < 0 || from+len(g.text) > len(line) || string(line[from:from+len(g.text)]) != g.text {

@@ -18,6 +18,8 @@ type Scanner struct {
 	last        int64 // ns: the last stamp
 	open        []*pending
 	traces      map[key]*traceback
+	counts      [maxForms]uint16
+	enough      hits   // forms of which there were mostOfForm
 	failed      failed // by torchrun
 	spawned     failed // by torch.multiprocessing
 	out         []Event
@@ -39,8 +41,10 @@ type failed struct {
 }
 
 const (
-	openLines = 24 // most lines that one event is made of
-	openMost  = 64 // most events that wait, and most tracebacks
+	// mostOfForm bounds the events of one form in a log: of a warning that comes a million times the first tell enough, and the others cost a look.
+	mostOfForm = 1000
+	openLines  = 24 // most lines that one event is made of
+	openMost   = 64 // most events that wait, and most tracebacks
 )
 
 var shared = sync.OnceValue(func() *filter { return newFilter(Forms) })
@@ -71,7 +75,7 @@ func (s *Scanner) Line(text []byte) []Event {
 		text = text[:maxLine]
 	}
 	var found hits
-	hit := shared().find(text, &found)
+	hit := shared().find(text, &found) && found.without(&s.enough)
 	if !hit && len(s.open)+len(s.traces) == 0 && !begins(text) {
 		return nil
 	}
@@ -139,6 +143,9 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 			return true
 		}
 		matched = true
+		if s.counts[i]++; s.counts[i] >= mostOfForm {
+			s.enough.set(int32(i))
+		}
 		if trace != nil {
 			trace.tell(&e)
 		}
