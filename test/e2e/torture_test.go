@@ -597,6 +597,7 @@ func (s *sequence) balanced() error {
 	if err != nil {
 		return err
 	}
+	delete(all, "run_events") // nothing is written for it
 	if len(all) != len(logFormats) {
 		err = fmt.Errorf("%d receivers have accounts", len(all))
 	}
