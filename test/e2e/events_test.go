@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -24,10 +25,13 @@ func TestRunEvents(t *testing.T) {
 		steps += fmt.Sprintf(" [2025-11-03 10:00:%02d] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): 1000.0 | "+
 			"learning rate: 1.000000E-04 | global batch size:    16 | lm loss: 8.000000E+00 |\n", i+1, i+1, 16*(i+1))
 	}
-	write(t, filepath.Join(dir, "train.log"), steps+
+	put := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	put("train.log", steps+
 		"[rank3]:[E1103 10:10:09.041194513 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation timeout: "+
 		"WorkNCCL(SeqNum=57, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600009 milliseconds before timing out.\n")
-	write(t, filepath.Join(dir, "rank_5.err"), "Traceback (most recent call last):\n  File \"/job/train.py\", line 7, in step\nValueError: bad batch\n")
+	put("rank_5.err", "Traceback (most recent call last):\n  File \"/job/train.py\", line 7, in step\nValueError: bad batch\n")
 
 	j := startJaeger(t)
 	c := newCollector(t, trainbridgeBin(t), "", j.otlp)

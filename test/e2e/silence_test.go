@@ -225,6 +225,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		delete(all, "run_events") // there is no log that nobody else understands
 		got := map[string]int64{}
 		for receiver, a := range all {
 			got[receiver] = a["lines"]
