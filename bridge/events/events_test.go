@@ -110,6 +110,16 @@ func TestFields(t *testing.T) {
 	assert.Equal(t, []any{int64(1), "ValueError", "bad", "/job/train.py:7 in main"}, []any{all[0].Rank, all[0].Exception, all[0].What, all[0].Last.String()})
 	assert.Equal(t, []any{int64(0), "KeyError", "/job/other.py:3 in load"}, []any{all[1].Rank, all[1].Exception, all[1].Last.String()})
 
+	// A log that begins with a traceback tells of no rank.
+	for _, text := range []string{
+		"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n",
+		"  traceback : Traceback (most recent call last):\n    File \"a.py\", line 1, in f\n  ValueError: x\n",
+	} {
+		all = found("job.log", text)
+		require.Len(t, all, 1, text)
+		assert.Equal(t, []int64{-1, -1}, []int64{all[0].Rank, all[0].Local}, text)
+	}
+
 	all = found("job.log", `Root Cause (first observed failure):
 [0]:
   time      : 2024-05-01_12:33:44

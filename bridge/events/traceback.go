@@ -67,10 +67,10 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		}
 		where := *p
 		where.text = nil
-		if s.failed.line > s.lines-failedLines && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) { // in torchrun's summary
+		if s.failed.line > 0 && s.failed.line > s.lines-failedLines && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) { // in torchrun's summary
 			where.rank, where.host = s.failed.rank, s.failed.host
 		}
-		if s.spawned.line == s.lines-1 {
+		if s.spawned.line > 0 && s.spawned.line == s.lines-1 {
 			where.local = s.spawned.rank
 		}
 		s.traces[k] = &traceback{where: where, line: s.lines, time: p.time, chained: chained}

@@ -35,6 +35,7 @@ func TestRunEvents(t *testing.T) {
 
 	j := startJaeger(t)
 	c := newCollector(t, trainbridgeBin(t), "", j.otlp)
+	c.args = append([]string{"--config", shippedConfig(t), "--config", verdictsConfig(t)}, c.args[2:]...)
 	records := filepath.Join(dir, "verdicts.json")
 	c.env = append(c.env, "TRAINBRIDGE_RUN_ID=dead", "TRAINBRIDGE_TRAIN_LOGS="+filepath.Join(dir, "*.log"), "TRAINBRIDGE_EVENT_LOGS="+filepath.Join(dir, "*.err"),
 		"TRAINBRIDGE_VERDICTS="+records)
