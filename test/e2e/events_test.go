@@ -16,19 +16,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The end of a job arrives in Jaeger, Prometheus and the file of verdicts: what a training log has between its steps, and what stderr has that holds no records.
+// The end of a job arrives in Jaeger, Prometheus and the file of verdicts: what a training log has between its steps, and what stderr has without any.
 func TestRunEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	steps := ""
+	var steps strings.Builder
 	for i := range 5 {
-		steps += fmt.Sprintf(" [2025-11-03 10:00:%02d] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): 1000.0 | "+
+		fmt.Fprintf(&steps, " [2025-11-03 10:00:%02d] iteration %8d/     100 | consumed samples: %12d | elapsed time per iteration (ms): 1000.0 | "+
 			"learning rate: 1.000000E-04 | global batch size:    16 | lm loss: 8.000000E+00 |\n", i+1, i+1, 16*(i+1))
 	}
 	put := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	put("train.log", steps+
+	put("train.log", steps.String()+
 		"[rank3]:[E1103 10:10:09.041194513 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation timeout: "+
 		"WorkNCCL(SeqNum=57, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600009 milliseconds before timing out.\n")
 	put("rank_5.err", "Traceback (most recent call last):\n  File \"/job/train.py\", line 7, in step\nValueError: bad batch\n")

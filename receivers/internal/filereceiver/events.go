@@ -28,27 +28,34 @@ func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 		switch h := h.(type) {
 		case tail.InOrder:
 			return &inOrder{e, h}
-		case tail.Forgetter:
-			return &forgetter{e, h}
+		case idler:
+			return &idle{e, h}
+		case tail.Forgetter, tail.Idler:
+			panic("filereceiver: a handler that is a Forgetter or an Idler is both")
 		}
 		return e
 	}
 }
 
-// inOrder and forgetter keep what a handler is besides.
+// inOrder and idle keep what a handler is besides.
 type (
 	inOrder struct {
 		*eventful
 		of tail.InOrder
 	}
-	forgetter struct {
+	idle struct {
 		*eventful
-		of tail.Forgetter
+		of idler
+	}
+	idler interface {
+		tail.Forgetter
+		tail.Idler
 	}
 )
 
-func (h *inOrder) InOrder()  { h.of.InOrder() }
-func (h *forgetter) Forget() { h.of.Forget() }
+func (h *inOrder) InOrder()        { h.of.InOrder() }
+func (h *idle) Forget()            { h.of.Forget() }
+func (h *idle) Idle(now time.Time) { h.of.Idle(now) }
 
 // eventful is a handler whose log is scanned for events.
 type eventful struct {
