@@ -37,10 +37,7 @@ type Event struct {
 	Peer      string // address of the other end, or its rank
 	What      string // the words of the error
 	Exception string // type of the exception of a traceback
-	First     Frame  // the outermost frame, and the innermost
-	Last      Frame
-	Chained   bool // the traceback was raised while another was handled
-	Attempt   int64
+	Last      Frame  // the innermost one
 }
 
 // Frame is a line of a traceback: file, line and function.

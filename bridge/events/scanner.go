@@ -12,7 +12,6 @@ import (
 // Scanner finds the events in the lines of one log. It is not safe for concurrent use.
 type Scanner struct {
 	placer
-	path        string
 	rank, local int64 // by the path; -1: not told
 	lines       int64
 	last        int64 // ns: the last stamp
@@ -54,7 +53,7 @@ func NewScanner(path string, zone *time.Location, wrote time.Time) *Scanner {
 	if zone == nil {
 		zone = time.Local
 	}
-	s := &Scanner{placer: placer{stamps: clock.NewStamps(zone), zone: zone, wrote: wrote}, path: path}
+	s := &Scanner{placer: placer{stamps: clock.NewStamps(zone), zone: zone, wrote: wrote}}
 	s.rank, s.local = pathRank(path)
 	return s
 }
@@ -62,8 +61,10 @@ func NewScanner(path string, zone *time.Location, wrote time.Time) *Scanner {
 // Record takes note of a line that is a record of its log, and no event: where nothing is under way that costs a look at a number.
 func (s *Scanner) Record(text []byte) {
 	s.lines++
-	if len(s.open)+len(s.traces) > 0 {
-		s.at(text)
+	if s.Busy() {
+		if ns := s.when(text); ns != 0 {
+			s.last = ns
+		}
 	}
 }
 
@@ -76,10 +77,9 @@ func (s *Scanner) Line(text []byte) []Event {
 	}
 	var found hits
 	hit := shared().find(text, &found) && found.without(&s.enough)
-	if !hit && len(s.open)+len(s.traces) == 0 && !begins(text) {
+	if !hit && !s.Busy() && !begins(text) {
 		return nil
 	}
-	s.at(text)
 	p := s.of(text)
 	if p.time == 0 {
 		p.time = s.when(text)
@@ -98,13 +98,6 @@ func (s *Scanner) Line(text []byte) []Event {
 }
 
 const maxLine = 64 << 10
-
-// at notes the stamp of a line.
-func (s *Scanner) at(text []byte) {
-	if ns := s.when(text); ns != 0 {
-		s.last = ns
-	}
-}
 
 // Busy says whether events wait for more lines.
 func (s *Scanner) Busy() bool { return len(s.open)+len(s.traces) > 0 }

@@ -13,10 +13,9 @@ type traceback struct {
 	time        int64
 	first, last Frame
 	saving      bool
-	chained     bool
 	lines       int
-	indent      int // of its frames
-	text        []byte
+	indent      int  // of its frames
+	done        bool // its exception was told
 }
 
 var (
@@ -28,7 +27,6 @@ var (
 	launcherEnd = regexp.MustCompile(`torch/distributed/(?:run|launch|launcher/\w+|elastic/[\w/]+)\.py$|accelerate/commands/|` +
 		`/bin/(?:torchrun|accelerate|deepspeed)$|subprocess\.py$`)
 	tracebackText = []byte("Traceback (most recent call last)")
-	chainedText   = [][]byte{[]byte("During handling of the above exception"), []byte("The above exception was the direct cause")}
 )
 
 // begins says whether a traceback begins in the line.
@@ -51,8 +49,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	k := p.key()
 	t := s.traces[k]
 	if begins(p.text) {
-		chained := t != nil && t.chained
-		if t != nil && !chained {
+		if t != nil {
 			s.emitTrace(t)
 		}
 		if s.traces == nil {
@@ -73,7 +70,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		if s.spawned.line > 0 && s.spawned.line == s.lines-1 {
 			where.local = s.spawned.rank
 		}
-		s.traces[k] = &traceback{where: where, line: s.lines, time: p.time, chained: chained}
+		s.traces[k] = &traceback{where: where, line: s.lines, time: p.time}
 		return true
 	}
 	if t == nil {
@@ -86,16 +83,12 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		s.emitTrace(t)
 		delete(s.traces, k)
 		return false
-	case m != nil && !t.chained || m != nil && t.last.File == "":
+	case m != nil:
 		f := Frame{string(m[1]), number(string(m[2]), 0), string(m[3])}
 		if t.first.File == "" {
 			t.first, t.indent = f, indentOf(text)
 		}
 		t.last = f
-		t.saving = t.saving || savingFunc.Match(m[1]) || savingFunc.Match(m[3])
-		return true
-	case m != nil:
-		t.last = Frame{string(m[1]), number(string(m[2]), 0), string(m[3])}
 		t.saving = t.saving || savingFunc.Match(m[1]) || savingFunc.Match(m[3])
 		return true
 	case len(bytes.TrimSpace(text)) == 0:
@@ -104,13 +97,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		return true
 	}
 	text = bytes.TrimLeft(text, " \t")
-	if t.done() { // between two tracebacks of a chain
-		for _, c := range chainedText {
-			if bytes.HasPrefix(text, c) {
-				t.chained = true
-				return true
-			}
-		}
+	if t.done {
 		delete(s.traces, k)
 		return false
 	}
@@ -150,18 +137,16 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		s.emit(&e, text)
 	}
 	t.first = Frame{}
-	t.text = []byte{1} // done
+	t.done = true
 	t.lines = 0
 	return true
 }
 
 func indentOf(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t")) }
 
-func (t *traceback) done() bool { return len(t.text) > 0 }
-
 // tell adds to an event what the traceback says.
 func (t *traceback) tell(e *Event) {
-	e.First, e.Last, e.Chained = t.first, t.last, t.chained
+	e.Last = t.last
 	if e.Class == ClassException && t.launcher() {
 		e.Class = ClassTeardown
 	}
@@ -174,7 +159,7 @@ func (t *traceback) launcher() bool {
 
 // emitTrace emits a traceback that did not come to its end.
 func (s *Scanner) emitTrace(t *traceback) {
-	if t.done() || t.last.File == "" {
+	if t.done || t.last.File == "" {
 		return
 	}
 	e := s.begin(uncaught, &t.where)

@@ -1,6 +1,7 @@
 package postmortem
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,15 +40,14 @@ var rules = []struct {
 // judge is a case at work.
 type judge struct {
 	*Case
-	all   []*Event // of the last attempt, in order
-	began bool     // there were attempts before
+	all []*Event // of the last attempt, in order
 }
 
 // lastAttempt leaves the events of attempts before the last one out: the run went on after them.
 func (j *judge) lastAttempt() {
 	for i, e := range slices.Backward(j.all) {
 		if e.Class == events.ClassBegan {
-			j.all, j.began = j.all[i+1:], true
+			j.all = j.all[i+1:]
 			return
 		}
 	}
@@ -301,9 +301,9 @@ func (j *judge) plain(e *Event) End {
 
 // words begin the sentence of a class.
 var words = map[events.Class]string{
-	events.ClassDataLoader: "A worker of the data loader died", events.ClassCheckpoint: "Saving or loading a checkpoint failed",
-	events.ClassDisk: "The file system has no room left", events.ClassEngine: "The engine died, of what is not told here", events.ClassNCCL: "NCCL failed",
-	events.ClassNetwork: "The network failed", events.ClassFrozen: "A process hangs in the kernel",
+	events.ClassDataLoader: "A worker of the data loader died",
+	events.ClassDisk:       "The file system has no room left", events.ClassEngine: "The engine died, of what is not told here", events.ClassNCCL: "NCCL failed",
+	events.ClassFrozen: "A process hangs in the kernel",
 }
 
 // name names the rank of an event where it is the only one that says so.
@@ -336,7 +336,7 @@ func (j *judge) device(e *Event) End {
 	end := End{Kind: string(e.Class)}
 	what := map[events.Class]string{
 		events.ClassECC: "The GPU has an uncorrectable memory error (ECC)", events.ClassCUDAOOM: "GPU memory ran out",
-		events.ClassCUDAError: "A CUDA call failed: " + cmpOr(e.What, clean(e.Text)),
+		events.ClassCUDAError: "A CUDA call failed: " + cmp.Or(e.What, clean(e.Text)),
 	}[e.Class]
 	like := func(o *Event) bool { return o.Class == e.Class }
 	ranks := j.who(like, e)
@@ -361,7 +361,7 @@ func (j *judge) xid(e *Event) End {
 	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
 		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.where(e) + ": " +
-			cmpOr(strings.TrimSpace(e.What), clean(e.Text)) + ".",
+			cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
 		Advice: "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
@@ -434,7 +434,7 @@ func (j *judge) network(e *Event) End {
 		end.Sentence += ", towards " + e.Peer
 		end.Hosts = append(end.Hosts, strings.SplitN(e.Peer, "<", 2)[0])
 	}
-	end.Sentence += ": " + cmpOr(e.What, clean(e.Text)) + "."
+	end.Sentence += ": " + cmp.Or(e.What, clean(e.Text)) + "."
 	end.Advice = "Look at the link between both ends: cable, switch port, GID, firewall; the one who reports is seldom the one who failed."
 	return end
 }
@@ -497,7 +497,7 @@ func (j *judge) signal(e *Event) End {
 	if e.PID != 0 {
 		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10)
 	}
-	end.Sentence += j.where(e) + " died by " + cmpOr(events.SignalName(e.Signal), "a signal") + ": by whom is not told."
+	end.Sentence += j.where(e) + " died by " + cmp.Or(events.SignalName(e.Signal), "a signal") + ": by whom is not told."
 	if e.Signal != 15 && e.Signal != 2 {
 		j.name(&end, e, func(o *Event) bool { return o.Class == e.Class && o.Signal == e.Signal })
 		if rank := j.reaped(e.Signal); len(end.Ranks) == 0 && rank >= 0 {
@@ -564,9 +564,9 @@ func (j *judge) summary(e *Event) End {
 	}
 	end := End{Kind: kindOfSignal(e.Signal), Hosts: hosts(e)}
 	rank := j.reaped(e.Signal)
-	end.Sentence = "A process was killed by " + cmpOr(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
+	end.Sentence = "A process was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
 	if e.PID != 0 {
-		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmpOr(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
+		end.Sentence = "Process " + strconv.FormatInt(e.PID, 10) + " was killed by " + cmp.Or(events.SignalName(e.Signal), "signal "+strconv.FormatInt(e.Signal, 10))
 	}
 	if rank >= 0 && e.Signal != 6 {
 		end.Ranks = []int64{rank}
@@ -773,13 +773,6 @@ func when(yes bool, s string) string {
 		return s
 	}
 	return ""
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // clean is a line for a sentence.
