@@ -103,9 +103,9 @@ func (e *Event) set(name, v string) {
 	case "completed":
 		e.Completed = number(v, -1)
 	case "ms":
-		if e.Waited = number(v, 0); e.Form.Name == "pytorch.watchdog_stuck" {
-			e.Waited *= 1000
-		}
+		e.Waited = number(v, 0)
+	case "seconds":
+		e.Waited = 1000 * number(v, 0)
 	case "device":
 		e.Device = number(v, -1)
 	case "bus":

@@ -91,7 +91,7 @@ type Form struct {
 	// Text is a part of each such line, of at least 5 bytes: the first filter.
 	Text string
 	// Pattern is what the line is like, as of package regexp; "": Text is enough. Its named groups are the fields of Event: rank (global), group_rank, local,
-	// node, pid, host, group, seq, op, enqueued, completed, ms, device, bus, peer, signal, code, xid, step, process, what.
+	// node, pid, host, group, seq, op, enqueued, completed, ms, seconds, device, bus, peer, signal, code, xid, step, process, what.
 	Pattern string
 	// Open says that the rest of the line may stand on the lines that follow: writers wrap it.
 	Open bool

@@ -60,7 +60,7 @@ var pytorch = []Form{
 	},
 	{
 		Name: "pytorch.watchdog_stuck", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.4", Class: ClassTimeout, Text: "watchdog got stuck for ",
-		Pattern: `watchdog got stuck for (?P<ms>\d+) ?seconds`,
+		Pattern: `watchdog got stuck for (?P<seconds>\d+) ?seconds`,
 		Example: "[rank5]:[F1210 11:01:22.000000000 ProcessGroupNCCL.cpp:1306] [PG 0 Rank 5] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.",
 	},
 	{

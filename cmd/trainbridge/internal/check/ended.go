@@ -1,20 +1,11 @@
 package check
 
-import (
-	"slices"
-
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
-)
+import "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 
 // ended says which runs ended in an error.
 func (r *rules) ended() {
 	for _, job := range r.watch.jobs.Rows() {
-		var files []string
-		if i := slices.IndexFunc(r.got.Runs, func(run offline.Run) bool { return run.ID == job.Run }); i >= 0 {
-			files = r.got.Runs[i].Files
-		}
-		end := postmortem.Of(&job.Ends, files, 0, -1)
+		end := postmortem.Of(&job.Ends, r.got.FilesOf(job.Run), 0, -1)
 		if !end.Failed() {
 			continue
 		}

@@ -98,11 +98,7 @@ func read(cmd *cobra.Command, path, flag, id string, how offline.Options) (*Run,
 	}
 	for _, run := range to.by {
 		done.Book(run.ID, &run.Ledger)
-		for _, r := range done.Runs {
-			if r.ID == run.ID {
-				run.files = r.Files
-			}
-		}
+		run.files = done.FilesOf(run.ID)
 	}
 	all := slices.Sorted(maps.Keys(to.by))
 	switch {

@@ -282,3 +282,13 @@ func isBinary(path string) bool {
 	}
 	return strange*10 > all
 }
+
+// FilesOf are the files of a run.
+func (r *Reading) FilesOf(run string) []string {
+	for i := range r.Runs {
+		if r.Runs[i].ID == run {
+			return r.Runs[i].Files
+		}
+	}
+	return nil
+}

@@ -61,12 +61,7 @@ func (p *page) job(job *digest.Job, read *offline.Reading) {
 
 // files are those of a job.
 func files(job *digest.Job, read *offline.Reading) []string {
-	for _, r := range read.Runs {
-		if r.ID == job.Run {
-			return r.Files
-		}
-	}
-	return nil
+	return read.FilesOf(job.Run)
 }
 
 // directory is the one in which all files of a job are, with a slash; "" for standard input.

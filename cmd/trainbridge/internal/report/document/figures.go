@@ -98,11 +98,7 @@ func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 		}),
 	}
 	out.Account, out.End = accountOf(j), r.end(c)
-	for _, run := range r.read.Runs {
-		if run.ID == j.Run {
-			out.Files = append(out.Files, all(run.Files, r.read.Name)...)
-		}
-	}
+	out.Files = append(out.Files, all(r.read.FilesOf(j.Run), r.read.Name)...)
 	return out
 }
 
