@@ -36,6 +36,9 @@ const (
 	ClassFatal    Class = "fatal"              // an error that no form names
 	ClassWarning  Class = "warning"            // jobs go on after it
 
+	// ClassStalled is of no line: step_join says so where steps stop coming.
+	ClassStalled Class = "run_stalled"
+
 	ClassBegan   Class = "began"   // a run, or an attempt, begins
 	ClassEnded   Class = "ended"   // training says that it is done
 	ClassExiting Class = "exiting" // a program is on its way out
@@ -43,8 +46,14 @@ const (
 
 // Fatal says whether something failed.
 func (c Class) Fatal() bool {
-	return c != ClassWarning && c != ClassBegan && c != ClassEnded && c != ClassExiting
+	return c != ClassWarning && c != ClassStalled && c != ClassBegan && c != ClassEnded && c != ClassExiting
 }
+
+// Ends says whether no step is expected after it.
+func (c Class) Ends() bool { return c.Fatal() || c == ClassEnded || c == ClassExiting }
+
+// Stalled is the form of the events that step_join makes where steps stop coming.
+const Stalled = "trainbridge.run_stalled"
 
 // Claims says of each class what an event of it shows, and how far it may be told.
 var Claims = []struct {
@@ -77,6 +86,7 @@ var Claims = []struct {
 	{ClassTeardown, "nothing: the end of somebody else comes first"},
 	{ClassFatal, "the line"},
 	{ClassWarning, "nothing: jobs go on after such a line"},
+	{ClassStalled, "that no step came for far longer than usual, and of which ranks a collective lacks records; not why"},
 	{ClassBegan, "where a run, or an attempt, begins"},
 	{ClassExiting, "where a program was on its way out"},
 	{ClassEnded, "where training ended"},

@@ -26,7 +26,7 @@ const (
 	sniffTurn  = 2 << 20  // of all files, before the sweeper does something else
 	sniffCost  = 16 << 10 // what opening a file takes, in bytes that are looked at meanwhile
 	sniffStats = 1000     // files that are asked for their size in a turn
-	sniffOpen  = 256      // files whose detectors are kept: those of a file take some 16 KiB
+	sniffOpen  = 256      // files whose detectors are kept: those of a file take some 20 KiB
 	sniffBytes = 256 << 10
 	quietFor   = 2 * time.Second // after which a last line without an ending is looked at as it is
 
@@ -250,6 +250,7 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 		for _, t := range of {
 			k.detect = append(k.detect, t.set.Detect(k.path))
 		}
+		k.dull = new(dull)
 		s.open = append(s.open, k)
 	}
 	most = min(most, sniffMost-off)
@@ -258,7 +259,7 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 	last := k.last
 	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
 		lines++
-		first, rest := firstReader(k.detect, of, text)
+		first, rest := firstReader(k.detect, of, text, k.dull.is(text))
 		if owner = first; last == nil {
 			last = rest
 		}
@@ -274,7 +275,7 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 	defer s.mu.Unlock()
 	looked, k.last = off-from, last
 	if k.off, k.lines = off, lines; owner != nil || off >= sniffMost {
-		k.detect = nil
+		k.detect, k.dull = nil, nil
 	}
 	s.bound()
 	switch {
@@ -306,15 +307,19 @@ func (s *Sorter) bound() {
 				least = i
 			}
 		}
-		s.open[least].detect = nil
+		s.open[least].detect, s.open[least].dull = nil, nil
 		s.open = slices.Delete(s.open, least, least+1)
 	}
 }
 
-// firstReader returns whose the line is, and whose it is where nobody else understands the file. All see it, since they may need it for the next one.
-func firstReader(detect []Detect, of []*Tailer, text []byte) (first, last *Tailer) {
+// firstReader returns whose the line is, and whose it is where nobody else understands the file. All see it, since they may need it for the next one; but for dull
+// lines, which only those see who ask for all.
+func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {
+		if dull && !of[i].set.DetectAll {
+			continue
+		}
 		if r := d(text); found[r] == nil {
 			found[r] = of[i]
 		}

@@ -73,6 +73,7 @@ type kind struct {
 	early  bool     // it was there when its Tailer started, and not all that it had then was looked at
 	last   *Tailer  // who reads it where nobody understands it
 	detect []Detect // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
+	dull   *dull    // the lines that nobody understood, as long as there is detect
 }
 
 func (s *Sorter) join(t *Tailer) {
@@ -321,11 +322,12 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 		detect[i] = m.set.Detect(path)
 	}
 	var buf []byte
+	var seen dull
 	_, _, _ = members[0].sniff(path, 0, sniffBytes, true, &buf, func(text []byte) bool {
 		if first == nil {
 			first = bytes.Clone(text)
 		}
-		reader, _ = firstReader(detect, members, text)
+		reader, _ = firstReader(detect, members, text, seen.is(text))
 		return reader == nil
 	})
 	return reader, first

@@ -445,3 +445,30 @@ func TestSorterJointBegins(t *testing.T) {
 	p.a.tl.begin()
 	assert.True(t, p.a.tl.swept)
 }
+
+// What comes again and again is looked at by few; a record between such lines is found, and so are lines that are short or may be a part of a JSON document.
+func TestDullLines(t *testing.T) {
+	asked := map[string]int{}
+	p := newPair(t)
+	p.a.detect = func(string) Detect {
+		return func(text []byte) Reads {
+			asked[string(bytes.TrimRight(text[:1], "\n"))]++
+			return map[byte]Reads{'a': ReadsOwn}[text[0]]
+		}
+	}
+	p.restart()
+	const noise = 5000
+	var b strings.Builder
+	for i := range noise {
+		fmt.Fprintf(&b, "x: warning %d of a library that says the same again\n", i)
+		fmt.Fprintf(&b, "\"key\": \"a line of a document over many lines, %d\",\n", i)
+		fmt.Fprintf(&b, "%d\n", i%10)
+	}
+	p.a.write("noise.log", b.String()+"a1\n")
+	p.step(time.Second)
+	p.a.step(time.Second)
+	assert.Equal(t, 1, p.a.tl.Status().Files, "the record is found")
+	assert.Less(t, asked["x"], 100)
+	assert.GreaterOrEqual(t, asked["\""], noise)
+	assert.GreaterOrEqual(t, asked["1"], noise/10)
+}

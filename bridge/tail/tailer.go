@@ -54,6 +54,8 @@ type Settings struct {
 	// used.
 	Sorter *Sorter
 	Detect func(path string) Detect
+	// DetectAll: Detect is fast, and asked of each line. Others are asked of the first lines of a shape alone.
+	DetectAll bool
 	// Watch is asked once for each file for a function that sees the file's lines with what became of them, and where in the file each begins; the text lives
 	// until the function returns. nil: nobody watches.
 	Watch func(path string) func(text []byte, begin int64, v Verdict, reason string)

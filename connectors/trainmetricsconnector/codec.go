@@ -111,7 +111,9 @@ func (g *gauge) code(c *codec, _ *store, _ metricID) {
 	g.value, g.end = c.float(g.value), pcommon.Timestamp(c.num(int64(g.end)))
 }
 
-func (n *counter) code(c *codec, _ *store, _ metricID) {
+func (n *counter) code(c *codec, s *store, _ metricID) {
 	n.life.code(c)
-	n.n = c.float(n.n)
+	if n.n = c.float(n.n); c.reads { // it was told, maybe with its value
+		n.zeros = s.zeros
+	}
 }

@@ -229,8 +229,26 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 	h.write(p.Exemplars())
 }
 
+// zeroFlushes is for how many flushes a counter of what is rare is 0 at first. Rates and increase() of Prometheus do not see a series that begins above 0, and
+// a scrape may come between two flushes.
+const zeroFlushes = 2
+
+// counterPoint writes a counter of what is rare.
 func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
+	if c.zeros < e.s.zeros && !e.s.accounts.final {
+		c.zeros++
+		zeroPoint(e, m, c, l)
+		return
+	}
 	writeCounter(e, m, c, l).SetIntValue(int64(c.n))
+}
+
+func zeroPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
+	p := m.Sum().DataPoints().AppendEmpty()
+	e.put(l, p.Attributes())
+	p.SetStartTimestamp(pcommon.Timestamp(c.start))
+	p.SetTimestamp(e.now)
+	p.SetIntValue(0)
 }
 
 // sumPoint writes a counter whose value need not be a whole number.

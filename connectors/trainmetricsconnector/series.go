@@ -86,7 +86,8 @@ type gauge struct {
 type counter struct {
 	life
 	exemplars
-	n float64
+	n     float64
+	zeros int // flushes that told it as 0
 }
 
 // named is the series of a verdict, or of one value of a label, which is its name alone.

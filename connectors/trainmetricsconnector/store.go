@@ -25,6 +25,7 @@ type store struct {
 	byKey     map[resourceKey]*resource
 	overflow  group
 	lastFlush int64
+	zeros     int // flushes for which a counter of what is rare is 0 at first
 	journal   journal
 
 	// Of the batch being applied.

@@ -63,6 +63,7 @@ func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics)
 	}
 	c.scratch.New = func() any { return newScratch() }
 	c.store = newStore(cfg, c.now())
+	c.store.zeros = zeroFlushes
 	return c, nil
 }
 

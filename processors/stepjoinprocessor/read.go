@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/internal/trainers"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
@@ -36,6 +37,7 @@ type reader struct {
 	res   view.Resource
 	mark  view.Mark
 	late  late
+	attrs pcommon.Map // of the resource
 	call  view.Group
 	coll  view.Collective
 
@@ -52,6 +54,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.late.begin(gpus)
 	for _, rs := range td.ResourceSpans().All() {
 		attrs, ready := rs.Resource().Attributes(), false
+		r.attrs = attrs
 		if r.unplaced = r.clockless(attrs); r.unplaced {
 			attrs.Remove(spans.AttrJoinBy)
 			r.run, r.group, ready = r.p.run(r.res.Run, now), nil, true
@@ -107,7 +110,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 	switch kind {
 	case view.KindStep, view.KindPart, view.KindFunction, view.KindStage, view.KindCollective, view.KindPass, view.KindSession, view.KindCalls,
-		view.KindEvaluation:
+		view.KindEvaluation, view.KindEvent:
 		return true
 	case view.KindCall:
 		return span.ParentSpanID().IsEmpty() // the others are told by their group
@@ -119,6 +122,12 @@ func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 
 // span takes the facts of a span and returns its end, 0 where that says nothing.
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
+	if kind == view.KindEvent {
+		if events.Class(spans.AttrText(span.Attributes(), spans.AttrEventClass)).Ends() {
+			r.run.Pulse.Over()
+		}
+		return 0
+	}
 	stage := breakdown.Unattributed
 	if kind == view.KindStage {
 		switch spans.TQStageNamed(span.Name()) {
@@ -172,6 +181,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	top := span.ParentSpanID().IsEmpty()
 	switch kind {
 	case view.KindStep:
+		if !r.p.offline && !flags.Has(facts.Timeless) {
+			run.Pulse.Step(run.Text(run.Number(r.res.Service)), m.Iteration.Or(-1), r.planned(span), int64(span.EndTimestamp()), r.now)
+		}
 		if r.res.Source != run.Trainer {
 			run.Trainer = run.Text(run.Number(r.res.Source))
 		}
@@ -204,6 +216,9 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		}
 		if r.coll.LacksRanks() {
 			f.leaf.Flags |= facts.Unheard
+		}
+		if !r.p.offline && r.coll.Missing.Len()+r.coll.Stuck.Len() > 0 {
+			run.Pulse.Behind = lacks(&r.coll)
 		}
 		f.leaf.Late, f.leaf.Ranks = -1, int32(min(r.coll.CommSize.Or(r.coll.Ranks.Or(0)), math.MaxInt32))
 		if late := r.coll.Last; late.Late >= 0 && !r.coll.Mismatch {

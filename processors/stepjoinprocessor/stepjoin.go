@@ -69,7 +69,9 @@ type stepJoin struct {
 	release func()     // lets go of them
 
 	refused bool // the last batch was
-	offline bool // see Offline
+	swept   time.Time
+	deaf    time.Time // until then nothing could be heard
+	offline bool      // see Offline
 
 	closed []*facts.Group  // whose spans are made, and not sent yet
 	unsent []ptrace.Traces // of the sweeping goroutine
@@ -226,6 +228,9 @@ func (p *stepJoin) relieve(ctx context.Context) {
 
 func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	p.mu.Lock()
+	if !p.offline && !all {
+		p.stalls(now)
+	}
 	due := p.due(now, all)
 	p.mu.Unlock()
 	for first := true; first || len(due) > 0; first = false {

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -620,4 +621,71 @@ func TestRefusedForLong(t *testing.T) {
 	lines := told(b.sink)
 	assert.Len(t, find(lines, "trainbridge.aggregate.count=8"), 1)
 	assert.Len(t, find(lines, "ml.step.time.collective.wait=0.48"), 2)
+}
+
+// event is a line that tells how the run ends.
+func (j *job) event(class events.Class, at int64) {
+	trace, _ := spans.RunIDs(j.run)
+	s := j.out.Add(spans.Resource{Service: "train", RunID: j.run, Time: spans.TimeLogged}, spans.Span{
+		Trace: trace, ID: spans.SpanID(trace, string(class)), Name: spans.SpanEvent, Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at, End: at + 1,
+		Source: spans.TimeLogged,
+	})
+	s.Attributes().PutStr(spans.AttrEventClass, string(class))
+}
+
+// A run whose steps stop coming is told once, with what its collectives lack; a run that has said why it ends is not.
+func TestRunStalls(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		last func(b *bench, j *job)
+		want string // "": nothing
+	}{
+		{"nothing more", func(*bench, *job) {}, "No step for 60 s, where one usually comes after 2 s; the last was step 20: it hangs, saves, evaluates, or has ended without a word"},
+		{"a collective lacks a rank", func(b *bench, j *job) {
+			j.collective(7, b.clock.UnixNano(), b.clock.UnixNano()+second, 0, "")
+			s := j.out.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+			missing := s.Attributes().PutEmptySlice(spans.AttrNCCLRanksMissing)
+			missing.AppendEmpty().SetInt(5)
+			missing.AppendEmpty().SetInt(3)
+		}, "No step for 60 s, where one usually comes after 2 s; the last was step 20; AllReduce of communicator DP Group 0 has no record of ranks 3, 5: it hangs, saves, evaluates, or has ended without a word"},
+		{"a rank has died", func(b *bench, j *job) { j.event(events.ClassCUDAError, b.clock.UnixNano()) }, ""},
+		{"training is done", func(b *bench, j *job) { j.event(events.ClassEnded, b.clock.UnixNano()) }, ""},
+		{"a warning", func(b *bench, j *job) { j.event(events.ClassWarning, b.clock.UnixNano()) }, "No step for 60 s, where one usually comes after 2 s; the last was step 20: it hangs, saves, evaluates, or has ended without a word"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, j := newBench(t), newJob()
+			for n := range int64(20) {
+				at := b.clock.UnixNano()
+				j.step(n+1, at-2*second, at)
+				require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+				b.sweep(t.Context(), b.clock, false)
+				b.clock = b.clock.Add(2 * time.Second)
+			}
+			tt.last(b, j)
+			require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
+			for range 300 {
+				b.clock = b.clock.Add(time.Second)
+				b.sweep(t.Context(), b.clock, false)
+			}
+			var texts []string
+			for _, td := range b.sink.AllTraces() {
+				for _, rs := range td.ResourceSpans().All() {
+					for _, ss := range rs.ScopeSpans().All() {
+						for _, s := range ss.Spans().All() {
+							if spans.AttrText(s.Attributes(), spans.AttrEventClass) == string(events.ClassStalled) {
+								assert.Equal(t, "run-1", spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID))
+								assert.Equal(t, ptrace.StatusCodeError, s.Status().Code())
+								texts = append(texts, s.Status().Message())
+							}
+						}
+					}
+				}
+			}
+			if tt.want == "" {
+				assert.Empty(t, texts)
+				return
+			}
+			assert.Equal(t, []string{tt.want}, texts)
+		})
+	}
 }

@@ -109,7 +109,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		r.runs = &processRuns
 		if r.parts.Source == nil {
 			settings := r.tailSettings()
-			settings.Sorter, settings.Detect = &sorter, r.parts.Detect
+			settings.Sorter, settings.Detect, settings.DetectAll = &sorter, r.parts.Detect, r.parts.Events
 			r.tail, err = tail.New(r.parts.Tail, settings, r.parts.NewHandler)
 		}
 		if err != nil {
@@ -159,7 +159,8 @@ func (f *factory) Once(
 	}
 	r.locate, r.bare, r.runs.began = locate, bare, make(map[string]spans.RunSpan)
 	own := r.tailSettings()
-	own.Sorter, own.Detect, own.Pace, own.Watch = settings.Sorter, r.parts.Detect, settings.Pace, settings.Watch
+	own.Sorter, own.Pace, own.Watch = settings.Sorter, settings.Pace, settings.Watch
+	own.Detect, own.DetectAll = r.parts.Detect, r.parts.Events
 	once, err = tail.NewOnce(r.parts.Tail, own, r.parts.NewHandler)
 	return once, r.parts.Scope, func() []spans.RunSpan {
 		_ = r.release(context.Background()) // it has no storage, and so no error

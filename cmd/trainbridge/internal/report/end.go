@@ -1,9 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"math"
+	"strings"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+	"github.com/trainbridge/trainbridge/internal/human"
 )
 
 // died says how the job ended, where its logs tell of an error.
@@ -16,10 +20,54 @@ func (c *conclusion) died() {
 	if !c.end.Failed() {
 		return
 	}
-	cl := claim{kind: "end", what: c.end.Sentence, cost: math.NaN(), rank: ended, advice: c.end.Advice}
+	cl := claim{kind: "end", what: c.in(c.end.Sentence, chineseEnd(&c.end)), cost: math.NaN(), rank: ended, advice: c.end.Advice}
+	if chinese := chineseEnds[c.end.Kind].advice; chinese != "" {
+		cl.advice = c.in(c.end.Advice, chinese)
+	}
 	for i := range c.end.Evidence[:min(len(c.end.Evidence), evidences)] {
 		e := &c.end.Evidence[i]
 		cl.proof = append(cl.proof, proof{what: name(e.Text), At: e.At})
 	}
 	c.claims = append(c.claims, cl)
+}
+
+// chineseEnds says in Chinese what the kinds of ends mean, and what to do.
+var chineseEnds = map[string]struct{ what, advice string }{
+	string(events.ClassCUDAError):  {"CUDA 调用失败", "在该 rank 上设置 CUDA_LAUNCH_BLOCKING=1 定位核函数，并查看主机内核日志中的 Xid。"},
+	string(events.ClassECC):        {"GPU 出现不可纠正的内存错误（ECC）", "停用该 GPU 并检测；任务可在其他节点重新启动。"},
+	string(events.ClassCUDAOOM):    {"显存耗尽", "减小 micro batch 或序列长度，或增加切分。"},
+	string(events.ClassXid):        {"驱动报告 Xid 错误", "在 NVIDIA 的 Xid 目录中查该编号；若为硬件故障，请隔离该节点。"},
+	string(events.ClassHostOOM):    {"主机（或其 cgroup）内存耗尽", "申请更多内存，或减少数据加载进程占用的内存。"},
+	string(events.ClassMismatch):   {"同组 rank 调用了不同的集合通信；哪一方有误，日志未说明", "比较双方在该步执行的分支、形状与数据类型。"},
+	string(events.ClassNetwork):    {"网络出错", "检查链路两端：线缆、交换机端口、GID、防火墙；报告者往往不是故障方。"},
+	string(events.ClassTimeLimit):  {"调度系统因时间限制结束了任务", ""},
+	string(events.ClassCancelled):  {"任务被取消", ""},
+	string(events.ClassDataLoader): {"数据加载进程死亡", ""},
+	string(events.ClassCheckpoint): {"保存或加载检查点失败", ""},
+	string(events.ClassException):  {"程序抛出异常", ""},
+	string(events.ClassSignal):     {"进程因信号终止；由谁发出，日志未说明", ""},
+	string(events.ClassExit):       {"进程以错误码退出", "查看每个 rank 的输出：torchrun --log-dir 或 --tee 3。"},
+	string(events.ClassGone):       {"进程消失；原因未知", "查看该进程的日志与其主机的内核日志。"},
+	string(events.ClassEngine):     {"推理引擎终止；原因不在此处", ""},
+	string(events.ClassBehind):     {"该 rank 未到达其他 rank 等待的集合通信", "查看该 rank 最后做了什么：它自己的日志、调用栈（py-spy）。"},
+	string(events.ClassNCCL):       {"NCCL 出错", ""},
+	string(events.ClassFrozen):     {"进程在内核中挂起", ""},
+	string(events.ClassTimeout):    {"rank 在集合通信中等待直至超时；谁落后，日志未说明", "收集所有 rank 的 Flight Recorder 转储（TORCH_NCCL_TRACE_BUFFER_SIZE、TORCH_NCCL_DUMP_ON_TIMEOUT）：它们能说明谁落后。"},
+	string(events.ClassPeer):       {"连接被对端关闭；谁先退出，日志未说明", "查看其他 rank 的日志：最先退出者写明了原因。"},
+	postmortem.KindSIGKILL:         {"进程被 SIGKILL 杀死；由谁杀死，日志未说明", "查看主机内核日志中的 OOM killer 与调度系统。"},
+	postmortem.KindSIGTERM:         {"进程被 SIGTERM 终止；由谁发出，日志未说明", "查看主机内核日志与调度系统。"},
+	postmortem.KindNotUnderstood:   {"运行以无法理解的错误结束", ""},
+	postmortem.KindStuck:           {"所有 rank 都进入了集合通信而无一返回：没有 rank 落后，网络或 GPU 停滞", "检查这些 rank 的链路与 GPU：NCCL 日志、ibstat、内核日志。"},
+}
+
+// chineseEnd says how the run ended, and then what the evidence says in the words of its log.
+func chineseEnd(end *postmortem.End) string {
+	text := cmp.Or(chineseEnds[end.Kind].what, "运行因错误结束")
+	if len(end.Ranks) > 0 {
+		text += "（" + human.Ranks(end.Ranks) + "）"
+	}
+	if len(end.Hosts) > 0 {
+		text += "（主机 " + strings.Join(end.Hosts, "、") + "）"
+	}
+	return text + "。" + end.Sentence
 }

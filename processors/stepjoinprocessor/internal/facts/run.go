@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/pulse"
 )
 
 // Run is what is known of one run.
@@ -50,6 +52,7 @@ type Run struct {
 	Parted bool
 	Used   time.Time
 	Fresh  bool // windows were closed that were not reported yet
+	Pulse  pulse.Pulse
 
 	processes map[Process]stretch
 

@@ -1,0 +1,109 @@
+package stepjoinprocessor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/pulse"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// asleep is a time between two sweeps in which this process did not run: nothing was heard then.
+const asleep = 30 * time.Second
+
+// hear notes until when nothing could be heard: while batches are refused, logs are not read. It is called with p.mu held.
+func (p *stepJoin) hear(now time.Time) {
+	if p.refused || now.Sub(p.swept) > asleep {
+		p.deaf = now
+	}
+	p.swept = now
+}
+
+// stalls adds an event for each run whose steps have stopped. It is called with p.mu held.
+func (p *stepJoin) stalls(now time.Time) {
+	p.hear(now)
+	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
+	for _, r := range p.runs {
+		if s, ok := r.Pulse.Stalls(now, p.deaf); ok {
+			stalled(out, r, s, now)
+		}
+	}
+	for _, m := range out.Messages() {
+		p.unsent = append(p.unsent, m.Traces)
+	}
+}
+
+// stalled adds the event of a run whose steps have stopped.
+func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
+	trace, _ := spans.RunIDs(r.ID)
+	at := now.UnixNano()
+	span := out.Add(spans.Resource{Service: r.Pulse.Service, RunID: r.ID, Time: spans.TimeObserved}, spans.Span{
+		Trace: trace, ID: spans.SpanID(trace, spans.SpanEvent, []byte(events.ClassStalled), strconv.AppendInt(nil, s.Since, 10)), Name: spans.SpanEvent,
+		Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at, End: at + int64(time.Millisecond), Source: spans.TimeObserved, Attributes: 5,
+	})
+	text := fmt.Sprintf("No step for %s, where one usually comes after %s", human.Nanoseconds(s.Quiet), human.Nanoseconds(s.Usual))
+	m := span.Attributes()
+	if r.Pulse.Number >= 0 {
+		text += "; the last was step " + strconv.FormatInt(r.Pulse.Number, 10)
+		m.PutInt(spans.AttrIteration, r.Pulse.Number)
+	}
+	if r.Pulse.Behind != "" {
+		text += "; " + r.Pulse.Behind
+	}
+	text += ": it hangs, saves, evaluates, or has ended without a word"
+	m.PutStr(spans.AttrEventClass, string(events.ClassStalled))
+	m.PutStr(spans.AttrEventForm, events.Stalled)
+	m.PutStr(spans.AttrEventText, text)
+	span.Status().SetCode(ptrace.StatusCodeError)
+	span.Status().SetMessage(text)
+}
+
+// lacks says which ranks a collective lacks.
+func lacks(c *view.Collective) string {
+	text := cmp.Or(c.Operation, "a collective")
+	if name := cmp.Or(c.CommName, c.CommID); name != "" {
+		text += " of communicator " + name
+	}
+	if missing := ranks(c.Missing); missing != "" {
+		text += " has no record of " + missing
+	}
+	if stuck := ranks(c.Stuck); stuck != "" {
+		text += " holds " + stuck
+	}
+	return text
+}
+
+// ranks is a list of ranks for a sentence; "": there are none.
+func ranks(list view.List) string {
+	var of []int64
+	for i := range list.Len() {
+		if n := list.Int(i); n.OK {
+			of = append(of, n.N)
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	slices.Sort(of)
+	return human.Ranks(of)
+}
+
+// planned is how many steps the run has; 0: not known.
+func (r *reader) planned(span ptrace.Span) int64 {
+	for _, m := range []pcommon.Map{span.Attributes(), r.attrs} {
+		if v, ok := m.Get(spans.AttrIterations); ok {
+			return v.Int()
+		}
+	}
+	return 0
+}
