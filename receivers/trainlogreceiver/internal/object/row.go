@@ -32,6 +32,23 @@ func (p *Parser) About(name []byte) About {
 	}
 }
 
+// Name is a name and what it means, for formats that know their names before the first line.
+type Name struct{ e *entry }
+
+// Name finds out what a name means.
+func (p *Parser) Name(name []byte) Name { return Name{p.entry(name)} }
+
+// Numeric says whether nothing but a number can be the value of the name.
+func (n Name) Numeric() bool {
+	return n.e.Scale != 0 || n.e.action == set || n.e.action == inverse || n.e.action == ratio || n.e.action == rank || n.e.action == part
+}
+
+// Number adds a field that is a number; raw is its text.
+func (p *Parser) Number(n Name, v float64, raw []byte) { p.number(n.e, v, raw) }
+
+// Text adds a field that may be a number.
+func (p *Parser) Text(n Name, value []byte) { p.text(n.e, value) }
+
 // Known says whether a name has a meaning.
 func (p *Parser) Known(name []byte) bool {
 	e := p.entry(name)

@@ -1,0 +1,39 @@
+// Package count makes the number of a step, over all epochs, of what loops print: the step of an epoch, and how many an epoch has.
+package count
+
+import "math"
+
+// Counter counts the steps of one log. Its zero value is ready.
+type Counter struct{ zero bool }
+
+// Iteration is the number of a step and how many are planned; 0: not known. Where the log does not say how many epochs there are, steps may be counted over all of
+// them, and the number stays as it is. epoch is NaN where the log has none; the others are 0 where they are not told. Loops
+// that count epochs from 0 and from 1 look alike from epoch 1 on: what was seen of the log decides.
+func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iterations float64) {
+	if epoch == 0 {
+		c.zero = true
+	}
+	if math.IsNaN(epoch) || epoch != math.Trunc(epoch) || !(steps > 0) || !(epochs > 0) || step > steps || epoch < 0 {
+		return step, steps
+	}
+	if !c.zero {
+		epoch--
+	}
+	return epoch*steps + step, epochs * steps
+}
+
+// Clock makes the times of steps of how long a run has run. Its zero value is ready.
+type Clock struct {
+	at, step float64
+	begun    bool
+}
+
+// Step is the time of a step, s, the mean of so many since the record before; NaN: not known. elapsed is in s, number the step's.
+func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
+	was := *c
+	*c = Clock{elapsed, number, true}
+	if of = number - was.step; !was.begun || !(of > 0) || !(elapsed > was.at) {
+		return math.NaN(), 0
+	}
+	return (elapsed - was.at) / of, of
+}

@@ -1,0 +1,421 @@
+package pairs
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+)
+
+// unit is a word behind a number that belongs to the number.
+type unit struct {
+	suffix string  // of names that have the unit
+	name   string  // what a number in the unit is where nothing else names it
+	scale  float64 // to the base unit, where no suffix says so; 0: none
+}
+
+var units = map[string]unit{
+	"ms": {suffix: "_ms", name: "step_time"}, "s": {suffix: "_s", name: "step_time"}, "sec": {suffix: "_s", name: "step_time"}, "secs": {suffix: "_s"},
+	"seconds": {suffix: "_s"}, "us": {name: "step_time", scale: 1e-6}, "%": {suffix: "_percent"},
+	"GB": {suffix: "_gb"}, "GiB": {suffix: "_gib"}, "MB": {suffix: "_mb"}, "MiB": {suffix: "_mib"}, "G": {scale: 1e9}, "M": {scale: 1e6}, "K": {scale: 1e3},
+	"k": {scale: 1e3}, "B": {scale: 1e9}, "T": {scale: 1e12}, "W": {}, "TFLOPS": {}, "TFLOP/s": {},
+	"ms/step": {suffix: "_ms", name: "step_time"}, "ms/it": {suffix: "_ms", name: "step_time"}, "ms/iter": {suffix: "_ms", name: "step_time"},
+	"ms/batch": {suffix: "_ms", name: "step_time"}, "s/it": {suffix: "_s", name: "step_time"}, "s/step": {suffix: "_s", name: "step_time"},
+	"s/iter": {suffix: "_s", name: "step_time"}, "s/batch": {suffix: "_s", name: "step_time"}, "sec/batch": {suffix: "_s", name: "step_time"},
+	"sec/step": {suffix: "_s", name: "step_time"}, "sec/it": {suffix: "_s", name: "step_time"}, "sec/iter": {suffix: "_s", name: "step_time"},
+	"it/s": {name: "it/s"}, "iter/s": {name: "it/s"}, "steps/s": {name: "it/s"}, "steps/sec": {name: "it/s"}, "iters/s": {name: "it/s"}, "step/s": {name: "it/s"},
+	"tok/s": {name: "tok/s"}, "tok/sec": {name: "tok/s"}, "tokens/s": {name: "tok/s"}, "tokens/sec": {name: "tok/s"}, "samples/s": {name: "samples/s"},
+	"samples/sec": {name: "samples/s"}, "examples/s": {name: "samples/s"}, "examples/sec": {name: "samples/s"}, "img/s": {name: "samples/s"},
+	"images/s": {name: "samples/s"}, "images/sec": {name: "samples/s"}, "imgs/s": {name: "samples/s"}, "step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {},
+}
+
+// pair is a name and its value.
+type pair struct {
+	name, value []byte // name empty: there is none
+	unit        string
+	number, of  float64 // of "100/600"; 0: nothing
+	isNumber    bool
+	about       object.About
+}
+
+// lexer reads a line of names and values.
+type lexer struct {
+	objects    *object.Parser
+	pairs      []pair
+	evaluation bool // a name says so
+
+	b        []byte
+	at       int
+	words    int // of the name at hand, which begins at from
+	from     int
+	until    int
+	leftover int // words that have no value
+	signed   int // pairs with a sign
+	depth    int // of parentheses
+	bracket  bool
+	blanks   int // before the token at hand
+}
+
+// line reads a line. false: there is something in it beside names and values.
+func (x *lexer) line(b []byte) bool {
+	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
+	for x.skip(); x.at < len(x.b); x.skip() {
+		if !x.token() {
+			return false
+		}
+	}
+	x.drop()
+	return x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3
+}
+
+// skip passes over blanks and what decorates a line.
+func (x *lexer) skip() {
+	from := x.at
+	for x.at < len(x.b) && (x.b[x.at] == ' ' || x.b[x.at] == '\t' || x.b[x.at] >= 0x80) {
+		x.at++
+	}
+	if x.blanks = x.at - from; bytes.IndexByte(x.b[from:x.at], '\t') >= 0 {
+		x.blanks = max(x.blanks, 2)
+	}
+}
+
+// drop ends a name that has no value.
+func (x *lexer) drop() {
+	x.leftover += x.words
+	x.words = 0
+}
+
+func (x *lexer) token() bool {
+	switch c := x.b[x.at]; {
+	case c == ',' || c == ';' || c == '|':
+		x.drop()
+		x.at++
+	case c == '-' && x.blanks > 0 && x.next(1) == ' ':
+		x.drop()
+		x.at++
+	case c == '(':
+		x.drop()
+		x.depth++
+		x.at++
+	case c == ')':
+		if x.drop(); x.depth == 0 {
+			return false
+		}
+		x.depth--
+		x.at++
+	case c == '[' || c == ']':
+		if x.bracket = c == '['; !x.bracket {
+			x.drop()
+		}
+		x.at++
+	case c == ':' && x.words == 0 && len(x.pairs) > 0 && x.blanks == 0: // "Step 1: loss"
+		x.at++
+	case startsNumber(x.b[x.at:]):
+		return x.number(nil, false)
+	case isLetter(c):
+		return x.word()
+	default:
+		return false
+	}
+	return len(x.pairs) < maxPairs
+}
+
+func (x *lexer) next(n int) byte {
+	if x.at+n < len(x.b) {
+		return x.b[x.at+n]
+	}
+	return ' '
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' }
+
+// startsNumber says whether b begins with a number.
+func startsNumber(b []byte) bool {
+	if len(b) > 1 && (b[0] == '-' || b[0] == '+' || b[0] == '.') {
+		b = b[1:]
+	}
+	if len(b) > 1 && b[0] == '.' {
+		b = b[1:]
+	}
+	return b[0]-'0' <= 9
+}
+
+// word reads a word of a name, and the value where a sign follows.
+func (x *lexer) word() bool {
+	if x.words > 0 && x.blanks > 1 {
+		x.drop() // names have one blank between their words
+	}
+	start := x.at
+	if x.words == 0 {
+		x.from = start
+	}
+	for depth := 0; x.at < len(x.b); x.at++ {
+		c := x.b[x.at]
+		switch {
+		case isLetter(c), c-'0' <= 9, c == '.', c == '/', c == '%', c == '@':
+			continue
+		case c == '-' && x.next(1) != ' ':
+			continue
+		case c == '(' && x.at > start && x.at+1 < len(x.b) && (isLetter(x.b[x.at+1]) || x.b[x.at+1] == '%'):
+			depth++
+			continue
+		case c == ')' && depth > 0:
+			depth--
+			continue
+		}
+		break
+	}
+	x.until = x.at
+	x.words++
+	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
+		return false
+	}
+	blank := x.at
+	for blank < len(x.b) && x.b[blank] == ' ' {
+		blank++
+	}
+	if blank == len(x.b) || x.b[blank] != ':' && x.b[blank] != '=' {
+		return true
+	}
+	sign := x.b[blank]
+	name := x.b[x.from:x.until]
+	if about := x.objects.About(name); sign == '=' && x.words > 1 && !about.Loss && !about.Step { // a name before "=" is one word
+		return false
+	}
+	x.words, x.at = 0, blank+1
+	x.signed++
+	x.skip()
+	return x.value(name)
+}
+
+// stops says whether a word stands in sentences about steps and losses that are no record of a step.
+func stops(word []byte) bool {
+	if len(word) < 4 || len(word) > 12 {
+		return false
+	}
+	var lower [12]byte
+	switch string(lowered(lower[:0], word)) {
+	case "best", "resumed", "resuming", "resume", "restored", "restoring", "saved", "saving", "loaded", "loading", "checkpoint", "early", "config", "args", "overflow",
+		"improved", "skipping", "previous", "lowest":
+		return true
+	}
+	return false
+}
+
+// value reads what stands behind a sign.
+func (x *lexer) value(name []byte) bool {
+	if x.at == len(x.b) {
+		return false
+	}
+	b := x.b[x.at:]
+	switch {
+	case bytes.HasPrefix(b, []byte("tensor(")):
+		to := bytes.IndexByte(b, ')')
+		if to < 0 {
+			return false
+		}
+		v, n := decimal.Leading(b[7:])
+		x.add(pair{name: name, value: b[7 : 7+n], number: v, isNumber: n > 0})
+		x.at += to + 1
+		return n > 0
+	case b[0] == '[' && len(b) > 1 && (startsNumber(bytes.TrimLeft(b[1:], " "))):
+		x.at++
+		x.bracket = true
+		x.skip()
+		return x.number(name, true)
+	case b[0] == '\'' || b[0] == '"':
+		to := bytes.IndexByte(b[1:], b[0])
+		if to < 0 {
+			return false
+		}
+		x.add(pair{name: name, value: b[1 : 1+to]})
+		x.at += to + 2
+		return true
+	case startsNumber(b):
+		return x.number(name, true)
+	}
+	return x.textValue(name)
+}
+
+// textValue takes a word as a value.
+func (x *lexer) textValue(name []byte) bool {
+	b := x.b[x.at:]
+	n := bytes.IndexAny(b, " ,;|\t")
+	if n < 0 {
+		n = len(b)
+	}
+	v := b[:n]
+	if w := bytes.TrimRight(v, ")]"); len(w) < len(v) && !bytes.ContainsAny(w, "([") {
+		v = w
+	}
+	if len(v) == 0 || bytes.ContainsAny(v, "=(){}<>'\"") || v[len(v)-1] == ':' {
+		return false
+	}
+	q := pair{name: name, value: v}
+	if f, ok := decimal.Float(v); ok { // nan, inf
+		q.number, q.isNumber = f, true
+	}
+	x.add(q)
+	x.at += len(v)
+	return true
+}
+
+// number reads a number, and what it says: of a name with a sign before it, of words that are a known name, or by its unit.
+func (x *lexer) number(name []byte, sign bool) bool {
+	start := x.at
+	v, n := decimal.Leading(x.b[x.at:])
+	if n <= 0 {
+		return false
+	}
+	for x.at+n+3 < len(x.b) && grouping(x.b, x.at+n) {
+		n += 4
+		v, _ = decimal.GroupedFloat(x.b[x.at : x.at+n])
+	}
+	q := pair{value: x.b[start : start+n], number: v, isNumber: true}
+	x.at += n
+	word := x.unitWord()
+	if unit := unitNames[string(word)]; unit != "" {
+		q.unit = unit
+		x.at += len(word)
+	} else if len(word) > 0 || x.at < len(x.b) && x.b[x.at] == ':' && x.next(1)-'0' <= 9 || x.at < len(x.b) && bytes.IndexByte([]byte("-_T"), x.b[x.at]) >= 0 && x.next(1) != ' ' {
+		if !sign {
+			return false
+		}
+		x.at = start // a time of day, a version, …
+		return x.textValue(name)
+	}
+	x.total(&q)
+	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' { // "250 ms", "46.5% bf16 MFU" has none
+		save := x.at
+		x.at++
+		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) {
+			q.unit = unitNames[string(word)]
+			x.at += len(word)
+		} else {
+			x.at = save
+		}
+	}
+	return x.named(q, name, sign)
+}
+
+// named decides whose value a number is.
+func (x *lexer) named(q pair, name []byte, sign bool) bool {
+	if !sign && x.words > 0 {
+		name = x.b[x.from:x.until]
+	}
+	x.words = 0
+	switch isCount := isCounted(q.unit); {
+	case sign:
+		q.name = name
+		x.add(q)
+	case len(name) > 0:
+		if q.name = name; !x.known(&q) {
+			return false
+		}
+		x.add(q)
+	case isCount: // "10/14 batches"
+		q.name, q.unit = []byte(q.unit), ""
+		x.add(q)
+	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
+		x.add(q)
+	case q.of > 0 && (x.bracket || x.epochBefore()) && x.depth == 0 || x.bracket && len(x.pairs) == 0:
+		x.position(q)
+	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
+	default:
+		return false
+	}
+	return true
+}
+
+// position takes a number without a name, in brackets: "[2/20]", "[1, 2000]", "[0/2][3/40]".
+func (x *lexer) position(q pair) {
+	if n := len(x.pairs); n > 0 && len(x.pairs[n-1].name) == 0 && x.pairs[n-1].unit == "" { // the one before is the epoch
+		x.pairs[n-1].name = []byte("epoch")
+	}
+	x.add(q)
+}
+
+func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
+
+func isCounted(unit string) bool {
+	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"
+}
+
+// known says whether words before a number without a sign are its name.
+func (x *lexer) known(q *pair) bool {
+	about := x.objects.About(q.name)
+	if about.Step || about.Loss || isTime(q.name) || isEpoch(q) || x.objects.Known(q.name) {
+		return true
+	}
+	if len(q.name) > 15 {
+		return false
+	}
+	var lower [16]byte
+	name := string(lowered(lower[:0], q.name))
+	if _, ok := stepNames[name]; ok {
+		return true
+	}
+	switch name {
+	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank", "train acc",
+		"it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
+		return true
+	}
+	return bytes.IndexByte(q.name, '_') > 0 && bytes.IndexByte(q.name, ' ') < 0 // loss_ctc, th_accuracy
+}
+
+func (x *lexer) add(q pair) {
+	if q.about = x.objects.About(q.name); len(x.pairs) < maxPairs {
+		x.pairs = append(x.pairs, q)
+	}
+}
+
+// unitWord is the word of letters that stands here.
+func (x *lexer) unitWord() []byte {
+	n := x.at
+	for n < len(x.b) && (isLetter(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && isLetter(x.b[n+1]) || x.b[n] == '%') {
+		n++
+	}
+	return x.b[x.at:n]
+}
+
+func signFollows(b []byte) bool {
+	b = bytes.TrimLeft(b, " ")
+	return len(b) > 0 && (b[0] == ':' || b[0] == '=')
+}
+
+// total reads "/600", " / 600".
+func (x *lexer) total(q *pair) {
+	i := x.at
+	for i < len(x.b) && x.b[i] == ' ' {
+		i++
+	}
+	if i == len(x.b) || x.b[i] != '/' {
+		return
+	}
+	for i++; i < len(x.b) && x.b[i] == ' '; i++ {
+	}
+	v, n := decimal.Leading(x.b[i:])
+	if n <= 0 {
+		return
+	}
+	for i+n+3 < len(x.b) && grouping(x.b, i+n) {
+		n += 4
+		v, _ = decimal.GroupedFloat(x.b[i : i+n])
+	}
+	q.of, x.at = v, i+n
+}
+
+// grouping says whether the comma at i parts thousands: "1,234,567".
+func grouping(b []byte, i int) bool {
+	digit := func(i int) bool { return i >= 0 && i < len(b) && b[i]-'0' <= 9 }
+	return i < len(b) && b[i] == ',' && digit(i-1) && digit(i+1) && digit(i+2) && digit(i+3) && !digit(i+4)
+}
+
+// unitNames has the units, so that none is copied out of a line.
+var unitNames = func() map[string]string {
+	out := make(map[string]string, len(units))
+	for name := range units {
+		out[name] = name
+	}
+	return out
+}()
