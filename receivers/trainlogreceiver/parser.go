@@ -3,9 +3,13 @@ package trainlogreceiver
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/logger"
 )
 
 const notRecord = "not_a_record"
@@ -15,6 +19,8 @@ type parser struct {
 	formats []format
 	readers []reader // of formats
 	last    int      // the format of the record before
+	prefix  logger.Prefix
+	clock   prefixClock
 }
 
 // newParser makes a parser of the format of a name, or of all for formatAuto.
@@ -34,7 +40,7 @@ func newParser(name string, mapped fields) *parser {
 	return p
 }
 
-// Line reads one line. The format of the record before comes first.
+// Line reads one line, without what a logger may have put before.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
 		for i := range p.readers {
@@ -44,9 +50,35 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		return tail.Ignored, "empty"
 	}
-	v, reason, mine := p.readers[p.last].line(text, out)
+	v, reason, mine := p.message(text, out)
 	if mine {
 		return v, reason
+	}
+	p.prefix.Reset()
+	for rest, pieces := text, 0; pieces < maxPieces; pieces++ {
+		var ok bool
+		if rest, ok = logger.Next(rest, &p.prefix); !ok {
+			break
+		}
+		if message := bytes.TrimLeft(rest, " \t"); p.prefix.Sure && len(message) > 0 {
+			if v, why, mine := p.message(message, prefixed{out, p}); mine {
+				return v, why
+			}
+		}
+	}
+	if reason == "" {
+		reason = notRecord
+	}
+	return tail.Ignored, reason
+}
+
+// maxPieces bounds what a logger puts before a message.
+const maxPieces = 8
+
+// message reads a line of a trainer. The format of the record before comes first.
+func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	if v, reason, mine = p.readers[p.last].line(text, out); mine {
+		return v, reason, true
 	}
 	for i := range p.readers {
 		if i == p.last {
@@ -57,17 +89,61 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 			if v == tail.Record && !p.formats[i].common {
 				p.last = i
 			}
-			return v, why
+			return v, why, true
 		}
 		if why != "" {
 			reason = why
 		}
 	}
-	if reason == "" {
-		reason = notRecord
-	}
-	return tail.Ignored, reason
+	return v, reason, false
 }
+
+// prefixed gives a record what its logger says: the rank, and by the time before, how long the step took.
+type prefixed struct {
+	step.Out
+	p *parser
+}
+
+// Emit is as in step.Out.
+func (o prefixed) Emit(rec *record.Record) {
+	pre := &o.p.prefix
+	if pre.HasRank && !rec.HasRank {
+		rec.Rank, rec.HasRank = pre.Rank, true
+	}
+	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 {
+		o.p.clock.note(pre, rec)
+	}
+	o.Out.Emit(rec)
+}
+
+// prefixClock makes times of steps of a logger's stamps that are no place in time: they lack the year, or the day.
+type prefixClock struct {
+	clock count.Clock
+	last  float64
+	days  float64
+	rank  int64 // whose lines it reads
+	has   bool
+}
+
+func (c *prefixClock) note(pre *logger.Prefix, rec *record.Record) {
+	if math.IsNaN(pre.Seconds) || !rec.Has(record.Iteration) || c.has && pre.HasRank && pre.Rank != c.rank {
+		return
+	}
+	if c.has && pre.Seconds < c.last-halfDay {
+		c.days++
+	}
+	c.last, c.rank, c.has = pre.Seconds, pre.Rank, true
+	seconds, of := c.clock.Step(pre.Seconds+2*halfDay*c.days, rec.Get(record.Iteration))
+	if rec.Has(record.Duration) || !(seconds > 0) {
+		return
+	}
+	rec.Set(record.Duration, seconds)
+	if of > 1 {
+		rec.Of = record.Mean
+	}
+}
+
+const halfDay = 12 * 3600 // s
 
 // Save is as in tail.Handler. The state of each format stands under its name.
 func (p *parser) Save() []byte {

@@ -1,0 +1,352 @@
+// Package logger takes off what loggers put before a message, and bridge/line leaves: there it would stand in the way of lines that have no logger.
+//
+//	INFO train: message                                      logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+//	INFO:root:message                                        logging.basicConfig()
+//	| INFO     | __main__:loop:9 - message                   loguru, behind its stamp
+//	[12:14:31] INFO     message               frames.py:9    rich.logging.RichHandler
+//	[info     ] message                                      structlog.dev.ConsoleRenderer
+//	I1120 10:00:02.500000 139872345678912 file.py:48] message      absl
+//	[11/26 12:29:12 d2.utils.events]: message                detectron2
+//	11/26 12:28:17 - mmengine - INFO - message               mmengine
+//	11/26/2026 12:13:00 - INFO - __main__ - message          the examples of Transformers
+//	[rlvr_pipeline.py (840)] [INFO] [DRIVER 0 / 1][PID 7] message  ROLL, behind its stamp
+package logger
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/decimal"
+)
+
+// Prefix is what pieces before a message say.
+type Prefix struct {
+	Sure    bool // one of them was a logger's for certain: a level, a place in a source, a time
+	Rank    int64
+	HasRank bool
+	// Seconds is the time of a clock whose stamps bridge/clock does not read: they lack the year, or the day. Differences of it are times; NaN: there is none.
+	Seconds float64
+}
+
+// Reset empties the prefix.
+func (p *Prefix) Reset() { *p = Prefix{Seconds: math.NaN()} }
+
+const most = 160 // bytes of a piece
+
+// Next takes one piece off. ok is false where b begins with none.
+func Next(b []byte, p *Prefix) (rest []byte, ok bool) {
+	b = bytes.TrimLeft(b, " \t")
+	for _, sep := range [...]string{"| ", "- ", ": ", "] "} {
+		if after, has := bytes.CutPrefix(b, []byte(sep)); has {
+			if rest, ok = piece(bytes.TrimLeft(after, " "), p); ok || p.Sure {
+				if !ok {
+					rest = after
+				}
+				return rest, true
+			}
+			return nil, false
+		}
+	}
+	return piece(b, p)
+}
+
+// piece takes off a piece without a separator before it.
+func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
+	if len(b) < 2 {
+		return nil, false
+	}
+	switch c := b[0]; {
+	case c == '[':
+		return bracket(b, p)
+	case c == '(':
+		if end := bytes.IndexByte(b[:min(len(b), 64)], ')'); end > 0 && isPlace(b[1:end]) {
+			p.Sure = true
+			return b[end+1:], true
+		}
+		return nil, false
+	case c-'0' <= 9:
+		return digits(b, p)
+	}
+	if n := levelLen(b); n > 0 {
+		return level(b, n, p)
+	}
+	if rest, ok = absl(b, p); ok {
+		return rest, true
+	}
+	if n := monthDay(b); n > 0 {
+		p.Sure = true
+		p.Seconds = seconds(b, n)
+		return b[n:], true
+	}
+	return name(b, p)
+}
+
+// level takes off a level of n bytes, and the name that follows it in "INFO:root:message".
+func level(b []byte, n int, p *Prefix) ([]byte, bool) {
+	rest := b[n:]
+	switch {
+	case len(rest) == 0:
+		return nil, false
+	case rest[0] == ':':
+		rest = rest[1:]
+		if i := bytes.IndexByte(rest[:min(len(rest), most)], ':'); i > 0 && isName(rest[:i]) {
+			rest = rest[i+1:]
+		}
+	case rest[0] != ' ' && rest[0] != '\t' && rest[0] != ']' && rest[0] != '|':
+		return nil, false
+	}
+	p.Sure = true
+	return column(rest), true
+}
+
+// column takes off the place in the source that RichHandler puts at the end of a line, behind blanks.
+func column(b []byte) []byte {
+	t := bytes.TrimRight(b, " ")
+	i := bytes.LastIndexByte(t, ' ')
+	if i > 1 && t[i-1] == ' ' && bytes.Contains(t[i:], []byte(".py:")) && isPlace(t[i+1:]) {
+		return bytes.TrimRight(t[:i], " ")
+	}
+	return b
+}
+
+// bracket takes off brackets that hold a level, a place in a source, a time, a rank or a process. Brackets of a message hold numbers or other words.
+func bracket(b []byte, p *Prefix) ([]byte, bool) {
+	end := bytes.IndexByte(b[:min(len(b), most)], ']')
+	if end < 2 {
+		return nil, false
+	}
+	in, rest := b[1:end], b[end+1:]
+	switch {
+	case levelLen(bytes.ToUpper(in[:min(len(in), 9)])) > 0 && levelLen(bytes.ToUpper(in[:min(len(in), 9)])) == len(bytes.TrimRight(in, " ")), hasLevel(in):
+	case isPlace(in), bytes.HasPrefix(in, []byte("PID ")), bytes.HasPrefix(in, []byte("DRIVER ")), bytes.Equal(in, []byte("__main__")):
+	case rank(in, p):
+	case clockLen(in) > 0:
+		p.Seconds = seconds(in, clockLen(in))
+	case monthDay(in) > 0:
+		p.Seconds = seconds(in, monthDay(in))
+	case line.StampLen(rest[min(len(rest), 1):]) > 0 && isName(in): // a host, before a time
+		n := 1 + line.StampLen(rest[1:])
+		rest = rest[n:]
+	default:
+		return nil, false
+	}
+	p.Sure = true
+	if len(rest) > 0 && rest[0] == ':' {
+		rest = rest[1:]
+	}
+	return rest, true
+}
+
+// hasLevel says whether a level is the last word, or the first behind a bar: "Nov 26 12:13:22 train INFO", "INFO|DP=0".
+func hasLevel(in []byte) bool {
+	if n := levelLen(in); n > 0 && n < len(in) && in[n] == '|' {
+		return true
+	}
+	i := bytes.LastIndexByte(in, ' ')
+	return i > 0 && levelLen(in[i+1:]) == len(in)-i-1
+}
+
+// rank reads "RANK0", "Rank 0", "rank 7".
+func rank(in []byte, p *Prefix) bool {
+	if len(in) < 5 || !bytes.EqualFold(in[:4], []byte("rank")) {
+		return false
+	}
+	n, used := decimal.Unsigned(bytes.TrimLeft(in[4:], " :"), 0)
+	if used == 0 || used != len(bytes.TrimLeft(in[4:], " :")) || n > 1<<24 {
+		return false
+	}
+	p.Rank, p.HasRank = int64(n), true
+	return true
+}
+
+// digits takes off a time, or a number before a level: a process, seconds since the epoch or the start.
+func digits(b []byte, p *Prefix) ([]byte, bool) {
+	if n := monthDay(b); n > 0 {
+		p.Sure = true
+		p.Seconds = seconds(b, n)
+		rest := b[n:]
+		for _, half := range [...]string{" AM", " PM"} {
+			rest = bytes.TrimPrefix(rest, []byte(half))
+		}
+		return rest, true
+	}
+	if n := clockLen(b); n > 0 && n < len(b) && (b[n] == ' ' || b[n] == '\t') {
+		p.Sure = true
+		p.Seconds = seconds(b, n)
+		return b[n:], true
+	}
+	n := 0
+	for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
+		n++
+	}
+	after := bytes.TrimLeft(b[n:], " \t")
+	if n < len(b) && b[n] == ' ' && len(after) > 0 && n < 20 {
+		if levelLen(after) > 0 {
+			p.Seconds = epoch(b[:n], p.Seconds)
+			return after, true
+		}
+		if m := numberLen(after); m > 0 && m < len(after) && after[m] == ' ' && levelLen(bytes.TrimLeft(after[m:], " ")) > 0 {
+			p.Seconds = epoch(b[:n], p.Seconds)
+			return bytes.TrimLeft(after[m:], " "), true
+		}
+	}
+	return nil, false
+}
+
+func numberLen(b []byte) int {
+	n := 0
+	for n < len(b) && b[n]-'0' <= 9 {
+		n++
+	}
+	return n
+}
+
+// epoch is a time in s since the epoch, as %(created)f.
+func epoch(b []byte, otherwise float64) float64 {
+	if v, ok := decimal.Float(b); ok && v > 1e9 && v < 4e9 && bytes.IndexByte(b, '.') > 0 {
+		return v
+	}
+	return otherwise
+}
+
+// absl takes off "I1120 10:00:02.500000 139872345678912 file.py:48] ".
+func absl(b []byte, p *Prefix) ([]byte, bool) {
+	if len(b) < 20 || bytes.IndexByte([]byte("DIWEF"), b[0]) < 0 || numberLen(b[1:]) != 4 || b[5] != ' ' {
+		return nil, false
+	}
+	end := bytes.Index(b[:min(len(b), most)], []byte("] "))
+	n := clockLen(b[6:])
+	if end < 0 || n == 0 {
+		return nil, false
+	}
+	p.Sure = true
+	p.Seconds = seconds(b[6:], n) + 86400*float64(10*(b[3]-'0')+b[4]-'0')
+	return b[end+2:], true
+}
+
+// name takes off a logger's name, or a place in a source, before what belongs to a logger.
+func name(b []byte, p *Prefix) ([]byte, bool) {
+	end := 0
+	for end < len(b) && end < most && b[end] != ' ' && b[end] != '\t' {
+		end++
+	}
+	if end == 0 || end == len(b) {
+		return nil, false
+	}
+	word, rest := b[:end], bytes.TrimLeft(b[end:], " \t")
+	bare := bytes.TrimSuffix(word, []byte(":"))
+	switch {
+	case isPlace(bare):
+		p.Sure = true
+	case !p.Sure && levelLen(rest) == 0 && (len(rest) < 2 || levelLen(bytes.TrimLeft(rest[1:], " ")) == 0):
+		return nil, false
+	case !isName(bare):
+		return nil, false
+	case len(bare) == len(word) && levelLen(rest) == 0 && !bytes.HasPrefix(rest, []byte("- ")) && !bytes.HasPrefix(rest, []byte("| ")):
+		return nil, false
+	}
+	return b[end:], true
+}
+
+// isName says whether b may be the name of a logger.
+func isName(b []byte) bool {
+	for _, c := range b {
+		if c|0x20 < 'a' || c|0x20 > 'z' {
+			if c-'0' > 9 && c != '.' && c != '_' && c != '-' && c != '/' {
+				return false
+			}
+		}
+	}
+	return len(b) > 0 && (b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z' || b[0] == '_')
+}
+
+// isPlace says whether b is a place in a source: "file.py:12", "__main__:loop:9", "file.py (840)", "log[path/file.py:490]", "trainer:732".
+func isPlace(b []byte) bool {
+	b = bytes.TrimRight(b, "])")
+	i := len(b)
+	for i > 0 && b[i-1]-'0' <= 9 {
+		i--
+	}
+	if i == len(b) || i < 2 {
+		return false
+	}
+	if bytes.HasSuffix(b[:i], []byte(".py (")) {
+		return true
+	}
+	if b[i-1] != ':' || bytes.IndexAny(b, " =,") >= 0 {
+		return false
+	}
+	c := b[0] // no word of a loop: "step:5", "epoch:1"
+	if !(c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '.' || c == '/') {
+		return false
+	}
+	return bytes.Contains(b, []byte(".py")) || bytes.Count(b, []byte(":")) > 1 || bytes.Equal(b[:i-1], []byte("trainer"))
+}
+
+// levelLen is the length of the level that b begins with, 0 where there is none. Levels are in capitals.
+func levelLen(b []byte) int {
+	n := 0
+	for n < len(b) && n < 9 && b[n] >= 'A' && b[n] <= 'Z' {
+		n++
+	}
+	switch string(b[:n]) {
+	case "INFO", "DEBUG", "WARNING", "ERROR", "WARN", "CRITICAL", "TRACE", "NOTICE", "SUCCESS":
+		return n
+	}
+	return 0
+}
+
+// clockLen is the length of the time of a day that b begins with: "12:13:19", "12:22:27.148393".
+func clockLen(b []byte) int {
+	if len(b) < 8 || b[2] != ':' || b[5] != ':' {
+		return 0
+	}
+	for _, i := range [...]int{0, 1, 3, 4, 6, 7} {
+		if b[i]-'0' > 9 {
+			return 0
+		}
+	}
+	n := 8
+	if n < len(b) && (b[n] == '.' || b[n] == ',') {
+		if m := numberLen(b[n+1:]); m > 0 {
+			n += 1 + m
+		}
+	}
+	return n
+}
+
+// monthDay is the length of a day and a time without a year, or with the year where bridge/clock does not read it: "11/26 12:28:17", "11/26/2026 12:13:30",
+// "2026/11/26 12:28:17", "Nov 26 12:13:22". 0: none.
+func monthDay(b []byte) int {
+	n := 0
+	switch {
+	case len(b) >= 14 && b[2] == '/' && b[5] == ' ':
+		n = 6
+	case len(b) > 18 && b[2] == '/' && b[5] == '/' && b[10] == ' ', len(b) > 18 && b[4] == '/' && b[7] == '/' && b[10] == ' ':
+		n = 11
+	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && bytes.Contains([]byte("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"), b[:3]):
+		n = 7
+	default:
+		return 0
+	}
+	if m := clockLen(b[n:]); m > 0 {
+		return n + m
+	}
+	return 0
+}
+
+// seconds is the time of the day at the end of a stamp of n bytes, s.
+func seconds(b []byte, n int) float64 {
+	i := bytes.IndexByte(b[:n], ':')
+	if i < 2 {
+		return math.NaN()
+	}
+	t := b[i-2 : n]
+	s, ok := decimal.Float(bytes.ReplaceAll(t[6:], []byte(","), []byte(".")))
+	if !ok {
+		return math.NaN()
+	}
+	at := func(i int) float64 { return float64(10*(t[i]-'0') + t[i+1] - '0') }
+	return 3600*at(0) + 60*at(3) + s
+}
