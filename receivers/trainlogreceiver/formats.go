@@ -17,6 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/openrlhf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/table"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtune"
@@ -50,6 +51,7 @@ var formats = []format{
 	{name: "litgpt", open: plain(litgpt.Parse)},
 	{name: "torchtune", open: plain(torchtune.Parse)},
 	{name: "composer", open: openComposer},
+	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
 	{name: "keyvalue", open: func(f fields) reader { return reader{line: single(pairs.New(f).Parse)} }, common: true},

@@ -53,7 +53,8 @@ type lexer struct {
 	signed   int // pairs with a sign
 	depth    int // of parentheses
 	bracket  bool
-	blanks   int // before the token at hand
+	fresh    bool // the name at hand is the first behind a separator
+	blanks   int  // before the token at hand
 }
 
 // line reads a line. false: there is something in it beside names and values.
@@ -89,6 +90,7 @@ func (x *lexer) token() bool {
 	switch c := x.b[x.at]; {
 	case c == ',' || c == ';' || c == '|':
 		x.drop()
+		x.fresh = true
 		x.at++
 	case c == '-' && x.blanks > 0 && x.next(1) == ' ':
 		x.drop()
@@ -112,6 +114,13 @@ func (x *lexer) token() bool {
 		x.at++
 	case startsNumber(x.b[x.at:]):
 		return x.number(nil, false)
+	case x.words > 0 && bytes.HasPrefix(x.b[x.at:], []byte("tensor(")):
+		name := x.b[x.from:x.until]
+		if about := x.objects.About(name); !about.Loss {
+			return false
+		}
+		x.words = 0
+		return x.value(name)
 	case isLetter(c):
 		return x.word()
 	default:
@@ -179,7 +188,7 @@ func (x *lexer) word() bool {
 	}
 	sign := x.b[blank]
 	name := x.b[x.from:x.until]
-	if about := x.objects.About(name); sign == '=' && x.words > 1 && !about.Loss && !about.Step { // a name before "=" is one word
+	if about := x.objects.About(name); sign == '=' && x.words > 1 && !about.Loss && !about.Step && !x.fresh { // a name before "=" is one word
 		return false
 	}
 	x.words, x.at = 0, blank+1
@@ -343,6 +352,12 @@ func isCounted(unit string) bool {
 
 // known says whether words before a number without a sign are its name.
 func (x *lexer) known(q *pair) bool {
+	for _, loop := range [...]string{"(train)", "(val)", "(test)"} { // mmengine
+		if bare, ok := bytes.CutSuffix(q.name, []byte(loop)); ok {
+			x.evaluation = x.evaluation || loop != "(train)"
+			q.name = bare
+		}
+	}
 	about := x.objects.About(q.name)
 	if about.Step || about.Loss || isTime(q.name) || isEpoch(q) || x.objects.Known(q.name) {
 		return true
@@ -357,7 +372,7 @@ func (x *lexer) known(q *pair) bool {
 	}
 	switch name {
 	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank", "train acc",
-		"it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
+		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true
 	}
 	return bytes.IndexByte(q.name, '_') > 0 && bytes.IndexByte(q.name, ' ') < 0 // loss_ctc, th_accuracy
@@ -367,6 +382,7 @@ func (x *lexer) add(q pair) {
 	if q.about = x.objects.About(q.name); len(x.pairs) < maxPairs {
 		x.pairs = append(x.pairs, q)
 	}
+	x.fresh = false
 }
 
 // unitWord is the word of letters that stands here.

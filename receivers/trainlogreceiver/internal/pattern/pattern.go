@@ -39,6 +39,7 @@ type Pattern struct {
 	first []byte // the longest run of the first literal without a blank: nearly all lines lack it
 	re    *regexp.Regexp
 	holes []hole // of re, by group
+	whole bool   // a line is like the pattern from its beginning to its end
 }
 
 // part is a text, or a hole.
@@ -52,6 +53,7 @@ type hole struct {
 	name  []byte // empty: {*}
 	scale float64
 	units string // the suffix of names in this unit
+	auto  bool   // the value has its unit: "874ms", "12.3s", "2m 11s", "1h 5m"
 
 	// Of a Parser's own copy.
 	kind   kind
@@ -104,6 +106,16 @@ func Compile(text string) (*Pattern, error) {
 	return p, nil
 }
 
+// MustWhole reads a pattern that is right, and that lines are like from their beginning to their end: those of trainers that are known.
+func MustWhole(text string) *Pattern {
+	p, err := Compile(text)
+	if err != nil {
+		panic(fmt.Sprintf("pattern %q: %v", text, err))
+	}
+	p.whole = true
+	return p
+}
+
 func (p *Pattern) expression(text string) error {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -145,7 +157,7 @@ func (p *Pattern) compile(text []rune) error {
 				return fmt.Errorf("character %d: '{' without a '}' behind it; a brace of the log is written twice: '{{'", i+1)
 			}
 			end()
-			if open >= 0 {
+			if open >= 0 && string(text[i+1:i+to]) != "*" { // a number ends by itself
 				return fmt.Errorf("character %d: two placeholders with nothing between them: where does the first one end?", i+1)
 			}
 			h, err := holeOf(string(text[i+1 : i+to]))
@@ -200,9 +212,13 @@ func holeOf(text string) (hole, error) {
 	if !has {
 		return h, nil
 	}
+	if unit == "auto" {
+		h.auto = true
+		return h, nil
+	}
 	u, ok := units[unit]
 	if !ok {
-		return hole{}, fmt.Errorf("%q is no unit: there are B, GB, GiB, MB, MiB, %%, s, ms, us, min, h, k, M, G and T", unit)
+		return hole{}, fmt.Errorf("%q is no unit: there are B, GB, GiB, MB, MiB, %%, s, ms, us, min, h, k, M, G, T and auto, of a time that has its unit", unit)
 	}
 	h.scale, h.units = u.scale, u.suffix
 	return h, nil
@@ -210,7 +226,9 @@ func holeOf(text string) (hole, error) {
 
 // Parser reads the lines of one stream by patterns. It is not safe for concurrent use.
 type Parser struct {
-	patterns []*Pattern
+	patterns []*Pattern      // that match anywhere, in their order
+	by       [256][]*Pattern // that match whole lines, by the first byte of these
+	rest     []byte          // behind what matchAt has matched
 	objects  *object.Parser
 	values   []value // of the holes of a pattern, in their order
 	counter  count.Counter
@@ -245,9 +263,24 @@ func New(patterns []*Pattern, mapped map[string]object.Target) *Parser {
 		for i := range own.holes {
 			p.know(&own.holes[i])
 		}
-		p.patterns = append(p.patterns, &own)
+		p.index(&own)
 	}
 	return p
+}
+
+// index puts a pattern where its lines find it.
+func (p *Parser) index(pattern *Pattern) {
+	switch text := pattern.parts; {
+	case !pattern.whole:
+		p.patterns = append(p.patterns, pattern)
+	case text[0].text != nil:
+		c := text[0].text[0]
+		p.by[c] = append(p.by[c], pattern)
+	default: // a number
+		for _, c := range []byte("0123456789") {
+			p.by[c] = append(p.by[c], pattern)
+		}
+	}
 }
 
 // know finds out what a placeholder means.
@@ -260,7 +293,7 @@ func (p *Parser) know(h *hole) {
 		name, h.scale = name+h.units, 1
 	}
 	h.known = p.objects.Name([]byte(name))
-	h.number = h.scaled() || h.kind != field || h.known.Numeric()
+	h.number = h.auto || h.scaled() || h.kind != field || h.known.Numeric()
 }
 
 // scaled says whether the log has the value in a unit.
@@ -270,6 +303,14 @@ func (h *hole) scaled() bool { return h.units != "" || h.scale > 1 || h.scale < 
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	if len(b) > maxLine {
 		return false, ""
+	}
+	if len(b) == 0 {
+		return false, ""
+	}
+	for _, pattern := range p.by[b[0]] {
+		if p.matchAt(pattern, b) && len(p.rest) == 0 && p.take(pattern, rec) {
+			return true, ""
+		}
 	}
 	for _, pattern := range p.patterns {
 		if pattern.first != nil && !bytes.Contains(b, pattern.first) {
@@ -316,18 +357,23 @@ func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 			return false
 		}
 		if p.matchAt(pattern, b[from:]) {
-			p.begin(rec)
-			n := 0
-			for i := range pattern.parts {
-				if h := &pattern.parts[i].hole; len(h.name) > 0 {
-					p.put(h, p.values[n])
-					n++
-				}
-			}
-			return p.end()
+			return p.take(pattern, rec)
 		}
 	}
 	return false
+}
+
+// take makes the record of the values of a pattern.
+func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
+	p.begin(rec)
+	n := 0
+	for i := range pattern.parts {
+		if h := &pattern.parts[i].hole; len(h.name) > 0 {
+			p.put(h, p.values[n])
+			n++
+		}
+	}
+	return p.end()
 }
 
 // matchAt matches the pattern with what b begins with, and keeps the values.
@@ -344,6 +390,7 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte) bool {
 			b = b[n:]
 		case len(part.hole.name) == 0: // any text, to the next literal
 			if i+1 == len(pattern.parts) {
+				p.rest = nil
 				return true
 			}
 			n := find(b, pattern.parts[i+1].text)
@@ -361,11 +408,16 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte) bool {
 			b = b[len(v.text):]
 		}
 	}
+	p.rest = bytes.TrimRight(b, " \t")
 	return true
 }
 
 // valueOf is the value that b begins with, of the placeholder that rest begins with: a number, or else the text before the next literal. Empty: there is none.
 func valueOf(b []byte, rest []part) value {
+	if rest[0].hole.auto {
+		v, n := spoken(b)
+		return value{b[:n], v, n > 0}
+	}
 	v, n := decimal.Leading(b)
 	if n > 0 {
 		whole := n
@@ -386,6 +438,34 @@ func valueOf(b []byte, rest []part) value {
 		n = len(b)
 	}
 	return value{text: b[:n]}
+}
+
+// spoken reads a time with its units, s.
+func spoken(b []byte) (seconds float64, n int) {
+	for i := 0; ; {
+		v, used := decimal.Leading(b[i:])
+		if used <= 0 {
+			return seconds, n
+		}
+		i += used
+		unit := 0.0
+		for _, u := range [...]struct {
+			name  string
+			scale float64
+		}{{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}} {
+			if bytes.HasPrefix(b[i:], []byte(u.name)) {
+				unit, i = u.scale, i+len(u.name)
+				break
+			}
+		}
+		if unit == 0 {
+			return seconds, n
+		}
+		seconds, n = seconds+v*unit, i
+		if i < len(b) && b[i] == ' ' {
+			i++
+		}
+	}
 }
 
 func digits(b []byte) bool {
@@ -484,6 +564,9 @@ func (p *Parser) end() bool {
 	rec := p.rec
 	p.objects.End()
 	rec.Source, rec.Kind = Source, record.Step
+	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
+		rec.Kind = record.Evaluation
+	}
 	if p.stepped {
 		iteration, iterations := p.counter.Iteration(p.epoch, p.epochs, p.step, p.steps)
 		rec.Set(record.Iteration, iteration)
@@ -492,15 +575,12 @@ func (p *Parser) end() bool {
 		}
 	}
 	if !math.IsNaN(p.elapsed) {
-		if s, of := p.clock.Step(p.elapsed, rec.Get(record.Iteration)); s > 0 && !rec.Has(record.Duration) {
+		if s, of := p.clock.Step(p.elapsed, rec.Get(record.Iteration)); s > 0 && rec.Kind == record.Step && !rec.Has(record.Duration) {
 			rec.Set(record.Duration, s)
 			if of > 1 {
 				rec.Of = record.Mean
 			}
 		}
-	}
-	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
-		rec.Kind = record.Evaluation
 	}
 	return !rec.Empty()
 }

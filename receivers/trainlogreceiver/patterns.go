@@ -1,0 +1,65 @@
+package trainlogreceiver
+
+import "github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
+
+// builtin are the lines of trainers whose lines are always alike: a pattern says all of them. Repository, file and commit, or the version of the package that was
+// run, stand beside each. A new one needs a line in testdata/trainers/patterns.log.
+var builtin = compile(
+	// KellerJordan/modded-nanogpt, train_gpt.py: until 2024-12 with the loss of each step, since then without; track 3 has seconds. train_time is a clock.
+	"step:{iteration}/{iterations} train_loss:{loss} train_time:{elapsed:ms}ms step_avg:{*}",
+	"step:{iteration}/{iterations} train_time:{elapsed:ms}ms step_avg:{*}",
+	"step:{iteration}/{iterations} val_loss:{val_loss} train_time:{elapsed:ms}ms step_avg:{*}",
+	"step:{iteration}/{iterations} train_loss:{loss} train_time:{elapsed:s}s step_avg:{*}",
+	"step:{iteration}/{iterations} train_time:{elapsed:s}s step_avg:{*}",
+	"step:{iteration}/{iterations} val_loss:{val_loss} train_time:{elapsed:s}s step_avg:{*}",
+	// karpathy/llm.c, train_gpt2.cu and llmc/logger.h (main.log).
+	"step {iteration}/{iterations} | loss {loss} ({*}z)| norm {grad_norm} ({*}z)| lr {lr} | {step_time:ms} ms | {mfu:%}% bf16 MFU | {tokens_per_sec} tok/s",
+	"step {iteration}/{iterations} | loss {loss} ({*}z)| norm {grad_norm} ({*}z)| lr {lr} | {step_time:ms} ms | {*} MFU | {tokens_per_sec} tok/s",
+	"s:{iteration} trl:{loss} lr:{lr}",
+	"s:{iteration} trl:{loss}",
+	"s:{iteration} tel:{val_loss}",
+	// ml-explore/mlx-lm 0.31.3, mlx_lm/tuner/callbacks.py and trainer.py. Until 0.20 without the memory.
+	"Iter {iteration}: Train loss {loss}, Learning Rate {lr}, It/sec {it/s}, Tokens/sec {tokens_per_sec}, Trained Tokens {consumed_tokens}, Peak mem {peak_memory:GB} GB",
+	"Iter {iteration}: Train loss {loss}, {*}It/sec {it/s}, Tokens/sec {tokens_per_sec}, Trained Tokens {consumed_tokens}",
+	"Iter {iteration}: Val loss {val_loss}, Val took {eval_runtime}s",
+	// PrimeIntellect-ai/prime-rl, trainer and orchestrator, since 2026-06.
+	"Step {iteration} | {step_time:auto} | Loss {loss} | {*}Throughput {tokens_per_sec} tokens/s | MFU {mfu:%}% | Peak Mem. {peak_memory:GiB} GiB{*}",
+	"Step {iteration} | {step_time:auto} | Loss {loss} | {*}",
+	"Step {iteration} | {step_time:auto} | Reward {reward} | {*}",
+	"Step {iteration} | Time: {step_time:auto} | Reward: {reward} | Throughput: {tokens_per_sec} tokens/s | {*}",
+	// pytorch/examples, imagenet/main.py and mnist/main.py, whose number is of samples; pytorch/tutorials, quickstart.
+	"Epoch: [{epoch}][{iteration}/{steps}] Time {step_time} ({*}) Data {data_time} ({*}) Loss {loss} ({*}){*}",
+	"Train Epoch: {epoch} [{samples}/{*} ({*}%)] Loss: {loss}",
+	"loss: {loss} [{samples}/{*}]",
+	// huggingface/pytorch-image-models 1.0, train.py.
+	"Train: {epoch} [{iteration}/{steps} ({*}%)] Loss: {loss} ({*}) Time: {step_time}s, {samples_per_sec}/s ({*}) LR: {lr} Data: {data_time} ({*})",
+	// mindspore-lab/mindformers, core/callback/callback.py, with data sink and without.
+	"{{ Epoch:[{epoch}/{epochs}], step:[{iteration}/{steps}], loss:[{loss}/{*}], per_step_time: {step_time:ms}ms, lr: {lr}, overflow cond: {*}, loss_scale: {loss_scale}{*}",
+	"{{ Epoch:[{epoch}/{epochs}], step:[{iteration}/{steps}], loss: {loss}, per_step_time: {step_time:ms}ms, lr: {lr}, overflow cond: {*}, loss_scale: {loss_scale}{*}",
+	// apple/axlearn, common/trainer.py.
+	"trainer process {*} step {iteration}] loss={loss} aux={*}",
+	// espnet/espnet, espnet2/train/reporter.py; its step is of some batches.
+	"{epoch}epoch:train:{*}-{iteration}batch: iter_time={data_time}, forward_time={forward_time}, {*}, loss={loss}, backward_time={backward_time}, grad_norm={grad_norm}, {*}, train_time={step_time}{*}",
+	// tensorflow/estimator, basic_session_run_hooks.py; tensorflow/models, cifar10_train.py.
+	"loss = {loss}, step = {iteration} ({*} sec)",
+	"loss = {loss}, step = {iteration}",
+	// keras.io, guides on writing a training loop.
+	"Training loss (for 1 batch) at step {iteration}: {loss}",
+	"Training loss (for one batch) at step {iteration}: {loss}",
+	// harvardnlp/annotated-transformer; pytorch/tutorials, seq2seq.
+	"Epoch Step: {iteration} | Accumulation Step: {*} | Loss: {loss} | Tokens / Sec: {tokens_per_sec} | Learning Rate: {lr}",
+	"{*}m {*}s (- {*}) ({iteration} {*}%) {loss}",
+	// XGBoost 3.1, LightGBM 4.6 and CatBoost 1.2. The first metric is of the data that is trained on.
+	"[{iteration}] train-{*}:{loss}{*}",
+	"[{iteration}] validation_0-{*}:{loss}{*}",
+	"[{iteration}] training's {*}: {loss}{*}",
+	"{iteration}: learn: {loss} {*}total: {elapsed:auto} remaining: {*}",
+)
+
+func compile(texts ...string) []*pattern.Pattern {
+	out := make([]*pattern.Pattern, len(texts))
+	for i, text := range texts {
+		out[i] = pattern.MustWhole(text)
+	}
+	return out
+}
