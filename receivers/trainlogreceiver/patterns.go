@@ -15,6 +15,7 @@ var builtin = compile(
 	// karpathy/llm.c, train_gpt2.cu and llmc/logger.h (main.log).
 	"step {iteration}/{iterations} | loss {loss} ({*}z)| norm {grad_norm} ({*}z)| lr {lr} | {step_time:ms} ms | {mfu:%}% bf16 MFU | {tokens_per_sec} tok/s",
 	"step {iteration}/{iterations} | loss {loss} ({*}z)| norm {grad_norm} ({*}z)| lr {lr} | {step_time:ms} ms | {*} MFU | {tokens_per_sec} tok/s",
+	"s:{iteration} trl:{loss} lr:{lr} norm:{grad_norm}",
 	"s:{iteration} trl:{loss} lr:{lr}",
 	"s:{iteration} trl:{loss}",
 	"s:{iteration} tel:{val_loss}",
@@ -36,16 +37,21 @@ var builtin = compile(
 	// mindspore-lab/mindformers, core/callback/callback.py, with data sink and without.
 	"{{ Epoch:[{epoch}/{epochs}], step:[{iteration}/{steps}], loss:[{loss}/{*}], per_step_time: {step_time:ms}ms, lr: {lr}, overflow cond: {*}, loss_scale: {loss_scale}{*}",
 	"{{ Epoch:[{epoch}/{epochs}], step:[{iteration}/{steps}], loss: {loss}, per_step_time: {step_time:ms}ms, lr: {lr}, overflow cond: {*}, loss_scale: {loss_scale}{*}",
+	// wenet-e2e/wenet, wenet/utils/executor.py: its batch stands behind the epoch.
+	"TRAIN | steps/sec {it/s}| Batch {epoch}/{iteration} loss {loss} {*}lr {lr} grad_norm {grad_norm} rank {rank}",
+	"CV | steps/sec {*}| Batch {epoch}/{iteration} loss {val_loss} {*}",
 	// apple/axlearn, common/trainer.py.
 	"trainer process {*} step {iteration}] loss={loss} aux={*}",
 	// espnet/espnet, espnet2/train/reporter.py; its step is of some batches.
 	"{epoch}epoch:train:{*}-{iteration}batch: iter_time={data_time}, forward_time={forward_time}, {*}, loss={loss}, backward_time={backward_time}, grad_norm={grad_norm}, {*}, train_time={step_time}{*}",
 	// tensorflow/estimator, basic_session_run_hooks.py; tensorflow/models, cifar10_train.py.
-	"loss = {loss}, step = {iteration} ({*} sec)",
+	"loss = {loss}, step = {iteration} ({interval:s} sec)",
 	"loss = {loss}, step = {iteration}",
 	// keras.io, guides on writing a training loop.
 	"Training loss (for 1 batch) at step {iteration}: {loss}",
 	"Training loss (for one batch) at step {iteration}: {loss}",
+	// karpathy/makemore, makemore.py.
+	"step {iteration} train loss: {*} test loss: {val_loss}",
 	// harvardnlp/annotated-transformer; pytorch/tutorials, seq2seq.
 	"Epoch Step: {iteration} | Accumulation Step: {*} | Loss: {loss} | Tokens / Sec: {tokens_per_sec} | Learning Rate: {lr}",
 	"{*}m {*}s (- {*}) ({iteration} {*}%) {loss}",

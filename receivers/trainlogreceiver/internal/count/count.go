@@ -37,3 +37,38 @@ func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	}
 	return (elapsed - was.at) / of, of
 }
+
+// Guess tells the time of a step from how long a run has run, where a log's name is the same for both ("time"). Its zero value takes the value for a step's time,
+// until so many rows in a row have risen that only a clock does.
+type Guess struct {
+	clock       Clock
+	first, last float64
+	rises       int
+	is          bool // a clock
+}
+
+const (
+	fewRises  = 3 // with values that have doubled
+	manyRises = 7
+)
+
+// Step is the time of a step, s, by a value, and of how many steps that is the mean; NaN: not known.
+func (g *Guess) Step(value, number float64) (seconds, of float64) {
+	switch {
+	case value > g.last && g.last > 0:
+		g.rises++
+	case value < g.last && g.is && value < g.first+1: // the clock of another run
+		*g = Guess{is: true}
+	default:
+		g.rises, g.first = 0, value
+	}
+	g.last = value
+	if !g.is && (g.rises >= manyRises || g.rises >= fewRises && value >= 2*g.first) {
+		g.is = true
+	}
+	seconds, of = g.clock.Step(value, number)
+	if !g.is {
+		return value, 1
+	}
+	return seconds, of
+}

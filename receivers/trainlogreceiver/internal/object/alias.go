@@ -149,13 +149,13 @@ func makeAliases() map[string]Target {
 	loss.flags |= running
 	add(loss, "loss")
 	all(record.LearningRate, "lr", "learning_rate", "learningrate")
-	all(record.GradientNorm, "grad_norm", "gradient_norm", "gradnorm", "global_grad_norm", "total_norm")
+	all(record.GradientNorm, "grad_norm", "gradient_norm", "gradnorm", "global_grad_norm", "total_norm", "gnorm")
 	all(record.ParamsNorm, "params_norm", "param_norm")
 	all(record.LossScale, "loss_scale")
 	all(record.GradientZeros, "num_zeros")
 	all(
 		record.Iteration, "step", "global_step", "iteration", "iter", "global_steps", "_step", "training_step", "train_step", "trainer/global_step", "iter_num",
-		"training/global_step",
+		"training/global_step", "num_updates",
 	)
 	all(record.Iterations, "max_steps", "total_steps", "num_steps", "max_iterations", "train_iters", "total_iterations")
 	all(record.SampleThroughput, "throughput", "samples_per_sec", "samples_per_second", "samples/s", "samples/sec", "sample_throughput",
@@ -163,7 +163,7 @@ func makeAliases() map[string]Target {
 		"samplespersec", "currsamplespersec", "examples_per_second", "examples_per_sec", "examples/s")
 	all(
 		record.TokenThroughput, "tokens_per_sec", "tokens_per_second", "tokens/s", "tokens/sec", "tok/s", "tok/sec", "tok_per_sec", "token_throughput",
-		"train_tokens_per_second",
+		"train_tokens_per_second", "wps",
 	)
 	all(record.DeviceTokenThroughput, "tgs", "tokens_per_gpu_per_sec", "tokens_per_gpu_per_second", "tokens_per_sec_per_gpu", "tokens_per_second_per_gpu",
 		"tokens/s/gpu", "tokens/sec/gpu",
@@ -207,8 +207,10 @@ func makeAliases() map[string]Target {
 	add(second, "sec_per_step", "seconds_per_step", "s/it", "sec/it", "s/iter", "sec_per_iter", "seconds_per_iteration")
 	add(
 		Target{action: inverse, Field: record.Duration, Mean: true, flags: training}, "steps_per_second", "steps_per_sec", "it/s", "iter/s",
-		"iterations_per_second",
+		"iterations_per_second", "ups", "steps/sec", "it/sec", "iter/sec",
 	)
+	add(second, "s/step", "sec/step", "s/batch", "sec/batch")
+	add(milli, "ms/batch", "ms/step", "ms/iter", "ms/it")
 
 	addParts(out)
 

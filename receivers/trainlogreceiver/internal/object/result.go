@@ -29,7 +29,7 @@ func about(name string, of flags) flags {
 
 // splits are the names of fields that say which data a row is about, and what they say of data that is not trained on.
 var (
-	splits  = [][]byte{[]byte("split"), []byte("phase"), []byte("mode"), []byte("stage"), []byte("subset")}
+	splits  = [][]byte{[]byte("split"), []byte("phase"), []byte("mode"), []byte("stage"), []byte("subset"), []byte("event")}
 	unseens = [][]byte{[]byte("val"), []byte("valid"), []byte("validation"), []byte("eval"), []byte("evaluation"), []byte("test"), []byte("dev")}
 )
 

@@ -273,8 +273,8 @@ func (x *lexer) textValue(name []byte) bool {
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
 	v, n := decimal.Leading(x.b[x.at:])
-	if n <= 0 {
-		return false
+	if n <= 0 { // a date
+		return sign && x.textValue(name)
 	}
 	for x.at+n+3 < len(x.b) && grouping(x.b, x.at+n) {
 		n += 4
@@ -327,7 +327,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
 		x.add(q)
-	case q.of > 0 && (x.bracket || x.epochBefore()) && x.depth == 0 || x.bracket && len(x.pairs) == 0:
+	case q.of > 0 && (x.bracket || x.epochBefore()) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
 		x.position(q)
 	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
 	default:
@@ -342,6 +342,11 @@ func (x *lexer) position(q pair) {
 		x.pairs[n-1].name = []byte("epoch")
 	}
 	x.add(q)
+}
+
+// unnamed says whether all that was read is a number without a name, in brackets: "[1," of "[1, 2000]".
+func (x *lexer) unnamed() bool {
+	return len(x.pairs) == 1 && len(x.pairs[0].name) == 0 && x.pairs[0].unit == ""
 }
 
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }

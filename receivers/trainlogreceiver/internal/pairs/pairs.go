@@ -40,7 +40,9 @@ type Parser struct {
 	objects *object.Parser
 	lexer   lexer
 	counter count.Counter
-	name    []byte // with its unit
+	time    count.Guess
+	timed   float64 // what the record calls time, s; NaN: nothing
+	name    []byte  // with its unit
 	number  [40]byte
 }
 
@@ -57,7 +59,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	if len(b) > maxLine || !likely(b) {
 		return false, ""
 	}
-	b, evaluation := label(logger(b))
+	b, evaluation := label(b)
 	if !p.lexer.line(b) {
 		return false, ""
 	}
@@ -88,26 +90,6 @@ func containsFold(b []byte, word string) bool {
 		}
 	}
 	return false
-}
-
-// logger takes off what Python's logging.basicConfig ("INFO:root:"), absl ("I0317 10:00:13.224641 1253 file.py:181] ") and PaddleNLP ("[    INFO] - ") write.
-func logger(b []byte) []byte {
-	if i := bytes.Index(b[:min(len(b), 16)], []byte("INFO] - ")); i > 0 && b[0] == '[' {
-		return b[i+8:]
-	}
-	if len(b) > 5 && (b[0] == 'I' || b[0] == 'W') && b[1]-'0' <= 9 && b[4]-'0' <= 9 && b[5] == ' ' {
-		if i := bytes.Index(b[:min(len(b), 256)], []byte("] ")); i > 0 {
-			return b[i+2:]
-		}
-	}
-	for _, level := range [...]string{"INFO:", "DEBUG:", "WARNING:"} {
-		if rest, ok := bytes.CutPrefix(b, []byte(level)); ok {
-			if i := bytes.IndexByte(rest, ':'); i > 0 && bytes.IndexByte(rest[:i], ' ') < 0 && bytes.IndexByte(rest[:i], '=') < 0 {
-				return bytes.TrimSpace(rest[i+1:])
-			}
-		}
-	}
-	return b
 }
 
 // label takes off the name of the loop that prints the line: "[train]", "Train:", "Eval |".
@@ -156,7 +138,10 @@ var stepNames = map[string]int{
 // positionOf says how surely a name says which step a line is of; 0: not.
 func (p *Parser) positionOf(q *pair) int {
 	if len(q.name) == 0 {
-		return 4
+		if q.unit == "" {
+			return 4
+		}
+		return 0
 	}
 	if len(q.name) < 16 {
 		var lower [16]byte
@@ -208,6 +193,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	}
 	iteration, iterations := p.counter.Iteration(epoch, epochs, pairs[at].number, pairs[at].of)
 	p.objects.Begin(rec)
+	p.timed = math.NaN()
 	for i := range pairs {
 		q := &pairs[i]
 		switch {
@@ -230,6 +216,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	if iterations > 0 {
 		rec.Set(record.Iterations, iterations)
 	}
+	p.setTime(rec, iteration)
 	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only one, by a name of its own
 		rec.Set(record.Loss, q.number)
 	}
@@ -260,12 +247,15 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	}
 	unit := units[q.unit]
 	name := q.name
-	if isTime(name) && (unit.suffix == "_ms" || unit.suffix == "_s" || q.unit == "") && !rec.Has(record.Duration) {
-		if q.unit == "" && bytes.IndexByte(value, '.') < 0 { // whole seconds may be a clock
-			rec.AddExtra(record.Extra{Name: name, Value: q.number})
+	if isTime(name) && math.IsNaN(p.timed) {
+		switch {
+		case unit.suffix == "_ms":
+			p.timed = q.number / 1e3
+			return
+		case unit.suffix == "_s", q.unit == "" && bytes.IndexByte(value, '.') >= 0: // whole seconds may be anything
+			p.timed = q.number
 			return
 		}
-		name = stepTime
 	}
 	if len(name) == 0 { // a value that its unit alone tells of
 		if unit.name == "" || unit.name == "step_time" && rec.Has(record.Duration) {
@@ -287,6 +277,21 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 		return
 	}
 	rec.AddExtra(record.Extra{Name: name, Text: append(bytes.Clone(q.value), q.unit...)})
+}
+
+// setTime takes what the record calls time for that of the step, or for the run's.
+func (p *Parser) setTime(rec *record.Record, iteration float64) {
+	if math.IsNaN(p.timed) || rec.Has(record.Duration) {
+		return
+	}
+	seconds, of := p.time.Step(p.timed, iteration)
+	if !(seconds > 0) {
+		return
+	}
+	rec.Set(record.Duration, seconds)
+	if of > 1 {
+		rec.Of = record.Mean
+	}
 }
 
 // isTime says whether a name is that of a time, of what loops print beside each step.

@@ -24,7 +24,6 @@ var records = map[string]string{
 	"Epoch 3 Step 12/600 loss=0.5":                                                    "step iteration=12 iterations=600 epoch=3 loss=0.5",
 	"[train] step 5 loss 2.5 lr 1e-05":                                                "step iteration=5 loss=2.5 lr=1e-05",
 	"Train: step=5, loss=nan, grad_norm=inf, phase=warmup":                            `step iteration=5 loss=NaN grad_norm=+Inf extra:phase="warmup"`,
-	"INFO:root:step=5 loss=2.5":                                                       "step iteration=5 loss=2.5",
 	"Eval: step=5, loss=2.5":                                                          "evaluation iteration=5 val_loss=2.5",
 	"step: 5 - val_loss: 2.5 - val_acc: 0.5":                                          "evaluation iteration=5 val_loss=2.5 extra:val_acc=0.5",
 	"step:1234/1770 train_loss:3.28 train_time:1234ms step_avg:87.5ms":                `step iteration=1234 iterations=1770 loss=3.28 extra:train_time="1234ms" extra:step_avg="87.5ms"`,
@@ -34,12 +33,12 @@ var records = map[string]string{
 	"2025-01-01 12:00:00,123 - train - INFO - step: 7, loss: 1.5":                                                          "step iteration=7 loss=1.5",
 	"step: 1,000, loss: 2.5":       "step iteration=1000 loss=2.5",
 	"step: 1, seconds: 3, loss: 2": "step iteration=1 loss=2 extra:seconds=3",
-	// MaxText, with absl's prefix and without.
-	"I0317 10:00:13.658792 125344476638336 metric_logger.py:181] completed step: 1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, total_weights: 31850, loss: 12.939": "step iteration=1 duration=0.277 loss=12.939 device_tokens/s=14774.896 device_flop/s=3.70707e+14(TFLOP/s) extra:total_weights=31850",
-	"completed step: 2, seconds: 3.033, TFLOP/s/device: 340.650, loss: 1.989":                                                  "step iteration=2 duration=3.033 loss=1.989 device_flop/s=3.4065e+14(TFLOP/s)",
-	"I0317 10:00:14.658792 125344476638336 metric_logger.py:213] eval metrics after step: 99, loss=2.345, total_weights=65536": "evaluation iteration=99 val_loss=2.345 extra:total_weights=65536",
+	// MaxText.
+	"completed step: 1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, total_weights: 31850, loss: 12.939": "step iteration=1 duration=0.277 loss=12.939 device_tokens/s=14774.896 device_flop/s=3.70707e+14(TFLOP/s) extra:total_weights=31850",
+	"completed step: 2, seconds: 3.033, TFLOP/s/device: 340.650, loss: 1.989":                                                    "step iteration=2 duration=3.033 loss=1.989 device_flop/s=3.4065e+14(TFLOP/s)",
+	"eval metrics after step: 99, loss=2.345, total_weights=65536":                                                               "evaluation iteration=99 val_loss=2.345 extra:total_weights=65536",
 	// PaddleNLP.
-	"[2024-03-03 18:06:33,717] [    INFO] - loss: 1.07373798, learning_rate: 8e-08, global_step: 2, interval_runtime: 0.1491, interval_samples_per_second: 214.5, interval_steps_per_second: 8, progress_or_epoch: 0.0016": "step mean iteration=2 duration=0.125 loss=1.07373798 lr=8e-08 samples/s=214.5 extra:interval_runtime=0.1491 extra:progress_or_epoch=0.0016",
+	"loss: 1.07373798, learning_rate: 8e-08, global_step: 2, interval_runtime: 0.1491, interval_samples_per_second: 214.5, interval_steps_per_second: 8, progress_or_epoch: 0.0016": "step mean iteration=2 duration=0.125 loss=1.07373798 lr=8e-08 samples/s=214.5 extra:interval_runtime=0.1491 extra:progress_or_epoch=0.0016",
 }
 
 // Lines of programs about steps and losses that are no record of a step.

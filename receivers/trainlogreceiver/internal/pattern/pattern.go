@@ -71,11 +71,13 @@ const (
 	step
 	steps
 	elapsed
+	interval
 )
 
-// kinds are the names that are more than fields. A clock of the run has its differences as times of steps.
+// kinds are the names that are more than fields. elapsed is a clock of the run: its differences are times of steps. interval is the time since
+// the record before.
 var kinds = map[string]kind{
-	"epoch": epoch, "epochs": epochs, "iteration": step, "step": step, "iterations": steps, "steps": steps, "elapsed": elapsed,
+	"epoch": epoch, "epochs": epochs, "iteration": step, "step": step, "iterations": steps, "steps": steps, "elapsed": elapsed, "interval": interval,
 }
 
 // units are what a number may be in, as the suffix of the names that have it, and its factor where the name alone says nothing of a unit.
@@ -233,6 +235,7 @@ type Parser struct {
 	values   []value // of the holes of a pattern, in their order
 	counter  count.Counter
 	clock    count.Clock
+	before   float64 // the number of the step before
 
 	// Of the record at hand.
 	rec           *record.Record
@@ -240,6 +243,7 @@ type Parser struct {
 	step, steps   float64
 	stepped       bool    // step is told
 	elapsed       float64 // s
+	interval      float64 // s
 	text          [40]byte
 }
 
@@ -252,7 +256,7 @@ type value struct {
 
 // New returns a parser; mapped is as in object.New.
 func New(patterns []*Pattern, mapped map[string]object.Target) *Parser {
-	p := &Parser{objects: object.New(mapped)}
+	p := &Parser{objects: object.New(mapped), before: math.NaN()}
 	for _, pattern := range patterns {
 		own := *pattern
 		own.parts = slices.Clone(pattern.parts)
@@ -419,6 +423,11 @@ func valueOf(b []byte, rest []part) value {
 		return value{b[:n], v, n > 0}
 	}
 	v, n := decimal.Leading(b)
+	if n <= 0 { // "1epoch"
+		if whole, end := decimal.Unsigned(b, 0); end > 0 {
+			v, n = float64(whole), end
+		}
+	}
 	if n > 0 {
 		whole := n
 		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || b[n+4]-'0' > 9) { // thousands
@@ -523,7 +532,7 @@ func find(b, text []byte) int {
 
 func (p *Parser) begin(rec *record.Record) {
 	p.objects.Begin(rec)
-	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.elapsed = rec, math.NaN(), 0, 0, 0, false, math.NaN()
+	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, math.NaN(), math.NaN()
 }
 
 // put gives a value to the record.
@@ -544,6 +553,8 @@ func (p *Parser) put(h *hole, v value) {
 		p.step, p.stepped = v.number, v.is
 	case h.kind == steps:
 		p.steps = v.number
+	case h.kind == interval:
+		p.interval = v.number * h.scale
 	default:
 		p.elapsed = v.number * h.scale
 	}
@@ -575,12 +586,22 @@ func (p *Parser) end() bool {
 		}
 	}
 	if !math.IsNaN(p.elapsed) {
-		if s, of := p.clock.Step(p.elapsed, rec.Get(record.Iteration)); s > 0 && rec.Kind == record.Step && !rec.Has(record.Duration) {
-			rec.Set(record.Duration, s)
-			if of > 1 {
-				rec.Of = record.Mean
-			}
-		}
+		p.took(p.clock.Step(p.elapsed, rec.Get(record.Iteration)))
 	}
+	if of := rec.Get(record.Iteration) - p.before; of > 0 {
+		p.took(p.interval/of, of)
+	}
+	p.before = rec.Get(record.Iteration)
 	return !rec.Empty()
+}
+
+// took sets the time of the step, the mean of so many.
+func (p *Parser) took(seconds, of float64) {
+	if !(seconds > 0) || p.rec.Kind != record.Step || p.rec.Has(record.Duration) {
+		return
+	}
+	p.rec.Set(record.Duration, seconds)
+	if of > 1 {
+		p.rec.Of = record.Mean
+	}
 }
