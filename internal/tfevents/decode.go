@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// ErrDamaged is a file of which nothing can be read behind an offset: the checksum of a length is wrong, or a record is longer than any event may be. It comes
-// wrapped, with the offset.
+// ErrDamaged is a file that is unreadable behind an offset: the checksum of a length is wrong, or a record is longer than any event may be. The offset is in
+// the text of the error that wraps ErrDamaged.
 var ErrDamaged = errors.New("the event file is damaged")
 
 // DefaultMaxRecord is how long the data of a record may be, in bytes, where a Decoder says nothing else. TensorFlow 1 writes scalars and images in one record.
@@ -38,14 +38,16 @@ type Scalar struct {
 	Value    float64 // NaN and infinity are possible
 }
 
-// Start is the beginning of a session (SessionLog.START). The first one of a run voids nothing. Each later one voids all values of the run that came before and
-// have its step or a later one.
+// Start is the beginning of a session (SessionLog.START). TensorFlow 1 writes a Start for each session, torch's SummaryWriter only where purge_step is given.
+// A trainer resumes at Step: earlier values of the run at Step or later are void. TensorBoard's readers differ. In Python the first Start of a run voids
+// nothing (tensorboard/backend/event_processing/plugin_event_accumulator.py @70b76c92, _CheckForRestartAndMaybePurge). The data server passes over Starts: a
+// value voids the earlier values of its tag at its step or later (tensorboard/data/server/reservoir.rs).
 type Start struct {
 	WallTime float64 // s since 1970
 	Step     int64
 }
 
-// Counts says what a Decoder has seen.
+// Counts are the numbers of records and values that a Decoder has seen.
 //
 //	Records = Events + Corrupt + Malformed + TooLong
 type Counts struct {
@@ -55,8 +57,8 @@ type Counts struct {
 	Malformed uint64 // no event in protobuf; scalars before the flaw are given
 	TooLong   uint64 // longer than MaxRecord: skipped, and counted at its beginning
 
-	Scalars uint64 // values that were given
-	Others  uint64 // values that are no scalars, and were not decoded: histograms, images, texts
+	Scalars uint64 // values, given to Decoder.Scalar
+	Others  uint64 // values, but no scalars, and not decoded: histograms, images, texts
 }
 
 // Decoder decodes an event file from chunks, while the file grows. The zero Decoder is ready for the beginning of a file. Its memory is bounded, to about
@@ -64,14 +66,14 @@ type Counts struct {
 type Decoder struct {
 	// Scalar is called for each scalar, in the order of the file; nil: scalars are counted only. A tag may be kept.
 	Scalar func(Scalar)
-	// Start is called for each session that starts, or is nil.
+	// Start is called for each start of a session, or is nil.
 	Start func(Start)
 	// MaxRecord is how long the data of a record may be, in bytes; 0: DefaultMaxRecord.
 	MaxRecord int
 
-	rest   []byte // of a record that is not whole
-	long   int64  // B of the record that is skipped
-	skip   int64  // B of it to come
+	rest   []byte // the beginning of a torn record
+	long   int64  // B of a record to skip
+	skip   int64  // B of these to come
 	offset int64
 	counts Counts
 	tags   tags
@@ -81,17 +83,17 @@ type Decoder struct {
 // NewDecoder makes a Decoder for a file's bytes from an offset on, at which a record begins: Offset of an earlier Decoder.
 func NewDecoder(offset int64) *Decoder { return &Decoder{offset: offset} }
 
-// Offset is where in the file the first record begins that was not decoded, in bytes; during a call of Scalar or Start the record of this call.
+// Offset is where in the file the next record begins, in bytes; during a call of Scalar or Start, the record at hand.
 func (d *Decoder) Offset() int64 { return d.offset }
 
-// Torn is how many bytes behind Offset wait for the rest of their record; 0 where the file is damaged. In a file that is finished they are lost.
+// Torn is how many bytes behind Offset wait for the rest of their record; 0 where the file is damaged. At the end of a finished file they are lost.
 func (d *Decoder) Torn() int64 { return int64(len(d.rest)) + d.long - d.skip }
 
-// Counts says what was seen so far.
+// Counts are the numbers so far.
 func (d *Decoder) Counts() Counts { return d.counts }
 
 // Decode takes the next bytes of the file, however many, and keeps none. How a file is cut into chunks makes no difference. An error wraps ErrDamaged, and each
-// later call returns it again.
+// later call returns the same.
 func (d *Decoder) Decode(chunk []byte) error {
 	for d.err == nil {
 		if d.skip > 0 {
@@ -136,8 +138,8 @@ func (d *Decoder) forget() {
 	}
 }
 
-// recordSize is how many bytes the record takes of which b is a part; as long as its length is not known, how many its header takes. A record that is too long
-// is left to skip.
+// recordSize is how many bytes the record takes that begins with b; as long as its length is not known, how many its header takes. Too long a record is left
+// to skip.
 func (d *Decoder) recordSize(b []byte) int64 {
 	if len(b) < headerSize {
 		return headerSize
@@ -169,7 +171,7 @@ func dataLength(header []byte) (n int64, ok bool) {
 	return int64(length), length <= mostEvent && checksum(header[:lengthSize]) == sum
 }
 
-// recordData is what a whole record holds; !ok: its checksum is wrong.
+// recordData is the data of a whole record; !ok: its checksum is wrong.
 func recordData(record []byte) (data []byte, ok bool) {
 	end := len(record) - footerSize
 	data = record[headerSize:end]
@@ -191,8 +193,8 @@ func (d *Decoder) record(b []byte) {
 	d.offset += int64(len(b))
 }
 
-// IsEventFile says whether a file with this beginning is an event file: its first record is sound and an event with the version of the file, as all writers
-// begin. A head that is shorter than the first record is none; 128 bytes are enough for all known writers.
+// IsEventFile says whether head begins an event file: the first record is sound and an event with the version of the file, as all writers
+// begin. A head shorter than the first record is none; 128 bytes are enough for all known writers.
 func IsEventFile(head []byte) bool {
 	if len(head) < headerSize {
 		return false

@@ -7,14 +7,15 @@
 //
 // # What is a scalar
 //
-// A simple_value is one: TensorFlow 1, torch.utils.tensorboard and tensorboardX write float32 so. A tensor of rank 0 is one where the metadata of its tag name
-// the plugin "scalars": TensorFlow 2, Keras, JAX (clu, flax), and torch with new_style. The first metadata of a tag hold for the whole file, since the writer of
-// TensorFlow 1 leaves them out afterwards (tensorboard/backend/event_processing/plugin_event_accumulator.py @70b76c92, _ProcessEvent); the writer of
-// TensorFlow 2 repeats them. TensorBoard ignores a tensor of a tag without metadata. Here a number of rank 0 is a scalar then, since a Decoder may begin behind
-// the metadata. TensorBoard shows float32; here all kinds of numbers are read, with all bits that a float64 has.
+// A simple_value is a scalar: TensorFlow 1, torch.utils.tensorboard and tensorboardX write float32 so. A tensor of rank 0 is a scalar where the metadata of its
+// tag name the plugin "scalars": TensorFlow 2, Keras, JAX (clu, flax), and torch with new_style. The first metadata of a tag hold for the whole file, since the
+// writer of TensorFlow 1 leaves them out afterwards (tensorboard/backend/event_processing/plugin_event_accumulator.py @70b76c92, _ProcessEvent); the writer of
+// TensorFlow 2 repeats them. TensorBoard ignores tensors of a tag without metadata. Here a number of rank 0 is a scalar then, since a Decoder may begin behind
+// the metadata. TensorBoard's data server reads float32 only; here all types of numbers are read, to the precision of float64.
 //
 // # Damage
 //
 // The last record of a file that grows may be torn. A Decoder waits for its rest, as TensorBoard does. Where the checksum of a length is wrong, nothing tells
-// where the next record begins: reading ends. Where the checksum of the data is wrong, only one record is lost.
+// where the next record begins: reading ends. Where the checksum of the data is wrong, only one record is lost. TensorBoard
+// reads no further in both cases (tensorboard/data/server/run.rs, reload_files).
 package tfevents

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The keys of the fields that are read: the number as in the .proto files that the package's comment names, and the wire type.
+// The keys of the fields to read: the number as in the .proto files of the package's comment, and the wire type.
 const (
 	eventWallTime    = 1<<3 | uint64(protowire.Fixed64Type)
 	eventStep        = 2<<3 | uint64(protowire.VarintType)
@@ -50,22 +50,23 @@ var (
 type fields struct {
 	rest []byte
 	key  uint64 // of the field
-	bits uint64 // its value, where it is a number
-	data []byte // its value, where it is none
+	bits uint64 // a number
+	data []byte // anything else
 	bad  bool   // the message ends amid a field, or is none
 }
 
-// next goes to the next field; false: there is none.
+// next goes to the next field; false: none is left.
 func (f *fields) next() bool {
 	if len(f.rest) == 0 {
 		return false
 	}
-	number, kind, n := protowire.ConsumeTag(f.rest)
-	if n < 0 {
+	key, n := protowire.ConsumeVarint(f.rest)
+	number, kind := protowire.DecodeTag(key)
+	if n < 0 || number < protowire.MinValidNumber {
 		f.bad = true
 		return false
 	}
-	f.key = protowire.EncodeTag(number, kind)
+	f.key = key
 	f.rest = f.rest[n:]
 	switch kind {
 	case protowire.VarintType:
@@ -101,9 +102,11 @@ func isVersion(event []byte) bool {
 	return found && !f.bad
 }
 
-// event decodes an event; false: it is malformed. Time and step may stand behind the values, so there are two walks.
+// event decodes an event; false: malformed. Of several summaries the last counts; no writer writes more than one.
 func (d *Decoder) event(b []byte) bool {
 	var at Scalar
+	var what uint64
+	var data []byte
 	f := fields{rest: b}
 	for f.next() {
 		switch f.key {
@@ -111,23 +114,17 @@ func (d *Decoder) event(b []byte) bool {
 			at.WallTime = math.Float64frombits(f.bits)
 		case eventStep:
 			at.Step = int64(f.bits)
+		case eventSummary, eventSessionLog:
+			what, data = f.key, f.data
 		}
 	}
-	if f.bad {
+	switch {
+	case f.bad:
 		return false
-	}
-	f = fields{rest: b}
-	for f.next() {
-		ok := true
-		switch f.key {
-		case eventSummary:
-			ok = d.summary(f.data, at)
-		case eventSessionLog:
-			ok = d.session(f.data, at)
-		}
-		if !ok {
-			return false
-		}
+	case what == eventSummary:
+		return d.summary(data, at)
+	case what == eventSessionLog:
+		return d.session(data, at)
 	}
 	return true
 }
@@ -156,7 +153,7 @@ func (d *Decoder) summary(b []byte, at Scalar) bool {
 	return !f.bad
 }
 
-// value decodes a value of a summary and gives it to Scalar, if it is one; false: it is malformed.
+// value decodes a value of a summary, and hands a scalar over; false: malformed.
 func (d *Decoder) value(b []byte, at Scalar) bool {
 	var name, node, tensor, metadata []byte
 	var isSimple, isTensor bool
@@ -210,16 +207,16 @@ func (d *Decoder) value(b []byte, at Scalar) bool {
 	return true
 }
 
-// holds is what the tensors of a tag are, as metadata have it.
+// holds is the kind of a tag's tensors, by their metadata.
 type holds uint8
 
 const (
-	unknown holds = iota // no metadata were seen, or they say nothing
+	unknown holds = iota // no metadata, or none of use
 	scalars
 	others
 )
 
-// holdsOf reads metadata; !ok: they are malformed. The class of the data comes before the plugin.
+// holdsOf reads metadata; !ok: malformed. The class of the data comes before the plugin.
 func holdsOf(metadata []byte) (h holds, ok bool) {
 	var class uint64
 	var plugin []byte
@@ -252,11 +249,11 @@ func holdsOf(metadata []byte) (h holds, ok bool) {
 }
 
 const (
-	mostTags    = 8 << 20 // B that the tags of a file may take
-	tagOverhead = 128     // B that a tag takes beside its name, about
+	mostTags    = 8 << 20 // B for the tags of a file
+	tagOverhead = 128     // B of a tag beside its name, about
 )
 
-// tags are those of a file. Those for which there is no room are made anew for each value, and their metadata are forgotten.
+// tags are the tags of a file. Beyond mostTags a tag is made anew for each value, and its metadata are forgotten.
 type tags struct {
 	byName map[string]*tag
 	size   int // B

@@ -24,8 +24,8 @@ type element struct {
 	value func(bits uint64) float64
 }
 
-// elements are the types by their numbers in types.proto.
-var elements = map[uint64]element{
+// elements are the types by their numbers in types.proto; size 0: of no numbers.
+var elements = [...]element{
 	1:  {5, protowire.Fixed32Type, 4, func(bits uint64) float64 { return float64(math.Float32frombits(uint32(bits))) }},       // DT_FLOAT
 	2:  {6, protowire.Fixed64Type, 8, math.Float64frombits},                                                                   // DT_DOUBLE
 	3:  {7, protowire.VarintType, 4, func(bits uint64) float64 { return float64(int32(bits)) }},                               // DT_INT32
@@ -60,7 +60,7 @@ func half(bits uint64) float64 {
 	return v
 }
 
-// number is the number in a tensor of rank 0. !is: the tensor is something else. !ok: it is malformed.
+// number is the number in a tensor of rank 0. !is: the tensor is something else. !ok: malformed.
 func number(tensor []byte) (v float64, is, ok bool) {
 	var dtype uint64
 	var content, shape []byte
@@ -76,20 +76,22 @@ func number(tensor []byte) (v float64, is, ok bool) {
 		}
 	}
 	scalar, ok := isRank0(shape)
-	e, isNumber := elements[dtype]
 	switch {
 	case f.bad || !ok:
 		return 0, false, false
-	case !scalar || !isNumber:
-		return 0, false, true
-	case len(content) == 0:
-		return e.single(tensor)
-	case len(content) != e.size:
+	case !scalar || dtype >= uint64(len(elements)) || elements[dtype].size == 0:
 		return 0, false, true
 	}
-	var bits [8]byte
-	copy(bits[:], content)
-	return e.value(binary.LittleEndian.Uint64(bits[:])), true, true
+	e := &elements[dtype]
+	switch len(content) {
+	case 0:
+		return e.single(tensor)
+	case e.size:
+		var bits [8]byte
+		copy(bits[:], content)
+		return e.value(binary.LittleEndian.Uint64(bits[:])), true, true
+	}
+	return 0, false, true
 }
 
 // isRank0 reads a shape. A tensor without one has rank 0.
@@ -127,7 +129,7 @@ func (e *element) single(tensor []byte) (v float64, is, ok bool) {
 	return v, n == 1, true
 }
 
-// consume reads a value among packed ones; size < 0: there is none.
+// consume reads a packed value; size < 0: none is left.
 func (e *element) consume(b []byte) (bits uint64, size int) {
 	switch e.wire {
 	case protowire.Fixed32Type:

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/written.tfevents anew")
 
-// file is what a file holds, with floats as bits: NaN equals itself.
+// file is the content of a file, with floats as bits: NaN equals itself.
 type file struct {
 	scalars []scalar
 	starts  []start
@@ -53,9 +53,9 @@ func bits(v float64) uint64 {
 	return math.Float64bits(v)
 }
 
-// decode decodes a file in chunks of so many bytes; 0: all at once.
-func decode(t testing.TB, data []byte, chunk, maxRecord int) file {
-	t.Helper()
+// decode decodes a file in chunks of a number of bytes; 0: all at once.
+func decode(tb testing.TB, data []byte, chunk, maxRecord int) file {
+	tb.Helper()
 	var got file
 	d := tfevents.NewDecoder(0)
 	d.MaxRecord = maxRecord
@@ -70,22 +70,22 @@ func decode(t testing.TB, data []byte, chunk, maxRecord int) file {
 	for at := 0; at < len(data); at += chunk {
 		piece := bytes.Clone(data[at:min(at+chunk, len(data))])
 		err = d.Decode(piece)
-		clear(piece) // a Decoder keeps nothing of it
+		clear(piece) // a Decoder keeps nothing of a chunk
 	}
 	if err != nil {
-		require.ErrorIs(t, err, tfevents.ErrDamaged)
-		assert.Equal(t, err, d.Decode(nil))
+		require.ErrorIs(tb, err, tfevents.ErrDamaged)
+		assert.Equal(tb, err, d.Decode(nil))
 	}
 	got.counts, got.offset, got.torn, got.damaged = d.Counts(), d.Offset(), d.Torn(), err != nil
-	assert.Equal(t, got.counts.Records, got.counts.Events+got.counts.Corrupt+got.counts.Malformed+got.counts.TooLong)
-	assert.EqualValues(t, len(got.scalars), got.counts.Scalars)
+	assert.Equal(tb, got.counts.Records, got.counts.Events+got.counts.Corrupt+got.counts.Malformed+got.counts.TooLong)
+	assert.EqualValues(tb, len(got.scalars), got.counts.Scalars)
 	if err == nil {
-		assert.EqualValues(t, len(data), got.offset+got.torn)
+		assert.EqualValues(tb, len(data), got.offset+got.torn)
 	}
 	return got
 }
 
-// truth is a fixture's JSON, which tools/record-trainers/tfevents.py wrote: what TensorBoard says of the file.
+// truth is a fixture's JSON by tools/record-trainers/tfevents.py: the file as TensorBoard reads it.
 type truth struct {
 	Scalars [][4]any // tag, step, wall time, value
 	Others  uint64
@@ -120,11 +120,11 @@ func readTruth(t *testing.T, path string) (want file) {
 	return want
 }
 
-func fixtures(t testing.TB) []string {
-	t.Helper()
+func fixtures(tb testing.TB) []string {
+	tb.Helper()
 	paths, err := filepath.Glob("testdata/*.tfevents")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(paths), 11)
+	require.NoError(tb, err)
+	require.GreaterOrEqual(tb, len(paths), 11)
 	return paths
 }
 
@@ -193,18 +193,18 @@ func withoutTag(all []scalar, tag string) (rest []scalar) {
 }
 
 // written is a file by Writer, which TensorBoard read: testdata/written.json.
-func written(t testing.TB) []byte {
-	t.Helper()
+func written(tb testing.TB) []byte {
+	tb.Helper()
 	var out bytes.Buffer
 	w, err := tfevents.NewWriter(&out, 1700000000.125)
-	require.NoError(t, err)
-	require.NoError(t, w.Start(tfevents.Start{WallTime: 1700000001, Step: 1}))
+	require.NoError(tb, err)
+	require.NoError(tb, w.Start(tfevents.Start{WallTime: 1700000001, Step: 1}))
 	for i, value := range []float64{0, math.Copysign(0, -1), 0.1, 1e300, math.Inf(-1), math.NaN(), math.MaxFloat32, 1e-45, 16777217} {
 		for _, tag := range []string{"train/loss", "Größe/学习率", strings.Repeat("long ", 60), "", "not UTF-8: \xff"} {
-			require.NoError(t, w.Scalar(tfevents.Scalar{WallTime: 1700000002 + float64(i)/3, Step: int64(i) << (7 * i) * int64(1-i%2*2), Tag: tag, Value: value}))
+			require.NoError(tb, w.Scalar(tfevents.Scalar{WallTime: 1700000002 + float64(i)/3, Step: int64(i) << (7 * i) * int64(1-i%2*2), Tag: tag, Value: value}))
 		}
 	}
-	require.NoError(t, w.Start(tfevents.Start{WallTime: 1700000003, Step: -1}))
+	require.NoError(tb, w.Start(tfevents.Start{WallTime: 1700000003, Step: -1}))
 	return out.Bytes()
 }
 
@@ -268,7 +268,7 @@ func fixed64(field protowire.Number, v float64) string {
 	return string(protowire.AppendFixed64(protowire.AppendTag(nil, field, protowire.Fixed64Type), math.Float64bits(v)))
 }
 
-// event is one at 5 s and step 7 with a value of the tag a.
+// event is a record at 5 s and step 7 with a value of the tag a.
 func event(value ...string) string {
 	return record(fixed64(1, 5) + number(2, 7) + text(5, text(1, text(1, "a"), strings.Join(value, ""))))
 }
@@ -283,79 +283,82 @@ var (
 	badSum   = func(record string) string { return record[:len(record)-1] + string([]byte{record[len(record)-1] ^ 1}) }
 )
 
+// decodeCase is a file and its content: a line for each scalar and start, then the numbers above 0.
+type decodeCase struct{ data, want string }
+
+const t7 = "a 7 5 " // tag, step and time of event
+
+var decodeCases = map[string]decodeCase{
+	// tensorboard/data/server/tf_record.rs @70b76c92, of TensorFlow.
+	"real": {
+		"\x18\x00\x00\x00\x00\x00\x00\x00\xa3\x7f\x4b\x22\x09\x00\x00\x80\x38\x99\xd6\xd7\x41\x1a\x0dbrain.Event:2\x12\x4b\x36\xab",
+		"1 events",
+	},
+	"nothing":         {"", ""},
+	"an empty record": {record(""), "1 events"},
+	"simple":          {event(one), t7 + "1\n1 events"},
+	"order":           {record(text(5, text(1, one, text(1, "a"))) + number(2, 7) + fixed64(1, 5)), t7 + "1\n1 events"},
+	"two summaries":   {record(text(5, text(1, text(5))) + text(5, text(1, one))), " 0 0 1\n1 events"},
+	"three values":    {record(text(5, text(1, one), text(1, text(5)), text(1, one))), " 0 0 1\n 0 0 1\n1 events 1 others"},
+	"the last counts": {event(text(1, "b"), fixed32(2, 3), tensor(), text(5), one), "b 7 5 1\n1 events"},
+	"histogram last":  {event(one, text(5)), "1 events 1 others"},
+	"no value":        {event(), "1 events 1 others"},
+	"node name":       {record(text(5, text(1, text(7, "n"), one))), "n 0 0 1\n1 events"},
+	"not UTF-8":       {record(text(5, text(1, text(1, "\xff\xfe."), one))), "\uFFFD. 0 0 1\n1 events"},
+	"a group":         {record("\x0b\x08\x01\x0c" + text(5, text(1, one))), " 0 0 1\n1 events"},
+	"negative step":   {record(number(2, math.MaxUint64) + text(5, text(1, one))), " -1 0 1\n1 events"},
+	"wire type":       {record(number(1, 5) + fixed64(2, 5) + number(5, 5) + text(5, text(1, number(2, 5), number(1, 5)))), "1 events 1 others"},
+	"start":           {record(number(2, 7) + text(7, number(1, 1))), "start 7\n1 events"},
+	"stop":            {record(number(2, 7) + text(7, number(1, 2))), "1 events"},
+
+	"no metadata":       {event(tensor(number(1, 1), fixed32(5, 2))), t7 + "2\n1 events"},
+	"packed":            {event(metadata, tensor(number(1, 1), text(5, "\x00\x00\x80\x3f"))), t7 + "1\n1 events"},
+	"data class":        {event(text(9, number(4, 1)), tensor(number(1, 1), fixed32(5, 2))), t7 + "2\n1 events"},
+	"class over plugin": {event(text(9, text(1, text(1, "scalars")), number(4, 2)), tensor(number(1, 1), fixed32(5, 2))), "1 events 1 others"},
+	"empty metadata":    {event(text(9, text(2, "name")), tensor(number(1, 1), fixed32(5, 2))), t7 + "2\n1 events"},
+	"another plugin":    {event(mine, tensor(number(1, 1), fixed32(5, 2))), "1 events 1 others"},
+	"remembered": {
+		event(mine) + event(tensor(number(1, 1), fixed32(5, 2))) + event(metadata, tensor(number(1, 1), fixed32(5, 2))) + event(one),
+		t7 + "1\n4 events 3 others",
+	},
+	"not looked at": {event(mine, tensor("\xff")), "1 events 1 others"},
+	"empty shape":   {event(tensor(number(1, 2), fixed64(6, 2), text(2))), t7 + "2\n1 events"},
+	"vector":        {event(metadata, tensor(number(1, 1), text(2, text(2, number(1, 1))), fixed32(5, 2))), "1 events 1 others"},
+	"unknown rank":  {event(metadata, tensor(number(1, 1), text(2, number(3, 1)), fixed32(5, 2))), "1 events 1 others"},
+	"two numbers":   {event(metadata, tensor(number(1, 1), fixed32(5, 2), fixed32(5, 2))), "1 events 1 others"},
+	"no number":     {event(metadata, tensor(number(1, 1))), "1 events 1 others"},
+	"another field": {event(metadata, tensor(number(1, 2), fixed32(5, 2))), "1 events 1 others"},
+	"string":        {event(metadata, tensor(number(1, 7), text(8, "x"))), "1 events 1 others"},
+	"long content":  {event(metadata, tensor(number(1, 1), text(4, "12345678"))), "1 events 1 others"},
+	"packed int8":   {event(metadata, tensor(number(1, 6), text(7, string(protowire.AppendVarint(nil, math.MaxUint64))))), t7 + "-1\n1 events"},
+	"packed double": {event(metadata, tensor(number(1, 2), text(6, "\x00\x00\x00\x00\x00\x00\xf0\x3f"))), t7 + "1\n1 events"},
+
+	"malformed event":     {record("\x09"), "1 malformed"},
+	"malformed key":       {record("\x00"), "1 malformed"},
+	"malformed summary":   {record(text(5, text(1, one), "\xff")), " 0 0 1\n1 malformed"},
+	"malformed value":     {event("\x15"), "1 malformed"},
+	"malformed metadata":  {event(one, text(9, "\xff")), "1 malformed"},
+	"malformed plugin":    {event(one, text(9, text(1, "\xff"))), "1 malformed"},
+	"malformed tensor":    {event(tensor("\xff")), "1 malformed"},
+	"malformed shape":     {event(tensor(text(2, "\xff"))), "1 malformed"},
+	"malformed packed":    {event(tensor(number(1, 1), text(5, "\xff"))), "1 malformed"},
+	"malformed integers":  {event(tensor(number(1, 3), text(7, "\xff"))), "1 malformed"},
+	"malformed session":   {record(text(7, "\xff")), "1 malformed"},
+	"malformed, then not": {record("\x09") + event(one), t7 + "1\n1 events 1 malformed"},
+
+	"corrupt":     {event(one) + badSum(event(one)) + event(one), t7 + "1\n" + t7 + "1\n2 events 1 corrupt"},
+	"torn header": {event(one) + event(one)[:11], t7 + "1\n1 events 11 torn"},
+	"torn data":   {event(one)[:20], "20 torn"},
+	"torn footer": {event(one)[:len(event(one))-1], fmt.Sprint(len(event(one))-1, " torn")},
+	"bad length":  {event(one) + "\x01" + event(one)[1:], t7 + "1\n1 events damaged"},
+	"zeros":       {event(one) + strings.Repeat("\x00", 100), t7 + "1\n1 events damaged"},
+	"too long":    {event(one) + record(strings.Repeat("x", 101)) + event(one), t7 + "1\n" + t7 + "1\n2 events 1 long"},
+	"long, torn":  {record(strings.Repeat("x", 101))[:50], "1 long 50 torn"},
+	"longest":     {record(text(3, strings.Repeat("x", 98))), "1 events"},
+}
+
 func TestDecode(t *testing.T) {
-	const t7 = "a 7 5 "
-	for name, c := range map[string]struct {
-		data string
-		want string // a line for each scalar, then numbers that are not 0
-	}{
-		// tensorboard/data/server/tf_record.rs @70b76c92, of TensorFlow.
-		"real": {
-			"\x18\x00\x00\x00\x00\x00\x00\x00\xa3\x7f\x4b\x22\x09\x00\x00\x80\x38\x99\xd6\xd7\x41\x1a\x0dbrain.Event:2\x12\x4b\x36\xab",
-			"1 events",
-		},
-		"nothing":         {"", ""},
-		"an empty record": {record(""), "1 events"},
-		"simple":          {event(one), t7 + "1\n1 events"},
-		"order":           {record(text(5, text(1, one, text(1, "a"))) + number(2, 7) + fixed64(1, 5)), t7 + "1\n1 events"},
-		"two summaries":   {record(text(5, text(1, one)) + text(5, text(1, one))), " 0 0 1\n 0 0 1\n1 events"},
-		"three values":    {record(text(5, text(1, one), text(1, text(5)), text(1, one))), " 0 0 1\n 0 0 1\n1 events 1 others"},
-		"the last counts": {event(text(1, "b"), fixed32(2, 3), tensor(), text(5), one), "b 7 5 1\n1 events"},
-		"histogram last":  {event(one, text(5)), "1 events 1 others"},
-		"no value":        {event(), "1 events 1 others"},
-		"node name":       {record(text(5, text(1, text(7, "n"), one))), "n 0 0 1\n1 events"},
-		"not UTF-8":       {record(text(5, text(1, text(1, "\xff\xfe."), one))), "\uFFFD. 0 0 1\n1 events"},
-		"a group":         {record("\x0b\x08\x01\x0c" + text(5, text(1, one))), " 0 0 1\n1 events"},
-		"negative step":   {record(number(2, math.MaxUint64) + text(5, text(1, one))), " -1 0 1\n1 events"},
-		"wire type":       {record(number(1, 5) + fixed64(2, 5) + number(5, 5) + text(5, text(1, number(2, 5), number(1, 5)))), "1 events 1 others"},
-		"start":           {record(number(2, 7) + text(7, number(1, 1))), "start 7\n1 events"},
-		"stop":            {record(number(2, 7) + text(7, number(1, 2))), "1 events"},
-
-		"no metadata":       {event(tensor(number(1, 1), fixed32(5, 2))), t7 + "2\n1 events"},
-		"packed":            {event(metadata, tensor(number(1, 1), text(5, "\x00\x00\x80\x3f"))), t7 + "1\n1 events"},
-		"data class":        {event(text(9, number(4, 1)), tensor(number(1, 1), fixed32(5, 2))), t7 + "2\n1 events"},
-		"class over plugin": {event(text(9, text(1, text(1, "scalars")), number(4, 2)), tensor(number(1, 1), fixed32(5, 2))), "1 events 1 others"},
-		"empty metadata":    {event(text(9, text(2, "name")), tensor(number(1, 1), fixed32(5, 2))), t7 + "2\n1 events"},
-		"another plugin":    {event(mine, tensor(number(1, 1), fixed32(5, 2))), "1 events 1 others"},
-		"remembered": {
-			event(mine) + event(tensor(number(1, 1), fixed32(5, 2))) + event(metadata, tensor(number(1, 1), fixed32(5, 2))) + event(one),
-			t7 + "1\n4 events 3 others",
-		},
-		"not looked at": {event(mine, tensor("\xff")), "1 events 1 others"},
-		"empty shape":   {event(tensor(number(1, 2), fixed64(6, 2), text(2))), t7 + "2\n1 events"},
-		"vector":        {event(metadata, tensor(number(1, 1), text(2, text(2, number(1, 1))), fixed32(5, 2))), "1 events 1 others"},
-		"unknown rank":  {event(metadata, tensor(number(1, 1), text(2, number(3, 1)), fixed32(5, 2))), "1 events 1 others"},
-		"two numbers":   {event(metadata, tensor(number(1, 1), fixed32(5, 2), fixed32(5, 2))), "1 events 1 others"},
-		"no number":     {event(metadata, tensor(number(1, 1))), "1 events 1 others"},
-		"another field": {event(metadata, tensor(number(1, 2), fixed32(5, 2))), "1 events 1 others"},
-		"string":        {event(metadata, tensor(number(1, 7), text(8, "x"))), "1 events 1 others"},
-		"long content":  {event(metadata, tensor(number(1, 1), text(4, "12345678"))), "1 events 1 others"},
-		"packed int8":   {event(metadata, tensor(number(1, 6), text(7, string(protowire.AppendVarint(nil, math.MaxUint64))))), t7 + "-1\n1 events"},
-		"packed double": {event(metadata, tensor(number(1, 2), text(6, "\x00\x00\x00\x00\x00\x00\xf0\x3f"))), t7 + "1\n1 events"},
-
-		"malformed event":     {record("\x09"), "1 malformed"},
-		"malformed key":       {record("\x00"), "1 malformed"},
-		"malformed summary":   {record(text(5, text(1, one), "\xff")), " 0 0 1\n1 malformed"},
-		"malformed value":     {event("\x15"), "1 malformed"},
-		"malformed metadata":  {event(one, text(9, "\xff")), "1 malformed"},
-		"malformed plugin":    {event(one, text(9, text(1, "\xff"))), "1 malformed"},
-		"malformed tensor":    {event(tensor("\xff")), "1 malformed"},
-		"malformed shape":     {event(tensor(text(2, "\xff"))), "1 malformed"},
-		"malformed packed":    {event(tensor(number(1, 1), text(5, "\xff"))), "1 malformed"},
-		"malformed integers":  {event(tensor(number(1, 3), text(7, "\xff"))), "1 malformed"},
-		"malformed session":   {record(text(7, "\xff")), "1 malformed"},
-		"malformed, then not": {record("\x09") + event(one), t7 + "1\n1 events 1 malformed"},
-
-		"corrupt":     {event(one) + badSum(event(one)) + event(one), t7 + "1\n" + t7 + "1\n2 events 1 corrupt"},
-		"torn header": {event(one) + event(one)[:11], t7 + "1\n1 events 11 torn"},
-		"torn data":   {event(one)[:20], "20 torn"},
-		"torn footer": {event(one)[:len(event(one))-1], fmt.Sprint(len(event(one))-1, " torn")},
-		"bad length":  {event(one) + "\x01" + event(one)[1:], t7 + "1\n1 events damaged"},
-		"zeros":       {event(one) + strings.Repeat("\x00", 100), t7 + "1\n1 events damaged"},
-		"too long":    {event(one) + record(strings.Repeat("x", 101)) + event(one), t7 + "1\n" + t7 + "1\n2 events 1 long"},
-		"long, torn":  {record(strings.Repeat("x", 101))[:50], "1 long 50 torn"},
-		"longest":     {record(text(3, strings.Repeat("x", 98))), "1 events"},
-	} {
+	for name, c := range decodeCases {
 		t.Run(name, func(t *testing.T) {
 			got := decode(t, []byte(c.data), 0, 100)
 			assert.Equal(t, c.want, got.String())
@@ -398,7 +401,7 @@ func (f file) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// lengthOf is a header with a length that its checksum confirms.
+// lengthOf is a sound header.
 func lengthOf(n uint64) string {
 	length := binary.LittleEndian.AppendUint64(nil, n)
 	crc := crc32.Checksum(length, crc32.MakeTable(crc32.Castagnoli))

@@ -9,13 +9,14 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Writer writes an event file that TensorBoard reads. Each record is one call of Write. It is not safe for concurrent use.
+// Writer writes an event file for TensorBoard, with a call of Write for each record. It is not safe for concurrent use.
 type Writer struct {
 	out    io.Writer
 	record []byte
 }
 
-// NewWriter begins a file, with the event that holds its version. TensorBoard reads files whose names contain "tfevents"; wallTime is in s since 1970.
+// NewWriter begins a file, with the event of its version. wallTime is in s since 1970. Errors are those of Write, here as in all methods.
+// TensorBoard reads files with "tfevents" in their names.
 func NewWriter(out io.Writer, wallTime float64) (*Writer, error) {
 	w := &Writer{out: out}
 	w.begin(wallTime, 0)
@@ -24,10 +25,10 @@ func NewWriter(out io.Writer, wallTime float64) (*Writer, error) {
 	return w, w.end()
 }
 
-// Scalar writes a scalar as simple_value: of its value float32 remains, as all of TensorBoard.
+// Scalar writes a scalar as simple_value, which rounds its value to float32. Invalid UTF-8 in its tag is replaced.
 func (w *Writer) Scalar(s Scalar) error {
 	tag := strings.ToValidUTF8(s.Tag, "\uFFFD")
-	value := 1 + protowire.SizeBytes(len(tag)) + 1 + protowire.SizeFixed32() // B; each key takes one
+	value := 1 + protowire.SizeBytes(len(tag)) + 1 + protowire.SizeFixed32() // B; a key takes 1
 	w.begin(s.WallTime, s.Step)
 	w.record = protowire.AppendVarint(w.record, eventSummary)
 	w.record = protowire.AppendVarint(w.record, uint64(1+protowire.SizeBytes(value)))

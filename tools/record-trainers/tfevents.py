@@ -9,7 +9,7 @@
 needs no GPU. WRITER writes DIR/WRITER.tfevents and beside it the truth, WRITER.json: the scalars in the order of the file, as [tag, step, wall time,
 value], where a number is Python's repr of a double; how many other values there are; and where a session starts, as [step, wall time].
 `written` writes only the truth of written.tfevents, which `go test ./internal/tfevents -run TestWriter -update` wrote.
-`check` compares all truths with tbparse.
+`check` compares all truths with tbparse, which leaves out what the start of a session voids, in tf1 and written, and reads no bfloat16.
 """
 
 import collections
@@ -201,7 +201,8 @@ def tensorboard(out):
         value = summary_pb2.Summary.Value(tag=tag, tensor=tensor, metadata=metadata)
         writer.add_event(event_pb2.Event(wall_time=1700000000 + step / 8, step=step, summary=summary_pb2.Summary(value=[value])))
 
-    for kind in (np.float32, np.float64, np.float16, tf.bfloat16.as_numpy_dtype, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+    floats = np.float32, np.float64, np.float16, tf.bfloat16.as_numpy_dtype
+    for kind in floats + (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
         for step, value in enumerate([0, 1, 100, -3, 0.1, 2**63, float("nan"), float("inf"), -0.0, 6e-8, 65504]):
             if np.issubdtype(kind, np.integer) and not (math.isfinite(value) and np.iinfo(kind).min <= value <= np.iinfo(kind).max):
                 continue
@@ -260,7 +261,9 @@ def check(folder):
                 continue
             found = collections.Counter()
             for frame in reader.scalars, reader.tensors:
-                found.update((row.tag, row.step, repr(float(row.wall_time)), repr(float(row.value))) for row in frame.itertuples() if not hasattr(row.value, "__len__"))
+                for row in frame.itertuples():
+                    if not hasattr(row.value, "__len__"):
+                        found[row.tag, row.step, repr(float(row.wall_time)), repr(float(row.value))] += 1
         wanted = collections.Counter(tuple(row) for row in json.loads(path.with_suffix(".json").read_text())["scalars"])
         print(path.name, sum(wanted.values()), "missed by tbparse:", dict(wanted - found), "more in tbparse:", dict(found - wanted))
 
