@@ -107,10 +107,10 @@ var (
 
 // Read reads the JSON that NCCL prints (client_support.cc, rasDumpCommsToJSON), up to its closing brace. A comma may be missing: before 2.29.2 NCCL leaves
 // one out in each missing rank. Members that are not known are passed over. Errors are ErrInvalid with the cause.
-func Read(from io.Reader) (*Answer, error) { return read(from) }
+func Read(from io.Reader) (*Answer, error) { return readMost(from, maxBytes) }
 
-func read(from io.Reader) (*Answer, error) {
-	r := reader{scanner: newScanner(from), answer: new(Answer), hosts: make(map[string]string)}
+func readMost(from io.Reader, most int64) (*Answer, error) {
+	r := reader{scanner: newScanner(from, most), answer: new(Answer), hosts: make(map[string]string)}
 	err := r.object(r.top)
 	switch {
 	case err == nil && !r.found:

@@ -141,7 +141,7 @@ func (c *Client) converse(ctx context.Context, conn net.Conn) (*Answer, error) {
 	if _, err := io.WriteString(conn, "STATUS\n"); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return read(in)
+	return Read(in)
 }
 
 // say sends a command and returns the line that answers.

@@ -30,8 +30,8 @@ var (
 	errUnended = errors.New("a text does not end")
 )
 
-func newScanner(in io.Reader) scanner {
-	limit := &io.LimitedReader{R: in, N: maxBytes}
+func newScanner(in io.Reader, most int64) scanner {
+	limit := &io.LimitedReader{R: in, N: most}
 	return scanner{in: bufio.NewReaderSize(limit, 64<<10), limit: limit}
 }
 
