@@ -103,8 +103,8 @@ func (p *rasPoller) poll(ctx context.Context) {
 		return
 	}
 	err = p.r.Deliver(b).Send(ctx)
-	if _, refused := errors.AsType[*tail.Refused](err); refused {
-		p.r.tel.TrainbridgeNcclRasLost.Add(ctx, int64(len(p.waiting)))
+	if refused, ok := errors.AsType[*tail.Refused](err); ok {
+		p.r.tel.TrainbridgeNcclRasLost.Add(ctx, int64(len(refused.Places[0]))) // of the one batch
 		p.r.Set.Logger.Warn("what NCCL's RAS says was refused", zap.Error(err))
 	} else if err != nil {
 		return // it waits for the next poll
@@ -167,14 +167,14 @@ type rasBatch struct {
 const rasLength = time.Millisecond
 
 // Traces builds a span for each finding, in the trace of the run.
-func (b *rasBatch) Traces(out *spans.Batch, _ filereceiver.From) {
+func (b *rasBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	trace, _ := spans.RunIDs(b.p.run)
 	res := spans.Resource{Service: b.p.r.cfg.ServiceName, RunID: b.p.run, Time: spans.TimeObserved}
 	for i := range b.found {
 		f := &b.found[i]
 		form, at := "nccl.ras_"+f.Kind.String(), f.At.UnixNano()
 		id := spans.SpanID(trace, spans.SpanEvent, []byte(form), []byte(f.Comm), strconv.AppendInt(nil, at, 10), []byte(b.p.r.cfg.Collector))
-		out.From(spans.NoOrigin)
+		from(tail.Place(i))
 		s := out.Add(res, spans.Span{
 			Trace: trace, ID: id, Name: spans.SpanEvent, Is: spans.KindEvent, Kind: ptrace.SpanKindInternal, Start: at, End: at + int64(rasLength),
 			Source: spans.TimeObserved, Attributes: 16,
