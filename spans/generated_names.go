@@ -575,7 +575,7 @@ const (
 )
 
 // Collectives · What NCCL's RAS says. On spans run.event of the class nccl_ras, which nccl makes of a live job. The
-// forms are nccl.ras_behind, nccl.ras_diverged, nccl.ras_missing, nccl.ras_failed, nccl.ras_still and nccl.ras_moved.
+// forms are ras.behind, ras.diverged, ras.missing, ras.failed, ras.still and ras.moved.
 const (
 	// int[]. Ranks that have not launched what others of the communicator wait in, the first 32. That is no guilt.
 	AttrNCCLRanksBehind = "nccl.ranks.behind"
@@ -585,9 +585,9 @@ const (
 	AttrNCCLRanksAhead = "nccl.ranks.ahead"
 	// int, {rank}. How many these are.
 	AttrNCCLRanksAheadCount = "nccl.ranks.ahead.count"
-	// int, {rank}. Ranks of the communicator that have reported; of nccl.ras_still the processes and GPUs of the job.
+	// int, {rank}. Ranks of the communicator that have reported; of ras.still the processes and GPUs of the job.
 	AttrNCCLRASHeard = "nccl.ras.heard"
-	// int, {communicator}. Communicators of which the same answer says the same; of nccl.ras_still all of the job.
+	// int, {communicator}. Communicators of which the same answer says the same; of ras.still all of the job.
 	AttrNCCLRASCommunicators = "nccl.ras.communicators"
 	// double, s. How long no collective has been launched, at least.
 	AttrNCCLRASStill = "nccl.ras.still"

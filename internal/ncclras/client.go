@@ -84,18 +84,18 @@ func (c *Client) try(ctx context.Context) (*Answer, error) {
 	default:
 		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
-		conn.Close() // ends what reads and writes
+		_ = conn.Close() // ends what reads and writes
 	})
 	defer func() {
 		if !stop() {
 			<-ended
 		}
 	}()
-	a, err := c.converse(ctx, conn)
+	a, err := c.converse(conn)
 	if err != nil && ctx.Err() != nil {
 		return nil, giveUp(ctx)
 	}
@@ -103,7 +103,7 @@ func (c *Client) try(ctx context.Context) (*Answer, error) {
 }
 
 // converse says the commands that ncclras says. None but STATUS has NCCL collect anything.
-func (c *Client) converse(ctx context.Context, conn net.Conn) (*Answer, error) {
+func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	_ = conn.SetReadDeadline(time.Now().Add(handshake)) // of an open connection
 	line, err := say(conn, in, "CLIENT PROTOCOL 2")     // the number is not looked at (client_support.cc, "We ignore the protocol version")

@@ -52,8 +52,8 @@ func newRASPoller(r *ncclReceiver, cfg *RASConfig) *rasPoller {
 }
 
 // Start begins to ask. A job need not run yet.
-func (p *rasPoller) Start(context.Context, component.Host) error {
-	ctx, end := context.WithCancel(context.Background())
+func (p *rasPoller) Start(ctx context.Context, _ component.Host) error {
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // Start's own ends with it
 	p.end = end
 	p.loop.Go(func() {
 		ticks := time.NewTicker(p.cfg.Interval)
@@ -172,7 +172,7 @@ func (b *rasBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	res := spans.Resource{Service: b.p.r.cfg.ServiceName, RunID: b.p.run, Time: spans.TimeObserved}
 	for i := range b.found {
 		f := &b.found[i]
-		form, at := "nccl.ras_"+f.Kind.String(), f.At.UnixNano()
+		form, at := "ras."+f.Kind.String(), f.At.UnixNano()
 		id := spans.SpanID(trace, spans.SpanEvent, []byte(form), []byte(f.Comm), strconv.AppendInt(nil, at, 10), []byte(b.p.r.cfg.Collector))
 		from(tail.Place(i))
 		s := out.Add(res, spans.Span{

@@ -100,7 +100,7 @@ func (l *asked) minutes(t *testing.T, n int) {
 // forms are the forms of all spans so far.
 func (l *asked) forms() (all []string) {
 	for _, s := range l.out.All("") {
-		all = append(all, strings.TrimPrefix(attr(s, spans.AttrEventForm), "nccl.ras_"))
+		all = append(all, strings.TrimPrefix(attr(s, spans.AttrEventForm), "ras."))
 	}
 	return all
 }
@@ -147,7 +147,7 @@ func TestRASHang(t *testing.T) {
 	const text = "communicator 0xfa93daea854b060b of 4 ranks: rank 2 is behind ranks 0, 1, 3, and nobody of them has launched anything for %s " +
 		"(AllReduce: 1 rank at 1000, 3 ranks at 1001). RAS counts launches: who is behind need not be the cause"
 	want := map[string]any{
-		spans.AttrKind: "event", spans.AttrEventClass: "nccl_ras", spans.AttrEventForm: "nccl.ras_behind", spans.AttrEventText: fmt.Sprintf(text, "2m0s"),
+		spans.AttrKind: "event", spans.AttrEventClass: "nccl_ras", spans.AttrEventForm: "ras.behind", spans.AttrEventText: fmt.Sprintf(text, "2m0s"),
 		spans.AttrNCCLCommID: "0xfa93daea854b060b", spans.AttrNCCLCommSize: int64(4), spans.AttrNCCLRASHeard: int64(4),
 		spans.AttrNCCLRASCommunicators: int64(1), spans.AttrNCCLRASVersion: "2.30.7", spans.AttrNCCLRASStill: 120.0,
 		spans.AttrNCCLRanksBehind: []any{int64(2)}, spans.AttrNCCLRanksBehindCount: int64(1),
@@ -258,7 +258,7 @@ func TestRASBackend(t *testing.T) {
 	l.job.Communicators[0].Ranks[0].AsyncError = 6
 	l.refuse = func(td ptrace.Traces) error {
 		for _, s := range filereceivertest.Spans([]ptrace.Traces{td}, "") {
-			if attr(s, spans.AttrEventForm) == "nccl.ras_failed" {
+			if attr(s, spans.AttrEventForm) == "ras.failed" {
 				return consumererror.NewPermanent(status.Error(codes.InvalidArgument, "no"))
 			}
 		}
@@ -317,7 +317,7 @@ func TestRASRuns(t *testing.T) {
 		return len(r.All("run.event")) > 0 && r.Metrics.DataPointCount() > 0
 	}
 	r := filereceivertest.Run(t, NewFactory(), rasConfig(rastest.Serve(t, rastest.V2307, answer).Addr), came)
-	assert.Equal(t, "nccl.ras_failed", attr(r.All("run.event")[0], spans.AttrEventForm))
+	assert.Equal(t, "ras.failed", attr(r.All("run.event")[0], spans.AttrEventForm))
 
 	cfg := rasConfig(rastest.Serve(t, rastest.V2307, answer).Addr)
 	cfg.Include = []string{filereceivertest.Write(t, "inspector.log", inspectorLines("node-17", "TP")...)}

@@ -4,6 +4,7 @@ package rastest
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -33,7 +34,6 @@ type Server struct {
 	mu       sync.Mutex
 	answer   func() *ncclras.Answer
 	commands []string
-	done     sync.WaitGroup
 }
 
 // Serve starts a server, which ends with the test. answer is called for each STATUS.
@@ -71,16 +71,16 @@ func Listen(tb testing.TB, talk func(net.Conn)) string {
 			open = append(open, conn)
 			mu.Unlock()
 			loops.Go(func() {
-				defer conn.Close()
 				talk(conn)
+				_ = conn.Close()
 			})
 		}
 	})
 	tb.Cleanup(func() {
-		l.Close()
+		_ = l.Close()
 		mu.Lock()
 		for _, conn := range open {
-			conn.Close()
+			_ = conn.Close()
 		}
 		mu.Unlock()
 		loops.Wait()
@@ -129,7 +129,7 @@ func (s *Server) talk(conn net.Conn) {
 			if json {
 				Write(conn, s.Version, s.answer())
 			} else {
-				fmt.Fprintf(conn, "NCCL version %s compiled with CUDA 12.9\n", s.Version) // the text form, of which nothing is read
+				_, _ = fmt.Fprintf(conn, "NCCL version %s compiled with CUDA 12.9\n", s.Version) // the text form, of which nothing is read
 			}
 			return // RAS_CLIENT_FINISHED
 		}
@@ -141,8 +141,8 @@ func (s *Server) talk(conn net.Conn) {
 
 // Write prints an answer as a version of NCCL does: rasDumpCommsToJSON, 2.28.9 lines 2060-2130, 2.30.7 lines 2095-2164.
 func Write(to io.Writer, version string, a *ncclras.Answer) {
-	w := bufio.NewWriter(to)
-	defer w.Flush()
+	w := new(bytes.Buffer)
+	defer func() { _, _ = to.Write(w.Bytes()) }() // whoever has asked may be gone
 	// jsonWriteHeader, 2.28.9 lines 1890-1899, 2.30.7 lines 1919-1928
 	fmt.Fprintf(w, "{\n")
 	fmt.Fprintf(w, "  \"nccl_version\": \"%s\",\n", version)
@@ -163,7 +163,7 @@ func Write(to io.Writer, version string, a *ncclras.Answer) {
 	fmt.Fprintf(w, "}\n")
 }
 
-func writeComm(w io.Writer, version string, a *ncclras.Answer, c *ncclras.Communicator, first bool) {
+func writeComm(w *bytes.Buffer, version string, a *ncclras.Answer, c *ncclras.Communicator, first bool) {
 	// jsonStartCommunicator, 2.28.9 lines 1902-1912, 2.30.7 lines 1931-1941
 	if !first {
 		fmt.Fprintf(w, ",\n")
@@ -190,7 +190,7 @@ func writeComm(w io.Writer, version string, a *ncclras.Answer, c *ncclras.Commun
 }
 
 // writeRank is jsonWriteRankData: 2.28.9 lines 1915-1943, 2.30.7 lines 1944-1972.
-func writeRank(w io.Writer, a *ncclras.Answer, r *ncclras.Rank, first bool) {
+func writeRank(w *bytes.Buffer, a *ncclras.Answer, r *ncclras.Rank, first bool) {
 	if !first {
 		fmt.Fprintf(w, ",\n")
 	}
@@ -220,7 +220,7 @@ func writeRank(w io.Writer, a *ncclras.Answer, r *ncclras.Rank, first bool) {
 }
 
 // writeMissing is jsonWriteMissingRank: 2.28.9 lines 1954-1971, which lack a comma behind nvml_dev, and 2.30.7 lines 1983-2000.
-func writeMissing(w io.Writer, version string, m *ncclras.Missing, first bool) {
+func writeMissing(w *bytes.Buffer, version string, m *ncclras.Missing, first bool) {
 	if !first {
 		fmt.Fprintf(w, ",\n")
 	}

@@ -98,9 +98,9 @@ func (j *judge) job(list []*current) {
 	j.gpus, j.quiet, j.whole = make(map[*gpu]bool), len(list) > 0, true
 	for _, c := range list {
 		j.advanced = j.advanced || c.advanced
-		j.whole = j.whole && c.running() && len(ahead(c)) == len(c.comm.ranks)
-		for i := range c.comm.ranks {
-			g := c.comm.ranks[i].gpu
+		j.whole = j.whole && c.running() && len(ahead(c)) == len(c.ranks)
+		for i := range c.ranks {
+			g := c.ranks[i].gpu
 			j.gpus[g] = true
 			j.quiet = j.quiet && g.still >= stillAnswers
 			if g.since.After(j.latest) {
@@ -120,20 +120,20 @@ func (j *judge) comm(c *current) {
 	j.missing(c)
 	j.sum.Failed += failed
 	j.sum.Behind += behind
-	j.sum.Heard += max(0, int64(len(c.comm.ranks))-failed-behind)
+	j.sum.Heard += max(0, int64(len(c.ranks))-failed-behind)
 }
 
 // running says whether no rank of a communicator begins or ends.
 func (c *current) running() bool {
-	return !slices.ContainsFunc(c.Communicator.Ranks, func(r ncclras.Rank) bool {
+	return !slices.ContainsFunc(c.Ranks, func(r ncclras.Rank) bool {
 		return r.InitState != ncclras.Success || r.FinalizeCalled || r.DestroyFlag || r.AbortedFlag
 	})
 }
 
 // still says whether no process of a communicator has launched anything, in any communicator, and since when.
 func (c *current) still() (since time.Time, ok bool) {
-	for i := range c.comm.ranks {
-		g := c.comm.ranks[i].gpu
+	for i := range c.ranks {
+		g := c.ranks[i].gpu
 		if g.still < stillAnswers {
 			return since, false
 		}
@@ -147,16 +147,16 @@ func (c *current) still() (since time.Time, ok bool) {
 // ahead are the ranks that have launched all that any rank of the communicator has.
 func ahead(c *current) (list []int32) {
 	most := make([]uint64, 0, 8)
-	for i := range c.comm.ranks {
-		for op, n := range c.comm.ranks[i].counts {
+	for i := range c.ranks {
+		for op, n := range c.ranks[i].counts {
 			for len(most) <= op {
 				most = append(most, 0)
 			}
 			most[op] = max(most[op], n)
 		}
 	}
-	for i := range c.comm.ranks {
-		r := &c.comm.ranks[i]
+	for i := range c.ranks {
+		r := &c.ranks[i]
 		all := true
 		for op, n := range most {
 			all = all && r.count(op) == n
@@ -186,7 +186,7 @@ func (j *judge) behind(c *current) int64 {
 	}
 	since, still := c.still()
 	front := ahead(c)
-	if !still || !c.running() || len(front) == len(c.comm.ranks) {
+	if !still || !c.running() || len(front) == len(c.ranks) {
 		return 0
 	}
 	kind := Behind
@@ -240,7 +240,7 @@ func (j *judge) missing(c *current) {
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(gone, dead)))
 	if len(all) == 0 {
-		if c.told[Missing] != 0 && int64(len(c.comm.ranks)) == c.Size {
+		if c.told[Missing] != 0 && int64(len(c.ranks)) == c.Size {
 			f := j.begin(c, Moved)
 			f.Text = name(c) + ": all ranks are heard of again"
 			j.found = append(j.found, f)
@@ -253,7 +253,8 @@ func (j *judge) missing(c *current) {
 	for _, r := range all[:min(len(all), maxProcesses)] {
 		f.Processes = append(f.Processes, process(r, at[r]))
 	}
-	f.Text = fmt.Sprintf("%s: RAS does not reach the processes of %s (%d given up by RAS): they have ended, or hang, or their host is away", name(c), ranks(all), len(dead))
+	f.Text = fmt.Sprintf("%s: RAS does not reach the processes of %s (%d given up by RAS): they have ended, or hang, or their host is away",
+		name(c), ranks(all), len(dead))
 	if j.news(c, Missing, all) {
 		j.found = append(j.found, f)
 	}
@@ -263,8 +264,8 @@ func (j *judge) missing(c *current) {
 func (j *judge) failed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
-	for i := range c.Communicator.Ranks {
-		r := &c.Communicator.Ranks[i]
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
 		for _, result := range []ncclras.Result{r.AsyncError, r.InitState} {
 			if result.Failed() {
 				of[result] = append(of[result], r.Rank)
@@ -305,8 +306,8 @@ func (j *judge) wholeJob(list []*current) {
 		return
 	}
 	f.Kind = Still
-	f.Text = fmt.Sprintf("nobody advanced for %s: none of %d GPUs has launched a collective in any of %d communicators, and all counts are equal. RAS cannot tell who "+
-		"(it counts launches, and neither Send and Recv nor CUDA graphs)", rounded(f.For), f.Heard, f.Communicators)
+	f.Text = fmt.Sprintf("nobody advanced for %s: none of %d GPUs has launched a collective in any of %d communicators, and all counts are equal. "+
+		"RAS cannot tell who (it counts launches, and neither Send and Recv nor CUDA graphs)", rounded(f.For), f.Heard, f.Communicators)
 	j.found = append(j.found, f)
 	for _, c := range list {
 		c.told[Still], c.stood = 1, j.latest
@@ -314,7 +315,7 @@ func (j *judge) wholeJob(list []*current) {
 }
 
 func (j *judge) begin(c *current, kind Kind) Finding {
-	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.comm.ranks))}
+	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
 // news says whether a finding about some ranks has not been said yet, and takes it for said.
@@ -352,8 +353,8 @@ func (j *judge) most() []Finding {
 func (j *judge) counts(c *current) (lines []string) {
 	for op, name := range j.operations {
 		of := make(map[uint64]int)
-		for i := range c.comm.ranks {
-			of[c.comm.ranks[i].count(op)]++
+		for i := range c.ranks {
+			of[c.ranks[i].count(op)]++
 		}
 		var parts []string
 		for _, n := range slices.Sorted(maps.Keys(of)) {
@@ -374,17 +375,17 @@ func differing(lines []string) []string {
 }
 
 func others(c *current, front []int32) (rear []int32) {
-	for i := range c.comm.ranks {
-		if _, ok := slices.BinarySearch(front, c.comm.ranks[i].number); !ok {
-			rear = append(rear, c.comm.ranks[i].number)
+	for i := range c.ranks {
+		if _, ok := slices.BinarySearch(front, c.ranks[i].number); !ok {
+			rear = append(rear, c.ranks[i].number)
 		}
 	}
 	return rear
 }
 
 func processes(c *current, list []int32) (lines []string) {
-	for i := range c.Communicator.Ranks {
-		r := &c.Communicator.Ranks[i]
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
 		if _, ok := slices.BinarySearch(list, r.Rank); !ok {
 			continue
 		}

@@ -59,7 +59,7 @@ type rank struct {
 	counts []uint64
 }
 
-// current is a communicator of the answer at hand.
+// current is a communicator of the answer at hand: its Ranks are those of the answer, its ranks what is remembered of them.
 type current struct {
 	*ncclras.Communicator
 	*comm
@@ -131,10 +131,10 @@ func twice(ranks []ncclras.Rank) bool {
 
 // take compares a communicator with the answer before. What is new counts as a launch: nothing is known of the time before.
 func (w *Watch) take(at time.Time, c *current) {
-	old, i := c.comm.ranks, 0
-	now := make([]rank, len(c.Communicator.Ranks))
+	old, i := c.ranks, 0
+	now := make([]rank, len(c.Ranks))
 	for n := range now {
-		r := &c.Communicator.Ranks[n]
+		r := &c.Ranks[n]
 		g := w.gpus[r.Process]
 		if g == nil {
 			g = &gpu{moved: w.answer, since: at}
@@ -154,7 +154,7 @@ func (w *Watch) take(at time.Time, c *current) {
 		now[n] = rank{r.Rank, g, r.Counts}
 	}
 	w.kept += len(now) - len(old)
-	c.comm.ranks, c.seen = now, w.answer
+	c.ranks, c.seen = now, w.answer
 	silent := make(map[int32]int)
 	for i := range c.Missing {
 		if m := &c.Missing[i]; m.Unresponsive && !m.Dead && m.Known() {
