@@ -13,21 +13,21 @@ type Answer struct {
 	// Version of NCCL, such as "2.29.7". CUDARuntime and CUDADriver are as CUDA numbers them: 12040.
 	Version                 string
 	CUDARuntime, CUDADriver int64
-	// Timestamp is "2026-11-26 12:00:00" by the clock and in the zone of the process that answered.
+	// Timestamp is "2026-11-26 12:00:00" by the clock and in the zone of the answering process.
 	Timestamp string
 	// Operations names the columns of Rank.Counts: Broadcast, Reduce, AllGather, ReduceScatter, AllReduce. Send and Recv are not counted.
 	Operations    []string
 	Communicators []Communicator
-	// Collected is how long RAS took to ask all processes, s, and Timeouts how many connections it waited for in vain.
+	// Collected is how long RAS took to ask all processes, s, and Timeouts how many connections gave no answer.
 	Collected float64
 	Timeouts  int64
 }
 
-// Communicator is a communicator as far as its processes have reported it.
+// Communicator is a communicator as far as its processes have reported.
 type Communicator struct {
 	// Hash is the communicator's "0x…", as NCCL Inspector logs it; Secondary is made of the host and the process of its first rank.
 	Hash, Secondary string
-	// Size counts the ranks that it has. NCCL 2.29 to 2.31 may put communicators of size 0, or one twice, into an answer while one is created (nccl#2346).
+	// Size counts all ranks. While a communicator is created, NCCL 2.29 to 2.31 may list communicators of size 0, or the same twice (nccl#2346).
 	Size    int64
 	Ranks   []Rank
 	Missing []Missing
@@ -38,38 +38,38 @@ type Process struct {
 	// Host is an IP address; "unknown" or "" where RAS does not know the process, whose PID is -1 then.
 	Host string
 	PID  int64
-	// CUDADev and NVMLDev are the indices of the GPU, as the process and as nvidia-smi see it.
+	// CUDADev and NVMLDev are the indices of the GPU, as the process and as nvidia-smi count.
 	CUDADev, NVMLDev int64
 }
 
 // Known says whether RAS knows the process.
 func (p *Process) Known() bool { return p.PID > 0 }
 
-// Rank is a rank that has reported.
+// Rank is a rank with a report.
 type Rank struct {
 	Process
 	Rank int32
 	// InitState and AsyncError are values of ncclResult_t.
 	InitState, AsyncError                    Result
 	FinalizeCalled, DestroyFlag, AbortedFlag bool
-	// Counts are the collectives that the rank has launched, by Answer.Operations; whether one has completed is not said. Those in CUDA graphs are not counted.
+	// Counts are the collectives launched by the rank, in the order of Answer.Operations; whether they have completed is not said, and CUDA graphs are left out.
 	Counts []uint64
 }
 
-// Missing is a rank that has not reported the communicator.
+// Missing is a rank without a report of the communicator.
 type Missing struct {
 	Process
 	Rank int32
 	// Unresponsive: its process has not answered, or is not known. Else it has, and is no member (yet, or any more).
 	Unresponsive bool
-	// Dead: RAS could not reach its process for 60 s; it may also have ended in peace.
+	// Dead: RAS could not reach its process for 60 s, perhaps because the process ended in peace.
 	Dead bool
 }
 
 // Result is a value of ncclResult_t (nccl.h).
 type Result int64
 
-// The results that are no errors.
+// The results besides errors.
 const (
 	Success    Result = 0
 	InProgress Result = 7
@@ -90,7 +90,7 @@ func (r Result) String() string {
 	return fmt.Sprintf("ncclResult_t %d", int64(r))
 }
 
-// The bounds of an answer. A rank takes 600 bytes of it: 300 MB are a job of 50,000 GPUs with ten communicators each.
+// The bounds of an answer. A rank takes 600 bytes: 300 MB are a job of 50,000 GPUs with ten communicators each.
 const (
 	maxBytes      = 512 << 20
 	maxRanks      = 1 << 19 // of all communicators together, the missing ones too
@@ -105,8 +105,8 @@ var (
 	errLarge   = errors.New("it is larger than any job")
 )
 
-// Read reads the JSON that NCCL prints (client_support.cc, rasDumpCommsToJSON), up to its closing brace. A comma may be missing: before 2.29.2 NCCL leaves
-// one out in each missing rank. Members that are not known are passed over. Errors are ErrInvalid with the cause.
+// Read reads the JSON of rasDumpCommsToJSON (client_support.cc), up to its closing brace. A comma may be missing: before 2.29.2 NCCL leaves out the comma
+// behind nvml_dev of each missing rank. Unknown members are passed over. Errors are ErrInvalid with the cause.
 func Read(from io.Reader) (*Answer, error) { return readMost(from, maxBytes) }
 
 func readMost(from io.Reader, most int64) (*Answer, error) {
@@ -126,14 +126,14 @@ func readMost(from io.Reader, most int64) (*Answer, error) {
 	return r.answer, nil
 }
 
-// reader reads an answer. Its methods read one value each.
+// reader reads an answer. Its methods read a value each.
 type reader struct {
 	scanner
 	answer *Answer
 	found  bool              // the communicators
 	ranks  int               // of all communicators
 	hosts  map[string]string // each host once in memory
-	counts []uint64          // room for the counts of the ranks that come
+	counts []uint64          // room for the counts of later ranks
 }
 
 func (r *reader) top(name []byte) (err error) {
@@ -254,7 +254,7 @@ func (r *reader) missing(c *Communicator) error {
 	return errors.Join(err, r.one(rank.Rank))
 }
 
-// one counts a rank.
+// one counts a rank, and refuses a rank without a number.
 func (r *reader) one(rank int32) error {
 	if r.ranks++; r.ranks > maxRanks {
 		return errLarge
@@ -265,7 +265,7 @@ func (r *reader) one(rank int32) error {
 	return nil
 }
 
-// place reads a member that ranks and missing ranks have.
+// place reads a member of ranks and missing ranks.
 func (r *reader) place(p *Process, rank *int32, name []byte) (err error) {
 	switch string(name) {
 	case "rank":
@@ -306,7 +306,7 @@ func (r *reader) host() (string, error) {
 // slab is how many counts memory is taken for at once.
 const slab = 4096
 
-// countsOf reads the counts of a rank, in the order of Answer.Operations. An operation that the rank does not name has none.
+// countsOf reads the counts of a rank, in the order of Answer.Operations. An operation without a name in the rank counts 0.
 func (r *reader) countsOf() ([]uint64, error) {
 	if cap(r.counts)-len(r.counts) < maxOperations {
 		r.counts = make([]uint64, 0, slab)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer has at most so many bytes, whatever they say.
+// The bytes of an answer are bounded, whatever they say.
 func TestBytes(t *testing.T) {
 	text := `{"communicators":[],"x":[` + strings.Repeat("1,", 1000) + "]}"
 	_, err := readMost(strings.NewReader(text), int64(len(text)))

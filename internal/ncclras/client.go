@@ -21,19 +21,19 @@ import (
 const DefaultEndpoint = "localhost:28028"
 
 var (
-	// ErrAbsent says that nobody listens: no job runs on the host, or NCCL_RAS_ENABLE=0.
+	// ErrAbsent is for an endpoint where nobody listens: no job runs on the host, or NCCL_RAS_ENABLE=0.
 	ErrAbsent = errors.New("no NCCL job listens")
-	// ErrTimeout says that processes listen, and none has answered in time.
+	// ErrTimeout is for processes that listen and have not answered in time.
 	ErrTimeout = errors.New("NCCL has not answered in time")
-	// ErrOld says that NCCL is older than 2.28.7 and has no JSON.
+	// ErrOld says that NCCL is older than 2.28.7, without JSON.
 	ErrOld = errors.New("NCCL is older than 2.28.7, which has no answer in JSON")
-	// ErrRisky says that NCCL is 2.28.7 to 2.28.9, where a question may crash the job (nccl#1762), and Client.Risky is not set.
+	// ErrRisky says that NCCL is 2.28.7 to 2.28.9, where a question may crash the job (nccl#1762), without Client.Risky.
 	ErrRisky = errors.New("NCCL is 2.28.7 to 2.28.9, where a question to RAS may crash the job (nccl#1762, fixed in 2.29.2)")
-	// ErrInvalid says that an answer is no answer of RAS, or not a whole one.
+	// ErrInvalid says that an answer is not of RAS, or not whole.
 	ErrInvalid = errors.New("not an answer of NCCL's RAS")
 )
 
-// Client asks one server. The zero value asks nobody.
+// Client asks a server. The zero value asks nobody.
 type Client struct {
 	// Endpoint is host:port of the server.
 	Endpoint string
@@ -49,7 +49,7 @@ const (
 )
 
 // Ask asks once, until ctx ends. The context must have a deadline, of 11 s or more: RAS itself waits up to 10 s for silent processes, and a client
-// that leaves before has the RAS thread of the job spin for the rest of them. The error is one of the Err… values, with its cause, or ctx's.
+// leaving before has the RAS thread of the job spin for the rest of them. The error is an Err… value with its cause, or ctx's.
 func (c *Client) Ask(ctx context.Context) (*Answer, error) {
 	for {
 		a, err := c.try(ctx)
@@ -62,7 +62,7 @@ func (c *Client) Ask(ctx context.Context) (*Answer, error) {
 	}
 }
 
-// silentError is of a process that did not say its protocol in time.
+// silentError is of a process without a word in time.
 type silentError struct{ error }
 
 func giveUp(ctx context.Context) error {
@@ -72,7 +72,7 @@ func giveUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// try asks one process.
+// try asks a single process.
 func (c *Client) try(ctx context.Context) (*Answer, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Endpoint)
 	switch {
@@ -88,7 +88,7 @@ func (c *Client) try(ctx context.Context) (*Answer, error) {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
-		_ = conn.Close() // ends what reads and writes
+		_ = conn.Close() // ends all reading and writing
 	})
 	defer func() {
 		if !stop() {
@@ -102,7 +102,7 @@ func (c *Client) try(ctx context.Context) (*Answer, error) {
 	return a, err
 }
 
-// converse says the commands that ncclras says. None but STATUS has NCCL collect anything.
+// converse says the commands of ncclras. None but STATUS has NCCL collect anything.
 func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	_ = conn.SetReadDeadline(time.Now().Add(handshake)) // of an open connection
@@ -116,7 +116,7 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	if !hasPrefix(line, "SERVER PROTOCOL ") {
 		return nil, fmt.Errorf("%w: %q", ErrInvalid, line)
 	}
-	_ = conn.SetReadDeadline(time.Time{}) // as above; from here on ctx ends what waits
+	_ = conn.SetReadDeadline(time.Time{}) // as above; from here on ctx ends all waiting
 	if line, err = say(conn, in, "SET FORMAT json"); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	default:
 		return nil, fmt.Errorf("%w: %q", ErrInvalid, line)
 	}
-	// Versions from 2.29.2 on know MONITOR, and refuse a group that does not exist; older ones do not know the command.
+	// Versions from 2.29.2 on know MONITOR, and refuse an unknown group; older versions do not know the command.
 	if line, err = say(conn, in, "MONITOR ?"); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	return Read(in)
 }
 
-// say sends a command and returns the line that answers.
+// say sends a command and returns the answering line.
 func say(out io.Writer, in *bufio.Reader, command string) (string, error) {
 	if _, err := io.WriteString(out, command+"\n"); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hang is a job of which two ranks have launched a collective that 29 have not, and one is gone.
+// hang is a job: two ranks have launched a collective more than 29 others, and a rank is gone.
 func hang() *ncclras.Answer {
 	a := rastest.Job(32)
 	c := &a.Communicators[0]
@@ -47,7 +47,7 @@ func ask(t *testing.T, addr string, risky bool, patience time.Duration) (*ncclra
 	return c.Ask(ctx)
 }
 
-// What each version prints is read as it was meant, the JSON with its missing comma too, and no command is said that a version might not survive.
+// The output of each version is read as meant, the JSON with a missing comma too, and no command is said that a version might not survive.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		version  string
@@ -80,12 +80,12 @@ func TestNoCommunicators(t *testing.T) {
 	assert.Empty(t, a.Communicators)
 }
 
-// Servers that are none, or break off.
+// Servers of something else, or breaking off.
 func TestHostile(t *testing.T) {
 	var whole bytes.Buffer
 	rastest.Write(&whole, rastest.V2307, hang())
 	text := whole.String()
-	until := func(conn net.Conn, answers ...string) { // answers the commands one by one
+	until := func(conn net.Conn, answers ...string) { // answers the commands in turn
 		buf := make([]byte, 1024)
 		for _, a := range answers {
 			if _, err := conn.Read(buf); err != nil {
@@ -145,7 +145,7 @@ func operations(n int) string {
 	return w.String()
 }
 
-// Nobody listens; a process that is stopped takes connections and says nothing; one that is slow is waited for no longer than ctx.
+// Nobody listens; a stopped process takes connections and says nothing; a slow process is waited for no longer than ctx.
 func TestSilence(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestSilence(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Behind one port are several processes. One is stopped: the next connection may get to another.
+// Behind a port are several processes. Where the first is stopped, the next connection may get to another.
 func TestStoppedProcess(t *testing.T) {
 	alive := rastest.Serve(t, rastest.V2307, hang)
 	var stopped atomic.Bool
@@ -231,7 +231,7 @@ func (r *repeat) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Members that are not known, in any order, and texts with escapes.
+// Unknown members, in any order, and texts with escapes.
 func TestUnknown(t *testing.T) {
 	a, err := ncclras.Read(strings.NewReader(`{"future":{"a":[1,{"b":null}],"c":"\""},"communicators":[{"ranks":[{"host":"\u00e4\\","rank":0,"collective_counts":` +
 		`{"AllReduce":3,"AlltoAll":1},"more":true},{"collective_counts":{"AlltoAll":2,"Gather":5},"rank":1}],"size":2}],"nccl_version":"2.40.0"}`))
@@ -244,7 +244,7 @@ func TestUnknown(t *testing.T) {
 	assert.Equal(t, "ncclResult_t 12", ncclras.Result(12).String())
 }
 
-// FuzzRead: nothing panics, and what is read is read again from what NCCL would print of it.
+// FuzzRead: nothing panics, errors are ErrInvalid, and counts have the columns of the answer.
 func FuzzRead(f *testing.F) {
 	for _, version := range []string{rastest.V2289, rastest.V2307} {
 		var b bytes.Buffer

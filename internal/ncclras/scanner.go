@@ -9,12 +9,12 @@ import (
 	"strconv"
 )
 
-// scanner reads JSON value by value, in memory that no answer can blow up. encoding/json cannot: NCCL leaves out commas, which count as white space here.
+// scanner reads JSON value by value, in bounded memory. encoding/json cannot: NCCL leaves out commas, so commas count as white space here.
 type scanner struct {
 	in    *bufio.Reader
 	limit *io.LimitedReader
 	token []byte // text of a string, number or literal
-	kind  byte   // of the token: one of {}[]:, '"' for a string, '0' for a number or literal
+	kind  byte   // of the token: {}[]:, '"' for a string, '0' for a number or literal
 	back  bool   // the token was not taken
 	depth int
 }
@@ -91,7 +91,7 @@ func (s *scanner) quoted() error {
 	}
 }
 
-// unescape is for what NCCL does not write.
+// unescape is for escapes, never written by NCCL.
 func (s *scanner) unescape() error {
 	var text string
 	if err := json.Unmarshal([]byte(`"`+string(s.token)+`"`), &text); err != nil {
@@ -116,11 +116,11 @@ func (s *scanner) bare(b byte) error {
 		case ' ', '\n', '\r', '\t', ',', '{', '}', '[', ']', ':', '"':
 			return nil
 		}
-		_, _ = s.in.Discard(1) // of what was peeked at
+		_, _ = s.in.Discard(1) // of the peeked byte
 	}
 }
 
-// object reads an object. member reads the value of each name, which must not be kept.
+// object reads an object. member reads the value of each name, not to be kept.
 func (s *scanner) object(member func(name []byte) error) error {
 	if err := s.open('{'); err != nil {
 		return err

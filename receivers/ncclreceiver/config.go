@@ -30,7 +30,7 @@ type Config struct {
 	collectives.JoinConfig    `mapstructure:",squash"`
 	// Kafka is read in place of files, if it is there.
 	Kafka configoptional.Optional[KafkaConfig] `mapstructure:"kafka"`
-	// RAS is asked how a live job stands, if it is there; without include nothing else is read.
+	// RAS is asked how a live job stands, if set; without include nothing else is read.
 	RAS configoptional.Optional[RASConfig] `mapstructure:"ras"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`

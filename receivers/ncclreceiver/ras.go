@@ -26,7 +26,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rasPoller asks NCCL's RAS again and again, and sends what has changed.
+// rasPoller asks NCCL's RAS again and again, and sends each change.
 type rasPoller struct {
 	r     *ncclReceiver
 	cfg   *RASConfig
@@ -41,7 +41,7 @@ type rasPoller struct {
 	loop    sync.WaitGroup
 }
 
-// maxWaiting bounds the findings that wait for a backend that is away; the newest stay.
+// maxWaiting bounds the findings kept for an absent backend; the newest stay.
 const maxWaiting = 256
 
 func newRASPoller(r *ncclReceiver, cfg *RASConfig) *rasPoller {
@@ -53,7 +53,7 @@ func newRASPoller(r *ncclReceiver, cfg *RASConfig) *rasPoller {
 
 // Start begins to ask. A job need not run yet.
 func (p *rasPoller) Start(ctx context.Context, _ component.Host) error {
-	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // Start's own ends with it
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx)) // the given context ends with Start
 	p.end = end
 	p.loop.Go(func() {
 		ticks := time.NewTicker(p.cfg.Interval)
@@ -70,7 +70,7 @@ func (p *rasPoller) Start(ctx context.Context, _ component.Host) error {
 	return nil
 }
 
-// Shutdown ends the asking, and a question that is not answered yet.
+// Shutdown ends the asking, and a question still without answer.
 func (p *rasPoller) Shutdown(context.Context) error {
 	if p.end != nil {
 		p.end()
@@ -79,7 +79,7 @@ func (p *rasPoller) Shutdown(context.Context) error {
 	return nil
 }
 
-// poll asks once and sends what there is to send.
+// poll asks once and sends all findings and gauges.
 func (p *rasPoller) poll(ctx context.Context) {
 	question, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	answer, err := p.ask(question)
@@ -104,10 +104,10 @@ func (p *rasPoller) poll(ctx context.Context) {
 	}
 	err = p.r.Deliver(b).Send(ctx)
 	if refused, ok := errors.AsType[*tail.Refused](err); ok {
-		p.r.tel.TrainbridgeNcclRasLost.Add(ctx, int64(len(refused.Places[0]))) // of the one batch
+		p.r.tel.TrainbridgeNcclRasLost.Add(ctx, int64(len(refused.Places[0]))) // of the only batch
 		p.r.Set.Logger.Warn("what NCCL's RAS says was refused", zap.Error(err))
 	} else if err != nil {
-		return // it waits for the next poll
+		return // the findings wait for the next poll
 	}
 	p.waiting = nil
 }
@@ -124,7 +124,7 @@ var outcomes = []struct {
 	{ncclras.ErrInvalid, "invalid"},
 }
 
-// tell counts a question, and logs what has changed since the one before.
+// tell counts a question, and logs changes since the last.
 func (p *rasPoller) tell(ctx context.Context, answer *ncclras.Answer, err error) {
 	outcome := "answered"
 	for _, o := range outcomes {
@@ -155,7 +155,7 @@ func (p *rasPoller) tell(ctx context.Context, answer *ncclras.Answer, err error)
 	}
 }
 
-// rasBatch is what one poll sends.
+// rasBatch is the data of a poll.
 type rasBatch struct {
 	p     *rasPoller
 	at    time.Time
@@ -163,7 +163,7 @@ type rasBatch struct {
 	sum   ras.Summary
 }
 
-// rasLength is the length of a span: as of other events, whose lines have none.
+// rasLength is the length of a span, as of all events.
 const rasLength = time.Millisecond
 
 // Traces builds a span for each finding, in the trace of the run.
@@ -241,7 +241,7 @@ func putLines(m pcommon.Map, name string, lines []string) {
 	}
 }
 
-// Metrics has the gauges of an answer; none where there is none.
+// Metrics has the gauges of an answer; none without an answer.
 func (b *rasBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if !b.sum.Known {

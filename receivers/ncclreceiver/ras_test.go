@@ -36,13 +36,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// asked is a job with a receiver that asks it once a minute, by a clock of the test's own.
+// asked is a job and a receiver asking once a minute, by a clock of the test's own.
 type asked struct {
 	*rasPoller
 	tel    *componenttest.Telemetry
 	logs   *observer.ObservedLogs
 	out    filereceivertest.Result
-	refuse func(ptrace.Traces) error // what the next component answers; nil: nothing
+	refuse func(ptrace.Traces) error // the answer of the next component; nil: none
 	at     time.Time
 	job    *ncclras.Answer
 }
@@ -88,7 +88,7 @@ func newAsked(t *testing.T, version string, change func(*Config)) *asked {
 	return l
 }
 
-// minutes asks so many times.
+// minutes asks n times.
 func (l *asked) minutes(t *testing.T, n int) {
 	t.Helper()
 	for range n {
@@ -97,7 +97,7 @@ func (l *asked) minutes(t *testing.T, n int) {
 	}
 }
 
-// forms are the forms of all spans so far.
+// forms are the forms of all spans until now.
 func (l *asked) forms() (all []string) {
 	for _, s := range l.out.All("") {
 		all = append(all, strings.TrimPrefix(attr(s, spans.AttrEventForm), "ras."))
@@ -127,7 +127,7 @@ func (l *asked) counted(t *testing.T, name string) map[string]int64 {
 	return all
 }
 
-// A job runs, hangs on one rank, and goes on: what leaves, with every attribute.
+// A job runs, hangs on a rank, and goes on: the spans with every attribute.
 func TestRASHang(t *testing.T) {
 	l := newAsked(t, rastest.V2307, nil)
 	for range 10 {
@@ -176,7 +176,7 @@ func TestRASHang(t *testing.T) {
 	l.readGauges(t)
 }
 
-// own are the attributes of a span but those of its resource.
+// own are the attributes of a span without its resource.
 func own(s ptrace.Span) map[string]any {
 	all := s.Attributes().AsRaw()
 	for _, name := range []string{spans.AttrServiceName, spans.AttrRunID, spans.AttrTimeSource} {
@@ -185,7 +185,7 @@ func own(s ptrace.Span) map[string]any {
 	return all
 }
 
-// readGauges checks the gauges of TestRASHang: one value a minute in each of seven series.
+// readGauges checks the gauges of TestRASHang: a value a minute in each of seven series.
 func (l *asked) readGauges(t *testing.T) {
 	t.Helper()
 	series := make(map[string][]float64)
@@ -210,7 +210,7 @@ func (l *asked) readGauges(t *testing.T) {
 	assert.InDelta(t, 0, series["nccl.ras.still "][22], 0)
 }
 
-// nccl#1730: nobody is named. A process that is gone is, with where it was; an error is one at once.
+// nccl#1730: nobody is named. A missing process is, with host and GPU; an error is told at once.
 func TestRASFindings(t *testing.T) {
 	l := newAsked(t, rastest.V2307, nil)
 	l.minutes(t, 1)
@@ -247,7 +247,7 @@ func TestRASHosts(t *testing.T) {
 	assert.Regexp(t, `^rank 2: host-[0-9a-f]{16}, pid 323002, GPU 2$`, own(l.out.All("")[0])[spans.AttrNCCLRASProcesses].([]any)[0])
 }
 
-// What a backend that is away does not take waits for it, bounded; what it refuses is counted.
+// Findings wait for an absent backend, bounded; refused findings are counted.
 func TestRASBackend(t *testing.T) {
 	l := newAsked(t, rastest.V2307, nil)
 	away := func(ptrace.Traces) error { return errors.New("away") }
@@ -277,7 +277,7 @@ func TestRASBackend(t *testing.T) {
 	assert.Equal(t, map[string]int64{"": 11}, l.counted(t, "trainbridge.nccl.ras.lost"))
 }
 
-// Why there is no answer is said once, or when it changes; that no job runs is no warning.
+// The reason for no answer is said once, or at a change; without a job nothing is warned of.
 func TestRASOutcomes(t *testing.T) {
 	for version, c := range map[string]struct {
 		outcome, says string

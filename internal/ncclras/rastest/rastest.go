@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ncclras"
 )
 
-// The versions that differ for a client: without JSON (v2.28.3-1, f1308997), with JSON and its flaws, and without these.
+// Versions, different for a client: without JSON (v2.28.3-1, f1308997), with JSON and its flaws, and without these.
 const (
 	V2283 = "2.28.3"
 	V2289 = "2.28.9"
@@ -28,7 +28,7 @@ const (
 type Server struct {
 	// Addr is host:port.
 	Addr string
-	// Version is one of the V… values.
+	// Version is a V… value.
 	Version string
 
 	mu       sync.Mutex
@@ -36,7 +36,7 @@ type Server struct {
 	commands []string
 }
 
-// Serve starts a server, which ends with the test. answer is called for each STATUS.
+// Serve starts a server until the end of the test. answer is called for each STATUS.
 func Serve(tb testing.TB, version string, answer func() *ncclras.Answer) *Server {
 	tb.Helper()
 	s := &Server{Version: version, answer: answer}
@@ -44,7 +44,7 @@ func Serve(tb testing.TB, version string, answer func() *ncclras.Answer) *Server
 	return s
 }
 
-// Commands are all commands so far.
+// Commands are all commands until now.
 func (s *Server) Commands() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Server) talk(conn net.Conn) {
 			if json {
 				Write(conn, s.Version, s.answer())
 			} else {
-				_, _ = fmt.Fprintf(conn, "NCCL version %s compiled with CUDA 12.9\n", s.Version) // the text form, of which nothing is read
+				_, _ = fmt.Fprintf(conn, "NCCL version %s compiled with CUDA 12.9\n", s.Version) // the text form, never read
 			}
 			return // RAS_CLIENT_FINISHED
 		}
@@ -219,7 +219,7 @@ func writeRank(w *bytes.Buffer, a *ncclras.Answer, r *ncclras.Rank, first bool) 
 	fmt.Fprintf(w, "        }")
 }
 
-// writeMissing is jsonWriteMissingRank: 2.28.9 lines 1954-1971, which lack a comma behind nvml_dev, and 2.30.7 lines 1983-2000.
+// writeMissing is jsonWriteMissingRank: 2.28.9 lines 1954-1971, without the comma behind nvml_dev, and 2.30.7 lines 1983-2000.
 func writeMissing(w *bytes.Buffer, version string, m *ncclras.Missing, first bool) {
 	if !first {
 		fmt.Fprintf(w, ",\n")
@@ -241,7 +241,7 @@ func writeMissing(w *bytes.Buffer, version string, m *ncclras.Missing, first boo
 	fmt.Fprintf(w, "        }")
 }
 
-// Job is an answer of one communicator of n ranks, eight on a host, with all counts 0.
+// Job is an answer with a communicator of n ranks, eight on a host, with all counts 0.
 func Job(n int) *ncclras.Answer {
 	a := &ncclras.Answer{
 		Version: V2307, CUDARuntime: 12090, CUDADriver: 12090, Timestamp: time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC).Format(time.DateTime),
@@ -251,7 +251,7 @@ func Job(n int) *ncclras.Answer {
 	return a
 }
 
-// Comm is a communicator of the ranks from first to end-1 of a job, which it numbers from 0.
+// Comm is a communicator of the ranks from first to end-1 of a job, numbered from 0.
 func Comm(first, end int) ncclras.Communicator {
 	c := ncclras.Communicator{
 		Hash: fmt.Sprintf("0x%x", 0xfa93daea854b060b-uint64(first)), Secondary: fmt.Sprintf("0x%x:0x%x", 0x1d2f^first, 0x77aa^end), Size: int64(end - first),
@@ -262,7 +262,7 @@ func Comm(first, end int) ncclras.Communicator {
 	return c
 }
 
-// Process is that of a rank of a job.
+// Process is the process of a rank of a job.
 func Process(rank int) ncclras.Process {
 	return ncclras.Process{
 		Host: fmt.Sprintf("10.137.%d.%d", rank/8/250, 1+rank/8%250), PID: int64(323000 + rank), CUDADev: int64(rank % 8), NVMLDev: int64(rank % 8),

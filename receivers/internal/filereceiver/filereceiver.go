@@ -55,7 +55,7 @@ type Parts struct {
 	Zone   *time.Location
 	// Source is read in place of files, and delivers as they do. nil: files are read.
 	Source component.Component
-	// Beside runs beside the reading, and delivers as it does. nil: nothing.
+	// Beside runs beside the reading, with the same delivery. nil: nothing.
 	Beside component.Component
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()

@@ -14,7 +14,7 @@ func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
 		if events.Class(job.Events[i].Class) == events.ClassRAS {
-			continue // it is of a live job, and may have passed
+			continue // of a live job, and perhaps past
 		}
 		e := eventOf(&job.Events[i])
 		e.wentOn = job.WentOn(&job.Events[i])

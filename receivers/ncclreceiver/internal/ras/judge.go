@@ -13,17 +13,17 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ncclras"
 )
 
-// Kind says what a finding is about.
+// Kind says the subject of a finding.
 type Kind uint8
 
-// The kinds. Only Behind names ranks that did less than others.
+// The kinds. Only Behind names ranks for doing less than others.
 const (
-	Behind   Kind = iota // some ranks have not launched what others have, and all stand still
-	Diverged             // each side has launched what the other has not, and all stand still
+	Behind   Kind = iota // some ranks have launched less than others, and all stand still
+	Diverged             // each side has launched more of some operation, and all stand still
 	Missing              // the processes of some ranks do not answer, or are gone
 	Failed               // some ranks report an error of NCCL
 	Still                // nobody of the job advances, and RAS cannot tell who is to blame
-	Moved                // what was said is over
+	Moved                // an earlier finding is over
 	kinds
 )
 
@@ -39,24 +39,24 @@ type Finding struct {
 	Text string
 	// Version of NCCL.
 	Version string
-	// Comm is the hash of the communicator, Size how many ranks it has and Heard how many of them have reported. Of Still Comm is empty, Size 0 and Heard counts
+	// Comm is the hash of the communicator, Size the number of its ranks and Heard of those with a report. Of Still Comm is empty, Size 0 and Heard counts
 	// the processes and GPUs of the job.
 	Comm        string
 	Size, Heard int64
-	// Communicators counts those of which the same answer says the same; of Still, all of the job.
+	// Communicators counts all with the same finding in the answer; of Still, all of the job.
 	Communicators int64
 	// For is how long nobody has launched anything, at least. 0: not said.
 	For time.Duration
 	// Hang: of Behind and Diverged, For has reached Watch.Patience.
 	Hang bool
-	// Behind and Ahead are ranks of Behind, Missing those of Missing: the first 32 of so many.
+	// Behind and Ahead are ranks of Behind, Missing of Missing: the first 32 of the counts.
 	Behind, Ahead, Missing                []int32
 	BehindCount, AheadCount, MissingCount int64
-	// Counts has a line per operation, such as "AllGather: 30 ranks at 640, 2 ranks at 641".
+	// Counts has a line per operation: "AllGather: 30 ranks at 640, 2 ranks at 641".
 	Counts []string
-	// Processes has a line for each of the first 16 ranks that are named: "rank 12: 10.0.0.7, pid 323032, GPU 4" (the index of nvidia-smi).
+	// Processes has a line for each of the first 16 named ranks: "rank 12: 10.0.0.7, pid 323032, GPU 4" (the index of nvidia-smi).
 	Processes []string
-	// Errors has a line per error, such as "ncclRemoteError: ranks 3, 4".
+	// Errors has a line per error: "ncclRemoteError: ranks 3, 4".
 	Errors []string
 }
 
@@ -86,7 +86,7 @@ type judge struct {
 	latest   time.Time // of the last launch of anybody
 	gpus     map[*gpu]bool
 	quiet    bool // nobody has launched anything over stillAnswers
-	advanced bool // some communicator has advanced while it was watched
+	advanced bool // some communicator has advanced while watched
 	whole    bool // all communicators run, and all their ranks have reported the same counts
 	stood    bool // some communicator was said to stand still
 	found    []Finding
@@ -144,7 +144,7 @@ func (c *current) still() (since time.Time, ok bool) {
 	return since, true
 }
 
-// ahead are the ranks that have launched all that any rank of the communicator has.
+// ahead are the ranks with the highest count of each operation.
 func ahead(c *current) (list []int32) {
 	most := make([]uint64, 0, 8)
 	for i := range c.ranks {
@@ -175,7 +175,7 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// behind finds ranks that have not launched what others have, and returns how many.
+// behind finds ranks with fewer launches than others, and returns how many.
 func (j *judge) behind(c *current) int64 {
 	if c.moved && (c.told[Behind] != 0 || c.told[Diverged] != 0) {
 		f := j.begin(c, Moved)
@@ -218,7 +218,7 @@ func (j *judge) behind(c *current) int64 {
 	return int64(len(rear))
 }
 
-// missing finds ranks whose processes do not answer.
+// missing finds ranks of silent processes.
 func (j *judge) missing(c *current) {
 	var gone, dead []int32
 	at := make(map[int32]*ncclras.Process)
@@ -260,7 +260,7 @@ func (j *judge) missing(c *current) {
 	}
 }
 
-// failed finds ranks that report an error of NCCL, and returns how many.
+// failed finds ranks reporting an error of NCCL, and returns how many.
 func (j *judge) failed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
@@ -290,7 +290,7 @@ func (j *judge) failed(c *current) int64 {
 	return int64(len(all))
 }
 
-// wholeJob finds a job of which nobody advances while all counts are equal.
+// wholeJob finds a job in which nobody advances while all counts are equal.
 func (j *judge) wholeJob(list []*current) {
 	told := func(c *current) bool { return c.told[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
@@ -318,7 +318,7 @@ func (j *judge) begin(c *current, kind Kind) Finding {
 	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
-// news says whether a finding about some ranks has not been said yet, and takes it for said.
+// news says whether a finding about some ranks has not been said yet, and takes the finding for said.
 func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	h := fnv.New64a()
 	var b [4]byte
@@ -369,7 +369,7 @@ func (j *judge) counts(c *current) (lines []string) {
 	return lines
 }
 
-// differing are the lines of operations in which ranks differ.
+// differing are the lines of operations with different counts.
 func differing(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, ", ") })
 }

@@ -1,7 +1,7 @@
-// Package ras compares what NCCL's RAS says of a job from answer to answer, and says where nobody advances.
+// Package ras compares the answers of NCCL's RAS about a job, and says where nobody advances.
 //
-// A count of RAS is of launches, not of what completed, and leaves out Send, Recv and CUDA graphs (NVIDIA/nccl b91894bd, src/plugin/profiler.cc,
-// ncclProfilerStartTaskEvents). So one answer accuses nobody: ranks are read one after the other, and a process may be busy with what is not counted. Who is
+// A count of RAS is of launches, not of completions, and leaves out Send, Recv and CUDA graphs (NVIDIA/nccl b91894bd, src/plugin/profiler.cc,
+// ncclProfilerStartTaskEvents). A single answer accuses nobody: ranks are read in turn, and a process may be busy with uncounted work. Who is
 // behind is said only where all processes of a communicator have launched nothing, in any communicator, over two answers.
 package ras
 
@@ -13,9 +13,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ncclras"
 )
 
-// Watch remembers the last answers of a job. It is not safe for concurrent use.
+// Watch remembers the last answers of a job. Not safe for concurrent use.
 type Watch struct {
-	// Patience is how long a job may stand still, all counts equal, until a finding says so.
+	// Patience is how long a job may stand still, all counts equal, before Still is said.
 	Patience time.Duration
 
 	answer     int64 // number of the answer
@@ -28,11 +28,11 @@ type Watch struct {
 const (
 	// stillAnswers is how many answers in a row must show no launch until a process stands still.
 	stillAnswers = 2
-	// forget is after how many answers without it a communicator or process is forgotten. Two jobs of one user share a port, and answer in turns.
+	// forget is after how many answers an absent communicator or process is forgotten. Two jobs of a user share a port, and answer in turns.
 	forget = 8
-	// maxKept bounds the ranks that are remembered, of all communicators.
+	// maxKept bounds the remembered ranks of all communicators.
 	maxKept = 1 << 20
-	// maxFindings bounds the findings about one answer: a host that is gone is missing in all of its communicators.
+	// maxFindings bounds the findings about one answer: an absent host is missing in all of its communicators.
 	maxFindings = 32
 )
 
@@ -43,14 +43,14 @@ type gpu struct {
 	since       time.Time
 }
 
-// comm is a communicator, and what was said of it.
+// comm is a communicator, with its findings.
 type comm struct {
 	seen     int64
 	ranks    []rank        // by number
-	silent   map[int32]int // answers in a row in which the process of a rank did not answer
-	advanced bool          // a count has changed while it was watched
-	told     [kinds]uint64 // what was said, as a hash; 0: nothing
-	stood    time.Time     // since when, as was said
+	silent   map[int32]int // answers in a row without the process of a rank
+	advanced bool          // a count has changed while watched
+	told     [kinds]uint64 // the finding as a hash; 0: none
+	stood    time.Time     // of the finding: since when
 }
 
 type rank struct {
@@ -59,14 +59,14 @@ type rank struct {
 	counts []uint64
 }
 
-// current is a communicator of the answer at hand: its Ranks are those of the answer, its ranks what is remembered of them.
+// current is a communicator of the answer at hand: Ranks are of the answer, ranks are remembered.
 type current struct {
 	*ncclras.Communicator
 	*comm
 	moved bool // a count has changed since the answer before
 }
 
-// See takes an answer that came at a time. It returns what changed since the answer before, at most 32 findings, and how the job stands.
+// See takes an answer of a time, and returns the changes since the answer before, at most 32, and how the job stands.
 func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	if w.gpus == nil || w.kept > maxKept || len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations) {
 		w.gpus, w.comms, w.kept, w.operations = make(map[ncclras.Process]*gpu), make(map[string]*comm), 0, a.Operations
@@ -95,7 +95,7 @@ func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	return j.most(), j.sum
 }
 
-// settled are the communicators that can be compared. While one is created, NCCL 2.29 to 2.31 may tell of empty ones, and of one in two halves (nccl#2346).
+// settled are the comparable communicators. While a communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
 func (w *Watch) settled(a *ncclras.Answer) []*current {
 	times := make(map[string]int)
 	for i := range a.Communicators {
@@ -129,7 +129,7 @@ func twice(ranks []ncclras.Rank) bool {
 	return false
 }
 
-// take compares a communicator with the answer before. What is new counts as a launch: nothing is known of the time before.
+// take compares a communicator with the answer before. A new rank counts as a launch: nothing is known of the time before.
 func (w *Watch) take(at time.Time, c *current) {
 	old, i := c.ranks, 0
 	now := make([]rank, len(c.Ranks))

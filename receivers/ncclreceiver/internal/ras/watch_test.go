@@ -20,7 +20,7 @@ const (
 	reduce    = 4
 )
 
-// job is a job that is asked once a minute.
+// job is a job, asked once a minute.
 type job struct {
 	Watch
 	at    time.Time
@@ -55,7 +55,7 @@ func (j *job) see() ([]Finding, Summary) {
 	return j.See(j.at, a)
 }
 
-// polls asks n times and returns what was said at which of them: "2 behind".
+// polls asks n times and returns each finding with the number of its question: "2 behind".
 func (j *job) polls(n int) (said []string) {
 	for i := range n {
 		found, _ := j.see()
@@ -66,7 +66,7 @@ func (j *job) polls(n int) (said []string) {
 	return said
 }
 
-// A healthy job says nothing: it advances, ranks differ by what was launched between the first and the last rank that was read, and some communicators
+// A healthy job says nothing: counts advance, ranks differ by the launches between the reading of the first and the last rank, and some communicators
 // (pipelines, CUDA graphs) are not counted at all.
 func TestHealthy(t *testing.T) {
 	j := newJob(rastest.Comm(0, 16), rastest.Comm(0, 8), rastest.Comm(8, 16))
@@ -85,7 +85,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// A rank is behind: it is named when all have stood still over two answers, again as a hang after Patience, and not while anybody of them does something else.
+// A rank behind is named when all have stood still over two answers, and again as a hang after Patience.
 func TestBehind(t *testing.T) {
 	j := newJob(rastest.Comm(0, 32), rastest.Comm(0, 2))
 	assert.Empty(t, j.polls(1))
@@ -129,7 +129,7 @@ func TestMinorityAhead(t *testing.T) {
 	assert.Contains(t, found[0].Text, "30 ranks (0, 1, 2, 3, 4, 5, 6, 7, …) are behind ranks 12, 13")
 }
 
-// While one process of a communicator launches something in another, as pipeline stages do, nobody is behind.
+// While a process of a communicator launches something elsewhere, as pipeline stages do, nobody is behind.
 func TestBusyElsewhere(t *testing.T) {
 	j := newJob(rastest.Comm(0, 4), rastest.Comm(0, 2))
 	j.comms[0].Ranks[3].Counts[gather]++
@@ -140,7 +140,7 @@ func TestBusyElsewhere(t *testing.T) {
 	assert.Equal(t, []string{"1 behind", "4 behind"}, j.polls(10))
 }
 
-// Each side has launched what the other has not: nobody is behind.
+// Each side has launched more of some operation: nobody is behind.
 func TestDiverged(t *testing.T) {
 	j := newJob(rastest.Comm(0, 4))
 	j.comms[0].Ranks[1].Counts[gather]++
@@ -156,10 +156,10 @@ func TestDiverged(t *testing.T) {
 	assert.Equal(t, []string{"2 diverged"}, j.polls(10))
 }
 
-// nccl#1730: all counts are equal and stand still. Nobody is named, once, and only of a job that has advanced before.
+// nccl#1730: all counts are equal and stand still. Nobody is named, once, and only after an advance.
 func TestStill(t *testing.T) {
 	j := newJob(rastest.Comm(0, 256), rastest.Comm(0, 8))
-	assert.Empty(t, j.polls(30)) // it waits for its data, or only CUDA graphs run
+	assert.Empty(t, j.polls(30)) // waiting for data, or running CUDA graphs only
 	j.launch(0, reduce, 2398578)
 	assert.Empty(t, j.polls(5))
 	found, sum := j.see()
@@ -181,7 +181,7 @@ func TestStill(t *testing.T) {
 	assert.Equal(t, []string{"4 still"}, j.polls(10))
 }
 
-// A job that ends: some ranks have destroyed the communicator, others not.
+// At the end of a job some ranks have destroyed the communicator, others not.
 func TestEnding(t *testing.T) {
 	j := newJob(rastest.Comm(0, 4))
 	j.polls(1)
@@ -196,7 +196,7 @@ func TestEnding(t *testing.T) {
 	assert.EqualValues(t, 1, sum.Absent)
 }
 
-// Processes that do not answer are told at the second answer, dead ones at once, those that RAS does not know never.
+// Silent processes are told at the second answer, dead processes at once, unknown processes never.
 func TestMissing(t *testing.T) {
 	j := newJob(rastest.Comm(0, 16))
 	c := &j.comms[0]
@@ -231,7 +231,7 @@ func TestMissing(t *testing.T) {
 	assert.Equal(t, []string{"0 moved"}, j.polls(1))
 }
 
-// Errors are told at once, with the ranks that report them.
+// Errors are told at once, with the reporting ranks.
 func TestFailed(t *testing.T) {
 	j := newJob(rastest.Comm(0, 8))
 	j.comms[0].Ranks[3].AsyncError, j.comms[0].Ranks[4].AsyncError, j.comms[0].Ranks[5].InitState = 6, 6, 2
@@ -243,7 +243,7 @@ func TestFailed(t *testing.T) {
 	assert.Empty(t, j.polls(10))
 }
 
-// While communicators are made, NCCL may tell of empty ones, of one twice, and of a rank twice: these are not compared.
+// While communicators are made, NCCL may list empty communicators, and communicators and ranks twice: these are not compared.
 func TestUnsettled(t *testing.T) {
 	whole := rastest.Comm(0, 4)
 	for _, odd := range []func(j *job){
@@ -264,7 +264,7 @@ func TestUnsettled(t *testing.T) {
 	assert.False(t, sum.Known)
 }
 
-// Two jobs of one user share a port and answer in turns: each is judged by its own answers.
+// Two jobs of a user share a port and answer in turns: each is judged by its own answers.
 func TestTwoJobs(t *testing.T) {
 	a, b := rastest.Comm(0, 8), rastest.Comm(100, 108)
 	j := newJob(a)
@@ -312,7 +312,7 @@ func TestMany(t *testing.T) {
 	assert.EqualValues(t, 49_999, sum.Behind)
 }
 
-// What is gone is forgotten, and endless new communicators do not take endless memory.
+// Absent communicators are forgotten, and endless new communicators take bounded memory.
 func TestForget(t *testing.T) {
 	j := newJob()
 	for i := range 300 {
