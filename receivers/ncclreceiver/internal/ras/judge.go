@@ -88,7 +88,6 @@ type judge struct {
 	quiet    bool // nobody has launched anything over stillAnswers
 	advanced bool // some communicator has advanced while watched
 	whole    bool // all communicators run, and all their ranks have reported the same counts
-	stood    bool // some communicator was said to stand still
 	found    []Finding
 	sum      Summary
 }
@@ -214,7 +213,6 @@ func (j *judge) behind(c *current) int64 {
 		c.stood = since
 		j.found = append(j.found, f)
 	}
-	j.stood = true
 	return int64(len(rear))
 }
 
@@ -302,7 +300,7 @@ func (j *judge) wholeJob(list []*current) {
 			c.told[Still] = 0
 		}
 	}
-	if !j.quiet || !j.advanced || !j.whole || j.stood || j.sum.For < j.patience || slices.ContainsFunc(list, told) {
+	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, told) {
 		return
 	}
 	f.Kind = Still

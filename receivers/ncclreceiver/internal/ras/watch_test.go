@@ -245,12 +245,14 @@ func TestFailed(t *testing.T) {
 
 // While communicators are made, NCCL may list empty communicators, and communicators and ranks twice: these are not compared.
 func TestUnsettled(t *testing.T) {
-	whole := rastest.Comm(0, 4)
 	for _, odd := range []func(j *job){
 		func(j *job) {
 			j.comms = append(j.comms, ncclras.Communicator{Hash: "0x0", Secondary: "0x0:0x0"}, ncclras.Communicator{Hash: "0x0"})
 		},
-		func(j *job) { j.comms = append(j.comms, whole) },
+		func(j *job) {
+			j.comms[0].Ranks[1].Counts[reduce]++
+			j.comms = append(j.comms, j.comms[0])
+		},
 		func(j *job) { j.comms[0].Ranks = append(j.comms[0].Ranks, j.comms[0].Ranks[0]) },
 		func(j *job) { j.comms[0].Ranks[1].Rank = 0 },
 	} {
