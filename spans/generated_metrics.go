@@ -64,6 +64,12 @@ var metrics = map[string]Metric{
 	"nccl.clock.uncertainty": {
 		"nccl.clock.uncertainty", "s", "± of nccl.clock.offset.", Gauge,
 	},
+	"nccl.ras.ranks": {
+		"nccl.ras.ranks", "{rank}", "Ranks of all communicators of a live job, by what NCCL's RAS says of them. A GPU counts in each of its communicators.", Gauge,
+	},
+	"nccl.ras.still": {
+		"nccl.ras.still", "s", "How long no process of a live job has launched a collective that NCCL's RAS counts, at least.", Gauge,
+	},
 	"ml.run.events": {
 		"ml.run.events", "{event}", "Lines that tell how a run ends.", Counter,
 	},

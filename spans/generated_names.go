@@ -574,6 +574,52 @@ const (
 	AttrNCCLMismatch = "nccl.mismatch"
 )
 
+// Collectives · What NCCL's RAS says. On spans run.event of the class nccl_ras, which nccl makes of a live job. The
+// forms are ras.behind, ras.diverged, ras.missing, ras.failed, ras.still and ras.moved.
+const (
+	// int[]. Ranks that have not launched what others of the communicator wait in, the first 32. That is no guilt.
+	AttrNCCLRanksBehind = "nccl.ranks.behind"
+	// int, {rank}. How many these are.
+	AttrNCCLRanksBehindCount = "nccl.ranks.behind.count"
+	// int[]. Ranks that have launched all that any rank has, the first 32.
+	AttrNCCLRanksAhead = "nccl.ranks.ahead"
+	// int, {rank}. How many these are.
+	AttrNCCLRanksAheadCount = "nccl.ranks.ahead.count"
+	// int, {rank}. Ranks of the communicator that have reported; of ras.still the processes and GPUs of the job.
+	AttrNCCLRASHeard = "nccl.ras.heard"
+	// int, {communicator}. Communicators of which the same answer says the same; of ras.still all of the job.
+	AttrNCCLRASCommunicators = "nccl.ras.communicators"
+	// double, s. How long no collective has been launched, at least.
+	AttrNCCLRASStill = "nccl.ras.still"
+	// string[]. For each operation how many collectives the ranks have launched. Send, Recv and CUDA graphs are not
+	// counted.
+	AttrNCCLRASCounts = "nccl.ras.counts"
+	// string[]. Where the ranks that are named run, the first 16; the GPU is the index of nvidia-smi.
+	AttrNCCLRASProcesses = "nccl.ras.processes"
+	// string[]. The errors that ranks report. Who reports one need not be its cause.
+	AttrNCCLRASErrors = "nccl.ras.errors"
+	// The version of NCCL.
+	AttrNCCLRASVersion = "nccl.ras.version"
+	// What RAS says of a rank.
+	AttrNCCLRASState = "nccl.ras.state"
+)
+
+// Values of nccl.ras.state.
+const (
+	// It has reported.
+	NCCLRASHeard = "heard"
+	// It has reported, and is in nccl.ranks.behind.
+	NCCLRASBehind = "behind"
+	// It reports an error.
+	NCCLRASFailed = "failed"
+	// Its process has not answered.
+	NCCLRASUnresponsive = "unresponsive"
+	// Its process could not be reached for 60 s, or has ended.
+	NCCLRASDead = "dead"
+	// Its process is no member (yet, or any more), or not known to RAS.
+	NCCLRASAbsent = "absent"
+)
+
 // Collectives · Clocks. Times are corrected by these only where nccl.clock.corrected says so.
 const (
 	// double, s. On a rank: how much its host's clock is ahead of the reference host's. On the root: how far the clocks of
@@ -671,6 +717,12 @@ const (
 	MetricNCCLClockOffset = "nccl.clock.offset"
 	// gauge, s. ± of nccl.clock.offset.
 	MetricNCCLClockUncertainty = "nccl.clock.uncertainty"
+	// gauge, {rank}. Ranks of all communicators of a live job, by what NCCL's RAS says of them. A GPU counts in each of its
+	// communicators. Only with ras.
+	MetricNCCLRASRanks = "nccl.ras.ranks"
+	// gauge, s. How long no process of a live job has launched a collective that NCCL's RAS counts, at least. Only with
+	// ras; in steps of its interval.
+	MetricNCCLRASStill = "nccl.ras.still"
 )
 
 // Events · Events of a run. Of the spans run.event: a line, or a few, that tell how a run ends.
@@ -696,7 +748,8 @@ const (
 // Events: spans and events.
 const (
 	// A line that tells how a run ends, in the trace of the run; of 1 ms, at the time of the line, or of the one before
-	// that has a time. Its status is Error where the line is of something that failed.
+	// that has a time. Its status is Error where the line is of something that failed. Of the class nccl_ras: what NCCL's
+	// RAS says of the live job, at the time of its answer.
 	SpanEvent = "run.event"
 )
 

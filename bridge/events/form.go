@@ -42,11 +42,13 @@ const (
 	ClassBegan   Class = "began"   // a run, or an attempt, begins
 	ClassEnded   Class = "ended"   // training says that it is done
 	ClassExiting Class = "exiting" // a program is on its way out
+
+	ClassRAS Class = "nccl_ras" // of no line: NCCL's RAS tells the nccl receiver how the ranks of a live job stand
 )
 
 // Fatal says whether something failed.
 func (c Class) Fatal() bool {
-	return c != ClassWarning && c != ClassStalled && c != ClassBegan && c != ClassEnded && c != ClassExiting
+	return c != ClassWarning && c != ClassStalled && c != ClassRAS && c != ClassBegan && c != ClassEnded && c != ClassExiting
 }
 
 // Ends says whether no step is expected after it.
@@ -90,6 +92,7 @@ var Claims = []struct {
 	{ClassBegan, "where a run, or an attempt, begins"},
 	{ClassExiting, "where a program was on its way out"},
 	{ClassEnded, "where training ended"},
+	{ClassRAS, "of no line: what NCCL's RAS says of a live job. Who is behind, where all of the communicator stand still, which is no guilt; else nobody"},
 }
 
 // Form is a line that a writer prints.

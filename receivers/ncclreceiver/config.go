@@ -30,6 +30,8 @@ type Config struct {
 	collectives.JoinConfig    `mapstructure:",squash"`
 	// Kafka is read in place of files, if it is there.
 	Kafka configoptional.Optional[KafkaConfig] `mapstructure:"kafka"`
+	// RAS is asked how a live job stands, if set; without include nothing else is read.
+	RAS configoptional.Optional[RASConfig] `mapstructure:"ras"`
 	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
 	// Join says where the records of the ranks are joined: local (default), here, which needs the logs of all ranks; or remote, by the receiver that the packed
@@ -88,11 +90,15 @@ func (c *Config) Validate() error {
 	here := collectives.DefaultJoinConfig()
 	here.HangTimeout, here.Collector = c.HangTimeout, c.Collector
 	check(c.Join != joinRemote || here == c.JoinConfig, errJoins)
-	if k := c.Kafka.Get(); k != nil {
-		check(len(c.Include)+len(c.IncludeByContent)+len(c.Document) == 0, errFilesToo)
+	if a := c.RAS.Get(); a != nil {
+		a.check(check)
+	}
+	switch k := c.Kafka.Get(); {
+	case k != nil:
+		check(!c.hasFiles(), errFilesToo)
 		check(c.Join != joinRemote, errKafkaRemote)
 		k.check(check)
-	} else {
+	case c.hasFiles() || !c.RAS.HasValue():
 		errs = append(errs, c.Config.Check())
 	}
 	check(c.Format == formatAuto || formats.Named(c.Format) != nil, errFormat)
@@ -102,6 +108,8 @@ func (c *Config) Validate() error {
 	c.JoinConfig.Check(check)
 	return errors.Join(errs...)
 }
+
+func (c *Config) hasFiles() bool { return len(c.Include)+len(c.IncludeByContent)+len(c.Document) > 0 }
 
 // isDump says whether the Flight Recorder wrote a file: its dump is one object, written whole. The file's name tells, or the format that is set.
 func (c *Config) isDump(path string) bool {

@@ -47,6 +47,13 @@ var errorsOf = map[string]string{
 	"nccl/kafka_autocommit": "'kafka::autocommit::enable' must be true, and 'kafka::autocommit::interval' above zero",
 	"nccl/kafka_brokers":    "brokers must be specified",
 	"nccl/kafka_rank":       "'ranks' must be 0 to 65535",
+
+	"nccl/ras":          "",
+	"nccl/ras_all":      "",
+	"nccl/ras_kafka":    "",
+	"nccl/ras_endpoint": "'ras::endpoint' must be host:port, such as localhost:28028: what NCCL_RAS_ADDR says in the job",
+	"nccl/ras_timeout":  "'ras::timeout' must be at least 11s, 20s by default",
+	"nccl/ras_interval": "'ras::interval' must not be shorter than 'ras::timeout': 60s by default",
 }
 
 func TestConfig(t *testing.T) {
@@ -84,6 +91,11 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, "SCRAM-SHA-512", kafka.Authentication.SASL.Mechanism)
 	assert.Equal(t, 45*time.Second, kafka.SessionTimeout)
 	assert.EqualValues(t, 100, kafka.LookBack)
+
+	// A live job.
+	assert.Nil(t, all["nccl"].(*Config).RAS.Get(), "off")
+	assert.Equal(t, &RASConfig{Endpoint: "localhost:28028", Interval: time.Minute, Timeout: 20 * time.Second}, all["nccl/ras"].(*Config).RAS.Get())
+	assert.Equal(t, &RASConfig{"[::1]:28029", 30 * time.Second, 15 * time.Second, true}, all["nccl/ras_all"].(*Config).RAS.Get())
 
 	// All that is wrong is said at once.
 	require.ErrorContains(t, confmap.Validate(all["nccl/several"]), "'sample_rate' must be 0 to 1")

@@ -22,6 +22,6 @@ func createDefaultConfig() component.Config {
 	return &Config{
 		Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "nccl"},
 		SeriesConfig: filereceiver.SeriesConfig{CardinalityLimit: 1000}, JoinConfig: collectives.DefaultJoinConfig(), Join: joinLocal, Format: formatAuto,
-		Kafka: configoptional.Default(defaultKafkaConfig()),
+		Kafka: configoptional.Default(defaultKafkaConfig()), RAS: configoptional.Default(defaultRASConfig()),
 	}
 }

@@ -42,14 +42,24 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	if err != nil {
 		return filereceiver.Parts{}, err
 	}
+	var beside component.Component
+	if a := r.cfg.RAS.Get(); a != nil {
+		beside = newRASPoller(r, a)
+	}
+	noFiles := filereceiver.Parts{
+		Source: beside, Redact: r.cfg.Redact, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
+	}
 	if k := r.cfg.Kafka.Get(); k != nil {
 		t, err := newTopic(r, k)
-		return filereceiver.Parts{
-			Source: t, Redact: r.cfg.Redact, Scope: metadata.ScopeName, Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown,
-		}, err
+		noFiles.Source, noFiles.Beside = t, beside
+		return noFiles, err
+	}
+	if beside != nil && !r.cfg.hasFiles() {
+		return noFiles, nil
 	}
 	parts := filereceiver.Parts{
-		Tail: r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
+		Beside: beside,
+		Tail:   r.cfg.Config, IsDocument: r.cfg.isDump, Detect: r.detect, Redact: r.cfg.Redact,
 		NewHandler:  func(s *tail.Stream) tail.Handler { return newHandler(r, s) },
 		HoldTimeout: r.cfg.HangTimeout, Joint: true, InTurn: r.joiner == nil, Scope: metadata.ScopeName,
 		Series: r.cfg.CardinalityLimit, SpanLinks: r.cfg.SpanLinks, Shutdown: r.tel.Shutdown, Run: r.cfg.RunConfig, Zone: r.zone,

@@ -55,6 +55,8 @@ type Parts struct {
 	Zone   *time.Location
 	// Source is read in place of files, and delivers as they do. nil: files are read.
 	Source component.Component
+	// Beside runs beside the reading, with the same delivery. nil: nothing.
+	Beside component.Component
 	// Shutdown lets go of what Make took. nil: nothing.
 	Shutdown func()
 }
@@ -218,6 +220,13 @@ func ReadAll(
 // Start begins to read. The collector calls it once for each pipeline.
 func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 	r.start.Do(func() {
+		if b := r.parts.Beside; b != nil {
+			defer func() {
+				if r.err == nil {
+					r.err = b.Start(ctx, host)
+				}
+			}()
+		}
 		if s := r.parts.Source; s != nil {
 			r.err = s.Start(ctx, host)
 			return
@@ -258,10 +267,13 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 		if r.member != nil {
 			together.remove(r.member)
 		}
+		if b := r.parts.Beside; b != nil {
+			err = b.Shutdown(ctx)
+		}
 		if s := r.parts.Source; s != nil {
-			err = s.Shutdown(ctx)
+			err = errors.Join(err, s.Shutdown(ctx))
 		} else {
-			err = r.tail.Shutdown(ctx)
+			err = errors.Join(err, r.tail.Shutdown(ctx))
 		}
 		err = errors.Join(err, r.release(ctx))
 	})

@@ -13,7 +13,8 @@ import (
 func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
-		if job.Events[i].Class == string(events.ClassStalled) { // steps that stopped are no word on why
+		switch events.Class(job.Events[i].Class) {
+		case events.ClassStalled, events.ClassRAS: // of a live job, and perhaps past: no word on why
 			continue
 		}
 		e := eventOf(&job.Events[i])

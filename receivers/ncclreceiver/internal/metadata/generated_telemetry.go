@@ -36,6 +36,8 @@ type TelemetryBuilder struct {
 	TrainbridgeNcclKafkaRead      metric.Int64Counter
 	TrainbridgeNcclKafkaRecords   metric.Int64Counter
 	TrainbridgeNcclKafkaRefused   metric.Int64Counter
+	TrainbridgeNcclRasLost        metric.Int64Counter
+	TrainbridgeNcclRasPolls       metric.Int64Counter
 	TrainbridgeNcclResynchronized metric.Int64Counter
 	TrainbridgeNcclSampledOut     metric.Int64Counter
 	TrainbridgeNcclState          metric.Int64ObservableUpDownCounter
@@ -171,6 +173,18 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_trainbridge.nccl.kafka.refused",
 		metric.WithDescription("Collectives that the next component refused for good. They are passed over. [Alpha]"),
 		metric.WithUnit("{collective}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclRasLost, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.ras.lost",
+		metric.WithDescription("Changes in what NCCL's RAS says that were not sent, because the next component refused them, or too many waited. [Alpha]"),
+		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.TrainbridgeNcclRasPolls, err = builder.meter.Int64Counter(
+		"otelcol_trainbridge.nccl.ras.polls",
+		metric.WithDescription("Questions to NCCL's RAS by what became of them. [Alpha]"),
+		metric.WithUnit("{poll}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.TrainbridgeNcclResynchronized, err = builder.meter.Int64Counter(

@@ -38,6 +38,8 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.TrainbridgeNcclKafkaRead.Add(context.Background(), 1)
 	tb.TrainbridgeNcclKafkaRecords.Add(context.Background(), 1)
 	tb.TrainbridgeNcclKafkaRefused.Add(context.Background(), 1)
+	tb.TrainbridgeNcclRasLost.Add(context.Background(), 1)
+	tb.TrainbridgeNcclRasPolls.Add(context.Background(), 1)
 	tb.TrainbridgeNcclResynchronized.Add(context.Background(), 1)
 	tb.TrainbridgeNcclSampledOut.Add(context.Background(), 1)
 	AssertEqualTrainbridgeNcclCollectives(t, testTel,
@@ -62,6 +64,12 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTrainbridgeNcclKafkaRefused(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclRasLost(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualTrainbridgeNcclRasPolls(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualTrainbridgeNcclResynchronized(t, testTel,

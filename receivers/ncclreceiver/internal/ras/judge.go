@@ -1,0 +1,433 @@
+package ras
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/ncclras"
+)
+
+// Kind says the subject of a finding.
+type Kind uint8
+
+// The kinds. Only Behind names ranks for doing less than others.
+const (
+	Behind   Kind = iota // some ranks have launched less than others, and all stand still
+	Diverged             // each side has launched more of some operation, and all stand still
+	Missing              // the processes of some ranks do not answer, or are gone
+	Failed               // some ranks report an error of NCCL
+	Still                // nobody of the job advances, and RAS cannot tell who is to blame
+	Moved                // an earlier finding is over
+	kinds
+)
+
+var kindNames = [kinds]string{"behind", "diverged", "missing", "failed", "still", "moved"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Finding is a change in how a communicator, or the job, stands.
+type Finding struct {
+	Kind Kind
+	At   time.Time
+	// Text is a sentence for people, without the line end.
+	Text string
+	// Version of NCCL.
+	Version string
+	// Comm is the hash of the communicator, Size the number of its ranks and Heard of those with a report. Of Still Comm is empty, Size 0 and Heard counts
+	// the processes and GPUs of the job.
+	Comm        string
+	Size, Heard int64
+	// Communicators counts all with the same finding in the answer; of Still, all of the job.
+	Communicators int64
+	// For is how long nobody has launched anything, at least. 0: not said.
+	For time.Duration
+	// Hang: of Behind and Diverged, For has reached Watch.Patience.
+	Hang bool
+	// Behind and Ahead are ranks of Behind, Missing of Missing: the first 32 of the counts.
+	Behind, Ahead, Missing                []int32
+	BehindCount, AheadCount, MissingCount int64
+	// Counts has a line per operation: "AllGather: 30 ranks at 640, 2 ranks at 641".
+	Counts []string
+	// Processes has a line for each of the first 16 named ranks: "rank 12: 10.0.0.7, pid 323032, GPU 4" (the index of nvidia-smi).
+	Processes []string
+	// Errors has a line per error: "ncclRemoteError: ranks 3, 4".
+	Errors []string
+}
+
+const (
+	maxNamed     = 32
+	maxShown     = 8
+	maxProcesses = 16
+)
+
+// Summary is how a job stands. A GPU counts once in each of its communicators.
+type Summary struct {
+	// Heard have reported and are neither Behind nor Failed. Unresponsive processes have not answered yet, Dead ones not for 60 s. Absent ones have answered and
+	// are no members, or are not known to RAS.
+	Heard, Behind, Failed, Unresponsive, Dead, Absent int64
+	// For is how long nobody has launched anything, at least. Known is false where no communicator could be compared.
+	For   time.Duration
+	Known bool
+}
+
+// judge judges one answer.
+type judge struct {
+	at         time.Time
+	version    string
+	operations []string
+	patience   time.Duration
+
+	latest   time.Time // of the last launch of anybody
+	gpus     map[*gpu]bool
+	quiet    bool // nobody has launched anything over stillAnswers
+	advanced bool // some communicator has advanced while watched
+	whole    bool // all communicators run, and all their ranks have reported the same counts
+	found    []Finding
+	sum      Summary
+}
+
+// job sums up the processes.
+func (j *judge) job(list []*current) {
+	j.gpus, j.quiet, j.whole = make(map[*gpu]bool), len(list) > 0, true
+	for _, c := range list {
+		j.advanced = j.advanced || c.advanced
+		j.whole = j.whole && c.running() && len(ahead(c)) == len(c.ranks)
+		for i := range c.ranks {
+			g := c.ranks[i].gpu
+			j.gpus[g] = true
+			j.quiet = j.quiet && g.still >= stillAnswers
+			if g.since.After(j.latest) {
+				j.latest = g.since
+			}
+		}
+	}
+	if j.sum.Known = len(list) > 0; j.sum.Known {
+		j.sum.For = j.at.Sub(j.latest)
+	}
+}
+
+// comm judges a communicator.
+func (j *judge) comm(c *current) {
+	behind := j.behind(c)
+	failed := j.failed(c)
+	j.missing(c)
+	j.sum.Failed += failed
+	j.sum.Behind += behind
+	j.sum.Heard += max(0, int64(len(c.ranks))-failed-behind)
+}
+
+// running says whether no rank of a communicator begins or ends.
+func (c *current) running() bool {
+	return !slices.ContainsFunc(c.Ranks, func(r ncclras.Rank) bool {
+		return r.InitState != ncclras.Success || r.FinalizeCalled || r.DestroyFlag || r.AbortedFlag
+	})
+}
+
+// still says whether no process of a communicator has launched anything, in any communicator, and since when.
+func (c *current) still() (since time.Time, ok bool) {
+	for i := range c.ranks {
+		g := c.ranks[i].gpu
+		if g.still < stillAnswers {
+			return since, false
+		}
+		if g.since.After(since) {
+			since = g.since
+		}
+	}
+	return since, true
+}
+
+// ahead are the ranks with the highest count of each operation.
+func ahead(c *current) (list []int32) {
+	most := make([]uint64, 0, 8)
+	for i := range c.ranks {
+		for op, n := range c.ranks[i].counts {
+			for len(most) <= op {
+				most = append(most, 0)
+			}
+			most[op] = max(most[op], n)
+		}
+	}
+	for i := range c.ranks {
+		r := &c.ranks[i]
+		all := true
+		for op, n := range most {
+			all = all && r.count(op) == n
+		}
+		if all {
+			list = append(list, r.number)
+		}
+	}
+	return list
+}
+
+func (r *rank) count(op int) uint64 {
+	if op < len(r.counts) {
+		return r.counts[op]
+	}
+	return 0
+}
+
+// behind finds ranks with fewer launches than others, and returns how many.
+func (j *judge) behind(c *current) int64 {
+	if c.moved && (c.told[Behind] != 0 || c.told[Diverged] != 0) {
+		f := j.begin(c, Moved)
+		f.For = j.at.Sub(c.stood)
+		f.Text = fmt.Sprintf("%s goes on: collectives are launched again after %s", name(c), rounded(f.For))
+		j.found = append(j.found, f)
+		c.told[Behind], c.told[Diverged] = 0, 0
+	}
+	since, still := c.still()
+	front := ahead(c)
+	if !still || !c.running() || len(front) == len(c.ranks) {
+		return 0
+	}
+	kind := Behind
+	if len(front) == 0 {
+		kind = Diverged
+	}
+	f := j.begin(c, kind)
+	f.For, f.Counts = j.at.Sub(since), j.counts(c)
+	var rear []int32
+	if kind == Behind {
+		rear = others(c, front)
+		f.Behind, f.BehindCount, f.Ahead, f.AheadCount = first(rear), int64(len(rear)), first(front), int64(len(front))
+		f.Processes = processes(c, rear)
+		f.Text = fmt.Sprintf("%s: %s behind %s, and nobody of them has launched anything for %s (%s). RAS counts launches: who is behind need not be the cause",
+			name(c), are(rear), ranks(front), rounded(f.For), strings.Join(differing(f.Counts), "; "))
+	} else {
+		f.Text = fmt.Sprintf("%s: the ranks have launched different collectives, and nobody of them has launched anything for %s (%s). RAS cannot tell who is wrong",
+			name(c), rounded(f.For), strings.Join(differing(f.Counts), "; "))
+	}
+	said := slices.Clone(rear)
+	if f.Hang = f.For >= j.patience; f.Hang {
+		said = append(said, -1) // is said again
+	}
+	if j.news(c, kind, said) {
+		c.stood = since
+		j.found = append(j.found, f)
+	}
+	return int64(len(rear))
+}
+
+// missing finds ranks of silent processes.
+func (j *judge) missing(c *current) {
+	var gone, dead []int32
+	at := make(map[int32]*ncclras.Process)
+	for i := range c.Missing {
+		m := &c.Missing[i]
+		at[m.Rank] = &m.Process
+		switch {
+		case m.Dead && m.Known():
+			j.sum.Dead++
+			dead = append(dead, m.Rank)
+		case m.Unresponsive && m.Known():
+			j.sum.Unresponsive++
+			if c.silent[m.Rank] >= stillAnswers {
+				gone = append(gone, m.Rank)
+			}
+		default:
+			j.sum.Absent++
+		}
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(gone, dead)))
+	if len(all) == 0 {
+		if c.told[Missing] != 0 && int64(len(c.ranks)) == c.Size {
+			f := j.begin(c, Moved)
+			f.Text = name(c) + ": all ranks are heard of again"
+			j.found = append(j.found, f)
+		}
+		c.told[Missing] = 0
+		return
+	}
+	f := j.begin(c, Missing)
+	f.Missing, f.MissingCount, f.Counts = first(all), int64(len(all)), j.counts(c)
+	for _, r := range all[:min(len(all), maxProcesses)] {
+		f.Processes = append(f.Processes, process(r, at[r]))
+	}
+	f.Text = fmt.Sprintf("%s: RAS does not reach the processes of %s (%d given up by RAS): they have ended, or hang, or their host is away",
+		name(c), ranks(all), len(dead))
+	if j.news(c, Missing, all) {
+		j.found = append(j.found, f)
+	}
+}
+
+// failed finds ranks reporting an error of NCCL, and returns how many.
+func (j *judge) failed(c *current) int64 {
+	of := make(map[ncclras.Result][]int32)
+	var all []int32
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
+		for _, result := range []ncclras.Result{r.AsyncError, r.InitState} {
+			if result.Failed() {
+				of[result] = append(of[result], r.Rank)
+				all = append(all, r.Rank)
+				break
+			}
+		}
+	}
+	if len(all) == 0 {
+		c.told[Failed] = 0
+		return 0
+	}
+	f := j.begin(c, Failed)
+	f.Counts, f.Processes = j.counts(c), processes(c, all)
+	for _, result := range slices.Sorted(maps.Keys(of)) {
+		f.Errors = append(f.Errors, fmt.Sprintf("%s: %s", result, ranks(of[result])))
+	}
+	f.Text = fmt.Sprintf("%s: ranks report errors of NCCL (%s): who reports one need not be its cause", name(c), strings.Join(f.Errors, "; "))
+	if j.news(c, Failed, all) {
+		j.found = append(j.found, f)
+	}
+	return int64(len(all))
+}
+
+// wholeJob finds a job in which nobody advances while all counts are equal.
+func (j *judge) wholeJob(list []*current) {
+	told := func(c *current) bool { return c.told[Still] != 0 }
+	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
+	if i := slices.IndexFunc(list, func(c *current) bool { return told(c) && c.moved }); i >= 0 {
+		f.Kind, f.For = Moved, j.at.Sub(list[i].stood)
+		f.Text = fmt.Sprintf("the job goes on: collectives are launched again after %s", rounded(f.For))
+		j.found = append(j.found, f)
+		for _, c := range list {
+			c.told[Still] = 0
+		}
+	}
+	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, told) {
+		return
+	}
+	f.Kind = Still
+	f.Text = fmt.Sprintf("nobody advanced for %s: none of %d GPUs has launched a collective in any of %d communicators, and all counts are equal. "+
+		"RAS cannot tell who (it counts launches, and neither Send and Recv nor CUDA graphs)", rounded(f.For), f.Heard, f.Communicators)
+	j.found = append(j.found, f)
+	for _, c := range list {
+		c.told[Still], c.stood = 1, j.latest
+	}
+}
+
+func (j *judge) begin(c *current, kind Kind) Finding {
+	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
+}
+
+// news says whether a finding about some ranks has not been said yet, and takes the finding for said.
+func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
+	h := fnv.New64a()
+	var b [4]byte
+	for _, r := range ranks {
+		binary.LittleEndian.PutUint32(b[:], uint32(r))
+		_, _ = h.Write(b[:]) // never fails
+	}
+	sum := h.Sum64() | 1 // not 0
+	was := c.told[kind]
+	c.told[kind] = sum
+	return was != sum
+}
+
+// most are the findings about the largest communicators, each with how many say the same.
+func (j *judge) most() []Finding {
+	var n [kinds]int64
+	for i := range j.found {
+		n[j.found[i].Kind]++
+	}
+	for i := range j.found {
+		if f := &j.found[i]; f.Comm != "" {
+			f.Communicators = n[f.Kind]
+		}
+	}
+	slices.SortStableFunc(j.found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Size, a.Size), cmp.Compare(a.Comm, b.Comm))
+	})
+	return j.found[:min(len(j.found), maxFindings)]
+}
+
+// counts has a line per operation.
+func (j *judge) counts(c *current) (lines []string) {
+	for op, name := range j.operations {
+		of := make(map[uint64]int)
+		for i := range c.ranks {
+			of[c.ranks[i].count(op)]++
+		}
+		var parts []string
+		for _, n := range slices.Sorted(maps.Keys(of)) {
+			if len(parts) >= maxShown {
+				parts = append(parts, "…")
+				break
+			}
+			parts = append(parts, fmt.Sprintf("%s at %d", number(of[n]), n))
+		}
+		lines = append(lines, name+": "+strings.Join(parts, ", "))
+	}
+	return lines
+}
+
+// differing are the lines of operations with different counts.
+func differing(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return !strings.Contains(line, ", ") })
+}
+
+func others(c *current, front []int32) (rear []int32) {
+	for i := range c.ranks {
+		if _, ok := slices.BinarySearch(front, c.ranks[i].number); !ok {
+			rear = append(rear, c.ranks[i].number)
+		}
+	}
+	return rear
+}
+
+func processes(c *current, list []int32) (lines []string) {
+	for i := range c.Ranks {
+		r := &c.Ranks[i]
+		if _, ok := slices.BinarySearch(list, r.Rank); !ok {
+			continue
+		}
+		if lines = append(lines, process(r.Rank, &r.Process)); len(lines) == maxProcesses {
+			break
+		}
+	}
+	return lines
+}
+
+func process(rank int32, p *ncclras.Process) string {
+	return fmt.Sprintf("rank %d: %s, pid %d, GPU %d", rank, p.Host, p.PID, p.NVMLDev)
+}
+
+func first(list []int32) []int32 { return list[:min(len(list), maxNamed)] }
+
+func name(c *current) string {
+	return fmt.Sprintf("communicator %s of %s", c.Hash, number(int(c.Size)))
+}
+
+func number(n int) string {
+	if n == 1 {
+		return "1 rank"
+	}
+	return fmt.Sprintf("%d ranks", n)
+}
+
+// ranks names some ranks: "rank 3", "ranks 3, 4", "30 ranks (0, 1, …)".
+func ranks(list []int32) string {
+	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(list[:min(len(list), maxShown)]), " ", ", "), "[]")
+	switch {
+	case len(list) == 1:
+		return "rank " + text
+	case len(list) <= maxShown:
+		return "ranks " + text
+	}
+	return fmt.Sprintf("%d ranks (%s, …)", len(list), text)
+}
+
+func are(list []int32) string {
+	if len(list) == 1 {
+		return ranks(list) + " is"
+	}
+	return ranks(list) + " are"
+}
+
+func rounded(d time.Duration) time.Duration { return d.Round(time.Second) }

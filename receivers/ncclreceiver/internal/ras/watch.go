@@ -1,0 +1,179 @@
+// Package ras compares the answers of NCCL's RAS about a job, and says where nobody advances.
+//
+// A count of RAS is of launches, not of completions, and leaves out Send, Recv and CUDA graphs (NVIDIA/nccl b91894bd, src/plugin/profiler.cc,
+// ncclProfilerStartTaskEvents). A single answer accuses nobody: ranks are read in turn, and a process may be busy with uncounted work. Who is
+// behind is said only where all processes of a communicator have launched nothing, in any communicator, over two answers.
+package ras
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/ncclras"
+)
+
+// Watch remembers the last answers of a job. Not safe for concurrent use.
+type Watch struct {
+	// Patience is how long a job may stand still, all counts equal, before Still is said.
+	Patience time.Duration
+
+	answer     int64 // number of the answer
+	operations []string
+	gpus       map[ncclras.Process]*gpu
+	comms      map[string]*comm // by hash and secondary hash
+	kept       int              // ranks of comms
+}
+
+const (
+	// stillAnswers is how many answers in a row must show no launch until a process stands still.
+	stillAnswers = 2
+	// forget is after how many answers an absent communicator or process is forgotten. Two jobs of a user share a port, and answer in turns.
+	forget = 8
+	// maxKept bounds the remembered ranks of all communicators.
+	maxKept = 1 << 20
+	// maxFindings bounds the findings about one answer: an absent host is missing in all of its communicators.
+	maxFindings = 32
+)
+
+// gpu is a process on a GPU, in all of its communicators.
+type gpu struct {
+	seen, moved int64 // numbers of answers
+	still       int   // answers in a row without a launch
+	since       time.Time
+}
+
+// comm is a communicator, with its findings.
+type comm struct {
+	seen     int64
+	ranks    []rank        // by number
+	silent   map[int32]int // answers in a row without the process of a rank
+	advanced bool          // a count has changed while watched
+	told     [kinds]uint64 // the finding as a hash; 0: none
+	stood    time.Time     // of the finding: since when
+}
+
+type rank struct {
+	number int32
+	gpu    *gpu
+	counts []uint64
+}
+
+// current is a communicator of the answer at hand: Ranks are of the answer, ranks are remembered.
+type current struct {
+	*ncclras.Communicator
+	*comm
+	moved bool // a count has changed since the answer before
+}
+
+// See takes an answer of a time, and returns the changes since the answer before, at most 32, and how the job stands.
+func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
+	if w.gpus == nil || w.kept > maxKept || len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations) {
+		w.gpus, w.comms, w.kept, w.operations = make(map[ncclras.Process]*gpu), make(map[string]*comm), 0, a.Operations
+	}
+	w.answer++
+	list := w.settled(a)
+	for _, c := range list {
+		w.take(at, c)
+	}
+	for _, g := range w.gpus {
+		switch {
+		case g.seen != w.answer:
+		case g.moved == w.answer:
+			g.still, g.since = 0, at
+		default:
+			g.still++
+		}
+	}
+	j := judge{at: at, version: a.Version, operations: w.operations, patience: w.Patience}
+	j.job(list)
+	for _, c := range list {
+		j.comm(c)
+	}
+	j.wholeJob(list)
+	w.forget()
+	return j.most(), j.sum
+}
+
+// settled are the comparable communicators. While a communicator is created, NCCL 2.29 to 2.31 may list empty communicators, and halves (nccl#2346).
+func (w *Watch) settled(a *ncclras.Answer) []*current {
+	times := make(map[string]int)
+	for i := range a.Communicators {
+		times[key(&a.Communicators[i])]++
+	}
+	var list []*current
+	for i := range a.Communicators {
+		c := &a.Communicators[i]
+		slices.SortFunc(c.Ranks, func(a, b ncclras.Rank) int { return cmp.Compare(a.Rank, b.Rank) })
+		if len(c.Ranks) == 0 || int64(len(c.Ranks)) > c.Size || times[key(c)] > 1 || twice(c.Ranks) {
+			continue
+		}
+		known := w.comms[key(c)]
+		if known == nil {
+			known = new(comm)
+			w.comms[key(c)] = known
+		}
+		list = append(list, &current{Communicator: c, comm: known})
+	}
+	return list
+}
+
+func key(c *ncclras.Communicator) string { return c.Hash + "/" + c.Secondary }
+
+func twice(ranks []ncclras.Rank) bool {
+	for i := range ranks[1:] {
+		if ranks[i].Rank == ranks[i+1].Rank {
+			return true
+		}
+	}
+	return false
+}
+
+// take compares a communicator with the answer before. A new rank counts as a launch: nothing is known of the time before.
+func (w *Watch) take(at time.Time, c *current) {
+	old, i := c.ranks, 0
+	now := make([]rank, len(c.Ranks))
+	for n := range now {
+		r := &c.Ranks[n]
+		g := w.gpus[r.Process]
+		if g == nil {
+			g = &gpu{moved: w.answer, since: at}
+			w.gpus[r.Process] = g
+		}
+		g.seen = w.answer
+		for i < len(old) && old[i].number < r.Rank {
+			i++
+		}
+		switch {
+		case i >= len(old) || old[i].number != r.Rank || old[i].gpu != g:
+			g.moved = w.answer
+		case !slices.Equal(old[i].counts, r.Counts):
+			g.moved = w.answer
+			c.moved, c.advanced = true, true
+		}
+		now[n] = rank{r.Rank, g, r.Counts}
+	}
+	w.kept += len(now) - len(old)
+	c.ranks, c.seen = now, w.answer
+	silent := make(map[int32]int)
+	for i := range c.Missing {
+		if m := &c.Missing[i]; m.Unresponsive && !m.Dead && m.Known() {
+			silent[m.Rank] = c.silent[m.Rank] + 1
+		}
+	}
+	c.silent = silent
+}
+
+func (w *Watch) forget() {
+	for k, c := range w.comms {
+		if w.answer-c.seen >= forget {
+			w.kept -= len(c.ranks)
+			delete(w.comms, k)
+		}
+	}
+	for k, g := range w.gpus {
+		if w.answer-g.seen >= forget {
+			delete(w.gpus, k)
+		}
+	}
+}
