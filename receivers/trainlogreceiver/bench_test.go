@@ -102,7 +102,7 @@ func BenchmarkParser(b *testing.B) {
 	} {
 		for _, format := range []string{"jsonl", "hf", formatAuto} {
 			b.Run(name+"/format="+format, func(b *testing.B) {
-				p, out, text := newParser(format, nil), &noOut{}, []byte(line)
+				p, out, text := newParser(format, nil, nil), &noOut{}, []byte(line)
 				b.ReportAllocs()
 				for b.Loop() {
 					p.Line(text, out)

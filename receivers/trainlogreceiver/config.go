@@ -19,6 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -33,6 +34,8 @@ type Config struct {
 	Redact redact.Config `mapstructure:"redact"`
 	// Format is the format of the log; auto, the default, finds it out line by line.
 	Format string `mapstructure:"format"`
+	// Patterns are lines of the log with placeholders where the numbers stand: "iter {iteration}: loss {loss}, time {step_time:ms}ms". They come before the formats.
+	Patterns []string `mapstructure:"patterns"`
 	// Fields gives names of the log a meaning. It comes before what the receiver knows.
 	Fields map[string]FieldConfig `mapstructure:"fields"`
 	// TraceIDField is the name of the field that says which trace a record belongs to, without regard to case. Default trace_id, which is traceId too. The
@@ -77,6 +80,11 @@ func (c *Config) Validate() error {
 	if c.Format != formatAuto && !slices.Contains(Formats(), c.Format) {
 		errs = append(errs, errFormat)
 	}
+	for _, text := range c.Patterns {
+		if err := PatternError(text); err != nil {
+			errs = append(errs, fmt.Errorf("'patterns' has %q: %w", text, err))
+		}
+	}
 	if _, taken := c.Fields[c.TraceIDField]; taken || strings.TrimSpace(c.TraceIDField) == "" {
 		errs = append(errs, errID)
 	}
@@ -92,6 +100,22 @@ func (c *Config) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// PatternError says what is wrong with a pattern of Config.Patterns, at which of its characters; nil: nothing.
+func PatternError(text string) error {
+	_, err := pattern.Compile(text)
+	return err
+}
+
+// patterns are those of the configuration, which was validated.
+func (c *Config) patterns() (out []*pattern.Pattern) {
+	for _, text := range c.Patterns {
+		if p, err := pattern.Compile(text); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // known is the target of a metric that the receiver has anyway.

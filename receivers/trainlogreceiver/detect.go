@@ -9,11 +9,12 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
 // detect makes what knows the records of a format, or of all.
-func detect(format string, mapped fields) tail.Detect {
-	p := newParser(format, mapped)
+func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Detect {
+	p := newParser(format, mapped, patterns)
 	var w telling
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
 		w = telling{Out: out, text: text}

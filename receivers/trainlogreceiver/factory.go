@@ -38,7 +38,7 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 	if err != nil {
 		return filereceiver.Parts{}, err
 	}
-	mapped := cfg.mapped()
+	mapped, patterns := cfg.mapped(), cfg.patterns()
 	return filereceiver.Parts{
 		Tail:        cfg.Config,
 		IsDocument:  isState,
@@ -52,10 +52,10 @@ func makeParts(r *filereceiver.Receiver, cc component.Config) (filereceiver.Part
 				if whole {
 					return newDocumentParser(mapped)
 				}
-				return newParser(cfg.Format, mapped)
+				return newParser(cfg.Format, mapped, patterns)
 			},
 		}),
-		Detect:   func(string) tail.Detect { return detect(cfg.Format, mapped) },
+		Detect:   func(string) tail.Detect { return detect(cfg.Format, mapped, patterns) },
 		Scope:    metadata.ScopeName,
 		Run:      cfg.RunConfig,
 		Zone:     zone,

@@ -10,6 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/logger"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
 const notRecord = "not_a_record"
@@ -23,9 +24,12 @@ type parser struct {
 	clock   prefixClock
 }
 
-// newParser makes a parser of the format of a name, or of all for formatAuto.
-func newParser(name string, mapped fields) *parser {
+// newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first.
+func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser {
 	p := &parser{}
+	if len(patterns) > 0 {
+		p.formats, p.readers = []format{{name: "patterns"}}, []reader{{line: single(pattern.New(patterns, mapped).Parse)}}
+	}
 	for _, f := range formats {
 		open := f.open
 		switch {

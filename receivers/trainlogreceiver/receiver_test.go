@@ -405,7 +405,7 @@ func FuzzParser(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		mapped := (&Config{Fields: map[string]FieldConfig{"loss": {Metric: "x"}, "a/b": {Metric: spans.AttrLoss}}}).mapped()
-		for _, p := range []step.Parser{newParser(formatAuto, nil), newParser(formatAuto, mapped), newDocumentParser(mapped)} {
+		for _, p := range []step.Parser{newParser(formatAuto, nil, nil), newParser(formatAuto, mapped, nil), newDocumentParser(mapped)} {
 			out := &noOut{}
 			for text := range bytes.SplitSeq(b, []byte("\n")) {
 				v, reason := p.Line(text, out)

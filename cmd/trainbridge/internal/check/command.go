@@ -27,6 +27,7 @@ func NewCommand(resolve Resolve) *cobra.Command {
 	var asJSON bool
 	var files []string
 	var zones reading.Zones
+	var patterns reading.Patterns
 	cmd := &cobra.Command{
 		Use:   "check [PATH…]",
 		Short: "Say which logs are understood, as what, and what is off",
@@ -50,6 +51,9 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 			if c.zones, err = zones.Of(cmd); err != nil {
 				return err
 			}
+			if c.patterns, err = patterns.Of(cmd); err != nil {
+				return err
+			}
 			if len(paths) > 0 {
 				err = c.logs(cmd, paths)
 			} else {
@@ -64,6 +68,7 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 	cmd.Flags().StringArrayVar(&files, "config", nil, "a `file` with a collector's configuration; of several, the later wins")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
 	zones.Add(cmd)
+	patterns.Add(cmd)
 	return cmd
 }
 
@@ -84,7 +89,7 @@ func (c *account) logs(cmd *cobra.Command, paths []string) error {
 // read reads the logs, by the receivers that are given or by all, and judges them.
 func (c *account) read(cmd *cobra.Command, in *offline.Input, receivers []offline.Receiver) error {
 	w := newWatch()
-	opt := offline.Options{Device: os.Getenv("TRAINBRIDGE_DEVICE"), Watch: w.file, Receivers: receivers, Positions: true, Zones: c.zones}
+	opt := offline.Options{Device: os.Getenv("TRAINBRIDGE_DEVICE"), Watch: w.file, Receivers: receivers, Positions: true, Zones: c.zones, Patterns: c.patterns}
 	got, err := reading.ReadAny(cmd.Context(), cmd, in, opt, w.sink())
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 	"github.com/trainbridge/trainbridge/internal/nonlog"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
 // formats are what is read, for whoever has something else.
@@ -246,7 +247,10 @@ func (c *account) unread() {
 		f := finding{Name: "not_understood", What: what, Seen: seen, Why: "Nothing of it is in any trace.", Fix: "Where they are no logs, nothing."}
 		if alone {
 			f.Off, f.Why = true, "Of the first 16 MB no line is a record. Known are "+formats+"."
-			f.Fix = "Name other files; or have the job log in one of these formats: JSON lines with step and loss are the simplest."
+			f.Fix = "Name other files; or have the job print a line for each step: print(json.dumps({'step': step, 'loss': float(loss), 'step_time': seconds}))."
+			if pattern := propose(text); pattern != "" {
+				f.Fix = "If its lines are of steps, say what their numbers are, and rename what is wrong: --pattern '" + pattern + "' (in the configuration train_log: patterns)."
+			}
 		}
 		c.find(f)
 	}
@@ -306,4 +310,25 @@ func count(n int64, one, many string) string {
 		return "1 " + one
 	}
 	return human.Thousands(n) + " " + many
+}
+
+const proposedFrom = 256 << 10 // bytes of a log that a pattern is made of
+
+// propose makes a pattern for the first of some logs that has lines with numbers that count.
+func propose(files []*file) string {
+	for _, f := range files {
+		r, err := os.Open(f.Path)
+		if err != nil {
+			continue
+		}
+		b, err := io.ReadAll(io.LimitReader(r, proposedFrom))
+		_ = r.Close()
+		if err != nil {
+			continue
+		}
+		if p := trainlogreceiver.ProposePattern(strings.FieldsFunc(string(b), func(c rune) bool { return c == '\n' || c == '\r' })); p != "" {
+			return p
+		}
+	}
+	return ""
 }

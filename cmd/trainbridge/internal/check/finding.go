@@ -19,6 +19,7 @@ type account struct {
 	Rejected   int64
 
 	zones    []offline.Zone // as they were given
+	patterns []string       // likewise
 	globs    []glob         // of a configuration
 	files    []*file        // in the order of their paths
 	findings []finding

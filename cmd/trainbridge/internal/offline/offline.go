@@ -41,6 +41,8 @@ type Options struct {
 
 	Since, Until time.Time // only spans that end after and begin before; zero: no bound
 
+	Patterns []string // of train_log, before those of a configuration
+
 	Zones []Zone // of logs whose stamps have no zone; of several that match a log, the last
 
 	Receivers []Receiver // who reads; nil: each file is read by the receiver that understands it
@@ -222,6 +224,9 @@ func zoneSources(
 		}); stamped && zone != "" {
 			conf["timezone"] = zone
 		}
+		if len(opt.Patterns) > 0 && r.ID.Type() == trainLog {
+			conf["patterns"] = opt.patterns(conf["patterns"])
+		}
 		cfg, err := configure(factories[at], conf)
 		if err != nil {
 			return nil, release, err
@@ -370,4 +375,17 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	}
 	out.shifts(j.run, seen, opt)
 	return errors.Join(err, p.open(ctx, release()), p.close(ctx))
+}
+
+var trainLog = component.MustNewType("train_log")
+
+// patterns are those of the options, and then those of a configuration.
+func (o Options) patterns(configured any) (all []any) {
+	for _, p := range o.Patterns {
+		all = append(all, p)
+	}
+	if own, ok := configured.([]any); ok {
+		all = append(all, own...)
+	}
+	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
 // UsageError is a command line, or a path in it, that nothing can be done with.
@@ -37,6 +38,26 @@ type Flags struct {
 	device, service, run string
 	since, until         string
 	zones                Zones
+	patterns             Patterns
+}
+
+// Patterns are lines of logs with placeholders where the numbers stand.
+type Patterns struct{ texts []string }
+
+// Add adds the flag to a command.
+func (p *Patterns) Add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&p.texts, "pattern", nil,
+		"a line of a training log with placeholders, such as 'it {iteration} loss {loss} in {step_time:ms} ms'; again for others (docs/patterns.md)")
+}
+
+// Of are the patterns as they were given. The error is a UsageError.
+func (p *Patterns) Of(cmd *cobra.Command) ([]string, error) {
+	for _, text := range p.texts {
+		if err := trainlogreceiver.PatternError(text); err != nil {
+			return nil, Errorf(cmd, "--pattern %q: %w", text, err)
+		}
+	}
+	return p.texts, nil
 }
 
 // Zones say of which zone stamps without one are.
@@ -69,12 +90,16 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	fs.StringVar(&f.since, "since", "", "only what ends after this `time`: 2026-11-23, '2026-11-23 14:00:05' (local), 2026-11-23T14:00:05Z")
 	fs.StringVar(&f.until, "until", "", "only what begins before this `time`")
 	f.zones.Add(cmd)
+	f.patterns.Add(cmd)
 }
 
 // Options are the flags as they were given. The error is a UsageError.
 func (f *Flags) Options(cmd *cobra.Command) (opt offline.Options, err error) {
 	opt = offline.Options{Run: f.run, Service: f.service, Device: f.device}
 	if opt.Zones, err = f.zones.Of(cmd); err != nil {
+		return opt, err
+	}
+	if opt.Patterns, err = f.patterns.Of(cmd); err != nil {
 		return opt, err
 	}
 	if opt.Since, err = moment(cmd, "since", f.since); err != nil {

@@ -26,6 +26,8 @@ type options struct {
 	service string
 	run     string
 	noColor bool
+
+	patterns reading.Patterns
 }
 
 // NewCommand is `trainbridge top`.
@@ -61,6 +63,7 @@ the disk. Without PATH it looks every 2 s at the metrics of a running trainbridg
 	f.StringVar(&opt.device, "device", "", "the GPUs that train, such as 'H100 SXM', for MFU")
 	f.StringVar(&opt.service, "service", "", "the name of the job (default: each log's own)")
 	f.StringVar(&opt.run, "run", "", "the run that all logs are of (default: told by directories)")
+	opt.patterns.Add(cmd)
 	f.BoolVar(&opt.noColor, "no-color", false, "no colours (also with NO_COLOR set)")
 	return cmd
 }
@@ -90,6 +93,10 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 	if slices.Contains(paths, "-") {
 		return "", nil, reading.Errorf(cmd, "-: the standard input cannot be followed: name a file, or trainbridge report -")
 	}
+	patterns, err := opt.patterns.Of(cmd)
+	if err != nil {
+		return "", nil, err
+	}
 	in, err := reading.Open(cmd, paths)
 	if err != nil {
 		return "", nil, err
@@ -97,7 +104,7 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 	return strings.Join(paths, " "), func(ctx context.Context, m *model) error {
 		defer in.Close()
 		w := &watcher{model: m, now: time.Now}
-		return offline.Follow(ctx, in, offline.Options{Run: opt.run, Service: opt.service, Device: opt.device}, offline.Sink{Traces: w, Metrics: w})
+		return offline.Follow(ctx, in, offline.Options{Run: opt.run, Service: opt.service, Device: opt.device, Patterns: patterns}, offline.Sink{Traces: w, Metrics: w})
 	}, nil
 }
 

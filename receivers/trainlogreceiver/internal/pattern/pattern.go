@@ -210,7 +210,10 @@ func holeOf(text string) (hole, error) {
 	if strings.TrimSpace(name) == "" {
 		return hole{}, fmt.Errorf("a placeholder without a name: {*} takes any text")
 	}
-	h := hole{name: []byte(strings.TrimSpace(name)), scale: 1}
+	if strings.ContainsAny(name, " {") {
+		return hole{}, fmt.Errorf("'{' without a '}' behind its name: names have no blanks")
+	}
+	h := hole{name: []byte(name), scale: 1}
 	if !has {
 		return h, nil
 	}

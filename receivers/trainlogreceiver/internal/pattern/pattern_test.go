@@ -83,6 +83,7 @@ func TestErrors(t *testing.T) {
 		"step step}":              "character 10: '}' without a '{'",
 		"{step}{loss}":            "character 7: two placeholders",
 		"é {step:parsec}":         `character 3: "parsec" is no unit`,
+		"it {iteration obj {loss}": "character 4: '{' without a '}'",
 		"a {} {step}":             "character 3: a placeholder without a name",
 		"/(/":                     "is no regular expression",
 		`/step \d+/`:              "names nothing",
@@ -125,6 +126,23 @@ func BenchmarkPattern(b *testing.B) {
 		rec.Reset()
 		if found, _ := parser.Parse(line, &rec); !found {
 			b.Fatal("no record")
+		}
+	}
+}
+
+func TestPropose(t *testing.T) {
+	for name, tt := range map[string]struct{ log, want string }{
+		"names":    {"it 1 obj 2.5 in 12 ms\nit 2 obj 2.4 in 13 ms\nhello 5 world 6\nit 3 obj 2.3 in 14 ms", "it {iteration} obj {obj} in {step_time:ms} ms"},
+		"no names": {"1/60: 2.5\n2/60: 2.4\n3/60: 2.25", "{iteration}/{iterations}: {*}"},
+		"the same": {"layer 3 has 5 heads\nlayer 3 has 5 heads\nlayer 3 has 5 heads", ""},
+		"braces":   {"{1} x=2.5\n{2} x=2.4\n{3} x=2.3", "{{{iteration}}} x={x}"},
+		"prose":    {"In 2024 there were 5 of them.\nNothing.\n", ""},
+	} {
+		got := Propose(strings.Split(tt.log, "\n"))
+		assert.Equal(t, tt.want, got, name)
+		if got != "" {
+			_, err := Compile(got)
+			assert.NoError(t, err, name)
 		}
 	}
 }
