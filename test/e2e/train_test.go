@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -460,4 +461,48 @@ func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trai
 		}
 	}
 	assert.Equal(t, low, said["megatron"][spans.VerdictMFULow])
+}
+
+// A format that only the configuration knows reaches Jaeger as steps.
+func TestPatternReachesJaeger(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, "worker 3 > it %d/40 obj %.2f in %d ms\n", i+1, 3-0.1*float64(i), 100+i)
+	}
+	log := filepath.Join(dir, "own.log")
+	require.NoError(t, os.WriteFile(log, []byte(text.String()), 0o600))
+	extra := filepath.Join(dir, "patterns.yaml")
+	require.NoError(t, os.WriteFile(extra, []byte("receivers:\n  train_log:\n    patterns: ['it {iteration}/{iterations} obj {loss} in {step_time:ms} ms']\n"), 0o600))
+
+	j := startJaeger(t)
+	c := newCollector(t, trainbridgeBin(t), "", j.otlp)
+	c.args = append([]string{"--config", shippedConfig(t), "--config", extra}, c.args[2:]...)
+	c.env = append(c.env, "TRAINBRIDGE_RUN_ID=own", "TRAINBRIDGE_TRAIN_LOGS="+log)
+	c.up(t)
+	eventually(t, func() error {
+		td, err := j.trace(spans.StepTraceID("own", 17))
+		if err != nil {
+			return err
+		}
+		for _, rs := range td.ResourceSpans().All() {
+			for _, ss := range rs.ScopeSpans().All() {
+				for _, s := range ss.Spans().All() {
+					if s.Name() == spans.SpanStep && s.EndTimestamp()-s.StartTimestamp() == 116_000_000 && math.Abs(spans.ValueNumber(attr(s, spans.AttrLoss))-1.4) < 1e-9 {
+						return nil
+					}
+				}
+			}
+		}
+		return errors.New("no step 17 of 116 ms with a loss of 1.4")
+	})
+}
+
+func attr(s ptrace.Span, name string) pcommon.Value {
+	v, ok := s.Attributes().Get(name)
+	if !ok {
+		return pcommon.NewValueEmpty()
+	}
+	return v
 }
