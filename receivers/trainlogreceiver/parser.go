@@ -58,22 +58,33 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if mine {
 		return v, reason
 	}
-	p.prefix.Reset()
-	for rest, pieces := text, 0; pieces < maxPieces; pieces++ {
-		var ok bool
-		if rest, ok = logger.Next(rest, &p.prefix); !ok {
-			break
-		}
-		if message := bytes.TrimLeft(rest, " \t"); p.prefix.Sure && len(message) > 0 {
-			if v, why, mine := p.message(message, prefixed{out, p}); mine {
-				return v, why
-			}
+	var rests [maxPieces][]byte // what may be the message: behind all pieces most likely
+	n := p.strip(text, rests[:])
+	for i := n - 1; i >= 0; i-- {
+		if v, why, mine := p.message(rests[i], prefixed{out, p}); mine {
+			return v, why
 		}
 	}
 	if reason == "" {
 		reason = notRecord
 	}
 	return tail.Ignored, reason
+}
+
+// strip takes a logger's pieces off one by one, and keeps what is left each time, from where a logger is sure. It returns how many these are.
+func (p *parser) strip(text []byte, rests [][]byte) (n int) {
+	p.prefix.Reset()
+	for range rests {
+		var ok bool
+		if text, ok = logger.Next(text, &p.prefix); !ok {
+			break
+		}
+		if message := bytes.TrimLeft(text, " \t"); p.prefix.Sure && len(message) > 0 {
+			rests[n] = message
+			n++
+		}
+	}
+	return n
 }
 
 // maxPieces bounds what a logger puts before a message.

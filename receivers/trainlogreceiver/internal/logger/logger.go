@@ -241,12 +241,22 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 		p.Sure = true
 	case !p.Sure && levelLen(rest) == 0 && (len(rest) < 2 || levelLen(bytes.TrimLeft(rest[1:], " ")) == 0):
 		return nil, false
-	case !isName(bare):
+	case !isName(bare) || isLoop(bare):
 		return nil, false
 	case len(bare) == len(word) && levelLen(rest) == 0 && !bytes.HasPrefix(rest, []byte("- ")) && !bytes.HasPrefix(rest, []byte("| ")):
 		return nil, false
 	}
 	return b[end:], true
+}
+
+// isLoop says whether a word names the loop that prints a line: no logger's name.
+func isLoop(b []byte) bool {
+	for _, loop := range [...]string{"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "cv"} {
+		if bytes.EqualFold(b, []byte(loop)) {
+			return true
+		}
+	}
+	return false
 }
 
 // isName says whether b may be the name of a logger.

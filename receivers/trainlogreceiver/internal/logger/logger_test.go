@@ -31,11 +31,11 @@ func trim(b []byte) []byte {
 func TestNext(t *testing.T) {
 	const message = "step 0 loss 2.3641 time 0.023s"
 	for _, prefix := range []string{
-		"INFO train: ", "INFO:root:", "INFO:trainer.loop:", "WARNING:root:", "[__main__][INFO] - ", "INFO     ", "1795695222.196 7152 INFO ", "64891 INFO ",
+		"INFO trainer: ", "INFO:root:", "INFO:trainer.loop:", "WARNING:root:", "[__main__][INFO] - ", "INFO     ", "1795695222.196 7152 INFO ", "64891 INFO ",
 		"11/26/2026 12:13:00 - INFO - __main__ - ", "11/26/2026 12:13:30 PM INFO     ", "[Nov 26 12:13:22 train INFO] ", "12:13:19 ", "| INFO     | __main__:loop:9 - ",
 		"frames.py:15: ", "[12:14:31] INFO     ", "[info     ] ", "I1120 10:00:02.500000 139872345678912 logging_writer.py:48] ", "[11/26 12:29:12 d2.utils.events]:  ",
 		"[11/26 12:29:14] d2.utils.events INFO:  ", "11/26 12:28:17 - mmengine - INFO - ", "2026/11/26 12:28:17 - mmengine - INFO - ",
-		"- mindformers./output/log[mindformers/core/callback/callback.py:490] - INFO - ", "[node01] 2026-11-20 10:00:18,528 (trainer:732) INFO: ", "DEBUG TRAIN | ",
+		"- mindformers./output/log[mindformers/core/callback/callback.py:490] - INFO - ", "[node01] 2026-11-20 10:00:18,528 (trainer:732) INFO: ",
 		"[rlvr_pipeline.py (840)] [INFO] [DRIVER 0 / 1][PID 21877] ", "model.py:918 - ", "| INFO | train_inner | ", "[12:22:27.148393] ", "09:14:36 SUCCESS ",
 		"08/03 09:14:33 [INFO|DP=0]: ", "[rank 7] ", "[RANK0] ", "INFO     INFO:t:",
 	} {

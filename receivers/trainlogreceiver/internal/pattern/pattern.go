@@ -108,6 +108,9 @@ func Compile(text string) (*Pattern, error) {
 	return p, nil
 }
 
+// String is the pattern as it was written.
+func (p *Pattern) String() string { return p.text }
+
 // MustWhole reads a pattern that is right, and that lines are like from their beginning to their end: those of trainers that are known.
 func MustWhole(text string) *Pattern {
 	p, err := Compile(text)

@@ -76,18 +76,18 @@ func TestUnknownNamesAreFields(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for pattern, want := range map[string]string{
-		"":                        "is empty",
-		"step":                    "has no placeholder",
-		"step {*}":                "has no placeholder",
-		"step {step":              "character 6: '{' without a '}'",
-		"step step}":              "character 10: '}' without a '{'",
-		"{step}{loss}":            "character 7: two placeholders",
-		"é {step:parsec}":         `character 3: "parsec" is no unit`,
+		"":                         "is empty",
+		"step":                     "has no placeholder",
+		"step {*}":                 "has no placeholder",
+		"step {step":               "character 6: '{' without a '}'",
+		"step step}":               "character 10: '}' without a '{'",
+		"{step}{loss}":             "character 7: two placeholders",
+		"é {step:parsec}":          `character 3: "parsec" is no unit`,
 		"it {iteration obj {loss}": "character 4: '{' without a '}'",
-		"a {} {step}":             "character 3: a placeholder without a name",
-		"/(/":                     "is no regular expression",
-		`/step \d+/`:              "names nothing",
-		strings.Repeat("x", 5000): "has 5000 bytes",
+		"a {} {step}":              "character 3: a placeholder without a name",
+		"/(/":                      "is no regular expression",
+		`/step \d+/`:               "names nothing",
+		strings.Repeat("x", 5000):  "has 5000 bytes",
 	} {
 		_, err := Compile(pattern)
 		assert.ErrorContains(t, err, want, pattern)
