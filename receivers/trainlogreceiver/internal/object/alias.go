@@ -45,6 +45,7 @@ const (
 	momentary  // a loss of no epoch and no evaluation
 	wholeEpoch // the number of the epoch has no fraction
 	unseen     // the row is about data that is not trained on
+	iter       // the iteration by the name that mmengine has beside the step
 )
 
 // Target is what a name of a log means.
@@ -157,6 +158,9 @@ func makeAliases() map[string]Target {
 		record.Iteration, "step", "global_step", "iteration", "iter", "global_steps", "_step", "training_step", "train_step", "trainer/global_step", "iter_num",
 		"training/global_step", "num_updates",
 	)
+	byIter := out["iter"]
+	byIter.flags |= iter
+	add(byIter, "iter")
 	all(record.Iterations, "max_steps", "total_steps", "num_steps", "max_iterations", "train_iters", "total_iterations")
 	all(record.SampleThroughput, "throughput", "samples_per_sec", "samples_per_second", "samples/s", "samples/sec", "sample_throughput",
 		"train_samples_per_second",

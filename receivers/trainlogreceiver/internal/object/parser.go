@@ -11,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logids"
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
 
@@ -26,11 +27,14 @@ type Parser struct {
 	flags       flags
 	eval, total float64        // seconds of the evaluation, and of the training
 	elapsed     float64        // and that the job has run
+	timed       float64        // what the object calls time, and is none of a day
 	path        []byte         // "a." within the object named a
 	own         jsonlike.Texts // texts that had escapes
 
 	trial record.Record // of Each
 	pace  pace
+	guess count.Guess
+	iters bool // rows of steps have mmengine's iter
 }
 
 // entry is a name that was met.
@@ -66,7 +70,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 
 func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.flags, p.next = rec, 0, 0
-	p.eval, p.total, p.elapsed = math.NaN(), math.NaN(), math.NaN()
+	p.eval, p.total, p.elapsed, p.timed = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	p.path = p.path[:0]
 	p.own.Reset()
 }
@@ -109,9 +113,37 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 
 // finish says whether the object was a record, and of which kind.
 func (p *Parser) finish() bool {
+	is := p.judge()
+	if rec := p.rec; !math.IsNaN(p.timed) {
+		if is && rec.Kind == record.Step && !rec.Has(record.Duration) && rec.Has(record.Iteration) {
+			if seconds, of := p.guess.Step(p.timed, rec.Get(record.Iteration)); seconds > 0 {
+				rec.Set(record.Duration, seconds)
+				if of > 1 {
+					rec.Of = record.Mean
+				}
+				return is
+			}
+		}
+		rec.AddExtra(record.Extra{Name: timeName, Value: p.timed})
+	}
+	return is
+}
+
+var timeName = []byte("time")
+
+// judge says whether the object was a record, and of which kind.
+func (p *Parser) judge() bool {
 	rec := p.rec
 	if p.flags&llamaFactory != 0 && !p.llama() {
 		return false
+	}
+	if p.flags&(iter|running) == iter|running {
+		p.iters = true
+	}
+	if p.iters && p.flags&(iter|stepped|running) == stepped { // a result, whose step is the epoch (mmengine, hooks/logger_hook.py, after_val_epoch)
+		rec.Unset(record.Iteration)
+		rec.Kind = record.Evaluation
+		return true
 	}
 	switch {
 	case !math.IsNaN(p.total) && p.flags&running != 0: // since the training began, with include_num_input_tokens_seen
@@ -217,7 +249,11 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})
 		}
 	case stamp:
-		if !p.unix(v, raw) {
+		switch {
+		case p.unix(v, raw):
+		case string(e.name) == "time" && v > 0 && bytes.IndexByte(raw, '.') >= 0: // how long something took
+			p.timed = v
+		default:
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})
 		}
 	case gpus:
