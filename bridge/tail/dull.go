@@ -9,8 +9,8 @@ const (
 	dullMost   = 1024
 )
 
-// dull knows the lines that come again and again in a file, and that nobody understands: most of a megabyte of warnings is of few shapes. Lines are of one shape
-// where they differ in their numbers. Short lines, and those that may be a part of a JSON document over many lines, are never dull.
+// dull knows the lines that come again and again in a file, and that nobody understands: most of a megabyte of warnings is of few shapes. Lines are of one
+// shape where they differ in their numbers. Short lines, and those that may be a part of a JSON document over many lines, are never dull.
 type dull struct {
 	shapes [dullShapes]uint32 // a hash, by its last bits
 	seen   [dullShapes]uint8

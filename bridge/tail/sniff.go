@@ -312,8 +312,8 @@ func (s *Sorter) bound() {
 	}
 }
 
-// firstReader returns whose the line is, and whose it is where nobody else understands the file. All see it, since they may need it for the next one; but for dull
-// lines, which only those see who ask for all.
+// firstReader returns whose the line is, and whose it is where nobody else understands the file. All see it, since they may need it for the next one; but for
+// dull lines, which only those see who ask for all.
 func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {

@@ -12,10 +12,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-func ofClass(id int, class string) ptrace.Traces {
+func xid(id int) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	s := b.Add(resourceA, spans.Span{ID: spanID(id), Name: spans.SpanEvent, Is: spans.KindEvent, Start: base, End: base + 1e6})
-	s.Attributes().PutStr(spans.AttrEventClass, class)
+	s.Attributes().PutStr(spans.AttrEventClass, "xid")
 	return b.Traces()
 }
 
@@ -25,19 +25,19 @@ func TestCountersAreBornAtZero(t *testing.T) {
 	d := newDisk(nil)
 	b := newKept(t, d, time.Time{})
 	b.store.zeros = zeroFlushes
-	b.consume(ofClass(1, "xid"))
+	b.consume(xid(1))
 	var told []float64
 	for range 4 {
 		told = append(told, b.flushed(15 * time.Second)[series].value)
 	}
-	b.consume(ofClass(2, "xid"))
+	b.consume(xid(2))
 	told = append(told, b.flushed(15 * time.Second)[series].value)
 	assert.Equal(t, []float64{0, 0, 1, 1, 2}, told)
 
 	next := newBed(t, func(c *Config) { c.Storage = &diskID })
 	next.clock, next.store.zeros = b.clock, zeroFlushes
 	require.NoError(t, next.open(t.Context(), diskHost{componenttest.NewNopHost(), newDisk(d.values)}))
-	next.consume(ofClass(3, "xid"))
+	next.consume(xid(3))
 	assert.InDelta(t, 3, next.flushed(15 * time.Second)[series].value, 0, "no reset")
 }
 
@@ -45,7 +45,7 @@ func TestCountersAreBornAtZero(t *testing.T) {
 func TestLastFlushTellsAll(t *testing.T) {
 	b := newBed(t)
 	b.store.zeros = zeroFlushes
-	b.consume(ofClass(1, "xid"))
+	b.consume(xid(1))
 	require.NoError(t, b.Shutdown(t.Context()))
 	assert.InDelta(t, 1, points(t, <-b.sent)[prefix+"ml.run.events|[ml.run.event.class=xid]"].value, 0)
 }

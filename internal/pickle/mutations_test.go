@@ -46,8 +46,8 @@ func walk(d *Decoder, v Value, depth int, budget *int) {
 	}
 }
 
-// Whatever a program of opcodes does, it is decoded or refused, within its bounds. A fuzzer that measures coverage makes some 20,000 programs a second, this one
-// a hundred times as many: go test ./internal/pickle -run Mutations -timeout 0 -args -pickle.mutations 1000000000.
+// Whatever a program of opcodes does, it is decoded or refused, within its bounds. A fuzzer that measures coverage makes some 20,000 programs a second, this
+// one a hundred times as many: go test ./internal/pickle -run Mutations -timeout 0 -args -pickle.mutations 1000000000.
 func TestMutations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*mutateBy, 7))
 	var d Decoder

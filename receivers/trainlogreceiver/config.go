@@ -34,7 +34,8 @@ type Config struct {
 	Redact redact.Config `mapstructure:"redact"`
 	// Format is the format of the log; auto, the default, finds it out line by line.
 	Format string `mapstructure:"format"`
-	// Patterns are lines of the log with placeholders where the numbers stand: "iter {iteration}: loss {loss}, time {step_time:ms}ms". They come before the formats.
+	// Patterns are lines of the log with placeholders where the numbers stand: "iter {iteration}: loss {loss}, time {step_time:ms}ms". They come before the
+	// formats.
 	Patterns []string `mapstructure:"patterns"`
 	// Fields gives names of the log a meaning. It comes before what the receiver knows.
 	Fields map[string]FieldConfig `mapstructure:"fields"`

@@ -249,7 +249,8 @@ func (c *account) unread() {
 			f.Off, f.Why = true, "Of the first 16 MB no line is a record. Known are "+formats+"."
 			f.Fix = "Name other files; or have the job print a line for each step: print(json.dumps({'step': step, 'loss': float(loss), 'step_time': seconds}))."
 			if pattern := propose(text); pattern != "" {
-				f.Fix = "If its lines are of steps, say what their numbers are, and rename what is wrong: --pattern '" + pattern + "' (in the configuration train_log: patterns)."
+				f.Fix = "If its lines are of steps, say what their numbers are, and rename what is wrong: --pattern '" + pattern +
+					"' (in the configuration train_log: patterns)."
 			}
 		}
 		c.find(f)

@@ -52,12 +52,15 @@ var chineseEnds = map[string]struct{ what, advice string }{
 	string(events.ClassBehind):     {"该 rank 未到达其他 rank 等待的集合通信", "查看该 rank 最后做了什么：它自己的日志、调用栈（py-spy）。"},
 	string(events.ClassNCCL):       {"NCCL 出错", ""},
 	string(events.ClassFrozen):     {"进程在内核中挂起", ""},
-	string(events.ClassTimeout):    {"rank 在集合通信中等待直至超时；谁落后，日志未说明", "收集所有 rank 的 Flight Recorder 转储（TORCH_NCCL_TRACE_BUFFER_SIZE、TORCH_NCCL_DUMP_ON_TIMEOUT）：它们能说明谁落后。"},
-	string(events.ClassPeer):       {"连接被对端关闭；谁先退出，日志未说明", "查看其他 rank 的日志：最先退出者写明了原因。"},
-	postmortem.KindSIGKILL:         {"进程被 SIGKILL 杀死；由谁杀死，日志未说明", "查看主机内核日志中的 OOM killer 与调度系统。"},
-	postmortem.KindSIGTERM:         {"进程被 SIGTERM 终止；由谁发出，日志未说明", "查看主机内核日志与调度系统。"},
-	postmortem.KindNotUnderstood:   {"运行以无法理解的错误结束", ""},
-	postmortem.KindStuck:           {"所有 rank 都进入了集合通信而无一返回：没有 rank 落后，网络或 GPU 停滞", "检查这些 rank 的链路与 GPU：NCCL 日志、ibstat、内核日志。"},
+	string(events.ClassTimeout): {
+		"rank 在集合通信中等待直至超时；谁落后，日志未说明",
+		"收集所有 rank 的 Flight Recorder 转储（TORCH_NCCL_TRACE_BUFFER_SIZE、TORCH_NCCL_DUMP_ON_TIMEOUT）：它们能说明谁落后。",
+	},
+	string(events.ClassPeer):     {"连接被对端关闭；谁先退出，日志未说明", "查看其他 rank 的日志：最先退出者写明了原因。"},
+	postmortem.KindSIGKILL:       {"进程被 SIGKILL 杀死；由谁杀死，日志未说明", "查看主机内核日志中的 OOM killer 与调度系统。"},
+	postmortem.KindSIGTERM:       {"进程被 SIGTERM 终止；由谁发出，日志未说明", "查看主机内核日志与调度系统。"},
+	postmortem.KindNotUnderstood: {"运行以无法理解的错误结束", ""},
+	postmortem.KindStuck:         {"所有 rank 都进入了集合通信而无一返回：没有 rank 落后，网络或 GPU 停滞", "检查这些 rank 的链路与 GPU：NCCL 日志、ibstat、内核日志。"},
 }
 
 // chineseEnd says how the run ended, and then what the evidence says in the words of its log.

@@ -104,7 +104,8 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 	return strings.Join(paths, " "), func(ctx context.Context, m *model) error {
 		defer in.Close()
 		w := &watcher{model: m, now: time.Now}
-		return offline.Follow(ctx, in, offline.Options{Run: opt.run, Service: opt.service, Device: opt.device, Patterns: patterns}, offline.Sink{Traces: w, Metrics: w})
+		how := offline.Options{Run: opt.run, Service: opt.service, Device: opt.device, Patterns: patterns}
+		return offline.Follow(ctx, in, how, offline.Sink{Traces: w, Metrics: w})
 	}, nil
 }
 

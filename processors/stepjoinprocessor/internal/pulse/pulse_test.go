@@ -8,7 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var start = time.Unix(1_800_000_000, 0)
+var (
+	start = time.Unix(1_800_000_000, 0)
+	long  time.Time // ago
+)
 
 // beat lets n steps come, each as long as a time, as soon as they are done. The log's clock is behind by apart.
 func beat(p *Pulse, from time.Time, first, n int64, each, apart time.Duration) time.Time {
@@ -30,72 +33,73 @@ func when(p *Pulse, last, deaf time.Time) time.Duration {
 	return 0
 }
 
+var stalls = []struct {
+	name string
+	run  func(p *Pulse) (last, deaf time.Time)
+	want time.Duration
+}{
+	{"steps of 1 s: after a minute", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, 0), long }, time.Minute},
+	{"of 10 s: after 20 of them", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, 10*time.Second, 0), long }, 200 * time.Second},
+	{"of 2 min: after 10 min more", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, 2*time.Minute, 0), long }, 12 * time.Minute},
+	{"of 1 h: after three", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Hour, 0), long }, 3 * time.Hour},
+	{"a host whose clock is a day behind", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, 24*time.Hour), long }, time.Minute},
+	{"a host whose clock is a day ahead", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, -24*time.Hour), long }, time.Minute},
+	{"too few steps to know what is usual", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 4, time.Second, 0), long }, 0},
+	{"an old log, read at once", func(p *Pulse) (time.Time, time.Time) {
+		for i := range int64(500) {
+			p.Step("train", i, 0, start.Add(time.Duration(i)*time.Second).UnixNano(), start.Add(time.Hour+time.Duration(i)*time.Millisecond))
+		}
+		return start.Add(time.Hour), long
+	}, 0},
+	{"an old log, and then its end live", func(p *Pulse) (time.Time, time.Time) {
+		for i := range int64(500) {
+			p.Step("train", i, 0, start.Add(time.Duration(i)*time.Second).UnixNano(), start.Add(499*time.Second))
+		}
+		return beat(p, start.Add(499*time.Second), 500, 5, time.Second, 0), long
+	}, time.Minute},
+	{"fast steps that come in batches", func(p *Pulse) (time.Time, time.Time) {
+		for i := range int64(1000) {
+			end := start.Add(time.Duration(i) * 50 * time.Millisecond)
+			p.Step("train", i, 0, end.UnixNano(), end.Truncate(time.Second).Add(time.Second))
+		}
+		return start.Add(50 * time.Second), long
+	}, time.Minute},
+	{"an evaluation of 5 min came before", func(p *Pulse) (time.Time, time.Time) {
+		last := beat(p, start, 1, 50, time.Second, 0)
+		return beat(p, last.Add(5*time.Minute), 51, 50, time.Second, 0), long
+	}, 10*time.Minute + 2*time.Second},
+	{"an hour without steps came before, and steps done again", func(p *Pulse) (time.Time, time.Time) {
+		last := beat(p, start, 1, 50, time.Second, 0)
+		return beat(p, last.Add(time.Hour), 41, 50, time.Second, 0), long
+	}, time.Minute},
+	{"the run is done", func(p *Pulse) (time.Time, time.Time) {
+		last := beat(p, start, 1, 50, time.Second, 0)
+		p.Over()
+		return last, long
+	}, 0},
+	{"all steps that were planned are done", func(p *Pulse) (time.Time, time.Time) {
+		last := beat(p, start, 1, 50, time.Second, 0)
+		p.Step("train", 51, 51, last.Add(time.Second).UnixNano(), last.Add(time.Second))
+		return last, long
+	}, 0},
+	{"nothing could be heard for ten minutes", func(p *Pulse) (time.Time, time.Time) {
+		last := beat(p, start, 1, 50, time.Second, 0)
+		return last, last.Add(10 * time.Minute)
+	}, 11 * time.Minute},
+	{"all ranks print each step", func(p *Pulse) (time.Time, time.Time) {
+		last := start
+		for i := range int64(50) {
+			last = last.Add(time.Second)
+			for range 8 {
+				p.Step("train", i, 0, last.UnixNano(), last)
+			}
+		}
+		return last, long
+	}, time.Minute},
+}
+
 func TestStalls(t *testing.T) {
-	long := time.Time{}
-	for _, tt := range []struct {
-		name string
-		run  func(p *Pulse) (last, deaf time.Time)
-		want time.Duration
-	}{
-		{"steps of 1 s: after a minute", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, 0), long }, time.Minute},
-		{"of 10 s: after 20 of them", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, 10*time.Second, 0), long }, 200 * time.Second},
-		{"of 2 min: after 10 min more", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, 2*time.Minute, 0), long }, 12 * time.Minute},
-		{"of 1 h: after three", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Hour, 0), long }, 3 * time.Hour},
-		{"a host whose clock is a day behind", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, 24*time.Hour), long }, time.Minute},
-		{"a host whose clock is a day ahead", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, -24*time.Hour), long }, time.Minute},
-		{"too few steps to know what is usual", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 4, time.Second, 0), long }, 0},
-		{"an old log, read at once", func(p *Pulse) (time.Time, time.Time) {
-			for i := range int64(500) {
-				p.Step("train", i, 0, start.Add(time.Duration(i)*time.Second).UnixNano(), start.Add(time.Hour+time.Duration(i)*time.Millisecond))
-			}
-			return start.Add(time.Hour), long
-		}, 0},
-		{"an old log, and then its end live", func(p *Pulse) (time.Time, time.Time) {
-			for i := range int64(500) {
-				p.Step("train", i, 0, start.Add(time.Duration(i)*time.Second).UnixNano(), start.Add(499*time.Second))
-			}
-			return beat(p, start.Add(499*time.Second), 500, 5, time.Second, 0), long
-		}, time.Minute},
-		{"fast steps that come in batches", func(p *Pulse) (time.Time, time.Time) {
-			for i := range int64(1000) {
-				end := start.Add(time.Duration(i) * 50 * time.Millisecond)
-				p.Step("train", i, 0, end.UnixNano(), end.Truncate(time.Second).Add(time.Second))
-			}
-			return start.Add(50 * time.Second), long
-		}, time.Minute},
-		{"an evaluation of 5 min came before", func(p *Pulse) (time.Time, time.Time) {
-			last := beat(p, start, 1, 50, time.Second, 0)
-			return beat(p, last.Add(5*time.Minute), 51, 50, time.Second, 0), long
-		}, 10*time.Minute + 2*time.Second},
-		{"an hour without steps came before, and steps done again", func(p *Pulse) (time.Time, time.Time) {
-			last := beat(p, start, 1, 50, time.Second, 0)
-			return beat(p, last.Add(time.Hour), 41, 50, time.Second, 0), long
-		}, time.Minute},
-		{"the run is done", func(p *Pulse) (time.Time, time.Time) {
-			last := beat(p, start, 1, 50, time.Second, 0)
-			p.Over()
-			return last, long
-		}, 0},
-		{"all steps that were planned are done", func(p *Pulse) (time.Time, time.Time) {
-			last := beat(p, start, 1, 50, time.Second, 0)
-			p.Step("train", 51, 51, last.Add(time.Second).UnixNano(), last.Add(time.Second))
-			return last, long
-		}, 0},
-		{"nothing could be heard for ten minutes", func(p *Pulse) (time.Time, time.Time) {
-			last := beat(p, start, 1, 50, time.Second, 0)
-			return last, last.Add(10 * time.Minute)
-		}, 11 * time.Minute},
-		{"all ranks print each step", func(p *Pulse) (time.Time, time.Time) {
-			last := start
-			for i := range int64(50) {
-				last = last.Add(time.Second)
-				for range 8 {
-					p.Step("train", i, 0, last.UnixNano(), last)
-				}
-			}
-			return last, long
-		}, time.Minute},
-	} {
+	for _, tt := range stalls {
 		t.Run(tt.name, func(t *testing.T) {
 			var p Pulse
 			last, deaf := tt.run(&p)

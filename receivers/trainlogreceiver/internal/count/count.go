@@ -6,9 +6,9 @@ import "math"
 // Counter counts the steps of one log. Its zero value is ready.
 type Counter struct{ zero bool }
 
-// Iteration is the number of a step and how many are planned; 0: not known. Where the log does not say how many epochs there are, steps may be counted over all of
-// them, and the number stays as it is. epoch is NaN where the log has none; the others are 0 where they are not told. Loops
-// that count epochs from 0 and from 1 look alike from epoch 1 on: what was seen of the log decides.
+// Iteration is the number of a step and how many are planned; 0: not known. Where the log does not say how many epochs there are, steps may be counted over
+// all of them, and the number stays as it is. epoch is NaN where the log has none; the others are 0 where they are not told. Loops that count epochs from 0
+// and from 1 look alike from epoch 1 on: what was seen of the log decides.
 func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iterations float64) {
 	if epoch == 0 {
 		c.zero = true
@@ -38,8 +38,8 @@ func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	return (elapsed - was.at) / of, of
 }
 
-// Guess tells the time of a step from how long a run has run, where a log's name is the same for both ("time"). Its zero value takes the value for a step's time,
-// until so many rows in a row have risen that only a clock does.
+// Guess tells the time of a step from how long a run has run, where a log's name is the same for both ("time"). Its zero value takes the value for a step's
+// time, until so many rows in a row have risen that only a clock does.
 type Guess struct {
 	clock       Clock
 	first, last float64

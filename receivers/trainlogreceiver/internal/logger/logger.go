@@ -15,6 +15,7 @@ package logger
 import (
 	"bytes"
 	"math"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/internal/decimal"
@@ -284,11 +285,11 @@ func isPlace(b []byte) bool {
 	if bytes.HasSuffix(b[:i], []byte(".py (")) {
 		return true
 	}
-	if b[i-1] != ':' || bytes.IndexAny(b, " =,") >= 0 {
+	if b[i-1] != ':' || bytes.ContainsAny(b, " =,") {
 		return false
 	}
 	c := b[0] // no word of a loop: "step:5", "epoch:1"
-	if !(c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '.' || c == '/') {
+	if (c|0x20 < 'a' || c|0x20 > 'z') && c != '_' && c != '.' && c != '/' {
 		return false
 	}
 	return bytes.Contains(b, []byte(".py")) || bytes.Count(b, []byte(":")) > 1 || bytes.Equal(b[:i-1], []byte("trainer"))
@@ -335,7 +336,7 @@ func monthDay(b []byte) int {
 		n = 6
 	case len(b) > 18 && b[2] == '/' && b[5] == '/' && b[10] == ' ', len(b) > 18 && b[4] == '/' && b[7] == '/' && b[10] == ' ':
 		n = 11
-	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && bytes.Contains([]byte("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"), b[:3]):
+	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && strings.Contains("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec", string(b[:3])):
 		n = 7
 	default:
 		return 0

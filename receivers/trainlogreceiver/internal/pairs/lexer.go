@@ -26,7 +26,8 @@ var units = map[string]unit{
 	"it/s": {name: "it/s"}, "iter/s": {name: "it/s"}, "steps/s": {name: "it/s"}, "steps/sec": {name: "it/s"}, "iters/s": {name: "it/s"}, "step/s": {name: "it/s"},
 	"tok/s": {name: "tok/s"}, "tok/sec": {name: "tok/s"}, "tokens/s": {name: "tok/s"}, "tokens/sec": {name: "tok/s"}, "samples/s": {name: "samples/s"},
 	"samples/sec": {name: "samples/s"}, "examples/s": {name: "samples/s"}, "examples/sec": {name: "samples/s"}, "img/s": {name: "samples/s"},
-	"images/s": {name: "samples/s"}, "images/sec": {name: "samples/s"}, "imgs/s": {name: "samples/s"}, "step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {},
+	"images/s": {name: "samples/s"}, "images/sec": {name: "samples/s"}, "imgs/s": {name: "samples/s"},
+	"step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {},
 }
 
 // pair is a name and its value.
@@ -92,7 +93,7 @@ func (x *lexer) token() bool {
 		x.drop()
 		x.fresh = true
 		x.at++
-	case c == '-' && x.blanks > 0 && x.next(1) == ' ':
+	case c == '-' && x.blanks > 0 && x.next() == ' ':
 		x.drop()
 		x.at++
 	case c == '(':
@@ -129,9 +130,10 @@ func (x *lexer) token() bool {
 	return len(x.pairs) < maxPairs
 }
 
-func (x *lexer) next(n int) byte {
-	if x.at+n < len(x.b) {
-		return x.b[x.at+n]
+// next is the byte behind the one at hand.
+func (x *lexer) next() byte {
+	if x.at+1 < len(x.b) {
+		return x.b[x.at+1]
 	}
 	return ' '
 }
@@ -163,7 +165,7 @@ func (x *lexer) word() bool {
 		switch {
 		case isLetter(c), c-'0' <= 9, c == '.', c == '/', c == '%', c == '@':
 			continue
-		case c == '-' && x.next(1) != ' ':
+		case c == '-' && x.next() != ' ':
 			continue
 		case c == '(' && x.at > start && x.at+1 < len(x.b) && (isLetter(x.b[x.at+1]) || x.b[x.at+1] == '%'):
 			depth++
@@ -204,8 +206,8 @@ func stops(word []byte) bool {
 	}
 	var lower [12]byte
 	switch string(lowered(lower[:0], word)) {
-	case "best", "resumed", "resuming", "resume", "restored", "restoring", "saved", "saving", "loaded", "loading", "checkpoint", "early", "config", "args", "overflow",
-		"improved", "skipping", "previous", "lowest":
+	case "best", "resumed", "resuming", "resume", "restored", "restoring", "saved", "saving", "loaded", "loading", "checkpoint", "early", "config", "args",
+		"overflow", "improved", "skipping", "previous", "lowest":
 		return true
 	}
 	return false
@@ -286,7 +288,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	if unit := unitNames[string(word)]; unit != "" {
 		q.unit = unit
 		x.at += len(word)
-	} else if len(word) > 0 || x.at < len(x.b) && x.b[x.at] == ':' && x.next(1)-'0' <= 9 || x.at < len(x.b) && bytes.IndexByte([]byte("-_T"), x.b[x.at]) >= 0 && x.next(1) != ' ' {
+	} else if len(word) > 0 || x.goesOn() {
 		if !sign {
 			return false
 		}
@@ -305,6 +307,20 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		}
 	}
 	return x.named(q, name, sign)
+}
+
+// goesOn says whether a number is the beginning of something else: a time of day, a date, a version.
+func (x *lexer) goesOn() bool {
+	if x.at == len(x.b) {
+		return false
+	}
+	switch x.b[x.at] {
+	case ':':
+		return x.next()-'0' <= 9
+	case '-', '_', 'T':
+		return x.next() != ' '
+	}
+	return false
 }
 
 // named decides whose value a number is.
@@ -376,7 +392,8 @@ func (x *lexer) known(q *pair) bool {
 		return true
 	}
 	switch name {
-	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank", "train acc",
+	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
+		"train acc",
 		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true
 	}

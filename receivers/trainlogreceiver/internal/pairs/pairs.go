@@ -261,7 +261,7 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 		if unit.name == "" || unit.name == "step_time" && rec.Has(record.Duration) {
 			return
 		}
-		name = append(p.name[:0], unit.name...)
+		name = []byte(unit.name)
 	}
 	if unit.scale > 0 {
 		p.objects.Number(p.objects.Name(name), q.number*unit.scale, value)

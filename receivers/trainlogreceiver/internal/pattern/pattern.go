@@ -6,12 +6,13 @@
 // anywhere in a line; what stands around the match says nothing. Between slashes stands a regular expression of package regexp, whose named groups are
 // placeholders: /iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/.
 //
-// Names are those of JSON rows (package object); one that nothing is known of becomes a field of that name. A line is matched from the left to the right, without
-// going back: the time is linear in its length.
+// Names are those of JSON rows (package object); one that nothing is known of becomes a field of that name. A line is matched from the left to the right,
+// without going back: the time is linear in its length.
 package pattern
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -97,7 +98,7 @@ func Compile(text string) (*Pattern, error) {
 		return nil, fmt.Errorf("has %d bytes: at most %d", len(text), maxPattern)
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, fmt.Errorf("is empty: write a line of the log with {iteration} and {loss} where the numbers stand")
+		return nil, errors.New("is empty: write a line of the log with {iteration} and {loss} where the numbers stand")
 	}
 	if n := len(text); n > 2 && text[0] == '/' && text[n-1] == '/' {
 		return p, p.expression(text[1 : n-1])
@@ -133,7 +134,7 @@ func (p *Pattern) expression(text string) error {
 		p.holes = append(p.holes, hole{name: []byte(name), scale: 1})
 	}
 	if !named {
-		return fmt.Errorf("names nothing: write (?P<iteration>\\d+) where the number of the step stands")
+		return errors.New("names nothing: write (?P<iteration>\\d+) where the number of the step stands")
 	}
 	if lit, _ := re.LiteralPrefix(); len(lit) > 1 {
 		p.first = []byte(lit)
@@ -178,10 +179,10 @@ func (p *Pattern) compile(text []rune) error {
 	}
 	end()
 	if !named {
-		return fmt.Errorf("has no placeholder: write {iteration} where the number of the step stands")
+		return errors.New("has no placeholder: write {iteration} where the number of the step stands")
 	}
 	if p.parts[0].text != nil {
-		for _, word := range bytes.Split(p.parts[0].text, []byte(" ")) {
+		for word := range bytes.SplitSeq(p.parts[0].text, []byte(" ")) {
 			if len(word) > len(p.first) {
 				p.first = word
 			}
@@ -211,10 +212,10 @@ func holeOf(text string) (hole, error) {
 	}
 	name, unit, has := strings.Cut(text, ":")
 	if strings.TrimSpace(name) == "" {
-		return hole{}, fmt.Errorf("a placeholder without a name: {*} takes any text")
+		return hole{}, errors.New("a placeholder without a name: {*} takes any text")
 	}
 	if strings.ContainsAny(name, " {") {
-		return hole{}, fmt.Errorf("'{' without a '}' behind its name: names have no blanks")
+		return hole{}, errors.New("'{' without a '}' behind its name: names have no blanks")
 	}
 	h := hole{name: []byte(name), scale: 1}
 	if !has {

@@ -1,6 +1,7 @@
 package pattern
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -30,17 +31,29 @@ func TestPatterns(t *testing.T) {
 		lines   []string // the last one's record
 		want    want     // nil: none
 	}{
-		{"iter {iteration}: loss {loss}, time {step_time:ms}ms, mfu {mfu:%}%", []string{"iter 10: loss 2.5, time 12.5ms, mfu 30.5%"},
-			want{record.Iteration: 10, record.Loss: 2.5, record.Duration: 0.0125, record.MFU: 0.305}},
+		{
+			"iter {iteration}: loss {loss}, time {step_time:ms}ms, mfu {mfu:%}%",
+			[]string{"iter 10: loss 2.5, time 12.5ms, mfu 30.5%"},
+			want{record.Iteration: 10, record.Loss: 2.5, record.Duration: 0.0125, record.MFU: 0.305},
+		},
 		{"iter {iteration}: loss {loss}", []string{"2026-11-20 INFO x: iter   10: loss   2.5, time 12.5ms"}, want{record.Iteration: 10, record.Loss: 2.5}},
-		{"[{epoch}/{epochs}][{iteration}/{iterations}] loss={loss}", []string{"[  2/3][ 7/40] loss=-0.5e-3"},
-			want{record.Epoch: 2, record.Iteration: 47, record.Iterations: 120, record.Loss: -0.5e-3}},
-		{"[{epoch}/{epochs}][{iteration}/{iterations}] loss={loss}", []string{"[0/3][ 7/40] loss=1", "[1/3][ 7/40] loss=1"},
-			want{record.Epoch: 1, record.Iteration: 47, record.Iterations: 120, record.Loss: 1}},
+		{
+			"[{epoch}/{epochs}][{iteration}/{iterations}] loss={loss}",
+			[]string{"[  2/3][ 7/40] loss=-0.5e-3"},
+			want{record.Epoch: 2, record.Iteration: 47, record.Iterations: 120, record.Loss: -0.5e-3},
+		},
+		{
+			"[{epoch}/{epochs}][{iteration}/{iterations}] loss={loss}",
+			[]string{"[0/3][ 7/40] loss=1", "[1/3][ 7/40] loss=1"},
+			want{record.Epoch: 1, record.Iteration: 47, record.Iterations: 120, record.Loss: 1},
+		},
 		{"S {step} L {loss} T {duration}", []string{"S 1,234 L 2 T 0.5"}, want{record.Iteration: 1234, record.Loss: 2, record.Duration: 0.5}},
 		{"S {step} L {loss} T {time:min}", []string{"S 1 L 2 T 2"}, want{record.Iteration: 1, record.Loss: 2, record.Duration: 120}},
-		{"step:{step}/{steps} {*}train_time:{elapsed:ms}ms", []string{"step:1/10 x train_time:1000ms", "step:3/10 x train_time:2500ms"},
-			want{record.Iteration: 3, record.Iterations: 10, record.Duration: 0.75}},
+		{
+			"step:{step}/{steps} {*}train_time:{elapsed:ms}ms",
+			[]string{"step:1/10 x train_time:1000ms", "step:3/10 x train_time:2500ms"},
+			want{record.Iteration: 3, record.Iterations: 10, record.Duration: 0.75},
+		},
 		{"mem {peak_memory:GB} of step {step}", []string{"mem 1.5 GB of step 7"}, nil},
 		{"mem {peak_memory:GB} GB of step {step}", []string{"mem 1.5 GB of step 7"}, want{record.Iteration: 7, record.MemoryPeak: 1.5 * (1 << 30)}},
 		{"{{{step}}} {loss}", []string{"{7} 2.5"}, want{record.Iteration: 7, record.Loss: 2.5}},
@@ -52,10 +65,7 @@ func TestPatterns(t *testing.T) {
 		t.Run(tt.pattern, func(t *testing.T) {
 			rec, found := parse(t, tt.pattern, tt.lines...)
 			assert.Equal(t, tt.want != nil, found)
-			got := want{}
-			for f, v := range rec.All() {
-				got[f] = v
-			}
+			got := maps.Collect(rec.All())
 			for f, v := range tt.want {
 				assert.InDelta(t, v, got[f], 1e-12*math.Abs(v), "%d", f)
 			}
