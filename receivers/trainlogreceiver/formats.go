@@ -6,6 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/bar"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/block"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/composer"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
@@ -51,6 +52,7 @@ var formats = []format{
 	{name: "litgpt", open: plain(litgpt.Parse)},
 	{name: "torchtune", open: plain(torchtune.Parse)},
 	{name: "composer", open: openComposer},
+	{name: "block", open: openBlocks},
 	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
@@ -125,6 +127,11 @@ func openDeepSpeed(f fields) reader {
 func openComposer(f fields) reader {
 	p := new(composer.Parser)
 	return withFields(reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}, f)
+}
+
+func openBlocks(f fields) reader {
+	p := block.New(f)
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
 func openBars(f fields) reader {
