@@ -37,12 +37,13 @@ type format struct {
 }
 
 // formats are tried from the first to the last. NeMo's lines have Megatron's iterations and OpenRLHF's lines have dicts, so both come before Megatron
-// and dicts; any program may print pairs, so they come last. To add a format, add its line.
+// and dicts; rules of blocks are Megatron's too, so blocks come before; any program may print pairs, so they come last. To add a format, add its line.
 var formats = []format{
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }, alone: openObjects},
 	{name: "openrlhf", open: func(f fields) reader { return reader{line: single(openrlhf.New(f).Parse)} }},
 	{name: "hf", open: openDicts},
 	{name: "nemo", open: plain(nemo.Parse)},
+	{name: "block", open: openBlocks},
 	{name: "megatron", open: openMegatron},
 	{name: "deepspeed", open: openDeepSpeed},
 	{name: "torchtitan", open: plain(torchtitan.Parse)},
@@ -52,7 +53,6 @@ var formats = []format{
 	{name: "litgpt", open: plain(litgpt.Parse)},
 	{name: "torchtune", open: plain(torchtune.Parse)},
 	{name: "composer", open: openComposer},
-	{name: "block", open: openBlocks},
 	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
