@@ -46,6 +46,8 @@ type Guess struct {
 	least, most float64 // by how much a row rose above the row before
 	rises       int
 	is          bool // a clock
+
+	seconds, of float64 // the answer to the last value
 }
 
 const (
@@ -56,6 +58,13 @@ const (
 
 // Step is the time of a step, s, by a value, and of how many steps that is the mean; NaN: not known.
 func (g *Guess) Step(value, number float64) (seconds, of float64) {
+	if value != g.last || !g.clock.begun || number != g.clock.step { // else a line is read again, with what follows
+		g.seconds, g.of = g.next(value, number)
+	}
+	return g.seconds, g.of
+}
+
+func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:
 		rise := value - g.last

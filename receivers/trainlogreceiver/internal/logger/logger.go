@@ -350,3 +350,30 @@ func seconds(b []byte, n int) float64 {
 	at := func(i int) float64 { return float64(10*(t[i]-'0') + t[i+1] - '0') }
 	return 3600*at(0) + 60*at(3) + s
 }
+
+// Rich is the column at which the message of a line of rich's RichHandler begins: "[12:14:31] INFO     message", with blanks in place of a time that the line
+// before has. 0: the line is none of rich's. Without the time, which bridge/line may have taken off, it is the least column.
+func Rich(b []byte) int {
+	at := 0
+	if b[0] == '[' {
+		at = bytes.IndexByte(b[:min(len(b), 40)], ']') + 1
+		if from := bytes.IndexByte(b[:at], ' ') + 1; at == 0 || clockLen(b[max(from, 1):at]) == 0 { // [%X], [%x %X]
+			return 0
+		}
+	}
+	for at < len(b) && b[at] == ' ' {
+		at++
+	}
+	if at == len(b) {
+		return 0
+	}
+	n := levelLen(b[at:])
+	end := at + RichLevel
+	if n == 0 || len(b) <= end || b[end] == ' ' && at > 0 || len(bytes.TrimLeft(b[at+n:end], " ")) > 0 {
+		return 0
+	}
+	return end
+}
+
+// RichLevel is how wide rich's levels are: columns, with the blank behind.
+const RichLevel = 9
