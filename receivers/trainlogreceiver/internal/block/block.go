@@ -130,7 +130,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if p.head(b, out.Prefix()) {
 		return tail.Ignored, Head, true
 	}
-	if p.state.In == none || !p.same(out.Prefix()) { // ranks print at a time
+	if p.state.In == none || p.state.In == roll || !p.same(out.Prefix()) { // ranks print at a time
 		p.state.open(b, out.Prefix())
 		return tail.Ignored, "", false
 	}

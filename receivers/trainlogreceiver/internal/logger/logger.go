@@ -317,7 +317,7 @@ func clockLen(b []byte) int {
 }
 
 // monthDay is the length of a day and a time without a year, or with the year where bridge/clock does not read it: "11/26 12:28:17", "11/26/2026 12:13:30",
-// "2026/11/26 12:28:17", "Nov 26 12:13:22". 0: none.
+// "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
 func monthDay(b []byte) int {
 	n := 0
 	switch {
@@ -325,6 +325,8 @@ func monthDay(b []byte) int {
 		n = 6
 	case len(b) > 18 && b[2] == '/' && b[5] == '/' && b[10] == ' ', len(b) > 18 && b[4] == '/' && b[7] == '/' && b[10] == ' ':
 		n = 11
+	case len(b) > 16 && b[2] == '/' && b[5] == '/' && b[8] == ' ': // rich
+		n = 9
 	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && bytes.Contains([]byte("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"), b[:3]):
 		n = 7
 	default:
