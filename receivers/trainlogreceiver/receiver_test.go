@@ -115,6 +115,8 @@ var fixtures = []string{
 	"trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
 	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv",
 	"trainers/maxtext.log", "trainers/paddlenlp.log",
+	"trainers/olmo.log", "trainers/olmo_core.log", "trainers/nemo_rl.log", "trainers/roll.log", "trainers/sb3.log", "trainers/block.log",
+	"trainers/console_table.log", "trainers/rich.log",
 }
 
 func TestGolden(t *testing.T) {
