@@ -40,7 +40,7 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 			return tail.Ignored, "", false
 		}
 	}
-	message := bytes.TrimSpace(rest)
+	message := bytes.TrimLeft(logger.CutPath(rest), " ")
 	if len(message) == 0 || len(message) > mostText {
 		return tail.Ignored, "", false
 	}
@@ -53,7 +53,9 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 }
 
 // richMessage says whether rest is the message: pieces were taken off up to its column.
-func richMessage(text, rest []byte, column int) bool { return bytes.Index(text, bytes.TrimSpace(rest)) >= column }
+func richMessage(text, rest []byte, column int) bool {
+	return bytes.Index(text, bytes.TrimSpace(rest)) >= column
+}
 
 // more reads a line that goes on with a message.
 func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {

@@ -157,10 +157,7 @@ var trainers = map[string]*trainer{
 			}, tail: " ========================="},
 			{class: logfile.Ignored, tail: "▶ Taking a training step..."},
 			{class: logfile.Ignored, tail: "📊 Training Results:"},
-			{cells: []cell{
-				{attr: spans.AttrIteration, value: iteration}, {attr: spans.AttrIterations, value: horizon},
-				{before: "  • Loss: ", attr: spans.AttrLoss, print: fixed(4), value: loss},
-			}},
+			{cells: []cell{{before: "  • Loss: ", attr: spans.AttrLoss, print: fixed(4), value: loss}}},
 			{class: logfile.Ignored, tail: "⏱️  Timing:"},
 			{class: logfile.Side, has: always, cells: []cell{{before: "  • Total step time: ", attr: spans.AttrStepDuration, print: fixed(2), value: seconds}}, tail: "s"},
 		},

@@ -379,3 +379,13 @@ func Rich(b []byte) int {
 
 // RichLevel is how wide rich's levels are: columns, with the blank behind.
 const RichLevel = 9
+
+// CutPath takes off the place in the source at the end of the first line of a message of rich's. One blank parts it from a message that fills its column.
+func CutPath(b []byte) []byte {
+	b = bytes.TrimRight(b, " ")
+	i := bytes.LastIndexByte(b, ' ')
+	if i < 0 || !bytes.Contains(b[i:], []byte(".py:")) || !isPlace(b[i+1:]) {
+		return b
+	}
+	return bytes.TrimRight(b[:i], " ")
+}
