@@ -142,23 +142,24 @@ type header struct {
 	epoch       *epoch
 }
 
+const longestName = 16 // "training step" and the blanks around
+
 // names reads "Step: 1/12", "Epoch [1/2] Step [3/12]", "Iteration 5:". ok is false where the line has anything else.
 func names(b []byte) (h header, ok bool) {
 	h.step = -1
 	b = bytes.TrimSuffix(b, []byte(":"))
 	for len(b) > 0 {
 		n := 0
-		for n < len(b) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z' || b[n] == '_' || b[n] == ' ') {
+		for n < min(len(b), longestName) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z' || b[n] == '_' || b[n] == ' ') {
 			n++
 		}
-		word := bytes.ToLower(bytes.TrimSpace(b[:n]))
-		b = bytes.TrimLeft(b[n:], ":=# [")
-		at, of, rest, found := fraction(b)
+		word := bytes.TrimSpace(b[:n])
+		at, of, rest, found := fraction(bytes.TrimLeft(b[n:], ":=# ["))
 		if !found {
 			return h, false
 		}
 		b = bytes.TrimLeft(rest, " ],;|-")
-		switch string(word) {
+		switch string(bytes.ToLower(word)) {
 		case "epoch":
 			if h.epoch != nil {
 				return h, false

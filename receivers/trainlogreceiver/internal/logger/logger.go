@@ -357,7 +357,7 @@ func seconds(b []byte, n int) float64 {
 // before has. 0: the line is none of rich's. Without the time, which bridge/line may have taken off, it is the least column.
 func Rich(b []byte) int {
 	at := 0
-	if b[0] == '[' {
+	if len(b) > 0 && b[0] == '[' {
 		at = bytes.IndexByte(b[:min(len(b), 40)], ']') + 1
 		if from := bytes.IndexByte(b[:at], ' ') + 1; at == 0 || clockLen(b[max(from, 1):at]) == 0 { // [%X], [%x %X]
 			return 0
