@@ -46,15 +46,15 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	return q, isName(q.name, p.state.In == olmo) && q.take(bytes.TrimSpace(text[i+1:]))
 }
 
-// isName says whether b may be the name of a value. OLMo's have parentheses and signs.
-func isName(b []byte, any bool) bool {
-	if len(b) == 0 || len(b) > 128 || !(b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z') || bytes.Count(b, []byte(" ")) >= maxWords {
+// isName says whether b may be the name of a value. OLMo's are free: they have parentheses and signs.
+func isName(b []byte, free bool) bool {
+	if len(b) == 0 || len(b) > 128 || (b[0]|0x20 < 'a' || b[0]|0x20 > 'z') || bytes.Count(b, []byte(" ")) >= maxWords {
 		return false
 	}
 	for _, c := range b {
 		switch {
 		case c|0x20 >= 'a' && c|0x20 <= 'z', c-'0' <= 9, c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
-		case any && c >= ' ':
+		case free && c >= ' ':
 		case c == '(' || c == ')' || c == '%':
 		default:
 			return false

@@ -38,8 +38,8 @@ func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	return (elapsed - was.at) / of, of
 }
 
-// Guess tells the time of a step from how long a run has run, where a log's name is the same for both ("time"). Its zero value takes the value for a step's time,
-// until so many rows in a row have risen that only a clock does.
+// Guess tells the time of a step from how long a run has run, where a log's name is the same for both ("time"). Its zero value takes the value for a step's
+// time, until so many rows in a row have risen that only a clock does.
 type Guess struct {
 	clock       Clock
 	first, last float64

@@ -113,7 +113,7 @@ func (p *Parser) head(b []byte) bool {
 	switch {
 	case b[0] == bar:
 		seps = []byte{bar}
-	case bytes.Contains(b, []byte("  ")) && bytes.IndexAny(b, ",;") < 0:
+	case bytes.Contains(b, []byte("  ")) && !bytes.ContainsAny(b, ",;"):
 		seps = []byte("\t ")
 	case b[0] == blank:
 		return false
