@@ -57,6 +57,7 @@ var readers = []struct {
 		"nanogpt":   {script: "nanogpt.sh"},
 		"litgpt":    {script: "litgpt_pretrain.py"},
 		"torchtune": {script: "torchtune_loggers.py"},
+		"block":     {gen: []string{"nemorl"}},
 		"composer":  {script: "composer_console.py"},
 		"pattern":   {fixture: "trainers/xgboost.log", script: "boosters.py"},
 		"tqdm":      {fixture: "trainers/lightning.log", script: "lightning_bar.py"},

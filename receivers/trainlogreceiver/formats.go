@@ -6,6 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/bar"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/block"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/composer"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
@@ -36,12 +37,13 @@ type format struct {
 }
 
 // formats are tried from the first to the last. NeMo's lines have Megatron's iterations and OpenRLHF's lines have dicts, so both come before Megatron
-// and dicts; any program may print pairs, so they come last. To add a format, add its line.
+// and dicts; rules of blocks are Megatron's too, so blocks come before; any program may print pairs, so they come last. To add a format, add its line.
 var formats = []format{
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }, alone: openObjects},
 	{name: "openrlhf", open: func(f fields) reader { return reader{line: single(openrlhf.New(f).Parse)} }},
 	{name: "hf", open: openDicts},
 	{name: "nemo", open: plain(nemo.Parse)},
+	{name: "block", open: openBlocks},
 	{name: "megatron", open: openMegatron},
 	{name: "deepspeed", open: openDeepSpeed},
 	{name: "torchtitan", open: plain(torchtitan.Parse)},
@@ -125,6 +127,11 @@ func openDeepSpeed(f fields) reader {
 func openComposer(f fields) reader {
 	p := new(composer.Parser)
 	return withFields(reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}, f)
+}
+
+func openBlocks(f fields) reader {
+	p := block.New(f)
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
 func openBars(f fields) reader {

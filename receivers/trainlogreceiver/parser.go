@@ -22,6 +22,7 @@ type parser struct {
 	last    int      // the format of the record before
 	prefix  logger.Prefix
 	clock   prefixClock
+	wrap    wrap
 }
 
 // newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first.
@@ -54,8 +55,18 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		return tail.Ignored, "empty"
 	}
-	v, reason, mine := p.message(text, out)
+	v, reason, mine := p.more(text, out)
 	if mine {
+		return v, reason
+	}
+	if column := logger.Rich(text); column > 0 {
+		if v, reason, mine = p.first(text, column, out); mine {
+			return v, reason
+		}
+	} else if text[0] != ' ' {
+		p.wrap.Lines = 0
+	}
+	if v, reason, mine = p.message(text, out); mine {
 		return v, reason
 	}
 	var rests [maxPieces][]byte // what may be the message: behind all pieces most likely
@@ -171,6 +182,7 @@ func (p *parser) Save() []byte {
 			states[p.formats[i].name] = state
 		}
 	}
+	p.wrap.save(states)
 	if len(states) == 0 {
 		return nil
 	}
@@ -186,6 +198,12 @@ func (p *parser) Restore(saved []byte) {
 	var states map[string]json.RawMessage
 	if json.Unmarshal(saved, &states) != nil {
 		return
+	}
+	if state, ok := states[wrapKey]; ok {
+		var w wrap
+		if json.Unmarshal(state, &w) == nil {
+			p.wrap = w
+		}
 	}
 	for i, r := range p.readers {
 		if state, ok := states[p.formats[i].name]; ok && r.memory != nil {

@@ -59,6 +59,10 @@ var builtin = compile(
 	"[{iteration}] train-{*}:{loss}{*}",
 	"[{iteration}] validation_0-{*}:{loss}{*}",
 	"[{iteration}] training's {*}: {loss}{*}",
+	"[{iteration}] train's {*}: {loss}{*}",
+	"[{iteration}] train_set's {*}: {loss}{*}",
+	"[{iteration}] valid_0's {*}: {val_loss}{*}",
+	"[{iteration}] valid's {*}: {val_loss}{*}",
 	"{iteration}: learn: {loss} {*}total: {elapsed:auto} remaining: {*}",
 )
 

@@ -47,10 +47,14 @@ var lines = map[string]string{
 	"Training loss (for one batch) at step 10: 2.0954": "step iteration=10 loss=2.0954",
 	"step 50 train loss: 0.75 test loss: 0.5":          "evaluation iteration=50 val_loss=0.5",
 	"Epoch Step:     41 | Accumulation Step:   5 | Loss:   0.99 | Tokens / Sec: 104322.7 | Learning Rate: 5.0e-02": "step iteration=41 loss=0.99 lr=0.05 tokens/s=104322.7",
-	"0m 31s (- 9m 20s) (5000 6%) 2.8501":                                                         "step iteration=5000 loss=2.8501",
-	"[3]\ttrain-rmse:1.00941\teval-rmse:1.17840":                                                 "step iteration=3 loss=1.00941",
-	"[3]\tvalidation_0-logloss:0.5":                                                              "step iteration=3 loss=0.5",
-	"[3]\ttraining's l2: 0.5\tvalid_1's l2: 0.75":                                                "step iteration=3 loss=0.5",
+	"0m 31s (- 9m 20s) (5000 6%) 2.8501":          "step iteration=5000 loss=2.8501",
+	"[3]\ttrain-rmse:1.00941\teval-rmse:1.17840":  "step iteration=3 loss=1.00941",
+	"[3]\tvalidation_0-logloss:0.5":               "step iteration=3 loss=0.5",
+	"[3]\ttrain's l2: 0.5\tvalid's l2: 0.75":      "step iteration=3 loss=0.5",
+	"[3]\ttrain_set's l2: 0.5":                    "step iteration=3 loss=0.5",
+	"[3]\tvalid_0's l2: 0.5":                      "evaluation iteration=3 val_loss=0.5",
+	"[3]\tvalid's l2: 0.5":                        "evaluation iteration=3 val_loss=0.5",
+	"[3]\ttraining's l2: 0.5\tvalid_1's l2: 0.75": "step iteration=3 loss=0.5",
 	"3:\tlearn: 1.0628625\ttest: 1.1268824\tbest: 1.1268824 (3)\ttotal: 215ms\tremaining: 1.13s": "step iteration=3 loss=1.0628625",
 }
 

@@ -117,6 +117,8 @@ var fixtures = []string{
 	"trainers/xgboost.log", "trainers/modded_nanogpt.log", "trainers/mlx_lm.log", "trainers/imagenet.log", "trainers/timm.log", "trainers/metriclogger.log", "trainers/mmengine.log", "trainers/detectron2.log",
 	"trainers/word_language_model.log", "trainers/fairseq.log", "trainers/loop.log",
 	"trainers/maxtext.log", "trainers/paddlenlp.log",
+	"trainers/olmo.log", "trainers/olmo_core.log", "trainers/nemo_rl.log", "trainers/roll.log", "trainers/sb3.log", "trainers/block.log",
+	"trainers/console_table.log", "trainers/rich.log",
 }
 
 func TestGolden(t *testing.T) {

@@ -36,6 +36,7 @@ func Commands() []*cobra.Command {
 		newCommand(FormatOpenRLHF, "Generate the standard output of OpenRLHF's PPO", "  gen openrlhf --out openrlhf.log --steps 200"),
 		newCommand(FormatNanochat, "Generate the standard output of a nanochat training", "  gen nanochat --out nanochat.log --steps 2000"),
 		newCommand(FormatMaxText, "Generate the standard output of a MaxText training", "  gen maxtext --out maxtext.log --nan-loss-at 500"),
+		newCommand(FormatNeMoRL, "Generate the standard output of NeMo-RL's SFT", "  gen nemorl --out nemorl.log --steps 200"),
 	}
 }
 

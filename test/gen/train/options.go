@@ -23,6 +23,7 @@ const (
 	FormatOpenRLHF   = "openrlhf" // PPO
 	FormatNanochat   = "nanochat"
 	FormatMaxText    = "maxtext"
+	FormatNeMoRL     = "nemorl" // SFT
 )
 
 // Options are of a simulated training run and the log it writes. Fractions are 0..1.
@@ -145,7 +146,7 @@ func (o *Options) validate() error {
 		if o.SaveInterval < 1 {
 			bad("--save-steps %d: use 1 or more", o.SaveInterval)
 		}
-	case FormatDeepSpeed, FormatTorchTitan, FormatNeMo, FormatNanochat, FormatMaxText:
+	case FormatDeepSpeed, FormatTorchTitan, FormatNeMo, FormatNanochat, FormatMaxText, FormatNeMoRL:
 		oneOf("prefix", o.Prefix, writer.PrefixNone, "torchrun", "srun", "rank")
 	case FormatOpenRLHF:
 		oneOf("prefix", o.Prefix, writer.PrefixNone, writer.PrefixRay, writer.PrefixRayANSI)

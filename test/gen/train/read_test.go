@@ -59,6 +59,8 @@ func TestTrainersAreReadBack(t *testing.T) {
 		"nanochat":               {FormatNanochat, func(o *Options) { o.EvalInterval = 50 }},
 		"nanochat, rank":         {FormatNanochat, func(o *Options) { o.Prefix = "rank" }},
 		"maxtext":                {FormatMaxText, nil},
+		"nemorl":                 {FormatNeMoRL, nil},
+		"nemorl, rank":           {FormatNeMoRL, func(o *Options) { o.Prefix = "rank" }},
 		"maxtext, torchrun":      {FormatMaxText, func(o *Options) { o.Prefix = "torchrun" }},
 	} {
 		for _, nasty := range []float64{0, 0.3} {

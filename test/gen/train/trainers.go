@@ -149,6 +149,19 @@ var trainers = map[string]*trainer{
 			},
 		}}},
 	},
+	// nemo_rl/algorithms/sft.py (sft_train) of NVIDIA-NeMo/RL @7ea279ab. Steps count within the epoch.
+	FormatNeMoRL: {
+		step: []textLine{
+			{class: logfile.Ignored, cells: []cell{
+				{before: "========================= Step ", print: whole, value: iteration}, {before: "/", print: whole, value: horizon},
+			}, tail: " ========================="},
+			{class: logfile.Ignored, tail: "▶ Taking a training step..."},
+			{class: logfile.Ignored, tail: "📊 Training Results:"},
+			{cells: []cell{{before: "  • Loss: ", attr: spans.AttrLoss, print: fixed(4), value: loss}}},
+			{class: logfile.Ignored, tail: "⏱️  Timing:"},
+			{class: logfile.Side, has: always, cells: []cell{{before: "  • Total step time: ", attr: spans.AttrStepDuration, print: fixed(2), value: seconds}}, tail: "s"},
+		},
+	},
 	// src/maxtext/common/metric_logger.py (_log_training_metrics, _log_eval_metrics) of AI-Hypercomputer/maxtext @0a8aa8f3, through absl's logging.
 	FormatMaxText: {
 		evalInterval: 100,

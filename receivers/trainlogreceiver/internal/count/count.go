@@ -43,27 +43,44 @@ func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 type Guess struct {
 	clock       Clock
 	first, last float64
+	least, most float64 // by how much a row rose above the row before
 	rises       int
 	is          bool // a clock
+
+	seconds, of float64 // the answer to the last value
 }
 
 const (
-	fewRises  = 3 // with values that have doubled
+	fewRises  = 3 // with values that have doubled, evenly
 	manyRises = 7
+	even      = 4 // the most that a clock's rows rise, of the least
 )
 
 // Step is the time of a step, s, by a value, and of how many steps that is the mean; NaN: not known.
 func (g *Guess) Step(value, number float64) (seconds, of float64) {
+	if value != g.last || !g.clock.begun || number != g.clock.step { // else a line is read again, with what follows
+		g.seconds, g.of = g.next(value, number)
+	}
+	return g.seconds, g.of
+}
+
+func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:
-		g.rises++
-	case value < g.last && g.is && value < g.first+1: // the clock of another run
-		*g = Guess{is: true}
+		rise := value - g.last
+		if g.rises++; g.rises == 1 {
+			g.least, g.most = rise, rise
+		}
+		g.least, g.most = min(g.least, rise), max(g.most, rise)
+	case value < g.last && g.is && g.rises >= manyRises && value < g.first+1: // the clock of another run
+		*g = Guess{is: true, first: value, rises: manyRises}
+	case value < g.last: // no clock falls
+		g.is, g.rises, g.first = false, 0, value
 	default:
 		g.rises, g.first = 0, value
 	}
 	g.last = value
-	if !g.is && (g.rises >= manyRises || g.rises >= fewRises && value >= 2*g.first) {
+	if !g.is && (g.rises >= manyRises || g.rises >= fewRises && value >= 2*g.first && g.most <= even*g.least) {
 		g.is = true
 	}
 	seconds, of = g.clock.Step(value, number)

@@ -328,7 +328,7 @@ func clockLen(b []byte) int {
 }
 
 // monthDay is the length of a day and a time without a year, or with the year where bridge/clock does not read it: "11/26 12:28:17", "11/26/2026 12:13:30",
-// "2026/11/26 12:28:17", "Nov 26 12:13:22". 0: none.
+// "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
 func monthDay(b []byte) int {
 	n := 0
 	switch {
@@ -336,6 +336,8 @@ func monthDay(b []byte) int {
 		n = 6
 	case len(b) > 18 && b[2] == '/' && b[5] == '/' && b[10] == ' ', len(b) > 18 && b[4] == '/' && b[7] == '/' && b[10] == ' ':
 		n = 11
+	case len(b) > 16 && b[2] == '/' && b[5] == '/' && b[8] == ' ': // rich
+		n = 9
 	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && strings.Contains("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec", string(b[:3])):
 		n = 7
 	default:
@@ -360,4 +362,41 @@ func seconds(b []byte, n int) float64 {
 	}
 	at := func(i int) float64 { return float64(10*(t[i]-'0') + t[i+1] - '0') }
 	return 3600*at(0) + 60*at(3) + s
+}
+
+// Rich is the column at which the message of a line of rich's RichHandler begins: "[12:14:31] INFO     message", with blanks in place of a time that the line
+// before has. 0: the line is none of rich's. Without the time, which bridge/line may have taken off, it is the least column.
+func Rich(b []byte) int {
+	at := 0
+	if len(b) > 0 && b[0] == '[' {
+		at = bytes.IndexByte(b[:min(len(b), 40)], ']') + 1
+		if from := bytes.IndexByte(b[:at], ' ') + 1; at == 0 || clockLen(b[max(from, 1):at]) == 0 { // [%X], [%x %X]
+			return 0
+		}
+	}
+	for at < len(b) && b[at] == ' ' {
+		at++
+	}
+	if at == len(b) {
+		return 0
+	}
+	n := levelLen(b[at:])
+	end := at + RichLevel
+	if n == 0 || len(b) <= end || b[end] == ' ' && at > 0 || len(bytes.TrimLeft(b[at+n:end], " ")) > 0 {
+		return 0
+	}
+	return end
+}
+
+// RichLevel is how wide rich's levels are: columns, with the blank behind.
+const RichLevel = 9
+
+// CutPath takes off the place in the source at the end of the first line of a message of rich's. One blank parts it from a message that fills its column.
+func CutPath(b []byte) []byte {
+	b = bytes.TrimRight(b, " ")
+	i := bytes.LastIndexByte(b, ' ')
+	if i < 0 || !bytes.Contains(b[i:], []byte(".py:")) || !isPlace(b[i+1:]) {
+		return b
+	}
+	return bytes.TrimRight(b[:i], " ")
 }

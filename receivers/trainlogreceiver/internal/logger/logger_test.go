@@ -92,3 +92,21 @@ func FuzzNext(f *testing.F) {
 		}
 	})
 }
+
+func TestRich(t *testing.T) {
+	for in, want := range map[string]int{
+		"[12:14:31] INFO     message": 20, "[08/03/26 09:14:22] WARNING  message": 29, "           INFO     message": 20, "INFO     message": 9,
+		"INFO message": 0, "[12:14:31] INFO": 0, "[12:14:31] message": 0, "[step] INFO     message": 0, "": 0, "[": 0, "   ": 0, "[12:14:31]": 0, "[12:14:31] INFO      more": 0,
+	} {
+		if got := Rich([]byte(in)); got != want {
+			t.Errorf("%q: %d", in, got)
+		}
+	}
+	for in, want := range map[string]string{
+		"lr: 1 train.py:41": "lr: 1", "lr: 1        train.py:41   ": "lr: 1", "lr: 1": "lr: 1", "train.py:41": "train.py:41", "lr: train.py": "lr: train.py", "": "",
+	} {
+		if got := string(CutPath([]byte(in))); got != want {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}

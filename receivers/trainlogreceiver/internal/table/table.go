@@ -6,6 +6,12 @@
 //	0,0.01,1,,11.587385177612305,
 //	1,,15,,,5.326930046081543
 //
+// Loops print tables to the console too, with bars as Markdown has them, or aligned by blanks; mlx-lm 0.32 (mlx_lm/cli_ui.py) draws arrows behind the loss:
+//
+//	| step | loss | time |                    step       loss   s/step
+//	|---:|---:|---:|                             1     2.3641    0.042
+//	| 1 | 2.3641 | 0.029 |
+//
 // CSVLogger writes its file anew when a metric comes that has no column yet, and holds rows back until there are many. So a row's key is made
 // of its values, sorted by column name, and the time at which it is read says nothing.
 package table
@@ -13,11 +19,14 @@ package table
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
 
@@ -29,6 +38,9 @@ const Header = "header"
 
 // BadRow is the reason of a row of numbers that lacks cells or has too many.
 const BadRow = "bad_row"
+
+// fewColumns are those of a table that blanks align: fewer words may be a sentence.
+const fewColumns = 3
 
 const (
 	maxColumns = 1024
@@ -60,7 +72,17 @@ type Parser struct {
 	cells   [][]byte
 	key     []byte
 	own     []byte // cells that had quotes
+	time    count.Guess
 }
+
+// The separators of tables that are printed to a console.
+const (
+	bar   = '|'
+	blank = ' '
+)
+
+// printed says whether the table is one of a console: nobody writes it anew, or holds rows back.
+func (p *Parser) printed() bool { return p.sep == bar || p.sep == blank }
 
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
@@ -71,9 +93,11 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if len(b) == 0 {
 		return tail.Ignored, "", false
 	}
-	if c := b[0]; c|0x20 >= 'a' && c|0x20 <= 'z' || c == '"' || c == '_' {
+	if c := b[0]; c|0x20 >= 'a' && c|0x20 <= 'z' || c == '"' || c == '_' || c == bar || c == blank {
 		if bytes.Equal(b, p.header) || p.head(b) {
-			out.Retold()
+			if !p.printed() {
+				out.Retold()
+			}
 			return tail.Ignored, Header, true
 		}
 	}
@@ -85,9 +109,18 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 
 // head reads a header.
 func (p *Parser) head(b []byte) bool {
-	for _, sep := range []byte(",\t;") {
+	seps := []byte(",\t;")
+	switch {
+	case b[0] == bar:
+		seps = []byte{bar}
+	case bytes.Contains(b, []byte("  ")) && !bytes.ContainsAny(b, ",;"):
+		seps = []byte("\t ")
+	case b[0] == blank:
+		return false
+	}
+	for _, sep := range seps {
 		n := bytes.Count(b, []byte{sep})
-		if n == 0 || n >= maxColumns || !p.split(b, sep) {
+		if n == 0 || sep == blank && len(bytes.Fields(b)) < fewColumns || n >= maxColumns || !p.split(b, sep) {
 			continue
 		}
 		if columns, ok := p.names(); ok {
@@ -152,6 +185,21 @@ func isName(b []byte) bool {
 // split parts a line into cells, as RFC 4180 quotes them. false: a quote is not closed, or there are too many.
 func (p *Parser) split(b []byte, sep byte) bool {
 	p.cells, p.own = p.cells[:0], p.own[:0]
+	switch sep {
+	case blank:
+		for cell := range bytes.FieldsSeq(b) {
+			if !isArrow(cell) {
+				p.cells = append(p.cells, cell)
+			}
+		}
+		return len(p.cells) < maxColumns
+	case bar:
+		b = bytes.TrimRight(b, " ")
+		if len(b) < 2 || b[len(b)-1] != bar {
+			return false
+		}
+		b = b[1 : len(b)-1]
+	}
 	for {
 		if len(p.cells) == maxColumns {
 			return false
@@ -202,8 +250,84 @@ func (p *Parser) quoted(b []byte) (cell, rest []byte, ok bool) {
 	}
 }
 
+func isArrow(cell []byte) bool { return string(cell) == "▼" || string(cell) == "▲" }
+
+// print reads a row of a console's table: numbers alone, and the step is whole.
+func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	if p.sep == bar && b[0] != bar || !p.split(b, p.sep) || len(p.cells) != len(p.columns) {
+		return tail.Ignored, "", false
+	}
+	if p.sep == bar && bytes.Count(b, []byte("-")) >= 3*len(p.columns) && bytes.IndexFunc(b, notOfRule) < 0 {
+		return tail.Ignored, Header, true
+	}
+	step, others, training := 0.0, 0, false
+	for i := range p.cells {
+		p.cells[i] = p.plain(p.cells[i])
+		v, ok := decimal.Float(p.cells[i])
+		c := &p.columns[i]
+		switch {
+		case c.step && (!ok || v < 0 || v != math.Trunc(v)), !ok && len(p.cells[i]) > 0:
+			return tail.Ignored, "", false
+		case c.step:
+			step = v
+		case ok:
+			others++
+			training = training || !c.other && !c.epoch && !c.result
+		}
+	}
+	if others == 0 {
+		return tail.Ignored, "", false
+	}
+	rec := out.Record()
+	p.fill(rec)
+	if i := p.timed(); i >= 0 && !rec.Has(record.Duration) {
+		s, _ := decimal.Float(p.cells[i])
+		if seconds, of := p.time.Step(s, step); seconds > 0 {
+			rec.Set(record.Duration, seconds)
+			if of > 1 {
+				rec.Of = record.Mean
+			}
+		}
+	}
+	p.emit(rec, step, training, out)
+	return tail.Record, "", true
+}
+
+func notOfRule(r rune) bool { return r != bar && r != '-' && r != ':' && r != ' ' }
+
+// plain is a number without its commas, and in place of "1.2k" the number.
+func (p *Parser) plain(cell []byte) []byte {
+	cell = bytes.TrimSpace(cell)
+	number, kilo := bytes.CutSuffix(cell, []byte("k"))
+	if !kilo && bytes.IndexByte(cell, ',') < 0 {
+		return cell
+	}
+	number = bytes.ReplaceAll(number, []byte(","), nil)
+	v, ok := decimal.Float(number)
+	switch {
+	case !ok:
+		return cell
+	case kilo:
+		return strconv.AppendFloat(nil, v*1e3, 'f', -1, 64)
+	}
+	return number
+}
+
+// timed is the column that is called time and has parts of a second, in s; -1: none.
+func (p *Parser) timed() int {
+	for i := range p.columns {
+		if bytes.EqualFold(p.columns[i].name, []byte("time")) && bytes.IndexByte(p.cells[i], '.') >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // row reads a row.
 func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	if p.printed() {
+		return p.print(b, out)
+	}
 	if bytes.IndexByte(b, p.sep) < 0 || !p.split(b, p.sep) {
 		return tail.Ignored, "", false
 	}
@@ -233,6 +357,13 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 		return tail.Ignored, "", false
 	}
 	rec := out.Record()
+	p.fill(rec)
+	p.emit(rec, iteration, training, out)
+	return tail.Record, "", true
+}
+
+// fill gives the cells to a record.
+func (p *Parser) fill(rec *record.Record) {
 	p.objects.Begin(rec)
 	for i, cell := range p.cells {
 		switch c := &p.columns[i]; {
@@ -246,7 +377,11 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 		}
 	}
 	p.objects.End()
-	rec.Source, rec.Late, rec.Dedup = Source, true, true
+}
+
+// emit hands over the record of a row.
+func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
+	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
 	rec.Set(record.Iteration, iteration)
 	rec.Kind = record.Evaluation
 	if training && !p.objects.IsResult() {
@@ -261,7 +396,6 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	}
 	rec.Key = p.key
 	out.Emit(rec)
-	return tail.Record, "", true
 }
 
 func (p *Parser) empty() (n int) {

@@ -54,10 +54,30 @@ var tables = map[string]struct {
 		[]string{"csv step open join dedup iteration=1 loss=2.5", "csv step open join dedup iteration=2 loss=2.25 mfu=0.5"},
 		0,
 	},
+	"Markdown, again and with sentences between": {
+		"| step | loss | lr | time |\n|---:|:---:|---|---:|\n| 1 | 2.5 | 1e-4 | 0.25 |\n| evaluated | in | 2 | s |\n| step | loss | lr | time |\n| 2 | 2.25 | | 0.5 |\n| 3 | 2 |\n| x | 2 | 3 | 4 |\n1 2 3 4\n",
+		[]string{
+			`csv step open join dedup iteration=1 duration=0.25 loss=2.5 lr=0.0001 extra:time="0.25"`, `csv step open join dedup iteration=2 duration=0.5 loss=2.25 extra:time="0.5"`,
+		},
+		0,
+	},
+	"blanks": {
+		"    step       loss         lr   s/step\n----------------------------------------\n       1     2.3641   5.00e-02    0.042\n       2  and  some words\n     2.5          1          2        3\n       3          1          2\n",
+		[]string{"csv step open join dedup iteration=1 duration=0.042 loss=2.3641 lr=0.05"},
+		0,
+	},
+	"mlx-lm": {
+		"  iter   train_loss     tok/s     tokens\n     1    val 6.249    0.21s\n    10    6.243 ▼      903       1.2k\n    20    6.239 ▲    1,119       2.4k\n",
+		[]string{
+			"csv step open join dedup iteration=10 loss=6.243 tokens/s=903 extra:tokens=1200", "csv step open join dedup iteration=20 loss=6.239 tokens/s=1119 extra:tokens=2400",
+		},
+		0,
+	},
 	// A row that was cut is not one of fewer cells.
 	"broken": {"step,loss,lr\n1,2.5\n2,2.5,1e-4,7\n3,\"2.5,1e-4\nx\n1,2,text\n", []string{`csv step open join dedup iteration=1 loss=2 extra:lr="text"`}, 2},
 	"none": {
-		"step,time\n1,2\nloss,lr\n1,2\nstep, and then the loss of it all, which is here\n1,2,3\nstep,step,loss\n1,1,2\nstep,loss: 5\n1,2\n1,2,3\nstep,loss=2\nstep,loss\nhello, world\n,\n,2\n5,\n\"\n",
+		"step,time\n1,2\nloss,lr\n1,2\nstep, and then the loss of it all, which is here\n1,2,3\nstep,step,loss\n1,1,2\nstep,loss: 5\n1,2\n1,2,3\nstep,loss=2\nstep,loss\nhello, world\n,\n,2\n5,\n\"\n" +
+			"| step | time |\n| 1 | 2 |\nstep loss lr\n1 2 3\n  step  loss\n  1  2\n  a step and  its loss here\n  1  2  3\n|\n||\n",
 		nil, 0,
 	},
 }

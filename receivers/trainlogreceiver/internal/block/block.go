@@ -1,0 +1,266 @@
+// Package block reads steps that take several lines: a header names the step, and the lines below have a name and a value each.
+//
+//	[step=5/1000,epoch=1,eta=20m6s]                 OLMo (allenai/OLMo 59a53e3, olmo/train.py: 979) and OLMo-core (allenai/OLMo-core fa6c501,
+//	    train/CE loss=10.62                           src/olmo_core/train/callbacks/console_logger.py: 66-95)
+//	    throughput/device/BPS=0.8246
+//
+//	========================= Step 2/100 =========================      NeMo-RL (NVIDIA-NeMo/RL 7ea279a, nemo_rl/algorithms/grpo.py: 2818, 3703, sft.py: 439)
+//	▶ Training policy...
+//	  • Loss: 0.0832
+//	  • Total step time: 69.39s
+//	  • generation: 33.93s (48.9%)
+//
+//	Step: 2/12                                      any loop
+//	  loss:      2.4165
+//	  time:      0.021 s
+//
+//	----------------------------------              Stable-Baselines3 2.9.2 (stable_baselines3/common/logger.py, HumanOutputFormat)
+//	| time/               |          |
+//	|    total_timesteps  | 104      |
+//	| train/              |          |
+//	|    loss             | 0.527    |
+//	----------------------------------
+//
+//	pipeline step 1 start...                        ROLL (alibaba/ROLL 8eb27cc, roll/pipeline/rlvr/rlvr_pipeline.py: 487-840, sft/sft_pipeline.py: 192-244)
+//	{"time/step_train": 24.9, "actor_train/total_loss@sum": 0.0021}
+//	pipeline step 1 finished
+//
+// A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. Its time is
+// the header's, where that has one.
+package block
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+)
+
+// Source is the record's Source.
+const Source = "block"
+
+// Reasons of lines that are part of a block, and no record by themselves.
+const (
+	Head  = "head"        // names the step
+	Early = "block_value" // a value before the loss
+)
+
+// Out takes the records of a line, and says what stood before its text; step.Out is one.
+type Out interface {
+	object.Out
+	Prefix() *line.Prefix
+}
+
+// The kinds of blocks.
+const (
+	none   = iota
+	plain  // values stand indented, right below the header
+	banner // as plain, and bulleted values may come at any line until the next banner
+	olmo   // as plain, with =
+	roll   // one line with an object
+	box    // between rules; the step is a value
+)
+
+const (
+	maxLine  = 512      // bytes, of a header and of a value
+	maxLines = 16 << 10 // bytes kept of the values before the loss
+)
+
+// state is what the lines of a block leave for later ones.
+type state struct {
+	In    int     `json:"in,omitempty"`
+	Step  float64 `json:"step,omitempty"`
+	Steps float64 `json:"steps,omitempty"`
+	Epoch *epoch  `json:"epoch,omitempty"`
+	Stamp []byte  `json:"stamp,omitempty"` // of the header
+	Rank  *int64  `json:"rank,omitempty"`  // likewise
+	PID   int64   `json:"pid,omitempty"`   // likewise
+	// Far: a line that is no value came since the header. Aside: the values are an evaluation's.
+	Far   bool `json:"far,omitempty"`
+	Aside bool `json:"aside,omitempty"`
+	// Lines are the values before the record began; of a box, all.
+	Lines []byte `json:"lines,omitempty"`
+	// Began is the line at which the record began. While the record waits for its values, a restart has that line read again.
+	Began []byte `json:"began,omitempty"`
+
+	Banner *epoch `json:"banner,omitempty"` // the epoch that a banner named, of all steps below
+	Zero   bool   `json:"zero,omitempty"`   // epochs count from 0
+	Clock  *clock `json:"clock,omitempty"`  // of boxes
+}
+
+type epoch struct {
+	At float64 `json:"at"`
+	Of float64 `json:"of,omitempty"`
+}
+
+// clock is how long a run had run at a step.
+type clock struct {
+	Seconds float64 `json:"seconds"`
+	Step    float64 `json:"step"`
+}
+
+// Parser reads the lines of one stream. It is not safe for concurrent use.
+type Parser struct {
+	objects *object.Parser
+	state   state
+	time    count.Guess
+	name    []byte
+	number  []byte
+}
+
+// New returns a parser; mapped is as in object.New.
+func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
+
+// Line reads one line. mine is false when it is of no block.
+func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	b = bytes.TrimRight(b, " \t\r")
+	if p.state.In == roll && p.same(out.Prefix()) {
+		if v, mine = p.metrics(b, out); mine {
+			return v, "", true
+		}
+	}
+	if len(b) == 0 || len(b) > maxLine {
+		p.other()
+		return tail.Ignored, "", false
+	}
+	if p.head(b, out.Prefix()) {
+		return tail.Ignored, Head, true
+	}
+	if p.state.In == none || p.state.In == roll || !p.same(out.Prefix()) { // ranks print at a time
+		p.state.open(b, out.Prefix())
+		return tail.Ignored, "", false
+	}
+	if p.state.In == box {
+		return p.boxed(b, out)
+	}
+	if p.section(b) {
+		return tail.Ignored, Head, true
+	}
+	if q, ok := p.split(b); ok {
+		return p.value(b, q, out)
+	}
+	p.other()
+	p.state.open(b, out.Prefix())
+	return tail.Ignored, "", false
+}
+
+// other takes a line that is of no block: it ends a block of indented lines.
+func (p *Parser) other() {
+	switch p.state.In {
+	case banner:
+		p.state.Far = true
+	case roll:
+	default:
+		p.state.end()
+	}
+}
+
+// end forgets the block.
+func (s *state) end() { *s = state{Banner: s.Banner, Zero: s.Zero, Clock: s.Clock} }
+
+// from notes who writes the block.
+func (s *state) from(pre *line.Prefix) {
+	s.PID = pre.PID
+	if pre.HasRank {
+		rank := pre.Rank
+		s.Rank = &rank
+	}
+	if len(s.Stamp) == 0 && pre.Stamp != nil {
+		s.Stamp = bytes.Clone(pre.Stamp)
+	}
+}
+
+// same says whether the writer of the block wrote the line.
+func (p *Parser) same(pre *line.Prefix) bool {
+	s := &p.state
+	return pre.PID == s.PID && pre.HasRank == (s.Rank != nil) && (s.Rank == nil || pre.Rank == *s.Rank)
+}
+
+// value takes a value of a block: before the record begins, at its beginning, or behind.
+func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
+	s := &p.state
+	if s.Aside {
+		return tail.Ignored, Early, true
+	}
+	again := bytes.Equal(b, s.Began)
+	if len(s.Began) > 0 && !again {
+		rec := out.Record()
+		p.objects.Begin(rec)
+		p.add(rec, q)
+		if p.objects.End(); rec.Kind == record.Summary || rec.Has(record.Iteration) {
+			return tail.Ignored, Early, true
+		}
+		rec.Source, rec.Kind, rec.HasRank = Source, record.Side, false
+		if rec.Empty() {
+			return tail.Ignored, Early, true
+		}
+		out.Emit(rec)
+		return tail.Record, "", true
+	}
+	if !again && !p.begins(q) {
+		if len(s.Lines)+len(b) > maxLines {
+			s.end()
+			return tail.Ignored, "", false
+		}
+		s.Lines = append(append(s.Lines, b...), '\n')
+		return tail.Ignored, Early, true
+	}
+	s.Began = append(s.Began[:0], b...)
+	rec := out.Record()
+	p.objects.Begin(rec)
+	for text := range bytes.SplitSeq(s.Lines, []byte("\n")) {
+		if early, ok := p.split(text); ok {
+			p.add(rec, early)
+		}
+	}
+	p.add(rec, q)
+	p.objects.End()
+	p.place(rec)
+	rec.Open, rec.Join = true, again
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+// place gives a record its step.
+func (p *Parser) place(rec *record.Record) {
+	s := &p.state
+	rec.Source, rec.HasRank, rec.Kind = Source, false, record.Step
+	if rec.Has(record.ValidationLoss) && !rec.Has(record.Loss) {
+		rec.Kind = record.Evaluation
+	}
+	rec.Set(record.Iteration, s.Step)
+	if s.Steps > 0 {
+		rec.Set(record.Iterations, s.Steps)
+	}
+	if s.Epoch != nil {
+		rec.Set(record.Epoch, s.Epoch.At)
+	}
+	if rec.Stamp == nil && rec.Unix == 0 && len(s.Stamp) > 0 {
+		rec.Stamp = s.Stamp
+	}
+}
+
+// Save is as in tail.Handler.
+func (p *Parser) Save() []byte {
+	s := &p.state
+	if s.In == none && s.Banner == nil && !s.Zero && s.Clock == nil {
+		return nil
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil // cannot be: finite numbers
+	}
+	return b
+}
+
+// Restore is as in tail.Handler.
+func (p *Parser) Restore(saved []byte) {
+	var s state
+	if json.Unmarshal(saved, &s) == nil {
+		p.state = s
+	}
+}

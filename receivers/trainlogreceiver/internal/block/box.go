@@ -1,0 +1,122 @@
+package block
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+const shortRule = 20 // dashes: boxes are wider
+
+func isRule(b []byte) bool {
+	return len(b) >= shortRule && b[0] == '-' && bytes.Count(b, b[:1]) == len(b)
+}
+
+// open begins a box, where the line is a rule.
+func (s *state) open(b []byte, pre *line.Prefix) {
+	if isRule(b) && (s.In == none || s.In == box) {
+		s.end()
+		s.In = box
+		s.from(pre)
+		s.Stamp = nil // the rule below has the time
+	}
+}
+
+// row splits "|    loss | 0.584 |". A group's name ends with a slash and has no value: "| train/ | |".
+func row(b []byte) (name, value []byte, group, ok bool) {
+	if len(b) < 5 || b[0] != '|' || b[len(b)-1] != '|' || bytes.Count(b, []byte("|")) != 3 {
+		return nil, nil, false, false
+	}
+	name, value, _ = bytes.Cut(b[1:len(b)-1], []byte("|"))
+	name, value = bytes.TrimSpace(name), bytes.TrimSpace(value)
+	group = len(value) == 0 && len(name) > 1 && name[len(name)-1] == '/'
+	return name, value, group, len(name) > 0 && (group || len(value) > 0)
+}
+
+// boxed reads a line between two rules, or the rule that ends the box.
+func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	s := &p.state
+	if isRule(b) {
+		is := len(s.Lines) > 0 && p.boxRecord(out)
+		s.open(b, out.Prefix()) // there is one rule between two boxes where nothing else is printed
+		if is {
+			return tail.Record, "", true
+		}
+		return tail.Ignored, "", false
+	}
+	_, _, group, ok := row(b)
+	if !ok || len(s.Lines) == 0 && !group || len(s.Lines)+len(b) > maxLines {
+		s.end()
+		return tail.Ignored, "", false
+	}
+	s.Lines = append(append(s.Lines, b...), '\n')
+	return tail.Ignored, Early, true
+}
+
+// The names of a box that are the number of its step, from the surest: Stable-Baselines3 gives its other loggers total_timesteps.
+var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations"}
+
+// boxRecord hands over the record of a box, if it tells of training. Boxes before the first update do not.
+func (p *Parser) boxRecord(out Out) bool {
+	s := &p.state
+	var steps [len(boxSteps)]float64
+	training, elapsed := false, -1.0
+	rec := out.Record()
+	p.objects.Begin(rec)
+	group := []byte(nil)
+	for text := range bytes.SplitSeq(s.Lines, []byte("\n")) {
+		name, value, isGroup, ok := row(text)
+		if isGroup {
+			group = name
+		}
+		if !ok || isGroup {
+			continue
+		}
+		name = append(append(make([]byte, 0, len(group)+len(name)), group...), name...)
+		n, isNumber := decimal.Float(value)
+		training = training || isNumber && string(group) == "train/"
+		if i := boxStep(name); i >= 0 && isNumber && whole(n) {
+			steps[i] = n
+		}
+		if string(name) == "time/time_elapsed" && isNumber {
+			elapsed = n
+		}
+		p.objects.Field(name, value)
+	}
+	p.objects.End()
+	s.Step, s.Steps, s.Epoch = 0, 0, nil
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i] > 0 {
+			s.Step = steps[i]
+		}
+	}
+	if s.Step == 0 {
+		return false
+	}
+	was := s.Clock
+	if elapsed >= 0 {
+		s.Clock = &clock{elapsed, s.Step}
+	}
+	if !training {
+		return false
+	}
+	if was != nil && elapsed > was.Seconds && s.Step > was.Step {
+		rec.Set(record.Duration, (elapsed-was.Seconds)/(s.Step-was.Step))
+		rec.Of = record.Mean
+	}
+	p.place(rec)
+	out.Emit(rec)
+	return true
+}
+
+func boxStep(name []byte) int {
+	for i, n := range boxSteps {
+		if string(name) == n {
+			return i
+		}
+	}
+	return -1
+}

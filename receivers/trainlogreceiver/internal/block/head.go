@@ -1,0 +1,221 @@
+package block
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
+)
+
+var (
+	olmoMark  = []byte("[step=")
+	rollMark  = []byte("pipeline step ")
+	rollStart = []byte(" start...")
+	finished  = []byte(" finished")
+)
+
+// head reads a header, and begins its block.
+func (p *Parser) head(b []byte, pre *line.Prefix) bool {
+	last := b[len(b)-1]
+	switch {
+	case last == ']' && bytes.Contains(b, olmoMark):
+		return p.olmo(b, pre)
+	case last == '.' || last == 'd':
+		return p.roll(b, pre)
+	}
+	text, rules := b, 0
+	if c := b[0]; c == '=' || c == '-' || c == '#' || c == '*' {
+		text = bytes.TrimLeft(b, string(c))
+		rules = len(b) - len(text)
+		text = bytes.Trim(bytes.TrimRight(text, string(c)), " ")
+	}
+	h, ok := names(text)
+	if !ok {
+		return false
+	}
+	if h.step < 0 {
+		if h.epoch == nil || rules < 3 { // "Epoch 1/2" in a line of its own may be anything
+			return false
+		}
+		p.state.end()
+		p.state.Banner = h.epoch
+		p.state.Zero = p.state.Zero || h.epoch.At == 0
+		return true
+	}
+	s := &p.state
+	s.end()
+	s.In, s.Epoch = plain, h.epoch
+	if rules >= 3 {
+		s.In = banner
+	}
+	if s.Epoch == nil {
+		s.Epoch = s.Banner
+	}
+	s.Step, s.Steps = h.step, h.steps
+	if e := s.Epoch; e != nil {
+		s.Zero = s.Zero || e.At == 0
+		var c count.Counter
+		if s.Zero {
+			c.Iteration(0, 0, 0, 0)
+		}
+		s.Step, s.Steps = c.Iteration(e.At, e.Of, h.step, h.steps)
+	}
+	s.from(pre)
+	return true
+}
+
+// olmo reads "[step=5/1000,epoch=1,eta=20m6s]", behind a logger's fields with tabs, or in brackets.
+func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
+	i := bytes.LastIndex(b, olmoMark)
+	before, in := b[:i], b[i+1:len(b)-1]
+	if len(before) > 0 && before[i-1] != '\t' && !bytes.HasSuffix(before, []byte("] ")) {
+		return false
+	}
+	next := state{In: olmo, Step: -1}
+	for item := range bytes.SplitSeq(in, []byte(",")) {
+		name, value, _ := bytes.Cut(item, []byte("="))
+		at, of, _ := bytes.Cut(value, []byte("/"))
+		n, ok := decimal.Float(at)
+		switch string(name) {
+		case "step":
+			if !ok || !whole(n) {
+				return false
+			}
+			next.Step = n
+			if total, ok := decimal.Float(of); ok && whole(total) { // "???" where it is not known
+				next.Steps = total
+			}
+		case "epoch":
+			if !ok || !whole(n) {
+				return false
+			}
+			next.Epoch = &epoch{At: n}
+		case "eta":
+		default:
+			return false
+		}
+	}
+	if next.Step < 0 {
+		return false
+	}
+	next.Clock = p.state.Clock
+	if n := line.StampLen(b); n > 0 && n < i && b[n] == '\t' {
+		next.Stamp = bytes.Clone(b[:n])
+	}
+	p.state = next
+	p.state.from(pre)
+	return true
+}
+
+// roll reads "pipeline step 1 start...", and "pipeline step 1 finished".
+func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
+	rest, ok := bytes.CutPrefix(b, rollMark)
+	if !ok {
+		return false
+	}
+	number, begins := bytes.CutSuffix(rest, rollStart)
+	if !begins {
+		if number, ok = bytes.CutSuffix(bytes.TrimRight(rest, "."), finished); !ok {
+			return false
+		}
+	}
+	n, ok := decimal.Float(number)
+	if !ok || !whole(n) {
+		return false
+	}
+	p.state.end()
+	if begins {
+		p.state.In, p.state.Step = roll, n
+		p.state.from(pre)
+		p.state.Stamp = nil // the metrics' line is at the end of the step
+	}
+	return true
+}
+
+func whole(v float64) bool { return v >= 0 && v == math.Trunc(v) && v < 1<<53 }
+
+// header is what a header says. step is -1 where it names none; steps is 0 where it does not say.
+type header struct {
+	step, steps float64
+	epoch       *epoch
+}
+
+const longestName = 16 // "training step" and the blanks around
+
+// names reads "Step: 1/12", "Epoch [1/2] Step [3/12]", "Iteration 5:". ok is false where the line has anything else.
+func names(b []byte) (h header, ok bool) {
+	h.step = -1
+	b = bytes.TrimSuffix(b, []byte(":"))
+	for len(b) > 0 {
+		n := 0
+		for n < min(len(b), longestName) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z' || b[n] == '_' || b[n] == ' ') {
+			n++
+		}
+		word := bytes.TrimSpace(b[:n])
+		at, of, rest, found := fraction(bytes.TrimLeft(b[n:], ":=# ["))
+		if !found {
+			return h, false
+		}
+		b = bytes.TrimLeft(rest, " ],;|-")
+		switch string(bytes.ToLower(word)) {
+		case "epoch":
+			if h.epoch != nil {
+				return h, false
+			}
+			h.epoch = &epoch{at, of}
+		case "step", "global step", "global_step", "train step", "training step", "iteration", "iter", "update":
+			if h.step >= 0 {
+				return h, false
+			}
+			h.step, h.steps = at, of
+		default:
+			return h, false
+		}
+	}
+	return h, h.step >= 0 || h.epoch != nil
+}
+
+// fraction reads "1/12" or "1", whole numbers of up to 12 digits.
+func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
+	at, n := integer(b)
+	if n == 0 {
+		return 0, 0, nil, false
+	}
+	rest = b[n:]
+	if after, slash := bytes.CutPrefix(bytes.TrimLeft(rest, " "), []byte("/")); slash {
+		after = bytes.TrimLeft(after, " ")
+		if of, n = integer(after); n == 0 {
+			return 0, 0, nil, false
+		}
+		rest = after[n:]
+	}
+	if len(rest) > 0 && !bytes.ContainsRune([]byte(" ],;|-"), rune(rest[0])) {
+		return 0, 0, nil, false
+	}
+	return at, of, rest, true
+}
+
+func integer(b []byte) (v float64, n int) {
+	for n < len(b) && b[n]-'0' <= 9 && n < 12 {
+		v = 10*v + float64(b[n]-'0')
+		n++
+	}
+	return v, n
+}
+
+// section reads "📊 Training Results:", of a banner's block. Values below "Validation Results:" are an evaluation's.
+func (p *Parser) section(b []byte) bool {
+	if p.state.In != banner || b[len(b)-1] != ':' || bytes.Contains(b, bullet) {
+		return false
+	}
+	for _, word := range [...]string{"Results", "Timing", "Metrics"} {
+		if bytes.Contains(b, []byte(word)) {
+			p.state.Aside = bytes.Contains(b, []byte("Validation")) || bytes.Contains(b, []byte("Eval"))
+			p.state.Far = true
+			return true
+		}
+	}
+	return false
+}

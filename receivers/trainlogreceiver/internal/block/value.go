@@ -1,0 +1,220 @@
+package block
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+var bullet = []byte("• ")
+
+// pair is a name and its number.
+type pair struct {
+	name   []byte
+	value  []byte // the number's text, as the log has it
+	unit   []byte
+	number float64
+	share  bool // a share in percent stands behind: "32.85s (48.9%)"
+}
+
+const maxWords = 6 // of a name
+
+// split reads a value's line: "  loss:      2.3641", "    train/CE loss=10.62", "  • Total step time: 69.39s". ok is false where it is none, or not a number.
+func (p *Parser) split(b []byte) (q pair, ok bool) {
+	text := bytes.TrimLeft(b, " \t")
+	indented := len(text) < len(b)
+	switch {
+	case bytes.HasPrefix(text, bullet):
+		text = text[len(bullet):]
+	case p.state.In == banner && p.state.Far:
+		return q, false
+	case p.state.In != olmo && (bytes.HasPrefix(text, []byte("- ")) || bytes.HasPrefix(text, []byte("* "))):
+		text = text[2:]
+	case !indented:
+		return q, false
+	}
+	i := bytes.IndexByte(text, '=')
+	if c := bytes.Index(text, []byte(": ")); p.state.In != olmo && c >= 0 && (i < 0 || c < i) {
+		i = c
+	}
+	if i < 1 {
+		return q, false
+	}
+	q.name = bytes.TrimSpace(text[:i])
+	return q, isName(q.name, p.state.In == olmo) && q.take(bytes.TrimSpace(text[i+1:]))
+}
+
+// isName says whether b may be the name of a value. OLMo's are free: they have parentheses and signs.
+func isName(b []byte, free bool) bool {
+	if len(b) == 0 || len(b) > 128 || (b[0]|0x20 < 'a' || b[0]|0x20 > 'z') || bytes.Count(b, []byte(" ")) >= maxWords {
+		return false
+	}
+	for _, c := range b {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c-'0' <= 9, c == '_', c == '/', c == ' ', c == '-', c == '.', c == '@':
+		case free && c >= ' ':
+		case c == '(' || c == ')' || c == '%':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// take reads "1,234.5 ms (12.3%)".
+func (q *pair) take(b []byte) bool {
+	n := 0
+	for n < len(b) && (b[n]-'0' <= 9 || bytes.IndexByte([]byte("+-.,eE"), b[n]) >= 0) {
+		n++
+	}
+	for n > 0 && bytes.IndexByte([]byte("eE,"), b[n-1]) >= 0 {
+		n--
+	}
+	if n == 0 || b[0] == '+' || b[0] == '-' && n == 1 {
+		n = wordNumber(b)
+	}
+	q.value = b[:n]
+	v, ok := decimal.Float(bytes.ReplaceAll(q.value, []byte(","), nil))
+	if n == 0 || !ok {
+		return false
+	}
+	q.number = v
+	rest := bytes.TrimSpace(b[n:])
+	if i := bytes.IndexByte(rest, '('); i >= 0 && bytes.HasSuffix(rest, []byte("%)")) {
+		if _, ok := decimal.Float(rest[i+1 : len(rest)-2]); !ok {
+			return false
+		}
+		q.share, rest = true, bytes.TrimSpace(rest[:i])
+	}
+	q.unit = rest
+	return len(rest) == 0 || isUnit(rest)
+}
+
+// wordNumber is the length of nan or inf.
+func wordNumber(b []byte) int {
+	t := bytes.TrimLeft(b, "+-")
+	for _, word := range [...]string{"nan", "inf"} {
+		if len(t) >= 3 && bytes.EqualFold(t[:3], []byte(word)) && (len(t) == 3 || t[3] == ' ') {
+			return len(b) - len(t) + 3
+		}
+	}
+	return 0
+}
+
+// isUnit says whether a word may be a unit: what follows a number in a sentence is longer.
+func isUnit(b []byte) bool {
+	if len(b) > 16 {
+		return false
+	}
+	for _, c := range b {
+		if c|0x20 < 'a' || c|0x20 > 'z' {
+			if c != '/' && c != '%' && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// seconds are the units of time, s.
+var seconds = map[string]float64{"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "ms": 1e-3, "min": 60}
+
+// suffixes are what names have in place of a unit.
+var suffixes = map[string]string{"GB": "_gb", "GiB": "_gib", "MB": "_mb", "MiB": "_mib"}
+
+// large are the factors behind OLMo-core's numbers (src/olmo_core/utils.py, format_float).
+var large = map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+
+// known are names of trainers by what objects call them.
+var known = map[string]string{
+	"train/crossentropyloss": "loss", "train/ce loss": "loss", "optim/total_grad_norm": "grad_norm", "optim/total grad norm": "grad_norm",
+	"optim/lr (group 0)": "lr", "optim/learning_rate_group0": "lr", "throughput/device/tps": "tokens_per_sec_per_gpu",
+	"throughput/device/tokens_per_second": "tokens_per_sec_per_gpu", "throughput/device/mfu": "mfu",
+	"throughput/total_tokens": "consumed_tokens", "throughput/total tokens": "consumed_tokens", "throughput/device/data loading (s)": "data_loading(s)",
+	"total step time": "step_time",
+}
+
+// perSecond is OLMo-core's number of steps per second, of the step itself.
+const perSecond = "throughput/device/bps"
+
+// canonical is a name as objects know it.
+func canonical(name []byte) (lower string, out []byte) {
+	lower = string(bytes.ToLower(name))
+	if n, ok := known[lower]; ok {
+		return lower, []byte(n)
+	}
+	return lower, name
+}
+
+// begins says whether a value makes the block a record: a loss, or the time of the step.
+func (p *Parser) begins(q pair) bool {
+	lower, name := canonical(q.name)
+	return p.objects.About(name).Loss || lower == "total step time" || string(name) == "step_time"
+}
+
+// add gives a value to the record.
+func (p *Parser) add(rec *record.Record, q pair) {
+	lower, name := canonical(q.name)
+	p.number = p.number[:0]
+	for _, c := range q.value {
+		if c != ',' {
+			p.number = append(p.number, c)
+		}
+	}
+	per, timed := seconds[string(q.unit)]
+	scale, big := large[string(q.unit)]
+	suffix, hasSuffix := suffixes[string(q.unit)]
+	switch {
+	case p.objects.About(name).Step: // the header has it
+	case lower == perSecond && q.number > 0:
+		rec.Set(record.Duration, 1/q.number)
+	case isTime(lower) && (timed || len(q.unit) == 0 && bytes.IndexByte(q.value, '.') >= 0):
+		if !timed {
+			per = 1
+		}
+		p.took(rec, q.number*per)
+	case timed && q.share:
+		rec.Stages = append(rec.Stages, record.Stage{Name: name, Seconds: q.number * per})
+	case timed && p.known(name, "_s"):
+		p.objects.Number(p.objects.Name(p.name), q.number*per, p.number)
+	case hasSuffix && p.known(name, suffix):
+		p.objects.Field(p.name, p.number)
+	case big && p.state.In == olmo:
+		p.objects.Number(p.objects.Name(name), q.number*scale, p.number)
+	case len(q.unit) == 0:
+		p.objects.Number(p.objects.Name(name), q.number, p.number)
+	case string(q.unit) != "%" && p.objects.Known(q.unit): // "tokens/s"
+		p.objects.Number(p.objects.Name(q.unit), q.number, p.number)
+	default:
+		rec.AddExtra(record.Extra{Name: name, Text: append(append([]byte(nil), q.value...), q.unit...)})
+	}
+}
+
+// known makes p.name of a name and its unit, and says whether objects know it.
+func (p *Parser) known(name []byte, suffix string) bool {
+	p.name = append(append(p.name[:0], name...), suffix...)
+	return p.objects.Known(p.name)
+}
+
+// took takes what a loop calls time, s: of the step, or of the run so far.
+func (p *Parser) took(rec *record.Record, s float64) {
+	v, of := p.time.Step(s, p.state.Step)
+	if !(v > 0) || math.IsInf(v, 0) || rec.Has(record.Duration) {
+		return
+	}
+	rec.Set(record.Duration, v)
+	if of > 1 {
+		rec.Of = record.Mean
+	}
+}
+
+// isTime says whether a name is that of a time, of what loops print beside each step.
+func isTime(lower string) bool {
+	switch lower {
+	case "time", "step time", "batch time", "time taken", "took", "iteration time", "iter time":
+		return true
+	}
+	return false
+}
