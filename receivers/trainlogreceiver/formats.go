@@ -81,6 +81,8 @@ type reader struct {
 	line func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
 	// blank takes a line of blanks. nil: they say nothing.
 	blank func()
+	// others says that another format has told a record. nil: that says nothing.
+	others func()
 	// memory is the state that earlier lines leave for later ones. nil: there is none.
 	memory interface {
 		Save() []byte // JSON; nil: nothing
@@ -129,7 +131,7 @@ func openComposer(f fields) reader {
 
 func openBars(f fields) reader {
 	p := bar.New(f)
-	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
 func openTables(f fields) reader {

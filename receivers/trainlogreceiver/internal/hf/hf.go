@@ -96,7 +96,7 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 		rec.Kind, rec.Source = record.Side, Source
 		w.put(rec)
 		if p.step {
-			w.putDuration(rec)
+			p.time(&w, rec)
 		}
 		out.Emit(rec)
 	}
@@ -107,12 +107,15 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 func (p *Parser) number(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
 	rec.Several = true
+	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
+		p.progress.aside += rec.Get(record.Duration)
+	}
 	switch {
 	case rec.Kind == record.Summary || rec.Has(record.Iteration):
 	case ok:
 		w.put(rec)
-		if rec.Kind == record.Step && !rec.Has(record.Duration) {
-			w.putDuration(rec)
+		if rec.Kind == record.Step {
+			p.time(&w, rec)
 		}
 	default:
 		rec.Unnumbered = waits
@@ -125,10 +128,18 @@ func (w *write) put(rec *record.Record) {
 	rec.Set(record.Iterations, w.steps)
 }
 
-func (w *write) putDuration(rec *record.Record) {
-	if w.duration > 0 {
-		rec.Set(record.Duration, w.duration)
-		rec.Of = record.Mean
+// time gives a step's record how many steps there were since the record before, and their mean time without the evaluations between.
+func (p *Parser) time(w *write, rec *record.Record) {
+	took := w.took - p.progress.aside
+	p.progress.aside = 0
+	if w.covers > 0 && w.covers < 1<<31 {
+		rec.Covers = int64(w.covers)
+	}
+	if took > 0 && !rec.Has(record.Duration) {
+		rec.Set(record.Duration, took/w.covers)
+		if w.covers > 1 {
+			rec.Of = record.Mean
+		}
 	}
 }
 

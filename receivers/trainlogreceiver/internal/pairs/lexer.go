@@ -59,6 +59,11 @@ type lexer struct {
 
 // line reads a line. false: there is something in it beside names and values.
 func (x *lexer) line(b []byte) bool {
+	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3)
+}
+
+// tokens is line where words may have no value.
+func (x *lexer) tokens(b []byte) bool {
 	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
 	for x.skip(); x.at < len(x.b); x.skip() {
 		if !x.token() {
@@ -66,7 +71,7 @@ func (x *lexer) line(b []byte) bool {
 		}
 	}
 	x.drop()
-	return x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3
+	return true
 }
 
 // skip passes over blanks and what decorates a line.
