@@ -14,8 +14,8 @@ import (
 // write has the numbers of the bar that was drawn after a record was written.
 type write struct {
 	step, steps float64
-	took        float64 // s since the write before, 0: not known
-	covers      float64 // steps since the write before, 0: not known
+	took        float64 // s since the write before, NaN: not known
+	covers      float64 // steps since the write before
 }
 
 // series is the drawings of one bar: they never go back.
@@ -29,6 +29,11 @@ type series struct {
 
 func (s *series) fits(b *tqdm.Bar) bool {
 	return s.clock.Begun && s.clock.Total == b.Total && b.Done >= s.clock.Seen && b.Elapsed >= s.clock.Elapsed
+}
+
+// near says whether a drawing's speed is about that of the one before.
+func (s *series) near(b *tqdm.Bar) bool {
+	return s.clock.Per == 0 || b.Per == 0 || b.Per < 2*s.clock.Per && s.clock.Per < 2*b.Per
 }
 
 func (s *series) move(b *tqdm.Bar) {
@@ -56,11 +61,8 @@ func (s *series) write(b *tqdm.Bar) write {
 	}
 	s.clock.Mark()
 	s.told = true
-	if steps > 0 {
-		w.covers = steps
-	}
-	if !guessed && took > 0 {
-		w.took = took
+	if w.took, w.covers = took, max(steps, 0); guessed {
+		w.took = math.NaN()
 	}
 	return w
 }
@@ -87,10 +89,11 @@ type progress struct {
 
 	state  writing
 	blanks int      // at cleared
-	doubt  tqdm.Bar // at doubtful
+	doubt  write    // at doubtful
 	below  bool     // another bar was drawn since the training's moved
 
-	aside  float64 // s that evaluations took since the last step's record
+	since  write   // what the writes of other records say since the last step's record
+	aside  float64 // s that evaluations took meanwhile
 	writes []write // whose records have not come
 	debt   int     // records whose writes have not come
 	epoch  float64 // of the last of these records; NaN: it has none
@@ -156,22 +159,22 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 			return write{}, false
 		}
 		if p.known && s == &p.other {
-			p.state, p.doubt = doubtful, *b
-			p.doubt.Desc, p.doubt.Postfix = nil, nil
+			p.state, p.doubt = doubtful, s.write(b)
 			return write{}, false
 		}
-	case doubtful:
-		if s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
-			b = &p.doubt
-		}
+	}
+	if p.state == doubtful && s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
+		w = p.doubt
+	} else {
+		w = s.write(b)
 	}
 	p.state = idle
 	if s == &p.other {
 		p.training, p.other = p.other, p.training
 		p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.debt = &p.training, 0, 0, nil, min(p.debt, 1)
+		p.since, p.aside = write{}, 0
 	}
 	p.known = true
-	w = p.training.write(b)
 	switch {
 	case p.debt > 0:
 		p.debt--
@@ -192,7 +195,12 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	case p.last == nil: // the first bar is the training's, as far as is known
 		s = &p.training
 	case training && other && p.training.clock.Seen != p.other.clock.Seen:
-		if p.training.clock.Seen > p.other.clock.Seen {
+		switch near := p.training.near(b); {
+		case near != p.other.near(b):
+			if near {
+				s = &p.training
+			}
+		case p.training.clock.Seen > p.other.clock.Seen:
 			s = &p.training
 		}
 	case training && other:

@@ -6,6 +6,9 @@ const smoothing = 0.3
 // minInterval is how long, s, counts may go on before a bar makes its speed anew (tqdm/std.py, __init__, mininterval): a refresh draws them beside the old one.
 const minInterval = 0.1
 
+// coarse is the share of a speed that its digits leave open, from which on two speeds in a row may be alike by chance.
+const coarse = 2e-4
+
 // Clock tells more finely than in the bar's whole seconds when a count was reached, s since the bar was first drawn: by the speeds of drawings that follow
 // one another, within the second that the bar shows. Its zero value is ready; its fields are exported to be saved.
 //
@@ -32,7 +35,7 @@ func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 		return true
 	}
 	c.Elapsed = b.Elapsed
-	if n := b.Done - c.N; n > 0 && (b.Per != c.Per || n*b.Per >= minInterval || b.Per == 0) {
+	if n := b.Done - c.N; n > 0 && (b.Per != c.Per || b.Per == 0 || n*b.Per >= minInterval && b.Err > coarse*b.Per) {
 		c.move(b, mean)
 	}
 	c.Seen = b.Done
