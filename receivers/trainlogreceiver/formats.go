@@ -10,6 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/keras"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/litgpt"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanochat"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanogpt"
@@ -51,6 +52,7 @@ var formats = []format{
 	{name: "litgpt", open: plain(litgpt.Parse)},
 	{name: "torchtune", open: plain(torchtune.Parse)},
 	{name: "composer", open: openComposer},
+	{name: "keras", open: openKeras},
 	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
@@ -132,6 +134,11 @@ func openComposer(f fields) reader {
 func openBars(f fields) reader {
 	p := bar.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
+}
+
+func openKeras(f fields) reader {
+	p := keras.New(f)
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 
 func openTables(f fields) reader {
