@@ -58,6 +58,7 @@ var readers = []struct {
 		"litgpt":    {script: "litgpt_pretrain.py"},
 		"torchtune": {script: "torchtune_loggers.py"},
 		"composer":  {script: "composer_console.py"},
+		"keras":     {script: "keras_bar.py"},
 		"tqdm":      {fixture: "trainers/lightning.log", script: "lightning_bar.py"},
 		"csv":       {fixture: "trainers/lightning_metrics.csv", parser: "trainlogreceiver/internal/table", script: "lightning_bar.py"},
 		"keyvalue":  {fixture: "trainers/others.log", parser: "trainlogreceiver/internal/pairs", gen: []string{"maxtext"}},

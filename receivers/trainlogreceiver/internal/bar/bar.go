@@ -376,7 +376,7 @@ func (d *drawing) time(rec *record.Record) {
 	case rec.Has(record.Duration):
 	case took > 0 && !guessed:
 		rec.Set(record.Duration, took/steps)
-		if steps > 1 {
+		if steps > 1 || d.source == Composer { // Composer's time is that of the batch before
 			rec.Of = record.Mean
 		}
 	case d.Per > 0:

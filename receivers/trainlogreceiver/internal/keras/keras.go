@@ -255,20 +255,17 @@ func (s *state) time(d *bar) (each, of float64) {
 	if math.IsInf(most, 1) {
 		return 0, 0
 	}
-	mean, more := (least+most)/2, d.n
+	mean := (least + most) / 2
+	if s.First > 0 {
+		least, most = s.First+least*(d.n-1), s.First+most*(d.n-1)
+	} else {
+		least, most = least*d.n, most*d.n
+	}
+	if most-least > known*(least+most) {
+		return 0, 0
+	}
 	if d.n == 1 {
 		s.First = mean
-	} else if s.First > 0 {
-		more--
-		least, most = s.First+least*more, s.First+most*more
-	} else {
-		least, most = least*more, most*more
-	}
-	if d.n == 1 || most-least > 2*known*(least+most)/2 {
-		if d.n > 1 {
-			return 0, 0
-		}
-		least, most = mean, mean
 	}
 	of = d.n - s.Timed
 	at := max(min(max(s.At+of*mean, least), most), s.At)

@@ -30,9 +30,9 @@ var logs = map[string]struct{ lines, want []string }{
 		[]string{
 			"keras step iteration=1 iterations=36 epoch=1 duration=0.044 loss=2.5356 extra:accuracy=0.125",
 			"keras step mean iteration=3 iterations=36 epoch=1 duration=0.038 loss=2.3857 extra:accuracy=0.125",
-			"keras step mean iteration=18 iterations=36 epoch=1 duration=0.040233333 loss=2.4505 extra:accuracy=0.1198",
+			"keras step mean iteration=18 iterations=36 epoch=1 duration=0.04 loss=2.4505 extra:accuracy=0.1198",
 			"keras evaluation iteration=18 val_loss=2.4823 extra:val_accuracy=0.0938",
-			"keras step iteration=19 iterations=36 epoch=2 duration=1.5 loss=2.5 extra:accuracy=0.125",
+			"keras step iteration=19 iterations=36 epoch=2 duration=2 loss=2.5 extra:accuracy=0.125",
 		},
 	},
 	"verbose 2": {
@@ -50,7 +50,7 @@ var logs = map[string]struct{ lines, want []string }{
 			"18/18 [==============================] - 1s 56ms/step - loss: 2.2000 - accuracy: 0.1018 - val_loss: 2.4346",
 		},
 		[]string{
-			"keras step iteration=1 iterations=18 epoch=1 duration=0.088235294 loss=2.39 extra:accuracy=0.1001",
+			"keras step iteration=1 iterations=18 epoch=1 loss=2.39 extra:accuracy=0.1001",
 			"keras step iteration=4 iterations=18 epoch=1 loss=2.36 extra:accuracy=0.1004",
 			"keras step mean iteration=18 iterations=18 epoch=1 duration=0.056 loss=2.2 extra:accuracy=0.1018", "keras evaluation iteration=18 val_loss=2.4346",
 		},
