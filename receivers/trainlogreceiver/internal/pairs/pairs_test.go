@@ -1,6 +1,7 @@
 package pairs_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,5 +90,26 @@ func BenchmarkParse(b *testing.B) {
 				_, _ = p.Parse(in, &rec)
 			}
 		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	for text, want := range map[string]string{
+		"Epoch 1/2 loss 0.6668":                                  "Epoch=1/2 epoch,loss=0.6668/0,",
+		"Training Epoch: 1/2, step 19/20 completed (loss: 1.89)": "Training Epoch=1/2 epoch,step=19/20 step,loss=1.89/0,",
+		"loss: 8.1856": "loss=8.1856/0,", "Downloading {x": "", "": "",
+	} {
+		got := ""
+		for _, v := range pairs.New(nil).Values(nil, []byte(text)) {
+			got += fmt.Sprintf("%s=%g/%g", v.Name, v.Number, v.Of)
+			if v.Epoch {
+				got += " epoch"
+			}
+			if v.Step {
+				got += " step"
+			}
+			got += ","
+		}
+		assert.Equal(t, want, got, text)
 	}
 }
