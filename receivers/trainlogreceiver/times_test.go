@@ -46,7 +46,8 @@ func TestBarsAgreeWithTheTruth(t *testing.T) {
 func TestTextBehindBars(t *testing.T) {
 	b := read(t, nil, write(t, "x.log",
 		"\r  0%|          | 0/20 [00:00<?, ?it/s]step 0 loss 2.3641", "\r  5%|▌         | 1/20 [00:00<00:05,  3.28it/s]step 1 loss 2.4165",
-		"\r 10%|█         | 2/20 [00:00<00:05,  3.29it/s, loss=2.2]`Trainer.fit` stopped", "\r 15%|█         | 3/20 [00:00<00:05,  3.29it/s]{'loss': 2.1, 'epoch': 0.1}"))
+		"\r 10%|█         | 2/20 [00:00<00:05,  3.29it/s, loss=2.2]`Trainer.fit` stopped",
+		"\r 15%|█         | 3/20 [00:00<00:05,  3.29it/s]{'loss': 2.1, 'epoch': 0.1}"))
 	assert.ElementsMatch(t, []string{"2.3641", "2.4165", "2.2", "2.1"}, attrs(filereceivertest.ByEnd(b.All(spans.SpanStep)), spans.AttrLoss))
 }
 

@@ -252,7 +252,7 @@ func (p *Parser) trainer(d *drawing) {
 	}
 }
 
-// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or that of another loop, which counts its epochs from 0 or 1 and sets the postfix before the count goes on.
+// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count goes on.
 func (p *Parser) epoch(d *drawing) {
 	rest := d.Desc[len(epochMark):]
 	if !(d.epoch >= 0) {

@@ -1,6 +1,6 @@
 package tqdm
 
-// smoothing is the weight of the last move in the speed that a bar shows (tqdm/std.py, __init__, smoothing). Weights of earlier moves are smaller by 1-smoothing each.
+// smoothing is the weight of the last move in the speed that a bar shows (tqdm/std.py, __init__). Weights of earlier moves fall by 1-smoothing each.
 const smoothing = 0.3
 
 // minInterval is how long, s, counts may go on before a bar makes its speed anew (tqdm/std.py, __init__, mininterval): a refresh draws them beside the old one.
@@ -9,8 +9,8 @@ const minInterval = 0.1
 // coarse is the share of a speed that its digits leave open, from which on two speeds in a row may be alike by chance.
 const coarse = 2e-4
 
-// Clock tells more finely than in the bar's whole seconds when a count was reached, s since the bar was first drawn: by the speeds of drawings that follow
-// one another, within the second that the bar shows. Its zero value is ready; its fields are exported to be saved.
+// Clock tells more finely than in the bar's whole seconds when a count was reached, s since the bar was first drawn: by the speeds of drawings in a row,
+// within the second that the bar shows. Its zero value is ready; its fields are exported to be saved.
 //
 // A bar shows its recent speed, a mean of moves with weights that fall exponentially (tqdm/std.py, EMA): the last move is the difference between two means. With
 // smoothing 0, as in Lightning, a bar shows the mean since its beginning. Bars do not say which, and what contradicts their seconds is given up.
