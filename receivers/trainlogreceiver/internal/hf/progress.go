@@ -88,9 +88,9 @@ type progress struct {
 	known           bool    // the bar in training is the training's for sure
 
 	state  writing
-	blanks int      // at cleared
-	doubt  write    // at doubtful
-	below  bool     // another bar was drawn since the training's moved
+	blanks int   // at cleared
+	doubt  write // at doubtful
+	below  bool  // another bar was drawn since the training's moved
 
 	since  write   // what the writes of other records say since the last step's record
 	aside  float64 // s that evaluations took meanwhile
