@@ -12,7 +12,7 @@ const coarse = 2e-4
 // Clock tells more finely than in the bar's whole seconds when a count was reached, s since the bar was first drawn: by the speeds of drawings in a row,
 // within the second that the bar shows. Its zero value is ready; its fields are exported to be saved.
 //
-// A bar shows its recent speed, a mean of moves with weights that fall exponentially (tqdm/std.py, EMA): the last move is the difference between two means. With
+// A bar shows its recent speed, a mean of moves whose weights fall exponentially (tqdm/std.py, EMA): the last move is the difference between two means. With
 // smoothing 0, as in Lightning, a bar shows the mean since its beginning. Bars do not say which, and what contradicts their seconds is given up.
 type Clock struct {
 	Total, Elapsed float64
