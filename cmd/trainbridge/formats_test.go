@@ -60,6 +60,7 @@ var readers = []struct {
 		"block":     {gen: []string{"nemorl"}},
 		"composer":  {script: "composer_console.py"},
 		"pattern":   {fixture: "trainers/xgboost.log", script: "boosters.py"},
+		"keras":     {script: "keras_bar.py"},
 		"tqdm":      {fixture: "trainers/lightning.log", script: "lightning_bar.py"},
 		"csv":       {fixture: "trainers/lightning_metrics.csv", parser: "trainlogreceiver/internal/table", script: "lightning_bar.py"},
 		"keyvalue":  {fixture: "trainers/others.log", parser: "trainlogreceiver/internal/pairs", gen: []string{"maxtext"}},

@@ -11,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/deepspeed"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/keras"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/litgpt"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanochat"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanogpt"
@@ -53,6 +54,7 @@ var formats = []format{
 	{name: "litgpt", open: plain(litgpt.Parse)},
 	{name: "torchtune", open: plain(torchtune.Parse)},
 	{name: "composer", open: openComposer},
+	{name: "keras", open: openKeras},
 	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
@@ -83,6 +85,8 @@ type reader struct {
 	line func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
 	// blank takes a line of blanks. nil: they say nothing.
 	blank func()
+	// others says that another format has told a record. nil: that says nothing.
+	others func()
 	// memory is the state that earlier lines leave for later ones. nil: there is none.
 	memory interface {
 		Save() []byte // JSON; nil: nothing
@@ -136,6 +140,11 @@ func openBlocks(f fields) reader {
 
 func openBars(f fields) reader {
 	p := bar.New(f)
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
+}
+
+func openKeras(f fields) reader {
+	p := keras.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
 }
 

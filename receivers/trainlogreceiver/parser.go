@@ -11,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/logger"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
 )
 
 const notRecord = "not_a_record"
@@ -20,6 +21,7 @@ type parser struct {
 	formats []format
 	readers []reader // of formats
 	last    int      // the format of the record before
+	told    bool     // a format other than bars has told a record
 	prefix  logger.Prefix
 	clock   prefixClock
 	wrap    wrap
@@ -54,6 +56,13 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 			}
 		}
 		return tail.Ignored, "empty"
+	}
+	if n := glued(text); n > 0 { // printed past a bar, whose drawing has no line's end
+		v, reason := p.Line(text[:n], out)
+		if told, why := p.Line(text[n:], out); told != tail.Ignored {
+			v, reason = told, why
+		}
+		return v, reason
 	}
 	v, reason, mine := p.more(text, out)
 	if mine {
@@ -98,12 +107,27 @@ func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	return n
 }
 
+// glued returns where a bar ends that other text stands behind; 0: none. Dicts behind bars are the Trainer's (hf), and its parser reads both.
+func glued(text []byte) int {
+	if !bytes.Contains(text, percentMark) {
+		return 0
+	}
+	_, n := tqdm.Parse(text)
+	if n == 0 || len(bytes.TrimSpace(text[n:])) == 0 || bytes.Contains(text[n:], dictMark) {
+		return 0
+	}
+	return n
+}
+
+var percentMark, dictMark = []byte("%|"), []byte("{'")
+
 // maxPieces bounds what a logger puts before a message.
 const maxPieces = 8
 
 // message reads a line of a trainer. The format of the record before comes first.
 func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	if v, reason, mine = p.readers[p.last].line(text, out); mine {
+		p.note(p.last, v)
 		return v, reason, true
 	}
 	for i := range p.readers {
@@ -112,6 +136,7 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 		}
 		v, why, mine := p.readers[i].line(text, out)
 		if mine {
+			p.note(i, v)
 			if v == tail.Record && !p.formats[i].common {
 				p.last = i
 			}
@@ -122,6 +147,19 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 		}
 	}
 	return v, reason, false
+}
+
+// note tells bars that a format has told a record.
+func (p *parser) note(format int, v tail.Verdict) {
+	if p.told || v != tail.Record || p.readers[format].others != nil {
+		return
+	}
+	p.told = true
+	for i := range p.readers {
+		if others := p.readers[i].others; others != nil {
+			others()
+		}
+	}
 }
 
 // prefixed gives a record what its logger says: the rank, and by the time before, how long the step took.

@@ -119,6 +119,7 @@ var fixtures = []string{
 	"trainers/maxtext.log", "trainers/paddlenlp.log",
 	"trainers/olmo.log", "trainers/olmo_core.log", "trainers/nemo_rl.log", "trainers/roll.log", "trainers/sb3.log", "trainers/block.log",
 	"trainers/console_table.log", "trainers/rich.log",
+	"trainers/keras.log", "trainers/tqdm.log", "trainers/hf_stalls.log", "trainers/lightning_stalls.log",
 }
 
 func TestGolden(t *testing.T) {

@@ -57,8 +57,8 @@ func TestRecordedBars(t *testing.T) {
 		"blocks":       {150, 0.25}, // 8 KB of records at a time, some within a write
 		"epochs":       {6, 0.15},
 		"llamafactory": {6, 0.15},
-		"resumed":      {5, 0.15}, // "22.00it/s" after the resumption, where a step takes 0.31 s: not believed
-		"fast":         {1, 0.25}, // many steps before the bar is drawn first
+		"resumed":      {7, 0.15}, // "22.00it/s" after the resumption, where a step takes 0.31 s: not believed
+		"fast":         {4, 0.25}, // many steps before the bar is drawn first, and more at one speed
 		"sft":          {3, 0.25},
 		"axolotl":      {3, 0.15},
 		"grpo":         {4, 0.02}, // step_time is the record's own

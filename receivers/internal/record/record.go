@@ -62,6 +62,8 @@ type Record struct {
 
 	// Of says which time Duration is.
 	Of DurationOf
+	// Covers is how many steps the record is of, as far as the log says. 0: the iterations of the records before tell.
+	Covers int64
 	// Several: a record without an iteration covers an unknown number of steps: the time since the record before is not the time of one step.
 	Several bool
 
@@ -113,7 +115,7 @@ const MaxExtra = 256
 
 // Reset empties the record.
 func (r *Record) Reset() {
-	r.Kind, r.Source, r.Of = Step, "", OneStep
+	r.Kind, r.Source, r.Of, r.Covers = Step, "", OneStep, 0
 	r.Stamp, r.Unix, r.RawUnix, r.Start, r.Key = nil, 0, nil, 0, nil
 	r.IDs = logids.IDs{}
 	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several, r.Late = false, false, false, false, false, false

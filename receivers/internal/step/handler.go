@@ -400,7 +400,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	if rec.Kind == record.Step {
 		h.state.Trained = true
 		h.epoch(rec, it, t)
-		h.count(it, t)
+		h.count(rec, it, t)
 	}
 	it.attempt = h.first + t.Attempt
 	if rec.Kind != record.Step && !it.hasIteration && rec.Kind != record.Summary {
@@ -507,7 +507,11 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	}
 	if d := rec.Get(record.Duration); d > 0 && d < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
 		steps := int64(1)
-		if rec.Kind == record.Step && rec.Has(record.Iteration) && t.Known {
+		switch {
+		case rec.Kind != record.Step:
+		case rec.Covers > 0:
+			steps = rec.Covers
+		case rec.Has(record.Iteration) && t.Known:
 			steps = max(int64(rec.Get(record.Iteration))-t.Iteration, 1)
 		}
 		if d*float64(steps) >= maxSeconds {
@@ -540,7 +544,7 @@ func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 }
 
 // count moves the track on to a step.
-func (h *handler) count(it *placed, t *track) {
+func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++
 		it.ordinal = t.Record
@@ -554,6 +558,9 @@ func (h *handler) count(it *placed, t *track) {
 		t.Attempt++ // the job went back to a checkpoint
 	case it.iteration == 1:
 		it.covered = 1
+	}
+	if rec.Covers > 0 {
+		it.covered = rec.Covers
 	}
 	t.Iteration, t.Known = it.iteration, true
 }

@@ -149,6 +149,9 @@ func (h *handler) join(rec *record.Record) bool {
 		if !p.rec.Has(record.Duration) {
 			p.rec.Of = rec.Of
 		}
+		if rec.Covers > 0 {
+			p.rec.Covers = rec.Covers
+		}
 		p.rec.Merge(rec)
 		p.held = append(p.held, h.stream.Hold())
 		return true

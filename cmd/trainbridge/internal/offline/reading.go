@@ -274,7 +274,7 @@ func isBinary(path string) bool {
 	strange, all := 0, 0
 	for len(head) > 0 {
 		c, size := utf8.DecodeRune(head)
-		if c == utf8.RuneError && size == 1 && len(head) > utf8.UTFMax || c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\x1b' {
+		if c == utf8.RuneError && size == 1 && len(head) > utf8.UTFMax || c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\x1b' && c != '\b' {
 			strange++
 		}
 		all++

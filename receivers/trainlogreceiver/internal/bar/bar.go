@@ -12,18 +12,21 @@
 //   - Composer shows the batches that are done beside the loss of the one after them.
 //   - torchtune prints the step's number into the description.
 //
-// Numbers in a postfix have three significant digits (tqdm, format_num). The speed is a mean, over the epoch or the last iterations.
+// Numbers in a postfix have three significant digits (tqdm, format_num). The speed is a mean, over the epoch or the last iterations: times of steps are what
+// tqdm.Clock makes of the drawings. A record is of all steps since the record before, where not each was drawn.
 package bar
 
 import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
 )
 
@@ -46,18 +49,40 @@ type state struct {
 	At       float64 `json:"at,omitempty"` // the iteration of the last record
 	Training []byte  `json:"training,omitempty"`
 	Results  []byte  `json:"results,omitempty"`
+	// Before: the loop sets the postfix before the count goes on. Zero: its epochs are counted from 0.
+	Before bool   `json:"before,omitempty"`
+	Zero   bool   `json:"zero,omitempty"`
+	Bars   []*bar `json:"bars,omitempty"` // the one that was drawn last is the first
 }
+
+// bar follows the drawings of one bar.
+type bar struct {
+	Name  string     `json:"name"`
+	Clock tqdm.Clock `json:"clock"`
+}
+
+// maxBars bounds the bars that are followed: of nested loops, and of an evaluation below the training's.
+const maxBars = 4
 
 // Parser reads the lines of one stream. It is not safe for concurrent use.
 type Parser struct {
 	objects  *object.Parser
+	names    *pairs.Parser
 	state    state
+	others   bool   // other lines of the stream tell steps
 	training []byte // the pairs of the postfix at hand that are about the step
 	results  []byte // the pairs that are about an evaluation
+	values   []pairs.Value
+	postfix  []byte // made of a description
 }
 
 // New returns a parser; mapped is as in object.New.
-func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
+func New(mapped map[string]object.Target) *Parser {
+	return &Parser{objects: object.New(mapped), names: pairs.New(mapped)}
+}
+
+// Others says that other lines of the stream tell steps: bars without a loss count them once more.
+func (p *Parser) Others() { p.others = true }
 
 var (
 	epochMark  = []byte("Epoch ")
@@ -73,77 +98,57 @@ var (
 	epochEnd   = []byte("_epoch")
 	globalStep = []byte("global_step")
 	lossName   = []byte("loss")
+	stepLoss   = []byte("step_loss")
 	pairMark   = []byte(", ")
 )
 
+// drawing is a bar and what its trainer makes of it.
+type drawing struct {
+	tqdm.Bar
+	line    []byte
+	clock   *tqdm.Clock
+	source  string
+	epoch   float64 // as drawn; NaN: none
+	epochs  float64 // of the epochs before
+	changes bool    // the first postfix that differs is that of the count
+	eval    bool
+	none    bool // neither steps nor results
+}
+
 // Line reads one line, which holds one drawing of a bar. mine is false when it does not.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
-	d, n := tqdm.Parse(b)
+	parsed, n := tqdm.Parse(b)
 	if n == 0 {
 		return tail.Ignored, "", false
 	}
+	d := &drawing{Bar: parsed, line: b, source: Source, epoch: math.NaN()}
+	p.follow(d)
 	if epoch, step, loss, ok := torchtuneDesc(d.Desc); ok {
-		return p.torchtune(b, &d, epoch, step, loss, out)
+		return p.torchtune(d, epoch, step, loss, out)
 	}
-	if len(d.Postfix) == 0 || !bytes.Contains(d.Postfix, lossMark) {
-		return tail.Ignored, "", false // the dicts of other trainers stand behind bars
+	bare := false
+	if !bytes.Contains(d.Postfix, lossMark) {
+		switch {
+		case p.describe(d):
+		case !p.others && d.Per >= slow && isTraining(d.Desc):
+			bare = true
+		default:
+			return tail.Ignored, "", false // the dicts of other trainers stand behind bars
+		}
 	}
 	p.split(d.Postfix)
-	source, epoch := Source, math.NaN()
-	changes, isEval := false, false
-	switch {
-	case bytes.HasPrefix(d.Desc, epochMark):
-		source = Lightning
-		if bytes.Contains(d.Postfix, nemoLoss) {
-			source = NeMo
-		}
-		epoch = number(d.Desc[len(epochMark):])
-		changes = true
-	case bytes.HasPrefix(d.Desc, composer):
-		if !bytes.Contains(b, batches) && !bytes.Contains(b, perBatch) {
-			return tail.Ignored, nothingNew, true // it counts samples or tokens
-		}
-		source, changes = Composer, true
-		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(d.Desc[len(composer):], " "), epochMark); ok {
-			epoch = number(bytes.TrimLeft(rest, " "))
-		}
-		if d.Done < d.Total {
-			d.Done++
-		}
-	case bytes.HasPrefix(d.Desc, rlhfEval):
-		source, isEval = OpenRLHF, true
-	default:
-		if rest, ok := bytes.CutPrefix(d.Desc, rlhfSteps); ok {
-			source = OpenRLHF
-			epoch = number(rest)
-		} else if bytes.HasPrefix(d.Desc, rlhfEpoch) {
-			source = OpenRLHF
-		}
-	}
+	p.trainer(d)
 	found := false
-	if isEval {
+	switch {
+	case d.none:
+	case d.eval:
 		if d.Done == d.Total && !bytes.Equal(p.results, p.state.Results) {
-			found = p.emit(b, p.results, record.Evaluation, source, last(d.Desc), &d, out)
+			found = p.emit(p.results, record.Evaluation, last(d.Desc), d, out)
 		}
-	} else {
-		at := d.Done
-		if epoch > 0 {
-			at += epoch * d.Total
-		}
-		isNew := at != p.state.At // bars are drawn once more when they are closed, beside the next one
-		if changes {
-			isNew = !bytes.Equal(p.training, p.state.Training)
-		}
-		// At 0 the bar shows the postfix that the epoch before left, or the first postfix before the bar goes on.
-		if d.Done > 0 && isNew && hasLoss(p.training) {
-			p.state.At = at
-			found = p.step(b, source, at, epoch, &d, out)
-		}
-		if len(p.results) > 0 && !bytes.Equal(p.results, p.state.Results) && p.emit(b, p.results, record.Evaluation, source, math.NaN(), &d, out) {
-			found = true
-		}
+	default:
+		found = p.train(d, bare, out)
 	}
-	if len(p.training) > 0 {
+	if len(p.training) > 0 && !d.none {
 		p.state.Training = append(p.state.Training[:0], p.training...)
 	}
 	if len(p.results) > 0 {
@@ -154,6 +159,151 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 		return tail.Ignored, nothingNew, true
 	}
 	return tail.Record, "", true
+}
+
+// follow finds the clock of a bar by its name, which is what stands before the first digit of its description.
+func (p *Parser) follow(d *drawing) {
+	name := d.Desc
+	if i := bytes.IndexAny(name, "0123456789"); i >= 0 {
+		name = name[:i]
+	}
+	bars := p.state.Bars
+	at := slices.IndexFunc(bars, func(b *bar) bool { return b.Name == string(name) && b.Clock.Total == d.Total })
+	if at < 0 {
+		if at = len(bars); at < maxBars {
+			bars = append(bars, nil)
+			p.state.Bars = bars
+		} else {
+			at--
+		}
+		bars[at] = &bar{Name: string(name)}
+	}
+	found := bars[at]
+	copy(bars[1:], bars[:at])
+	bars[0] = found
+	found.Clock.Draw(&d.Bar, bytes.Contains(d.Postfix, version))
+	d.clock = &found.Clock
+}
+
+// slow is from which time per step on, s, a bar without a loss tells steps.
+const slow = 1
+
+// isTraining says whether a description without numbers is a training's. ms-swift draws "Train" beside its records.
+func isTraining(desc []byte) bool {
+	return string(desc) == "train" || string(desc) == "training" || string(desc) == "Training" || string(desc) == "train step"
+}
+
+// describe makes the postfix of a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2, step 19/20 completed (loss: 1.89)"
+// (meta-llama/llama-cookbook, src/llama_cookbook/utils/train_utils.py).
+func (p *Parser) describe(d *drawing) bool {
+	if !bytes.Contains(bytes.ToLower(d.Desc), lossMark) {
+		return false
+	}
+	p.values = p.names.Values(p.values[:0], d.Desc)
+	p.postfix = p.postfix[:0]
+	epoch := math.NaN()
+	for i := range p.values {
+		switch v := &p.values[i]; {
+		case v.Epoch:
+			epoch = v.Number
+		case !v.Step:
+			p.postfix = append(append(append(append(p.postfix, v.Name...), '='), v.Text...), pairMark...)
+		}
+	}
+	p.postfix = bytes.ToLower(append(p.postfix, d.Postfix...))
+	if !hasLoss(p.postfix) {
+		return false
+	}
+	d.Postfix, d.epoch = p.postfix, epoch
+	return true
+}
+
+// trainer finds out whose bar it is.
+func (p *Parser) trainer(d *drawing) {
+	switch {
+	case bytes.HasPrefix(d.Desc, epochMark):
+		p.epoch(d)
+	case bytes.HasPrefix(d.Desc, composer):
+		d.none = !bytes.Contains(d.line, batches) && !bytes.Contains(d.line, perBatch) // it counts samples or tokens
+		d.source, d.changes = Composer, true
+		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(d.Desc[len(composer):], " "), epochMark); ok {
+			d.epoch = number(bytes.TrimLeft(rest, " "))
+		}
+		if d.Done < d.Total {
+			d.Done++
+		}
+	case bytes.HasPrefix(d.Desc, rlhfEval):
+		d.source, d.eval = OpenRLHF, true
+	case bytes.HasPrefix(d.Desc, rlhfSteps):
+		d.source = OpenRLHF
+		d.epoch = number(d.Desc[len(rlhfSteps):])
+	case bytes.HasPrefix(d.Desc, rlhfEpoch):
+		d.source = OpenRLHF
+	case isEvaluation(d.Desc):
+		d.none = true
+	case bytes.HasPrefix(d.Postfix, stepLoss), bytes.Contains(d.Postfix, []byte(" step_loss=")):
+		d.changes = true // the examples of diffusers set it behind the count, and at each micro-batch
+	}
+	if d.epochs = d.epoch; d.source == Source {
+		p.state.Zero = p.state.Zero || d.epoch == 0
+		if !p.state.Zero {
+			d.epochs--
+		}
+	}
+}
+
+// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count goes on.
+func (p *Parser) epoch(d *drawing) {
+	rest := d.Desc[len(epochMark):]
+	if !(d.epoch >= 0) {
+		d.epoch = number(rest)
+	}
+	isLightning := bytes.Contains(d.Postfix, version)
+	switch {
+	case bytes.Contains(d.Postfix, nemoLoss):
+		d.source, d.changes = NeMo, true
+		return
+	case isLightning:
+		p.state.Before = false
+	case d.Done == 0 && len(p.training) > 0 && !bytes.Equal(p.training, p.state.Training):
+		p.state.Before = true
+	}
+	if !isLightning && (p.state.Before || bytes.IndexByte(rest, '/') >= 0 || len(rest) > 4) {
+		return
+	}
+	d.source, d.changes = Lightning, true
+}
+
+// isEvaluation says whether a bar is of an evaluation by its description.
+func isEvaluation(desc []byte) bool {
+	lower := bytes.ToLower(desc[:min(len(desc), 16)])
+	for _, word := range [...]string{"val", "eval", "test", "sanity"} {
+		if bytes.HasPrefix(lower, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+// train hands over what a training's bar says that is new.
+func (p *Parser) train(d *drawing, bare bool, out object.Out) (found bool) {
+	at := d.Done
+	if d.epochs > 0 {
+		at += d.epochs * d.Total
+	}
+	isNew := at != p.state.At // bars are drawn once more when they are closed, beside the next one
+	if d.changes {
+		isNew = (isNew || d.source != Source) && !bytes.Equal(p.training, p.state.Training)
+	}
+	// At 0 the bar shows the postfix that the epoch before left, or the first postfix before the bar goes on.
+	if d.Done > 0 && isNew && (bare || hasLoss(p.training)) {
+		p.state.At = at
+		found = p.step(at, d, out)
+	}
+	if len(p.results) > 0 && !bytes.Equal(p.results, p.state.Results) && p.emit(p.results, record.Evaluation, math.NaN(), d, out) {
+		found = true
+	}
+	return found
 }
 
 // split separates the pairs about the step from the pairs about an evaluation, and leaves out pairs about neither.
@@ -195,7 +345,7 @@ func hasLoss(pairs []byte) bool {
 }
 
 // step hands over the record of a step.
-func (p *Parser) step(b []byte, source string, at, epoch float64, d *tqdm.Bar, out object.Out) bool {
+func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	if v, text, ok := value(p.training, globalStep); ok {
 		// NeMo counts steps from 0. From 1000 on tqdm rounds, and the bar's own count says which step it is.
 		if bytes.IndexByte(text, 'e') < 0 {
@@ -204,50 +354,71 @@ func (p *Parser) step(b []byte, source string, at, epoch float64, d *tqdm.Bar, o
 			at = d.Done - 1
 		}
 	}
-	rec := p.fill(p.training, record.Step, source, d, out)
+	rec := p.fill(p.training, record.Step, d.source, out)
+	d.time(rec)
 	rec.Set(record.Iteration, at)
-	if epoch >= 0 {
-		rec.Set(record.Epoch, epoch)
+	if d.epoch >= 0 {
+		rec.Set(record.Epoch, d.epoch)
 	}
-	rec.Key = b
+	rec.Key = d.line
 	out.Emit(rec)
 	return true
 }
 
+// time sets how many steps the record is of, and their mean time: of the first drawing, the bar's speed.
+func (d *drawing) time(rec *record.Record) {
+	took, steps, guessed := d.clock.Since()
+	d.clock.Mark()
+	if steps > 0 && steps < 1<<31 {
+		rec.Covers = int64(steps)
+	}
+	switch {
+	case rec.Has(record.Duration):
+	case took > 0 && !guessed:
+		rec.Set(record.Duration, took/steps)
+		if steps > 1 || d.source == Composer { // Composer's time is that of the batch before
+			rec.Of = record.Mean
+		}
+	case d.Per > 0:
+		rec.Set(record.Duration, d.Per)
+		rec.Of = record.Mean
+	}
+}
+
 // emit hands over a result.
-func (p *Parser) emit(b, pairs []byte, kind record.Kind, source string, at float64, d *tqdm.Bar, out object.Out) bool {
-	rec := p.fill(pairs, kind, source, &tqdm.Bar{}, out)
+func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) bool {
+	rec := p.fill(pairs, kind, d.source, out)
 	if at >= 0 {
 		rec.Set(record.Iteration, at)
 		if d.Elapsed > 0 {
 			rec.Set(record.Duration, d.Elapsed)
 		}
 	}
-	rec.Key = b
+	rec.Key = d.line
 	out.Emit(rec)
 	return true
 }
 
 // fill makes a record of pairs.
-func (p *Parser) fill(pairs []byte, kind record.Kind, source string, d *tqdm.Bar, out object.Out) *record.Record {
+func (p *Parser) fill(pairs []byte, kind record.Kind, source string, out object.Out) *record.Record {
 	rec := out.Record()
 	p.objects.Begin(rec)
+	alone := bytes.Count(pairs, lossMark) == 1
 	for len(pairs) > 0 {
 		var pair []byte
 		pair, pairs, _ = bytes.Cut(pairs, pairMark)
 		i := bytes.LastIndexByte(pair, '=')
 		name := pair[:i]
-		if bytes.Equal(name, globalStep) {
+		switch {
+		case bytes.Equal(name, globalStep):
 			continue
+		case alone && bytes.Equal(name, stepLoss):
+			name = lossName
 		}
 		p.objects.Field(name, pair[i+1:])
 	}
 	p.objects.End()
 	rec.Source, rec.Kind = source, kind
-	if kind == record.Step && !rec.Has(record.Duration) && d.Per > 0 {
-		rec.Set(record.Duration, d.Per)
-		rec.Of = record.Mean
-	}
 	return rec
 }
 
@@ -298,14 +469,14 @@ func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 	return epoch, step, rest, ok1 && ok2
 }
 
-func (p *Parser) torchtune(b []byte, d *tqdm.Bar, epoch, step float64, loss []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
+func (p *Parser) torchtune(d *drawing, epoch, step float64, loss []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	seen := bytes.Equal(d.Desc, p.state.Desc)
 	p.state.Desc = append(p.state.Desc[:0], d.Desc...)
 	if seen {
 		return tail.Ignored, nothingNew, true
 	}
 	rec := out.Record()
-	rec.Source, rec.Key = Torchtune, b
+	rec.Source, rec.Key = Torchtune, d.line
 	rec.Set(record.Iteration, step)
 	rec.Set(record.Epoch, epoch)
 	if v, ok := decimal.Float(loss); ok {
@@ -313,17 +484,14 @@ func (p *Parser) torchtune(b []byte, d *tqdm.Bar, epoch, step float64, loss []by
 	} else {
 		rec.AddExtra(record.Extra{Name: lossName, Text: loss})
 	}
-	if d.Per > 0 {
-		rec.Set(record.Duration, d.Per)
-		rec.Of = record.Mean
-	}
+	d.time(rec)
 	out.Emit(rec)
 	return tail.Record, "", true
 }
 
 // Save is as in tail.Handler.
 func (p *Parser) Save() []byte {
-	if p.state.Desc == nil {
+	if p.state.Bars == nil {
 		return nil
 	}
 	b, err := json.Marshal(&p.state)

@@ -31,9 +31,9 @@ var logs = map[string]struct {
 			"Epoch 1:  12%|█▎        | 1/8 [00:00<00:00, 20.00it/s, v_num=0, train_loss_step=7.020, train_loss_epoch=6.960, val_loss=5.330]",
 		},
 		[]string{
-			"lightning step mean iteration=1 epoch=0 duration=0.025 loss=16.2", "lightning step mean iteration=2 epoch=0 duration=0.025 loss=11.6",
+			"lightning step iteration=1 epoch=0 duration=0.02377555872563 loss=16.2", "lightning step iteration=2 epoch=0 duration=0.02313975912565 loss=11.6",
 			"lightning evaluation val_loss=5.33",
-			"lightning step mean iteration=9 epoch=1 duration=0.05 loss=7.02",
+			"lightning step iteration=9 epoch=1 duration=0.05 loss=7.02",
 		},
 	},
 	// 1.x shows a mean over the last batches, as loss.
@@ -73,10 +73,10 @@ var logs = map[string]struct {
 			"Train epoch [1/1]:  50%|█████     | 1/2 [00:10<00:10, 10.00s/it, act_loss=-0.01, reward=0.5, kl=0.001]",
 		},
 		[]string{
-			"openrlhf step mean iteration=1 epoch=0 duration=2 loss=2.04 lr=0 grad_norm=0",
-			"openrlhf step mean iteration=2 epoch=0 duration=2 loss=0.793 lr=1.25e-06 grad_norm=38.9",
-			"openrlhf evaluation iteration=2 duration=2 val_loss=0.75", "openrlhf step mean iteration=18 epoch=1 duration=2 loss=0.5 lr=1e-06 grad_norm=2",
-			"openrlhf step mean iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
+			"openrlhf step iteration=1 epoch=0 duration=2 loss=2.04 lr=0 grad_norm=0",
+			"openrlhf step iteration=2 epoch=0 duration=2 loss=0.793 lr=1.25e-06 grad_norm=38.9",
+			"openrlhf evaluation iteration=2 duration=2 val_loss=0.75", "openrlhf step iteration=18 epoch=1 duration=2 loss=0.5 lr=1e-06 grad_norm=2",
+			"openrlhf step iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
 		},
 	},
 	// The loss beside a count is the loss of the batch after it. The lines of results are cut at the width of the screen.
@@ -98,16 +98,64 @@ var logs = map[string]struct {
 	},
 	"torchtune": {
 		[]string{
-			"1|11|Loss: 2.5:   9%|▉   | 11/120 [00:10<01:30,  1.20s/it]", "1|11|Loss: 2.5:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]",
-			"1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.25s/it]",
+			"1|11|Loss: 2.5:   9%|▉   | 11/120 [00:10<01:30,  1.20s/it]", "1|11|Loss: 2.5:  10%|█   | 12/120 [00:11<01:30,  1.20s/it]",
+			"1|12|Loss: 2.345:  10%|█   | 12/120 [00:11<01:30,  1.25s/it]",
 		},
-		[]string{"torchtune step mean iteration=11 epoch=1 duration=1.2 loss=2.5", "torchtune step mean iteration=12 epoch=1 duration=1.25 loss=2.345"},
+		[]string{"torchtune step mean iteration=11 epoch=1 duration=1.2 loss=2.5", "torchtune step iteration=12 epoch=1 duration=1.2 loss=2.345"},
 	},
 	"others": {
 		[]string{
 			"steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.123]", "steps:   5%|██    | 891/17824 [22:07<7:00:00,  1.49s/it, avr_loss=0.13]",
 		},
 		[]string{"tqdm step mean iteration=891 duration=1.49 extra:avr_loss=0.123"},
+	},
+	// A loop that sets the postfix before the count goes on, and draws not each count: a record is of all steps since the one before.
+	"postfix first": {
+		[]string{
+			"Epoch 0:   0%|          | 0/60 [00:00<?, ?it/s]", "Epoch 0:   0%|          | 0/60 [00:00<?, ?it/s, loss=2.46]",
+			"Epoch 0:   2%|▏         | 1/60 [00:00<00:08,  6.58it/s, loss=2.46]", "Epoch 0:   2%|▏         | 1/60 [00:00<00:08,  6.58it/s, loss=2.42]",
+			"Epoch 0:   7%|▋         | 4/60 [00:00<00:08,  6.58it/s, loss=2.3] ", "Epoch 1:   0%|          | 0/60 [00:00<?, ?it/s, loss=2.2]",
+			"Epoch 1:   2%|▏         | 1/60 [00:00<00:08,  6.58it/s, loss=2.2]",
+		},
+		[]string{
+			"tqdm step iteration=1 epoch=0 duration=0.1519756838906 loss=2.46", "tqdm step mean iteration=4 epoch=0 duration=0.1519756838906 loss=2.3",
+			"tqdm step iteration=61 epoch=1 duration=0.1519756838906 loss=2.2",
+		},
+	},
+	// The loss of a description, and that of llama-cookbook, beside the index of a micro-batch.
+	"description": {
+		[]string{
+			"Epoch 1/2 loss 2.2693:   0%|          | 0/60 [00:00<?, ?it/s]", "Epoch 1/2 loss 2.2693:   8%|▊         | 5/60 [00:00<00:01, 44.36it/s]",
+			"Epoch 1/2 loss 2.2298:   8%|▊         | 5/60 [00:00<00:01, 44.36it/s]", "Epoch 2/2 loss 2.1693:   0%|          | 0/60 [00:00<?, ?it/s]",
+			"Epoch 2/2 loss 2.1:   8%|▊         | 5/60 [00:00<00:01, 50.00it/s]",
+			"Training Epoch: 1:   0%|          | 0/10 [00:00<?, ?it/s]",
+			"Training Epoch: 1/2, step 0/20 completed (loss: 2.2891869000000002):   0%|          | 0/10 [00:00<?, ?it/s]",
+			"Training Epoch: 1/2, step 0/20 completed (loss: 2.2891869000000002):  10%|█         | 1/10 [00:00<00:01,  4.83it/s]",
+			"loss: 8.1856:   4%|▏         | 2/50 [00:02<01:07,  1.38s/it]", "Validation loss 3.1:   2%|▏         | 1/50 [00:01<01:07,  1.38s/it]",
+		},
+		[]string{
+			"tqdm step mean iteration=5 epoch=1 duration=0.02254283137962 loss=2.2693", "tqdm step mean iteration=65 epoch=2 duration=0.02 loss=2.1",
+			"tqdm step iteration=1 epoch=1 duration=0.2070393374741 loss=2.2891869", "tqdm step mean iteration=2 duration=1.38 loss=8.1856",
+		},
+	},
+	// The examples of diffusers draw the count first, and each micro-batch.
+	"diffusers": {
+		[]string{
+			"Steps:   0%|          | 0/24 [00:00<?, ?it/s, lr=1e-5, step_loss=2.3]", "Steps:   4%|▍         | 1/24 [00:00<00:06,  4.00it/s, lr=1e-5, step_loss=2.3]",
+			"Steps:   4%|▍         | 1/24 [00:00<00:06,  4.00it/s, lr=1e-5, step_loss=2.36]",
+			"Steps:   4%|▍         | 1/24 [00:00<00:06,  4.00it/s, lr=1e-5, step_loss=2.4]",
+			"Steps:   8%|▊         | 2/24 [00:00<00:05,  4.00it/s, lr=1e-5, step_loss=2.4]",
+			"Steps:   8%|▊         | 2/24 [00:00<00:05,  4.00it/s, lr=1e-5, step_loss=2.42]",
+		},
+		[]string{"tqdm step iteration=1 duration=0.25 loss=2.36 lr=1e-05", "tqdm step iteration=2 duration=0.25 loss=2.42 lr=1e-05"},
+	},
+	// Without a loss: slow steps of a training.
+	"trange": {
+		[]string{
+			"train:   0%|          | 0/16 [00:00<?, ?it/s]", "train:   6%|▋         | 1/16 [00:01<00:19,  1.32s/it]", "train:  12%|█▎        | 2/16 [00:02<00:19,  1.37s/it]",
+			"Train:   6%|▋         | 1/16 [00:01<00:19,  1.32s/it]",
+		},
+		[]string{"tqdm step iteration=1 duration=1.32", "tqdm step iteration=2 duration=1.405"},
 	},
 	// Not for us: no loss, a search over trials, a dict behind a bar.
 	"none": {

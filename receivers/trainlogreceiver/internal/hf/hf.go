@@ -95,9 +95,7 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 		rec := out.Record()
 		rec.Kind, rec.Source = record.Side, Source
 		w.put(rec)
-		if p.step {
-			w.putDuration(rec)
-		}
+		p.time(&w, p.step, rec)
 		out.Emit(rec)
 	}
 	return ok
@@ -107,13 +105,14 @@ func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 func (p *Parser) number(rec *record.Record) {
 	w, ok, waits := p.progress.record(rec.Get(record.Epoch))
 	rec.Several = true
+	if rec.Kind == record.Evaluation && rec.Has(record.Duration) {
+		p.progress.aside += rec.Get(record.Duration)
+	}
 	switch {
 	case rec.Kind == record.Summary || rec.Has(record.Iteration):
 	case ok:
 		w.put(rec)
-		if rec.Kind == record.Step && !rec.Has(record.Duration) {
-			w.putDuration(rec)
-		}
+		p.time(&w, rec.Kind == record.Step, rec)
 	default:
 		rec.Unnumbered = waits
 		p.step = rec.Kind == record.Step
@@ -125,10 +124,24 @@ func (w *write) put(rec *record.Record) {
 	rec.Set(record.Iterations, w.steps)
 }
 
-func (w *write) putDuration(rec *record.Record) {
-	if w.duration > 0 {
-		rec.Set(record.Duration, w.duration)
-		rec.Of = record.Mean
+// time gives a step's record how many steps there were since the record before, and their mean time without the evaluations between. isStep is false for other
+// records: what their writes say is the next step's.
+func (p *Parser) time(w *write, isStep bool, rec *record.Record) {
+	since := &p.progress.since
+	since.took, since.covers = since.took+w.took, since.covers+w.covers
+	if !isStep {
+		return
+	}
+	took, covers := since.took-p.progress.aside, since.covers
+	*since, p.progress.aside = write{}, 0
+	if covers > 0 && covers < 1<<31 {
+		rec.Covers = int64(covers)
+	}
+	if took > 0 && covers > 0 && !rec.Has(record.Duration) {
+		rec.Set(record.Duration, took/covers)
+		if covers > 1 {
+			rec.Of = record.Mean
+		}
 	}
 }
 

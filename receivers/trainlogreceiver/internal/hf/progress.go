@@ -3,7 +3,6 @@ package hf
 import (
 	"math"
 
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
 )
 
@@ -15,76 +14,72 @@ import (
 // write has the numbers of the bar that was drawn after a record was written.
 type write struct {
 	step, steps float64
-	duration    float64 // s of one step, mean; 0: not known
+	took        float64 // s since the write before, NaN: not known
+	covers      float64 // steps since the write before
 }
 
 // series is the drawings of one bar: they never go back.
 type series struct {
-	total, done, elapsed float64
-	moved                bool
-	// Where the time of the next write begins: at the write before, or at the first drawing that has moved, unless that drawing is of step 1.
-	fromDone, fromElapsed float64
-	// skipped is how many steps too many are in the bar's speed: the steps that a job did before it was resumed (or in the first 0.1 s
-	// of a fast job) are one move that took no time.
-	skipped float64
-	// begun is the time of the bar from which on writes are told, and told what they took since, s.
-	begun, told float64
+	clock tqdm.Clock
+	// The first count that was drawn beside 0, where that is more than 1: a job that was resumed passes over the steps done before, in one move, and of a fast job
+	// the first steps are not drawn.
+	firstDone, firstElapsed float64
+	moved, told             bool
 }
 
-// smoothing is the weight of a bar's last move in its speed (tqdm/std.py, __init__).
-const smoothing = 0.3
-
 func (s *series) fits(b *tqdm.Bar) bool {
-	return s.total == b.Total && b.Done >= s.done && b.Elapsed >= s.elapsed
+	return s.clock.Begun && s.clock.Total == b.Total && b.Done >= s.clock.Seen && b.Elapsed >= s.clock.Elapsed
+}
+
+// near says whether a drawing's speed is about that of the one before.
+func (s *series) near(b *tqdm.Bar) bool {
+	return s.clock.Per == 0 || b.Per == 0 || b.Per < 2*s.clock.Per && s.clock.Per < 2*b.Per
 }
 
 func (s *series) move(b *tqdm.Bar) {
-	switch {
-	case b.Done == s.done:
-	case s.moved:
-		s.skipped *= 1 - smoothing
-	default:
+	if s.clock.Draw(b, false) {
+		*s = series{clock: s.clock}
+	}
+	if !s.moved && b.Done > 0 {
 		s.moved = true
 		if b.Done > 1 {
-			s.fromDone, s.fromElapsed, s.skipped = b.Done, b.Elapsed, b.Done
-			s.begun = b.Elapsed
+			s.firstDone, s.firstElapsed = b.Done, s.clock.At
 		}
 	}
-	s.total, s.done, s.elapsed = b.Total, b.Done, b.Elapsed
 }
 
 // write returns the numbers of the write after which the bar was drawn.
 func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
-	steps, took := b.Done-s.fromDone, b.Elapsed-s.fromElapsed
-	s.fromDone, s.fromElapsed = b.Done, b.Elapsed
-	stated := b.Per // smoothed over the steps before, and over evaluations among them
-	if s.skipped > 0.05 {
-		stated = 0
+	took, steps, guessed := s.clock.Since()
+	if steps <= 0 {
+		return w
 	}
-	w.duration = s.settle(object.Mean(stated, took, steps), steps)
+	if !s.told && s.firstDone > 0 && s.resumed() {
+		took, steps = took-s.firstElapsed, steps-s.firstDone
+		guessed = guessed || s.clock.N == s.firstDone
+	}
+	s.clock.Mark()
+	s.told = true
+	if w.took, w.covers = took, max(steps, 0); guessed {
+		w.took = math.NaN()
+	}
 	return w
 }
 
-// settle keeps to the time of the bar, which is cut to whole seconds: a speed that is smoothed lags behind, and its errors would add up.
-func (s *series) settle(each, steps float64) float64 {
-	least := s.elapsed - s.begun - s.told
-	if !(each > 0) || !(steps > 0) {
-		s.told += max(0, least)
-		return each
-	}
-	took := each * steps
-	if settled := max(min(took, least+1), least); math.Abs(settled-took) <= mostSettled*took {
-		took = settled
-		s.told += took
-	} else { // a bar is drawn late, or an evaluation lay between: from here on
-		s.begun, s.told = s.elapsed, 0
-	}
-	return took / steps
-}
+// Of a fast job the first drawing that moved comes as soon as 0.1 s are over (tqdm/std.py, mininterval); to a job that was resumed, later steps take longer.
+const (
+	soon   = 0.2 // s
+	longer = 3   // times
+)
 
-// mostSettled is by which share of its length a step is settled.
-const mostSettled = 0.05
+// resumed says whether the first steps were done before.
+func (s *series) resumed() bool {
+	if more := s.clock.N - s.firstDone; more > 0 {
+		return (s.clock.At-s.firstElapsed)/more > longer*s.firstElapsed/s.firstDone
+	}
+	return s.firstElapsed >= soon
+}
 
 // progress follows the bars of a log: the training's, and the bar of an evaluation, which is drawn below it meanwhile.
 type progress struct {
@@ -93,10 +88,12 @@ type progress struct {
 	known           bool    // the bar in training is the training's for sure
 
 	state  writing
-	blanks int      // at cleared
-	doubt  tqdm.Bar // at doubtful
-	below  bool     // another bar was drawn since the training's moved
+	blanks int   // at cleared
+	doubt  write // at doubtful
+	below  bool  // another bar was drawn since the training's moved
 
+	since  write   // what the writes of other records say since the last step's record
+	aside  float64 // s that evaluations took meanwhile
 	writes []write // whose records have not come
 	debt   int     // records whose writes have not come
 	epoch  float64 // of the last of these records; NaN: it has none
@@ -149,7 +146,7 @@ func (p *progress) text() { p.state = idle }
 
 // bar takes a bar. ok is true when it says the step of the record that came last and waits for it.
 func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
-	before := p.training.done
+	before := p.training.clock.Seen
 	s := p.draw(b)
 	below := p.below
 	p.below = s == &p.other || below && b.Done == before
@@ -162,22 +159,22 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 			return write{}, false
 		}
 		if p.known && s == &p.other {
-			p.state, p.doubt = doubtful, *b
-			p.doubt.Desc, p.doubt.Postfix = nil, nil
+			p.state, p.doubt = doubtful, s.write(b)
 			return write{}, false
 		}
-	case doubtful:
-		if s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
-			b = &p.doubt
-		}
+	}
+	if p.state == doubtful && s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
+		w = p.doubt
+	} else {
+		w = s.write(b)
 	}
 	p.state = idle
 	if s == &p.other {
 		p.training, p.other = p.other, p.training
 		p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.debt = &p.training, 0, 0, nil, min(p.debt, 1)
+		p.since, p.aside = write{}, 0
 	}
 	p.known = true
-	w = p.training.write(b)
 	switch {
 	case p.debt > 0:
 		p.debt--
@@ -197,8 +194,13 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	switch training, other := p.training.fits(b), p.other.fits(b); {
 	case p.last == nil: // the first bar is the training's, as far as is known
 		s = &p.training
-	case training && other && p.training.done != p.other.done:
-		if p.training.done > p.other.done {
+	case training && other && p.training.clock.Seen != p.other.clock.Seen:
+		switch near := p.training.near(b); {
+		case near != p.other.near(b):
+			if near {
+				s = &p.training
+			}
+		case p.training.clock.Seen > p.other.clock.Seen:
 			s = &p.training
 		}
 	case training && other:

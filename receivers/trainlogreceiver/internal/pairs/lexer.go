@@ -60,6 +60,11 @@ type lexer struct {
 
 // line reads a line. false: there is something in it beside names and values.
 func (x *lexer) line(b []byte) bool {
+	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3)
+}
+
+// tokens is line where words may have no value.
+func (x *lexer) tokens(b []byte) bool {
 	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
 	for x.skip(); x.at < len(x.b); x.skip() {
 		if !x.token() {
@@ -67,7 +72,7 @@ func (x *lexer) line(b []byte) bool {
 		}
 	}
 	x.drop()
-	return x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3
+	return true
 }
 
 // skip passes over blanks and what decorates a line.
@@ -401,7 +406,10 @@ func (x *lexer) known(q *pair) bool {
 }
 
 func (x *lexer) add(q pair) {
-	if q.about = x.objects.About(q.name); len(x.pairs) < maxPairs {
+	if q.about = x.objects.About(q.name); bytes.Contains(q.name, []byte("packet")) { // services lose packets
+		q.about.Loss = false
+	}
+	if len(x.pairs) < maxPairs {
 		x.pairs = append(x.pairs, q)
 	}
 	x.fresh = false

@@ -66,6 +66,28 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	return p.record(rec, evaluation || p.lexer.evaluation), ""
 }
 
+// Value is a number and its name. Slices point into the text.
+type Value struct {
+	Name, Text []byte
+	Number, Of float64 // of "1/2": 1 and 2; Of is 0 where there is none
+	// Epoch and Step say that the number is that of an epoch, or of a step.
+	Epoch, Step bool
+}
+
+// Values appends the numbers that have names in a text of a few words, as in the description of a progress bar. None: there is something else in the text.
+func (p *Parser) Values(dst []Value, b []byte) []Value {
+	if len(b) > maxLine || !p.lexer.tokens(b) {
+		return dst
+	}
+	for i := range p.lexer.pairs {
+		if q := &p.lexer.pairs[i]; q.isNumber && len(q.name) > 0 {
+			lower := bytes.ToLower(q.name)
+			dst = append(dst, Value{q.name, q.value, q.number, q.of, bytes.HasSuffix(lower, []byte("epoch")), p.positionOf(q) > 0})
+		}
+	}
+	return dst
+}
+
 // likely is a quick look: nearly all lines of a log stop here.
 func likely(b []byte) bool {
 	if !containsFold(b, "loss") {

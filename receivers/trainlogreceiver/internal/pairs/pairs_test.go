@@ -1,6 +1,7 @@
 package pairs_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,7 +55,7 @@ var others = []string{
 	"|   0  NVIDIA H100 80GB HBM3   On | 00000000:18:00.0 Off |  0 |", "| N/A   31C    P0    71W / 700W |    353MiB / 81920MiB |      0%      Default |",
 	"wandb: train/loss 2.31", "wandb: step: 100 loss: ▁▂▃", "Traceback: step=5, loss=<Tensor>", "ValueError: step=5 loss=0.1", "if step == 5: loss = 2",
 	"    self.step = step; self.loss = loss", "step: 100 => loss: 2.3", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3",
-	"[INFO] step function loss function",
+	"[INFO] step function loss function", `level=warn caller=retry.go:17 msg="step failed" step=3 attempts=2 packet_loss=0.02`,
 	`{"step": 5, "loss": 2.5}`, `{'step': 5, 'loss': 2.5}`, "optimizer step: 5 loss: 2.3", "number of steps: 5, loss: 2.3",
 }
 
@@ -89,5 +90,26 @@ func BenchmarkParse(b *testing.B) {
 				_, _ = p.Parse(in, &rec)
 			}
 		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	for text, want := range map[string]string{
+		"Epoch 1/2 loss 0.6668":                                  "Epoch=1/2 epoch,loss=0.6668/0,",
+		"Training Epoch: 1/2, step 19/20 completed (loss: 1.89)": "Training Epoch=1/2 epoch,step=19/20 step,loss=1.89/0,",
+		"loss: 8.1856": "loss=8.1856/0,", "Downloading {x": "", "": "",
+	} {
+		got := ""
+		for _, v := range pairs.New(nil).Values(nil, []byte(text)) {
+			got += fmt.Sprintf("%s=%g/%g", v.Name, v.Number, v.Of)
+			if v.Epoch {
+				got += " epoch"
+			}
+			if v.Step {
+				got += " step"
+			}
+			got += ","
+		}
+		assert.Equal(t, want, got, text)
 	}
 }

@@ -8,6 +8,7 @@ package tqdm
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
@@ -20,7 +21,8 @@ type Bar struct {
 	Elapsed float64 // seconds since the bar was first drawn
 	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, as tqdm's smoothing is set. 0: not known.
 	Per     float64
-	Postfix []byte // "v_num=0, train_loss_step=16.20"
+	Err     float64 // s by which Per may be off: tqdm prints two digits behind the point
+	Postfix []byte  // "v_num=0, train_loss_step=16.20"
 }
 
 var percentMark = []byte("%|")
@@ -112,13 +114,16 @@ func (bar *Bar) times(in []byte, n int) int {
 	}
 	bar.Postfix = bytes.TrimSpace(postfix)
 	number, length := rateNumber(rate)
-	unit := rate[length:]
+	unit, off := rate[length:], 0.5
+	if i := bytes.IndexByte(rate[:length], '.'); i >= 0 {
+		off = 0.5 * math.Pow10(i+1-length)
+	}
 	switch {
 	case length == 0 || !(number > 0):
 	case bytes.HasPrefix(unit, []byte("s/")):
-		bar.Per = number
+		bar.Per, bar.Err = number, off
 	case bytes.HasSuffix(unit, []byte("/s")):
-		bar.Per = 1 / number
+		bar.Per, bar.Err = 1/number, off/number/number
 	}
 	return n
 }

@@ -1,0 +1,139 @@
+package tqdm
+
+// smoothing is the weight of the last move in the speed that a bar shows (tqdm/std.py, __init__). Weights of earlier moves fall by 1-smoothing each.
+const smoothing = 0.3
+
+// minInterval is how long, s, counts may go on before a bar makes its speed anew (tqdm/std.py, __init__, mininterval): a refresh draws them beside the old one.
+const minInterval = 0.1
+
+// coarse is the share of a speed that its digits leave open, from which on two speeds in a row may be alike by chance.
+const coarse = 2e-4
+
+// Clock tells more finely than in the bar's whole seconds when a count was reached, s since the bar was first drawn: by the speeds of drawings in a row,
+// within the second that the bar shows. Its zero value is ready; its fields are exported to be saved.
+//
+// A bar shows its recent speed, a mean of moves whose weights fall exponentially (tqdm/std.py, EMA): the last move is the difference between two means. With
+// smoothing 0, as in Lightning, a bar shows the mean since its beginning. Bars do not say which, and what contradicts their seconds is given up.
+type Clock struct {
+	Total, Elapsed float64
+	Seen           float64 // the count drawn last
+	N, At          float64 // when the speed was made last: tqdm draws new counts beside old speeds, too
+	Per            float64
+	First          float64 // the count that the bar began with
+	FromN, FromAt  float64 // of the mark
+
+	Moves, Took, Off    float64 // weighted sums: of counts, of s, and of by how much these may be off
+	Sum, SumOff         float64 // s, of all moves by the recent speed
+	NotMean, NotRecent  bool
+	Begun, NotFromStart bool
+}
+
+// Draw takes a drawing of the bar, and says whether another bar begins with it. mean: the bar is known to show the mean since its beginning.
+func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
+	if !c.Begun || b.Total != c.Total || b.Done < c.Seen || b.Elapsed < c.Elapsed {
+		c.begin(b)
+		return true
+	}
+	c.Elapsed = b.Elapsed
+	if n := b.Done - c.N; n > 0 && (b.Per != c.Per || b.Per == 0 || n*b.Per >= minInterval && b.Err > coarse*b.Per) {
+		c.move(b, mean)
+	}
+	c.Seen = b.Done
+	return false
+}
+
+func (c *Clock) begin(b *Bar) {
+	*c = Clock{Total: b.Total, Elapsed: b.Elapsed, Seen: b.Done, N: b.Done, Per: b.Per, Begun: true}
+	switch all, off := b.Done*b.Per, b.Done*b.Err; {
+	case b.Done == 0:
+	case b.Per > 0 && all+off >= b.Elapsed && all-off <= b.Elapsed+1: // all that was drawn before is in the speed
+		c.At = within(all, b.Elapsed, b.Elapsed+1)
+		c.Moves, c.Took, c.Off = smoothing*b.Done, smoothing*all, smoothing*off
+		c.Sum, c.SumOff = all, off
+	case b.Per == 0 && b.Elapsed == 0: // a job that was resumed
+		c.First, c.FromN = b.Done, b.Done
+	default:
+		c.NotFromStart = true
+		c.At = b.Elapsed + 0.5
+		c.FromN, c.FromAt = b.Done, c.At
+		c.Moves, c.Took, c.Off = 1, b.Per, b.Err
+		c.NotMean = b.Per > 0
+	}
+}
+
+// move takes a drawing with a new count and a new speed.
+func (c *Clock) move(b *Bar, mean bool) {
+	n := b.Done - c.N
+	at := c.At
+	switch {
+	case b.Per > 0:
+		at = c.bySpeed(b, n, mean)
+	case c.N > c.First:
+		at += n * c.At / (c.N - c.First)
+	}
+	at = within(at, max(b.Elapsed, c.At), b.Elapsed+1)
+	if c.FromN > c.N { // the mark was between two speeds
+		c.FromAt = c.At + (at-c.At)*(c.FromN-c.N)/n
+	}
+	c.N, c.At, c.Per = b.Done, at, b.Per
+}
+
+// bySpeed is when the count was reached by the speed, n more than before.
+func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
+	done := b.Done - c.First
+	all, allOff := done*b.Per, done*b.Err
+	if all+allOff < max(b.Elapsed, c.At-1) || all-allOff > b.Elapsed+1 {
+		c.NotMean = true
+	}
+	if all < minInterval { // there was no other speed yet
+		c.Moves, c.Took, c.Off = smoothing*done, smoothing*all, smoothing*allOff
+		c.Sum, c.SumOff = all, allOff
+		return all
+	}
+	took, off := c.Took, c.Off
+	c.Moves = smoothing*n + (1-smoothing)*c.Moves
+	c.Took, c.Off = c.Moves*b.Per, c.Moves*b.Err
+	last := max((c.Took-(1-smoothing)*took)/smoothing, 0)
+	c.Sum += last
+	c.SumOff += (c.Off + (1-smoothing)*off) / smoothing
+	if !c.NotFromStart && (c.Sum+c.SumOff < b.Elapsed || c.Sum-c.SumOff > b.Elapsed+1) {
+		c.NotRecent = true
+	}
+	usual := c.At + n*b.Per
+	overall := within(usual, all-allOff, all+allOff)
+	if !c.NotMean && (mean || c.NotRecent) {
+		return overall
+	}
+	recent := c.At + last
+	// A bar that is closed shows the mean, whatever the bar showed before (tqdm/std.py, close).
+	if b.Done == b.Total && all+allOff >= b.Elapsed && all-allOff <= b.Elapsed+1 && abs(overall-usual) < abs(recent-usual) {
+		return overall
+	}
+	return recent
+}
+
+// Since is how long the steps since the mark have taken, s, and how many there were. guessed: what is known of the time is of fewer than half of them.
+func (c *Clock) Since() (took, steps float64, guessed bool) {
+	steps = c.Seen - c.FromN
+	if !(steps > 0) {
+		return 0, 0, true
+	}
+	more := c.Seen - c.N // their speed was not drawn yet
+	at := c.At
+	if more > 0 && c.Per > 0 {
+		at = within(at+more*c.Per, max(c.Elapsed, c.At), c.Elapsed+1)
+	}
+	return max(at-c.FromAt, 0), steps, 2*more > steps || c.Per == 0 && c.Elapsed < 10
+}
+
+// Mark sets the mark at the count drawn last.
+func (c *Clock) Mark() {
+	took, steps, _ := c.Since()
+	if steps > 0 {
+		c.FromN, c.FromAt = c.Seen, c.FromAt+took
+	}
+}
+
+func within(v, least, most float64) float64 { return max(min(v, most), least) }
+
+func abs(v float64) float64 { return max(v, -v) }
