@@ -114,7 +114,7 @@ var fixtures = []string{
 	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt",
 	"trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
 	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv",
-	"trainers/maxtext.log", "trainers/paddlenlp.log",
+	"trainers/maxtext.log", "trainers/paddlenlp.log", "trackers/lightning.tfevents", "trackers/hf.wandb",
 }
 
 func TestGolden(t *testing.T) {
