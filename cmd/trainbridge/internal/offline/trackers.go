@@ -91,64 +91,82 @@ func isBeside(log, tracker string) bool {
 	return strings.HasPrefix(tracker, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
+// comparison finds the files that say the same.
+type comparison struct {
+	logs []string          // which no tracker has written
+	read map[string][]said // whole logs
+	gone map[string]bool
+	in   *Input
+}
+
+func (c *comparison) whole(path string) []said {
+	list, ok := c.read[path]
+	if !ok {
+		if !isBinary(path) {
+			list = saidBy(path, besideHead, math.MaxInt)
+		}
+		c.read[path] = list
+	}
+	return list
+}
+
+func (c *comparison) leave(path, of string) {
+	c.gone[path] = true
+	c.in.Copies = append(c.in.Copies, Copy{path, of})
+}
+
+// tracker compares a tracker's file with the logs beside, and with files of other trackers.
+func (c *comparison) tracker(path string, others []string) {
+	steps := saidBy(path, trackerHead, trackerSteps)
+	if len(steps) < leastSame {
+		return
+	}
+	var states []string
+	beside := 0
+	for _, f := range c.logs {
+		if c.gone[f] || !isBeside(f, path) || len(c.whole(f)) == 0 {
+			continue
+		}
+		if beside++; beside > mostBeside {
+			break
+		}
+		switch {
+		case !standsIn(steps, c.whole(f), rounding):
+		case filepath.Base(f) == state:
+			states = append(states, f)
+		default:
+			c.leave(path, f)
+			return
+		}
+	}
+	for _, other := range others[:min(len(others), mostBeside)] {
+		if !c.gone[other] && rank(other) != rank(path) && standsIn(steps, c.whole(other), exact) {
+			c.leave(path, other)
+			return
+		}
+	}
+	for _, f := range states {
+		c.leave(f, path)
+	}
+}
+
 // leaveTrackers takes from the files those of TensorBoard and W&B whose steps stand in another log: one training counts once. A console log or JSON lines say
-// more of a step; trainer_state.json has no times, so it is left for the tracker's file.
+// more of a step; trainer_state.json has no times, so the tracker's file is read in its place.
 func (in *Input) leaveTrackers() {
-	var trackers, logs []string
+	c := comparison{read: make(map[string][]said), gone: make(map[string]bool), in: in}
+	var trackers []string
 	for _, f := range in.Files {
 		if isTracker(f) {
 			trackers = append(trackers, f)
 		} else {
-			logs = append(logs, f)
+			c.logs = append(c.logs, f)
 		}
 	}
-	// TensorBoard's first, before W&B's that say the same.
 	slices.SortStableFunc(trackers, func(a, b string) int { return rank(a) - rank(b) })
-	read := make(map[string][]said)
-	whole := func(f string) []said {
-		if _, ok := read[f]; !ok {
-			read[f] = saidBy(f, besideHead, math.MaxInt)
-		}
-		return read[f]
-	}
-	gone := make(map[string]bool)
 	for i, t := range trackers {
-		steps := saidBy(t, trackerHead, trackerSteps)
-		if len(steps) == 0 {
-			continue
-		}
-		var states []string
-		beside := 0
-		for _, f := range logs {
-			if gone[f] || !isBeside(f, t) || beside == mostBeside || isBinary(f) {
-				continue
-			}
-			beside++
-			if !standsIn(steps, whole(f), rounding) {
-				continue
-			}
-			if filepath.Base(f) == state {
-				states = append(states, f)
-				continue
-			}
-			gone[t] = true
-			in.Copies = append(in.Copies, Copy{t, f})
-			break
-		}
-		for _, other := range trackers[:min(i, mostBeside)] {
-			if !gone[t] && !gone[other] && rank(other) != rank(t) && standsIn(steps, whole(other), exact) {
-				gone[t] = true
-				in.Copies = append(in.Copies, Copy{t, other})
-			}
-		}
-		for _, f := range states {
-			if !gone[t] {
-				gone[f] = true
-				in.Copies = append(in.Copies, Copy{f, t})
-			}
-		}
+		c.tracker(t, trackers[:i])
 	}
-	in.leave(gone)
+	in.leave(c.gone)
 }
 
 // rank orders trackers: the first is read.
