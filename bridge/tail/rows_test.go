@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 )
 
 // eventFile is an event file with two scalars in each of some steps.
-func eventFile(t testing.TB, from, to int64) string {
+func eventFile(t *testing.T, from, to int64) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := tfevents.NewWriter(&b, 1.7e9)
@@ -38,7 +39,7 @@ func eventLines(from, to int64) (lines []string) {
 	return lines
 }
 
-func wandbFile(t testing.TB, name string) string {
+func wandbFile(t *testing.T, name string) string {
 	t.Helper()
 	f, err := os.Open("../../internal/wandb/testdata/" + name + ".wandb.gz")
 	require.NoError(t, err)
@@ -116,7 +117,7 @@ func TestLastRow(t *testing.T) {
 // Rows that were not accepted are read again after a crash.
 func TestRowsAgain(t *testing.T) {
 	for _, packed := range []bool{false, true} {
-		t.Run(fmt.Sprint(packed), func(t *testing.T) {
+		t.Run(strconv.FormatBool(packed), func(t *testing.T) {
 			r := newRig(t, trackers, every, func(c *Config) { c.MaxInFlightBytes = minInFlight })
 			name, text := eventName, eventFile(t, 1, 500)
 			if packed {

@@ -47,7 +47,7 @@ func TestTensorBoard(t *testing.T) {
 		n++
 		value, err := strconv.ParseFloat(s[3].(string), 64)
 		require.NoError(t, err)
-		assert.Equal(t, float32(value), float32(losses[strconv.Itoa(int(s[1].(float64)))]))
+		assert.InDelta(t, value, losses[strconv.Itoa(int(s[1].(float64)))], 1e-8)
 	}
 	assert.Len(t, losses, n)
 	assert.Empty(t, b.Counts.Rejected)

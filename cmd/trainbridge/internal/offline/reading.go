@@ -161,8 +161,8 @@ func (r *Reading) Name(path string) string {
 	return path
 }
 
-// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more, or
-// is a tracker's.
+// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more,
+// or is a tracker's.
 func (r *Reading) LineAt(path string, offset int64) int64 {
 	f := r.File(path)
 	if f == nil {
@@ -271,8 +271,8 @@ func headOf(path string) []byte {
 // isRows says whether a file is one of TensorBoard or W&B, by its beginning: its rows are read as lines, and have no numbers as lines of a text have.
 func isRows(head []byte) bool { return tfevents.IsEventFile(head) || wandb.IsFile(head) }
 
-// isBinary says whether a file is no text, by its beginning. Compressed files, trackers' files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL bytes are looked
-// at by who reads them.
+// isBinary says whether a file is no text, by its beginning. Compressed files, trackers' files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL
+// bytes are looked at by who reads them.
 func isBinary(path string) bool {
 	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") || flightrecorder.IsName(path) {
 		return false

@@ -61,7 +61,9 @@ func standsIn(some, log []said, rounding float64) bool {
 	for _, s := range log {
 		byStep[s.iteration] = append(byStep[s.iteration], s.value)
 	}
-	near := func(a, b float64) bool { return math.Abs(a-b) <= rounding*max(math.Abs(a), rounding) || math.IsNaN(a) && math.IsNaN(b) }
+	near := func(a, b float64) bool {
+		return math.Abs(a-b) <= rounding*max(math.Abs(a), rounding) || math.IsNaN(a) && math.IsNaN(b)
+	}
 	same, all := 0, 0
 	for _, s := range some {
 		values, known := byStep[s.iteration]
