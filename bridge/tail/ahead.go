@@ -71,7 +71,7 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 		if err != nil && err != io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
 			return end
 		}
-		sp := lines.NewSplitter(buf[:n], f.enc, &decoded)
+		sp := lines.NewSplitter(buf[:n], f.enc, &decoded, off)
 		for {
 			begin := off + int64(sp.Pos)
 			if begin >= part.End {
@@ -101,6 +101,8 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 			off += int64(sp.Pos)
 		case len(buf) <= s.t.cfg.MaxLineBytes:
 			buf = make([]byte, 2*len(buf))
+		case f.enc.Rows():
+			off += f.enc.Past(buf[:n], off)
 		default: // a line that is too long
 			off += int64(f.enc.Most(n))
 			skip = true

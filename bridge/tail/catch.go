@@ -3,7 +3,6 @@ package tail
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -89,9 +88,8 @@ func (t *Tailer) catch(path string, created bool) {
 // baseOf returns the path whose stream a file of this name may be of; "" when the globs do not ask for it.
 func (t *Tailer) baseOf(path string) string {
 	w := &t.sweeper // only its globs are used here, and they never change
-	dir, name := filepath.Split(path)
-	for n := 1; n < len(name); n++ {
-		if base := dir + name[:n]; rotation.IsSuffix(name[n:]) && w.wanted(base) {
+	for base := range rotation.Bases(path) {
+		if w.wanted(base) {
 			path = base
 			break
 		}

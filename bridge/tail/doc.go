@@ -84,7 +84,8 @@
 //   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go. Senders: outbox.go, deadletter.go.
 //   - A file and its life from being met to being forgotten: file.go; whose turn it is to be open: descriptors.go. Positions: store.go.
 //   - Records of several streams: joint.go, and policy.go for all that such streams do differently from others.
-//   - internal: lines (endings and encodings), unpack (gzip and zstd), fingerprint, checkpoint, glob, rotation (names), inotify, osfile, lockorder.
+//   - internal: lines (endings and encodings), rows (files of TensorBoard and W&B), unpack (gzip and zstd), fingerprint,
+//     checkpoint, glob, rotation (names), inotify, osfile, lockorder.
 //
 // # Locks
 //

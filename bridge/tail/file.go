@@ -297,8 +297,8 @@ func (f *file) findEncoding(data []byte) {
 		f.enc = lines.EncodingOf(data)
 		return
 	}
-	if f.enc == lines.Unknown {
-		var b [2]byte
+	if f.enc == lines.Unknown || f.enc == lines.Open {
+		var b [lines.HeadBytes]byte
 		if n, err := f.src.ReadAt(b[:], 0); err == nil || err == io.EOF { //nolint:errorlint // ReadAt returns io.EOF itself
 			f.enc = lines.EncodingOf(b[:n])
 		}

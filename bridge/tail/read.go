@@ -213,6 +213,9 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 		if f.nuls(data) > 0 {
 			return s.passNULs(f, buf, len(data), atEOF)
 		}
+		if len(data) > s.t.cfg.MaxLineBytes+2 && f.enc.Rows() {
+			return s.passRow(f, data)
+		}
 		if len(data) > s.t.cfg.MaxLineBytes+2 {
 			s.tally.lines++
 			s.reject(f, reasonLong, data, f.head)
@@ -246,7 +249,7 @@ func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >=
 // lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the
 // bytes up to the next line end belong to a line that was too long.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
-	sp := lines.NewSplitter(data, f.enc, &s.text)
+	sp := lines.NewSplitter(data, f.enc, &s.text, base)
 	for {
 		begin := sp.Pos
 		text, ok := sp.Next(final)
@@ -258,6 +261,11 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 		}
 		if *skip {
 			*skip = false
+			continue
+		}
+		if sp.Bad {
+			s.tally.lines++
+			s.reject(f, reasonDamaged, data[begin:min(sp.Pos, begin+damagedShown)], base+int64(begin))
 			continue
 		}
 		if len(text) > 0 && text[0] == 0 {
@@ -391,8 +399,34 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	return true, nil
 }
 
+// passRow moves head over a record that is longer than any line: a picture, mostly. Its bytes may be still to come.
+func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
+	to := f.head + f.enc.Past(data, f.head)
+	last := make([]byte, min(to, fingerprint.TailBytes))
+	n, err := f.src.ReadAt(last, to-int64(len(last)))
+	switch {
+	case err == unpack.ErrAgain: //nolint:errorlint // ReadAt returns it itself
+		return true, nil
+	case err != nil && !errors.Is(err, io.EOF):
+		return false, err
+	case n < len(last):
+		return false, nil
+	}
+	s.tally.lines++
+	s.tally.count(Ignored, reasonLong)
+	s.tell(f, nil, f.head, Ignored, reasonLong)
+	f.print.Extend(f.head, data)
+	f.head = to
+	f.tail.Remember(last)
+	s.changed()
+	return true, nil
+}
+
 // nuls returns how many NUL bytes data begin with, without a half character.
 func (f *file) nuls(data []byte) int {
+	if f.enc.Rows() || f.enc == lines.Open {
+		return 0
+	}
 	n := len(data) - len(bytes.TrimLeft(data, "\x00"))
 	if f.enc.Wide() {
 		n &^= 1

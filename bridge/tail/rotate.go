@@ -81,7 +81,11 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	first := make([]byte, min(size, fingerprint.Bytes))
 	n, _ := r.ReadAt(first, 0)
 	first = first[:n]
-	f.enc = lines.EncodingOf(first)
+	if f.enc = lines.EncodingOf(first); f.enc.Rows() {
+		f.skipRows(r, size)
+		f.print.Extend(0, first[:min(int64(len(first)), f.head)])
+		return
+	}
 	from := max(0, size-64<<10) &^ 1
 	b := make([]byte, size-from)
 	n, _ = r.ReadAt(b, from)
@@ -96,6 +100,32 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	f.head = from + int64(i)
 	f.print.Extend(0, first[:min(int64(len(first)), f.head)])
 	f.tail.Remember(b[:i])
+}
+
+// skipRows is skipTo for files of rows.
+func (f *file) skipRows(r io.ReaderAt, size int64) {
+	off := max(0, f.enc.Begin(size))
+	b := make([]byte, min(size-off+1, 4*chunkBytes))
+	var text []byte
+	for {
+		n, _ := r.ReadAt(b, off)
+		sp := lines.NewSplitter(b[:n], f.enc, &text, off)
+		for ok := true; ok; {
+			_, ok = sp.Next(false)
+		}
+		step := int64(sp.Pos)
+		if step == 0 {
+			step = f.enc.Past(b[:n], off)
+			if n < len(b) || off+step > size {
+				break
+			}
+		}
+		off += step
+	}
+	f.head = off
+	before := make([]byte, min(off, fingerprint.TailBytes))
+	n, _ := r.ReadAt(before, off-int64(len(before)))
+	f.tail.Remember(before[:n])
 }
 
 // truncated is told that a file was cut or rewritten. Lines that were unread may still be in a copy made before (copytruncate); its present content is the next

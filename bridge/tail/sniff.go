@@ -341,7 +341,7 @@ func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, vi
 	if src == source(raw) {
 		size = min(size, max(fi.Size()-off+1, minRead))
 	}
-	var mark [2]byte
+	var mark [lines.HeadBytes]byte
 	n, err := src.ReadAt(mark[:], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return off, true, err
@@ -372,7 +372,7 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			return off, true, err
 		}
 		var decoded []byte
-		sp := lines.NewSplitter(b[:n], p.enc, &decoded)
+		sp := lines.NewSplitter(b[:n], p.enc, &decoded, off)
 		for at := 0; ; at = sp.Pos {
 			text, ok := sp.Next(whole && n < size)
 			if !ok {
@@ -384,7 +384,7 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			if text = bytes.TrimLeft(text, "\x00"); len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
 				return off + int64(sp.Pos), true, nil
 			}
-			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && !p.enc.Wide() {
+			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && p.enc == lines.Bytes {
 				return off + int64(at), true, nil
 			}
 		}
@@ -393,6 +393,8 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			return off + int64(sp.Pos), n < size, nil
 		case n < size:
 			return off, true, nil
+		case size > p.most && p.enc.Rows():
+			return off + p.enc.Past(b[:n], off), false, nil
 		case size > p.most: // passed over, as when it is read
 			return off + int64(n), false, nil
 		}

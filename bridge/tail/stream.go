@@ -23,9 +23,12 @@ const (
 	maxReasons   = 64
 	reasonBomb   = "decompression_bomb"
 	reasonOther  = "other"
-	sampleBytes  = 200
-	liveWithin   = 10 * time.Second
-	minBatchCost = 512 // bytes that a batch takes from the budget at least
+	// reasonDamaged is a record of a binary file whose checksum or form is wrong.
+	reasonDamaged = "damaged"
+	damagedShown  = 64 // bytes of such a record that are told
+	sampleBytes   = 200
+	liveWithin    = 10 * time.Second
+	minBatchCost  = 512 // bytes that a batch takes from the budget at least
 	// The form of a record downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, however short its line was: short lines that cost little
 	// of the budget must not fill the memory.
 	minRecordCost = 2 << 10

@@ -171,6 +171,18 @@ func dataLength(header []byte) (n int64, ok bool) {
 	return int64(length), length <= mostEvent && checksum(header[:lengthSize]) == sum
 }
 
+// RecordSize is how many bytes the record takes that begins with b, its framing included; 0: b is too short to tell. The only error is ErrDamaged.
+func RecordSize(b []byte) (int64, error) {
+	if len(b) < headerSize {
+		return 0, nil
+	}
+	length, ok := dataLength(b)
+	if !ok {
+		return 0, ErrDamaged
+	}
+	return headerSize + length + footerSize, nil
+}
+
 // recordData is the data of a whole record; !ok: its checksum is wrong.
 func recordData(record []byte) (data []byte, ok bool) {
 	end := len(record) - footerSize

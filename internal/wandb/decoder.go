@@ -1,6 +1,7 @@
 package wandb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -70,6 +71,9 @@ type Decoder struct {
 	text  []byte // keys and values put together
 }
 
+// IsFile says whether head begins a W&B file of version 0. 7 bytes are enough.
+func IsFile(head []byte) bool { return bytes.HasPrefix(head, []byte(header)) }
+
 // NewDecoder returns a decoder to be fed from offset on: 0, or the Offset of an earlier decoder.
 func NewDecoder(offset int64, handler Handler) *Decoder {
 	return &Decoder{handler: handler, pos: offset}
@@ -91,22 +95,40 @@ func (d *Decoder) Offset() int64 {
 // The only error is ErrHeader, which stays.
 func (d *Decoder) Feed(p []byte) error {
 	for len(p) > 0 && d.err == nil {
-		left := blockSize - int(d.pos%blockSize)
-		switch {
-		case d.skip > 0:
-			n := min(d.skip, len(p))
-			d.skip -= n
-			p = p[n:]
-		case d.pos < int64(len(header)):
-			p = d.head(p)
-		case left < fragmentHead: // padding
-			d.skip = left
-			d.pos += int64(left)
-		default:
-			p = d.fragment(p, left)
-		}
+		p = d.piece(p)
 	}
 	return d.err
+}
+
+// Next is Feed up to the end of the first record in p, or of a header, padding or damage. n is how many bytes that took; whole: p does
+// not end before.
+func (d *Decoder) Next(p []byte) (n int, whole bool) {
+	rest := p
+	for len(rest) > 0 && d.err == nil {
+		rest = d.piece(rest)
+		if !d.begun && d.skip == 0 && len(d.part) == 0 {
+			return len(p) - len(rest), true
+		}
+	}
+	return len(p) - len(rest), false
+}
+
+// piece reads the header, padding, the rest of a damaged block, or a fragment, and returns the bytes behind.
+func (d *Decoder) piece(p []byte) []byte {
+	left := blockSize - int(d.pos%blockSize)
+	switch {
+	case d.skip > 0:
+		n := min(d.skip, len(p))
+		d.skip -= n
+		return p[n:]
+	case d.pos < int64(len(header)):
+		return d.head(p)
+	case left < fragmentHead: // padding
+		d.skip = left
+		d.pos += int64(left)
+		return p
+	}
+	return d.fragment(p, left)
 }
 
 // head checks the header of the file, and returns the bytes behind.

@@ -67,3 +67,29 @@ func measures(rec *record.Record) bool {
 		return e.Metric != "" || slices.ContainsFunc(measured, func(part []byte) bool { return bytes.Contains(name, part) })
 	})
 }
+
+// Losses makes what reads the lines of a training log, and calls visit with the iteration and the loss of each step, or with its gradient norm where no loss
+// stands. NaN: the line has no iteration.
+func Losses(visit func(iteration, value float64)) func(text []byte) {
+	p := newParser(formatAuto, nil, nil)
+	read := step.Detect(func(text []byte, out step.Out) tail.Reads {
+		p.Line(text, &losses{out, visit})
+		return tail.ReadsNot
+	})
+	return func(text []byte) { read(text) }
+}
+
+type losses struct {
+	step.Out
+	visit func(iteration, value float64)
+}
+
+func (o *losses) Emit(rec *record.Record) {
+	for _, f := range []record.Field{record.Loss, record.GradientNorm} {
+		if rec.Kind == record.Step && rec.Has(f) {
+			o.visit(rec.Get(record.Iteration), rec.Get(f))
+			break
+		}
+	}
+	o.Out.Emit(rec)
+}

@@ -114,12 +114,14 @@ var fixtures = []string{
 	"trainers/lightning.log", "trainers/lightning_metrics.csv", "trainers/nemo1.log", "trainers/composer.log", "trainers/composer_file.txt",
 	"trainers/composer_bar.log", "trainers/torchtune.txt", "trainers/nanogpt.log", "trainers/nanochat.log",
 	"trainers/litgpt.log", "trainers/litgpt_metrics.csv", "trainers/openrlhf.log", "trainers/openrlhf_ppo.log", "trainers/others.log", "trainers/table.csv",
-	"trainers/xgboost.log", "trainers/modded_nanogpt.log", "trainers/mlx_lm.log", "trainers/imagenet.log", "trainers/timm.log", "trainers/metriclogger.log", "trainers/mmengine.log", "trainers/detectron2.log",
+	"trainers/xgboost.log", "trainers/modded_nanogpt.log", "trainers/mlx_lm.log", "trainers/imagenet.log", "trainers/timm.log",
+	"trainers/metriclogger.log", "trainers/mmengine.log", "trainers/detectron2.log",
 	"trainers/word_language_model.log", "trainers/fairseq.log", "trainers/loop.log",
 	"trainers/maxtext.log", "trainers/paddlenlp.log",
 	"trainers/olmo.log", "trainers/olmo_core.log", "trainers/nemo_rl.log", "trainers/roll.log", "trainers/sb3.log", "trainers/block.log",
 	"trainers/console_table.log", "trainers/rich.log",
 	"trainers/keras.log", "trainers/tqdm.log", "trainers/hf_stalls.log", "trainers/lightning_stalls.log",
+	"trackers/lightning.tfevents", "trackers/hf.wandb",
 }
 
 func TestGolden(t *testing.T) {

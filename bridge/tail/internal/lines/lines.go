@@ -1,4 +1,4 @@
-// Package lines finds the lines of a file in its chunks, however its characters are written.
+// Package lines finds the lines of a file in its chunks, however its characters are written. Rows of a tracker's binary file are lines too.
 package lines
 
 import (
@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rows"
 )
 
 // Splitter walks the lines of a chunk. A line ends with \n, \r\n or a lone \r: progress bars rewrite their line with \r, and a
@@ -17,12 +19,16 @@ type Splitter struct {
 	cr   int // the next \r, likewise
 	enc  Encoding
 	text *[]byte // of a line that is decoded
+	base int64   // of data in the file
+
+	// Bad says that the last line is damaged, and has no text.
+	Bad bool
 }
 
-// NewSplitter walks data, which begin at the beginning of a line. text holds the line that was decoded last.
-func NewSplitter(data []byte, enc Encoding, text *[]byte) Splitter {
-	if enc.Wide() {
-		return Splitter{data: data, enc: enc, text: text}
+// NewSplitter walks data, which begin at the beginning of a line, at an offset in the file. text holds the line that was decoded last.
+func NewSplitter(data []byte, enc Encoding, text *[]byte, base int64) Splitter {
+	if enc != Unknown && enc != Bytes {
+		return Splitter{data: data, enc: enc, text: text, base: base}
 	}
 	return Splitter{data: data, nl: indexFrom(data, 0, '\n'), cr: indexFrom(data, 0, '\r')}
 }
@@ -37,8 +43,13 @@ func indexFrom(data []byte, from int, c byte) int {
 // Next returns the next line without its ending and moves Pos behind the ending. It returns false where the data end before a
 // line does. A \r as the very last byte may be half of \r\n, so it ends a line only when the data are final, as does the end itself.
 func (s *Splitter) Next(final bool) ([]byte, bool) {
-	if s.enc.Wide() {
+	switch {
+	case s.enc.Wide():
 		return s.enc.next(s, final)
+	case s.enc == Open:
+		return nil, false
+	case s.enc.Rows():
+		return s.row(final)
 	}
 	start := s.Pos
 	switch {
@@ -69,7 +80,10 @@ func (s *Splitter) Next(final bool) ([]byte, bool) {
 // BOM is the byte order mark as UTF-8.
 var BOM = []byte("\xef\xbb\xbf")
 
-// Encoding is how a file writes its characters. It is known by the file's first two bytes.
+// HeadBytes is how many of a file's first bytes tell its encoding.
+const HeadBytes = rows.HeadBytes
+
+// Encoding is how a file writes its characters, or its rows. It is known by the file's first bytes.
 type Encoding uint8
 
 // The encodings.
@@ -78,11 +92,22 @@ const (
 	Bytes                   // UTF-8, or whatever there is
 	UTF16LE
 	UTF16BE
+	Open // not known before more of the file is there
+	Events
+	WandB
 )
 
-// EncodingOf looks at the first two bytes of a file.
+// EncodingOf looks at the first HeadBytes of a file, or more.
 func EncodingOf(b []byte) Encoding {
+	b = b[:min(len(b), HeadBytes)]
+	kind, open := rows.KindOf(b)
 	switch {
+	case kind == rows.Events:
+		return Events
+	case kind == rows.WandB:
+		return WandB
+	case open:
+		return Open
 	case len(b) < 2:
 		return Unknown
 	case b[0] == 0xff && b[1] == 0xfe:
@@ -94,7 +119,35 @@ func EncodingOf(b []byte) Encoding {
 }
 
 // Wide says whether characters are of two bytes. Then every position in the file is even.
-func (e Encoding) Wide() bool { return e >= UTF16LE }
+func (e Encoding) Wide() bool { return e == UTF16LE || e == UTF16BE }
+
+// Rows says whether the file is no text, and its lines are made of records.
+func (e Encoding) Rows() bool { return e == Events || e == WandB }
+
+// kind is that of a file of rows.
+func (e Encoding) kind() rows.Kind {
+	if e == WandB {
+		return rows.WandB
+	}
+	return rows.Events
+}
+
+// row is Splitter.Next for files of rows.
+func (s *Splitter) row(final bool) ([]byte, bool) {
+	line := s.enc.kind().Next(*s.text, s.data[s.Pos:], s.base+int64(s.Pos), final)
+	if line.Text != nil {
+		*s.text = line.Text
+	}
+	s.Pos += line.N
+	s.Bad = line.Bad
+	return line.Text, line.N > 0
+}
+
+// Past is how many bytes to pass over in a file of rows, from an offset on, where a line that begins with b is too long.
+func (e Encoding) Past(b []byte, offset int64) int64 { return e.kind().Past(b, offset) }
+
+// Begin is where a line may begin in the last bytes of a file of rows, read at an offset; -1: that is known only from the file's beginning.
+func (e Encoding) Begin(offset int64) int64 { return e.kind().Begin(offset) }
 
 // unit returns the 16 bits with which b begins.
 func (e Encoding) unit(b []byte) uint16 {

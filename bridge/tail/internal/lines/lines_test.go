@@ -29,7 +29,7 @@ func FuzzSplitter(f *testing.F) {
 		for begin, end := 0, 0; begin < len(data); {
 			end = min(len(data), max(end, begin)+int(chunk)+1)
 			final := end == len(data)
-			sp := NewSplitter(data[begin:end], Bytes, nil)
+			sp := NewSplitter(data[begin:end], Bytes, nil, int64(begin))
 			for text, ok := sp.Next(final); ok; text, ok = sp.Next(final) {
 				got = append(got, string(text))
 			}
@@ -61,7 +61,7 @@ func FuzzUTF16(f *testing.F) {
 		for begin, end := 0, 0; begin+1 < len(data); {
 			end = min(len(data), max(end, begin)+int(chunk)+1)
 			final := end == len(data)
-			sp := NewSplitter(data[begin:end], enc, &text)
+			sp := NewSplitter(data[begin:end], enc, &text, int64(begin))
 			for text, ok := sp.Next(final); ok; text, ok = sp.Next(final) {
 				got = append(got, string(text))
 			}

@@ -10,12 +10,14 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// Bases yields the paths that a file may have had before it was rotated, by its name.
+// Bases yields the paths that a file may have had before it was rotated, by its name. TensorBoard's event files end in a process id and a number, and never
+// rotate: torch/utils/tensorboard and TensorFlow begin a new one.
 func Bases(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		dir, name := filepath.Split(path)
+		events := strings.Contains(name, "tfevents")
 		for n := 1; n < len(name); n++ {
-			if IsSuffix(name[n:]) && !yield(dir+name[:n]) {
+			if !events && IsSuffix(name[n:]) && !yield(dir+name[:n]) {
 				return
 			}
 		}

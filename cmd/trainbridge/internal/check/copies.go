@@ -16,7 +16,7 @@ func (r *rules) copies() {
 	if n := len(r.got.Copies); n > 0 {
 		f := finding{
 			Name: "copies", What: fmt.Sprintf("%s all of whose steps are in %s", count(int64(n), "file is not read,", "files are not read,"), r.got.Copies[0].Of),
-			Why: "Each checkpoint keeps what the training has logged so far.", Fix: "Nothing.",
+			Why: "Each checkpoint keeps what the training has logged so far, and TensorBoard and W&B what it prints.", Fix: "Nothing.",
 		}
 		for _, c := range r.got.Copies {
 			f.Seen = append(f.Seen, place{File: c.Path})

@@ -150,8 +150,8 @@ var others = []other{
 	{"zip", begins("PK\x03\x04"), "Unpack it: unzip FILE; .gz and .zst are read as they are.", true},
 	{"gzip", begins("\x1f\x8b"), "Call it FILE.gz: files are unpacked by their names.", true},
 	{"zstd", begins("\x28\xb5\x2f\xfd"), "Call it FILE.zst: files are unpacked by their names.", true},
-	{"TensorBoard", named("events.out.tfevents"), "Have the trainer log JSON lines or its console too: TensorBoard's files are not read.", false},
-	{"W&B", named(".wandb"), "Have the trainer log JSON lines or its console too: W&B's files are not read.", false},
+	{"TensorBoard", named("events.out.tfevents"), "It has no scalars of steps: where the trainer writes some elsewhere, name those files.", false},
+	{"W&B", named(".wandb"), "It has no rows of steps yet: W&B writes some kilobytes at a time.", false},
 	{
 		"Flight Recorder (pickle)", all(begins("\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"), holds("pg_config")),
 		"Call it nccl_trace_rank_N, as PyTorch does, with the rank for N: by that name it is read.", false,

@@ -57,6 +57,11 @@ func (in *Input) leaveCopies() {
 			in.Copies = append(in.Copies, Copy{f, files[of]})
 		}
 	}
+	in.leave(gone)
+}
+
+// leave takes files that are in Copies from those that are read.
+func (in *Input) leave(gone map[string]bool) {
 	if len(gone) == 0 {
 		return
 	}
@@ -66,8 +71,8 @@ func (in *Input) leaveCopies() {
 	for i := range in.roots {
 		in.roots[i].files = slices.DeleteFunc(in.roots[i].files, leave)
 	}
-	for _, c := range in.Copies {
-		if fi, err := os.Stat(c.Path); err == nil {
+	for path := range gone {
+		if fi, err := os.Stat(path); err == nil {
 			in.Bytes -= fi.Size()
 		}
 	}

@@ -110,6 +110,7 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 	}
 	slices.Sort(in.Files)
 	in.leaveCopies()
+	in.leaveTrackers()
 	if len(in.Files) == 0 {
 		in.Close()
 		return nil, errors.Join(in.Missing...)

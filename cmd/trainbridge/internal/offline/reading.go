@@ -18,6 +18,8 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/flightrecorder"
+	"github.com/trainbridge/trainbridge/internal/tfevents"
+	"github.com/trainbridge/trainbridge/internal/wandb"
 	"github.com/trainbridge/trainbridge/receivers/flagscalereceiver"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
@@ -159,7 +161,8 @@ func (r *Reading) Name(path string) string {
 	return path
 }
 
-// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more.
+// LineAt is the number of the line at a place of a file (trainbridge.log.offset), from 1, as editors count: by newlines. 0: the file cannot be read any more,
+// or is a tracker's.
 func (r *Reading) LineAt(path string, offset int64) int64 {
 	f := r.File(path)
 	if f == nil {
@@ -176,7 +179,7 @@ func (r *Reading) LineAt(path string, offset int64) int64 {
 		from = f.counted[at-1]
 	}
 	n, err := newlines(path, from.offset, offset)
-	if err != nil {
+	if err != nil || isRows(headOf(path)) {
 		return 0
 	}
 	f.counted = slices.Insert(f.counted, at, place{offset, from.newlines + n})
@@ -253,21 +256,29 @@ func readable(path string) error {
 	return err
 }
 
-// isBinary says whether a file is no text, by its beginning. Compressed files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL bytes are looked
-// at by who reads them.
+// headOf is the beginning of a file's content.
+func headOf(path string) []byte {
+	src, err := content(path)
+	if err != nil {
+		return nil
+	}
+	defer src.Close()
+	head := make([]byte, 4096)
+	n, _ := io.ReadFull(src, head)
+	return head[:n]
+}
+
+// isRows says whether a file is one of TensorBoard or W&B, by its beginning: its rows are read as lines, and have no numbers as lines of a text have.
+func isRows(head []byte) bool { return tfevents.IsEventFile(head) || wandb.IsFile(head) }
+
+// isBinary says whether a file is no text, by its beginning. Compressed files, trackers' files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL
+// bytes are looked at by who reads them.
 func isBinary(path string) bool {
 	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") || flightrecorder.IsName(path) {
 		return false
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	buf := make([]byte, 4096)
-	n, _ := io.ReadFull(f, buf)
-	head := buf[:n]
-	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+	head := headOf(path)
+	if isRows(head) || bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
 		return false
 	}
 	head = bytes.TrimLeft(head, "\x00")

@@ -104,7 +104,7 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	defer in.Close()
 	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady}
 	req.Conclude = concluder(req.Chinese, req.Steady)
-	if to.tables && opt.table == "" {
+	if to.dir || to.tables && opt.table == "" {
 		req.Dir, req.Temporary = opt.out, filepath.Dir(filepath.Clean(opt.out))
 		return write(cmd, to, req)
 	}
@@ -120,6 +120,8 @@ func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	switch {
 	case !to.tables && opt.table != "":
 		return reading.Errorf(cmd, "--table %s is of --format csv, not of %s", opt.table, to.name)
+	case to.dir && (opt.out == "" || opt.out == "-"):
+		return reading.Errorf(cmd, "%s is a file for each run: add -o DIR", to.name)
 	case !to.tables:
 		return nil
 	case opt.table != "" && !slices.Contains(records.Names(), opt.table):

@@ -31,8 +31,13 @@ func (c *conclusion) copies() (out []string) {
 	}
 	n, kept := 0, ""
 	for _, copied := range c.read.Copies {
-		if own[copied.Of] {
+		switch {
+		case !own[copied.Of]:
+		case filepath.Base(copied.Path) == filepath.Base(copied.Of):
 			n, kept = n+1, copied.Of
+		default:
+			out = append(out, c.sf("%s not read: its steps are those of %s.", "未读取 %s：其步骤与 %s 相同。",
+				reading.Clean(copied.Path), reading.Clean(c.read.Name(copied.Of))))
 		}
 	}
 	if n > 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/html"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/perfetto"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/records"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/series"
 )
 
 // kind is a format of reports. To add one, add its line to formats.
@@ -17,6 +18,7 @@ type kind struct {
 	ends   []string // how its files are called
 	binary bool     // not for a terminal
 	tables bool     // a file for each table, in a directory, unless --table names one
+	dir    bool     // files in a directory
 	open   func(format.Request) format.Writer
 }
 
@@ -25,6 +27,7 @@ var formats = []kind{
 	{name: "html", ends: []string{".html", ".htm"}, binary: true, open: html.New},
 	{name: "perfetto", ends: []string{".pftrace", ".perfetto-trace"}, binary: true, open: perfetto.Open},
 	{name: "csv", ends: []string{".csv"}, tables: true, open: records.Open},
+	{name: "tfevents", dir: true, open: series.Open},
 	{name: "json", ends: []string{".json"}, open: document.Open},
 }
 

@@ -137,6 +137,24 @@ func makeAliases() map[string]Target {
 		"memory/device_mem_reserved(gib)": field(record.MemoryReserved, record.Gibibytes),
 		"memory/max_active_(gib)":         {flags: measured},
 		"memory/max_mem_active(gib)":      {flags: measured},
+
+		// torchtitan (components/metrics.py, MetricsProcessor.log) in TensorBoard and W&B. Its time of a step is wrong at the first: the stamps say it.
+		"loss_metrics/global_avg_loss": field(record.Loss, record.Base),
+		"throughput(tps)":              field(record.DeviceTokenThroughput, record.Base),
+		"memory/max_reserved(gib)":     field(record.MemoryReservedPeak, record.Gibibytes),
+		"memory/max_active(gib)":       {flags: measured},
+
+		// Megatron (training/training.py, training_log and evaluate_and_print_results) in TensorBoard and W&B.
+		"lm_loss_validation":      field(record.ValidationLoss, record.Base),
+		"lm_loss_validation_ppl":  field(record.Perplexity, record.Base),
+		"mem_max_allocated_bytes": field(record.MemoryPeak, record.Base),
+
+		// Keras (src/callbacks/tensorboard.py).
+		"batch_loss": field(record.Loss, record.Base),
+		// Lightning's LearningRateMonitor, by the optimizer's class.
+		"lr_sgd":   field(record.LearningRate, record.Base),
+		"lr_adam":  field(record.LearningRate, record.Base),
+		"lr_adamw": field(record.LearningRate, record.Base),
 	}
 	add := func(t Target, names ...string) {
 		for _, n := range names {

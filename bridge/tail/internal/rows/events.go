@@ -1,0 +1,137 @@
+package rows
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/tfevents"
+)
+
+const (
+	// rowGap is how much later than the scalar before a scalar of the same step begins a row of its own, in s: trainers write the values of a step together,
+	// and the results of an evaluation when the evaluation is over.
+	rowGap = 1.0
+	// maxRow is how many bytes of records a row may have, where it has several.
+	maxRow = 256 << 10
+	// leastHeader is the length of a record's length and checksum.
+	leastHeader = 12
+)
+
+// row is the scalars of a step so far.
+type row struct {
+	scalars []tfevents.Scalar
+	tags    map[string]bool
+	epochs  bool // the step is the number of an epoch
+}
+
+// nextEvents reads the records of one step. The row ends where a record of another step or with a repeated tag begins, or one of later than rowGap.
+func nextEvents(dst, b []byte, final bool) Line {
+	var r row
+	n := 0
+	for n < len(b) {
+		size, err := tfevents.RecordSize(b[n:])
+		if err != nil {
+			if n == 0 {
+				return Line{N: resume(b, final), Bad: true}
+			}
+			break
+		}
+		if n > 0 && int64(n)+size > maxRow {
+			break
+		}
+		if size == 0 || size > int64(len(b)-n) {
+			if !final || n == 0 {
+				return Line{}
+			}
+			break
+		}
+		scalars, ok := scalarsOf(b[n : n+int(size)])
+		switch {
+		case n == 0 && (!ok || len(scalars) == 0):
+			return Line{N: int(size), Bad: !ok}
+		case n == 0:
+			r.tags, r.epochs = make(map[string]bool), ofEpoch(scalars)
+			r.add(scalars)
+		case !ok, len(scalars) > 0 && !r.takes(scalars):
+			return Line{Text: r.text(dst), N: n}
+		default:
+			r.add(scalars)
+		}
+		n += int(size)
+	}
+	if n == len(b) && n <= maxRow && !final {
+		return Line{}
+	}
+	return Line{Text: r.text(dst), N: n}
+}
+
+// resume finds the next record behind damage: nothing else than a length with its checksum says where one begins.
+func resume(b []byte, final bool) int {
+	for i := 1; i+leastHeader <= len(b); i++ {
+		if _, err := tfevents.RecordSize(b[i:]); err == nil {
+			return i
+		}
+	}
+	if final {
+		return len(b)
+	}
+	return max(0, len(b)-leastHeader+1)
+}
+
+// scalarsOf reads a whole record.
+func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
+	d := tfevents.Decoder{Scalar: func(s tfevents.Scalar) { scalars = append(scalars, s) }}
+	err := d.Decode(record)
+	return scalars, err == nil && d.Counts().Events == 1
+}
+
+// ofEpoch says whether values are those of an epoch. Keras writes them with the number of the epoch for a step, as epoch_loss and so on, and evaluation_…
+// (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
+func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
+
+// takes says whether the scalars of a record go on with the row.
+func (r *row) takes(next []tfevents.Scalar) bool {
+	last := r.scalars[len(r.scalars)-1]
+	if next[0].Step != last.Step || math.Abs(next[0].WallTime-last.WallTime) > rowGap || ofEpoch(next) != r.epochs {
+		return false
+	}
+	return !slices.ContainsFunc(next, func(s tfevents.Scalar) bool { return r.tags[s.Tag] })
+}
+
+func (r *row) add(scalars []tfevents.Scalar) {
+	r.scalars = append(r.scalars, scalars...)
+	for _, s := range scalars {
+		r.tags[s.Tag] = true
+	}
+}
+
+// text is the row as JSON. Its time is that of the last scalar. Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples").
+func (r *row) text(dst []byte) []byte {
+	last := r.scalars[len(r.scalars)-1]
+	step := "step"
+	if r.epochs {
+		step = "epoch"
+	}
+	dst = append(dst[:0], '{')
+	dst = strconv.AppendInt(appendKey(dst, step), last.Step, 10)
+	if last.WallTime > 0 && last.WallTime < 1e12 {
+		dst = appendTime(appendKey(dst, "wall_time"), last.WallTime)
+	}
+	head := len(dst)
+	for _, s := range r.scalars {
+		if s.Tag == step || s.Tag == "wall_time" || strings.HasSuffix(s.Tag, " vs samples") {
+			continue
+		}
+		key := s.Tag
+		if key == throughput && r.tags[iterationTime] {
+			key = flopThroughput
+		}
+		dst = appendValue(appendKey(dst, key), s.Value)
+	}
+	if len(dst) == head {
+		return dst[:0]
+	}
+	return append(dst, '}')
+}

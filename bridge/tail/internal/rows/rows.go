@@ -1,0 +1,139 @@
+// Package rows reads the binary files of experiment trackers as lines of JSON, a line for each step: event files of TensorBoard, and the files of W&B runs.
+// A line is a range of whole records in the file, so positions are those of the file's own bytes, and reading may begin at each line.
+package rows
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/tfevents"
+	"github.com/trainbridge/trainbridge/internal/wandb"
+)
+
+// Kind is a kind of file.
+type Kind uint8
+
+// The kinds.
+const (
+	None   Kind = iota
+	Events      // of TensorBoard
+	WandB
+)
+
+// HeadBytes is how many of a file's first bytes tell its kind.
+const HeadBytes = 256
+
+// Megatron logs TFLOP/s of a GPU as throughput, beside the time of an iteration, and to no others (megatron/training/training.py: training_log). In logs of
+// other trainers the word means samples or tokens.
+const (
+	throughput     = "throughput"
+	iterationTime  = "iteration-time"
+	flopThroughput = "tflops_per_gpu"
+)
+
+// KindOf finds the kind of a file by its head, which is the whole file where shorter than HeadBytes. open: more bytes may make it an event file.
+func KindOf(head []byte) (kind Kind, open bool) {
+	switch {
+	case wandb.IsFile(head):
+		return WandB, false
+	case tfevents.IsEventFile(head):
+		return Events, false
+	case len(head) >= HeadBytes || len(head) < 2 || head[1] != 0:
+		return None, false
+	}
+	size, err := tfevents.RecordSize(head)
+	return None, err == nil && (size == 0 || size > int64(len(head))) && size <= HeadBytes
+}
+
+// Line is a line of a file.
+type Line struct {
+	Text []byte // empty: there is no row in the records
+	N    int    // bytes of the file; 0: the line does not end in the bytes there are
+	Bad  bool   // damaged
+}
+
+// Next reads the line that begins with b, at an offset in the file; dst is memory for its text. final: no further bytes come now. A record without its end
+// waits all the same.
+func (k Kind) Next(dst, b []byte, offset int64, final bool) Line {
+	if isZero(b) { // space that is yet to be written
+		return Line{}
+	}
+	if k == WandB {
+		return nextWandB(dst, b, offset, final)
+	}
+	return nextEvents(dst, b, final)
+}
+
+// Past is how many bytes of the file to pass over, from an offset on, where a line that begins with b does not end in the bytes that a line may have.
+func (k Kind) Past(b []byte, offset int64) int64 {
+	if k == WandB {
+		return wandbBlock - offset%wandbBlock
+	}
+	size, err := tfevents.RecordSize(b)
+	if err != nil || size == 0 {
+		return int64(len(b))
+	}
+	return size
+}
+
+// Begin is where a line may begin in the last bytes of a file of so many bytes, read at an offset; -1: that is known only from the file's beginning.
+func (k Kind) Begin(offset int64) int64 {
+	if k == WandB {
+		return offset / wandbBlock * wandbBlock
+	}
+	return -1
+}
+
+func isZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendKey begins a member of the object in dst.
+func appendKey(dst []byte, key string) []byte {
+	if len(dst) > 1 {
+		dst = append(dst, ", "...)
+	}
+	plain := true
+	for i := range len(key) {
+		plain = plain && key[i] >= ' ' && key[i] != '"' && key[i] != '\\'
+	}
+	if plain {
+		dst = append(append(append(dst, '"'), key...), '"')
+	} else {
+		text, _ := json.Marshal(key) // of a string: no error
+		dst = append(dst, text...)
+	}
+	return append(dst, ": "...)
+}
+
+// appendTime writes seconds since 1970, to the microsecond: float64 has no more of them.
+func appendTime(dst []byte, seconds float64) []byte {
+	return strconv.AppendFloat(dst, seconds, 'f', 6, 64)
+}
+
+// appendValue writes a value as Python's json does: of a float32 its shortest text.
+func appendValue(dst []byte, v float64) []byte {
+	switch {
+	case math.IsNaN(v):
+		return append(dst, "NaN"...)
+	case math.IsInf(v, 1):
+		return append(dst, "Infinity"...)
+	case math.IsInf(v, -1):
+		return append(dst, "-Infinity"...)
+	}
+	bits := 64
+	if float64(float32(v)) == v {
+		bits = 32
+	}
+	format := byte('f')
+	if a := math.Abs(v); a != 0 && (a < 1e-4 || a >= 1e16) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, v, format, -1, bits)
+}

@@ -1,0 +1,66 @@
+package rows
+
+import (
+	"strconv"
+
+	"github.com/trainbridge/trainbridge/internal/wandb"
+)
+
+// wandbBlock is the length of a block: in a block that begins the file or follows one, a fragment begins.
+const wandbBlock = 32 << 10
+
+// nextWandB reads one record.
+func nextWandB(dst, b []byte, offset int64, final bool) Line {
+	line := Line{Text: dst[:0]}
+	d := wandb.NewDecoder(offset, wandb.Handler{History: func(h *wandb.History) { line.Text = history(dst, h) }})
+	n, whole := d.Next(b)
+	c := d.Counts()
+	if !whole && (!final || c.Damaged == 0) { // of a damaged block the rest is passed over
+		return Line{}
+	}
+	line.N = n
+	line.Bad = c.Malformed+c.TooLong+c.Damaged > 0
+	return line
+}
+
+// steps are the names under which trainers log their own step: transformers (integrations/integration_utils.py, WandbCallback) and Lightning
+// (pytorch/loggers/wandb.py). W&B's own step numbers the calls of wandb.log then.
+var steps = map[string]bool{"train/global_step": true, "trainer/global_step": true}
+
+// history is a row as JSON, with the numbers in it.
+func history(dst []byte, h *wandb.History) []byte {
+	dst = append(dst[:0], '{')
+	own, megatron := false, false
+	for _, item := range h.Items {
+		megatron = megatron || string(item.Key) == iterationTime
+		if !own && steps[string(item.Key)] && isNumber(item.Value) {
+			dst, own = append(appendKey(dst, string(item.Key)), item.Value...), true
+		}
+	}
+	if !own && h.Step >= 0 {
+		dst = strconv.AppendInt(appendKey(dst, "_step"), h.Step, 10)
+	}
+	if h.Timestamp > 0 {
+		dst = appendTime(appendKey(dst, "_timestamp"), h.Timestamp)
+	}
+	head := len(dst)
+	for _, item := range h.Items {
+		key := string(item.Key)
+		if steps[key] || !isNumber(item.Value) {
+			continue
+		}
+		if key == throughput && megatron {
+			key = flopThroughput
+		}
+		dst = append(appendKey(dst, key), item.Value...)
+	}
+	if len(dst) == head {
+		return dst[:0]
+	}
+	return append(dst, '}')
+}
+
+// isNumber says whether a value in JSON is a number: tables, pictures and texts are not.
+func isNumber(value []byte) bool {
+	return len(value) > 0 && (value[0] >= '0' && value[0] <= '9' || value[0] == '-' || value[0] == 'N' || value[0] == 'I')
+}

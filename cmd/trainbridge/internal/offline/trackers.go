@@ -1,0 +1,180 @@
+package offline
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
+)
+
+const (
+	// trackerHead and trackerSteps are how much of a tracker's file is compared: bytes, and steps in them.
+	trackerHead  = 4 << 20
+	trackerSteps = 200
+	// besideHead is how many bytes of a log beside are compared, and mostBeside how many logs.
+	besideHead = 64 << 20
+	mostBeside = 32
+	// A tracker's file says the same as a log where leastSame of its values stand there, and sameShare of those that both have. Consoles round to four digits.
+	leastSame = 3
+	sameShare = 0.9
+	rounding  = 1e-3
+	// exact is how far two trackers' values may be apart: W&B writes float64, TensorBoard float32.
+	exact = 1e-6
+)
+
+// isTracker says whether a file may be of TensorBoard or W&B, by its name.
+func isTracker(path string) bool {
+	name := filepath.Base(path)
+	return strings.Contains(name, "tfevents") || strings.HasSuffix(name, ".wandb") || strings.HasSuffix(name, ".wandb.gz")
+}
+
+// said is what a log says of a step.
+type said struct{ iteration, value float64 }
+
+// saidBy reads the losses of a log.
+func saidBy(path string, bytes int64, steps int) (list []said) {
+	if filepath.Base(path) == state {
+		for _, row := range rowsOf(path) {
+			var r struct{ Step, Loss *float64 }
+			if json.Unmarshal(row, &r) == nil && r.Step != nil && r.Loss != nil {
+				list = append(list, said{*r.Step, *r.Loss})
+			}
+		}
+		return list
+	}
+	line := trainlogreceiver.Losses(func(iteration, value float64) { list = append(list, said{iteration, value}) })
+	_ = tail.Head(path, bytes, func(text []byte) bool { // what cannot be read is said when it is read
+		line(text)
+		return len(list) < steps
+	})
+	return list
+}
+
+// standsIn says whether a log has the steps of a tracker's file.
+func standsIn(some, log []said, rounding float64) bool {
+	byStep := make(map[float64][]float64)
+	inOrder := 0 // of log, for logs that do not number steps
+	for _, s := range log {
+		byStep[s.iteration] = append(byStep[s.iteration], s.value)
+	}
+	near := func(a, b float64) bool {
+		return math.Abs(a-b) <= rounding*max(math.Abs(a), rounding) || math.IsNaN(a) && math.IsNaN(b)
+	}
+	same, all := 0, 0
+	for _, s := range some {
+		values, known := byStep[s.iteration]
+		if known {
+			all++
+			if slices.ContainsFunc(values, func(v float64) bool { return near(s.value, v) }) {
+				same++
+			}
+			continue
+		}
+		for at := inOrder; at < len(log); at++ {
+			if math.IsNaN(log[at].iteration) && near(s.value, log[at].value) {
+				same, all, inOrder = same+1, all+1, at+1
+				break
+			}
+		}
+	}
+	return same >= leastSame && float64(same) >= sameShare*float64(all) && (inOrder == 0 || float64(same) >= sameShare*float64(len(some)))
+}
+
+// isBeside says whether a log may be of the training that wrote a tracker's file: it lies in the same directory or in one above.
+func isBeside(log, tracker string) bool {
+	dir := filepath.Dir(log)
+	if filepath.Base(log) == state && checkpoint.MatchString(filepath.Base(dir)) {
+		dir = filepath.Dir(dir)
+	}
+	return strings.HasPrefix(tracker, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
+}
+
+// comparison finds the files that say the same.
+type comparison struct {
+	logs []string          // which no tracker has written
+	read map[string][]said // whole logs
+	gone map[string]bool
+	in   *Input
+}
+
+func (c *comparison) whole(path string) []said {
+	list, ok := c.read[path]
+	if !ok {
+		if !isBinary(path) {
+			list = saidBy(path, besideHead, math.MaxInt)
+		}
+		c.read[path] = list
+	}
+	return list
+}
+
+func (c *comparison) leave(path, of string) {
+	c.gone[path] = true
+	c.in.Copies = append(c.in.Copies, Copy{path, of})
+}
+
+// tracker compares a tracker's file with the logs beside, and with files of other trackers.
+func (c *comparison) tracker(path string, others []string) {
+	steps := saidBy(path, trackerHead, trackerSteps)
+	if len(steps) < leastSame {
+		return
+	}
+	var states []string
+	beside := 0
+	for _, f := range c.logs {
+		if c.gone[f] || !isBeside(f, path) || len(c.whole(f)) == 0 {
+			continue
+		}
+		if beside++; beside > mostBeside {
+			break
+		}
+		switch {
+		case !standsIn(steps, c.whole(f), rounding):
+		case filepath.Base(f) == state:
+			states = append(states, f)
+		default:
+			c.leave(path, f)
+			return
+		}
+	}
+	for _, other := range others[:min(len(others), mostBeside)] {
+		if !c.gone[other] && rank(other) != rank(path) && standsIn(steps, c.whole(other), exact) {
+			c.leave(path, other)
+			return
+		}
+	}
+	for _, f := range states {
+		c.leave(f, path)
+	}
+}
+
+// leaveTrackers takes from the files those of TensorBoard and W&B whose steps stand in another log: one training counts once. A console log or JSON lines say
+// more of a step; trainer_state.json has no times, so the tracker's file is read in its place.
+func (in *Input) leaveTrackers() {
+	c := comparison{read: make(map[string][]said), gone: make(map[string]bool), in: in}
+	var trackers []string
+	for _, f := range in.Files {
+		if isTracker(f) {
+			trackers = append(trackers, f)
+		} else {
+			c.logs = append(c.logs, f)
+		}
+	}
+	slices.SortStableFunc(trackers, func(a, b string) int { return rank(a) - rank(b) })
+	for i, t := range trackers {
+		c.tracker(t, trackers[:i])
+	}
+	in.leave(c.gone)
+}
+
+// rank orders trackers: the first is read.
+func rank(path string) int {
+	if strings.Contains(filepath.Base(path), "tfevents") {
+		return 0
+	}
+	return 1
+}
