@@ -6,9 +6,11 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/logger"
 )
 
@@ -21,11 +23,15 @@ type parser struct {
 	last    int      // the format of the record before
 	prefix  logger.Prefix
 	clock   prefixClock
+	rows    int             // the format of objects; -1: none
+	objects envelope.Peeler // of messages in objects
+	depth   int             // objects around the text at hand
+	since   int             // lines in a row that began with the seconds since the line before
 }
 
 // newParser makes a parser of the format of a name, or of all for formatAuto.
 func newParser(name string, mapped fields) *parser {
-	p := &parser{}
+	p := &parser{rows: -1}
 	for _, f := range formats {
 		open := f.open
 		switch {
@@ -34,6 +40,9 @@ func newParser(name string, mapped fields) *parser {
 			continue
 		case f.alone != nil:
 			open = f.alone
+		}
+		if f.name == jsonl.Source {
+			p.rows = len(p.formats)
 		}
 		p.formats, p.readers = append(p.formats, f), append(p.readers, open(mapped))
 	}
@@ -50,11 +59,19 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		return tail.Ignored, "empty"
 	}
+	p.prefix.Reset()
+	if rest, ok := p.stamped(text); ok { // a format that takes any text would take the time with it
+		text, out = rest, prefixed{out, p}
+	}
+	if text[0] == '{' && p.depth < envelope.MaxDepth {
+		if v, reason, mine := p.object(text, out); mine {
+			return v, reason
+		}
+	}
 	v, reason, mine := p.message(text, out)
 	if mine {
 		return v, reason
 	}
-	p.prefix.Reset()
 	for rest, pieces := text, 0; pieces < maxPieces; pieces++ {
 		var ok bool
 		if rest, ok = logger.Next(rest, &p.prefix); !ok {
@@ -70,6 +87,50 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		reason = notRecord
 	}
 	return tail.Ignored, reason
+}
+
+// stamped takes the time of moreutils' ts off. The seconds since the line before (ts -i) are no value where the line before began so, too.
+func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
+	if rest, ok = logger.Stamp(text, &p.prefix); ok {
+		return rest, true
+	}
+	if rest, ok = logger.Since(text); !ok {
+		p.since = 0
+		return nil, false
+	}
+	p.since++
+	return rest, p.since > 1
+}
+
+// object reads an object: a record, or else the message in the object of a logger.
+func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	if p.rows >= 0 {
+		if v, reason, mine = p.readers[p.rows].line(text, out); mine {
+			if v == tail.Record {
+				p.last = p.rows
+			}
+			return v, reason, true
+		}
+	}
+	message, ok := p.objects.Logger(text, out.Prefix(), p.depth)
+	if !ok {
+		return tail.Ignored, "", false
+	}
+	p.depth++
+	v, reason = tail.Ignored, notRecord
+	for len(message) > 0 {
+		one := message
+		if end := bytes.IndexAny(message, "\r\n"); end >= 0 {
+			one, message = message[:end], message[end+1:]
+		} else {
+			message = nil
+		}
+		if is, why := p.Line(one, out); v != tail.Record && is != tail.Ignored {
+			v, reason = is, why
+		}
+	}
+	p.depth--
+	return v, reason, p.rows >= 0 || v != tail.Ignored
 }
 
 // maxPieces bounds what a logger puts before a message.
