@@ -69,7 +69,7 @@ func (s *Stamps) Day(b []byte, before time.Time) (int64, error) {
 		return 0, ErrStamp
 	}
 	before = before.In(s.local.loc).Add(24 * time.Hour)
-	day := 10*int(b[4]&0xf) + int(b[5]-'0') // a blank counts as 0
+	day := 10*int(b[4]&0xf) + int(b[5]-'0')                     // a blank counts as 0
 	for year := before.Year(); year > before.Year()-8; year-- { // 29 February
 		text := fmt.Appendf(nil, "%04d-%02d-%02d %s", year, month.Month(), day, b[7:])
 		ns, err := s.Parse(text)

@@ -347,7 +347,32 @@ func behindTime(rest []byte, p *Prefix) []byte {
 			return rest[end+2:]
 		}
 	}
-	return rest
+	return behindStream(rest)
+}
+
+// behindStream takes off the name of a stream that aws logs tail prints: "prefix/algo-1-1785748462", "prefix/container/task".
+func behindStream(rest []byte) []byte {
+	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1
+	if end < 12 || !isHostByte(rest[1]) {
+		return rest
+	}
+	slash := bytes.LastIndexByte(rest[1:end], '/')
+	if slash < 1 || end-slash < 10 {
+		return rest
+	}
+	numbers := 0
+	for _, c := range rest[1:end] {
+		switch {
+		case !isHostByte(c) && c != '/' && c != '[' && c != ']' && c != '$':
+			return rest
+		case c-'0' <= 9:
+			numbers++
+		}
+	}
+	if numbers < 4 {
+		return rest
+	}
+	return rest[end:]
 }
 
 // peelNamed reads the name of a service before a bar, and the host of pdsh.
@@ -371,11 +396,10 @@ func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
 			return rest[bytes.IndexByte(rest, '|')+1:], true
 		}
 	}
-	// A value alone is no line of a program.
-	if !first || rest[0] != ':' || rest[1] != ' ' || bytes.IndexByte(rest[2:], ' ') < 0 || !lower && !isAddress(word) || ofTraining(word) {
+	if !first || rest[0] != ':' || rest[1] != ' ' || !lower && !isAddress(word) || ofTraining(word) {
 		return nil, false
 	}
-	if !pl.hosts.known(word) {
+	if !pl.hosts.known(word, bytes.IndexByte(rest[2:], ' ') < 0) {
 		return nil, false
 	}
 	if p.IP == nil {
@@ -431,9 +455,13 @@ type hosts struct {
 	lines, labelled int
 }
 
-// known says whether a word is a host's, and keeps it.
-func (h *hosts) known(word []byte) bool {
-	h.labelled++
+// known says whether a word is a host's, and keeps it. Before a value alone it shows nothing: a table of values has such lines, too.
+func (h *hosts) known(word []byte, value bool) bool {
+	if value {
+		h.lines--
+	} else {
+		h.labelled++
+	}
 	sum := uint32(2166136261) // FNV-1a
 	for _, c := range word {
 		sum = (sum ^ uint32(c)) * 16777619
@@ -443,7 +471,7 @@ func (h *hosts) known(word []byte) bool {
 			return 8*(h.lines-h.labelled) <= h.labelled+16
 		}
 	}
-	if h.n < len(h.words) {
+	if h.n < len(h.words) && !value {
 		h.words[h.n] = sum
 		h.n++
 	}

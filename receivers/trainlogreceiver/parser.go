@@ -94,12 +94,14 @@ func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 	if rest, ok = logger.Stamp(text, &p.prefix); ok {
 		return rest, true
 	}
-	if rest, ok = logger.Since(text); !ok {
+	rest, words, ok := logger.Since(text)
+	switch {
+	case !ok:
 		p.since = 0
-		return nil, false
+	case words:
+		p.since++
 	}
-	p.since++
-	return rest, p.since > 1
+	return rest, words && p.since > 1
 }
 
 // object reads an object: a record, or else the message in the object of a logger.
@@ -171,7 +173,7 @@ func (o prefixed) Emit(rec *record.Record) {
 	if pre.HasRank && !rec.HasRank {
 		rec.Rank, rec.HasRank = pre.Rank, true
 	}
-	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 {
+	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 && !rec.Open { // lines that belong to an open record may tell its time
 		o.p.clock.note(pre, rec)
 	}
 	o.Out.Emit(rec)

@@ -50,14 +50,14 @@ func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
 	return b[n+1:], len(b) > n+1
 }
 
-// Since takes off the seconds that ts -i puts before a line: "0.023711 ".
-func Since(b []byte) (rest []byte, ok bool) {
+// Since takes off the seconds that ts -i puts before a line: "0.023711 ". words says whether letters follow, as values have none.
+func Since(b []byte) (rest []byte, words, ok bool) {
 	n := numberLen(b)
-	if n == 0 || len(b) < n+9 || b[n] != '.' || numberLen(b[n+1:]) != 6 || b[n+7] != ' ' {
-		return nil, false
+	if n == 0 || len(b) < n+8 || b[n] != '.' || numberLen(b[n+1:]) != 6 || b[n+7] != ' ' {
+		return nil, false, false
 	}
 	rest = b[n+8:]
-	return rest, bytes.ContainsAny(rest, "abcdefghijklmnopqrstuvwxyz")
+	return rest, bytes.ContainsAny(rest, "abcdefghijklmnopqrstuvwxyz"), true
 }
 
 const most = 160 // bytes of a piece
