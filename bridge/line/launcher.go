@@ -2,6 +2,7 @@ package line
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -425,7 +426,9 @@ func isService(b []byte) bool {
 
 // ofTraining says whether a word is rather a name of what trainings log: "epoch1", "val_loss_2", "top5".
 func ofTraining(b []byte) bool {
-	for _, w := range [...]string{"epoch", "step", "iter", "loss", "acc", "top", "fold", "stage", "phase", "batch", "layer", "val", "eval", "test", "lr", "fp", "bf", "rank"} {
+	for _, w := range [...]string{
+		"epoch", "step", "iter", "loss", "acc", "top", "fold", "stage", "phase", "batch", "layer", "val", "eval", "test", "lr", "fp", "bf", "rank",
+	} {
 		if bytes.HasPrefix(b, []byte(w)) {
 			return true
 		}
@@ -466,10 +469,8 @@ func (h *hosts) known(word []byte, value bool) bool {
 	for _, c := range word {
 		sum = (sum ^ uint32(c)) * 16777619
 	}
-	for _, w := range h.words[:h.n] {
-		if w == sum {
-			return 8*(h.lines-h.labelled) <= h.labelled+16
-		}
+	if slices.Contains(h.words[:h.n], sum) {
+		return 8*(h.lines-h.labelled) <= h.labelled+16
 	}
 	if h.n < len(h.words) && !value {
 		h.words[h.n] = sum

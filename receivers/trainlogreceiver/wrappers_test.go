@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// wrapper puts around a line what a launcher, a container's runtime or a collector of logs puts there. Its forms are those of the tools' sources or of real runs.
+// wrapper puts around a line what a launcher, a container's runtime or a collector of logs puts there, as the tools' sources or real runs have it.
 type wrapper struct {
 	name string
 	wrap func(at time.Time, inner string) string
@@ -64,7 +65,7 @@ var (
 	ended   = func(_ time.Time, inner string) any { return inner + "\n" }
 	stamp   = func(at time.Time, _ string) any { return at.Format(nine) }
 	seconds = func(at time.Time, _ string) any { return float64(at.UnixMicro()) / 1e6 }
-	micros  = func(at time.Time, _ string) any { return fmt.Sprint(at.UnixMicro()) }
+	micros  = func(at time.Time, _ string) any { return strconv.FormatInt(at.UnixMicro(), 10) }
 	payload = func(_ time.Time, inner string) any {
 		return map[string]any{"levelname": "INFO", "message": inner + "\n"}
 	}
@@ -258,7 +259,7 @@ func (f *family) in(w *wrapper) string {
 	return b.String()
 }
 
-// step is what a record says, whatever stands around it.
+// wrapped is what a record says, whatever stands around it.
 type wrapped struct{ iteration, loss, source, duration string }
 
 func steps(r *filereceivertest.Result, durations bool) (out []wrapped) {
