@@ -59,14 +59,20 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		return tail.Ignored, "empty"
 	}
-	p.prefix.Reset()
-	if rest, ok := p.stamped(text); ok { // a format that takes any text would take the time with it
-		text, out = rest, prefixed{out, p}
+	bare := text[0] == '{'
+	if !bare {
+		p.prefix.Reset()
+		if rest, ok := p.stamped(text); ok { // a format that takes any text would take the time with it
+			text, out = rest, prefixed{out, p}
+		}
 	}
 	if text[0] == '{' && p.depth < envelope.MaxDepth {
 		if v, reason, mine := p.object(text, out); mine {
 			return v, reason
 		}
+	}
+	if bare {
+		p.prefix.Reset()
 	}
 	v, reason, mine := p.message(text, out)
 	if mine {
