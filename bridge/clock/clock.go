@@ -59,6 +59,27 @@ func (s *Stamps) Parse(b []byte) (int64, error) {
 	return since1970(minute+sec*1e9+frac, err)
 }
 
+// Day reads "Aug  3 09:14:23" and an optional fraction, a time of a system's log without its year: the last such day before a time, or on the day behind.
+func (s *Stamps) Day(b []byte, before time.Time) (int64, error) {
+	if len(b) < 15 {
+		return 0, ErrStamp
+	}
+	month, err := time.Parse("Jan", string(b[:3]))
+	if err != nil {
+		return 0, ErrStamp
+	}
+	before = before.In(s.local.loc).Add(24 * time.Hour)
+	day := 10*int(b[4]&0xf) + int(b[5]-'0')                     // a blank counts as 0
+	for year := before.Year(); year > before.Year()-8; year-- { // 29 February
+		text := fmt.Appendf(nil, "%04d-%02d-%02d %s", year, month.Month(), day, b[7:])
+		ns, err := s.Parse(text)
+		if err == nil && ns <= before.UnixNano() {
+			return ns, nil
+		}
+	}
+	return 0, ErrStamp
+}
+
 // since1970 refuses a time that is in 1970 in its own zone but before 1970 in UTC.
 func since1970(ns int64, err error) (int64, error) {
 	if err == nil && ns < 0 {

@@ -86,6 +86,26 @@ func TestStampsRefuse(t *testing.T) {
 	}
 }
 
+func TestDay(t *testing.T) {
+	s := clock.NewStamps(location(t, "Asia/Shanghai"))
+	at := func(text, before string) string {
+		b, err := time.Parse(time.DateTime, before)
+		require.NoError(t, err)
+		ns, err := s.Day([]byte(text), b)
+		if err != nil {
+			return ""
+		}
+		return time.Unix(0, ns).UTC().Format("2006-01-02 15:04:05.999")
+	}
+	assert.Equal(t, "2026-08-03 01:14:22.5", at("Aug  3 09:14:22.5", "2026-11-26 00:00:00"))
+	assert.Equal(t, "2025-12-31 15:59:59", at("Dec 31 23:59:59", "2026-01-01 00:00:00"))
+	assert.Equal(t, "2026-01-01 00:00:01", at("Jan  1 08:00:01", "2026-01-01 00:00:00"), "a clock that is fast")
+	assert.Equal(t, "2024-02-29 00:00:00", at("Feb 29 08:00:00", "2026-01-01 00:00:00"))
+	for _, text := range []string{"", "Aug  3", "Foo  3 09:14:22", "Feb 31 09:14:22", "Aug  3 09:74:22"} {
+		assert.Empty(t, at(text, "2026-11-26 00:00:00"), text)
+	}
+}
+
 func FuzzStamps(f *testing.F) {
 	for _, s := range []string{"2026-02-11 16:40:00,120", "2026-02-11T16:40:00Z", "2026-02-11T16:40:00.5+08:00", "2026-02-29 00:00:00"} {
 		f.Add(s)

@@ -10,9 +10,9 @@ import (
 type Prefix struct {
 	RayName []byte // "AgentLoopWorker" of "(AgentLoopWorker pid=1, ip=10.0.0.1)"
 	PID     int64  // of the Ray prefix; 0: none
-	IP      []byte // of the Ray prefix; only other nodes than the driver's have it
+	IP      []byte // of the Ray prefix, which only other nodes than the driver's have; of other prefixes the host or the pod
 
-	Rank    int64 // of "[rank3]:", "[default3]:" (torchrun) or "3: " (srun)
+	Rank    int64 // of "[rank3]:", "[default3]:" (torchrun), "3: " (srun) or "[1,3]<stdout>:" (mpirun)
 	HasRank bool
 	Local   bool // the rank is that on its node: "[default3]:"
 
@@ -21,7 +21,8 @@ type Prefix struct {
 	Logger []byte // logger name
 	Source []byte // "file.py:12" or "file.py:12:func"
 
-	Container []byte // time added by docker, Kubernetes or CRI, as printed
+	Container []byte // time added by docker, Kubernetes, CRI, mpirun or the journal, in the notation of clock.Stamps
+	Yearless  bool   // it is a system's log's, and has no year: "Aug  3 09:14:23"; clock.Stamps.Day reads it
 	// Repeated is N of Ray's "[repeated Nx across cluster]": N lines of other workers stand behind this one.
 	Repeated int64
 
@@ -29,7 +30,11 @@ type Prefix struct {
 }
 
 // Peeler peels lines. The zero value is ready. It is not safe for concurrent use.
-type Peeler struct{ buf []byte }
+type Peeler struct {
+	buf   []byte
+	stamp [40]byte // a time in another notation than the line's
+	hosts hosts
+}
 
 const (
 	esc = 0x1b
@@ -53,10 +58,16 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 		b = pl.buf
 	}
 	b = cutRepeated(b, p)
-	for {
+	pl.hosts.lines++
+	for first := true; ; first = false {
+		if len(b) > 3 && b[0] == '[' && b[1] == 'T' && b[2] == 'Q' && b[3] == '-' { // the tag of a record: most lines of the logs with the most lines
+			return b
+		}
 		rest, ok := peelOne(b, p)
 		if !ok {
-			return b
+			if rest, ok = pl.peelLauncher(b, p, first); !ok {
+				return b
+			}
 		}
 		b = rest
 		// One blank belongs to the prefix; more are the record's own indentation.
@@ -156,6 +167,14 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	switch {
 	case in[0] == 'r' && bytes.HasPrefix(in, []byte("rank")):
+		if len(in) > 4 && in[4] == '=' { // Determined
+			v, n := digits(in[5:])
+			if n == 0 || len(in) < n+7 || in[n+5] != ']' || in[n+6] != ' ' {
+				return nil, false
+			}
+			p.Rank, p.HasRank, p.Local = v, true, false
+			return in[n+6:], true
+		}
 		rest, ok := peelRank(b, in[4:], p)
 		p.Local = p.Local && !ok
 		return rest, ok
@@ -166,10 +185,14 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		rest, ok := peelRank(b, in[7:], p)
 		p.Local = p.Local || ok
 		return rest, ok
-	case in[0] == 'T' && in[1] == 'Q' && len(in) > 2 && in[2] == '-': // the tag of a record: most lines of the logs with the most lines
-		return nil, false
 	}
 	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ']' {
+		if in[n-1] == 'Z' && p.Container == nil {
+			if rest, ok := peelDetermined(in[n+1:], p); ok {
+				p.Container = in[:n]
+				return rest, true
+			}
+		}
 		p.Stamp, p.bracketed = in[:n], true
 		return in[n+1:], true
 	}
@@ -225,9 +248,15 @@ func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 		// CRI: "<time> stdout F <text>", where P marks a partial line.
 		if len(rest) > 10 && (rest[8] == 'F' || rest[8] == 'P') && rest[9] == ' ' && rest[7] == ' ' &&
 			(bytes.HasPrefix(rest, []byte(" stdout ")) || bytes.HasPrefix(rest, []byte(" stderr "))) {
-			rest = rest[9:]
+			return rest[9:], true
 		}
-		return rest, true
+		return behindTime(rest, p), true
+	}
+	if stamp[10] == 'T' && p.Container == nil && p.Stamp == nil && len(rest) > 0 && rest[0] == ' ' {
+		if after, ok := peelIdent(rest, p); ok { // journalctl prints zones without a colon
+			p.Container = stamp
+			return after, true
+		}
 	}
 	if level, name, r, ok := dashes(rest); ok {
 		p.Stamp, p.Level, p.Logger = stamp, level, name
@@ -423,4 +452,24 @@ func escapeLen(b []byte) int {
 		return 2
 	}
 	return 1
+}
+
+// Around adds what the prefixes of an envelope say, and those within it do not.
+func (p *Prefix) Around(outer *Prefix) {
+	if p.PID == 0 && p.RayName == nil {
+		p.RayName, p.PID = outer.RayName, outer.PID
+	}
+	if p.IP == nil {
+		p.IP = outer.IP
+	}
+	if !p.HasRank {
+		p.Rank, p.HasRank, p.Local = outer.Rank, outer.HasRank, outer.Local
+	}
+	if p.Stamp == nil {
+		p.Stamp = outer.Stamp
+	}
+	if p.Container == nil {
+		p.Container, p.Yearless = outer.Container, outer.Yearless
+	}
+	p.Repeated += outer.Repeated
 }

@@ -110,6 +110,67 @@ func TestPeelContainersAndTerminals(t *testing.T) {
 	})
 }
 
+func TestPeelLaunchers(t *testing.T) {
+	checkPeel(t, []peelCase{
+		{"kubectl", "[pod/train-0/pytorch] " + tq, tq, want{ip: "train-0"}},
+		{"kubectl, time", "[pod/train-0/pytorch] 2026-08-03T09:14:22.7Z  x", " x", want{ip: "train-0", container: "2026-08-03T09:14:22.7Z"}},
+		{"Kubeflow", "[Pod train-0]: x", "x", want{ip: "train-0"}},
+		{"compose", "trainer-1  | \t x", "\t x", want{}},
+		{"swarm", "trainer.1.x8m0@gpu-01    | x", "x", want{}},
+		{"mpirun", "[1,12]<stdout>:x y", "x y", want{rank: 12, hasRank: true}},
+		{"mpirun, times", "Thu Nov 26 12:22:35 2026[1,0]<stderr>:x", "x", want{hasRank: true, container: "2026-11-26 12:22:35"}},
+		{"mpirun 5", "[Mon Aug  3 09:14:22 2026][1,3]<stdout>: x", "x", want{rank: 3, hasRank: true, container: "2026-08-03 09:14:22"}},
+		{"mpirun 5, time alone", "[Mon Aug  3 09:14:22 2026]<stdout>: x", "x", want{container: "2026-08-03 09:14:22"}},
+		{"prterun", "[1,3][gpu01:41233]<stdout>: x", "x", want{rank: 3, hasRank: true, ip: "gpu01"}},
+		{"SageMaker", "[1,mpirank:3,algo-1]<stdout>:x", "x", want{rank: 3, hasRank: true, ip: "algo-1"}},
+		{"Determined", "[2026-08-03T09:14:23.8Z] f6114bb3 [rank=1] || INFO: x", "x", want{rank: 1, hasRank: true, level: "INFO", container: "2026-08-03T09:14:23.8Z"}},
+		{"Determined, no rank", "[2026-08-03T09:14:23Z] f6114bb3 || x", "x", want{container: "2026-08-03T09:14:23Z"}},
+		{"Determined's container", "[rank=1] x", "x", want{rank: 1, hasRank: true}},
+		{"het job", "P1 3: x", "x", want{rank: 3, hasRank: true}},
+		{"syslog", "Aug  3 09:14:22 gpu-01 python3[41233]: x", "x", want{ip: "gpu-01", pid: 41233, container: "Aug  3 09:14:22"}},
+		{"journal, iso", "2026-08-03T09:14:22+0000 gpu-01 python3[7]: x", "x", want{ip: "gpu-01", pid: 7, container: "2026-08-03T09:14:22+0000"}},
+		{"journal, full", "Mon 2026-08-03 09:14:22 UTC gpu-01 python3[7]: x", "x", want{ip: "gpu-01", pid: 7, container: "2026-08-03 09:14:22Z"}},
+		{"journal, monotonic", "[ 5000.523417] gpu-01 python3[7]: x", "x", want{ip: "gpu-01", pid: 7}},
+		{"journal, unix", "1785748462.523417 gpu-01 python3[7]: x", "x", want{ip: "gpu-01", pid: 7, container: "2026-08-03T09:14:22.523417Z"}},
+		{"Loki", `2026-08-03T09:14:51Z {app="train", pod="a"} x`, "x", want{container: "2026-08-03T09:14:51Z"}},
+		{"CloudWatch", "2026-08-03T09:14:22.7+00:00 train/algo-1-1785748462 x", "x", want{container: "2026-08-03T09:14:22.7+00:00"}},
+	})
+}
+
+// Words of records that look like a launcher's stay, however often they come.
+func TestPeelLeavesRecords(t *testing.T) {
+	for _, text := range []string{
+		"step: 5 loss: 2", "step1: loss 2 x", "epoch1: step 5 loss 2", "loss1: 0.5", "val_loss_2: 0.5 x", "top5: 0.9 x", "f1: 0.5", "p50: 12.3ms", "rank0: step 5 loss 2",
+		"val_2 | 3", "epoch-1 | loss 2", "2026-08 | 5 x", "train | epoch 1 | loss 2", "[epoch1]: x", "[0]: 5 x", "[1,2]: 5 x", "[1, 2] <stdout>: x", "[batch=4/6]:", "\t Train loss: 1",
+		"May 5 epochs remain until 2027", "Mon is a day of the week, and not more", "[pod] x y", "[rank=a] x", "P5 loss: 2", "gpu-01 python3[a]: x", "12:30:00.5 x", "worker: x y",
+		"{'loss': 2}", `{"log": "x", "time": 5}`, "100%|##| 1/1 [00:00<00:00]", "iter 0: loss 4.2, time 34ms", "2.3 step[1]: x",
+	} {
+		var pl line.Peeler
+		var p line.Prefix
+		for range 40 {
+			assert.Equal(t, text, string(pl.Peel([]byte(text), &p)))
+			assert.Equal(t, line.Prefix{}, p, text)
+		}
+	}
+}
+
+// A host of pdsh is one where the same words begin nearly all lines.
+func TestPeelHosts(t *testing.T) {
+	var pl line.Peeler
+	var p line.Prefix
+	rest := func(text string) string { return string(pl.Peel([]byte(text), &p)) }
+	assert.Equal(t, "gpu01: step: 1 loss: 2", rest("gpu01: step: 1 loss: 2"))
+	assert.Equal(t, "10.4.1.33: step: 1 loss: 2", rest("10.4.1.33: step: 1 loss: 2"))
+	assert.Equal(t, "step: 2 loss: 2", rest("gpu01: step: 2 loss: 2"))
+	assert.Equal(t, "gpu01", string(p.IP))
+	assert.Equal(t, "\t x", rest("10.4.1.33: \t x"))
+	assert.Equal(t, "1", rest("gpu01: 1"), "of a block of values")
+	for range 20 {
+		rest("a line of another program")
+	}
+	assert.Equal(t, "gpu01: step: 2 loss: 2", rest("gpu01: step: 2 loss: 2"))
+}
+
 type peelCase struct {
 	name, in, rest string
 	want           want
@@ -138,6 +199,8 @@ func FuzzPeel(f *testing.F) {
 		"", "\x1b[36m(AgentLoopWorker pid=2642022)\x1b[0m INFO:2026-02-11 16:40:00,120:[TQ-TRACE] x\x1b[32m [repeated 7x across cluster]\x1b[0m",
 		"3: [default0]: [2026-09-11 12:06:52.987995] x", "2026-02-11T16:40:00.1Z stdout F x", "2026-08-20 10:15:00,123 - a - INFO - x",
 		"[2026-02-11 16:40:00,120] [INFO] [a.py:12:main] x",
+		"[1,mpirank:3,algo-1]<stdout>:x", "Thu Nov 26 12:22:35 2026[1,0]<stdout>:x", "[2026-08-03T09:14:23.8Z] f6114bb3 [rank=1] || INFO: x", "a-1  | x", "P1 3: x",
+		"Mon 2026-08-03 09:14:22 UTC gpu-01 python3[7]: x", "1785748462.523417 g p[7]: x", "[ 5.523417] g p[7]: x", `2026-08-03T09:14:51Z {app="a"} x`, "[pod/a/b] x",
 		"\x1b]0;\x1b\\", "(a pid=1, ip=b)", "2026-02-11T16:40:00.+00:00",
 	} {
 		f.Add([]byte(s))

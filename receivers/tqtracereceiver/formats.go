@@ -3,6 +3,7 @@ package tqtracereceiver
 import (
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 )
 
@@ -32,7 +33,7 @@ func Formats() []string {
 
 // detect makes the function that knows the records of all formats.
 func detect(string) tail.Detect {
-	var peeler line.Peeler
+	var peeler envelope.Peeler
 	var prefix line.Prefix
 	var rec tqline.Line
 	return func(text []byte) tail.Reads {

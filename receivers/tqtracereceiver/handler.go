@@ -17,6 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/wire"
+	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/assemble"
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 	"github.com/trainbridge/trainbridge/spans"
@@ -29,7 +30,8 @@ type handler struct {
 	run     string
 	filePID int64 // of worker-…-<pid>.err
 
-	peeler line.Peeler
+	peeler envelope.Peeler
+	glued  line.Peeler
 	prefix line.Prefix
 	rec    tqline.Line
 	stamps *clock.Stamps
@@ -154,7 +156,7 @@ func (h *handler) peelGlued(head []byte) {
 		head = head[i:]
 	}
 	var p line.Prefix
-	h.peeler.Peel(head, &p)
+	h.glued.Peel(head, &p)
 	if p.Stamp == nil && len(head) > 0 && head[len(head)-1] == ':' {
 		head = head[:len(head)-1]
 		for _, n := range [...]int{23, 26, 19} {

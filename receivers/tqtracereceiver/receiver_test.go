@@ -237,6 +237,33 @@ func TestAccounts(t *testing.T) {
 	assert.Equal(t, int64(10), b.Counts.Records)
 }
 
+// What carries a line takes nothing from its record.
+func TestWrapped(t *testing.T) {
+	const record = "INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=a1b2c3d4 | func=get_data | stage=%s | duration=0.5s | timestamp=%d.5"
+	log := func(format string) string {
+		var b strings.Builder
+		for i, stage := range []string{"FUNCTION_START", "GET_START", "GET_END", "FUNCTION_END"} {
+			b.WriteString(strings.ReplaceAll(format, "LINE", fmt.Sprintf(record, stage, 1000+i)) + "\n")
+		}
+		return b.String()
+	}
+	records := func(format string) (out []string) {
+		r := read(t, nil, write(t, "x.log", log(format)))
+		assert.Equal(t, int64(4), r.Counts.Records, format)
+		for _, s := range r.All("") {
+			out = append(out, s.Name(), s.TraceID().String(), s.StartTimestamp().String(), s.EndTimestamp().String())
+		}
+		return out
+	}
+	bare := records("LINE")
+	for _, format := range []string{
+		`{"log":"LINE\n","stream":"stdout","time":"2026-02-11T16:40:01.7Z"}`, "[1,3]<stdout>: LINE", "[pod/train-0/pytorch] LINE", "trainer-1  | LINE",
+		`{"MESSAGE":"(W pid=1) LINE","__REALTIME_TIMESTAMP":"1770828001000000","__CURSOR":"s"}`, `2026-02-11T16:40:01+0000 gpu-01 python3[7]: LINE`,
+	} {
+		assert.Equal(t, bare, records(format), format)
+	}
+}
+
 // The shared sample logs, where this checkout has them: the expected numbers are counted from the text.
 func TestSampleLogs(t *testing.T) {
 	paths, err := filepath.Glob("../../../shared/logs/verl_tq/*.log")

@@ -6,9 +6,11 @@ import (
 	"math"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/count"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/logger"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
@@ -25,11 +27,15 @@ type parser struct {
 	prefix  logger.Prefix
 	clock   prefixClock
 	wrap    wrap
+	rows    int             // the format of objects; -1: none
+	objects envelope.Peeler // of messages in objects
+	depth   int             // objects around the text at hand
+	since   int             // lines in a row that began with the seconds since the line before
 }
 
 // newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first.
 func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser {
-	p := &parser{}
+	p := &parser{rows: -1}
 	if len(patterns) > 0 {
 		p.formats, p.readers = []format{{name: "patterns"}}, []reader{{line: single(pattern.New(patterns, mapped).Parse)}}
 	}
@@ -41,6 +47,9 @@ func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser 
 			continue
 		case f.alone != nil:
 			open = f.alone
+		}
+		if f.name == jsonl.Source {
+			p.rows = len(p.formats)
 		}
 		p.formats, p.readers = append(p.formats, f), append(p.readers, open(mapped))
 	}
@@ -64,20 +73,27 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		return v, reason
 	}
-	v, reason, mine := p.more(text, out)
-	if mine {
-		return v, reason
+	p.prefix.Reset()
+	if bare := text[0] == '{'; !bare {
+		if rest, ok := p.stamped(text); ok && len(rest) > 0 { // a format that takes any text would take the time with it
+			text, out = rest, prefixed{out, p}
+		}
 	}
-	if column := logger.Rich(text); column > 0 {
-		if v, reason, mine = p.first(text, column, out); mine {
+	stamp := p.prefix
+	if text[0] == '{' && p.depth < envelope.MaxDepth {
+		if v, reason, mine := p.object(text, out); mine {
 			return v, reason
 		}
-	} else if text[0] != ' ' {
-		p.wrap.Lines = 0
+		p.prefix = stamp
+	}
+	v, reason, mine := p.broken(text, out)
+	if mine {
+		return v, reason
 	}
 	if v, reason, mine = p.message(text, out); mine {
 		return v, reason
 	}
+	p.prefix = stamp
 	var rests [maxPieces][]byte // what may be the message: behind all pieces most likely
 	n := p.strip(text, rests[:])
 	for i := n - 1; i >= 0; i-- {
@@ -91,9 +107,22 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Ignored, reason
 }
 
+// broken reads a line of a message that rich has broken into several.
+func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	if v, reason, mine = p.more(text, out); mine {
+		return v, reason, true
+	}
+	if column := logger.Rich(text); column > 0 {
+		return p.first(text, column, out)
+	}
+	if text[0] != ' ' {
+		p.wrap.Lines = 0
+	}
+	return v, reason, false
+}
+
 // strip takes a logger's pieces off one by one, and keeps what is left each time, from where a logger is sure. It returns how many these are.
 func (p *parser) strip(text []byte, rests [][]byte) (n int) {
-	p.prefix.Reset()
 	for range rests {
 		var ok bool
 		if text, ok = logger.Next(text, &p.prefix); !ok {
@@ -120,6 +149,52 @@ func glued(text []byte) int {
 }
 
 var percentMark, dictMark = []byte("%|"), []byte("{'")
+
+// stamped takes the time of moreutils' ts off. The seconds since the line before (ts -i) are no value where the line before began so, too.
+func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
+	if rest, ok = logger.Stamp(text, &p.prefix); ok {
+		return rest, true
+	}
+	rest, words, ok := logger.Since(text)
+	switch {
+	case !ok:
+		p.since = 0
+	case words:
+		p.since++
+	}
+	return rest, words && p.since > 1
+}
+
+// object reads an object: a record, or else the message in the object of a logger.
+func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
+	if p.rows >= 0 {
+		if v, reason, mine = p.readers[p.rows].line(text, out); mine {
+			if v == tail.Record {
+				p.last = p.rows
+			}
+			return v, reason, true
+		}
+	}
+	message, ok := p.objects.Logger(text, out.Prefix(), p.depth)
+	if !ok {
+		return tail.Ignored, "", false
+	}
+	p.depth++
+	v, reason = tail.Ignored, notRecord
+	for len(message) > 0 {
+		one := message
+		if end := bytes.IndexAny(message, "\r\n"); end >= 0 {
+			one, message = message[:end], message[end+1:]
+		} else {
+			message = nil
+		}
+		if is, why := p.Line(one, out); v != tail.Record && is != tail.Ignored {
+			v, reason = is, why
+		}
+	}
+	p.depth--
+	return v, reason, p.rows >= 0 || v != tail.Ignored
+}
 
 // maxPieces bounds what a logger puts before a message.
 const maxPieces = 8
@@ -174,7 +249,7 @@ func (o prefixed) Emit(rec *record.Record) {
 	if pre.HasRank && !rec.HasRank {
 		rec.Rank, rec.HasRank = pre.Rank, true
 	}
-	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 {
+	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 && !rec.Open { // lines that belong to an open record may tell its time
 		o.p.clock.note(pre, rec)
 	}
 	o.Out.Emit(rec)

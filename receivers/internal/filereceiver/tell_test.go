@@ -82,7 +82,7 @@ func TestTellFirstLook(t *testing.T) {
 		"Reading 10001 files, 3 GiB: tq_trace 10000, train_log 1",
 		"Nothing matches /a, where /a is a directory: write /a/* for its files, /a/** for those below it, too (train_log), /b/* (train_log, nccl); files that come later are found",
 		"Passed over by name, as no logs: 3 .pt, 1 .git: 'include_non_logs: true' reads them",
-		"3 symbolic links passed over, such as /b/l: 'follow_symlinks: true' reads what they lead to",
+		"3 symbolic links passed over, such as /b/l: 'follow_symlinks: true' reads what they lead to, and TRAINBRIDGE_FOLLOW_SYMLINKS=true sets it in the shipped configuration",
 	}, k.after(firstLook))
 	assert.Empty(t, k.after(time.Hour), "once")
 }

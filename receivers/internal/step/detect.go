@@ -5,13 +5,14 @@ import (
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Detect makes a function that knows the lines that parse knows, without their prefixes. A comment shows nothing: programs quote records in theirs.
 func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
-	var peeler line.Peeler
+	var peeler envelope.Peeler
 	out := &sink{}
 	return func(text []byte) tail.Reads {
 		if t := bytes.TrimLeft(text, " \t"); bytes.HasPrefix(t, []byte("#")) || bytes.HasPrefix(t, []byte("//")) {

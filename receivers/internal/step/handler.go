@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/trainers"
+	"github.com/trainbridge/trainbridge/receivers/internal/envelope"
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 	"github.com/trainbridge/trainbridge/spans"
@@ -95,7 +97,7 @@ type handler struct {
 	parser Parser
 	whole  bool // lines are documents
 
-	peeler line.Peeler
+	peeler envelope.Peeler
 	prefix line.Prefix
 	stamps *clock.Stamps
 	line   *tail.Line
@@ -223,7 +225,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	} else {
 		h.text = h.peeler.Peel(l.Text, &h.prefix)
 	}
-	verdict, reason := h.parser.Line(h.text, h)
+	verdict, reason := h.parse()
 	if verdict == tail.Record && h.emitted > 0 && h.known == h.emitted {
 		return tail.Ignored, "duplicate"
 	}
@@ -232,6 +234,29 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	if verdict == tail.Record && h.emitted > 0 && h.copied == h.emitted {
 		return tail.Ignored, copied
+	}
+	return verdict, reason
+}
+
+// parse reads the text of a line. An object that was opened may hold several: a carriage return is a letter in it.
+func (h *handler) parse() (tail.Verdict, string) {
+	if !h.peeler.Opened || h.whole {
+		return h.parser.Line(h.text, h)
+	}
+	verdict, reason := tail.Ignored, "empty"
+	for rest := h.text; len(rest) > 0; {
+		end := bytes.IndexAny(rest, "\r\n")
+		if h.text = rest; end >= 0 {
+			h.text, rest = rest[:end], rest[end+1:]
+		} else {
+			rest = nil
+		}
+		if len(h.text) == 0 {
+			continue
+		}
+		if v, why := h.parser.Line(h.text, h); verdict != tail.Record && (v != tail.Ignored || reason == "empty") {
+			verdict, reason = v, why
+		}
 	}
 	return verdict, reason
 }
@@ -482,7 +507,11 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		if raw == nil {
 			continue
 		}
-		if ns, err := h.stamps.Parse(raw); err == nil {
+		ns, err := h.stamps.Parse(raw)
+		if err != nil && h.prefix.Yearless && len(raw) < 24 {
+			ns, err = h.stamps.Day(raw, h.line.Written())
+		}
+		if err == nil {
 			it.end, it.time = ns, spans.TimeDerived
 			return raw
 		}

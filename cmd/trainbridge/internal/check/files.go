@@ -38,16 +38,8 @@ func (c *account) paths(in *offline.Input) {
 			Fix: "Name a directory or a glob that holds fewer.",
 		})
 	}
-	read := make(map[string]bool, len(in.Files))
-	for _, f := range in.Files {
-		read[f] = true
-	}
 	var links []place
-	for _, link := range in.Links {
-		to, err := filepath.EvalSymlinks(link)
-		if err != nil || read[to] || within(to, in.Files) {
-			continue // it leads nowhere, or to what is read anyway
-		}
+	for _, link := range in.Unfollowed() {
 		links = append(links, place{File: link})
 	}
 	if len(links) > 0 {
@@ -82,7 +74,7 @@ func (c *account) links(links []place) {
 	c.find(finding{
 		Name: "links", What: count(int64(len(links)), "symbolic link is", "symbolic links are") + " not followed", Seen: links,
 		Why: "What they lead to is not read: a collector does not follow links that nobody asked it to.",
-		Fix: "Name what they lead to, or set follow_symlinks: true for the receiver.",
+		Fix: "Name what they lead to, or set follow_symlinks: true for the receiver, " + offline.FollowSymlinks + "=true for the shipped configuration and here.",
 	})
 }
 

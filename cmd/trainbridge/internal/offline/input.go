@@ -26,6 +26,9 @@ const (
 	countedTo = 50
 )
 
+// FollowSymlinks is the variable that makes links be followed, here and in the shipped configuration.
+const FollowSymlinks = "TRAINBRIDGE_FOLLOW_SYMLINKS"
+
 // stdinName is how standard input is called.
 const stdinName = "-"
 
@@ -38,7 +41,7 @@ type Input struct {
 	Bytes int64    // of all
 	// Missing are the paths that name no file, each with the reason.
 	Missing []error
-	// Links are the symbolic links in directories: they are not followed. Denied is why parts of directories cannot be looked at.
+	// Links are the symbolic links in directories and behind globs: unless FollowSymlinks is set, they are not followed, as by a collector. Denied is why parts of directories cannot be looked at.
 	Links  []string
 	Denied []error
 
@@ -53,10 +56,11 @@ type Input struct {
 	// Copies are files that say what another of Files says: they are not read.
 	Copies []Copy
 
-	most  int
-	named map[string]string // files that are called otherwise
-	roots []root
-	spool *os.File // the copy of the standard input
+	most   int
+	follow bool
+	named  map[string]string // files that are called otherwise
+	roots  []root
+	spool  *os.File // the copy of the standard input
 }
 
 // root is one of the paths, and the files that it names.
@@ -72,6 +76,7 @@ func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, 
 
 func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 	in := &Input{named: make(map[string]string), PassedOver: make(nonlog.Tally), Kernel: make(kernelfs.Passed), most: most}
+	in.follow, _ = strconv.ParseBool(os.Getenv(FollowSymlinks))
 	for _, path := range paths {
 		r, err := in.find(path, stdin)
 		switch {
@@ -84,6 +89,9 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 			}
 			if len(in.Kernel) > 0 {
 				err = fmt.Errorf("%w; passed over, as the kernel's: %s", err, in.Kernel)
+			}
+			if text := in.LinksText(); text != "" {
+				err = fmt.Errorf("%w; %s", err, text)
 			}
 			in.Missing = append(in.Missing, err)
 		default:
@@ -156,6 +164,10 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	}
 	r := root{path: path}
 	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(path)))
+	from, err := resolve(base)
+	if err != nil {
+		return r, nil //nolint:nilerr // then it matches nothing
+	}
 	seen := make(map[string]bool)
 	for _, m := range matches {
 		if at, name := NonLog(base, path, m); name != "" {
@@ -169,11 +181,44 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 		if err != nil {
 			continue // it was deleted just now
 		}
-		if fi, err := os.Stat(file); err == nil && fi.Mode().IsRegular() {
-			r.files = append(r.files, file)
+		if fi, err := os.Stat(file); err != nil || !fi.Mode().IsRegular() {
+			continue
 		}
+		if rel, err := filepath.Rel(base, m); !in.follow && (err != nil || filepath.Join(from, rel) != file) {
+			in.Links = append(in.Links, m)
+			continue
+		}
+		r.files = append(r.files, file)
 	}
 	return r, nil
+}
+
+// Unfollowed are the links that lead to what is not read otherwise.
+func (in *Input) Unfollowed() (links []string) {
+	read := make(map[string]bool, len(in.Files))
+	for _, f := range in.Files {
+		read[f] = true
+	}
+	for _, link := range in.Links {
+		to, err := filepath.EvalSymlinks(link)
+		if err != nil || read[to] || slices.ContainsFunc(in.Files, func(f string) bool { return strings.HasPrefix(f, to+string(filepath.Separator)) }) {
+			continue // to nowhere, or to what is read anyway
+		}
+		links = append(links, link)
+	}
+	return links
+}
+
+// LinksText says which links are not followed; "": there are none.
+func (in *Input) LinksText() string {
+	links := in.Unfollowed()
+	switch len(links) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("1 symbolic link passed over, %s: %s=true follows links", links[0], FollowSymlinks)
+	}
+	return fmt.Sprintf("%d symbolic links passed over, such as %s: %s=true follows links", len(links), links[0], FollowSymlinks)
 }
 
 // resolve returns a file's own path: links are followed where somebody has named them.
@@ -185,7 +230,7 @@ func resolve(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// below are the regular files below a directory; links in it are not followed.
+// below are the regular files below a directory, and with FollowSymlinks those that links in it lead to.
 func (in *Input) below(dir string) (files []string, err error) {
 	dir, err = resolve(dir)
 	if err != nil {
@@ -218,7 +263,12 @@ func (in *Input) below(dir string) (files []string, err error) {
 		case d.Type().IsRegular():
 			files = append(files, path)
 		case d.Type()&fs.ModeSymlink != 0:
-			in.Links = append(in.Links, path)
+			file, err := resolve(path)
+			if fi, statErr := os.Stat(file); in.follow && err == nil && statErr == nil && fi.Mode().IsRegular() {
+				files = append(files, file)
+			} else {
+				in.Links = append(in.Links, path)
+			}
 		}
 		return nil
 	})

@@ -397,6 +397,34 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 	}
 }
 
+// Links behind globs and in directories are followed as a collector follows them: where the variable says so.
+func TestOpenLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.MkdirAll(path("pods/0"), 0o700))
+	require.NoError(t, os.Mkdir(path("containers"), 0o700))
+	require.NoError(t, os.WriteFile(path("pods/0/0.log"), []byte("x\n"), 0o600))
+	require.NoError(t, os.Symlink(path("pods/0/0.log"), path("containers/a.log")))
+	for _, name := range []string{path("containers/*.log"), path("containers")} {
+		t.Setenv(FollowSymlinks, "")
+		_, err = Open([]string{name}, nil)
+		require.ErrorIs(t, err, ErrNoFiles)
+		require.ErrorContains(t, err, "1 symbolic link passed over, "+path("containers/a.log")+": TRAINBRIDGE_FOLLOW_SYMLINKS=true follows links")
+		t.Setenv(FollowSymlinks, "true")
+		in, err := Open([]string{name}, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []string{path("pods/0/0.log")}, in.Files)
+		assert.Empty(t, in.LinksText())
+		in.Close()
+	}
+	t.Setenv(FollowSymlinks, "")
+	in, err := Open([]string{path("containers/a.log")}, nil)
+	require.NoError(t, err, "somebody has named it")
+	assert.Equal(t, []string{path("pods/0/0.log")}, in.Files)
+	in.Close()
+}
+
 // One answer looks at so many files, and says how many it leaves out; a file that is named twice is one.
 func TestOpenIsBounded(t *testing.T) {
 	dir := t.TempDir()

@@ -145,6 +145,9 @@ func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	if len(in.Kernel) > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "passed over, as the kernel's: %s\n", in.Kernel)
 	}
+	if text := in.LinksText(); text != "" {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s\n", Clean(text))
+	}
 	if in.Left > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s: name a directory or a glob that holds fewer\n", LeftOut(in))
 	}

@@ -47,7 +47,12 @@ type state struct {
 	Iterations float64 `json:"iterations,omitempty"`
 	// Batch is the number of batches done before, once time/batch was read: the next metric of the step begins its record.
 	Batch *float64 `json:"batch,omitempty"`
+	// Away counts other lines since the last of the block.
+	Away int `json:"away,omitempty"`
 }
+
+// maxAway is how many lines of others, such as another service's in the output of docker compose, do not end a block.
+const maxAway = 3
 
 // Parser reads the lines of one stream. The zero value is ready. It is not safe for concurrent use.
 type Parser struct{ state state }
@@ -70,24 +75,31 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if len(b) > 0 && b[0] == '[' {
 		return p.head(b, out)
 	}
-	if p.state.In == none || len(b) < 2 || b[0] != '\t' {
-		p.state.In = none
+	if p.state.In == none {
 		return tail.Ignored, "", false
-	}
-	b = b[1:]
-	if b[0] == ' ' {
-		b = b[1:]
 	}
 	prefix := trainLine
 	if p.state.In == evaluation {
 		prefix = evalLine
 	}
-	b, ok := bytes.CutPrefix(b, prefix)
-	if !ok {
-		p.state.In = none
+	// journalctl expands the tab, and Loki's client drops blanks at the beginning.
+	text := bytes.TrimLeft(b, " \t")
+	rest, ok := bytes.CutPrefix(text, prefix)
+	if !ok || len(text) == len(b) && !isMetric(rest) {
+		if p.state.Away++; p.state.Away > maxAway {
+			p.state.In, p.state.Away = none, 0
+		}
 		return tail.Ignored, "", false
 	}
-	return p.metric(b, out)
+	p.state.Away = 0
+	return p.metric(rest, out)
+}
+
+// isMetric says whether a text is "loss/train/total: 16.1129".
+func isMetric(b []byte) bool {
+	name, value, ok := bytes.Cut(b, []byte(": "))
+	_, isNumber := decimal.Float(bytes.TrimSpace(value))
+	return ok && isNumber && bytes.IndexByte(name, '/') > 0 && bytes.IndexByte(name, ' ') < 0
 }
 
 // head reads the first line of a block.

@@ -24,7 +24,7 @@ var logs = map[string]struct {
 		"[batch=3/10]:\n\t Train time/epoch: 0\n\t Train time/batch: 2\n\t Train time/sample: 16\n\t Train loss/train/total: 16.1129\n\t Train lr-SGD/group0: 0.0100\n\t Train throughput/batches_per_sec: 500.0000\n" +
 			"\t Train throughput/samples_per_sec: 4240.6573\n\t Train throughput/device/tokens_per_sec: 12.5\n\t Train throughput/tokens_per_sec: 100\n\t Train throughput/device/flops_per_sec: 1e12\n\t Train throughput/flops_per_sec: 8e12\n" +
 			"\t Train throughput/device/mfu: 0.4\n\t Train l2_norm/grad/global: 1.5\n\t Train memory/peak_allocated_mem: 1.5\n\t Train memory/current_allocated_mem: 1\n\t Train memory/peak_reserved_mem: 2.5\n\t Train memory/current_reserved_mem: 2\n" +
-			"\t Train time/total: 0.5000\n\t Train name: \"x\"\nother\n\t Train loss/train/total: 1\n",
+			"\t Train time/total: 0.5000\nother\n\t Train name: \"x\"\nother\nother\nother\nother\n\t Train loss/train/total: 1\n",
 		[]string{
 			"composer step open iteration=3 iterations=10 loss=16.1129", "composer side lr=0.01", "composer side mean duration=0.002",
 			"composer side samples/s=4240.6573", "composer side device_tokens/s=12.5",

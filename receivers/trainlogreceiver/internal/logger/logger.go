@@ -33,6 +33,34 @@ type Prefix struct {
 // Reset empties the prefix.
 func (p *Prefix) Reset() { *p = Prefix{Seconds: math.NaN()} }
 
+// Stamp takes off the time that ts puts before lines of any program: "Nov 26 12:21:30 ", and with -s "00:00:12.012882 ".
+func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
+	if len(b) < 17 || b[2] != ':' && (b[3] != ' ' || b[0] < 'A' || b[0] > 'S') {
+		return nil, false
+	}
+	n := 0
+	if b[2] != ':' {
+		n = monthDay(b)
+	} else if n = clockLen(b); n != len("00:00:12.012882") {
+		n = 0
+	}
+	if n == 0 || n == len(b) || b[n] != ' ' {
+		return nil, false
+	}
+	p.Sure, p.Seconds = true, seconds(b, n)
+	return b[n+1:], len(b) > n+1
+}
+
+// Since takes off the seconds that ts -i puts before a line: "0.023711 ". words says whether letters follow, as values have none.
+func Since(b []byte) (rest []byte, words, ok bool) {
+	n := numberLen(b)
+	if n == 0 || len(b) < n+8 || b[n] != '.' || numberLen(b[n+1:]) != 6 || b[n+7] != ' ' {
+		return nil, false, false
+	}
+	rest = b[n+8:]
+	return rest, bytes.ContainsAny(rest, "abcdefghijklmnopqrstuvwxyz"), true
+}
+
 const most = 160 // bytes of a piece
 
 // Next takes one piece off. ok is false where b begins with none.

@@ -1,0 +1,299 @@
+// Package envelope takes lines out of what carries them: the prefixes of bridge/line, and JSON objects around a line of text.
+//
+//	{"log":"text\n","stream":"stdout","time":"2026-08-03T09:14:22.776244708Z"}         docker's json-file, Fluent Bit
+//	{"MESSAGE":"text","__REALTIME_TIMESTAMP":"1785748462523417", …}                    journalctl -o json
+//	{"textPayload":"text","timestamp":"…", …}, {"jsonPayload":{"message":"text"}, …}   Cloud Logging
+//	{"labels":{…},"line":"text","timestamp":"…"}                                       logcli -o jsonl
+//	{"message":"text","source_type":"kubernetes_logs","timestamp":"…", …}              vector
+//
+// The objects of a program's own logger ([Peeler.Logger]) look like records too, so whoever reads records opens them:
+//
+//	{"level":"info","ts":1785748462.776,"msg":"text"}                                  zap, slog, Python's logging, structlog
+//	{"text":"…","record":{"message":"text","time":{"timestamp":1795695250.68}, …}}     loguru, serialize=True
+package envelope
+
+import (
+	"bytes"
+	"math"
+	"time"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/internal/decimal"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
+)
+
+// MaxDepth bounds envelopes in envelopes.
+const MaxDepth = 3
+
+// Peeler peels the lines of one stream. The zero value is ready. It is not safe for concurrent use.
+type Peeler struct {
+	outer line.Peeler
+	inner *[MaxDepth]opened // nil until an envelope is met: most streams have none
+	// Opened says that the line stood in an object: it may hold several, as a carriage return ends none there.
+	Opened bool
+}
+
+// opened is one object that was opened.
+type opened struct {
+	line   line.Peeler
+	prefix line.Prefix
+	text   jsonlike.Texts // without escapes
+	stamp  []byte         // of a number
+}
+
+// Peel is as line.Peeler's, and opens objects that carry lines.
+func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
+	b = p.outer.Peel(b, pre)
+	p.Opened = false
+	if len(b) < 2 || b[0] != '{' || !carries(b) {
+		return b
+	}
+	return p.open(b, pre)
+}
+
+func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
+	for depth := 0; depth < MaxDepth && len(b) > 1 && b[0] == '{' && carries(b); depth++ {
+		var f found
+		if !f.read(b) || !f.carrier() {
+			break
+		}
+		o := p.level(depth)
+		text, ok := f.message(&o.text)
+		if !ok {
+			break
+		}
+		if pre.Container == nil {
+			pre.Container = f.at(&o.stamp)
+		}
+		p.Opened = true
+		b = o.peel(text, pre)
+	}
+	return b
+}
+
+// Logger opens the object of a program's logger, and returns its message, peeled. The time becomes that of the logger. ok is false where b is none. The message
+// lives until the next object of its depth, below MaxDepth, is opened.
+func (p *Peeler) Logger(b []byte, pre *line.Prefix, depth int) (message []byte, ok bool) {
+	var f found
+	if len(b) < 2 || jsonlike.Blanks(b, 1) == len(b) || b[jsonlike.Blanks(b, 1)] != '"' || !f.read(b) || f.raw == nil || !f.logged() {
+		return nil, false
+	}
+	o := p.level(depth)
+	text, ok := f.message(&o.text)
+	if !ok {
+		return nil, false
+	}
+	if pre.Stamp == nil {
+		pre.Stamp = f.at(&o.stamp)
+	}
+	return o.peel(text, pre), true
+}
+
+func (p *Peeler) level(depth int) *opened {
+	if p.inner == nil {
+		p.inner = new([MaxDepth]opened)
+	}
+	return &p.inner[depth]
+}
+
+// peel takes the prefixes off a text, which say more of the line than those around it.
+func (o *opened) peel(text []byte, pre *line.Prefix) []byte {
+	text = bytes.TrimRight(text, "\r\n")
+	text = o.line.Peel(text, &o.prefix)
+	o.prefix.Around(pre)
+	*pre = o.prefix
+	return text
+}
+
+// carries says by its first name whether an object may be an envelope: looking at all names would cost as much as reading a record.
+func carries(b []byte) bool {
+	i := jsonlike.Blanks(b, 1)
+	if i+2 >= len(b) || b[i] != '"' {
+		return false
+	}
+	switch c := b[i+1]; {
+	case c == '_', c >= 'A' && c <= 'Z':
+		return true
+	}
+	name, _, end := jsonlike.String(b[:min(len(b), i+24)], i)
+	if end < 0 {
+		return false
+	}
+	switch string(name) {
+	case "log", "stream", "attrs", "time", "date", "insertId", "textPayload", "jsonPayload", "labels", "line", "file", "kubernetes", "host", "message":
+		return true
+	}
+	return false
+}
+
+// found is what an object says.
+type found struct {
+	raw   []byte // the text, as printed: "…", […] or {…}
+	stamp []byte // a time in letters
+	clock []byte // a time as a number
+
+	log, journal, cloud, loki, vector, text bool // whose text it is
+	proof                                   bool // a name that only they have
+	level                                   bool
+}
+
+var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}", "")}
+
+// read reads the members of an object. false: it is none.
+func (f *found) read(b []byte) bool {
+	i, more := jsonlike.Begin(b, 0, '}')
+	for more {
+		if i >= len(b) || b[i] != '"' {
+			return false
+		}
+		name, _, at := jsonlike.String(b, i)
+		if at < 0 {
+			return false
+		}
+		if at = jsonlike.Colon(b, at); at < 0 {
+			return false
+		}
+		from := jsonlike.Blanks(b, at)
+		text, end := lexer.Value(b, from)
+		if end < 0 {
+			return false
+		}
+		f.member(name, b[from:end], text)
+		i, more = jsonlike.Comma(b, end)
+		i = jsonlike.Blanks(b, i)
+	}
+	return jsonlike.Close(b, i, '}') == len(bytes.TrimRight(b, " \t\r\n"))
+}
+
+func (f *found) member(name, raw, text []byte) {
+	quoted := raw[0] == '"'
+	switch string(name) {
+	case "log":
+		f.keep(&f.log, raw, quoted)
+	case "MESSAGE":
+		f.keep(&f.journal, raw, quoted || raw[0] == '[')
+	case "textPayload":
+		f.keep(&f.cloud, raw, quoted)
+	case "jsonPayload":
+		f.keep(&f.cloud, raw, raw[0] == '{')
+	case "line":
+		f.keep(&f.loki, raw, quoted)
+	case "message", "msg", "event":
+		f.keep(&f.vector, raw, quoted)
+	case "record":
+		f.loguru(raw)
+	case "stream", "kubernetes", "source_type", "insertId", "logName", "_p":
+		f.proof = true
+	case "labels":
+		f.proof = f.proof || raw[0] == '{'
+	case "time", "timestamp", "ts", "date", "@timestamp", "asctime", "__REALTIME_TIMESTAMP":
+		f.time(text)
+	case "level", "levelname", "severity":
+		f.level = true
+	case "_HOSTNAME", "__CURSOR":
+		f.proof = true
+	}
+}
+
+func (f *found) keep(of *bool, raw []byte, is bool) {
+	if is && (f.raw == nil || !f.text) {
+		f.raw, *of = raw, true
+	}
+}
+
+func (f *found) time(text []byte) {
+	switch n := line.StampLen(text); {
+	case n > 0 && n == len(text) && f.stamp == nil:
+		f.stamp = text
+	case n == 0 && f.clock == nil:
+		f.clock = text
+	}
+}
+
+// loguru reads the record that stands beside the whole line.
+func (f *found) loguru(raw []byte) {
+	var in found
+	if raw[0] != '{' || !in.read(raw) || in.raw == nil {
+		return
+	}
+	f.raw, f.text, f.vector = in.raw, true, true
+	if len(in.clock) > 0 && in.clock[0] == '{' {
+		var at found
+		if at.read(in.clock) {
+			f.clock = at.clock
+		}
+	}
+}
+
+// carrier says whether the object is of a system that carries lines, not of the program's own logger.
+func (f *found) carrier() bool {
+	switch {
+	case f.raw == nil || f.text:
+		return false
+	case f.log:
+		return f.proof || f.stamp != nil || f.clock != nil
+	case f.vector, f.journal, f.cloud, f.loki:
+		return f.proof
+	}
+	return false
+}
+
+// logged says whether the object is of a logger: a program's own objects may have a message, too.
+func (f *found) logged() bool {
+	return f.text || f.level || f.proof || f.stamp != nil || f.clock != nil
+}
+
+// message is the text without escapes; own is where it may lie.
+func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
+	own.Reset()
+	switch f.raw[0] {
+	case '{': // what a program printed as JSON stands in the payload as it is
+		var in found
+		if in.read(f.raw) && in.raw != nil && in.raw[0] == '"' && in.vector {
+			text, end := lexer.Text(in.raw, 0, own)
+			return text, end >= 0
+		}
+		return f.raw, true
+	case '[':
+		return numbers(f.raw, own)
+	}
+	text, end := lexer.Text(f.raw, 0, own)
+	return text, end >= 0
+}
+
+// numbers are the bytes of a message that is no printable text, which a journal prints one by one.
+func numbers(b []byte, own *jsonlike.Texts) (text []byte, ok bool) {
+	i, more := jsonlike.Begin(b, 0, ']')
+	for more {
+		v, n := decimal.Leading(b[i:])
+		if n == 0 || v < 0 || v > 255 {
+			return nil, false
+		}
+		*own = append(*own, byte(v))
+		i, more = jsonlike.Comma(b, i+n)
+		i = jsonlike.Blanks(b, i)
+	}
+	return *own, jsonlike.Close(b, i, ']') == len(b)
+}
+
+// at is the time in the notation of clock.Stamps; nil: there is none.
+func (f *found) at(own *[]byte) []byte {
+	if f.stamp != nil {
+		return f.stamp
+	}
+	v, ok := decimal.Float(f.clock)
+	if !ok {
+		return nil
+	}
+	const first, last = 1e9, 4e9 // s: 2001 to 2096
+	for unit := 1.0; unit <= 1e9; unit *= 1000 {
+		if v < first*unit || v >= last*unit {
+			continue
+		}
+		s, part := math.Modf(v / unit)
+		// A float of seconds is good for microseconds.
+		*own = time.Unix(int64(s), int64(math.Round(part*1e6))*1000).UTC().AppendFormat((*own)[:0], "2006-01-02T15:04:05.000000Z")
+		return *own
+	}
+	return nil
+}
