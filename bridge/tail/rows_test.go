@@ -18,13 +18,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/tfevents"
 )
 
-// eventFile is an event file with two scalars in each of some steps.
-func eventFile(t *testing.T, from, to int64) string {
+// eventFile is an event file with two scalars in each of the steps 1 to to.
+func eventFile(t *testing.T, to int64) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := tfevents.NewWriter(&b, 1.7e9)
 	require.NoError(t, err)
-	for i := from; i <= to; i++ {
+	for i := int64(1); i <= to; i++ {
 		require.NoError(t, w.Scalar(tfevents.Scalar{WallTime: 1.7e9 + float64(i), Step: i, Tag: "train/loss", Value: float64(i) / 4}))
 		require.NoError(t, w.Scalar(tfevents.Scalar{WallTime: 1.7e9 + float64(i) + 0.125, Step: i, Tag: "lr", Value: 0.1}))
 	}
@@ -61,7 +61,7 @@ const eventName = "events.out.tfevents.1700000000.host.17.0"
 
 // However a file grows, and wherever a restart comes, its rows are the same.
 func TestRowsGrow(t *testing.T) {
-	files := map[string]string{eventName: eventFile(t, 1, 300)}
+	files := map[string]string{eventName: eventFile(t, 300)}
 	for _, name := range []string{"hf-0.31.0", "blocks-0.31.0", "plain-0.16.6"} {
 		files["run-"+name+".wandb"] = wandbFile(t, name)
 	}
@@ -99,7 +99,7 @@ func TestRowsGrow(t *testing.T) {
 // The last row comes when the file stands still, and the next one behind it.
 func TestLastRow(t *testing.T) {
 	r := newRig(t, trackers)
-	short, long := eventFile(t, 1, 3), eventFile(t, 1, 4)
+	short, long := eventFile(t, 3), eventFile(t, 4)
 	r.write(eventName, short)
 	r.step(0)
 	r.want(eventLines(1, 2)...)
@@ -119,7 +119,7 @@ func TestRowsAgain(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(strconv.FormatBool(packed), func(t *testing.T) {
 			r := newRig(t, trackers, every, func(c *Config) { c.MaxInFlightBytes = minInFlight })
-			name, text := eventName, eventFile(t, 1, 500)
+			name, text := eventName, eventFile(t, 500)
 			if packed {
 				name, text = name+".gz", gz(text)
 			}
@@ -144,7 +144,7 @@ func TestRowsAgain(t *testing.T) {
 // A reader that starts at the end begins with the row that is not finished.
 func TestRowsFromTheEnd(t *testing.T) {
 	for name, content := range map[string][2]string{
-		eventName: {eventFile(t, 1, 5), eventFile(t, 1, 7)},
+		eventName: {eventFile(t, 5), eventFile(t, 7)},
 		"a.wandb": {wandbFile(t, "blocks-0.31.0")[:150_000], wandbFile(t, "blocks-0.31.0")},
 	} {
 		r := newRig(t, trackers, func(c *Config) { c.StartAt = StartAtEnd })
@@ -166,7 +166,7 @@ func TestRowsFromTheEnd(t *testing.T) {
 // A picture longer than a line may be is passed over, and counted.
 func TestLongRecord(t *testing.T) {
 	r := newRig(t, trackers, func(c *Config) { c.MaxLineBytes = minLineBytes })
-	head, tail := eventFile(t, 1, 2), eventFile(t, 1, 3)
+	head, tail := eventFile(t, 2), eventFile(t, 3)
 	var b bytes.Buffer
 	w, err := tfevents.NewWriter(&b, 1.7e9)
 	require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestLongRecord(t *testing.T) {
 // Of a damaged file the whole records are read, and the others counted.
 func TestDamagedRows(t *testing.T) {
 	r := newRig(t, trackers)
-	b := []byte(eventFile(t, 1, 100))
+	b := []byte(eventFile(t, 100))
 	b[2000] ^= 1
 	b[3000] ^= 1
 	r.write(eventName, string(b))

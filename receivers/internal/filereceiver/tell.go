@@ -213,8 +213,8 @@ func (t *teller) first(all []tail.Status) {
 	if links > 0 {
 		log.Info(
 			fmt.Sprintf(
-				"%s passed over, such as %s: 'follow_symlinks: true' reads what %s to, and TRAINBRIDGE_FOLLOW_SYMLINKS=true sets it in the shipped configuration", plural(links, "symbolic link"), link,
-				map[bool]string{true: "it leads", false: "they lead"}[links == 1],
+				"%s passed over, such as %s: 'follow_symlinks: true' reads what %s to, and TRAINBRIDGE_FOLLOW_SYMLINKS=true sets it in the shipped configuration",
+				plural(links, "symbolic link"), link, map[bool]string{true: "it leads", false: "they lead"}[links == 1],
 			),
 		)
 	}

@@ -78,16 +78,6 @@ func (c *account) links(links []place) {
 	})
 }
 
-// within says whether a directory holds one of the files.
-func within(dir string, files []string) bool {
-	for _, f := range files {
-		if strings.HasPrefix(f, dir+string(filepath.Separator)) {
-			return true
-		}
-	}
-	return false
-}
-
 // other is a kind of file that is known, and not read.
 type other struct {
 	name string

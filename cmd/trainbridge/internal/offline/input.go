@@ -41,7 +41,8 @@ type Input struct {
 	Bytes int64    // of all
 	// Missing are the paths that name no file, each with the reason.
 	Missing []error
-	// Links are the symbolic links in directories and behind globs: unless FollowSymlinks is set, they are not followed, as by a collector. Denied is why parts of directories cannot be looked at.
+	// Links are the symbolic links in directories and behind globs: unless FollowSymlinks is set, they are not followed, as by a collector. Denied is why parts of
+	// directories cannot be looked at.
 	Links  []string
 	Denied []error
 

@@ -119,7 +119,7 @@ func (p *Parser) epoch(b []byte) {
 func parse(b []byte) (d bar, ok bool) {
 	d.clock = math.NaN()
 	count, rest, _ := bytes.Cut(b, []byte(" "))
-	done, total, ok := bytes.Cut(count, []byte("/"))
+	done, total, _ := bytes.Cut(count, []byte("/"))
 	if d.n, ok = whole(done); !ok {
 		return d, false
 	}

@@ -15,7 +15,6 @@ package logger
 import (
 	"bytes"
 	"math"
-	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/line"
 	"github.com/trainbridge/trainbridge/internal/decimal"
@@ -366,7 +365,7 @@ func monthDay(b []byte) int {
 		n = 11
 	case len(b) > 16 && b[2] == '/' && b[5] == '/' && b[8] == ' ': // rich
 		n = 9
-	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && strings.Contains("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec", string(b[:3])):
+	case len(b) > 14 && b[3] == ' ' && b[6] == ' ' && isMonth(b[:3]):
 		n = 7
 	default:
 		return 0
@@ -375,6 +374,14 @@ func monthDay(b []byte) int {
 		return n + m
 	}
 	return 0
+}
+
+func isMonth(b []byte) bool {
+	switch string(b) {
+	case "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec":
+		return true
+	}
+	return false
 }
 
 // seconds is the time of the day at the end of a stamp of n bytes, s.

@@ -2,6 +2,7 @@ package pairs_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -99,17 +100,17 @@ func TestValues(t *testing.T) {
 		"Training Epoch: 1/2, step 19/20 completed (loss: 1.89)": "Training Epoch=1/2 epoch,step=19/20 step,loss=1.89/0,",
 		"loss: 8.1856": "loss=8.1856/0,", "Downloading {x": "", "": "",
 	} {
-		got := ""
+		var got strings.Builder
 		for _, v := range pairs.New(nil).Values(nil, []byte(text)) {
-			got += fmt.Sprintf("%s=%g/%g", v.Name, v.Number, v.Of)
+			fmt.Fprintf(&got, "%s=%g/%g", v.Name, v.Number, v.Of)
 			if v.Epoch {
-				got += " epoch"
+				got.WriteString(" epoch")
 			}
 			if v.Step {
-				got += " step"
+				got.WriteString(" step")
 			}
-			got += ","
+			got.WriteString(",")
 		}
-		assert.Equal(t, want, got, text)
+		assert.Equal(t, want, got.String(), text)
 	}
 }

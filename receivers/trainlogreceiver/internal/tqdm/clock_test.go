@@ -102,7 +102,10 @@ func FuzzClock(f *testing.F) {
 			}
 		}
 		var c tqdm.Clock
-		for _, b := range []tqdm.Bar{{Done: n, Total: total, Elapsed: elapsed, Per: per, Err: off}, {Done: n2, Total: total, Elapsed: elapsed2, Per: per2, Err: off}} {
+		for _, b := range []tqdm.Bar{
+			{Done: n, Total: total, Elapsed: elapsed, Per: per, Err: off},
+			{Done: n2, Total: total, Elapsed: elapsed2, Per: per2, Err: off},
+		} {
 			c.Draw(&b, false)
 			if took, steps, _ := c.Since(); !(took >= 0) || math.IsInf(took, 0) || !(steps <= max(n, n2)) {
 				t.Fatalf("%+v: %v %v", c, took, steps)
