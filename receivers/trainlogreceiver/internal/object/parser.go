@@ -203,10 +203,23 @@ func (p *Parser) entry(name []byte) *entry {
 		clear(p.known)
 	}
 	full := string(name)
-	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n, loss: strings.Contains(strings.ToLower(full), "loss")}
+	e := &entry{Target: resolve(full, p.mapped), name: []byte(full), prefix: n, loss: isLoss(strings.ToLower(full))}
 	e.flags |= about(full, e.flags)
 	p.known[full] = e
 	return e
+}
+
+// isLoss says whether the word is in a name. Other words have its letters, and services lose packets.
+func isLoss(name string) bool {
+	if !strings.Contains(name, "loss") {
+		return false
+	}
+	for _, other := range [...]string{"blossom", "gloss", "floss", "packet"} {
+		if strings.Contains(name, other) {
+			return false
+		}
+	}
+	return true
 }
 
 // number takes a number.

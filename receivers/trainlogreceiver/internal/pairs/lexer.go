@@ -406,10 +406,7 @@ func (x *lexer) known(q *pair) bool {
 }
 
 func (x *lexer) add(q pair) {
-	if q.about = x.objects.About(q.name); bytes.Contains(q.name, []byte("packet")) { // services lose packets
-		q.about.Loss = false
-	}
-	if len(x.pairs) < maxPairs {
+	if q.about = x.objects.About(q.name); len(x.pairs) < maxPairs {
 		x.pairs = append(x.pairs, q)
 	}
 	x.fresh = false

@@ -42,6 +42,9 @@ const BadRow = "bad_row"
 // fewColumns are those of a table that blanks align: fewer words may be a sentence.
 const fewColumns = 3
 
+// mostOthers bounds the lines of others between two rows of a console's table.
+const mostOthers = 1000
+
 const (
 	maxColumns = 1024
 	maxName    = 256 // bytes
@@ -72,6 +75,7 @@ type Parser struct {
 	cells   [][]byte
 	key     []byte
 	own     []byte // cells that had quotes
+	others  int    // lines since the header, or the last row, of a console's table
 	time    count.Guess
 }
 
@@ -95,6 +99,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	}
 	if c := b[0]; c|0x20 >= 'a' && c|0x20 <= 'z' || c == '"' || c == '_' || c == bar || c == blank {
 		if bytes.Equal(b, p.header) || p.head(b) {
+			p.others = 0
 			if !p.printed() {
 				out.Retold()
 			}
@@ -113,7 +118,7 @@ func (p *Parser) head(b []byte) bool {
 	switch {
 	case b[0] == bar:
 		seps = []byte{bar}
-	case bytes.Contains(b, []byte("  ")) && !bytes.ContainsAny(b, ",;"):
+	case bytes.Contains(bytes.TrimSpace(b), []byte("  ")) && !bytes.ContainsAny(b, ",;"):
 		seps = []byte("\t ")
 	case b[0] == blank:
 		return false
@@ -302,15 +307,14 @@ func (p *Parser) plain(cell []byte) []byte {
 	if !kilo && bytes.IndexByte(cell, ',') < 0 {
 		return cell
 	}
-	number = bytes.ReplaceAll(number, []byte(","), nil)
-	v, ok := decimal.Float(number)
+	v, ok := decimal.GroupedFloat(number)
 	switch {
 	case !ok:
 		return cell
 	case kilo:
 		return strconv.AppendFloat(nil, v*1e3, 'f', -1, 64)
 	}
-	return number
+	return bytes.ReplaceAll(number, []byte(","), nil)
 }
 
 // timed is the column that is called time and has parts of a second, in s; -1: none.
@@ -326,7 +330,12 @@ func (p *Parser) timed() int {
 // row reads a row.
 func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.printed() {
-		return p.print(b, out)
+		if v, reason, mine = p.print(b, out); mine {
+			p.others = 0
+		} else if p.others++; p.others > mostOthers { // numbers that come so late are of something else
+			p.header, p.columns = nil, nil
+		}
+		return v, reason, mine
 	}
 	if bytes.IndexByte(b, p.sep) < 0 || !p.split(b, p.sep) {
 		return tail.Ignored, "", false
