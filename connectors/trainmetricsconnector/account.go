@@ -55,7 +55,7 @@ func (r evaluationReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 		return
 	}
 	s.note(span, r.family, &view.Head{}, 0, ns)
-	e := book.Evaluation(span, &s.resource)
+	e := book.Evaluation(span, &s.resource, "")
 	s.enter(&e)
 }
 

@@ -38,6 +38,7 @@ type Step struct {
 	Attempt     int32    // the writer's, from 0
 	Ranks       int32    // of the job then; 0: not known
 	Writer      int32    // who logged it, as the caller numbers them: a rank of a file
+	Name        uint32   // a hash of the writer's name: numbers are given as writers come, and logs are read beside each other
 	Checkpoint  float32  // s, in the step
 	Evaluation  float32  // s, in the step
 	Checkpoints float32  // s, behind the step
@@ -333,7 +334,8 @@ func order(steps []Step) {
 		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length ends as the next begins
 			return cmp.Compare(a.End, b.End)
 		}
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.Writer, b.Writer), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Writer, b.Writer),
+			cmp.Compare(a.Number, b.Number))
 	}
 	if !slices.IsSortedFunc(steps, by) {
 		slices.SortStableFunc(steps, by)

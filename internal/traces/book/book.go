@@ -3,6 +3,7 @@ package book
 
 import (
 	"cmp"
+	"hash/fnv"
 	"iter"
 	"math"
 	"strings"
@@ -79,8 +80,8 @@ func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 }
 
 // Evaluation is the entry of an evaluation.
-func Evaluation(s ptrace.Span, res *view.Resource) Entry {
-	e := Entry{kind: view.KindEvaluation, source: source(s, res)}
+func Evaluation(s ptrace.Span, res *view.Resource, file string) Entry {
+	e := Entry{kind: view.KindEvaluation, source: source(s, res), file: file}
 	e.step.Number = -1
 	if n, ok := s.Attributes().Get(spans.AttrIteration); ok {
 		e.step.Number = view.IntOf(n).Or(-1)
@@ -120,6 +121,7 @@ type Book struct {
 
 	now, before map[pcommon.SpanID]account.Ref // the steps to which parts may still come: mostly in the same message, or in one of the next
 	sources     map[string]int32
+	files       map[string]int32
 	writers     map[Writer]int32
 	of, ofOld   map[numbered]account.Ref // the same steps by their numbers, to which evaluations may still come
 	counters    map[int32]*counter       // by writer
@@ -164,11 +166,13 @@ func (w Writer) own() Writer {
 	return w
 }
 
-// numbered is a step of a source.
+// numbered is a step of a source, in a file or (anyFile) in whichever.
 type numbered struct {
-	source int32
-	number int64
+	source, file int32
+	number       int64
 }
+
+const anyFile = -1
 
 // Put puts an entry into the ledger. Steps are expected before their parts.
 func (b *Book) Put(e *Entry) {
@@ -178,12 +182,16 @@ func (b *Book) Put(e *Entry) {
 		step := e.step
 		step.Source = int16(source)
 		step.Writer = number(&b.writers, Writer{source, e.file, e.rank}, Writer.own)
+		step.Name = nameOf(e.file, e.rank)
 		if e.epoch >= 0 && step.Number >= 0 {
 			step.Number = b.counter(step.Writer).number(step.Number, e.epoch)
 		}
 		of := b.Ledger.Add(step)
 		b.put(e.id, of)
-		b.noteNumber(source, e.step.Number, of)
+		b.noteNumber(numbered{source, anyFile, e.step.Number}, of)
+		if e.file != "" { // of logs that are read beside each other, any may have told the number last
+			b.noteNumber(numbered{source, number(&b.files, e.file, text), e.step.Number}, of)
+		}
 	case view.KindBreakdown:
 		b.Ledger.Slow(e.start, e.seconds)
 		b.Ledger.Had(e.ranks, e.start)
@@ -194,6 +202,13 @@ func (b *Book) Put(e *Entry) {
 	case view.KindEvaluation:
 		b.evaluation(e)
 	}
+}
+
+// nameOf is a hash of a writer's name.
+func nameOf(file string, rank int64) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(file)) // as package hash says, it never fails
+	return h.Sum32() + uint32(rank)
 }
 
 // counter is that of a writer.
@@ -214,11 +229,11 @@ func (b *Book) evaluation(e *Entry) {
 		b.Ledger.Pause(account.Evaluation, e.start, e.end)
 		return
 	}
-	at := numbered{number(&b.sources, e.source, text), e.step.Number}
-	of, ok := b.of[at]
-	if !ok {
-		of, ok = b.ofOld[at]
+	at := numbered{number(&b.sources, e.source, text), anyFile, e.step.Number}
+	if file, steps := b.files[e.file]; steps { // a file without steps has the results of another
+		at.file = file
 	}
+	of, ok := b.told(at)
 	switch {
 	case ok && e.seconds > 0:
 		b.Ledger.Part(of, account.Evaluation, e.seconds, true)
@@ -227,11 +242,19 @@ func (b *Book) evaluation(e *Entry) {
 	}
 }
 
-func (b *Book) noteNumber(source int32, number int64, of account.Ref) {
-	if b.of == nil || len(b.of) == mostBooked {
+func (b *Book) noteNumber(at numbered, of account.Ref) {
+	if b.of == nil || len(b.of) >= mostBooked {
 		b.of, b.ofOld = make(map[numbered]account.Ref, len(b.of)), b.of
 	}
-	b.of[numbered{source, number}] = of
+	b.of[at] = of
+}
+
+// told is the step of a number.
+func (b *Book) told(at numbered) (of account.Ref, ok bool) {
+	if of, ok = b.of[at]; !ok {
+		of, ok = b.ofOld[at]
+	}
+	return of, ok
 }
 
 func (b *Book) put(id pcommon.SpanID, of account.Ref) {
@@ -302,7 +325,7 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 		number(&b.writers, w, Writer.own)
 	}
 	for i := range steps {
-		b.noteNumber(int32(steps[i].Source), steps[i].Number, b.Ledger.Add(steps[i]))
+		b.noteNumber(numbered{int32(steps[i].Source), anyFile, steps[i].Number}, b.Ledger.Add(steps[i]))
 	}
 	b.Ledger.Stored(len(steps))
 	return b

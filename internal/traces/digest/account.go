@@ -26,7 +26,7 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 			j.Put(&e)
 		}
 	case view.KindEvaluation:
-		e := book.Evaluation(s, &res.Resource)
+		e := book.Evaluation(s, &res.Resource, res.file)
 		j.Put(&e)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Figure is what a training log states of a step, or what train_perf recomputes of it.
@@ -94,7 +95,7 @@ func (l *LossAt) String() string {
 type Log struct {
 	Name     string // its format; "": not known
 	Records  int64
-	Covered  float64 // steps, of all records
+	Covered  float64 // steps: of the rank that tells most, since each may tell all
 	World    int64   // ranks, the most that the log says there are; 0: it does not
 	Measures [Figures]Measure
 
@@ -103,6 +104,35 @@ type Log struct {
 	Slowest             Top[view.Int]
 	Parts               map[string]*Values // s, of the named parts of steps
 	Verdicts
+
+	told map[teller]float64 // steps
+}
+
+// teller is who tells of steps.
+type teller struct {
+	rank, local int64 // -1: not known
+	host        string
+}
+
+const mostTellers = 4096
+
+// covers adds steps of a record.
+func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
+	by := teller{res.Rank.Or(-1), -1, res.Host}
+	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
+		by.rank = view.IntOf(v).Or(-1)
+	}
+	if v, ok := s.Attributes().Get(spans.AttrLocalRank); ok {
+		by.local = view.IntOf(v).Or(-1)
+	}
+	if _, known := l.told[by]; !known && len(l.told) >= mostTellers {
+		return
+	}
+	if l.told == nil {
+		l.told = make(map[teller]float64)
+	}
+	l.told[by] += steps
+	l.Covered = max(l.Covered, l.told[by])
 }
 
 // Steps are the training steps.
@@ -129,7 +159,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	l := d.Steps.log(v.Format)
 	d.told(s, &v.Head, res, &l.Verdicts)
 	l.Records++
-	l.Covered += v.Covered()
+	l.covers(v.Covered(), s, res)
 	l.World = max(l.World, res.WorldSize.Or(0))
 	step := v.Step()
 	at := step.Or(l.Records)

@@ -168,7 +168,7 @@ func (c *runs) read(run *Run, span ptrace.Span) {
 			run.Put(&e)
 		}
 	case view.KindEvaluation:
-		e := book.Evaluation(span, &c.resource)
+		e := book.Evaluation(span, &c.resource, "")
 		run.Put(&e)
 	case view.KindBreakdown:
 		c.breakdown.Read(span)

@@ -86,7 +86,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 		}
 		return
 	case view.KindEvaluation:
-		e := book.Evaluation(span, &w.resource)
+		e := book.Evaluation(span, &w.resource, "")
 		w.enter(j, &e)
 	case view.KindBreakdown:
 		b := &w.breakdown
