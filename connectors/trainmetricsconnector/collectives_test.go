@@ -171,11 +171,11 @@ func TestCollectiveBuckets(t *testing.T) {
 	c.consume(collectiveBatch())
 	got, ring := c.flushed(15*time.Second), ncclLabels("AllReduce", "RING")
 	durations, late := got[prefix+"nccl.collective.duration|"+ring], got[prefix+"nccl.collective.late|"+ring]
-	assert.Equal(t, uint64(1), durations.buckets[0], "a bound belongs to its bucket: 20 µs")
-	assert.Equal(t, uint64(1), durations.buckets[7], "above 2 ms")
+	assert.Equal(t, uint64(1), durations.in(20e-6))
+	assert.Equal(t, uint64(1), durations.in(0.0029))
 	assert.Equal(t, []float64{0.0029, 0.00002}, durations.exemplars)
-	assert.Equal(t, uint64(1), late.buckets[5], "above 500 µs")
-	assert.Equal(t, uint64(1), late.buckets[9], "above 10 ms")
+	assert.Equal(t, uint64(1), late.in(0.0009))
+	assert.Equal(t, uint64(1), late.in(0.012))
 }
 
 // TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums them again straight from the input.
@@ -484,7 +484,7 @@ func TestCollectiveExpiry(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 
 	ended := pcommon.NewTimestampFromTime(c.clock)
 	b := spans.NewBatch("test", "")

@@ -154,7 +154,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		change := func(c *Config) {
-			c.Histogram.Buckets, c.DedupWindow = []time.Duration{time.Millisecond, time.Second}, 1000*time.Hour
+			c.DedupWindow = 1000 * time.Hour
 			if seed%4 == 0 {
 				tight(c)
 			}
@@ -335,7 +335,7 @@ func TestStoredStateThatCannotBeUsed(t *testing.T) {
 		key    string
 		value  []byte
 	}{
-		"other buckets":     {change: func(c *Config) { c.Histogram.Buckets = []time.Duration{time.Second} }},
+		"other histograms":  {change: func(c *Config) { c.Histogram.Type = Explicit }},
 		"state":             {key: stateKey, value: []byte("?")},
 		"group cut":         {key: "group-0", value: d.values["group-0"][:20]},
 		"group and more":    {key: "group-0", value: slices.Concat(d.values["group-0"], []byte{0})},
@@ -415,7 +415,7 @@ func TestLimitLowered(t *testing.T) {
 	assert.NotEmpty(t, after["||tq.stage.duration|[otel.metric.overflow=true]"])
 	follower.flushed(time.Hour)
 	follower.flushed(time.Hour)
-	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Buckets), follower.store.room)
+	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Type), follower.store.room)
 }
 
 // What comes again first after a long time, for the backend or Kafka was away for longer than the process, was counted before.
@@ -443,7 +443,7 @@ func TestNoIDsOfAnotherState(t *testing.T) {
 		c.consume(ofEveryKind(i))
 	}
 	require.Contains(t, d.values, chunkKey(0))
-	other := func(c *Config) { c.Histogram.Buckets = []time.Duration{time.Second} }
+	other := func(c *Config) { c.Histogram.Type = Explicit }
 	follower := newKept(t, d, c.clock, other)
 	follower.consume(ofEveryKind(1000))
 	again, want := newKept(t, d, c.clock, other), newBed(t, other)

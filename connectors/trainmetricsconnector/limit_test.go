@@ -21,7 +21,7 @@ import (
 
 // tight leaves each metric room for one point beside the overflow, and nothing more.
 func tight(c *Config) {
-	_, sum := costs(c.Histogram.Buckets)
+	_, sum := costs(c.Histogram.Type)
 	c.CardinalityLimit = minKept * sum
 }
 
@@ -139,10 +139,8 @@ func addEvent(b *spans.Batch, res spans.Resource, id int, class string) {
 // TestSeriesAreCountedAsPrometheusDoes: the count that the limit bounds is the number of series on the page.
 func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"default": func(*Config) {},
-		"other buckets": func(c *Config) {
-			c.Histogram.Buckets = c.Histogram.Buckets[:3]
-		},
+		"default":                      func(*Config) {},
+		"explicit":                     func(c *Config) { c.Histogram.Type, c.CardinalityLimit = Explicit, 20_000 },
 		"nothing but overflow and one": tight,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +298,7 @@ func TestRoomAgainstRecount(t *testing.T) {
 	}
 	c.flushed(time.Hour)
 	c.flushed(time.Hour)
-	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 }
 
 // TestLongNames: a name of a megabyte is not in every scrape, and names that begin alike are counted together.

@@ -10,13 +10,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-var (
-	// sizeBounds are By: 64 B to 16 GiB, each four times the one before.
-	sizeBounds = []float64{1 << 6, 1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30, 1 << 32, 1 << 34}
-	// callBounds are calls per pass. train_perf warns of more than 50, so 50 is an edge.
-	callBounds = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}
-)
-
 // rpc is the ZeroMQ calls and the groups of them. The spans below a call, five of six spans, are not looked at.
 var rpc = family{
 	kinds:  []view.Kind{view.KindCall, view.KindPass, view.KindSession, view.KindCalls},
@@ -26,12 +19,12 @@ var rpc = family{
 
 var (
 	callDuration    = newMetric(spans.MetricRPCCallDuration)
-	requestSize     = newMetric(spans.MetricRPCRequestSize, sizeBounds...)
-	responseSize    = newMetric(spans.MetricRPCResponseSize, sizeBounds...)
+	requestSize     = newMetric(spans.MetricRPCRequestSize)
+	responseSize    = newMetric(spans.MetricRPCResponseSize)
 	passDuration    = newMetric(spans.MetricZMQPassDuration)
-	passCalls       = newMetric(spans.MetricZMQPassCalls, callBounds...)
+	passCalls       = newMetric(spans.MetricZMQPassCalls)
 	rpcUtilization  = newMetric(spans.MetricZMQStageUtilization)
-	rpcDisagreement = newMetric(spans.MetricZMQThroughputDisagreement, disagreementBounds...)
+	rpcDisagreement = newMetric(spans.MetricZMQThroughputDisagreement)
 )
 
 // callKey are the labels of a ZeroMQ call, beside the system. The zero value is a call with neither, and the groups of calls.
@@ -153,18 +146,17 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	}
 	s.observe(slot(s, callDuration, g, &rs.duration, &over.duration), o)
 	if !math.IsNaN(v.request) {
-		s.record(slot(s, requestSize, g, &rs.request, &over.request), requestSize, v.request, o)
+		s.record(slot(s, requestSize, g, &rs.request, &over.request), v.request, o)
 	}
 	if !math.IsNaN(v.response) {
-		s.record(slot(s, responseSize, g, &rs.response, &over.response), responseSize, v.response, o)
+		s.record(slot(s, responseSize, g, &rs.response, &over.response), v.response, o)
 	}
 }
 
 // addGroup puts the root of a group of calls into the series of its resource.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
-	// As with steps: the series do not end while the next pass takes as long as this one.
-	s.grace = 2 * int64(o.ns)
+	g.takes(int64(o.ns))
 	s.judge(g, o)
 	if o.incomplete {
 		s.lose(g, o)
@@ -173,7 +165,7 @@ func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratc
 	if v.pass {
 		s.observe(slot(s, passDuration, g, &rs.pass, &over.pass), o)
 		if !math.IsNaN(v.calls) {
-			s.record(slot(s, passCalls, g, &rs.calls, &over.calls), passCalls, v.calls, o)
+			s.record(slot(s, passCalls, g, &rs.calls, &over.calls), v.calls, o)
 		}
 	}
 	for i, share := range v.share {
@@ -182,7 +174,7 @@ func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratc
 		}
 	}
 	if !math.IsNaN(v.disagreement) {
-		s.record(slot(s, rpcDisagreement, g, &rs.disagreement, &over.disagreement), rpcDisagreement, v.disagreement, o)
+		s.record(slot(s, rpcDisagreement, g, &rs.disagreement, &over.disagreement), v.disagreement, o)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 type life struct {
 	start   int64 // nothing was in the series before
 	updated int64
+	newborn int // flushes that told of it as 0
 }
 
 func (l *life) age() *life { return l }
@@ -47,29 +48,18 @@ func (e *exemplars) add(value float64, o *observation) {
 type histogram[T uint64 | float64] struct {
 	life
 	exemplars
-	bounds   []T
-	counts   []uint64 // one more than bounds: the last is for values above all bounds
+	buckets
 	count    uint64
 	sum      T
 	min, max T
 }
 
-// observe puts a value where bounds[i−1] < value ≤ bounds[i], as OTLP and Prometheus have it.
-func (h *histogram[T]) observe(value T, bounds []T) {
-	if h.counts == nil {
-		h.bounds, h.counts = bounds, make([]uint64, len(bounds)+1)
+// observe counts a value, which is x in the metric's unit.
+func (h *histogram[T]) observe(value T, x float64, g grid) {
+	if h.count == 0 {
 		h.min, h.max = value, value
 	}
-	lo, hi := 0, len(bounds)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if bounds[mid] < value {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	h.counts[lo]++
+	h.buckets.add(x, g)
 	h.count++
 	h.sum += value
 	h.min, h.max = min(h.min, value), max(h.max, value)
@@ -86,8 +76,7 @@ type gauge struct {
 type counter struct {
 	life
 	exemplars
-	n     float64
-	zeros int // flushes that told it as 0
+	n float64
 }
 
 // named is the series of a verdict, or of one value of a label, which is its name alone.
@@ -130,8 +119,10 @@ type group struct {
 
 // resource holds the groups of one service and run.
 type resource struct {
-	key    resourceKey
-	series int      // as Prometheus counts them
-	groups []*group // in order of arrival, so that output has an order
-	bare   *group   // the group without labels, which all families share
+	key     resourceKey
+	series  int   // as Prometheus counts them
+	longest int64 // ns, of its steps and passes
+	late    lateRanks
+	groups  []*group // in order of arrival, so that output has an order
+	bare    *group   // the group without labels, which all families share
 }
