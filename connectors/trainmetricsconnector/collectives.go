@@ -96,7 +96,7 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	v.key.comm, v.key.name, v.key.size = spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N
 	v.last, v.host = c.Last.Rank, spans.Label(c.Last.Host)
 	v.cost, v.size = countOf(c.Last.Cost, &bad), countOf(c.DataSize, &bad)
-	v.bandwidth = [...]float64{c.BandwidthAlgorithm, c.BandwidthBus, c.BandwidthBusMean}
+	v.bandwidth = [...]float64{countOf(c.BandwidthAlgorithm, &bad), countOf(c.BandwidthBus, &bad), countOf(c.BandwidthBusMean, &bad)}
 	v.counts = [...]float64{orNone(countOf(c.Errors, &bad)), orNone(countOf(c.Retries, &bad)), orNone(countOf(c.MissingCount, &bad))}
 	v.ns, v.timed = nanoseconds(c.Duration, &bad)
 	v.lateNS, v.late = nanoseconds(c.Last.Late, &bad)

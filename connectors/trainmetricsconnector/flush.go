@@ -70,7 +70,9 @@ func (g *group) takes(ns int64) {
 const patience = 4
 
 func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
-	return &emitter{s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now)}
+	return &emitter{
+		s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now), lives: s.expiration,
+	}
 }
 
 // build makes the metrics of all series and forgets the expired ones.

@@ -53,6 +53,7 @@ type bed struct {
 	err   error
 	tel   *componenttest.Telemetry
 	logs  *observer.ObservedLogs
+	steps int // of liveSteps
 }
 
 func newBed(tb testing.TB, change ...func(*Config)) *bed {
