@@ -251,7 +251,7 @@ func (a *accountAdder) set(s *store, r *run) {
 	o := observation{origin: origin{end: r.end}}
 	for state, seconds := range told.Seconds {
 		if at := &series.states[state]; seconds > 0 || *at != nil {
-			s.set(slot(s, runTime, g, at, &over.states[state]), seconds, &o)
+			s.set(slot(s, runTime, g, at, &over.states[0]), seconds, &o)
 		}
 	}
 	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), told.Goodput(), &o)

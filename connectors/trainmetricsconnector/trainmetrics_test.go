@@ -162,7 +162,7 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 						for i, n := range p.Positive().BucketCounts().All() {
 							o.bounds, o.buckets = append(o.bounds, bound(p, i)), append(o.buckets, n)
 						}
-						o.bounds = append(o.bounds, bound(p, len(o.bounds)))
+						o.bounds, o.buckets = append(o.bounds, bound(p, len(o.bounds))), append(o.buckets, 0)
 						for _, x := range p.Exemplars().All() {
 							require.False(tb, x.TraceID().IsEmpty())
 							o.exemplars, o.spans = append(o.exemplars, x.DoubleValue()), append(o.spans, x.SpanID())
@@ -285,7 +285,7 @@ func TestEveryMetric(t *testing.T) {
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, h.spans)
 	assert.Equal(t, start, h.start)
 	assert.Equal(t, pcommon.NewTimestampFromTime(c.clock), h.at)
-	assert.Equal(t, []uint64{0, 1}, h.buckets)
+	assert.Equal(t, []uint64{0, 1, 0}, h.buckets)
 	assert.Less(t, h.bounds[0], 0.914024)
 	assert.GreaterOrEqual(t, h.bounds[1], 0.914024)
 	assert.Less(t, h.bounds[1]/h.bounds[0], 1.045)
@@ -556,9 +556,9 @@ func TestStaleness(t *testing.T) {
 	c.consume(one(spans.StageGet, 1, 1e6))
 	c.consume(one(spans.StagePut, 2, 1e6))
 	c.flushed(15 * time.Second)
-	c.clock = c.clock.Add(4 * time.Minute)
+	c.clock = c.clock.Add(25 * time.Minute)
 	c.consume(one(spans.StagePut, 3, 1e6))
-	got := c.flushed(time.Minute)
+	got := c.flushed(5 * time.Minute)
 	assert.True(t, got[get].ended)
 	assert.Zero(t, got[get].count)
 	assert.False(t, got[put].ended)
@@ -572,7 +572,7 @@ func TestStaleness(t *testing.T) {
 	assert.Equal(t, uint64(1), got[get].count, "it begins again")
 	assert.Greater(t, got[get].start, ended)
 
-	got = c.flushed(10 * time.Minute)
+	got = c.flushed(time.Hour)
 	assert.True(t, got[get].ended && got[put].ended)
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
@@ -593,7 +593,7 @@ func TestEndedSeriesHaveMetricsOfTheirOwn(t *testing.T) {
 	assert.Equal(t, 4, list.Len())
 	for _, m := range list.All() {
 		assert.Equal(t, "tq.stage.duration", m.Name())
-		assert.Equal(t, 1, m.Histogram().DataPoints().Len())
+		assert.Equal(t, 1, m.ExponentialHistogram().DataPoints().Len())
 	}
 }
 
@@ -611,6 +611,9 @@ func TestCardinalityLimit(t *testing.T) {
 	const functions = 25
 	for i := range functions {
 		c.consume(ofEveryKind(i))
+	}
+	for _, run := range []string{"run-0", "run-1"} {
+		liveSteps(c, spans.Resource{Service: "verl", RunID: run}, 10, second)
 	}
 	series, total := map[string]int{}, map[string]float64{}
 	overflows := 0
@@ -637,8 +640,11 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.InDelta(t, float64(functions), total["tq.function.duration"], 0)
 	assert.InDelta(t, float64(5*functions), total["tq.stage.duration"], 0)
 	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
+	for _, m := range []string{"ml.train.step.duration", "ml.train.steps"} {
+		assert.InDelta(t, float64(functions+2*10), total[m], 0, m)
+	}
 	for _, m := range []string{
-		"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
+		"ml.train.stage.duration", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
 		"rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size", "zeromq.pass.duration", "zeromq.pass.calls",
 		"zeromq.throughput.disagreement",
 		"nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.errors",
@@ -653,7 +659,7 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.Positive(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 
 	// Room that became free is used.
-	c.flushed(time.Hour)
+	c.flushed(25 * time.Hour)
 	c.consume(one(spans.StageGet, 100_000, 1e6))
 	assert.Contains(t, c.flushed(time.Second), prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]")
 }
@@ -693,7 +699,7 @@ func ofEveryKind(i int) ptrace.Traces {
 	addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
 		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
-	})
+	}).Attributes().PutInt(spans.AttrNCCLLateRank, int64(i))
 	return b.Traces()
 }
 
@@ -1009,7 +1015,7 @@ func countedIn(md pmetric.Metrics) (got uint64, steps float64) {
 			switch m.Name() {
 			case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration,
 				spans.MetricRPCCallDuration, spans.MetricZMQPassDuration, spans.MetricNCCLDuration:
-				for _, p := range m.Histogram().DataPoints().All() {
+				for _, p := range m.ExponentialHistogram().DataPoints().All() {
 					got += p.Count()
 				}
 			case spans.MetricIncompleteSpans:
