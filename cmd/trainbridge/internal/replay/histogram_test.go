@@ -1,0 +1,241 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/connector/connectortest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// counted is what train_metrics sends of spans, with histograms of a type.
+func counted(t *testing.T, td ptrace.Traces, histograms trainmetricsconnector.HistogramType) pmetric.Metrics {
+	t.Helper()
+	f, sink := trainmetricsconnector.NewFactory(), new(consumertest.MetricsSink)
+	cfg := f.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"collector": "", "histogram": map[string]any{"type": string(histograms)}}).Unmarshal(cfg))
+	c, err := f.CreateTracesToMetrics(t.Context(), connectortest.NewNopSettings(f.Type()), cfg, sink)
+	require.NoError(t, err)
+	require.NoError(t, c.ConsumeTraces(t.Context(), td))
+	require.NoError(t, c.Shutdown(context.Background()))
+	require.Len(t, sink.AllMetrics(), 1)
+	return sink.AllMetrics()[0]
+}
+
+// The buckets of a replay are those that a live collector has on its page with histogram::type explicit, without some that are empty.
+func TestAsExplicit(t *testing.T) {
+	td, err := golden.ReadTraces(filepath.Join("..", "..", "..", "..", "processors", "trainperfprocessor", "testdata", "want.yaml"))
+	require.NoError(t, err)
+	td.MarkReadOnly()
+	page := live(t, withNow(counted(t, td, trainmetricsconnector.Explicit)))
+	table := newTable()
+	table.add(counted(t, td, trainmetricsconnector.Exponential), func(pcommon.Timestamp) int64 { return 7 })
+	all := table.take()
+	grids := gridsOf(all)
+	got := byLabels(t, func(yield func(*series) bool) {
+		for _, s := range all {
+			for x := range s.each(grids) {
+				if !yield(x) {
+					return
+				}
+			}
+		}
+	})
+	both := 0
+	for key, want := range page {
+		value, ok := got[key]
+		if !strings.Contains(key, "_bucket{") || strings.Contains(key, `le="+Inf"`) {
+			require.True(t, ok, key)
+		}
+		if ok {
+			assert.InDelta(t, want, value, 0, key)
+			both++
+		}
+	}
+	assert.Greater(t, both, len(page)/2)
+	t.Log(both, len(page), len(got))
+}
+
+// quantile is Prometheus' histogram_quantile of what came in buckets by their bounds.
+func quantile(q float64, buckets map[float64]float64) float64 {
+	bounds := slices.Sorted(maps.Keys(buckets))
+	rank := q * buckets[math.Inf(1)]
+	i := slices.IndexFunc(bounds, func(b float64) bool { return buckets[b] >= rank })
+	switch {
+	case i == len(bounds)-1:
+		return bounds[i-1]
+	case i == 0 && bounds[0] <= 0:
+		return bounds[0]
+	}
+	begin, below := 0.0, 0.0
+	if i > 0 {
+		begin, below = bounds[i-1], buckets[bounds[i-1]]
+	}
+	return begin + (bounds[i]-begin)*(rank-below)/(buckets[bounds[i]]-below)
+}
+
+// Quantiles over all series of a metric are within 10 % of those of the times themselves, at any time, although the times of each series are of its own size.
+func TestQuantiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const base = 1_790_000_000_000_000_000 / s15 * s15
+	const n, ranks, windows = 4000, 5, 40
+	b := spans.NewBatch("test", "")
+	type step struct{ end, ns int64 }
+	var steps []step
+	for i := range n {
+		rank := rng.IntN(ranks)
+		s := step{base + rng.Int64N(windows*s15), int64(math.Exp(rng.NormFloat64()*0.3) * 0.2e9 * math.Pow(2, float64(rank)))}
+		steps = append(steps, s)
+		b.Add(spans.Resource{Service: "train", RunID: fmt.Sprint("r", rank), Time: spans.TimeLogged}, spans.Span{
+			Trace: pcommon.TraceID{1, byte(i >> 8), byte(i)}, ID: pcommon.SpanID{1}, Name: spans.SpanStep, Is: spans.KindStep, Start: s.end - s.ns, End: s.end,
+		})
+	}
+	h := newHistory(openSteps)
+	require.NoError(t, h.take(t.Context(), b.Traces()))
+	at := map[int64]map[float64]float64{} // by time and bound, over all series
+	begin, last := map[string]int64{}, map[string]int64{}
+	for _, s := range allOf(t, h) {
+		name, le, instance := "", math.NaN(), ""
+		for _, l := range s.labels {
+			switch l.name {
+			case metricName:
+				name = l.value
+			case "le":
+				var err error
+				le, err = strconv.ParseFloat(l.value, 64)
+				require.NoError(t, err)
+			case "instance":
+				instance = l.value
+			}
+		}
+		if name != "ml_train_step_duration_seconds_bucket" {
+			continue
+		}
+		first, end := s.samples[0], s.samples[len(s.samples)-1]
+		assert.InDelta(t, 0, first.value, 0)
+		if _, ok := begin[instance]; !ok {
+			begin[instance], last[instance] = first.at, end.at
+		}
+		assert.Equal(t, begin[instance], first.at, "all buckets of a series begin together")
+		assert.Equal(t, last[instance], end.at, "and end together")
+		for _, x := range s.samples {
+			if math.IsNaN(x.value) {
+				continue
+			}
+			if at[x.at] == nil {
+				at[x.at] = map[float64]float64{}
+			}
+			at[x.at][le] += x.value
+		}
+	}
+	require.Len(t, begin, ranks)
+	for from := range windows {
+		for _, to := range []int{from + 1, from + 20, windows} {
+			if from >= to || to > windows {
+				continue
+			}
+			first, end := base+int64(from)*s15, base+int64(to)*s15
+			came := map[float64]float64{}
+			for le, value := range at[end/1e6] {
+				came[le] = value - at[first/1e6][le]
+			}
+			var times []float64
+			for _, s := range steps {
+				if s.end >= first && s.end < end {
+					times = append(times, float64(s.ns)/1e9)
+				}
+			}
+			slices.Sort(times)
+			require.InDelta(t, len(times), came[math.Inf(1)], 0)
+			for _, q := range []float64{0.5, 0.95, 0.99} {
+				assert.InEpsilon(t, times[int(math.Ceil(q*float64(len(times))))-1], quantile(q, came), 0.1, "quantile %v of %d", q, len(times))
+			}
+		}
+	}
+}
+
+// Buckets of several scales have bounds that all of them have, at most 64.
+func TestGrid(t *testing.T) {
+	point := func(scale int32, offset int32, zeroes uint64, counts ...uint64) pmetric.ExponentialHistogramDataPoint {
+		p := pmetric.NewExponentialHistogramDataPoint()
+		p.SetScale(scale)
+		p.SetZeroCount(zeroes)
+		p.SetCount(zeroes)
+		for _, n := range counts {
+			p.SetCount(p.Count() + n)
+		}
+		p.Positive().SetOffset(offset)
+		p.Positive().BucketCounts().FromRaw(counts)
+		return p
+	}
+	wide := make([]uint64, 320)
+	for i := range wide {
+		wide[i] = 1
+	}
+	r2 := math.Sqrt2
+	for name, tt := range map[string]struct {
+		points []pmetric.ExponentialHistogramDataPoint
+		want   map[float64]float64
+	}{
+		"nothing":    {[]pmetric.ExponentialHistogramDataPoint{point(4, 0, 0)}, map[float64]float64{math.Inf(1): 0}},
+		"only zeros": {[]pmetric.ExponentialHistogramDataPoint{point(4, 0, 3)}, map[float64]float64{0: 3, math.Inf(1): 3}},
+		"finer":      {[]pmetric.ExponentialHistogramDataPoint{point(4, -1, 1, 2, 4)}, map[float64]float64{0: 1, math.Exp2(-1. / 8): 1, 1: 3, math.Exp2(1. / 8): 7, math.Inf(1): 7}},
+		"with gaps": {
+			[]pmetric.ExponentialHistogramDataPoint{point(3, 8, 0, 1), point(3, 800, 0, 1)},
+			map[float64]float64{2: 0, 2 * math.Exp2(1./8): 1, math.Exp2(100): 1, math.Exp2(100 + 1./8): 2, math.Inf(1): 2},
+		},
+		"a coarser one": {
+			[]pmetric.ExponentialHistogramDataPoint{point(3, -4, 0, 1, 1, 1, 1), point(1, -2, 0, 8)},
+			map[float64]float64{0.5: 0, r2 / 2: 8, 1: 12, math.Inf(1): 12},
+		},
+		"much coarser": {[]pmetric.ExponentialHistogramDataPoint{point(-2, -1, 0, 1, 2)}, map[float64]float64{1. / 16: 0, 1: 1, 16: 3, math.Inf(1): 3}},
+		"too many": {[]pmetric.ExponentialHistogramDataPoint{point(4, 0, 0, wide...)}, func() map[float64]float64 {
+			want := map[float64]float64{math.Inf(1): 320}
+			for i := range 41 {
+				want[math.Ldexp([]float64{1, r2}[i%2], i/2)] = float64(8 * i)
+			}
+			return want
+		}()},
+	} {
+		md := pmetric.NewMetrics()
+		m := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
+		m.SetName("a")
+		m.SetEmptyExponentialHistogram()
+		for _, p := range tt.points {
+			p.CopyTo(m.ExponentialHistogram().DataPoints().AppendEmpty())
+		}
+		table := newTable()
+		table.add(md, func(pcommon.Timestamp) int64 { return 7 })
+		got := map[float64]float64{}
+		for _, s := range table.take() {
+			s.sort()
+			for x := range s.each(gridsOf([]*series{s})) {
+				if x.labels[0] == (label{metricName, "a_bucket"}) {
+					le, err := strconv.ParseFloat(x.labels[1].value, 64)
+					require.NoError(t, err)
+					require.Len(t, x.samples, 1)
+					got[le] = x.samples[0].value
+				}
+			}
+		}
+		assert.Equal(t, tt.want, got, name)
+	}
+}
