@@ -118,67 +118,65 @@ func quantile(q float64, buckets map[float64]float64) float64 {
 	return begin + (bounds[i]-begin)*(rank-below)/(buckets[bounds[i]]-below)
 }
 
-// Quantiles over all series of a metric are within 10 % of those of the times themselves, at any time, although the times of each series are of its own size.
-func TestQuantiles(t *testing.T) {
+type timed struct{ end, ns int64 }
+
+// someSteps has the steps of some runs, of which each takes twice as long as the one before.
+func someSteps(n, runs int, base, length int64) (ptrace.Traces, []timed) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	const base = 1_790_000_000_000_000_000 / s15 * s15
-	const n, ranks, windows = 4000, 5, 40
 	b := spans.NewBatch("test", "")
-	type step struct{ end, ns int64 }
-	var steps []step
+	var steps []timed
 	for i := range n {
-		rank := rng.IntN(ranks)
-		s := step{base + rng.Int64N(windows*s15), int64(math.Exp(rng.NormFloat64()*0.3) * 0.2e9 * math.Pow(2, float64(rank)))}
+		run := rng.IntN(runs)
+		s := timed{base + rng.Int64N(length), int64(math.Exp(rng.NormFloat64()*0.3) * 0.2e9 * math.Exp2(float64(run)))}
 		steps = append(steps, s)
-		b.Add(spans.Resource{Service: "train", RunID: fmt.Sprint("r", rank), Time: spans.TimeLogged}, spans.Span{
+		b.Add(spans.Resource{Service: "train", RunID: fmt.Sprint("r", run), Time: spans.TimeLogged}, spans.Span{
 			Trace: pcommon.TraceID{1, byte(i >> 8), byte(i)}, ID: pcommon.SpanID{1}, Name: spans.SpanStep, Is: spans.KindStep, Start: s.end - s.ns, End: s.end,
 		})
 	}
-	h := newHistory(openSteps)
-	require.NoError(t, h.take(t.Context(), b.Traces()))
-	at := map[int64]map[float64]float64{} // by time and bound, over all series
-	begin, last := map[string]int64{}, map[string]int64{}
-	for _, s := range allOf(t, h) {
-		name, le, instance := "", math.NaN(), ""
+	return b.Traces(), steps
+}
+
+// overTime is what is in the buckets of all series of a histogram together, by time and bound. All buckets of a series are there for the same time.
+func overTime(t *testing.T, all []*series, metric string) map[int64]map[float64]float64 {
+	t.Helper()
+	at := map[int64]map[float64]float64{}
+	lives := map[string][2]int64{}
+	for _, s := range all {
+		of := map[string]string{}
 		for _, l := range s.labels {
-			switch l.name {
-			case metricName:
-				name = l.value
-			case "le":
-				var err error
-				le, err = strconv.ParseFloat(l.value, 64)
-				require.NoError(t, err)
-			case "instance":
-				instance = l.value
-			}
+			of[l.name] = l.value
 		}
-		if name != "ml_train_step_duration_seconds_bucket" {
+		if of[metricName] != metric+"_bucket" {
 			continue
 		}
-		first, end := s.samples[0], s.samples[len(s.samples)-1]
-		assert.InDelta(t, 0, first.value, 0)
-		if _, ok := begin[instance]; !ok {
-			begin[instance], last[instance] = first.at, end.at
+		le, err := strconv.ParseFloat(of["le"], 64)
+		require.NoError(t, err)
+		assert.InDelta(t, 0, s.samples[0].value, 0)
+		life := [2]int64{s.samples[0].at, s.samples[len(s.samples)-1].at}
+		if _, ok := lives[of["instance"]]; !ok {
+			lives[of["instance"]] = life
 		}
-		assert.Equal(t, begin[instance], first.at, "all buckets of a series begin together")
-		assert.Equal(t, last[instance], end.at, "and end together")
-		for _, x := range s.samples {
-			if math.IsNaN(x.value) {
-				continue
-			}
+		assert.Equal(t, lives[of["instance"]], life)
+		for _, x := range s.samples[:len(s.samples)-1] { // the last one marks the end
 			if at[x.at] == nil {
 				at[x.at] = map[float64]float64{}
 			}
 			at[x.at][le] += x.value
 		}
 	}
-	require.Len(t, begin, ranks)
-	for from := range windows {
-		for _, to := range []int{from + 1, from + 20, windows} {
-			if from >= to || to > windows {
-				continue
-			}
-			first, end := base+int64(from)*s15, base+int64(to)*s15
+	return at
+}
+
+// Quantiles over all series of a metric are within 10 % of those of the times themselves, at any time, although the times of each series are of its own size.
+func TestQuantiles(t *testing.T) {
+	const base, windows = 1_790_000_000_000_000_000 / s15 * s15, 40
+	td, steps := someSteps(4000, 5, base, windows*s15)
+	h := newHistory(openSteps)
+	require.NoError(t, h.take(t.Context(), td))
+	at := overTime(t, allOf(t, h), "ml_train_step_duration_seconds")
+	for from := range int64(windows) {
+		for _, to := range []int64{from + 1, min(from+20, windows)} {
+			first, end := base+from*s15, base+to*s15
 			came := map[float64]float64{}
 			for le, value := range at[end/1e6] {
 				came[le] = value - at[first/1e6][le]
@@ -198,20 +196,22 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// pointOf has counts from an index of a scale on.
+func pointOf(scale, offset int32, zeroes uint64, counts ...uint64) pmetric.ExponentialHistogramDataPoint {
+	p := pmetric.NewExponentialHistogramDataPoint()
+	p.SetScale(scale)
+	p.SetZeroCount(zeroes)
+	p.SetCount(zeroes)
+	for _, n := range counts {
+		p.SetCount(p.Count() + n)
+	}
+	p.Positive().SetOffset(offset)
+	p.Positive().BucketCounts().FromRaw(counts)
+	return p
+}
+
 // Buckets of several scales have bounds that all of them have, at most 64.
 func TestGrid(t *testing.T) {
-	point := func(scale int32, offset int32, zeroes uint64, counts ...uint64) pmetric.ExponentialHistogramDataPoint {
-		p := pmetric.NewExponentialHistogramDataPoint()
-		p.SetScale(scale)
-		p.SetZeroCount(zeroes)
-		p.SetCount(zeroes)
-		for _, n := range counts {
-			p.SetCount(p.Count() + n)
-		}
-		p.Positive().SetOffset(offset)
-		p.Positive().BucketCounts().FromRaw(counts)
-		return p
-	}
 	wide := make([]uint64, 320)
 	for i := range wide {
 		wide[i] = 1
@@ -221,19 +221,19 @@ func TestGrid(t *testing.T) {
 		points []pmetric.ExponentialHistogramDataPoint
 		want   map[float64]float64
 	}{
-		"nothing":    {[]pmetric.ExponentialHistogramDataPoint{point(4, 0, 0)}, map[float64]float64{math.Inf(1): 0}},
-		"only zeros": {[]pmetric.ExponentialHistogramDataPoint{point(4, 0, 3)}, map[float64]float64{0: 3, math.Inf(1): 3}},
-		"finer":      {[]pmetric.ExponentialHistogramDataPoint{point(4, -1, 1, 2, 4)}, map[float64]float64{0: 1, math.Exp2(-1. / 8): 1, 1: 3, math.Exp2(1. / 8): 7, math.Inf(1): 7}},
+		"nothing":    {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, 0, 0)}, map[float64]float64{math.Inf(1): 0}},
+		"only zeros": {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, 0, 3)}, map[float64]float64{0: 3, math.Inf(1): 3}},
+		"finer":      {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, -1, 1, 2, 4)}, map[float64]float64{0: 1, math.Exp2(-1. / 8): 1, 1: 3, math.Exp2(1. / 8): 7, math.Inf(1): 7}},
 		"with gaps": {
-			[]pmetric.ExponentialHistogramDataPoint{point(3, 8, 0, 1), point(3, 800, 0, 1)},
+			[]pmetric.ExponentialHistogramDataPoint{pointOf(3, 8, 0, 1), pointOf(3, 800, 0, 1)},
 			map[float64]float64{2: 0, 2 * math.Exp2(1./8): 1, math.Exp2(100): 1, math.Exp2(100 + 1./8): 2, math.Inf(1): 2},
 		},
 		"a coarser one": {
-			[]pmetric.ExponentialHistogramDataPoint{point(3, -4, 0, 1, 1, 1, 1), point(1, -2, 0, 8)},
+			[]pmetric.ExponentialHistogramDataPoint{pointOf(3, -4, 0, 1, 1, 1, 1), pointOf(1, -2, 0, 8)},
 			map[float64]float64{0.5: 0, r2 / 2: 8, 1: 12, math.Inf(1): 12},
 		},
-		"much coarser": {[]pmetric.ExponentialHistogramDataPoint{point(-2, -1, 0, 1, 2)}, map[float64]float64{1. / 16: 0, 1: 1, 16: 3, math.Inf(1): 3}},
-		"too many": {[]pmetric.ExponentialHistogramDataPoint{point(4, 0, 0, wide...)}, func() map[float64]float64 {
+		"much coarser": {[]pmetric.ExponentialHistogramDataPoint{pointOf(-2, -1, 0, 1, 2)}, map[float64]float64{1. / 16: 0, 1: 1, 16: 3, math.Inf(1): 3}},
+		"too many": {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, 0, 0, wide...)}, func() map[float64]float64 {
 			want := map[float64]float64{math.Inf(1): 320}
 			for i := range 41 {
 				want[math.Ldexp([]float64{1, r2}[i%2], i/2)] = float64(8 * i)
