@@ -26,7 +26,7 @@ const (
 // bucket is one of an exponential histogram, whose base is 2^(2^-scale): it holds base^index < value ≤ base^(index+1).
 type bucket struct{ scale, index int }
 
-// upper is the bound above the bucket of a scale, the same or a coarser one, that the bucket is in: 2^(upper × 2^-scale), or 0 for zeros.
+// upper is the bound above the bucket in its own scale or a coarser one: 2^(upper × 2^-scale), or 0 for zeros.
 func (b bucket) upper(scale int) int {
 	if b.index == zeros {
 		return zeros
@@ -34,7 +34,7 @@ func (b bucket) upper(scale int) int {
 	return b.index>>(b.scale-scale) + 1
 }
 
-// histogram is what came in each bucket of a histogram, at times at which its count has a sample too.
+// histogram is how much came in each bucket, at times of samples of the count.
 type histogram struct {
 	metric  string
 	buckets map[bucket][]sample
@@ -77,7 +77,7 @@ type grid struct {
 	bounds []int
 }
 
-// gridsOf are the bounds of each metric that has histograms. All its series have the same: sum by (le) is of no use else.
+// gridsOf are the bounds of each metric with histograms, the same for all of its series: with bounds of their own, sum by (le) would be wrong.
 func gridsOf(all []*series) map[string]grid {
 	used := map[string]map[bucket]bool{}
 	for _, s := range all {
@@ -133,8 +133,8 @@ func (g grid) le(bound int) string {
 	return text
 }
 
-// each gives a series, and after the count of a histogram its buckets. A bucket counts what is in those below it too, and each is there from the first count to
-// the last: a counter that begins late hides what it begins with.
+// each gives a series, and after the count of a histogram its buckets. A bucket also counts the values of lower ones. All are there from the first count to the
+// last: increase() does not see the first value of a counter that begins late.
 func (s *series) each(grids map[string]grid) iter.Seq[*series] {
 	return func(yield func(*series) bool) {
 		if !yield(s) || s.of == nil {
