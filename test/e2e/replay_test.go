@@ -159,7 +159,8 @@ func TestReplayMetrics(t *testing.T) {
 		}
 	}
 	assert.Greater(t, points, 50)
-	p95, err := p.graph(`histogram_quantile(0.95, sum by (le, job) (rate(ml_train_step_duration_seconds_bucket{trainbridge_source="jsonl"}[5m])))`, last, last, "15s")
+	const buckets = `ml_train_step_duration_seconds_bucket{trainbridge_source="jsonl"}`
+	p95, err := p.graph(`histogram_quantile(0.95, sum by (le, job) (rate(`+buckets+`[5m])))`, last, last, "15s")
 	require.NoError(t, err)
 	var times []float64
 	for _, s := range tr.Steps {

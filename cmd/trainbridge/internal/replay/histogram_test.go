@@ -223,7 +223,10 @@ func TestGrid(t *testing.T) {
 	}{
 		"nothing":    {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, 0, 0)}, map[float64]float64{math.Inf(1): 0}},
 		"only zeros": {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, 0, 3)}, map[float64]float64{0: 3, math.Inf(1): 3}},
-		"finer":      {[]pmetric.ExponentialHistogramDataPoint{pointOf(4, -1, 1, 2, 4)}, map[float64]float64{0: 1, math.Exp2(-1. / 8): 1, 1: 3, math.Exp2(1. / 8): 7, math.Inf(1): 7}},
+		"finer": {
+			[]pmetric.ExponentialHistogramDataPoint{pointOf(4, -1, 1, 2, 4)},
+			map[float64]float64{0: 1, math.Exp2(-1. / 8): 1, 1: 3, math.Exp2(1. / 8): 7, math.Inf(1): 7},
+		},
 		"with gaps": {
 			[]pmetric.ExponentialHistogramDataPoint{pointOf(3, 8, 0, 1), pointOf(3, 800, 0, 1)},
 			map[float64]float64{2: 0, 2 * math.Exp2(1./8): 1, math.Exp2(100): 1, math.Exp2(100 + 1./8): 2, math.Inf(1): 2},
