@@ -3,26 +3,19 @@ package trainmetricsconnector
 import (
 	"math"
 	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/bounds"
 )
 
-// grid is how fine histograms are, and how many buckets they may have.
-type grid struct {
-	scale int // of a histogram whose values are near one another
-	most  int
-}
-
-var (
-	// exponential has buckets that are 4.4 % wide, so that no quantile is further from the truth, as long as the values of a series span six decades at most.
-	exponential = grid{scale: 4, most: 320}
-	// explicit has buckets that are 9 % wide: each is a series of Prometheus. The values of a series may span two decades and more before buckets are put together.
-	explicit = grid{scale: 3, most: 64}
+const (
+	// maxScale has buckets that are 4.4 % wide, so that no quantile is further from the truth.
+	maxScale = 4
+	// mostBuckets holds values of a series that span six decades. Where they span more, neighbours are put together.
+	mostBuckets = 320
 )
-
-// maxScale is the scale of index.
-const maxScale = 4
 
 // buckets count values as the exponential histograms of OpenTelemetry do (opentelemetry-proto, metrics.proto, ExponentialHistogramDataPoint): bucket i of a scale
-// holds base^i < value ≤ base^(i+1), with base = 2^(2^−scale). When a value would need more buckets than the grid has, neighbours are put together: the scale goes
+// holds base^i < value ≤ base^(i+1), with base = 2^(2^−scale). When a value would need more than mostBuckets, each two neighbours are put together: the scale goes
 // down by 1.
 type buckets struct {
 	coarser int // than maxScale, by so many steps of the scale
@@ -34,17 +27,16 @@ type buckets struct {
 func (b *buckets) scale() int { return maxScale - b.coarser }
 
 // add counts a value.
-func (b *buckets) add(x float64, g grid) {
+func (b *buckets) add(x float64) {
 	if !(x > 0) {
 		b.zeros++
 		return
 	}
-	b.coarser = max(b.coarser, maxScale-g.scale)
 	i := index(x) >> b.coarser
 	if len(b.counts) == 0 {
 		b.offset = i
 	}
-	for max(b.offset+len(b.counts), i+1)-min(b.offset, i) > g.most {
+	for max(b.offset+len(b.counts), i+1)-min(b.offset, i) > mostBuckets {
 		b.halve()
 		i >>= 1
 	}
@@ -95,10 +87,37 @@ func index(x float64) int {
 	return (exponent-1)<<maxScale + lo - 1
 }
 
-// upperBound is the largest value of a bucket.
-func (b *buckets) upperBound(i int) float64 {
-	i = (i + 1) << b.coarser
-	return math.Ldexp(edges[i&(1<<maxScale-1)], i>>maxScale+1)
+// cover has a metric's bounds stand around the buckets that are not empty.
+func (b *buckets) cover(of *bounds.Set) {
+	if b.zeros > 0 {
+		of.AddZero()
+	}
+	for i, n := range b.counts {
+		if n > 0 {
+			of.Add(b.scale(), b.offset+i)
+		}
+	}
+}
+
+// between is how many values are above each bound and not above the next, after those that are not above the first. They are in buckets that of covers.
+func (b *buckets) between(of *bounds.Set) []uint64 {
+	uppers := of.Uppers()
+	out := make([]uint64, len(uppers)+1)
+	at := 0
+	for i, n := range b.counts {
+		if n == 0 {
+			continue
+		}
+		upper := (b.offset+i)>>(b.scale()-of.Scale()) + 1
+		for uppers[at] < upper {
+			at++
+		}
+		out[at] += n
+	}
+	if b.zeros > 0 {
+		out[0] = b.zeros
+	}
+	return out
 }
 
 // What a stored histogram may have: numbers above 0 are 2^−1074 to 2^1024.

@@ -1,18 +1,20 @@
 package trainmetricsconnector
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/trainbridge/trainbridge/internal/bounds"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -40,28 +42,26 @@ func lists() map[string][]float64 {
 
 // The buckets are those of the SDK's exponential histogram: same scale, same offset, same counts.
 func TestBucketsAsTheSDK(t *testing.T) {
-	for _, g := range []grid{exponential, explicit} {
-		for name, list := range lists() {
-			reader := sdk.NewManualReader()
-			provider := sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithView(sdk.NewView(sdk.Instrument{Name: "h"}, sdk.Stream{
-				Aggregation: sdk.AggregationBase2ExponentialHistogram{MaxSize: int32(g.most), MaxScale: int32(g.scale)},
-			})))
-			h, err := provider.Meter("test").Float64Histogram("h")
-			require.NoError(t, err)
-			var b buckets
-			for _, x := range list {
-				h.Record(t.Context(), x, metric.WithAttributes())
-				b.add(x, g)
-			}
-			var rm metricdata.ResourceMetrics
-			require.NoError(t, reader.Collect(t.Context(), &rm))
-			want := rm.ScopeMetrics[0].Metrics[0].Data.(metricdata.ExponentialHistogram[float64]).DataPoints[0]
-			assert.Equal(t, want.Scale, int32(b.scale()), name)
-			assert.Equal(t, want.PositiveBucket.Offset, int32(b.offset), name)
-			assert.Equal(t, want.PositiveBucket.Counts, b.counts, name)
-			assert.Equal(t, want.ZeroCount, b.zeros, name)
-			require.NoError(t, provider.Shutdown(t.Context()))
+	for name, list := range lists() {
+		reader := sdk.NewManualReader()
+		provider := sdk.NewMeterProvider(sdk.WithReader(reader), sdk.WithView(sdk.NewView(sdk.Instrument{Name: "h"}, sdk.Stream{
+			Aggregation: sdk.AggregationBase2ExponentialHistogram{MaxSize: mostBuckets, MaxScale: maxScale},
+		})))
+		h, err := provider.Meter("test").Float64Histogram("h")
+		require.NoError(t, err)
+		var b buckets
+		for _, x := range list {
+			h.Record(t.Context(), x)
+			b.add(x)
 		}
+		var rm metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &rm))
+		want := rm.ScopeMetrics[0].Metrics[0].Data.(metricdata.ExponentialHistogram[float64]).DataPoints[0]
+		assert.Equal(t, want.Scale, int32(b.scale()), name)
+		assert.Equal(t, want.PositiveBucket.Offset, int32(b.offset), name)
+		assert.Equal(t, want.PositiveBucket.Counts, b.counts, name)
+		assert.Equal(t, want.ZeroCount, b.zeros, name)
+		require.NoError(t, provider.Shutdown(t.Context()))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestExplicitBuckets(t *testing.T) {
 		c.consume(b.Traces())
 		p := c.flushed(time.Second)[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]"]
 		require.Len(t, p.buckets, len(p.bounds)+1, name)
-		assert.LessOrEqual(t, len(p.bounds), explicit.most+1)
+		assert.LessOrEqual(t, len(p.bounds), bounds.Most)
 		assert.True(t, slices.IsSorted(p.bounds))
 		slices.Sort(list)
 		below := uint64(0)
@@ -111,4 +111,52 @@ func TestExplicitBuckets(t *testing.T) {
 			assert.InEpsilon(t, list[int(math.Ceil(q*float64(len(list))))-1], p.quantile(q), 0.1, "%s: %v", name, q)
 		}
 	}
+}
+
+// Series that lie far apart, of runs and of functions, can be added bucket by bucket, while ever new values come.
+func TestBucketsAddUp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 7))
+	c := newBed(t, withBuckets)
+	var all []float64
+	for round := range 20 {
+		b := spans.NewBatch("test", "")
+		for i := range 200 {
+			of := rng.IntN(4)
+			res := resourceA
+			res.RunID = fmt.Sprint("run-", of%2)
+			ns := int64(math.Exp(0.3*rng.NormFloat64()) * math.Pow(7, float64(of)) * 1e7)
+			add(b, res, 200*round+i+1, fmt.Sprint("f", of), spans.StageGet, ns)
+			all = append(all, float64(ns)/1e9)
+		}
+		c.consume(b.Traces())
+		var sum point
+		for key, p := range c.flushed(time.Second) {
+			if !strings.Contains(key, "|tq.stage.duration|") {
+				continue
+			}
+			if sum.bounds == nil {
+				sum.bounds, sum.buckets = p.bounds, make([]uint64, len(p.buckets))
+			}
+			require.Equal(t, sum.bounds, p.bounds, key)
+			for i, n := range p.buckets {
+				sum.buckets[i] += n
+			}
+			sum.count += p.count
+		}
+		slices.Sort(all)
+		for _, q := range []float64{0.05, 0.5, 0.95, 0.99} {
+			assert.InEpsilon(t, all[int(math.Ceil(q*float64(len(all))))-1], sum.quantile(q), 0.1, "%v", q)
+		}
+	}
+}
+
+// Where nothing but 0 came, nothing but 0 is told.
+func TestOnlyZeros(t *testing.T) {
+	c := newBed(t, withBuckets)
+	b := spans.NewBatch("test", "")
+	addCollective(b, resourceA, 1, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLLateMax: 0})
+	c.consume(b.Traces())
+	p := c.flushed(time.Second)[prefix+"nccl.collective.late|"+ncclLabels("AllReduce", "RING")]
+	assert.Equal(t, []float64{0}, p.bounds)
+	assert.Equal(t, []uint64{1, 0}, p.buckets)
 }

@@ -88,12 +88,12 @@ func (l *life) code(c *codec) {
 	}
 }
 
-func (h *histogram[T]) code(c *codec, s *store, _ metricID) {
+func (h *histogram[T]) code(c *codec, _ *store, _ metricID) {
 	h.life.code(c)
 	h.coarser, h.offset, h.zeros = int(c.num(int64(h.coarser))), int(c.num(int64(h.offset))), uint64(c.num(int64(h.zeros)))
 	n := c.length(len(h.counts))
 	if c.reads {
-		if n > s.grid.most || h.coarser < 0 || h.coarser > coarsest || h.offset < -mostIndex || h.offset > mostIndex {
+		if n > mostBuckets || h.coarser < 0 || h.coarser > coarsest || h.offset < -mostIndex || h.offset > mostIndex {
 			c.Fail()
 			return
 		}

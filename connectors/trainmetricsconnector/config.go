@@ -50,13 +50,6 @@ const (
 	Explicit    HistogramType = "explicit"
 )
 
-func (t HistogramType) grid() grid {
-	if t == Explicit {
-		return explicit
-	}
-	return exponential
-}
-
 func defaultConfig() *Config {
 	return &Config{
 		Collector:            spans.Collector(),

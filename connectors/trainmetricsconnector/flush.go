@@ -47,6 +47,8 @@ type emitter struct {
 	codec  *codec // what is to be done in place of writing points
 	kept   int    // series of the group at hand that live on
 	lives  int64  // ns that a series lives without a new span
+	id     metricID
+	survey bool // nothing is written: bounds of explicit histograms are looked for
 }
 
 // day is how long is known that a run has ended, or no longer comes on, and the longest that a series waits for its next span.
@@ -82,6 +84,11 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	s.accounts.tell(s)
 	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before it starts
 	longest := s.longest()
+	if s.bounds != nil {
+		e := newEmitter(s, pmetric.NewMetricSlice(), at)
+		e.survey = true
+		e.all()
+	}
 	scope := func(key resourceKey) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())
@@ -113,6 +120,16 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	out.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().At(0).Metrics().Len() == 0 })
 	s.lastFlush = at
 	return out
+}
+
+// all goes through the series of all groups.
+func (e *emitter) all() {
+	for _, r := range e.s.resources {
+		for _, g := range r.groups {
+			e.group(g)
+		}
+	}
+	e.group(&e.s.overflow)
 }
 
 // home is the run of a resource, whatever service tells of it; without a run it is the resource itself.
@@ -161,6 +178,7 @@ func (e *emitter) group(g *group) {
 type series[S any] interface {
 	*S
 	age() *life
+	cover(e *emitter)
 	code(c *codec, s *store, m metricID)
 }
 
@@ -182,7 +200,7 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 	if series == nil {
 		return
 	}
-	if life := series.age(); e.s.expiration > 0 && e.s.now-life.updated >= e.lifetime(m) {
+	if life := series.age(); !e.survey && e.s.expiration > 0 && e.s.now-life.updated >= e.lifetime(m) {
 		e.end(m, l, life)
 		*at = nil
 		e.s.change(l.of)
@@ -192,6 +210,10 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 		return
 	}
 	e.kept++
+	if e.id = m; e.survey {
+		series.cover(e)
+		return
+	}
 	if !e.begun[m] {
 		e.metric[m], e.begun[m] = e.begin(m), true
 	}
@@ -218,7 +240,7 @@ func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of 
 func (e *emitter) begin(m metricID) pmetric.Metric {
 	out := e.list.AppendEmpty()
 	metrics[m].Declare(out)
-	if e.s.grid == exponential && out.Type() == pmetric.MetricTypeHistogram {
+	if e.s.bounds == nil && out.Type() == pmetric.MetricTypeHistogram {
 		out.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
 	}
 	return out
@@ -289,29 +311,27 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 	h.write(p.Exemplars())
 }
 
-// explicitPoint writes the buckets with their bounds, and an empty bucket below them: Prometheus takes the lowest one to begin at 0.
+// explicitPoint writes the buckets with the bounds that all series of the metric have.
 func explicitPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
 	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(h.start))
 	p.SetTimestamp(e.now)
-	p.ExplicitBounds().EnsureCapacity(len(h.counts) + 1)
-	for i := range len(h.counts) + 1 {
-		p.ExplicitBounds().Append(h.upperBound(h.offset + i - 1))
+	of := &e.s.bounds[e.id]
+	p.ExplicitBounds().EnsureCapacity(len(of.Uppers()))
+	for _, upper := range of.Uppers() {
+		p.ExplicitBounds().Append(of.Value(upper))
 	}
 	if e.born(&h.life) {
 		p.SetSum(0)
-		p.BucketCounts().FromRaw(make([]uint64, len(h.counts)+2))
+		p.BucketCounts().FromRaw(make([]uint64, len(of.Uppers())+1))
 		return
 	}
 	p.SetCount(h.count)
 	p.SetSum(float64(h.sum) / scale)
 	p.SetMin(float64(h.min) / scale)
 	p.SetMax(float64(h.max) / scale)
-	p.BucketCounts().EnsureCapacity(len(h.counts) + 2)
-	p.BucketCounts().Append(h.zeros)
-	p.BucketCounts().Append(h.counts...)
-	p.BucketCounts().Append(0)
+	p.BucketCounts().FromRaw(h.between(of))
 	h.write(p.Exemplars())
 }
 

@@ -182,10 +182,10 @@ func idsOf(b []byte) []uint64 {
 	return ids
 }
 
-// layoutOf stands for all that has to be the same where values are taken back: the metrics and their buckets.
-func layoutOf(cfg *Config) int64 {
+// layoutOf stands for all that has to be the same where values are taken back: the metrics.
+func layoutOf() int64 {
 	h := xxh3.New()
-	_, _ = fmt.Fprintln(h, storedForm, cfg.Histogram.Type)
+	_, _ = fmt.Fprintln(h, storedForm)
 	for _, m := range metrics {
 		_, _ = fmt.Fprintln(h, m.Name)
 	}

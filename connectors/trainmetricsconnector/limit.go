@@ -3,6 +3,7 @@ package trainmetricsconnector
 import (
 	"slices"
 
+	"github.com/trainbridge/trainbridge/internal/bounds"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -20,12 +21,12 @@ const (
 	maxNames = 256
 )
 
-// costs are the series of one point by metric, as Prometheus counts them: a native histogram is one; another has one for each bucket that it may have, for the one
-// below, for +Inf, its sum and its count.
+// costs are the series of one point by metric, as Prometheus counts them: a native histogram is one; another has one for each bound that it may have, for
+// +Inf, its sum and its count.
 func costs(t HistogramType) (cost []int, sum int) {
 	for _, m := range metrics {
 		if m.Instrument == spans.Histogram && t == Explicit {
-			cost = append(cost, explicit.most+4)
+			cost = append(cost, bounds.Most+3)
 		} else {
 			cost = append(cost, 1)
 		}

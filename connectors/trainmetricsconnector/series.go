@@ -16,6 +16,9 @@ type life struct {
 
 func (l *life) age() *life { return l }
 
+// cover has nothing to do for a gauge or a counter.
+func (*life) cover(*emitter) {}
+
 // origin is the span that a value comes from.
 type origin struct {
 	trace pcommon.TraceID
@@ -55,15 +58,18 @@ type histogram[T uint64 | float64] struct {
 }
 
 // observe counts a value, which is x in the metric's unit.
-func (h *histogram[T]) observe(value T, x float64, g grid) {
+func (h *histogram[T]) observe(value T, x float64) {
 	if h.count == 0 {
 		h.min, h.max = value, value
 	}
-	h.buckets.add(x, g)
+	h.buckets.add(x)
 	h.count++
 	h.sum += value
 	h.min, h.max = min(h.min, value), max(h.max, value)
 }
+
+// cover has the bounds of the metric stand around the values.
+func (h *histogram[T]) cover(e *emitter) { h.buckets.cover(&e.s.bounds[e.id]) }
 
 // gauge is the value of the span that ended last.
 type gauge struct {

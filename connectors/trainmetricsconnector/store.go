@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/connectors/internal/seen"
+	"github.com/trainbridge/trainbridge/internal/bounds"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -13,9 +14,9 @@ const warmChunk = 256
 
 // store holds the series. It is not safe for concurrent use.
 type store struct {
-	collector  string // Config.Collector
-	grid       grid
-	expiration int64 // ns, 0 for never
+	collector  string       // Config.Collector
+	bounds     []bounds.Set // by metric; nil: histograms are exponential
+	expiration int64        // ns, 0 for never
 	room       room
 
 	seen      seen.Seen
@@ -39,10 +40,13 @@ type store struct {
 
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
-		collector: spans.Label(cfg.Collector), grid: cfg.Histogram.Type.grid(), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Type),
+		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Type),
 		seen:      seen.New(cfg.DedupWindow, now),
 		byKey:     make(map[resourceKey]*resource),
-		lastFlush: now.UnixNano(), journal: journal{layout: layoutOf(cfg)},
+		lastFlush: now.UnixNano(), journal: journal{layout: layoutOf()},
+	}
+	if cfg.Histogram.Type == Explicit {
+		s.bounds = make([]bounds.Set, len(metrics))
 	}
 	for i, f := range families {
 		s.adders = append(s.adders, f.adder(int8(i)))
@@ -171,14 +175,14 @@ func (s *store) observe(h *histogram[uint64], o *observation) { s.observeNS(h, o
 func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	s.touch(&h.life)
 	seconds := float64(ns) / 1e9
-	h.observe(ns, seconds, s.grid)
+	h.observe(ns, seconds)
 	h.exemplars.add(seconds, o)
 }
 
 // record adds a number that a span states.
 func (s *store) record(h *histogram[float64], value float64, o *observation) {
 	s.touch(&h.life)
-	h.observe(value, value, s.grid)
+	h.observe(value, value)
 	h.exemplars.add(value, o)
 }
 

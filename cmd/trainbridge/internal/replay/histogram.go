@@ -3,33 +3,24 @@ package replay
 import (
 	"cmp"
 	"iter"
-	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/internal/bounds"
 )
 
 // train_metrics makes exponential histograms. They are sent with a series for each bucket: of the past, Prometheus takes native ones from version 3 on only.
 
-const (
-	// finest is the scale of bounds: buckets are 9 % wide.
-	finest = 3
-	// mostBounds is how many bounds a metric may have. Where its values need more, neighbours are put together.
-	mostBounds = 64
-	// zeros is the index of the bucket of 0 and below.
-	zeros = math.MinInt
-)
-
 // bucket is one of an exponential histogram, whose base is 2^(2^-scale): it holds base^index < value ≤ base^(index+1).
 type bucket struct{ scale, index int }
 
-// upper is the bound above the bucket in its own scale or a coarser one: 2^(upper × 2^-scale), or 0 for zeros.
+// upper is the bound above the bucket in its own scale or a coarser one: 2^(upper × 2^-scale), or bounds.Zero.
 func (b bucket) upper(scale int) int {
-	if b.index == zeros {
-		return zeros
+	if b.index == bounds.Zero {
+		return bounds.Zero
 	}
 	return b.index>>(b.scale-scale) + 1
 }
@@ -49,11 +40,11 @@ func (t *table) histogram(name string, p pmetric.ExponentialHistogramDataPoint, 
 		count.of = &histogram{metric: name, buckets: map[bucket][]sample{}}
 	}
 	h, scale := count.of, int(p.Scale())
-	h.put(bucket{finest, zeros}, at, p.ZeroCount())
+	h.put(bucket{bounds.Finest, bounds.Zero}, at, p.ZeroCount())
 	for i, n := range p.Positive().BucketCounts().All() {
 		index := int(p.Positive().Offset()) + i
-		if scale > finest {
-			h.put(bucket{finest, index >> (scale - finest)}, at, n)
+		if scale > bounds.Finest {
+			h.put(bucket{bounds.Finest, index >> (scale - bounds.Finest)}, at, n)
 		} else {
 			h.put(bucket{scale, index}, at, n)
 		}
@@ -71,62 +62,32 @@ func (h *histogram) put(b bucket, at int64, n uint64) {
 	}
 }
 
-// grid is the bounds of a metric, ascending: see bucket.upper.
-type grid struct {
-	scale  int
-	bounds []int
-}
-
-// gridsOf are the bounds of each metric with histograms, the same for all of its series: with bounds of their own, sum by (le) would be wrong.
-func gridsOf(all []*series) map[string]grid {
-	used := map[string]map[bucket]bool{}
+// boundsOf are the bounds of each metric with histograms.
+func boundsOf(all []*series) map[string]*bounds.Set {
+	sets := map[string]*bounds.Set{}
 	for _, s := range all {
 		if s.of == nil {
 			continue
 		}
-		if used[s.of.metric] == nil {
-			used[s.of.metric] = map[bucket]bool{}
+		set := sets[s.of.metric]
+		if set == nil {
+			set = new(bounds.Set)
+			sets[s.of.metric] = set
 		}
 		for b := range s.of.buckets {
-			used[s.of.metric][b] = true
-		}
-	}
-	grids := make(map[string]grid, len(used))
-	for metric, buckets := range used {
-		grids[metric] = gridOf(buckets)
-	}
-	return grids
-}
-
-// gridOf has the bounds below and above each bucket that is not empty, of the finest scale that all of them have.
-func gridOf(buckets map[bucket]bool) grid {
-	scale := finest
-	for b := range buckets {
-		scale = min(scale, b.scale)
-	}
-	for ; ; scale-- {
-		bounds := map[int]bool{}
-		for b := range buckets {
-			upper := b.upper(scale)
-			bounds[upper] = true
-			if upper != zeros {
-				bounds[upper-1] = true
+			if b.index == bounds.Zero {
+				set.AddZero()
+			} else {
+				set.Add(b.scale, b.index)
 			}
 		}
-		if len(bounds) <= mostBounds {
-			return grid{scale, slices.Sorted(maps.Keys(bounds))}
-		}
 	}
+	return sets
 }
 
 // le writes a bound as OpenMetrics does, in which Prometheus reads those of a live collector.
-func (g grid) le(bound int) string {
-	value := 0.0
-	if bound != zeros {
-		exponent := math.Ldexp(float64(bound), -g.scale)
-		value = math.Ldexp(math.Exp2(exponent-math.Floor(exponent)), int(math.Floor(exponent)))
-	}
-	text := strconv.FormatFloat(value, 'g', -1, 64)
+func le(bound float64) string {
+	text := strconv.FormatFloat(bound, 'g', -1, 64)
 	if !strings.ContainsAny(text, ".e") {
 		text += ".0"
 	}
@@ -135,7 +96,7 @@ func (g grid) le(bound int) string {
 
 // each gives a series, and after the count of a histogram its buckets. A bucket also counts the values of lower ones. All are there from the first count to the
 // last: increase() does not see the first value of a counter that begins late.
-func (s *series) each(grids map[string]grid) iter.Seq[*series] {
+func (s *series) each(sets map[string]*bounds.Set) iter.Seq[*series] {
 	return func(yield func(*series) bool) {
 		if !yield(s) || s.of == nil {
 			return
@@ -144,10 +105,10 @@ func (s *series) each(grids map[string]grid) iter.Seq[*series] {
 		for i := range below {
 			below[i].value = 0
 		}
-		g := grids[s.of.metric]
-		for _, bound := range g.bounds {
+		set := sets[s.of.metric]
+		for _, bound := range set.Uppers() {
 			for b, came := range s.of.buckets {
-				if b.upper(g.scale) != bound {
+				if b.upper(set.Scale()) != bound {
 					continue
 				}
 				for _, x := range came {
@@ -155,7 +116,7 @@ func (s *series) each(grids map[string]grid) iter.Seq[*series] {
 					below[i].value += x.value
 				}
 			}
-			if !yield(&series{labels: s.bucketLabels(g.le(bound)), adds: true, samples: below}) {
+			if !yield(&series{labels: s.bucketLabels(le(set.Value(bound))), adds: true, samples: below}) {
 				return
 			}
 		}

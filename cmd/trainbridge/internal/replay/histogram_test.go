@@ -73,10 +73,10 @@ func TestAsExplicit(t *testing.T) {
 	table := newTable()
 	table.add(counted(t, td, trainmetricsconnector.Exponential), func(pcommon.Timestamp) int64 { return 7 })
 	all := table.take()
-	grids := gridsOf(all)
+	sets := boundsOf(all)
 	sent := byLabels(t, func(yield func(*series) bool) {
 		for _, s := range all {
-			for x := range s.each(grids) {
+			for x := range s.each(sets) {
 				if !yield(x) {
 					return
 				}
@@ -256,7 +256,7 @@ func TestGrid(t *testing.T) {
 		got := map[float64]float64{}
 		for _, s := range table.take() {
 			s.sort()
-			for x := range s.each(gridsOf([]*series{s})) {
+			for x := range s.each(boundsOf([]*series{s})) {
 				if x.labels[0] == (label{metricName, "a_bucket"}) {
 					le, err := strconv.ParseFloat(x.labels[1].value, 64)
 					require.NoError(t, err)

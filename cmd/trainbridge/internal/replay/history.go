@@ -153,10 +153,10 @@ func (h *history) each(send func(*series) error) error {
 		return h.err
 	}
 	all := h.counted.take()
-	grids := gridsOf(all)
+	sets := boundsOf(all)
 	for _, s := range all {
 		s.sort()
-		for x := range s.each(grids) {
+		for x := range s.each(sets) {
 			if err := send(&series{labels: x.labels, samples: x.spread()}); err != nil {
 				return err
 			}
