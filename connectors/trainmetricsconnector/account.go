@@ -47,6 +47,9 @@ const (
 const (
 	mostRuns = 256
 
+	// past is how long ago a run ended, ns, whose graph the time of its metrics does not give.
+	past = int64(time.Hour)
+
 	// clocksApart is how far the clocks of two hosts of a job may be apart, ns: a line of one that tells of an end, and a step of the other, come in no order.
 	clocksApart = int64(10 * time.Second)
 )
@@ -213,6 +216,9 @@ func (a *accountAdder) tell(s *store) {
 		}
 		if !a.final && !r.Due(r.told, time.Duration(s.now-r.updated)) {
 			continue
+		}
+		if r.told == 0 && !r.live && s.now-int64(r.end) > past {
+			s.past = append(s.past, r.key.run)
 		}
 		r.changed, r.told, r.kept.stale = false, r.Ledger.Len(), true
 		a.set(s, r)

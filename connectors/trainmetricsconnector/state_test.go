@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/bridge/events"
@@ -98,6 +99,20 @@ func TestOldLogIsNotQuiet(t *testing.T) {
 	got := c.flushed(15 * time.Second)
 	assert.NotContains(t, got, lastTime)
 	assert.NotContains(t, got, fails)
+	assert.Zero(t, c.notes.Len(), "within the hour")
+
+	c.clock = c.clock.Add(24 * time.Hour)
+	res := resourceA
+	res.RunID = "yesterday"
+	for i := range 2 {
+		b := spans.NewBatch("test", "")
+		addStepSpan(b, res, i+1, "jsonl", -1, int64(i+1), nil)
+		c.consume(b.Traces())
+		c.flushed(15 * time.Second)
+	}
+	require.Equal(t, 1, c.notes.Len(), "once")
+	assert.Contains(t, c.notes.All()[0].Message, "trainbridge replay")
+	assert.Equal(t, []any{"yesterday"}, c.notes.All()[0].ContextMap()["runs"])
 }
 
 // What is known of a run is known after a crash.

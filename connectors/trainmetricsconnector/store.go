@@ -29,6 +29,7 @@ type store struct {
 	lastFlush int64
 	zeros     int // flushes for which a counter or histogram is 0 at first
 	journal   journal
+	past      []string // runs that ended long before they were read, until the log says so
 
 	// Of the batch being applied.
 	now       int64

@@ -31,6 +31,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector/internal/metadata"
@@ -52,8 +53,9 @@ type bed struct {
 	sent  chan pmetric.Metrics
 	err   error
 	tel   *componenttest.Telemetry
-	logs  *observer.ObservedLogs
-	steps int // of liveSteps
+	logs  *observer.ObservedLogs // warnings
+	notes *observer.ObservedLogs // all
+	steps int                    // of liveSteps
 }
 
 func newBed(tb testing.TB, change ...func(*Config)) *bed {
@@ -80,7 +82,8 @@ func newBed(tb testing.TB, change ...func(*Config)) *bed {
 	set := connectortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = b.tel.NewTelemetrySettings()
 	core, logs := observer.New(zap.WarnLevel)
-	set.Logger, b.logs = zap.New(core), logs
+	all, notes := observer.New(zap.InfoLevel)
+	set.Logger, b.logs, b.notes = zap.New(zapcore.NewTee(core, all)), logs, notes
 	b.trainMetrics, err = newTrainMetrics(cfg, set, next)
 	require.NoError(tb, err)
 	b.now = func() time.Time { return b.clock }
