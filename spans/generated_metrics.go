@@ -118,6 +118,9 @@ var metrics = map[string]Metric{
 	"zeromq.stage.utilization": {
 		"zeromq.stage.utilization", "1", "Share of the calls' time in the last pass, by stage.", Gauge,
 	},
+	"zeromq.stage.time": {
+		"zeromq.stage.time", "s", "Time of complete calls, by method and stage; that of the server is within receive. Of calls whose stages have spans.", Counter,
+	},
 	"zeromq.throughput.disagreement": {
 		"zeromq.throughput.disagreement", "1", "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", Histogram,
 	},

@@ -1042,6 +1042,9 @@ const (
 	MetricZMQPassCalls = "zeromq.pass.calls"
 	// gauge, 1. Share of the calls' time in the last pass, by stage.
 	MetricZMQStageUtilization = "zeromq.stage.utilization"
+	// counter, s. Time of complete calls, by method and stage; that of the server is within receive. Of calls whose stages
+	// have spans.
+	MetricZMQStageTime = "zeromq.stage.time"
 	// histogram, 1. Largest difference of a pass between reported and recomputed throughput, as a share of the latter.
 	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement"
 	// gauge, 1. Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0:

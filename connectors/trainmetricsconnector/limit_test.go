@@ -121,6 +121,7 @@ func everything(b *spans.Batch, res spans.Resource, id int) {
 	judged(step, spans.VerdictMFULow)
 	addPart(b, res, 80*id+51, "jsonl", name, int64(id), 1e6)
 	addCall(b, res, 80*id+52, name, "unix", 1e6, 1, 1)
+	addSend(b, res, 80*id+52, 1e5)
 	addGroup(b, res, 80*id+53, spans.SpanRPCPass, 1e9, map[string]float64{
 		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
 		spans.AttrZMQThroughputDisagreement: 1,
@@ -190,7 +191,7 @@ func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 		"ranks": {[]string{"ml."}, func(b *spans.Batch, i int) {
 			addStepSpan(b, resourceA, i+1, "jsonl", int64(i), 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 1})
 		}},
-		"methods": {[]string{"rpc."}, func(b *spans.Batch, i int) { addCall(b, resourceA, i+1, fmt.Sprint("m", i), "unix", 1e6, 1, 1) }},
+		"methods": {[]string{"rpc.", "zeromq.stage.time"}, func(b *spans.Batch, i int) { addCall(b, resourceA, i+1, fmt.Sprint("m", i), "unix", 1e6, 1, 1) }},
 		"communicators": {[]string{"nccl."}, func(b *spans.Batch, i int) {
 			c := addCollective(b, resourceA, i+1, "AllReduce", "RING", 1e9, map[string]float64{spans.AttrNCCLDuration: 1, spans.AttrNCCLErrors: 1})
 			c.Attributes().PutStr(spans.AttrNCCLCommID, strconv.Itoa(i))

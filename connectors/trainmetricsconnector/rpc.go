@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rpc is the ZeroMQ calls and the groups of them. The spans below a call, five of six spans, are not looked at.
+// rpc is the ZeroMQ calls, with the parts that follow them, and the groups of them.
 var rpc = family{
 	kinds:  []view.Kind{view.KindCall, view.KindPass, view.KindSession, view.KindCalls},
 	reader: func(family int8) reader { return &rpcReader{family: family} },
@@ -24,6 +24,7 @@ var (
 	passDuration    = newMetric(spans.MetricZMQPassDuration)
 	passCalls       = newMetric(spans.MetricZMQPassCalls)
 	rpcUtilization  = newMetric(spans.MetricZMQStageUtilization)
+	rpcStageTime    = newMetric(spans.MetricZMQStageTime)
 	rpcDisagreement = newMetric(spans.MetricZMQThroughputDisagreement)
 )
 
@@ -47,7 +48,8 @@ func (k callKey) labels(m pcommon.Map, own label) {
 // callValues are what a call says. Sizes that are not there are NaN.
 type callValues struct {
 	key               callKey
-	request, response float64 // By
+	request, response float64                // By
+	parts             [view.RPCStages]uint64 // ns
 }
 
 // groupValues are what the root of a group of calls says. Numbers that are not there are NaN.
@@ -59,6 +61,7 @@ type groupValues struct {
 
 type rpcReader struct {
 	family int8
+	last   pcommon.SpanID // of the call read last, whose parts follow; empty: there is none
 	calls  []callValues
 	groups []groupValues
 	call   view.Call
@@ -67,6 +70,7 @@ type rpcReader struct {
 
 func (r *rpcReader) reset() {
 	clear(r.calls)
+	r.last = pcommon.SpanID{}
 	r.calls, r.groups, r.call, r.group = r.calls[:0], r.groups[:0], view.Call{}, view.Group{}
 }
 
@@ -78,7 +82,20 @@ func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	}
 }
 
+// readPart adds a part to the call before it: zmq_rpc writes them in this order.
+func (r *rpcReader) readPart(span ptrace.Span) {
+	if r.last.IsEmpty() || span.ParentSpanID() != r.last {
+		return
+	}
+	if stage, ok := view.RPCStageOf(span.Name()); ok {
+		if ns, possible := length(span); possible {
+			r.calls[len(r.calls)-1].parts[stage] += ns
+		}
+	}
+}
+
 func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
+	r.last = pcommon.SpanID{}
 	c := &r.call
 	c.Read(span, &s.resource)
 	if c.System != spans.RPCSystemZeroMQ || span.Kind() != ptrace.SpanKindClient {
@@ -92,6 +109,12 @@ func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	}
 	if possible {
 		s.note(span, r.family, &c.Head, len(r.calls), ns)
+		r.last = span.SpanID()
+		for i, took := range c.Duration {
+			if ns, ok := nanoseconds(took, &bad); ok && view.RPCStage(i) != view.RPCServer {
+				v.parts[i], r.last = ns, pcommon.SpanID{}
+			}
+		}
 		r.calls = append(r.calls, v)
 	}
 }
@@ -123,6 +146,7 @@ type rpcSeries struct {
 	calls             *histogram[float64]
 	disagreement      *histogram[float64]
 	share             [view.RPCStages]*gauge
+	parts             [view.RPCStages]*counter
 }
 
 type rpcAdder struct{ groups[callKey, rpcSeries] }
@@ -150,6 +174,16 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	}
 	if !math.IsNaN(v.response) {
 		s.record(slot(s, responseSize, g, &rs.response, &over.response), v.response, o)
+	}
+	addParts(s, o, g, rs, over, v)
+}
+
+// addParts counts what the stages of a call took.
+func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callValues) {
+	for i, ns := range v.parts {
+		if ns > 0 {
+			s.count(slot(s, rpcStageTime, g, &rs.parts[i], &over.parts[0]), float64(ns)/1e9, o)
+		}
 	}
 }
 
@@ -188,6 +222,9 @@ func (a *rpcAdder) emit(e *emitter, g *group) {
 	emit(e, passCalls, l, &rs.calls, numberPoint)
 	for i := range rs.share {
 		emit(e, rpcUtilization, labels{of: g, own: label{spans.AttrZMQStage, view.RPCStage(i).String()}}, &rs.share[i], gaugePoint)
+	}
+	for i := range rs.parts {
+		emit(e, rpcStageTime, labels{of: g, own: label{spans.AttrZMQStage, view.RPCStage(i).String()}}, &rs.parts[i], sumPoint)
 	}
 	emit(e, rpcDisagreement, l, &rs.disagreement, numberPoint)
 }

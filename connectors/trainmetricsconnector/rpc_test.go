@@ -43,6 +43,13 @@ func addCall(b *spans.Batch, res spans.Resource, id int, method, transport strin
 	return s
 }
 
+// addSend appends the part of a call in which the request is sent.
+func addSend(b *spans.Batch, res spans.Resource, call int, ns int64) {
+	b.Add(res, spans.Span{
+		Trace: pcommon.TraceID{3}, ID: spanID(call + 1<<20), Parent: spanID(call), Name: spans.SpanRPCSend, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
+	})
+}
+
 // addGroup appends the root of a group of calls.
 func addGroup(b *spans.Batch, res spans.Resource, id int, name string, ns int64, numbers map[string]float64) ptrace.Span {
 	s := addRPC(b, res, id, ptrace.SpanKindInternal, name, ns, ns)
@@ -83,7 +90,10 @@ func rpcBatch() ptrace.Traces {
 	pass.Attributes().PutInt(spans.AttrZMQPassCalls, 3)
 	judged(pass, spans.VerdictZMQSerializeHigh, spans.VerdictZMQCallsHigh)
 	addCall(b, resourceA, 4, "Matmul", "unix", 768_920_000, 16_777_298, 134_217_779).Attributes().PutInt(spans.AttrZMQCallSlowest, 1)
-	addCall(b, resourceA, 5, "Matmul", "unix", 51_000_000, 64, 65)
+	addSend(b, resourceA, 4, 300_000_000)
+	addSend(b, resourceA, 6, 1e6) // not of the call before
+	addCall(b, resourceA, 5, "Matmul", "unix", 51_000_000, 64, 65).Attributes().PutDouble(spans.AttrZMQReceiveDuration, 0.05)
+	addSend(b, resourceA, 5, 1e6) // its stages stand on the call
 	addCall(b, resourceA, 6, "Matmul", "tcp", 451_000, -1, 0)
 	for i, name := range rpcChildren {
 		addRPC(b, resourceA, 10+i, ptrace.SpanKindInternal, name, 1e6, 1e6)
@@ -110,22 +120,25 @@ func TestEveryRPCMetric(t *testing.T) {
 	c.consume(rpcBatch())
 	got := c.flushed(15 * time.Second)
 	const matmulTCP = "[network.transport=tcp rpc.method=Matmul rpc.system.name=zeromq]"
+	with := func(labels, more string) string { return labels[:len(labels)-1] + " " + more + "]" }
 	const initUnix = "[network.transport=unix rpc.method=Init rpc.system.name=zeromq]"
 	const embedding = "[rpc.method=Embedding rpc.system.name=zeromq]"
 	for key, want := range map[string]wantPoint{
-		"rpc.client.call.duration|" + matmulUnix: {2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}},
-		"rpc.client.call.duration|" + matmulTCP:  {1, 0.000451, []pcommon.SpanID{spanID(6)}},
-		"rpc.client.call.duration|" + initUnix:   {1, 0.002268, []pcommon.SpanID{spanID(2)}},
-		"rpc.client.call.duration|" + embedding:  {1, 0.00002, []pcommon.SpanID{spanID(21)}},
-		"rpc.client.request.size|" + matmulUnix:  {2, 16_777_362, []pcommon.SpanID{spanID(4), spanID(5)}},
-		"rpc.client.request.size|" + initUnix:    {1, 20, []pcommon.SpanID{spanID(2)}},
-		"rpc.client.request.size|" + embedding:   {1, 1, []pcommon.SpanID{spanID(21)}},
-		"rpc.client.response.size|" + matmulUnix: {2, 134_217_844, []pcommon.SpanID{spanID(4), spanID(5)}},
-		"rpc.client.response.size|" + matmulTCP:  {1, 0, []pcommon.SpanID{spanID(6)}},
-		"rpc.client.response.size|" + initUnix:   {1, 272_722, []pcommon.SpanID{spanID(2)}},
-		"rpc.client.response.size|" + embedding:  {1, 1, []pcommon.SpanID{spanID(21)}},
-		"zeromq.pass.duration|" + zmqLabels:      {1, 0.820371, []pcommon.SpanID{spanID(3)}},
-		"zeromq.pass.calls|" + zmqLabels:         {1, 3, []pcommon.SpanID{spanID(3)}},
+		"rpc.client.call.duration|" + matmulUnix:                        {2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}},
+		"rpc.client.call.duration|" + matmulTCP:                         {1, 0.000451, []pcommon.SpanID{spanID(6)}},
+		"rpc.client.call.duration|" + initUnix:                          {1, 0.002268, []pcommon.SpanID{spanID(2)}},
+		"rpc.client.call.duration|" + embedding:                         {1, 0.00002, []pcommon.SpanID{spanID(21)}},
+		"zeromq.stage.time|" + with(matmulUnix, "zeromq.stage=send"):    {0.3, 0, []pcommon.SpanID{spanID(4)}},
+		"zeromq.stage.time|" + with(matmulUnix, "zeromq.stage=receive"): {0.05, 0, []pcommon.SpanID{spanID(5)}},
+		"rpc.client.request.size|" + matmulUnix:                         {2, 16_777_362, []pcommon.SpanID{spanID(4), spanID(5)}},
+		"rpc.client.request.size|" + initUnix:                           {1, 20, []pcommon.SpanID{spanID(2)}},
+		"rpc.client.request.size|" + embedding:                          {1, 1, []pcommon.SpanID{spanID(21)}},
+		"rpc.client.response.size|" + matmulUnix:                        {2, 134_217_844, []pcommon.SpanID{spanID(4), spanID(5)}},
+		"rpc.client.response.size|" + matmulTCP:                         {1, 0, []pcommon.SpanID{spanID(6)}},
+		"rpc.client.response.size|" + initUnix:                          {1, 272_722, []pcommon.SpanID{spanID(2)}},
+		"rpc.client.response.size|" + embedding:                         {1, 1, []pcommon.SpanID{spanID(21)}},
+		"zeromq.pass.duration|" + zmqLabels:                             {1, 0.820371, []pcommon.SpanID{spanID(3)}},
+		"zeromq.pass.calls|" + zmqLabels:                                {1, 3, []pcommon.SpanID{spanID(3)}},
 		// Of the session, the pass and the calls of no pass: 0.00003, 0.02 and 0.
 		"zeromq.throughput.disagreement|" + zmqLabels:                                                                                       {3, 0.02003, []pcommon.SpanID{spanID(3), spanID(23)}},
 		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=serialize]":                                                          {0.31, 0, nil},

@@ -695,6 +695,7 @@ func ofEveryKind(i int) ptrace.Traces {
 	addEvent(b, res, 50_000+i, fmt.Sprint("class", i))
 	res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
 	addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
+	addSend(b, res, 20_000+i, 1e5)
 	addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
 		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
 		spans.AttrZMQThroughputDisagreement: 1,
