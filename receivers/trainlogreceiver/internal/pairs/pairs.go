@@ -222,8 +222,6 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		case i == at, len(q.name) == 0 && q.unit == "":
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
-		case bytes.EqualFold(q.name, seconds) && bytes.EqualFold(pairs[at].name, completed):
-			p.objects.Field(stepTime, q.value)
 		case q.isNumber && p.positionOf(q) > 0:
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
 		case q.isNumber:
@@ -318,17 +316,10 @@ func (p *Parser) setTime(rec *record.Record, iteration float64) {
 
 // isTime says whether a name is that of a time, of what loops print beside each step.
 func isTime(name []byte) bool {
-	for _, t := range [...]string{"time", "step time", "batch time", "batch_time", "time taken", "took", "t", "cost", "cost time", "iter_dt"} {
+	for _, t := range [...]string{"time", "step time", "batch time", "batch_time", "time taken", "took", "t", "cost", "cost time", "iter_dt", "seconds"} {
 		if bytes.EqualFold(name, []byte(t)) {
 			return true
 		}
 	}
 	return false
 }
-
-// The names in MaxText's lines: its "seconds" are the step time.
-var (
-	completed = []byte("completed step")
-	seconds   = []byte("seconds")
-	stepTime  = []byte("step_time")
-)
