@@ -22,6 +22,33 @@ const rulesFile = "deploy/prometheus/rules.yml"
 
 var badVerdict = regexp.MustCompile("(?m)^\\| `([a-z_]+)`(?:, cause `[a-z_]+`)? \\| [a-z, ]*bad")
 
+// ruleCases says for which alerts promtool's tests have a case in which it fires, one in which it does not, and a series that lacks values for a while.
+func ruleCases(t *testing.T, tests string) (fires, silent, restarts map[string]bool) {
+	t.Helper()
+	var cases struct {
+		Tests []struct {
+			Name   string
+			Series []struct{ Series, Values string } `yaml:"input_series"`
+			Rules  []struct {
+				Alert    string `yaml:"alertname"`
+				Expected []any  `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(tests), &cases))
+	fires, silent, restarts = map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, c := range cases.Tests {
+		for _, s := range c.Series {
+			restarts[c.Name] = restarts[c.Name] || strings.Contains(s.Values, " _x")
+		}
+		for _, r := range c.Rules {
+			fires[r.Alert] = fires[r.Alert] || len(r.Expected) > 0
+			silent[r.Alert] = silent[r.Alert] || len(r.Expected) == 0
+		}
+	}
+	return fires, silent, restarts
+}
+
 // Each rule of deploy/prometheus has a case in which it fires, one in which it does not, one with a restart, and a section of docs/alerts.md.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
@@ -37,29 +64,8 @@ func TestAlertRules(t *testing.T) {
 		require.NoErrorf(t, err, "promtool %v:\n%s", args, out)
 	}
 
-	var cases struct {
-		Tests []struct {
-			Name   string
-			Series []struct{ Series, Values string } `yaml:"input_series"`
-			Rules  []struct {
-				Alert    string `yaml:"alertname"`
-				Expected []any  `yaml:"exp_alerts"`
-			} `yaml:"alert_rule_test"`
-		}
-	}
 	tests := page("deploy/prometheus/rules_test.yml")
-	require.NoError(t, yaml.Unmarshal([]byte(tests), &cases))
-	fires, silent, restarts := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, c := range cases.Tests {
-		for _, s := range c.Series {
-			restarts[c.Name] = restarts[c.Name] || strings.Contains(s.Values, " _x")
-		}
-		for _, r := range c.Rules {
-			fires[r.Alert] = fires[r.Alert] || len(r.Expected) > 0
-			silent[r.Alert] = silent[r.Alert] || len(r.Expected) == 0
-		}
-	}
-
+	fires, silent, restarts := ruleCases(t, tests)
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
