@@ -195,8 +195,8 @@ func series(t *testing.T, td ptrace.Traces) map[string][]string {
 
 func labelsOf(m pmetric.Metric) (all []pcommon.Map) {
 	switch m.Type() {
-	case pmetric.MetricTypeHistogram:
-		for _, p := range m.Histogram().DataPoints().All() {
+	case pmetric.MetricTypeExponentialHistogram:
+		for _, p := range m.ExponentialHistogram().DataPoints().All() {
 			all = append(all, p.Attributes())
 		}
 	case pmetric.MetricTypeSum:
@@ -225,9 +225,9 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 	}
 	want, got := series(t, logs), series(t, ofService(t))
 	for _, name := range []string{ // metrics of groups of calls, and of other things that only a log says
-		"zeromq.pass.duration (Histogram, s)", "zeromq.pass.calls (Histogram, {call})", "zeromq.stage.utilization (Gauge, 1)",
-		"zeromq.throughput.disagreement (Histogram, 1)",
-		"tq.utilization.reported.disagreement (Histogram, 1)",
+		"zeromq.pass.duration (ExponentialHistogram, s)", "zeromq.pass.calls (ExponentialHistogram, {call})", "zeromq.stage.utilization (Gauge, 1)", "zeromq.stage.time (Sum, s)",
+		"zeromq.throughput.disagreement (ExponentialHistogram, 1)",
+		"tq.utilization.reported.disagreement (ExponentialHistogram, 1)",
 	} {
 		assert.Contains(t, want, name)
 		delete(want, name)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# `make run`: what the logs say by themselves, then Jaeger, Prometheus and the collector on them, and what these say.
+# `make run`: what the logs say by themselves, as a page and as text, then Jaeger, Prometheus and the collector on them, and what these say.
 #   LOGS=glob[,glob]  read these logs, of any kind, instead of generated ones
 # or, for one receiver only:
 #   TRAIN_LOGS=glob[,glob]  read these training logs (Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl) instead of generated ones
 #   ZMQ_LOGS=glob[,glob]  read these performance logs of ZeroMQ clients instead of generated ones
 #   NCCL_LOGS=glob[,glob]  read what NCCL Inspector, its example profiler, the Flight Recorder or VCCL wrote instead of generated ones
 #   RUN_ONCE=1        end after printing
+#   JAEGER_UI_DIR=dir  a build of Jaeger's web page (packages/jaeger-ui/build of github.com/jaegertracing/jaeger-ui), which Jaeger then serves
 set -eu
 cd "$(dirname "$0")/.."
 bin=$PWD/bin
@@ -58,17 +59,28 @@ if [ -z "$mine" ]; then
   "$bin/gen" nccl --out "$work/nccl" --truth none --steps 60 --verbose --slow-rank 11 --slow-by 0.06 --seed "${SEED:-$RANDOM}"
 fi
 
-# The answer from the files alone: no server is needed, so it comes before they are built.
+# The answer from the files alone: no server is needed, so it comes before they are built. The run is that of the traces in Jaeger, to which the page leads.
 if [ -z "$mine" ]; then
-  "$bin/trainbridge" report "$work/job"
+  logs=("$work/job" --run demo)
 else
   logs=()
   for list in "${LOGS:-}" "${TRAIN_LOGS:-}" "${ZMQ_LOGS:-}" "${NCCL_LOGS:-}"; do
     IFS=, read -ra some <<<"$list"
     logs+=("${some[@]}")
   done
-  "$bin/trainbridge" report "${logs[@]}"
 fi
+start page "$bin/trainbridge" report --serve "${logs[@]}" ${JAEGER_UI_DIR:+--jaeger http://127.0.0.1:16686}
+page=""
+for _ in $(seq 100); do
+  page=$(grep -m 1 '^http://' "$work/page.log" || true)
+  if [ -n "$page" ] || ! kill -0 "${pids[-1]}" 2>/dev/null; then break; fi # the report says why
+  sleep 0.1
+done
+if [ -n "$page" ]; then
+  echo "A page of these logs, in a browser of this host: $page"
+  echo
+fi
+"$bin/trainbridge" report "${logs[@]}"
 echo
 for port in 4317 4318 8888 8889 9090 13133 13134 14317 16685 16686; do
   if (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
@@ -158,9 +170,12 @@ for kind in tq_trace:verl train_log:train flagscale:flagscale zmq_rpc:zeromq ncc
   "$bin/trainbridge" show --jaeger http://127.0.0.1:16686 --service "${TRAINBRIDGE_SERVICE:-${kind#*:}}"
 done
 
+jaeger="Jaeger's API   http://127.0.0.1:16686   (this build has no web page: JAEGER_UI_DIR names one; or point TRAINBRIDGE_OTLP_ENDPOINT at a Jaeger of your own)"
+if [ -n "${JAEGER_UI_DIR:-}" ]; then jaeger="Jaeger         http://127.0.0.1:16686"; fi
 cat <<END
 
-Jaeger's API   http://127.0.0.1:16686   (this build has no web page: point TRAINBRIDGE_OTLP_ENDPOINT at a Jaeger of your own for that)
+Page of logs   $page
+$jaeger
 Prometheus     http://127.0.0.1:9090/graph?g0.expr=histogram_quantile(0.95,sum%20by(tq_function,tq_stage)(tq_stage_duration_seconds))&g0.tab=1
 Metrics page   http://127.0.0.1:8889/metrics
 Another trace  bin/trainbridge show --trace ID

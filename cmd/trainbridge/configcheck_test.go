@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 		{"bare poll_interval", ", poll_interval: 200", "", "", "", "'poll_interval': 200 has no unit: write 200ms, 200s or 200m"},
 		{"bare pending_timeout", ", pending_timeout: 30", "", "", "", "'pending_timeout': 30 has no unit"},
 		{"bare late_min", "", "nccl: {late_min: 5}", "", "", "'nccl::late_min': 5 has no unit"},
-		{"bare buckets", "", "", "histogram: {buckets: [10ms, 20]}", "", "'histogram::buckets::1': 20 has no unit"},
+		{"histograms", "", "", "histogram: {type: native}", "", "Error: connectors::train_metrics: 'histogram::type' must be exponential, or explicit for a server without native histograms, not \"native\""},
 		{"bare dedup_window", "", "", "dedup_window: 600", "", "'dedup_window': 600 has no unit"},
 		{"short poll_interval", ", poll_interval: 9ms", "", "", "", "Error: receivers::train_log: 'poll_interval' must be at least 10ms, such as 200ms"},
 		{"once", ", start_at: middle", "", "", "", "Error: receivers::train_log: 'start_at' must be beginning or end"},

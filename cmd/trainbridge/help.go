@@ -15,7 +15,6 @@ import (
 
 const long = `trainbridge reads the logs of ML training and inference jobs as they are written, and turns them into traces (OTLP to Jaeger or Tempo)
 and metrics (for Prometheus). It is an OpenTelemetry Collector.
-
 Without --config it runs the configuration that is built in: it reads the logs below, sends spans to TRAINBRIDGE_OTLP_ENDPOINT, takes OTLP on
 127.0.0.1:4317 (gRPC) and :4318 (HTTP), and has metrics on 127.0.0.1:8889 (the job), :8888 (itself), health on :13133.
 

@@ -53,6 +53,12 @@ func (n noting) Int64Counter(name string, opts ...metric.Int64CounterOption) (me
 	return n.Meter.Int64Counter(name)
 }
 
+func (n noting) Int64ObservableCounter(name string, opts ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
+	cfg := metric.NewInt64ObservableCounterConfig(opts...)
+	n.row(name, "counter", cfg.Unit(), cfg.Description())
+	return n.Meter.Int64ObservableCounter(name)
+}
+
 func (n noting) Int64ObservableUpDownCounter(name string, opts ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
 	cfg := metric.NewInt64ObservableUpDownCounterConfig(opts...)
 	n.row(name, "gauge", cfg.Unit(), cfg.Description()) // as Prometheus has it

@@ -42,7 +42,7 @@ type reply struct {
 // openBrowser starts a Chromium with an empty page. It ends with the test.
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, binary(t, "CHROMIUM_BIN", "chromium", "apt-get install chromium"), "--headless", "--no-sandbox", "--disable-gpu",
 		"--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "--window-size=1400,1000")
@@ -154,9 +154,12 @@ func (b *browser) call(method string, params, result any) {
 	b.mu.Lock()
 	b.next++
 	id := b.next
-	require.NotNil(b.t, b.waiting, "the browser has ended")
-	b.waiting[id] = c
+	ended := b.waiting == nil
+	if !ended {
+		b.waiting[id] = c
+	}
 	b.mu.Unlock()
+	require.False(b.t, ended, "the browser has ended")
 	message := map[string]any{"id": id, "method": method}
 	if params != nil {
 		message["params"] = params

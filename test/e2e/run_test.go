@@ -67,7 +67,8 @@ var (
 	linesRead = regexp.MustCompile(`(?m)^ +(\d+) lines read, (\d+) not for us(?:, \d+ wait for what belongs to them)?$`)
 	lineGen   = regexp.MustCompile(`(?m)^wrote (\d+) lines to \d+ file`)
 	tableRow  = regexp.MustCompile(`(?m)^(\w+) +(\d+) +\S+ \S+ .*%\) +[\d.]+%`)
-	runURL    = regexp.MustCompile(`(?m)^(Jaeger's API|Prometheus|Metrics page) +(http://\S+)`)
+	runURL    = regexp.MustCompile(`(?m)^(Jaeger(?:'s API)?|Prometheus|Metrics page|Page of logs) +(http://\S+)`)
+	runPage   = regexp.MustCompile(`(?m)^A page of these logs, in a browser of this host: (http://127\.0\.0\.1:\d+/\?token=[0-9a-f]+)$`)
 	stepRow   = regexp.MustCompile(`(?m)^megatron +\d+ +\S+ m?s +\S+ m?s +\S+ → \S+ +[\d.,]+ +[\d.]+ TFLOP/s +[\d.]+ TFLOP/s +[\d.]+%`)
 	passRow   = regexp.MustCompile(`(?m)^\d\d-\d\d \d\d:\d\d:\d\d +\d+ +98 +[\d.]+ m?s +[\d.]+% +[\d.]+%( +-)? +[\d.]+ [KMG]iB/s`)
 	verdict   = regexp.MustCompile(`(?m)^[ │]*! tq_overhead [\d.]+% > 30%$`)
@@ -109,6 +110,8 @@ func checkRunOnce(t *testing.T) {
 	text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
 	// First what the logs of one job in all formats say by themselves.
 	report, served, found := strings.Cut(text, "\n== reading")
+	assert.Less(t, strings.Index(report, "A page of these logs"), strings.Index(report, " steps were slow"), "the page's address comes first")
+	assert.Regexp(t, runPage, report)
 	assert.Regexp(t, `(?m)^(Of [\w. ]+ for 37 steps, .*)?\d\s+of\s+37\s+steps\s+were\s+slow\s+and\s+took\s+[\d.]+\s+m?s\s+more\s+than\s+usual`, report)
 	assert.Regexp(t, `(?m)^ 1\. \S`, report)
 	for _, title := range []string{"Where the time of steps went", "TransferQueue Performance Analysis Report", "ZeroMQ Performance Analysis Report"} {
@@ -145,7 +148,7 @@ func checkRunOnce(t *testing.T) {
 	assert.Regexp(t, `(?m)^│ ├─rpc\.serialize +[\d.]+ m?s ▕[ █▌▐]+▏ [\d.]+%`, text)
 	assert.Regexp(t, `(?m)^1× zeromq_serialize_high: `, text)
 	assert.Regexp(t, `(?m)^\d+× nccl_straggler: `, text)
-	assert.Len(t, runURL.FindAllString(text, -1), 3, "addresses")
+	assert.Len(t, runURL.FindAllString(text, -1), 4, "addresses")
 	assert.LessOrEqual(t, strings.Count(text, "\n"), 625, "fits twelve screens and a half")
 	assert.True(t, strings.HasSuffix(text, "\n"))
 }
@@ -154,7 +157,8 @@ func checkRunUntilStopped(t *testing.T) {
 	t.Helper()
 	logs := t.TempDir()
 	tr := generate(t, logs, "--workers", "3", "--batches", "30", "--seed", "3", "--overhead-high", "0.3", "--crash", "0.02")
-	p := makeRun(t, "LOGS="+globOf(logs))
+	page := pageDir(t)
+	p := makeRun(t, "LOGS="+globOf(logs), "JAEGER_UI_DIR="+page)
 	eventually(t, func() error {
 		switch {
 		case !p.running():
@@ -169,6 +173,12 @@ func checkRunUntilStopped(t *testing.T) {
 	for _, m := range runURL.FindAllStringSubmatch(text, -1) {
 		checkAddress(t, m[2])
 	}
+	checkPageLinks(t, text)
+	if page != "" {
+		body, err := get("http://127.0.0.1:16686/search", "")
+		require.NoError(t, err)
+		assert.Contains(t, string(body), "<title>Jaeger UI</title>")
+	}
 	require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)) // as a terminal sends it
 	text = ended(t, p)
 	calls := checkDrawing(t, text)
@@ -182,6 +192,23 @@ func checkRunUntilStopped(t *testing.T) {
 	read := linesRead.FindStringSubmatch(text)
 	require.NotNil(t, read, text)
 	assert.Equal(t, []string{strconv.FormatInt(tr.run.Lines, 10), strconv.FormatInt(tr.run.Neighbours, 10)}, read[1:], "lines read, and not for us")
+}
+
+// checkPageLinks: the traces of the page are those that Jaeger has.
+func checkPageLinks(t *testing.T, text string) {
+	t.Helper()
+	address := runPage.FindStringSubmatch(text)
+	require.NotNil(t, address, text)
+	body, err := get(address[1], "")
+	require.NoError(t, err)
+	traces := regexp.MustCompile(`"trace":"([0-9a-f]{32})"`).FindAllSubmatch(body, -1)
+	assert.NotEmpty(t, traces)
+	for _, m := range traces {
+		eventually(t, func() error {
+			_, err := get("http://127.0.0.1:16686/api/v3/traces/"+string(m[1]), "")
+			return err
+		})
+	}
 }
 
 // Logs that nobody understands, or that do not exist, end `make run` before it starts a server, with the reason. It took 300 s and gave no reason.
@@ -223,6 +250,9 @@ func checkAddress(t *testing.T, address string) {
 	u, err := url.Parse(address)
 	require.NoError(t, err)
 	path, has := address, "tq_stage_duration_seconds_bucket{"
+	if u.Query().Has("token") {
+		has = "generate_sequences"
+	}
 	switch u.Port() {
 	case "16686":
 		path, has = address+"/api/v3/services", `"verl"`

@@ -170,7 +170,7 @@ func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offlin
 	if err != nil {
 		return nil, err
 	}
-	if why := unreadable(read); why != nil {
+	if why := Unreadable(read); why != nil {
 		return nil, Errorf(cmd, "%w", why)
 	}
 	return read, nil
@@ -189,8 +189,8 @@ func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt off
 	return offline.Read(ctx, in, opt, to)
 }
 
-// unreadable says why nothing was read, if nothing was.
-func unreadable(read *offline.Reading) error {
+// Unreadable says why nothing was read, if nothing was.
+func Unreadable(read *offline.Reading) error {
 	binary, empty := 0, 0
 	for _, f := range read.Files {
 		switch {

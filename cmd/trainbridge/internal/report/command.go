@@ -28,6 +28,8 @@ type options struct {
 	out, format, lang, table string
 	schema                   bool
 	steady                   float64
+	serve                    string // HOST:PORT; "": the report is written
+	links                    links
 	reading.Flags
 }
 
@@ -41,11 +43,14 @@ func NewCommand() *cobra.Command {
 (file, line and trace id), what to do, what no log tells; then the figures. It opens no port, needs no server, and leaves nothing on the disk.
 
 PATH is a file, a directory with all that is below it, a glob, or - for the standard input; .gz and .zst are read as they are. Formats are
-found by content.`,
+found by content.
+
+With --serve it serves the page that --format html writes, and makes it anew as the logs grow. It prints the page's address, and ends with Ctrl-C.`,
 		Example: `  trainbridge report /data/job
   trainbridge report 'logs/**/*.log' --device 'H100 SXM' -o report.html
   zcat old.log.gz | trainbridge report - --lang zh
   trainbridge report /data/job --format csv -o tables/
+  trainbridge report /data/job --serve --jaeger http://127.0.0.1:16686
   trainbridge report zmq_performance.log --format csv --table rpc_calls -o performance.csv`,
 		SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -68,6 +73,9 @@ found by content.`,
 	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/report.md)")
 	f.BoolVar(&opt.schema, "schema", false, "write the JSON Schema of --format json, and nothing else")
 	f.Float64Var(&opt.steady, "steady", 0.1, "from which `share` of all step time on loading data, GET and PUT, waiting or RPCs are a loss")
+	f.StringVar(&opt.serve, "serve", "", "serve the page at `HOST:PORT`, while the logs grow; write it with =, as --serve=127.0.0.1:8080")
+	f.Lookup("serve").NoOptDefVal = "127.0.0.1:0"
+	opt.links.add(f)
 	f.StringVar(&opt.lang, "lang", "en", "language of the report: en, zh")
 	opt.Add(cmd)
 	return cmd
@@ -86,7 +94,17 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	if !(opt.steady > 0 && opt.steady <= 1) {
 		return reading.Errorf(cmd, "--steady %v: a share above 0, at most 1, such as 0.1", opt.steady)
 	}
+	if opt.serve != "" {
+		if opt.out != "" || opt.table != "" || opt.format != "" && to.name != htmlName {
+			return reading.Errorf(cmd, "--serve serves the page: -o, --table and other formats are of reports that are written")
+		}
+		to = named(htmlName)
+	}
 	if err := checkTable(cmd, to, opt); err != nil {
+		return err
+	}
+	links, err := opt.links.of(cmd, to)
+	if err != nil {
 		return err
 	}
 	if f, ok := cmd.OutOrStdout().(*os.File); ok && to.binary && opt.out == "" && term.IsTerminal(int(f.Fd())) {
@@ -97,13 +115,17 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		return err
 	}
 	how.Positions = true
+	req := format.Request{Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady, Links: links}
+	req.Conclude = concluder(req.Chinese, req.Steady)
+	if opt.serve != "" {
+		return serving(cmd, paths, opt.serve, req)
+	}
 	in, err := reading.Open(cmd, paths)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	req := format.Request{In: in, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady}
-	req.Conclude = concluder(req.Chinese, req.Steady)
+	req.In = in
 	if to.dir || to.tables && opt.table == "" {
 		req.Dir, req.Temporary = opt.out, filepath.Dir(filepath.Clean(opt.out))
 		return write(cmd, to, req)

@@ -22,9 +22,11 @@ type kind struct {
 	open   func(format.Request) format.Writer
 }
 
+const htmlName = "html"
+
 var formats = []kind{
 	{name: "text", ends: []string{".txt"}, open: newText},
-	{name: "html", ends: []string{".html", ".htm"}, binary: true, open: html.New},
+	{name: htmlName, ends: []string{".html", ".htm"}, binary: true, open: html.New},
 	{name: "perfetto", ends: []string{".pftrace", ".perfetto-trace"}, binary: true, open: perfetto.Open},
 	{name: "csv", ends: []string{".csv"}, tables: true, open: records.Open},
 	{name: "tfevents", dir: true, open: series.Open},

@@ -23,9 +23,16 @@ type Request struct {
 	// Conclude says what the text report says first.
 	Conclude func(job *digest.Job, read *offline.Reading) Conclusion
 
+	Links     []Link // of html
 	Table     string // of csv: the only one that is wanted; "": all, into Dir
 	Dir       string // whose parent is there
 	Temporary string // where temporary files may stand; "": where the system has them
+}
+
+// Link leads from a trace to where it can be seen.
+type Link struct {
+	Name string `json:"name"`
+	URL  string `json:"url"` // with {trace} in the place of the trace id, 32 hex digits
 }
 
 // Writer writes one report.

@@ -22,44 +22,70 @@ const (
 	sizeLimit  = 4 << 20 // of the data of a page, By
 )
 
-type writer struct {
+// Page makes the page of a report.
+type Page struct {
 	format.Request
 	jobs *digest.Jobs
 }
 
 // New is the format of `--format html`.
-func New(req format.Request) format.Writer { return &writer{Request: req, jobs: digest.New()} }
+func New(req format.Request) format.Writer { return NewPage(req) }
+
+// NewPage makes a page that is not written.
+func NewPage(req format.Request) *Page { return &Page{Request: req, jobs: digest.New()} }
 
 // Sink implements format.Writer.
-func (w *writer) Sink() offline.Sink { return format.Digest(w.jobs) }
+func (w *Page) Sink() offline.Sink { return format.Digest(w.jobs) }
 
-// Finish implements format.Writer. Where a page would be too large, its series have fewer points, then its traces fewer rows.
-func (w *writer) Finish(ctx context.Context, read *offline.Reading) error {
+// Finish implements format.Writer.
+func (w *Page) Finish(ctx context.Context, read *offline.Reading) error {
+	data, err := w.Data(ctx, read)
+	if err != nil {
+		return err
+	}
+	return write(w.Out, data)
+}
+
+// Data is what the page shows, as JSON in which <, > and & are escaped. Where a page would be too large, its series have fewer points, then its traces fewer
+// rows.
+func (w *Page) Data(ctx context.Context, read *offline.Reading) ([]byte, error) {
 	jobs := format.Jobs(w.jobs, read)
 	chosen := choose(jobs, w.Chinese)
 	if err := w.spans(ctx, chosen); err != nil {
-		return err
+		return nil, err
 	}
 	first := make([]format.Conclusion, len(jobs))
 	for i, j := range jobs {
 		first[i] = w.Conclude(j, read)
 	}
-	body, err := fit(sizeLimit, len(jobs), func(c composer) *page {
+	return fit(sizeLimit, len(jobs), func(c composer) *page {
 		c.chinese = w.Chinese
-		return c.page(jobs, chosen, first, read)
+		p := c.page(jobs, chosen, first, read)
+		p.Links = w.Links
+		return p
 	})
+}
+
+// Empty is the data of a page that has nothing yet, as Data writes it.
+func (w *Page) Empty() ([]byte, error) {
+	c := composer{chinese: w.Chinese}
+	return marshal(c.frame())
+}
+
+func marshal(p *page) ([]byte, error) {
+	body, err := json.Marshal(p) // which writes <, > and & as \u003c, \u003e and \u0026: no text can end the element that holds it
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("html: %w", err)
 	}
-	return write(w.Out, body)
+	return body, nil
 }
 
 // fit makes a page that is small enough: where it is not, its series have fewer points and its traces fewer rows; at last, fewer jobs have charts.
 func fit(limit, jobs int, compose func(composer) *page) ([]byte, error) {
 	for c := (composer{points: mostPoints, rows: mostSpans, drawn: jobs}); ; {
-		body, err := json.Marshal(compose(c)) // which writes <, > and & as \u003c, \u003e and \u0026: no text can end the element that holds it
+		body, err := marshal(compose(c))
 		if err != nil {
-			return nil, fmt.Errorf("html: %w", err)
+			return nil, err
 		}
 		switch {
 		case len(body) <= limit || c.drawn == 0:
@@ -89,11 +115,17 @@ func (c *composer) t(english, chinese string) string {
 	return english
 }
 
-func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, first []format.Conclusion, read *offline.Reading) *page {
-	p := &page{Title: c.t("trainbridge report", "trainbridge 报告"), Lang: "en", Words: words["en"]}
+// frame is a page of no job.
+func (c *composer) frame() *page {
+	p := &page{Title: c.t("trainbridge report", "trainbridge 报告"), Lang: "en", Words: words["en"], Jobs: []job{}}
 	if c.chinese {
 		p.Lang, p.Words = "zh", words["zh"]
 	}
+	return p
+}
+
+func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, first []format.Conclusion, read *offline.Reading) *page {
+	p := c.frame()
 	known := 0
 	for _, f := range read.Files {
 		if f.Receiver != "" {
@@ -105,6 +137,7 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 	for i, j := range jobs {
 		c.job = strconv.Itoa(i)
 		one := conclusion(&first[i])
+		one.Run = j.Run
 		if i < c.drawn {
 			one.Sections = c.sections(j, chosen[j])
 		} else {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 )
 
@@ -14,11 +15,13 @@ type page struct {
 	About string            `json:"about"`
 	Lang  string            `json:"lang"`
 	Words map[string]string `json:"words"`
+	Links []format.Link     `json:"links,omitempty"` // to each trace
 	Jobs  []job             `json:"jobs"`
 	After []section         `json:"after,omitempty"`
 }
 
 type job struct {
+	Run        string    `json:"run"`
 	Name       string    `json:"name"`
 	Conclusion string    `json:"conclusion"`
 	Severity   string    `json:"severity"` // of the conclusion
@@ -65,6 +68,7 @@ type series struct {
 	Axes    []axis  `json:"axes"`
 	Series  []line  `json:"series"`
 	Stacked bool    `json:"stacked,omitempty"`
+	Steps   int64   `json:"steps,omitempty"` // of a point, whose x is the number of the first; 0: the axis is not of steps
 	Marks   []mark  `json:"marks,omitempty"`
 	Sync    string  `json:"sync,omitempty"` // the cursors of charts with the same text move together
 }
@@ -182,7 +186,8 @@ func (t *table) empty() bool { return len(t.Cells) == 0 }
 type waterfall struct {
 	head
 	Trace  string   `json:"trace"`
-	Length int64    `json:"length"` // ns
+	Step   *int64   `json:"step,omitempty"` // its number
+	Length int64    `json:"length"`         // ns
 	Names  []string `json:"names"`
 	Rows   []row    `json:"rows"`
 }

@@ -46,6 +46,9 @@ func (c *composer) breakdown(w *digest.Window) *series {
 	}
 	xs, values, width := points(c.points, all...)
 	out.Xs = xs
+	if w.Of == spans.WindowStep {
+		out.Steps = width
+	}
 	var rest numbers
 	for i, p := range parts {
 		known := i < others || i == others && len(parts) <= others+1
@@ -154,7 +157,7 @@ func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...
 		all[i] = &l.Measures[f].Over
 	}
 	xs, values, width := points(c.points, all...)
-	out.Xs = xs
+	out.Xs, out.Steps = xs, width
 	for i, f := range figures {
 		one := line{Name: tables.Figure(f, c.chinese), Colour: i, Draw: "line", Values: values[i]}
 		switch {

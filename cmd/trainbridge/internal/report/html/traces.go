@@ -32,6 +32,7 @@ type choice struct {
 	id    pcommon.TraceID
 	title string
 	note  string
+	step  view.Int // its number, of a trace of a step
 
 	mu      sync.Mutex
 	spans   ptrace.Traces
@@ -45,47 +46,51 @@ type choice struct {
 func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 	c := composer{chinese: chinese}
 	out := map[*digest.Job][]*choice{}
+	var none view.Int
 	each := max(1, min(mostTraces, allTraces/max(1, len(jobs))))
 	for _, j := range jobs[:min(len(jobs), allTraces)] {
 		var list []*choice
-		add := func(at digest.At, title, note string) {
+		add := func(at digest.At, step view.Int, title, note string) {
 			if len(list) < each && !slices.ContainsFunc(list, func(o *choice) bool { return o.id == at.Trace }) {
-				list = append(list, &choice{id: at.Trace, title: title, note: note, spans: ptrace.NewTraces()})
+				list = append(list, &choice{id: at.Trace, title: title, note: note, step: step, spans: ptrace.NewTraces()})
 			}
 		}
 		for _, w := range j.Windows.Rows() {
 			one, _ := tables.Window(w.Of, c.chinese)
 			for i, slow := range w.Slow {
 				if i < 3 {
-					add(slow.At, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, number1(slow.Of.Iteration), human.Seconds(slow.Of.Took)), slow.Of.Reason)
+					n := slow.Of.Iteration
+					add(slow.At, n, fmt.Sprintf(c.t("Slow %s%s: %s", "慢的%s%s：%s"), one, number1(n), human.Seconds(slow.Of.Took)), slow.Of.Reason)
 				}
 			}
 			if len(w.Longest) > 0 {
-				add(w.Longest[0].At, fmt.Sprintf(c.t("The longest %s%s: %s", "最长的%s%s：%s"), one, number1(w.Longest[0].Of), human.Seconds(w.Longest[0].Weight)), "")
+				top := w.Longest[0]
+				add(top.At, top.Of, fmt.Sprintf(c.t("The longest %s%s: %s", "最长的%s%s：%s"), one, number1(top.Of), human.Seconds(top.Weight)), "")
 			}
 			if at, iteration, ok := w.Typical(); ok {
-				add(at, fmt.Sprintf(c.t("A typical %s%s", "典型的%s%s"), one, number1(iteration)), "")
+				add(at, iteration, fmt.Sprintf(c.t("A typical %s%s", "典型的%s%s"), one, number1(iteration)), "")
 			}
 		}
 		for _, l := range j.Steps.Rows() {
 			if len(l.Slowest) > 0 {
-				add(l.Slowest[0].At, fmt.Sprintf(c.t("The slowest step%s: %s", "最慢的步%s：%s"), number1(l.Slowest[0].Of), human.Seconds(l.Slowest[0].Weight)), "")
+				top := l.Slowest[0]
+				add(top.At, top.Of, fmt.Sprintf(c.t("The slowest step%s: %s", "最慢的步%s：%s"), number1(top.Of), human.Seconds(top.Weight)), "")
 			}
 		}
 		for _, f := range slices.SortedFunc(slices.Values(j.Functions.Rows()), func(a, b *digest.Function) int { return cmp.Compare(b.Took.Sum(), a.Took.Sum()) }) {
 			if len(f.Slowest) > 0 {
-				add(f.Slowest[0].At, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), f.Name, human.Seconds(f.Slowest[0].Weight)), "")
+				add(f.Slowest[0].At, none, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), f.Name, human.Seconds(f.Slowest[0].Weight)), "")
 			}
 		}
 		if top := j.Passes.Calls.Slowest; len(top) > 0 {
-			add(top[0].At, fmt.Sprintf(c.t("The slowest call: %s, %s", "最慢的调用：%s，%s"), top[0].Of.Method, human.Seconds(top[0].Weight)), "")
+			add(top[0].At, none, fmt.Sprintf(c.t("The slowest call: %s, %s", "最慢的调用：%s，%s"), top[0].Of.Method, human.Seconds(top[0].Weight)), "")
 		}
 		for _, o := range j.Collectives.Operations() {
 			if len(o.Latest) > 0 {
-				add(o.Latest[0].At, fmt.Sprintf(c.t("The %s with the latest rank: %s late", "迟到最久的 %s：%s"), o.Operation, human.Seconds(o.Latest[0].Weight)), "")
+				add(o.Latest[0].At, none, fmt.Sprintf(c.t("The %s with the latest rank: %s late", "迟到最久的 %s：%s"), o.Operation, human.Seconds(o.Latest[0].Weight)), "")
 			}
 			if len(o.Slowest) > 0 {
-				add(o.Slowest[0].At, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), o.Operation, human.Seconds(o.Slowest[0].Weight)), "")
+				add(o.Slowest[0].At, none, fmt.Sprintf(c.t("The slowest %s: %s", "最慢的 %s：%s"), o.Operation, human.Seconds(o.Slowest[0].Weight)), "")
 			}
 		}
 		out[j] = list
@@ -102,7 +107,7 @@ func number1(n view.Int) string {
 }
 
 // spans reads the logs again, and keeps the spans of the traces that were chosen.
-func (w *writer) spans(ctx context.Context, chosen map[*digest.Job][]*choice) error {
+func (w *Page) spans(ctx context.Context, chosen map[*digest.Job][]*choice) error {
 	by := map[pcommon.TraceID]*choice{}
 	for _, list := range chosen {
 		for _, c := range list {
@@ -176,6 +181,9 @@ func (c *composer) waterfall(one *choice) *waterfall {
 		return nil
 	}
 	out := &waterfall{head: head{Kind: "waterfall", Title: one.title, Note: one.note}, Trace: one.id.String(), Length: d.End - d.Start}
+	if one.step.OK {
+		out.Step = &one.step.N
+	}
 	names, left := map[string]int{}, one.left
 	for _, r := range d.Rows {
 		if len(out.Rows) == c.rows {

@@ -14,7 +14,11 @@ var words = map[string]map[string]string{
 		"treeKeys":  "Arrow keys move and fold, + and - zoom, Enter zooms to a row, 0 shows all.",
 		"keys": "Charts: drag to zoom, double-click for all; with the keyboard arrow keys, + - 0. Traces: drag on the ruler or Ctrl+wheel to zoom, " +
 			"arrow keys move and fold, Enter zooms to a row.",
-		"made": "Made by trainbridge report from logs alone. This file asks nothing of any network.",
+		"link": "link to this trace", "noTrace": "Trace %s is not drawn on this page.", "noStep": "Step %d is not on this page, which has steps %d to %d.",
+		"noSteps": "No steps are on this page.", "reading": "reading the logs: %d%", "asOf": "as of %s",
+		"gone":   "The server does not answer: trainbridge report --serve has ended, or cannot be reached.",
+		"served": "Served by trainbridge report --serve, from logs alone. This page asks its own server and nothing else.",
+		"made":   "Made by trainbridge report from logs alone. This file asks nothing of any network.",
 	},
 	"zh": {
 		"theme": "配色", "auto": "跟随系统", "light": "浅色", "dark": "深色",
@@ -26,6 +30,10 @@ var words = map[string]map[string]string{
 		"heatKeys":  "方向键读取单元格。",
 		"treeKeys":  "方向键移动和折叠，+ 和 - 缩放，Enter 放大到该行，0 显示全部。",
 		"keys":      "图表：拖动放大，双击还原；键盘：方向键、+ - 0。调用链：在标尺上拖动或 Ctrl+滚轮缩放，方向键移动和折叠，Enter 放大到该行。",
-		"made":      "由 trainbridge report 仅根据日志生成。本文件不访问任何网络。",
+		"link":      "本调用链的链接", "noTrace": "本页未画出调用链 %s。", "noStep": "本页没有第 %d 步，只有第 %d 至 %d 步。",
+		"noSteps": "本页没有步。", "reading": "正在读取日志：%d%", "asOf": "截至 %s",
+		"gone":   "服务器没有应答：trainbridge report --serve 已结束，或无法访问。",
+		"served": "由 trainbridge report --serve 仅根据日志提供。本页只向该服务器请求数据。",
+		"made":   "由 trainbridge report 仅根据日志生成。本文件不访问任何网络。",
 	},
 }

@@ -8,17 +8,30 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 )
 
 //go:embed assets vendor/uPlot.iife.min.js vendor/uPlot.min.css vendor/LICENSE
 var files embed.FS
 
 // scripts are the page's own, in the order in which they use each other.
-var scripts = []string{"dom", "units", "series", "figures", "waterfall", "page"}
+var scripts = []string{"dom", "units", "series", "figures", "waterfall", "page", "places"}
 
-// write writes the page as one file, with the data as encoding/json writes them, <, > and & escaped. Nothing is asked of any network: the policy forbids it,
-// and lets only the scripts and styles of this file run.
-func write(w io.Writer, data []byte) error {
+// Frame is the page around its data.
+type Frame struct {
+	before string
+	after  []byte
+	Policy string // Content-Security-Policy: only the scripts and styles of the page run, and nothing is asked of any network but what the frame is for
+}
+
+// Served is the frame of a page that asks its own server for new data.
+var Served = sync.OnceValue(func() *Frame {
+	return newFrame("; connect-src 'self'", append(scripts[:len(scripts):len(scripts)], "live"))
+})
+
+var ofFile = sync.OnceValue(func() *Frame { return newFrame("", scripts) })
+
+func newFrame(connect string, scripts []string) *Frame {
 	chart := file("vendor/uPlot.iife.min.js")
 	var own strings.Builder
 	own.WriteString("(() => {\n\"use strict\";\n")
@@ -27,24 +40,37 @@ func write(w io.Writer, data []byte) error {
 	}
 	own.WriteString("})();\n")
 	style := file("vendor/uPlot.min.css") + file("assets/page.css")
-	policy := fmt.Sprintf("default-src 'none'; script-src %s %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'",
-		hash(chart), hash(own.String()), hash(style))
+	f := &Frame{Policy: fmt.Sprintf("default-src 'none'; script-src %s %s; style-src %s; img-src data:%s; base-uri 'none'; form-action 'none'",
+		hash(chart), hash(own.String()), hash(style), connect)}
 
 	var b bytes.Buffer
 	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\" data-theme=\"auto\">\n<head>\n<meta charset=\"utf-8\">\n")
-	fmt.Fprintf(&b, "<meta http-equiv=\"Content-Security-Policy\" content=%q>\n", policy)
+	fmt.Fprintf(&b, "<meta http-equiv=\"Content-Security-Policy\" content=%q>\n", f.Policy)
 	b.WriteString("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")
 	b.WriteString("<title>trainbridge report</title>\n<link rel=\"icon\" href=\"data:,\">\n")
 	fmt.Fprintf(&b, "<style>%s</style>\n</head>\n<body>\n<noscript>This report draws itself with JavaScript. Its figures are also in ", style)
 	b.WriteString("<code>trainbridge report --format text</code>.</noscript>\n<!-- uPlot:\n" + file("vendor/LICENSE") + "-->\n")
-	b.WriteString("<script type=\"application/json\" id=\"data\">")
-	b.Write(data)
-	fmt.Fprintf(&b, "</script>\n<script>%s</script>\n<script>%s</script>\n</body>\n</html>\n", chart, own.String())
-	if _, err := w.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("html: %w", err)
+	b.WriteString("<script type=\"application/json\" id=\"data\"")
+	f.before = b.String()
+	f.after = fmt.Appendf(nil, "</script>\n<script>%s</script>\n<script>%s</script>\n</body>\n</html>\n", chart, own.String())
+	return f
+}
+
+// Write writes the page as one file, with the data as Page.Data has them, and a tag of theirs, a quoted string; "": none.
+func (f *Frame) Write(w io.Writer, data []byte, tag string) error {
+	if tag != "" {
+		tag = " data-tag='" + tag + "'"
+	}
+	for _, part := range [][]byte{[]byte(f.before + tag + ">"), data, f.after} {
+		if _, err := w.Write(part); err != nil {
+			return fmt.Errorf("html: %w", err)
+		}
 	}
 	return nil
 }
+
+// write writes a page that is a file. Nothing is asked of any network: the policy forbids it.
+func write(w io.Writer, data []byte) error { return ofFile().Write(w, data, "") }
 
 // file is one of the files that are built in. A browser reads line ends as "\n" before it hashes; there are no others here.
 func file(name string) string {

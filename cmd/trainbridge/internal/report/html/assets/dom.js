@@ -1,7 +1,10 @@
 // Small helpers. Texts of logs reach the page by textContent only.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+let data = JSON.parse(document.getElementById("data").textContent);
 const words = data.words;
+
+// plain is a text without what turns the direction of its neighbours, or is not seen.
+const plain = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
 
 // make is an element with attributes and children; children that are texts become text nodes.
 function make(tag, attributes, ...children) {
@@ -11,14 +14,14 @@ function make(tag, attributes, ...children) {
     else if (value === true) e.setAttribute(name, "");
     else if (value !== false && value !== undefined && value !== null) e.setAttribute(name, value);
   }
-  e.append(...children.filter((c) => c !== null && c !== undefined));
+  e.append(...children.filter((c) => c !== null && c !== undefined).map((c) => (typeof c === "string" ? plain(c) : c)));
   return e;
 }
 
 function shape(tag, attributes, text) {
   const e = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
-  if (text !== undefined) e.textContent = text;
+  if (text !== undefined) e.textContent = plain(text);
   return e;
 }
 

@@ -38,12 +38,12 @@ function stack(series, shown) {
   return sums;
 }
 
-// seriesChart draws into a box and returns how to draw again.
-function seriesChart(spec, box) {
-  const shown = spec.series.map(() => true);
+// seriesChart draws into a box and returns how to draw again. Before is what state() said of the chart that was in its place.
+function seriesChart(spec, box, before) {
+  const shown = spec.series.map((s) => !(before && before.hidden.includes(s.name)));
   const values = spec.series.map(() => make("b", { class: "value" }));
   const legend = make("div", { class: "legend" }, ...spec.series.map((s, i) => make("button", {
-    type: "button", "aria-pressed": "true", title: words.toggle,
+    type: "button", "aria-pressed": String(shown[i]), title: words.toggle,
     onclick: (e) => {
       shown[i] = !shown[i];
       e.currentTarget.setAttribute("aria-pressed", shown[i]);
@@ -194,5 +194,10 @@ function seriesChart(spec, box) {
   plot.addEventListener("mouseup", () => { zoomed = true; });
   plot.addEventListener("dblclick", () => { zoomed = false; });
   draw();
-  return { draw, shown: () => ({ min: u.scales.x.min, max: u.scales.x.max }), zoomTo };
+  if (before && before.zoom) zoomTo(before.zoom.min, before.zoom.max);
+  const range = () => ({ min: u.scales.x.min, max: u.scales.x.max });
+  const state = () => ({
+    hidden: spec.series.filter((_, k) => !shown[k]).map((s) => s.name), zoom: zoomed ? range() : null,
+  });
+  return { draw, shown: range, zoomTo, state, end: () => u.destroy() };
 }

@@ -3,7 +3,8 @@
 
 const firstRows = 60; // a longer trace is opened with its deeper levels folded
 
-function waterfallChart(spec, outer) {
+// waterfallChart draws into an element. Before is what state() said of the waterfall that was in its place.
+function waterfallChart(spec, outer, before) {
   const rows = spec.rows.map((r, i) => ({ i, depth: r[0], name: spec.names[r[1]], start: r[2], took: r[3], colour: r[4], severity: r[5], details: r[6] || "" }));
   const parents = [];
   rows.forEach((r) => {
@@ -76,11 +77,11 @@ function waterfallChart(spec, outer) {
       }
       r.text.classList.toggle("over", b > 0.85 && a <= 0.2);
     }
-    const ticks = [];
-    for (let k = 0; k < 5; k++) {
-      const tick = make("span", null, write((from + whole * k / 4) / 1e9, "s"));
-      tick.style.left = k * 25 + "%";
-      if (k) tick.style.transform = k === 4 ? "translateX(-100%)" : "translateX(-50%)";
+    const ticks = [], last = list.clientWidth < 520 ? 2 : 4;
+    for (let k = 0; k <= last; k++) {
+      const tick = make("span", null, write((from + whole * k / last) / 1e9, "s"));
+      tick.style.left = k * 100 / last + "%";
+      if (k) tick.style.transform = k === last ? "translateX(-100%)" : "translateX(-50%)";
       ticks.push(tick);
     }
     ruler.replaceChildren(make("div", { class: "label" }), make("div", { class: "lane" }, ...ticks), make("div", { class: "details" }));
@@ -118,13 +119,16 @@ function waterfallChart(spec, outer) {
     reveal(found[current]);
     count.textContent = `${current + 1}/${found.length}`;
   }
-  search.addEventListener("input", () => {
+  function mark() {
     const wanted = search.value.trim().toLowerCase();
     found = wanted ? rows.filter((r) => (r.name + " " + r.details).toLowerCase().includes(wanted)) : [];
     const hits = new Set(found);
     rows.forEach((r) => r.row.classList.toggle("found", hits.has(r)));
     current = -1;
     count.textContent = wanted ? `${found.length}` : "";
+  }
+  search.addEventListener("input", () => {
+    mark();
     if (found.length) step(1);
   });
   search.addEventListener("keydown", (e) => {
@@ -164,5 +168,21 @@ function waterfallChart(spec, outer) {
   });
   ruler.addEventListener("dblclick", () => show(0, spec.length));
   place();
-  return { draw, window: () => [from, to] };
+  const same = before && before.names === rows.map((r) => r.name).join("\n"); // of another trace, or of more of this one, rows are others
+  if (same) {
+    rows.forEach((r, i) => { r.open = before.open[i]; });
+    place();
+    if (before.selected >= 0) select(rows[before.selected]);
+    search.value = before.search;
+    mark();
+    current = before.current;
+    if (current >= 0) count.textContent = `${current + 1}/${found.length}`;
+    if (before.zoom) show(...before.zoom);
+    list.scrollTop = before.scrolled;
+  }
+  const state = () => ({
+    names: rows.map((r) => r.name).join("\n"), open: rows.map((r) => r.open), selected: rows.indexOf(selected), search: search.value, current,
+    zoom: from > 0 || to < spec.length ? [from, to] : null, scrolled: list.scrollTop,
+  });
+  return { draw, window: () => [from, to], state };
 }
