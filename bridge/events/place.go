@@ -102,6 +102,19 @@ func (pl *placer) of(text []byte) place {
 	return p
 }
 
+// Glued is what stands in a line behind a record that has no line end of its own, such as a progress bar: a traceback that begins, or an error of a rank. nil: nothing.
+func Glued(line []byte) []byte {
+	if line = bytes.TrimRight(line, " \t\r"); bytes.HasSuffix(line, []byte("Traceback (most recent call last):")) || bytes.Contains(line, []byte("[rank")) {
+		if m := gluedRank.FindIndex(line); m != nil && m[0] > 0 {
+			return line[m[0]:]
+		}
+		if i := bytes.LastIndex(line, tracebackText); i > 0 && line[i-1] == ']' {
+			return line[i:]
+		}
+	}
+	return nil
+}
+
 func (pl *placer) take(p *place) {
 	x := &pl.prefix
 	if x.HasRank {

@@ -95,11 +95,14 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.scan == nil {
 		h.scan = events.NewScanner(h.stream.Path(), h.r.parts.Zone, l.Written())
 	}
+	text := l.Text
 	if v == tail.Record {
-		h.scan.Record(l.Text)
-		return v, reason
+		if text = events.Glued(text); text == nil {
+			h.scan.Record(l.Text)
+			return v, reason
+		}
 	}
-	found := h.scan.Line(l.Text)
+	found := h.scan.Line(text)
 	if h.scan.Busy() {
 		h.last = l.Observed
 		if h.places == nil {
@@ -111,6 +114,8 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 		return v, reason
 	}
 	switch n := h.take(found, l); {
+	case v == tail.Record:
+		return v, reason
 	case n > 0 && h.r.parts.Events:
 		return tail.Record, ""
 	case n > 0:

@@ -82,8 +82,11 @@ func weight(e *Event) int {
 		}
 		return 3
 	case events.ClassSignal:
-		if e.Signal == 15 || e.Signal == 2 {
+		switch e.Signal {
+		case 15, 2:
 			return 1
+		case 4, 7, 8, 11: // by what the process did itself
+			return 3
 		}
 		return 2
 	case events.ClassCancelled, events.ClassGone, events.ClassTimeout:
