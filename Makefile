@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb jaeger tempo kafka transferqueue perfetto apt test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean
+.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -35,6 +35,20 @@ $(BIN)/trainbridge-ocb: builder-config.yaml $(GO_FILES)
 	mkdir -p $(BIN)/ocb && cp go.sum $(BIN)/ocb/go.sum
 	GOFLAGS="-mod=mod -buildvcs=false" go tool -modfile=tools/go.mod builder --config=builder-config.yaml --skip-strict-versioning=false
 	mv $(BIN)/ocb/trainbridge-ocb $@
+
+# The files of a release, in bin/dist: docs/releasing.md.
+dist: nfpm $(BIN)/tools/zig
+	tools/apt.sh dist
+	tools/dist/dist.sh $(BIN)/dist
+
+nfpm: $(BIN)/tools/nfpm
+$(BIN)/tools/nfpm: tools/nfpm/go.mod tools/nfpm/go.sum
+	go -C tools/nfpm build -ldflags="-s -w" -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+# Man pages and completions.
+share: $(BIN)/share
+$(BIN)/share: $(BIN)/trainbridge tools/dist/share.sh
+	tools/dist/share.sh $< $@
 
 jaeger: $(BIN)/tools/jaeger
 $(BIN)/tools/jaeger: tools/jaeger/go.mod tools/jaeger/go.sum
@@ -55,7 +69,7 @@ $(BIN)/tools/kafka: tools/kafka/pom.xml
 # Packages of PyPI, each with what it needs in a virtual environment.
 transferqueue: $(BIN)/tools/transferqueue
 perfetto: $(BIN)/tools/perfetto
-$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/endings $(BIN)/tools/ray-endings: $(BIN)/tools/%: tools/%/requirements.txt
+$(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/endings $(BIN)/tools/ray-endings $(BIN)/tools/zig: $(BIN)/tools/%: tools/%/requirements.txt
 	tools/venv.sh $* $@
 
 # Prometheus, promtool and curl are Debian packages.
@@ -74,13 +88,20 @@ unit:
 	GORACE=atexit_sleep_ms=0 go test -vet=off -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(NUMBERS))")
 	go test -vet=off $(NUMBERS) ./bridge/tail ./receivers/ncclreceiver ./cmd/trainbridge
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
-	go -C tools test -count=1 ./semconv # its cache does not know the golden files of this module
+	go -C tools test -count=1 ./semconv ./wheel # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
 # The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.
-e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom
+e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom nfpm share
 	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
 	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
+
+# The files of `make dist` installed and run: a deb and an rpm in a chroot, wheels, the image by runc, arm64 by qemu; and all of them made again in a clone. It needs
+# root and what is committed.
+release-test: build gen dist jaeger apt
+	tools/apt.sh release
+	GOARCH=arm64 CGO_ENABLED=0 go test -vet=off -exec qemu-aarch64-static ./internal/human ./internal/stat # numbers: arm64 multiplies and adds in one operation
+	go test -vet=off -tags e2e,release -count=1 -timeout 60m -v -run '^TestRelease' ./test/e2e
 
 # The trace ids of integrations/verl with the TransferQueue of PyPI. It needs torch, whose wheel for x86_64 has CUDA's libraries: 3 GB to load, 5 GB on disk. That is
 # too much for every run of the tests.
@@ -118,7 +139,7 @@ memory: build
 # golangci-lint runs vet too.
 lint:
 	$(TOOL) golangci-lint run ./...
-	cd tools && $(TOOL) golangci-lint run --config=../.golangci.yml ./semconv
+	cd tools && $(TOOL) golangci-lint run --config=../.golangci.yml ./semconv ./wheel
 	tools/check-generated.sh
 	tools/vuln.sh
 

@@ -12,6 +12,7 @@ mkdir -p "$cache" "$(dirname "$link")"
 exec 9>"$cache/$name.lock"
 flock 9
 if [ ! -e "$dir/complete" ]; then
+  ../apt.sh venv
   rm -rf "$cache/$name"-*
   python3 -m venv "$dir"
   "$dir/bin/pip" install --quiet --no-cache-dir --no-deps -r requirements.txt

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 // Unknown stands for a number that is not known: NaN, or infinite.
@@ -61,7 +63,7 @@ const tenMinutes = 599.95 // rounded to four digits, 600 s
 func AppendSeconds(b []byte, s float64) []byte {
 	a := math.Abs(s)
 	switch {
-	case s-s != 0, a > 0 && a < 2e-9:
+	case !stat.Finite(s), a > 0 && a < 2e-9:
 		return append(b, Unknown...)
 	case a == 0:
 		return append(b, "0 s"...)
@@ -139,7 +141,7 @@ func Percent(share float64) string { return string(AppendPercent(nil, share)) }
 func AppendPercent(b []byte, share float64) []byte {
 	x := 100 * share
 	switch a := math.Abs(x); {
-	case x-x != 0:
+	case !stat.Finite(x):
 		return append(b, Unknown...)
 	case a < 0.05:
 		return append(b, "0%"...)
@@ -168,7 +170,7 @@ func AppendDigits(b []byte, x float64) []byte { return appendDigits(b, x, most) 
 
 // appendIn writes a number in the largest unit that it reaches.
 func appendIn(b []byte, x float64, units []unit) []byte {
-	if x-x != 0 {
+	if !stat.Finite(x) {
 		return append(b, Unknown...)
 	}
 	const reached = 0.99995 // rounded to four digits, it is 1
@@ -184,7 +186,7 @@ func appendIn(b []byte, x float64, units []unit) []byte {
 func appendDigits(b []byte, x float64, n int) []byte {
 	from := len(b)
 	switch a := math.Abs(x); {
-	case x-x != 0:
+	case !stat.Finite(x):
 		return append(b, Unknown...)
 	case x == 0:
 		return append(b, '0')
@@ -217,7 +219,7 @@ func trimmed(digits []byte) int {
 
 // Fixed is a number with so many decimals, for columns that have a unit of their own.
 func Fixed(x float64, decimals int) string {
-	if x-x != 0 {
+	if !stat.Finite(x) {
 		return Unknown
 	}
 	if math.Abs(x) >= mostDigits {
@@ -237,7 +239,7 @@ func Signed(x float64, decimals int) string {
 
 // Decimals is how many decimals a number of four significant digits has, 6 at most.
 func Decimals(x float64) int {
-	if a := math.Abs(x); a > 0 && x-x == 0 {
+	if a := math.Abs(x); a > 0 && stat.Finite(x) {
 		return min(max(0, most-1-exponent(a)), 6)
 	}
 	return 0
@@ -248,7 +250,7 @@ func Clock(s float64) string {
 	whole := int64(math.Round(min(max(s, -1), 1e9)))
 	two := func(n int64) string { return strconv.FormatInt(100+n%60, 10)[1:] }
 	switch {
-	case s-s != 0:
+	case !stat.Finite(s):
 		return Unknown
 	case s < 60, s >= 1e9:
 		return string(appendDigits(nil, s, 3)) + " s"

@@ -9,6 +9,10 @@ import (
 // MADToSigma is the standard deviation of a normal distribution by its MAD: 1/Φ⁻¹(¾).
 const MADToSigma = 1.4826
 
+// Finite says whether x is a number: neither NaN nor infinite. x-x == 0 is not that for every x that is a product: arm64 computes both in one operation, and
+// what the rounding took off is left.
+func Finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
 // Median is numpy.median: the middle value, of an even number the mean of the two in the middle. NaN: there are no values.
 func Median[T ~int64 | ~float32 | ~float64](sorted []T) float64 {
 	n := len(sorted)

@@ -54,3 +54,15 @@ func TestMAD(t *testing.T) {
 		assert.InDelta(t, 1.4826*Median(far), Sigma(values, median), 0)
 	}
 }
+
+func TestFinite(t *testing.T) {
+	for _, share := range []float64{0.1, 1.0 / 3, 0.986} {
+		assert.True(t, Finite(100*share))
+	}
+	for _, x := range []float64{0, -1, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64} {
+		assert.True(t, Finite(x))
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		assert.False(t, Finite(x))
+	}
+}

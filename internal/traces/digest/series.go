@@ -1,5 +1,7 @@
 package digest
 
+import "github.com/trainbridge/trainbridge/internal/stat"
+
 // buckets is how many buckets a series has at most.
 const buckets = 4096
 
@@ -43,7 +45,7 @@ func (b *Bucket) plus(o *Bucket) {
 
 // Add adds a number that is known: neither NaN nor infinite.
 func (s *Series) Add(at int64, x float64) {
-	if x-x != 0 {
+	if !stat.Finite(x) {
 		return
 	}
 	if s.Width == 0 {

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/stat"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -48,7 +49,7 @@ type Measure struct {
 }
 
 func (m *Measure) add(at int64, x float64) {
-	if x-x != 0 {
+	if !stat.Finite(x) {
 		return
 	}
 	m.Add(x)

@@ -8,6 +8,8 @@ import (
 	"github.com/DataDog/sketches-go/ddsketch"
 	"github.com/DataDog/sketches-go/ddsketch/mapping"
 	"github.com/DataDog/sketches-go/ddsketch/store"
+
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 // QuantileError is the relative error of quantiles of more values than are kept: the value that is told is within 1 % of the true one.
@@ -40,7 +42,7 @@ type Total struct {
 
 // Add adds a number that is known; NaN and the infinities are none.
 func (t *Total) Add(x float64) {
-	if x-x != 0 {
+	if !stat.Finite(x) {
 		return
 	}
 	if t.n == 0 {
@@ -86,7 +88,7 @@ type Values struct {
 
 // Add adds a number that is known; NaN and the infinities are none.
 func (v *Values) Add(x float64) {
-	if x-x != 0 {
+	if !stat.Finite(x) {
 		return
 	}
 	v.Total.Add(x)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
+	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
 // page is what the page shows: the shapes that assets/*.js draws. Its texts are texts of logs, or made with them: the page shows them as text, never as markup.
@@ -220,7 +221,7 @@ func (n numbers) MarshalJSON() ([]byte, error) {
 
 func appendNumber(to []byte, v float64) []byte {
 	switch {
-	case v-v != 0: // NaN or infinite
+	case !stat.Finite(v):
 		return append(to, "null"...)
 	case v == math.Trunc(v) && math.Abs(v) < 1e15:
 		return strconv.AppendInt(to, int64(v), 10)
