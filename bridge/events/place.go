@@ -102,7 +102,8 @@ func (pl *placer) of(text []byte) place {
 	return p
 }
 
-// Glued is what stands in a line behind a record that has no line end of its own, such as a progress bar: a traceback that begins, or an error of a rank. nil: nothing.
+// Glued is what stands in a line behind a record without a line end of its own, such as a progress bar: a traceback that begins, or an error of a rank.
+// nil: nothing.
 func Glued(line []byte) []byte {
 	if line = bytes.TrimRight(line, " \t\r"); bytes.HasSuffix(line, []byte("Traceback (most recent call last):")) || bytes.Contains(line, []byte("[rank")) {
 		if m := gluedRank.FindIndex(line); m != nil && m[0] > 0 {

@@ -157,7 +157,8 @@ func newCounts(
 	if err != nil {
 		return nil, err
 	}
-	c.ignored, err = m.Int64ObservableCounter("trainbridge.tail.ignored", metric.WithUnit("{line}"), metric.WithDescription("Lines that are not for this receiver."))
+	c.ignored, err = m.Int64ObservableCounter("trainbridge.tail.ignored", metric.WithUnit("{line}"),
+		metric.WithDescription("Lines that are not for this receiver."))
 	if err != nil {
 		return nil, err
 	}

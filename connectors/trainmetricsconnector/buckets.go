@@ -14,9 +14,9 @@ const (
 	mostBuckets = 320
 )
 
-// buckets count values as the exponential histograms of OpenTelemetry do (opentelemetry-proto, metrics.proto, ExponentialHistogramDataPoint): bucket i of a scale
-// holds base^i < value ≤ base^(i+1), with base = 2^(2^−scale). When a value would need more than mostBuckets, each two neighbours are put together: the scale goes
-// down by 1.
+// buckets count values as the exponential histograms of OpenTelemetry do (opentelemetry-proto, metrics.proto, ExponentialHistogramDataPoint): bucket i of a
+// scale holds base^i < value ≤ base^(i+1), with base = 2^(2^−scale). When a value would need more than mostBuckets, each two neighbours are put together: the
+// scale goes down by 1.
 type buckets struct {
 	coarser int // than maxScale, by so many steps of the scale
 	offset  int // index of the first count

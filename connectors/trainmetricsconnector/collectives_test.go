@@ -205,7 +205,8 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 			bus := rng.Int64N(1e12)
 			s := addCollective(b, res, id, operation, algorithm, end, map[string]float64{
 				spans.AttrNCCLDuration: float64(duration) / 1e9, spans.AttrNCCLLateMax: float64(late) / 1e9, spans.AttrNCCLLateCost: float64(late) / 64,
-				spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: float64(bus), spans.AttrNCCLErrors: float64(errors), spans.AttrNCCLRetries: float64(retries),
+				spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: float64(bus), spans.AttrNCCLErrors: float64(errors),
+				spans.AttrNCCLRetries: float64(retries),
 			})
 			if rng.IntN(6) == 0 {
 				missing = 1 + rng.Int64N(63)

@@ -87,7 +87,8 @@ func (c *Config) Validate() error {
 		errs = append(errs, errExpiration)
 	}
 	if _, point := costs(c.Histogram.Type); c.CardinalityLimit < minKept*point {
-		errs = append(errs, fmt.Errorf("%w: with %s histograms it must be at least %d, for two series of each metric", errCardinality, c.Histogram.Type, minKept*point))
+		errs = append(errs, fmt.Errorf(
+			"%w: with %s histograms it must be at least %d, for two series of each metric", errCardinality, c.Histogram.Type, minKept*point))
 	}
 	if c.DedupWindow <= 0 {
 		errs = append(errs, errDedup)

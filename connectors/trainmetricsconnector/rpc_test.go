@@ -46,7 +46,8 @@ func addCall(b *spans.Batch, res spans.Resource, id int, method, transport strin
 // addSend appends the part of a call in which the request is sent.
 func addSend(b *spans.Batch, res spans.Resource, call int, ns int64) {
 	b.Add(res, spans.Span{
-		Trace: pcommon.TraceID{3}, ID: spanID(call + 1<<20), Parent: spanID(call), Name: spans.SpanRPCSend, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
+		Trace: pcommon.TraceID{3}, ID: spanID(call + 1<<20), Parent: spanID(call), Name: spans.SpanRPCSend, Kind: ptrace.SpanKindInternal,
+		Start: base, End: base + ns,
 	})
 }
 
@@ -166,11 +167,11 @@ type wantPoint struct {
 }
 
 // takePoint compares a series with the one expected, and takes it out of the rest.
-func takePoint(t *testing.T, got map[string]point, key string, start pcommon.Timestamp, want wantPoint) point {
+func takePoint(t *testing.T, got map[string]point, key string, start pcommon.Timestamp, want wantPoint) {
 	t.Helper()
 	p, ok := got[prefix+key]
 	if !assert.True(t, ok, key) {
-		return p
+		return
 	}
 	delete(got, prefix+key)
 	assert.InDelta(t, want.value, p.value+float64(p.count), 0, key)
@@ -180,7 +181,6 @@ func takePoint(t *testing.T, got map[string]point, key string, start pcommon.Tim
 		assert.Equal(t, start, p.start, key)
 	}
 	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, p.host)
-	return p
 }
 
 // ofRPC: durations are in nanoseconds, sizes and numbers of calls are as they are.

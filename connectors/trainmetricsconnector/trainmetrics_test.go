@@ -158,19 +158,7 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 				case pmetric.MetricTypeExponentialHistogram:
 					require.Equal(tb, pmetric.AggregationTemporalityCumulative, m.ExponentialHistogram().AggregationTemporality())
 					for _, p := range m.ExponentialHistogram().DataPoints().All() {
-						o := point{
-							start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), count: p.Count(), sum: p.Sum(), min: p.Min(), max: p.Max(),
-							buckets: []uint64{p.ZeroCount()},
-						}
-						for i, n := range p.Positive().BucketCounts().All() {
-							o.bounds, o.buckets = append(o.bounds, bound(p, i)), append(o.buckets, n)
-						}
-						o.bounds, o.buckets = append(o.bounds, bound(p, len(o.bounds))), append(o.buckets, 0)
-						for _, x := range p.Exemplars().All() {
-							require.False(tb, x.TraceID().IsEmpty())
-							o.exemplars, o.spans = append(o.exemplars, x.DoubleValue()), append(o.spans, x.SpanID())
-						}
-						put(m, p.Attributes(), o)
+						put(m, p.Attributes(), exponentialPointOf(tb, p))
 					}
 				case pmetric.MetricTypeSum:
 					require.Equal(tb, spans.MetricNamed(m.Name()).Instrument == spans.Counter, m.Sum().IsMonotonic())
@@ -190,6 +178,24 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 		}
 	}
 	return out
+}
+
+// exponentialPointOf has the bounds and the buckets of an explicit histogram.
+func exponentialPointOf(tb testing.TB, p pmetric.ExponentialHistogramDataPoint) point {
+	tb.Helper()
+	o := point{
+		start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), count: p.Count(), sum: p.Sum(), min: p.Min(), max: p.Max(),
+		buckets: []uint64{p.ZeroCount()},
+	}
+	for i, n := range p.Positive().BucketCounts().All() {
+		o.bounds, o.buckets = append(o.bounds, bound(p, i)), append(o.buckets, n)
+	}
+	o.bounds, o.buckets = append(o.bounds, bound(p, len(o.bounds))), append(o.buckets, 0)
+	for _, x := range p.Exemplars().All() {
+		require.False(tb, x.TraceID().IsEmpty())
+		o.exemplars, o.spans = append(o.exemplars, x.DoubleValue()), append(o.spans, x.SpanID())
+	}
+	return o
 }
 
 // bound is above which the values of a bucket lie.
