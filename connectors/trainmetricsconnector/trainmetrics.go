@@ -77,6 +77,7 @@ func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	if err := c.open(ctx, host); err != nil {
 		return err
 	}
+	c.telemetry.ConnectorTrainMetricsStorageFailures.Add(ctx, 0) // increase() does not see a counter that begins above 0
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:contextcheck // as above
 	c.cancel, c.done = cancel, make(chan struct{})
 	ticks, stop := c.newTicker(c.cfg.MetricsFlushInterval)

@@ -61,6 +61,7 @@ func newExporter(set exporter.Settings, cfg *Config) (*otlpExporter, error) {
 
 func (e *otlpExporter) start(ctx context.Context, host component.Host) (err error) {
 	e.health.Start(host)
+	e.tel.ExporterOtlpAckedRejected.Add(ctx, 0) // increase() does not see a counter that begins above 0
 	if e.cfg.HTTP.HasValue() {
 		e.client, err = newHTTPClient(ctx, e, host)
 	} else {
