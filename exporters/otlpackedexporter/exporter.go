@@ -56,12 +56,12 @@ func newExporter(set exporter.Settings, cfg *Config) (*otlpExporter, error) {
 		return nil, err
 	}
 	agent := fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
+	tel.ExporterOtlpAckedRejected.Add(context.Background(), 0) // increase() does not see a counter that begins above 0
 	return &otlpExporter{cfg: cfg, set: set, tel: tel, userAgent: agent}, nil
 }
 
 func (e *otlpExporter) start(ctx context.Context, host component.Host) (err error) {
 	e.health.Start(host)
-	e.tel.ExporterOtlpAckedRejected.Add(ctx, 0) // increase() does not see a counter that begins above 0
 	if e.cfg.HTTP.HasValue() {
 		e.client, err = newHTTPClient(ctx, e, host)
 	} else {
