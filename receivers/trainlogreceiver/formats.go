@@ -58,7 +58,7 @@ var formats = []format{
 	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
-	{name: "keyvalue", open: func(f fields) reader { return reader{line: single(pairs.New(f).Parse)} }, common: true},
+	{name: "keyvalue", open: openPairs, common: true},
 }
 
 // documents are the formats of files that are rewritten whole, in the order in which they are tried.
@@ -141,6 +141,11 @@ func openBlocks(f fields) reader {
 func openBars(f fields) reader {
 	p := bar.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
+}
+
+func openPairs(f fields) reader {
+	p := pairs.New(f)
+	return reader{line: single(p.Parse), others: p.Others, memory: p}
 }
 
 func openKeras(f fields) reader {

@@ -23,7 +23,7 @@ type parser struct {
 	formats []format
 	readers []reader // of formats
 	last    int      // the format of the record before
-	told    bool     // a format other than bars has told a record
+	told    []bool   // which formats have told a record
 	prefix  logger.Prefix
 	clock   prefixClock
 	wrap    wrap
@@ -224,14 +224,17 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 	return v, reason, false
 }
 
-// note tells bars that a format has told a record.
+// note tells the other formats that one has told a record.
 func (p *parser) note(format int, v tail.Verdict) {
-	if p.told || v != tail.Record || p.readers[format].others != nil {
+	if v != tail.Record || p.told != nil && p.told[format] {
 		return
 	}
-	p.told = true
+	if p.told == nil {
+		p.told = make([]bool, len(p.readers))
+	}
+	p.told[format] = true
 	for i := range p.readers {
-		if others := p.readers[i].others; others != nil {
+		if others := p.readers[i].others; others != nil && i != format {
 			others()
 		}
 	}

@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -289,6 +290,11 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	}
 	q := pair{value: x.b[start : start+n], number: v, isNumber: true}
 	x.at += n
+	if seconds, m := spoken(x.b[start:]); m > 0 { // "0m 12s"
+		q.number, q.unit, q.value = seconds, "s", strconv.AppendFloat(nil, seconds, 'g', -1, 64)
+		x.at = start + m
+		return x.named(q, name, sign)
+	}
 	word := x.unitWord()
 	if unit := unitNames[string(word)]; unit != "" {
 		q.unit = unit
@@ -312,6 +318,34 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		}
 	}
 	return x.named(q, name, sign)
+}
+
+// spoken reads a time of minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 where b begins with none.
+func spoken(b []byte) (seconds float64, n int) {
+	for _, u := range [...]struct {
+		name  byte
+		scale float64
+	}{{'h', 3600}, {'m', 60}, {'s', 1}} {
+		v, m := decimal.Leading(b[n:])
+		if m <= 0 || n+m >= len(b) || b[n+m] != u.name || v < 0 {
+			if u.name == 's' {
+				return 0, 0
+			}
+			continue
+		}
+		if n += m + 1; u.name == 's' {
+			seconds += v
+			break
+		}
+		seconds += v * u.scale
+		for n < len(b) && b[n] == ' ' {
+			n++
+		}
+	}
+	if n < 4 || bytes.IndexAny(b[:n], "mh") < 0 || n < len(b) && isLetter(b[n]) {
+		return 0, 0
+	}
+	return seconds, n
 }
 
 // goesOn says whether a number is the beginning of something else: a time of day, a date, a version.

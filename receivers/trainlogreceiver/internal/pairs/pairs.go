@@ -10,6 +10,8 @@
 //	Epoch: [0]  [ 10/45]  eta: 0:00:01  lr: 0.05  loss: 2.2298 (2.2434)  time: 0.0298  data: 0.0001      MetricLogger (torchvision/references)
 //	completed step: 1, seconds: 0.287, TFLOP/s/device: 110.951, Tokens/s/device: 7131.788, total_weights: 7517, loss: 12.021      MaxText (metric_logger.py)
 //	eval metrics after step: 1, loss=12.021, total_weights=7517      MaxText, a result
+//	Epoch 3/10 | Train Loss: 0.5 | Val Loss: 0.6 | 12.3s      an epoch, where the log has no finer line
+//	第 3 轮, 损失: 0.52      the words of losses, steps and epochs in other languages
 //	[    INFO] - loss: 1.08, learning_rate: 4e-08, global_step: 1, interval_runtime: 4.87, interval_steps_per_second: 0.205     PaddleNLP (trainer/trainer.py)
 //
 // The names are the same as in JSON objects. A line is read when it consists of names and numbers alone: a sentence about a step and its loss, settings
@@ -39,6 +41,8 @@ const (
 type Parser struct {
 	objects *object.Parser
 	lexer   lexer
+	state   state
+	own     []byte // a line in English
 	counter count.Counter
 	time    count.Guess
 	timed   float64 // what the record calls time, s; NaN: nothing
@@ -56,7 +60,18 @@ func New(mapped map[string]object.Target) *Parser {
 // Parse fills rec, which must be empty, with the record that b holds. found false: b is no line of pairs, and rec stays empty.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	b = bytes.TrimSpace(b)
-	if len(b) > maxLine || !likely(b) {
+	if len(b) > maxLine {
+		return false, ""
+	}
+	if hasOther(b) {
+		p.own = english(p.own[:0], b)
+		b = p.own
+	}
+	if !containsFold(b, "loss") {
+		p.head(b)
+		return false, ""
+	}
+	if !likely(b) && p.state.Head == nil {
 		return false, ""
 	}
 	b, evaluation := label(b)
@@ -88,11 +103,8 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	return dst
 }
 
-// likely is a quick look: nearly all lines of a log stop here.
+// likely is a quick look at a line with a loss.
 func likely(b []byte) bool {
-	if !containsFold(b, "loss") {
-		return false
-	}
 	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "["} {
 		if containsFold(b, word) {
 			return true
@@ -210,19 +222,35 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			at, best = i, n
 		}
 	}
-	if at < 0 || loss < 0 {
+	if loss < 0 {
 		return false
 	}
-	iteration, iterations := p.counter.Iteration(epoch, epochs, pairs[at].number, pairs[at].of)
+	var iteration, iterations float64
+	switch h := p.state.Head; {
+	case at >= 0:
+		iteration, iterations = p.counter.Iteration(epoch, epochs, pairs[at].number, pairs[at].of)
+	case epoch >= 0 && epoch == math.Trunc(epoch):
+		iteration, iterations = epoch, epochs
+	case h != nil && math.IsNaN(epoch):
+		iteration, iterations = h.Epoch, h.Epochs
+	default:
+		return false
+	}
 	p.objects.Begin(rec)
 	p.timed = math.NaN()
+	if h := p.state.Head; h != nil && math.IsNaN(epoch) {
+		rec.Set(record.Epoch, h.Epoch)
+		if at < 0 && h.Seconds > 0 {
+			p.timed = h.Seconds
+		}
+	}
 	for i := range pairs {
 		q := &pairs[i]
 		switch {
 		case i == at, len(q.name) == 0 && q.unit == "":
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
-		case bytes.EqualFold(q.name, seconds) && bytes.EqualFold(pairs[at].name, completed):
+		case at >= 0 && bytes.EqualFold(q.name, seconds) && bytes.EqualFold(pairs[at].name, completed):
 			p.objects.Field(stepTime, q.value)
 		case q.isNumber && p.positionOf(q) > 0:
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
@@ -252,11 +280,25 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			rec.Unset(record.Loss)
 		}
 	}
+	if at < 0 {
+		return p.ofEpoch(rec)
+	}
+	if rec.Kind == record.Step {
+		p.state.Finer, p.state.Own = true, true
+	}
 	return true
 }
 
 func isEpoch(q *pair) bool {
-	return q.isNumber && (bytes.EqualFold(q.name, []byte("epoch")) || bytes.EqualFold(q.name, []byte("ep")) || bytes.EqualFold(q.name, []byte("train epoch")))
+	if !q.isNumber {
+		return false
+	}
+	for _, name := range [...]string{"epoch", "ep", "train epoch", "training epoch", "epochs", "current epoch"} {
+		if bytes.EqualFold(q.name, []byte(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // field takes a number: under the name with its unit, where that name is known. Else a number with a unit is kept as text.
