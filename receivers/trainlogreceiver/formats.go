@@ -155,7 +155,7 @@ func openKeras(f fields) reader {
 
 func openTables(f fields) reader {
 	p := table.New(f)
-	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
 // plain opens a format in which each line stands for itself, with a function that finds one record in a line.

@@ -25,6 +25,10 @@
 //	{"time/step_train": 24.9, "actor_train/total_loss@sum": 0.0021}
 //	pipeline step 1 finished
 //
+//	(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.      AReaL (inclusionAI/AReaL 4aef98d,
+//	╒═══════════════════════════════╤═════════════╤═════════════════╤════════════╕                 areal/utils/stats_logger.py: 138-160)
+//	│ ppo_actor/update/actor_loss/avg │ -1.2000e-03 │ timeperf/rollout │ 2.0600e+01 │
+//
 // A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. Its time is
 // the header's, where that has one.
 package block
@@ -63,6 +67,7 @@ const (
 	olmo   // as plain, with =
 	roll   // one line with an object
 	box    // between rules; the step is a value
+	areal  // tables
 )
 
 const (
@@ -123,6 +128,9 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 			return v, "", true
 		}
 	}
+	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.same(out.Prefix()) {
+		return p.stats(b, out)
+	}
 	if len(b) == 0 || len(b) > maxLine {
 		p.other()
 		return tail.Ignored, "", false
@@ -130,7 +138,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if p.head(b, out.Prefix()) {
 		return tail.Ignored, Head, true
 	}
-	if p.state.In == none || p.state.In == roll || !p.same(out.Prefix()) { // ranks print at a time
+	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.same(out.Prefix()) { // ranks print at a time
 		p.state.open(b, out.Prefix())
 		return tail.Ignored, "", false
 	}
@@ -153,7 +161,7 @@ func (p *Parser) other() {
 	switch p.state.In {
 	case banner:
 		p.state.Far = true
-	case roll:
+	case roll, areal:
 	default:
 		p.state.end()
 	}

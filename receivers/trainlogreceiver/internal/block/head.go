@@ -22,6 +22,8 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	switch {
 	case last == ']' && bytes.Contains(b, olmoMark):
 		return p.olmo(b, pre)
+	case last == '.' && bytes.Contains(b, arealStep):
+		return p.areal(b, pre)
 	case last == '.' || last == 'd':
 		return p.roll(b, pre)
 	}
