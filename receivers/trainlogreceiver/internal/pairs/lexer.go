@@ -28,7 +28,8 @@ var units = map[string]unit{
 	"tok/s": {name: "tok/s"}, "tok/sec": {name: "tok/s"}, "tokens/s": {name: "tok/s"}, "tokens/sec": {name: "tok/s"}, "samples/s": {name: "samples/s"},
 	"samples/sec": {name: "samples/s"}, "examples/s": {name: "samples/s"}, "examples/sec": {name: "samples/s"}, "img/s": {name: "samples/s"},
 	"images/s": {name: "samples/s"}, "images/sec": {name: "samples/s"}, "imgs/s": {name: "samples/s"},
-	"step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {},
+	"step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {}, "day": {}, "days": {}, "h": {}, "hours": {}, "hrs": {}, "min": {}, "mins": {},
+	"s/iters": {suffix: "_s"}, "s/epoch": {suffix: "_s"},
 }
 
 // pair is a name and its value.
@@ -56,17 +57,23 @@ type lexer struct {
 	depth    int // of parentheses
 	bracket  bool
 	fresh    bool // the name at hand is the first behind a separator
+	cell     bool // the name at hand begins the line, or stands behind a separator or a gap
+	foreign  int  // pairs without a sign whose names nobody knows
 	blanks   int  // before the token at hand
 }
 
 // line reads a line. false: there is something in it beside names and values.
 func (x *lexer) line(b []byte) bool {
-	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3)
+	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3) && (x.foreign == 0 || 2*x.foreign+1 <= len(x.pairs))
 }
 
 // tokens is line where words may have no value.
 func (x *lexer) tokens(b []byte) bool {
 	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
+	x.fresh, x.foreign = false, 0
+	for x.at < len(b) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
+		x.at++
+	}
 	for x.skip(); x.at < len(x.b); x.skip() {
 		if !x.token() {
 			return false
@@ -101,8 +108,27 @@ func (x *lexer) token() bool {
 		x.at++
 	case c == '-' && x.blanks > 0 && x.next() == ' ':
 		x.drop()
+		x.fresh = true
+		x.at++
+	case c == ':' && x.next() == ':', (c == '=' || c == '-') && x.next() == '>', c == '-' && x.next() == '-':
+		x.drop()
+		x.fresh = true
+		x.at += 2
+	case c == '.' && x.next() == '.': // "Step: 10... Loss: 2.5..."
+		x.drop()
+		x.fresh = true
+		for x.at < len(x.b) && x.b[x.at] == '.' {
+			x.at++
+		}
+	case (c == '#' || c == '~') && x.next()-'0' <= 9:
 		x.at++
 	case c == '(':
+		if x.words > 0 && x.next()-'0' <= 9 && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
+			x.at++
+			x.depth++
+			x.skip()
+			return x.number(nil, false)
+		}
 		x.drop()
 		x.depth++
 		x.at++
@@ -115,6 +141,8 @@ func (x *lexer) token() bool {
 	case c == '[' || c == ']':
 		if x.bracket = c == '['; !x.bracket {
 			x.drop()
+		} else if x.words > 0 && x.blanks == 0 && isLetter(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
+			x.words, x.fresh = 0, true
 		}
 		x.at++
 	case c == ':' && x.words == 0 && len(x.pairs) > 0 && x.blanks == 0: // "Step 1: loss"
@@ -164,7 +192,7 @@ func (x *lexer) word() bool {
 	}
 	start := x.at
 	if x.words == 0 {
-		x.from = start
+		x.from, x.cell = start, x.fresh || x.blanks > 1 || start == 0
 	}
 	for depth := 0; x.at < len(x.b); x.at++ {
 		c := x.b[x.at]
@@ -182,19 +210,35 @@ func (x *lexer) word() bool {
 		}
 		break
 	}
+	for x.at > start+2 && x.b[x.at-1] == '.' && x.b[x.at-2] == '.' { // "Step..."
+		x.at--
+	}
+	if x.at < len(x.b) && x.b[x.at] == '.' && x.b[x.at-1] == '.' {
+		x.at--
+	}
 	x.until = x.at
 	x.words++
 	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
 		return false
 	}
+	if x.words > 1 && string(x.b[start:x.until]) == "is" { // "loss is 2.31"
+		if name := bytes.TrimRight(x.b[x.from:start], " "); x.objects.About(name).Loss {
+			x.words = 0
+			x.signed++
+			x.skip()
+			return x.value(name)
+		}
+	}
 	blank := x.at
 	for blank < len(x.b) && x.b[blank] == ' ' {
 		blank++
 	}
-	if blank == len(x.b) || x.b[blank] != ':' && x.b[blank] != '=' {
+	signs := sign(x.b[blank:])
+	if signs == 0 || signs == 2 && x.b[blank] == ':' && blank > x.at { // " :: " parts cells
 		return true
 	}
 	sign := x.b[blank]
+	blank += signs - 1
 	name := x.b[x.from:x.until]
 	if about := x.objects.About(name); sign == '=' && x.words > 1 && !about.Loss && !about.Step && !x.fresh { // a name before "=" is one word
 		return false
@@ -203,6 +247,32 @@ func (x *lexer) word() bool {
 	x.signed++
 	x.skip()
 	return x.value(name)
+}
+
+// decoration is what may stand before a line.
+var decoration = []byte("=->*#~+ \t")
+
+// sign is how many bytes stand between a name and its value: ":", "=", "=>", "->", "::".
+func sign(b []byte) int {
+	switch {
+	case len(b) == 0:
+		return 0
+	case len(b) > 1 && (b[0] == '=' || b[0] == '-') && b[1] == '>', len(b) > 1 && b[0] == ':' && b[1] == ':':
+		return 2
+	case b[0] == ':' || b[0] == '=':
+		return 1
+	}
+	return 0
+}
+
+// positionName says whether a name is that of a step or an epoch.
+func positionName(name []byte) bool {
+	if len(name) > 15 {
+		return false
+	}
+	var lower [16]byte
+	text := string(lowered(lower[:0], name))
+	return stepNames[text] > 0 || text == "epoch"
 }
 
 // stops says whether a word stands in sentences about steps and losses that are no record of a step.
@@ -295,6 +365,13 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		x.at = start + m
 		return x.named(q, name, sign)
 	}
+	if m := clock(x.b[start:]); m > 0 && !sign { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
+		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
+			return false
+		}
+		x.at, x.words = start+m, 0
+		return true
+	}
 	word := x.unitWord()
 	if unit := unitNames[string(word)]; unit != "" {
 		q.unit = unit
@@ -318,6 +395,36 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		}
 	}
 	return x.named(q, name, sign)
+}
+
+// clock is the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
+func clock(b []byte) (n int) {
+	parts := 1
+	for n < len(b) && n < 16 && (b[n]-'0' <= 9 || b[n] == ':' || b[n] == '.') {
+		if b[n] == ':' {
+			if n+2 >= len(b) || b[n+1]-'0' > 5 || b[n+2]-'0' > 9 {
+				return 0
+			}
+			parts++
+		}
+		n++
+	}
+	if n < len(b) && b[n] == 's' {
+		n++
+	}
+	if parts < 2 || parts > 3 || n < len(b) && (isLetter(b[n]) || b[n] == '-' || b[n] == '/') {
+		return 0
+	}
+	return n
+}
+
+// isElapsed says whether a name is that of a clock, or of what is left of it.
+func isElapsed(name []byte) bool {
+	switch string(bytes.ToLower(name)) {
+	case "elapsed", "eta", "time", "remain", "remaining", "left", "total", "took", "elapsed time", "remaining time", "total time", "time left":
+		return true
+	}
+	return false
 }
 
 // spoken reads a time of minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 where b begins with none.
@@ -374,7 +481,10 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case len(name) > 0:
 		if q.name = name; !x.known(&q) {
-			return false
+			if !x.cell || bytes.Count(name, []byte(" ")) > 1 {
+				return false
+			}
+			x.foreign++
 		}
 		x.add(q)
 	case isCount: // "10/14 batches"
@@ -431,7 +541,7 @@ func (x *lexer) known(q *pair) bool {
 		return true
 	}
 	switch name {
-	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
+	case "elapsed", "remain", "remaining", "eta", "episode", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
 		"train acc",
 		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true
@@ -466,7 +576,9 @@ func (x *lexer) total(q *pair) {
 	for i < len(x.b) && x.b[i] == ' ' {
 		i++
 	}
-	if i == len(x.b) || x.b[i] != '/' {
+	if i+3 < len(x.b) && x.b[i] == 'o' && x.b[i+1] == 'f' && x.b[i+2] == ' ' && i > x.at { // "12 of 30"
+		i++
+	} else if i == len(x.b) || x.b[i] != '/' {
 		return
 	}
 	for i++; i < len(x.b) && x.b[i] == ' '; i++ {

@@ -105,7 +105,7 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 
 // likely is a quick look at a line with a loss.
 func likely(b []byte) bool {
-	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "["} {
+	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick"} {
 		if containsFold(b, word) {
 			return true
 		}
@@ -155,6 +155,8 @@ func label(b []byte) (rest []byte, evaluation bool) {
 		rest = rest[1:]
 	case bytes.HasPrefix(rest, []byte(" | ")), bytes.HasPrefix(rest, []byte(" - ")):
 		rest = rest[3:]
+	case bytes.HasPrefix(rest, []byte(" :: ")), bytes.HasPrefix(rest, []byte(" => ")), bytes.HasPrefix(rest, []byte(" -> ")):
+		rest = rest[4:]
 	case bytes.HasPrefix(rest, []byte(" ")) && len(rest) > 2 && rest[1]|0x20 != 'l': // "Train Step 5", not "train loss: 2"
 		rest = rest[1:]
 	default:
@@ -167,6 +169,7 @@ func label(b []byte) (rest []byte, evaluation bool) {
 var stepNames = map[string]int{
 	"global_step": 1, "global step": 1, "global_steps": 1, "num_updates": 1, "update": 2, "updates": 2, "train_step": 2, "train step": 2, "training step": 2,
 	"step": 3, "steps": 3, "iteration": 3, "iterations": 3, "iter": 3, "iters": 3, "it": 4, "batch": 5, "batches": 5, "batch_idx": 5, "minibatch": 5,
+	"episode": 6, "tick": 6, "generation": 6,
 }
 
 // positionOf says how surely a name says which step a line is of; 0: not.
@@ -270,6 +273,9 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only one, by a name of its own
 		rec.Set(record.Loss, q.number)
 	}
+	if !rec.Has(record.Loss) {
+		named(rec, pairs)
+	}
 	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
 		rec.Kind = record.Evaluation
 	}
@@ -313,10 +319,10 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	name := q.name
 	if isTime(name) && math.IsNaN(p.timed) {
 		switch {
-		case unit.suffix == "_ms":
+		case unit.suffix == "_ms", bytes.HasSuffix(name, []byte("(ms)")):
 			p.timed = q.number / 1e3
 			return
-		case unit.suffix == "_s", q.unit == "" && bytes.IndexByte(value, '.') >= 0: // whole seconds may be anything
+		case unit.suffix == "_s", bytes.HasSuffix(name, []byte("(s)")), q.unit == "" && bytes.IndexByte(value, '.') >= 0: // whole seconds may be anything
 			p.timed = q.number
 			return
 		}
@@ -358,14 +364,29 @@ func (p *Parser) setTime(rec *record.Record, iteration float64) {
 	}
 }
 
-// isTime says whether a name is that of a time, of what loops print beside each step.
+// times are the names of times, of what loops print beside each step, with blanks between their words and without their units.
+var times = map[string]bool{
+	"time": true, "step time": true, "batch time": true, "time taken": true, "took": true, "t": true, "bt": true, "cost": true, "cost time": true,
+	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true, "time per iter": true,
+	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "time epoch": true, "epoch time": true,
+}
+
+// isTime says whether a name is that of a time.
 func isTime(name []byte) bool {
-	for _, t := range [...]string{"time", "step time", "batch time", "batch_time", "time taken", "took", "t", "cost", "cost time", "iter_dt"} {
-		if bytes.EqualFold(name, []byte(t)) {
-			return true
+	if len(name) > 20 {
+		return false
+	}
+	for _, unit := range [...]string{"(s)", "(sec)", "(ms)", "(seconds)"} {
+		name = bytes.TrimSuffix(name, []byte(unit))
+	}
+	var out [20]byte
+	text := lowered(out[:0], bytes.TrimRight(name, " "))
+	for i, c := range text {
+		if c == '_' || c == '-' || c == '/' {
+			text[i] = ' '
 		}
 	}
-	return false
+	return times[string(text)]
 }
 
 // The names in MaxText's lines: its "seconds" are the step time.

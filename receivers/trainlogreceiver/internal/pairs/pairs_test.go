@@ -55,7 +55,7 @@ var others = []string{
 	"--step 100 --loss mse", "python train.py --steps 100 --loss l2", "| step | loss | lr |", "|   100 | 2.31 | 1e-4 |", "step,loss,lr", "100,2.31,1e-4",
 	"|   0  NVIDIA H100 80GB HBM3   On | 00000000:18:00.0 Off |  0 |", "| N/A   31C    P0    71W / 700W |    353MiB / 81920MiB |      0%      Default |",
 	"wandb: train/loss 2.31", "wandb: step: 100 loss: ▁▂▃", "Traceback: step=5, loss=<Tensor>", "ValueError: step=5 loss=0.1", "if step == 5: loss = 2",
-	"    self.step = step; self.loss = loss", "step: 100 => loss: 2.3", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3",
+	"    self.step = step; self.loss = loss", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3",
 	"[INFO] step function loss function", `level=warn caller=retry.go:17 msg="step failed" step=3 attempts=2 packet_loss=0.02`,
 	`{"step": 5, "loss": 2.5}`, `{'step': 5, 'loss': 2.5}`, "optimizer step: 5 loss: 2.3", "number of steps: 5, loss: 2.3",
 }

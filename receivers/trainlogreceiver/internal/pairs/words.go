@@ -15,6 +15,8 @@ var words = []word{
 	{"训练步数", "step"}, {"步数", "step"}, {"步骤", "step"}, {"步", "step"}, {"ステップ", "step"}, {"스텝", "step"},
 	{"迭代次数", "iteration"}, {"次迭代", "iteration"}, {"迭代", "iteration"}, {"批次", "batch"}, {"批", "batch"},
 	{"耗时", "time"}, {"用时", "time"}, {"时间", "time"}, {"毫秒", "ms"}, {"秒", "s"},
+	{"pérdida", "loss"}, {"Pérdida", "Loss"}, {"потери", "loss"}, {"лосс", "loss"}, {"Потери", "Loss"}, {"época", "epoch"}, {"Época", "Epoch"}, {"эпоха", "epoch"},
+	{"Эпоха", "Epoch"}, {"étape", "step"}, {"Étape", "Step"}, {"шаг", "step"}, {"Шаг", "Step"}, {"время", "time"}, {"tiempo", "time"}, {"perte", "loss"},
 	{"：", ": "}, {"，", ", "}, {"、", ", "}, {"；", "; "}, {"（", " ("}, {"）", ") "}, {"【", "["}, {"】", "]"}, {"｜", "|"}, {"＝", "="}, {"。", ""},
 }
 
@@ -22,7 +24,7 @@ var words = []word{
 func hasOther(b []byte) bool {
 	for _, c := range b {
 		if c >= 0x80 {
-			for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크"} {
+			for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
 				if bytes.Contains(b, []byte(w)) {
 					return true
 				}
@@ -66,7 +68,7 @@ func english(out, b []byte) []byte {
 }
 
 func find(b []byte) *word {
-	if b[0] < 0x80 {
+	if b[0] < 0x80 && b[0] != 't' && b[0] != 'p' {
 		return nil
 	}
 	for i := range words {
