@@ -115,10 +115,12 @@ func (x *lexer) token() bool {
 		x.fresh = true
 		x.at += 2
 	case c == '.' && x.next() == '.': // "Step: 10... Loss: 2.5..."
-		x.drop()
-		x.fresh = true
 		for x.at < len(x.b) && x.b[x.at] == '.' {
 			x.at++
+		}
+		if x.words == 0 || !bytes.HasPrefix(x.b[x.at:], []byte(" (")) { // "Step... (500 | Loss: 2.5)"
+			x.drop()
+			x.fresh = true
 		}
 	case (c == '#' || c == '~') && x.next()-'0' <= 9:
 		x.at++
@@ -130,6 +132,7 @@ func (x *lexer) token() bool {
 			return x.number(nil, false)
 		}
 		x.drop()
+		x.fresh = true
 		x.depth++
 		x.at++
 	case c == ')':
@@ -216,6 +219,9 @@ func (x *lexer) word() bool {
 	if x.at < len(x.b) && x.b[x.at] == '.' && x.b[x.at-1] == '.' {
 		x.at--
 	}
+	if x.at > start {
+		x.at += behindName(x.b[x.at:])
+	}
 	x.until = x.at
 	x.words++
 	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
@@ -247,6 +253,16 @@ func (x *lexer) word() bool {
 	x.signed++
 	x.skip()
 	return x.value(name)
+}
+
+// behindName is the length of a unit in parentheses that stands behind a name: "time (sec): 2.4".
+func behindName(b []byte) int {
+	for _, unit := range [...]string{" (s)", " (sec)", " (ms)", " (seconds)", " (%)"} {
+		if bytes.HasPrefix(b, []byte(unit)) {
+			return len(unit)
+		}
+	}
+	return 0
 }
 
 // decoration is what may stand before a line.
@@ -350,7 +366,7 @@ func (x *lexer) textValue(name []byte) bool {
 // number reads a number, and what it says: of a name with a sign before it, of words that are a known name, or by its unit.
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
-	v, n := decimal.Leading(x.b[x.at:])
+	v, n := leading(x.b[x.at:])
 	if n <= 0 { // a date
 		return sign && x.textValue(name)
 	}
@@ -387,7 +403,8 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' { // "250 ms", "46.5% bf16 MFU" has none
 		save := x.at
 		x.at++
-		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) {
+		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) &&
+			!(isCounted(string(word)) && numberFollows(x.b[x.at+len(word):])) {
 			q.unit = unitNames[string(word)]
 			x.at += len(word)
 		} else {
@@ -425,6 +442,17 @@ func isElapsed(name []byte) bool {
 		return true
 	}
 	return false
+}
+
+// leading is decimal.Leading, of a number behind which dots may stand: "3...".
+func leading(b []byte) (v float64, n int) {
+	if v, n = decimal.Leading(b); n > 0 {
+		return v, n
+	}
+	if dots := bytes.Index(b[:min(len(b), 32)], []byte("..")); dots > 0 {
+		return decimal.Leading(b[:dots])
+	}
+	return v, n
 }
 
 // spoken reads a time of minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 where b begins with none.
@@ -492,7 +520,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
 		x.add(q)
-	case q.of > 0 && (x.bracket || x.epochBefore()) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
+	case q.of > 0 && (x.bracket || x.epochBefore() || len(x.pairs) == 0) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
 		x.position(q)
 	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
 	default:
@@ -541,7 +569,7 @@ func (x *lexer) known(q *pair) bool {
 		return true
 	}
 	switch name {
-	case "elapsed", "remain", "remaining", "eta", "episode", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
+	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "episode", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
 		"train acc",
 		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true
@@ -565,6 +593,12 @@ func (x *lexer) unitWord() []byte {
 	return x.b[x.at:n]
 }
 
+// numberFollows says whether a word is the name of what stands behind: "epoch 1 step 200".
+func numberFollows(b []byte) bool {
+	b = bytes.TrimLeft(b, " ")
+	return len(b) > 0 && b[0]-'0' <= 9
+}
+
 func signFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && (b[0] == ':' || b[0] == '=')
@@ -583,7 +617,7 @@ func (x *lexer) total(q *pair) {
 	}
 	for i++; i < len(x.b) && x.b[i] == ' '; i++ {
 	}
-	v, n := decimal.Leading(x.b[i:])
+	v, n := leading(x.b[i:])
 	if n <= 0 {
 		return
 	}

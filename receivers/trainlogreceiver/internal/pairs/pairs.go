@@ -253,6 +253,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		case i == at, len(q.name) == 0 && q.unit == "":
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
+		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
 		case at >= 0 && bytes.EqualFold(q.name, seconds) && bytes.EqualFold(pairs[at].name, completed):
 			p.objects.Field(stepTime, q.value)
 		case q.isNumber && p.positionOf(q) > 0:
@@ -293,6 +294,16 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		p.state.Finer, p.state.Own = true, true
 	}
 	return true
+}
+
+// before says whether a pair of the name stands before.
+func before(pairs []pair, name []byte) bool {
+	for i := range pairs {
+		if bytes.Equal(pairs[i].name, name) {
+			return true
+		}
+	}
+	return false
 }
 
 func isEpoch(q *pair) bool {

@@ -28,6 +28,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/decimal"
@@ -347,14 +348,12 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		rec.Set(record.Duration, s)
 		rec.Extra = slices.DeleteFunc(rec.Extra, func(e record.Extra) bool { return bytes.EqualFold(e.Name, []byte("time")) })
 	}
-	if i := p.timed(); i >= 0 && !rec.Has(record.Duration) {
+	if i := p.timed(times); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
-		if seconds, of := p.time.Step(s, step); seconds > 0 {
-			rec.Set(record.Duration, seconds)
-			if of > 1 {
-				rec.Of = record.Mean
-			}
-		}
+		took(rec)(p.time.Step(s, step))
+	} else if i := p.timed(clocks); i >= 0 {
+		s, _ := decimal.Float(p.cells[i])
+		took(rec)(p.clock.Step(s, step))
 	}
 	p.emit(rec, step, training, out)
 	return tail.Record, "", true
@@ -437,7 +436,7 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		rec.Set(record.MemoryReserved, memory*1e9)
 	}
 	rec.Set(record.Iterations, epochs)
-	if s := took(rest); s > 0 {
+	if s := drawnFor(rest); s > 0 {
 		rec.Set(record.Duration, s)
 	}
 	p.emit(rec, epoch, true, out)
@@ -447,8 +446,8 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // repeated is the reason of a row that was read before.
 const repeated = "progress_bar"
 
-// took is how long a bar took, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
-func took(b []byte) float64 {
+// drawnFor is how long a bar took, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
+func drawnFor(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
 		s, _ := minutes(clock)
@@ -466,14 +465,33 @@ func took(b []byte) float64 {
 	return s
 }
 
-// timed is the column that is called time and has parts of a second, in s; -1: none.
-func (p *Parser) timed() int {
+// The names of columns that have the time of a step, or how long the run has run, in s, where they have parts of a second.
+var (
+	times  = []string{"time", "time (s)", "time(s)", "time_s", "time (sec)", "dur", "duration", "duration (s)", "seconds"}
+	clocks = []string{"elapsed", "elapsed_time", "elapsed time", "elapsed (s)", "total time"}
+)
+
+// timed is the column that has one of the names, and parts of a second; -1: none.
+func (p *Parser) timed(names []string) int {
 	for i := range p.columns {
-		if bytes.EqualFold(p.columns[i].name, []byte("time")) && bytes.IndexByte(p.cells[i], '.') >= 0 {
+		if bytes.IndexByte(p.cells[i], '.') >= 0 && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(p.columns[i].name)) }) {
 			return i
 		}
 	}
 	return -1
+}
+
+// took gives a record the time of a step, s, the mean of so many.
+func took(rec *record.Record) func(seconds, of float64) {
+	return func(seconds, of float64) {
+		if !(seconds > 0) || rec.Has(record.Duration) {
+			return
+		}
+		rec.Set(record.Duration, seconds)
+		if of > 1 {
+			rec.Of = record.Mean
+		}
+	}
 }
 
 // row reads a row.
