@@ -210,6 +210,17 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		p.Stamp, p.bracketed = in[:n], true
 		return in[n+1:], true
 	}
+	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ' ' { // "[2026-02-11 16:40:00 swin_tiny]", "[2026-02-11 16:40:00,123 INFO]"
+		if end := bytes.IndexByte(in[:min(len(in), n+64)], ']'); end > n+1 && isName(in[n+1:end]) {
+			if word := in[n+1 : end]; levelLen(word) == len(word) {
+				p.Level = word
+			} else {
+				p.Logger = word
+			}
+			p.Stamp, p.bracketed = in[:n], true
+			return in[end+1:], true
+		}
+	}
 	if n := levelLen(in); n > 0 && n < len(in) && in[n] == ']' {
 		p.Level, p.bracketed = in[:n], true
 		return in[n+1:], true

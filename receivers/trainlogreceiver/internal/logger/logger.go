@@ -309,7 +309,7 @@ func isPlace(b []byte) bool {
 	if i == len(b) || i < 2 {
 		return false
 	}
-	if bytes.HasSuffix(b[:i], []byte(".py (")) {
+	if bytes.HasSuffix(b[:i], []byte(".py (")) || bytes.HasSuffix(b[:i], []byte(".py ")) {
 		return true
 	}
 	if b[i-1] != ':' || bytes.ContainsAny(b, " =,") {

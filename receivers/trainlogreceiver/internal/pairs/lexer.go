@@ -381,7 +381,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		x.at = start + m
 		return x.named(q, name, sign)
 	}
-	if m := clock(x.b[start:]); m > 0 && !sign { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
+	if m := clock(x.b[start:]); m > 0 && !sign && len(x.pairs) > 0 { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
 		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
 			return false
 		}
@@ -520,7 +520,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
 		x.add(q)
-	case q.of > 0 && (x.bracket || x.epochBefore() || len(x.pairs) == 0) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
+	case q.of > 0 && (x.bracket || x.epochBefore() || x.begins()) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
 		x.position(q)
 	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
 	default:
@@ -543,6 +543,12 @@ func (x *lexer) unnamed() bool {
 }
 
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
+
+// begins says whether a number that was just read begins a line, and is told from what follows: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and days have blanks alone.
+func (x *lexer) begins() bool {
+	rest := x.b[x.at:]
+	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
+}
 
 func isCounted(unit string) bool {
 	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"

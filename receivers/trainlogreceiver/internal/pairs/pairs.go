@@ -225,7 +225,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			at, best = i, n
 		}
 	}
-	if loss < 0 {
+	if loss < 0 || at >= 0 && p.lexer.signed == 0 && string(pairs[at].name) == "num_updates" { // fairseq's mean over an epoch
 		return false
 	}
 	var iteration, iterations float64

@@ -178,7 +178,7 @@ func (p *Parser) names() (columns []column, epochs, ok bool) {
 			name: bytes.Clone(cell), other: about.Step, epoch: string(bytes.ToLower(cell)) == "epoch",
 			result: about.Evaluation || bytes.HasSuffix(cell, []byte("_epoch")),
 		}
-		loss = loss || about.Loss || bytes.HasPrefix(cell, []byte("train/")) && bytes.HasSuffix(cell, []byte("loss"))
+		loss = loss || about.Loss || string(cell) == "main/loss" || bytes.HasPrefix(cell, []byte("train/")) && bytes.HasSuffix(cell, []byte("loss"))
 		if string(cell) == "#" && i == 1 && string(p.cells[0]) == "E" { // spaCy
 			c.other, step = true, i
 			columns[0].epoch = true
