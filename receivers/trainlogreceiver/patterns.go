@@ -57,7 +57,6 @@ var builtin = compile(
 	"{*}m {*}s (- {*}) ({iteration} {*}%) {loss}",
 	// marian-nmt/marian, src/training/scheduler.h; OpenNMT/OpenNMT-py, onmt/utils/statistics.py, whose last number is a clock; flairNLP/flair, trainers/trainer.py.
 	"Ep. {epoch} : Up. {iteration} : Sen. {*} : Cost {loss} {*}: Time {interval:s}s : {tokens_per_sec} words/s{*}",
-	"Ep. {epoch} : Up. {iteration} : Sen. {*} : Cost {loss} : Time {interval:s}s : {tokens_per_sec} words/s{*}",
 	"Step {iteration}/{iterations}; acc: {acc}; ppl: {ppl}; xent: {loss}; lr: {lr}; {*} tok/s; {elapsed:s} sec;",
 	"Step {iteration}/{iterations}; acc: {acc}; ppl: {ppl}; xent: {loss}; lr: {lr}; {*} tok/s, {elapsed:s} sec;",
 	"epoch {epoch} - iter {iteration}/{iterations} - loss {loss} - time (sec): {elapsed:s} - samples/sec: {samples_per_sec}{*}",

@@ -89,6 +89,8 @@ type state struct {
 	Aside bool `json:"aside,omitempty"`
 	// Lines are the values before the record began; of a box, all.
 	Lines []byte `json:"lines,omitempty"`
+	// Results are the values of an evaluation.
+	Results []byte `json:"results,omitempty"`
 	// Began is the line at which the record began. While the record waits for its values, a restart has that line read again.
 	Began []byte `json:"began,omitempty"`
 
@@ -192,7 +194,7 @@ func (p *Parser) same(pre *line.Prefix) bool {
 func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if s.Aside {
-		return tail.Ignored, Early, true
+		return p.result(b, q, out)
 	}
 	again := bytes.Equal(b, s.Began)
 	if len(s.Began) > 0 && !again {
@@ -229,6 +231,39 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 	p.objects.End()
 	p.place(rec)
 	rec.Open, rec.Join = true, again
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+// result takes a value of an evaluation. NeMo-RL prints how long that took last.
+func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
+	s := &p.state
+	took := bytes.EqualFold(q.name, []byte("total validation time"))
+	if !took || len(s.Results) == 0 {
+		if len(s.Results)+len(b) <= maxLines {
+			s.Results = append(append(s.Results, b...), '\n')
+		}
+		return tail.Ignored, Early, true
+	}
+	rec := out.Record()
+	p.objects.Begin(rec)
+	for text := range bytes.SplitSeq(s.Results, []byte("\n")) {
+		value, ok := p.split(text)
+		switch {
+		case !ok:
+		case bytes.Contains(bytes.ToLower(value.name), []byte("loss")) && !rec.Has(record.ValidationLoss):
+			rec.Set(record.ValidationLoss, value.number)
+		default:
+			rec.AddExtra(record.Extra{Name: value.name, Value: value.number})
+		}
+	}
+	p.objects.End()
+	s.Results = nil
+	if per, ok := seconds[string(q.unit)]; ok && q.number > 0 {
+		rec.Set(record.Duration, q.number*per)
+	}
+	p.place(rec)
+	rec.Kind = record.Evaluation
 	out.Emit(rec)
 	return tail.Record, "", true
 }

@@ -67,7 +67,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 		p.own = english(p.own[:0], b)
 		b = p.own
 	}
-	if !containsFold(b, "loss") {
+	if !containsFold(b, "loss") && !bytes.HasPrefix(b, gan) {
 		p.head(b)
 		return false, ""
 	}
@@ -225,7 +225,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			at, best = i, n
 		}
 	}
-	if loss < 0 || at >= 0 && p.lexer.signed == 0 && string(pairs[at].name) == "num_updates" { // fairseq's mean over an epoch
+	isGAN := loss < 0 && at >= 0 && epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
+	if loss < 0 && !isGAN || at >= 0 && p.lexer.signed == 0 && string(pairs[at].name) == "num_updates" { // fairseq's mean over an epoch
 		return false
 	}
 	var iteration, iterations float64
@@ -271,6 +272,9 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		rec.Set(record.Iterations, iterations)
 	}
 	p.setTime(rec, iteration)
+	if isGAN {
+		return true
+	}
 	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only one, by a name of its own
 		rec.Set(record.Loss, q.number)
 	}
@@ -328,7 +332,7 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	}
 	unit := units[q.unit]
 	name := q.name
-	if isTime(name) && math.IsNaN(p.timed) {
+	if math.IsNaN(p.timed) && isTime(name) && !(bytes.IndexByte(name, '_') >= 0 && p.objects.Known(name)) {
 		switch {
 		case unit.suffix == "_ms", bytes.HasSuffix(name, []byte("(ms)")):
 			p.timed = q.number / 1e3
@@ -362,7 +366,13 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 
 // setTime takes what the record calls time for that of the step, or for the run's.
 func (p *Parser) setTime(rec *record.Record, iteration float64) {
-	if math.IsNaN(p.timed) || rec.Has(record.Duration) {
+	if rec.Has(record.Duration) {
+		return
+	}
+	if math.IsNaN(p.timed) {
+		if s := picotron(p.lexer.pairs); s > 0 && !math.IsInf(s, 0) {
+			rec.Set(record.Duration, s)
+		}
 		return
 	}
 	seconds, of := p.time.Step(p.timed, iteration)
@@ -399,6 +409,26 @@ func isTime(name []byte) bool {
 	}
 	return times[string(text)]
 }
+
+// picotron is the time of a step by its tokens and its speed, s, which huggingface/picotron prints (train.py: 248), to three digits or so: "Global batch size: 1.05M |
+// Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
+func picotron(pairs []pair) (seconds float64) {
+	for i := range pairs {
+		if i+3 >= len(pairs) || string(pairs[i].name) != "Global batch size" {
+			continue
+		}
+		tokens, speed := &pairs[i], &pairs[i+1]
+		if string(speed.name) == "Tokens/s" && string(pairs[i+2].name) == "Tokens/s/GPU" && string(pairs[i+3].name) == "Tokens" {
+			scale := func(q *pair) float64 { return q.number * max(units[q.unit].scale, 1) }
+			return scale(tokens) / scale(speed)
+		}
+	}
+	return 0
+}
+
+// gan begins the lines of junyanz/pytorch-CycleGAN-and-pix2pix (util/visualizer.py, print_current_losses): "(epoch: 1, iters: 100, time: 0.123, data: 0.002)
+// G_GAN: 0.95 D_real: 0.61". No loss of these is that of the step.
+var gan = []byte("(epoch: ")
 
 // The names in MaxText's lines: its "seconds" are the step time.
 var (
