@@ -116,7 +116,8 @@ var lossMark = []byte("loss")
 
 const mostPasted = 4 << 10 // bytes
 
-// pasted reads records that were printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first words are the same.
+// pasted reads records that were printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first
+// words are the same.
 func (p *parser) pasted(text []byte, out step.Out) bool {
 	if p.inPasted || len(text) > mostPasted || !bytes.Contains(text, lossMark) && !bytes.Contains(text, []byte("Loss")) {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// export reads entries as journalctl -o export writes them (systemd.io/JOURNAL_EXPORT_FORMATS): a field a line, and a field with other than printable letters as
-// its name in a line, eight bytes of length, little endian, and the value.
+// export reads entries as journalctl -o export writes them (systemd.io/JOURNAL_EXPORT_FORMATS): a field a line, and a field with other than printable letters
+// as its name in a line, eight bytes of length, little endian, and the value.
 type export struct {
 	stamp []byte
 	left  int // bytes of a length that are not read yet

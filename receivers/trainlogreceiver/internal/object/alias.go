@@ -208,7 +208,8 @@ func makeAliases() map[string]Target {
 	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
 	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
-	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_main/loss", "eval_gpt_loss")
+	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_main/loss",
+		"eval_gpt_loss")
 	all(record.Perplexity, "eval_ppl", "val_ppl", "eval_perplexity", "val_perplexity", "validation_ppl", "validation_perplexity")
 
 	for _, name := range logids.Names {

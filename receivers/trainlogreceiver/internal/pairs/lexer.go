@@ -404,7 +404,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		save := x.at
 		x.at++
 		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) &&
-			!(isCounted(string(word)) && numberFollows(x.b[x.at+len(word):])) {
+			(!isCounted(string(word)) || !numberFollows(x.b[x.at+len(word):])) {
 			q.unit = unitNames[string(word)]
 			x.at += len(word)
 		} else {
@@ -477,7 +477,7 @@ func spoken(b []byte) (seconds float64, n int) {
 			n++
 		}
 	}
-	if n < 4 || bytes.IndexAny(b[:n], "mh") < 0 || n < len(b) && isLetter(b[n]) {
+	if n < 4 || !bytes.ContainsAny(b[:n], "mh") || n < len(b) && isLetter(b[n]) {
 		return 0, 0
 	}
 	return seconds, n
@@ -544,7 +544,8 @@ func (x *lexer) unnamed() bool {
 
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
 
-// begins says whether a number that was just read begins a line, and is told from what follows: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and days have blanks alone.
+// begins says whether a number that was just read begins a line, and is told from what follows: "1/2100 (epoch 0.01), train_loss = 2.5".
+// Keras and days have blanks alone.
 func (x *lexer) begins() bool {
 	rest := x.b[x.at:]
 	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
@@ -575,7 +576,9 @@ func (x *lexer) known(q *pair) bool {
 		return true
 	}
 	switch name {
-	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "episode", "psnr", "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
+	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "episode", "psnr":
+		return true
+	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
 		"train acc",
 		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
 		return true

@@ -332,7 +332,7 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	}
 	unit := units[q.unit]
 	name := q.name
-	if math.IsNaN(p.timed) && isTime(name) && !(bytes.IndexByte(name, '_') >= 0 && p.objects.Known(name)) {
+	if math.IsNaN(p.timed) && isTime(name) && (bytes.IndexByte(name, '_') < 0 || !p.objects.Known(name)) {
 		switch {
 		case unit.suffix == "_ms", bytes.HasSuffix(name, []byte("(ms)")):
 			p.timed = q.number / 1e3
@@ -388,7 +388,8 @@ func (p *Parser) setTime(rec *record.Record, iteration float64) {
 // times are the names of times, of what loops print beside each step, with blanks between their words and without their units.
 var times = map[string]bool{
 	"time": true, "step time": true, "batch time": true, "time taken": true, "took": true, "t": true, "bt": true, "cost": true, "cost time": true,
-	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true, "time per iter": true,
+	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true,
+	"time per iter": true,
 	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "time epoch": true, "epoch time": true,
 }
 
@@ -410,8 +411,8 @@ func isTime(name []byte) bool {
 	return times[string(text)]
 }
 
-// picotron is the time of a step by its tokens and its speed, s, which huggingface/picotron prints (train.py: 248), to three digits or so: "Global batch size: 1.05M |
-// Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
+// picotron is the time of a step by its tokens and its speed, s, which huggingface/picotron prints (train.py: 248), to three digits or so:
+// "Global batch size: 1.05M | Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
 func picotron(pairs []pair) (seconds float64) {
 	for i := range pairs {
 		if i+3 >= len(pairs) || string(pairs[i].name) != "Global batch size" {

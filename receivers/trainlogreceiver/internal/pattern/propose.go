@@ -99,7 +99,8 @@ var losses = map[string]bool{
 	"cross-entropy": true, "crossentropy": true, "cross_entropy": true, "ce": true, "xent": true, "nll": true, "cost": true,
 }
 
-// write writes the pattern: the number that counts is the step, and the others have the names before them. A number that stays as it is and has no name is text.
+// write writes the pattern: the number that counts is the step, and the others have the names before them. A number that
+// stays as it is and has no name is text.
 func write(texts []string, rows [][]string) string {
 	step := counting(texts, rows)
 	names := make([]string, len(rows[0])) // without a unit; "*" any text, "" the number itself
@@ -151,8 +152,8 @@ func write(texts []string, rows [][]string) string {
 	return out.String()
 }
 
-// lossOf is the number that is the loss where none has such a name: by a name of its own, by the word before it or behind, or because no other number has a fraction; -1:
-// there is none.
+// lossOf is the number that is the loss where none has such a name: by a name of its own, by the word before it or behind, or because no other
+// number has a fraction; -1: there is none.
 func lossOf(texts []string, rows [][]string, names []string) int {
 	free, last := 0, -1
 	for i, name := range names {
@@ -194,7 +195,8 @@ func nameBefore(text string) string {
 	from := len(b)
 	for from > 0 {
 		r, n := utf8.DecodeLastRune(b[:from])
-		if !unicode.IsLetter(r) && r != '_' && (r != '-' || from == len(b) || from < 2 || !unicode.IsLetter(rune(b[from-2]))) && (from == len(b) || r > '9' || r < '0') {
+		inside := from < len(b) && (r >= '0' && r <= '9' || r == '-' && from > 1 && unicode.IsLetter(rune(b[from-2])))
+		if !unicode.IsLetter(r) && r != '_' && !inside {
 			break
 		}
 		from -= n

@@ -12,8 +12,8 @@
 //	|---:|---:|---:|                             1     2.3641    0.042
 //	| 1 | 2.3641 | 0.029 |
 //
-// Where no column counts steps, epochs are the steps, unless other lines of the log tell finer ones: fastai prints such tables, and Ultralytics' YOLO draws bars
-// behind its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
+// Where no column counts steps, epochs are the steps, unless other lines of the log tell finer ones: fastai prints such tables, and Ultralytics' YOLO draws
+// bars behind its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
 //
 //	epoch     train_loss  valid_loss  time            Epoch    GPU_mem   box_loss   cls_loss  Instances       Size
 //	0         0.5318      0.4127      00:12             1/2      2.51G      3.538      2.141          4        640: 100% ━━━━━━ 6/6 4.4it/s 1.4s
@@ -148,7 +148,7 @@ func (p *Parser) head(b []byte) bool {
 		if !ok && sep == blank && p.wide(b) {
 			columns, epochs, ok = p.names()
 		}
-		if ok && !(epochs && p.finer) {
+		if ok && (!epochs || !p.finer) {
 			p.header, p.sep, p.columns, p.epochs, p.before = bytes.Clone(b), sep, columns, epochs, -1
 			p.yolo = epochs && sep == blank && bytes.EqualFold(columns[min(1, len(columns)-1)].name, gpuMemory)
 			p.results = epochs && sep == ',' && len(columns) > 2 && string(columns[1].name) == "time" && bytes.HasPrefix(columns[2].name, []byte("train/"))
