@@ -34,6 +34,9 @@ func (p *Parser) head(b []byte) {
 			p.state.Head = nil
 		}
 	}
+	if len(b) == 0 || b[0]|0x20 != 'e' && (b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z' || b[0]-'0' <= 9) {
+		return
+	}
 	b = bytes.Trim(b, "=-*#[]>: ")
 	if len(b) < 4 || b[0]|0x20 != 'e' || b[1]|0x20 != 'p' {
 		return

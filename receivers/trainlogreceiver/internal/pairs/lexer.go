@@ -71,7 +71,7 @@ func (x *lexer) line(b []byte) bool {
 func (x *lexer) tokens(b []byte) bool {
 	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
 	x.fresh, x.foreign = false, 0
-	for x.at < len(b) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
+	for x.at < len(b) && !isLetter(b[x.at]) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
 		x.at++
 	}
 	for x.skip(); x.at < len(x.b); x.skip() {
@@ -257,6 +257,9 @@ func (x *lexer) word() bool {
 
 // behindName is the length of a unit in parentheses that stands behind a name: "time (sec): 2.4".
 func behindName(b []byte) int {
+	if len(b) < 2 || b[0] != ' ' || b[1] != '(' {
+		return 0
+	}
 	for _, unit := range [...]string{" (s)", " (sec)", " (ms)", " (seconds)", " (%)"} {
 		if bytes.HasPrefix(b, []byte(unit)) {
 			return len(unit)
@@ -376,12 +379,12 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	}
 	q := pair{value: x.b[start : start+n], number: v, isNumber: true}
 	x.at += n
-	if seconds, m := spoken(x.b[start:]); m > 0 { // "0m 12s"
+	if seconds, m := x.spoken(start); m > 0 { // "0m 12s"
 		q.number, q.unit, q.value = seconds, "s", strconv.AppendFloat(nil, seconds, 'g', -1, 64)
 		x.at = start + m
 		return x.named(q, name, sign)
 	}
-	if m := clock(x.b[start:]); m > 0 && !sign && len(x.pairs) > 0 { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
+	if m := x.clock(start, sign); m > 0 { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
 		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
 			return false
 		}
@@ -412,6 +415,14 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		}
 	}
 	return x.named(q, name, sign)
+}
+
+// clock is the length of a time that stands without a sign behind other pairs; 0: there is none.
+func (x *lexer) clock(start int, sign bool) int {
+	if sign || len(x.pairs) == 0 || bytes.IndexByte(x.b[start:min(len(x.b), start+3)], ':') < 0 {
+		return 0
+	}
+	return clock(x.b[start:])
 }
 
 // clock is the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
@@ -453,6 +464,14 @@ func leading(b []byte) (v float64, n int) {
 		return decimal.Leading(b[:dots])
 	}
 	return v, n
+}
+
+// spoken reads a time of minutes and seconds that begins at start, with the number that was read.
+func (x *lexer) spoken(start int) (seconds float64, n int) {
+	if x.at == len(x.b) || x.b[x.at] != 'm' && x.b[x.at] != 'h' {
+		return 0, 0
+	}
+	return spoken(x.b[start:])
 }
 
 // spoken reads a time of minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 where b begins with none.

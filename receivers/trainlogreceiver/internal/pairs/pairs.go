@@ -311,7 +311,7 @@ func before(pairs []pair, name []byte) bool {
 }
 
 func isEpoch(q *pair) bool {
-	if !q.isNumber {
+	if !q.isNumber || len(q.name) < 2 || q.name[0]|0x20 != 'e' && q.name[0]|0x20 != 't' && q.name[0]|0x20 != 'c' {
 		return false
 	}
 	for _, name := range [...]string{"epoch", "ep", "train epoch", "training epoch", "epochs", "current epoch"} {
@@ -395,7 +395,12 @@ var times = map[string]bool{
 
 // isTime says whether a name is that of a time.
 func isTime(name []byte) bool {
-	if len(name) > 20 {
+	if len(name) == 0 || len(name) > 20 {
+		return false
+	}
+	switch name[0] | 0x20 {
+	case 't', 's', 'b', 'c', 'i', 'p', 'd', 'u', 'e':
+	default:
 		return false
 	}
 	for _, unit := range [...]string{"(s)", "(sec)", "(ms)", "(seconds)"} {

@@ -1,6 +1,9 @@
 package pairs
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // word is what a loop may say in another language.
 type word struct{ other, english string }
@@ -83,8 +86,14 @@ var words = []word{
 
 // hasOther says whether a line tells a loss or an epoch in another language.
 func hasOther(b []byte) bool {
-	for _, c := range b {
-		if c >= 0x80 {
+	for i := 0; ; i++ {
+		for i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:])&0x8080808080808080 == 0 {
+			i += 8
+		}
+		if i >= len(b) {
+			return false
+		}
+		if b[i] >= 0x80 {
 			for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
 				if bytes.Contains(b, []byte(w)) {
 					return true
@@ -93,7 +102,6 @@ func hasOther(b []byte) bool {
 			return false
 		}
 	}
-	return false
 }
 
 var ordinal = []byte("第")
