@@ -26,7 +26,10 @@ var metrics = map[string]Metric{
 		"nccl.collective.io", "By", "Data of complete collectives, S of algbw = S/t.", Counter,
 	},
 	"nccl.collective.bandwidth": {
-		"nccl.collective.bandwidth", "By/s", "Bandwidth of the last collective.", Gauge,
+		"nccl.collective.bandwidth", "By/s", "Bandwidth of complete collectives, of all communicators.", Histogram,
+	},
+	"nccl.rank.late.cost": {
+		"nccl.rank.late.cost", "s", "Time that the other ranks lost together waiting for a rank that came last.", Counter,
 	},
 	"nccl.collective.errors": {
 		"nccl.collective.errors", "{error}", "Errors that the log tells of.", Counter,
@@ -114,6 +117,9 @@ var metrics = map[string]Metric{
 	},
 	"zeromq.stage.utilization": {
 		"zeromq.stage.utilization", "1", "Share of the calls' time in the last pass, by stage.", Gauge,
+	},
+	"zeromq.stage.time": {
+		"zeromq.stage.time", "s", "Time of complete calls, by method and stage; that of the server is within receive. Of calls whose stages have spans.", Counter,
 	},
 	"zeromq.throughput.disagreement": {
 		"zeromq.throughput.disagreement", "1", "Largest difference of a pass between reported and recomputed throughput, as a share of the latter.", Histogram,
@@ -204,6 +210,12 @@ var metrics = map[string]Metric{
 	},
 	"ml.run.time": {
 		"ml.run.time", "s", "Where the wall-clock time of a run went, from its first step to the last that was told.", UpDownCounter,
+	},
+	"ml.run.ended": {
+		"ml.run.ended", "{run}", "1 where the run has ended so, else 0. Of runs whose steps came while they ran.", Gauge,
+	},
+	"ml.train.step.last.time": {
+		"ml.train.step.last.time", "s", "When the latest step came, by the collector's clock, since 1970. Of runs whose steps came while they ran.", Gauge,
 	},
 	"ml.train.goodput": {
 		"ml.train.goodput", "1", "Share of the run's time in steps that counted, none of them longer than is usual.", Gauge,

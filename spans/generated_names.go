@@ -651,6 +651,8 @@ const (
 const (
 	// Which bandwidth, by the names of nccl-tests.
 	AttrNCCLBandwidthKind = "nccl.bandwidth.kind"
+	// The size of the data: at most 64 KiB, 1, 16 or 256 MiB, 4 GiB, or more.
+	AttrNCCLSizeClass = "nccl.data.size.class"
 	// What the value is over its interval.
 	AttrNCCLStatistic = "nccl.statistic"
 	// The kind of the records that NCCL Inspector dropped.
@@ -687,8 +689,12 @@ const (
 	MetricNCCLLateCost = "nccl.collective.late.cost"
 	// counter, By. Data of complete collectives, S of algbw = S/t. The data is nccl.data.size.
 	MetricNCCLIO = "nccl.collective.io"
-	// gauge, By/s. Bandwidth of the last collective.
+	// histogram, By/s. Bandwidth of complete collectives, of all communicators.
 	MetricNCCLBandwidth = "nccl.collective.bandwidth"
+	// counter, s. Time that the other ranks lost together waiting for a rank that came last. The first 64 ranks of a run
+	// that cost anything, where no communicator has more; else those that cost 1 % of all. What the others cost is in one
+	// point without a rank.
+	MetricNCCLRankLateCost = "nccl.rank.late.cost"
 	// counter, {error}. Errors that the log tells of.
 	MetricNCCLErrors = "nccl.collective.errors"
 	// counter, {retry}. Retries that the log tells of.
@@ -1036,6 +1042,9 @@ const (
 	MetricZMQPassCalls = "zeromq.pass.calls"
 	// gauge, 1. Share of the calls' time in the last pass, by stage.
 	MetricZMQStageUtilization = "zeromq.stage.utilization"
+	// counter, s. Time of complete calls, by method and stage; that of the server is within receive. Of calls whose stages
+	// have spans.
+	MetricZMQStageTime = "zeromq.stage.time"
 	// histogram, 1. Largest difference of a pass between reported and recomputed throughput, as a share of the latter.
 	MetricZMQThroughputDisagreement = "zeromq.throughput.disagreement"
 	// gauge, 1. Difference between a line of the log's summary and what its rows add up to, as a share of the latter. 0:
@@ -1403,6 +1412,8 @@ const (
 	// What the run did in a second of its wall clock. start_up, step, checkpoint, evaluation, redone (steps done again),
 	// down (between attempts), stalled, unexplained (between steps), after_end.
 	AttrRunState = "ml.run.state"
+	// How a run ended.
+	AttrRunOutcome = "ml.run.outcome"
 	// The final statistic of FlagScale's perf_monitor that was compared.
 	AttrStatistic = "ml.train.final.statistic"
 )
@@ -1441,6 +1452,10 @@ const (
 	// is in one state. A second may change its state: a gap is unexplained until the next attempt says that the run was
 	// down.
 	MetricRunTime = "ml.run.time"
+	// gauge, {run}. 1 where the run has ended so, else 0. Of runs whose steps came while they ran.
+	MetricRunEnded = "ml.run.ended"
+	// gauge, s. When the latest step came, by the collector's clock, since 1970. Of runs whose steps came while they ran.
+	MetricStepLastTime = "ml.train.step.last.time"
 	// gauge, 1. Share of the run's time in steps that counted, none of them longer than is usual.
 	MetricGoodput = "ml.train.goodput"
 	// histogram, 1. Difference between reported and recomputed FLOP/s, as a share of the latter.

@@ -82,7 +82,7 @@ make --no-print-directory -s jaeger apt
 OTEL_TRACES_SAMPLER=always_off start jaeger "$bin/tools/jaeger" --config tools/run/jaeger.yaml
 ready jaeger http://127.0.0.1:13134/status
 start prometheus prometheus --config.file=tools/run/prometheus.yml --storage.tsdb.path="$work/prometheus" \
-  --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage --log.level=warn
+  --web.listen-address=127.0.0.1:9090 --enable-feature=exemplar-storage,native-histograms --log.level=warn
 ready prometheus http://127.0.0.1:9090/-/ready
 none="[]" # an empty list: the defaults of the built-in configuration are of no interest here
 # collect ENV...: starts the collector. step_join waits for less than it does by default: here all is read at once.
@@ -120,7 +120,7 @@ settled() {
   read -r ignored rejected pending <<<"$(tail_metric trainbridge_tail_ignored) $(tail_metric trainbridge_tail_rejected) $(tail_metric trainbridge_tail_pending)"
   last="" same=0
   for _ in $(seq 40); do
-    read -r now <<<"$(tail_metric otelcol_processor_step_join_windows_total)"
+    read -r now <<<"$(tail_metric otelcol_processor_step_join_windows)"
     if [ "$now" = "$last" ]; then same=$((same + 1)); else same=0; fi
     if [ "$same" -ge 4 ]; then break; fi
     last=$now
@@ -161,7 +161,7 @@ done
 cat <<END
 
 Jaeger's API   http://127.0.0.1:16686   (this build has no web page: point TRAINBRIDGE_OTLP_ENDPOINT at a Jaeger of your own for that)
-Prometheus     http://127.0.0.1:9090/graph?g0.expr=histogram_quantile(0.95,sum%20by(le,tq_function,tq_stage)(tq_stage_duration_seconds_bucket))&g0.tab=1
+Prometheus     http://127.0.0.1:9090/graph?g0.expr=histogram_quantile(0.95,sum%20by(tq_function,tq_stage)(tq_stage_duration_seconds))&g0.tab=1
 Metrics page   http://127.0.0.1:8889/metrics
 Another trace  bin/trainbridge show --trace ID
 END

@@ -71,6 +71,13 @@ func (t *tally) count(v Verdict, reason string) {
 	t.reasons = append(t.reasons, reasonCount{v, reason, 1})
 }
 
+// reasonCounter counts the lines that were passed over for a reason. The first scrape that sees it reads 0: increase() does not see what a counter begins with.
+type reasonCounter struct {
+	n     int64
+	attrs metric.MeasurementOption
+	born  bool
+}
+
 type reasonKey struct {
 	verdict Verdict
 	reason  string
@@ -106,9 +113,9 @@ type counts struct {
 	readErrs counter
 	ckptErrs counter
 	forced   counter
-	reasons  map[reasonKey]*counter
-	ignored  metric.Int64Counter
-	rejected metric.Int64Counter
+	reasons  map[reasonKey]*reasonCounter
+	ignored  metric.Int64ObservableCounter
+	rejected metric.Int64ObservableCounter
 	reg      metric.Registration
 }
 
@@ -116,7 +123,7 @@ func newCounts(
 	set component.TelemetrySettings, id component.ID, pending func() int64, files func() (open, watched int64), status func() (Status, time.Time),
 ) (*counts, error) {
 	m := set.MeterProvider.Meter(scopeName)
-	c := &counts{pending: pending, id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*counter{}}
+	c := &counts{pending: pending, id: attribute.String("receiver", id.String()), reasons: map[reasonKey]*reasonCounter{}}
 	opts := []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id))}
 	var err error
 	inst := func(name, unit, desc string) metric.Int64Counter {
@@ -145,9 +152,17 @@ func newCounts(
 		{&c.forced, "trainbridge.tail.forced_expiries", "{expiry}", "Times that held lines were given up early because there were too many."},
 	} {
 		x.c.inst, x.c.opts = inst(x.name, x.unit, x.desc), opts
+		x.c.inst.Add(context.Background(), 0, opts...) // increase() does not see a counter that begins above 0
 	}
-	c.ignored = inst("trainbridge.tail.ignored", "{line}", "Lines that are not for this receiver.")
-	c.rejected = inst("trainbridge.tail.rejected", "{line}", "Lines that should have been records and cannot be read.")
+	if err != nil {
+		return nil, err
+	}
+	c.ignored, err = m.Int64ObservableCounter("trainbridge.tail.ignored", metric.WithUnit("{line}"), metric.WithDescription("Lines that are not for this receiver."))
+	if err != nil {
+		return nil, err
+	}
+	c.rejected, err = m.Int64ObservableCounter("trainbridge.tail.rejected", metric.WithUnit("{line}"),
+		metric.WithDescription("Lines that should have been records and cannot be read."))
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +187,11 @@ func newCounts(
 		no, nw := files()
 		o.ObserveInt64(gauge, no, open)
 		o.ObserveInt64(gauge, nw, watched)
+		c.observe(o)
 		st, now := status()
 		p.observe(o, self, &st, now)
 		return nil
-	}, waiting, gauge, p.size, p.lag, p.behind, p.rate, p.eta)
+	}, waiting, gauge, c.ignored, c.rejected, p.size, p.lag, p.behind, p.rate, p.eta)
 	return c, err
 }
 
@@ -192,14 +208,30 @@ func (c *counts) add(t *tally) {
 	for i := range t.reasons {
 		r := &t.reasons[i]
 		if r.n > 0 {
-			c.reason(r.verdict, r.reason).add(r.n)
+			c.reason(r.verdict, r.reason).n += r.n
 			r.n = 0
 		}
 	}
 	t.bytes, t.lines, t.records = 0, 0, 0
 }
 
-func (c *counts) reason(v Verdict, reason string) *counter {
+// observe tells how many lines were passed over, by reason.
+func (c *counts) observe(o metric.Observer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, rc := range c.reasons {
+		inst, n := c.ignored, rc.n
+		if k.verdict == Rejected {
+			inst = c.rejected
+		}
+		if !rc.born {
+			rc.born, n = true, 0
+		}
+		o.ObserveInt64(inst, n, rc.attrs)
+	}
+}
+
+func (c *counts) reason(v Verdict, reason string) *reasonCounter {
 	k := reasonKey{v, reason}
 	if rc := c.reasons[k]; rc != nil {
 		return rc
@@ -207,10 +239,7 @@ func (c *counts) reason(v Verdict, reason string) *counter {
 	if len(c.reasons) >= maxReasons && reason != reasonOther {
 		return c.reason(v, reasonOther)
 	}
-	rc := &counter{inst: c.ignored, opts: []metric.AddOption{metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("reason", reason)))}}
-	if v == Rejected {
-		rc.inst = c.rejected
-	}
+	rc := &reasonCounter{attrs: metric.WithAttributeSet(attribute.NewSet(c.id, attribute.String("reason", reason)))}
 	c.reasons[k] = rc
 	return rc
 }

@@ -34,6 +34,7 @@ const (
 	vccl       = "ncclreceiver/internal/vccl"
 	tqLines    = "tqtracereceiver/internal/tqline"
 	perfTables = "flagscalereceiver/internal/perfmonitor"
+	patterns   = "FuzzBuiltinPatterns"
 )
 
 // readers are the receivers of logs, the formats that they list, and the proofs that do not follow from the format's name.
@@ -54,9 +55,10 @@ var readers = []struct {
 	{"trainlogreceiver", trainlogreceiver.Formats(), map[string]proof{
 		"megatron":  {parser: megatron},
 		"openrlhf":  {fixture: "trainers/openrlhf_ppo.log"},
-		"nanogpt":   {script: "nanogpt.sh"},
-		"litgpt":    {script: "litgpt_pretrain.py"},
-		"torchtune": {script: "torchtune_loggers.py"},
+		"nanogpt":   {parser: "trainlogreceiver", fuzz: patterns, script: "nanogpt.sh"},
+		"nanochat":  {parser: "trainlogreceiver", fuzz: patterns},
+		"litgpt":    {parser: "trainlogreceiver", fuzz: patterns, script: "litgpt_pretrain.py"},
+		"torchtune": {parser: "trainlogreceiver", fuzz: patterns, script: "torchtune_loggers.py"},
 		"block":     {gen: []string{"nemorl"}},
 		"composer":  {script: "composer_console.py"},
 		"pattern":   {fixture: "trainers/xgboost.log", script: "boosters.py"},

@@ -30,6 +30,7 @@ Variables (globs may be several, with commas between them):
   TRAINBRIDGE_STATE_DIR       where positions in files are kept (.trainbridge): remove it to read all again
   TRAINBRIDGE_VERDICTS        a file that gets each verdict as a log record, as it comes; without, verdicts are on spans and in metrics
   TRAINBRIDGE_DEVICE          the GPUs that train, such as 'H100 SXM', for MFU; without, those that are found
+  TRAINBRIDGE_HISTOGRAMS      'explicit' for a Prometheus without native histograms
   TRAINBRIDGE_FOLLOW_SYMLINKS true: logs are read through symbolic links too
   TRAINBRIDGE_TQ_LOGS, TRAINBRIDGE_FLAGSCALE_LOGS, TRAINBRIDGE_TRAIN_LOGS, TRAINBRIDGE_ZMQ_LOGS, TRAINBRIDGE_NCCL_LOGS,
   TRAINBRIDGE_EVENT_LOGS      logs for one receiver only: verl with TransferQueue, FlagScale, training logs, ZeroMQ clients, NCCL, stderr

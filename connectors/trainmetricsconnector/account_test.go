@@ -29,6 +29,21 @@ func takeAccount(of map[string]point) map[string]float64 {
 	return out
 }
 
+// liveSteps has so many steps of a run come as soon as they are done.
+func liveSteps(c *bed, res spans.Resource, steps int, each int64) {
+	for range steps {
+		c.clock = c.clock.Add(time.Duration(each))
+		c.steps++
+		b := spans.NewBatch("test", "")
+		trace := pcommon.TraceID{5, byte(c.steps >> 16), byte(c.steps >> 8), byte(c.steps)}
+		end := c.clock.UnixNano()
+		s := b.Add(res, spans.Span{Trace: trace, ID: spanID(1), Name: spans.SpanStep, Is: spans.KindStep, Start: end - each, End: end})
+		s.Attributes().PutInt(spans.AttrIteration, int64(c.steps))
+		s.Attributes().PutStr(spans.AttrSource, "jsonl")
+		c.consume(b.Traces())
+	}
+}
+
 // jobSteps is the messages of a job: so many steps of 1 s, 500 a message, with a checkpoint of 20 s after each 500th.
 func jobSteps(steps int) (all []ptrace.Traces) {
 	at := int64(base)
@@ -109,7 +124,7 @@ func TestAccount(t *testing.T) {
 		c.consume(td)
 		checkAccount(t, 500*(i+1), takeAccount(c.flushed(15*time.Second)))
 	}
-	for _, p := range c.flushed(time.Hour) {
+	for _, p := range c.flushed(24 * time.Hour) {
 		assert.True(t, p.ended)
 	}
 	assert.Empty(t, c.flushed(time.Second))

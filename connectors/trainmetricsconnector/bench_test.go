@@ -90,7 +90,7 @@ func benchPeer(b *testing.B, td ptrace.Traces, dimensions ...string) {
 	}
 	cfg.ExcludeDimensions = []string{"span.name", "span.kind", "status.code"}
 	cfg.ResourceMetricsKeyAttributes = []string{spans.AttrServiceName, spans.AttrRunID}
-	cfg.Histogram.Explicit = configoptional.Some(spanmetricsconnector.ExplicitHistogramConfig{Buckets: defaultConfig().Histogram.Buckets})
+	cfg.Histogram.Exponential = configoptional.Some(spanmetricsconnector.ExponentialHistogramConfig{MaxSize: mostBuckets})
 	cfg.Exemplars.Enabled = true
 	cfg.AggregationCardinalityLimit = 2000
 	cfg.MetricsFlushInterval = 15 * time.Second

@@ -82,15 +82,24 @@ func value[T uint64 | float64](c *codec, n T) T {
 	}
 }
 
-func (l *life) code(c *codec) { l.start, l.updated = c.num(l.start), c.num(l.updated) }
-
-func (h *histogram[T]) code(c *codec, s *store, m metricID) {
-	h.life.code(c)
-	if c.reads {
-		h.bounds = boundsOf[T](s, m)
-		h.counts = make([]uint64, len(h.bounds)+1)
+func (l *life) code(c *codec) {
+	if l.start, l.updated = c.num(l.start), c.num(l.updated); c.reads { // it was told of, maybe with its value
+		l.newborn = zeroFlushes
 	}
-	h.count = 0
+}
+
+func (h *histogram[T]) code(c *codec, _ *store, _ metricID) {
+	h.life.code(c)
+	h.coarser, h.offset, h.zeros = int(c.num(int64(h.coarser))), int(c.num(int64(h.offset))), uint64(c.num(int64(h.zeros)))
+	n := c.length(len(h.counts))
+	if c.reads {
+		if n > mostBuckets || h.coarser < 0 || h.coarser > coarsest || h.offset < -mostIndex || h.offset > mostIndex {
+			c.Fail()
+			return
+		}
+		h.counts = make([]uint64, n)
+	}
+	h.count = h.zeros
 	for i, n := range h.counts {
 		h.counts[i] = uint64(c.num(int64(n)))
 		h.count += h.counts[i]
@@ -98,22 +107,12 @@ func (h *histogram[T]) code(c *codec, s *store, m metricID) {
 	h.sum, h.min, h.max = value(c, h.sum), value(c, h.min), value(c, h.max)
 }
 
-// boundsOf are the bounds of a histogram: its metric's own, which are numbers, or the configured ones, which are ns.
-func boundsOf[T uint64 | float64](s *store, m metricID) []T {
-	if bounds, ok := any(s.bounds).([]T); ok {
-		return bounds
-	}
-	return any(metrics[m].bounds).([]T)
-}
-
 func (g *gauge) code(c *codec, _ *store, _ metricID) {
 	g.life.code(c)
 	g.value, g.end = c.float(g.value), pcommon.Timestamp(c.num(int64(g.end)))
 }
 
-func (n *counter) code(c *codec, s *store, _ metricID) {
+func (n *counter) code(c *codec, _ *store, _ metricID) {
 	n.life.code(c)
-	if n.n = c.float(n.n); c.reads { // it was told, maybe with its value
-		n.zeros = s.zeros
-	}
+	n.n = c.float(n.n)
 }

@@ -20,11 +20,10 @@ var collectives = family{
 }
 
 var (
-	collectiveDuration  = newMetric(spans.MetricNCCLDuration)
-	collectiveLate      = newMetric(spans.MetricNCCLLate)
-	collectiveLateCost  = newMetric(spans.MetricNCCLLateCost)
-	collectiveIO        = newMetric(spans.MetricNCCLIO)
-	collectiveBandwidth = newMetric(spans.MetricNCCLBandwidth)
+	collectiveDuration = newMetric(spans.MetricNCCLDuration)
+	collectiveLate     = newMetric(spans.MetricNCCLLate)
+	collectiveLateCost = newMetric(spans.MetricNCCLLateCost)
+	collectiveIO       = newMetric(spans.MetricNCCLIO)
 	// collectiveCounts count what happened in collectives, in the order of collectiveValues.counts.
 	collectiveCounts = [...]metricID{
 		newMetric(spans.MetricNCCLErrors),
@@ -71,6 +70,8 @@ type collectiveValues struct {
 	ns, lateNS  uint64
 	cost, size  float64 // s, By
 	bandwidth   [len(bandwidthKinds)]float64
+	last        view.Int // who came last: the rank of the communicator, and its host
+	host        string
 	counts      [len(collectiveCounts)]float64 // errors, retries, ranks missing; 0 where the root has no such number
 }
 
@@ -93,8 +94,9 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	v := &r.values[len(r.values)-1]
 	v.key.operation, v.key.algorithm = spans.Label(c.Operation), spans.Label(c.Algorithm)
 	v.key.comm, v.key.name, v.key.size = spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N
+	v.last, v.host = c.Last.Rank, spans.Label(c.Last.Host)
 	v.cost, v.size = countOf(c.Last.Cost, &bad), countOf(c.DataSize, &bad)
-	v.bandwidth = [...]float64{c.BandwidthAlgorithm, c.BandwidthBus, c.BandwidthBusMean}
+	v.bandwidth = [...]float64{countOf(c.BandwidthAlgorithm, &bad), countOf(c.BandwidthBus, &bad), countOf(c.BandwidthBusMean, &bad)}
 	v.counts = [...]float64{orNone(countOf(c.Errors, &bad)), orNone(countOf(c.Retries, &bad)), orNone(countOf(c.MissingCount, &bad))}
 	v.ns, v.timed = nanoseconds(c.Duration, &bad)
 	v.lateNS, v.late = nanoseconds(c.Last.Late, &bad)
@@ -120,7 +122,6 @@ func orNone(n float64) float64 {
 type collectiveSeries struct {
 	duration, late *histogram[uint64]
 	cost, io       *counter
-	bandwidth      [len(bandwidthKinds)]*gauge
 	counts         [len(collectiveCounts)]*counter
 }
 
@@ -158,11 +159,8 @@ func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch
 	if !math.IsNaN(v.size) {
 		s.count(slot(s, collectiveIO, g, &cs.io, &over.io), v.size, o)
 	}
-	for i, x := range v.bandwidth {
-		if !math.IsNaN(x) {
-			s.set(slot(s, collectiveBandwidth, g, &cs.bandwidth[i], &over.bandwidth[0]), x, o)
-		}
-	}
+	s.fabric.measure(s, o, v, in)
+	s.fabric.blame(s, o, v, in)
 }
 
 // emit writes the series of the collectives with the same labels.
@@ -172,9 +170,6 @@ func (a *collectiveAdder) emit(e *emitter, g *group) {
 	emit(e, collectiveLate, l, &cs.late, durationPoint)
 	emit(e, collectiveLateCost, l, &cs.cost, sumPoint)
 	emit(e, collectiveIO, l, &cs.io, sumPoint) // a busy job moves more than an int64 holds
-	for i := range cs.bandwidth {
-		emit(e, collectiveBandwidth, labels{of: g, own: label{spans.AttrNCCLBandwidthKind, bandwidthKinds[i]}}, &cs.bandwidth[i], gaugePoint)
-	}
 	for i := range cs.counts {
 		emit(e, collectiveCounts[i], l, &cs.counts[i], counterPoint)
 	}

@@ -125,9 +125,10 @@ func TestEveryCollectiveMetric(t *testing.T) {
 	got := c.flushed(15 * time.Second)
 	ring, gather, send := ncclLabels("AllReduce", "RING"), ncclLabels("AllGather", ""), "[nccl.operation=Send]"
 	with := func(labels, more string) string { return labels[:len(labels)-1] + " " + more + "]" } // more labels sort behind the usual ones
-	kind := func(kind string) string {
-		return "[nccl.algorithm=RING nccl.bandwidth.kind=" + kind + " nccl.comm.id=0x9e nccl.comm.name=DP nccl.comm.size=4 nccl.operation=AllReduce]"
+	kind := func(kind, size string) string {
+		return "[nccl.bandwidth.kind=" + kind + size + " nccl.operation=AllReduce]"
 	}
+	const small, large = " nccl.data.size.class=1MiB", " nccl.data.size.class=256MiB"
 	ids := func(ids ...int) (out []pcommon.SpanID) {
 		for _, id := range ids {
 			out = append(out, spanID(id))
@@ -138,24 +139,28 @@ func TestEveryCollectiveMetric(t *testing.T) {
 		"nccl.collective.duration|" + ring: {2, 0.00292, ids(1, 2)},
 		"nccl.collective.duration|" + send: {1, 0.001, ids(6)},
 		// The largest value is the latest one too.
-		"nccl.collective.late|" + ring:                    {2, 0.0129, ids(2)},
-		"nccl.collective.late.cost|" + ring:               {0.039, 0, ids(2)},
-		"nccl.collective.io|" + ring:                      {1<<28 + 1<<20, 0, ids(1, 2)},
-		"nccl.collective.io|" + send:                      {4096, 0, ids(6)},
-		"nccl.collective.bandwidth|" + kind("algbw"):      {50e9, 0, nil},
-		"nccl.collective.bandwidth|" + kind("busbw"):      {75e9, 0, nil},
-		"nccl.collective.bandwidth|" + kind("busbw_mean"): {60e9, 0, nil},
-		"nccl.collective.errors|" + ring:                  {5, 0, ids(4)},
-		"nccl.collective.errors|" + gather:                {0, 0, nil},
-		"nccl.collective.errors|" + send:                  {0, 0, nil},
-		"nccl.collective.retries|" + ring:                 {10, 0, ids(4)},
-		"nccl.collective.retries|" + gather:               {0, 0, nil},
-		"nccl.collective.retries|" + send:                 {0, 0, nil},
-		"nccl.collective.missing|" + ring:                 {1, 0, ids(4)},
-		"nccl.collective.missing|" + gather:               {2, 0, ids(5)},
-		"nccl.collective.missing|" + send:                 {0, 0, nil},
-		"trainbridge.incomplete.spans|" + ring:            {1, 0, ids(4)},
-		"trainbridge.incomplete.spans|" + gather:          {1, 0, ids(5)},
+		"nccl.collective.late|" + ring:                           {2, 0.0129, ids(2)},
+		"nccl.collective.late.cost|" + ring:                      {0.039, 0, ids(2)},
+		"nccl.collective.io|" + ring:                             {1<<28 + 1<<20, 0, ids(1, 2)},
+		"nccl.collective.io|" + send:                             {4096, 0, ids(6)},
+		"nccl.collective.bandwidth|" + kind("algbw", large):      {1, 134e9, ids(1)},
+		"nccl.collective.bandwidth|" + kind("busbw", large):      {1, 201e9, ids(1)},
+		"nccl.collective.bandwidth|" + kind("algbw", small):      {1, 50e9, ids(2)},
+		"nccl.collective.bandwidth|" + kind("busbw", small):      {1, 75e9, ids(2)},
+		"nccl.collective.bandwidth|" + kind("busbw_mean", small): {1, 60e9, ids(2)},
+		"nccl.collective.bandwidth|" + kind("algbw", ""):         {1, 1, ids(3)},
+		"nccl.collective.bandwidth|" + kind("busbw", ""):         {1, 1, ids(3)},
+		"nccl.collective.errors|" + ring:                         {5, 0, ids(4)},
+		"nccl.collective.errors|" + gather:                       {0, 0, nil},
+		"nccl.collective.errors|" + send:                         {0, 0, nil},
+		"nccl.collective.retries|" + ring:                        {10, 0, ids(4)},
+		"nccl.collective.retries|" + gather:                      {0, 0, nil},
+		"nccl.collective.retries|" + send:                        {0, 0, nil},
+		"nccl.collective.missing|" + ring:                        {1, 0, ids(4)},
+		"nccl.collective.missing|" + gather:                      {2, 0, ids(5)},
+		"nccl.collective.missing|" + send:                        {0, 0, nil},
+		"trainbridge.incomplete.spans|" + ring:                   {1, 0, ids(4)},
+		"trainbridge.incomplete.spans|" + gather:                 {1, 0, ids(5)},
 		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_late trainbridge.verdict.severity=warning"):                                                {1, 0, ids(2)},
 		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.name=nccl_errors trainbridge.verdict.severity=bad"):                                                  {1, 0, ids(2)},
 		"trainbridge.verdicts|" + with(ring, "trainbridge.verdict.cause=sequence_gap trainbridge.verdict.name=nccl_rank_missing trainbridge.verdict.severity=warning"): {1, 0, ids(4)},
@@ -171,11 +176,11 @@ func TestCollectiveBuckets(t *testing.T) {
 	c.consume(collectiveBatch())
 	got, ring := c.flushed(15*time.Second), ncclLabels("AllReduce", "RING")
 	durations, late := got[prefix+"nccl.collective.duration|"+ring], got[prefix+"nccl.collective.late|"+ring]
-	assert.Equal(t, uint64(1), durations.buckets[0], "a bound belongs to its bucket: 20 µs")
-	assert.Equal(t, uint64(1), durations.buckets[7], "above 2 ms")
+	assert.Equal(t, uint64(1), durations.in(20e-6))
+	assert.Equal(t, uint64(1), durations.in(0.0029))
 	assert.Equal(t, []float64{0.0029, 0.00002}, durations.exemplars)
-	assert.Equal(t, uint64(1), late.buckets[5], "above 500 µs")
-	assert.Equal(t, uint64(1), late.buckets[9], "above 10 ms")
+	assert.Equal(t, uint64(1), late.in(0.0009))
+	assert.Equal(t, uint64(1), late.in(0.012))
 }
 
 // TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums them again straight from the input.
@@ -183,7 +188,7 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := newBed(t)
-		counts, totals, latest, values := map[string]uint64{}, map[string]int64{}, map[string]int64{}, map[string]float64{}
+		counts, totals, values := map[string]uint64{}, map[string]int64{}, map[string]float64{}
 		last := c.consumeRandom(rng, 60, func(b *spans.Batch, id int) {
 			res, end := resourceA, 1+rng.Int64N(1e9)
 			res.RunID = fmt.Sprint("run-", rng.IntN(2))
@@ -197,10 +202,10 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 			// Whole ns and µs: the sums are exact.
 			duration, late, size := rng.Int64N(1<<rng.IntN(40)), rng.Int64N(1<<rng.IntN(34)), rng.Int64N(1<<rng.IntN(36))
 			errors, retries, missing := rng.Int64N(3), rng.Int64N(3), int64(0)
-			bus := rng.Float64() * 1e12
+			bus := rng.Int64N(1e12)
 			s := addCollective(b, res, id, operation, algorithm, end, map[string]float64{
 				spans.AttrNCCLDuration: float64(duration) / 1e9, spans.AttrNCCLLateMax: float64(late) / 1e9, spans.AttrNCCLLateCost: float64(late) / 64,
-				spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: bus, spans.AttrNCCLErrors: float64(errors), spans.AttrNCCLRetries: float64(retries),
+				spans.AttrNCCLDataSize: float64(size), spans.AttrNCCLBandwidthBus: float64(bus), spans.AttrNCCLErrors: float64(errors), spans.AttrNCCLRetries: float64(retries),
 			})
 			if rng.IntN(6) == 0 {
 				missing = 1 + rng.Int64N(63)
@@ -214,10 +219,9 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 				totals[key("nccl.collective.late")] += late
 				values[key("nccl.collective.late.cost")] += float64(late) / 64
 				values[key("nccl.collective.io")] += float64(size)
-				k := "verl|" + res.RunID + "|nccl.collective.bandwidth|" + gaugeLabels(operation, algorithm)
-				if end >= latest[k] {
-					latest[k], values[k] = end, bus
-				}
+				k := "verl|" + res.RunID + "|nccl.collective.bandwidth|" + bandwidthLabels(operation, size)
+				counts[k]++
+				totals[k] += bus
 			}
 			values[key("nccl.collective.errors")] += float64(errors)
 			values[key("nccl.collective.retries")] += float64(retries)
@@ -232,16 +236,27 @@ func TestCollectivesAgainstOracle(t *testing.T) {
 		for key, want := range values {
 			assert.InDelta(t, want, last[key].value, 0, key)
 		}
-		checkCounts(t, last, counts, totals, ofNanoseconds)
+		checkCounts(t, last, counts, totals, func(metric string) float64 {
+			if metric == "nccl.collective.bandwidth" {
+				return 1
+			}
+			return 1e9
+		})
 	}
 }
 
-// gaugeLabels are the labels of the bus bandwidth.
-func gaugeLabels(operation, algorithm string) string {
-	if algorithm != "" {
-		algorithm = "nccl.algorithm=" + algorithm + " "
+// bandwidthLabels are the labels of the bus bandwidth.
+func bandwidthLabels(operation string, size int64) string {
+	class := "more"
+	for _, c := range []struct {
+		name string
+		most int64
+	}{{"4GiB", 4 << 30}, {"256MiB", 256 << 20}, {"16MiB", 16 << 20}, {"1MiB", 1 << 20}, {"64KiB", 64 << 10}} {
+		if size <= c.most {
+			class = c.name
+		}
 	}
-	return "[" + algorithm + "nccl.bandwidth.kind=busbw nccl.comm.id=0x9e nccl.comm.name=DP nccl.comm.size=4 nccl.operation=" + operation + "]"
+	return "[nccl.bandwidth.kind=busbw nccl.data.size.class=" + class + " nccl.operation=" + operation + "]"
 }
 
 func TestCollectiveRetryNeverCountsTwice(t *testing.T) {
@@ -263,7 +278,7 @@ func TestCollectiveRetryNeverCountsTwice(t *testing.T) {
 
 // aCollective has the numbers that the spans of TestCollectiveValues give.
 var aCollective = map[string]float64{
-	"nccl.collective.duration": 1, "nccl.collective.late": 1, "nccl.collective.late.cost": 0.5, "nccl.collective.io": 1 << 20, "nccl.collective.bandwidth": 3e9,
+	"nccl.collective.duration": 1, "nccl.collective.late": 1, "nccl.collective.late.cost": 0.5, "nccl.collective.io": 1 << 20, "nccl.collective.bandwidth": 1,
 	"nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
 }
 
@@ -459,24 +474,11 @@ func TestCollectivesBesideTheOthers(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-func TestCollectiveGaugeIsNotSetBack(t *testing.T) {
-	c := newBed(t)
-	ended := func(id int, end int64, bus float64) float64 {
-		b := spans.NewBatch("test", "")
-		addCollective(b, resourceA, id, "AllReduce", "", end, map[string]float64{spans.AttrNCCLBandwidthBus: bus})
-		c.consume(b.Traces())
-		return c.flushed(time.Second)[prefix+"nccl.collective.bandwidth|"+gaugeLabels("AllReduce", "")].value
-	}
-	assert.InDelta(t, 4e9, ended(1, 1000, 4e9), 0)
-	assert.InDelta(t, 4e9, ended(2, 900, 2e9), 0, "older")
-	assert.InDelta(t, 5e9, ended(3, 1000, 5e9), 0, "as old: the one that came last")
-}
-
 func TestCollectiveExpiry(t *testing.T) {
 	c := newBed(t)
 	c.consume(collectiveBatch())
 	n := len(c.flushed(15 * time.Second))
-	got := c.flushed(5 * time.Minute)
+	got := c.flushed(c.cfg.MetricsExpiration)
 	require.Len(t, got, n)
 	for key, p := range got {
 		assert.True(t, p.ended, key)
@@ -484,7 +486,7 @@ func TestCollectiveExpiry(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 
 	ended := pcommon.NewTimestampFromTime(c.clock)
 	b := spans.NewBatch("test", "")
@@ -509,7 +511,7 @@ func TestCollectiveComesBack(t *testing.T) {
 	consume("AllReduce")
 	for range 4 {
 		consume("AllGather")
-		c.flushed(100 * time.Second)
+		c.flushed(10 * time.Minute)
 	}
 	got := c.flushed(time.Second)
 	assert.InDelta(t, 28.0, got[key+ncclLabels("AllGather", "")].value, 0)
@@ -558,7 +560,7 @@ func TestCollectiveOverflow(t *testing.T) {
 		"nccl.collective.retries": limit, "nccl.collective.missing": limit,
 	}, series)
 	assert.Equal(t, map[string]float64{
-		"nccl.collective.duration": 2 * operations, "nccl.collective.io": 20 * operations, "nccl.collective.bandwidth": limit + 1,
+		"nccl.collective.duration": 2 * operations, "nccl.collective.io": 20 * operations, "nccl.collective.bandwidth": 4 * operations,
 		"nccl.collective.errors":  2 * operations,
 		"nccl.collective.retries": 0, "nccl.collective.missing": 0,
 	}, counted, "nothing is lost by it")

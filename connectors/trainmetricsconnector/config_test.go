@@ -23,8 +23,8 @@ func TestLoadConfig(t *testing.T) {
 		"train_metrics": defaultConfig(),
 		"train_metrics/all": {
 			Collector:            "gateway-0",
-			Histogram:            HistogramConfig{Buckets: []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second}},
-			MetricsFlushInterval: 5 * time.Second, MetricsExpiration: time.Minute, CardinalityLimit: 1000, DedupWindow: time.Hour,
+			Histogram:            HistogramConfig{Type: Explicit},
+			MetricsFlushInterval: 5 * time.Second, MetricsExpiration: time.Minute, CardinalityLimit: 5000, DedupWindow: time.Hour,
 			Storage: &state,
 		},
 		"train_metrics/alone":    alone,
@@ -46,16 +46,14 @@ func TestValidate(t *testing.T) {
 		change func(*Config)
 		want   error
 	}{
-		"no buckets":                      {func(c *Config) { c.Histogram.Buckets = nil }, errBuckets},
-		"bucket zero":                     {func(c *Config) { c.Histogram.Buckets = []time.Duration{0, 1} }, errBuckets},
-		"buckets not ascending":           {func(c *Config) { c.Histogram.Buckets = []time.Duration{1, 2, 2} }, errBuckets},
-		"too many buckets":                {func(c *Config) { c.Histogram.Buckets = make([]time.Duration, maxBuckets+1) }, errBuckets},
+		"no type":                         {func(c *Config) { c.Histogram.Type = "" }, errHistogram},
+		"another type":                    {func(c *Config) { c.Histogram.Type = "native" }, errHistogram},
 		"no flush":                        {func(c *Config) { c.MetricsFlushInterval = 0 }, errFlush},
 		"negative expiration":             {func(c *Config) { c.MetricsExpiration = -1 }, errExpiration},
 		"expiration before the flush":     {func(c *Config) { c.MetricsExpiration = time.Second }, errExpiration},
 		"no series":                       {func(c *Config) { c.CardinalityLimit = 0 }, errCardinality},
 		"two series of each metric":       {func(c *Config) { tight(c); c.CardinalityLimit-- }, errCardinality},
-		"more buckets, more series":       {func(c *Config) { tight(c); c.Histogram.Buckets = append(c.Histogram.Buckets, time.Hour) }, errCardinality},
+		"more buckets, more series":       {func(c *Config) { tight(c); c.Histogram.Type = Explicit }, errCardinality},
 		"no window":                       {func(c *Config) { c.DedupWindow = 0 }, errDedup},
 		"the first of several is not all": {func(c *Config) { c.DedupWindow, c.CardinalityLimit = 0, -1 }, errCardinality},
 	} {

@@ -4,6 +4,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -56,7 +57,9 @@ type eventSeries struct{ count *counter }
 type eventAdder struct{ groups[eventKey, eventSeries] }
 
 func (a *eventAdder) add(s *store, o *observation, from reader, in *scratch) {
-	g, series, over := a.find(s, o, in, from.(*eventReader).values[o.values], eventCount)
+	key := from.(*eventReader).values[o.values]
+	s.accounts.hear(s, o, events.Class(key.class), in)
+	g, series, over := a.find(s, o, in, key, eventCount)
 	s.count(slot(s, eventCount, g, &series.count, &over.count), 1, o)
 }
 

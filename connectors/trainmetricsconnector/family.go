@@ -9,7 +9,7 @@ import (
 )
 
 // families are the domains whose spans metrics are made of. A new one is a file like these and a line here.
-var families = [...]family{steps, rpc, collectives, transferQueue, breakdowns, accounts, runEvents}
+var families = [...]family{steps, rpc, collectives, fabric, transferQueue, breakdowns, accounts, runEvents}
 
 // family makes metrics of the spans of one domain.
 type family struct {
@@ -113,7 +113,7 @@ func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first
 			gs.over = seriesOf[S](&s.overflow, gs.family)
 		}
 	}
-	s.spilled = f.group == &s.overflow
+	s.spilled = s.spilled || f.group == &s.overflow
 	return f.group, f.series, gs.over
 }
 
@@ -160,18 +160,12 @@ func (gs *groups[K, S]) restore(s *store, of resourceKey, c *codec) *group {
 // metricID indexes metrics.
 type metricID uint8
 
-// metric describes what is sent. The families declare theirs by newMetric.
-type metric struct {
-	spans.Metric
-	bounds []float64 // of a histogram that does not have the configured buckets
-}
-
-// metrics are the metrics of each family, and the ones that all families share.
-var metrics []metric
+// metrics describe what is sent: the metrics of each family, and the ones that all families share. The families declare theirs by newMetric.
+var metrics []spans.Metric
 
 // newMetric declares a metric of the registry.
-func newMetric(name string, bounds ...float64) metricID {
-	metrics = append(metrics, metric{spans.MetricNamed(name), bounds})
+func newMetric(name string) metricID {
+	metrics = append(metrics, spans.MetricNamed(name))
 	return metricID(len(metrics) - 1)
 }
 

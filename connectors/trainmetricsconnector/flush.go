@@ -46,10 +46,35 @@ type emitter struct {
 	now    pcommon.Timestamp
 	codec  *codec // what is to be done in place of writing points
 	kept   int    // series of the group at hand that live on
+	lives  int64  // ns that a series lives without a new span
+	id     metricID
+	survey bool // nothing is written: bounds of explicit histograms are looked for
 }
 
+// day is how long is known that a run has ended, or no longer comes on, and the longest that a series waits for its next span.
+const day = int64(24 * time.Hour)
+
+func (e *emitter) lifetime(m metricID) int64 {
+	if m == runEnded || m == stepLastTime {
+		return max(e.lives, day)
+	}
+	return e.lives
+}
+
+// takes notes how long a step, or a pass, took.
+func (g *group) takes(ns int64) {
+	if g.resource != nil {
+		g.resource.longest = max(g.resource.longest, ns)
+	}
+}
+
+// patience is for how many of its longest steps a run may be silent before its series end: logs may tell of every hundredth step, and jobs are paused.
+const patience = 4
+
 func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
-	return &emitter{s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now)}
+	return &emitter{
+		s: s, list: list, metric: make([]pmetric.Metric, len(metrics)), begun: make([]bool, len(metrics)), now: pcommon.Timestamp(now), lives: s.expiration,
+	}
 }
 
 // build makes the metrics of all series and forgets the expired ones.
@@ -58,12 +83,20 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	s.now = now.UnixNano()
 	s.accounts.tell(s)
 	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before it starts
+	longest := s.longest()
+	if s.bounds != nil {
+		e := newEmitter(s, pmetric.NewMetricSlice(), at)
+		e.survey = true
+		e.all()
+	}
 	scope := func(key resourceKey) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(metadata.ScopeName)
-		return newEmitter(s, sm.Metrics(), at)
+		e := newEmitter(s, sm.Metrics(), at)
+		e.lives = max(s.expiration, min(patience*longest[key.home()], day))
+		return e
 	}
 	s.resources = slices.DeleteFunc(s.resources, func(r *resource) bool {
 		e := scope(r.key)
@@ -87,6 +120,34 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 	out.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().At(0).Metrics().Len() == 0 })
 	s.lastFlush = at
 	return out
+}
+
+// all goes through the series of all groups.
+func (e *emitter) all() {
+	for _, r := range e.s.resources {
+		for _, g := range r.groups {
+			e.group(g)
+		}
+	}
+	e.group(&e.s.overflow)
+}
+
+// home is the run of a resource, whatever service tells of it; without a run it is the resource itself.
+func (k resourceKey) home() resourceKey {
+	if k.run == "" {
+		return k
+	}
+	return resourceKey{run: k.run}
+}
+
+// longest is how long the longest step, or pass, of each run took, ns.
+func (s *store) longest() map[resourceKey]int64 {
+	of := make(map[resourceKey]int64, len(s.resources))
+	for _, r := range s.resources {
+		home := r.key.home()
+		of[home] = max(of[home], r.longest)
+	}
+	return of
 }
 
 // put writes the resource. The run is the instance of the service: Prometheus makes its instance label of it, without
@@ -117,6 +178,7 @@ func (e *emitter) group(g *group) {
 type series[S any] interface {
 	*S
 	age() *life
+	cover(e *emitter)
 	code(c *codec, s *store, m metricID)
 }
 
@@ -138,7 +200,7 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 	if series == nil {
 		return
 	}
-	if life := series.age(); e.s.expiration > 0 && e.s.now-life.updated >= e.s.expiration {
+	if life := series.age(); !e.survey && e.s.expiration > 0 && e.s.now-life.updated >= e.lifetime(m) {
 		e.end(m, l, life)
 		*at = nil
 		e.s.change(l.of)
@@ -148,6 +210,10 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 		return
 	}
 	e.kept++
+	if e.id = m; e.survey {
+		series.cover(e)
+		return
+	}
 	if !e.begun[m] {
 		e.metric[m], e.begun[m] = e.begin(m), true
 	}
@@ -174,6 +240,9 @@ func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of 
 func (e *emitter) begin(m metricID) pmetric.Metric {
 	out := e.list.AppendEmpty()
 	metrics[m].Declare(out)
+	if e.s.bounds == nil && out.Type() == pmetric.MetricTypeHistogram {
+		out.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	}
 	return out
 }
 
@@ -183,6 +252,12 @@ func (e *emitter) end(m metricID, l labels, life *life) {
 	metric := e.begin(m)
 	none := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
 	switch metric.Type() {
+	case pmetric.MetricTypeExponentialHistogram:
+		p := metric.ExponentialHistogram().DataPoints().AppendEmpty()
+		e.put(l, p.Attributes())
+		p.SetStartTimestamp(pcommon.Timestamp(life.start))
+		p.SetTimestamp(e.now)
+		p.SetFlags(none)
 	case pmetric.MetricTypeHistogram:
 		p := metric.Histogram().DataPoints().AppendEmpty()
 		e.put(l, p.Attributes())
@@ -213,55 +288,93 @@ func numberPoint(e *emitter, m pmetric.Metric, h *histogram[float64], l labels) 
 
 // histogramPoint writes a histogram whose values are in 1/scale of the metric's unit.
 func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
-	p := m.Histogram().DataPoints().AppendEmpty()
+	if m.Type() == pmetric.MetricTypeHistogram {
+		explicitPoint(e, m, h, l, scale)
+		return
+	}
+	p := m.ExponentialHistogram().DataPoints().AppendEmpty()
 	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(h.start))
 	p.SetTimestamp(e.now)
+	p.SetScale(int32(h.scale()))
+	if e.born(&h.life) {
+		p.SetSum(0)
+		return
+	}
 	p.SetCount(h.count)
 	p.SetSum(float64(h.sum) / scale)
 	p.SetMin(float64(h.min) / scale)
 	p.SetMax(float64(h.max) / scale)
-	p.BucketCounts().FromRaw(h.counts)
-	p.ExplicitBounds().EnsureCapacity(len(h.bounds))
-	for _, b := range h.bounds {
-		p.ExplicitBounds().Append(float64(b) / scale)
-	}
+	p.SetZeroCount(h.zeros)
+	p.Positive().SetOffset(int32(h.offset))
+	p.Positive().BucketCounts().FromRaw(h.counts)
 	h.write(p.Exemplars())
 }
 
-// zeroFlushes is for how many flushes a counter of what is rare is 0 at first. Rates and increase() of Prometheus do not see a series that begins above 0, and
-// a scrape may come between two flushes.
-const zeroFlushes = 2
-
-// counterPoint writes a counter of what is rare.
-func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
-	if c.zeros < e.s.zeros && !e.s.accounts.final {
-		c.zeros++
-		zeroPoint(e, m, c, l)
+// explicitPoint writes the buckets with the bounds that all series of the metric have.
+func explicitPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
+	p := m.Histogram().DataPoints().AppendEmpty()
+	e.put(l, p.Attributes())
+	p.SetStartTimestamp(pcommon.Timestamp(h.start))
+	p.SetTimestamp(e.now)
+	of := &e.s.bounds[e.id]
+	p.ExplicitBounds().EnsureCapacity(len(of.Uppers()))
+	for _, upper := range of.Uppers() {
+		p.ExplicitBounds().Append(of.Value(upper))
+	}
+	if e.born(&h.life) {
+		p.SetSum(0)
+		p.BucketCounts().FromRaw(make([]uint64, len(of.Uppers())+1))
 		return
 	}
-	writeCounter(e, m, c, l).SetIntValue(int64(c.n))
+	p.SetCount(h.count)
+	p.SetSum(float64(h.sum) / scale)
+	p.SetMin(float64(h.min) / scale)
+	p.SetMax(float64(h.max) / scale)
+	p.BucketCounts().FromRaw(h.between(of))
+	h.write(p.Exemplars())
 }
 
-func zeroPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
-	p := m.Sum().DataPoints().AppendEmpty()
-	e.put(l, p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(c.start))
-	p.SetTimestamp(e.now)
-	p.SetIntValue(0)
+// zeroFlushes is for how many flushes a counter or a histogram is 0 at first. Rates and increase() of Prometheus do not see what a series begins with, and a
+// scrape may come between two flushes.
+const zeroFlushes = 2
+
+// born says whether a series is to be told of as 0, as it was when it began.
+func (e *emitter) born(l *life) bool {
+	if l.newborn >= e.s.zeros || e.s.accounts.final {
+		return false
+	}
+	l.newborn++
+	return true
+}
+
+// counterPoint writes a counter of whole numbers.
+func counterPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
+	p := countPoint(e, m, c, l)
+	if e.born(&c.life) {
+		p.SetIntValue(0)
+		return
+	}
+	p.SetIntValue(int64(c.n))
+	c.write(p.Exemplars())
 }
 
 // sumPoint writes a counter whose value need not be a whole number.
 func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
-	writeCounter(e, m, c, l).SetDoubleValue(c.n)
+	p := countPoint(e, m, c, l)
+	if e.born(&c.life) {
+		p.SetDoubleValue(0)
+		return
+	}
+	p.SetDoubleValue(c.n)
+	c.write(p.Exemplars())
 }
 
-func writeCounter(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
+func countPoint(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
 	p := m.Sum().DataPoints().AppendEmpty()
 	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(c.start))
 	p.SetTimestamp(e.now)
-	c.write(p.Exemplars())
 	return p
 }
 

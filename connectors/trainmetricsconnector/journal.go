@@ -26,7 +26,7 @@ const (
 	stateKey = "state"
 
 	// storedForm is raised when what is stored takes another form; what stands in layout need not be told.
-	storedForm = 4
+	storedForm = 5
 
 	chunkIDs  = 1 << 15
 	chunks    = 17 // the last of them is not full: 2¹⁹ ids at least, as many as are known without a restart
@@ -182,12 +182,12 @@ func idsOf(b []byte) []uint64 {
 	return ids
 }
 
-// layoutOf stands for all that has to be the same where values are taken back: the metrics and their buckets.
-func layoutOf(cfg *Config) int64 {
+// layoutOf stands for all that has to be the same where values are taken back: the metrics.
+func layoutOf() int64 {
 	h := xxh3.New()
-	_, _ = fmt.Fprintln(h, storedForm, cfg.Histogram.Buckets)
+	_, _ = fmt.Fprintln(h, storedForm)
 	for _, m := range metrics {
-		_, _ = fmt.Fprintln(h, m.Name, m.bounds)
+		_, _ = fmt.Fprintln(h, m.Name)
 	}
 	return int64(h.Sum64())
 }
@@ -208,11 +208,13 @@ func (s *store) write(g *group) []byte {
 	if r := g.resource; r != nil {
 		c.text(r.key.service)
 		c.text(r.key.run)
+		c.num(r.longest)
 		c.num(int64(g.family))
 		g.code(c)
 	} else {
 		c.text("")
 		c.text("")
+		c.num(0)
 		c.num(overflowFamily)
 	}
 	(&emitter{s: s, codec: c}).group(g)
@@ -226,6 +228,7 @@ const overflowFamily = -1
 func (s *store) read(key string, b []byte) error {
 	c := &codec{Cursor: wire.Cursor{Rest: b}, reads: true}
 	of := resourceKey{service: c.text(""), run: c.text("")}
+	longest := c.num(0)
 	var g *group
 	switch family := c.num(0); {
 	case c.Bad:
@@ -238,6 +241,7 @@ func (s *store) read(key string, b []byte) error {
 		return fmt.Errorf("%w: %s", errStored, key)
 	}
 	g.at = key
+	g.takes(longest)
 	(&emitter{s: s, codec: c}).group(g)
 	if c.Bad || len(c.Rest) > 0 {
 		return fmt.Errorf("%w: %s", errStored, key)
@@ -247,7 +251,7 @@ func (s *store) read(key string, b []byte) error {
 
 var (
 	errStored = errors.New("it was changed")
-	errLayout = errors.New("it is of another version, or of other buckets")
+	errLayout = errors.New("it is of another version, or of another type of histograms")
 )
 
 // restore takes back what is stored.

@@ -154,7 +154,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		change := func(c *Config) {
-			c.Histogram.Buckets, c.DedupWindow = []time.Duration{time.Millisecond, time.Second}, 1000*time.Hour
+			c.DedupWindow = 1000 * time.Hour
 			if seed%4 == 0 {
 				tight(c)
 			}
@@ -298,7 +298,7 @@ func storageFails(t *testing.T, d *disk) {
 		all[i] = ofEveryKind(i)
 		c.consume(all[i])
 		if i%7 == 0 {
-			c.flushed(time.Minute) // series end, too
+			c.flushed(10 * time.Minute) // series end, too
 		}
 	}
 	m, err := c.tel.GetMetric("otelcol_connector_train_metrics_storage_failures")
@@ -325,43 +325,34 @@ func storageFails(t *testing.T, d *disk) {
 	assert.Equal(t, held, groups)
 }
 
-// What is of other buckets, of another version or broken is not used, and that is said.
+// What is of another version or broken is not used, and that is said.
 func TestStoredStateThatCannotBeUsed(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
 	c.consume(ofEveryKind(1))
 	for name, tt := range map[string]struct {
-		change func(*Config)
-		key    string
-		value  []byte
+		key   string
+		value []byte
 	}{
-		"other buckets":     {change: func(c *Config) { c.Histogram.Buckets = []time.Duration{time.Second} }},
-		"state":             {key: stateKey, value: []byte("?")},
-		"group cut":         {key: "group-0", value: d.values["group-0"][:20]},
-		"group and more":    {key: "group-0", value: slices.Concat(d.values["group-0"], []byte{0})},
-		"a group twice":     {key: "group-0", value: d.values["group-1"]},
-		"an unknown family": {key: "group-0", value: []byte{0, 0, 100}},
+		"state":             {stateKey, []byte("?")},
+		"group cut":         {"group-0", d.values["group-0"][:20]},
+		"group and more":    {"group-0", slices.Concat(d.values["group-0"], []byte{0})},
+		"a group twice":     {"group-0", d.values["group-1"]},
+		"an unknown family": {"group-0", []byte{0, 0, 100}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := newDisk(d.values)
-			if tt.key != "" {
-				other.values[tt.key] = tt.value
-			}
-			change := func(c *Config) {
-				if tt.change != nil {
-					tt.change(c)
-				}
-			}
-			c := newKept(t, other, time.Time{}, change)
+			other.values[tt.key] = tt.value
+			c := newKept(t, other, time.Time{})
 			require.Equal(t, 1, c.logs.Len())
 			assert.Contains(t, c.logs.All()[0].Message, "counters begin anew")
 			td := ofEveryKind(2)
 			c.consume(td)
-			want := newBed(t, change)
+			want := newBed(t)
 			want.consume(td)
 			assert.Equal(t, want.flushed(time.Second), c.flushed(time.Second))
 
-			follower := newKept(t, newDisk(other.values), c.clock, change) // from here on it is as ever
+			follower := newKept(t, newDisk(other.values), c.clock) // from here on it is as ever
 			assert.Zero(t, follower.logs.Len())
 			follower.consume(td)
 			assert.Equal(t, values(want.flushed(time.Second)), values(follower.flushed(time.Second)))
@@ -415,7 +406,7 @@ func TestLimitLowered(t *testing.T) {
 	assert.NotEmpty(t, after["||tq.stage.duration|[otel.metric.overflow=true]"])
 	follower.flushed(time.Hour)
 	follower.flushed(time.Hour)
-	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Buckets), follower.store.room)
+	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Type), follower.store.room)
 }
 
 // What comes again first after a long time, for the backend or Kafka was away for longer than the process, was counted before.
@@ -435,6 +426,19 @@ func TestNothingComesForLong(t *testing.T) {
 	}
 }
 
+// What was counted is sent with another type of histograms, too.
+func TestOtherHistograms(t *testing.T) {
+	d := newDisk(nil)
+	newKept(t, d, time.Time{}).consume(ofEveryKind(1))
+	want := newBed(t, withBuckets)
+	want.consume(ofEveryKind(1))
+	got := newKept(t, d, want.clock, withBuckets).flushed(time.Second)
+	for key, p := range want.flushed(time.Second) {
+		assert.Equal(t, p.bounds, got[key].bounds, key)
+		assert.Equal(t, p.buckets, got[key].buckets, key)
+	}
+}
+
 // Ids of a state that could not be used are in no value, and so are not taken back later either.
 func TestNoIDsOfAnotherState(t *testing.T) {
 	d := newDisk(nil)
@@ -443,10 +447,10 @@ func TestNoIDsOfAnotherState(t *testing.T) {
 		c.consume(ofEveryKind(i))
 	}
 	require.Contains(t, d.values, chunkKey(0))
-	other := func(c *Config) { c.Histogram.Buckets = []time.Duration{time.Second} }
-	follower := newKept(t, d, c.clock, other)
+	d.values[stateKey] = []byte("?")
+	follower := newKept(t, d, c.clock)
 	follower.consume(ofEveryKind(1000))
-	again, want := newKept(t, d, c.clock, other), newBed(t, other)
+	again, want := newKept(t, d, c.clock), newBed(t)
 	again.consume(ofEveryKind(0))
 	want.consume(ofEveryKind(1000))
 	want.consume(ofEveryKind(0))
@@ -491,7 +495,7 @@ func TestStoredForm(t *testing.T) {
 	for _, key := range slices.Sorted(maps.Keys(d.values)) {
 		_, _ = fmt.Fprintf(h, "%s %x\n", key, d.values[key])
 	}
-	assert.Equal(t, "form 4: 444a9586f2a0d270", fmt.Sprintf("form %d: %x", storedForm, h.Sum64()))
+	assert.Equal(t, "form 5: 94e8a9542e352c2b", fmt.Sprintf("form %d: %x", storedForm, h.Sum64()))
 }
 
 func TestStorageIsMissing(t *testing.T) {

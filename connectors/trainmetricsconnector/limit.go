@@ -2,8 +2,8 @@ package trainmetricsconnector
 
 import (
 	"slices"
-	"time"
 
+	"github.com/trainbridge/trainbridge/internal/bounds"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -21,16 +21,14 @@ const (
 	maxNames = 256
 )
 
-// costs are the series of one point by metric, as Prometheus counts them: a histogram has one for each bucket, for +Inf, its sum and its count.
-func costs(buckets []time.Duration) (cost []int, sum int) {
+// costs are the series of one point by metric, as Prometheus counts them: a native histogram is one; another has one for each bound that it may have, for
+// +Inf, its sum and its count.
+func costs(t HistogramType) (cost []int, sum int) {
 	for _, m := range metrics {
-		switch {
-		case m.Instrument != spans.Histogram:
+		if m.Instrument == spans.Histogram && t == Explicit {
+			cost = append(cost, bounds.Most+3)
+		} else {
 			cost = append(cost, 1)
-		case m.bounds != nil:
-			cost = append(cost, len(m.bounds)+3)
-		default:
-			cost = append(cost, len(buckets)+3)
 		}
 	}
 	cost = append(cost, 1) // targetInfo
@@ -50,10 +48,10 @@ type room struct {
 	kept  []int // series kept, by metric: a multiple of cost
 }
 
-func newRoom(limit int, buckets []time.Duration) room {
+func newRoom(limit int, t HistogramType) room {
 	r := room{limit: limit}
 	var sum int
-	r.cost, sum = costs(buckets)
+	r.cost, sum = costs(t)
 	points := max(minKept, limit/keptShare/sum)
 	for _, cost := range r.cost {
 		r.kept = append(r.kept, points*cost)

@@ -80,11 +80,8 @@ func TestPrometheusNames(t *testing.T) {
 	c.flush(context.Background())
 	page := scrape(t, address, openMetrics)
 	const job = `instance="run-1",job="verl"`
-	const exemplar = ` 1 # {span_id="0000000000000001",trace_id="01000000000000000000000000000000"} 0.914024`
 	lines := strings.Split(page, "\n")
 	for series, rest := range map[string]string{
-		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="1.0"}`:                                                             exemplar,
-		`tq_function_duration_seconds_bucket{` + job + `,tq_function="rollout",le="0.5"}`:                                                             ` 0`,
 		`tq_function_duration_seconds_sum{` + job + `,tq_function="rollout"}`:                                                                         ` 0.914024`,
 		`tq_function_duration_seconds_count{` + job + `,tq_function="rollout"}`:                                                                       ` 1`,
 		`tq_stage_duration_seconds_count{` + job + `,tq_function="rollout",tq_stage="get"}`:                                                           ` 1`,
@@ -117,10 +114,13 @@ func TestPrometheusNames(t *testing.T) {
 	assert.NotContains(t, scrape(t, address, openMetrics), "rollout")
 }
 
+// withBuckets has buckets on the page of text.
+func withBuckets(c *Config) { c.Histogram.Type = Explicit }
+
 // TestPrometheusRPC: the names of calls and passes.
 func TestPrometheusRPC(t *testing.T) {
 	exp, address := startPrometheus(t)
-	c := newBed(t)
+	c := newBed(t, withBuckets)
 	c.next = exp
 	c.clock = time.Now()
 	c.consume(rpcBatch())
@@ -130,17 +130,17 @@ func TestPrometheusRPC(t *testing.T) {
 	lines := strings.Split(scrape(t, address, openMetrics), "\n")
 	for _, want := range []string{
 		`# TYPE rpc_client_call_duration_seconds histogram`,
-		`rpc_client_call_duration_seconds_bucket{` + matmul + `,le="0.05"} 0`,
-		`rpc_client_call_duration_seconds_bucket{` + matmul + `,le="0.1"} 1 # {`,
+		`rpc_client_call_duration_seconds_bucket{` + matmul + `,le="0.048194088293998155"} 0`,
+		`rpc_client_call_duration_seconds_bucket{` + matmul + `,le="0.05255602595335716"} 1 # {`,
 		`rpc_client_call_duration_seconds_sum{` + matmul + `} 0.81992`,
-		`rpc_client_call_duration_seconds_bucket{` + job + `,rpc_method="Embedding",rpc_system_name="zeromq",le="2e-05"} 1 # {`,
+		`rpc_client_call_duration_seconds_bucket{` + job + `,rpc_method="Embedding",rpc_system_name="zeromq",le="2.1579186437577742e-05"} 1 # {`,
 		`rpc_client_request_size_bytes_bucket{` + matmul + `,le="64.0"} 1 # {`,
 		`rpc_client_request_size_bytes_sum{` + matmul + `} 1.6777362e+07`,
-		`rpc_client_response_size_bytes_bucket{` + matmul + `,le="1.7179869184e+10"} 2`,
-		`zeromq_pass_duration_seconds_bucket{` + pass + `,le="1.0"} 1 # {`,
-		`zeromq_pass_calls_bucket{` + pass + `,le="5.0"} 1 # {`,
+		`rpc_client_response_size_bytes_bucket{` + matmul + `,le="1.34217728e+08"} 1`,
+		`zeromq_pass_duration_seconds_bucket{` + pass + `,le="0.8408964152537146"} 1 # {`,
+		`zeromq_pass_calls_bucket{` + pass + `,le="3.084421650815882"} 1 # {`,
 		`zeromq_stage_utilization_ratio{` + pass + `,zeromq_stage="transport"} 0.17`,
-		`zeromq_throughput_disagreement_bucket{` + pass + `,le="0.0001"} 2 # {`,
+		`zeromq_throughput_disagreement_bucket{` + pass + `,le="3.0517578125e-05"} 2`,
 		`trainbridge_verdicts_total{` + pass + `,trainbridge_verdict_name="zeromq_serialize_high",trainbridge_verdict_severity="warning"} 2.0 # {`,
 		`trainbridge_incomplete_spans_total{` + pass + `} 1.0 # {`,
 		`trainbridge_incomplete_spans_total{` + matmul + `} 1.0 # {`,
@@ -155,7 +155,7 @@ func TestPrometheusRPC(t *testing.T) {
 // TestPrometheusCollectives: the names of collectives, and counters of events that never happened are 0.
 func TestPrometheusCollectives(t *testing.T) {
 	exp, address := startPrometheus(t)
-	c := newBed(t)
+	c := newBed(t, withBuckets)
 	c.next = exp
 	c.clock = time.Now()
 	c.consume(collectiveBatch())
@@ -168,15 +168,15 @@ func TestPrometheusCollectives(t *testing.T) {
 	for _, want := range []string{
 		`# TYPE nccl_collective_duration_seconds histogram`,
 		`# TYPE nccl_collective_io_bytes counter`,
-		`nccl_collective_duration_seconds_bucket{` + ring + `,le="0.002"} 1`,
-		`nccl_collective_duration_seconds_bucket{` + ring + `,le="0.005"} 2 # {`,
-		`nccl_collective_duration_seconds_bucket{` + job + `,nccl_operation="Send",le="0.001"} 1 # {`,
-		`nccl_collective_late_seconds_bucket{` + ring + `,le="0.001"} 1`,
+		`nccl_collective_duration_seconds_bucket{` + ring + `,le="0.002762135864009951"} 1`,
+		`nccl_collective_duration_seconds_bucket{` + ring + `,le="0.0030121305183748847"} 2 # {`,
+		`nccl_collective_duration_seconds_bucket{` + job + `,nccl_operation="Send",le="0.0010649489576809157"} 1 # {`,
+		`nccl_collective_late_seconds_bucket{` + ring + `,le="0.0009765625"} 1`,
 		`nccl_collective_late_seconds_sum{` + ring + `} 0.0129`,
 		`nccl_collective_late_cost_seconds_total{` + ring + `} 0.039 # {`,
 		`nccl_collective_io_bytes_total{` + ring + `} 2.69484032e+08 # {`,
-		`nccl_collective_bandwidth_bytes_per_second{` + job + `,nccl_algorithm="RING",nccl_bandwidth_kind="busbw",` + comm + `,nccl_operation="AllReduce"} 7.5e+10`,
-		`nccl_collective_bandwidth_bytes_per_second{` + job + `,nccl_algorithm="RING",nccl_bandwidth_kind="algbw",` + comm + `,nccl_operation="AllReduce"} 5e+10`,
+		`nccl_collective_bandwidth_bytes_per_second_sum{` + job + `,nccl_bandwidth_kind="busbw",nccl_data_size_class="1MiB",nccl_operation="AllReduce"} 7.5e+10`,
+		`nccl_collective_bandwidth_bytes_per_second_bucket{` + job + `,nccl_bandwidth_kind="algbw",nccl_data_size_class="1MiB",nccl_operation="AllReduce",le="5.298996046931418e+10"} 1 # {`,
 		`nccl_collective_errors_total{` + ring + `} 5.0 # {`,
 		`nccl_collective_errors_total{` + gather + `} 0.0`,
 		`nccl_collective_retries_total{` + ring + `} 10.0 # {`,
@@ -210,14 +210,14 @@ func TestPrometheusSteps(t *testing.T) {
 		`ml_train_steps_total` + megatron + ` 11.0`,
 		`ml_train_samples_total` + megatron + ` 2048.0`,
 		`ml_train_tokens_total` + megatron + ` 8.3886085e+06`,
-		`ml_train_step_duration_seconds_bucket{` + ranked + `,trainbridge_source="megatron",le="0.5"} 1 # {`,
+		`ml_train_step_duration_seconds_count` + megatron + ` 2`,
 		`ml_train_step_duration_seconds_sum` + megatron + ` 1.0`,
 		`ml_train_stage_duration_seconds_count{` + job + `,ml_train_stage="gen",trainbridge_source="verl"} 2`,
 		`ml_train_flop_throughput_per_second` + megatron + ` 3.2e+15`,
 		`ml_train_device_flop_throughput_per_second` + megatron + ` 4e+14`,
 		`ml_train_flop_utilization_ratio` + megatron + ` 0.43`,
 		`ml_train_hardware_flop_utilization_ratio` + megatron + ` 0.5`,
-		`ml_train_flop_throughput_disagreement_bucket{` + ranked + `,trainbridge_source="megatron",le="0.05"} 1`,
+		`ml_train_flop_throughput_disagreement_count` + megatron + ` 1`,
 		`trainbridge_verdicts_total{` + ranked + `,trainbridge_source="megatron",trainbridge_verdict_name="train_mfu_low",trainbridge_verdict_severity="warning"} 2.0`,
 		`trainbridge_incomplete_spans_total{` + job + `,trainbridge_source="jsonl"} 1.0`,
 	} {

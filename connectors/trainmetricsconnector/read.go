@@ -38,6 +38,7 @@ type scratch struct {
 	observations []observation
 	verdicts     []seriesName // of the observations
 	readers      []reader     // by family
+	calls        *rpcReader   // one of them
 	entries      []book.Entry // of the observations
 	invalid      int64
 }
@@ -46,6 +47,9 @@ func newScratch() *scratch {
 	s := new(scratch)
 	for i, f := range families {
 		s.readers = append(s.readers, f.reader(int8(i)))
+		if r, ok := s.readers[i].(*rpcReader); ok {
+			s.calls = r
+		}
 	}
 	return s
 }
@@ -72,7 +76,8 @@ func (s *scratch) read(td ptrace.Traces) {
 			list := ss.Spans()
 			for i := range list.Len() {
 				span := list.At(i)
-				if view.IsDetail(span) { // no metric is made of one
+				if view.IsDetail(span) { // no metric is made of one alone
+					s.calls.readPart(span)
 					continue
 				}
 				kind := view.KindOf(span)

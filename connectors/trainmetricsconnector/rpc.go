@@ -10,14 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-var (
-	// sizeBounds are By: 64 B to 16 GiB, each four times the one before.
-	sizeBounds = []float64{1 << 6, 1 << 8, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28, 1 << 30, 1 << 32, 1 << 34}
-	// callBounds are calls per pass. train_perf warns of more than 50, so 50 is an edge.
-	callBounds = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}
-)
-
-// rpc is the ZeroMQ calls and the groups of them. The spans below a call, five of six spans, are not looked at.
+// rpc is the ZeroMQ calls, with the parts that follow them, and the groups of them.
 var rpc = family{
 	kinds:  []view.Kind{view.KindCall, view.KindPass, view.KindSession, view.KindCalls},
 	reader: func(family int8) reader { return &rpcReader{family: family} },
@@ -26,12 +19,13 @@ var rpc = family{
 
 var (
 	callDuration    = newMetric(spans.MetricRPCCallDuration)
-	requestSize     = newMetric(spans.MetricRPCRequestSize, sizeBounds...)
-	responseSize    = newMetric(spans.MetricRPCResponseSize, sizeBounds...)
+	requestSize     = newMetric(spans.MetricRPCRequestSize)
+	responseSize    = newMetric(spans.MetricRPCResponseSize)
 	passDuration    = newMetric(spans.MetricZMQPassDuration)
-	passCalls       = newMetric(spans.MetricZMQPassCalls, callBounds...)
+	passCalls       = newMetric(spans.MetricZMQPassCalls)
 	rpcUtilization  = newMetric(spans.MetricZMQStageUtilization)
-	rpcDisagreement = newMetric(spans.MetricZMQThroughputDisagreement, disagreementBounds...)
+	rpcStageTime    = newMetric(spans.MetricZMQStageTime)
+	rpcDisagreement = newMetric(spans.MetricZMQThroughputDisagreement)
 )
 
 // callKey are the labels of a ZeroMQ call, beside the system. The zero value is a call with neither, and the groups of calls.
@@ -54,7 +48,8 @@ func (k callKey) labels(m pcommon.Map, own label) {
 // callValues are what a call says. Sizes that are not there are NaN.
 type callValues struct {
 	key               callKey
-	request, response float64 // By
+	request, response float64                // By
+	parts             [view.RPCStages]uint64 // ns
 }
 
 // groupValues are what the root of a group of calls says. Numbers that are not there are NaN.
@@ -66,6 +61,7 @@ type groupValues struct {
 
 type rpcReader struct {
 	family int8
+	last   pcommon.SpanID // of the call read last, whose parts follow; empty: there is none
 	calls  []callValues
 	groups []groupValues
 	call   view.Call
@@ -74,6 +70,7 @@ type rpcReader struct {
 
 func (r *rpcReader) reset() {
 	clear(r.calls)
+	r.last = pcommon.SpanID{}
 	r.calls, r.groups, r.call, r.group = r.calls[:0], r.groups[:0], view.Call{}, view.Group{}
 }
 
@@ -85,7 +82,20 @@ func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	}
 }
 
+// readPart adds a part to the call before it: zmq_rpc writes them in this order.
+func (r *rpcReader) readPart(span ptrace.Span) {
+	if r.last.IsEmpty() || span.ParentSpanID() != r.last {
+		return
+	}
+	if stage, ok := view.RPCStageOf(span.Name()); ok {
+		if ns, possible := length(span); possible {
+			r.calls[len(r.calls)-1].parts[stage] += ns
+		}
+	}
+}
+
 func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
+	r.last = pcommon.SpanID{}
 	c := &r.call
 	c.Read(span, &s.resource)
 	if c.System != spans.RPCSystemZeroMQ || span.Kind() != ptrace.SpanKindClient {
@@ -99,6 +109,12 @@ func (r *rpcReader) readCall(span ptrace.Span, s *scratch) {
 	}
 	if possible {
 		s.note(span, r.family, &c.Head, len(r.calls), ns)
+		r.last = span.SpanID()
+		for i, took := range c.Duration {
+			if ns, ok := nanoseconds(took, &bad); ok && view.RPCStage(i) != view.RPCServer {
+				v.parts[i], r.last = ns, pcommon.SpanID{}
+			}
+		}
 		r.calls = append(r.calls, v)
 	}
 }
@@ -130,6 +146,7 @@ type rpcSeries struct {
 	calls             *histogram[float64]
 	disagreement      *histogram[float64]
 	share             [view.RPCStages]*gauge
+	parts             [view.RPCStages]*counter
 }
 
 type rpcAdder struct{ groups[callKey, rpcSeries] }
@@ -153,18 +170,27 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	}
 	s.observe(slot(s, callDuration, g, &rs.duration, &over.duration), o)
 	if !math.IsNaN(v.request) {
-		s.record(slot(s, requestSize, g, &rs.request, &over.request), requestSize, v.request, o)
+		s.record(slot(s, requestSize, g, &rs.request, &over.request), v.request, o)
 	}
 	if !math.IsNaN(v.response) {
-		s.record(slot(s, responseSize, g, &rs.response, &over.response), responseSize, v.response, o)
+		s.record(slot(s, responseSize, g, &rs.response, &over.response), v.response, o)
+	}
+	addParts(s, o, g, rs, over, v)
+}
+
+// addParts counts what the stages of a call took.
+func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callValues) {
+	for i, ns := range v.parts {
+		if ns > 0 {
+			s.count(slot(s, rpcStageTime, g, &rs.parts[i], &over.parts[0]), float64(ns)/1e9, o)
+		}
 	}
 }
 
 // addGroup puts the root of a group of calls into the series of its resource.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
-	// As with steps: the series do not end while the next pass takes as long as this one.
-	s.grace = 2 * int64(o.ns)
+	g.takes(int64(o.ns))
 	s.judge(g, o)
 	if o.incomplete {
 		s.lose(g, o)
@@ -173,7 +199,7 @@ func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratc
 	if v.pass {
 		s.observe(slot(s, passDuration, g, &rs.pass, &over.pass), o)
 		if !math.IsNaN(v.calls) {
-			s.record(slot(s, passCalls, g, &rs.calls, &over.calls), passCalls, v.calls, o)
+			s.record(slot(s, passCalls, g, &rs.calls, &over.calls), v.calls, o)
 		}
 	}
 	for i, share := range v.share {
@@ -182,7 +208,7 @@ func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratc
 		}
 	}
 	if !math.IsNaN(v.disagreement) {
-		s.record(slot(s, rpcDisagreement, g, &rs.disagreement, &over.disagreement), rpcDisagreement, v.disagreement, o)
+		s.record(slot(s, rpcDisagreement, g, &rs.disagreement, &over.disagreement), v.disagreement, o)
 	}
 }
 
@@ -196,6 +222,9 @@ func (a *rpcAdder) emit(e *emitter, g *group) {
 	emit(e, passCalls, l, &rs.calls, numberPoint)
 	for i := range rs.share {
 		emit(e, rpcUtilization, labels{of: g, own: label{spans.AttrZMQStage, view.RPCStage(i).String()}}, &rs.share[i], gaugePoint)
+	}
+	for i := range rs.parts {
+		emit(e, rpcStageTime, labels{of: g, own: label{spans.AttrZMQStage, view.RPCStage(i).String()}}, &rs.parts[i], sumPoint)
 	}
 	emit(e, rpcDisagreement, l, &rs.disagreement, numberPoint)
 }

@@ -43,6 +43,13 @@ func addCall(b *spans.Batch, res spans.Resource, id int, method, transport strin
 	return s
 }
 
+// addSend appends the part of a call in which the request is sent.
+func addSend(b *spans.Batch, res spans.Resource, call int, ns int64) {
+	b.Add(res, spans.Span{
+		Trace: pcommon.TraceID{3}, ID: spanID(call + 1<<20), Parent: spanID(call), Name: spans.SpanRPCSend, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
+	})
+}
+
 // addGroup appends the root of a group of calls.
 func addGroup(b *spans.Batch, res spans.Resource, id int, name string, ns int64, numbers map[string]float64) ptrace.Span {
 	s := addRPC(b, res, id, ptrace.SpanKindInternal, name, ns, ns)
@@ -83,7 +90,10 @@ func rpcBatch() ptrace.Traces {
 	pass.Attributes().PutInt(spans.AttrZMQPassCalls, 3)
 	judged(pass, spans.VerdictZMQSerializeHigh, spans.VerdictZMQCallsHigh)
 	addCall(b, resourceA, 4, "Matmul", "unix", 768_920_000, 16_777_298, 134_217_779).Attributes().PutInt(spans.AttrZMQCallSlowest, 1)
-	addCall(b, resourceA, 5, "Matmul", "unix", 51_000_000, 64, 65)
+	addSend(b, resourceA, 4, 300_000_000)
+	addSend(b, resourceA, 6, 1e6) // not of the call before
+	addCall(b, resourceA, 5, "Matmul", "unix", 51_000_000, 64, 65).Attributes().PutDouble(spans.AttrZMQReceiveDuration, 0.05)
+	addSend(b, resourceA, 5, 1e6) // its stages stand on the call
 	addCall(b, resourceA, 6, "Matmul", "tcp", 451_000, -1, 0)
 	for i, name := range rpcChildren {
 		addRPC(b, resourceA, 10+i, ptrace.SpanKindInternal, name, 1e6, 1e6)
@@ -110,60 +120,43 @@ func TestEveryRPCMetric(t *testing.T) {
 	c.consume(rpcBatch())
 	got := c.flushed(15 * time.Second)
 	const matmulTCP = "[network.transport=tcp rpc.method=Matmul rpc.system.name=zeromq]"
+	with := func(labels, more string) string { return labels[:len(labels)-1] + " " + more + "]" }
 	const initUnix = "[network.transport=unix rpc.method=Init rpc.system.name=zeromq]"
 	const embedding = "[rpc.method=Embedding rpc.system.name=zeromq]"
-	for key, want := range map[string]struct {
-		wantPoint
-		bucket int // where the first span is counted; −1: not compared
-	}{
-		"rpc.client.call.duration|" + matmulUnix: {wantPoint{2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}}, 14}, // above 0.5 s
-		"rpc.client.call.duration|" + matmulTCP:  {wantPoint{1, 0.000451, []pcommon.SpanID{spanID(6)}}, 4},            // above 0.2 ms
-		"rpc.client.call.duration|" + initUnix:   {wantPoint{1, 0.002268, []pcommon.SpanID{spanID(2)}}, 7},            // above 2 ms
-		"rpc.client.call.duration|" + embedding:  {wantPoint{1, 0.00002, []pcommon.SpanID{spanID(21)}}, 0},            // a bound belongs to its bucket
-		"rpc.client.request.size|" + matmulUnix:  {wantPoint{2, 16_777_362, []pcommon.SpanID{spanID(4), spanID(5)}}, 10},
-		"rpc.client.request.size|" + initUnix:    {wantPoint{1, 20, []pcommon.SpanID{spanID(2)}}, 0},
-		"rpc.client.request.size|" + embedding:   {wantPoint{1, 1, []pcommon.SpanID{spanID(21)}}, 0},
-		"rpc.client.response.size|" + matmulUnix: {wantPoint{2, 134_217_844, []pcommon.SpanID{spanID(4), spanID(5)}}, 11},
-		"rpc.client.response.size|" + matmulTCP:  {wantPoint{1, 0, []pcommon.SpanID{spanID(6)}}, 0},
-		"rpc.client.response.size|" + initUnix:   {wantPoint{1, 272_722, []pcommon.SpanID{spanID(2)}}, 7},
-		"rpc.client.response.size|" + embedding:  {wantPoint{1, 1, []pcommon.SpanID{spanID(21)}}, 0},
-		"zeromq.pass.duration|" + zmqLabels:      {wantPoint{1, 0.820371, []pcommon.SpanID{spanID(3)}}, 14},
-		"zeromq.pass.calls|" + zmqLabels:         {wantPoint{1, 3, []pcommon.SpanID{spanID(3)}}, 2},
+	for key, want := range map[string]wantPoint{
+		"rpc.client.call.duration|" + matmulUnix:                        {2, 0.81992, []pcommon.SpanID{spanID(4), spanID(5)}},
+		"rpc.client.call.duration|" + matmulTCP:                         {1, 0.000451, []pcommon.SpanID{spanID(6)}},
+		"rpc.client.call.duration|" + initUnix:                          {1, 0.002268, []pcommon.SpanID{spanID(2)}},
+		"rpc.client.call.duration|" + embedding:                         {1, 0.00002, []pcommon.SpanID{spanID(21)}},
+		"zeromq.stage.time|" + with(matmulUnix, "zeromq.stage=send"):    {0.3, 0, []pcommon.SpanID{spanID(4)}},
+		"zeromq.stage.time|" + with(matmulUnix, "zeromq.stage=receive"): {0.05, 0, []pcommon.SpanID{spanID(5)}},
+		"rpc.client.request.size|" + matmulUnix:                         {2, 16_777_362, []pcommon.SpanID{spanID(4), spanID(5)}},
+		"rpc.client.request.size|" + initUnix:                           {1, 20, []pcommon.SpanID{spanID(2)}},
+		"rpc.client.request.size|" + embedding:                          {1, 1, []pcommon.SpanID{spanID(21)}},
+		"rpc.client.response.size|" + matmulUnix:                        {2, 134_217_844, []pcommon.SpanID{spanID(4), spanID(5)}},
+		"rpc.client.response.size|" + matmulTCP:                         {1, 0, []pcommon.SpanID{spanID(6)}},
+		"rpc.client.response.size|" + initUnix:                          {1, 272_722, []pcommon.SpanID{spanID(2)}},
+		"rpc.client.response.size|" + embedding:                         {1, 1, []pcommon.SpanID{spanID(21)}},
+		"zeromq.pass.duration|" + zmqLabels:                             {1, 0.820371, []pcommon.SpanID{spanID(3)}},
+		"zeromq.pass.calls|" + zmqLabels:                                {1, 3, []pcommon.SpanID{spanID(3)}},
 		// Of the session, the pass and the calls of no pass: 0.00003, 0.02 and 0.
-		"zeromq.throughput.disagreement|" + zmqLabels:                                                                                       {wantPoint{3, 0.02003, []pcommon.SpanID{spanID(3), spanID(23)}}, 7},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=serialize]":                                                          {wantPoint{0.31, 0, nil}, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=send]":                                                               {wantPoint{0.25, 0, nil}, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=receive]":                                                            {wantPoint{0.46, 0, nil}, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=deserialize]":                                                        {wantPoint{0.1, 0, nil}, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=server]":                                                             {wantPoint{0.4, 0, nil}, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=unattributed]":                                                       {wantPoint{0.02, 0, nil}, -1},
-		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=transport]":                                                          {wantPoint{0.17, 0, nil}, -1},
-		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_transport_high trainbridge.verdict.severity=warning]": {wantPoint{1, 0, []pcommon.SpanID{spanID(1)}}, -1},
-		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_serialize_high trainbridge.verdict.severity=warning]": {wantPoint{2, 0, []pcommon.SpanID{spanID(3), spanID(20)}}, -1},
-		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_calls_high trainbridge.verdict.severity=warning]":     {wantPoint{1, 0, []pcommon.SpanID{spanID(3)}}, -1},
-		"trainbridge.incomplete.spans|" + zmqLabels:                                                                                         {wantPoint{1, 0, []pcommon.SpanID{spanID(20)}}, -1},
-		"trainbridge.incomplete.spans|[network.transport=unix rpc.method=Matmul rpc.system.name=zeromq]":                                    {wantPoint{1, 0, []pcommon.SpanID{spanID(22)}}, -1},
+		"zeromq.throughput.disagreement|" + zmqLabels:                                                                                       {3, 0.02003, []pcommon.SpanID{spanID(3), spanID(23)}},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=serialize]":                                                          {0.31, 0, nil},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=send]":                                                               {0.25, 0, nil},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=receive]":                                                            {0.46, 0, nil},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=deserialize]":                                                        {0.1, 0, nil},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=server]":                                                             {0.4, 0, nil},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=unattributed]":                                                       {0.02, 0, nil},
+		"zeromq.stage.utilization|[rpc.system.name=zeromq zeromq.stage=transport]":                                                          {0.17, 0, nil},
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_transport_high trainbridge.verdict.severity=warning]": {1, 0, []pcommon.SpanID{spanID(1)}},
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_serialize_high trainbridge.verdict.severity=warning]": {2, 0, []pcommon.SpanID{spanID(3), spanID(20)}},
+		"trainbridge.verdicts|[rpc.system.name=zeromq trainbridge.verdict.name=zeromq_calls_high trainbridge.verdict.severity=warning]":     {1, 0, []pcommon.SpanID{spanID(3)}},
+		"trainbridge.incomplete.spans|" + zmqLabels:                                                                                         {1, 0, []pcommon.SpanID{spanID(20)}},
+		"trainbridge.incomplete.spans|[network.transport=unix rpc.method=Matmul rpc.system.name=zeromq]":                                    {1, 0, []pcommon.SpanID{spanID(22)}},
 	} {
-		p := takePoint(t, got, key, start, want.wantPoint)
-		if want.bucket >= 0 && assert.NotEmpty(t, p.buckets, key) {
-			assert.Positive(t, p.buckets[want.bucket], "%s %v", key, p.buckets)
-		}
+		takePoint(t, got, key, start, want)
 	}
 	assert.Empty(t, got)
-}
-
-func TestRPCBuckets(t *testing.T) {
-	c := newBed(t)
-	c.consume(rpcBatch())
-	got := c.flushed(15 * time.Second)
-	requests := got[prefix+"rpc.client.request.size|"+matmulUnix]
-	assert.Equal(t, []float64{
-		64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864, 268_435_456, 1_073_741_824, 4_294_967_296, 17_179_869_184,
-	}, requests.bounds, "64 B to 16 GiB")
-	assert.Equal(t, uint64(1), requests.buckets[0], "64 B are at most 64 B")
-	assert.Equal(t, uint64(1), got[prefix+"rpc.client.response.size|"+matmulUnix].buckets[1], "65 B are more")
-	assert.Equal(t, []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000}, got[prefix+"zeromq.pass.calls|"+zmqLabels].bounds)
-	assert.Equal(t, uint64(2), got[prefix+"zeromq.throughput.disagreement|"+zmqLabels].buckets[0], "agreement")
 }
 
 // wantPoint is a series that a test expects.
@@ -490,7 +483,7 @@ func TestRPCExpiry(t *testing.T) {
 	c := newBed(t)
 	c.consume(rpcBatch())
 	n := len(c.flushed(15 * time.Second))
-	got := c.flushed(5*time.Minute + 10*time.Second)
+	got := c.flushed(30*time.Minute + 10*time.Second)
 	require.Len(t, got, n)
 	for key, p := range got {
 		assert.True(t, p.ended, key)
@@ -498,7 +491,7 @@ func TestRPCExpiry(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 
 	ended := pcommon.NewTimestampFromTime(c.clock)
 	b := spans.NewBatch("test", "")
@@ -523,7 +516,7 @@ func TestLongPasses(t *testing.T) {
 			require.False(t, p.ended)
 		}
 	}
-	assert.False(t, c.flushed(899 * time.Second)[key].ended) // 600 s after the last pass; the series end after 2 × 600 + 300
+	assert.False(t, c.flushed(1799 * time.Second)[key].ended) // 600 s after the last pass; the series end after 4 × 600
 	assert.True(t, c.flushed(time.Second)[key].ended)
 }
 

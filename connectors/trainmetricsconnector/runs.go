@@ -125,7 +125,11 @@ func (r *run) write(w *write) *runWrite {
 // code goes through the head of a run.
 func (r *run) code(c *codec, steps *int) {
 	r.key.service, r.key.run, r.service = c.text(r.key.service), c.text(r.key.run), c.text(r.service)
-	r.end, r.updated, r.grace = pcommon.Timestamp(c.num(int64(r.end))), c.num(r.updated), c.num(r.grace)
+	r.end, r.updated = pcommon.Timestamp(c.num(int64(r.end))), c.num(r.updated)
+	r.live, r.came, r.outcome, r.at, r.fresh = c.flag(r.live), c.num(r.came), c.num(r.outcome), c.num(r.at), c.flag(r.fresh)
+	if c.reading() && (r.outcome < running || r.outcome > failed) {
+		c.Fail()
+	}
 	r.changed, r.told, *steps = c.flag(r.changed), int(c.num(int64(r.told))), int(c.num(int64(*steps)))
 }
 

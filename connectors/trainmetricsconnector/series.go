@@ -11,9 +11,13 @@ import (
 type life struct {
 	start   int64 // nothing was in the series before
 	updated int64
+	newborn int // flushes that told of it as 0
 }
 
 func (l *life) age() *life { return l }
+
+// cover has nothing to do for a gauge or a counter.
+func (*life) cover(*emitter) {}
 
 // origin is the span that a value comes from.
 type origin struct {
@@ -47,33 +51,25 @@ func (e *exemplars) add(value float64, o *observation) {
 type histogram[T uint64 | float64] struct {
 	life
 	exemplars
-	bounds   []T
-	counts   []uint64 // one more than bounds: the last is for values above all bounds
+	buckets
 	count    uint64
 	sum      T
 	min, max T
 }
 
-// observe puts a value where bounds[i−1] < value ≤ bounds[i], as OTLP and Prometheus have it.
-func (h *histogram[T]) observe(value T, bounds []T) {
-	if h.counts == nil {
-		h.bounds, h.counts = bounds, make([]uint64, len(bounds)+1)
+// observe counts a value, which is x in the metric's unit.
+func (h *histogram[T]) observe(value T, x float64) {
+	if h.count == 0 {
 		h.min, h.max = value, value
 	}
-	lo, hi := 0, len(bounds)
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if bounds[mid] < value {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	h.counts[lo]++
+	h.buckets.add(x)
 	h.count++
 	h.sum += value
 	h.min, h.max = min(h.min, value), max(h.max, value)
 }
+
+// cover has the bounds of the metric stand around the values.
+func (h *histogram[T]) cover(e *emitter) { h.buckets.cover(&e.s.bounds[e.id]) }
 
 // gauge is the value of the span that ended last.
 type gauge struct {
@@ -86,8 +82,7 @@ type gauge struct {
 type counter struct {
 	life
 	exemplars
-	n     float64
-	zeros int // flushes that told it as 0
+	n float64
 }
 
 // named is the series of a verdict, or of one value of a label, which is its name alone.
@@ -130,8 +125,10 @@ type group struct {
 
 // resource holds the groups of one service and run.
 type resource struct {
-	key    resourceKey
-	series int      // as Prometheus counts them
-	groups []*group // in order of arrival, so that output has an order
-	bare   *group   // the group without labels, which all families share
+	key     resourceKey
+	series  int   // as Prometheus counts them
+	longest int64 // ns, of its steps and passes
+	late    lateRanks
+	groups  []*group // in order of arrival, so that output has an order
+	bare    *group   // the group without labels, which all families share
 }

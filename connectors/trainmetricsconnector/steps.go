@@ -33,7 +33,7 @@ var (
 		newMetric(spans.AttrMFU),
 		newMetric(spans.AttrHFU),
 	}
-	flopDisagreement = newMetric(spans.MetricFlopDisagreement, disagreementBounds...)
+	flopDisagreement = newMetric(spans.MetricFlopDisagreement)
 )
 
 // sourceKey are the labels of training steps: the format of the log and the rank that wrote it. The zero value is a step without both.
@@ -66,6 +66,8 @@ type stepValues struct {
 	part         string     // its name; "": a step
 	timed        bool       // observation.ns is the duration of one step
 	covers       int64      // ns, of the whole span
+	number       int64      // of the step; below 0: not known
+	planned      int64      // steps of the run; 0: not known
 	counts       [3]float64 // stepCounts
 	gauges       [4]float64 // stepGauges
 	disagreement float64
@@ -111,11 +113,15 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	if n := countOf(st.StepsCovered, &bad); !math.IsNaN(n) {
 		v.counts[0] = n
 	}
+	v.number = st.Step().Or(-1)
 	if possible {
 		v.covers = int64(ns)
 	}
 	if took, ok := nanoseconds(st.Duration, &bad); ok {
 		ns, v.timed = took, true
+	}
+	if n := countOf(st.Iterations, &bad); n > 0 {
+		v.planned = int64(n)
 	}
 	if bad { // the other values of the record still count
 		s.invalid++
@@ -135,7 +141,6 @@ type stepSeries struct {
 	disagreement *histogram[float64]
 	counts       [len(stepCounts)]*counter
 	gauges       [len(stepGauges)]*gauge
-	grace        int64 // ns; of the latest step
 }
 
 type stepAdder struct{ groups[sourceKey, stepSeries] }
@@ -148,13 +153,7 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 		first = partDuration
 	}
 	g, ss, over := a.find(s, o, in, v.source, primary(o, first))
-	// A log that writes every 100 steps, or whose steps take long, is not at its end when it says nothing for the time
-	// that its last record covers; twice that leaves room for slower ones.
-	if v.part == "" {
-		ss.grace = 2 * v.covers
-	}
-	s.grace = ss.grace
-
+	g.takes(v.covers)
 	s.judge(g, o)
 	switch {
 	case o.incomplete:
@@ -163,7 +162,9 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	case v.part != "":
 		s.observe(byName(s, partDuration, g, &ss.parts, &over.parts, seriesName{Name: v.part}), o)
 		return
-	case v.timed:
+	}
+	s.accounts.beat(s, o, v, in)
+	if v.timed {
 		s.observe(slot(s, stepDuration, g, &ss.duration, &over.duration), o)
 	}
 	for i, n := range v.counts {
@@ -177,14 +178,13 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 		}
 	}
 	if x := v.disagreement; !math.IsNaN(x) {
-		s.record(slot(s, flopDisagreement, g, &ss.disagreement, &over.disagreement), flopDisagreement, x, o)
+		s.record(slot(s, flopDisagreement, g, &ss.disagreement, &over.disagreement), x, o)
 	}
 }
 
 // emit writes the series of the steps of one source.
 func (a *stepAdder) emit(e *emitter, g *group) {
 	ss, l := seriesOf[stepSeries](g, a.family), labels{of: g}
-	ss.grace = e.codec.num(ss.grace)
 	emit(e, stepDuration, l, &ss.duration, durationPoint)
 	emitNamed(e, partDuration, &ss.parts, func(name seriesName) labels { return labels{of: g, own: label{spans.AttrStage, name.Name}} }, durationPoint)
 	for i := range ss.counts {

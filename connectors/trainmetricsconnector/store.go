@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/connectors/internal/seen"
+	"github.com/trainbridge/trainbridge/internal/bounds"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -13,24 +14,25 @@ const warmChunk = 256
 
 // store holds the series. It is not safe for concurrent use.
 type store struct {
-	collector  string   // Config.Collector
-	bounds     []uint64 // ns
-	expiration int64    // ns, 0 for never
+	collector  string       // Config.Collector
+	bounds     []bounds.Set // by metric; nil: histograms are exponential
+	expiration int64        // ns, 0 for never
 	room       room
 
 	seen      seen.Seen
 	adders    []adder       // by family
 	accounts  *accountAdder // one of them
+	fabric    *fabricAdder  // another
 	resources []*resource   // in order of arrival
 	byKey     map[resourceKey]*resource
 	overflow  group
 	lastFlush int64
-	zeros     int // flushes for which a counter of what is rare is 0 at first
+	zeros     int // flushes for which a counter or histogram is 0 at first
 	journal   journal
+	past      []string // runs that ended long before they were read, until the log says so
 
 	// Of the batch being applied.
 	now       int64
-	grace     int64 // ns that a series touched now lives beyond the expiration
 	spilled   bool
 	spills    int64
 	full      int // the metric that was the first to find no room; −1: none
@@ -39,18 +41,21 @@ type store struct {
 
 func newStore(cfg *Config, now time.Time) *store {
 	s := &store{
-		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Buckets),
+		collector: spans.Label(cfg.Collector), expiration: int64(cfg.MetricsExpiration), room: newRoom(cfg.CardinalityLimit, cfg.Histogram.Type),
 		seen:      seen.New(cfg.DedupWindow, now),
 		byKey:     make(map[resourceKey]*resource),
-		lastFlush: now.UnixNano(), journal: journal{layout: layoutOf(cfg)},
+		lastFlush: now.UnixNano(), journal: journal{layout: layoutOf()},
 	}
-	for _, b := range cfg.Histogram.Buckets {
-		s.bounds = append(s.bounds, uint64(b))
+	if cfg.Histogram.Type == Explicit {
+		s.bounds = make([]bounds.Set, len(metrics))
 	}
 	for i, f := range families {
 		s.adders = append(s.adders, f.adder(int8(i)))
-		if a, ok := s.adders[i].(*accountAdder); ok {
+		switch a := s.adders[i].(type) {
+		case *accountAdder:
 			s.accounts = a
+		case *fabricAdder:
+			s.fabric = a
 		}
 	}
 	s.overflow.series = make([]any, len(families))
@@ -87,7 +92,6 @@ func (s *store) apply(in *scratch, now time.Time) {
 		if o.entry > 0 {
 			s.accounts.enter(s, o, in)
 		}
-		s.grace = 0
 		if s.spilled {
 			s.spills++
 		}
@@ -162,7 +166,7 @@ func (s *store) touch(l *life) {
 	if l.start == 0 {
 		l.start = s.lastFlush
 	}
-	l.updated = max(l.updated, s.now+s.grace)
+	l.updated = max(l.updated, s.now)
 }
 
 // observe adds the duration of a span.
@@ -171,15 +175,16 @@ func (s *store) observe(h *histogram[uint64], o *observation) { s.observeNS(h, o
 // observeNS adds a time that a span states.
 func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	s.touch(&h.life)
-	h.observe(ns, s.bounds)
-	h.add(float64(ns)/1e9, o)
+	seconds := float64(ns) / 1e9
+	h.observe(ns, seconds)
+	h.exemplars.add(seconds, o)
 }
 
 // record adds a number that a span states.
-func (s *store) record(h *histogram[float64], m metricID, value float64, o *observation) {
+func (s *store) record(h *histogram[float64], value float64, o *observation) {
 	s.touch(&h.life)
-	h.observe(value, metrics[m].bounds)
-	h.add(value, o)
+	h.observe(value, value)
+	h.exemplars.add(value, o)
 }
 
 func (s *store) count(c *counter, n float64, o *observation) {

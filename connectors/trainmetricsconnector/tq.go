@@ -10,18 +10,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-const mib = 1 << 20
-
-var (
-	// throughputBounds are By/s. The thresholds of train_perf, 100 and 500 MiB/s, are edges, so that their shares can be read off exactly.
-	throughputBounds = []float64{
-		1 * mib, 2 * mib, 5 * mib, 10 * mib, 20 * mib, 50 * mib, 100 * mib, 200 * mib, 300 * mib, 400 * mib, 500 * mib,
-		1000 * mib, 2000 * mib, 5000 * mib, 10_000 * mib, 20_000 * mib, 50_000 * mib,
-	}
-	// disagreementBounds are shares. Logs print two decimals of a percent and round them either way: up to 0.0002 is agreement.
-	disagreementBounds = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}
-)
-
 // transferQueue is the functions, stages and client operations of TransferQueue.
 var transferQueue = family{
 	kinds:  []view.Kind{view.KindFunction, view.KindStage},
@@ -36,8 +24,8 @@ var (
 	stageTime           = newMetric(spans.MetricTQStageTime)
 	stageUtilization    = newMetric(spans.MetricTQStageUtilization)
 	overheadUtilization = newMetric(spans.MetricTQOverheadUtilization)
-	clientThroughput    = newMetric(spans.MetricTQClientThroughput, throughputBounds...)
-	disagreement        = newMetric(spans.MetricTQUtilizationDisagreement, disagreementBounds...)
+	clientThroughput    = newMetric(spans.MetricTQClientThroughput)
+	disagreement        = newMetric(spans.MetricTQUtilizationDisagreement)
 )
 
 // functionKey is the label of a function, its stages and client operations: its name.
@@ -148,7 +136,7 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	s.observe(slot(s, m, g, &ts.duration[v.stage], &over.duration[spill]), o)
 	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
 	if v.throughput > 0 && (v.stage == spans.TQClientGet || v.stage == spans.TQClientPut) {
-		s.record(slot(s, clientThroughput, g, &ts.throughput[v.stage], &over.throughput[spans.TQClientGet]), clientThroughput, v.throughput, o)
+		s.record(slot(s, clientThroughput, g, &ts.throughput[v.stage], &over.throughput[spans.TQClientGet]), v.throughput, o)
 	}
 	if f == nil {
 		return
@@ -162,7 +150,7 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 		s.set(slot(s, overheadUtilization, g, &ts.overhead, &over.overhead), f.overhead, o)
 	}
 	if !math.IsNaN(f.disagreement) {
-		s.record(slot(s, disagreement, g, &ts.disagreement, &over.disagreement), disagreement, f.disagreement, o)
+		s.record(slot(s, disagreement, g, &ts.disagreement, &over.disagreement), f.disagreement, o)
 	}
 }
 

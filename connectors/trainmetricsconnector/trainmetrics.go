@@ -159,7 +159,12 @@ func (c *trainMetrics) flush(ctx context.Context) {
 	now := c.now()
 	c.mu.Lock()
 	md := c.store.build(now)
+	past := c.store.past
+	c.store.past = nil
 	c.mu.Unlock()
+	if len(past) > 0 {
+		c.logger.Info("runs of the past were read: their counters begin now. 'trainbridge replay' sends their metrics with the times of the logs", zap.Strings("runs", past))
+	}
 	c.save(ctx) // before it is seen: after a crash no value is lower than one that was scraped, also where the machine went with it
 	c.sync(ctx)
 	if md.ResourceMetrics().Len() == 0 {

@@ -1,6 +1,7 @@
 package trainmetricsconnector
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -30,6 +31,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/trainbridge/trainbridge/connectors/trainmetricsconnector/internal/metadata"
@@ -51,7 +53,9 @@ type bed struct {
 	sent  chan pmetric.Metrics
 	err   error
 	tel   *componenttest.Telemetry
-	logs  *observer.ObservedLogs
+	logs  *observer.ObservedLogs // warnings
+	notes *observer.ObservedLogs // all
+	steps int                    // of liveSteps
 }
 
 func newBed(tb testing.TB, change ...func(*Config)) *bed {
@@ -78,7 +82,8 @@ func newBed(tb testing.TB, change ...func(*Config)) *bed {
 	set := connectortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = b.tel.NewTelemetrySettings()
 	core, logs := observer.New(zap.WarnLevel)
-	set.Logger, b.logs = zap.New(core), logs
+	all, notes := observer.New(zap.InfoLevel)
+	set.Logger, b.logs, b.notes = zap.New(zapcore.NewTee(core, all)), logs, notes
 	b.trainMetrics, err = newTrainMetrics(cfg, set, next)
 	require.NoError(tb, err)
 	b.now = func() time.Time { return b.clock }
@@ -150,6 +155,23 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 						}
 						put(m, p.Attributes(), o)
 					}
+				case pmetric.MetricTypeExponentialHistogram:
+					require.Equal(tb, pmetric.AggregationTemporalityCumulative, m.ExponentialHistogram().AggregationTemporality())
+					for _, p := range m.ExponentialHistogram().DataPoints().All() {
+						o := point{
+							start: p.StartTimestamp(), at: p.Timestamp(), ended: p.Flags().NoRecordedValue(), count: p.Count(), sum: p.Sum(), min: p.Min(), max: p.Max(),
+							buckets: []uint64{p.ZeroCount()},
+						}
+						for i, n := range p.Positive().BucketCounts().All() {
+							o.bounds, o.buckets = append(o.bounds, bound(p, i)), append(o.buckets, n)
+						}
+						o.bounds, o.buckets = append(o.bounds, bound(p, len(o.bounds))), append(o.buckets, 0)
+						for _, x := range p.Exemplars().All() {
+							require.False(tb, x.TraceID().IsEmpty())
+							o.exemplars, o.spans = append(o.exemplars, x.DoubleValue()), append(o.spans, x.SpanID())
+						}
+						put(m, p.Attributes(), o)
+					}
 				case pmetric.MetricTypeSum:
 					require.Equal(tb, spans.MetricNamed(m.Name()).Instrument == spans.Counter, m.Sum().IsMonotonic())
 					for _, p := range m.Sum().DataPoints().All() {
@@ -168,6 +190,22 @@ func points(tb testing.TB, md pmetric.Metrics) map[string]point {
 		}
 	}
 	return out
+}
+
+// bound is above which the values of a bucket lie.
+func bound(p pmetric.ExponentialHistogramDataPoint, i int) float64 {
+	return math.Exp2(math.Ldexp(float64(int(p.Positive().Offset())+i), -int(p.Scale())))
+}
+
+// in is how many values are in the bucket of a value.
+func (p *point) in(x float64) uint64 {
+	i, _ := slices.BinarySearchFunc(p.bounds, x, func(bound, x float64) int {
+		if math.Abs(bound-x) <= 1e-12*x { // a bound belongs to its bucket
+			return 0
+		}
+		return cmp.Compare(bound, x)
+	})
+	return p.buckets[min(i, len(p.buckets)-1)]
 }
 
 func labelText(attrs pcommon.Map) string {
@@ -209,6 +247,8 @@ func one(stage string, id int, ns int64) ptrace.Traces {
 	return b.Traces()
 }
 
+const mib = 1 << 20
+
 const prefix = "verl|run-1|"
 
 func TestEveryMetric(t *testing.T) {
@@ -248,18 +288,12 @@ func TestEveryMetric(t *testing.T) {
 	assert.Equal(t, []pcommon.SpanID{spanID(1)}, h.spans)
 	assert.Equal(t, start, h.start)
 	assert.Equal(t, pcommon.NewTimestampFromTime(c.clock), h.at)
-	assert.Equal(t, []float64{
-		2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
-		1200, 1800,
-	}, h.bounds)
-	assert.Equal(t, uint64(1), h.buckets[14], "0.914 s is above 0.5 and at most 1")
+	assert.Equal(t, []uint64{0, 1, 0}, h.buckets)
+	assert.Less(t, h.bounds[0], 0.914024)
+	assert.GreaterOrEqual(t, h.bounds[1], 0.914024)
+	assert.Less(t, h.bounds[1]/h.bounds[0], 1.045)
 	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, h.host)
-	// A bound belongs to its bucket.
-	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.function=rollout tq.stage=client_clear]"].buckets[5])
-	assert.Equal(t, uint64(1), got[prefix+"tq.stage.duration|[tq.stage=client_get]"].buckets[6])
-	assert.Equal(t, uint64(1), got[prefix+"tq.client.throughput|[tq.function=rollout tq.stage=client_get]"].buckets[slices.Index(throughputBounds, 500*mib)])
 	assert.InDelta(t, 253.33*mib, got[prefix+"tq.client.throughput|[tq.function=rollout tq.stage=client_put]"].sum, 0)
-	assert.Equal(t, uint64(1), got[prefix+"tq.utilization.reported.disagreement|[tq.function=rollout]"].buckets[1])
 	assert.InDelta(t, 0.88, got[prefix+"tq.stage.utilization|[tq.function=rollout tq.stage=compute]"].value, 0)
 	assert.InDelta(t, 0.12, got[prefix+"tq.overhead.utilization|[tq.function=rollout]"].value, 0)
 	v := got[fluctuating+"put"+ofVerdict]
@@ -525,9 +559,9 @@ func TestStaleness(t *testing.T) {
 	c.consume(one(spans.StageGet, 1, 1e6))
 	c.consume(one(spans.StagePut, 2, 1e6))
 	c.flushed(15 * time.Second)
-	c.clock = c.clock.Add(4 * time.Minute)
+	c.clock = c.clock.Add(25 * time.Minute)
 	c.consume(one(spans.StagePut, 3, 1e6))
-	got := c.flushed(time.Minute)
+	got := c.flushed(5 * time.Minute)
 	assert.True(t, got[get].ended)
 	assert.Zero(t, got[get].count)
 	assert.False(t, got[put].ended)
@@ -541,12 +575,12 @@ func TestStaleness(t *testing.T) {
 	assert.Equal(t, uint64(1), got[get].count, "it begins again")
 	assert.Greater(t, got[get].start, ended)
 
-	got = c.flushed(10 * time.Minute)
+	got = c.flushed(time.Hour)
 	assert.True(t, got[get].ended && got[put].ended)
 	assert.Empty(t, c.flushed(time.Second))
 	assert.Empty(t, c.store.resources)
 	assert.Empty(t, c.store.byKey)
-	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Buckets), c.store.room)
+	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 }
 
 // TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter passes over the points that follow an end in the same metric.
@@ -562,7 +596,7 @@ func TestEndedSeriesHaveMetricsOfTheirOwn(t *testing.T) {
 	assert.Equal(t, 4, list.Len())
 	for _, m := range list.All() {
 		assert.Equal(t, "tq.stage.duration", m.Name())
-		assert.Equal(t, 1, m.Histogram().DataPoints().Len())
+		assert.Equal(t, 1, m.ExponentialHistogram().DataPoints().Len())
 	}
 }
 
@@ -580,6 +614,9 @@ func TestCardinalityLimit(t *testing.T) {
 	const functions = 25
 	for i := range functions {
 		c.consume(ofEveryKind(i))
+	}
+	for _, run := range []string{"run-0", "run-1"} {
+		liveSteps(c, spans.Resource{Service: "verl", RunID: run}, 10, second)
 	}
 	series, total := map[string]int{}, map[string]float64{}
 	overflows := 0
@@ -606,8 +643,11 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.InDelta(t, float64(functions), total["tq.function.duration"], 0)
 	assert.InDelta(t, float64(5*functions), total["tq.stage.duration"], 0)
 	assert.InDelta(t, float64(2*functions), total["tq.client.throughput"], 0)
+	for _, m := range []string{"ml.train.step.duration", "ml.train.steps"} {
+		assert.InDelta(t, float64(functions+2*10), total[m], 0, m)
+	}
 	for _, m := range []string{
-		"ml.train.step.duration", "ml.train.stage.duration", "ml.train.steps", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
+		"ml.train.stage.duration", "ml.train.tokens", "ml.train.flop.throughput.disagreement",
 		"rpc.client.call.duration", "rpc.client.request.size", "rpc.client.response.size", "zeromq.pass.duration", "zeromq.pass.calls",
 		"zeromq.throughput.disagreement",
 		"nccl.collective.duration", "nccl.collective.late", "nccl.collective.late.cost", "nccl.collective.io", "nccl.collective.errors",
@@ -622,7 +662,7 @@ func TestCardinalityLimit(t *testing.T) {
 	assert.Positive(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 
 	// Room that became free is used.
-	c.flushed(time.Hour)
+	c.flushed(25 * time.Hour)
 	c.consume(one(spans.StageGet, 100_000, 1e6))
 	assert.Contains(t, c.flushed(time.Second), prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]")
 }
@@ -655,6 +695,7 @@ func ofEveryKind(i int) ptrace.Traces {
 	addEvent(b, res, 50_000+i, fmt.Sprint("class", i))
 	res.RunID = fmt.Sprint("run-", i) // groups of calls have a series per run
 	addCall(b, res, 20_000+i, fmt.Sprint("m", i), "unix", 1e6, 1, 1)
+	addSend(b, res, 20_000+i, 1e5)
 	addGroup(b, res, 30_000+i, spans.SpanRPCPass, 1e9, map[string]float64{
 		spans.AttrZMQPassCalls: 1, spans.AttrZMQSendUtilization: 1,
 		spans.AttrZMQThroughputDisagreement: 1,
@@ -662,7 +703,7 @@ func ofEveryKind(i int) ptrace.Traces {
 	addCollective(b, res, 40_000+i, fmt.Sprint("op", i), "RING", 1e9, map[string]float64{
 		spans.AttrNCCLDuration: 1, spans.AttrNCCLLateMax: 1, spans.AttrNCCLLateCost: 1, spans.AttrNCCLDataSize: 1, spans.AttrNCCLBandwidthBus: 1,
 		spans.AttrNCCLErrors: 1, spans.AttrNCCLRetries: 1, spans.AttrNCCLRanksMissingCount: 1,
-	})
+	}).Attributes().PutInt(spans.AttrNCCLLateRank, int64(i))
 	return b.Traces()
 }
 
@@ -978,7 +1019,7 @@ func countedIn(md pmetric.Metrics) (got uint64, steps float64) {
 			switch m.Name() {
 			case spans.MetricTQFunctionDuration, spans.MetricTQStageDuration, spans.MetricStepDuration, spans.MetricStageDuration,
 				spans.MetricRPCCallDuration, spans.MetricZMQPassDuration, spans.MetricNCCLDuration:
-				for _, p := range m.Histogram().DataPoints().All() {
+				for _, p := range m.ExponentialHistogram().DataPoints().All() {
 					got += p.Count()
 				}
 			case spans.MetricIncompleteSpans:

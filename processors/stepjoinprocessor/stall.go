@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
-	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/pulse"
+	"github.com/trainbridge/trainbridge/internal/pulse"
 	"github.com/trainbridge/trainbridge/spans"
 )
 

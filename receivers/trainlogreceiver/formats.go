@@ -1,6 +1,8 @@
 package trainlogreceiver
 
 import (
+	"sync"
+
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/receivers/internal/megatron/megatronstep"
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
@@ -12,9 +14,6 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/hf"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/jsonl"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/keras"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/litgpt"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanochat"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nanogpt"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/nemo"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/openrlhf"
@@ -22,7 +21,6 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/table"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtitan"
-	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/torchtune"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
 
@@ -33,6 +31,8 @@ type format struct {
 	open func(fields) reader
 	// alone is open where the configuration names the format, and no other is tried. nil: as open.
 	alone func(fields) reader
+	// within: another format has its lines, too. It is tried only where the configuration names it.
+	within bool
 	// common: lines of many writers look like this format. The next line is tried with the other formats first.
 	common bool
 }
@@ -49,13 +49,13 @@ var formats = []format{
 	{name: "deepspeed", open: openDeepSpeed},
 	{name: "torchtitan", open: plain(torchtitan.Parse)},
 	{name: "verl", open: plain(verl.Parse)},
-	{name: "nanogpt", open: plain(nanogpt.Parse)},
-	{name: "nanochat", open: plain(nanochat.Parse)},
-	{name: "litgpt", open: plain(litgpt.Parse)},
-	{name: "torchtune", open: plain(torchtune.Parse)},
 	{name: "composer", open: openComposer},
 	{name: "keras", open: openKeras},
-	{name: "pattern", open: func(f fields) reader { return reader{line: single(pattern.New(builtin, f).Parse)} }},
+	{name: "nanogpt", open: openPatterns(nanoGPT), within: true},
+	{name: "nanochat", open: openPatterns(nanochat), within: true},
+	{name: "litgpt", open: openPatterns(litGPT), within: true},
+	{name: "torchtune", open: openPatterns(torchtune), within: true},
+	{name: "pattern", open: openPatterns(builtin)},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
 	{name: "keyvalue", open: openPairs, common: true},
@@ -151,6 +151,17 @@ func openPairs(f fields) reader {
 func openKeras(f fields) reader {
 	p := keras.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
+}
+
+func openPatterns(patterns []*pattern.Pattern) func(fields) reader {
+	plain := sync.OnceValue(func() *pattern.Set { return pattern.NewSet(patterns, nil) }) // large, and the same for all streams
+	return func(f fields) reader {
+		set := plain()
+		if len(f) > 0 {
+			set = pattern.NewSet(patterns, f)
+		}
+		return reader{line: single(set.New(f).Parse)}
+	}
 }
 
 func openTables(f fields) reader {

@@ -39,12 +39,12 @@ type parser struct {
 func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser {
 	p := &parser{rows: -1}
 	if len(patterns) > 0 {
-		p.formats, p.readers = []format{{name: "patterns"}}, []reader{{line: single(pattern.New(patterns, mapped).Parse)}}
+		p.formats, p.readers = []format{{name: "patterns"}}, []reader{openPatterns(patterns)(mapped)}
 	}
 	for _, f := range formats {
 		open := f.open
 		switch {
-		case name == formatAuto:
+		case name == formatAuto && !f.within:
 		case name != f.name:
 			continue
 		case f.alone != nil:

@@ -1,10 +1,15 @@
 package trainlogreceiver
 
-import "github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
+import (
+	"slices"
+
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pairs"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
+)
 
 // builtin are the lines of trainers whose lines are always alike: a pattern says all of them. Repository, file and commit, or the version of the package that was
-// run, stand beside each. A new one needs a line in testdata/trainers/patterns.log.
-var builtin = compile(
+// run, stand beside each. A new one needs a line in patterns_test.go. Patterns that begin alike stand together: what they share is matched once.
+var builtin = slices.Concat(nanoGPT, nanochat, litGPT, torchtune, maxText, compile(pattern.Source,
 	// KellerJordan/modded-nanogpt, train_gpt.py: until 2024-12 with the loss of each step, since then without; track 3 has seconds. train_time is a clock.
 	"step:{iteration}/{iterations} train_loss:{loss} train_time:{elapsed:ms}ms step_avg:{*}",
 	"step:{iteration}/{iterations} train_time:{elapsed:ms}ms step_avg:{*}",
@@ -77,12 +82,66 @@ var builtin = compile(
 	"[{iteration}] valid_0's {*}: {val_loss}{*}",
 	"[{iteration}] valid's {*}: {val_loss}{*}",
 	"{iteration}: learn: {loss} {*}total: {elapsed:auto} remaining: {*}",
+))
+
+// The lines of trainers whose records have a source of their own, which says what the time of a step contains (internal/trainers).
+var (
+	// karpathy/nanoGPT, train.py, and the many scripts that began as a copy. The time is that of this very iteration, with the evaluation where there was
+	// one, and mfu a running mean over the process's own device, in units of an A100's peak whatever the device is, and -100 until it is known. The results
+	// of an evaluation are printed before the iteration of the same number; their train loss is of the evaluation's own batches.
+	nanoGPT = compile("nanogpt",
+		"iter {iteration}: loss {loss}, time {step_time:ms}ms, mfu {mfu:%}%{*}",
+		"iter {iteration}: loss {loss}, time {step_time:ms}ms{*}",
+		"step {iteration}: train loss {train_loss:result}, val loss {val_loss}",
+	)
+	// karpathy/nanochat, scripts/base_train.py, mid_train.py, chat_sft.py and chat_rl.py, 2025-10 to 2026-07. Steps count from 0. dt is the time of this very
+	// step, without evaluation; tok/sec is of all devices together; mfu is a percentage over all devices; the loss is a running mean; lrm multiplies the
+	// learning rates. Bits per byte are no loss, and stay a field.
+	nanochat = compile("nanochat",
+		"step {iteration}/{iterations} ({*}%) | loss: {loss} | lrm: {lrm} | dt: {step_time:ms}ms | tok/sec: {tokens_per_sec} | {*}mfu: {mfu:%} | epoch: {epoch}{*}",
+		"step {iteration}/{iterations} ({*}%) | loss: {loss} | lrm: {lrm} | dt: {step_time:ms}ms | tok/sec: {tokens_per_sec} | {*}mfu: {mfu:%}{*}",
+		"step {iteration}/{iterations} ({*}%) | loss: {loss} | grad norm: {grad_norm} | lrm: {lrm} | dt: {step_time:ms}ms | tok/sec: {tokens_per_sec} | {*}mfu: {mfu:%}{*}",
+		"step {iteration} ({*}%) | loss: {loss} | lrm: {lrm} | dt: {step_time:ms}ms | tok/sec: {tokens_per_sec} | {*}mfu: {mfu:%} | epoch: {epoch}{*}",
+		"step {iteration} ({*}%) | loss: {loss} | lrm: {lrm} | dt: {step_time:ms}ms | tok/sec: {tokens_per_sec} | {*}mfu: {mfu:%}{*}",
+		"Step {iteration} | Validation bpb: {Validation bpb:result}",
+		"Step {iteration} | Validation loss: {val_loss}",
+		"Step {iteration} | CORE metric: {CORE metric:result}",
+		"Step {iteration} | ChatCORE: {ChatCORE:result} | ChatCORE_cat: {ChatCORE_cat:result}",
+		"Step {iteration} | Pass@1: {Pass@1:result}{*}",
+		"Step {iteration}/{iterations} | Training loss: {loss}| lrm: {lrm}| num_tokens: {perf/total_num_tokens}", // of this step
+		"Step {iteration}/{iterations} | Average reward: {Average reward} | Average sequence length: {Average sequence length}",
+	)
+	// Lightning-AI/litgpt, pretrain.py and finetune/*.py, and its predecessor Lit-GPT. iter counts batches and step the optimizer's steps; lines come every
+	// log_interval batches or steps, and the time is that of one batch, so the iteration is iter. val is the result of the evaluation before, which has had a
+	// line of its own.
+	litGPT = compile("litgpt",
+		"Epoch {epoch} | iter {iteration} step {step:field} | loss train: {loss}{*} | iter time: {step_time:ms} ms{*}",
+		"iter {iteration} step {step:field} | loss train: {loss}{*} | iter time: {step_time:ms} ms{*}",
+		"iter {iteration} step {step:field}: loss {loss}, iter time: {step_time:ms}ms{*}",
+		"iter {iteration}: val loss {val_loss}, val time: {duration:ms} ms{*}",
+		"iter {iteration}: val loss {val_loss}, val time: {duration:ms}ms{*}",
+		"iter {iteration}: val loss {val_loss}",
+		"Final evaluation | val loss: {val_loss} | val ppl: {val_ppl}{*}",
+	)
+	// pytorch/torchtune, torchtune/training/metric_logging.py (DiskLogger, StdoutLogger). Memory is in GiB (training/memory.py), its peaks since the line
+	// before. Lines state neither times nor how long a step took.
+	torchtune = compile("torchtune",
+		"Step {iteration} | {...} peak_memory_alloc:{peak_memory:GiB} peak_memory_reserved:{peak_memory_reserved:GiB} {...}",
+		"Step {iteration} | {...} peak_memory_alloc:{peak_memory:GiB} peak_memory_reserved:{peak_memory_reserved:GiB}",
+		"Step {iteration} | {...}",
+	)
+	// AI-Hypercomputer/maxtext, src/maxtext/common/metric_logger.py. The lines are pairs, and so is their source.
+	maxText = compile(pairs.Source,
+		"completed step: {iteration}, seconds: {step_time}, TFLOP/s/device: {TFLOP/s/device}, Tokens/s/device: {Tokens/s/device}, total_weights: {total_weights}, loss: {loss}",
+		"completed step: {iteration}, seconds: {step_time}, TFLOP/s/device: {TFLOP/s/device}, loss: {loss}",
+		"eval metrics after step: {iteration}, loss={val_loss}, total_weights={total_weights}",
+	)
 )
 
-func compile(texts ...string) []*pattern.Pattern {
+func compile(source string, texts ...string) []*pattern.Pattern {
 	out := make([]*pattern.Pattern, len(texts))
 	for i, text := range texts {
-		out[i] = pattern.MustWhole(text)
+		out[i] = pattern.MustWhole(source, text)
 	}
 	return out
 }

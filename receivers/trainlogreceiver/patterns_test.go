@@ -1,6 +1,8 @@
 package trainlogreceiver
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,19 +70,109 @@ var lines = map[string]string{
 	"3:\tlearn: 1.0628625\ttest: 1.1268824\tbest: 1.1268824 (3)\ttotal: 215ms\tremaining: 1.13s":                                                          "step iteration=3 loss=1.0628625",
 }
 
+// sourced are lines of trainers whose records have a source of their own.
+var sourced = map[string]map[string]string{
+	"nanogpt": {
+		"iter 100: loss 2.3456, time 45.23ms, mfu 30.12%":  "step iteration=100 duration=0.04523(ms) loss=2.3456 mfu=0.3012(%)",
+		"iter 4: loss 10.9, time 31212.01ms, mfu -100.00%": "step iteration=4 duration=31.21201(ms) loss=10.9",
+		"iter 7: loss nan, time 45.23ms, mfu 0.00%":        "step iteration=7 duration=0.04523(ms) loss=NaN mfu=0(%)",
+		"iter 7: loss 2.1, time 45.23ms":                   "step iteration=7 duration=0.04523(ms) loss=2.1",
+		"iter 7: loss 2.1, time 45.23ms, mfu 30.12%, lr 1": "step iteration=7 duration=0.04523(ms) loss=2.1 mfu=0.3012(%)",
+		"step 250: train loss 2.3012, val loss 2.4103":     "evaluation iteration=250 val_loss=2.4103 extra:train_loss=2.3012",
+	},
+	"nanochat": {
+		"step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789 | bf16_mfu: 45.12 | epoch: 1 pq: 0 rg: 3 | total time: 0.05m | eta: 120.0m": "step iteration=12 iterations=21400 epoch=1 duration=0.34567(ms) loss=4.512345 tokens/s=1516789 mfu=0.4512(%) extra:lrm=1",
+		// October 2025, with the gradient's norm; mfu was of the same devices.
+		"step 00000/21400 (0.00%) | loss: 11.090355 | grad norm: 0.1234 | lrm: 1.00 | dt: 24100.50ms | tok/sec: 21,754 | mfu: 0.65 | total time: 0.00m": "step iteration=0 iterations=21400 duration=24.1005(ms) loss=11.090355 grad_norm=0.1234 tokens/s=21754 mfu=0.0065(%) extra:lrm=1",
+		"step 00001/21400 (0.00%) | loss: 11.090355 | lrm: 1.00 | dt: 24100.50ms | tok/sec: 21,754 | mfu: 0.65 | total time: 0.00m":                     "step iteration=1 iterations=21400 duration=24.1005(ms) loss=11.090355 tokens/s=21754 mfu=0.0065(%) extra:lrm=1",
+		"step 00101 (3.25%) | loss: 1.100000 | lrm: 0.50 | dt: 500.00ms | tok/sec: 1,048,576 | mfu: 50.00 | epoch: 2 | total time: 1.50m":               "step iteration=101 epoch=2 duration=0.5(ms) loss=1.1 tokens/s=1048576 mfu=0.5(%) extra:lrm=0.5",
+		"step 00101 (3.25%) | loss: nan | lrm: 0.50 | dt: 500.00ms | tok/sec: 1,048,576 | mfu: inf":                                                     "step iteration=101 duration=0.5(ms) loss=NaN tokens/s=1048576 mfu=+Inf(%) extra:lrm=0.5",
+		"Step 00250 | Validation bpb: 0.912345":                                         "evaluation iteration=250 extra:Validation bpb=0.912345",
+		"Step 02000 | CORE metric: 0.1234":                                              "evaluation iteration=2000 extra:CORE metric=0.1234",
+		"Step 00100 | Validation loss: 1.012345":                                        "evaluation iteration=100 val_loss=1.012345",
+		"Step 00100 | ChatCORE: 0.1000 | ChatCORE_cat: 0.2000":                          "evaluation iteration=100 extra:ChatCORE=0.1 extra:ChatCORE_cat=0.2",
+		"Step 60 | Pass@1: 0.0125, Pass@2: 0.0250":                                      "evaluation iteration=60 extra:Pass@1=0.0125",
+		"Step 00101/00700 | Training loss: 1.100000| lrm: 0.500000| num_tokens: 12,345": "step iteration=101 iterations=700 loss=1.1 tokens=12345 extra:lrm=0.5",
+		"Step 5/467 | Average reward: 0.28125 | Average sequence length: 199.50":        "step iteration=5 iterations=467 extra:Average reward=0.28125 extra:Average sequence length=199.5",
+	},
+	"litgpt": {
+		"Epoch 1 | iter 100 step 25 | loss train: 1.913, val: n/a | iter time: 120.12 ms (step) remaining time: 0:01:02": "step iteration=100 epoch=1 duration=0.12012(ms) loss=1.913 extra:step=25",
+		"Epoch 2 | iter 101 step 25 | loss train: nan, val: 2.013 | iter time: 98.00 ms":                                 "step iteration=101 epoch=2 duration=0.098(ms) loss=NaN extra:step=25",
+		"iter 100 step 25 | loss train: 1.913, val: n/a | iter time: 120.12 ms (step) remaining time: 0:01:02":           "step iteration=100 duration=0.12012(ms) loss=1.913 extra:step=25",
+		"iter 100 step 25: loss 1.9134, iter time: 120.12ms (optimizer.step)":                                            "step iteration=100 duration=0.12012(ms) loss=1.9134 extra:step=25",
+		"iter 100: val loss 2.0134, val time: 1234.56 ms":                                                                "evaluation iteration=100 duration=1.23456(ms) val_loss=2.0134",
+		"iter 100: val loss 2.0134, val time: 1234.56ms":                                                                 "evaluation iteration=100 duration=1.23456(ms) val_loss=2.0134",
+		"iter 100: val loss 2.0134":                           "evaluation iteration=100 val_loss=2.0134",
+		"Final evaluation | val loss: 1.853 | val ppl: 6.379": "evaluation val_loss=1.853 ppl=6.379",
+	},
+	"torchtune": {
+		"Step 12 | loss:2.3456 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:10.5 peak_memory_alloc:10.5 peak_memory_reserved:11.25 grad_norm:1.5 ": "step iteration=12 loss=2.3456 lr=2e-05 grad_norm=1.5 device_tokens/s=1234.5 mem_peak=11274289152(GiBy) mem_reserved_peak=12079595520(GiBy) extra:peak_memory_active=10.5",
+		"Step 12 | loss:2.3456 peak_memory_active:10.5 peak_memory_alloc:10.5 peak_memory_reserved:11.25":                                                          "step iteration=12 loss=2.3456 mem_peak=11274289152(GiBy) mem_reserved_peak=12079595520(GiBy) extra:peak_memory_active=10.5",
+		"Step 12 | val_loss:2.25 ":                                       "evaluation iteration=12 val_loss=2.25",
+		"Step 1 | loss:tensor(1.5, device='cuda:0') grad_norm:tensor(2)": "step iteration=1 loss=1.5 grad_norm=2",
+		"Step 3 | loss:0.6 rewards/chosen:tensor(0.0125) rewards/accuracies:tensor(0.5000, device='npu:0') kind:dpo": `step iteration=3 loss=0.6 extra:rewards/chosen=0.0125 extra:rewards/accuracies=0.5 extra:kind="dpo"`,
+		"Step 3 | scores:tensor(nan) loss:nan": "step iteration=3 loss=NaN extra:scores=NaN",
+	},
+	"keyvalue": {
+		"completed step: 1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, total_weights: 31850, loss: 12.939": "step iteration=1 duration=0.277 loss=12.939 device_tokens/s=14774.896 device_flop/s=3.70707e+14(TFLOP/s) extra:total_weights=31850",
+		"completed step: 2, seconds: 3.033, TFLOP/s/device: 340.650, loss: 1.989":                                                    "step iteration=2 duration=3.033 loss=1.989 device_flop/s=3.4065e+14(TFLOP/s)",
+		"eval metrics after step: 99, loss=2.345, total_weights=65536":                                                               "evaluation iteration=99 val_loss=2.345 extra:total_weights=65536",
+	},
+}
+
+// others are lines that no built-in pattern is for.
+var others = []string{
+	"", "iter ", "iter 5: loss 2.1", "iter x: loss 2.1, time 4ms", "the iter 5: loss 2.1, time 4ms", "step 250: train loss 2.3", "step 250: loss 2.3",
+	"step 250: train loss a, val loss 2", "iter 7: loss x, time 4ms", "step 12 | loss: 2.1 | lr: 1e-5", "Step 5", "Step x | Validation loss: 1",
+	"Step 12 | Saving checkpoint: now", "Step 5/467 | Example step 0 | Pass 1 | loss: -0.012345 | Average reward: 0.25", "step 00012/21400 (0.06%) | loss: 4.512345",
+	"Epoch 3 | loss 2", "Epoch 1 | iter x step 2 | loss train: 1, iter time: 2 ms", "Final evaluation | val loss: ", "Epoch 3:  10%|█| 1/10 [00:00<00:01]",
+	"iter 5 stepping on", "Step 5 | ", "Step x | loss:1", "Step 5 | loss: 1.5", "Step 5 | saved", "step 5 | loss:1",
+}
+
 func TestBuiltinPatterns(t *testing.T) {
 	used := make([]bool, len(builtin))
-	for line, want := range lines {
-		assert.Equal(t, want, recordtest.Parser{Source: pattern.Source, Parse: pattern.New(builtin, nil).Parse}.Line(line), line)
-		for i := range builtin {
-			var rec record.Record
-			if found, _ := pattern.New(builtin[i:i+1], nil).Parse([]byte(line), &rec); found {
-				used[i] = true
-				break
+	check := func(source string, lines map[string]string) {
+		for line, want := range lines {
+			assert.Equal(t, want, recordtest.Parser{Source: source, Parse: pattern.NewSet(builtin, nil).New(nil).Parse}.Line(line), line)
+			for i := range builtin {
+				var rec record.Record
+				if found, _ := pattern.NewSet(builtin[i:i+1], nil).New(nil).Parse([]byte(line), &rec); found {
+					used[i] = true
+					break
+				}
 			}
 		}
+	}
+	check(pattern.Source, lines)
+	for source, lines := range sourced {
+		check(source, lines)
 	}
 	for i := range builtin {
 		assert.True(t, used[i], "no line is like pattern %d: %s", i, builtin[i])
 	}
+	for _, line := range others {
+		assert.Empty(t, recordtest.Parser{Parse: pattern.NewSet(builtin, nil).New(nil).Parse}.Line(line), line)
+	}
+}
+
+func FuzzBuiltinPatterns(f *testing.F) {
+	seeds := slices.Concat(others, slices.Collect(maps.Keys(lines)))
+	for _, lines := range sourced {
+		seeds = slices.AppendSeq(seeds, maps.Keys(lines))
+	}
+	recordtest.Parser{Parse: pattern.NewSet(builtin, nil).New(nil).Parse}.Fuzz(f, seeds)
+}
+
+func BenchmarkBuiltinPatterns(b *testing.B) {
+	recordtest.Parser{Parse: pattern.NewSet(builtin, nil).New(nil).Parse}.Bench(b, map[string]string{
+		"nanogpt": "iter 100: loss 2.3456, time 45.23ms, mfu 30.12%", "nanogpt, result": "step 250: train loss 2.3012, val loss 2.4103",
+		"nanochat": "step 00012/21400 (0.06%) | loss: 4.512345 | lrm: 1.00 | dt: 345.67ms | tok/sec: 1,516,789 | bf16_mfu: 45.12 | epoch: 1 pq: 0 rg: 3 | " +
+			"total time: 0.05m | eta: 120.0m",
+		"nanochat, result": "Step 00250 | Validation bpb: 0.912345",
+		"litgpt":           "Epoch 1 | iter 100 step 25 | loss train: 1.913, val: n/a | iter time: 120.12 ms (step) remaining time: 0:01:02",
+		"litgpt, result":   "iter 100: val loss 2.0134, val time: 1234.56 ms",
+		"torchtune": "Step 12 | loss:2.3456 lr:2e-05 tokens_per_second_per_gpu:1234.5 peak_memory_active:10.5 peak_memory_alloc:10.5 " +
+			"peak_memory_reserved:11.25 grad_norm:1.5 ",
+		"torchtune, result": "Step 12 | val_loss:2.25 ", "other": "number of parameters: 10.65M",
+	})
 }

@@ -230,7 +230,7 @@ scrape_configs:
 %s
 `, list, more))
 	p.process = start(tb, "prometheus", prometheusBin(tb), nil, append(flags, "--config.file="+config, "--storage.tsdb.path="+tb.TempDir(),
-		"--web.listen-address="+addr, "--enable-feature=exemplar-storage", "--log.level=warn")...)
+		"--web.listen-address="+addr, "--enable-feature=exemplar-storage,native-histograms", "--log.level=warn")...)
 	p.ready(tb, p.api+"/-/ready")
 	return p
 }

@@ -55,12 +55,13 @@ func TestCollectorsOfARun(t *testing.T) {
 	a, s := &agents{T: t}, startSink(t)
 	for i := range a.collectors {
 		a.dirs[i] = t.TempDir()
-		c := newCollector(t, trainbridgeBin(t), a.dirs[i]+"/*.err", s.addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
+		c := newCollector(t, trainbridgeBin(t), a.dirs[i]+"/*.err", s.addr, "connectors: {train_metrics: {metrics_flush_interval: 1s, histogram: {type: explicit}}}")
 		c.env = append(c.env, "TRAINBRIDGE_NCCL_LOGS="+a.dirs[i]+"/*.log", "TRAINBRIDGE_RUN_ID=shared", fmt.Sprint("TRAINBRIDGE_COLLECTOR=agent-", i))
 		a.collectors[i] = c
 		a.log(i, 10*(i+1))
 		c.up(t)
 	}
+	// resets() of Debian's Prometheus does not see native histograms.
 	p := startPrometheus(t, a.collectors[0].scrape[0], a.collectors[1].scrape[0])
 	const functions, link = `tq_function_duration_seconds_count{instance="shared"}`, `nccl_link_io_bytes_total{instance="shared"}`
 	sums := func() map[string]float64 {
@@ -102,7 +103,7 @@ func TestCollectorsOfARun(t *testing.T) {
 func TestCountersSurviveKills(t *testing.T) {
 	t.Parallel()
 	dir, s := t.TempDir(), startSink(t)
-	c := newCollector(t, trainbridgeBin(t), dir+"/*.err", s.addr, "connectors: {train_metrics: {metrics_flush_interval: 1s}}")
+	c := newCollector(t, trainbridgeBin(t), dir+"/*.err", s.addr, "connectors: {train_metrics: {metrics_flush_interval: 1s, histogram: {type: explicit}}}")
 	c.env = append(c.env, "TRAINBRIDGE_TRAIN_LOGS="+dir+"/*.jsonl", "TRAINBRIDGE_RUN_ID=killed")
 	const each = 200
 	n := 0

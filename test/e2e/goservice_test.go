@@ -46,7 +46,11 @@ func startGoservice(tb testing.TB, otlp, runID string) *goservice {
 	tb.Helper()
 	s := &goservice{
 		bin: filepath.Join(tb.TempDir(), "goservice"), addr: freeAddr(tb),
-		env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + otlp, "OTEL_RESOURCE_ATTRIBUTES=ml.run.id=" + runID},
+		env: []string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + otlp, "OTEL_RESOURCE_ATTRIBUTES=ml.run.id=" + runID,
+			// Debian's Prometheus takes all histograms of a name to be native where one is.
+			"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION=base2_exponential_bucket_histogram",
+		},
 	}
 	run(tb, nil, "go", "build", "-o", s.bin, "../../examples/goservice")
 	s.process = start(tb, "goservice-serve", s.bin, s.env, "serve", "--listen", s.addr)
@@ -126,15 +130,15 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 	t.Run("Prometheus", func(t *testing.T) {
 		prom.awaitValues(t, map[string]float64{
 			// Made of spans by train_metrics: each call counts once.
-			`tq_function_duration_seconds_count{tq_function="prefetch_batch",job="data-loader"}`:                          4,
-			`sum(tq_stage_duration_seconds_count{tq_function="prefetch_batch"})`:                                          4 * 5,
-			`tq_client_throughput_bytes_per_second_count{tq_function="prefetch_batch",tq_stage="client_get"}`:             4,
-			`tq_function_duration_seconds_count{tq_function="rollout",job="verl"}`:                                        1,
-			`count(tq_function_duration_seconds_count{tq_function="prefetch_batch"})`:                                     1,
-			`rpc_client_call_duration_seconds_count{rpc_method="goservice.Data/Fetch",job="data-loader"}`:                 4, // a metric of otelgrpc
-			`rpc_client_call_duration_seconds_count{rpc_method="goservice.Data/Store",job="data-loader"}`:                 4,
-			`rpc_server_call_duration_seconds_count{rpc_method="goservice.Data/Store",job="data-server"}`:                 4,
-			`count(count by (job) (rpc_client_call_duration_seconds_count{rpc_system_name="zeromq",job!="data-loader"}))`: 1, // a metric of train_metrics
+			`histogram_count(tq_function_duration_seconds{tq_function="prefetch_batch",job="data-loader"})`:                          4,
+			`sum(histogram_count(tq_stage_duration_seconds{tq_function="prefetch_batch"}))`:                                          4 * 5,
+			`histogram_count(tq_client_throughput_bytes_per_second{tq_function="prefetch_batch",tq_stage="client_get"})`:             4,
+			`histogram_count(tq_function_duration_seconds{tq_function="rollout",job="verl"})`:                                        1,
+			`count(histogram_count(tq_function_duration_seconds{tq_function="prefetch_batch"}))`:                                     1,
+			`histogram_count(rpc_client_call_duration_seconds{rpc_method="goservice.Data/Fetch",job="data-loader"})`:                 4, // a metric of otelgrpc
+			`histogram_count(rpc_client_call_duration_seconds{rpc_method="goservice.Data/Store",job="data-loader"})`:                 4,
+			`histogram_count(rpc_server_call_duration_seconds{rpc_method="goservice.Data/Store",job="data-server"})`:                 4,
+			`count(count by (job) (histogram_count(rpc_client_call_duration_seconds{rpc_system_name="zeromq",job!="data-loader"})))`: 1, // a metric of train_metrics
 		})
 		checkPromtool(t, c.metrics)
 	})

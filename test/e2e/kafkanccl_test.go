@@ -434,8 +434,8 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	prom.awaitValues(t, map[string]float64{
-		`sum(nccl_collective_duration_seconds_count)`: complete, `sum(nccl_collective_io_bytes_total)`: bytes, `sum(nccl_collective_missing_total)`: missing,
-		`sum(resets(nccl_collective_duration_seconds_count[10m]))`: 0,
+		`sum(histogram_count(nccl_collective_duration_seconds))`: complete, `sum(nccl_collective_io_bytes_total)`: bytes, `sum(nccl_collective_missing_total)`: missing,
+		`sum(resets(nccl_collective_io_bytes_total[10m]))`: 0,
 	})
 	f.stop()
 	c.stop(t)

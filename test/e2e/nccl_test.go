@@ -438,13 +438,13 @@ func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 	t.Helper()
 	complete, bytes, missing := 0.0, 0.0, 0.0
-	last := make(map[string]*ncclTruth)
+	bus := make(map[string]float64)
 	for _, c := range l.truth {
 		missing += float64(len(c.Missing))
 		if len(c.Missing) == 0 && c.State == "" && c.ShortestNS > 0 {
 			complete++
 			bytes += float64(c.DataSize)
-			last[c.Operation] = c
+			bus[c.Operation] += c.Bus
 		}
 	}
 	want := map[string]float64{
@@ -453,13 +453,12 @@ func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 		`sum(nccl_collective_errors_total{%s})`:  float64(l.run.Errors),
 	}
 	if complete > 0 {
-		want[`sum(nccl_collective_duration_seconds_count{%s})`] = complete
+		want[`sum(histogram_count(nccl_collective_duration_seconds{%s}))`] = complete
 	}
 	if strings.HasPrefix(l.run.Format, "nccl_inspector") {
 		want[`sum(nccl_collective_io_bytes_total{%s})`] = bytes
-		for name, c := range last {
-			want[`nccl_collective_bandwidth_bytes_per_second{nccl_bandwidth_kind="busbw",nccl_operation="`+name+`",nccl_comm_id="`+l.run.CommunicatorHash+
-				`",%s}`] = c.Bus
+		for name, sum := range bus {
+			want[`sum(histogram_sum(nccl_collective_bandwidth_bytes_per_second{nccl_bandwidth_kind="busbw",nccl_operation="`+name+`",%s}))`] = sum
 		}
 	}
 	prom.awaitValues(t, ofJob(l.name, want))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,8 +114,8 @@ func TestReplayTraces(t *testing.T) {
 	})
 }
 
-// Yesterday's job is graphed by Prometheus: what the log states at its own times, and where the time of its steps went, at each quarter of a minute what the
-// truth had by then.
+// Yesterday's job is graphed by Prometheus: what the log states at its own times, where the time of its steps went, at each quarter of a minute what the truth
+// had by then, and how long steps took.
 func TestReplayMetrics(t *testing.T) {
 	t.Parallel()
 	tr, start := aDayAgo(t)
@@ -158,6 +159,16 @@ func TestReplayMetrics(t *testing.T) {
 		}
 	}
 	assert.Greater(t, points, 50)
+	const buckets = `ml_train_step_duration_seconds_bucket{trainbridge_source="jsonl"}`
+	p95, err := p.graph(`histogram_quantile(0.95, sum by (le, job) (rate(`+buckets+`[5m])))`, last, last, "15s")
+	require.NoError(t, err)
+	var times []float64
+	for _, s := range tr.Steps {
+		times = append(times, float64(s.End-s.Start)/1e9)
+	}
+	slices.Sort(times)
+	require.Len(t, p95[`{"job":"train"}`], 1, p95)
+	assert.InEpsilon(t, times[int(math.Ceil(0.95*float64(len(times))))-1], p95[`{"job":"train"}`][0].value, 0.1)
 	total, err := p.graph(`sum(ml_train_steps_total{trainbridge_source="jsonl"})`, last, last, "15s")
 	require.NoError(t, err)
 	assert.Equal(t, map[string][]point{"{}": {{last, float64(len(tr.Steps))}}}, total)

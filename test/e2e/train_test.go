@@ -391,8 +391,8 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 		}
 	}
 	if durations == len(steps) {
-		want["ml_train_step_duration_seconds_count"] = float64(durations)
-		want["ml_train_step_duration_seconds_sum"] = sum
+		want["histogram_count(ml_train_step_duration_seconds%s)"] = float64(durations)
+		want["histogram_sum(ml_train_step_duration_seconds%s)"] = sum
 	}
 	for attr, name := range map[string]string{
 		spans.AttrLoss: "ml_train_loss", spans.AttrLearningRate: "ml_train_learning_rate",
@@ -414,7 +414,11 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 	require.NotEmpty(t, want)
 	eventually(t, func() error {
 		for name, v := range want {
-			query := fmt.Sprintf("%s{job=%q}", name, l.name)
+			job := fmt.Sprintf("{job=%q}", l.name)
+			query := name + job
+			if strings.Contains(name, "%s") {
+				query = fmt.Sprintf(name, job)
+			}
 			if l.name == "hf" { // standard output and trainer_state.json say the same, each in a series of its own
 				query = "max(" + query + ")"
 			}

@@ -317,15 +317,15 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 	passes := slices.DeleteFunc(l.passes(), func(r *zmqRoot) bool { return !r.Complete })
 	last := passes[len(passes)-1]
 	want := map[string]float64{
-		`sum(rpc_client_call_duration_seconds_count{%s})`:                                          float64(all.Calls),
-		`sum(rpc_client_call_duration_seconds_sum{%s})`:                                            float64(all.TotalNS) / 1e9,
-		`sum(rpc_client_request_size_bytes_sum{%s})`:                                               float64(all.RequestBytes),
-		`sum(rpc_client_response_size_bytes_sum{%s})`:                                              float64(all.ResponseBytes),
-		`zeromq_pass_duration_seconds_count{%s}`:                                                   complete,
-		`zeromq_pass_calls_sum{%s}`:                                                                inPasses,
-		`zeromq_stage_utilization_ratio{zeromq_stage="serialize",%s}`:                              float64(last.SerializeNS) / float64(last.TotalNS),
-		`zeromq_stage_utilization_ratio{zeromq_stage="receive",%s}`:                                float64(last.ReceiveNS) / float64(last.TotalNS),
-		`count(count by (rpc_method) (rpc_client_call_duration_seconds_count{rpc_method!="",%s}))`: 5, // Init, Embedding, BatchLinear, Matmul, LMHead
+		`sum(histogram_count(rpc_client_call_duration_seconds{%s}))`:                                          float64(all.Calls),
+		`sum(histogram_sum(rpc_client_call_duration_seconds{%s}))`:                                            float64(all.TotalNS) / 1e9,
+		`sum(histogram_sum(rpc_client_request_size_bytes{%s}))`:                                               float64(all.RequestBytes),
+		`sum(histogram_sum(rpc_client_response_size_bytes{%s}))`:                                              float64(all.ResponseBytes),
+		`histogram_count(zeromq_pass_duration_seconds{%s})`:                                                   complete,
+		`histogram_sum(zeromq_pass_calls{%s})`:                                                                inPasses,
+		`zeromq_stage_utilization_ratio{zeromq_stage="serialize",%s}`:                                         float64(last.SerializeNS) / float64(last.TotalNS),
+		`zeromq_stage_utilization_ratio{zeromq_stage="receive",%s}`:                                           float64(last.ReceiveNS) / float64(last.TotalNS),
+		`count(count by (rpc_method) (histogram_count(rpc_client_call_duration_seconds{rpc_method!="",%s})))`: 5, // Init, Embedding, BatchLinear, Matmul, LMHead
 	}
 	if l.run.Footers > 0 {
 		want[`max(zeromq_final_disagreement_ratio{%s})`] = 0

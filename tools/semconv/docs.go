@@ -204,8 +204,6 @@ func prometheus(g *group) string {
 	switch g.Instrument {
 	case "counter":
 		name += "_total"
-	case "histogram":
-		return code(name+"_bucket") + " `_sum` `_count`"
 	}
 	return code(name)
 }

@@ -174,12 +174,15 @@ type goldenMetric struct {
 	Gauge       *points `yaml:"gauge"`
 	Sum         *points `yaml:"sum"`
 	Histogram   *points `yaml:"histogram"`
+	Exponential *points `yaml:"exponentialHistogram"`
 }
 
 func (m *goldenMetric) points() (string, *points) {
 	switch {
 	case m.Histogram != nil:
 		return "histogram", m.Histogram
+	case m.Exponential != nil:
+		return "histogram", m.Exponential
 	case m.Sum != nil && m.Sum.Monotonic:
 		return "counter", m.Sum
 	case m.Sum != nil:
@@ -355,7 +358,7 @@ func repository(t *testing.T, f func(path string, text []byte)) {
 			return nil
 		}
 		switch filepath.Ext(path) {
-		case ".go", ".yaml", ".json", ".md":
+		case ".go", ".yaml", ".yml", ".json", ".md", ".sh":
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return err
@@ -581,15 +584,74 @@ func TestPrometheusNames(t *testing.T) {
 	v, _ := readVocabulary(t)
 	for metric, want := range map[string]string{
 		"tq.function.time":                "`tq_function_time_seconds_total`",
-		"tq.client.throughput":            "`tq_client_throughput_bytes_per_second_bucket` `_sum` `_count`",
+		"tq.client.throughput":            "`tq_client_throughput_bytes_per_second`",
 		"ml.train.flop.throughput":        "`ml_train_flop_throughput_per_second`",
 		"ml.train.flop.utilization":       "`ml_train_flop_utilization_ratio`",
-		"zeromq.throughput.disagreement":  "`zeromq_throughput_disagreement_bucket` `_sum` `_count`",
+		"zeromq.throughput.disagreement":  "`zeromq_throughput_disagreement`",
 		"nccl.collective.missing":         "`nccl_collective_missing_total`",
 		"trainbridge.gpu.clock.frequency": "`trainbridge_gpu_clock_frequency_hertz`",
 	} {
 		if got := prometheus(v.metrics[metric]); got != want {
 			t.Errorf("%s: %s, want %s", metric, got, want)
 		}
+	}
+}
+
+var (
+	// prometheusName is what stands in a query, a script or a rule where a metric is meant: labels and names of receivers have no such ends.
+	prometheusName = regexp.MustCompile(`\b((?:tq|zeromq|nccl|rpc|ml|hw|trainbridge)_[a-z0-9_]+_(?:total|seconds|bytes|ratio|hertz|per_second|celsius|watts|joules)(?:_bucket|_sum|_count|_total)?|(?:otelcol|trainbridge_tail)_[a-z0-9_]*[a-z0-9])\b`)
+	telemetryKey   = regexp.MustCompile(`(?m)^    ([a-z0-9_.]+):$`)
+	literalName    = regexp.MustCompile(`"(trainbridge\.[a-z_.]+)"`)
+)
+
+// TestMetricNames: a metric that a page, a script, a rule or a dashboard asks for is one that there is, by the name that Prometheus gives it.
+func TestMetricNames(t *testing.T) {
+	v, _ := readVocabulary(t)
+	known := map[string]bool{}
+	for _, m := range v.metrics {
+		known[strings.Trim(prometheus(m), "`")] = true
+	}
+	// The registry imports metrics of the semantic conventions by name alone.
+	upstream := func(name string) bool {
+		for m := range v.upstream {
+			if unit, ok := strings.CutPrefix(name, strings.ReplaceAll(m, ".", "_")); ok && (unit == "" || unit[0] == '_') {
+				return true
+			}
+		}
+		return strings.HasPrefix(name, "otelcol_scraper_") // the collector's own
+	}
+	asked := map[string]string{}
+	repository(t, func(path string, text []byte) {
+		switch base := filepath.Base(path); {
+		case base == "metadata.yaml": // of the collector's own metrics
+			_, own, _ := strings.Cut(string(text), "\ntelemetry:")
+			for _, m := range telemetryKey.FindAllStringSubmatch(own, -1) {
+				known["otelcol_"+strings.ReplaceAll(m[1], ".", "_")] = true
+			}
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			for _, m := range literalName.FindAllStringSubmatch(string(text), -1) {
+				known[strings.ReplaceAll(m[1], ".", "_")] = true
+			}
+		case path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") || strings.Contains(path, "testdata") || strings.HasPrefix(path, "docs/adr/"):
+		case strings.HasSuffix(path, ".go"):
+		default:
+			for _, at := range prometheusName.FindAllIndex(text, -1) {
+				if at[1] == len(text) || text[at[1]] != '.' || !('a' <= text[at[1]+1] && text[at[1]+1] <= 'z') { // not the name as OpenTelemetry has it
+					asked[string(text[at[0]:at[1]])] = path
+				}
+			}
+		}
+	})
+	for name, path := range asked {
+		base := name
+		for _, end := range []string{"_bucket", "_sum", "_count"} {
+			base = strings.TrimSuffix(base, end)
+		}
+		if !known[name] && !known[base] && !upstream(base) {
+			t.Errorf("%s: there is no metric %s", path, name)
+		}
+	}
+	if len(asked) < 60 {
+		t.Errorf("%d names", len(asked))
 	}
 }

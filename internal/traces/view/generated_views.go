@@ -1180,6 +1180,9 @@ type Step struct {
 
 	// trainbridge.time.point: boolean. True where only the end of the record is known: the span's length says nothing.
 	TimePoint bool
+	// ml.train.iterations: int, {iteration}. How many iterations are planned. Stands on the resource, and on a span where
+	// it is different.
+	Iterations float64
 	// ml.train.steps_covered: int, {step}. How many steps the span covers, where they are several. It is not known of the
 	// first record of a log. Stands on the resource, and on a span where it is different.
 	StepsCovered float64
@@ -1271,6 +1274,8 @@ func (s *Step) Read(span ptrace.Span, res *Resource) {
 		switch name {
 		case spans.AttrTimePoint:
 			s.TimePoint = flagOf(value)
+		case spans.AttrIterations:
+			s.Iterations = spans.ValueNumber(value)
 		case spans.AttrStepsCovered:
 			s.StepsCovered = spans.ValueNumber(value)
 		case spans.AttrStepDuration:

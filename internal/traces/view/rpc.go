@@ -1,6 +1,10 @@
 package view
 
-import "go.opentelemetry.io/collector/pdata/ptrace"
+import (
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
 
 // RPCStage numbers the stages that calls spend their time on.
 type RPCStage uint8
@@ -26,6 +30,23 @@ func (s RPCStage) String() string {
 		return ""
 	}
 	return rpcStages[s]
+}
+
+// RPCStageOf is the stage that a part of a call is, by the name of its span. ok is false for others, such as what the server did.
+func RPCStageOf(name string) (s RPCStage, ok bool) {
+	switch name {
+	case spans.SpanRPCSerialize:
+		return RPCSerialize, true
+	case spans.SpanRPCSend:
+		return RPCSend, true
+	case spans.SpanRPCReceive:
+		return RPCReceive, true
+	case spans.SpanRPCDeserialize:
+		return RPCDeserialize, true
+	case spans.SpanRPCUnattributed:
+		return RPCUnattributed, true
+	}
+	return 0, false
 }
 
 // finish names a call of another writer, whose method is the span's name.

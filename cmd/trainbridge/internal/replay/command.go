@@ -187,7 +187,7 @@ func (s *sending) sink() offline.Sink {
 
 // consumeTraces sends spans, then counts them. What a server refuses for good is left out; any other error ends the command.
 func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
-	first, last := bounds(td)
+	first, last := extent(td)
 	n := int64(td.SpanCount())
 	if s.traces != nil {
 		err := s.traces.ConsumeTraces(ctx, td)
@@ -215,8 +215,8 @@ func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// bounds are the first start and the last end of spans whose times are not made up.
-func bounds(td ptrace.Traces) (first, last pcommon.Timestamp) {
+// extent is the first start and the last end of spans whose times are not made up.
+func extent(td ptrace.Traces) (first, last pcommon.Timestamp) {
 	first = ^pcommon.Timestamp(0)
 	for _, rs := range td.ResourceSpans().All() {
 		made := isMadeUp(rs.Resource().Attributes())

@@ -24,8 +24,8 @@ import (
 const (
 	// step is between two samples of a series: as often as train_metrics sends them on.
 	step = 15 * time.Second
-	// goOn is how long a series goes on after its last span, as train_metrics has it (metrics_expiration). A series whose spans are further apart goes on between
-	// them: a step may take long.
+	// goOn is how long a series goes on after its last span: train_metrics waits for longer (metrics_expiration), as a live job may go on. A series whose spans
+	// are further apart goes on between them: a step may take long.
 	goOn, between = 5 * time.Minute, time.Hour
 	// openSteps bounds how many steps are counted at once. Logs are read side by side, at most a fiftieth of their size apart.
 	openSteps = 256
@@ -46,7 +46,6 @@ type history struct {
 
 func newHistory(open int) *history {
 	h := &history{counted: newTable()}
-	h.counted.sparse = true
 	var err error
 	h.open, err = simplelru.NewLRU(open, func(at int64, c connector.Traces) {
 		h.closing = at
@@ -153,10 +152,14 @@ func (h *history) each(send func(*series) error) error {
 	if h.err != nil {
 		return h.err
 	}
-	for _, s := range h.counted.take() {
+	all := h.counted.take()
+	sets := boundsOf(all)
+	for _, s := range all {
 		s.sort()
-		if err := send(&series{labels: s.labels, samples: s.spread()}); err != nil {
-			return err
+		for x := range s.each(sets) {
+			if err := send(&series{labels: x.labels, samples: x.spread()}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -169,32 +169,6 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Where nothing comes, little is kept; a counter is there as long as its metric is, to the end.
-func TestNothingComes(t *testing.T) {
-	table := newTable()
-	table.sparse = true
-	table.labels = []label{{"__name__", ""}}
-	const k, half = 15_000, 120 // steps
-	for at := range int64(10 * half) {
-		table.put("a", true, "", sample{at * k, 0})
-		table.put("b", false, "", sample{at * k, 0})
-		table.put("c", true, "", sample{at * k, float64(at % 2)})
-	}
-	all := table.take()
-	assert.Len(t, all[0].samples, 11)
-	assert.Len(t, all[1].samples, 10*half, "a gauge has a value")
-	assert.Len(t, all[2].samples, 10*half)
-	for _, s := range all {
-		first := sample{0, 0}
-		if s.adds {
-			first.at = -k
-		}
-		got := s.spread()
-		assert.Equal(t, first, got[0])
-		assert.Len(t, got, 10*half+20+1+int(-first.at/k))
-	}
-}
-
 // BenchmarkHistory: what metrics cost per span, beside reading and sending.
 func BenchmarkHistory(b *testing.B) {
 	batch := spans.NewBatch("bench", "")

@@ -3,9 +3,7 @@ package replay
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/otlptranslator"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -14,8 +12,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// label is a label of a series; the metric's name is the label __name__.
+// label is a label of a series.
 type label struct{ name, value string }
+
+// metricName is the label that is the metric's name.
+const metricName = "__name__"
 
 // sample is a value at a time, Unix ms.
 type sample struct {
@@ -28,6 +29,7 @@ type series struct {
 	labels  []label // sorted by name
 	adds    bool    // a counter: its values add up. Else the later value of a time counts
 	samples []sample
+	of      *histogram // whose count it is
 }
 
 // table holds series by their labels, which are those that the prometheus exporter of the shipped configuration makes: a graph of history is the graph of a
@@ -35,8 +37,7 @@ type series struct {
 type table struct {
 	all     []*series // in order of arrival
 	by      map[string]*series
-	samples int  // in all series
-	sparse  bool // a counter's samples are what came in a step: most are 0
+	samples int // in all series
 
 	metricNamer otlptranslator.MetricNamer
 	labelNamer  otlptranslator.LabelNamer
@@ -73,9 +74,9 @@ func (t *table) add(md pmetric.Metrics, at func(pcommon.Timestamp) int64) {
 						kind = otlptranslator.MetricTypeMonotonicCounter
 					}
 					t.numbers(t.name(m, kind), true, m.Sum().DataPoints(), at)
-				case pmetric.MetricTypeHistogram:
-					name := t.name(m, otlptranslator.MetricTypeHistogram)
-					for _, p := range m.Histogram().DataPoints().All() {
+				case pmetric.MetricTypeExponentialHistogram:
+					name := t.name(m, otlptranslator.MetricTypeExponentialHistogram)
+					for _, p := range m.ExponentialHistogram().DataPoints().All() {
 						t.histogram(name, p, at(p.Timestamp()))
 					}
 				default:
@@ -111,38 +112,13 @@ func (t *table) numbers(name string, adds bool, points pmetric.NumberDataPointSl
 			continue
 		}
 		t.begin(p.Attributes())
-		t.put(name, adds, "", sample{at(p.Timestamp()), spans.PointNumber(p)})
+		t.put(name, adds, sample{at(p.Timestamp()), spans.PointNumber(p)})
 	}
-}
-
-// histogram makes the series that Prometheus has of one. A bucket's series counts what is in the buckets below it too.
-func (t *table) histogram(name string, p pmetric.HistogramDataPoint, at int64) {
-	t.begin(p.Attributes())
-	t.put(name+"_count", true, "", sample{at, float64(p.Count())})
-	t.put(name+"_sum", true, "", sample{at, p.Sum()})
-	below := uint64(0)
-	for i, n := range p.BucketCounts().All() {
-		below += n
-		le := "+Inf"
-		if i < p.ExplicitBounds().Len() {
-			le = bound(p.ExplicitBounds().At(i))
-		}
-		t.put(name+"_bucket", true, le, sample{at, float64(below)})
-	}
-}
-
-// bound writes the bound of a bucket as OpenMetrics does, in which Prometheus reads those of a live collector.
-func bound(x float64) string {
-	text := strconv.FormatFloat(x, 'g', -1, 64)
-	if !strings.ContainsAny(text, ".e") {
-		text += ".0"
-	}
-	return text
 }
 
 // begin takes the labels of a point.
 func (t *table) begin(attrs pcommon.Map) {
-	t.labels = append(t.labels[:0], label{"__name__", ""}, label{"le", ""}, t.job, t.instance)
+	t.labels = append(t.labels[:0], label{metricName, ""}, t.job, t.instance)
 	for name, v := range attrs.All() {
 		t.labels = append(t.labels, label{t.labelName(name), v.AsString()})
 	}
@@ -150,52 +126,29 @@ func (t *table) begin(attrs pcommon.Map) {
 }
 
 // put adds a sample to a series of the point at hand. A label without a value is none.
-func (t *table) put(name string, adds bool, le string, s sample) {
+func (t *table) put(name string, adds bool, s sample) *series {
 	t.key = t.key[:0]
 	for i := range t.labels {
 		l := &t.labels[i]
-		switch l.name {
-		case "__name__":
+		if l.name == metricName {
 			l.value = name
-		case "le":
-			l.value = le
 		}
 		t.key = append(append(append(append(t.key, l.name...), 0xff), l.value...), 0xff)
 	}
-	of := t.by[string(t.key)]
-	if of == nil {
-		of = &series{adds: adds}
+	x := t.by[string(t.key)]
+	if x == nil {
+		x = &series{adds: adds}
 		for _, l := range t.labels {
 			if l.value != "" {
-				of.labels = append(of.labels, label{strings.Clone(l.name), strings.Clone(l.value)})
+				x.labels = append(x.labels, label{strings.Clone(l.name), strings.Clone(l.value)})
 			}
 		}
-		t.by[string(t.key)] = of
-		t.all = append(t.all, of)
+		t.by[string(t.key)] = x
+		t.all = append(t.all, x)
 	}
-	if t.sparse && adds && s.value == 0 && of.noted(s.at) {
-		return
-	}
-	of.samples = append(of.samples, s)
+	x.samples = append(x.samples, s)
 	t.samples++
-}
-
-// noted says whether a counter need not keep that nothing came: only that it is still there, every half an hour of between and at the last.
-func (s *series) noted(at int64) bool {
-	const half = int64(between / time.Millisecond / 2)
-	n := len(s.samples)
-	if n == 0 {
-		return false
-	}
-	last := &s.samples[n-1]
-	if at <= last.at {
-		return last.at-at < half
-	}
-	if n > 1 && last.value == 0 && at-s.samples[n-2].at <= half {
-		last.at = at
-		return true
-	}
-	return false
+	return x
 }
 
 // take empties the table.

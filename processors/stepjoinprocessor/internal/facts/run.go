@@ -8,7 +8,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
-	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/pulse"
+	"github.com/trainbridge/trainbridge/internal/pulse"
 )
 
 // Run is what is known of one run.

@@ -226,7 +226,10 @@ func isLoss(name string) bool {
 func (p *Parser) number(e *entry, v float64, raw []byte) {
 	rec := p.rec
 	p.flags |= e.flags
-	if e.Scale != 0 {
+	switch {
+	case e.Field == record.MFU && v < 0: // nanoGPT's (train.py), until it is known
+		return
+	case e.Scale != 0:
 		p.mappedNumber(e, v)
 		return
 	}

@@ -38,6 +38,12 @@ type Name struct{ e *entry }
 // Name finds out what a name means.
 func (p *Parser) Name(name []byte) Name { return Name{p.entry(name)} }
 
+// Plain is a name of a field, whatever the name means in rows; the configuration may give it a meaning.
+func (p *Parser) Plain(name []byte) Name {
+	t, _ := lookUp(string(name), p.mapped)
+	return Name{&entry{Target: t, name: name}}
+}
+
 // Numeric says whether nothing but a number can be the value of the name.
 func (n Name) Numeric() bool {
 	return n.e.Scale != 0 || n.e.action == set || n.e.action == inverse || n.e.action == ratio || n.e.action == rank || n.e.action == part

@@ -255,8 +255,6 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
 		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
-		case at >= 0 && bytes.EqualFold(q.name, seconds) && bytes.EqualFold(pairs[at].name, completed):
-			p.objects.Field(stepTime, q.value)
 		case q.isNumber && p.positionOf(q) > 0:
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
 		case q.isNumber:
@@ -390,7 +388,7 @@ var times = map[string]bool{
 	"time": true, "step time": true, "batch time": true, "time taken": true, "took": true, "t": true, "bt": true, "cost": true, "cost time": true,
 	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true,
 	"time per iter": true,
-	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "time epoch": true, "epoch time": true,
+	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
 // isTime says whether a name is that of a time.
@@ -435,10 +433,3 @@ func picotron(pairs []pair) (seconds float64) {
 // gan begins the lines of junyanz/pytorch-CycleGAN-and-pix2pix (util/visualizer.py, print_current_losses): "(epoch: 1, iters: 100, time: 0.123, data: 0.002)
 // G_GAN: 0.95 D_real: 0.61". No loss of these is that of the step.
 var gan = []byte("(epoch: ")
-
-// The names in MaxText's lines: its "seconds" are the step time.
-var (
-	completed = []byte("completed step")
-	seconds   = []byte("seconds")
-	stepTime  = []byte("step_time")
-)

@@ -2,12 +2,12 @@
 //
 //	iter {iteration}: loss {loss}, time {step_time:ms}ms, mfu {mfu:%}%
 //
-// {name} takes a number, {name:unit} one in a unit, {*} any text. A blank stands for one blank or more, and before a number for none too. A pattern may match
-// anywhere in a line; what stands around the match says nothing. Between slashes stands a regular expression of package regexp, whose named groups are
-// placeholders: /iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/.
+// {name} takes a number, {name:unit} one in a unit, {...} names with their values, {*} any text. A blank stands for one blank or more, and before a number for
+// none too. A pattern may match anywhere in a line; what stands around the match says nothing. Between slashes stands a regular expression of package regexp,
+// whose named groups are placeholders: /iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/.
 //
-// Names are those of JSON rows (package object); one that nothing is known of becomes a field of that name. A line is matched from the left to the right,
-// without going back: the time is linear in its length.
+// Names are those of JSON rows (package object); one that nothing is known of becomes a field of that name. {name:field} is a field whatever the name means,
+// and {name:result} a field of an evaluation. A line is matched from the left to the right, without going back: the time is linear in its length.
 package pattern
 
 import (
@@ -35,12 +35,15 @@ const (
 
 // Pattern is a pattern. It is safe for concurrent use.
 type Pattern struct {
-	text  string
-	parts []part // literal, placeholder, literal, …
-	first []byte // the longest run of the first literal without a blank: nearly all lines lack it
-	re    *regexp.Regexp
-	holes []hole // of re, by group
-	whole bool   // a line is like the pattern from its beginning to its end
+	text   string
+	source string // of its records
+	parts  []part // literal, placeholder, literal, …
+	first  []byte // the longest run of the first literal without a blank: nearly all lines lack it
+	re     *regexp.Regexp
+	holes  []hole // of re, by group
+	whole  bool   // a line is like the pattern from its beginning to its end
+
+	shared int // of a Set's own copy: how many parts the pattern before it begins with too
 }
 
 // part is a text, or a hole.
@@ -51,12 +54,15 @@ type part struct {
 
 // hole is a placeholder.
 type hole struct {
-	name  []byte // empty: {*}
-	scale float64
-	units string // the suffix of names in this unit
-	auto  bool   // the value has its unit: "874ms", "12.3s", "2m 11s", "1h 5m"
+	name   []byte // empty: {*}
+	scale  float64
+	units  string // the suffix of names in this unit
+	auto   bool   // the value has its unit: "874ms", "12.3s", "2m 11s", "1h 5m"
+	pairs  bool   // {...}
+	plain  bool   // a field, whatever the name means
+	result bool   // of an evaluation
 
-	// Of a Parser's own copy.
+	// Of a Set's own copy.
 	kind   kind
 	known  object.Name
 	number bool // nothing but a number is a value of the name
@@ -93,7 +99,7 @@ var units = map[string]struct {
 
 // Compile reads a pattern. Errors say at which character of the pattern something is wrong.
 func Compile(text string) (*Pattern, error) {
-	p := &Pattern{text: text}
+	p := &Pattern{text: text, source: Source}
 	if len(text) > maxPattern {
 		return nil, fmt.Errorf("has %d bytes: at most %d", len(text), maxPattern)
 	}
@@ -112,13 +118,14 @@ func Compile(text string) (*Pattern, error) {
 // String is the pattern as it was written.
 func (p *Pattern) String() string { return p.text }
 
-// MustWhole reads a pattern that is right, and that lines are like from their beginning to their end: those of trainers that are known.
-func MustWhole(text string) *Pattern {
+// MustWhole reads a pattern that is right, and that lines are like from their beginning to their end: those of trainers that are known. source is the Source of
+// its records.
+func MustWhole(source, text string) *Pattern {
 	p, err := Compile(text)
 	if err != nil {
 		panic(fmt.Sprintf("pattern %q: %v", text, err))
 	}
-	p.whole = true
+	p.source, p.whole = source, true
 	return p
 }
 
@@ -144,7 +151,7 @@ func (p *Pattern) expression(text string) error {
 
 func (p *Pattern) compile(text []rune) error {
 	var literal []rune
-	named, open := false, -1 // where a hole without a literal behind it begins
+	named, open := false, -1 // open: where a hole without a literal behind it begins
 	end := func() {
 		if len(literal) > 0 {
 			p.parts, literal, open = append(p.parts, part{text: blanks(string(literal))}), nil, -1
@@ -163,12 +170,12 @@ func (p *Pattern) compile(text []rune) error {
 				return fmt.Errorf("character %d: '{' without a '}' behind it; a brace of the log is written twice: '{{'", i+1)
 			}
 			end()
-			if open >= 0 && string(text[i+1:i+to]) != "*" { // a number ends by itself
-				return fmt.Errorf("character %d: two placeholders with nothing between them: where does the first one end?", i+1)
-			}
 			h, err := holeOf(string(text[i+1 : i+to]))
 			if err != nil {
 				return fmt.Errorf("character %d: %w", i+1, err)
+			}
+			if n := len(p.parts); open >= 0 && (!h.long() || p.parts[n-1].hole.long()) { // only a number ends by itself
+				return fmt.Errorf("character %d: two placeholders with nothing between them: where does the first one end?", i+1)
 			}
 			named, open = named || h.name != nil, i
 			p.parts = append(p.parts, part{hole: h})
@@ -207,52 +214,97 @@ func blanks(text string) []byte {
 }
 
 func holeOf(text string) (hole, error) {
-	if text == "*" {
+	switch text {
+	case "*":
 		return hole{}, nil
+	case "...":
+		return hole{name: []byte(text), pairs: true, scale: 1}, nil
 	}
 	name, unit, has := strings.Cut(text, ":")
 	if strings.TrimSpace(name) == "" {
 		return hole{}, errors.New("a placeholder without a name: {*} takes any text")
 	}
-	if strings.ContainsAny(name, " {") {
-		return hole{}, errors.New("'{' without a '}' behind its name: names have no blanks")
+	if strings.Contains(name, "{") {
+		return hole{}, errors.New("'{' without a '}' behind its name")
 	}
 	h := hole{name: []byte(name), scale: 1}
 	if !has {
 		return h, nil
 	}
-	if unit == "auto" {
+	switch unit {
+	case "auto":
 		h.auto = true
+		return h, nil
+	case "field":
+		h.plain = true
+		return h, nil
+	case "result":
+		h.plain, h.result = true, true
 		return h, nil
 	}
 	u, ok := units[unit]
 	if !ok {
-		return hole{}, fmt.Errorf("%q is no unit: there are B, GB, GiB, MB, MiB, %%, s, ms, us, min, h, k, M, G, T and auto, of a time that has its unit", unit)
+		return hole{}, fmt.Errorf(
+			"%q is no unit: there are B, GB, GiB, MB, MiB, %%, s, ms, us, min, h, k, M, G, T, auto (a time that has its unit), field and result", unit,
+		)
 	}
 	h.scale, h.units = u.scale, u.suffix
 	return h, nil
 }
 
-// Parser reads the lines of one stream by patterns. It is not safe for concurrent use.
-type Parser struct {
+// long says whether the hole takes all to the next literal.
+func (h *hole) long() bool { return len(h.name) == 0 || h.pairs }
+
+// same says whether parts i of two patterns match the same, and keep the same values.
+func same(a, b []part, i int) bool {
+	v, w := &a[i], &b[i]
+	h, g := &v.hole, &w.hole
+	if !bytes.Equal(v.text, w.text) || !bytes.Equal(h.name, g.name) || h.scale < g.scale || h.scale > g.scale || h.units != g.units || h.auto != g.auto ||
+		h.plain != g.plain || h.result != g.result {
+		return false
+	}
+	if v.text != nil || h.number { // what follows does not matter
+		return true
+	}
+	if i+1 == len(a) || i+1 == len(b) {
+		return len(a) == len(b)
+	}
+	return bytes.Equal(a[i+1].text, b[i+1].text)
+}
+
+// Set is patterns, and what their names mean. It is safe for concurrent use.
+type Set struct {
 	patterns []*Pattern      // that match anywhere, in their order
 	by       [256][]*Pattern // that match whole lines, by the first byte of these
-	rest     []byte          // behind what matchAt has matched
-	objects  *object.Parser
-	values   []value // of the holes of a pattern, in their order
-	counter  count.Counter
-	clock    count.Clock
-	before   float64 // the number of the step before
+	parts    int             // of the longest
+}
+
+// Parser reads the lines of one stream by patterns. It is not safe for concurrent use.
+type Parser struct {
+	set     *Set
+	objects *object.Parser
+
+	// Of the pattern that was matched last.
+	values []value // of its holes, in their order
+	marks  []mark  // behind each part, and before the first
+	parts  int     // how many parts matched
+
+	counter count.Counter
+	clock   count.Clock
+	before  float64 // the number of the step before
 
 	// Of the record at hand.
 	rec           *record.Record
 	epoch, epochs float64
 	step, steps   float64
 	stepped       bool    // step is told
+	result        bool    // a value is an evaluation's
 	elapsed       float64 // s
 	interval      float64 // s
-	text          [40]byte
 }
+
+// mark is a place in a text that is matched.
+type mark struct{ at, values int }
 
 // value is what stands at a placeholder.
 type value struct {
@@ -261,49 +313,72 @@ type value struct {
 	is     bool // a number
 }
 
-// New returns a parser; mapped is as in object.New.
-func New(patterns []*Pattern, mapped map[string]object.Target) *Parser {
-	p := &Parser{objects: object.New(mapped), before: math.NaN()}
+// NewSet finds out what the names of patterns mean; mapped is as in object.New.
+func NewSet(patterns []*Pattern, mapped map[string]object.Target) *Set {
+	s, objects := new(Set), object.New(mapped)
 	for _, pattern := range patterns {
 		own := *pattern
 		own.parts = slices.Clone(pattern.parts)
 		for i := range own.parts {
-			p.know(&own.parts[i].hole)
+			own.parts[i].hole.know(objects)
 		}
 		own.holes = slices.Clone(pattern.holes)
 		for i := range own.holes {
-			p.know(&own.holes[i])
+			own.holes[i].know(objects)
 		}
-		p.index(&own)
+		s.index(&own)
+		s.parts = max(s.parts, len(own.parts))
 	}
-	return p
+	return s
+}
+
+// New returns a parser; mapped is as in object.New, and in NewSet.
+func (s *Set) New(mapped map[string]object.Target) *Parser {
+	return &Parser{set: s, objects: object.New(mapped), before: math.NaN(), values: make([]value, s.parts), marks: make([]mark, s.parts+1)}
 }
 
 // index puts a pattern where its lines find it.
-func (p *Parser) index(pattern *Pattern) {
+func (s *Set) index(pattern *Pattern) {
 	switch text := pattern.parts; {
 	case !pattern.whole:
-		p.patterns = append(p.patterns, pattern)
+		s.patterns = append(s.patterns, pattern)
 	case text[0].text != nil:
-		c := text[0].text[0]
-		p.by[c] = append(p.by[c], pattern)
+		s.by[text[0].text[0]] = follow(s.by[text[0].text[0]], pattern)
 	default: // a number
 		for _, c := range []byte("0123456789") {
-			p.by[c] = append(p.by[c], pattern)
+			s.by[c] = follow(s.by[c], pattern)
 		}
 	}
 }
 
+// follow puts a pattern behind others.
+func follow(others []*Pattern, p *Pattern) []*Pattern {
+	own := *p
+	if n := len(others); n > 0 {
+		for before := others[n-1].parts; own.shared < min(len(before), len(p.parts)) && same(before, p.parts, own.shared); {
+			own.shared++
+		}
+	}
+	return append(others, &own)
+}
+
 // know finds out what a placeholder means.
-func (p *Parser) know(h *hole) {
+func (h *hole) know(objects *object.Parser) {
+	switch {
+	case h.long():
+		return
+	case h.plain:
+		h.known, h.number = objects.Plain(h.name), h.result
+		return
+	}
 	name := string(h.name)
 	if h.kind = kinds[name]; name == "duration" || name == "time" && h.scaled() {
 		name = "step_time"
 	}
-	if h.units != "" && p.objects.Known([]byte(name+h.units)) { // the name has the unit, and the record remembers the log's
+	if h.units != "" && objects.Known([]byte(name+h.units)) { // the name has the unit, and the record remembers the log's
 		name, h.scale = name+h.units, 1
 	}
-	h.known = p.objects.Name([]byte(name))
+	h.known = objects.Name([]byte(name))
 	h.number = h.auto || h.scaled() || h.kind != field || h.known.Numeric()
 }
 
@@ -318,12 +393,18 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	if len(b) == 0 {
 		return false, ""
 	}
-	for _, pattern := range p.by[b[0]] {
-		if p.matchAt(pattern, b) && len(p.rest) == 0 && p.take(pattern, rec) {
+	for i, pattern := range p.set.by[b[0]] {
+		from := 0
+		if i > 0 {
+			if from = pattern.shared; from > p.parts { // what did not match is in this one, too
+				continue
+			}
+		}
+		if p.matchAt(pattern, b, from) && blank(b[p.marks[p.parts].at:]) && p.take(pattern, rec) {
 			return true, ""
 		}
 	}
-	for _, pattern := range p.patterns {
+	for _, pattern := range p.set.patterns {
 		if pattern.first != nil && !bytes.Contains(b, pattern.first) {
 			continue
 		}
@@ -349,10 +430,10 @@ func (p *Parser) expression(pattern *Pattern, b []byte, rec *record.Record) bool
 		if from := at[2*i]; len(h.name) > 0 && from >= 0 {
 			v := value{text: b[from:at[2*i+1]]}
 			v.number, v.is = decimal.GroupedFloat(v.text)
-			p.put(&h, v)
+			p.put(&h, &v)
 		}
 	}
-	return p.end()
+	return p.end(pattern.source)
 }
 
 // match looks for a place in b where the pattern begins, and takes the first.
@@ -367,7 +448,7 @@ func (p *Parser) match(pattern *Pattern, b []byte, rec *record.Record) bool {
 		} else if from > 0 {
 			return false
 		}
-		if p.matchAt(pattern, b[from:]) {
+		if p.matchAt(pattern, b[from:], 0) {
 			return p.take(pattern, rec)
 		}
 	}
@@ -380,80 +461,167 @@ func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
 	n := 0
 	for i := range pattern.parts {
 		if h := &pattern.parts[i].hole; len(h.name) > 0 {
-			p.put(h, p.values[n])
+			p.put(h, &p.values[n])
 			n++
 		}
 	}
-	return p.end()
+	return p.end(pattern.source)
 }
 
-// matchAt matches the pattern with what b begins with, and keeps the values.
-func (p *Parser) matchAt(pattern *Pattern, b []byte) bool {
-	p.values = p.values[:0]
-	for i := range pattern.parts {
+// matchAt matches the pattern with what b begins with, and keeps the values and where the parts end. The parts before part from have matched b already.
+func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
+	at, values := p.marks[from].at, p.marks[from].values
+	for i := from; i < len(pattern.parts); i++ {
 		part := &pattern.parts[i]
+		n := 0
 		switch {
-		case part.text != nil:
-			n := literal(b, part.text)
-			if n < 0 {
-				return false
+		case len(part.text) > 0:
+			n = literal(b[at:], part.text)
+		case part.hole.long():
+			if n = len(b) - at; i+1 < len(pattern.parts) {
+				n = find(b[at:], pattern.parts[i+1].text)
 			}
-			b = b[n:]
-		case len(part.hole.name) == 0: // any text, to the next literal
-			if i+1 == len(pattern.parts) {
-				p.rest = nil
-				return true
+			if part.hole.pairs && n >= 0 {
+				n = named(b[at : at+n])
+				p.values[values] = value{text: b[at : at+max(n, 0)]}
+				values++
 			}
-			n := find(b, pattern.parts[i+1].text)
-			if n < 0 {
-				return false
-			}
-			b = b[n:]
 		default:
-			b = bytes.TrimLeft(b, " \t")
-			v := valueOf(b, pattern.parts[i:])
-			if len(v.text) == 0 {
-				return false
+			for at < len(b) && (b[at] == ' ' || b[at] == '\t') {
+				at++
 			}
-			p.values = append(p.values, v)
-			b = b[len(v.text):]
+			if n = valueOf(&p.values[values], b[at:], pattern.parts[i:]); n == 0 {
+				n = -1
+			}
+			values++
 		}
+		if n < 0 {
+			p.parts = i
+			return false
+		}
+		at += n
+		p.marks[i+1] = mark{at, values}
 	}
-	p.rest = bytes.TrimRight(b, " \t")
+	p.parts = len(pattern.parts)
 	return true
 }
 
-// valueOf is the value that b begins with, of the placeholder that rest begins with: a number, or else the text before the next literal. Empty: there is none.
-func valueOf(b []byte, rest []part) value {
-	if rest[0].hole.auto {
-		v, n := spoken(b)
-		return value{b[:n], v, n > 0}
-	}
-	v, n := decimal.Leading(b)
-	if n <= 0 { // "1epoch"
-		if whole, end := decimal.Unsigned(b, 0); end > 0 {
-			v, n = float64(whole), end
+func blank(b []byte) bool {
+	for _, c := range b {
+		if c != ' ' && c != '\t' {
+			return false
 		}
 	}
-	if n > 0 {
+	return true
+}
+
+// valueOf sets v to the value that b begins with, of the placeholder that rest begins with: a number, or else the text before the next literal. It returns
+// the length; 0: there is none.
+func valueOf(v *value, b []byte, rest []part) (n int) {
+	h := &rest[0].hole
+	if h.auto {
+		v.number, n = spoken(b)
+		v.text, v.is = b[:n], n > 0
+		return n
+	}
+	if v.number, n = decimal.Leading(b); n <= 0 {
+		if inner, is := tensor(b); is {
+			if v.number, n = decimal.Leading(inner); n > 0 {
+				v.text, v.is = inner[:n], true
+				return len(tensorMark) + len(inner) + 1
+			}
+		}
+		whole, end := decimal.Unsigned(b, 0) // "1epoch"
+		v.number, n = float64(whole), end
+	}
+	if v.is = n > 0; v.is {
 		whole := n
 		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || b[n+4]-'0' > 9) { // thousands
 			n += 4
 		}
 		if n > whole {
-			v, _ = decimal.GroupedFloat(b[:n])
+			v.number, _ = decimal.GroupedFloat(b[:n])
 		}
-		return value{b[:n], v, true}
+		v.text = b[:n]
+		return n
 	}
-	if rest[0].hole.number {
-		return value{}
+	if h.number {
+		return 0
 	}
-	if len(rest) > 1 {
+	if len(rest) > 1 && rest[1].text != nil {
 		n = max(find(b, rest[1].text), 0)
 	} else if n = bytes.IndexAny(b, " \t,;|"); n < 0 {
 		n = len(b)
 	}
-	return value{text: b[:n]}
+	v.text = b[:n]
+	return n
+}
+
+var tensorMark = []byte("tensor(")
+
+// tensor is what stands in the parentheses of a tensor as Python shows one: "1.5, device='cuda:0'".
+func tensor(b []byte) (inner []byte, is bool) {
+	rest, is := bytes.CutPrefix(b, tensorMark)
+	end := bytes.IndexByte(rest, ')')
+	if !is || end < 0 {
+		return nil, false
+	}
+	return rest[:end], true
+}
+
+// named is the length of b where b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b is something else.
+func named(b []byte) int {
+	n := 0
+	for rest := behind(b); len(rest) > 0; n++ {
+		var name []byte
+		if name, _, rest = next(rest); name == nil {
+			return -1
+		}
+	}
+	if n == 0 {
+		return -1
+	}
+	return len(b)
+}
+
+// next takes the name and the value off that b begins with. A value ends at a blank or comma that is not in brackets. name nil: there are none.
+func next(b []byte) (name, value, rest []byte) {
+	n := 0
+	for n < len(b) && b[n] != ':' && b[n] != '=' {
+		if separates(b[n]) {
+			return nil, nil, nil
+		}
+		n++
+	}
+	if n == 0 || n+1 >= len(b) || separates(b[n+1]) {
+		return nil, nil, nil
+	}
+	name, b = b[:n], b[n+1:]
+	depth := 0
+	for n = 0; n < len(b); n++ {
+		switch b[n] {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			depth--
+		case ' ', '\t', ',':
+			if depth > 0 {
+				continue
+			}
+			return name, b[:n], behind(b[n:])
+		}
+	}
+	return name, b, nil
+}
+
+func separates(c byte) bool { return c == ' ' || c == '\t' || c == ',' }
+
+// behind is what stands behind the separators that b begins with.
+func behind(b []byte) []byte {
+	for len(b) > 0 && separates(b[0]) {
+		b = b[1:]
+	}
+	return b
 }
 
 // spoken reads a time with its units, s.
@@ -496,6 +664,13 @@ func digits(b []byte) bool {
 // literal is how many bytes of b a literal takes, -1 where b does not begin with it.
 func literal(b, text []byte) int {
 	n := 0
+	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) { // else blanks are more or fewer
+		n = last + 1
+		for text[last] == ' ' && n < len(b) && (b[n] == ' ' || b[n] == '\t') {
+			n++
+		}
+		return n
+	}
 	for i, c := range text {
 		if c != ' ' {
 			if n == len(b) || b[n] != c {
@@ -517,40 +692,54 @@ func literal(b, text []byte) int {
 
 // find is where a literal begins in b; -1: nowhere.
 func find(b, text []byte) int {
-	for i := 0; i <= len(b); i++ {
-		c := text[0]
-		if c == ' ' {
-			if i < len(b) && b[i] != ' ' && b[i] != '\t' {
-				continue
-			}
-		} else {
-			n := bytes.IndexByte(b[i:], c)
-			if n < 0 {
-				return -1
-			}
-			i += n
+	if len(text) == 1 && text[0] == ' ' { // the last blank may be missing
+		if n := bytes.IndexAny(b, " \t"); n >= 0 {
+			return n
 		}
-		if literal(b[i:], text) >= 0 {
-			return i
+		return len(b)
+	}
+	lead := 0 // blanks
+	if text[0] == ' ' {
+		lead = 1
+	}
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(b[i:], text[lead])
+		if n < 0 {
+			return -1
+		}
+		i += n
+		from := i
+		for lead > 0 && from > 0 && (b[from-1] == ' ' || b[from-1] == '\t') {
+			from--
+		}
+		if i-from >= lead && literal(b[from:], text) >= 0 {
+			return from
 		}
 	}
-	return -1
 }
 
 func (p *Parser) begin(rec *record.Record) {
 	p.objects.Begin(rec)
-	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, math.NaN(), math.NaN()
+	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.result, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, false, math.NaN(), math.NaN()
 }
 
 // put gives a value to the record.
-func (p *Parser) put(h *hole, v value) {
+func (p *Parser) put(h *hole, v *value) {
+	p.result = p.result || h.result
 	switch {
+	case h.pairs:
+		for name, text, rest := next(behind(v.text)); name != nil; name, text, rest = next(rest) {
+			if inner, is := tensor(text); is {
+				text, _, _ = bytes.Cut(inner, []byte(","))
+			}
+			p.objects.Field(name, text)
+		}
 	case !v.is && h.kind == field:
 		p.objects.Text(h.known, v.text)
 	case h.kind == field && h.number:
 		p.objects.Number(h.known, v.number*h.scale, v.text)
 	case h.kind == field: // it may be a stamp, or an id
-		p.objects.Text(h.known, plain(p.text[:0], v.text))
+		p.objects.Text(h.known, plain(v.text))
 	case h.kind == epoch:
 		p.epoch = v.number
 		p.rec.Set(record.Epoch, v.number)
@@ -568,7 +757,11 @@ func (p *Parser) put(h *hole, v value) {
 }
 
 // plain is a number without the commas between its thousands.
-func plain(out, value []byte) []byte {
+func plain(value []byte) []byte {
+	if bytes.IndexByte(value, ',') < 0 {
+		return value
+	}
+	var out []byte
 	for _, c := range value {
 		if c != ',' {
 			out = append(out, c)
@@ -578,11 +771,11 @@ func plain(out, value []byte) []byte {
 }
 
 // end completes the record.
-func (p *Parser) end() bool {
+func (p *Parser) end(source string) bool {
 	rec := p.rec
 	p.objects.End()
-	rec.Source, rec.Kind = Source, record.Step
-	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
+	rec.Source, rec.Kind = source, record.Step
+	if p.result || !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
 		rec.Kind = record.Evaluation
 	}
 	if p.stepped {

@@ -16,7 +16,7 @@ func parse(t *testing.T, pattern string, lines ...string) (rec record.Record, fo
 	t.Helper()
 	p, err := Compile(pattern)
 	require.NoError(t, err)
-	parser := New([]*Pattern{p}, nil)
+	parser := NewSet([]*Pattern{p}, nil).New(nil)
 	for _, line := range lines {
 		rec.Reset()
 		found, _ = parser.Parse([]byte(line), &rec)
@@ -61,6 +61,15 @@ func TestPatterns(t *testing.T) {
 		{"iter {iteration}: loss {loss}", []string{"iter ten: loss 2"}, nil},
 		{"iter {iteration}: loss {loss}", []string{"iter 10: val 2"}, nil},
 		{"ep {*} it {iteration} loss {loss}", []string{"ep one it x it 5 loss 3"}, nil},
+		{"it {iteration}: {...}", []string{"it 7: loss:2.5, lr=1e-5 grad_norm:tensor(1.5, device='cuda:0')"}, want{
+			record.Iteration: 7, record.Loss: 2.5, record.LearningRate: 1e-5, record.GradientNorm: 1.5,
+		}},
+		{"it {iteration}: {...} end", []string{"it 7: loss:2.5 end"}, want{record.Iteration: 7, record.Loss: 2.5}},
+		{"it {iteration}: {...}", []string{"it 7: loss:2.5 and more"}, nil},
+		{"it {iteration}: {...}", []string{"it 7: loss: 2.5"}, nil},
+		{"it {iteration} loss {loss}", []string{"it 7 loss tensor(2.5, grad_fn=<NllLossBackward0>)"}, want{record.Iteration: 7, record.Loss: 2.5}},
+		{"it {iteration} loss {loss}", []string{"it 7 loss tensor(x)"}, nil},
+		{"it {iteration} mfu {mfu:%}%", []string{"it 7 mfu -100.00%"}, want{record.Iteration: 7}}, // not known yet
 	} {
 		t.Run(tt.pattern, func(t *testing.T) {
 			rec, found := parse(t, tt.pattern, tt.lines...)
@@ -84,6 +93,14 @@ func TestUnknownNamesAreFields(t *testing.T) {
 	assert.Equal(t, "critic 2", string(rec.Extra[1].Text))
 }
 
+func TestFieldsWhateverTheirNamesMean(t *testing.T) {
+	rec, found := parse(t, "it {iteration} of step {step:field}, train loss {train loss:result}", "it 8 of step 2, train loss 2.5")
+	require.True(t, found)
+	assert.Equal(t, record.Evaluation, rec.Kind)
+	assert.Equal(t, map[record.Field]float64{record.Iteration: 8}, maps.Collect(rec.All()))
+	assert.Equal(t, []record.Extra{{Name: []byte("step"), Value: 2}, {Name: []byte("train loss"), Value: 2.5}}, rec.Extra)
+}
+
 func TestErrors(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"":                         "is empty",
@@ -92,6 +109,7 @@ func TestErrors(t *testing.T) {
 		"step {step":               "character 6: '{' without a '}'",
 		"step step}":               "character 10: '}' without a '{'",
 		"{step}{loss}":             "character 7: two placeholders",
+		"{*}{...} {step}":          "character 4: two placeholders",
 		"é {step:parsec}":          `character 3: "parsec" is no unit`,
 		"it {iteration obj {loss}": "character 4: '{' without a '}'",
 		"a {} {step}":              "character 3: a placeholder without a name",
@@ -107,13 +125,14 @@ func TestErrors(t *testing.T) {
 func FuzzPattern(f *testing.F) {
 	f.Add("iter {iteration}: loss {loss}, time {step_time:ms}ms", "iter 1: loss 2, time 3ms")
 	f.Add("{step} {*} x {loss:%}", "1 a x 5")
+	f.Add("{step}: {...} of {all:field}", "1: loss:tensor(2, a=1), lr=3 of 9")
 	f.Add(`/(?P<step>\d+)/`, "17")
 	f.Fuzz(func(t *testing.T, pattern, line string) {
 		p, err := Compile(pattern)
 		if err != nil {
 			return
 		}
-		parser := New([]*Pattern{p}, nil)
+		parser := NewSet([]*Pattern{p}, nil).New(nil)
 		var rec record.Record
 		before := line
 		if found, _ := parser.Parse([]byte(line), &rec); !found && p.re == nil && !rec.Empty() {
@@ -128,7 +147,7 @@ func FuzzPattern(f *testing.F) {
 func BenchmarkPattern(b *testing.B) {
 	p, err := Compile("iter {iteration}: loss {loss}, time {step_time:ms}ms, mfu {mfu:%}%")
 	require.NoError(b, err)
-	parser := New([]*Pattern{p}, nil)
+	parser := NewSet([]*Pattern{p}, nil).New(nil)
 	line := []byte("iter 100: loss 2.3456, time 45.23ms, mfu 30.12%")
 	var rec record.Record
 	b.ReportAllocs()

@@ -35,12 +35,12 @@ type Pulse struct {
 	told       bool        // that it stalls
 }
 
-// Step is a step that came now, and ended at end by its log's clock, ns. planned is how many the run has; 0: not known.
-func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) {
+// Step is a step that came now, and ended at end by its log's clock, ns. planned is how many the run has; 0: not known. It says false of a step that came before.
+func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) bool {
 	if p.n > 0 {
 		gap := end - p.ends[(p.n-1)%kept]
 		if gap <= 0 { // of another rank, or read again
-			return
+			return false
 		}
 		if number > p.Number && !p.over { // no restart
 			p.longest = max(p.longest, min(gap, longestGap))
@@ -50,6 +50,7 @@ func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) 
 	p.n++
 	p.Service, p.Number, p.Behind = service, number, ""
 	p.over, p.told = planned > 0 && number >= planned, false
+	return true
 }
 
 // Over says that the run has said its last word: that it is done, or why it died.
@@ -64,7 +65,7 @@ type Stall struct {
 
 // Stalls says, once, that no step came for far longer than usual. deaf is until when nothing could be heard.
 func (p *Pulse) Stalls(now, deaf time.Time) (s Stall, ok bool) {
-	if p.over || p.told || p.n < fewest || !p.live() {
+	if p.over || p.told || p.n < fewest || !p.Live() {
 		return s, false
 	}
 	s.Since = p.ends[(p.n-1)%kept]
@@ -78,8 +79,8 @@ func (p *Pulse) Stalls(now, deaf time.Time) (s Stall, ok bool) {
 	return s, true
 }
 
-// live says whether steps came as fast as they were done: an old log is read faster, and its end says nothing of now. No clock is compared with another.
-func (p *Pulse) live() bool {
+// Live says whether steps came as fast as they were done: an old log is read faster, and its end says nothing of now. No clock is compared with another.
+func (p *Pulse) Live() bool {
 	last := p.n - 1
 	for _, back := range []int{fewest - 1, kept / 4, kept - 1} {
 		if back > last {

@@ -1,0 +1,137 @@
+package replay
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/internal/bounds"
+)
+
+// train_metrics makes exponential histograms. They are sent with a series for each bucket: of the past, Prometheus takes native ones from version 3 on only.
+
+// bucket is one of an exponential histogram, whose base is 2^(2^-scale): it holds base^index < value ≤ base^(index+1).
+type bucket struct{ scale, index int }
+
+// upper is the bound above the bucket in its own scale or a coarser one: 2^(upper × 2^-scale), or bounds.Zero.
+func (b bucket) upper(scale int) int {
+	if b.index == bounds.Zero {
+		return bounds.Zero
+	}
+	return b.index>>(b.scale-scale) + 1
+}
+
+// histogram is how much came in each bucket, at times of samples of the count.
+type histogram struct {
+	metric  string
+	buckets map[bucket][]sample
+}
+
+// histogram puts a point into the series of its sum and count, and into the buckets.
+func (t *table) histogram(name string, p pmetric.ExponentialHistogramDataPoint, at int64) {
+	t.begin(p.Attributes())
+	t.put(name+"_sum", true, sample{at, p.Sum()})
+	count := t.put(name+"_count", true, sample{at, float64(p.Count())})
+	if count.of == nil {
+		count.of = &histogram{metric: name, buckets: map[bucket][]sample{}}
+	}
+	h, scale := count.of, int(p.Scale())
+	h.put(bucket{bounds.Finest, bounds.Zero}, at, p.ZeroCount())
+	for i, n := range p.Positive().BucketCounts().All() {
+		index := int(p.Positive().Offset()) + i
+		if scale > bounds.Finest {
+			h.put(bucket{bounds.Finest, index >> (scale - bounds.Finest)}, at, n)
+		} else {
+			h.put(bucket{scale, index}, at, n)
+		}
+	}
+}
+
+func (h *histogram) put(b bucket, at int64, n uint64) {
+	list := h.buckets[b]
+	switch last := len(list) - 1; {
+	case n == 0:
+	case last >= 0 && list[last].at == at:
+		list[last].value += float64(n)
+	default:
+		h.buckets[b] = append(list, sample{at, float64(n)})
+	}
+}
+
+// boundsOf are the bounds of each metric with histograms.
+func boundsOf(all []*series) map[string]*bounds.Set {
+	sets := map[string]*bounds.Set{}
+	for _, s := range all {
+		if s.of == nil {
+			continue
+		}
+		set := sets[s.of.metric]
+		if set == nil {
+			set = new(bounds.Set)
+			sets[s.of.metric] = set
+		}
+		for b := range s.of.buckets {
+			if b.index == bounds.Zero {
+				set.AddZero()
+			} else {
+				set.Add(b.scale, b.index)
+			}
+		}
+	}
+	return sets
+}
+
+// le writes a bound as OpenMetrics does, in which Prometheus reads those of a live collector.
+func le(bound float64) string {
+	text := strconv.FormatFloat(bound, 'g', -1, 64)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return text
+}
+
+// each gives a series, and after the count of a histogram its buckets. A bucket also counts the values of lower ones. All are there from the first count to the
+// last: increase() does not see the first value of a counter that begins late.
+func (s *series) each(sets map[string]*bounds.Set) iter.Seq[*series] {
+	return func(yield func(*series) bool) {
+		if !yield(s) || s.of == nil {
+			return
+		}
+		below := slices.Clone(s.samples)
+		for i := range below {
+			below[i].value = 0
+		}
+		set := sets[s.of.metric]
+		for _, bound := range set.Uppers() {
+			for b, came := range s.of.buckets {
+				if b.upper(set.Scale()) != bound {
+					continue
+				}
+				for _, x := range came {
+					i, _ := slices.BinarySearchFunc(s.samples, x, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
+					below[i].value += x.value
+				}
+			}
+			if !yield(&series{labels: s.bucketLabels(le(set.Value(bound))), adds: true, samples: below}) {
+				return
+			}
+		}
+		yield(&series{labels: s.bucketLabels("+Inf"), adds: true, samples: s.samples})
+	}
+}
+
+// bucketLabels are those of a bucket of the histogram whose count s is.
+func (s *series) bucketLabels(le string) []label {
+	labels := slices.Clone(s.labels)
+	for i := range labels {
+		if labels[i].name == metricName {
+			labels[i].value = s.of.metric + "_bucket"
+		}
+	}
+	i, _ := slices.BinarySearchFunc(labels, "le", func(l label, name string) int { return strings.Compare(l.name, name) })
+	return slices.Insert(labels, i, label{"le", le})
+}

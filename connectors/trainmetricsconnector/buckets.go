@@ -1,0 +1,127 @@
+package trainmetricsconnector
+
+import (
+	"math"
+	"slices"
+
+	"github.com/trainbridge/trainbridge/internal/bounds"
+)
+
+const (
+	// maxScale has buckets that are 4.4 % wide, so that no quantile is further from the truth.
+	maxScale = 4
+	// mostBuckets holds values of a series that span six decades. Where they span more, neighbours are put together.
+	mostBuckets = 320
+)
+
+// buckets count values as the exponential histograms of OpenTelemetry do (opentelemetry-proto, metrics.proto, ExponentialHistogramDataPoint): bucket i of a scale
+// holds base^i < value ≤ base^(i+1), with base = 2^(2^−scale). When a value would need more than mostBuckets, each two neighbours are put together: the scale goes
+// down by 1.
+type buckets struct {
+	coarser int // than maxScale, by so many steps of the scale
+	offset  int // index of the first count
+	counts  []uint64
+	zeros   uint64 // values that are 0 or below
+}
+
+func (b *buckets) scale() int { return maxScale - b.coarser }
+
+// add counts a value.
+func (b *buckets) add(x float64) {
+	if !(x > 0) {
+		b.zeros++
+		return
+	}
+	i := index(x) >> b.coarser
+	if len(b.counts) == 0 {
+		b.offset = i
+	}
+	for max(b.offset+len(b.counts), i+1)-min(b.offset, i) > mostBuckets {
+		b.halve()
+		i >>= 1
+	}
+	if below := b.offset - i; below > 0 {
+		b.counts = slices.Insert(b.counts, 0, make([]uint64, below)...)
+		b.offset = i
+	}
+	if above := i + 1 - b.offset - len(b.counts); above > 0 {
+		b.counts = append(b.counts, make([]uint64, above)...)
+	}
+	b.counts[i-b.offset]++
+}
+
+// halve puts each two buckets together.
+func (b *buckets) halve() {
+	offset := b.offset >> 1
+	for i, n := range b.counts {
+		at := (b.offset+i)>>1 - offset
+		b.counts[i] = 0 // at is i at most
+		b.counts[at] += n
+	}
+	if n := len(b.counts); n > 0 {
+		b.counts = b.counts[:(b.offset+n-1)>>1-offset+1]
+	}
+	b.offset = offset
+	b.coarser++
+}
+
+// edges are where the 2^maxScale buckets from 1/2 to 1 begin.
+var edges = func() (e [1 << maxScale]float64) {
+	for i := range e {
+		e[i] = math.Exp2(float64(i)/float64(len(e))) / 2
+	}
+	return e
+}()
+
+// index is the bucket of a value above 0, at maxScale.
+func index(x float64) int {
+	fraction, exponent := math.Frexp(min(x, math.MaxFloat64))
+	lo, hi := 0, len(edges)
+	for lo < hi {
+		if mid := (lo + hi) / 2; edges[mid] < fraction {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return (exponent-1)<<maxScale + lo - 1
+}
+
+// cover has a metric's bounds stand around the buckets that are not empty.
+func (b *buckets) cover(of *bounds.Set) {
+	if b.zeros > 0 {
+		of.AddZero()
+	}
+	for i, n := range b.counts {
+		if n > 0 {
+			of.Add(b.scale(), b.offset+i)
+		}
+	}
+}
+
+// between is how many values are above each bound and not above the next, after those that are not above the first. They are in buckets that of covers.
+func (b *buckets) between(of *bounds.Set) []uint64 {
+	uppers := of.Uppers()
+	out := make([]uint64, len(uppers)+1)
+	at := 0
+	for i, n := range b.counts {
+		if n == 0 {
+			continue
+		}
+		upper := (b.offset+i)>>(b.scale()-of.Scale()) + 1
+		for uppers[at] < upper {
+			at++
+		}
+		out[at] += n
+	}
+	if b.zeros > 0 {
+		out[0] = b.zeros
+	}
+	return out
+}
+
+// What a stored histogram may have: numbers above 0 are 2^−1074 to 2^1024.
+const (
+	mostIndex = 1074 << maxScale
+	coarsest  = maxScale + 11
+)

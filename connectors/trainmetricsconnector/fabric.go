@@ -1,0 +1,182 @@
+package trainmetricsconnector
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// fabric is what collectives of all communicators of a run have together: bandwidths by operation and size, and what late ranks cost. The family of collectives
+// reads the spans.
+var fabric = family{
+	reader: func(int8) reader { return unread{} },
+	adder: func(family int8) adder {
+		return &fabricAdder{groups: groups[fabricKey, fabricSeries]{family: family}}
+	},
+}
+
+var (
+	collectiveBandwidth = newMetric(spans.MetricNCCLBandwidth)
+	rankLateCost        = newMetric(spans.MetricNCCLRankLateCost)
+)
+
+const (
+	// mostLateRanks bounds the ranks of a run that have a series.
+	mostLateRanks = 64
+	// lateShare is what a rank must cost of all to have one, where there are more.
+	lateShare = 0.01
+	// mostUnnamed bounds the ranks of a run whose cost is known without a series.
+	mostUnnamed = 1 << 14
+)
+
+type unread struct{}
+
+func (unread) read(ptrace.Span, view.Kind, *scratch) {}
+func (unread) reset()                                {}
+
+// fabricKey are the labels of bandwidths, or of a rank. Without an operation and a rank it is all ranks that have no series of their own.
+type fabricKey struct {
+	operation, size string
+	rank            view.Int // of the communicator
+	host            string
+}
+
+func (fabricKey) bare() bool { return false }
+
+func (k fabricKey) code(c *codec) fabricKey {
+	return fabricKey{c.text(k.operation), c.text(k.size), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}, c.text(k.host)}
+}
+
+func (k fabricKey) labels(m pcommon.Map, own label) {
+	for _, l := range [...]label{{spans.AttrNCCLOperation, k.operation}, {spans.AttrNCCLSizeClass, k.size}, {spans.AttrHostName, k.host}} {
+		if l.value != "" {
+			l.put(m)
+		}
+	}
+	switch {
+	case k.rank.OK:
+		m.PutInt(spans.AttrNCCLCommRank, k.rank.N)
+	case k.operation == "":
+		m.PutBool(attrOverflow, true)
+	}
+	own.put(m)
+}
+
+// sizeClass is the value of spans.AttrNCCLSizeClass for a size in By; "": not known.
+func sizeClass(size float64) string {
+	switch {
+	case math.IsNaN(size):
+		return ""
+	case size <= 64<<10:
+		return "64KiB"
+	case size <= 1<<20:
+		return "1MiB"
+	case size <= 16<<20:
+		return "16MiB"
+	case size <= 256<<20:
+		return "256MiB"
+	case size <= 4<<30:
+		return "4GiB"
+	}
+	return "more"
+}
+
+// fabricSeries are the series of an operation and size, or of a rank.
+type fabricSeries struct {
+	bandwidth [len(bandwidthKinds)]*histogram[float64]
+	late      *counter
+	named     bool // late is of one rank
+}
+
+// lateRanks is what the ranks of a run have cost. It is not stored: after a restart a rank without a series has to earn one anew.
+type lateRanks struct {
+	named   int
+	all     float64 // s
+	unnamed map[fabricKey]float64
+}
+
+type fabricAdder struct {
+	groups[fabricKey, fabricSeries]
+}
+
+// add has nothing to do: the family of collectives brings what there is.
+func (*fabricAdder) add(*store, *observation, reader, *scratch) {}
+
+// measure puts the bandwidths of a whole collective into their series.
+func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in *scratch) {
+	if math.IsNaN(v.bandwidth[0]) && math.IsNaN(v.bandwidth[1]) && math.IsNaN(v.bandwidth[2]) {
+		return
+	}
+	g, fs, over := a.find(s, o, in, fabricKey{operation: v.key.operation, size: sizeClass(v.size)}, collectiveBandwidth)
+	for i, x := range v.bandwidth {
+		if !math.IsNaN(x) {
+			s.record(slot(s, collectiveBandwidth, g, &fs.bandwidth[i], &over.bandwidth[0]), x, o)
+		}
+	}
+}
+
+// blame counts what the rank that came last has cost.
+func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *scratch) {
+	if math.IsNaN(v.cost) || v.cost <= 0 || !v.last.OK {
+		return
+	}
+	key := fabricKey{rank: v.last, host: v.host}
+	if r := s.byKey[in.resources[o.resource]]; r == nil || !a.earns(r, key, v) {
+		key = fabricKey{}
+	}
+	g, fs, over := a.find(s, o, in, key, rankLateCost)
+	if g.resource != nil && key.rank.OK && !fs.named {
+		fs.named = true
+		g.resource.late.named++
+	}
+	s.count(slot(s, rankLateCost, g, &fs.late, &over.late), v.cost, o)
+}
+
+// earns says whether a rank has a series of its own.
+func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) bool {
+	l := &r.late
+	l.all += v.cost
+	if a.by[groupKey[fabricKey]{r, key}] != nil {
+		return true
+	}
+	if l.named >= mostLateRanks {
+		return false
+	}
+	if v.key.size > mostLateRanks {
+		cost, known := l.unnamed[key]
+		if cost += v.cost; cost < lateShare*l.all || l.all == v.cost {
+			if l.unnamed == nil {
+				l.unnamed = map[fabricKey]float64{}
+			}
+			if known || len(l.unnamed) < mostUnnamed {
+				if !known {
+					key = key.code(nil)
+				}
+				l.unnamed[key] = cost
+			}
+			return false
+		}
+		delete(l.unnamed, key)
+	}
+	return true
+}
+
+// emit writes the series of an operation and size, or of a rank.
+func (a *fabricAdder) emit(e *emitter, g *group) {
+	fs := seriesOf[fabricSeries](g, a.family)
+	for i := range fs.bandwidth {
+		emit(e, collectiveBandwidth, labels{of: g, own: label{spans.AttrNCCLBandwidthKind, bandwidthKinds[i]}}, &fs.bandwidth[i], numberPoint)
+	}
+	emit(e, rankLateCost, labels{of: g}, &fs.late, sumPoint)
+	if fs.named = e.codec.flag(fs.named); fs.named && e.codec.reading() {
+		g.resource.late.named++
+	}
+	if fs.named && e.codec == nil && fs.late == nil { // it ended
+		fs.named = false
+		g.resource.late.named--
+	}
+}

@@ -1,0 +1,92 @@
+// Package bounds gives the series of a metric that are exponential histograms the bounds of classic ones, the same for all: with bounds of its own each, a sum by
+// bound would be wrong.
+package bounds
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+const (
+	// Finest is the scale of bounds: buckets are 9 % wide.
+	Finest = 3
+	// Most is how many bounds a metric may have. Where its values need more, neighbours are put together.
+	Most = 64
+	// Zero is the bound of what is 0 or below.
+	Zero = math.MinInt
+)
+
+// Set is the bounds around the buckets that have values. It only grows, or becomes coarser, which drops every second bound: series of bounds go on.
+type Set struct {
+	coarser int          // than Finest, in steps of the scale
+	used    map[int]bool // buckets with values, at Scale
+	zero    bool
+	uppers  []int
+}
+
+// Scale is that of the bounds.
+func (s *Set) Scale() int { return Finest - s.coarser }
+
+// Add covers a bucket, whose base is 2^(2^-scale): base^index < value ≤ base^(index+1).
+func (s *Set) Add(scale, index int) {
+	for scale < s.Scale() {
+		s.halve()
+	}
+	index >>= scale - s.Scale()
+	if s.used[index] {
+		return
+	}
+	if s.used == nil {
+		s.used = map[int]bool{}
+	}
+	s.used[index] = true
+	s.fit()
+}
+
+// AddZero covers values that are 0 or below.
+func (s *Set) AddZero() {
+	if !s.zero {
+		s.zero = true
+		s.fit()
+	}
+}
+
+// fit makes the bounds anew, coarser where there are too many.
+func (s *Set) fit() {
+	for {
+		at := make(map[int]bool, len(s.used)+2)
+		for i := range s.used {
+			at[i], at[i+1] = true, true
+		}
+		if s.zero {
+			at[Zero] = true
+		}
+		if len(at) <= Most {
+			s.uppers = slices.Sorted(maps.Keys(at))
+			return
+		}
+		s.halve()
+	}
+}
+
+func (s *Set) halve() {
+	s.coarser++
+	used := make(map[int]bool, len(s.used))
+	for i := range s.used {
+		used[i>>1] = true
+	}
+	s.used = used
+}
+
+// Uppers are the bounds, ascending: upper is the bound 2^(upper × 2^-Scale), and that of the bucket upper-1. Zero may be the first.
+func (s *Set) Uppers() []int { return s.uppers }
+
+// Value is a bound.
+func (s *Set) Value(upper int) float64 {
+	if upper == Zero {
+		return 0
+	}
+	exponent := math.Ldexp(float64(upper), -s.Scale())
+	return math.Ldexp(math.Exp2(exponent-math.Floor(exponent)), int(math.Floor(exponent)))
+}
