@@ -119,14 +119,14 @@ const mostPasted = 4 << 10 // bytes
 // pasted reads records that were printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first
 // words are the same.
 func (p *parser) pasted(text []byte, out step.Out) bool {
-	if p.inPasted || len(text) > mostPasted || !bytes.Contains(text, lossMark) && !bytes.Contains(text, []byte("Loss")) {
+	if p.inPasted || len(text) > mostPasted {
 		return false
 	}
 	n := 0
 	for n < len(text) && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' || text[n] == '[' || text[n] == '_') {
 		n++
 	}
-	if n < 3 || bytes.Count(text, text[:n]) < 2 {
+	if n < 3 || !bytes.Contains(text[n:], text[:n]) || !bytes.Contains(text, lossMark) && !bytes.Contains(text, []byte("Loss")) {
 		return false
 	}
 	p.inPasted = true

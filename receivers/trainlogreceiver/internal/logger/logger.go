@@ -284,8 +284,11 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 // stern takes off the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template).
 // Pods of sets end in a number, those of deployments in five letters of Kubernetes (apimachinery, pkg/util/rand).
 func stern(pod, b []byte) ([]byte, bool) {
+	if len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
+		return nil, false
+	}
 	i := bytes.LastIndexByte(pod, '-')
-	if i < 1 || i+1 == len(pod) || !isName(pod) || bytes.IndexByte(pod, '_') >= 0 || len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
+	if i < 1 || i+1 == len(pod) || !isName(pod) || bytes.IndexByte(pod, '_') >= 0 {
 		return nil, false
 	}
 	last := pod[i+1:]

@@ -39,6 +39,7 @@ type pair struct {
 	number, of  float64 // of "100/600"; 0: nothing
 	isNumber    bool
 	about       object.About
+	position    int // how surely the name says which step a line is of; 0: not
 }
 
 // lexer reads a line of names and values.

@@ -20,6 +20,7 @@ package pairs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
@@ -63,11 +64,13 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	if len(b) > maxLine {
 		return false, ""
 	}
-	if hasOther(b) {
+	loss, beyond := look(b)
+	if beyond && hasOther(b) {
 		p.own = english(p.own[:0], b)
 		b = p.own
+		loss = containsFold(b, "loss")
 	}
-	if !containsFold(b, "loss") && !bytes.HasPrefix(b, gan) {
+	if !loss && !bytes.HasPrefix(b, gan) {
 		p.head(b)
 		return false, ""
 	}
@@ -101,6 +104,24 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 		}
 	}
 	return dst
+}
+
+// look says whether a line has a loss and whether it has bytes beyond ASCII. Nearly all lines of a log stop here: eight bytes are looked at together.
+func look(b []byte) (loss, beyond bool) {
+	const ones, high, small = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
+	var all uint64
+	i := 0
+	for ; i+9 <= len(b); i += 8 {
+		first, second := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+1:])
+		all |= first
+		if lo := ((first | small) ^ 'l'*ones) | ((second | small) ^ 'o'*ones); (lo-ones)&^lo&high != 0 && !loss {
+			loss = containsFold(b[i:min(len(b), i+11)], "loss")
+		}
+	}
+	for _, c := range b[i:] {
+		all |= uint64(c)
+	}
+	return loss || containsFold(b[i:], "loss"), all&high != 0
 }
 
 // likely is a quick look at a line with a loss.
@@ -137,8 +158,12 @@ func label(b []byte) (rest []byte, evaluation bool) {
 	for n < len(text) && text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' {
 		n++
 	}
-	word, rest := string(bytes.ToLower(text[:n])), text[n:]
-	switch word {
+	if n > 10 {
+		return b, false
+	}
+	var lower [10]byte
+	rest = text[n:]
+	switch string(lowered(lower[:0], text[:n])) {
 	case "train", "training":
 	case "eval", "evaluation", "val", "valid", "validation":
 		evaluation = true
@@ -221,7 +246,8 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			epoch, epochs = q.number, q.of
 			continue
 		}
-		if n := p.positionOf(q); n > 0 && (best == 0 || n < best) && q.number == math.Trunc(q.number) {
+		q.position = p.positionOf(q)
+		if n := q.position; n > 0 && (best == 0 || n < best) && q.number == math.Trunc(q.number) {
 			at, best = i, n
 		}
 	}
@@ -255,7 +281,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
 		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
-		case q.isNumber && p.positionOf(q) > 0:
+		case q.isNumber && q.position > 0:
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
 		case q.isNumber:
 			p.field(rec, q)

@@ -1,9 +1,6 @@
 package pairs
 
-import (
-	"bytes"
-	"encoding/binary"
-)
+import "bytes"
 
 // word is what a loop may say in another language.
 type word struct{ other, english string }
@@ -86,22 +83,12 @@ var words = []word{
 
 // hasOther says whether a line tells a loss or an epoch in another language.
 func hasOther(b []byte) bool {
-	for i := 0; ; i++ {
-		for i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:])&0x8080808080808080 == 0 {
-			i += 8
-		}
-		if i >= len(b) {
-			return false
-		}
-		if b[i] >= 0x80 {
-			for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
-				if bytes.Contains(b, []byte(w)) {
-					return true
-				}
-			}
-			return false
+	for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
+		if bytes.Contains(b, []byte(w)) {
+			return true
 		}
 	}
+	return false
 }
 
 var ordinal = []byte("第")
