@@ -118,14 +118,28 @@ func peelOne(b []byte, p *Prefix) ([]byte, bool) {
 	return nil, false
 }
 
-// peelLevel reads "LEVEL:2026-02-11 16:40:00,120:" (verl's set_basic_config).
+// peelLevel reads "LEVEL:2026-02-11 16:40:00,120:" (verl's set_basic_config), "LEVEL 2026-02-11 16:40:00 " (LeRobot's init_logging) and
+// "DLL 2026-02-11 16:40:00.123456 - " (NVIDIA's dllogger).
 func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
 	n := levelLen(b)
-	if n == 0 || n == len(b) || b[n] != ':' {
+	if n == 0 && len(b) > 30 && b[0] == 'D' && b[1] == 'L' && b[2] == 'L' && b[3] == ' ' {
+		if s := StampLen(b[4:]); s > 0 && bytes.HasPrefix(b[4+s:], []byte(" - ")) {
+			p.Stamp = b[4 : 4+s]
+			return b[4+s+2:], true
+		}
+	}
+	if n == 0 || n == len(b) || b[n] != ':' && b[n] != ' ' {
 		return nil, false
 	}
 	s := StampLen(b[n+1:])
 	end := n + 1 + s
+	if b[n] == ' ' {
+		if s == 0 || end >= len(b) || b[end] != ' ' {
+			return nil, false
+		}
+		p.Level, p.Stamp = b[:n], b[n+1:end]
+		return b[end:], true
+	}
 	if s == 0 || end >= len(b) || b[end] != ':' {
 		return nil, false
 	}
@@ -195,6 +209,17 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		}
 		p.Stamp, p.bracketed = in[:n], true
 		return in[n+1:], true
+	}
+	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ' ' { // "[2026-02-11 16:40:00 swin_tiny]", "[2026-02-11 16:40:00,123 INFO]"
+		if end := bytes.IndexByte(in[:min(len(in), n+64)], ']'); end > n+1 && isName(in[n+1:end]) {
+			if word := in[n+1 : end]; levelLen(word) == len(word) {
+				p.Level = word
+			} else {
+				p.Logger = word
+			}
+			p.Stamp, p.bracketed = in[:n], true
+			return in[end+1:], true
+		}
 	}
 	if n := levelLen(in); n > 0 && n < len(in) && in[n] == ']' {
 		p.Level, p.bracketed = in[:n], true

@@ -58,7 +58,7 @@ var formats = []format{
 	{name: "pattern", open: openPatterns(builtin)},
 	{name: "tqdm", open: openBars},
 	{name: "csv", open: openTables},
-	{name: "keyvalue", open: func(f fields) reader { return reader{line: single(pairs.New(f).Parse)} }, common: true},
+	{name: "keyvalue", open: openPairs, common: true},
 }
 
 // documents are the formats of files that are rewritten whole, in the order in which they are tried.
@@ -143,6 +143,11 @@ func openBars(f fields) reader {
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
+func openPairs(f fields) reader {
+	p := pairs.New(f)
+	return reader{line: single(p.Parse), others: p.Others, memory: p}
+}
+
 func openKeras(f fields) reader {
 	p := keras.New(f)
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
@@ -161,7 +166,7 @@ func openPatterns(patterns []*pattern.Pattern) func(fields) reader {
 
 func openTables(f fields) reader {
 	p := table.New(f)
-	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, memory: p}
+	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
 // plain opens a format in which each line stands for itself, with a function that finds one record in a line.

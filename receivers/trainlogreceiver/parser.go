@@ -23,7 +23,7 @@ type parser struct {
 	formats []format
 	readers []reader // of formats
 	last    int      // the format of the record before
-	told    bool     // a format other than bars has told a record
+	told    []bool   // which formats have told a record
 	prefix  logger.Prefix
 	clock   prefixClock
 	wrap    wrap
@@ -31,6 +31,8 @@ type parser struct {
 	objects envelope.Peeler // of messages in objects
 	depth   int             // objects around the text at hand
 	since   int             // lines in a row that began with the seconds since the line before
+	// inPasted: the text at hand is part of a line.
+	inPasted bool
 }
 
 // newParser makes a parser of the format of a name, or of all for formatAuto. The patterns of the configuration come first.
@@ -101,10 +103,46 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 			return v, why
 		}
 	}
+	if p.pasted(text, out) {
+		return tail.Record, ""
+	}
 	if reason == "" {
 		reason = notRecord
 	}
 	return tail.Ignored, reason
+}
+
+var lossMark = []byte("loss")
+
+const mostPasted = 4 << 10 // bytes
+
+// pasted reads records that were printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first
+// words are the same.
+func (p *parser) pasted(text []byte, out step.Out) bool {
+	if p.inPasted || len(text) > mostPasted {
+		return false
+	}
+	n := 0
+	for n < len(text) && (text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' || text[n] == '[' || text[n] == '_') {
+		n++
+	}
+	if n < 3 || !bytes.Contains(text[n:], text[:n]) || !bytes.Contains(text, lossMark) && !bytes.Contains(text, []byte("Loss")) {
+		return false
+	}
+	p.inPasted = true
+	defer func() { p.inPasted = false }()
+	is := false
+	for len(text) > 0 {
+		end := bytes.Index(text[n:], text[:n]) + n
+		if end < n || text[end-1] == ' ' {
+			end = len(text)
+		}
+		if v, _ := p.Line(text[:end], out); v != tail.Record {
+			return is
+		}
+		is, text = true, text[end:]
+	}
+	return is
 }
 
 // broken reads a line of a message that rich has broken into several.
@@ -224,14 +262,17 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 	return v, reason, false
 }
 
-// note tells bars that a format has told a record.
+// note tells the other formats that one has told a record.
 func (p *parser) note(format int, v tail.Verdict) {
-	if p.told || v != tail.Record || p.readers[format].others != nil {
+	if v != tail.Record || p.told != nil && p.told[format] {
 		return
 	}
-	p.told = true
+	if p.told == nil {
+		p.told = make([]bool, len(p.readers))
+	}
+	p.told[format] = true
 	for i := range p.readers {
-		if others := p.readers[i].others; others != nil {
+		if others := p.readers[i].others; others != nil && i != format {
 			others()
 		}
 	}

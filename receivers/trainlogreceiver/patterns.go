@@ -60,6 +60,19 @@ var builtin = slices.Concat(nanoGPT, nanochat, litGPT, torchtune, maxText, compi
 	// harvardnlp/annotated-transformer; pytorch/tutorials, seq2seq.
 	"Epoch Step: {iteration} | Accumulation Step: {*} | Loss: {loss} | Tokens / Sec: {tokens_per_sec} | Learning Rate: {lr}",
 	"{*}m {*}s (- {*}) ({iteration} {*}%) {loss}",
+	// marian-nmt/marian, src/training/scheduler.h; OpenNMT/OpenNMT-py, onmt/utils/statistics.py, whose last number is a clock; flairNLP/flair, trainers/trainer.py.
+	"Ep. {epoch} : Up. {iteration} : Sen. {*} : Cost {loss} {*}: Time {interval:s}s : {tokens_per_sec} words/s{*}",
+	"Step {iteration}/{iterations}; acc: {acc}; ppl: {ppl}; xent: {loss}; lr: {lr}; {*} tok/s; {elapsed:s} sec;",
+	"Step {iteration}/{iterations}; acc: {acc}; ppl: {ppl}; xent: {loss}; lr: {lr}; {*} tok/s, {elapsed:s} sec;",
+	"epoch {epoch} - iter {iteration}/{iterations} - loss {loss} - time (sec): {elapsed:s} - samples/sec: {samples_per_sec}{*}",
+	// NVIDIA/tacotron2, train.py; BVLC/caffe, src/caffe/solver.cpp.
+	"Train loss {iteration} {loss} Grad Norm {grad_norm} {step_time:s}s/it",
+	"Iteration {iteration} ({it/s} iter/s, {*}s/{*} iters), loss = {loss}",
+	// tensorflow/tensorflow, examples/tutorials/word2vec/word2vec_basic.py.
+	"Average loss at step {iteration} : {loss}",
+	"Average loss at step {iteration}: {loss}",
+	// mlcommons/logging, mlperf_logging/mllog.
+	":::MLLOG {{{*}\"key\": \"train_loss\", \"value\": {loss}, {*}\"step_num\": {iteration}{*}",
 	// XGBoost 3.1, LightGBM 4.6 and CatBoost 1.2. The first metric is of the data that is trained on.
 	"[{iteration}] train-{*}:{loss}{*}",
 	"[{iteration}] validation_0-{*}:{loss}{*}",

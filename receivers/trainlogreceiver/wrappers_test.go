@@ -1,6 +1,7 @@
 package trainlogreceiver
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -98,6 +99,16 @@ func journal(format, layout string) func(time.Time, string) string {
 
 var wrappers = []wrapper{
 	{name: "kubectl logs --prefix", wrap: printf("[pod/train-worker-0/pytorch] LINE", ""), host: "train-worker-0"},
+	{name: "stern", wrap: printf("train-worker-0 pytorch LINE", "")},
+	{name: "stern, colour, a deployment", wrap: printf("\x1b[96mtrain-7d4b9c6f5-x2x9k\x1b[0m \x1b[96mmain-1\x1b[0m LINE", "")},
+	{name: "stern, in CRI", wrap: printf("TIME stdout F train-worker-0 pytorch LINE", nine), clock: true},
+	{name: "journalctl -o export", clock: true, wrap: func(at time.Time, inner string) string {
+		message := "MESSAGE=" + inner
+		if strings.ContainsAny(inner, "\r\x1b") {
+			message = "MESSAGE\n" + string(binary.LittleEndian.AppendUint64(nil, uint64(len(inner)))) + inner
+		}
+		return fmt.Sprintf("__CURSOR=s=5\n__REALTIME_TIMESTAMP=%d\n_BOOT_ID=e364\nPRIORITY=6\n%s\n_HOSTNAME=gpu-01\n", at.UnixMicro(), message)
+	}},
 	{name: "kubectl logs --timestamps", wrap: printf("TIME LINE", nine), clock: true},
 	{name: "kubectl logs --prefix --timestamps", wrap: printf("[pod/train-worker-0/pytorch] TIME LINE", nine), clock: true, host: "train-worker-0"},
 	{name: "Kubeflow's get_job_logs", wrap: printf("[Pod train-master-0]: LINE", ""), host: "train-master-0"},
@@ -318,4 +329,44 @@ func TestWrappers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Runtimes of containers cut long lines into pieces, of two streams at a time.
+func TestPieces(t *testing.T) {
+	row := func(i int) string {
+		return fmt.Sprintf(`{"step": %d, "loss": %g, "step_time": 0.5, "note": %q}`, i, 2.5-float64(i)/10, strings.Repeat("x\"", 10_000))
+	}
+	var bare, cri, docker strings.Builder
+	for i := 1; i <= 3; i++ {
+		inner := row(i)
+		bare.WriteString(inner + "\n")
+		at := began.Add(time.Duration(i) * time.Second).Format(nine)
+		for len(inner) > 0 {
+			piece := inner[:min(len(inner), 16<<10)]
+			inner = inner[len(piece):]
+			mark, end := "P", ""
+			if inner == "" {
+				mark, end = "F", "\n"
+			}
+			fmt.Fprintf(&cri, "%s stdout %s %s\n%s stderr P a word of another line\n", at, mark, piece, at)
+			text, err := json.Marshal(piece + end)
+			require.NoError(t, err)
+			fmt.Fprintf(&docker, `{"log":%s,"stream":"stdout","time":%q}`+"\n", text, at)
+		}
+	}
+	want := steps(read(t, nil, write(t, "bare.log", bare.String())), false)
+	require.Len(t, want, 3)
+	for name, text := range map[string]string{"CRI": cri.String(), "docker": docker.String()} {
+		assert.Equal(t, want, steps(read(t, nil, write(t, "pieces.log", text)), false), name)
+	}
+}
+
+// Records that were printed without a line's end between them.
+func TestPasted(t *testing.T) {
+	r := read(t, nil, write(t, "pasted.log", "step 1 loss 2.31\nstep 2 loss 2.29step 3 loss 2.27\nstep: 4, loss: 2.25step: 5, loss: 2.23step: 6, loss: 2.21\nstep 7 loss 2.19\n"))
+	var got []string
+	for _, s := range steps(r, false) {
+		got = append(got, s.iteration+" "+s.loss)
+	}
+	assert.Equal(t, []string{"1 2.31", "2 2.29", "3 2.27", "4 2.25", "5 2.23", "6 2.21", "7 2.19"}, got)
 }

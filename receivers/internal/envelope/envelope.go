@@ -2,6 +2,7 @@
 //
 //	{"log":"text\n","stream":"stdout","time":"2026-08-03T09:14:22.776244708Z"}         docker's json-file, Fluent Bit
 //	{"MESSAGE":"text","__REALTIME_TIMESTAMP":"1785748462523417", …}                    journalctl -o json
+//	MESSAGE=text                                                                       journalctl -o export, a field a line
 //	{"textPayload":"text","timestamp":"…", …}, {"jsonPayload":{"message":"text"}, …}   Cloud Logging
 //	{"labels":{…},"line":"text","timestamp":"…"}                                       logcli -o jsonl
 //	{"message":"text","source_type":"kubernetes_logs","timestamp":"…", …}              vector
@@ -29,6 +30,7 @@ const MaxDepth = 3
 type Peeler struct {
 	outer line.Peeler
 	inner *[MaxDepth]opened // nil until an envelope is met: most streams have none
+	exp   *export           // nil until an entry of a journal is met
 	// Opened says that the line stood in an object: it may hold several, as a carriage return ends none there.
 	Opened bool
 }
@@ -43,6 +45,16 @@ type opened struct {
 
 // Peel is as line.Peeler's, and opens objects that carry lines.
 func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
+	if len(b) > 7 && (b[0] == '_' || b[0] == 'M') || p.exp != nil {
+		if text, ok := p.journal(b); ok {
+			b = p.outer.Peel(text, pre)
+			if pre.Container == nil && len(p.exp.stamp) > 0 {
+				pre.Container = p.exp.stamp
+			}
+			p.Opened = true // a message may have carriage returns
+			return b
+		}
+	}
 	b = p.outer.Peel(b, pre)
 	p.Opened = false
 	if len(b) < 2 || b[0] != '{' || !carries(b) {

@@ -88,3 +88,58 @@ func FuzzPeel(f *testing.F) {
 		p.Logger(text, &pre, 0)
 	})
 }
+
+func TestJoin(t *testing.T) {
+	const at = "2026-02-11T16:40:00.123456789+08:00"
+	var p envelope.Pieces
+	join := func(in string) string {
+		whole, more := p.Join([]byte(in))
+		if more {
+			return "…"
+		}
+		return string(whole)
+	}
+	assert.Equal(t, "…", join(at+" stdout P ab"))
+	assert.Equal(t, "…", join(at+" stderr P xx"))
+	assert.Equal(t, at+" stderr F xxy", join(at+" stderr F y"))
+	assert.Equal(t, "…", join(at+" stdout P cd"))
+	assert.Equal(t, at+" stdout F abcdef", join(at+" stdout F ef"))
+	assert.Empty(t, p.Out)
+	long := strings.Repeat("a", 16<<10)
+	assert.Equal(t, "…", join(`{"log":"`+long+`","stream":"stdout","time":"t"}`))
+	assert.Equal(t, `{"log":"`+long+`b\n","stream":"stdout","time":"u"}`, join(`{"log":"b\n","stream":"stdout","time":"u"}`))
+	for range 100 { // a line that never ends
+		assert.Equal(t, "…", join(at+" stdout P "+long))
+	}
+	assert.Less(t, len(p.Out), 300<<10)
+	for _, in := range []string{"", "{}", at, at + " stdout F x", at + " other P x", "2026-02-11 16:40:00 stdout P text of a program", `{"log":"x","stream":"stdout","time":"2026"}`} {
+		p = envelope.Pieces{}
+		assert.Equal(t, in, join(in))
+	}
+}
+
+func FuzzJoin(f *testing.F) {
+	f.Add([]byte("2026-02-11T16:40:00.1Z stdout P ab"), []byte("2026-02-11T16:40:00.1Z stdout F cd"))
+	f.Add([]byte(`{"log":"x","stream":"a"}`), []byte(`{"log":"x\n","stream":"stderr"}`))
+	f.Fuzz(func(_ *testing.T, a, b []byte) {
+		var p envelope.Pieces
+		p.Join(a)
+		p.Join(b)
+	})
+}
+
+func TestExport(t *testing.T) {
+	var p envelope.Peeler
+	var pre line.Prefix
+	peel := func(in string) string { return string(p.Peel([]byte(in), &pre)) }
+	assert.Equal(t, "MESSAGE=x", peel("MESSAGE=x"), "of no entry")
+	assert.Empty(t, peel("__REALTIME_TIMESTAMP=1785748462523417"))
+	assert.Equal(t, "step 1", peel("MESSAGE=[default0]:step 1"))
+	assert.Equal(t, "2026-08-03T09:14:22.523417Z", string(pre.Container))
+	assert.Empty(t, peel("MESSAGE"))
+	assert.Equal(t, "\rstep 2", peel("\x07\x00\x00\x00\x00\x00\x00\x00\rstep 2"))
+	assert.Empty(t, peel("MESSAGE"))
+	assert.Empty(t, peel("")) // ten bytes long: the length begins with a line's end
+	assert.Equal(t, "\rstep 1234", peel("\x00\x00\x00\x00\x00\x00\x00\rstep 1234"))
+	assert.Equal(t, "__REALTIME_TIMESTAMP=x", peel("__REALTIME_TIMESTAMP=x"))
+}

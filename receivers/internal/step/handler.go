@@ -98,6 +98,7 @@ type handler struct {
 	whole  bool // lines are documents
 
 	peeler envelope.Peeler
+	pieces envelope.Pieces
 	prefix line.Prefix
 	stamps *clock.Stamps
 	line   *tail.Line
@@ -135,6 +136,8 @@ type state struct {
 	Model   *spans.Model `json:"model,omitempty"`
 	Parser  []byte       `json:"parser,omitempty"`
 	Copies  copies       `json:"copies,omitzero"`
+	// Pieces are those of a line that a container's runtime has cut.
+	Pieces envelope.Pieces `json:"pieces,omitzero"`
 }
 
 // who logs: a stream may have the records of several ranks, and of several formats that log the same iterations at other intervals.
@@ -223,7 +226,11 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 		h.prefix = line.Prefix{}
 		h.forget() // a document is told anew from its beginning, not gone back to
 	} else {
-		h.text = h.peeler.Peel(l.Text, &h.prefix)
+		whole, more := h.pieces.Join(l.Text)
+		if more {
+			return tail.Ignored, "piece"
+		}
+		h.text = h.peeler.Peel(whole, &h.prefix)
 	}
 	verdict, reason := h.parse()
 	if verdict == tail.Record && h.emitted > 0 && h.known == h.emitted {
@@ -695,7 +702,8 @@ func (h *handler) Save() []byte {
 	}
 	s.Parser = h.parser.Save()
 	s.Copies = h.state.Copies.settled()
-	if len(s.Tracks) == 0 && s.Restarts == 0 && s.Model == nil && s.Parser == nil {
+	s.Pieces = h.pieces
+	if len(s.Tracks) == 0 && s.Restarts == 0 && s.Model == nil && s.Parser == nil && s.Pieces.Out == nil && s.Pieces.Err == nil {
 		return nil
 	}
 	if len(s.Tracks) > savedTracks {
@@ -730,6 +738,7 @@ func (h *handler) Restore(saved []byte) {
 	h.state.Restarts, h.state.Trained = s.Restarts, s.Trained
 	h.state.Model, h.model = s.Model, s.Model
 	h.state.Copies = s.Copies
+	h.pieces = s.Pieces
 	if s.Parser != nil {
 		h.parser.Restore(s.Parser)
 	}

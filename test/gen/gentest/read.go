@@ -2,6 +2,7 @@ package gentest
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -21,13 +22,14 @@ type Log struct {
 	Traces  consumertest.TracesSink
 	Metrics consumertest.MetricsSink
 	tel     *componenttest.Telemetry
+	lines   map[string]int64
 }
 
 // Read runs a receiver, whose logs are those of a glob, until enough has come. The caller judges what has come, also where that is not enough.
 // The run is "run", or what the caller says.
 func Read(t *testing.T, factory receiver.Factory, glob string, enough func(*Log) bool, run ...string) *Log {
 	t.Helper()
-	l := &Log{tel: componenttest.NewTelemetry()}
+	l := &Log{tel: componenttest.NewTelemetry(), lines: map[string]int64{}}
 	t.Cleanup(func() { assert.NoError(t, l.tel.Shutdown(context.Background())) }) // the counts are asked for later
 	set := receivertest.NewNopSettings(factory.Type())
 	set.TelemetrySettings = l.tel.NewTelemetrySettings()
@@ -56,20 +58,21 @@ func Read(t *testing.T, factory receiver.Factory, glob string, enough func(*Log)
 	return l
 }
 
-// Lines are the log's lines by what became of them: "lines", "records", "sent", "ignored", "rejected".
+// Lines are the log's lines by what became of them: "lines", "records", "sent", "ignored", "rejected". What a receiver no longer tells, as one that
+// has shut down, stays as it was told last.
 func (l *Log) Lines() map[string]int64 {
-	lines := map[string]int64{}
 	for _, name := range []string{"lines", "records", "sent", "ignored", "rejected"} {
-		lines[name] = 0
 		m, err := l.tel.GetMetric("trainbridge.tail." + name)
-		if err != nil { // there is none yet
+		if err != nil { // there is none yet, or no longer
+			l.lines[name] += 0
 			continue
 		}
+		l.lines[name] = 0
 		for _, dp := range m.Data.(metricdata.Sum[int64]).DataPoints {
-			lines[name] += dp.Value
+			l.lines[name] += dp.Value
 		}
 	}
-	return lines
+	return maps.Clone(l.lines)
 }
 
 // Settled says that a log of so many lines was read, and that all of its records have come.

@@ -53,12 +53,20 @@ type state struct {
 	Before bool   `json:"before,omitempty"`
 	Zero   bool   `json:"zero,omitempty"`
 	Bars   []*bar `json:"bars,omitempty"` // the one that was drawn last is the first
+	// Counts is the name of the bar without a loss that counts the steps; Others: other lines tell them.
+	Counts *string `json:"counts,omitempty"`
+	Others bool    `json:"others,omitempty"`
 }
 
 // bar follows the drawings of one bar.
 type bar struct {
-	Name  string     `json:"name"`
-	Clock tqdm.Clock `json:"clock"`
+	Name   string     `json:"name"`
+	Clock  tqdm.Clock `json:"clock"`
+	Rounds int        `json:"rounds,omitempty"` // so many bars of the name are over
+	Held   []held     `json:"held,omitempty"`
+	// FromN and FromAt are the clock's mark before these.
+	FromN  float64 `json:"from_n,omitempty"`
+	FromAt float64 `json:"from_at,omitempty"`
 }
 
 // maxBars bounds the bars that are followed: of nested loops, and of an evaluation below the training's.
@@ -69,7 +77,6 @@ type Parser struct {
 	objects  *object.Parser
 	names    *pairs.Parser
 	state    state
-	others   bool   // other lines of the stream tell steps
 	training []byte // the pairs of the postfix at hand that are about the step
 	results  []byte // the pairs that are about an evaluation
 	values   []pairs.Value
@@ -82,7 +89,12 @@ func New(mapped map[string]object.Target) *Parser {
 }
 
 // Others says that other lines of the stream tell steps: bars without a loss count them once more.
-func (p *Parser) Others() { p.others = true }
+func (p *Parser) Others() {
+	p.state.Others = true
+	for _, b := range p.state.Bars {
+		b.drop()
+	}
+}
 
 var (
 	epochMark  = []byte("Epoch ")
@@ -107,6 +119,8 @@ type drawing struct {
 	tqdm.Bar
 	line    []byte
 	clock   *tqdm.Clock
+	bar     *bar
+	begins  bool // another bar of the name is over
 	source  string
 	epoch   float64 // as drawn; NaN: none
 	epochs  float64 // of the epochs before
@@ -130,12 +144,17 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	if !bytes.Contains(d.Postfix, lossMark) {
 		switch {
 		case p.describe(d):
-		case !p.others && d.Per >= slow && isTraining(d.Desc):
+		case p.state.Others:
+			return tail.Ignored, "", false
+		case d.Per >= slow && isTraining(d.Desc):
 			bare = true
+		case countsSteps(d):
+			return p.count(d, out)
 		default:
 			return tail.Ignored, "", false // the dicts of other trainers stand behind bars
 		}
 	}
+	d.bar.drop()
 	p.split(d.Postfix)
 	p.trainer(d)
 	found := false
@@ -181,16 +200,12 @@ func (p *Parser) follow(d *drawing) {
 	found := bars[at]
 	copy(bars[1:], bars[:at])
 	bars[0] = found
-	found.Clock.Draw(&d.Bar, bytes.Contains(d.Postfix, version))
-	d.clock = &found.Clock
-}
-
-// slow is from which time per step on, s, a bar without a loss tells steps.
-const slow = 1
-
-// isTraining says whether a description without numbers is a training's. ms-swift draws "Train" beside its records.
-func isTraining(desc []byte) bool {
-	return string(desc) == "train" || string(desc) == "training" || string(desc) == "Training" || string(desc) == "train step"
+	drawn := found.Clock.Seen
+	if found.Clock.Draw(&d.Bar, bytes.Contains(d.Postfix, version)) && drawn > 0 {
+		found.Rounds++
+		d.begins = true
+	}
+	d.clock, d.bar = &found.Clock, found
 }
 
 // describe makes the postfix of a description with a loss: "Epoch 1/2 loss 0.67", and llama-cookbook's "Training Epoch: 1/2, step 19/20 completed (loss: 1.89)"
@@ -367,22 +382,27 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 
 // time sets how many steps the record is of, and their mean time: of the first drawing, the bar's speed.
 func (d *drawing) time(rec *record.Record) {
-	took, steps, guessed := d.clock.Since()
-	d.clock.Mark()
-	if steps > 0 && steps < 1<<31 {
-		rec.Covers = int64(steps)
-	}
-	switch {
-	case rec.Has(record.Duration):
-	case took > 0 && !guessed:
-		rec.Set(record.Duration, took/steps)
-		if steps > 1 || d.source == Composer { // Composer's time is that of the batch before
+	steps, per, mean := d.took()
+	rec.Covers = steps
+	if per > 0 && !rec.Has(record.Duration) {
+		rec.Set(record.Duration, per)
+		if mean {
 			rec.Of = record.Mean
 		}
-	case d.Per > 0:
-		rec.Set(record.Duration, d.Per)
-		rec.Of = record.Mean
 	}
+}
+
+// took is how many steps came since the record before, and the time of each, s: the mean of several, or of a speed.
+func (d *drawing) took() (steps int64, per float64, mean bool) {
+	took, n, guessed := d.clock.Since()
+	d.clock.Mark()
+	if n > 0 && n < 1<<31 {
+		steps = int64(n)
+	}
+	if took > 0 && !guessed {
+		return steps, took / n, n > 1 || d.source == Composer // Composer's time is that of the batch before
+	}
+	return steps, d.Per, true
 }
 
 // emit hands over a result.

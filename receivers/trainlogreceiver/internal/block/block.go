@@ -25,6 +25,10 @@
 //	{"time/step_train": 24.9, "actor_train/total_loss@sum": 0.0021}
 //	pipeline step 1 finished
 //
+//	(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.      AReaL (inclusionAI/AReaL 4aef98d,
+//	╒═══════════════════════════════╤═════════════╤═════════════════╤════════════╕                 areal/utils/stats_logger.py: 138-160)
+//	│ ppo_actor/update/actor_loss/avg │ -1.2000e-03 │ timeperf/rollout │ 2.0600e+01 │
+//
 // A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. Its time is
 // the header's, where that has one.
 package block
@@ -63,6 +67,7 @@ const (
 	olmo   // as plain, with =
 	roll   // one line with an object
 	box    // between rules; the step is a value
+	areal  // tables
 )
 
 const (
@@ -84,6 +89,8 @@ type state struct {
 	Aside bool `json:"aside,omitempty"`
 	// Lines are the values before the record began; of a box, all.
 	Lines []byte `json:"lines,omitempty"`
+	// Results are the values of an evaluation.
+	Results []byte `json:"results,omitempty"`
 	// Began is the line at which the record began. While the record waits for its values, a restart has that line read again.
 	Began []byte `json:"began,omitempty"`
 
@@ -123,6 +130,9 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 			return v, "", true
 		}
 	}
+	if p.state.In == areal && len(b) > 0 && b[0] == arealRow[0] && p.same(out.Prefix()) {
+		return p.stats(b, out)
+	}
 	if len(b) == 0 || len(b) > maxLine {
 		p.other()
 		return tail.Ignored, "", false
@@ -130,7 +140,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	if p.head(b, out.Prefix()) {
 		return tail.Ignored, Head, true
 	}
-	if p.state.In == none || p.state.In == roll || !p.same(out.Prefix()) { // ranks print at a time
+	if p.state.In == none || p.state.In == roll || p.state.In == areal || !p.same(out.Prefix()) { // ranks print at a time
 		p.state.open(b, out.Prefix())
 		return tail.Ignored, "", false
 	}
@@ -153,7 +163,7 @@ func (p *Parser) other() {
 	switch p.state.In {
 	case banner:
 		p.state.Far = true
-	case roll:
+	case roll, areal:
 	default:
 		p.state.end()
 	}
@@ -184,7 +194,7 @@ func (p *Parser) same(pre *line.Prefix) bool {
 func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if s.Aside {
-		return tail.Ignored, Early, true
+		return p.result(b, q, out)
 	}
 	again := bytes.Equal(b, s.Began)
 	if len(s.Began) > 0 && !again {
@@ -221,6 +231,39 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 	p.objects.End()
 	p.place(rec)
 	rec.Open, rec.Join = true, again
+	out.Emit(rec)
+	return tail.Record, "", true
+}
+
+// result takes a value of an evaluation. NeMo-RL prints how long that took last.
+func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
+	s := &p.state
+	took := bytes.EqualFold(q.name, []byte("total validation time"))
+	if !took || len(s.Results) == 0 {
+		if len(s.Results)+len(b) <= maxLines {
+			s.Results = append(append(s.Results, b...), '\n')
+		}
+		return tail.Ignored, Early, true
+	}
+	rec := out.Record()
+	p.objects.Begin(rec)
+	for text := range bytes.SplitSeq(s.Results, []byte("\n")) {
+		value, ok := p.split(text)
+		switch {
+		case !ok:
+		case bytes.Contains(bytes.ToLower(value.name), []byte("loss")) && !rec.Has(record.ValidationLoss):
+			rec.Set(record.ValidationLoss, value.number)
+		default:
+			rec.AddExtra(record.Extra{Name: value.name, Value: value.number})
+		}
+	}
+	p.objects.End()
+	s.Results = nil
+	if per, ok := seconds[string(q.unit)]; ok && q.number > 0 {
+		rec.Set(record.Duration, q.number*per)
+	}
+	p.place(rec)
+	rec.Kind = record.Evaluation
 	out.Emit(rec)
 	return tail.Record, "", true
 }

@@ -47,8 +47,11 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		}
 		return tail.Ignored, "", false
 	}
-	_, _, group, ok := row(b)
-	if !ok || len(s.Lines) == 0 && !group || len(s.Lines)+len(b) > maxLines {
+	_, value, group, ok := row(b)
+	if ok && len(s.Lines) == 0 && !group { // of no group: a table's header has names alone
+		_, ok = decimal.Float(value)
+	}
+	if !ok || len(s.Lines)+len(b) > maxLines {
 		s.end()
 		return tail.Ignored, "", false
 	}
@@ -56,8 +59,9 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	return tail.Ignored, Early, true
 }
 
-// The names of a box that are the number of its step, from the surest: Stable-Baselines3 gives its other loggers total_timesteps.
-var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations"}
+// The names of a box that are the number of its step, from the surest: Stable-Baselines3 gives its other loggers total_timesteps. Boxes without groups are
+// printed by the loggers that came before (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
+var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations", "step", "total_timesteps", "totalenvinteracts", "iteration", "epoch"}
 
 // boxRecord hands over the record of a box, if it tells of training. Boxes before the first update do not.
 func (p *Parser) boxRecord(out Out) bool {
@@ -77,11 +81,11 @@ func (p *Parser) boxRecord(out Out) bool {
 		}
 		name = append(append(make([]byte, 0, len(group)+len(name)), group...), name...)
 		n, isNumber := decimal.Float(value)
-		training = training || isNumber && string(group) == "train/"
+		training = training || isNumber && (string(group) == "train/" || len(group) == 0 && isLoss(name))
 		if i := boxStep(name); i >= 0 && isNumber && whole(n) {
 			steps[i] = n
 		}
-		if string(name) == "time/time_elapsed" && isNumber {
+		if isNumber && (string(name) == "time/time_elapsed" || string(name) == "Time" || string(name) == "time_elapsed") {
 			elapsed = n
 		}
 		p.objects.Field(name, value)
@@ -114,9 +118,15 @@ func (p *Parser) boxRecord(out Out) bool {
 
 func boxStep(name []byte) int {
 	for i, n := range boxSteps {
-		if string(name) == n {
+		if len(name) == len(n) && bytes.EqualFold(name, []byte(n)) {
 			return i
 		}
 	}
 	return -1
+}
+
+// isLoss says whether a name without a group is that of a loss: "loss", "LossPi", "policy_loss".
+func isLoss(name []byte) bool {
+	lower := bytes.ToLower(name)
+	return bytes.HasPrefix(lower, []byte("loss")) || bytes.HasSuffix(lower, []byte("loss"))
 }

@@ -22,11 +22,15 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 	switch {
 	case last == ']' && bytes.Contains(b, olmoMark):
 		return p.olmo(b, pre)
+	case last == '.' && bytes.Contains(b, arealStep):
+		return p.areal(b, pre)
 	case last == '.' || last == 'd':
 		return p.roll(b, pre)
 	}
 	text, rules := b, 0
-	if c := b[0]; c == '=' || c == '-' || c == '#' || c == '*' {
+	if arrow := bytes.TrimLeft(b, " "); bytes.HasPrefix(arrow, []byte("-->")) { // Coqui's TTS (trainer/logging/console_logger.py of coqui-ai/Trainer)
+		text = bytes.TrimLeft(arrow, "-> ")
+	} else if c := b[0]; c == '=' || c == '-' || c == '#' || c == '*' {
 		text = bytes.TrimLeft(b, string(c))
 		rules = len(b) - len(text)
 		text = bytes.Trim(bytes.TrimRight(text, string(c)), " ")
@@ -165,7 +169,9 @@ func names(b []byte) (h header, ok bool) {
 				return h, false
 			}
 			h.epoch = &epoch{at, of}
-		case "step", "global step", "global_step", "train step", "training step", "iteration", "iter", "update":
+		case "global step", "global_step":
+			h.step, h.steps = at, of
+		case "step", "train step", "training step", "iteration", "iter", "update":
 			if h.step >= 0 {
 				return h, false
 			}

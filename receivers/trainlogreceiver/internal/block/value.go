@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-var bullet = []byte("• ")
+var bullet, coqui = []byte("• "), []byte("| > ")
 
 // pair is a name and its number.
 type pair struct {
@@ -28,6 +28,8 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	switch {
 	case bytes.HasPrefix(text, bullet):
 		text = text[len(bullet):]
+	case bytes.HasPrefix(text, coqui):
+		text = text[len(coqui):]
 	case p.state.In == banner && p.state.Far:
 		return q, false
 	case p.state.In != olmo && (bytes.HasPrefix(text, []byte("- ")) || bytes.HasPrefix(text, []byte("* "))):
@@ -87,6 +89,11 @@ func (q *pair) take(b []byte) bool {
 			return false
 		}
 		q.share, rest = true, bytes.TrimSpace(rest[:i])
+	}
+	if len(rest) > 2 && rest[0] == '(' && rest[len(rest)-1] == ')' { // a mean
+		if _, ok := decimal.Float(rest[1 : len(rest)-1]); ok {
+			rest = nil
+		}
 	}
 	q.unit = rest
 	return len(rest) == 0 || isUnit(rest)

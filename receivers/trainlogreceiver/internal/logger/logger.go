@@ -263,6 +263,10 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 		return nil, false
 	}
 	word, rest := b[:end], bytes.TrimLeft(b[end:], " \t")
+	if rest, ok := stern(word, b[end:]); ok {
+		p.Sure = true
+		return rest, true
+	}
 	bare := bytes.TrimSuffix(word, []byte(":"))
 	switch {
 	case isPlace(bare):
@@ -275,6 +279,30 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 		return nil, false
 	}
 	return b[end:], true
+}
+
+// stern takes off the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template).
+// Pods of sets end in a number, those of deployments in five letters of Kubernetes (apimachinery, pkg/util/rand).
+func stern(pod, b []byte) ([]byte, bool) {
+	if len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
+		return nil, false
+	}
+	i := bytes.LastIndexByte(pod, '-')
+	if i < 1 || i+1 == len(pod) || !isName(pod) || bytes.IndexByte(pod, '_') >= 0 {
+		return nil, false
+	}
+	last := pod[i+1:]
+	if numberLen(last) != len(last) && (len(last) != 5 || len(bytes.Trim(last, "bcdfghjklmnpqrstvwxz2456789")) > 0) {
+		return nil, false
+	}
+	n := 1
+	for n < len(b) && (b[n] >= 'a' && b[n] <= 'z' || b[n]-'0' <= 9 || b[n] == '-') {
+		n++
+	}
+	if n == len(b) || b[n] != ' ' || isLoop(b[1:n]) {
+		return nil, false
+	}
+	return b[n+1:], true
 }
 
 // isLoop says whether a word names the loop that prints a line: no logger's name.
@@ -309,7 +337,7 @@ func isPlace(b []byte) bool {
 	if i == len(b) || i < 2 {
 		return false
 	}
-	if bytes.HasSuffix(b[:i], []byte(".py (")) {
+	if bytes.HasSuffix(b[:i], []byte(".py (")) || bytes.HasSuffix(b[:i], []byte(".py ")) {
 		return true
 	}
 	if b[i-1] != ':' || bytes.ContainsAny(b, " =,") {

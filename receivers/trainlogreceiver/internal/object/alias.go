@@ -163,7 +163,7 @@ func makeAliases() map[string]Target {
 	}
 	all := func(f record.Field, names ...string) { add(field(f, record.Base), names...) }
 	all(record.Loss, "loss", "training_loss", "lm_loss", "total_loss", "reduced_train_loss", "loss_step", "train_loss_step", "gpt_loss", "loss/train/total")
-	all(record.Loss, "train_loss")
+	all(record.Loss, "train_loss", "main/loss") // Chainer's PrintReport
 	loss := out["loss"]
 	loss.flags |= running
 	add(loss, "loss")
@@ -208,7 +208,8 @@ func makeAliases() map[string]Target {
 	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
 	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
-	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_gpt_loss")
+	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_main/loss",
+		"eval_gpt_loss")
 	all(record.Perplexity, "eval_ppl", "val_ppl", "eval_perplexity", "val_perplexity", "validation_ppl", "validation_perplexity")
 
 	for _, name := range logids.Names {

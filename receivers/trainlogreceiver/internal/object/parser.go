@@ -425,6 +425,11 @@ func (p *Parser) list(e *entry, raw []byte) {
 		if p.gpuList(e, in) {
 			return
 		}
+	case e.action == set && e.Field == record.Iteration && bytes.Count(in, []byte(",")) == 1: // dllogger's epoch and step
+		if v, ok := decimal.Float(bytes.TrimSpace(in[bytes.IndexByte(in, ',')+1:])); ok {
+			p.number(e, v, in[bytes.IndexByte(in, ',')+1:])
+			return
+		}
 	case e.action == set || e.action == ratio:
 		if v, n := decimal.Leading(in); n > 0 {
 			p.number(e, v, in[:n])

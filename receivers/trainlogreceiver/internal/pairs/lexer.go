@@ -2,6 +2,7 @@ package pairs
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/decimal"
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
@@ -27,7 +28,8 @@ var units = map[string]unit{
 	"tok/s": {name: "tok/s"}, "tok/sec": {name: "tok/s"}, "tokens/s": {name: "tok/s"}, "tokens/sec": {name: "tok/s"}, "samples/s": {name: "samples/s"},
 	"samples/sec": {name: "samples/s"}, "examples/s": {name: "samples/s"}, "examples/sec": {name: "samples/s"}, "img/s": {name: "samples/s"},
 	"images/s": {name: "samples/s"}, "images/sec": {name: "samples/s"}, "imgs/s": {name: "samples/s"},
-	"step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {},
+	"step": {}, "steps": {}, "batches": {}, "iters": {}, "batch": {}, "day": {}, "days": {}, "h": {}, "hours": {}, "hrs": {}, "min": {}, "mins": {},
+	"s/iters": {suffix: "_s"}, "s/epoch": {suffix: "_s"},
 }
 
 // pair is a name and its value.
@@ -37,6 +39,7 @@ type pair struct {
 	number, of  float64 // of "100/600"; 0: nothing
 	isNumber    bool
 	about       object.About
+	position    int // how surely the name says which step a line is of; 0: not
 }
 
 // lexer reads a line of names and values.
@@ -55,17 +58,23 @@ type lexer struct {
 	depth    int // of parentheses
 	bracket  bool
 	fresh    bool // the name at hand is the first behind a separator
+	cell     bool // the name at hand begins the line, or stands behind a separator or a gap
+	foreign  int  // pairs without a sign whose names nobody knows
 	blanks   int  // before the token at hand
 }
 
 // line reads a line. false: there is something in it beside names and values.
 func (x *lexer) line(b []byte) bool {
-	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3)
+	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3) && (x.foreign == 0 || 2*x.foreign+1 <= len(x.pairs))
 }
 
 // tokens is line where words may have no value.
 func (x *lexer) tokens(b []byte) bool {
 	x.pairs, x.b, x.at, x.words, x.leftover, x.signed, x.depth, x.bracket, x.evaluation = x.pairs[:0], b, 0, 0, 0, 0, 0, false, false
+	x.fresh, x.foreign = false, 0
+	for x.at < len(b) && !isLetter(b[x.at]) && bytes.IndexByte(decoration, b[x.at]) >= 0 { // "=> [1/30]", "*** Step 5", "--> STEP"
+		x.at++
+	}
 	for x.skip(); x.at < len(x.b); x.skip() {
 		if !x.token() {
 			return false
@@ -100,9 +109,31 @@ func (x *lexer) token() bool {
 		x.at++
 	case c == '-' && x.blanks > 0 && x.next() == ' ':
 		x.drop()
+		x.fresh = true
+		x.at++
+	case c == ':' && x.next() == ':', (c == '=' || c == '-') && x.next() == '>', c == '-' && x.next() == '-':
+		x.drop()
+		x.fresh = true
+		x.at += 2
+	case c == '.' && x.next() == '.': // "Step: 10... Loss: 2.5..."
+		for x.at < len(x.b) && x.b[x.at] == '.' {
+			x.at++
+		}
+		if x.words == 0 || !bytes.HasPrefix(x.b[x.at:], []byte(" (")) { // "Step... (500 | Loss: 2.5)"
+			x.drop()
+			x.fresh = true
+		}
+	case (c == '#' || c == '~') && x.next()-'0' <= 9:
 		x.at++
 	case c == '(':
+		if x.words > 0 && x.next()-'0' <= 9 && positionName(x.b[x.from:x.until]) { // "Step (500/1000)"
+			x.at++
+			x.depth++
+			x.skip()
+			return x.number(nil, false)
+		}
 		x.drop()
+		x.fresh = true
 		x.depth++
 		x.at++
 	case c == ')':
@@ -114,6 +145,8 @@ func (x *lexer) token() bool {
 	case c == '[' || c == ']':
 		if x.bracket = c == '['; !x.bracket {
 			x.drop()
+		} else if x.words > 0 && x.blanks == 0 && isLetter(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
+			x.words, x.fresh = 0, true
 		}
 		x.at++
 	case c == ':' && x.words == 0 && len(x.pairs) > 0 && x.blanks == 0: // "Step 1: loss"
@@ -163,7 +196,7 @@ func (x *lexer) word() bool {
 	}
 	start := x.at
 	if x.words == 0 {
-		x.from = start
+		x.from, x.cell = start, x.fresh || x.blanks > 1 || start == 0
 	}
 	for depth := 0; x.at < len(x.b); x.at++ {
 		c := x.b[x.at]
@@ -181,19 +214,38 @@ func (x *lexer) word() bool {
 		}
 		break
 	}
+	for x.at > start+2 && x.b[x.at-1] == '.' && x.b[x.at-2] == '.' { // "Step..."
+		x.at--
+	}
+	if x.at < len(x.b) && x.b[x.at] == '.' && x.b[x.at-1] == '.' {
+		x.at--
+	}
+	if x.at > start {
+		x.at += behindName(x.b[x.at:])
+	}
 	x.until = x.at
 	x.words++
 	if x.words > maxWords || x.until-x.from > 128 || stops(x.b[start:x.until]) {
 		return false
 	}
+	if x.words > 1 && string(x.b[start:x.until]) == "is" { // "loss is 2.31"
+		if name := bytes.TrimRight(x.b[x.from:start], " "); x.objects.About(name).Loss {
+			x.words = 0
+			x.signed++
+			x.skip()
+			return x.value(name)
+		}
+	}
 	blank := x.at
 	for blank < len(x.b) && x.b[blank] == ' ' {
 		blank++
 	}
-	if blank == len(x.b) || x.b[blank] != ':' && x.b[blank] != '=' {
+	signs := sign(x.b[blank:])
+	if signs == 0 || signs == 2 && x.b[blank] == ':' && blank > x.at { // " :: " parts cells
 		return true
 	}
 	sign := x.b[blank]
+	blank += signs - 1
 	name := x.b[x.from:x.until]
 	if about := x.objects.About(name); sign == '=' && x.words > 1 && !about.Loss && !about.Step && !x.fresh { // a name before "=" is one word
 		return false
@@ -202,6 +254,45 @@ func (x *lexer) word() bool {
 	x.signed++
 	x.skip()
 	return x.value(name)
+}
+
+// behindName is the length of a unit in parentheses that stands behind a name: "time (sec): 2.4".
+func behindName(b []byte) int {
+	if len(b) < 2 || b[0] != ' ' || b[1] != '(' {
+		return 0
+	}
+	for _, unit := range [...]string{" (s)", " (sec)", " (ms)", " (seconds)", " (%)"} {
+		if bytes.HasPrefix(b, []byte(unit)) {
+			return len(unit)
+		}
+	}
+	return 0
+}
+
+// decoration is what may stand before a line.
+var decoration = []byte("=->*#~+ \t")
+
+// sign is how many bytes stand between a name and its value: ":", "=", "=>", "->", "::".
+func sign(b []byte) int {
+	switch {
+	case len(b) == 0:
+		return 0
+	case len(b) > 1 && (b[0] == '=' || b[0] == '-') && b[1] == '>', len(b) > 1 && b[0] == ':' && b[1] == ':':
+		return 2
+	case b[0] == ':' || b[0] == '=':
+		return 1
+	}
+	return 0
+}
+
+// positionName says whether a name is that of a step or an epoch.
+func positionName(name []byte) bool {
+	if len(name) > 15 {
+		return false
+	}
+	var lower [16]byte
+	text := string(lowered(lower[:0], name))
+	return stepNames[text] > 0 || text == "epoch"
 }
 
 // stops says whether a word stands in sentences about steps and losses that are no record of a step.
@@ -279,7 +370,7 @@ func (x *lexer) textValue(name []byte) bool {
 // number reads a number, and what it says: of a name with a sign before it, of words that are a known name, or by its unit.
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
-	v, n := decimal.Leading(x.b[x.at:])
+	v, n := leading(x.b[x.at:])
 	if n <= 0 { // a date
 		return sign && x.textValue(name)
 	}
@@ -289,6 +380,18 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	}
 	q := pair{value: x.b[start : start+n], number: v, isNumber: true}
 	x.at += n
+	if seconds, m := x.spoken(start); m > 0 { // "0m 12s"
+		q.number, q.unit, q.value = seconds, "s", strconv.AppendFloat(nil, seconds, 'g', -1, 64)
+		x.at = start + m
+		return x.named(q, name, sign)
+	}
+	if m := x.clock(start, sign); m > 0 { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
+		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
+			return false
+		}
+		x.at, x.words = start+m, 0
+		return true
+	}
 	word := x.unitWord()
 	if unit := unitNames[string(word)]; unit != "" {
 		q.unit = unit
@@ -304,7 +407,8 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	if q.unit == "" && x.at < len(x.b) && x.b[x.at] == ' ' { // "250 ms", "46.5% bf16 MFU" has none
 		save := x.at
 		x.at++
-		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) {
+		if word := x.unitWord(); unitNames[string(word)] != "" && (len(word) > 1 || word[0] == 's') && !signFollows(x.b[x.at+len(word):]) &&
+			(!isCounted(string(word)) || !numberFollows(x.b[x.at+len(word):])) {
 			q.unit = unitNames[string(word)]
 			x.at += len(word)
 		} else {
@@ -312,6 +416,91 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		}
 	}
 	return x.named(q, name, sign)
+}
+
+// clock is the length of a time that stands without a sign behind other pairs; 0: there is none.
+func (x *lexer) clock(start int, sign bool) int {
+	if sign || len(x.pairs) == 0 || bytes.IndexByte(x.b[start:min(len(x.b), start+3)], ':') < 0 {
+		return 0
+	}
+	return clock(x.b[start:])
+}
+
+// clock is the length of "0:00:12", "12:34", "1:02:03.5", "0:00:05s"; 0: b begins with none.
+func clock(b []byte) (n int) {
+	parts := 1
+	for n < len(b) && n < 16 && (b[n]-'0' <= 9 || b[n] == ':' || b[n] == '.') {
+		if b[n] == ':' {
+			if n+2 >= len(b) || b[n+1]-'0' > 5 || b[n+2]-'0' > 9 {
+				return 0
+			}
+			parts++
+		}
+		n++
+	}
+	if n < len(b) && b[n] == 's' {
+		n++
+	}
+	if parts < 2 || parts > 3 || n < len(b) && (isLetter(b[n]) || b[n] == '-' || b[n] == '/') {
+		return 0
+	}
+	return n
+}
+
+// isElapsed says whether a name is that of a clock, or of what is left of it.
+func isElapsed(name []byte) bool {
+	switch string(bytes.ToLower(name)) {
+	case "elapsed", "eta", "time", "remain", "remaining", "left", "total", "took", "elapsed time", "remaining time", "total time", "time left":
+		return true
+	}
+	return false
+}
+
+// leading is decimal.Leading, of a number behind which dots may stand: "3...".
+func leading(b []byte) (v float64, n int) {
+	if v, n = decimal.Leading(b); n > 0 {
+		return v, n
+	}
+	if dots := bytes.Index(b[:min(len(b), 32)], []byte("..")); dots > 0 {
+		return decimal.Leading(b[:dots])
+	}
+	return v, n
+}
+
+// spoken reads a time of minutes and seconds that begins at start, with the number that was read.
+func (x *lexer) spoken(start int) (seconds float64, n int) {
+	if x.at == len(x.b) || x.b[x.at] != 'm' && x.b[x.at] != 'h' {
+		return 0, 0
+	}
+	return spoken(x.b[start:])
+}
+
+// spoken reads a time of minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 where b begins with none.
+func spoken(b []byte) (seconds float64, n int) {
+	for _, u := range [...]struct {
+		name  byte
+		scale float64
+	}{{'h', 3600}, {'m', 60}, {'s', 1}} {
+		v, m := decimal.Leading(b[n:])
+		if m <= 0 || n+m >= len(b) || b[n+m] != u.name || v < 0 {
+			if u.name == 's' {
+				return 0, 0
+			}
+			continue
+		}
+		if n += m + 1; u.name == 's' {
+			seconds += v
+			break
+		}
+		seconds += v * u.scale
+		for n < len(b) && b[n] == ' ' {
+			n++
+		}
+	}
+	if n < 4 || !bytes.ContainsAny(b[:n], "mh") || n < len(b) && isLetter(b[n]) {
+		return 0, 0
+	}
+	return seconds, n
 }
 
 // goesOn says whether a number is the beginning of something else: a time of day, a date, a version.
@@ -340,7 +529,10 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case len(name) > 0:
 		if q.name = name; !x.known(&q) {
-			return false
+			if !x.cell || bytes.Count(name, []byte(" ")) > 1 {
+				return false
+			}
+			x.foreign++
 		}
 		x.add(q)
 	case isCount: // "10/14 batches"
@@ -348,7 +540,7 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		x.add(q)
 	case q.unit != "" && q.unit != "%" && (units[q.unit].name != ""):
 		x.add(q)
-	case q.of > 0 && (x.bracket || x.epochBefore()) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
+	case q.of > 0 && (x.bracket || x.epochBefore() || x.begins()) && x.depth == 0 || x.bracket && (len(x.pairs) == 0 || x.unnamed()):
 		x.position(q)
 	case x.depth > 0 || x.bracket || q.unit == "%": // a mean behind a value, a share
 	default:
@@ -371,6 +563,13 @@ func (x *lexer) unnamed() bool {
 }
 
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
+
+// begins says whether a number that was just read begins a line, and is told from what follows: "1/2100 (epoch 0.01), train_loss = 2.5".
+// Keras and days have blanks alone.
+func (x *lexer) begins() bool {
+	rest := x.b[x.at:]
+	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
+}
 
 func isCounted(unit string) bool {
 	return unit == "step" || unit == "steps" || unit == "batches" || unit == "iters" || unit == "batch"
@@ -397,6 +596,8 @@ func (x *lexer) known(q *pair) bool {
 		return true
 	}
 	switch name {
+	case "avg", "mean", "elapsed", "remain", "remaining", "eta", "episode", "psnr":
+		return true
 	case "lr", "learning rate", "norm", "grad norm", "grad_norm", "tok/s", "tok/sec", "ms/batch", "ms/step", "s/batch", "ppl", "acc", "accuracy", "rank",
 		"train acc",
 		"dt", "it/sec", "tokens/sec", "steps/sec", "grad. norm", "entropy", "reward", "perplexity", "mfu", "gpu", "kl", "error", "throughput":
@@ -421,6 +622,12 @@ func (x *lexer) unitWord() []byte {
 	return x.b[x.at:n]
 }
 
+// numberFollows says whether a word is the name of what stands behind: "epoch 1 step 200".
+func numberFollows(b []byte) bool {
+	b = bytes.TrimLeft(b, " ")
+	return len(b) > 0 && b[0]-'0' <= 9
+}
+
 func signFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && (b[0] == ':' || b[0] == '=')
@@ -432,12 +639,14 @@ func (x *lexer) total(q *pair) {
 	for i < len(x.b) && x.b[i] == ' ' {
 		i++
 	}
-	if i == len(x.b) || x.b[i] != '/' {
+	if i+3 < len(x.b) && x.b[i] == 'o' && x.b[i+1] == 'f' && x.b[i+2] == ' ' && i > x.at { // "12 of 30"
+		i++
+	} else if i == len(x.b) || x.b[i] != '/' {
 		return
 	}
 	for i++; i < len(x.b) && x.b[i] == ' '; i++ {
 	}
-	v, n := decimal.Leading(x.b[i:])
+	v, n := leading(x.b[i:])
 	if n <= 0 {
 		return
 	}

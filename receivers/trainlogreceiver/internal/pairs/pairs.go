@@ -10,6 +10,8 @@
 //	Epoch: [0]  [ 10/45]  eta: 0:00:01  lr: 0.05  loss: 2.2298 (2.2434)  time: 0.0298  data: 0.0001      MetricLogger (torchvision/references)
 //	completed step: 1, seconds: 0.287, TFLOP/s/device: 110.951, Tokens/s/device: 7131.788, total_weights: 7517, loss: 12.021      MaxText (metric_logger.py)
 //	eval metrics after step: 1, loss=12.021, total_weights=7517      MaxText, a result
+//	Epoch 3/10 | Train Loss: 0.5 | Val Loss: 0.6 | 12.3s      an epoch, where the log has no finer line
+//	第 3 轮, 损失: 0.52      the words of losses, steps and epochs in other languages
 //	[    INFO] - loss: 1.08, learning_rate: 4e-08, global_step: 1, interval_runtime: 4.87, interval_steps_per_second: 0.205     PaddleNLP (trainer/trainer.py)
 //
 // The names are the same as in JSON objects. A line is read when it consists of names and numbers alone: a sentence about a step and its loss, settings
@@ -18,6 +20,7 @@ package pairs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
@@ -39,6 +42,8 @@ const (
 type Parser struct {
 	objects *object.Parser
 	lexer   lexer
+	state   state
+	own     []byte // a line in English
 	counter count.Counter
 	time    count.Guess
 	timed   float64 // what the record calls time, s; NaN: nothing
@@ -56,7 +61,20 @@ func New(mapped map[string]object.Target) *Parser {
 // Parse fills rec, which must be empty, with the record that b holds. found false: b is no line of pairs, and rec stays empty.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	b = bytes.TrimSpace(b)
-	if len(b) > maxLine || !likely(b) {
+	if len(b) > maxLine {
+		return false, ""
+	}
+	loss, beyond := look(b)
+	if beyond && hasOther(b) {
+		p.own = english(p.own[:0], b)
+		b = p.own
+		loss = containsFold(b, "loss")
+	}
+	if !loss && !bytes.HasPrefix(b, gan) {
+		p.head(b)
+		return false, ""
+	}
+	if !likely(b) && p.state.Head == nil {
 		return false, ""
 	}
 	b, evaluation := label(b)
@@ -88,12 +106,27 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	return dst
 }
 
-// likely is a quick look: nearly all lines of a log stop here.
-func likely(b []byte) bool {
-	if !containsFold(b, "loss") {
-		return false
+// look says whether a line has a loss and whether it has bytes beyond ASCII. Nearly all lines of a log stop here: eight bytes are looked at together.
+func look(b []byte) (loss, beyond bool) {
+	const ones, high, small = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
+	var all uint64
+	i := 0
+	for ; i+9 <= len(b); i += 8 {
+		first, second := binary.LittleEndian.Uint64(b[i:]), binary.LittleEndian.Uint64(b[i+1:])
+		all |= first
+		if lo := ((first | small) ^ 'l'*ones) | ((second | small) ^ 'o'*ones); (lo-ones)&^lo&high != 0 && !loss {
+			loss = containsFold(b[i:min(len(b), i+11)], "loss")
+		}
 	}
-	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "["} {
+	for _, c := range b[i:] {
+		all |= uint64(c)
+	}
+	return loss || containsFold(b[i:], "loss"), all&high != 0
+}
+
+// likely is a quick look at a line with a loss.
+func likely(b []byte) bool {
+	for _, word := range [...]string{"step", "iter", "batch", "epoch", "it", "/", "[", "episode", "tick"} {
 		if containsFold(b, word) {
 			return true
 		}
@@ -125,8 +158,12 @@ func label(b []byte) (rest []byte, evaluation bool) {
 	for n < len(text) && text[n]|0x20 >= 'a' && text[n]|0x20 <= 'z' {
 		n++
 	}
-	word, rest := string(bytes.ToLower(text[:n])), text[n:]
-	switch word {
+	if n > 10 {
+		return b, false
+	}
+	var lower [10]byte
+	rest = text[n:]
+	switch string(lowered(lower[:0], text[:n])) {
 	case "train", "training":
 	case "eval", "evaluation", "val", "valid", "validation":
 		evaluation = true
@@ -143,6 +180,8 @@ func label(b []byte) (rest []byte, evaluation bool) {
 		rest = rest[1:]
 	case bytes.HasPrefix(rest, []byte(" | ")), bytes.HasPrefix(rest, []byte(" - ")):
 		rest = rest[3:]
+	case bytes.HasPrefix(rest, []byte(" :: ")), bytes.HasPrefix(rest, []byte(" => ")), bytes.HasPrefix(rest, []byte(" -> ")):
+		rest = rest[4:]
 	case bytes.HasPrefix(rest, []byte(" ")) && len(rest) > 2 && rest[1]|0x20 != 'l': // "Train Step 5", not "train loss: 2"
 		rest = rest[1:]
 	default:
@@ -155,6 +194,7 @@ func label(b []byte) (rest []byte, evaluation bool) {
 var stepNames = map[string]int{
 	"global_step": 1, "global step": 1, "global_steps": 1, "num_updates": 1, "update": 2, "updates": 2, "train_step": 2, "train step": 2, "training step": 2,
 	"step": 3, "steps": 3, "iteration": 3, "iterations": 3, "iter": 3, "iters": 3, "it": 4, "batch": 5, "batches": 5, "batch_idx": 5, "minibatch": 5,
+	"episode": 6, "tick": 6, "generation": 6,
 }
 
 // positionOf says how surely a name says which step a line is of; 0: not.
@@ -206,23 +246,42 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			epoch, epochs = q.number, q.of
 			continue
 		}
-		if n := p.positionOf(q); n > 0 && (best == 0 || n < best) && q.number == math.Trunc(q.number) {
+		q.position = p.positionOf(q)
+		if n := q.position; n > 0 && (best == 0 || n < best) && q.number == math.Trunc(q.number) {
 			at, best = i, n
 		}
 	}
-	if at < 0 || loss < 0 {
+	isGAN := loss < 0 && at >= 0 && epoch >= 0 && bytes.HasPrefix(p.lexer.b, gan)
+	if loss < 0 && !isGAN || at >= 0 && p.lexer.signed == 0 && string(pairs[at].name) == "num_updates" { // fairseq's mean over an epoch
 		return false
 	}
-	iteration, iterations := p.counter.Iteration(epoch, epochs, pairs[at].number, pairs[at].of)
+	var iteration, iterations float64
+	switch h := p.state.Head; {
+	case at >= 0:
+		iteration, iterations = p.counter.Iteration(epoch, epochs, pairs[at].number, pairs[at].of)
+	case epoch >= 0 && epoch == math.Trunc(epoch):
+		iteration, iterations = epoch, epochs
+	case h != nil && math.IsNaN(epoch):
+		iteration, iterations = h.Epoch, h.Epochs
+	default:
+		return false
+	}
 	p.objects.Begin(rec)
 	p.timed = math.NaN()
+	if h := p.state.Head; h != nil && math.IsNaN(epoch) {
+		rec.Set(record.Epoch, h.Epoch)
+		if at < 0 && h.Seconds > 0 {
+			p.timed = h.Seconds
+		}
+	}
 	for i := range pairs {
 		q := &pairs[i]
 		switch {
 		case i == at, len(q.name) == 0 && q.unit == "":
 		case isEpoch(q):
 			rec.Set(record.Epoch, q.number)
-		case q.isNumber && p.positionOf(q) > 0:
+		case q.about.Loss && i > 0 && before(pairs[:i], q.name): // of another group: "loss[loss=0.3, …], tot_loss[loss=0.4, …]"
+		case q.isNumber && q.position > 0:
 			rec.AddExtra(record.Extra{Name: q.name, Text: q.value})
 		case q.isNumber:
 			p.field(rec, q)
@@ -237,8 +296,14 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 		rec.Set(record.Iterations, iterations)
 	}
 	p.setTime(rec, iteration)
+	if isGAN {
+		return true
+	}
 	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only one, by a name of its own
 		rec.Set(record.Loss, q.number)
+	}
+	if !rec.Has(record.Loss) {
+		named(rec, pairs)
 	}
 	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) {
 		rec.Kind = record.Evaluation
@@ -250,11 +315,35 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 			rec.Unset(record.Loss)
 		}
 	}
+	if at < 0 {
+		return p.ofEpoch(rec)
+	}
+	if rec.Kind == record.Step {
+		p.state.Finer, p.state.Own = true, true
+	}
 	return true
 }
 
+// before says whether a pair of the name stands before.
+func before(pairs []pair, name []byte) bool {
+	for i := range pairs {
+		if bytes.Equal(pairs[i].name, name) {
+			return true
+		}
+	}
+	return false
+}
+
 func isEpoch(q *pair) bool {
-	return q.isNumber && (bytes.EqualFold(q.name, []byte("epoch")) || bytes.EqualFold(q.name, []byte("ep")) || bytes.EqualFold(q.name, []byte("train epoch")))
+	if !q.isNumber || len(q.name) < 2 || q.name[0]|0x20 != 'e' && q.name[0]|0x20 != 't' && q.name[0]|0x20 != 'c' {
+		return false
+	}
+	for _, name := range [...]string{"epoch", "ep", "train epoch", "training epoch", "epochs", "current epoch"} {
+		if bytes.EqualFold(q.name, []byte(name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // field takes a number: under the name with its unit, where that name is known. Else a number with a unit is kept as text.
@@ -267,12 +356,12 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	}
 	unit := units[q.unit]
 	name := q.name
-	if isTime(name) && math.IsNaN(p.timed) {
+	if math.IsNaN(p.timed) && isTime(name) && (bytes.IndexByte(name, '_') < 0 || !p.objects.Known(name)) {
 		switch {
-		case unit.suffix == "_ms":
+		case unit.suffix == "_ms", bytes.HasSuffix(name, []byte("(ms)")):
 			p.timed = q.number / 1e3
 			return
-		case unit.suffix == "_s", q.unit == "" && bytes.IndexByte(value, '.') >= 0: // whole seconds may be anything
+		case unit.suffix == "_s", bytes.HasSuffix(name, []byte("(s)")), q.unit == "" && bytes.IndexByte(value, '.') >= 0: // whole seconds may be anything
 			p.timed = q.number
 			return
 		}
@@ -301,7 +390,13 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 
 // setTime takes what the record calls time for that of the step, or for the run's.
 func (p *Parser) setTime(rec *record.Record, iteration float64) {
-	if math.IsNaN(p.timed) || rec.Has(record.Duration) {
+	if rec.Has(record.Duration) {
+		return
+	}
+	if math.IsNaN(p.timed) {
+		if s := picotron(p.lexer.pairs); s > 0 && !math.IsInf(s, 0) {
+			rec.Set(record.Duration, s)
+		}
 		return
 	}
 	seconds, of := p.time.Step(p.timed, iteration)
@@ -314,12 +409,53 @@ func (p *Parser) setTime(rec *record.Record, iteration float64) {
 	}
 }
 
-// isTime says whether a name is that of a time, of what loops print beside each step.
+// times are the names of times, of what loops print beside each step, with blanks between their words and without their units.
+var times = map[string]bool{
+	"time": true, "step time": true, "batch time": true, "time taken": true, "took": true, "t": true, "bt": true, "cost": true, "cost time": true,
+	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true,
+	"time per iter": true,
+	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
+}
+
+// isTime says whether a name is that of a time.
 func isTime(name []byte) bool {
-	for _, t := range [...]string{"time", "step time", "batch time", "batch_time", "time taken", "took", "t", "cost", "cost time", "iter_dt", "seconds"} {
-		if bytes.EqualFold(name, []byte(t)) {
-			return true
+	if len(name) == 0 || len(name) > 20 {
+		return false
+	}
+	switch name[0] | 0x20 {
+	case 't', 's', 'b', 'c', 'i', 'p', 'd', 'u', 'e':
+	default:
+		return false
+	}
+	for _, unit := range [...]string{"(s)", "(sec)", "(ms)", "(seconds)"} {
+		name = bytes.TrimSuffix(name, []byte(unit))
+	}
+	var out [20]byte
+	text := lowered(out[:0], bytes.TrimRight(name, " "))
+	for i, c := range text {
+		if c == '_' || c == '-' || c == '/' {
+			text[i] = ' '
 		}
 	}
-	return false
+	return times[string(text)]
 }
+
+// picotron is the time of a step by its tokens and its speed, s, which huggingface/picotron prints (train.py: 248), to three digits or so:
+// "Global batch size: 1.05M | Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
+func picotron(pairs []pair) (seconds float64) {
+	for i := range pairs {
+		if i+3 >= len(pairs) || string(pairs[i].name) != "Global batch size" {
+			continue
+		}
+		tokens, speed := &pairs[i], &pairs[i+1]
+		if string(speed.name) == "Tokens/s" && string(pairs[i+2].name) == "Tokens/s/GPU" && string(pairs[i+3].name) == "Tokens" {
+			scale := func(q *pair) float64 { return q.number * max(units[q.unit].scale, 1) }
+			return scale(tokens) / scale(speed)
+		}
+	}
+	return 0
+}
+
+// gan begins the lines of junyanz/pytorch-CycleGAN-and-pix2pix (util/visualizer.py, print_current_losses): "(epoch: 1, iters: 100, time: 0.123, data: 0.002)
+// G_GAN: 0.95 D_real: 0.61". No loss of these is that of the step.
+var gan = []byte("(epoch: ")

@@ -39,6 +39,18 @@ var records = map[string]string{
 	"completed step: 1, seconds: 0.277, TFLOP/s/device: 370.707, Tokens/s/device: 14774.896, total_weights: 31850, loss: 12.939": "step iteration=1 duration=0.277 loss=12.939 device_tokens/s=14774.896 device_flop/s=3.70707e+14(TFLOP/s) extra:total_weights=31850",
 	"completed step: 2, seconds: 3.033, TFLOP/s/device: 340.650, loss: 1.989":                                                    "step iteration=2 duration=3.033 loss=1.989 device_flop/s=3.4065e+14(TFLOP/s)",
 	"eval metrics after step: 99, loss=2.345, total_weights=65536":                                                               "evaluation iteration=99 val_loss=2.345 extra:total_weights=65536",
+	// Arrows, double colons, dots, clocks, and names of cells.
+	"=> [012/030] loss => 2.34 :: lr => 0.001 :: time => 0.25s":                                     "step iteration=12 iterations=30 duration=0.25 loss=2.34 lr=0.001",
+	"TRAIN :: step 5 :: loss 2.5 :: 0.25 s":                                                         "step iteration=5 duration=0.25 loss=2.5",
+	"Epoch: 1/3... Step: 10... Loss: 2.5... Val Loss: 2.75":                                         "step iteration=10 epoch=1 loss=2.5 val_loss=2.75",
+	"Step... (500 | Loss: 2.5, Learning Rate: 0.0003)":                                              "step iteration=500 loss=2.5 lr=0.0003",
+	"Epoch: [1][10/300] Elapsed 0m 5s (remain 2m 50s) Loss: 2.5(2.75) Grad: 1.5  LR: 0.00002":       "step iteration=10 iterations=300 epoch=1 loss=2.5 lr=2e-05 extra:Elapsed=\"5s\" extra:remain=\"170s\" extra:Grad=1.5",
+	"eta: 1 day, 2:03:04  iter: 20  loss: 2.5 (2.75)  time: 0.25 (0.36)  lr: 0.002":                 "step iteration=20 duration=0.25 loss=2.5 lr=0.002 extra:eta=1",
+	"Epoch 1, batch 50, loss[loss=2.5, ctc_loss=0.5, over 1234.00 frames. ], tot_loss[loss=2.75, ]": "step iteration=50 epoch=1 loss=2.5 extra:ctc_loss=0.5 extra:over=1234",
+	"epoch: 1 step: 5, loss is 2.5":                                                                 "step iteration=5 epoch=1 loss=2.5",
+	"1/2100 (epoch 0.5), train_loss = 2.5, grad/param norm = 5.1e-01, time/batch = 0.25s":           "step iteration=1 iterations=2100 epoch=0.5 duration=0.25 loss=2.5 extra:grad/param norm=0.51",
+	"(epoch: 1, iters: 100, time: 0.25, data: 0.002) D_A: 0.3 G_A: 0.4":                             "step iteration=100 epoch=1 duration=0.25 extra:data=0.002 extra:D_A=0.3 extra:G_A=0.4",
+	"Epoch: 0001 loss_train: 2.5 acc_train: 0.1 loss_val: 2.75 time: 0.25s":                         "step iteration=1 epoch=1 duration=0.25 loss=2.5 val_loss=2.75 extra:loss_train=2.5 extra:acc_train=0.1 extra:loss_val=2.75",
 	// PaddleNLP.
 	"loss: 1.07373798, learning_rate: 8e-08, global_step: 2, interval_runtime: 0.1491, interval_samples_per_second: 214.5, interval_steps_per_second: 8, progress_or_epoch: 0.0016": "step mean iteration=2 duration=0.125 loss=1.07373798 lr=8e-08 samples/s=214.5 extra:interval_runtime=0.1491 extra:progress_or_epoch=0.0016",
 }
@@ -55,8 +67,12 @@ var others = []string{
 	"--step 100 --loss mse", "python train.py --steps 100 --loss l2", "| step | loss | lr |", "|   100 | 2.31 | 1e-4 |", "step,loss,lr", "100,2.31,1e-4",
 	"|   0  NVIDIA H100 80GB HBM3   On | 00000000:18:00.0 Off |  0 |", "| N/A   31C    P0    71W / 700W |    353MiB / 81920MiB |      0%      Default |",
 	"wandb: train/loss 2.31", "wandb: step: 100 loss: ▁▂▃", "Traceback: step=5, loss=<Tensor>", "ValueError: step=5 loss=0.1", "if step == 5: loss = 2",
-	"    self.step = step; self.loss = loss", "step: 100 => loss: 2.3", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3",
+	"    self.step = step; self.loss = loss", "GET /metrics?step=5&loss=2 HTTP/1.1", "step: five, loss: 2.3",
 	"[INFO] step function loss function", `level=warn caller=retry.go:17 msg="step failed" step=3 attempts=2 packet_loss=0.02`,
+	"At step 5, the loss was 0.3 and 12 workers were idle", "In epoch 3 the loss is 0.5 of the former", "Step 1: loss of precision in 3 of 5 cases",
+	"step 3 - loss 5 pounds in 2 weeks", "12:34:56 loss 3 step", "3/4 iterations, and a loss of 5", "Iteration 5 of the loop => loss", "step 4 (see 5) loss", "1.2.3 step loss 5",
+	"train | epoch 002 | loss 0.478 | nll_loss 1.2 | wps 171000 | ups 42.7 | wpb 4000 | bsz 128 | num_updates 100 | lr 0.0005", "20/20 - 0s - 3ms/step - accuracy: 0.5 - loss: 2.5",
+	"Step 2... of 5: the loss is here", "loss -> 5 :: no", "See section 3, step 4: 5, loss",
 	`{"step": 5, "loss": 2.5}`, `{'step': 5, 'loss': 2.5}`, "optimizer step: 5 loss: 2.3", "number of steps: 5, loss: 2.3",
 }
 

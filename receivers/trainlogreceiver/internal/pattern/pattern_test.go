@@ -162,7 +162,7 @@ func BenchmarkPattern(b *testing.B) {
 func TestPropose(t *testing.T) {
 	for name, tt := range map[string]struct{ log, want string }{
 		"names":    {"it 1 obj 2.5 in 12 ms\nit 2 obj 2.4 in 13 ms\nhello 5 world 6\nit 3 obj 2.3 in 14 ms", "it {iteration} obj {obj} in {step_time:ms} ms"},
-		"no names": {"1/60: 2.5\n2/60: 2.4\n3/60: 2.25", "{iteration}/{iterations}: {*}"},
+		"no names": {"1/60: 2.5\n2/60: 2.4\n3/60: 2.25", "{iteration}/{iterations}: {loss}"},
 		"the same": {"layer 3 has 5 heads\nlayer 3 has 5 heads\nlayer 3 has 5 heads", ""},
 		"braces":   {"{1} x=2.5\n{2} x=2.4\n{3} x=2.3", "{{{iteration}}} x={x}"},
 		"prose":    {"In 2024 there were 5 of them.\nNothing.\n", ""},

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
 const (
 	proposedLines = 3  // of a shape, at least
-	proposedMost  = 12 // numbers of a line
+	proposedMost  = 16 // numbers of a line
 )
 
 // Propose makes a pattern of the lines of a log that come most often with other numbers in them. "": no line with a number that counts comes again.
@@ -24,23 +26,38 @@ func Propose(lines []string) string {
 		shape := strings.Join(texts, "\x00")
 		shapes[shape] = append(shapes[shape], numbers)
 	}
-	best := ""
+	best, most := "", 0
 	for shape, rows := range shapes {
-		if len(rows) >= proposedLines && (best == "" || len(rows) > len(shapes[best]) || len(rows) == len(shapes[best]) && shape < best) && counting(rows) >= 0 {
-			best = shape
+		if len(rows) < proposedLines {
+			continue
+		}
+		texts := strings.Split(shape, "\x00")
+		if counting(texts, rows) < 0 {
+			continue
+		}
+		n := len(rows)
+		if strings.Contains(strings.ToLower(shape), "loss") { // as many lines may tell the learning rate
+			n *= 2
+		}
+		if best == "" || n > most || n == most && shape < best {
+			best, most = shape, n
 		}
 	}
 	if best == "" {
 		return ""
 	}
-	return write(strings.Split(best, "\x00"), shapes[best])
+	text := write(strings.Split(best, "\x00"), shapes[best])
+	if _, err := Compile(text); err != nil {
+		return ""
+	}
+	return text
 }
 
 // cut parts a line into its numbers and the texts around them.
 func cut(line string) (texts, numbers []string) {
 	b, from := []byte(strings.TrimSpace(line)), 0
 	for i := 0; i < len(b); {
-		inWord := i > 0 && (b[i-1]|0x20 >= 'a' && b[i-1]|0x20 <= 'z' || b[i-1] == '_' || b[i-1]-'0' <= 9)
+		inWord := i > 0 && (b[i-1]|0x20 >= 'a' && b[i-1]|0x20 <= 'z' || b[i-1] == '_' || b[i-1]-'0' <= 9 || b[i-1] >= 0x80)
 		if _, n := decimal.Leading(b[i:]); n > 0 && !inWord && b[i]|0x20 != 'n' && b[i]|0x20 != 'i' {
 			texts, numbers = append(texts, string(blanks(string(b[from:i])))), append(numbers, string(b[i:i+n]))
 			i += n
@@ -52,8 +69,10 @@ func cut(line string) (texts, numbers []string) {
 	return append(texts, string(blanks(string(b[from:])))), numbers
 }
 
-// counting is the number of a row that counts steps: a whole one that rises from row to row; -1: there is none.
-func counting(rows [][]string) int {
+// counting is the number of a row that counts steps: a whole one that rises from row to row, of a name like that of a step where there are several; -1: there
+// is none.
+func counting(texts []string, rows [][]string) int {
+	at, best := -1, 0
 	for i := range rows[0] {
 		last, rises := -1.0, true
 		for _, row := range rows {
@@ -61,65 +80,167 @@ func counting(rows [][]string) int {
 			rises = rises && ok && v > last && !strings.ContainsAny(row[i], ".eE")
 			last = v
 		}
-		if rises {
-			return i
+		rank := 1
+		switch name := nameBefore(texts[i]); {
+		case name == "step", name == "iteration", name == "iter", name == "it", name == "iters", name == "global_step", strings.HasPrefix(name, "step"):
+			rank = 3
+		case name == "epoch", name == "batch", name == "episode", name == "" && i == 0, strings.HasSuffix(name, "step"):
+			rank = 2
+		}
+		if rises && rank > best {
+			at, best = i, rank
 		}
 	}
-	return -1
+	return at
 }
 
-// write writes the pattern: the number that counts is the step, a number that stays as it is is text, the others have the names before them.
+// losses are the names of losses that no field has.
+var losses = map[string]bool{
+	"cross-entropy": true, "crossentropy": true, "cross_entropy": true, "ce": true, "xent": true, "nll": true, "cost": true,
+}
+
+// write writes the pattern: the number that counts is the step, and the others have the names before them. A number that
+// stays as it is and has no name is text.
 func write(texts []string, rows [][]string) string {
-	step := counting(rows)
-	var out strings.Builder
+	step := counting(texts, rows)
+	names := make([]string, len(rows[0])) // without a unit; "*" any text, "" the number itself
+	same := make([]bool, len(names))
 	taken := map[string]bool{"iteration": true}
+	for i := range names {
+		same[i] = !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != rows[0][i] })
+		name := nameBefore(texts[i])
+		slash := strings.HasSuffix(strings.TrimRight(texts[i], " "), "/")
+		switch timed := isTimed(texts[i], texts[i+1], rows[0][i]); {
+		case i == step:
+			name = "iteration"
+		case same[i] && slash && i == step+1:
+			name = "iterations"
+		case same[i] && slash && i > 0 && names[i-1] == "epoch":
+			name = "epochs"
+		case timed && !taken["step_time"]:
+			name = "step_time"
+		case same[i] && (name == "" || !strings.ContainsAny(rows[0][i], ".e") && name != "epoch"):
+			name = ""
+		case name == "step" || name == "iteration" || name == "iter":
+			name = "*"
+		case name == "" || taken[name]:
+			name = "*"
+		}
+		if taken[name] && name != "iteration" {
+			name = "*"
+		}
+		names[i], taken[name] = name, true
+	}
+	if i := lossOf(texts, rows, names); i >= 0 {
+		names[i] = "loss"
+	}
+	var out strings.Builder
 	for i, text := range texts {
 		out.WriteString(strings.NewReplacer("{", "{{", "}", "}}").Replace(text))
-		if i == len(rows[0]) {
+		if i == len(names) {
 			break
 		}
-		same := !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != rows[0][i] })
-		name := nameBefore(text)
-		switch {
-		case i == step:
-			out.WriteString("{iteration}")
-		case same && strings.HasSuffix(strings.TrimRight(text, " "), "/"):
-			out.WriteString("{iterations}")
-		case same:
+		switch names[i] {
+		case "":
 			out.WriteString(rows[0][i])
-		case name == "" || taken[name]:
+		case "*":
 			out.WriteString("{*}")
 		default:
-			taken[name] = true
-			out.WriteString("{" + name + unitBehind(texts[i+1]) + "}")
+			out.WriteString("{" + names[i] + unitBehind(texts[i+1]) + "}")
 		}
 	}
 	return out.String()
 }
 
+// lossOf is the number that is the loss where none has such a name: by a name of its own, by the word before it or behind, or because no other
+// number has a fraction; -1: there is none.
+func lossOf(texts []string, rows [][]string, names []string) int {
+	free, last := 0, -1
+	for i, name := range names {
+		switch {
+		case strings.Contains(name, "loss"):
+			return -1
+		case losses[name]:
+			return i
+		case name == "*" && strings.ContainsAny(rows[0][i], ".e") && unitBehind(texts[i+1]) == "":
+			free, last = free+1, i
+		}
+	}
+	before := false
+	for i, name := range names {
+		before = before || strings.Contains(strings.ToLower(texts[i]), "loss")
+		behind := wordsOf(texts[i+1])
+		if name != "iteration" && name != "iterations" && strings.ContainsAny(rows[0][i], ".e") && strings.HasSuffix(behind, "loss") ||
+			name == "*" && before && strings.ContainsAny(rows[0][i], ".e") {
+			return i
+		}
+	}
+	if free == 1 {
+		return last
+	}
+	return -1
+}
+
+// wordsOf is what a text begins with up to a sign, in small letters.
+func wordsOf(text string) string {
+	if i := strings.IndexAny(text, ",;:|=([/"); i >= 0 {
+		text = text[:i]
+	}
+	return strings.ToLower(strings.TrimSpace(text))
+}
+
 // nameBefore is the last word before a number, as a name.
 func nameBefore(text string) string {
-	b := bytes.TrimRight([]byte(text), " \t:=([|,")
+	b := bytes.TrimRight([]byte(text), " \t:=([\"'>~#")
 	from := len(b)
-	for from > 0 && (b[from-1]|0x20 >= 'a' && b[from-1]|0x20 <= 'z' || b[from-1] == '_' || from < len(b) && b[from-1]-'0' <= 9) {
-		from--
+	for from > 0 {
+		r, n := utf8.DecodeLastRune(b[:from])
+		inside := from < len(b) && (r >= '0' && r <= '9' || r == '-' && from > 1 && unicode.IsLetter(rune(b[from-2])))
+		if !unicode.IsLetter(r) && r != '_' && !inside {
+			break
+		}
+		from -= n
 	}
 	switch name := strings.ToLower(string(b[from:])); name {
 	case "time", "t", "in", "took", "dt":
 		return "step_time"
-	case "step", "iteration", "iter":
-		return ""
+	case "pérdida", "потери", "perte":
+		return "loss"
 	default:
 		return name
 	}
 }
 
+// isTimed says whether a number is how long a step took: by its name, or by its unit where it has no name.
+func isTimed(before, behind, number string) bool {
+	words := strings.ToLower(before)
+	if i := strings.LastIndexAny(words, ",;|)]"); i >= 0 {
+		words = words[i+1:]
+	}
+	for _, not := range [...]string{"elapsed", "remain", "eta", "total", "data", "load", "eval", "val"} {
+		if strings.Contains(words, not) {
+			return false
+		}
+	}
+	unit := unitBehind(behind)
+	rest := strings.TrimLeft(strings.TrimPrefix(strings.TrimLeft(behind, " "), strings.TrimPrefix(unit, ":")), " ")
+	switch {
+	case strings.HasSuffix(unit, "s") && len(rest) > 1 && rest[0] == '/' && rest[1]-'0' <= 9, len(rest) == 1 && rest[0] == '/': // "20 s/100 iters"
+		return false
+	case nameBefore(before) == "step_time", strings.Contains(words, "time") && (unit != "" || strings.Contains(number, ".")):
+		return unit != "" || strings.Contains(number, ".")
+	}
+	return nameBefore(before) == "" && (unit == ":s" || unit == ":ms") && strings.Contains(number, ".")
+}
+
 // unitBehind is the unit that a text begins with.
 func unitBehind(text string) string {
 	word := strings.TrimLeft(text, " ")
-	for _, unit := range [...]string{"ms", "s", "%", "GiB", "GB", "MiB", "MB"} {
-		if rest, ok := strings.CutPrefix(word, unit); ok && (rest == "" || rest[0]|0x20 < 'a' || rest[0]|0x20 > 'z') {
-			return ":" + unit
+	for _, unit := range [...]struct{ word, name string }{
+		{"ms", "ms"}, {"s", "s"}, {"seconds", "s"}, {"secs", "s"}, {"sec", "s"}, {"%", "%"}, {"GiB", "GiB"}, {"GB", "GB"}, {"MiB", "MiB"}, {"MB", "MB"},
+	} {
+		if rest, ok := strings.CutPrefix(word, unit.word); ok && (rest == "" || rest[0]|0x20 < 'a' || rest[0]|0x20 > 'z') {
+			return ":" + unit.name
 		}
 	}
 	return ""

@@ -12,6 +12,12 @@
 //	|---:|---:|---:|                             1     2.3641    0.042
 //	| 1 | 2.3641 | 0.029 |
 //
+// Where no column counts steps, epochs are the steps, unless other lines of the log tell finer ones: fastai prints such tables, and Ultralytics' YOLO draws
+// bars behind its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
+//
+//	epoch     train_loss  valid_loss  time            Epoch    GPU_mem   box_loss   cls_loss  Instances       Size
+//	0         0.5318      0.4127      00:12             1/2      2.51G      3.538      2.141          4        640: 100% ━━━━━━ 6/6 4.4it/s 1.4s
+//
 // CSVLogger writes its file anew when a metric comes that has no column yet, and holds rows back until there are many. So a row's key is made
 // of its values, sorted by column name, and the time at which it is read says nothing.
 package table
@@ -22,6 +28,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/trainbridge/trainbridge/bridge/tail"
 	"github.com/trainbridge/trainbridge/internal/decimal"
@@ -77,7 +84,16 @@ type Parser struct {
 	own     []byte // cells that had quotes
 	others  int    // lines since the header, or the last row, of a console's table
 	time    count.Guess
+	clock   count.Clock // of results.csv
+	epochs  bool        // the step is an epoch
+	yolo    bool        // bars stand behind the rows
+	results bool        // results.csv of Ultralytics: its time is the run's
+	before  float64     // the epoch of the row before, of yolo
+	finer   bool        // other lines tell steps
 }
+
+// Others says that lines of another format tell steps: epochs are none then.
+func (p *Parser) Others() { p.finer = true }
 
 // The separators of tables that are printed to a console.
 const (
@@ -94,7 +110,7 @@ func New(mapped map[string]object.Target) *Parser { return &Parser{objects: obje
 // Line reads one line. mine is false when the line is of no table.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
-	if len(b) == 0 {
+	if len(b) == 0 || p.epochs && p.finer {
 		return tail.Ignored, "", false
 	}
 	if c := b[0]; c|0x20 >= 'a' && c|0x20 <= 'z' || c == '"' || c == '_' || c == bar || c == blank {
@@ -120,7 +136,7 @@ func (p *Parser) head(b []byte) bool {
 		seps = []byte{bar}
 	case bytes.Contains(bytes.TrimSpace(b), []byte("  ")) && !bytes.ContainsAny(b, ",;"):
 		seps = []byte("\t ")
-	case b[0] == blank:
+	case b[0] == blank && !bytes.HasPrefix(bytes.TrimLeft(b, " "), []byte("epoch,")):
 		return false
 	}
 	for _, sep := range seps {
@@ -128,8 +144,14 @@ func (p *Parser) head(b []byte) bool {
 		if n == 0 || sep == blank && len(bytes.Fields(b)) < fewColumns || n >= maxColumns || !p.split(b, sep) {
 			continue
 		}
-		if columns, ok := p.names(); ok {
-			p.header, p.sep, p.columns = bytes.Clone(b), sep, columns
+		columns, epochs, ok := p.names()
+		if !ok && sep == blank && p.wide(b) {
+			columns, epochs, ok = p.names()
+		}
+		if ok && (!epochs || !p.finer) {
+			p.header, p.sep, p.columns, p.epochs, p.before = bytes.Clone(b), sep, columns, epochs, -1
+			p.yolo = epochs && sep == blank && bytes.EqualFold(columns[min(1, len(columns)-1)].name, gpuMemory)
+			p.results = epochs && sep == ',' && len(columns) > 2 && string(columns[1].name) == "time" && bytes.HasPrefix(columns[2].name, []byte("train/"))
 			p.sorted = p.sorted[:0]
 			for i := range columns {
 				p.sorted = append(p.sorted, i)
@@ -142,13 +164,13 @@ func (p *Parser) head(b []byte) bool {
 }
 
 // names makes columns of the cells, which must be names, and among them the names of a step and a loss.
-func (p *Parser) names() (columns []column, ok bool) {
-	step, loss := -1, false
+func (p *Parser) names() (columns []column, epochs, ok bool) {
+	step, loss, epoch := -1, false, -1
 	seen := make(map[string]bool, len(p.cells))
 	for i, cell := range p.cells {
 		cell = bytes.TrimSpace(cell)
 		if !isName(cell) || seen[string(cell)] {
-			return nil, false
+			return nil, false, false
 		}
 		seen[string(cell)] = true
 		about := p.objects.About(cell)
@@ -156,18 +178,44 @@ func (p *Parser) names() (columns []column, ok bool) {
 			name: bytes.Clone(cell), other: about.Step, epoch: string(bytes.ToLower(cell)) == "epoch",
 			result: about.Evaluation || bytes.HasSuffix(cell, []byte("_epoch")),
 		}
-		loss = loss || about.Loss
+		loss = loss || about.Loss || string(cell) == "main/loss" || bytes.HasPrefix(cell, []byte("train/")) && bytes.HasSuffix(cell, []byte("loss"))
+		if string(cell) == "#" && i == 1 && string(p.cells[0]) == "E" { // spaCy
+			c.other, step = true, i
+			columns[0].epoch = true
+		}
+		if c.epoch && epoch < 0 {
+			epoch = i
+		}
 		// CSVLogger's own column is "step"; what the job logs beside it may count otherwise.
 		if about.Step && (step < 0 || string(cell) == "step") {
 			step = i
 		}
 		columns = append(columns, c)
 	}
-	if step < 0 || !loss {
-		return nil, false
+	if epochs = step < 0 && epoch == 0; epochs {
+		step = 0
 	}
-	columns[step].step, columns[step].other = true, false
-	return columns, true
+	if step < 0 || !loss {
+		return nil, false, false
+	}
+	columns[step].step, columns[step].other, columns[step].epoch = true, false, false
+	return columns, epochs, true
+}
+
+var gpuMemory = []byte("GPU_mem")
+
+// wide parts the names of a header by two blanks or more: names may have one.
+func (p *Parser) wide(b []byte) bool {
+	p.cells = p.cells[:0]
+	for b = bytes.TrimSpace(b); len(b) > 0 && len(p.cells) < maxColumns; {
+		i := bytes.Index(b, []byte("  "))
+		if i < 0 {
+			i = len(b)
+		}
+		p.cells = append(p.cells, b[:i])
+		b = bytes.TrimLeft(b[i:], " ")
+	}
+	return len(p.cells) >= fewColumns
 }
 
 // isName says whether a cell may be the name of a metric: up to four words, and no number.
@@ -259,6 +307,12 @@ func isArrow(cell []byte) bool { return string(cell) == "▼" || string(cell) ==
 
 // print reads a row of a console's table: numbers alone, and the step is whole.
 func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	if p.yolo {
+		return p.drawn(b, out)
+	}
+	if p.sep == blank && len(bytes.Trim(b, "- ")) == 0 {
+		return tail.Ignored, Header, true
+	}
 	if p.sep == bar && b[0] != bar || !p.split(b, p.sep) || len(p.cells) != len(p.columns) {
 		return tail.Ignored, "", false
 	}
@@ -271,8 +325,12 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 		v, ok := decimal.Float(p.cells[i])
 		c := &p.columns[i]
 		switch {
-		case c.step && (!ok || v < 0 || v != math.Trunc(v)), !ok && len(p.cells[i]) > 0:
+		case c.step && (!ok || v < 0 || v != math.Trunc(v)):
 			return tail.Ignored, "", false
+		case !ok && len(p.cells[i]) > 0:
+			if _, ok := minutes(p.cells[i]); !ok {
+				return tail.Ignored, "", false
+			}
 		case c.step:
 			step = v
 		case ok:
@@ -285,14 +343,17 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	}
 	rec := out.Record()
 	p.fill(rec)
-	if i := p.timed(); i >= 0 && !rec.Has(record.Duration) {
+	if i := p.spoken(); i >= 0 && !rec.Has(record.Duration) {
+		s, _ := minutes(p.cells[i])
+		rec.Set(record.Duration, s)
+		rec.Extra = slices.DeleteFunc(rec.Extra, func(e record.Extra) bool { return bytes.EqualFold(e.Name, []byte("time")) })
+	}
+	if i := p.timed(times); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
-		if seconds, of := p.time.Step(s, step); seconds > 0 {
-			rec.Set(record.Duration, seconds)
-			if of > 1 {
-				rec.Of = record.Mean
-			}
-		}
+		took(rec)(p.time.Step(s, step))
+	} else if i := p.timed(clocks); i >= 0 {
+		s, _ := decimal.Float(p.cells[i])
+		took(rec)(p.clock.Step(s, step))
 	}
 	p.emit(rec, step, training, out)
 	return tail.Record, "", true
@@ -317,14 +378,120 @@ func (p *Parser) plain(cell []byte) []byte {
 	return bytes.ReplaceAll(number, []byte(","), nil)
 }
 
-// timed is the column that is called time and has parts of a second, in s; -1: none.
-func (p *Parser) timed() int {
+// minutes reads "00:12", "1:02:03".
+func minutes(cell []byte) (seconds float64, ok bool) {
+	if n := bytes.Count(cell, []byte(":")); n < 1 || n > 2 {
+		return 0, false
+	}
+	for part := range bytes.SplitSeq(cell, []byte(":")) {
+		v, ok := decimal.Float(part)
+		if !ok || !(v >= 0) || len(part) > 5 {
+			return 0, false
+		}
+		seconds = 60*seconds + v
+	}
+	return seconds, true
+}
+
+// spoken is the column that is called time and has minutes and seconds; -1: none.
+func (p *Parser) spoken() int {
 	for i := range p.columns {
-		if bytes.EqualFold(p.columns[i].name, []byte("time")) && bytes.IndexByte(p.cells[i], '.') >= 0 {
+		if bytes.EqualFold(p.columns[i].name, []byte("time")) {
+			if _, ok := minutes(p.cells[i]); ok {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// drawn reads a row of YOLO's, whose bar is full: the means over an epoch, and how long that took.
+func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
+	row, rest, ok := bytes.Cut(b, []byte(": 100%"))
+	if !ok || !p.split(row, blank) || len(p.cells) != len(p.columns) {
+		return tail.Ignored, "", false
+	}
+	at, of, _ := bytes.Cut(p.cells[0], []byte("/"))
+	epoch, ok1 := decimal.Float(at)
+	epochs, ok2 := decimal.Float(of)
+	memory, ok3 := decimal.Float(bytes.TrimRight(p.cells[1], "GMB"))
+	if !ok1 || !ok2 || !ok3 || !(epoch >= 0) || epoch != math.Trunc(epoch) {
+		return tail.Ignored, "", false
+	}
+	if epoch == p.before { // a bar that is closed is drawn once more
+		return tail.Ignored, repeated, true
+	}
+	for _, cell := range p.cells[2:] {
+		if _, ok := decimal.Float(cell); !ok {
+			return tail.Ignored, "", false
+		}
+	}
+	p.before = epoch
+	rec := out.Record()
+	p.cells[0] = at
+	mem := p.cells[1]
+	p.cells[1] = nil
+	p.fill(rec)
+	if memory > 0 && mem[len(mem)-1] == 'G' { // torch.cuda.memory_reserved() / 1e9
+		rec.Set(record.MemoryReserved, memory*1e9)
+	}
+	rec.Set(record.Iterations, epochs)
+	if s := drawnFor(rest); s > 0 {
+		rec.Set(record.Duration, s)
+	}
+	p.emit(rec, epoch, true, out)
+	return tail.Record, "", true
+}
+
+// repeated is the reason of a row that was read before.
+const repeated = "progress_bar"
+
+// drawnFor is how long a bar took, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
+func drawnFor(b []byte) float64 {
+	if i := bytes.IndexByte(b, '['); i >= 0 {
+		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
+		s, _ := minutes(clock)
+		return s
+	}
+	words := bytes.Fields(b)
+	if len(words) == 0 {
+		return 0
+	}
+	last := words[len(words)-1]
+	if s, ok := minutes(last); ok {
+		return s
+	}
+	s, _ := decimal.Float(bytes.TrimSuffix(last, []byte("s")))
+	return s
+}
+
+// The names of columns that have the time of a step, or how long the run has run, in s, where they have parts of a second.
+var (
+	times  = []string{"time", "time (s)", "time(s)", "time_s", "time (sec)", "dur", "duration", "duration (s)", "seconds"}
+	clocks = []string{"elapsed", "elapsed_time", "elapsed time", "elapsed (s)", "total time"}
+)
+
+// timed is the column that has one of the names, and parts of a second; -1: none.
+func (p *Parser) timed(names []string) int {
+	for i := range p.columns {
+		if bytes.IndexByte(p.cells[i], '.') >= 0 && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(p.columns[i].name)) }) {
 			return i
 		}
 	}
 	return -1
+}
+
+// took gives a record the time of a step, s, the mean of so many.
+func took(rec *record.Record) func(seconds, of float64) {
+	return func(seconds, of float64) {
+		if !(seconds > 0) || rec.Has(record.Duration) {
+			return
+		}
+		rec.Set(record.Duration, seconds)
+		if of > 1 {
+			rec.Of = record.Mean
+		}
+	}
 }
 
 // row reads a row.
@@ -367,6 +534,13 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	}
 	rec := out.Record()
 	p.fill(rec)
+	if p.results {
+		if at, ok := decimal.Float(bytes.TrimSpace(p.cells[1])); ok {
+			if seconds, of := p.clock.Step(at, iteration); seconds > 0 && of == 1 {
+				rec.Set(record.Duration, seconds)
+			}
+		}
+	}
 	p.emit(rec, iteration, training, out)
 	return tail.Record, "", true
 }
@@ -376,7 +550,7 @@ func (p *Parser) fill(rec *record.Record) {
 	p.objects.Begin(rec)
 	for i, cell := range p.cells {
 		switch c := &p.columns[i]; {
-		case c.step:
+		case c.step, p.results && i == 1:
 		case c.other:
 			if v, ok := decimal.Float(bytes.TrimSpace(cell)); ok {
 				rec.AddExtra(record.Extra{Name: c.name, Value: v})
@@ -392,8 +566,11 @@ func (p *Parser) fill(rec *record.Record) {
 func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
 	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
 	rec.Set(record.Iteration, iteration)
+	if p.epochs {
+		rec.Set(record.Epoch, iteration)
+	}
 	rec.Kind = record.Evaluation
-	if training && !p.objects.IsResult() {
+	if training && (!p.objects.IsResult() || p.epochs) { // an epoch's row has both
 		// Each logger of a step has a row of its own: a callback for the learning rate, one for the speed.
 		rec.Kind, rec.Open, rec.Join = record.Step, true, true
 	}

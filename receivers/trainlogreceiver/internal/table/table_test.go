@@ -73,6 +73,50 @@ var tables = map[string]struct {
 		},
 		0,
 	},
+	"fastai": {
+		"epoch     train_loss  valid_loss  accuracy  time    \n0         0.531800    0.412700    0.81  00:12     \n1         0.431800    0.352700    0.85  1:02:03   \n2  0.4  0.3  x  y\n",
+		[]string{
+			"csv step open join dedup iteration=0 epoch=0 duration=12 loss=0.5318 val_loss=0.4127 extra:accuracy=0.81", "csv step open join dedup iteration=1 epoch=1 duration=3723 loss=0.4318 val_loss=0.3527 extra:accuracy=0.85",
+		},
+		0,
+	},
+	"skorch": {
+		"  epoch    train_loss    valid_loss     dur\n-------  ------------  ------------  ------\n      1        0.7111        0.6894  0.1345\n",
+		[]string{
+			"csv step open join dedup iteration=1 epoch=1 duration=0.1345 loss=0.7111 val_loss=0.6894 extra:dur=0.1345",
+		},
+		0,
+	},
+	"Chainer": {
+		"epoch       main/loss   validation/main/loss  elapsed_time\n1           0.192       0.0951                12.3\n",
+		[]string{
+			`csv step open join dedup iteration=1 epoch=1 loss=0.192 val_loss=0.0951 extra:elapsed_time="12.3"`,
+		},
+		0,
+	},
+	"spaCy": {
+		"E    #       LOSS TOK2VEC  LOSS NER  SCORE \n---  ------  ------------  --------  ------\n  0     200         23.54   1204.11    0.45\n",
+		[]string{
+			"csv step open join dedup iteration=200 extra:E=0 extra:LOSS TOK2VEC=23.54 extra:LOSS NER=1204.11 extra:SCORE=0.45",
+		},
+		0,
+	},
+	"YOLO": {
+		"      Epoch    GPU_mem   box_loss  Instances       Size\n        1/2      2.51G      3.538          4        640: 83% ━━━ 5/6 5.3it/s 1.4s<0.2s\n" +
+			"        1/2      2.51G      3.538          4        640: 100% ━━━ 6/6 4.4it/s 1.4s\n        2/2      2.51G      3.238          4        640: 100%|███| 6/6 [01:05<00:00,  4.4it/s]\n",
+		[]string{
+			"csv step open join dedup iteration=1 iterations=2 epoch=1 duration=1.4 mem_reserved=2510000000 extra:box_loss=3.538 extra:Instances=4 extra:Size=640",
+			"csv step open join dedup iteration=2 iterations=2 epoch=2 duration=65 mem_reserved=2510000000 extra:box_loss=3.238 extra:Instances=4 extra:Size=640",
+		},
+		0,
+	},
+	"Ultralytics' results.csv": {
+		"                  epoch,             time,    train/box_loss,  val/box_loss\n                      1,          12.5,           3.5,   3.2\n",
+		[]string{
+			"csv step open join dedup iteration=1 epoch=1 extra:train/box_loss=3.5 extra:val/box_loss=3.2",
+		},
+		0,
+	},
 	// A row that was cut is not one of fewer cells.
 	"broken": {"step,loss,lr\n1,2.5\n2,2.5,1e-4,7\n3,\"2.5,1e-4\nx\n1,2,text\n", []string{`csv step open join dedup iteration=1 loss=2 extra:lr="text"`}, 2},
 	"none": {

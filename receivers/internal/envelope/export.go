@@ -1,0 +1,71 @@
+package envelope
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/trainbridge/trainbridge/internal/decimal"
+)
+
+// export reads entries as journalctl -o export writes them (systemd.io/JOURNAL_EXPORT_FORMATS): a field a line, and a field with other than printable letters
+// as its name in a line, eight bytes of length, little endian, and the value.
+type export struct {
+	stamp []byte
+	left  int // bytes of a length that are not read yet
+}
+
+var (
+	exportTime    = []byte("__REALTIME_TIMESTAMP=")
+	exportMessage = []byte("MESSAGE=")
+	exportBinary  = []byte("MESSAGE")
+)
+
+const lengthBytes = 8
+
+// journal returns the message that a line of an entry holds.
+func (p *Peeler) journal(b []byte) (text []byte, ok bool) {
+	e := p.exp
+	switch {
+	case e != nil && e.left > 0:
+		n := min(len(b), e.left)
+		zero := bytes.IndexFunc(b[max(0, n-4):n], func(r rune) bool { return r != 0 }) < 0
+		if n < e.left { // a byte of the length is a line's end
+			e.left -= n + 1
+			return nil, true
+		}
+		if e.left = 0; !zero {
+			return nil, false
+		}
+		return b[n:], true
+	case bytes.HasPrefix(b, exportTime):
+		us, end := decimal.Unsigned(b, len(exportTime))
+		if end != len(b) || us > 1<<60 {
+			return nil, false
+		}
+		if e == nil {
+			e = new(export)
+			p.exp = e
+		}
+		e.stamp = time.UnixMicro(int64(us)).UTC().AppendFormat(e.stamp[:0], "2006-01-02T15:04:05.000000Z")
+		return nil, true
+	case e == nil:
+		return nil, false
+	case bytes.HasPrefix(b, exportMessage):
+		return b[len(exportMessage):], true
+	case bytes.Equal(b, exportBinary):
+		e.left = lengthBytes
+		return nil, true
+	case isField(b):
+		return nil, true
+	}
+	return nil, false
+}
+
+// isField says whether a line is another field of an entry: "_HOSTNAME=gpu-01".
+func isField(b []byte) bool {
+	n := 0
+	for n < len(b) && n < 64 && (b[n] >= 'A' && b[n] <= 'Z' || b[n] == '_' || b[n]-'0' <= 9) {
+		n++
+	}
+	return n > 2 && n < len(b) && b[n] == '='
+}

@@ -1,0 +1,99 @@
+package envelope
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/bridge/line"
+	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
+)
+
+// Pieces joins what runtimes of containers cut out of long lines, 16 KiB each: CRI marks all pieces but the last with P (kubelet's log format, CRI-O's conmon,
+// containerd), and docker's json-file leaves the line's end to the last. The zero value is ready. Fields are exported for checkpoints.
+type Pieces struct {
+	Out []byte `json:"out,omitempty"` // of standard output: what came so far, with the first piece's time
+	Err []byte `json:"err,omitempty"`
+}
+
+const (
+	maxPieces   = 256 << 10 // bytes of a line: more is cut off
+	dockerPiece = 16 << 10
+)
+
+var (
+	dockerLog = []byte(`{"log":"`)
+	partial   = []byte("P ")
+	full      = []byte("F ")
+)
+
+// Join returns the line that b ends: b itself where it is no piece. more says that b is a piece that others follow.
+func (p *Pieces) Join(b []byte) (whole []byte, more bool) {
+	switch {
+	case len(b) < 32:
+		return b, false
+	case b[0]-'0' <= 9:
+		return p.cri(b)
+	case b[0] == '{' && (len(b) >= dockerPiece || len(p.Out) > 0 || len(p.Err) > 0):
+		return p.docker(b)
+	}
+	return b, false
+}
+
+func (p *Pieces) of(stderr bool) *[]byte {
+	if stderr {
+		return &p.Err
+	}
+	return &p.Out
+}
+
+// cri reads "2026-02-11T16:40:00.1Z stdout P text".
+func (p *Pieces) cri(b []byte) (whole []byte, more bool) {
+	n := bytes.IndexByte(b[:min(len(b), 40)], ' ')
+	if n < 20 || len(b) < n+10 || b[n+7] != ' ' || b[n+1] != 's' || b[10] != 'T' {
+		return b, false
+	}
+	name, text := b[n+1:n+7], b[n+8:]
+	stderr := string(name) == "stderr"
+	if !stderr && string(name) != "stdout" {
+		return b, false
+	}
+	own := p.of(stderr)
+	switch {
+	case bytes.HasPrefix(text, partial) && line.StampLen(b) == n:
+		if len(*own) == 0 {
+			*own = append(append((*own)[:0], b[:n+8]...), full...)
+		}
+		*own = append(*own, text[2:min(len(text), 2+maxPieces-min(len(*own), maxPieces))]...)
+		return nil, true
+	case len(*own) > 0 && bytes.HasPrefix(text, full):
+		whole = append(*own, text[2:]...)
+		*own = nil
+		return whole, false
+	}
+	return b, false
+}
+
+// docker reads `{"log":"text","stream":"stdout","time":"…"}`.
+func (p *Pieces) docker(b []byte) (whole []byte, more bool) {
+	if !bytes.HasPrefix(b, dockerLog) {
+		return b, false
+	}
+	_, _, end := jsonlike.String(b, len(dockerLog)-1)
+	if end < 0 {
+		return b, false
+	}
+	text, rest := b[len(dockerLog):end-1], b[end-1:]
+	own := p.of(bytes.Contains(rest, []byte(`"stream":"stderr"`)))
+	if !bytes.HasSuffix(text, []byte(`\n`)) && len(text) >= dockerPiece/2 {
+		if len(*own) == 0 {
+			*own = append((*own)[:0], dockerLog...)
+		}
+		*own = append(*own, text[:min(len(text), maxPieces-min(len(*own), maxPieces))]...)
+		return nil, true
+	}
+	if len(*own) == 0 {
+		return b, false
+	}
+	whole = append(append(*own, text...), rest...)
+	*own = nil
+	return whole, false
+}

@@ -1,0 +1,137 @@
+package bar
+
+import (
+	"bytes"
+	"math"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/bridge/tail"
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
+)
+
+// slow is from which time per step on, s, a bar called train that has no loss tells steps at once.
+const slow = 1
+
+// mostHeld bounds the drawings that wait.
+const mostHeld = 256
+
+// held is a drawing of a bar without a loss. It waits until the bar is over, or there are many: other lines may tell the same steps with a loss.
+type held struct {
+	At     float64  `json:"at"`
+	Covers int64    `json:"covers,omitempty"`
+	Per    float64  `json:"per,omitempty"` // s
+	Mean   bool     `json:"mean,omitempty"`
+	Epoch  *float64 `json:"epoch,omitempty"`
+	Source string   `json:"source"`
+	Pairs  []byte   `json:"pairs,omitempty"` // of the postfix
+}
+
+// isTraining says whether a description without numbers is a training's. ms-swift draws "Train" beside its records.
+func isTraining(desc []byte) bool {
+	return string(desc) == "train" || string(desc) == "training" || string(desc) == "Training" || string(desc) == "train step"
+}
+
+// counting are the words that names of bars begin with which count steps, batches or epochs.
+var counting = []string{"training", "train", "epochs", "epoch", "steps", "step", "iterations", "iteration", "iters", "iter", "batches", "batch"}
+
+// others are parts of the descriptions, and of the units, of bars that count something else.
+var (
+	otherDescs = []string{"val", "eval", "test", "data", "load", "split", "token", "exampl", "sampl", "download", "cach", "file", "process", "gen", "shard"}
+	otherUnits = []string{"B/s", "examples/s", "ex/s", "img/s", "images/s", "tok/s", "tokens/s", "files/s", "file/s", "samples/s", "rows/s"}
+)
+
+// countsSteps says whether a bar without a loss counts steps, by its name and its unit.
+func countsSteps(d *drawing) bool {
+	if d.Total < 1 || len(d.Desc) > 64 || bytes.HasPrefix(d.Desc, composer) {
+		return false
+	}
+	desc := strings.ToLower(string(d.Desc))
+	is := false
+	for _, word := range counting {
+		if rest, ok := strings.CutPrefix(desc, word); ok && (rest == "" || rest[0] < 'a' || rest[0] > 'z') {
+			is = true
+			break
+		}
+	}
+	if !is {
+		return false
+	}
+	for _, part := range otherDescs {
+		if strings.Contains(desc, part) {
+			return false
+		}
+	}
+	for _, unit := range otherUnits {
+		if bytes.Contains(d.line, []byte(unit)) {
+			return false
+		}
+	}
+	return true
+}
+
+// count takes a drawing of a bar that counts steps. Of nested bars the inner one counts: that is over first.
+func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason string, mine bool) {
+	b := d.bar
+	if p.state.Counts != nil && *p.state.Counts != b.Name {
+		return tail.Ignored, nothingNew, true
+	}
+	p.split(d.Postfix)
+	p.trainer(d)
+	if d.none || d.eval {
+		return tail.Ignored, nothingNew, true
+	}
+	was := len(b.Held)
+	at := d.Done
+	switch {
+	case d.epochs > 0:
+		at += d.epochs * d.Total
+	case !(d.epoch >= 0):
+		at += float64(b.Rounds) * d.Total
+	}
+	if d.Done > 0 && (was == 0 || b.Held[was-1].At != at) && at != p.state.At {
+		if was == 0 {
+			b.FromN, b.FromAt = b.Clock.FromN, b.Clock.FromAt
+		}
+		h := held{At: at, Source: d.source, Pairs: bytes.Clone(p.training)}
+		h.Covers, h.Per, h.Mean = d.took()
+		if d.epoch >= 0 {
+			h.Epoch = &d.epoch
+		}
+		b.Held = append(b.Held, h)
+	}
+	if p.state.Counts == nil && d.Done < d.Total && !d.begins && len(b.Held) < mostHeld || len(b.Held) == 0 {
+		return tail.Ignored, nothingNew, true
+	}
+	p.state.Counts = &b.Name
+	for i := range b.Held {
+		p.tell(&b.Held[i], d, out)
+	}
+	p.state.At, b.Held = b.Held[len(b.Held)-1].At, nil
+	return tail.Record, "", true
+}
+
+// drop forgets what was held: the bar has a loss.
+func (b *bar) drop() {
+	if len(b.Held) > 0 {
+		b.Clock.FromN, b.Clock.FromAt, b.Held = b.FromN, b.FromAt, nil
+	}
+}
+
+// tell hands over what was held.
+func (p *Parser) tell(h *held, d *drawing, out object.Out) {
+	rec := p.fill(h.Pairs, record.Step, h.Source, out)
+	rec.Covers = h.Covers
+	if h.Per > 0 && !math.IsInf(h.Per, 0) {
+		rec.Set(record.Duration, h.Per)
+		if h.Mean {
+			rec.Of = record.Mean
+		}
+	}
+	rec.Set(record.Iteration, h.At)
+	if h.Epoch != nil {
+		rec.Set(record.Epoch, *h.Epoch)
+	}
+	rec.Key = d.line
+	out.Emit(rec)
+}

@@ -1,0 +1,102 @@
+package pairs
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// state is what lines leave for later ones.
+type state struct {
+	// Finer: the log tells steps, so that an epoch's line is none. Own: lines of pairs tell them.
+	Finer bool  `json:"finer,omitempty"`
+	Own   bool  `json:"own,omitempty"`
+	Head  *head `json:"head,omitempty"`
+}
+
+// head is a line that names an epoch alone: "Epoch 3/10", "Epoch: 01 | Epoch Time: 0m 12s". Lines below have the losses.
+type head struct {
+	Epoch   float64 `json:"epoch"`
+	Epochs  float64 `json:"epochs,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"` // how long the epoch took; 0: not known
+	Lines   int     `json:"lines,omitempty"`   // since
+}
+
+// mostBelow bounds the lines between the name of an epoch and its loss.
+const mostBelow = 200
+
+// head reads a line without a loss.
+func (p *Parser) head(b []byte) {
+	if h := p.state.Head; h != nil {
+		if h.Lines++; h.Lines > mostBelow {
+			p.state.Head = nil
+		}
+	}
+	if len(b) == 0 || b[0]|0x20 != 'e' && (b[0]|0x20 >= 'a' && b[0]|0x20 <= 'z' || b[0]-'0' <= 9) {
+		return
+	}
+	b = bytes.Trim(b, "=-*#[]>: ")
+	if len(b) < 4 || b[0]|0x20 != 'e' || b[1]|0x20 != 'p' {
+		return
+	}
+	if !p.lexer.tokens(b) || p.lexer.leftover > 0 {
+		return
+	}
+	next := head{Epoch: math.NaN()}
+	for i := range p.lexer.pairs {
+		switch q := &p.lexer.pairs[i]; {
+		case isEpoch(q) && math.IsNaN(next.Epoch) && q.number >= 0 && q.number == math.Trunc(q.number):
+			next.Epoch, next.Epochs = q.number, q.of
+		case bytes.EqualFold(q.name, []byte("epoch time")) || isTime(q.name):
+			if units[q.unit].suffix == "_s" {
+				next.Seconds = q.number
+			}
+		case q.about.Step || q.about.Evaluation:
+			return
+		}
+	}
+	if !math.IsNaN(next.Epoch) {
+		p.state.Head = &next
+	}
+}
+
+// ofEpoch completes the record of an epoch. In a log with finer lines only a result is left of it, which belongs to the step before.
+func (p *Parser) ofEpoch(rec *record.Record) bool {
+	if !p.state.Finer {
+		return true
+	}
+	if !p.state.Own || !rec.Has(record.ValidationLoss) {
+		rec.Reset()
+		return false
+	}
+	rec.Kind = record.Evaluation
+	for _, f := range [...]record.Field{record.Loss, record.Iteration, record.Iterations, record.Duration} {
+		rec.Unset(f)
+	}
+	return true
+}
+
+// Others says that lines of another format tell steps.
+func (p *Parser) Others() { p.state.Finer = true }
+
+// Save is as in tail.Handler.
+func (p *Parser) Save() []byte {
+	if !p.state.Finer && p.state.Head == nil {
+		return nil
+	}
+	b, err := json.Marshal(&p.state)
+	if err != nil {
+		return nil // cannot be: finite numbers
+	}
+	return b
+}
+
+// Restore is as in tail.Handler.
+func (p *Parser) Restore(saved []byte) {
+	var s state
+	if json.Unmarshal(saved, &s) == nil {
+		p.state = s
+	}
+}

@@ -1,0 +1,53 @@
+package pairs
+
+import (
+	"bytes"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// named takes the losses whose names objects do not know, by the words of these: "avg_train_loss", "loss_val", "Val. Loss".
+func named(rec *record.Record, pairs []pair) {
+	other := -1
+	for i := range pairs {
+		q := &pairs[i]
+		if !q.about.Loss || !q.isNumber {
+			continue
+		}
+		training, evaluation, words := split(q.name)
+		switch {
+		case evaluation && !rec.Has(record.ValidationLoss):
+			rec.Set(record.ValidationLoss, q.number)
+		case training && !rec.Has(record.Loss):
+			rec.Set(record.Loss, q.number)
+		case !training && !evaluation && words <= 2 && other < 0:
+			other = i
+		}
+	}
+	// Beside the losses of an evaluation the only one of another name is that of training.
+	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) && other >= 0 && bytes.EqualFold(pairs[other].name, []byte("loss")) {
+		rec.Set(record.Loss, pairs[other].number)
+	}
+}
+
+// split says which data the words of a name speak of, and how many words there are.
+func split(name []byte) (training, evaluation bool, words int) {
+	for from := 0; from < len(name); {
+		to := from
+		for to < len(name) && name[to]|0x20 >= 'a' && name[to]|0x20 <= 'z' {
+			to++
+		}
+		if to > from {
+			words++
+			var out [12]byte
+			switch string(lowered(out[:0], name[from:min(to, from+len(out))])) {
+			case "train", "training", "trn", "tr":
+				training = true
+			case "val", "valid", "validation", "eval", "test", "dev":
+				evaluation = true
+			}
+		}
+		from = to + 1
+	}
+	return training, evaluation, words
+}
