@@ -1,5 +1,5 @@
-// Package bounds gives the series of a metric that are exponential histograms the bounds of classic ones, the same for all: with bounds of its own each, a sum by
-// bound would be wrong.
+// Package bounds gives the series of a metric that are exponential histograms the bounds of classic ones, the same for all: with bounds of its own each, a sum
+// by bound would be wrong.
 package bounds
 
 import (

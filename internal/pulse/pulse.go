@@ -35,7 +35,7 @@ type Pulse struct {
 	told       bool        // that it stalls
 }
 
-// Step is a step that came now, and ended at end by its log's clock, ns. planned is how many the run has; 0: not known. It says false of a step that came before.
+// Step is a step that came now, and ended at end by its log's clock, ns. planned is how many the run has; 0: not known. false: it came before.
 func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) bool {
 	if p.n > 0 {
 		gap := end - p.ends[(p.n-1)%kept]
