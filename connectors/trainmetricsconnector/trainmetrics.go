@@ -78,7 +78,7 @@ func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 		return err
 	}
 	c.telemetry.ConnectorTrainMetricsStorageFailures.Add(ctx, 0) // increase() does not see a counter that begins above 0
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:contextcheck // as above
+	ctx, cancel := context.WithCancel(context.Background())      //nolint:contextcheck // as above
 	c.cancel, c.done = cancel, make(chan struct{})
 	ticks, stop := c.newTicker(c.cfg.MetricsFlushInterval)
 	go func() {

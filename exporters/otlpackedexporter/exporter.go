@@ -50,13 +50,13 @@ type otlpExporter struct {
 	noted  time.Time // when rejected items were last logged
 }
 
-func newExporter(set exporter.Settings, cfg *Config) (*otlpExporter, error) {
+func newExporter(ctx context.Context, set exporter.Settings, cfg *Config) (*otlpExporter, error) {
 	tel, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
 	agent := fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
-	tel.ExporterOtlpAckedRejected.Add(context.Background(), 0) // increase() does not see a counter that begins above 0
+	tel.ExporterOtlpAckedRejected.Add(ctx, 0) // increase() does not see a counter that begins above 0
 	return &otlpExporter{cfg: cfg, set: set, tel: tel, userAgent: agent}, nil
 }
 

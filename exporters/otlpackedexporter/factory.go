@@ -60,7 +60,7 @@ func (e *otlpExporter) options() []exporterhelper.Option {
 }
 
 func createTraces(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Traces, error) {
-	e, err := newExporter(set, cfg.(*Config))
+	e, err := newExporter(ctx, set, cfg.(*Config))
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func createTraces(ctx context.Context, set exporter.Settings, cfg component.Conf
 }
 
 func createMetrics(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
-	e, err := newExporter(set, cfg.(*Config))
+	e, err := newExporter(ctx, set, cfg.(*Config))
 	if err != nil {
 		return nil, err
 	}
