@@ -201,8 +201,7 @@ func prometheus(g *group) string {
 	default:
 		name += prometheusUnits[g.Unit]
 	}
-	switch g.Instrument {
-	case "counter":
+	if g.Instrument == "counter" {
 		name += "_total"
 	}
 	return code(name)
