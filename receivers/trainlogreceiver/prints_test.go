@@ -14,9 +14,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// How programs print their steps: each style of testdata/prints.txt, with what its numbers are.
+// How programs print their steps: each style of testdata/prints.styles, with what its numbers are.
 func TestPrints(t *testing.T) {
-	text, err := os.ReadFile("testdata/prints.txt")
+	text, err := os.ReadFile("testdata/prints.styles")
 	require.NoError(t, err)
 	for style := range strings.SplitSeq(string(text), "\n== ") {
 		name, style, ok := strings.Cut(style, "\n")

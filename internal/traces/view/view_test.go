@@ -198,7 +198,7 @@ func everything(tb testing.TB) ptrace.Span {
 		spans.AttrNCCLStragglerScore, spans.AttrNCCLErrors, spans.AttrNCCLRetries, spans.AttrNCCLRanksMissingCount, spans.AttrNCCLWaited, spans.AttrNCCLLate,
 		spans.AttrNCCLClockOffset, spans.AttrAggregateSum, spans.AttrAggregateP50, spans.AttrAggregateMax, spans.AttrAggregateWait,
 		spans.AttrEpoch, spans.AttrLearningRate, spans.AttrGradientNorm, spans.AttrMemoryUsage, spans.AttrMemoryPeak, spans.AttrMFUReported, spans.AttrGPUUtilization,
-		spans.AttrNCCLBandwidthBusReported,
+		spans.AttrNCCLBandwidthBusReported, spans.AttrIterations,
 	} {
 		m.PutDouble(name, float64(i)+0.5)
 	}
