@@ -62,7 +62,7 @@ const eventName = "events.out.tfevents.1700000000.host.17.0"
 // However a file grows, and wherever a restart comes, its rows are the same.
 func TestRowsGrow(t *testing.T) {
 	files := map[string]string{eventName: eventFile(t, 300)}
-	for _, name := range []string{"hf-0.31.0", "blocks-0.31.0", "plain-0.16.6"} {
+	for _, name := range []string{"hf-0.31.0", "blocks-0.31.0", "plain-0.16.6", "gpu-0.31.0"} {
 		files["run-"+name+".wandb"] = wandbFile(t, name)
 	}
 	for name, content := range files {

@@ -396,6 +396,13 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length) {
     return copy_text(text, version, length);
 }
 
+// Without this function W&B's SDK (tools/record-trainers/wandb_offline.py) looks for no devices.
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
+    ENTER(SYSTEM, no_device, ANY);
+    *version = 12080;
+    return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count) {
     ENTER(SYSTEM, no_device, ANY);
     *count = config.devices;

@@ -121,7 +121,7 @@ var fixtures = []string{
 	"trainers/olmo.log", "trainers/olmo_core.log", "trainers/nemo_rl.log", "trainers/roll.log", "trainers/sb3.log", "trainers/block.log",
 	"trainers/console_table.log", "trainers/rich.log", "trainers/areal.log", "trainers/yolo.log",
 	"trainers/keras.log", "trainers/tqdm.log", "trainers/hf_stalls.log", "trainers/lightning_stalls.log",
-	"trackers/lightning.tfevents", "trackers/hf.wandb",
+	"trackers/lightning.tfevents", "trackers/hf.wandb", "trackers/gpu.wandb",
 }
 
 func TestGolden(t *testing.T) {

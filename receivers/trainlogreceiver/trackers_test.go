@@ -3,6 +3,7 @@ package trainlogreceiver
 import (
 	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"strconv"
 	"testing"
@@ -82,4 +83,16 @@ func TestWandB(t *testing.T) {
 	}
 	assert.Len(t, got, n)
 	assert.Empty(t, b.Counts.Rejected)
+}
+
+func unpacked(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	b, err := io.ReadAll(z)
+	require.NoError(t, err)
+	return b
 }

@@ -1,6 +1,6 @@
 """Lets the SDK of Weights & Biases write files of offline runs, as fixtures for internal/wandb, and beside each what the SDK itself reads from the file.
 
-    pip install --target sdk wandb==0.31.0            # and 0.19.11, 0.16.6 for the jobs "plain" and "blocks"; Python 3.11
+    pip install --target sdk wandb==0.31.0            # and 0.19.11, 0.16.6 for the jobs "plain" and "blocks", 0.19.11 for "gpu"; Python 3.11
     pip install --target old --no-deps wandb==0.28.2  # its reader, datastore.py, is the same as in 0.16; 0.30 has none
     PYTHONPATH=sdk python wandb_offline.py JOB old/wandb/sdk/internal/datastore.py ../../internal/wandb/testdata
 
@@ -16,6 +16,7 @@ import json
 import math
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -50,6 +51,27 @@ def plain():
     run.config.update({"late": {"x": [1]}})
     time.sleep(1)
     wandb.finish(exit_code=3)
+
+
+def gpu():
+    """Steps among samples of two GPUs, those of internal/fakenvml: LD_LIBRARY_PATH names the folder of its libnvidia-ml.so.1, FAKE_NVML 64 KiB of zeros."""
+    import wandb
+
+    def become(step):
+        lines = ["devices 2"]
+        for device in range(2):
+            now = dict(gpu_util_now=60 + 4 * step + device, power_now_mw=412345 + 1111 * step, temperature=50 + step, mem_used=(11 + 3 * step + device) << 30)
+            lines += [f"value {device} {name} {value}" for name, value in now.items()]
+        with open(os.environ["FAKE_NVML"], "r+b") as f:
+            f.write(struct.pack("=Q", 2 * step + 2) + "\n".join(lines).encode() + b"\0")
+
+    become(0)
+    wandb.init(id="gpu00001", name="gpu")
+    for step in range(8):
+        become(step)
+        wandb.log({"loss": 2.5 / (step + 1), "lr": 1e-3})
+        time.sleep(0.5)
+    wandb.finish()
 
 
 def typed():

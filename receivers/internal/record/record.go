@@ -19,6 +19,7 @@ const (
 	Summary                // what the job says about itself at its end
 	Side                   // values that belong to the record before it, in lines of their own
 	Ranks                  // what a job says about the times of its ranks
+	Sample                 // Samples at Unix, and nothing else: no step, and no time of steps
 )
 
 // DurationOf says which time a duration is: of one step, or a mean or median of several.
@@ -76,6 +77,8 @@ type Record struct {
 
 	// GPUs is hw.gpu.utilization of each device, 0..1.
 	GPUs []float64
+	// Samples are what GPUs were like at Unix, which is known then.
+	Samples []GPUSample
 
 	Stages []Stage
 	Extra  []Extra
@@ -120,7 +123,7 @@ func (r *Record) Reset() {
 	r.IDs = logids.IDs{}
 	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several, r.Late = false, false, false, false, false, false
 	r.Rank, r.HasRank = 0, false
-	r.GPUs, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Stages[:0], r.Extra[:0], 0
+	r.GPUs, r.Samples, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Samples[:0], r.Stages[:0], r.Extra[:0], 0
 	r.has = 0 // clearing the values, too, would take longer than all of the above
 }
 
@@ -132,11 +135,8 @@ func (r *Record) Set(f Field, v float64) {
 
 // SetIn sets a field given in another unit, and remembers which.
 func (r *Record) SetIn(f Field, v float64, u Unit) {
-	if u != Base {
-		v = v * unitInfo[u].scale / unitInfo[u].per
-	}
 	r.has |= 1 << f
-	r.values[f], r.units[f] = v, u
+	r.values[f], r.units[f] = u.InBase(v), u
 }
 
 // Unset takes a field away.
@@ -173,7 +173,7 @@ func (r *Record) Has(f Field) bool { return r.has&(1<<f) != 0 }
 
 // Empty says that no field, stage or extra is set.
 func (r *Record) Empty() bool {
-	return r.has == 0 && len(r.Stages) == 0 && len(r.Extra) == 0 && len(r.GPUs) == 0
+	return r.has == 0 && len(r.Stages) == 0 && len(r.Extra) == 0 && len(r.GPUs) == 0 && len(r.Samples) == 0
 }
 
 // All returns the fields that are set, in their order, in base units.
@@ -220,11 +220,20 @@ const (
 	Gibibytes // GB in FlagScale, Megatron and DeepSpeed logs is GiB
 	Percent
 	Kilowatts
+	Megahertz
 	numUnits
 )
 
 // String is the UCUM code of the unit, empty for Base.
 func (u Unit) String() string { return unitInfo[u].text }
+
+// InBase converts a value of the unit to the base unit.
+func (u Unit) InBase(v float64) float64 {
+	if u == Base {
+		return v
+	}
+	return v * unitInfo[u].scale / unitInfo[u].per
+}
 
 // A unit is scale / per base units. Dividing by 1000 rounds once where multiplying by 0.001 does twice: 9.8 ms are 0.0098 s.
 var unitInfo = [numUnits]struct {
@@ -234,4 +243,5 @@ var unitInfo = [numUnits]struct {
 	Base: {"", 1, 1}, Milliseconds: {"ms", 1, 1e3}, Minutes: {"min", 60, 1}, TeraFlopPerSecond: {"TFLOP/s", 1e12, 1}, GigaFlopPerSecond: {"GFLOP/s", 1e9, 1},
 	TeraFlop:  {"TFLOP", 1e12, 1},
 	Mebibytes: {"MiBy", 1 << 20, 1}, Gibibytes: {"GiBy", 1 << 30, 1}, Percent: {"%", 1, 100}, Kilowatts: {"kW", 1e3, 1},
+	Megahertz: {"MHz", 1e6, 1},
 }

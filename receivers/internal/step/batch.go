@@ -33,6 +33,8 @@ type stepBatch struct {
 	extras []extra
 	gpus   []float64
 	texts  bool // some host or model is known
+
+	samples []sample // they have no spans
 }
 
 type key struct {
@@ -143,15 +145,18 @@ func (b *stepBatch) Done() {
 	clear(b.extras)
 	*b = stepBatch{
 		pool: b.pool, items: b.items[:0], shared: b.shared[:0], values: b.values[:0], stages: b.stages[:0], ranks: b.ranks[:0], laid: b.laid, sums: b.sums,
-		extras: b.extras[:0], gpus: b.gpus[:0],
+		extras: b.extras[:0], gpus: b.gpus[:0], samples: b.samples[:0],
 	}
-	if cap(b.items) <= maxKept {
+	if cap(b.items) <= maxKept && cap(b.samples) <= maxSamples {
 		b.pool.Put(b, maxFree)
 	}
 }
 
-// maxKept bounds the records of a batch that is kept.
-const maxKept = 1 << 13
+// maxKept bounds the records of a batch that is kept, and maxSamples the values of GPUs.
+const (
+	maxKept    = 1 << 13
+	maxSamples = 1 << 13
+)
 
 // Texts is as in filereceiver.Texter: a record of numbers that are known has no text of the log but its host.
 func (b *stepBatch) Texts() bool { return b.texts || len(b.stages)+len(b.extras) > 0 }
@@ -368,7 +373,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	if it.ordinal > 0 {
 		m.PutInt(spans.AttrRecord, it.ordinal)
 	}
-	putRank(m, it)
+	putRank(m, it.rank, it.local)
 	if it.point {
 		m.PutBool(spans.AttrTimePoint, true)
 	}
@@ -417,14 +422,13 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	return s
 }
 
-func putRank(m pcommon.Map, it *item) {
-	if it.rank == noRank {
-		return
-	}
-	if it.local {
-		m.PutInt(spans.AttrLocalRank, it.rank)
-	} else {
-		m.PutInt(spans.AttrRank, it.rank)
+func putRank(m pcommon.Map, rank int64, local bool) {
+	switch {
+	case rank == noRank:
+	case local:
+		m.PutInt(spans.AttrLocalRank, rank)
+	default:
+		m.PutInt(spans.AttrRank, rank)
 	}
 }
 
@@ -467,20 +471,25 @@ type latest struct {
 	fields [record.NumFields]bool
 	gpus   int
 	extras map[[2]string]bool // by metric and statistic
+	sample map[series]bool
 }
 
-// of returns what has been made for the item's labels. nil: all points are made.
-func (g *gauges) of(it *item) *latest {
+// labels are those of an item.
+func (b *stepBatch) labels(it *item) labels {
+	return labels{b.shared[it.shared].source, it.rank, it.local}
+}
+
+// of returns what has been made for the labels. nil: all points are made.
+func (g *gauges) of(l labels) *latest {
 	if g.latest == nil {
 		return nil
 	}
-	l := labels{g.b.shared[it.shared].source, it.rank, it.local}
 	if g.last != nil && l == g.lastOf {
 		return g.last
 	}
 	seen := g.latest[l]
 	if seen == nil {
-		seen = &latest{extras: make(map[[2]string]bool)}
+		seen = &latest{extras: make(map[[2]string]bool), sample: make(map[series]bool)}
 		g.latest[l] = seen
 	}
 	g.lastOf, g.last = l, seen
@@ -530,7 +539,8 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 			i = len(b.items) - 1 - i
 		}
 		it := &b.items[i]
-		seen := g.of(it)
+		l := b.labels(it)
+		seen := g.of(l)
 		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
 			if info := &fieldInfos[v.field]; info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) &&
 				!seen.passed(v.field) {
@@ -541,12 +551,13 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 						g.fields[v.field].EnsureCapacity(len(b.items) - i)
 					}
 				}
-				g.point(g.fields[v.field], it, v.v)
+				g.point(g.fields[v.field], l, it.end).SetDoubleValue(v.v)
 			}
 		}
 		gpus := b.gpus[it.gpusFrom:it.gpusTo]
 		for j := seen.firstGPU(len(gpus)); j < len(gpus); j++ {
-			dp := g.point(g.other(md, &gpuUtilization), it, gpus[j])
+			dp := g.point(g.other(md, &gpuUtilization), l, it.end)
+			dp.SetDoubleValue(gpus[j])
 			dp.Attributes().PutStr(spans.AttrHardwareID, index(j))
 		}
 		for j := it.extrasFrom; j < it.extrasTo; j++ {
@@ -554,12 +565,14 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 			if e.metric == "" || e.isText || seen.passedExtra(e) {
 				continue
 			}
-			dp := g.point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), it, e.value)
+			dp := g.point(g.other(md, &spans.Metric{Name: e.metric, Unit: e.unit, Description: "As the log states it."}), l, it.end)
+			dp.SetDoubleValue(e.value)
 			if e.statistic != "" {
 				dp.Attributes().PutStr(spans.AttrStatistic, e.statistic)
 			}
 		}
 	}
+	b.samplePoints(&g, md)
 	return md
 }
 
@@ -590,21 +603,21 @@ func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataP
 	}
 	m := g.scope.AppendEmpty()
 	d.Declare(m)
-	return m.Gauge().DataPoints()
+	return spans.Points(m)
 }
 
-func (g *gauges) point(points pmetric.NumberDataPointSlice, it *item, v float64) pmetric.NumberDataPoint {
+// point is a point without a value.
+func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) pmetric.NumberDataPoint {
 	dp := points.AppendEmpty()
-	dp.SetTimestamp(spans.Timestamp(it.end))
-	dp.SetDoubleValue(v)
+	dp.SetTimestamp(spans.Timestamp(at))
 	m := dp.Attributes()
-	if it.rank == noRank {
+	if l.rank == noRank {
 		m.EnsureCapacity(1)
 	} else {
 		m.EnsureCapacity(2)
 	}
-	m.PutStr(spans.AttrSource, g.b.shared[it.shared].source)
-	putRank(m, it)
+	m.PutStr(spans.AttrSource, l.source)
+	putRank(m, l.rank, l.local)
 	return dp
 }
 

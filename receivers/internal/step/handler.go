@@ -314,7 +314,8 @@ func (h *handler) Emit(rec *record.Record) {
 		}
 		h.prefix.Rank = owner
 	}
-	if h.join(rec) {
+	h.batch.sample(h, rec)
+	if rec.Kind == record.Sample || h.join(rec) {
 		return
 	}
 	if rec.Kind == record.Side && len(rec.Stages) > 0 && rec.Stages[0].HasRank {
@@ -482,7 +483,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 				t.Aside += nanos(st.Seconds)
 			}
 		}
-	case record.Summary, record.Ranks:
+	case record.Summary, record.Ranks, record.Sample:
 	}
 	h.identify(rec, it, t, raw)
 	switch rec.Kind {
@@ -495,7 +496,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		if t.Last.Trace == it.trace {
 			it.parent = t.Last.ID
 		}
-	case record.Evaluation, record.Summary, record.Ranks:
+	case record.Evaluation, record.Summary, record.Ranks, record.Sample:
 	}
 }
 
@@ -680,7 +681,7 @@ func (h *handler) Cut() tail.Delivery {
 		return nil
 	}
 	h.batch = nil
-	if len(b.items) == 0 {
+	if len(b.items)+len(b.samples) == 0 {
 		b.Done()
 		return nil
 	}

@@ -142,7 +142,7 @@ func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	m := s.Attributes()
 	m.PutStr(spans.AttrStage, p.name)
 	m.PutStr(spans.AttrStageOrder, p.order)
-	putRank(m, it)
+	putRank(m, it.rank, it.local)
 	if p.hasMin {
 		putNumber(m, spans.AttrStageDurationMin, p.min)
 	}

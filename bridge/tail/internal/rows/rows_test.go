@@ -148,13 +148,25 @@ func TestWandB(t *testing.T) {
 						Step  int64       `json:"step"`
 						Items [][2]string `json:"items"`
 					} `json:"history"`
+					Stats struct {
+						Timestamp float64     `json:"timestamp"`
+						Items     [][2]string `json:"items"`
+					} `json:"stats"`
 				} `json:"records"`
 			}
 			require.NoError(t, json.Unmarshal(unzip(t, strings.TrimSuffix(path, ".wandb.gz")+".json.gz"), &truth))
 			texts, begins, bad := readAll(WandB, b, 0)
 			assert.Zero(t, bad)
-			i := 0
+			i, samples := 0, 0
 			for _, r := range truth.Records {
+				if want := gpuItems(t, r.Stats.Items); len(want) > 0 {
+					row := members(t, texts[i])
+					i++
+					samples++
+					assert.InDelta(t, r.Stats.Timestamp, row["_timestamp"], 1e-6)
+					delete(row, "_timestamp")
+					assert.Equal(t, want, row)
+				}
 				if r.History == nil || !slices.ContainsFunc(r.History.Items, func(item [2]string) bool { return item[0][0] != '_' && isNumber([]byte(item[1])) }) {
 					continue
 				}
@@ -170,12 +182,27 @@ func TestWandB(t *testing.T) {
 				}
 			}
 			assert.Len(t, texts, i)
+			assert.Equal(t, strings.HasPrefix(filepath.Base(path), "gpu-"), samples > 0)
 			for i := range texts {
 				again, _, _ := readAll(WandB, b, begins[i])
 				assert.Equal(t, texts[i:], again)
 			}
 		})
 	}
+}
+
+// gpuItems are the items of a sample that a line has, by their names there.
+func gpuItems(t *testing.T, items [][2]string) map[string]float64 {
+	t.Helper()
+	of := make(map[string]float64)
+	for _, item := range items {
+		if strings.HasPrefix(item[0], "gpu.") {
+			v, err := strconv.ParseFloat(item[1], 64)
+			require.NoError(t, err)
+			of["system."+item[0]] = v
+		}
+	}
+	return of
 }
 
 // events writes an event file.

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/wandb"
@@ -12,7 +13,10 @@ const wandbBlock = 32 << 10
 // nextWandB reads one record.
 func nextWandB(dst, b []byte, offset int64, final bool) Line {
 	line := Line{Text: dst[:0]}
-	d := wandb.NewDecoder(offset, wandb.Handler{History: func(h *wandb.History) { line.Text = history(dst, h) }})
+	d := wandb.NewDecoder(offset, wandb.Handler{
+		History: func(h *wandb.History) { line.Text = history(dst, h) },
+		Stats:   func(s *wandb.Stats) { line.Text = sample(dst, s) },
+	})
 	n, whole := d.Next(b)
 	c := d.Counts()
 	if !whole && (!final || c.Damaged == 0) { // of a damaged block the rest is passed over
@@ -53,6 +57,30 @@ func history(dst []byte, h *wandb.History) []byte {
 			key = flopThroughput
 		}
 		dst = append(appendKey(dst, key), item.Value...)
+	}
+	if len(dst) == head {
+		return dst[:0]
+	}
+	return append(dst, '}')
+}
+
+// system is what W&B itself puts before the names of samples when it uploads them (0.16.6, wandb/sdk/internal/sender.py, send_stats).
+const system = "system."
+
+var ofGPU, ofProcess = []byte("gpu."), []byte("gpu.process.")
+
+// sample is what a sample says of GPUs, as JSON. What it says of those that the run's own process uses stands in it twice.
+func sample(dst []byte, s *wandb.Stats) []byte {
+	dst = append(dst[:0], '{')
+	if s.Timestamp <= 0 {
+		return dst[:0]
+	}
+	dst = appendTime(appendKey(dst, "_timestamp"), s.Timestamp)
+	head := len(dst)
+	for _, item := range s.Items {
+		if bytes.HasPrefix(item.Key, ofGPU) && !bytes.HasPrefix(item.Key, ofProcess) && isNumber(item.Value) {
+			dst = append(appendKey(dst, system+string(item.Key)), item.Value...)
+		}
 	}
 	if len(dst) == head {
 		return dst[:0]

@@ -26,6 +26,7 @@ const (
 	runTime                 // how long the job has run
 	traceID                 // an id of the record's trace
 	part                    // a part of the step's time
+	ofGPU                   // a value of one GPU in a sample
 )
 
 // flags say what kind of record a name speaks of.
@@ -56,6 +57,8 @@ type Target struct {
 	Unit   record.Unit
 	Mean   bool // a duration that is a mean
 	ID     logids.Field
+	GPU    record.GPUMetric // of Device
+	Device uint16
 
 	// Of names that the configuration maps. Scale 0: not mapped.
 	Scale        float64
@@ -308,6 +311,9 @@ func lookUp(name string, mapped map[string]Target) (Target, bool) {
 // resolve finds out what a name means. The configuration comes first.
 func resolve(name string, mapped map[string]Target) Target {
 	if t, ok := lookUp(name, mapped); ok {
+		return t
+	}
+	if t, ok := sampled(name); ok {
 		return t
 	}
 	n := normal(name)

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // show writes a record as text: kind, fields by number, and the rest.
 func show(rec *record.Record) string {
 	var w []string
-	w = append(w, []string{"step", "evaluation", "summary", "side"}[rec.Kind])
+	w = append(w, []string{"step", "evaluation", "summary", "side", "ranks", "sample"}[rec.Kind])
 	for f := range record.NumFields {
 		if rec.Has(f) {
 			w = append(w, fmt.Sprintf("%s=%.15g%s", names[f], rec.Get(f), rec.UnitOf(f)))
@@ -41,6 +41,9 @@ func show(rec *record.Record) string {
 	}
 	if len(rec.GPUs) > 0 {
 		w = append(w, fmt.Sprintf("gpus=%.15g", rec.GPUs))
+	}
+	for _, s := range rec.Samples {
+		w = append(w, fmt.Sprintf("gpu%d.%d=%.15g", s.Device, s.Metric, s.Value))
 	}
 	for _, s := range rec.Stages {
 		w = append(w, fmt.Sprintf("stage:%s=%g", s.Name, s.Seconds))
@@ -120,6 +123,23 @@ func TestParseLoggers(t *testing.T) {
 		{"groups", `{"train/loss": 1, "train/global_step": 2, "train/learning_rate": 3, "eval/loss": 4}`, "step it=2 loss=1 lr=3 vloss=4"},
 		{"nested", `{"loss": 1, "opt": {"lr": 0.5, "name": "adam", "b": {"c": 2}}}`, `step loss=1 opt.lr:0.5 opt.name:"adam" opt.b.c:2`},
 		{"nested under a known name", `{"step": 3, "metrics": {"loss": 1.5}, "train": {"lr": 0.1}}`, "step it=3 loss=1.5 lr=0.1"},
+	})
+}
+
+func TestParseSamples(t *testing.T) {
+	const unix = "unix=1781260205500000000(1781260205.5)"
+	testParse(t, []parseTest{
+		{
+			"a GPU", `{"_timestamp": 1781260205.5, "system.gpu.0.gpu": 97.0, "system.gpu.0.smClock": 1980, "system.gpu.12.memoryAllocatedBytes": 1024}`,
+			"sample " + unix + " gpu0.0=0.97 gpu0.6=1980000000 gpu12.1=1024",
+		},
+		{"with the label of its writer", `{"_timestamp": 1781260205.5, "system.gpu.3.temp/l:node-1": 51}`, "sample " + unix + " gpu3.3=51"},
+		{"without a time", `{"system.gpu.0.gpu": 97.0}`, other},
+		{"no metric of nvml", `{"_timestamp": 1781260205.5, "system.gpu.0.memory": 35, "system.gpu.0.fanSpeed": 30}`, other},
+		{"no device", `{"_timestamp": 1781260205.5, "system.gpu.x.gpu": 35, "system.gpu.70000.gpu": 1, "system.gpu.-1.gpu": 1, "system.gpu": 1}`, other},
+		{"not finite", `{"_timestamp": 1781260205.5, "system.gpu.0.gpu": NaN, "system.gpu.0.temp": Infinity}`, other},
+		{"other hardware", `{"_timestamp": 1781260205.5, "system.cpu": 12.5, "system.gpu.process.0.gpu": 1}`, other},
+		{"beside a loss", `{"_timestamp": 1781260205.5, "loss": 2.5, "system.gpu.0.powerWatts": 512.5}`, "step loss=2.5 " + unix + " gpu0.4=512.5"},
 	})
 }
 

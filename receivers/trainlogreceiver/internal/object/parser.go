@@ -166,7 +166,14 @@ func (p *Parser) judge() bool {
 		return true
 	}
 	// The number of a step and other numbers, such as rewards. Loggers print records like that too, but with a message.
-	return p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0
+	if p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0 {
+		return true
+	}
+	if len(rec.Samples) > 0 {
+		rec.Kind = record.Sample
+		return true
+	}
+	return false
 }
 
 // llama corrects a row of LLaMA-Factory, and says whether it has news: the last row and rows of a prediction have only the progress.
@@ -277,6 +284,12 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	case slashed:
 		p.flags |= numbers
 		verl.Key(e.name, v, rec)
+	case ofGPU:
+		if rec.Unix == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+			return
+		}
+		rec.Samples = append(rec.Samples, record.GPUSample{Metric: e.GPU, Device: e.Device, Value: e.Unit.InBase(v)})
 	case traceID:
 		rec.IDs.Set(e.ID, raw)
 		rec.AddExtra(record.Extra{Name: e.name, Value: v})

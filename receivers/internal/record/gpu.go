@@ -1,0 +1,29 @@
+package record
+
+// GPUSample is a value of a GPU at a moment.
+type GPUSample struct {
+	Metric GPUMetric
+	Device uint16  // index on the host
+	Value  float64 // in the unit of the metric
+}
+
+// GPUMetric is a metric of GPUs as nvml has it, with the label that tells its series apart.
+type GPUMetric uint8
+
+// The metrics, with their units.
+const (
+	GPUUtilization       GPUMetric = iota // share of the time in which a kernel ran
+	GPUMemoryUsage                        // By
+	GPUMemoryUtilization                  // share of the memory that is in use
+	GPUTemperature                        // Cel
+	GPUPower                              // W
+	GPUEnergy                             // J since the driver was loaded
+	GPUClockSM                            // Hz
+	GPUClockMemory
+	GPUClockGraphics
+	GPUPCIeReceive // By/s
+	GPUPCIeTransmit
+	GPUNVLinkReceive // By/s, over all links
+	GPUNVLinkTransmit
+	NumGPUMetrics
+)

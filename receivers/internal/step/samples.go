@@ -1,0 +1,102 @@
+package step
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// sample is a value of a GPU, at a time in ns since the epoch.
+type sample struct {
+	record.GPUSample
+	of labels
+	at int64
+}
+
+// series tells the series of a GPU apart.
+type series struct {
+	metric record.GPUMetric
+	device uint16
+}
+
+// gpuMetrics are the metrics of record.GPUSample, with the units, types and labels of receivers/nvmlreceiver (metadata.yaml).
+var gpuMetrics = [record.NumGPUMetrics]struct {
+	spans.Metric
+	label, value string
+	integer      bool
+}{
+	record.GPUUtilization: {Metric: gpuUtilization, label: spans.AttrGPUTask, value: "general"},
+	record.GPUMemoryUsage: {
+		Metric:  spans.Metric{Name: "hw.gpu.memory.usage", Unit: "By", Description: "Device memory in use.", Instrument: spans.UpDownCounter},
+		integer: true,
+	},
+	record.GPUMemoryUtilization: {
+		Metric: spans.Metric{Name: "hw.gpu.memory.utilization", Unit: spans.UnitOne, Description: "Share of the device memory that is in use."},
+	},
+	record.GPUTemperature: {
+		Metric: spans.Metric{Name: spans.MetricHardwareTemperature, Unit: "Cel", Description: "Temperature."}, label: spans.AttrSensorLocation, value: "gpu",
+	},
+	record.GPUPower: {
+		Metric: spans.Metric{Name: spans.MetricHardwarePower, Unit: "W", Description: "Power that the GPU draws."},
+		label:  spans.AttrHardwareType, value: spans.HardwareTypeGPU,
+	},
+	record.GPUEnergy: {
+		Metric: spans.Metric{
+			Name: "hw.energy", Unit: "J", Description: "Energy that the GPU took since the driver was loaded.", Instrument: spans.Counter,
+		},
+		label: spans.AttrHardwareType, value: spans.HardwareTypeGPU,
+	},
+	record.GPUClockSM:        {Metric: gpuClock, label: spans.AttrGPUClockDomain, value: "sm", integer: true},
+	record.GPUClockMemory:    {Metric: gpuClock, label: spans.AttrGPUClockDomain, value: "memory", integer: true},
+	record.GPUClockGraphics:  {Metric: gpuClock, label: spans.AttrGPUClockDomain, value: "graphics", integer: true},
+	record.GPUPCIeReceive:    {Metric: gpuPCIe, label: direction, value: "receive"},
+	record.GPUPCIeTransmit:   {Metric: gpuPCIe, label: direction, value: "transmit"},
+	record.GPUNVLinkReceive:  {Metric: gpuNVLink, label: direction, value: "receive"},
+	record.GPUNVLinkTransmit: {Metric: gpuNVLink, label: direction, value: "transmit"},
+}
+
+const direction = "network.io.direction"
+
+var (
+	gpuClock  = spans.MetricNamed(spans.MetricGPUClock)
+	gpuPCIe   = spans.MetricNamed("trainbridge.gpu.pcie.throughput")
+	gpuNVLink = spans.MetricNamed("trainbridge.gpu.nvlink.throughput")
+)
+
+// sample takes what a record says of GPUs at its time. Steps and their times know nothing of that.
+func (b *stepBatch) sample(h *handler, rec *record.Record) {
+	for _, s := range rec.Samples {
+		b.samples = append(b.samples, sample{s, labels{rec.Source, h.rank(rec), !rec.HasRank && h.prefix.Local}, rec.Unix})
+	}
+}
+
+// samplePoints adds the points of GPUs.
+func (b *stepBatch) samplePoints(g *gauges, md pmetric.Metrics) {
+	for i := range b.samples {
+		if g.latest != nil {
+			i = len(b.samples) - 1 - i
+		}
+		s := &b.samples[i]
+		if seen := g.of(s.of); seen != nil {
+			key := series{s.Metric, s.Device}
+			if seen.sample[key] {
+				continue
+			}
+			seen.sample[key] = true
+		}
+		info := &gpuMetrics[s.Metric]
+		dp := g.point(g.other(md, &info.Metric), s.of, s.at)
+		if info.integer {
+			dp.SetIntValue(int64(math.Round(s.Value)))
+		} else {
+			dp.SetDoubleValue(s.Value)
+		}
+		dp.Attributes().PutStr(spans.AttrHardwareID, index(int(s.Device)))
+		if info.label != "" {
+			dp.Attributes().PutStr(info.label, info.value)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package object
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/receivers/internal/record"
+)
+
+// gpuNames are the names of W&B's samples that nvml has a metric for, behind "gpu.N.". wandb/wandb, commit 0397b12288ab2f8fdc9a595874b1ec288a0640d2,
+// xpu/src/gpu_nvidia.rs, get_metrics; gpu_amd.rs beside it and wandb/sdk/internal/system/assets/gpu.py of 0.16.6 have some of them. "memory" is the share of
+// the time in which the memory was read or written, and no share of its size.
+var gpuNames = map[string]Target{
+	"gpu":                  {GPU: record.GPUUtilization, Unit: record.Percent},
+	"memoryAllocated":      {GPU: record.GPUMemoryUtilization, Unit: record.Percent},
+	"memoryAllocatedBytes": {GPU: record.GPUMemoryUsage},
+	"temp":                 {GPU: record.GPUTemperature},
+	"powerWatts":           {GPU: record.GPUPower},
+	"energyJoules":         {GPU: record.GPUEnergy},
+	"smClock":              {GPU: record.GPUClockSM, Unit: record.Megahertz},
+	"memoryClock":          {GPU: record.GPUClockMemory, Unit: record.Megahertz},
+	"graphicsClock":        {GPU: record.GPUClockGraphics, Unit: record.Megahertz},
+	"pcieRxBytes":          {GPU: record.GPUPCIeReceive}, // per second
+	"pcieTxBytes":          {GPU: record.GPUPCIeTransmit},
+	"nvlinkRxBytes":        {GPU: record.GPUNVLinkReceive},
+	"nvlinkTxBytes":        {GPU: record.GPUNVLinkTransmit},
+}
+
+// sampled reads the name of a value of a GPU: "system.gpu.0.powerWatts", and behind "/l:" the label of the writer (core/internal/monitor/monitor.go,
+// monitorResource).
+func sampled(name string) (Target, bool) {
+	name, ok := strings.CutPrefix(name, "system.gpu.")
+	if !ok {
+		return Target{}, false
+	}
+	name, _, _ = strings.Cut(name, "/l:")
+	index, name, _ := strings.Cut(name, ".")
+	n, err := strconv.ParseUint(index, 10, 16)
+	t, ok := gpuNames[name]
+	t.action, t.Device = ofGPU, uint16(n)
+	return t, ok && err == nil
+}
