@@ -275,6 +275,9 @@ func TestReadme(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
 	elsewhere := map[string]func(*testing.T){
+		"pip install trainbridge-*-manylinux*_x86_64.whl": TestWheel,
+		"trainbridge report job-logs":                     TestWheel,
+
 		"make run":   TestMakeRun,
 		"make test":  TestReadme, // it runs this test
 		"make build": TestReadme, // its binary is run here
