@@ -91,11 +91,14 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp_acked/tempo, train_m
 // await waits until Jaeger has as many breakdowns as the job has steps, and returns all that it has of the job.
 func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[int]*node) {
 	t.Helper()
+	held := 0
 	eventually(t, func() error {
 		td, err := b.jaeger.find("")
 		if err != nil {
 			return err
 		}
+		before := held
+		held = td.SpanCount()
 		a, breakdowns = readAll(td), map[int]*node{}
 		for _, trace := range a.traces {
 			for _, n := range trace {
@@ -106,6 +109,9 @@ func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[in
 		}
 		if len(breakdowns) < len(tr.Steps) {
 			return fmt.Errorf("%d breakdowns of %d steps", len(breakdowns), len(tr.Steps))
+		}
+		if held != before { // what is joined to steps comes behind the breakdowns too
+			return fmt.Errorf("%d spans, %d before", held, before)
 		}
 		return a.err()
 	})
