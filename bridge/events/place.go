@@ -105,7 +105,7 @@ func (pl *placer) of(text []byte) place {
 // Glued is what stands in a line behind a record without a line end of its own, such as a progress bar: a traceback that begins, or an error of a rank.
 // nil: nothing.
 func Glued(line []byte) []byte {
-	if line = bytes.TrimRight(line, " \t\r"); bytes.HasSuffix(line, []byte("Traceback (most recent call last):")) || bytes.Contains(line, []byte("[rank")) {
+	if line = bytes.TrimRight(line, " \t\r"); bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
 		if m := gluedRank.FindIndex(line); m != nil && m[0] > 0 {
 			return line[m[0]:]
 		}

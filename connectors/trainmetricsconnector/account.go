@@ -230,17 +230,14 @@ func (a *accountAdder) state(s *store, r *run) {
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, stepLastTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
 	s.change(g)
-	put := func(g *gauge, x float64) {
-		s.touch(&g.life)
-		g.value = x
-	}
-	put(slot(s, stepLastTime, g, &series.lastTime, &over.lastTime), float64(r.came)/1e9)
+	var o observation // of no span: what is set last counts
+	s.set(slot(s, stepLastTime, g, &series.lastTime, &over.lastTime), float64(r.came)/1e9, &o)
 	for i := 1; i < len(outcomes); i++ {
 		x := 0.0
 		if r.outcome == int64(i) {
 			x = 1
 		}
-		put(slot(s, runEnded, g, &series.ended[i], &over.ended[1]), x)
+		s.set(slot(s, runEnded, g, &series.ended[i], &over.ended[1]), x, &o)
 	}
 	r.fresh = false
 }

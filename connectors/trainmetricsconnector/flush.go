@@ -250,32 +250,36 @@ func (e *emitter) begin(m metricID) pmetric.Metric {
 // own: the prometheus exporter of v0.158.0 passes over the rest of a metric after such a point.
 func (e *emitter) end(m metricID, l labels, life *life) {
 	metric := e.begin(m)
-	none := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
 	switch metric.Type() {
 	case pmetric.MetricTypeExponentialHistogram:
-		p := metric.ExponentialHistogram().DataPoints().AppendEmpty()
-		e.put(l, p.Attributes())
-		p.SetStartTimestamp(pcommon.Timestamp(life.start))
-		p.SetTimestamp(e.now)
-		p.SetFlags(none)
+		ended(e, metric.ExponentialHistogram().DataPoints().AppendEmpty(), l, life.start)
 	case pmetric.MetricTypeHistogram:
-		p := metric.Histogram().DataPoints().AppendEmpty()
-		e.put(l, p.Attributes())
-		p.SetStartTimestamp(pcommon.Timestamp(life.start))
-		p.SetTimestamp(e.now)
-		p.SetFlags(none)
+		ended(e, metric.Histogram().DataPoints().AppendEmpty(), l, life.start)
 	case pmetric.MetricTypeSum:
-		p := metric.Sum().DataPoints().AppendEmpty()
-		e.put(l, p.Attributes())
-		p.SetStartTimestamp(pcommon.Timestamp(life.start))
-		p.SetTimestamp(e.now)
-		p.SetFlags(none)
+		ended(e, metric.Sum().DataPoints().AppendEmpty(), l, life.start)
 	default:
-		p := metric.Gauge().DataPoints().AppendEmpty()
-		e.put(l, p.Attributes())
-		p.SetTimestamp(e.now)
-		p.SetFlags(none)
+		ended(e, metric.Gauge().DataPoints().AppendEmpty(), l, 0)
 	}
+}
+
+// dataPoint is what points of all types have.
+type dataPoint interface {
+	Attributes() pcommon.Map
+	SetStartTimestamp(at pcommon.Timestamp)
+	SetTimestamp(at pcommon.Timestamp)
+	SetFlags(flags pmetric.DataPointFlags)
+}
+
+// head writes the labels and the times of a point. start 0: a gauge, which has none.
+func head[P dataPoint](e *emitter, p P, l labels, start int64) {
+	e.put(l, p.Attributes())
+	p.SetStartTimestamp(pcommon.Timestamp(start))
+	p.SetTimestamp(e.now)
+}
+
+func ended[P dataPoint](e *emitter, p P, l labels, start int64) {
+	head(e, p, l, start)
+	p.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 }
 
 func durationPoint(e *emitter, m pmetric.Metric, h *histogram[uint64], l labels) {
@@ -293,46 +297,49 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 		return
 	}
 	p := m.ExponentialHistogram().DataPoints().AppendEmpty()
-	e.put(l, p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(h.start))
-	p.SetTimestamp(e.now)
 	p.SetScale(int32(h.scale()))
-	if e.born(&h.life) {
-		p.SetSum(0)
-		return
+	if told(e, p, h, l, scale) {
+		p.SetZeroCount(h.zeros)
+		p.Positive().SetOffset(int32(h.offset))
+		p.Positive().BucketCounts().FromRaw(h.counts)
 	}
-	p.SetCount(h.count)
-	p.SetSum(float64(h.sum) / scale)
-	p.SetMin(float64(h.min) / scale)
-	p.SetMax(float64(h.max) / scale)
-	p.SetZeroCount(h.zeros)
-	p.Positive().SetOffset(int32(h.offset))
-	p.Positive().BucketCounts().FromRaw(h.counts)
-	h.write(p.Exemplars())
 }
 
 // explicitPoint writes the buckets with the bounds that all series of the metric have.
 func explicitPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
-	e.put(l, p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(h.start))
-	p.SetTimestamp(e.now)
 	of := &e.s.bounds[e.id]
-	p.ExplicitBounds().EnsureCapacity(len(of.Uppers()))
-	for _, upper := range of.Uppers() {
-		p.ExplicitBounds().Append(of.Value(upper))
+	p.ExplicitBounds().FromRaw(of.Values())
+	if told(e, p, h, l, scale) {
+		p.BucketCounts().FromRaw(h.between(of))
+	} else {
+		p.BucketCounts().FromRaw(make([]uint64, len(of.Values())+1))
 	}
+}
+
+// distribution is what points of histograms of both types have.
+type distribution interface {
+	dataPoint
+	SetCount(n uint64)
+	SetSum(x float64)
+	SetMin(x float64)
+	SetMax(x float64)
+	Exemplars() pmetric.ExemplarSlice
+}
+
+// told writes what a histogram has beside its buckets. It says false of one that is told of as 0.
+func told[T uint64 | float64, P distribution](e *emitter, p P, h *histogram[T], l labels, scale float64) bool {
+	head(e, p, l, h.start)
 	if e.born(&h.life) {
 		p.SetSum(0)
-		p.BucketCounts().FromRaw(make([]uint64, len(of.Uppers())+1))
-		return
+		return false
 	}
 	p.SetCount(h.count)
 	p.SetSum(float64(h.sum) / scale)
 	p.SetMin(float64(h.min) / scale)
 	p.SetMax(float64(h.max) / scale)
-	p.BucketCounts().FromRaw(h.between(of))
 	h.write(p.Exemplars())
+	return true
 }
 
 // zeroFlushes is for how many flushes a counter or a histogram is 0 at first. Rates and increase() of Prometheus do not see what a series begins with, and a
@@ -372,25 +379,20 @@ func sumPoint(e *emitter, m pmetric.Metric, c *counter, l labels) {
 
 func countPoint(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.NumberDataPoint {
 	p := m.Sum().DataPoints().AppendEmpty()
-	e.put(l, p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(c.start))
-	p.SetTimestamp(e.now)
+	head(e, p, l, c.start)
 	return p
 }
 
 // upDownPoint writes a sum that may go down.
 func upDownPoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Sum().DataPoints().AppendEmpty()
-	e.put(l, p.Attributes())
-	p.SetStartTimestamp(pcommon.Timestamp(g.start))
-	p.SetTimestamp(e.now)
+	head(e, p, l, g.start)
 	p.SetDoubleValue(g.value)
 }
 
 func gaugePoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Gauge().DataPoints().AppendEmpty()
-	e.put(l, p.Attributes())
-	p.SetTimestamp(e.now)
+	head(e, p, l, 0)
 	p.SetDoubleValue(g.value)
 }
 

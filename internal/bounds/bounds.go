@@ -23,6 +23,7 @@ type Set struct {
 	used    map[int]bool // buckets with values, at Scale
 	zero    bool
 	uppers  []int
+	values  []float64 // of uppers
 }
 
 // Scale is that of the bounds.
@@ -64,6 +65,10 @@ func (s *Set) fit() {
 		}
 		if len(at) <= Most {
 			s.uppers = slices.Sorted(maps.Keys(at))
+			s.values = s.values[:0]
+			for _, upper := range s.uppers {
+				s.values = append(s.values, s.value(upper))
+			}
 			return
 		}
 		s.halve()
@@ -82,8 +87,10 @@ func (s *Set) halve() {
 // Uppers are the bounds, ascending: upper is the bound 2^(upper × 2^-Scale), and that of the bucket upper-1. Zero may be the first.
 func (s *Set) Uppers() []int { return s.uppers }
 
-// Value is a bound.
-func (s *Set) Value(upper int) float64 {
+// Values are the bounds as numbers, in the order of Uppers.
+func (s *Set) Values() []float64 { return s.values }
+
+func (s *Set) value(upper int) float64 {
 	if upper == Zero {
 		return 0
 	}

@@ -106,17 +106,17 @@ func (s *series) each(sets map[string]*bounds.Set) iter.Seq[*series] {
 			below[i].value = 0
 		}
 		set := sets[s.of.metric]
-		for _, bound := range set.Uppers() {
+		for i, bound := range set.Uppers() {
 			for b, came := range s.of.buckets {
 				if b.upper(set.Scale()) != bound {
 					continue
 				}
 				for _, x := range came {
-					i, _ := slices.BinarySearchFunc(s.samples, x, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
-					below[i].value += x.value
+					at, _ := slices.BinarySearchFunc(s.samples, x, func(a, b sample) int { return cmp.Compare(a.at, b.at) })
+					below[at].value += x.value
 				}
 			}
-			if !yield(&series{labels: s.bucketLabels(le(set.Value(bound))), adds: true, samples: below}) {
+			if !yield(&series{labels: s.bucketLabels(le(set.Values()[i])), adds: true, samples: below}) {
 				return
 			}
 		}

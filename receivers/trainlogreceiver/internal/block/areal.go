@@ -19,6 +19,11 @@ var (
 	arealEnd  = []byte("╘")
 )
 
+// arealFields are the fields that the last part of a name stands for.
+var arealFields = map[string]record.Field{
+	"loss": record.Loss, "actor_loss": record.Loss, "grad_norm": record.GradientNorm, "lr": record.LearningRate,
+}
+
 // areal reads "(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.", behind which stand tables of names and values.
 func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	i := bytes.LastIndex(b, arealStep)
@@ -79,22 +84,9 @@ func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine b
 				continue
 			}
 			bare := bytes.TrimSuffix(name, []byte("/avg"))
-			switch last := bare[bytes.LastIndexByte(bare, '/')+1:]; string(last) {
-			case "loss", "actor_loss":
-				if !rec.Has(record.Loss) {
-					rec.Set(record.Loss, v)
-					continue
-				}
-			case "grad_norm":
-				if !rec.Has(record.GradientNorm) {
-					rec.Set(record.GradientNorm, v)
-					continue
-				}
-			case "lr":
-				if !rec.Has(record.LearningRate) {
-					rec.Set(record.LearningRate, v)
-					continue
-				}
+			if f, ok := arealFields[string(bare[bytes.LastIndexByte(bare, '/')+1:])]; ok && !rec.Has(f) {
+				rec.Set(f, v)
+				continue
 			}
 			rec.AddExtra(record.Extra{Name: name, Value: v})
 			found = true

@@ -72,20 +72,8 @@ func clockTime(b []byte) (float64, bool) {
 		if !ok {
 			return 0, false
 		}
-		seconds, b = v*24, rest
+		seconds, b = v*86400, rest
 	}
-	parts := 0
-	for part := range bytes.SplitSeq(b, []byte(":")) {
-		v, ok := decimal.Float(part)
-		if !ok || v < 0 {
-			return 0, false
-		}
-		if parts == 0 {
-			seconds += v
-		} else {
-			seconds = seconds*60 + v
-		}
-		parts++
-	}
-	return seconds, parts == 3
+	clock, parts := decimal.Sexagesimal(b, len(b))
+	return seconds + clock, parts == 3
 }

@@ -350,10 +350,12 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	}
 	if i := p.timed(times); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
-		took(rec)(p.time.Step(s, step))
+		seconds, of := p.time.Step(s, step)
+		took(rec, seconds, of)
 	} else if i := p.timed(clocks); i >= 0 {
 		s, _ := decimal.Float(p.cells[i])
-		took(rec)(p.clock.Step(s, step))
+		seconds, of := p.clock.Step(s, step)
+		took(rec, seconds, of)
 	}
 	p.emit(rec, step, training, out)
 	return tail.Record, "", true
@@ -380,17 +382,8 @@ func (p *Parser) plain(cell []byte) []byte {
 
 // minutes reads "00:12", "1:02:03".
 func minutes(cell []byte) (seconds float64, ok bool) {
-	if n := bytes.Count(cell, []byte(":")); n < 1 || n > 2 {
-		return 0, false
-	}
-	for part := range bytes.SplitSeq(cell, []byte(":")) {
-		v, ok := decimal.Float(part)
-		if !ok || !(v >= 0) || len(part) > 5 {
-			return 0, false
-		}
-		seconds = 60*seconds + v
-	}
-	return seconds, true
+	seconds, parts := decimal.Sexagesimal(cell, 5)
+	return seconds, parts == 2 || parts == 3
 }
 
 // spoken is the column that is called time and has minutes and seconds; -1: none.
@@ -482,15 +475,13 @@ func (p *Parser) timed(names []string) int {
 }
 
 // took gives a record the time of a step, s, the mean of so many.
-func took(rec *record.Record) func(seconds, of float64) {
-	return func(seconds, of float64) {
-		if !(seconds > 0) || rec.Has(record.Duration) {
-			return
-		}
-		rec.Set(record.Duration, seconds)
-		if of > 1 {
-			rec.Of = record.Mean
-		}
+func took(rec *record.Record, seconds, of float64) {
+	if !(seconds > 0) || rec.Has(record.Duration) {
+		return
+	}
+	rec.Set(record.Duration, seconds)
+	if of > 1 {
+		rec.Of = record.Mean
 	}
 }
 

@@ -143,23 +143,9 @@ func rateNumber(b []byte) (float64, int) {
 
 // seconds reads "01:02", "43:24:54" and "2 days, 03:00:00" up to its comma, which no bar has in practice.
 func seconds(b []byte) (float64, bool) {
-	total, parts := 0.0, 0
-	for len(b) > 0 {
-		part, rest, more := bytes.Cut(b, []byte(":"))
-		if len(part) == 0 || len(part) > 6 {
-			return 0, false
-		}
-		for _, c := range part {
-			if c-'0' > 9 {
-				return 0, false
-			}
-		}
-		v, _ := decimal.Float(part)
-		total = total*60 + v
-		parts++
-		if b = rest; more && len(b) == 0 {
-			return 0, false
-		}
+	if bytes.ContainsFunc(b, func(r rune) bool { return r != ':' && (r < '0' || r > '9') }) {
+		return 0, false
 	}
-	return total, parts >= 2 && parts <= 3
+	total, parts := decimal.Sexagesimal(b, 6)
+	return total, parts == 2 || parts == 3
 }
