@@ -35,10 +35,12 @@ Variables (globs may be several, with commas between them):
   TRAINBRIDGE_EVENT_LOGS      logs for one receiver only: verl with TransferQueue, FlagScale, training logs, ZeroMQ clients, NCCL, stderr
 `
 
-const helpAll = "help-all"
-
-// rare are the flags and commands that only --help-all shows.
-var rare = map[string]bool{"feature-gates": true, "completion": true, "featuregate": true, "print-config": true, "components": true}
+// usages are shorter than the collector's own: the default of its gates alone is 3,000 characters.
+var usages = map[string]string{
+	"config":        "a `file` with a configuration in place of the built-in one; of several, the later wins",
+	"set":           "set `key=value` of the configuration, such as processors.train_perf.train.device=H100",
+	"feature-gates": "features of the collector to switch on, or off with - before them: trainbridge featuregate lists `names`",
+}
 
 // usageError is a command line that asks for something that does not exist.
 type usageError struct{ error }
@@ -46,46 +48,35 @@ type usageError struct{ error }
 // explainItself gives the command its help and its subcommand version.
 func explainItself(root *cobra.Command) {
 	root.Short, root.Long = "Turn ML training and inference logs into traces and metrics", long
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetVersionTemplate(versionLine() + "\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if errors.As(err, new(*pflag.NotExistError)) {
+			err = fmt.Errorf("%w: %s -h lists the flags", err, cmd.CommandPath())
+		}
+		return &usageError{err}
+	})
 	root.InitDefaultHelpFlag()
 	root.InitDefaultCompletionCmd()
-	all := root.Flags().Bool(helpAll, false, "help with all flags and commands")
-	root.Flags().Lookup("config").Usage = "a `file` with a configuration in place of the built-in one; of several, the later wins"
-	if set := root.Flags().Lookup("set"); set != nil {
-		set.Usage = "set `key=value` of the configuration, such as processors.train_perf.train.device=H100"
+	for _, cmd := range append(root.Commands(), root) {
+		for name, usage := range usages {
+			if f := cmd.Flags().Lookup(name); f != nil {
+				f.Usage, f.DefValue = usage, ""
+			}
+		}
 	}
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		hideRare(root, !*all)
-		help(cmd, args)
-	})
-	run := root.RunE
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return &usageError{fmt.Errorf("there is no command %q: trainbridge -h lists them", args[0])}
 		}
 		return nil
 	}
-	root.RunE = func(cmd *cobra.Command, args []string) error {
-		if *all {
-			return cmd.Help()
-		}
-		return run(cmd, args)
-	}
 	root.AddCommand(&cobra.Command{
-		Use: "version", Short: "Print version, commit and Go", Args: cobra.NoArgs,
+		Use: "version", Short: "Print version, commit and Go", Args: reading.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	})
-}
-
-func hideRare(root *cobra.Command, hide bool) {
-	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = rare[f.Name] && hide })
-	for _, c := range root.Commands() {
-		c.Hidden = rare[c.Name()] && hide
-	}
 }
 
 // commit is set by the build.

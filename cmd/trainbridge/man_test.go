@@ -23,7 +23,6 @@ func TestManPages(t *testing.T) {
 		dir = t.TempDir()
 	}
 	root := command()
-	hideRare(root, true)
 	root.DisableAutoGenTag = true // SOURCE_DATE_EPOCH is the date
 	require.NoError(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "trainbridge " + version, Manual: "trainbridge"}, dir))
 	var walk func(*cobra.Command)

@@ -70,7 +70,7 @@ func TestCheckDoc(t *testing.T) {
 		}
 		out, errs, code := checkLine(t, dir, env, strings.ReplaceAll(line, "/data/", dir+"/"))
 		assert.Zerof(t, code, "%s\n%s%s", line, out, errs)
-		if strings.Contains(line, "--json") {
+		if strings.Contains(line, "--format json") {
 			assert.True(t, json.Valid([]byte(out)), out)
 		} else {
 			assert.Contains(t, out, "check found nothing of what it looks for.\n", line)

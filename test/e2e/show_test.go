@@ -54,7 +54,7 @@ func TestShow(t *testing.T) {
 			Traces int
 		}
 	}
-	require.NoError(t, json.Unmarshal([]byte(shown(t, "", "--jaeger", j.ui, "--json")), &doc))
+	require.NoError(t, json.Unmarshal([]byte(shown(t, "", "--jaeger", j.ui, "--format=json")), &doc))
 	assert.Greater(t, doc.Traces.There, 300)
 	assert.Equal(t, doc.Traces.There, doc.Traces.Read)
 	assert.Len(t, doc.Functions, len(want))
@@ -66,7 +66,7 @@ func TestShow(t *testing.T) {
 		assert.InDelta(t, float64(w.overhead)/float64(w.duration), f.Overhead, 1e-4)
 	}
 	there := doc.Traces.There
-	require.NoError(t, json.Unmarshal([]byte(shown(t, "", "--jaeger", j.ui, "--list", "--json")), &doc))
+	require.NoError(t, json.Unmarshal([]byte(shown(t, "", "--jaeger", j.ui, "--list", "--format=json")), &doc))
 	require.Len(t, doc.Runs, 1)
 	assert.Equal(t, "e2e", doc.Runs[0].Run)
 	assert.Equal(t, there, doc.Runs[0].Traces)
@@ -123,7 +123,7 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp/tempo, file, file/pr
 	tr.await(t, j.verl)
 
 	told := func(args ...string) (doc map[string]any) {
-		require.NoError(t, json.Unmarshal([]byte(shown(t, "", append(args, "--json")...)), &doc))
+		require.NoError(t, json.Unmarshal([]byte(shown(t, "", append(args, "--format=json")...)), &doc))
 		for _, name := range []string{"jaeger", "tempo", "files"} {
 			delete(doc, name)
 		}

@@ -233,7 +233,7 @@ var findingTests = map[string]struct {
 func TestFindings(t *testing.T) {
 	for name, tt := range findingTests {
 		t.Run(name, func(t *testing.T) {
-			out, code := run(t, "", logs(t, tt.files), "--json")
+			out, code := run(t, "", logs(t, tt.files), "--format=json")
 			var d document
 			require.NoError(t, json.Unmarshal([]byte(out), &d), out)
 			var off, notes []string
@@ -280,17 +280,17 @@ func TestPaths(t *testing.T) {
 		}
 		return names
 	}
-	out, code := run(t, "", filepath.Join(dir, "in"), "--json")
+	out, code := run(t, "", filepath.Join(dir, "in"), "--format=json")
 	assert.Equal(t, []string{"links"}, names(out))
 	assert.Contains(t, out, "1 symbolic link is")
 	assert.Zero(t, code)
-	out, code = run(t, "", dir, "--json")
+	out, code = run(t, "", dir, "--format=json")
 	assert.Empty(t, names(out), "each leads to what is read")
 	assert.Zero(t, code)
-	out, code = run(t, "", filepath.Join(dir, "in"), filepath.Join(dir, "*.log"), filepath.Join(dir, "nothing"), "--json")
+	out, code = run(t, "", filepath.Join(dir, "in"), filepath.Join(dir, "*.log"), filepath.Join(dir, "nothing"), "--format=json")
 	assert.Equal(t, []string{"no_file", "no_file", "links"}, names(out))
 	assert.Equal(t, 1, code)
-	out, code = run(t, "", filepath.Join(dir, "nothing"), "--json")
+	out, code = run(t, "", filepath.Join(dir, "nothing"), "--format=json")
 	assert.Equal(t, []string{"no_file"}, names(out))
 	assert.Equal(t, 2, code)
 	out, code = run(t, step, "-")
@@ -319,7 +319,7 @@ func TestGolden(t *testing.T) {
 			"[TQ-TRACE] trace_id=N/A | func=rollout | stage=GET_END\n",
 		"train.jsonl": strings.Repeat(step, 2) + "\x1b]0;owned\x07 text\n", "zmq.log": fmt.Sprintf(zmqHead, "TCP") + zmqRow, "notes.txt": "password=hunter2hunter2 \x1b[2J\n",
 	})
-	for name, args := range map[string][]string{"text": nil, "json": {"--json"}} {
+	for name, args := range map[string][]string{"text": nil, "json": {"--format=json"}} {
 		out, code := run(t, "", append([]string{dir}, args...)...)
 		assert.Equal(t, 1, code)
 		got := strings.ReplaceAll(out, dir, "DIR")
@@ -344,7 +344,7 @@ func TestManyFiles(t *testing.T) {
 	}
 	out, code := run(t, "", logs(t, files))
 	assert.Zero(t, code, out)
-	assert.Contains(t, out, "and 9 more files with 495 records, which --json lists\n59 files: 1,770 lines: 1,770 records\n")
+	assert.Contains(t, out, "and 9 more files with 495 records, which --format json lists\n59 files: 1,770 lines: 1,770 records\n")
 	assert.Equal(t, 51, strings.Count(out, ".jsonl: train_log")+1, slices.Sorted(maps.Keys(files)))
 }
 
@@ -408,7 +408,7 @@ func TestConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "c.yaml")
 			require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(tt.yaml, "DIR", dir)), 0o600))
-			out, code := run(t, "", "--config", file, "--json")
+			out, code := run(t, "", "--config", file, "--format=json")
 			var d document
 			require.NoError(t, json.Unmarshal([]byte(out), &d), out)
 			assert.Equal(t, tt.code, code, out)
@@ -483,7 +483,7 @@ func TestFixtures(t *testing.T) {
 			continue
 		}
 		n++
-		out, code := run(t, "", append([]string{path, "--json"}, flags[name]...)...)
+		out, code := run(t, "", append([]string{path, "--format=json"}, flags[name]...)...)
 		var d document
 		require.NoError(t, json.Unmarshal([]byte(out), &d), out)
 		var got []string
@@ -502,7 +502,7 @@ func TestFixtures(t *testing.T) {
 func TestPassedOver(t *testing.T) {
 	dir := logs(t, map[string]string{"a.jsonl": step, "ckpt/a.pt": step, "ckpt/b.pt": step, ".git/HEAD": "x\n", ".git/x/y": "x\n"})
 	passed := func(args ...string) string {
-		out, _ := run(t, "", append(args, "--json")...)
+		out, _ := run(t, "", append(args, "--format=json")...)
 		var d document
 		require.NoError(t, json.Unmarshal([]byte(out), &d), out)
 		for _, f := range d.Findings {

@@ -15,6 +15,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
+const jsonFormat = "json"
+
 // errOff has been said in full: what is left is the exit code.
 var errOff = errors.New("something is off")
 
@@ -24,7 +26,7 @@ type Resolve func(ctx context.Context, files []string) (conf map[string]any, err
 
 // NewCommand is `trainbridge check`.
 func NewCommand(resolve Resolve) *cobra.Command {
-	var asJSON bool
+	var format string
 	var files []string
 	var zones reading.Zones
 	var patterns reading.Patterns
@@ -39,7 +41,7 @@ what a collector would: of the configuration in --config, else of the built-in o
 
 Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing can be read.`,
 		Example: `  trainbridge check /data/job
-  trainbridge check 'logs/**/*.log' --json
+  trainbridge check 'logs/**/*.log' --format json
   trainbridge check --config collector.yaml`,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, paths []string) error {
@@ -62,11 +64,11 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 			if err != nil {
 				return err
 			}
-			return c.end(cmd, asJSON)
+			return c.end(cmd, format == jsonFormat)
 		},
 	}
 	cmd.Flags().StringArrayVar(&files, "config", nil, "a `file` with a collector's configuration; of several, the later wins")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as JSON")
+	reading.Choice(cmd, &format, "format", "format", "text", jsonFormat)
 	zones.Add(cmd)
 	patterns.Add(cmd)
 	return cmd

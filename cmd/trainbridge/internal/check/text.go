@@ -43,7 +43,7 @@ func (c *account) text(out io.Writer) error {
 		lines(&b, "rejected", f.rejected)
 	}
 	if rest > 0 {
-		fmt.Fprintf(&b, "and %s with %s, which --json lists\n", count(int64(rest), "more file", "more files"), count(records, "record", "records"))
+		fmt.Fprintf(&b, "and %s with %s, which --format json lists\n", count(int64(rest), "more file", "more files"), count(records, "record", "records"))
 	}
 	if c.Understood > 1 {
 		fmt.Fprintf(&b, "%s: %s\n", count(int64(c.Understood), "file", "files"), amounts(c.Lines, c.Records, c.Ignored, c.Rejected))

@@ -51,7 +51,7 @@ func TestClocksAndZones(t *testing.T) {
 		"of another log": {stamps: 3 * time.Hour, args: []string{"--timezone", "x.jsonl=UTC"}, off: []string{"timezone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, code := run(t, "", append(c.args, logs(t, twoHosts(c.clock, c.stamps)), "--json")...)
+			out, code := run(t, "", append(c.args, logs(t, twoHosts(c.clock, c.stamps)), "--format=json")...)
 			var d document
 			require.NoError(t, json.Unmarshal([]byte(out), &d), out)
 			var off, notes []string

@@ -41,13 +41,6 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			write, ok := formats[opt.format]
-			if !ok {
-				return reading.Errorf(cmd, "--format %q: there are %s", opt.format, strings.Join(slices.Sorted(maps.Keys(formats)), ", "))
-			}
-			if opt.lang != "en" && opt.lang != "zh" {
-				return reading.Errorf(cmd, "--lang %q: there are en, zh", opt.lang)
-			}
 			how, err := opt.reading.Options(cmd)
 			if err != nil {
 				return err
@@ -61,7 +54,7 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 				return err
 			}
 			var out bytes.Buffer
-			if err := write(&out, &document{Compare(a, b), words(opt.lang == "zh"), args[0], args[1]}); err != nil {
+			if err := formats[opt.format](&out, &document{Compare(a, b), words(opt.lang == "zh"), args[0], args[1]}); err != nil {
 				return err
 			}
 			_, err = out.WriteTo(cmd.OutOrStdout())
@@ -70,8 +63,8 @@ A and B are files, directories, globs, or one of them - for the standard input; 
 	}
 	opt.reading.Add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&opt.format, "format", "text", "text, html, json")
-	f.StringVar(&opt.lang, "lang", "en", "language: en, zh")
+	reading.Choice(cmd, &opt.format, "format", "format", "text", "html", "json")
+	reading.Choice(cmd, &opt.lang, "lang", "language", "en", "zh")
 	f.StringVar(&opt.runA, "run-a", "", "which run of A, where there are several")
 	f.StringVar(&opt.runB, "run-b", "", "which run of B, where there are several")
 	return cmd

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -53,7 +54,12 @@ Clocks:
   na       TransferQueue's ids are N/A`,
 		Example: `  trainbridge gen run --ranks 16 --steps 50 --faults straggler,get,data_loading job-logs
   trainbridge gen run --ranks 64 --ids none --clocks skew,na,overlap job-logs`,
-		Args:         cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return &UsageError{errors.New("gen run: name one directory to write to, such as: trainbridge gen run job-logs")}
+			}
+			return nil
+		},
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if start != "" {

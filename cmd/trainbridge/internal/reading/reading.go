@@ -25,6 +25,14 @@ func Errorf(cmd *cobra.Command, format string, args ...any) error {
 	return &UsageError{fmt.Errorf(cmd.Name()+": "+format, args...)}
 }
 
+// NoArgs is the Args of a command that takes flags alone.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Errorf(cmd, "%q is no flag, and there is nothing else to name: %s -h lists the flags", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
 // Paths is the Args of a command that takes PATH….
 func Paths(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

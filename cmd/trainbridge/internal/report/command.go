@@ -54,8 +54,11 @@ With --serve it serves the page that --format html writes, and makes it anew as 
   trainbridge report zmq_performance.log --format csv --table rpc_calls -o performance.csv`,
 		SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
+			if opt.schema && len(args) > 0 {
+				return reading.Errorf(cmd, "--schema takes no logs: it is the schema of --format json for any of them")
+			}
 			if opt.schema {
-				return cobra.NoArgs(cmd, args)
+				return nil
 			}
 			return reading.Paths(cmd, args)
 		},
@@ -76,7 +79,7 @@ With --serve it serves the page that --format html writes, and makes it anew as 
 	f.StringVar(&opt.serve, "serve", "", "serve the page at `HOST:PORT`, while the logs grow; write it with =, as --serve=127.0.0.1:8080")
 	f.Lookup("serve").NoOptDefVal = "127.0.0.1:0"
 	opt.links.add(f)
-	f.StringVar(&opt.lang, "lang", "en", "language of the report: en, zh")
+	reading.Choice(cmd, &opt.lang, "lang", "language", "en", "zh")
 	opt.Add(cmd)
 	return cmd
 }
@@ -87,9 +90,6 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		if to = named(opt.format); to == nil {
 			return reading.Errorf(cmd, "--format %q: there are %s", opt.format, names())
 		}
-	}
-	if opt.lang != "en" && opt.lang != "zh" {
-		return reading.Errorf(cmd, "--lang %q: there are en, zh", opt.lang)
 	}
 	if !(opt.steady > 0 && opt.steady <= 1) {
 		return reading.Errorf(cmd, "--steady %v: a share above 0, at most 1, such as 0.1", opt.steady)

@@ -23,12 +23,15 @@ import (
 // counting is the time that there is to count the traces beyond the limit.
 const counting = 3 * time.Second
 
+const jsonFormat = "json"
+
 type options struct {
 	jaeger, tempo       string
 	files               []string
 	service, run, trace string
 	limit, width        int
-	list, json, noColor bool
+	list, noColor       bool
+	format              string
 }
 
 // NewCommand is `trainbridge show`.
@@ -44,10 +47,10 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 
 ` + documentHelp(),
 		Example: `  trainbridge show --list
-  trainbridge show --run 4f1c09ab --json
+  trainbridge show --run 4f1c09ab --format json
   trainbridge show --trace 9fddca35a6b44a70848589eaab933522
   trainbridge show --file spans.json`,
-		Args:         cobra.NoArgs,
+		Args:         reading.NoArgs,
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
@@ -74,7 +77,7 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 	f.StringVar(&opt.trace, "trace", "", "trace id (default: the most interesting one)")
 	f.IntVar(&opt.limit, "limit", 1000, "how many traces to read, the latest; 0: all")
 	f.BoolVar(&opt.list, "list", false, "list the services and runs that there are; with --service or --run also the traces")
-	f.BoolVar(&opt.json, "json", false, "print a JSON document with the same figures")
+	reading.Choice(cmd, &opt.format, "format", "format", "text", jsonFormat)
 	f.IntVar(&opt.width, "width", 0, "columns, 40 at least (default: COLUMNS, else the terminal's, else 120)")
 	f.BoolVar(&opt.noColor, "no-color", false, "no colours (also with NO_COLOR set, or when not writing to a terminal)")
 	return cmd
@@ -109,7 +112,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 	if err != nil {
 		return err
 	}
-	if opt.json {
+	if opt.format == jsonFormat {
 		body, err := json.MarshalIndent(r.document(opt), "", "  ")
 		if err != nil {
 			return err

@@ -13,10 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// documentHelp is the shape of --json, as -h says it; a test holds it to what is printed.
+// documentHelp is the shape of --format json, as -h says it; a test holds it to what is printed.
 func documentHelp() string {
 	var b strings.Builder
-	b.WriteString(`With --json, of what is not known the key is left out; "verdicts" are counts by name:
+	b.WriteString(`With --format json, of what is not known the key is left out; "verdicts" are counts by name:
   {"jaeger": URL, "services": [...], "run": ID, "traces": {"read": N, "there": N, "more": BOOL},
 `)
 	for _, d := range domains {

@@ -308,7 +308,7 @@ func keys(into map[string]bool, path string, v any) {
 
 func documentOf(t *testing.T, opt options) (doc map[string]any) {
 	t.Helper()
-	opt.json = true
+	opt.format = jsonFormat
 	text, err := draw(t, opt, false)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal([]byte(text), &doc))
