@@ -40,5 +40,5 @@ func TestUnreadable(t *testing.T) {
 	assert.Contains(t, out, "a.jsonl: train_log, 1 line: 1 record\n")
 	assert.Contains(t, out, "secret.jsonl cannot be read: permission denied.\n")
 	assert.Contains(t, out, "open "+dir+"/locked: permission denied.\n")
-	assert.Contains(t, out, "2 things are off.\n")
+	assert.Contains(t, out, "2 problems.\n")
 }

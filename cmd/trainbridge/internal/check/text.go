@@ -51,7 +51,7 @@ func (c *account) text(out io.Writer) error {
 	off := c.off()
 	for i := range c.findings {
 		if f := &c.findings[i]; i == 0 || f.Off != c.findings[i-1].Off {
-			fmt.Fprintf(&b, "\n%s\n", map[bool]string{true: "Off:", false: "Notes:"}[f.Off])
+			fmt.Fprintf(&b, "\n%s\n", map[bool]string{true: "Problems:", false: "Notes:"}[f.Off])
 		}
 		c.findings[i].text(&b)
 	}
@@ -64,7 +64,7 @@ func (c *account) text(out io.Writer) error {
 	case off == 0:
 		b.WriteString("Read as it should be: check found nothing of what it looks for.\n")
 	default:
-		fmt.Fprintf(&b, "%s off.\n", count(int64(off), "thing is", "things are"))
+		fmt.Fprintf(&b, "%s.\n", count(int64(off), "problem", "problems"))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -26,6 +26,7 @@ import (
 
 type options struct {
 	out, format, lang, table string
+	full                     bool
 	schema                   bool
 	steady                   float64
 	serve                    string // HOST:PORT; "": the report is written
@@ -43,7 +44,7 @@ func NewCommand() *cobra.Command {
 (file, line and trace id), what to do, what no log tells; then the figures. It opens no port, needs no server, and leaves nothing on the disk.
 
 PATH is a file, a directory with all that is below it, a glob, or - for the standard input; .gz and .zst are read as they are. Formats are
-found by content.
+found by content. Text is one screen, with --full all figures.
 
 With --serve it serves the page that --format html writes, and makes it anew as the logs grow. It prints the page's address, and ends with Ctrl-C.`,
 		Example: `  trainbridge report /data/job
@@ -73,6 +74,7 @@ With --serve it serves the page that --format html writes, and makes it anew as 
 	f := cmd.Flags()
 	f.StringVarP(&opt.out, "output", "o", "", "a `file` to write the report to (default: the standard output)")
 	f.StringVar(&opt.format, "format", "", names()+" (default: as the name of the file ends, else text)")
+	f.BoolVar(&opt.full, "full", false, "of text: all figures, not the first screen alone")
 	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/report.md)")
 	f.BoolVar(&opt.schema, "schema", false, "write the JSON Schema of --format json, and nothing else")
 	f.Float64Var(&opt.steady, "steady", 0.1, "from which `share` of all step time on loading data, GET and PUT, waiting or RPCs are a loss")
@@ -100,6 +102,9 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		}
 		to = named(htmlName)
 	}
+	if opt.full && to.name != textName {
+		return reading.Errorf(cmd, "--full is of text: %s has all figures", to.name)
+	}
 	if err := checkTable(cmd, to, opt); err != nil {
 		return err
 	}
@@ -115,8 +120,13 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 		return err
 	}
 	how.Positions = true
-	req := format.Request{Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady, Links: links}
+	req := format.Request{Full: opt.full, Width: fullWidth, Options: how, Chinese: opt.lang == "zh", Table: opt.table, Steady: opt.steady, Links: links}
 	req.Conclude = concluder(req.Chinese, req.Steady)
+	if !opt.full {
+		terminal := false
+		req.Width, terminal = reading.Terminal(cmd.OutOrStdout(), briefWidth)
+		req.Width, req.Colours = max(leastWidth, min(req.Width, fullWidth)), reading.Colours(terminal && opt.out == "")
+	}
 	if opt.serve != "" {
 		return serving(cmd, paths, opt.serve, req)
 	}

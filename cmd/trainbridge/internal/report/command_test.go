@@ -58,7 +58,6 @@ func TestErrors(t *testing.T) {
 		{[]string{"-"}, "report: -: standard input is empty"},
 		{[]string{"/nothing/here"}, "/nothing/here"},
 		{[]string{text, "--format", "pdf"}, `report: --format "pdf": there are text`},
-		{[]string{text, "--lang", "de"}, `invalid argument "de" for "--lang" flag: use one of en, zh`},
 		{[]string{text, "--steady", "10"}, "report: --steady 10: a share above 0, at most 1, such as 0.1"},
 		{[]string{text, "--since", "yesterday"}, `report: --since "yesterday": write 2026-11-23, `},
 		{[]string{text, "--since", "2026-11-23", "--until", "2026-11-22"}, "report: --since 2026-11-23 is not before --until 2026-11-22"},

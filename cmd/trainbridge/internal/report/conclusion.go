@@ -222,7 +222,7 @@ func (c *conclusion) queue() {
 			cl := claim{
 				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s), above 30%%", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s），高于 30%%",
 					human.Percent(share), human.Seconds(s.Total), name(s.Name), human.Percent(s.Ratio(s.Get)), human.Percent(s.Ratio(s.Put))),
-				cost: s.Get + s.Put, rank: costly, advice: c.of(advice),
+				cost: (s.Get + s.Put) / max(1, float64(c.size)), devices: s.Get + s.Put, rank: costly, advice: c.of(advice),
 			}
 			for _, r := range f.Slowest[:min(len(f.Slowest), evidences)] {
 				cl.proof = append(cl.proof, proof{human.Seconds(r.Weight), r.At})
@@ -379,23 +379,32 @@ func (c *conclusion) print(dir string) {
 	if len(shown) > 0 {
 		c.head(c.in("Why, what it cost, and what to do", "原因、代价与建议"))
 	}
-	for i, cl := range shown {
-		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
-		for _, p := range cl.proof {
-			c.line("    " + c.seen(dir, p)) // not wrapped: an id is copied, and a place is clicked
-		}
-		if cl.advice != "" && (i == 0 || cl.advice != shown[i-1].advice) {
-			c.paragraph("    → ", cl.advice)
-		}
-	}
+	c.told(dir, shown, math.MaxInt)
 	if little > 0 {
 		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(little, "more finding"), human.Thousands(little)+" 项")))
 	}
 	if gaps := c.gaps(); len(gaps) > 0 {
-		c.head(c.in("What no log here can tell", "这些日志无法说明的"))
+		c.head(c.in("Not known from these logs", "这些日志无法说明的"))
 		for _, text := range gaps {
 			c.paragraph("  - ", text)
 		}
+	}
+}
+
+// told writes claims, each with some of its evidence.
+func (c *conclusion) told(dir string, claims []claim, evidence int) {
+	for i, cl := range claims {
+		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
+		c.proofs(dir, cl.proof, evidence)
+		if cl.advice != "" && !slices.ContainsFunc(claims[:i], func(of claim) bool { return of.advice == cl.advice }) {
+			c.paragraph("    → ", cl.advice)
+		}
+	}
+}
+
+func (c *conclusion) proofs(dir string, all []proof, most int) {
+	for _, p := range all[:min(len(all), most)] {
+		c.line("    " + c.seen(dir, p)) // not wrapped: an id is copied, and a place is clicked
 	}
 }
 

@@ -22,10 +22,13 @@ type kind struct {
 	open   func(format.Request) format.Writer
 }
 
-const htmlName = "html"
+const (
+	textName = "text"
+	htmlName = "html"
+)
 
 var formats = []kind{
-	{name: "text", ends: []string{".txt"}, open: newText},
+	{name: textName, ends: []string{".txt"}, open: newText},
 	{name: htmlName, ends: []string{".html", ".htm"}, binary: true, open: html.New},
 	{name: "perfetto", ends: []string{".pftrace", ".perfetto-trace"}, binary: true, open: perfetto.Open},
 	{name: "csv", ends: []string{".csv"}, tables: true, open: records.Open},

@@ -49,7 +49,7 @@ func TestGoodputOfALog(t *testing.T) {
 		assert.InDelta(t, j.StepsOnly, doc.Jobs[0].Account.Google, 1e-9, j.Name)
 		assert.NotNil(t, doc.Jobs[0].Account.CRE, j.Name)
 		assert.NotNil(t, doc.Jobs[0].Account.ETTR, j.Name)
-		for _, flags := range [][]string{{"--format", "text"}, {"--format", "text", "--lang", "zh"}, {"--format", "html"}} {
+		for _, flags := range [][]string{{"--full"}, {"--full", "--lang", "zh"}, {"--format", "html"}} {
 			stdout, err = report(t, "", append(flags, log)...)
 			require.NoError(t, err)
 			for _, by := range []string{"trainbridge", "Google", "NVIDIA CRE", "Meta (ETTR)"} {

@@ -52,10 +52,16 @@ func (c *conclusion) headline() string {
 	if c.lost >= c.beside() {
 		text += c.evaluations()
 	}
-	if first := c.first(); first != nil && (first.rank <= wrong || first.rank == costly && first.lost == 0 && !c.slow()) {
-		text = strings.TrimSpace(c.sentence(first.what) + c.in(" ", "") + text)
+	if c.beginsWithFirst() {
+		text = strings.TrimSpace(c.sentence(c.first().what) + c.in(" ", "") + text)
 	}
 	return text
+}
+
+// beginsWithFirst says whether the headline begins with the first claim: more than time was lost, or no time that is known.
+func (c *conclusion) beginsWithFirst() bool {
+	first := c.first()
+	return first != nil && (first.rank <= wrong || first.rank == costly && first.lost == 0 && !c.slow())
 }
 
 // slowOf is how many windows were slow of how many. Steps that no time is known of are steps all the same.

@@ -12,12 +12,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// pageWidth is that of the documents' own reports. It does not follow the terminal: two reports are held against each other with diff.
-const pageWidth = 100
+// fullWidth is that of the documents' own reports. It does not follow the terminal: two reports are held against each other with diff.
+const fullWidth = 100
 
 // page writes text in one of two languages.
 type page struct {
 	w       io.Writer
+	width   int // columns
+	colours reading.Palette
 	chinese bool
 	steady  float64 // of a conclusion, as format.Request has it
 	err     error
@@ -46,23 +48,28 @@ func (p *page) blank() { p.line("") }
 
 // title begins the report of a job.
 func (p *page) title(text string) {
-	p.line(strings.Repeat("=", pageWidth))
+	p.line(strings.Repeat("=", p.width))
 	p.paragraph("", text)
-	p.line(strings.Repeat("=", pageWidth))
+	p.line(strings.Repeat("=", p.width))
 }
 
 // head begins a section.
 func (p *page) head(text string) {
 	p.blank()
 	p.line(text)
-	p.line(strings.Repeat("-", pageWidth))
+	p.line(strings.Repeat("-", p.width))
 }
 
 // paragraph writes text on lines that are short enough. The first begins with lead, the others as far in.
 func (p *page) paragraph(lead, text string) {
+	p.painted("", lead, text)
+}
+
+// painted is a paragraph in a colour of Palette.
+func (p *page) painted(colour, lead, text string) {
 	indent := strings.Repeat(" ", human.Columns(lead))
-	for _, line := range human.Wrap(text, pageWidth-human.Columns(lead)) {
-		p.line(lead + line)
+	for _, line := range human.Wrap(text, p.width-human.Columns(lead)) {
+		p.line(lead + p.colours.Paint(colour, line))
 		lead = indent
 	}
 }
@@ -77,7 +84,7 @@ func (p *page) print(t tables.Table) {
 	if len(t.Rows) == 0 {
 		return
 	}
-	p.lines(t, pageWidth-2)
+	p.lines(t, p.width-2)
 }
 
 // table writes rows below their names. The first columns are of text, the others of numbers.

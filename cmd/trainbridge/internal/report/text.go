@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// text is the report for people.
+// text is the report for people: the first screen of it, or all.
 type text struct {
 	format.Request
 	jobs *digest.Jobs
@@ -24,16 +24,20 @@ func newText(req format.Request) format.Writer { return &text{Request: req, jobs
 func (t *text) Sink() offline.Sink { return format.Digest(t.jobs) }
 
 func (t *text) Finish(_ context.Context, read *offline.Reading) error {
-	p := &page{w: t.Out, chinese: t.Chinese, steady: t.Steady}
+	p := &page{w: t.Out, width: t.Width, colours: t.Colours, chinese: t.Chinese, steady: t.Steady}
 	jobs := slices.DeleteFunc(format.Jobs(t.jobs, read), func(j *digest.Job) bool { return j.Spans == 0 && len(j.GPUs()) == 0 })
+	if len(jobs) == 0 {
+		p.line(p.in("There is nothing in these logs between --since and --until.", "这些日志在 --since 与 --until 之间没有内容。"))
+	}
+	if !t.Full {
+		p.brief(jobs, read)
+		return p.err
+	}
 	for i, job := range jobs {
 		if i > 0 {
 			p.blank()
 		}
 		p.job(job, read)
-	}
-	if len(jobs) == 0 {
-		p.line(p.in("There is nothing in these logs between --since and --until.", "这些日志在 --since 与 --until 之间没有内容。"))
 	}
 	p.unread(read)
 	return p.err

@@ -78,7 +78,7 @@ func job(t *testing.T, dir string, args ...string) truth {
 // text is the report of logs.
 func textOf(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := report(t, "", args...)
+	out, err := report(t, "", append(args, "--full")...)
 	require.NoError(t, err)
 	return out
 }
@@ -242,7 +242,7 @@ func TestWaysIn(t *testing.T) {
 	}
 	want := figures(textOf(t, plain))
 	assert.Equal(t, want, figures(textOf(t, packed)))
-	out, err := report(t, string(body), "-")
+	out, err := report(t, string(body), "-", "--full")
 	require.NoError(t, err)
 	assert.Equal(t, strings.ReplaceAll(want, "zmq.log", "-"), strings.ReplaceAll(figures(out), "zmq.log", "-"))
 	assert.Contains(t, out, " in 1 file of the standard input\n")

@@ -32,7 +32,7 @@ func (p *page) queue(job *digest.Job) {
 		s := f.Sums()
 		p.blank()
 		p.line("Function: " + name(f.Name))
-		p.line(strings.Repeat("─", pageWidth))
+		p.line(strings.Repeat("─", p.width))
 		p.value(p.in("Calls", "调用次数"), human.Thousands(s.Calls))
 		if s.Incomplete > 0 {
 			p.value(p.in("Without an end", "未结束"), human.Thousands(s.Incomplete))
@@ -50,7 +50,7 @@ func (p *page) queue(job *digest.Job) {
 	if all.Calls > 0 {
 		p.blank()
 		p.line(p.in("All functions", "全局汇总"))
-		p.line(strings.Repeat("─", pageWidth))
+		p.line(strings.Repeat("─", p.width))
 		p.value(p.in("Total execution time", "总执行时间"), human.Fixed(all.Total, 6)+"s")
 		p.value(p.in("Total TQ time", "总TQ时间"), human.Fixed(all.Get+all.Put, 6)+"s")
 		p.value(p.in("TQ overhead of all", "全局TQ开销占比"), human.Fixed(100*all.Ratio(all.Get+all.Put), 2)+"%")

@@ -55,7 +55,7 @@ func (p *page) callTables(title string, transports map[string]int, c *digest.Cal
 	p.blank()
 	if title != "" {
 		p.paragraph("", title)
-		p.line(strings.Repeat("-", pageWidth))
+		p.line(strings.Repeat("-", p.width))
 	}
 	total, n := c.Took.Sum(), float64(c.Took.Count())
 	ms := func(s float64, decimals int) string { return human.Fixed(s*1e3, decimals) + " ms" }

@@ -43,7 +43,7 @@ var collectives = domain{
 		}
 		return ownTime(s), true
 	},
-	bar: func(s *tree.Span, t *tree.Trace, cells int, p palette) (string, bool) {
+	bar: func(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) (string, bool) {
 		if !isRank(s) {
 			return "", false
 		}
@@ -287,7 +287,7 @@ func linkDetails(s *tree.Span) (d numbers) {
 }
 
 // rankBar draws waiting and transferring apart.
-func rankBar(s *tree.Span, t *tree.Trace, cells int, p palette) string {
+func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	colour := rankColour
 	last := cameLast(s)
 	if last {
@@ -309,7 +309,7 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p palette) string {
 	}
 	drawn := strings.TrimSpace(string(line))
 	lead := slices.IndexFunc(line, func(r rune) bool { return r != ' ' })
-	return strings.Repeat(" ", lead) + p.paint(colour, drawn) + strings.Repeat(" ", cells-lead-human.Columns(drawn))
+	return strings.Repeat(" ", lead) + p.Paint(colour, drawn) + strings.Repeat(" ", cells-lead-human.Columns(drawn))
 }
 
 // rankNotes say what the bars of ranks mean, and which parts of ranks are not drawn.

@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
@@ -54,13 +51,12 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
-			width, tty := terminal(out)
+			width, tty := reading.Terminal(out, 120)
 			if opt.width == 0 {
 				opt.width = width
 			}
-			colour := tty && !opt.noColor && os.Getenv("NO_COLOR") == ""
 			var text strings.Builder
-			if err := show(cmd.Context(), &text, opt, look{opt.width, time.Local, palette(colour)}, time.Now()); err != nil {
+			if err := show(cmd.Context(), &text, opt, look{opt.width, time.Local, reading.Colours(tty && !opt.noColor)}, time.Now()); err != nil {
 				return err
 			}
 			_, err := io.WriteString(out, text.String())
@@ -81,21 +77,6 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 	f.IntVar(&opt.width, "width", 0, "columns, 40 at least (default: COLUMNS, else the terminal's, else 120)")
 	f.BoolVar(&opt.noColor, "no-color", false, "no colours (also with NO_COLOR set, or when not writing to a terminal)")
 	return cmd
-}
-
-// terminal returns COLUMNS, else the columns of the terminal that w is, else 120.
-func terminal(w io.Writer) (width int, tty bool) {
-	width = 120
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		tty = true
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			width = columns
-		}
-	}
-	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
-		width = columns
-	}
-	return width, tty
 }
 
 func show(ctx context.Context, w *strings.Builder, opt options, l look, now time.Time) error {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
@@ -33,7 +34,7 @@ type domain struct {
 	// took is how long a span took where that is not its length, ns.
 	took func(s *tree.Span) (ns int64, ok bool)
 	// bar draws a span that is more than one plain bar.
-	bar func(s *tree.Span, t *tree.Trace, cells int, p palette) (text string, ok bool)
+	bar func(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) (text string, ok bool)
 	// below are the spans to draw below another one; of the spans that are only told, the details of the last one become a note of the span above.
 	below func(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span)
 	// rank puts the children of a span in the order in which they are of interest, and folds the rest; false: another domain's span.
@@ -53,7 +54,7 @@ var domains = [...]*domain{&windows, &functions, &steps, &passes, &collectives}
 type look struct {
 	width int
 	loc   *time.Location
-	palette
+	reading.Palette
 }
 
 // extent is how much is drawn of a trace.

@@ -23,7 +23,7 @@ func texts(text ...string) []cell {
 
 // put prints a table in the width of the terminal.
 func put(w *strings.Builder, t *tables.Table, l look) {
-	t.Write(w, max(l.width, minWidth), func(severity, text string) string { return l.paint(cmp.Or(severityColour[severity], severity), text) })
+	t.Write(w, max(l.width, minWidth), func(severity, text string) string { return l.Paint(cmp.Or(severityColour[severity], severity), text) })
 }
 
 // paragraph prints text on lines that are short enough; the lines after the first are indented.
@@ -32,7 +32,7 @@ func paragraph(w *strings.Builder, text, colour string, l look) {
 		if i > 0 {
 			line = "  " + line
 		}
-		fmt.Fprintln(w, l.paint(colour, line))
+		fmt.Fprintln(w, l.Paint(colour, line))
 	}
 }
 
@@ -54,7 +54,7 @@ func parts(w *strings.Builder, l look, texts ...cell) {
 			fmt.Fprint(w, "  ")
 			used += 2
 		}
-		fmt.Fprint(w, l.paint(t.Severity, t.Text))
+		fmt.Fprint(w, l.Paint(t.Severity, t.Text))
 		used += human.Columns(t.Text)
 	}
 	fmt.Fprintln(w)

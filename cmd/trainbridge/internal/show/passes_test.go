@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -351,7 +352,7 @@ func TestWholeLog(t *testing.T) {
 		}
 	}
 	var w strings.Builder
-	passTable(&w, sumUp(tree.Build(b.Traces())), look{120, time.UTC, palette(false)})
+	passTable(&w, sumUp(tree.Build(b.Traces())), look{120, time.UTC, reading.Palette(false)})
 	assert.Regexp(t, `(?m)^median of 2 +98 +`, w.String())
 	assert.Regexp(t, `(?m)^all 197 calls +197 +80\.94 s +12\.7% +80\.7%( +-)? +172\.6 MiB/s`, w.String())
 }

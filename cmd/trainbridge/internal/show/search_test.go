@@ -279,15 +279,6 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-func TestColumns(t *testing.T) {
-	for columns, want := range map[string]int{"": 120, "72": 72, "wide": 120, "-1": 120} {
-		t.Setenv("COLUMNS", columns)
-		width, tty := terminal(io.Discard)
-		assert.Equal(t, want, width)
-		assert.False(t, tty)
-	}
-}
-
 // keys are the paths of all keys of a document, except those below attributes, verdict counts and roots, whose keys are names.
 func keys(into map[string]bool, path string, v any) {
 	switch v := v.(type) {

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.uber.org/goleak"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
@@ -108,7 +109,7 @@ func decode(body []byte) (ptrace.Traces, error) {
 	return u.UnmarshalTraces(answer.Result)
 }
 
-func draw(t *testing.T, opt options, p palette) (string, error) {
+func draw(t *testing.T, opt options, p reading.Palette) (string, error) {
 	t.Helper()
 	var out strings.Builder
 	err := show(t.Context(), &out, opt, look{opt.width, cst, p}, now)
@@ -120,7 +121,7 @@ func TestGolden(t *testing.T) {
 	for _, tt := range []struct {
 		golden string
 		opt    options
-		colour palette
+		colour reading.Palette
 	}{
 		{"latest.txt", options{width: 120}, false},
 		{"trace.txt", options{width: 100, trace: "A1B2C3D4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"}, false},

@@ -106,7 +106,7 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	if len(kinds) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", l.bold("What the verdicts mean"))
+	fmt.Fprintf(w, "\n%s\n", l.Bold("What the verdicts mean"))
 	names := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int {
 		return cmp.Or(cmp.Compare(kinds[b].n, kinds[a].n), cmp.Compare(a, b))
 	})
@@ -121,7 +121,7 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 		}
 		for i, line := range human.Wrap(text, max(l.width, minWidth)-2) {
 			if i == 0 {
-				line = l.paint(cmp.Or(severityColour[k.severity], "33"), line)
+				line = l.Paint(cmp.Or(severityColour[k.severity], "33"), line)
 			} else {
 				line = "  " + line
 			}

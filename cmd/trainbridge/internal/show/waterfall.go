@@ -53,14 +53,14 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 		detailWidth = 0
 	}
 	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5
-	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), l.dim(axis(t.End-t.Start, barWidth)))
+	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), l.Dim(axis(t.End-t.Start, barWidth)))
 	for _, r := range rows {
 		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(human.Pad(r.name(nameWidth), nameWidth), human.Columns(r.tree)), timeWidth, r.took(),
-			r.bar(t, barWidth, l.palette), human.Cut(r.details(t), detailWidth))
+			r.bar(t, barWidth, l.Palette), human.Cut(r.details(t), detailWidth))
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 		for _, v := range r.verdicts() {
 			colour := cmp.Or(severityColour[r.Head.Severity], "33")
-			fmt.Fprintf(w, "%s%s\n", l.dim(r.rest), l.paint(colour, human.Cut("! "+v.short(), max(20, l.width-human.Columns(r.rest)))))
+			fmt.Fprintf(w, "%s%s\n", l.Dim(r.rest), l.Paint(colour, human.Cut("! "+v.short(), max(20, l.width-human.Columns(r.rest)))))
 		}
 	}
 	notes(w, t, rows, folded, l)
@@ -85,10 +85,10 @@ func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
 	}
 }
 
-func (p palette) dimTree(name string, tree int) string {
+func (l look) dimTree(name string, tree int) string {
 	r := []rune(name)
 	tree = min(tree, len(r))
-	return p.dim(string(r[:tree])) + string(r[tree:])
+	return l.Dim(string(r[:tree])) + string(r[tree:])
 }
 
 func head(w *strings.Builder, t *tree.Trace, l look) {
@@ -286,7 +286,7 @@ func (r row) took() string {
 	return human.Nanoseconds(r.NS())
 }
 
-func (r row) bar(t *tree.Trace, cells int, p palette) string {
+func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	if r.fold != nil {
 		return place(r.fold.start, r.fold.end, '░', t, cells, colour(r.Span), p)
 	}
@@ -358,7 +358,7 @@ func details(s *tree.Span) string {
 }
 
 // bar is the bar of one span.
-func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p palette) string {
+func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	full := '█'
 	if s.Head.Incomplete || s.Kind == view.KindAggregate {
 		full = '░'
@@ -367,7 +367,7 @@ func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p palette) strin
 }
 
 // place draws a time on the axis to half a cell; whatever happened is at least half a cell long.
-func place(start, end int64, full rune, t *tree.Trace, cells int, colour string, p palette) string {
+func place(start, end int64, full rune, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	if end < t.Start || start > t.End {
 		return strings.Repeat(" ", cells)
 	}
@@ -391,7 +391,7 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 		}
 	}
 	body := b.String()
-	return strings.Repeat(" ", lead) + p.paint(colour, body) + strings.Repeat(" ", cells-lead-human.Columns(body))
+	return strings.Repeat(" ", lead) + p.Paint(colour, body) + strings.Repeat(" ", cells-lead-human.Columns(body))
 }
 
 // axis writes times at both ends and, where there is room, at the quarters.

@@ -38,6 +38,25 @@ func (t *Table) Lines(width int) []string {
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
+// Fit is the table without the last columns that find no room in a width.
+func (t Table) Fit(width int) Table {
+	used := 0
+	for i, h := range t.Head {
+		wide := human.Columns(h)
+		for _, r := range t.Rows {
+			wide = max(wide, human.Columns(r[i].Text))
+		}
+		if i == 0 {
+			wide = min(wide, max(human.Columns(h), width/3))
+		}
+		if used += wide + 2; used-2 > width {
+			t.Head, t.Left = t.Head[:i], t.Left[:i]
+			break
+		}
+	}
+	return t
+}
+
 // Any is a width that no table reaches.
 const Any = 1 << 30
 

@@ -54,7 +54,7 @@ type Job struct {
 	End           End            `json:"end" doc:"How the run ended."`
 	Account       *Account       `json:"account,omitempty" doc:"Where the wall-clock time of its training went. Absent: no log tells of steps with times."`
 	Claims        []Claim        `json:"claims" doc:"What the logs show, the most important first."`
-	Untold        []string       `json:"untold" doc:"What no log here can tell, and what would tell it."`
+	Untold        []string       `json:"untold" doc:"What is not known from these logs, and what would tell it."`
 	Windows       []Window       `json:"windows" doc:"Where the time of steps, batches and passes went, by all logs together: those that hold others first."`
 	Training      []Training     `json:"training" doc:"Training logs, by format."`
 	TransferQueue *TransferQueue `json:"transferqueue,omitempty" doc:"The TransferQueue of verl."`

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -19,7 +20,10 @@ type Request struct {
 	In      *offline.Input
 	Options offline.Options // with which In is read; without Progress
 	Chinese bool
-	Steady  float64 // from which share of the time of steps on a part that all of them have is a loss of its own, 0..1
+	Full    bool            // of text: all figures, not the first screen alone
+	Width   int             // of text: columns
+	Colours reading.Palette // of text
+	Steady  float64         // from which share of the time of steps on a part that all of them have is a loss of its own, 0..1
 	// Conclude says what the text report says first.
 	Conclude func(job *digest.Job, read *offline.Reading) Conclusion
 

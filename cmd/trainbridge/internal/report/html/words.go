@@ -4,7 +4,7 @@ package html
 var words = map[string]map[string]string{
 	"en": {
 		"theme": "colours", "auto": "as the system", "light": "light", "dark": "dark",
-		"contents": "sections", "gaps": "What no log here can tell", "jobs": "jobs", "evidence": "evidence", "drawn": "see it drawn", "numbers": "numbers",
+		"contents": "sections", "gaps": "Not known from these logs", "jobs": "jobs", "evidence": "evidence", "drawn": "see it drawn", "numbers": "numbers",
 		"more":   "%d more rows are in --format csv",
 		"toggle": "show or hide", "median": "median", "from": "from", "to": "to", "values": "values",
 		"search": "search rows", "previous": "previous (Shift+Enter)", "next": "next (Enter)",

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
+	"github.com/trainbridge/trainbridge/internal/account"
+	"github.com/trainbridge/trainbridge/internal/human"
+	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// The first screen of a report. Of several runs each has its conclusion and its first claim.
+const (
+	briefWidth  = 80 // where there is no terminal
+	leastWidth  = 40
+	briefClaims = 3
+	briefParts  = 6
+	briefGaps   = 2
+	briefRuns   = 10
+)
+
+var severityColours = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", good: "32"}
+
+// brief writes what a terminal shows without scrolling. Runs that failed come first.
+func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
+	all := make([]*conclusion, len(jobs))
+	for i, job := range jobs {
+		all[i] = conclude(p, job, read)
+	}
+	slices.SortStableFunc(all, func(a, b *conclusion) int {
+		switch {
+		case a.end.Failed() == b.end.Failed():
+			return 0
+		case a.end.Failed():
+			return -1
+		}
+		return 1
+	})
+	claims := briefClaims
+	if len(all) > 1 {
+		claims = 1
+	}
+	for i, c := range all[:min(len(all), briefRuns)] {
+		if i > 0 {
+			p.blank()
+		}
+		c.brief(claims, len(all) == 1)
+	}
+	if n := len(all) - briefRuns; n > 0 {
+		p.blank()
+		p.line(p.sf("and %s", "另有 %s", p.in(human.Plural(int64(n), "more run"), human.Thousands(n)+" 个运行")))
+	}
+	p.blank()
+	if text := p.unreadBriefly(read); text != "" {
+		p.paragraph("", text)
+	}
+	if len(all) > 0 {
+		p.paragraph("", p.in("Add --full for all figures, -o report.html for the page with waterfalls.", "加 --full 得到全部数值，加 -o report.html 得到带瀑布图的页面。"))
+	}
+}
+
+// brief writes the conclusion of a run, its first claims, and of a run that is alone where its time went.
+func (c *conclusion) brief(claims int, alone bool) {
+	dir := directory(files(c.job, c.read), c.read)
+	c.painted("1", "", c.jobTitle(c.job, c.read, dir))
+	c.blank()
+	c.painted(severityColours[c.severity()], "", c.headline())
+	left := c.claims
+	if c.beginsWithFirst() {
+		first := left[0]
+		c.proofs(dir, first.proof, evidences)
+		if first.advice != "" {
+			c.paragraph("    → ", first.advice)
+		}
+		left, claims = left[1:], claims-1
+	}
+	shown := left[:min(len(left), claims)]
+	if len(shown) > 0 {
+		c.section(c.in("Why, what it cost, and what to do", "原因、代价与建议"))
+	}
+	c.told(dir, shown, 1)
+	if n := len(left) - len(shown); n > 0 && alone {
+		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(int64(n), "more finding"), human.Thousands(n)+" 项")))
+	}
+	if !alone {
+		return
+	}
+	c.whereTimeWent()
+	if gaps := c.gaps(); len(gaps) > 0 {
+		c.section(c.in("Not known from these logs", "这些日志无法说明的"))
+		for _, text := range gaps[:min(len(gaps), briefGaps)] {
+			c.paragraph("  - ", text)
+		}
+		if n := len(gaps) - briefGaps; n > 0 {
+			c.line(c.sf("    and %s more", "    另有 %s 项", human.Thousands(n)))
+		}
+	}
+}
+
+// section begins a part of the first screen.
+func (p *page) section(title string) {
+	p.blank()
+	p.line(p.colours.Bold(title))
+}
+
+// whereTimeWent is the wall clock by states in a sentence, and the largest parts of the time of windows.
+func (c *conclusion) whereTimeWent() {
+	if !c.accounted && (c.window == nil || len(c.window.ByTime()) < 2) {
+		return
+	}
+	c.section(c.in("Where the time went", "时间去向"))
+	if c.accounted {
+		var states []string
+		for s, seconds := range c.account.Seconds {
+			if share := seconds / c.account.Wall; share >= 0.001 {
+				states = append(states, tables.State(account.State(s), c.chinese)+" "+human.Percent(share))
+			}
+		}
+		c.paragraph("  ", c.sf("Wall clock %s: %s", "总时间 %s：%s", human.Seconds(c.account.Wall), strings.Join(states, c.in(", ", "，")))+
+			c.goodput()+c.in(".", "。"))
+	}
+	if c.window == nil {
+		return
+	}
+	t := tables.Parts(c.window, c.chinese)
+	if len(t.Rows) < 3 { // one part and the whole
+		return
+	}
+	if n := len(t.Rows) - 1 - briefParts; n > 0 {
+		t.Rows = slices.Delete(t.Rows, briefParts, briefParts+n)
+	}
+	c.lines(t.Fit(c.width-2), c.width-2)
+}
+
+func (c *conclusion) goodput() string {
+	share := c.account.Goodput()
+	if math.IsNaN(share) {
+		return ""
+	}
+	return c.sf("; goodput %s", "；有效时间比 %s", human.Percent(share))
+}
+
+// unreadBriefly says how many files and lines were not understood.
+func (p *page) unreadBriefly(read *offline.Reading) string {
+	foreign, lines := int64(0), int64(0)
+	for _, f := range read.Files {
+		if f.Receiver == "" {
+			foreign++
+		}
+		for _, r := range f.Rejected {
+			lines += r.Lines
+		}
+	}
+	var what []string
+	if foreign > 0 {
+		what = append(what, p.in(human.Plural(foreign, "file")+" could not be read", human.Thousands(foreign)+" 个文件未能读取"))
+	}
+	if lines > 0 {
+		what = append(what, p.in(human.Plural(lines, "line")+" could not be understood", human.Thousands(lines)+" 行无法理解"))
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return strings.Join(what, p.in(" and ", "，")) + p.in("; trainbridge check says more.", "；详见 trainbridge check。")
+}
