@@ -533,3 +533,29 @@ func TestReportPageHostile(t *testing.T) {
 	assert.GreaterOrEqual(t, strings.Count(page.Text, name), 4, "in the head, tables and waterfalls")
 	b.silent(address)
 }
+
+// Several runs are a table that sorts by its columns, whose rows lead to their sections, and whose names are text.
+func TestReportPageOfRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const hostile = `<img src=x onerror=alert(1)>`
+	for name, steps := range map[string]string{"a": "14", "b": "30", hostile: "20"} {
+		run(t, nil, trainbridgeBin(t), "gen", "run", filepath.Join(dir, name), "--ranks", "2", "--steps", steps)
+		require.NoError(t, os.Remove(filepath.Join(dir, name, "truth.json")))
+	}
+	b, address := reportPage(t, dir)
+	const column = `[...document.querySelectorAll("nav.runs tbody tr")].map((r) => r.cells[1].textContent)`
+	const sorted = `(document.querySelectorAll("nav.runs th button")[1].click(), ` + column + `)`
+	var steps []string
+	b.eval(sorted, &steps)
+	assert.Equal(t, []string{"30", "20", "14"}, steps)
+	b.eval(sorted, &steps)
+	assert.Equal(t, []string{"14", "20", "30"}, steps)
+	var rows []struct{ Name, To string }
+	b.eval(`[...document.querySelectorAll("nav.runs tbody a")].map((a) => ({name: a.textContent, to: document.querySelector(a.getAttribute("href")).textContent}))`, &rows)
+	require.Len(t, rows, 3)
+	for _, r := range rows {
+		assert.Contains(t, r.To, filepath.Join(dir, r.Name))
+	}
+	b.silent(address)
+}

@@ -13,14 +13,15 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The first screen of a report. Of several runs each has its conclusion and its first claim.
+// The first screen of a report. Of several runs there is a table, and of the first ones the conclusion and the first claim.
 const (
 	briefWidth  = 80 // where there is no terminal
 	leastWidth  = 40
 	briefClaims = 3
 	briefParts  = 6
 	briefGaps   = 2
-	briefRuns   = 10
+	briefRuns   = 5
+	tableRuns   = 20
 )
 
 var severityColours = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", good: "32"}
@@ -43,6 +44,7 @@ func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
 	claims := briefClaims
 	if len(all) > 1 {
 		claims = 1
+		p.runs(all)
 	}
 	for i, c := range all[:min(len(all), briefRuns)] {
 		if i > 0 {
@@ -61,6 +63,19 @@ func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
 	if len(all) > 0 {
 		p.paragraph("", p.in("Add --full for all figures, -o report.html for the page with waterfalls.", "加 --full 得到全部数值，加 -o report.html 得到带瀑布图的页面。"))
 	}
+}
+
+// runs are several runs side by side.
+func (p *page) runs(all []*conclusion) {
+	rows := make([]*tables.Run, min(len(all), tableRuns))
+	for i, c := range all[:len(rows)] {
+		r := c.row(directory(files(c.job, c.read), c.read))
+		rows[i] = &r
+	}
+	p.line(p.colours.Bold(p.in(human.Plural(int64(len(all)), "run"), human.Thousands(len(all))+" 个运行")))
+	t := tables.Runs(rows, p.chinese)
+	p.lines(t.Fit(p.width-2), p.width-2)
+	p.blank()
 }
 
 // brief writes the conclusion of a run, its first claims, and of a run that is alone where its time went.

@@ -82,4 +82,5 @@ func TestBriefOfSeveralRuns(t *testing.T) {
 	assert.GreaterOrEqual(t, first, 0, out)
 	assert.Contains(t, out, "\n    ValueError: no such batch, train.log:3, trace ")
 	assert.NotContains(t, out, "Where the time went")
+	assert.Regexp(t, `^2 runs\n  run +failed by +steps +step P50 +last loss +time +lost +share\n  b +exception +2 +1 s +2 .*\n  a +- +2 +1 s +2 `, out)
 }

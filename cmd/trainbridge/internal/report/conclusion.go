@@ -427,7 +427,7 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 		p := &page{w: io.Discard, chinese: chinese, steady: steady}
 		dir := directory(files(job, read), read)
 		c := conclude(p, job, read)
-		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps(), End: c.end, Step: c.step}
+		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps(), End: c.end, Step: c.step, Run: c.row(dir)}
 		for _, cl := range c.claims[:min(len(c.claims), mostClaims)] {
 			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], About: cl.kind, Cost: cl.cost, Devices: cl.devices}
 			for _, p := range cl.proof {
@@ -438,6 +438,23 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 		}
 		return out
 	}
+}
+
+// row is the run among others.
+func (c *conclusion) row(dir string) tables.Run {
+	r := tables.Run{Job: c.job, Dir: dir, Severity: c.severity(), Lost: c.total(), Whole: c.whole(), Steps: c.account.Steps}
+	if c.end.Failed() {
+		r.End = c.end.Kind
+	}
+	if c.window != nil {
+		r.SlowCount = c.window.SlowCount
+	}
+	if !c.accounted {
+		for _, l := range c.job.Steps.Rows() {
+			r.Steps = max(r.Steps, int64(l.Covered))
+		}
+	}
+	return r
 }
 
 // kinds are what ranks of claims are called for programs.

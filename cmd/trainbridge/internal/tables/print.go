@@ -106,7 +106,7 @@ func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text s
 			}
 			w.WriteString(strings.TrimRight(b.String(), " ") + "\n")
 		}
-		line(func(i int) Cell { return Cell{t.Head[i], Head} })
+		line(func(i int) Cell { return Cell{Text: t.Head[i], Severity: Head} })
 		for _, r := range t.Rows {
 			line(func(i int) Cell { return r[i] })
 		}

@@ -73,8 +73,11 @@ type Table struct {
 	Rows [][]Cell
 }
 
-// Cell is a text, and the severity of what it says; "": it is not judged.
-type Cell struct{ Text, Severity string }
+// Cell is a text, the severity of what it says ("": it is not judged), and its number (NaN: it has none).
+type Cell struct {
+	Text, Severity string
+	Value          float64
+}
 
 func tableOf[R any](columns []Column[R], rows []R, chinese bool) Table {
 	t := Table{Rows: make([][]Cell, len(rows))}
@@ -104,10 +107,12 @@ func tableOf[R any](columns []Column[R], rows []R, chinese bool) Table {
 }
 
 func (c *Column[R]) cell(r R) (out Cell) {
+	out.Value = math.NaN()
 	if c.text != nil {
 		out.Text = human.Cut(reading.Clean(c.text(r)), 60)
 	} else {
-		out.Text = c.write(c.of(r))
+		out.Value = c.of(r)
+		out.Text = c.write(out.Value)
 	}
 	if c.judge != nil {
 		out.Severity = c.judge(r)

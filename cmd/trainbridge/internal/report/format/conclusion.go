@@ -2,6 +2,7 @@ package format
 
 import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -10,6 +11,7 @@ type Conclusion struct {
 	Title    string // which run, how much of it, where its logs are
 	Headline string // one sentence
 	Severity string // bad, warning or good, as of verdicts
+	Run      tables.Run
 	End      postmortem.End
 	Step     int64 // that was under way when the run ended; -1: not known
 	Claims   []Claim

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
@@ -134,6 +135,7 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 	}
 	p.About = fmt.Sprintf(c.t("%s of %s files understood, %s, %s records in %s lines", "识别 %s / %s 个文件，%s，%[5]s 行中 %[4]s 条记录"),
 		human.Thousands(known), human.Thousands(len(read.Files)), human.Bytes(float64(read.Bytes)), human.Thousands(read.Records), human.Thousands(read.Lines))
+	p.Runs = c.runs(first)
 	for i, j := range jobs {
 		c.job = strconv.Itoa(i)
 		one := conclusion(&first[i])
@@ -151,6 +153,27 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 	}
 	p.After = []section{c.files(read)}
 	return p
+}
+
+// runs are several runs side by side.
+func (c *composer) runs(first []format.Conclusion) *table {
+	if len(first) < 2 {
+		return nil
+	}
+	rows := make([]*tables.Run, len(first))
+	for i := range first {
+		rows[i] = &first[i].Run
+	}
+	of := tables.Runs(rows, c.chinese)
+	t := tableOf(c.t("Runs", "运行"), of)
+	for _, r := range of.Rows {
+		by := make(numbers, len(r))
+		for i := range r {
+			by[i] = r[i].Value
+		}
+		t.By = append(t.By, by)
+	}
+	return t
 }
 
 // conclusion is what the text report says first.

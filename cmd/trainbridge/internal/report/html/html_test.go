@@ -18,6 +18,7 @@ import (
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/tables"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
@@ -102,4 +103,22 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "[10,null,null,20]", string(text))
 	assert.Equal(t, "1→9: hot 3×, slow 0×", h.Note)
+}
+
+// Several runs stand side by side, each called as its directory, with the numbers that rows are sorted by.
+func TestRuns(t *testing.T) {
+	jobs := []*digest.Job{{Run: "run-1"}, {Run: "run-2"}, {Run: "run-3"}}
+	first := []format.Conclusion{
+		{Run: tables.Run{Job: jobs[0], Dir: "/data/a/", Steps: 10, Lost: 2, Whole: 20}},
+		{Run: tables.Run{Job: jobs[1], Dir: "/data/b/", End: "exception", Steps: 3, Lost: math.NaN(), Whole: 5}},
+		{Run: tables.Run{Job: jobs[2], Dir: "/", Steps: 3, Whole: 5}},
+	}
+	c := new(composer)
+	assert.Nil(t, c.runs(first[:1]))
+	got := c.runs(first)
+	assert.Equal(t, []string{"run", "failed by", "steps", "time", "lost", "share"}, got.Head)
+	assert.Equal(t, [][]string{{"a", "-", "10", "20 s", "2 s", "10%"}, {"b", "exception", "3", "5 s", "-", "-"}, {"run-3", "-", "3", "5 s", "0 s", "0%"}}, got.Cells)
+	body, err := json.Marshal(got.By)
+	require.NoError(t, err)
+	assert.JSONEq(t, `[[null,null,10,20,2,0.1],[null,null,3,5,null,null],[null,null,3,5,0,0]]`, string(body))
 }

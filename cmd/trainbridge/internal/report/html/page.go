@@ -17,6 +17,7 @@ type page struct {
 	Lang  string            `json:"lang"`
 	Words map[string]string `json:"words"`
 	Links []format.Link     `json:"links,omitempty"` // to each trace
+	Runs  *table            `json:"runs,omitempty"` // of several, in the order of Jobs
 	Jobs  []job             `json:"jobs"`
 	After []section         `json:"after,omitempty"`
 }
@@ -166,6 +167,7 @@ type table struct {
 	Head  []string   `json:"head"`
 	Text  []bool     `json:"text"` // of a column: it is text, not numbers
 	Cells [][]string `json:"cells"`
+	By    []numbers  `json:"by,omitempty"` // rows are sorted by: the numbers of each row, null where a cell has none
 }
 
 // tableOf is a table of a domain.

@@ -16,6 +16,31 @@ function table(spec) {
     make("tbody", null, ...spec.cells.map((row, k) => make("tr", isFound(spec, k) ? { class: "found" } : null, ...row.map(cell(row, k)))))));
 }
 
+// runs are rows that lead to their sections. A column's name sorts by it; once more, the other way round.
+function runs(spec) {
+  const rows = spec.cells.map((row, k) => make("tr", null, ...row.map((c, i) => make("td", { class: spec.text[i] ? "text" : "" },
+    i ? c : make("a", { href: "#job" + k, class: data.jobs[k].severity }, c)))));
+  const body = make("tbody", null, ...rows);
+  const compare = (i) => (a, b) => {
+    const x = spec.by[a][i], y = spec.by[b][i];
+    if (spec.text[i]) return spec.cells[a][i].localeCompare(spec.cells[b][i], undefined, { numeric: true });
+    return x === null || y === null ? (x === null) - (y === null) : y - x;
+  };
+  const heads = spec.head.map((h, i) => {
+    const th = make("th", { scope: "col", class: spec.text[i] ? "text" : "" }, make("button", { onclick: () => {
+      const order = rows.map((_, k) => k).sort(compare(i));
+      const back = th.getAttribute("aria-sort") === "descending";
+      if (back) order.reverse();
+      for (const other of heads) other.removeAttribute("aria-sort");
+      th.setAttribute("aria-sort", back ? "ascending" : "descending");
+      body.replaceChildren(...order.map((k) => rows[k]));
+    } }, h));
+    return th;
+  });
+  return make("nav", { class: "runs", "aria-label": words.jobs }, make("div", { class: "scroll", tabindex: "0" },
+    make("table", null, make("thead", null, make("tr", null, ...heads)), body)));
+}
+
 // numbers are a figure as a table, for who cannot see it or wants to copy it.
 function numbers(spec, job) {
   const most = 2048;
@@ -220,8 +245,7 @@ function render() {
   place(header, [header.firstChild, leaf("about", data.about, () => make("p", { class: "about" }, data.about)), switcher, state]);
   place(main, [...data.jobs.map(job), ...(data.after || []).map((s) => section("after " + s.title + " ", s, "h2", "", ""))]);
   place(document.body, [holder, header, told,
-    data.jobs.length > 1 ? leaf("jobs", data.jobs.map((j) => j.name), () => make("nav", { class: "contents", "aria-label": words.jobs },
-      ...data.jobs.map((j, n) => make("a", { href: "#job" + n }, j.name)))) : null, main, footer, tip]);
+    data.runs ? leaf("jobs", data.runs, () => runs(data.runs)) : null, main, footer, tip]);
   const old = was;
   was = now;
   charts.splice(0, charts.length, ...[...now.values()].map((e) => e.chart).filter(Boolean));
