@@ -33,7 +33,8 @@ func (b *Bucket) add(x float64) {
 	b.Min, b.Max = min(b.Min, x), max(b.Max, x)
 }
 
-func (b *Bucket) plus(o *Bucket) {
+// Plus adds the values of another bucket.
+func (b *Bucket) Plus(o *Bucket) {
 	switch {
 	case o.Count == 0:
 	case b.Count == 0:
@@ -74,7 +75,7 @@ func (s *Series) halve() {
 	merged := s.buckets[:0]
 	for i, b := range s.buckets {
 		if to := int(floor(s.first+int64(i), 2) - first); to < len(merged) {
-			merged[to].plus(&b)
+			merged[to].Plus(&b)
 		} else {
 			merged = append(merged, b)
 		}

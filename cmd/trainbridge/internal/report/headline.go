@@ -70,7 +70,7 @@ func (c *conclusion) slowOf() (slow, of string) {
 	if c.accounted && c.window.Of == spans.WindowStep && !c.several {
 		n = max(n, c.account.Steps)
 	}
-	return c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.in(c.were(n), c.windows(n))
+	return c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.windows(n) + c.in(c.wereOf(int64(c.window.SlowCount)), "")
 }
 
 // slowSteps is the sentence of a job that lost most by slow windows.
@@ -196,11 +196,6 @@ func (c *conclusion) byLogs(one, several string) string {
 		return one
 	}
 	return several
-}
-
-// were is a number of windows with the verb that goes with it.
-func (c *conclusion) were(n int64) string {
-	return c.windows(n) + c.wereOf(n)
 }
 
 // judged says whether there are enough windows to tell that none of them was slow.

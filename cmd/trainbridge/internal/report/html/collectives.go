@@ -86,15 +86,15 @@ func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *se
 	}
 	out.Xs = xs
 	for i, name := range names {
-		out.Series = append(out.Series, line{Name: name, Colour: i, Draw: "line", Faint: len(xs) > 4*average, Values: values[i]})
+		out.Series = append(out.Series, values[i].line(width, line{Name: name, Colour: i, Draw: "line", Faint: len(xs) > 4*average}))
 		if len(xs) > 4*average {
 			out.Series = append(out.Series, line{
-				Name: name + fmt.Sprintf(c.t(", mean of %d", "，%d 点移动平均"), average), Colour: i, Draw: "average", Values: movingAverage(values[i], average),
+				Name: name + fmt.Sprintf(c.t(", mean of %d", "，%d 点移动平均"), average), Colour: i, Draw: "average", Values: movingAverage(values[i].of, average),
 			})
 		}
 	}
 	if width > 1 {
-		out.Note = fmt.Sprintf(c.t("Means of %s.", "每点为 %s 的平均。"), human.Seconds(float64(width)/1e3))
+		out.Note = fmt.Sprintf(c.t("Means of %s, with the least and the most of it.", "每点为 %s 的平均，并示最小与最大值。"), human.Seconds(float64(width)/1e3))
 	}
 	return out
 }

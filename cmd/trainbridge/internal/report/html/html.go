@@ -206,8 +206,20 @@ func (c *composer) sections(j *digest.Job, chosen []*choice) (out []section) {
 	return out
 }
 
+// means are those of the buckets of a series, with the extremes of what is in each; NaN where a bucket has none.
+type means struct{ of, low, high numbers }
+
+// line is a line with these values. Of buckets of one value there are no extremes.
+func (m means) line(width int64, l line) line {
+	l.Values = m.of
+	if width > 1 {
+		l.Low, l.High = m.low, m.high
+	}
+	return l
+}
+
 // points are series on one axis. Buckets that are less wide than the widest are merged, and further ones until there are not too many.
-func points(most int, all ...*digest.Series) (xs numbers, values []numbers, width int64) {
+func points(most int, all ...*digest.Series) (xs numbers, values []means, width int64) {
 	width = 1
 	for _, s := range all {
 		width = max(width, s.Width)
@@ -238,16 +250,18 @@ func points(most int, all ...*digest.Series) (xs numbers, values []numbers, widt
 		xs = append(xs, float64(k*width))
 	}
 	for _, list := range lists {
-		sums, counts := make(numbers, len(keys)), make([]int64, len(keys))
+		merged := make([]digest.Bucket, len(keys))
 		for i := range list {
-			k := at[floor(list[i].At, width)]
-			sums[k] += list[i].Sum
-			counts[k] += list[i].Count
+			merged[at[floor(list[i].At, width)]].Plus(&list[i])
 		}
-		for k := range sums {
-			sums[k] /= float64(counts[k]) // NaN where there is none
+		m := means{make(numbers, len(keys)), make(numbers, len(keys)), make(numbers, len(keys))}
+		for k := range merged {
+			m.of[k], m.low[k], m.high[k] = math.NaN(), math.NaN(), math.NaN()
+			if b := &merged[k]; b.Count > 0 {
+				m.of[k], m.low[k], m.high[k] = b.Mean(), b.Min, b.Max
+			}
 		}
-		values = append(values, sums)
+		values = append(values, m)
 	}
 	return xs, values, width
 }

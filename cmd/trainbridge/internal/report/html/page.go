@@ -17,7 +17,7 @@ type page struct {
 	Lang  string            `json:"lang"`
 	Words map[string]string `json:"words"`
 	Links []format.Link     `json:"links,omitempty"` // to each trace
-	Runs  *table            `json:"runs,omitempty"` // of several, in the order of Jobs
+	Runs  *table            `json:"runs,omitempty"`  // of several, in the order of Jobs
 	Jobs  []job             `json:"jobs"`
 	After []section         `json:"after,omitempty"`
 }
@@ -80,16 +80,19 @@ type axis struct {
 	Label string `json:"label,omitempty"`
 	Log   bool   `json:"log,omitempty"`
 	Zero  bool   `json:"zero,omitempty"` // begins at 0
+	Wide  bool   `json:"wide,omitempty"` // shows a fifth of the largest value at least: noise is no drama
 }
 
 type line struct {
 	Name   string  `json:"name"`
 	Axis   int     `json:"axis,omitempty"`
 	Colour int     `json:"colour"`
-	Draw   string  `json:"draw"` // line, average, points, steps
+	Draw   string  `json:"draw"` // line, average, points, steps; of what is stacked: over, a line that is not
 	Faint  bool    `json:"faint,omitempty"`
 	Dash   bool    `json:"dash,omitempty"`
 	Values numbers `json:"values"`
+	Low    numbers `json:"low,omitempty"` // of values that are means: the least of each, and
+	High   numbers `json:"high,omitempty"`
 }
 
 // mark is a place on the axis that a verdict is about.

@@ -44,7 +44,7 @@ func (c *composer) breakdown(w *digest.Window) *series {
 	for i, p := range parts {
 		all[i] = &p.Over
 	}
-	xs, values, width := points(c.points, all...)
+	xs, values, width := points(c.points, append(all, &w.Over)...)
 	out.Xs = xs
 	if w.Of == spans.WindowStep {
 		out.Steps = width
@@ -55,16 +55,21 @@ func (c *composer) breakdown(w *digest.Window) *series {
 		switch {
 		case p.Name == spans.PartUnattributed:
 			defer func() {
-				out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: grey, Draw: "line", Values: values[i]})
+				out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: grey, Draw: "line", Values: values[i].of})
 			}()
 		case known:
-			out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: i % grey, Draw: "line", Values: values[i]})
+			out.Series = append(out.Series, line{Name: c.part(p.Name), Colour: i % grey, Draw: "line", Values: values[i].of})
 		default:
-			rest = plus(rest, values[i])
+			rest = plus(rest, values[i].of)
 		}
 	}
 	if rest != nil {
 		out.Series = append(out.Series, line{Name: c.t("other parts", "其他部分"), Colour: others, Draw: "line", Values: rest})
+	}
+	if width > 1 {
+		defer func() {
+			out.Series = append(out.Series, line{Name: c.t("the longest", "最长"), Colour: 5, Draw: "over", Values: values[len(parts)].high})
+		}()
 	}
 	for _, slow := range w.Slow {
 		if at := slow.Of.Iteration; at.OK && len(out.Marks) < 200 {
@@ -147,7 +152,7 @@ type smooth struct {
 // measured draws figures of a log over steps.
 func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...digest.Figure) *series {
 	step := c.t("step", "步")
-	out := &series{head: head{Kind: "series", Title: title}, XLabel: step, Axes: []axis{{Unit: how.unit}}, Sync: c.job + step}
+	out := &series{head: head{Kind: "series", Title: title}, XLabel: step, Axes: []axis{{Unit: how.unit, Wide: how.unit != ""}}, Sync: c.job + step}
 	figures = slices.DeleteFunc(figures, func(f digest.Figure) bool { return l.Measures[f].Count() == 0 })
 	if len(figures) == 0 {
 		return out
@@ -159,7 +164,7 @@ func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...
 	xs, values, width := points(c.points, all...)
 	out.Xs, out.Steps = xs, width
 	for i, f := range figures {
-		one := line{Name: tables.Figure(f, c.chinese), Colour: i, Draw: "line", Values: values[i]}
+		one := values[i].line(width, line{Name: tables.Figure(f, c.chinese), Colour: i, Draw: "line"})
 		switch {
 		case f == digest.LearningRate:
 			if len(figures) > 1 {
@@ -174,18 +179,18 @@ func (c *composer) measured(title string, l *digest.Log, how smooth, figures ...
 		out.Series = append(out.Series, one)
 		if i == 0 && f != digest.LearningRate && len(xs) > 2*average {
 			out.Series = append(out.Series, line{
-				Name: fmt.Sprintf(c.t("mean of %d", "%d 点移动平均"), average), Colour: 0, Draw: "average", Values: movingAverage(values[i], average),
+				Name: fmt.Sprintf(c.t("mean of %d", "%d 点移动平均"), average), Colour: 0, Draw: "average", Values: movingAverage(values[i].of, average),
 			})
 		}
 	}
 	if how.low && len(xs) >= 10 {
 		limit := l.Measures[figures[0]].Quantile(0.1)
-		if below := only(values[0], func(v float64) bool { return v < limit }); anyKnown(below) {
+		if below := only(values[0].of, func(v float64) bool { return v < limit }); anyKnown(below) {
 			out.Series = append(out.Series, line{Name: c.t("below P10", "低于 P10"), Colour: 5, Draw: "points", Values: below})
 		}
 	}
 	if width > 1 {
-		out.Note = fmt.Sprintf(c.t("Means of %d steps.", "每点为 %d 步的平均。"), width)
+		out.Note = fmt.Sprintf(c.t("Means of %d steps, with the least and the most of them.", "每点为 %d 步的平均，并示最小与最大值。"), width)
 	}
 	return out
 }

@@ -79,14 +79,17 @@ func TestPoints(t *testing.T) {
 	xs, values, width := points(100_000, &fine, &coarse)
 	assert.Equal(t, int64(4), width)
 	assert.Len(t, xs, 2500)
-	assert.Equal(t, []float64{1.5, 5.5}, []float64(values[0][:2]))
-	assert.True(t, math.IsNaN(values[0][2]))
-	assert.Equal(t, []float64{1.5, 5.5, 9.5}, []float64(values[1][:3]))
+	assert.Equal(t, []float64{1.5, 5.5}, []float64(values[0].of[:2]))
+	assert.True(t, math.IsNaN(values[0].of[2]))
+	assert.Equal(t, []float64{1.5, 5.5, 9.5}, []float64(values[1].of[:3]))
 
 	xs, values, width = points(100, &coarse)
 	assert.Equal(t, int64(128), width)
 	assert.Len(t, xs, 79)
-	assert.InDelta(t, 63.5, values[0][0], 1e-9)
+	assert.InDelta(t, 63.5, values[0].of[0], 1e-9)
+	assert.Equal(t, []float64{0, 128}, []float64(values[0].low[:2]))
+	assert.Equal(t, []float64{127, 255}, []float64(values[0].high[:2]), "one value of many is seen")
+	assert.Nil(t, values[0].line(1, line{}).High)
 }
 
 // As pandas' rolling(3, min_periods=1).mean() has it.

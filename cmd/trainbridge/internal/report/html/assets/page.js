@@ -46,10 +46,12 @@ function numbers(spec, job) {
   const most = 2048;
   let head, cells;
   switch (spec.kind) {
-    case "series":
-      head = [spec.x_label, ...spec.series.map((s) => s.name)];
-      cells = spec.xs.map((x, i) => [write(x, spec.x_unit, 6), ...spec.series.map((s) => write(s.values[i], spec.axes[s.axis || 0].unit, 6))]);
+    case "series": {
+      const columns = spec.series.flatMap((s) => [[s.name, s.values, s], ...(s.low ? [[s.name + ", min", s.low, s], [s.name + ", max", s.high, s]] : [])]);
+      head = [spec.x_label, ...columns.map(([name]) => name)];
+      cells = spec.xs.map((x, i) => [write(x, spec.x_unit, 6), ...columns.map(([, values, s]) => write(values[i], spec.axes[s.axis || 0].unit, 6))]);
       break;
+    }
     case "boxes":
       head = ["", words.values, "min", "P5", "P25", words.median, "P75", "P95", "max"];
       cells = spec.items.map((b) => [b.name, String(b.count), ...[b.min, b.p5, b.p25, b.p50, b.p75, b.p95, b.max].map((v) => write(v, spec.unit, 6))]);

@@ -29,6 +29,10 @@ function stack(series, shown) {
   let below = null;
   for (let k = 0; k < series.length; k++) {
     const own = series[k].values;
+    if (series[k].draw === "over") {
+      sums.push(own);
+      continue;
+    }
     if (shown[k]) {
       const under = below;
       below = own.map((v, i) => (v === null ? 0 : v) + (under ? under[i] : 0));
@@ -53,6 +57,7 @@ function seriesChart(spec, box, before) {
   const plot = make("div", { class: "plot", tabindex: "0", role: "img", "aria-label": spec.title + ". " + words.chartKeys });
   box.append(plot, legend);
   let u = null;
+  const ranged = spec.series.filter((s) => s.low); // behind their line, from the least to the most
 
   const swatches = () => {
     for (const e of legend.querySelectorAll(".swatch")) e.style.background = ofSeries(+e.dataset.colour);
@@ -62,6 +67,7 @@ function seriesChart(spec, box, before) {
     const out = [spec.xs];
     const columns = spec.stacked ? stack(spec.series, shown) : spec.series.map((s) => s.values);
     out.push(...columns);
+    for (const s of ranged) out.push(s.low, s.high);
     return out;
   }
 
@@ -81,7 +87,7 @@ function seriesChart(spec, box, before) {
       if (s.draw === "steps") Object.assign(one, { paths: uPlot.paths.stepped({ align: 1 }), fill: faint(stroke, 0.18), points: { show: false } });
       if (s.faint) one.stroke = faint(stroke, 0.45);
       if (s.dash) one.dash = [6, 4];
-      if (spec.stacked) {
+      if (spec.stacked && s.draw !== "over") {
         one.fill = faint(stroke, 0.75);
         if (spec.xs.length > 400) one.width = 0; // else the topmost lines hide the parts
         one.points = { show: spec.xs.length === 1, size: 6, fill: stroke };
@@ -91,10 +97,15 @@ function seriesChart(spec, box, before) {
     if (spec.stacked) {
       let below = 0;
       spec.series.forEach((s, k) => {
-        if (!shown[k]) return;
+        if (!shown[k] || s.draw === "over") return;
         if (below) bands.push({ series: [k + 1, below], fill: faint(ofSeries(s.colour), 0.75) });
         below = k + 1;
       });
+    }
+    for (const s of ranged) {
+      const edge = { scale: "y" + (s.axis || 0), show: shown[spec.series.indexOf(s)], stroke: faint(ofSeries(s.colour), 0.4), width: 0.75, points: { show: false } };
+      series.push(edge, { ...edge });
+      bands.push({ series: [series.length - 1, series.length - 2], fill: faint(ofSeries(s.colour), 0.15) });
     }
     const scales = { x: { time: false, ...(spec.log_x ? { distr: 3, log: spec.x_unit === "By" ? 2 : 10 } : {}) } };
     spec.axes.forEach((a, k) => {
@@ -102,6 +113,8 @@ function seriesChart(spec, box, before) {
         range: (_, min, max) => {
           if (min === null || max === null) return [0, 1];
           const zero = spec.stacked || a.zero;
+          const missing = a.wide && !zero ? 0.2 * Math.abs(max) - (max - min) : 0;
+          if (missing > 0) [min, max] = [min - missing / 2, max + missing / 2];
           const room = (max - (zero ? 0 : min)) * 0.05 || Math.abs(max) * 0.05 || 1;
           return [zero ? Math.min(0, min) : min - room, max + room];
         },
@@ -126,7 +139,9 @@ function seriesChart(spec, box, before) {
           const i = u.cursor.idx;
           spec.series.forEach((s, k) => {
             const v = i === null || i === undefined ? null : s.values[i];
-            values[k].textContent = i === null || i === undefined ? "" : write(v, spec.axes[s.axis || 0].unit);
+            const unit = spec.axes[s.axis || 0].unit;
+            values[k].textContent = i === null || i === undefined ? "" : write(v, unit) +
+              (s.low && s.low[i] !== null ? " (" + write(s.low[i], unit) + " – " + write(s.high[i], unit) + ")" : "");
           });
           at.textContent = i === null || i === undefined ? "" : spec.x_label + " " + write(spec.xs[i], spec.x_unit);
         }],
