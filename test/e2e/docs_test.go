@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -102,4 +103,22 @@ func TestQueries(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, asked[true], 6)
 	assert.GreaterOrEqual(t, asked[false], 8)
+}
+
+// The operations of published jobs, in docs/scale.md, are those of the formula above them.
+func TestOperationsOfJobs(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/scale.md"))
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| .*arxiv.* \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| ([\d.]+) \| (\d+) \|$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, rows, 2)
+	for _, row := range rows {
+		var n [8]float64
+		for i := 1; i < len(row); i++ {
+			n[i], err = strconv.ParseFloat(strings.ReplaceAll(row[i], ",", ""), 64)
+			require.NoError(t, err)
+		}
+		layers, pp, micro, virtual, step := n[2], n[3], n[4], n[5], n[6]
+		assert.InDelta(t, (layers/pp*micro*8+4*micro*virtual)/step, n[7], 0.5)
+	}
 }
