@@ -72,8 +72,11 @@ func TestVersion(t *testing.T) {
 
 // A command or flag that does not exist is an error of the command line: exit code 2. It was 0.
 func TestExitCode(t *testing.T) {
-	for _, args := range [][]string{{"gen", "bogus"}, {"bogus"}, {"--bogus"}, {"gen", "tq"}, {"gen", "run", "--bogus"}, {"gen", "run"}, {"show", "x"}, {"version", "x"},
-		{"report", "x", "--lang", "de"}, {"compare", "x", "x", "--format", "pdf"}, {"report", "x", "--schema"}, {"check", "x", "--format", "yaml"}, {"top", "--bogus"}} {
+	for _, line := range []string{
+		"gen bogus", "bogus", "--bogus", "gen tq", "gen run --bogus", "gen run", "show x", "version x", "report x --lang de", "compare x x --format pdf",
+		"report x --schema", "check x --format yaml", "top --bogus",
+	} {
+		args := strings.Fields(line)
 		_, err := runCommand(t, args...)
 		require.Error(t, err, "%v", args)
 		assert.Equal(t, 2, exitCode(err), "%v: %v", args, err)

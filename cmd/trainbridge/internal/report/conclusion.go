@@ -427,7 +427,9 @@ func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading)
 		p := &page{w: io.Discard, chinese: chinese, steady: steady}
 		dir := directory(files(job, read), read)
 		c := conclude(p, job, read)
-		out := format.Conclusion{Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps(), End: c.end, Step: c.step, Run: c.row(dir)}
+		out := format.Conclusion{
+			Title: p.jobTitle(job, read, dir), Headline: c.headline(), Severity: c.severity(), Gaps: c.gaps(), End: c.end, Step: c.step, Run: c.row(dir),
+		}
 		for _, cl := range c.claims[:min(len(c.claims), mostClaims)] {
 			one := format.Claim{Text: c.sentence(cl.what), Advice: cl.advice, Kind: kinds[cl.rank], About: cl.kind, Cost: cl.cost, Devices: cl.devices}
 			for _, p := range cl.proof {
