@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean
+.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -72,6 +72,11 @@ perfetto: $(BIN)/tools/perfetto
 $(BIN)/tools/transferqueue $(BIN)/tools/perfetto $(BIN)/tools/endings $(BIN)/tools/ray-endings $(BIN)/tools/zig: $(BIN)/tools/%: tools/%/requirements.txt
 	tools/venv.sh $* $@
 
+# The dashboards of deploy/grafana by the types of npm's @grafana/schema.
+grafana:
+	tools/apt.sh grafana
+	tools/grafana/check.sh
+
 # Prometheus, promtool and curl are Debian packages.
 apt:
 	tools/apt.sh
@@ -97,8 +102,8 @@ e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom nfpm share
 	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
 
 # The files of `make dist` installed and run: a deb and an rpm in a chroot, wheels, the image by runc, arm64 by qemu; and all of them made again in a clone. It needs
-# root and what is committed.
-release-test: build gen dist jaeger apt
+# root and what is committed. The dashboards are here for their check needs node.
+release-test: build gen dist jaeger apt grafana
 	tools/apt.sh release
 	GOARCH=arm64 CGO_ENABLED=0 go test -vet=off -exec qemu-aarch64-static ./internal/human ./internal/stat # numbers: arm64 multiplies and adds in one operation
 	go test -vet=off -tags e2e,release -count=1 -timeout 60m -v -run '^TestRelease' ./test/e2e

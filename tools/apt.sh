@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the tests and `make run` use, unless their commands are there. With `kafka`: those that a broker is installed and run with;
-# `endings`: Slurm; `venv`: Python; `dist`: those that make a release; `release`: those that test it.
+# `endings`: Slurm; `venv`: Python; `grafana`: node; `dist`: those that make a release; `release`: those that test it.
 set -eu
 packages=()
 if [ "${1:-}" = kafka ]; then
@@ -10,6 +10,8 @@ if [ "${1:-}" = kafka ]; then
 elif [ "${1:-}" = endings ]; then
   command -v slurmd >/dev/null || packages+=(slurm-wlm munge)
   command -v ip >/dev/null || packages+=(iproute2)
+elif [ "${1:-}" = grafana ]; then
+  command -v npm >/dev/null || packages+=(nodejs npm)
 elif [ "${1:-}" = venv ]; then
   python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 elif [ "${1:-}" = dist ]; then
