@@ -418,7 +418,10 @@ func (v *viewer) checkTruth(t *testing.T, all map[string]*board, tr, well *jobTr
 	}
 	slices.Sort(times)
 	at := func(q float64) float64 { return times[int(math.Ceil(q*float64(len(times))))-1] }
-	rows := tr.rows(t)
+	rows, samples := tr.rows(t), 0.0
+	for _, r := range rows {
+		samples += r.Throughput * r.Took
+	}
 	last := rows[len(rows)-1]
 	for _, x := range []struct {
 		board, panel string
@@ -441,6 +444,7 @@ func (v *viewer) checkTruth(t *testing.T, all map[string]*board, tr, well *jobTr
 		{boardRuns, "Runs", 2, run, at(0.95), 0.1},
 		{boardRuns, "Runs", 3, run, last.Loss, 0},
 		{boardRuns, "Step time, 95th percentile", 0, run, at(0.95), 0.1},
+		{boardRuns, "Samples per second", 0, run, samples / v.end.Sub(v.start).Seconds(), 0.01},
 		{boardGPUs, "Utilization, as logs state it", 0, labels{"instance": v.vars["run"], "hw_id": "7"}, last.GPUs[7] / 100, 0},
 	} {
 		w.check(t, all[x.board], x.panel, x.target, x.labels, x.want, x.off)
@@ -452,8 +456,9 @@ func (v *viewer) checkTruth(t *testing.T, all map[string]*board, tr, well *jobTr
 
 // row is what the training log of a job states.
 type row struct {
-	Loss float64
-	GPUs []float64 `json:"gpu_util"`
+	Loss, Throughput float64
+	Took             float64   `json:"step_time_s"`
+	GPUs             []float64 `json:"gpu_util"`
 }
 
 func (tr *jobTruth) rows(tb testing.TB) (all []row) {
@@ -571,6 +576,9 @@ func testLiveBoards(t *testing.T, all map[string]*board) {
 		}
 		return nil
 	})
+	for title, want := range map[string]float64{"Utilization": 0.4, "Memory": 0.125, "Power": 300, "SM clock": 1600e6, "GPUs that failed": 0} { // fakenvml's
+		v.check(t, all[boardGPUs], title, 0, labels{"hw_name": "GPU 0"}, want, 0)
+	}
 	found, err := v.prom.exemplars(v.asked(t, all[boardRun].panel(t, parts).Targets[0].Expr))
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
