@@ -10,6 +10,9 @@ var metrics = map[string]Metric{
 	"trainbridge.incomplete.spans": {
 		"trainbridge.incomplete.spans", "{span}", "Spans whose end, start or stages were never seen; they are in no duration histogram.", Counter,
 	},
+	"trainbridge.run.collector.info": {
+		"trainbridge.run.collector.info", "{info}", "1. Where the collector runs that counts for a run.", Gauge,
+	},
 	"ml.step.time": {
 		"ml.step.time", "s", "Exclusive wall-clock time of steps, batches and passes, by part.", Counter,
 	},

@@ -35,6 +35,39 @@ const (
 	AttrServiceInstanceID = "service.instance.id"
 )
 
+// Common · Where a job runs. Resource attributes of the run that the collector's environment names, from
+// OTEL_RESOURCE_ATTRIBUTES or from variables, as far as these are set: see docs/runs.md. In Prometheus they are labels
+// of target_info.
+const (
+	// Slurm's id of the job: SLURM_JOB_ID.
+	AttrSlurmJobID = "slurm.job.id"
+	// The name of the job: SLURM_JOB_NAME.
+	AttrSlurmJobName = "slurm.job.name"
+	// The partition that the job runs in: SLURM_JOB_PARTITION.
+	AttrSlurmJobPartition = "slurm.job.partition"
+	// The account that the job is charged to: SLURM_JOB_ACCOUNT.
+	AttrSlurmJobAccount = "slurm.job.account"
+	// The id of the job array that the job is of: SLURM_ARRAY_JOB_ID.
+	AttrSlurmArrayJobID = "slurm.array.job.id"
+	// The index of the job in its array: SLURM_ARRAY_TASK_ID.
+	AttrSlurmArrayTaskID = "slurm.array.task.id"
+	// The name of the cluster: SLURM_CLUSTER_NAME.
+	AttrSlurmClusterName = "slurm.cluster.name"
+	// Of semconv 1.37. K8S_CLUSTER_NAME.
+	AttrK8SClusterName = "k8s.cluster.name"
+	// Of semconv 1.37. K8S_NAMESPACE_NAME, K8S_NAMESPACE or POD_NAMESPACE.
+	AttrK8SNamespaceName = "k8s.namespace.name"
+	// Of semconv 1.37. K8S_JOB_NAME.
+	AttrK8SJobName = "k8s.job.name"
+	// Of semconv 1.37. K8S_JOB_UID.
+	AttrK8SJobUID = "k8s.job.uid"
+	// Of semconv 1.37. The pod of the collector, K8S_POD_NAME or POD_NAME. A label of trainbridge.run.collector.info, and
+	// on no resource.
+	AttrK8SPodName = "k8s.pod.name"
+	// Of semconv 1.37. The node of the collector, K8S_NODE_NAME or NODE_NAME. As k8s.pod.name.
+	AttrK8SNodeName = "k8s.node.name"
+)
+
 // Common · Any metric that a collector counts. What train_metrics counts over spans, and nccl learns from collectives.
 const (
 	// Which collector counted: no two write the same series, and `sum without (trainbridge_collector)` is the whole. From
@@ -290,6 +323,9 @@ const (
 	MetricTQVerdicts = "trainbridge.verdicts"
 	// counter, {span}. Spans whose end, start or stages were never seen; they are in no duration histogram.
 	MetricIncompleteSpans = "trainbridge.incomplete.spans"
+	// gauge, {info}. 1. Where the collector runs that counts for a run. Where K8S_POD_NAME or K8S_NODE_NAME tells the
+	// collector, or OTEL_RESOURCE_ATTRIBUTES does.
+	MetricRunCollectorInfo = "trainbridge.run.collector.info"
 )
 
 // Breakdowns · Parts. The name of a part follows each of the prefixes. A part that no log tells of is left out.

@@ -35,6 +35,15 @@ type Resource struct {
 	SharedMemory bool   // zeromq.shared_memory
 }
 
+// PutInstance writes the attributes of the resource of metrics. The run is the instance of the service: Prometheus makes its instance label of that, without
+// which two runs of a job would be the same series.
+func (r Resource) PutInstance(m pcommon.Map) {
+	r.Put(m)
+	if r.RunID != "" {
+		m.PutStr(AttrServiceInstanceID, r.RunID)
+	}
+}
+
 // Put writes the resource's attributes.
 func (r Resource) Put(m pcommon.Map) {
 	m.EnsureCapacity(12)
@@ -67,6 +76,9 @@ func (r Resource) Put(m pcommon.Map) {
 		m.PutBool(AttrZMQSharedMemory, true)
 	}
 	r.Stated.put(m)
+	if r.RunID != "" {
+		PutJob(m, r.RunID)
+	}
 	if r.Model != nil {
 		r.Model.Put(m)
 		if r.Model.WorldSize > 0 && r.Stated.Has&(1<<StatedWorldSize) == 0 {

@@ -89,9 +89,12 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		e.survey = true
 		e.all()
 	}
-	scope := func(key resourceKey) *emitter {
+	scope := func(key resourceKey, job []label) *emitter {
 		rm := out.ResourceMetrics().AppendEmpty()
 		key.put(rm.Resource().Attributes())
+		for _, l := range job { // of another host, in a gateway; else the same
+			l.put(rm.Resource().Attributes())
+		}
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(metadata.ScopeName)
 		e := newEmitter(s, sm.Metrics(), at)
@@ -99,7 +102,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		return e
 	}
 	s.resources = slices.DeleteFunc(s.resources, func(r *resource) bool {
-		e := scope(r.key)
+		e := scope(r.key, r.job)
 		r.groups = slices.DeleteFunc(r.groups, func(g *group) bool {
 			if e.group(g); e.kept > 0 {
 				return false
@@ -112,11 +115,15 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		if len(r.groups) == 0 {
 			delete(s.byKey, r.key)
 			s.room.give(targetInfo(), r)
+			return true
 		}
-		return len(r.groups) == 0
+		if r.key.run != "" {
+			e.place()
+		}
+		return false
 	})
 	// The overflow mixes resources and so has none.
-	scope(resourceKey{}).group(&s.overflow)
+	scope(resourceKey{}, nil).group(&s.overflow)
 	out.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().At(0).Metrics().Len() == 0 })
 	s.lastFlush = at
 	return out
@@ -150,15 +157,25 @@ func (s *store) longest() map[resourceKey]int64 {
 	return of
 }
 
-// put writes the resource. The run is the instance of the service: Prometheus makes its instance label of it, without
-// which two runs of a job would be the same series.
+// put writes the resource.
 func (k resourceKey) put(m pcommon.Map) {
-	if k.service != "" {
-		m.PutStr(spans.AttrServiceName, k.service)
+	spans.Resource{Service: k.service, RunID: k.run}.PutInstance(m)
+}
+
+// place writes where this collector runs, beside all limits: one series of a run, where the environment says it.
+func (e *emitter) place() {
+	if !spans.PutPlace(pcommon.NewMap()) {
+		return
 	}
-	if k.run != "" {
-		m.PutStr(spans.AttrRunID, k.run)
-		m.PutStr(spans.AttrServiceInstanceID, k.run)
+	m := e.list.AppendEmpty()
+	d := spans.MetricNamed(spans.MetricRunCollectorInfo)
+	d.Declare(m)
+	p := m.Gauge().DataPoints().AppendEmpty()
+	p.SetTimestamp(e.now)
+	p.SetIntValue(1)
+	spans.PutPlace(p.Attributes())
+	if e.s.collector != "" {
+		p.Attributes().PutStr(spans.AttrCollector, e.s.collector)
 	}
 }
 

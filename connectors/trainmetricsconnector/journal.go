@@ -26,7 +26,7 @@ const (
 	stateKey = "state"
 
 	// storedForm is raised when what is stored takes another form; what stands in layout need not be told.
-	storedForm = 5
+	storedForm = 6
 
 	chunkIDs  = 1 << 15
 	chunks    = 17 // the last of them is not full: 2¹⁹ ids at least, as many as are known without a restart

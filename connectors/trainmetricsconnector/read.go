@@ -34,6 +34,8 @@ type observation struct {
 // scratch is the memory of one ConsumeTraces call, reused by the next.
 type scratch struct {
 	resources    []resourceKey
+	jobs         []label       // of all resources: what they say of their job
+	jobsEnd      []int32       // by resource, where its part of jobs ends
 	resource     view.Resource // of the span at hand
 	observations []observation
 	verdicts     []seriesName // of the observations
@@ -57,11 +59,12 @@ func newScratch() *scratch {
 // reset also lets go of the batch: the observations refer to its strings and slices.
 func (s *scratch) reset() {
 	clear(s.resources)
+	clear(s.jobs)
 	clear(s.observations)
 	clear(s.verdicts)
 	clear(s.entries)
 	s.resources, s.observations, s.verdicts, s.invalid, s.resource = s.resources[:0], s.observations[:0], s.verdicts[:0], 0, view.Resource{}
-	s.entries = s.entries[:0]
+	s.entries, s.jobs, s.jobsEnd = s.entries[:0], s.jobs[:0], s.jobsEnd[:0]
 	for _, r := range s.readers {
 		r.reset()
 	}
@@ -72,6 +75,12 @@ func (s *scratch) read(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		s.resource.Read(rs.Resource().Attributes())
 		s.resources = append(s.resources, resourceKey{service: spans.Label(s.resource.Service), run: spans.Label(s.resource.Run)})
+		for name, value := range rs.Resource().Attributes().All() {
+			if spans.IsJobAttribute(name) {
+				s.jobs = append(s.jobs, label{name, spans.Label(value.AsString())})
+			}
+		}
+		s.jobsEnd = append(s.jobsEnd, int32(len(s.jobs)))
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {

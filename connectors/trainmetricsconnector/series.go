@@ -129,6 +129,7 @@ type resource struct {
 	series  int   // as Prometheus counts them
 	longest int64 // ns, of its steps and passes
 	late    lateRanks
+	job     []label  // spans.IsJobAttribute, as a resource of its spans has them
 	groups  []*group // in order of arrival, so that output has an order
 	bare    *group   // the group without labels, which all families share
 }

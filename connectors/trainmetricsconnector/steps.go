@@ -1,6 +1,7 @@
 package trainmetricsconnector
 
 import (
+	"cmp"
 	"math"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -36,16 +37,17 @@ var (
 	flopDisagreement = newMetric(spans.MetricFlopDisagreement)
 )
 
-// sourceKey are the labels of training steps: the format of the log and the rank that wrote it. The zero value is a step without both.
+// sourceKey are the labels of training steps: the format of the log, and the rank that wrote it with its host. The zero value is a step without all of these.
 type sourceKey struct {
 	name string // trainbridge.source
+	host string
 	rank view.Int
 }
 
 func (k sourceKey) bare() bool { return k == sourceKey{} }
 
 func (k sourceKey) code(c *codec) sourceKey {
-	return sourceKey{c.text(k.name), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}}
+	return sourceKey{c.text(k.name), c.text(k.host), view.Int{N: c.num(k.rank.N), OK: c.flag(k.rank.OK)}}
 }
 
 func (k sourceKey) labels(m pcommon.Map, own label) {
@@ -53,12 +55,17 @@ func (k sourceKey) labels(m pcommon.Map, own label) {
 	if k.name != "" {
 		m.PutStr(spans.AttrSource, k.name)
 	}
+	if k.host != "" {
+		m.PutStr(spans.AttrHostName, k.host)
+	}
 	if k.rank.OK {
 		m.PutInt(spans.AttrRank, k.rank.N)
 	}
 }
 
-func sourceOf(s *view.Source) sourceKey { return sourceKey{spans.Label(s.Format), s.Rank} }
+func sourceOf(s *view.Source, res *view.Resource) sourceKey {
+	return sourceKey{spans.Label(s.Format), spans.Label(cmp.Or(s.Host, res.Host)), s.Rank}
+}
 
 // stepValues are what a step, or a part of one, says. Numbers that are not there are NaN.
 type stepValues struct {
@@ -101,13 +108,13 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 		if e, ok := book.Part(span, p.Name, &s.resource); ok {
 			s.enter(&e)
 		}
-		r.values = append(r.values, stepValues{source: sourceOf(&p.Source), part: spans.Label(p.Name)})
+		r.values = append(r.values, stepValues{source: sourceOf(&p.Source, &s.resource), part: spans.Label(p.Name)})
 		return
 	}
 	st, bad := &r.step, false
 	st.Read(span, &s.resource)
 	v := stepValues{
-		source: sourceOf(&st.Source), counts: [...]float64{1, countOf(st.Samples, &bad), countOf(st.Tokens, &bad)},
+		source: sourceOf(&st.Source, &s.resource), counts: [...]float64{1, countOf(st.Samples, &bad), countOf(st.Tokens, &bad)},
 		gauges: [...]float64{st.FlopThroughput, st.DeviceFlopThroughput, st.MFU, st.HFU}, disagreement: st.FlopDisagreement,
 	}
 	if n := countOf(st.StepsCovered, &bad); !math.IsNaN(n) {

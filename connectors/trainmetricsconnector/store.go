@@ -96,7 +96,26 @@ func (s *store) apply(in *scratch, now time.Time) {
 			s.spills++
 		}
 	}
+	s.noteJobs(in)
 	s.accounts.fit()
+}
+
+// noteJobs keeps what the first resource of a run that says something of its job says.
+func (s *store) noteJobs(in *scratch) {
+	if len(in.jobs) == 0 {
+		return
+	}
+	from := int32(0)
+	for i, end := range in.jobsEnd {
+		if end > from {
+			if r := s.byKey[in.resources[i]]; r != nil && r.job == nil {
+				for _, l := range in.jobs[from:end] {
+					r.job = append(r.job, label{l.name, strings.Clone(l.value)})
+				}
+			}
+		}
+		from = end
+	}
 }
 
 // primary is the metric that a span of a new name adds to for certain, so that its room decides about the name: the metric whole, if the span is whole.

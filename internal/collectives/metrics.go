@@ -81,7 +81,8 @@ func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
 	for rank := range comm.hosts {
 		if score, ok := comm.window.Score(int32(rank)); ok {
 			points = append(points, Point{
-				Metric: spans.MetricNCCLRankScore, Run: r.id, At: c.end, Value: score, Comm: comm.id, Rank: int32(rank), Source: op.Unknown, Destination: op.Unknown,
+				Metric: spans.MetricNCCLRankScore, Run: r.id, At: c.end, Value: score, Comm: comm.id, Host: comm.hostOf(int32(rank)),
+				Rank: int32(rank), Source: op.Unknown, Destination: op.Unknown,
 			})
 		}
 	}
@@ -176,9 +177,7 @@ func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 			metrics, ok := scopes[p.Run]
 			if !ok {
 				rm := md.ResourceMetrics().AppendEmpty()
-				attrs := rm.Resource().Attributes()
-				spans.Resource{Service: service, RunID: p.Run}.Put(attrs)
-				attrs.PutStr(spans.AttrServiceInstanceID, p.Run) // Prometheus' instance: two runs of a job are two series
+				spans.Resource{Service: service, RunID: p.Run}.PutInstance(rm.Resource().Attributes())
 				sm := rm.ScopeMetrics().AppendEmpty()
 				sm.Scope().SetName(scope)
 				sm.Scope().SetVersion(version)

@@ -248,8 +248,7 @@ func (b *rasBatch) Metrics() pmetric.Metrics {
 		return md
 	}
 	rm := md.ResourceMetrics().AppendEmpty()
-	spans.Resource{Service: b.p.r.cfg.ServiceName, RunID: b.p.run}.Put(rm.Resource().Attributes())
-	rm.Resource().Attributes().PutStr(spans.AttrServiceInstanceID, b.p.run) // as collectives.Metrics
+	spans.Resource{Service: b.p.r.cfg.ServiceName, RunID: b.p.run}.PutInstance(rm.Resource().Attributes())
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(metadata.ScopeName)
 	sm.Scope().SetVersion(b.p.r.Set.BuildInfo.Version)

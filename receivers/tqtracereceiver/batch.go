@@ -241,41 +241,34 @@ func (bd *builder) fields(m pcommon.Map, from, to int) {
 	}
 }
 
-// Metrics makes gauges of the points: one resource per process, one metric per name.
+// Metrics makes gauges of the points: one metric per name. The host is a label: on the resource there would be a target_info for each process in Prometheus.
 func (b *functionBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
-	scopes := map[assemble.Who]pmetric.MetricSlice{}
-	type series struct {
-		who assemble.Who
-		id  metricID
-	}
-	known := map[series]pmetric.NumberDataPointSlice{}
-	bd := builder{r: b.r, b: b}
+	var list pmetric.MetricSlice
+	known := map[metricID]pmetric.NumberDataPointSlice{}
 	for i := range b.points {
 		p := &b.points[i]
-		scope, ok := scopes[p.who]
-		if !ok {
+		if i == 0 {
 			rm := md.ResourceMetrics().AppendEmpty()
-			bd.resource(p.who).Put(rm.Resource().Attributes())
+			spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}.PutInstance(rm.Resource().Attributes())
 			sm := rm.ScopeMetrics().AppendEmpty()
 			sm.Scope().SetName(metadata.ScopeName)
 			sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)
-			scope = sm.Metrics()
-			scopes[p.who] = scope
+			list = sm.Metrics()
 		}
-		points, ok := known[series{p.who, p.metric}]
+		points, ok := known[p.metric]
 		if !ok {
-			m := scope.AppendEmpty()
+			m := list.AppendEmpty()
 			metricInfo[p.metric].Declare(m)
 			points = m.Gauge().DataPoints()
-			known[series{p.who, p.metric}] = points
+			known[p.metric] = points
 		}
 		dp := points.AppendEmpty()
 		dp.SetTimestamp(spans.Timestamp(p.at))
 		dp.SetStartTimestamp(spans.Timestamp(p.start))
 		dp.SetDoubleValue(p.value)
-		for _, a := range [4]struct{ name, value string }{
-			{spans.AttrTQFunction, p.function}, {spans.AttrTQDirection, p.direction}, {spans.AttrTQStorageUnit, p.unit}, {spans.AttrTQOperation, p.operation},
+		for _, a := range [...]struct{ name, value string }{
+			{spans.AttrHostName, p.who.Host}, {spans.AttrTQFunction, p.function}, {spans.AttrTQDirection, p.direction}, {spans.AttrTQStorageUnit, p.unit}, {spans.AttrTQOperation, p.operation},
 		} {
 			if a.value != "" {
 				dp.Attributes().PutStr(a.name, a.value)

@@ -249,7 +249,7 @@ func (b *passBatch) Metrics() pmetric.Metrics {
 		return md
 	}
 	rm := md.ResourceMetrics().AppendEmpty()
-	spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}.Put(rm.Resource().Attributes())
+	spans.Resource{Service: b.r.cfg.ServiceName, RunID: b.run}.PutInstance(rm.Resource().Attributes())
 	sm := rm.ScopeMetrics().AppendEmpty()
 	sm.Scope().SetName(metadata.ScopeName)
 	sm.Scope().SetVersion(b.r.Set.BuildInfo.Version)

@@ -38,9 +38,11 @@ type Spread interface {
 	Places(n tail.Place) []tail.Place
 }
 
-// Texter is a Batch whose points have no label made of a log's text, and that knows whether its spans have a text of the log, or a field with a name
-// of the log's. Where they have none there is nothing to redact.
-type Texter interface{ Texts() bool }
+// Texter is a Batch that knows whether its spans have a text of the log, or a field with a name of the log's, and whether its points have a label made of such
+// a text. Where they have none there is nothing to redact.
+type Texter interface {
+	Texts() (onSpans, onPoints bool)
+}
 
 // From takes note of the record whose spans come next.
 type From func(tail.Place)
@@ -197,7 +199,20 @@ func (d *delivery) locate(m spans.Message) {
 
 func hasTexts(b Batch) bool {
 	t, ok := b.(Texter)
-	return !ok || t.Texts()
+	if !ok {
+		return true
+	}
+	onSpans, _ := t.Texts()
+	return onSpans
+}
+
+func hasLabels(b Batch) bool {
+	t, ok := b.(Texter)
+	if !ok {
+		return true
+	}
+	_, onPoints := t.Texts()
+	return onPoints
 }
 
 func spanCount(messages []spans.Message) (n int) {
@@ -368,7 +383,7 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 		var redacted redact.Counts
 		for ; to < len(d.batches) && points < maxPoints; to++ {
 			own := d.batches[to].Metrics()
-			if _, ok := d.batches[to].(Texter); !ok {
+			if hasLabels(d.batches[to]) {
 				n := d.r.redactor.Metrics(own)
 				redacted.Keys, redacted.Values, redacted.Hosts = redacted.Keys+n.Keys, redacted.Values+n.Values, redacted.Hosts+n.Hosts
 			}

@@ -198,7 +198,7 @@ type eventBatch struct {
 }
 
 // Texts is as in Texter.
-func (b *eventBatch) Texts() bool { return true }
+func (b *eventBatch) Texts() (onSpans, onPoints bool) { return true, false }
 
 // Places is as in Spread: events know the places of their own lines.
 func (b *eventBatch) Places(n tail.Place) []tail.Place {

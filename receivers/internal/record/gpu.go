@@ -3,9 +3,12 @@ package record
 // GPUSample is a value of a GPU at a moment.
 type GPUSample struct {
 	Metric GPUMetric
-	Device uint16  // index on the host
+	Device uint16  // index on the host, or NoDevice
 	Value  float64 // in the unit of the metric
 }
+
+// NoDevice is the device of a value of which the log does not say whose it is.
+const NoDevice = 1<<16 - 1
 
 // GPUMetric is a metric of GPUs as nvml has it, with the label that tells its series apart.
 type GPUMetric uint8

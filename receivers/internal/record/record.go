@@ -74,10 +74,18 @@ type Record struct {
 	// Rank as the record states it (not its prefix). Valid when HasRank.
 	Rank    int64
 	HasRank bool
+	// Host is that of the rank, as the record names it. nil: it does not.
+	Host []byte
 
-	// GPUs is hw.gpu.utilization of each device, 0..1.
-	GPUs []float64
-	// Samples are what GPUs were like at Unix, which is known then.
+	// Counted: ConsumedTokens is exact, so that the difference of two records is what was trained on meanwhile. Others are rounded for people.
+	Counted bool
+	// EitherTokens: Tokens may also be those since the run began.
+	EitherTokens bool
+
+	// GPUs is hw.gpu.utilization of each device, 0..1. OneGPU: there is one value, and no list whose places number the devices.
+	GPUs   []float64
+	OneGPU bool
+	// Samples are what GPUs were like when the record ends; at Unix, where that is known.
 	Samples []GPUSample
 
 	Stages []Stage
@@ -122,7 +130,8 @@ func (r *Record) Reset() {
 	r.Stamp, r.Unix, r.RawUnix, r.Start, r.Key = nil, 0, nil, 0, nil
 	r.IDs = logids.IDs{}
 	r.Open, r.Unnumbered, r.Join, r.Dedup, r.Several, r.Late = false, false, false, false, false, false
-	r.Rank, r.HasRank = 0, false
+	r.Rank, r.HasRank, r.Host, r.OneGPU = 0, false, nil, false
+	r.Counted, r.EitherTokens = false, false
 	r.GPUs, r.Samples, r.Stages, r.Extra, r.Dropped = r.GPUs[:0], r.Samples[:0], r.Stages[:0], r.Extra[:0], 0
 	r.has = 0 // clearing the values, too, would take longer than all of the above
 }
@@ -151,7 +160,7 @@ func (r *Record) Merge(o *Record) {
 		}
 	}
 	if len(r.GPUs) == 0 {
-		r.GPUs = append(r.GPUs, o.GPUs...)
+		r.GPUs, r.OneGPU = append(r.GPUs, o.GPUs...), o.OneGPU
 	}
 	r.Dropped += o.Dropped
 }

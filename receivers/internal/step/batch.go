@@ -32,7 +32,8 @@ type stepBatch struct {
 	sums   []rankTime
 	extras []extra
 	gpus   []float64
-	texts  bool // some host or model is known
+	texts  bool // some model is known
+	hosts  bool // some host is
 
 	samples []sample // they have no spans
 }
@@ -49,6 +50,7 @@ type item struct {
 	point        bool // how long it took is not known
 	local        bool // the rank is that on its node
 	ownUnits     bool // units are not those of the log's other records
+	oneGPU       bool // of which no number is known
 	trace        pcommon.TraceID
 	id, parent   pcommon.SpanID
 	start, end   int64
@@ -159,14 +161,16 @@ const (
 )
 
 // Texts is as in filereceiver.Texter: a record of numbers that are known has no text of the log but its host.
-func (b *stepBatch) Texts() bool { return b.texts || len(b.stages)+len(b.extras) > 0 }
+func (b *stepBatch) Texts() (onSpans, onPoints bool) {
+	return b.texts || b.hosts || len(b.stages)+len(b.extras) > 0, b.hosts
+}
 
 // add packs a record.
 func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
 	}
-	b.texts = b.texts || it.host != "" || it.model != nil
+	b.texts, b.hosts = b.texts || it.model != nil, b.hosts || it.host != ""
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
 		if f == record.Duration && (it.kind != record.Step || it.tells(v)) { // the duration of other kinds is no step's
@@ -185,7 +189,7 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 		}
 		b.extras = append(b.extras, x)
 	}
-	b.gpus = append(b.gpus, rec.GPUs...)
+	b.gpus, it.oneGPU = append(b.gpus, rec.GPUs...), rec.OneGPU
 	it.valuesTo, it.stagesTo, it.extrasTo, it.gpusTo = b.ends()
 	it.dropped = uint32(rec.Dropped)
 	b.addFacts(h, it, rec)
@@ -461,9 +465,9 @@ type gauges struct {
 
 // labels tell the series of one metric apart, but for what only some metrics have.
 type labels struct {
-	source string
-	rank   int64
-	local  bool
+	source, host string
+	rank         int64
+	local        bool
 }
 
 // latest says which series with some labels have their last point.
@@ -476,7 +480,8 @@ type latest struct {
 
 // labels are those of an item.
 func (b *stepBatch) labels(it *item) labels {
-	return labels{b.shared[it.shared].source, it.rank, it.local}
+	of := &b.shared[it.shared]
+	return labels{of.source, of.host, it.rank, it.local}
 }
 
 // of returns what has been made for the labels. nil: all points are made.
@@ -558,7 +563,7 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 		for j := seen.firstGPU(len(gpus)); j < len(gpus); j++ {
 			dp := g.point(g.other(md, &gpuUtilization), l, it.end)
 			dp.SetDoubleValue(gpus[j])
-			dp.Attributes().PutStr(spans.AttrHardwareID, index(j))
+			putDevice(dp.Attributes(), &gpuMetrics[record.GPUUtilization], j, it.oneGPU)
 		}
 		for j := it.extrasFrom; j < it.extrasTo; j++ {
 			e := &b.extras[j]
@@ -594,8 +599,7 @@ func (g *gauges) other(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPo
 func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {
 	if md.ResourceMetrics().Len() == 0 {
 		rm := md.ResourceMetrics().AppendEmpty()
-		spans.Resource{Service: g.b.set.Run.ServiceName, RunID: g.b.run}.Put(rm.Resource().Attributes())
-		rm.Resource().Attributes().PutStr(spans.AttrServiceInstanceID, g.b.run)
+		spans.Resource{Service: g.b.set.Run.ServiceName, RunID: g.b.run}.PutInstance(rm.Resource().Attributes())
 		sm := rm.ScopeMetrics().AppendEmpty()
 		sm.Scope().SetName(g.b.set.Receiver.Scope())
 		sm.Scope().SetVersion(g.b.set.Receiver.Set.BuildInfo.Version)
@@ -611,12 +615,17 @@ func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) 
 	dp := points.AppendEmpty()
 	dp.SetTimestamp(spans.Timestamp(at))
 	m := dp.Attributes()
-	if l.rank == noRank {
-		m.EnsureCapacity(1)
-	} else {
-		m.EnsureCapacity(2)
+	n := 1
+	for _, has := range [...]bool{l.rank != noRank, l.host != ""} {
+		if has {
+			n++
+		}
 	}
+	m.EnsureCapacity(n)
 	m.PutStr(spans.AttrSource, l.source)
+	if l.host != "" {
+		m.PutStr(spans.AttrHostName, l.host)
+	}
 	putRank(m, l.rank, l.local)
 	return dp
 }

@@ -167,6 +167,7 @@ type track struct {
 	// Epoch is that of the last iteration, counted from 0 or 1; PerEpoch says that iterations begin anew with each.
 	Epoch    int64            `json:"epoch,omitempty"`
 	PerEpoch bool             `json:"per_epoch,omitempty"`
+	Tokens   tokens           `json:"tokens,omitzero"`
 	Record   int64            `json:"record"`          // ordinal of the last record without iteration
 	Attempt  int64            `json:"attempt"`         // how often the job began anew, or went back
 	End      int64            `json:"end"`             // ns, of the last record; 0: none
@@ -314,7 +315,9 @@ func (h *handler) Emit(rec *record.Record) {
 		}
 		h.prefix.Rank = owner
 	}
-	h.batch.sample(h, rec)
+	if rec.Unix > 0 || rec.Kind == record.Sample {
+		h.batch.sample(h, rec, h.clocked(rec))
+	}
 	if rec.Kind == record.Sample || h.join(rec) {
 		return
 	}
@@ -336,6 +339,9 @@ func (h *handler) Emit(rec *record.Record) {
 		before = h.before(who{rec.Source, h.rank(rec)})
 	}
 	h.place(rec, it)
+	if rec.Unix == 0 {
+		h.batch.sample(h, rec, it.end)
+	}
 	if rec.Kind == record.Side {
 		h.batch.add(h, it, rec)
 		return
@@ -374,6 +380,29 @@ func (h *handler) rank(rec *record.Record) int64 {
 		return h.prefix.Rank
 	}
 	return noRank
+}
+
+// hostOf is the host of the record's rank; "": not known.
+func (h *handler) hostOf(rec *record.Record) string {
+	switch {
+	case rec.Host != nil:
+		return h.host.Text(rec.Host)
+	case h.prefix.IP != nil:
+		return h.host.Text(h.prefix.IP)
+	}
+	return ""
+}
+
+// clocked is the time of a record of samples, by its own clock; parsers hand over no such record without one.
+func (h *handler) clocked(rec *record.Record) int64 {
+	if rec.Unix > 0 {
+		return rec.Unix
+	}
+	ns, err := h.stamps.Parse(rec.Stamp)
+	if err != nil {
+		return h.line.Observed.UnixNano()
+	}
+	return ns
 }
 
 func (h *handler) track(w who) *track {
@@ -418,9 +447,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		item{kind: rec.Kind, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local},
 		about{source: rec.Source, pid: h.prefix.PID, model: h.model},
 	}
-	if h.prefix.IP != nil {
-		it.host = h.host.Text(h.prefix.IP)
-	}
+	it.host = h.hostOf(rec)
 	t := h.track(who{rec.Source, it.rank})
 	before, beforeSource := t.End, t.Source
 	raw := h.when(rec, t, it)
@@ -434,6 +461,9 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		h.state.Trained = true
 		h.epoch(rec, it, t)
 		h.count(rec, it, t)
+		if rec.EitherTokens || rec.Counted {
+			t.Tokens.count(rec, it, t.Attempt)
+		}
 	}
 	it.attempt = h.first + t.Attempt
 	if rec.Kind != record.Step && !it.hasIteration && rec.Kind != record.Summary {

@@ -3,6 +3,7 @@ package step
 import (
 	"math"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
@@ -22,12 +23,14 @@ type series struct {
 	device uint16
 }
 
-// gpuMetrics are the metrics of record.GPUSample, with the units, types and labels of receivers/nvmlreceiver (metadata.yaml).
-var gpuMetrics = [record.NumGPUMetrics]struct {
+type gpuMetric struct {
 	spans.Metric
 	label, value string
 	integer      bool
-}{
+}
+
+// gpuMetrics are the metrics of record.GPUSample, with the units, types and labels of receivers/nvmlreceiver (metadata.yaml).
+var gpuMetrics = [record.NumGPUMetrics]gpuMetric{
 	record.GPUUtilization: {Metric: gpuUtilization, label: spans.AttrGPUTask, value: "general"},
 	record.GPUMemoryUsage: {
 		Metric:  spans.Metric{Name: "hw.gpu.memory.usage", Unit: "By", Description: "Device memory in use.", Instrument: spans.UpDownCounter},
@@ -66,10 +69,25 @@ var (
 	gpuNVLink = spans.MetricNamed("trainbridge.gpu.nvlink.throughput")
 )
 
-// sample takes what a record says of GPUs at its time. Steps and their times know nothing of that.
-func (b *stepBatch) sample(h *handler, rec *record.Record) {
+// sample takes what a record says of GPUs at a time. Steps and their times know nothing of that.
+func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
+	if len(rec.Samples) == 0 {
+		return
+	}
+	of := labels{rec.Source, h.hostOf(rec), h.rank(rec), !rec.HasRank && h.prefix.Local}
+	b.hosts = b.hosts || of.host != ""
 	for _, s := range rec.Samples {
-		b.samples = append(b.samples, sample{s, labels{rec.Source, h.rank(rec), !rec.HasRank && h.prefix.Local}, rec.Unix})
+		b.samples = append(b.samples, sample{s, of, at})
+	}
+}
+
+// putDevice labels a value of a GPU as nvml does, but for hw.id: that is the place in the log's list, and there is none without one.
+func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
+	if !unknown {
+		m.PutStr(spans.AttrHardwareID, index(device))
+	}
+	if info.label != "" {
+		m.PutStr(info.label, info.value)
 	}
 }
 
@@ -94,9 +112,6 @@ func (b *stepBatch) samplePoints(g *gauges, md pmetric.Metrics) {
 		} else {
 			dp.SetDoubleValue(s.Value)
 		}
-		dp.Attributes().PutStr(spans.AttrHardwareID, index(int(s.Device)))
-		if info.label != "" {
-			dp.Attributes().PutStr(info.label, info.value)
-		}
+		putDevice(dp.Attributes(), info, int(s.Device), s.Device == record.NoDevice)
 	}
 }

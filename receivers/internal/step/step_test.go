@@ -120,6 +120,18 @@ func setWord(rec *record.Record, f []byte) {
 		rec.Rank, rec.HasRank = int64(v), true
 	case string(name) == "gpu":
 		rec.GPUs = append(rec.GPUs, v)
+	case string(name) == "onegpu":
+		rec.GPUs, rec.OneGPU = append(rec.GPUs, v), true
+	case string(name) == "watts":
+		rec.Samples = append(rec.Samples, record.GPUSample{Metric: record.GPUPower, Device: uint16(len(rec.Samples)), Value: v})
+	case string(name) == "host":
+		rec.Host = value
+	case string(name) == "tokens":
+		rec.Set(record.Tokens, v)
+		rec.EitherTokens = true
+	case string(name) == "seen":
+		rec.Set(record.ConsumedTokens, v)
+		rec.Counted = true
 	case known:
 		rec.Set(field, v)
 	case err == nil:
@@ -502,8 +514,71 @@ func TestGauges(t *testing.T) {
 	assert.True(t, math.IsNaN(loss[1].DoubleValue()))
 	gpus := gauge(t, res, spans.AttrGPUUtilization)
 	require.Len(t, gpus, 2)
-	assert.Equal(t, map[string]any{spans.AttrSource: "words", spans.AttrHardwareID: "1"}, gpus[1].Attributes().AsRaw())
+	assert.Equal(t, map[string]any{spans.AttrSource: "words", spans.AttrHardwareID: "1", spans.AttrGPUTask: "general"}, gpus[1].Attributes().AsRaw())
 	assert.Equal(t, "NaN", attr(res.spans(spans.SpanStep)[1], spans.AttrLoss), "JSON has no NaN")
+}
+
+// Values of GPUs have the labels of nvml's, and the host that the record names. A value without a list is of no certain device.
+func TestGPUsOfRecords(t *testing.T) {
+	res := read(t, []string{
+		"step it=1 onegpu=0.9 host=gpu-node-1 rank=3 stamp=2026-01-01T00:00:00",
+		"step it=2 gpu=0.5 watts=512.5 watts=600 host=gpu-node-1 rank=3 stamp=2026-01-01T00:00:01",
+	})
+	of := func(more map[string]any) map[string]any {
+		maps.Copy(more, map[string]any{spans.AttrSource: "words", spans.AttrHostName: "gpu-node-1", spans.AttrRank: int64(3)})
+		return more
+	}
+	gpus := gauge(t, res, spans.AttrGPUUtilization)
+	require.Len(t, gpus, 2)
+	assert.Equal(t, of(map[string]any{spans.AttrGPUTask: "general"}), gpus[0].Attributes().AsRaw())
+	assert.Equal(t, of(map[string]any{spans.AttrGPUTask: "general", spans.AttrHardwareID: "0"}), gpus[1].Attributes().AsRaw())
+	power := gauge(t, res, spans.MetricHardwarePower)
+	require.Len(t, power, 2)
+	assert.Equal(t, of(map[string]any{spans.AttrHardwareType: "gpu", spans.AttrHardwareID: "1"}), power[1].Attributes().AsRaw())
+	assert.Equal(t, 600.0, power[1].DoubleValue())
+	assert.Equal(t, time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC), power[1].Timestamp().AsTime())
+	loss := gauge(t, res, spans.AttrIteration)
+	assert.Equal(t, of(map[string]any{}), loss[0].Attributes().AsRaw())
+}
+
+// What records say of tokens are those of their own steps, or nothing is said.
+func TestTokens(t *testing.T) {
+	for _, tt := range []struct {
+		name, log, want string
+	}{
+		{"of each step", "it=1 tokens=100|it=2 tokens=130|it=3 tokens=90", "100 130 90"},
+		{"since the start, by another name", "it=1 seen=100|it=2 seen=230|it=3 seen=320", "100 130 90"},
+		{"since the start", "it=1 tokens=100|it=2 tokens=210|it=3 tokens=320", "100 110 110"},
+		{"both", "it=1 seen=100 tokens=100|it=2 seen=230 tokens=230", "100 130"},
+		{"of ten steps", "it=1 tokens=100|it=11 tokens=1100|it=21 tokens=950|it=31 tokens=970", "100 - 950 970"},
+		{"of ten steps, more and more", "it=1 tokens=100|it=11 tokens=1100|it=21 tokens=1300", "100 - 1300"},
+		{"since the start, every ten steps", "it=1 tokens=100|it=11 tokens=1100|it=21 tokens=2150|it=31 tokens=3200", "100 - 1050 1050"},
+		{"a log that goes on", "it=500 seen=50000|it=501 seen=50100", "- 100"},
+		{"a log that goes on, of each step", "it=500 tokens=100|it=501 tokens=110|it=502 tokens=90|it=503 tokens=120", "- - 90 120"},
+		{
+			"a log that goes on, since the start", "it=9 tokens=900|it=10 tokens=1000|it=11 tokens=1100|it=12 tokens=1200|it=13 tokens=1300|it=14 tokens=1400|" +
+				"it=15 tokens=1500|it=16 tokens=1600|it=17 tokens=1700", "- - - - - - - - 100",
+		},
+		{"back to a checkpoint", "it=1 seen=100|it=2 seen=200|it=3 seen=300|it=2 seen=200|it=3 seen=300", "100 100 100 - 100"},
+		{"without a number", "it=1 tokens=nan|it=2 tokens=0|it=3 seen=-5", "- - -"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var lines []string
+			for i, l := range strings.Split(tt.log, "|") {
+				lines = append(lines, fmt.Sprintf("step %s stamp=2026-01-01T00:00:%02d", l, i))
+			}
+			res := read(t, lines)
+			var got []string
+			for _, s := range res.spans(spans.SpanStep) {
+				text := "-"
+				if v, ok := s.Attributes().Get(spans.AttrTokens); ok {
+					text = v.AsString()
+				}
+				got = append(got, text)
+			}
+			assert.Equal(t, tt.want, strings.Join(got, " "))
+		})
+	}
 }
 
 func TestSummaryAndModel(t *testing.T) {

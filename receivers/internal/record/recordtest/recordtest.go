@@ -41,6 +41,9 @@ func Show(r *record.Record) string {
 	if r.HasRank {
 		fmt.Fprintf(&s, " rank=%d", r.Rank)
 	}
+	if r.Host != nil {
+		fmt.Fprintf(&s, " host=%s", r.Host)
+	}
 	if r.Stamp != nil {
 		fmt.Fprintf(&s, " stamp=%q", r.Stamp)
 	}
@@ -54,6 +57,9 @@ func Show(r *record.Record) string {
 	}
 	for _, g := range r.GPUs {
 		fmt.Fprintf(&s, " gpu=%.13g", g)
+	}
+	for _, x := range r.Samples {
+		fmt.Fprintf(&s, " sample:%d[%d]=%.13g", x.Metric, int16(x.Device), x.Value)
 	}
 	for _, st := range r.Stages {
 		fmt.Fprintf(&s, " stage:%s", st.Name)

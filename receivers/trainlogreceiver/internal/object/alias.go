@@ -11,22 +11,25 @@ import (
 type action uint8
 
 const (
-	keep      action = iota // an unknown field
-	set                     // a record.Field
-	inverse                 // a record.Field that is 1/value: steps per second
-	ratio                   // a record.Field that the log prints as 0..1 or as a percentage
-	steps                   // "1/60": iteration and how many are planned
-	rank                    // the rank that logs
-	stamp                   // a time of day
-	gpus                    // GPU utilization, one number or a list
-	unwrap                  // an object whose members stand for themselves
-	slashed                 // of verl, or of a logger with groups like it
-	evalTime                // seconds of an evaluation
-	totalTime               // seconds of the whole training: only the last row has it
-	runTime                 // how long the job has run
-	traceID                 // an id of the record's trace
-	part                    // a part of the step's time
-	ofGPU                   // a value of one GPU in a sample
+	keep         action = iota // an unknown field
+	set                        // a record.Field
+	inverse                    // a record.Field that is 1/value: steps per second
+	ratio                      // a record.Field that the log prints as 0..1 or as a percentage
+	steps                      // "1/60": iteration and how many are planned
+	rank                       // the rank that logs
+	stamp                      // a time of day
+	gpus                       // GPU utilization, one number or a list
+	unwrap                     // an object whose members stand for themselves
+	slashed                    // of verl, or of a logger with groups like it
+	evalTime                   // seconds of an evaluation
+	totalTime                  // seconds of the whole training: only the last row has it
+	runTime                    // how long the job has run
+	traceID                    // an id of the record's trace
+	part                       // a part of the step's time
+	ofGPU                      // a value of one GPU in a sample
+	eitherTokens               // of the step, or since the run began
+	perGPU                     // values of GPUs, one number or a list
+	host                       // where the rank runs
 )
 
 // flags say what kind of record a name speaks of.
@@ -57,8 +60,9 @@ type Target struct {
 	Unit   record.Unit
 	Mean   bool // a duration that is a mean
 	ID     logids.Field
-	GPU    record.GPUMetric // of Device
+	GPU    record.GPUMetric // of Device, or of the GPUs of a list
 	Device uint16
+	Listed bool // a list has a value of each GPU; one number is what action says
 
 	// Of names that the configuration maps. Scale 0: not mapped.
 	Scale        float64
@@ -203,6 +207,8 @@ func makeAliases() map[string]Target {
 	add(mfu, "mfu", "model_flops_utilization", "flops_utilization")
 	all(record.ConsumedSamples, "consumed_samples", "consumed_train_samples")
 	all(record.ConsumedTokens, "consumed_tokens", "num_input_tokens_seen", "tokens_seen", "total_tokens", "num_tokens")
+	add(Target{action: eitherTokens, flags: numbers}, "tokens")
+	all(record.Tokens, "step_tokens", "tokens_per_step", "batch_tokens", "num_tokens_in_batch")
 	all(record.WorldSize, "world_size", "num_gpus", "num_devices", "n_gpus")
 	all(record.LocalRank, "local_rank")
 	all(record.BatchSize, "batch_size", "global_batch_size", "train_batch_size", "bsz", "gbs")
@@ -210,6 +216,8 @@ func makeAliases() map[string]Target {
 	add(Target{action: rank}, "rank", "global_rank", "process_index", "dl.rank")
 	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
 	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
+	add(Target{action: host}, "hostname", "host_name", "node_name", "nodename", "host.name")
+	add(Target{action: perGPU, GPU: record.GPUTemperature, Listed: true}, "gpu_temp", "gpu_temps", "gpu_temperature", "gpu_temperatures", "gpu_temp_c", "temperature.gpu")
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
 	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_main/loss",
 		"eval_gpt_loss")
@@ -239,6 +247,12 @@ func makeAliases() map[string]Target {
 	add(milli, "ms/batch", "ms/step", "ms/iter", "ms/it")
 
 	addParts(out)
+	out["power.draw"] = out["power_w"] // nvidia-smi --query-gpu
+	for _, name := range []string{"power_w", "gpu_power_w", "power_watts", "gpu_power", "power.draw"} {
+		t := out[name]
+		t.GPU, t.Listed = record.GPUPower, true
+		out[name] = t
+	}
 
 	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are means since the line before.
 	all(record.Iteration, "completed_step", "metrics_after_step")
@@ -248,7 +262,7 @@ func makeAliases() map[string]Target {
 	add(out["steps_per_second"], "interval_steps_per_second")
 
 	for f, bases := range map[record.Field]string{
-		record.MemoryUsage: "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used memory_usage " +
+		record.MemoryUsage: "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used gpu_mem_used memory_usage " +
 			"gpu_memory_usage allocated vram",
 		record.MemoryPeak: "max_memory max_mem peak_memory peak_mem max_memory_allocated peak_memory_allocated max_mem_allocated memory_peak mem_peak " +
 			"peak_gpu_memory max_gpu_memory max_allocated",
@@ -259,6 +273,13 @@ func makeAliases() map[string]Target {
 			add(field(f, record.Gibibytes), base+"_gb", base+"_gib", base+"(gb)")
 			add(field(f, record.Mebibytes), base+"_mb", base+"_mib", base+"(mb)", base+"(mib)")
 			add(field(f, record.Base), base+"_bytes")
+		}
+	}
+	// A number is what the process has of its GPU. A list is what a sampler sees on the GPUs of its host, as nvidia-smi does.
+	for name, t := range out {
+		if t.Field == record.MemoryUsage && strings.HasPrefix(name, "gpu_mem") && strings.Contains(name, "used") {
+			t.GPU, t.Listed = record.GPUMemoryUsage, true
+			out[name] = t
 		}
 	}
 	return out

@@ -30,6 +30,12 @@ func show(rec *record.Record) string {
 	if rec.HasRank {
 		w = append(w, fmt.Sprintf("rank=%d", rec.Rank))
 	}
+	if rec.Host != nil {
+		w = append(w, "host="+string(rec.Host))
+	}
+	if rec.OneGPU {
+		w = append(w, "one")
+	}
 	if rec.Stamp != nil {
 		w = append(w, "stamp="+string(rec.Stamp))
 	}
@@ -43,7 +49,7 @@ func show(rec *record.Record) string {
 		w = append(w, fmt.Sprintf("gpus=%.15g", rec.GPUs))
 	}
 	for _, s := range rec.Samples {
-		w = append(w, fmt.Sprintf("gpu%d.%d=%.15g", s.Device, s.Metric, s.Value))
+		w = append(w, fmt.Sprintf("gpu%d.%d=%.15g", int16(s.Device), s.Metric, s.Value))
 	}
 	for _, s := range rec.Stages {
 		w = append(w, fmt.Sprintf("stage:%s=%g", s.Name, s.Seconds))
@@ -69,7 +75,7 @@ var names = map[record.Field]string{
 	record.TokenThroughput:  "tokens/s", record.DeviceTokenThroughput: "tokens/s/gpu", record.FlopThroughput: "flops", record.DeviceFlopThroughput: "flops/gpu",
 	record.MFU:         "mfu",
 	record.MemoryUsage: "mem", record.MemoryPeak: "peak", record.MemoryReserved: "reserved", record.MemoryReservedPeak: "reservedpeak",
-	record.ConsumedTokens:  "seen",
+	record.ConsumedTokens: "seen", record.Tokens: "tokens",
 	record.ConsumedSamples: "seensamples", record.DevicePower: "power", record.LossScale: "scale", record.ParamsNorm: "pnorm", record.GradientZeros: "zeros",
 }
 
@@ -133,6 +139,12 @@ func TestParseSamples(t *testing.T) {
 			"a GPU", `{"_timestamp": 1781260205.5, "system.gpu.0.gpu": 97.0, "system.gpu.0.smClock": 1980, "system.gpu.12.memoryAllocatedBytes": 1024}`,
 			"sample " + unix + " gpu0.0=0.97 gpu0.6=1980000000 gpu12.1=1024",
 		},
+		{"a list of a step", `{"step": 1, "ts": 1781260205.5, "gpu_temp": [61, 62.5], "gpu_power_w": [512.5, 600]}`, "sample it=1 " + unix + " gpu0.3=61 gpu1.3=62.5 gpu0.4=512.5 gpu1.4=600"},
+		{"memory", `{"step": 1, "loss": 2, "gpu_memory_used_gb": [70, 71], "gpu_temp": 61}`, "step it=1 loss=2 gpu0.1=75161927680 gpu1.1=76235669504 gpu-1.3=61"},
+		{"of the process", `{"step": 1, "loss": 2, "gpu_memory_used_gb": 70, "gpu_power_w": 512.5}`, "step it=1 loss=2 mem=75161927680GiBy power=512.5"},
+		{"no list of numbers", `{"step": 1, "loss": 2, "gpu_temp": [61, null]}`, `step it=1 loss=2 gpu_temp:"[61, null]"`},
+		{"by themselves", `{"timestamp": "2026-06-12T10:30:05Z", "hostname": "gpu-node-1", "gpu_temp": [61]}`, "sample host=gpu-node-1 stamp=2026-06-12T10:30:05Z gpu0.3=61"},
+		{"by themselves, without a time", `{"gpu_temp": [61]}`, other},
 		{"with the label of its writer", `{"_timestamp": 1781260205.5, "system.gpu.3.temp/l:node-1": 51}`, "sample " + unix + " gpu3.3=51"},
 		{"without a time", `{"system.gpu.0.gpu": 97.0}`, other},
 		{"no metric of nvml", `{"_timestamp": 1781260205.5, "system.gpu.0.memory": 35, "system.gpu.0.fanSpeed": 30}`, other},
@@ -163,9 +175,9 @@ func TestParseUnits(t *testing.T) {
 		{"gpus in percent", `{"gpu_util": [97, 98, 1, 0]}`, "step gpus=[0.97 0.98 0.01 0]"},
 		{"gpus as shares", `{"gpu_util": [0.97, 1.0]}`, "step gpus=[0.97 1]"},
 		{"gpus as text", `{"gpu_util": ["97", "98 %"]}`, "step gpus=[0.97 0.98]"},
-		{"one gpu", `{"gpu_util": 97}`, "step gpus=[0.97]"},
-		{"one gpu as share", `{"gpu_util": 0.5}`, "step gpus=[0.5]"},
-		{"one gpu as text", `{"gpu_util": "97%"}`, "step gpus=[0.97]"},
+		{"one gpu", `{"gpu_util": 97}`, "step one gpus=[0.97]"},
+		{"one gpu as share", `{"gpu_util": 0.5}`, "step one gpus=[0.5]"},
+		{"one gpu as text", `{"gpu_util": "97%"}`, "step one gpus=[0.97]"},
 		{"no gpus", `{"gpu_util": ["n/a"], "loss": 1}`, `step loss=1 gpu_util:"[\"n/a\"]"`},
 		{"mfu", `{"mfu": 0.41}`, "step mfu=0.41"},
 		{"mfu in percent", `{"mfu": 41}`, "step mfu=0.41%"},
@@ -321,7 +333,7 @@ func TestMapped(t *testing.T) {
 	p := object.New(mapped)
 	assert.Equal(t, "step it=1 lr=0.5 tokens/s=8000 gpus=[0.5 0.25] reward/mean:0.25→rl.reward.mean{1} wait_ms:0.5→wait{s}",
 		parse(p, `{"step": 1, "reward/mean": 0.25, "throughput": 8, "wait_ms": "500", "opt": {"lr": 0.5}, "busy": [50, 25]}`))
-	assert.Equal(t, "step gpus=[0.5]", parse(p, `{"busy": 50}`))
+	assert.Equal(t, "step one gpus=[0.5]", parse(p, `{"busy": 50}`))
 	assert.Equal(t, `step loss=1 wait_ms:"n/a"`, parse(p, `{"wait_ms": "n/a", "loss": 1}`))
 
 	var rec record.Record
@@ -335,7 +347,7 @@ func TestMapped(t *testing.T) {
 		rec.AddExtra(e)
 	}
 	object.Apply(&rec, mapped)
-	assert.Equal(t, `step tokens/s=2000 gpus=[0.5] reward/mean:3→rl.reward.mean{1} x:4 wait_ms:"?"`, show(&rec))
+	assert.Equal(t, `step tokens/s=2000 one gpus=[0.5] reward/mean:3→rl.reward.mean{1} x:4 wait_ms:"?"`, show(&rec))
 }
 
 func TestMember(t *testing.T) {

@@ -169,7 +169,7 @@ func (p *Parser) judge() bool {
 	if p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0 {
 		return true
 	}
-	if len(rec.Samples) > 0 {
+	if len(rec.Samples) > 0 && (rec.Unix > 0 || rec.Stamp != nil) {
 		rec.Kind = record.Sample
 		return true
 	}
@@ -243,6 +243,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	switch e.action {
 	case set:
 		rec.SetIn(e.Field, v, e.Unit)
+		rec.Counted = rec.Counted || e.Field == record.ConsumedTokens
 		if e.Field == record.Epoch && bytes.IndexByte(raw, '.') < 0 {
 			p.flags |= wholeEpoch
 		}
@@ -280,7 +281,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})
 		}
 	case gpus:
-		rec.GPUs = append(rec.GPUs[:0], share(v, raw))
+		rec.GPUs, rec.OneGPU = append(rec.GPUs[:0], share(v, raw)), true
 	case slashed:
 		p.flags |= numbers
 		verl.Key(e.name, v, rec)
@@ -290,6 +291,19 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 			return
 		}
 		rec.Samples = append(rec.Samples, record.GPUSample{Metric: e.GPU, Device: e.Device, Value: e.Unit.InBase(v)})
+	case eitherTokens:
+		if !(v > 0) || rec.Has(record.Tokens) {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+			return
+		}
+		rec.Set(record.Tokens, v)
+		rec.EitherTokens = true
+	case perGPU:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			rec.AddExtra(record.Extra{Name: e.name, Value: v})
+			return
+		}
+		rec.Samples = append(rec.Samples, record.GPUSample{Metric: e.GPU, Device: record.NoDevice, Value: e.Unit.InBase(v)})
 	case traceID:
 		rec.IDs.Set(e.ID, raw)
 		rec.AddExtra(record.Extra{Name: e.name, Value: v})
@@ -316,7 +330,7 @@ func (p *Parser) mappedNumber(e *entry, v float64) {
 	case e.Metric != "":
 		p.rec.AddExtra(record.Extra{Name: e.name, Value: v * e.Scale, Metric: e.Metric, Unit: e.UCUM})
 	case e.action == gpus:
-		p.rec.GPUs = append(p.rec.GPUs, v*e.Scale)
+		p.rec.GPUs, p.rec.OneGPU = append(p.rec.GPUs, v*e.Scale), len(p.rec.GPUs) == 0
 	default:
 		p.rec.Set(e.Field, v*e.Scale)
 	}
@@ -377,6 +391,11 @@ func (p *Parser) text(e *entry, s []byte) {
 		if v, ok := clockTime(s); ok {
 			p.elapsed = v
 		}
+	case host:
+		if len(s) > 0 {
+			rec.Host = s
+			return
+		}
 	case steps:
 		if done, all, ok := bytes.Cut(s, []byte("/")); ok {
 			v, ok1 := textNumber(done)
@@ -408,7 +427,7 @@ func (p *Parser) text(e *entry, s []byte) {
 				if e.action == ratio {
 					rec.SetIn(e.Field, v, record.Percent)
 				} else {
-					rec.GPUs = append(rec.GPUs[:0], v/100)
+					rec.GPUs, rec.OneGPU = append(rec.GPUs[:0], v/100), true
 				}
 				return
 			}
@@ -436,6 +455,10 @@ func (p *Parser) list(e *entry, raw []byte) {
 	case raw[0] == '{':
 	case e.action == gpus:
 		if p.gpuList(e, in) {
+			return
+		}
+	case e.Listed:
+		if p.perGPU(e, in) {
 			return
 		}
 	case e.action == set && e.Field == record.Iteration && bytes.Count(in, []byte(",")) == 1: // dllogger's epoch and step
@@ -480,6 +503,22 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 	return true
 }
 
+// perGPU reads a list of values of GPUs, of another kind than their utilization: what nvml has metrics for.
+func (p *Parser) perGPU(e *entry, in []byte) bool {
+	before := len(p.rec.Samples)
+	for device := 0; len(in) > 0; device++ {
+		item, rest, _ := bytes.Cut(in, []byte(","))
+		in = rest
+		v, ok := decimal.Float(bytes.TrimSpace(item))
+		if !ok || device == record.NoDevice {
+			p.rec.Samples = p.rec.Samples[:before]
+			return false
+		}
+		p.rec.Samples = append(p.rec.Samples, record.GPUSample{Metric: e.GPU, Device: uint16(device), Value: e.Unit.InBase(v)})
+	}
+	return true
+}
+
 // gpus takes the utilization of several devices.
 func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 	p.flags |= e.flags
@@ -492,7 +531,7 @@ func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 	for i := range all {
 		all[i] *= scale
 	}
-	p.rec.GPUs = all
+	p.rec.GPUs, p.rec.OneGPU = all, false
 }
 
 // aside says whether a character may stand around a number in a list.
@@ -515,7 +554,7 @@ func Apply(rec *record.Record, mapped map[string]Target) {
 			e.Value *= t.Scale
 			e.Metric, e.Unit = t.Metric, t.UCUM
 		case t.action == gpus:
-			rec.GPUs = append(rec.GPUs, e.Value*t.Scale)
+			rec.GPUs, rec.OneGPU = append(rec.GPUs, e.Value*t.Scale), len(rec.GPUs) == 0
 			continue
 		default:
 			rec.Set(t.Field, e.Value*t.Scale)

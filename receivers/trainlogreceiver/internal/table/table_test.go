@@ -69,7 +69,7 @@ var tables = map[string]struct {
 	"mlx-lm": {
 		"  iter   train_loss     tok/s     tokens\n     1    val 6.249    0.21s\n    10    6.243 ▼      903       1.2k\n    20    6.239 ▲    1,119       2.4k\n",
 		[]string{
-			"csv step open join dedup iteration=10 loss=6.243 tokens/s=903 extra:tokens=1200", "csv step open join dedup iteration=20 loss=6.239 tokens/s=1119 extra:tokens=2400",
+			"csv step open join dedup iteration=10 loss=6.243 tokens=1200 tokens/s=903", "csv step open join dedup iteration=20 loss=6.239 tokens=2400 tokens/s=1119",
 		},
 		0,
 	},

@@ -1,0 +1,114 @@
+package spans
+
+import (
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// jobAttributes are what the environment of a collector says of its job, and which variables say it, in the order in which they are asked. Each is the same in
+// all processes of the job and after a restart: what a span says must not change when its line is read again, and Prometheus' target_info is one of a run.
+// OTEL_RESOURCE_ATTRIBUTES comes before all variables.
+//
+// Slurm: SchedMD/slurm, doc/man/man1/sbatch.1, "OUTPUT ENVIRONMENT VARIABLES". Kubernetes has no names of its own for the downward API; those here are the
+// semantic conventions' in capitals, and what manifests use (POD_NAMESPACE: kubernetes/website, "Expose Pod Information to Containers Through Environment
+// Variables").
+var jobAttributes = [...]fromEnvironment{
+	{AttrSlurmJobID, []string{"SLURM_JOB_ID"}},
+	{AttrSlurmJobName, []string{"SLURM_JOB_NAME"}},
+	{AttrSlurmJobPartition, []string{"SLURM_JOB_PARTITION"}},
+	{AttrSlurmJobAccount, []string{"SLURM_JOB_ACCOUNT"}},
+	{AttrSlurmArrayJobID, []string{"SLURM_ARRAY_JOB_ID"}},
+	{AttrSlurmArrayTaskID, []string{"SLURM_ARRAY_TASK_ID"}},
+	{AttrSlurmClusterName, []string{"SLURM_CLUSTER_NAME"}},
+	{AttrK8SClusterName, []string{"K8S_CLUSTER_NAME"}},
+	{AttrK8SNamespaceName, []string{"K8S_NAMESPACE_NAME", "K8S_NAMESPACE", "POD_NAMESPACE"}},
+	{AttrK8SJobName, []string{"K8S_JOB_NAME"}},
+	{AttrK8SJobUID, []string{"K8S_JOB_UID"}},
+}
+
+// placeAttributes say where a collector of a job runs: each has its own.
+var placeAttributes = [...]fromEnvironment{
+	{AttrK8SPodName, []string{"K8S_POD_NAME", "POD_NAME"}},
+	{AttrK8SNodeName, []string{"K8S_NODE_NAME", "NODE_NAME"}},
+}
+
+type fromEnvironment struct {
+	name      string
+	variables []string
+}
+
+// IsJobAttribute says whether PutJob may write the attribute.
+func IsJobAttribute(name string) bool {
+	if !strings.HasPrefix(name, "slurm.") && !strings.HasPrefix(name, "k8s.") { // most are not
+		return false
+	}
+	for i := range jobAttributes {
+		if jobAttributes[i].name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// PutJob writes what the environment says of the job on the resource of a run: of the run that the environment names (JobRunID), or of any where it names none.
+func PutJob(m pcommon.Map, run string) {
+	if named, _ := JobRunID(); named != "" && named != run {
+		return
+	}
+	put(m, jobAttributes[:])
+}
+
+// PutPlace writes where this process runs, as far as the environment says it, and whether it says anything.
+func PutPlace(m pcommon.Map) bool { return put(m, placeAttributes[:]) }
+
+func put(m pcommon.Map, list []fromEnvironment) (any bool) {
+	stated := resourceAttributes()
+	for i := range list {
+		a := &list[i]
+		value := stated[a.name]
+		for _, variable := range a.variables {
+			if value != "" {
+				break
+			}
+			value = strings.TrimSpace(os.Getenv(variable))
+		}
+		if value != "" {
+			m.PutStr(a.name, Label(value))
+			any = true
+		}
+	}
+	return any
+}
+
+// parsed is OTEL_RESOURCE_ATTRIBUTES, read.
+type parsed struct {
+	text       string
+	attributes map[string]string
+}
+
+var lastParsed atomic.Pointer[parsed]
+
+// resourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: key=value,… with values that are percent-encoded (OpenTelemetry specification, Resource SDK, "Specifying
+// resource information via an environment variable"). What is no such pair is passed over, as the SDKs that start beside this process say it.
+func resourceAttributes() map[string]string {
+	text := os.Getenv("OTEL_RESOURCE_ATTRIBUTES")
+	if text == "" {
+		return nil
+	}
+	if p := lastParsed.Load(); p != nil && p.text == text {
+		return p.attributes
+	}
+	p := &parsed{text: text, attributes: make(map[string]string)}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		if value, err := url.PathUnescape(strings.TrimSpace(value)); ok && err == nil {
+			p.attributes[strings.TrimSpace(key)] = value
+		}
+	}
+	lastParsed.Store(p)
+	return p.attributes
+}
