@@ -423,17 +423,17 @@ func TestNoCollective(t *testing.T) {
 func TestCollectivesBesideTheOthers(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
-	addCollective(b, resourceA, 1, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLDuration: 0.001})
-	add(b, resourceA, 2, "AllReduce", spans.StageFunction, 1e6) // its name is not the name of a function
-	addBelow(b, resourceA, 3, spans.SpanNCCLRank)
-	addStepSpan(b, resourceA, 4, "", -1, 1, map[string]float64{spans.AttrStepDuration: 1})
-	addCall(b, resourceA, 5, "AllReduce", "tcp", 1e6, -1, -1)
+	addCollective(b, jobA, 1, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLDuration: 0.001})
+	add(b, jobA, 2, "AllReduce", spans.StageFunction, 1e6) // its name is not the name of a function
+	addBelow(b, jobA, 3, spans.SpanNCCLRank)
+	addStepSpan(b, jobA, 4, "", -1, 1, map[string]float64{spans.AttrStepDuration: 1})
+	addCall(b, jobA, 5, "AllReduce", "tcp", 1e6, -1, -1)
 	for i, add := range []func() ptrace.Span{
-		func() ptrace.Span { return add(b, resourceA, 10, "", spans.StageFunction, 1) },
-		func() ptrace.Span { return addStepSpan(b, resourceA, 11, "", -1, 1, nil) },
-		func() ptrace.Span { return addGroup(b, resourceA, 12, spans.SpanRPCPass, 1, nil) },
+		func() ptrace.Span { return add(b, jobA, 10, "", spans.StageFunction, 1) },
+		func() ptrace.Span { return addStepSpan(b, jobA, 11, "", -1, 1, nil) },
+		func() ptrace.Span { return addGroup(b, jobA, 12, spans.SpanRPCPass, 1, nil) },
 		func() ptrace.Span {
-			s := b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(13), Start: base, End: base + 1})
+			s := b.Add(jobA, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(13), Start: base, End: base + 1})
 			s.Attributes().PutInt(spans.AttrNCCLRanks, 1)
 			return s
 		},

@@ -438,8 +438,8 @@ func TestGroupValues(t *testing.T) {
 func TestNamesOfOthers(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
-	add(b, resourceA, 1, "rpc.generate", spans.StageFunction, 1e6)
-	addPart(b, resourceA, 2, "megatron", "rpc.wait", -1, 1e6)
+	add(b, jobA, 1, "rpc.generate", spans.StageFunction, 1e6)
+	addPart(b, jobA, 2, "megatron", "rpc.wait", -1, 1e6)
 	c.consume(b.Traces())
 	got := c.flushed(time.Second)
 	assert.Len(t, got, 2)

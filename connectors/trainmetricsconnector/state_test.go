@@ -27,7 +27,7 @@ func (b *bed) quiet(got map[string]point) bool {
 
 func eventAt(class events.Class, at time.Time) ptrace.Traces {
 	b := spans.NewBatch("test", "")
-	s := b.Add(resourceA, spans.Span{
+	s := b.Add(jobA, spans.Span{
 		ID: spanID(int(at.UnixNano() % 1e6)), Name: spans.SpanEvent, Is: spans.KindEvent, Start: at.UnixNano(), End: at.UnixNano() + 1,
 	})
 	s.Attributes().PutStr(spans.AttrEventClass, string(class))
@@ -37,7 +37,7 @@ func eventAt(class events.Class, at time.Time) ptrace.Traces {
 // "No new step for 10 min" can be asked: after 11 min, still after 48, for a day, and counters go on after the pause.
 func TestQuietRun(t *testing.T) {
 	c := newBed(t)
-	liveSteps(c, resourceA, 100, second)
+	liveSteps(c, jobA, 100, second)
 	last := float64(c.clock.UnixNano()) / 1e9
 	for m := 1; m < 24*60; m++ {
 		got := c.flushed(time.Minute)
@@ -48,9 +48,9 @@ func TestQuietRun(t *testing.T) {
 	assert.Empty(t, c.flushed(time.Minute))
 
 	c = newBed(t)
-	liveSteps(c, resourceA, 100, second)
+	liveSteps(c, jobA, 100, second)
 	assert.True(t, c.quiet(c.flushed(29*time.Minute)))
-	liveSteps(c, resourceA, 1, second)
+	liveSteps(c, jobA, 1, second)
 	got := c.flushed(time.Second)
 	assert.False(t, c.quiet(got))
 	assert.InDelta(t, 101, got[liveCount].value, 0, "no reset")
@@ -74,12 +74,12 @@ func TestEndedRun(t *testing.T) {
 		"restarted": {func(c *bed) {
 			c.consume(eventAt(events.ClassHostOOM, c.clock))
 			c.clock = c.clock.Add(time.Minute)
-			liveSteps(c, resourceA, 1, second)
+			liveSteps(c, jobA, 1, second)
 		}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newBed(t)
-			liveSteps(c, resourceA, 100, second)
+			liveSteps(c, jobA, 100, second)
 			tt.end(c)
 			got := c.flushed(48 * time.Minute)
 			assert.InDelta(t, tt.success, got[succeeds].value, 0)
@@ -102,7 +102,7 @@ func TestOldLogIsNotQuiet(t *testing.T) {
 	assert.Zero(t, c.notes.Len(), "within the hour")
 
 	c.clock = c.clock.Add(24 * time.Hour)
-	res := resourceA
+	res := jobA
 	res.RunID = "yesterday"
 	for i := range 2 {
 		b := spans.NewBatch("test", "")
@@ -119,7 +119,7 @@ func TestOldLogIsNotQuiet(t *testing.T) {
 func TestQuietRunAfterACrash(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
-	liveSteps(c, resourceA, 100, second)
+	liveSteps(c, jobA, 100, second)
 	c.flushed(time.Second)
 	d = newDisk(d.values)
 	c = newKept(t, d, c.clock)
@@ -132,7 +132,7 @@ func TestQuietRunAfterACrash(t *testing.T) {
 // Series of a run whose steps take long outlive four of them.
 func TestSeriesOutliveLongSteps(t *testing.T) {
 	c := newBed(t)
-	liveSteps(c, resourceA, 3, 1200*second)
+	liveSteps(c, jobA, 3, 1200*second)
 	assert.False(t, c.flushed(79 * time.Minute)[liveCount].ended)
 	assert.True(t, c.flushed(2 * time.Minute)[liveCount].ended)
 }

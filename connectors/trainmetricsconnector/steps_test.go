@@ -52,7 +52,7 @@ func addPart(b *spans.Batch, res spans.Resource, id int, source, part string, ra
 
 func oneStep(id int, end int64, numbers map[string]float64) ptrace.Traces {
 	b := spans.NewBatch("test", "")
-	addStepSpan(b, resourceA, id, "megatron", -1, end, numbers)
+	addStepSpan(b, jobA, id, "megatron", -1, end, numbers)
 	return b.Traces()
 }
 
@@ -79,25 +79,25 @@ func warned(s ptrace.Span, name, cause, stage string) {
 // stepBatch has every value that steps can have.
 func stepBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
-	s := addStepSpan(b, resourceA, 1, "megatron", 7, 10, map[string]float64{
+	s := addStepSpan(b, jobA, 1, "megatron", 7, 10, map[string]float64{
 		spans.AttrStepDuration: 0.75, spans.AttrSamples: 1024, spans.AttrTokens: 4_194_304.5, spans.AttrFlopThroughput: 3.2e15, spans.AttrDeviceFlopThroughput: 4e14,
 		spans.AttrMFU: 0.41, spans.AttrHFU: 0.5, spans.AttrFlopDisagreement: 0.03, spans.AttrLoss: 2.5,
 		spans.AttrDeviceFlopThroughputReported: 3.9e14, spans.AttrMFUReported: 0.4,
 	})
 	s.Attributes().PutInt(spans.AttrStepsCovered, 10)
 	judged(s, spans.VerdictMFULow, spans.VerdictLossSpike)
-	s = addStepSpan(b, resourceA, 2, "megatron", 7, 20, map[string]float64{spans.AttrStepDuration: 0.25, spans.AttrMFU: 0.43})
+	s = addStepSpan(b, jobA, 2, "megatron", 7, 20, map[string]float64{spans.AttrStepDuration: 0.25, spans.AttrMFU: 0.43})
 	s.Attributes().PutInt(spans.AttrSamples, 1024)
 	s.Attributes().PutInt(spans.AttrTokens, 4_194_304)
 	judged(s, spans.VerdictMFULow)
-	addStepSpan(b, resourceA, 3, "jsonl", -1, 20, nil).Attributes().PutBool(spans.AttrTimePoint, true) // no duration
-	s = addStepSpan(b, resourceA, 4, "jsonl", -1, 30, map[string]float64{spans.AttrStepDuration: 1, spans.AttrMFU: 0.9})
+	addStepSpan(b, jobA, 3, "jsonl", -1, 20, nil).Attributes().PutBool(spans.AttrTimePoint, true) // no duration
+	s = addStepSpan(b, jobA, 4, "jsonl", -1, 30, map[string]float64{spans.AttrStepDuration: 1, spans.AttrMFU: 0.9})
 	s.Attributes().PutBool(spans.AttrIncomplete, true)
-	addPart(b, resourceA, 5, "verl", "gen", -1, 52*second)
-	addPart(b, resourceA, 6, "verl", "update_actor", -1, 12*second)
-	addPart(b, resourceA, 7, "verl", "gen", -1, 40*second)
-	addPart(b, resourceA, 8, "megatron", "forward-backward", 7, second/2)
-	b.Add(resourceA, spans.Span{
+	addPart(b, jobA, 5, "verl", "gen", -1, 52*second)
+	addPart(b, jobA, 6, "verl", "update_actor", -1, 12*second)
+	addPart(b, jobA, 7, "verl", "gen", -1, 40*second)
+	addPart(b, jobA, 8, "megatron", "forward-backward", 7, second/2)
+	b.Add(jobA, spans.Span{
 		Trace: pcommon.TraceID{2}, ID: spanID(9), Name: spans.SpanEvaluation, Start: base,
 		End: base,
 	}).Attributes().PutDouble(spans.AttrMFU, 0.1)
@@ -162,7 +162,7 @@ func TestStepsAgainstOracle(t *testing.T) {
 		sums, counts, durations := map[string]float64{}, map[string]uint64{}, map[string]int64{}
 		latest, gauge := map[string]int64{}, map[string]float64{}
 		last := c.consumeRandom(rng, 30, func(b *spans.Batch, id int) {
-			res, source, rank := resourceA, fmt.Sprint("s", rng.IntN(2)), rng.Int64N(3)-1
+			res, source, rank := jobA, fmt.Sprint("s", rng.IntN(2)), rng.Int64N(3)-1
 			res.RunID = fmt.Sprint("run-", rng.IntN(2))
 			labels := "trainbridge.source=" + source + "]"
 			if rank >= 0 {
@@ -317,10 +317,10 @@ func TestStepValues(t *testing.T) {
 func TestInvalidParts(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
-	addPart(b, resourceA, 1, "verl", "gen", -1, -1)
-	addPart(b, resourceA, 2, "verl", "gen", -1, 1).SetStartTimestamp(0)
-	addPart(b, resourceA, 3, "verl", "", -1, 1)
-	addPart(b, resourceA, 4, "verl", "gen", -1, 1).Attributes().PutInt(spans.AttrStage, 7)
+	addPart(b, jobA, 1, "verl", "gen", -1, -1)
+	addPart(b, jobA, 2, "verl", "gen", -1, 1).SetStartTimestamp(0)
+	addPart(b, jobA, 3, "verl", "", -1, 1)
+	addPart(b, jobA, 4, "verl", "gen", -1, 1).Attributes().PutInt(spans.AttrStage, 7)
 	c.consume(b.Traces())
 	assert.Empty(t, c.flushed(time.Second))
 	metadatatest.AssertEqualConnectorTrainMetricsInvalidSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2}}, metricdatatest.IgnoreTimestamp())
@@ -331,8 +331,8 @@ func TestInvalidParts(t *testing.T) {
 func TestStepsWithoutLabels(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
-	judged(add(b, resourceA, 1, "", spans.StageClientGet, 1e6), "v")
-	judged(addStepSpan(b, resourceA, 2, "", -1, 1, nil), "v")
+	judged(add(b, jobA, 1, "", spans.StageClientGet, 1e6), "v")
+	judged(addStepSpan(b, jobA, 2, "", -1, 1, nil), "v")
 	c.consume(b.Traces())
 	got := c.flushed(time.Second)
 	assert.InDelta(t, 2.0, got[prefix+"trainbridge.verdicts|[trainbridge.verdict.name=v]"].value, 0)
@@ -370,10 +370,10 @@ func TestRareRecords(t *testing.T) {
 	c := newBed(t)
 	for i := range 5 {
 		b := spans.NewBatch("test", "")
-		s := addStepSpan(b, resourceA, 2*i+1, "verl", -1, int64(1000*(i+1)), nil)
+		s := addStepSpan(b, jobA, 2*i+1, "verl", -1, int64(1000*(i+1)), nil)
 		s.SetStartTimestamp(s.EndTimestamp() - pcommon.Timestamp(1000*second))
 		s.Attributes().PutInt(spans.AttrStepsCovered, 100)
-		addPart(b, resourceA, 2*i+2, "verl", "gen", -1, 300*second)
+		addPart(b, jobA, 2*i+2, "verl", "gen", -1, 300*second)
 		c.consume(b.Traces())
 		for range 99 {
 			got := c.flushed(10 * time.Second)
@@ -394,9 +394,9 @@ func TestStepOverflow(t *testing.T) {
 	c := newBed(t, tight)
 	b := spans.NewBatch("test", "")
 	for i := range ranks {
-		addStepSpan(b, resourceA, 100*i+1, "megatron", int64(i), 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 10})
+		addStepSpan(b, jobA, 100*i+1, "megatron", int64(i), 1, map[string]float64{spans.AttrStepDuration: 1, spans.AttrTokens: 10})
 		for p := range 3 {
-			addPart(b, resourceA, 100*i+2+p, "megatron", fmt.Sprint("p", p), int64(i), second)
+			addPart(b, jobA, 100*i+2+p, "megatron", fmt.Sprint("p", p), int64(i), second)
 		}
 	}
 	c.consume(b.Traces())

@@ -44,6 +44,9 @@ const base = 1_770_799_200_000_000_000
 
 var resourceA = spans.Resource{Service: "verl", RunID: "run-1", Host: "10.4.1.33", PID: 15930}
 
+// jobA is its job: what is of no worker.
+var jobA = spans.Resource{Service: "verl", RunID: "run-1"}
+
 // bed is a connector with a clock and a ticker of the test's own, and the metrics that it sent.
 type bed struct {
 	*trainMetrics
