@@ -79,7 +79,7 @@ func (j *joiner) judgeBandwidth(c *judged) {
 		return
 	}
 	v := c.bus
-	if math.IsNaN(v) {
+	if math.IsNaN(v) || c.commSize == 0 { // then some collectives of the communicator may say how many ranks there are, and others not
 		v = c.alg
 	}
 	if math.IsNaN(v) {

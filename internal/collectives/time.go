@@ -2,7 +2,9 @@ package collectives
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/clocks"
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
@@ -116,7 +118,7 @@ func (c *closed) measure() {
 	c.duration, c.transfer = op.Unknown, op.Unknown
 	c.alg, c.bus, c.busMean = math.NaN(), math.NaN(), math.NaN()
 	c.factor = math.NaN()
-	if f, ok := busFactor(c.kind, int(c.commSize), isInNetwork([]byte(c.algorithm))); ok {
+	if f, ok := busFactor(c.kind, c.among(), isInNetwork([]byte(c.algorithm))); ok {
 		c.factor = f
 	}
 	var sum, n float64
@@ -150,6 +152,30 @@ func (c *closed) measure() {
 		c.alg = float64(c.total) / (float64(c.transfer) / 1e9)
 		c.bus = c.alg * c.factor
 	}
+}
+
+// among is how many ranks the collective has, as far as the log says; 0: it does not. VCCL's schema has no size of a communicator, but each record may name the
+// rank that it sends to: where these lead through all records and back to the first, no rank is without a record. The schema does not say either whether
+// the size of an AllGather is that of one rank or of all, so that the number of ranks is of no use there.
+func (c *closed) among() int {
+	if c.commSize > 0 || !c.joined || c.unconfirmed() || len(c.parts) < 2 {
+		return int(c.commSize)
+	}
+	if c.kind != op.AllReduce && c.kind != op.Broadcast && c.kind != op.Reduce {
+		return 0
+	}
+	at := 0 // parts are sorted by rank
+	for k := 1; k <= len(c.parts); k++ {
+		next, ok := slices.BinarySearchFunc(c.parts, destination(&c.parts[at]), func(p part, rank int32) int { return cmp.Compare(p.rank, rank) })
+		if !ok || next == 0 && k < len(c.parts) {
+			return 0
+		}
+		at = next
+	}
+	if at != 0 {
+		return 0
+	}
+	return len(c.parts)
 }
 
 // A duration of whole µs and a bandwidth of few digits may differ by so much without meaning anything.

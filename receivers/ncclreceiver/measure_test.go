@@ -68,6 +68,54 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
+// VCCL's schema does not say how many ranks there are, but whom each sends to: where that leads through all records, none is missing, and there is a bus
+// bandwidth. Whose data the size of an AllGather is, the schema does not say either.
+func TestBandwidthOfRings(t *testing.T) {
+	for _, tt := range []struct {
+		name, operation string
+		to              []int // of each rank
+		factor          float64
+	}{
+		{"two", "allreduce", []int{1, 0}, 1},
+		{"eight", "allreduce", []int{1, 2, 3, 4, 5, 6, 7, 0}, 1.75},
+		{"in another order", "allreduce", []int{2, 0, 3, 1}, 1.5},
+		{"broadcast", "broadcast", []int{1, 2, 3, 0}, 1},
+		{"allgather", "allgather", []int{1, 2, 3, 0}, 0},
+		{"a rank without a log", "allreduce", []int{1, 2, 3}, 0},
+		{"no circle", "allreduce", []int{1, 2, 1}, 0},
+		{"itself", "allreduce", []int{0, 1}, 0},
+		{"not said", "allreduce", []int{-1, -1, -1}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var all [][]message
+			for i := range 40 {
+				var of []message
+				for rank, to := range tt.to {
+					of = append(of, message{rank: rank, to: to, name: tt.operation, size: 4 << 20, start: float64(i) * 1e6, us: 400, collective: i})
+				}
+				all = append(all, of)
+			}
+			glob, _ := perFile(t, all, func(message) bool { return true })
+			r := read(t, config(glob))
+			sound(t, r)
+			n := 0
+			for _, root := range roots(r) {
+				text := attr(root, spans.AttrNCCLBandwidthBus)
+				if tt.factor == 0 {
+					assert.Empty(t, text)
+					continue
+				}
+				assert.InEpsilon(t, float64(4<<20)/400e-6*tt.factor, number(t, root, spans.AttrNCCLBandwidthBus), 1e-9)
+				assert.Empty(t, attr(root, spans.AttrNCCLCommSize))
+				n++
+			}
+			if tt.factor > 0 {
+				assert.Equal(t, 40, n)
+			}
+		})
+	}
+}
+
 // A value that cannot be computed is not in the span.
 func TestNoBandwidth(t *testing.T) {
 	for name, r := range map[string]record{

@@ -229,7 +229,7 @@ func (l *ncclLog) compare(a *ncclAnswer, key ncclKey, n *node, want *ncclTruth) 
 	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and VCCL_DOC's schema do not say how many ranks a size is for
 		number(spans.AttrNCCLDataSize, float64(want.DataSize), 0)
 		number(spans.AttrNCCLBandwidthAlgorithm, want.Alg, 1e-9*want.Alg)
-		if n.int(spans.AttrNCCLCommSize) > 0 {
+		if n.int(spans.AttrNCCLCommSize) > 0 || n.number(spans.AttrNCCLBandwidthBus) > 0 { // of VCCL where its ring is closed
 			number(spans.AttrNCCLBandwidthBus, want.Bus, 1e-9*want.Bus)
 		}
 	}
