@@ -97,6 +97,9 @@ var metrics = map[string]Metric{
 	"trainbridge.gpu.process.memory.usage": {
 		"trainbridge.gpu.process.memory.usage", "By", "Device memory that a process with a compute context uses.", UpDownCounter,
 	},
+	"trainbridge.run.gpu.info": {
+		"trainbridge.run.gpu.info", "{info}", "1. Which run a GPU works for, and as which rank where a log says that.", Gauge,
+	},
 	"trainbridge.gpu.throttle.active": {
 		"trainbridge.gpu.throttle.active", "{status}", "1 where the reason holds the clocks down at the moment of the scrape, else 0.", Gauge,
 	},

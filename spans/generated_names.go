@@ -881,6 +881,9 @@ const (
 	MetricGPUClock = "trainbridge.gpu.clock.frequency"
 	// updowncounter, By. Device memory that a process with a compute context uses.
 	MetricGPUProcessMemory = "trainbridge.gpu.process.memory.usage"
+	// gauge, {info}. 1. Which run a GPU works for, and as which rank where a log says that. Where the driver names a
+	// process that has memory of the GPU, and the process has written spans of the run, on the same host by name.
+	MetricRunGPUInfo = "trainbridge.run.gpu.info"
 	// gauge, {status}. 1 where the reason holds the clocks down at the moment of the scrape, else 0.
 	MetricGPUThrottleActive = "trainbridge.gpu.throttle.active"
 	// counter, s. Time in which the clocks were held down, since the driver was loaded.

@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// createMetrics makes the instance that stands in a pipeline of metrics. It passes them as they are; the instance of traces with the same component id knows
-// what it has seen of GPUs.
+// createMetrics makes the instance that stands in a pipeline of metrics. It passes them as they are, and adds which runs the GPUs work for; the instance of
+// traces with the same component id knows what it has seen of GPUs.
 func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -34,15 +34,45 @@ func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg
 	known, release := f.gpus.Use(set.ID)
 	keep := cfg.(*Config).Keep
 	return processorhelper.NewMetrics(ctx, set, cfg, next, func(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
-		if n := known.Notice(md, keep); n > 0 {
+		if n := known.Notice(md, keep, func(list []gpus.Info) { addInfo(md, list) }); n > 0 {
 			telemetry.ProcessorStepJoinGpuPointsIgnored.Add(ctx, n)
 		}
 		return md, nil
-	}, processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: false}), processorhelper.WithShutdown(func(context.Context) error {
+	}, processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}), processorhelper.WithShutdown(func(context.Context) error {
 		telemetry.Shutdown()
 		release()
 		return nil
 	}))
+}
+
+// addInfo adds a point for each GPU and process of a run, by which metrics of GPUs are joined with those of runs and ranks.
+func addInfo(md pmetric.Metrics, list []gpus.Info) {
+	type home struct{ service, run string }
+	points := map[home]pmetric.NumberDataPointSlice{}
+	for i := range list {
+		of := &list[i]
+		at, ok := points[home{of.Service, of.Run}]
+		if !ok {
+			rm := md.ResourceMetrics().AppendEmpty()
+			spans.Resource{Service: of.Service, RunID: of.Run}.PutInstance(rm.Resource().Attributes())
+			sm := rm.ScopeMetrics().AppendEmpty()
+			sm.Scope().SetName(metadata.ScopeName)
+			m := sm.Metrics().AppendEmpty()
+			d := spans.MetricNamed(spans.MetricRunGPUInfo)
+			d.Declare(m)
+			at = m.Gauge().DataPoints()
+			points[home{of.Service, of.Run}] = at
+		}
+		p := at.AppendEmpty()
+		p.SetTimestamp(pcommon.Timestamp(of.At))
+		p.SetIntValue(1)
+		p.Attributes().PutStr(spans.AttrHostName, of.Host)
+		p.Attributes().PutStr(spans.AttrHardwareID, of.ID)
+		p.Attributes().PutStr(spans.AttrHardwareName, of.Name)
+		if of.Rank >= 0 {
+			p.Attributes().PutInt(spans.AttrRank, of.Rank)
+		}
+	}
 }
 
 // process notes which process wrote the spans of a resource, and about when it was at work: nvml says on which GPU it ran. Spans come in order of time, nearly.
@@ -51,16 +81,21 @@ func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 		return
 	}
 	first, last := int64(math.MaxInt64), int64(0)
+	rank := r.res.Rank.Or(-1)
 	for _, ss := range rs.ScopeSpans().All() {
 		list := ss.Spans()
 		if n := list.Len(); n > 0 {
 			first = min(first, int64(list.At(0).StartTimestamp()), int64(list.At(n-1).StartTimestamp()))
 			last = max(last, int64(list.At(0).EndTimestamp()), int64(list.At(n-1).EndTimestamp()))
+			if rank < 0 {
+				rank = number(list.At(0).Attributes(), spans.AttrRank)
+			}
 		}
 	}
 	if last > 0 {
 		run := r.p.run(r.res.Run, now)
 		run.Process(facts.Process{Host: run.Number(r.res.Host), PID: int32(r.res.PID.Or(0))}, first, last)
+		r.p.gpus.Work(gpus.Process{Host: r.res.Host, PID: int32(r.res.PID.Or(0))}, r.res.Service, r.res.Run, rank)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor/processortest"
 
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/gpus"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/metadata"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -100,7 +101,7 @@ func slowRun(t *testing.T, pid int64) (breakdown, reason string, events []string
 				if host == "node-1" {
 					h = hot
 				}
-				require.Zero(t, b.gpus.Notice(scrape(host, at, h), b.cfg.Keep))
+				require.Zero(t, b.gpus.Notice(scrape(host, at, h), b.cfg.Keep, func([]gpus.Info) {}))
 			}
 		}
 	}
@@ -184,7 +185,7 @@ func TestGPUsOfClocksApart(t *testing.T) {
 		j.rank(1, start, end, 0, "node-0", 1000)
 		for i := range int64(5) {
 			for _, host := range []string{"node-0", "node-1"} {
-				require.Zero(t, b.gpus.Notice(scrape(host, start+i*second/2, 0), b.cfg.Keep))
+				require.Zero(t, b.gpus.Notice(scrape(host, start+i*second/2, 0), b.cfg.Keep, func([]gpus.Info) {}))
 			}
 		}
 		require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
@@ -211,7 +212,7 @@ func TestGPUsAreSharedByID(t *testing.T) {
 		sink := new(consumertest.MetricsSink)
 		metrics, err := f.CreateMetrics(ctx, set, f.CreateDefaultConfig(), sink)
 		require.NoError(t, err)
-		assert.False(t, metrics.Capabilities().MutatesData)
+		assert.True(t, metrics.Capabilities().MutatesData)
 		for _, c := range []component.Component{traces, metrics} {
 			require.NoError(t, c.Start(ctx, componenttest.NewNopHost()))
 		}

@@ -25,9 +25,10 @@ import (
 
 // jobTruth is what `trainbridge gen run` knows of the job whose logs it wrote.
 type jobTruth struct {
-	dir   string
-	RunID string `json:"run_id"`
-	Steps []*jobStep
+	dir    string
+	RunID  string `json:"run_id"`
+	Tokens int64
+	Steps  []*jobStep
 }
 
 // jobStep is a step: the seconds of each part, how many spans of each kind are of it, and why it was slow.

@@ -22,6 +22,7 @@ type Truth struct {
 	Files  []logfile.File `json:"files"` // paths from the directory on
 	Start  int64          `json:"start"`
 	End    int64          `json:"end"`
+	Tokens int64          `json:"tokens"` // of all steps that are in the training log
 	Steps  []Step         `json:"steps"`
 }
 
@@ -43,6 +44,7 @@ type Step struct {
 	TraceIDs []string `json:"trace_ids,omitempty"`
 	Start    int64    `json:"start"`
 	End      int64    `json:"end"`
+	Tokens   int64    `json:"tokens"` // that all ranks trained on
 	Breakdown
 	Waits []Wait `json:"waits"`
 	// Spans is how many spans of each kind belong to it, by trainbridge.kind. Stages are get, compute and put.
@@ -95,6 +97,7 @@ func (j *job) tell(steps []told) Step {
 	worst := int64(0)
 	for i := range steps {
 		t := &steps[i]
+		s.Tokens += t.tokens
 		if j.opt.ids() {
 			s.TraceIDs = append(s.TraceIDs, t.traceID)
 		}

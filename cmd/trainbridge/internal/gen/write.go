@@ -254,20 +254,19 @@ func parts(steps []told) (all []part) {
 
 // line prepares the line of the training log about these steps, which is written when they are over, and then is in the truth.
 func (j *job) line(steps []told) {
-	last, tokens, id := &steps[len(steps)-1], int64(0), ""
-	for i := range steps {
-		tokens += steps[i].tokens
-	}
+	last, id := &steps[len(steps)-1], ""
 	if j.opt.ids() && len(steps) == 1 {
 		id = last.traceID
 	}
 	j.later(last.end, func() error {
 		took := (last.end - steps[0].start) / int64(len(steps))
-		if err := j.record(last.step, j.hosts[0].clock.Local(last.end), took, tokens, id, parts(steps)); err != nil {
+		told := j.tell(steps)
+		if err := j.record(last.step, j.hosts[0].clock.Local(last.end), took, told.Tokens, id, parts(steps)); err != nil {
 			return err
 		}
-		j.truth.Steps = append(j.truth.Steps, j.tell(steps))
+		j.truth.Steps = append(j.truth.Steps, told)
 		j.truth.End = last.end
+		j.truth.Tokens += told.Tokens
 		return nil
 	})
 }

@@ -162,11 +162,14 @@ type GPUs struct {
 	most   int // that room may be
 	swept  time.Time
 	points points
+
+	workers map[Process]*worker
+	told    []Info // memory of Notice
 }
 
 // New returns GPUs of which nothing is known.
 func New() *GPUs {
-	return &GPUs{now: time.Now, hosts: map[string]map[string]*GPU{}, most: MaxBytes / sampleBytes}
+	return &GPUs{now: time.Now, hosts: map[string]map[string]*GPU{}, workers: map[Process]*worker{}, most: MaxBytes / sampleBytes}
 }
 
 // Known says whether any GPU was seen: else nothing has to be kept for them.
@@ -327,6 +330,11 @@ func (g *GPUs) sweep(now time.Time) {
 		}
 		if len(host) == 0 {
 			delete(g.hosts, name)
+		}
+	}
+	for p, w := range g.workers {
+		if now.Sub(w.used) > forgetAfter {
+			delete(g.workers, p)
 		}
 	}
 }

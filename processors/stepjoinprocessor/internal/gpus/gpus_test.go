@@ -85,7 +85,7 @@ func (s *scrape) into(t *testing.T, g *GPUs) {
 	t.Helper()
 	before := pmetric.NewMetrics()
 	s.md.CopyTo(before)
-	assert.Zero(t, g.Notice(s.md, keep))
+	assert.Zero(t, g.Notice(s.md, keep, nil))
 	assert.Equal(t, before, s.md, "metrics pass as they are")
 }
 
@@ -290,7 +290,7 @@ func TestBadPoints(t *testing.T) {
 	bad.point(spans.MetricGPUClock, false, 0, 1, spans.AttrGPUClockDomain, "video")
 	bad.list.AppendEmpty().SetName(spans.MetricHardwarePower)
 	bad.list.AppendEmpty().SetEmptyHistogram()
-	assert.Equal(t, int64(n), g.Notice(bad.md, keep))
+	assert.Equal(t, int64(n), g.Notice(bad.md, keep, nil))
 	assert.Len(t, g.hosts["a"]["GPU-0"].samples, 2)
 	w, ok := within(g, 0, second)
 	require.True(t, ok)
@@ -323,11 +323,11 @@ func TestBounded(t *testing.T) {
 
 	g = New()
 	for i := range 3 * maxGPUs / 2 { // GPUs, processes and codes without end
-		g.Notice(newScrape(fmt.Sprint("host", i), base).throttle(0, "power", 1).md, keep)
+		g.Notice(newScrape(fmt.Sprint("host", i), base).throttle(0, "power", 1).md, keep, nil)
 		s := newScrape("b", base+int64(i)*second)
 		s.process(0, int64(i+1), 1)
 		s.point(spans.MetricHardwareErrors, true, 0, 1, spans.AttrErrorType, fmt.Sprint("xid_", i))
-		g.Notice(s.md, keep)
+		g.Notice(s.md, keep, nil)
 	}
 	assert.Equal(t, maxGPUs, g.count)
 	u := g.hosts["b"]["GPU-0"]
@@ -335,7 +335,7 @@ func TestBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(u.codes), maxXIDs)
 	assert.LessOrEqual(t, len(u.xids), maxXIDs)
 	long := newScrape(string(make([]byte, maxText+1)), base).gpu(0, 1, 1, 1, 1)
-	assert.Equal(t, int64(4), g.Notice(long.md, keep))
+	assert.Equal(t, int64(4), g.Notice(long.md, keep, nil))
 }
 
 // 64 hosts of 8 GPUs at a sample a second have room for 15 minutes without becoming coarser.
@@ -394,9 +394,54 @@ func BenchmarkNotice(b *testing.B) {
 						}
 					}
 				}
-				g.Notice(s.md, keep)
+				g.Notice(s.md, keep, nil)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*points), "ns/point")
 		})
 	}
+}
+
+// A GPU works for the run whose spans the process wrote that the driver names, as the rank that the spans name; for none where several do.
+func TestWorkers(t *testing.T) {
+	g := New()
+	now := time.Unix(0, base)
+	g.now = func() time.Time { return now }
+	told := func(host string) (list []string) {
+		s := newScrape(host, now.UnixNano()).process(0, 100, 1e9).process(1, 101, 1e9).process(2, 102, 1e9).process(3, 103, 1e9)
+		assert.Zero(t, g.Notice(s.md, keep, func(infos []Info) {
+			for _, i := range infos {
+				list = append(list, fmt.Sprint(i.Host, " ", i.ID, " ", i.Service, " ", i.Run, " ", i.Rank, " ", i.At-now.UnixNano()))
+			}
+		}))
+		return list
+	}
+	assert.Empty(t, told("node-0"))
+	g.Work(Process{"node-0", 100}, "train", "run-1", -1)
+	g.Work(Process{"node-0", 101}, "train", "run-1", -1)
+	g.Work(Process{"node-0", 101}, "nccl", "run-1", 5)
+	g.Work(Process{"node-0", 101}, "nccl", "run-1", -1)
+	g.Work(Process{"node-0", 102}, "train", "run-1", 6)
+	g.Work(Process{"node-0", 102}, "train", "run-1", 7)
+	g.Work(Process{"node-0", 102}, "train", "run-1", 6)
+	g.Work(Process{"node-1", 103}, "train", "run-2", 9)
+	assert.Equal(t, []string{"node-0 GPU-0 train run-1 -1 0", "node-0 GPU-1 train run-1 5 0", "node-0 GPU-2 train run-1 -1 0"}, told("node-0"))
+	assert.Equal(t, []string{"node-1 GPU-3 train run-2 9 0"}, told("node-1"))
+	g.Work(Process{"node-0", 100}, "train", "run-3", 0) // the pid was given anew
+	assert.Equal(t, "node-0 GPU-0 train run-3 0 0", told("node-0")[0])
+	now = now.Add(forgetAfter + time.Minute)
+	told("node-2")
+	assert.Empty(t, told("node-0"))
+	for pid := range int32(maxWorkers + 10) {
+		g.Work(Process{"node-9", pid + 1}, "train", "run-1", -1)
+	}
+	assert.Len(t, g.workers, maxWorkers)
+}
+
+// A log numbers GPUs by their places in a list: these are none of nvml's.
+func TestGPUsOfLogs(t *testing.T) {
+	g := New()
+	s := newScrape("node-0", base)
+	s.point(spans.MetricGPUUtilization, false, 0, 0.5, spans.AttrSource, "jsonl", spans.AttrGPUTask, "general")
+	s.into(t, g)
+	assert.False(t, g.Known())
 }

@@ -62,8 +62,8 @@ func kindOf(metric string) kind {
 }
 
 // Notice takes what metrics say of GPUs, and keeps it for a time. It changes nothing, and returns how many points of GPUs it could not use: without host,
-// device or time, earlier than what is known already, or beyond what there is room for.
-func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration) (ignored int64) {
+// device or time, earlier than what is known already, or beyond what there is room for. told is called with the runs of the processes that the metrics name.
+func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, told func([]Info)) (ignored int64) {
 	locked := false
 	var now time.Time
 	for _, rm := range md.ResourceMetrics().All() {
@@ -88,6 +88,11 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration) (ignored int64) {
 		}
 	}
 	if locked {
+		if len(g.told) > 0 {
+			told(g.told)
+			clear(g.told)
+			g.told = g.told[:0]
+		}
 		g.points = points{} // it refers to the batch
 		g.mu.Unlock()
 	}
@@ -124,6 +129,8 @@ func (l *labels) read(k kind, attrs pcommon.Map) bool {
 	gpu := k != ofPower && k != ofErrors && k != ofTemperature // which other hardware has too
 	for name, v := range attrs.All() {
 		switch name {
+		case spans.AttrSource:
+			return false // of a log, which numbers GPUs by their places in a list
 		case spans.AttrHostName:
 			l.host = v.Str()
 		case spans.AttrHardwareID:
@@ -175,7 +182,11 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 	}
 	switch k {
 	case ofProcess:
-		return u.process(l.pid, v, at)
+		if !u.process(l.pid, v, at) {
+			return false
+		}
+		g.tell(u, l.pid, at)
+		return true
 	case ofErrors:
 		return u.xid(l.which, int64(v), at)
 	}
