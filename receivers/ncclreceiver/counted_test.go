@@ -96,13 +96,11 @@ var accusations = []string{
 // mostLate is the most that a rank of healthy may come after the first, s.
 const mostLate = 300e-6
 
-// accused returns the roots with an accusation, or with a lateness that is not true, and the largest bandwidth that any span states, By/s.
+// accused returns the roots with an accusation, or with a lateness that is not true, and the largest bandwidth of a root, By/s.
 func accused(r *filereceivertest.Result) (bad []string, most float64) {
 	for _, s := range r.All("") {
-		for _, name := range []string{spans.AttrNCCLBandwidthAlgorithm, spans.AttrNCCLBandwidthBus} {
-			if v, ok := s.Attributes().Get(name); ok {
-				most = max(most, spans.ValueNumber(v))
-			}
+		if v, ok := s.Attributes().Get(spans.AttrNCCLBandwidthAlgorithm); ok {
+			most = max(most, spans.ValueNumber(v))
 		}
 		if attr(s, spans.AttrNCCLRanks) == "" {
 			continue

@@ -169,9 +169,11 @@ func TestReplayMetrics(t *testing.T) {
 	slices.Sort(times)
 	require.Len(t, p95[`{"job":"train"}`], 1, p95)
 	assert.InEpsilon(t, times[int(math.Ceil(0.95*float64(len(times))))-1], p95[`{"job":"train"}`][0].value, 0.1)
-	total, err := p.graph(`sum(ml_train_steps_total{trainbridge_source="jsonl"})`, last, last, "15s")
-	require.NoError(t, err)
-	assert.Equal(t, map[string][]point{"{}": {{last, float64(len(tr.Steps))}}}, total)
+	for metric, want := range map[string]float64{"ml_train_steps_total": float64(len(tr.Steps)), "ml_train_tokens_total": float64(tr.Tokens)} {
+		total, err := p.graph(`sum(`+metric+`{trainbridge_source="jsonl"})`, last, last, "15s")
+		require.NoError(t, err)
+		assert.Equal(t, map[string][]point{"{}": {{last, want}}}, total)
+	}
 }
 
 // losses are what the training log states.

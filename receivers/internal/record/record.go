@@ -154,6 +154,9 @@ func (r *Record) Unset(f Field) { r.has &^= 1 << f }
 // Merge adds the fields that the other record has and this one lacks, but not its Stages and Extra.
 func (r *Record) Merge(o *Record) {
 	for f := range NumFields {
+		if f == Tokens && o.EitherTokens { // whose sense follows from the record in its place
+			continue
+		}
 		if o.Has(f) && !r.Has(f) {
 			r.has |= 1 << f
 			r.values[f], r.units[f] = o.values[f], o.units[f]

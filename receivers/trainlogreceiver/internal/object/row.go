@@ -55,8 +55,8 @@ func (p *Parser) Number(n Name, v float64, raw []byte) { p.number(n.e, v, raw) }
 // Text adds a field that may be a number.
 func (p *Parser) Text(n Name, value []byte) { p.text(n.e, value) }
 
-// Known says whether a name has a meaning.
+// Known says whether a name has a meaning in training. A host, or a number of tokens, may stand in any line.
 func (p *Parser) Known(name []byte) bool {
 	e := p.entry(name)
-	return e.action != keep || e.Scale != 0
+	return e.action != keep && e.action != eitherTokens && e.action != host || e.Scale != 0
 }
