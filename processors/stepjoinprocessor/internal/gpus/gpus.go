@@ -164,7 +164,10 @@ type GPUs struct {
 	points points
 
 	workers map[Process]*worker
-	told    []Info // memory of Notice
+	// Memory of Notice.
+	found []seen
+	told  []Info
+	on    []*GPU
 }
 
 // New returns GPUs of which nothing is known.

@@ -407,7 +407,7 @@ func TestWorkers(t *testing.T) {
 	now := time.Unix(0, base)
 	g.now = func() time.Time { return now }
 	told := func(host string) (list []string) {
-		s := newScrape(host, now.UnixNano()).process(0, 100, 1e9).process(1, 101, 1e9).process(2, 102, 1e9).process(3, 103, 1e9)
+		s := newScrape(host, now.UnixNano()).process(0, 100, 1e9).process(1, 101, 1e9).process(2, 102, 1e9).process(3, 103, 1e9).process(0, 101, 2e8)
 		assert.Zero(t, g.Notice(s.md, keep, func(infos []Info) {
 			for _, i := range infos {
 				list = append(list, fmt.Sprint(i.Host, " ", i.ID, " ", i.Service, " ", i.Run, " ", i.Rank, " ", i.At-now.UnixNano()))

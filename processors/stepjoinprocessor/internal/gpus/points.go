@@ -88,10 +88,8 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, told func([]Info))
 		}
 	}
 	if locked {
-		if len(g.told) > 0 {
-			told(g.told)
-			clear(g.told)
-			g.told = g.told[:0]
+		if list := g.infos(); len(list) > 0 {
+			told(list)
 		}
 		g.points = points{} // it refers to the batch
 		g.mu.Unlock()
@@ -185,7 +183,9 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 		if !u.process(l.pid, v, at) {
 			return false
 		}
-		g.tell(u, l.pid, at)
+		if g.workers[Process{u.Host, int32(l.pid)}] != nil {
+			g.found = append(g.found, seen{u, int32(l.pid), at})
+		}
 		return true
 	case ofErrors:
 		return u.xid(l.which, int64(v), at)

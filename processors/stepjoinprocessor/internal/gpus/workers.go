@@ -1,6 +1,7 @@
 package gpus
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +52,27 @@ func (g *GPUs) Work(p Process, service, run string, rank int64) {
 	}
 }
 
-// tell notes the run of a process that has memory of a GPU.
-func (g *GPUs) tell(u *GPU, pid, at int64) {
-	if w := g.workers[Process{u.Host, int32(pid)}]; w != nil {
+// seen is a process that a scrape has found on a GPU.
+type seen struct {
+	*GPU
+	pid int32
+	at  int64
+}
+
+// infos are what the processes of runs that were found work on: a context that a framework opens needlessly on another GPU is no work, as for a window.
+func (g *GPUs) infos() []Info {
+	g.told = g.told[:0]
+	for _, s := range g.found {
+		p := Process{s.Host, s.pid}
+		w := g.workers[p]
+		if w == nil {
+			continue
+		}
 		w.used = g.now()
-		g.told = append(g.told, Info{u, w.service, w.run, w.rank, at})
+		if g.on = g.of(g.on[:0], p, s.at, s.at); slices.Contains(g.on, s.GPU) {
+			g.told = append(g.told, Info{s.GPU, w.service, w.run, w.rank, s.at})
+		}
 	}
+	g.found = g.found[:0]
+	return g.told
 }
