@@ -9,9 +9,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// jobAttributes are what the environment of a collector says of its job, and which variables say it, in the order in which they are asked. Each is the same in
-// all processes of the job and after a restart: what a span says must not change when its line is read again, and Prometheus' target_info is one of a run.
-// OTEL_RESOURCE_ATTRIBUTES comes before all variables.
+// jobAttributes describe the job of a collector, with their variables in the order of asking; OTEL_RESOURCE_ATTRIBUTES comes first. Each is the same in all
+// processes of the job and after a restart: a line read again makes the same span, and a run has one target_info in Prometheus.
 //
 // Slurm: SchedMD/slurm, doc/man/man1/sbatch.1, "OUTPUT ENVIRONMENT VARIABLES". Kubernetes has no names of its own for the downward API; those here are the
 // semantic conventions' in capitals, and what manifests use (POD_NAMESPACE: kubernetes/website, "Expose Pod Information to Containers Through Environment

@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What the spans of a run say of its job are labels of target_info, by which all metrics of the run are joined, also of a gateway that runs elsewhere; what this
-// collector's environment says stands there too. Where the collector runs is a series of its own.
+// The job of a run, by its spans, is in target_info, also of a gateway elsewhere; without, the job in this collector's environment. Where the collector runs is
+// a series of its own.
 func TestJobOfRun(t *testing.T) {
 	for _, name := range append(spans.JobVariables(), "SLURM_JOB_NAME", "POD_NAME", "K8S_NODE_NAME", "POD_NAMESPACE", "K8S_NAMESPACE") {
 		t.Setenv(name, "")

@@ -34,7 +34,7 @@ type observation struct {
 // scratch is the memory of one ConsumeTraces call, reused by the next.
 type scratch struct {
 	resources    []resourceKey
-	jobs         []label       // of all resources: what they say of their job
+	jobs         []label       // of all resources: their attributes of jobs
 	jobsEnd      []int32       // by resource, where its part of jobs ends
 	resource     view.Resource // of the span at hand
 	observations []observation

@@ -100,7 +100,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 	s.accounts.fit()
 }
 
-// noteJobs keeps what the first resource of a run that says something of its job says.
+// noteJobs keeps the job of each run, by the first resource with one.
 func (s *store) noteJobs(in *scratch) {
 	if len(in.jobs) == 0 {
 		return

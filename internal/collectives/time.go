@@ -154,9 +154,9 @@ func (c *closed) measure() {
 	}
 }
 
-// among is how many ranks the collective has, as far as the log says; 0: it does not. VCCL's schema has no size of a communicator, but each record may name the
-// rank that it sends to: where these lead through all records and back to the first, no rank is without a record. The schema does not say either whether
-// the size of an AllGather is that of one rank or of all, so that the number of ranks is of no use there.
+// among is the number of ranks of the collective; 0: not known. VCCL's schema has no size of a communicator, but a record may name the next rank of its ring:
+// where the ring leads through all records and back to the first, no rank lacks a record. Whether the size of an AllGather is of one rank or of all, the schema
+// does not say either: there a number of ranks is of no use.
 func (c *closed) among() int {
 	if c.commSize > 0 || !c.joined || c.unconfirmed() || len(c.parts) < 2 {
 		return int(c.commSize)

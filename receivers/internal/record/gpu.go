@@ -7,7 +7,7 @@ type GPUSample struct {
 	Value  float64 // in the unit of the metric
 }
 
-// NoDevice is the device of a value of which the log does not say whose it is.
+// NoDevice is the device of a value without a number of its device.
 const NoDevice = 1<<16 - 1
 
 // GPUMetric is a metric of GPUs as nvml has it, with the label that tells its series apart.

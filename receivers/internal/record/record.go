@@ -77,7 +77,7 @@ type Record struct {
 	// Host is that of the rank, as the record names it. nil: it does not.
 	Host []byte
 
-	// Counted: ConsumedTokens is exact, so that the difference of two records is what was trained on meanwhile. Others are rounded for people.
+	// Counted: ConsumedTokens is exact: the difference of two records is of the steps between. Other logs round for people.
 	Counted bool
 	// EitherTokens: Tokens may also be those since the run began.
 	EitherTokens bool

@@ -62,7 +62,7 @@ func kindOf(metric string) kind {
 }
 
 // Notice takes what metrics say of GPUs, and keeps it for a time. It changes nothing, and returns how many points of GPUs it could not use: without host,
-// device or time, earlier than what is known already, or beyond what there is room for. told is called with the runs of the processes that the metrics name.
+// device or time, earlier than what is known already, or beyond what there is room for. told gets the runs of the processes in the metrics.
 func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, told func([]Info)) (ignored int64) {
 	locked := false
 	var now time.Time

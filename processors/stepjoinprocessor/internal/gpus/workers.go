@@ -29,7 +29,7 @@ const (
 	noRank     = -1
 )
 
-// Work notes that a process works for a run, and as which rank; below 0: that is not known. Of a process that has written for several runs it is the latest one.
+// Work notes the run of a process, and its rank; below 0: not known. Of a process with spans of several runs the latest counts.
 func (g *GPUs) Work(p Process, service, run string, rank int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +59,7 @@ type seen struct {
 	at  int64
 }
 
-// infos are what the processes of runs that were found work on: a context that a framework opens needlessly on another GPU is no work, as for a window.
+// infos are the GPUs on which processes of runs were found at work: a context opened needlessly on another GPU is no work, as for a window.
 func (g *GPUs) infos() []Info {
 	g.told = g.told[:0]
 	for _, s := range g.found {

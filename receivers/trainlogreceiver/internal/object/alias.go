@@ -217,7 +217,8 @@ func makeAliases() map[string]Target {
 	add(Target{action: stamp}, "timestamp", "time", "ts", "_timestamp", "@timestamp", "datetime", "wall_time", "date")
 	add(Target{action: gpus, flags: measured}, "gpu_util", "gpu_utilization", "gpu_utils", "utilization.gpu", "gpu_util_percent", "gpu_util_pct", "gpu_util(%)")
 	add(Target{action: host}, "hostname", "host_name", "node_name", "nodename", "host.name")
-	add(Target{action: perGPU, GPU: record.GPUTemperature, Listed: true}, "gpu_temp", "gpu_temps", "gpu_temperature", "gpu_temperatures", "gpu_temp_c", "temperature.gpu")
+	add(Target{action: perGPU, GPU: record.GPUTemperature, Listed: true},
+		"gpu_temp", "gpu_temps", "gpu_temperature", "gpu_temperatures", "gpu_temp_c", "temperature.gpu")
 	add(Target{flags: message}, "msg", "message", "level", "levelname", "severity", "lvl")
 	all(record.ValidationLoss, "eval_loss", "val_loss", "validation_loss", "val_loss_epoch", "valid_loss_epoch", "validation_loss_epoch", "eval_main/loss",
 		"eval_gpt_loss")
@@ -262,8 +263,8 @@ func makeAliases() map[string]Target {
 	add(out["steps_per_second"], "interval_steps_per_second")
 
 	for f, bases := range map[record.Field]string{
-		record.MemoryUsage: "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used gpu_mem_used memory_usage " +
-			"gpu_memory_usage allocated vram",
+		record.MemoryUsage: "memory mem gpu_memory gpu_mem memory_allocated mem_allocated gpu_memory_allocated memory_used gpu_memory_used " +
+			"gpu_mem_used memory_usage gpu_memory_usage allocated vram",
 		record.MemoryPeak: "max_memory max_mem peak_memory peak_mem max_memory_allocated peak_memory_allocated max_mem_allocated memory_peak mem_peak " +
 			"peak_gpu_memory max_gpu_memory max_allocated",
 		record.MemoryReserved:     "memory_reserved mem_reserved gpu_memory_reserved reserved",
