@@ -64,7 +64,7 @@ func PutJob(m pcommon.Map, run string) {
 // PutPlace writes where this process runs, as far as the environment says it, and whether it says anything.
 func PutPlace(m pcommon.Map) bool { return put(m, placeAttributes[:]) }
 
-func put(m pcommon.Map, list []fromEnvironment) (any bool) {
+func put(m pcommon.Map, list []fromEnvironment) (some bool) {
 	stated := resourceAttributes()
 	for i := range list {
 		a := &list[i]
@@ -77,10 +77,10 @@ func put(m pcommon.Map, list []fromEnvironment) (any bool) {
 		}
 		if value != "" {
 			m.PutStr(a.name, Label(value))
-			any = true
+			some = true
 		}
 	}
-	return any
+	return some
 }
 
 // parsed is OTEL_RESOURCE_ATTRIBUTES, read.
