@@ -176,7 +176,11 @@ func TestTakenPort(t *testing.T) {
 		`failed to create meter provider: binding address for Prometheus exporter: %w`: "service::telemetry::metrics::readers::0::port",
 	} {
 		got := c.explain(fmt.Errorf(text, taken))
-		require.EqualError(t, got, fmt.Sprintf("port %s is taken by trainbridge.tes (pid %d): stop that, or give '%s' another port", port, os.Getpid(), key))
+		want := fmt.Sprintf("port %s is taken by trainbridge.tes (pid %d): stop that, or give '%s' another port", port, os.Getpid(), key)
+		if name := portKeys[key]; name != "" {
+			want += "; in the shipped configuration it is " + name + ", 0 for a free one"
+		}
+		require.EqualError(t, got, want)
 	}
 	other := errors.New("other")
 	assert.Equal(t, other, c.explain(other))

@@ -30,6 +30,8 @@ Variables (globs may be several, with commas between them):
   TRAINBRIDGE_VERDICTS        a file that gets each verdict as a log record, as it comes; without, verdicts are on spans and in metrics
   TRAINBRIDGE_DEVICE          the GPUs that train, such as 'H100 SXM', for MFU; without, those that are found
   TRAINBRIDGE_HISTOGRAMS      'explicit' for a Prometheus without native histograms
+  TRAINBRIDGE_LISTEN, TRAINBRIDGE_OTLP_PORT, TRAINBRIDGE_OTLP_HTTP_PORT, TRAINBRIDGE_METRICS_PORT, TRAINBRIDGE_TELEMETRY_PORT,
+  TRAINBRIDGE_HEALTH_PORT     the address of these ports, and another port for each; 0: a free one, which is printed
   TRAINBRIDGE_FOLLOW_SYMLINKS true: logs are read through symbolic links too
   TRAINBRIDGE_TQ_LOGS, TRAINBRIDGE_FLAGSCALE_LOGS, TRAINBRIDGE_TRAIN_LOGS, TRAINBRIDGE_ZMQ_LOGS, TRAINBRIDGE_NCCL_LOGS,
   TRAINBRIDGE_EVENT_LOGS      logs for one receiver only: verl with TransferQueue, FlagScale, training logs, ZeroMQ clients, NCCL, stderr

@@ -38,7 +38,7 @@ func TestHelp(t *testing.T) {
 		for line := range strings.Lines(text) {
 			assert.LessOrEqual(t, len(line), 145, line)
 		}
-		assert.LessOrEqual(t, strings.Count(text, "\n"), 50)
+		assert.LessOrEqual(t, strings.Count(text, "\n"), 53)
 	}
 	for _, cmd := range command().Commands() {
 		text, err := runCommand(t, cmd.Name(), "-h")

@@ -96,6 +96,13 @@ func command() *cobra.Command {
 	root := otelcol.NewCommand(settings(config))
 	collect := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
+		ports, err := choosePorts()
+		if err != nil {
+			return err
+		}
+		if len(ports) > 0 {
+			fmt.Fprintln(os.Stderr, "free ports:", strings.Join(ports, " ")) // scripts read them too
+		}
 		cmd.SetContext(untilSignal(cmd.Context()))
 		makeVerdictFile(os.Getenv("TRAINBRIDGE_VERDICTS"))
 		return collect(cmd, args)

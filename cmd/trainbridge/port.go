@@ -42,7 +42,11 @@ func (c *configChecker) takenPort(err error) error {
 			key = k
 		}
 	})
-	return fmt.Errorf("port %s is taken by %s: stop that, or give '%s' another port", port, listener(port), key)
+	text := fmt.Sprintf("port %s is taken by %s: stop that, or give '%s' another port", port, listener(port), key)
+	if name := portKeys[key]; name != "" {
+		text += fmt.Sprintf("; in the shipped configuration it is %s, 0 for a free one", name)
+	}
+	return errors.New(text)
 }
 
 // listener names the process that listens on a TCP port of this host, as far as this user may see it.

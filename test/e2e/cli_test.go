@@ -26,17 +26,17 @@ import (
 // stack finds the frames of stack traces.
 var stack = regexp.MustCompile(`(?m)^goroutine |\.go:\d+`)
 
-// For each port of the shipped config that another process has, one line names the port's key and that process.
+// For each port of the shipped config that another process has, one line names the port's key and variable, and that process.
 func TestTakenPorts(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
 	requireFree(t, collectorPorts...)
-	for port, key := range map[int]string{
-		4317:  "receivers::otlp::protocols::grpc::endpoint",
-		4318:  "receivers::otlp::protocols::http::endpoint",
-		8888:  "service::telemetry::metrics::readers::0::pull::exporter::prometheus::port",
-		8889:  "exporters::prometheus::endpoint",
-		13133: "extensions::health_check::endpoint",
+	for port, key := range map[int][2]string{
+		4317:  {"receivers::otlp::protocols::grpc::endpoint", "OTLP"},
+		4318:  {"receivers::otlp::protocols::http::endpoint", "OTLP_HTTP"},
+		8888:  {"service::telemetry::metrics::readers::0::pull::exporter::prometheus::port", "TELEMETRY"},
+		8889:  {"exporters::prometheus::endpoint", "METRICS"},
+		13133: {"extensions::health_check::endpoint", "HEALTH"},
 	} {
 		t.Run(strconv.Itoa(port), func(t *testing.T) {
 			l, err := porttest.Listen(fmt.Sprintf("127.0.0.1:%d", port))
@@ -45,7 +45,8 @@ func TestTakenPorts(t *testing.T) {
 			p := start(t, "trainbridge", trainbridgeBin(t), []string{"TRAINBRIDGE_STATE_DIR=" + t.TempDir()})
 			code, out := p.end(t)
 			assert.Equal(t, 1, code)
-			assert.Regexp(t, fmt.Sprintf(`(?m)^Error: port %d is taken by \S+ \(pid %d\): stop that, or give '%s' another port$`, port, os.Getpid(), key), out)
+			assert.Regexp(t, fmt.Sprintf(`(?m)^Error: port %d is taken by \S+ \(pid %d\): stop that, or give '%s' another port; `+
+				`in the shipped configuration it is TRAINBRIDGE_%s_PORT, 0 for a free one$`, port, os.Getpid(), key[0], key[1]), out)
 			assert.Len(t, regexp.MustCompile(`(?mi)\berror\b|in use`).FindAllString(out, -1), 1, out)
 			assert.NotRegexp(t, stack, out)
 			assert.NotContains(t, out, "Usage:")

@@ -4,12 +4,15 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
@@ -76,4 +79,74 @@ func TestShippedConfig(t *testing.T) {
 			assert.Positive(t, n, "verdicts in the file")
 		})
 	}
+}
+
+// freePorts has a collector with the shipped config take ports that are free.
+var freePorts = []string{
+	"TRAINBRIDGE_OTLP_PORT=0", "TRAINBRIDGE_OTLP_HTTP_PORT=0", "TRAINBRIDGE_METRICS_PORT=0", "TRAINBRIDGE_TELEMETRY_PORT=0", "TRAINBRIDGE_HEALTH_PORT=0",
+}
+
+// portsOf are the ports that a collector with freePorts says it has, by the name in its variable.
+func portsOf(tb testing.TB, p *process) map[string]string {
+	tb.Helper()
+	ports := map[string]string{}
+	eventually(tb, func() error {
+		for _, m := range regexp.MustCompile(`TRAINBRIDGE_(\w+)_PORT=(\d+)`).FindAllStringSubmatch(p.output(tb), -1) {
+			ports[m[1]] = m[2]
+		}
+		if len(ports) != len(freePorts) {
+			return fmt.Errorf("ports %v", ports)
+		}
+		return nil
+	})
+	return ports
+}
+
+// Jobs that share a host have a collector each, with the configuration that is built in: one on its own ports, the others on free ones, and all of them answer.
+func TestCollectorsOfOneHost(t *testing.T) {
+	t.Parallel()
+	takeShippedPorts(t)
+	requireFree(t, collectorPorts...)
+	j := startJaeger(t)
+	logs, ports := make([]*trainLog, 3), make([]map[string]string, 3)
+	service := func(i int) string { return fmt.Sprintf("job%d", i) }
+	for i := range logs {
+		logs[i] = generateTrain(t, "megatron", "train_log", "--steps", "20")
+		env := []string{
+			"TRAINBRIDGE_LOGS=" + logs[i].dir + "/*", "TRAINBRIDGE_SERVICE=" + service(i), "TRAINBRIDGE_RUN_ID=" + service(i),
+			"TRAINBRIDGE_OTLP_ENDPOINT=" + j.otlp, "TRAINBRIDGE_STATE_DIR=" + t.TempDir(),
+		}
+		ports[i] = map[string]string{"OTLP": "4317", "OTLP_HTTP": "4318", "METRICS": "8889", "TELEMETRY": "8888", "HEALTH": "13133"}
+		if i > 0 {
+			env = append(env, freePorts...)
+		}
+		p := start(t, service(i), trainbridgeBin(t), env)
+		if i > 0 {
+			ports[i] = portsOf(t, p)
+		}
+		p.ready(t, "http://127.0.0.1:"+ports[i]["HEALTH"])
+		t.Cleanup(func() { p.stop(t) })
+		require.NoError(t, send(t, "127.0.0.1:"+ports[i]["OTLP"], pcommon.TraceID{byte(i + 1)}))
+		_, err := get("http://127.0.0.1:"+ports[i]["OTLP_HTTP"], "")
+		require.ErrorContains(t, err, "HTTP 404")
+	}
+	for i, l := range logs {
+		eventually(t, func() error {
+			td, err := j.find(service(i))
+			if err != nil {
+				return err
+			}
+			return l.check(td).err()
+		})
+		for port, text := range map[string]string{"METRICS": `ml_train_steps_total{`, "TELEMETRY": "otelcol_process_uptime"} {
+			eventually(t, func() error {
+				page, err := get("http://127.0.0.1:"+ports[i][port]+"/metrics", "")
+				if err == nil && !strings.Contains(string(page), text) {
+					err = fmt.Errorf("no %s on the page of %s", text, port)
+				}
+				return err
+			})
+		}
+	}
+	eventually(t, func() error { return holds(j.find("harness"))(len(logs)) })
 }
