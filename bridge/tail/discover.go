@@ -46,7 +46,7 @@ type suspect struct {
 func (w *sweeper) scan(now time.Time) {
 	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan || w.denied && now.Sub(w.lastFull) >= maxIdlePoll
 	if full {
-		w.lastFull, w.rescan, w.denied = now, false, false
+		w.lastFull, w.rescan, w.denied, w.absent, w.absentAt = now, false, false, w.absent[:0], now
 		clear(w.links)
 		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has those before
 		w.scans++
@@ -90,6 +90,13 @@ func (w *sweeper) scan(now time.Time) {
 	for path := range w.suspects {
 		w.found(path, now)
 	}
+	if now.Sub(w.absentAt) >= maxIdlePoll { // no directory that is listed tells of a base that is made
+		w.absentAt = now
+		w.rescan = w.rescan || slices.ContainsFunc(w.absent, func(base string) bool {
+			_, err := os.Stat(base)
+			return err == nil
+		})
+	}
 }
 
 // backOff is how long to wait before looking again at something that has been idle for a while.
@@ -107,6 +114,9 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 			w.found(path, now) // a pattern without meta characters may name a file
 		}
 		w.denied = w.denied || errors.Is(err, fs.ErrPermission)
+		if depth == 0 && errors.Is(err, fs.ErrNotExist) {
+			w.absent = append(w.absent, path)
+		}
 		return
 	}
 	if of := kernelfs.Of(path); of != "" && !w.globs.Names(path) {

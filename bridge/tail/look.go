@@ -48,7 +48,9 @@ type sweeper struct {
 	suspects   map[string]suspect
 	lastFull   time.Time
 	rescan     bool
-	denied     bool // the directory of a glob could not be looked at
+	denied     bool      // the directory of a glob could not be looked at
+	absent     []string  // bases of globs that were not there at the last full scan
+	absentAt   time.Time // when they were asked for last
 	scans      int
 	forgotten  []string // streams whose checkpoint is to be deleted
 	indexDirty bool

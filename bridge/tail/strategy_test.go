@@ -483,3 +483,21 @@ func TestDocument(t *testing.T) {
 	r.rest()
 	r.want("{3}")
 }
+
+// The directory of a glob that is made after the start is found as soon as what is idle is looked at: it was found by the next full scan.
+func TestBaseMadeLater(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Include = []string{filepath.Join(filepath.Dir(c.Include[0]), "logs/17/**/*.log")} })
+	r.step(0)
+	require.NoError(t, os.MkdirAll(r.path("logs/17/deep"), 0o750))
+	r.write("logs/17/deep/a.log", "1\n")
+	r.step(maxIdlePoll)
+	r.step(r.cfg.PollInterval)
+	r.want("1")
+	require.NoError(t, os.RemoveAll(r.path("logs")))
+	r.step(fullScanEvery)
+	require.NoError(t, os.MkdirAll(r.path("logs/17"), 0o750))
+	r.write("logs/17/b.log", "2\n")
+	r.step(maxIdlePoll)
+	r.step(r.cfg.PollInterval)
+	r.want("2")
+}
