@@ -21,6 +21,7 @@ elif [ "${1:-}" = release ]; then
   command -v rpm >/dev/null || packages+=(rpm)
   command -v runc >/dev/null || packages+=(runc)
   command -v skopeo >/dev/null || packages+=(skopeo)
+  command -v slurmd >/dev/null || packages+=(slurm-wlm munge)
   command -v qemu-aarch64-static >/dev/null || packages+=(qemu-user-static)
   [ -e /usr/aarch64-linux-gnu/lib/libc.so.6 ] || packages+=(libc6-arm64-cross)
 else

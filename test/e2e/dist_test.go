@@ -70,7 +70,8 @@ func TestDeb(t *testing.T) {
 	assert.Equal(t, d.report, d.reportOf(t, d.dir, root+"/usr/bin/trainbridge"))
 	for _, path := range []string{
 		"usr/share/man/man1/trainbridge-report.1.gz", "usr/share/bash-completion/completions/trainbridge", "usr/share/zsh/vendor-completions/_trainbridge",
-		"usr/share/fish/vendor_completions.d/trainbridge.fish", "usr/share/doc/trainbridge/copyright", "usr/lib/sysusers.d/trainbridge.conf",
+		"usr/share/fish/vendor_completions.d/trainbridge.fish", "usr/share/doc/trainbridge/copyright", "usr/share/doc/trainbridge/slurm/prolog.sh",
+		"usr/lib/sysusers.d/trainbridge.conf",
 	} {
 		assert.FileExists(t, filepath.Join(root, path))
 	}
@@ -135,10 +136,16 @@ func checkWheel(t *testing.T, dir string) {
 // install is the block of docs/install.md for a kind of file: commands that are run where the files are.
 func install(tb testing.TB, kind string) string {
 	tb.Helper()
-	page, err := os.ReadFile(filepath.Join(repoRoot, "docs/install.md"))
+	return docBlock(tb, "docs/install.md", kind)
+}
+
+// docBlock is the block of a page whose language has a mark after it.
+func docBlock(tb testing.TB, page, mark string) string {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(repoRoot, page))
 	require.NoError(tb, err)
-	_, block, found := strings.Cut(string(page), "\n```sh "+kind+"\n")
-	require.True(tb, found, kind)
+	_, block, found := strings.Cut(string(text), "\n```sh "+mark+"\n")
+	require.True(tb, found, mark)
 	block, _, _ = strings.Cut(block, "```")
 	return block
 }

@@ -22,7 +22,7 @@ tree() {
   install -D "$binary" "$1/bin/trainbridge"
   cp -r "$share" "$1/share"
   mkdir -p "$1/share/doc/trainbridge"
-  cp LICENSE otelcol-config.yaml "$work/trainbridge.cdx.json" "$1/share/doc/trainbridge"
+  cp -r LICENSE otelcol-config.yaml deploy/slurm "$work/trainbridge.cdx.json" "$1/share/doc/trainbridge"
 }
 
 # archive DIR FILE...: a tar archive of these on stdout.
