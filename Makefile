@@ -101,8 +101,8 @@ e2e: build build-full gen ocb jaeger tempo perfetto kafka apt sbom nfpm share
 	go test -vet=off -tags e2e -count=1 -parallel 8 -timeout 30m -v -skip '$(KAFKA_TESTS)' ./test/e2e/... ./cmd/trainbridge/internal/report/perfetto
 	go test -vet=off -tags e2e -count=1 -parallel 4 -timeout 30m -v -run '$(KAFKA_TESTS)' ./test/e2e
 
-# The files of `make dist` installed and run: a deb and an rpm in a chroot, wheels, the image by runc, arm64 by qemu; and all of them made again in a clone. It needs
-# root and what is committed. The dashboards are here for their check needs node.
+# The files of `make dist` installed and run: a deb and an rpm in a chroot, wheels, the image by runc, arm64 by qemu; a day of the
+# service, jobs of a real Slurm; and all of them made again in a clone. It needs root and what is committed. The dashboards are here for their check needs node.
 release-test: build gen dist jaeger apt grafana
 	tools/apt.sh release
 	GOARCH=arm64 CGO_ENABLED=0 go test -vet=off -exec qemu-aarch64-static ./internal/human ./internal/stat # numbers: arm64 multiplies and adds in one operation

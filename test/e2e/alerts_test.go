@@ -119,10 +119,10 @@ func (p *prometheus) alerts(name string) (map[string]alert, error) {
 	return out, nil
 }
 
-// stepsOfJob is a job for sh that logs so many steps to a file, and says that it is done.
+// stepsOfJob is a job for sh that logs so many steps to a file, or until there is one with the name FILE.stop, and says that it is done.
 const stepsOfJob = `
 i=0
-while [ $i -lt $2 ]; do
+while [ $i -lt $2 ] && [ ! -e "$1.stop" ]; do
   i=$((i+1))
   echo "{\"timestamp\": \"$(date -u +%FT%T.%NZ)\", \"step\": $i, \"loss\": 2.5, \"step_time_s\": 0.2}" >> "$1"
   sleep 0.2
@@ -130,20 +130,25 @@ done
 echo "Training completed." >> "$1"
 `
 
-// A job that is stopped raises the alert, which stays, also over a crash of the collector, and goes with the next step. One that says it is done raises none.
-func TestStoppedJobRaisesAlert(t *testing.T) {
-	t.Parallel()
+// shortRules are the rules of deploy/prometheus with TrainStepsStopped after 5 s, looked at every second, as what Prometheus's configuration has of them.
+func shortRules(tb testing.TB) string {
+	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repoRoot, rulesFile))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	rules := string(text)
 	for long, short := range map[string]string{
 		"_seconds[15m])) > 600\n":    "_seconds[15m])) > 5\n",
 		"- name: trainbridge-runs\n": "- name: trainbridge-runs\n    interval: 1s\n",
 	} {
-		require.Equal(t, 1, strings.Count(rules, long), long)
+		require.Equal(tb, 1, strings.Count(rules, long), long)
 		rules = strings.Replace(rules, long, short, 1)
 	}
+	return fmt.Sprintf("rule_files: [%q]", write(tb, "rules.yml", rules))
+}
 
+// A job that is stopped raises the alert, which stays, also over a crash of the collector, and goes with the next step. One that says it is done raises none.
+func TestStoppedJobRaisesAlert(t *testing.T) {
+	t.Parallel()
 	logs := t.TempDir()
 	stops, done := filepath.Join(logs, "stops.jsonl"), filepath.Join(logs, "done.jsonl")
 	reader := func(name, path, run string) [2]string {
@@ -153,7 +158,7 @@ func TestStoppedJobRaisesAlert(t *testing.T) {
 		reader("train_log", stops, "stops"), reader("train_log/done", done, "done"),
 	}))
 	c.up(t)
-	prom := startPrometheusWith(t, fmt.Sprintf("rule_files: [%q]", write(t, "rules.yml", rules)), nil, c.scrape[0])
+	prom := startPrometheusWith(t, shortRules(t), nil, c.scrape[0])
 	job := start(t, "stops", "/bin/sh", nil, "-c", stepsOfJob, "job", stops, "100000")
 	code, _ := start(t, "done", "/bin/sh", nil, "-c", stepsOfJob, "job", done, "10").end(t)
 	require.Zero(t, code)
