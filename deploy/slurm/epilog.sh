@@ -3,7 +3,7 @@
 # job's folder. An epilog that fails drains the node: this one never does.
 here=$(dirname "$0")
 
-finish() {
+finish() ( # an error of the shell in what it reads ends the subshell
   # shellcheck source=job.sh
   . "$here/job.sh"
   [ -e "$dir/pid" ] || return 0
@@ -27,7 +27,7 @@ finish() {
   as_user timeout 60 trainbridge report --run "${TRAINBRIDGE_RUN_ID:-slurm-$SLURM_JOB_ID}" --service "$TRAINBRIDGE_SERVICE" \
     -o "$SLURM_JOB_WORK_DIR/trainbridge-$SLURM_JOB_ID.html" $TRAINBRIDGE_LOGS >/dev/null 2>"$dir.report" || say "no report: $(tail -n 1 "$dir.report")"
   rm -f "$dir.report"
-}
+)
 
 finish
 exit 0

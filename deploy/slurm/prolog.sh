@@ -2,7 +2,7 @@
 # Prolog of slurmd, as root on each node of a job: starts the job's collector, as the job's user. A prolog that fails drains the node: this one never does.
 here=$(dirname "$0")
 
-start() {
+start() ( # an error of the shell in what it reads ends the subshell
   # shellcheck source=job.sh
   . "$here/job.sh"
   [ -n "$TRAINBRIDGE_LOGS" ] || return 0
@@ -20,7 +20,7 @@ start() {
     sleep 0.1
   done
   return 1
-}
+)
 
-start || logger -t trainbridge "job $SLURM_JOB_ID has no collector: $(tail -n 1 "$dir/log" 2>&1)"
+start || logger -t trainbridge "job $SLURM_JOB_ID has no collector: $(tail -n 1 "/var/lib/trainbridge-slurm/$SLURM_JOB_ID/log" 2>&1)"
 exit 0

@@ -91,8 +91,9 @@ echo "[ \"\$JOB_NAME\" != away ] || TRAINBRIDGE_OTLP_ENDPOINT=$away" >>/etc/trai
 	}
 	assert.NotEqual(t, read("a", "endpoint"), read("b", "endpoint"))
 	assert.Equal(t, "none:", read("none", "slurm-"+read("none.id")+".out"))
-	assert.Equal(t, "idle", read("state"), "no script has drained the node")
+	assert.Equal(t, "ran", read("broken", "slurm-"+read("broken.id")+".out"))
+	assert.Equal(t, "idle\nidle", read("state"), "no script has drained the node")
 	assert.Equal(t, read("away.id"), read("left"), "of jobs that ended only that one's collector is there whose backend is away")
 	assert.Equal(t, "0", read("collectors"))
-	assert.Regexp(t, `^job `+read("away.id")+`: the collector goes on until the backend has accepted all, .*$`, read("syslog"))
+	assert.Regexp(t, `^job `+read("away.id")+`: the collector goes on until the backend has accepted all, .*\njob `+read("broken.id")+` has no collector: .*$`, read("syslog"))
 }

@@ -98,5 +98,10 @@ sinfo -h -p gpu -o %T >"$work/state"
 ls -A /var/lib/trainbridge-slurm >"$work/left"
 touch "$work/back"
 until_ 60 '[ -z "$(ls -A /var/lib/trainbridge-slurm)" ]'
+# What is wrong with slurm.env stops neither jobs nor the node.
+echo 'if' >>/etc/trainbridge/slurm.env
+submit broken --wrap 'echo ran' >"$work/broken.id"
+until_ 60 '[ -z "$(squeue -h)" ]'
+sinfo -h -p gpu -o %T >>"$work/state"
 pgrep -c trainbridge >"$work/collectors" || true
 for pid in /run/slurmd.pid /run/slurmctld.pid /run/munge/munged.pid; do kill "$(cat $pid)"; done
