@@ -49,8 +49,8 @@ func choosePorts() (chosen []string, err error) {
 	return chosen, nil
 }
 
-// freePort is a port of TCP at an address of this host. On Linux a socket stays bound to the port until the process ends, and does not listen: who asks the system
-// for any port gets another one, who asks for this number gets it.
+// freePort is a port of TCP at an address of this host. On Linux a socket stays bound to the port until the process ends, and does not listen: who asks
+// the system for any port gets another, who asks for this number gets it.
 func freePort(host string) (int, error) {
 	addr, err := net.ResolveTCPAddr("tcp", host+":0")
 	if err != nil {
@@ -77,7 +77,7 @@ func freePort(host string) (int, error) {
 		return 0, os.NewSyscallError("getsockname", err)
 	}
 	if runtime.GOOS != "linux" {
-		defer unix.Close(fd) // its owner could not listen either
+		defer func() { _ = unix.Close(fd) }() // its owner could not listen either
 	}
 	if v4, ok := at.(*unix.SockaddrInet4); ok {
 		return v4.Port, nil

@@ -20,9 +20,9 @@ import (
 
 // A real Slurm runs the prolog, the job and the epilog of docs/slurm.md: all lines of a job become spans, also where the backend is away for
 // a time, its report is in its folder, and nothing is left.
-func TestReleaseSlurm(t *testing.T) {
+func TestReleaseSlurm(t *testing.T) { //nolint:funlen // a cluster starts once
 	j := startJaeger(t)
-	work, err := os.MkdirTemp("", "slurm") // not below a directory that only root may enter
+	work, err := os.MkdirTemp("", "slurm") //nolint:usetesting // the jobs' user may not enter the test's
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -31,7 +31,7 @@ func TestReleaseSlurm(t *testing.T) {
 		}
 		_ = os.RemoveAll(work)
 	})
-	require.NoError(t, os.Chmod(work, 0o755)) //nolint:gosec // for the jobs' user
+	require.NoError(t, os.Chmod(work, 0o755))
 	bin, deploy := trainbridgeBin(t), filepath.Join(repoRoot, "deploy/slurm")
 	script, err := filepath.Abs("testdata/slurm/cluster.sh")
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ echo "[ \"\$JOB_NAME\" != away ] || TRAINBRIDGE_OTLP_ENDPOINT=$away" >>/etc/trai
 			assert.Equal(t, 1, n, "%s: step %s", folder, step)
 		}
 		report := read(folder, "trainbridge-"+id+".html")
-		assert.Truef(t, strings.Contains(report, "Run slurm-"+id+": 40 lines in "), "the report of %s", folder)
+		assert.Regexp(t, "Run slurm-"+id+": 40 lines in ", report, folder)
 	}
 	for _, folder := range []string{"a", "b"} {
 		assert.Regexp(t, `^http://127\.0\.0\.1:\d+\nopen$`, read(folder, "endpoint"))
