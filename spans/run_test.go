@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -108,6 +109,37 @@ func TestRunOfDirectory(t *testing.T) {
 	assert.Equal(t, RunConfig{}.Run(a), RunConfig{}.Run(b), "the files of one directory are one run")
 	assert.NotEqual(t, RunConfig{}.Run(a), RunConfig{}.Run(filepath.Join(t.TempDir(), "a.log")))
 	assert.Empty(t, RunConfig{}.Opens(a, 1, TimeLogged).By)
+}
+
+// The containers of a pod and their restarts are one run, read where the kubelet writes or through its links; another pod of the same name is another run.
+func TestRunOfPod(t *testing.T) {
+	environment(t, nil)
+	dir := t.TempDir()
+	pod := func(uid string, log ...string) string {
+		return filepath.Join(append([]string{dir, "pods", "ml_llama-worker-0_" + uid}, log...)...)
+	}
+	const first, second = "0f3a1b52-7a3c-4c11-9d5e-0123456789ab", "1f3a1b52-7a3c-4c11-9d5e-0123456789ab"
+	link := func(name, to string) string {
+		name = filepath.Join(dir, name+".log")
+		require.NoError(t, os.Symlink(to, name))
+		return name
+	}
+	want := DirectoryRun(pod(first, "train", "0.log"))
+	id := strings.Repeat("5a", 32)
+	for _, path := range []string{
+		pod(first, "train", "1.log"), pod(first, "istio-proxy", "0.log"), pod(first, "x"),
+		link("llama-worker-0_ml_train-"+id, pod(first, "train", "0.log")), // where nothing is, as in a container without the other mount
+	} {
+		assert.Equal(t, want, DirectoryRun(path), path)
+	}
+	for _, path := range []string{
+		pod(second, "train", "0.log"), pod("mirror", "train", "0.log"), link("latest", pod(first, "train", "0.log")), filepath.Join(dir, "llama-worker-1_ml_train-"+id+".log"),
+		link("llama-worker-2_ml_train-"+id, pod(second, "train", "0.log")),
+	} {
+		assert.NotEqual(t, want, DirectoryRun(path), path)
+	}
+	assert.Equal(t, DirectoryRun(filepath.Join(dir, "pods", "kube-system_etcd_"+id[:32], "etcd", "0.log")),
+		DirectoryRun(filepath.Join(dir, "pods", "kube-system_etcd_"+id[:32], "etcd-2", "0.log")), "a static pod")
 }
 
 // What two train.run spans say differently, their ids tell apart; what they say alike has one id.
