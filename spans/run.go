@@ -40,27 +40,24 @@ func (c RunConfig) Run(path string) string {
 // checkpoint is a directory of the Trainer of Hugging Face within that of its run: checkpoint-500 (transformers, trainer_utils.py, PREFIX_CHECKPOINT_DIR).
 var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 
-// The kubelet writes /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log, and has a link to each of these in /var/log/containers
-// (kubernetes/kubernetes v1.34.0 pkg/kubelet/kuberuntime: BuildPodLogsDirectory in helpers.go and legacyLogSymlink in legacy.go). The uid of a static pod is a hash.
-var (
-	podLogs       = regexp.MustCompile(`^[a-z0-9-]+_[a-z0-9.-]+_([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
-	containerLink = regexp.MustCompile(`^[a-z0-9.-]+_[a-z0-9-]+_[a-z0-9-]+-[0-9a-f]{64}\.log$`)
-)
+// podLogs is the kubelet's directory of a pod's logs: /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log. Each of these has a link in
+// /var/log/containers (kubernetes/kubernetes 16913111 pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory, and legacy.go). The uid of a static pod is a hash.
+var podLogs = regexp.MustCompile(`^[a-z0-9-]+_[a-z0-9.-]+_([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 
-// DirectoryRun is the run id of a log file of which nothing names the run: it follows from the directory. A checkpoint's is that of its run, and that of a
-// container's log the directory of the pod, which has another name in each pod.
+func isOfPod(dir string) bool { return podLogs.MatchString(filepath.Base(filepath.Dir(dir))) }
+
+// DirectoryRun is the run id of a log file of which nothing names the run: it follows from the directory. A checkpoint's is that of its run. All containers
+// of a pod are one run, also where their logs are read through the kubelet's links: in the directory of the links are the logs of all pods.
 func DirectoryRun(path string) string {
-	if containerLink.MatchString(filepath.Base(path)) {
-		if to, err := os.Readlink(path); err == nil && filepath.IsAbs(to) {
-			path = to
-		}
+	if to, err := os.Readlink(path); err == nil && filepath.IsAbs(to) && isOfPod(filepath.Dir(to)) {
+		path = to
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil { // only when the working directory is gone
 		dir = filepath.Dir(path)
 	}
-	if parent := filepath.Dir(dir); checkpoint.MatchString(filepath.Base(dir)) || podLogs.MatchString(filepath.Base(parent)) {
-		dir = parent
+	if checkpoint.MatchString(filepath.Base(dir)) || isOfPod(dir) {
+		dir = filepath.Dir(dir)
 	}
 	id := KeyTraceID("", "run", []byte(dir))
 	return "run-" + hex.EncodeToString(id[:6])

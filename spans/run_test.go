@@ -133,8 +133,8 @@ func TestRunOfPod(t *testing.T) {
 		assert.Equal(t, want, DirectoryRun(path), path)
 	}
 	for _, path := range []string{
-		pod(second, "train", "0.log"), pod("mirror", "train", "0.log"), link("latest", pod(first, "train", "0.log")), filepath.Join(dir, "llama-worker-1_ml_train-"+id+".log"),
-		link("llama-worker-2_ml_train-"+id, pod(second, "train", "0.log")),
+		pod(second, "train", "0.log"), pod("mirror", "train", "0.log"), filepath.Join(dir, "llama-worker-1_ml_train-"+id+".log"),
+		link("llama-worker-2_ml_train-"+id, pod(second, "train", "0.log")), link("latest", "pods/x/0.log"),
 	} {
 		assert.NotEqual(t, want, DirectoryRun(path), path)
 	}
