@@ -65,7 +65,7 @@ func TestDeployFiles(t *testing.T) {
 		tests.Write(text)
 	}
 	var pages strings.Builder
-	for _, page := range []string{"docs/scale.md", "docs/dashboards.md"} {
+	for _, page := range []string{"docs/scale.md", "docs/dashboards.md", "docs/kubernetes.md"} {
 		text, err := os.ReadFile(filepath.Join(repoRoot, page))
 		require.NoError(t, err)
 		pages.Write(text)

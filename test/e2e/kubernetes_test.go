@@ -3,11 +3,15 @@
 package e2e
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -28,7 +33,15 @@ type stepSink struct {
 	ptraceotlp.UnimplementedGRPCServer
 
 	mu   sync.Mutex
-	runs map[string]map[int64]map[pcommon.SpanID]string // ml.run.id, iteration, span: the log
+	runs map[string]map[int64]map[pcommon.SpanID]string // ml.run.id, iteration, span: its name
+	addr string
+}
+
+func startStepSink(tb testing.TB) *stepSink {
+	tb.Helper()
+	s := &stepSink{runs: make(map[string]map[int64]map[pcommon.SpanID]string)}
+	s.addr = serveTraces(tb, s)
+	return s
 }
 
 // Export takes spans.
@@ -93,7 +106,7 @@ func newPodLog(tb testing.TB, root, namespace, pod, container string) *podLog {
 	tb.Helper()
 	id := spans.KeyTraceID("", "pod", []byte(namespace+pod))
 	uid := fmt.Sprintf("0f3a1b52-7a3c-4c11-9d5e-%012x", id[:6])
-	p := &podLog{tb: tb, links: filepath.Join(root, "containers"), dir: filepath.Join(root, "pods", namespace+"_"+pod+"_"+uid, container), link: pod + "_" + namespace + "_" + container}
+	p := &podLog{tb: tb, links: filepath.Join(root, "var/log/containers"), dir: filepath.Join(root, "var/log/pods", namespace+"_"+pod+"_"+uid, container), link: pod + "_" + namespace + "_" + container}
 	for _, dir := range []string{p.links, p.dir} {
 		require.NoError(tb, os.MkdirAll(dir, 0o750))
 	}
@@ -160,11 +173,128 @@ func (p *podLog) rotate() {
 	require.NoError(p.tb, os.WriteFile(p.path(), nil, 0o600))
 }
 
+// manifest is what the tests read of the objects in a file of deploy/kubernetes.
+type manifest struct {
+	Kind string
+	Data map[string]string // of a ConfigMap
+	Spec struct {
+		Config   map[string]any // of an OpenTelemetryCollector
+		Env      []environment
+		Template struct {
+			Spec struct {
+				InitContainers []podContainer `yaml:"initContainers"`
+				Containers     []podContainer
+			}
+		}
+	}
+}
+
+type podContainer struct{ Env []environment }
+
+type environment struct {
+	Name, Value string
+	ValueFrom   struct {
+		FieldRef struct {
+			FieldPath string `yaml:"fieldPath"`
+		} `yaml:"fieldRef"`
+	} `yaml:"valueFrom"`
+}
+
+// manifests reads a file of deploy, such as "kubernetes/agent.yaml", and returns its objects by their kinds.
+func manifests(tb testing.TB, file string) map[string]*manifest {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(repoRoot, "deploy", file))
+	require.NoError(tb, err)
+	all := make(map[string]*manifest)
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		m := new(manifest)
+		err := d.Decode(m)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(tb, err)
+		all[m.Kind] = m
+	}
+}
+
+// onDisk is what a pod's container has in its environment, with what the kubelet would fill in, by the field's path; its directories are below root.
+func onDisk(env []environment, root string, fields map[string]string) (vars []string) {
+	for _, e := range env {
+		if at := e.ValueFrom.FieldRef.FieldPath; at != "" {
+			e.Value = fields[at]
+		}
+		switch {
+		case strings.HasPrefix(e.Value, "/"):
+			e.Value = root + strings.ReplaceAll(e.Value, ",/", ","+root+"/")
+		case e.Name == "TRAINBRIDGE_LISTEN":
+			e.Value = "127.0.0.1" // the test's host may have others listen on all addresses
+		}
+		if strings.HasPrefix(e.Name, "TRAINBRIDGE_") {
+			vars = append(vars, e.Name+"="+e.Value)
+		}
+	}
+	return vars
+}
+
+// The API of Kubernetes and the operator's CRD have each field of the manifests; their configurations are those of deploy/otlp, and a collector takes them.
+func TestKubernetesManifests(t *testing.T) {
+	t.Parallel()
+	python := binary(t, "TRAINBRIDGE_KUBERNETES_PYTHON", "bin/tools/kubernetes/bin/python", "make kubernetes")
+	check := filepath.Join(repoRoot, "tools/kubernetes/check.py")
+	files := []string{"agent.yaml", "gateway.yaml", "operator.yaml", "job-node.yaml", "job-sidecar.yaml"}
+	all := []string{check}
+	for _, f := range files {
+		all = append(all, filepath.Join(repoRoot, "deploy/kubernetes", f))
+	}
+	run(t, nil, python, all...)
+	for i, path := range all[1:] {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		wrong := write(t, files[i], strings.Replace(string(text), "volumeMounts:", "volumemounts:", 1))
+		out, err := exec.Command(python, check, wrong).CombinedOutput()
+		require.Error(t, err, path)
+		assert.Contains(t, string(out), "'volumemounts' was unexpected", path)
+	}
+
+	parse := func(text string) (config map[string]any) {
+		require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+		return config
+	}
+	of := func(file string) map[string]any {
+		text, err := os.ReadFile(filepath.Join(repoRoot, "deploy", file))
+		require.NoError(t, err)
+		return parse(string(text))
+	}
+	assert.Equal(t, of("otlp/agent.yaml"), parse(manifests(t, "kubernetes/agent.yaml")["ConfigMap"].Data["relay"]), "run tools/kubernetes/render.sh")
+	assert.Equal(t, of("otlp/gateway.yaml"), parse(manifests(t, "kubernetes/gateway.yaml")["ConfigMap"].Data["relay"]), "run tools/kubernetes/render.sh")
+	operator := manifests(t, "kubernetes/operator.yaml")["OpenTelemetryCollector"]
+	want := of("otlp/agent.yaml")
+	want["receivers"].(map[string]any)["nvml"] = map[string]any{}
+	delete(want["extensions"].(map[string]any), "health_check")
+	want["service"].(map[string]any)["extensions"] = []any{"state_storage"}
+	assert.Equal(t, want, operator.Spec.Config, "run tools/kubernetes/render.sh")
+
+	config, err := yaml.Marshal(operator.Spec.Config)
+	require.NoError(t, err)
+	root := t.TempDir()
+	env := append(onDisk(operator.Spec.Env, root, nil), "OTEL_CONFIG="+string(config)) // how the operator hands it over (pkg/sidecar/pod.go)
+	run(t, env, trainbridgeBin(t), "validate", "--config=env:OTEL_CONFIG")
+}
+
+// startPods runs the agent of a manifest with a backend of the test's own.
+func startPods(t *testing.T, s *stepSink, env []string, more ...string) *collector {
+	t.Helper()
+	c := deployed(t, "otlp/agent.yaml", append(append(env, "TRAINBRIDGE_OTLP_ENDPOINT="+s.addr, "TRAINBRIDGE_OTLP_PORT=0", "TRAINBRIDGE_OTLP_HTTP_PORT=0"), more...)...)
+	c.merge(t, "exporters: {otlp_acked: {compression: none}}") // the test's backend knows no zstd
+	c.up(t)
+	return c
+}
+
 // An agent on a node reads what the kubelet writes, through its links or where they lead: each line once, and each pod is a run. What the kubelet rotates while
 // the agent is away is found where it lies, and not through the links.
 func TestKubernetesLogs(t *testing.T) {
 	t.Parallel()
-	for name, logs := range map[string]string{"links": "containers/*.log", "files": "pods/*/*/*.log"} {
+	for _, name := range []string{"links", "files"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
@@ -176,10 +306,12 @@ func TestKubernetesLogs(t *testing.T) {
 				}
 				return steps
 			}
-			s := &stepSink{runs: make(map[string]map[int64]map[pcommon.SpanID]string)}
-			c := newCollector(t, trainbridgeBin(t), "", serveTraces(t, s))
-			c.env = append(c.env, "TRAINBRIDGE_LOGS="+filepath.Join(root, logs), "TRAINBRIDGE_FOLLOW_SYMLINKS="+fmt.Sprint(name == "links"))
-			c.up(t)
+			s := startStepSink(t)
+			env := onDisk(manifests(t, "kubernetes/agent.yaml")["DaemonSet"].Spec.Template.Spec.Containers[0].Env, root, map[string]string{"spec.nodeName": "node-0"})
+			if name == "links" {
+				env = append(env, "TRAINBRIDGE_LOGS="+root+"/var/log/containers/*.log", "TRAINBRIDGE_FOLLOW_SYMLINKS=true")
+			}
+			c := startPods(t, s, env)
 			all := func(do func(p *podLog)) {
 				for _, p := range pods {
 					do(p)
@@ -207,4 +339,53 @@ func TestKubernetesLogs(t *testing.T) {
 			c.stop(t)
 		})
 	}
+}
+
+// All pods of a job are one run, whose logs are in one directory of a node or read by an agent in each pod, and the next job is another.
+func TestKubernetesJobs(t *testing.T) {
+	t.Parallel()
+	steps := func(path string, from, to int) {
+		var text strings.Builder
+		for i := from; i <= to; i++ {
+			fmt.Fprintf(&text, `{"step": %d, "loss": %.4f, "step_time": 0.5}`+"\n", i, 9/float64(i))
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	}
+	const uid = "metadata.labels['batch.kubernetes.io/controller-uid']"
+
+	t.Run("node", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		job := manifests(t, "kubernetes/job-node.yaml")["Job"].Spec.Template.Spec.Containers[0]
+		assert.Equal(t, uid, job.Env[0].ValueFrom.FieldRef.FieldPath)
+		dir := func(job string) string { return filepath.Join(root, "var/log/training", job) }
+		steps(dir("0f3a1b52")+"/llama-0.log", 1, 10)
+		steps(dir("0f3a1b52")+"/llama-1.log", 11, 20)
+		steps(dir("7c41d00e")+"/llama-0.log", 1, 30)
+		s := startStepSink(t)
+		c := startPods(t, s, onDisk(manifests(t, "kubernetes/agent.yaml")["DaemonSet"].Spec.Template.Spec.Containers[0].Env, root, nil))
+		eventually(t, func() error {
+			return s.has(map[string]int{spans.DirectoryRun(dir("0f3a1b52") + "/x"): 20, spans.DirectoryRun(dir("7c41d00e") + "/x"): 30})
+		})
+		c.stop(t)
+	})
+
+	t.Run("sidecar", func(t *testing.T) {
+		t.Parallel()
+		s := startStepSink(t)
+		var pods []*collector
+		for i, job := range []string{"0f3a1b52", "0f3a1b52", "7c41d00e"} {
+			root := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(root, "logs"), 0o750)) // the volume
+			sidecar := manifests(t, "kubernetes/job-sidecar.yaml")["Job"].Spec.Template.Spec.InitContainers[0]
+			c := startPods(t, s, onDisk(sidecar.Env, root, map[string]string{uid: job, "metadata.name": fmt.Sprint("llama-", i)}))
+			steps(filepath.Join(root, "logs/llama.log"), 1+10*(i%2), 10+10*(i%2))
+			pods = append(pods, c)
+		}
+		eventually(t, func() error { return s.has(map[string]int{"0f3a1b52": 20, "7c41d00e": 10}) })
+		for _, c := range pods {
+			c.stop(t)
+		}
+	})
 }
