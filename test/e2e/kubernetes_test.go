@@ -256,6 +256,20 @@ func TestKubernetesManifests(t *testing.T) {
 		assert.Contains(t, string(out), "'volumemounts' was unexpected", path)
 	}
 
+	for values, of := range map[string]*manifest{
+		"kubernetes/agent-values.yaml":   manifests(t, "kubernetes/agent.yaml")["DaemonSet"],
+		"kubernetes/gateway-values.yaml": manifests(t, "kubernetes/gateway.yaml")["StatefulSet"],
+	} {
+		text, err := os.ReadFile(filepath.Join(repoRoot, "deploy", values))
+		require.NoError(t, err)
+		var chart struct {
+			ExtraEnvs []environment `yaml:"extraEnvs"`
+		}
+		require.NoError(t, yaml.Unmarshal(text, &chart))
+		require.NotEmpty(t, chart.ExtraEnvs)
+		assert.Subset(t, of.Spec.Template.Spec.Containers[0].Env, chart.ExtraEnvs, "run tools/kubernetes/render.sh")
+	}
+
 	parse := func(text string) (config map[string]any) {
 		require.NoError(t, yaml.Unmarshal([]byte(text), &config))
 		return config
