@@ -210,7 +210,7 @@ func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies [
 	numbers := map[int]bool{}
 	at, known := 0, false
 	for _, b := range beside {
-		n, ok := rotation.Number(b.path[min(len(s.path), len(b.path)):])
+		n, ok := rotation.Number(b.named[min(len(s.path), len(b.named)):])
 		if !ok {
 			continue
 		}

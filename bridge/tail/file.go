@@ -242,6 +242,23 @@ func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
+// linked returns what a symbolic link leads to, which need not be there, and any other path as it is.
+func linked(path string) string {
+	for range maxLinks {
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
+}
+
+const maxLinks = 8
+
 // findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there;
 // an error: it is there and cannot be opened.
 func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
@@ -254,7 +271,16 @@ func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 }
 
 func (t *Tailer) findNow(f *file) (*os.File, error) {
-	dir := filepath.Dir(f.path)
+	raw, err := t.findIn(filepath.Dir(f.path), f)
+	if raw == nil && err == nil && t.cfg.FollowSymlinks {
+		if to := linked(f.stream.path); to != f.stream.path {
+			return t.findIn(filepath.Dir(to), f)
+		}
+	}
+	return raw, err
+}
+
+func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		if !e.Type().IsRegular() {

@@ -262,7 +262,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	var gens []generation
 	var copies []fingerprint.ID
 	for _, b := range beside {
-		suffix, ok := strings.CutPrefix(b.path, s.path)
+		suffix, ok := strings.CutPrefix(b.named, s.path)
 		id := fingerprint.IDOf(b.fi)
 		if ok && s.current != nil && id == s.current.id {
 			gens = append(gens, generation{path: b.path, suffix: suffix, fi: b.fi, current: true})
@@ -463,10 +463,11 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 	return f != nil, wait
 }
 
-// sibling is a regular file beside a stream's path whose name begins like the path's own.
+// sibling is a regular file beside a stream's path whose name begins like the path's own. Where the path is a link, it lies beside what the link leads to.
 type sibling struct {
-	path string
-	fi   fs.FileInfo
+	path  string
+	fi    fs.FileInfo
+	named string // its path if what the link leads to had the stream's path; otherwise path
 }
 
 // beside lists the siblings of a path, and says what the path itself names (nil: no regular file). A listing takes a while, and a file that is renamed
@@ -490,8 +491,24 @@ func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 // listing returns the file that a path names and then its siblings, by name.
 func (w *sweeper) listing(path string) (all []sibling) {
 	if fi, err := w.t.stat(path); err == nil && fi.Mode().IsRegular() {
-		all = append(all, sibling{path, fi})
+		all = append(all, sibling{path, fi, path})
 	}
+	all = w.siblings(all, path)
+	if !w.t.cfg.FollowSymlinks {
+		return all
+	}
+	if to := linked(path); to != path {
+		n := len(all)
+		all = w.siblings(all, to)
+		for i := n; i < len(all); i++ {
+			all[i].named = path + strings.TrimPrefix(all[i].path, to)
+		}
+	}
+	return all
+}
+
+// siblings adds those of a path.
+func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	dir, stem := rotation.Stem(path)
 	entries := w.entries(filepath.Clean(dir))
 	w.t.listed()
@@ -504,7 +521,7 @@ func (w *sweeper) listing(path string) (all []sibling) {
 			continue
 		}
 		if fi, err := e.Info(); err == nil {
-			all = append(all, sibling{dir + e.Name(), fi})
+			all = append(all, sibling{dir + e.Name(), fi, dir + e.Name()})
 		}
 	}
 	return all

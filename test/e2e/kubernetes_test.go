@@ -304,8 +304,8 @@ func startPods(t *testing.T, s *stepSink, env []string, more ...string) *collect
 	return c
 }
 
-// An agent on a node reads what the kubelet writes, through its links or where they lead: each line once, and each pod is a run. What the kubelet rotates while
-// the agent is away is found where it lies, and not through the links.
+// An agent on a node reads what the kubelet writes, through its links or where they lead: each line once, however the kubelet rotates, also while the agent is
+// away, and each pod is a run.
 func TestKubernetesLogs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"links", "files"} {
@@ -333,16 +333,13 @@ func TestKubernetesLogs(t *testing.T) {
 				eventually(t, func() error { return s.has(want()) })
 			}
 			all(func(p *podLog) { p.write(20) })
-			all(func(p *podLog) { p.rotate(); p.write(20) })
-			all(func(p *podLog) { p.rotate(); p.write(20) })
+			all(func(p *podLog) { p.rotate(); p.write(20); p.rotate(); p.write(20) })
 			c.kill()
 			for _, p := range pods {
 				p.write(10)
-				if name == "files" { // beside a link is nothing that was rotated
-					p.rotate()
-					p.write(10)
-					p.rotate()
-				}
+				p.rotate()
+				p.write(10)
+				p.rotate()
 				p.restart()
 				p.write(10)
 			}
