@@ -102,4 +102,5 @@
 // While a batch is sent no lock is held; while positions are stored, storeMu alone.
 //
 // Files are opened read-only, and only regular ones. Symbolic links are followed only with follow_symlinks.
+// What was rotated is then looked for beside the link and beside what it leads to.
 package tail

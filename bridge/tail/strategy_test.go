@@ -153,6 +153,37 @@ func TestSymlinkSwap(t *testing.T) {
 	r.want(numberedLines(1, 7)...)
 }
 
+// What is rotated lies beside the file that a link leads to, over any number of links: also what was written and rotated while nobody looked.
+func TestRotatedBehindSymlink(t *testing.T) {
+	for name, gone := range map[string]func(r *rig){"looked": func(*rig) {}, "crashed": (*rig).crash} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.Include = []string{filepath.Join(filepath.Dir(c.Include[0]), "*_a.log")}
+				c.FollowSymlinks = true
+			})
+			require.NoError(t, os.MkdirAll(r.path("pods/a"), 0o750))
+			require.NoError(t, os.Symlink(r.path("pods/a/0.log"), r.path("hop")))
+			require.NoError(t, os.Symlink("hop", r.path("x_a.log")))
+			r.write("pods/a/0.log", numbered(0, 2))
+			r.step(0)
+			r.ackAll()
+			r.checkpoint()
+			gone(r)
+			r.append("pods/a/0.log", numbered(3, 4))
+			r.rename("pods/a/0.log", "pods/a/0.log.20261126-100000")
+			r.write("pods/a/0.log", numbered(5, 6))
+			r.rename("pods/a/0.log", "pods/a/0.log.20261126-100010")
+			r.write("pods/a/0.log", numbered(7, 8))
+			if name == "crashed" {
+				r.boot()
+			}
+			r.steps(5, poll)
+			r.rest()
+			r.want(numberedLines(0, 8)...)
+		})
+	}
+}
+
 func TestSymlinkIsSkipped(t *testing.T) {
 	r := newRig(t)
 	r.write("one", numbered(1, 2))
