@@ -145,8 +145,8 @@ func (a *Account) judge(excess map[int64]float64) {
 				if of.State != regimes.Usual && of.State != regimes.Unknown && of.Segment < len(run.Segments) {
 					each = min(each, run.Segments[of.Segment].Level)
 				}
-				if more, ok := excess[s.Start]; ok {
-					each = min(each, max(0, s.Each()-more/float64(s.Steps)))
+				if more, ok := excess[s.Start]; ok { // also of the checkpoint or the evaluation in the step, which are no part of each
+					each = min(each, max(0, (float64(s.End-s.Start)/1e9-more)/float64(s.Steps)))
 				}
 				a.Productive += each * float64(s.Steps)
 			}

@@ -174,6 +174,29 @@ func TestReplayMetrics(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, map[string][]point{"{}": {{last, want}}}, total)
 	}
+	// Where the wall clock went is what the report says.
+	var doc struct {
+		Jobs []struct {
+			Account struct {
+				Goodput float64
+				States  map[string]float64
+			}
+		}
+	}
+	out, err := exec.Command(trainbridgeBin(t), "report", tr.dir, "--run", tr.RunID, "--format", "json").Output()
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(out, &doc))
+	states, err := p.graph(`sum by (ml_run_state) (ml_run_time_seconds)`, last, last, "15s")
+	require.NoError(t, err)
+	require.Greater(t, len(states), 2, "a job with checkpoints and evaluations")
+	for state, seconds := range doc.Jobs[0].Account.States {
+		if line := states[`{"ml_run_state":"`+state+`"}`]; seconds > 0 && assert.NotEmpty(t, line, state) {
+			assert.InDelta(t, seconds, line[0].value, 1e-3, state)
+		}
+	}
+	share, err := p.graph(`max(ml_train_goodput_ratio)`, last, last, "15s")
+	require.NoError(t, err)
+	assert.InDelta(t, doc.Jobs[0].Account.Goodput, share["{}"][0].value, 1e-3)
 }
 
 // losses are what the training log states.

@@ -33,6 +33,8 @@ const (
 
 // history is what train_metrics would have said of spans at the time when they ended. Each step of that time has a train_metrics of its own, which counts only
 // the spans that end in the step; its counts are added up in the end. So the order in which spans come does not matter.
+//
+// Accounts of runs are no sums of accounts of 15 s: a train_metrics of their own has all steps, and each account is told once, when its run is over.
 type history struct {
 	mu      sync.Mutex
 	open    *simplelru.LRU[int64, connector.Traces] // by step
@@ -40,12 +42,15 @@ type history struct {
 	closing int64                                   // the step whose counts come
 	err     error
 
+	accounts connector.Traces // nil before the first span
+	ends     map[string]int64 // by run: the step in which its last span ended
+
 	breakdown view.Breakdown
 	synthetic int64 // spans whose times no clock told: they are in no metric
 }
 
 func newHistory(open int) *history {
-	h := &history{counted: newTable()}
+	h := &history{counted: newTable(), ends: map[string]int64{}}
 	var err error
 	h.open, err = simplelru.NewLRU(open, func(at int64, c connector.Traces) {
 		h.closing = at
@@ -61,22 +66,31 @@ func newHistory(open int) *history {
 func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	steps := map[int64]ptrace.Traces{}
+	steps, told, clocked := map[int64]ptrace.Traces{}, ptrace.NewTraces(), clockedSteps(td)
 	for _, rs := range td.ResourceSpans().All() {
 		to := map[int64]ptrace.SpanSlice{}
 		made := isMadeUp(rs.Resource().Attributes())
+		run := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
+		account := told.ResourceSpans().AppendEmpty()
+		rs.Resource().CopyTo(account.Resource())
+		ofAccount := account.ScopeSpans().AppendEmpty().Spans()
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				if view.IsDetail(s) {
 					continue
 				}
-				if made || isMadeUp(s.Attributes()) {
-					if view.KindOf(s) != view.KindJoined { // which is in no metric anyway
+				kind := view.KindOf(s)
+				if (made || isMadeUp(s.Attributes())) && !clocked[s.ParentSpanID()] { // a part's place in its step is made up, not how long it took
+					if kind != view.KindJoined { // which is in no metric anyway
 						h.synthetic++
 					}
 					continue
 				}
 				at := h.told(s) / int64(step)
+				if ofAccounts[kind] {
+					s.CopyTo(ofAccount.AppendEmpty())
+					h.ends[run] = max(h.ends[run], at)
+				}
 				list, ok := to[at]
 				if !ok {
 					if _, ok := steps[at]; !ok {
@@ -91,11 +105,14 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 			}
 		}
 	}
+	if err := h.tell(ctx, told); err != nil {
+		return err
+	}
 	for at, td := range steps {
 		c, ok := h.open.Get(at)
 		if !ok {
 			var err error
-			if c, err = h.newStep(ctx); err != nil {
+			if c, err = newCounts(ctx, h.step); err != nil {
 				return err
 			}
 			h.open.Add(at, c)
@@ -105,6 +122,63 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 		}
 	}
 	return h.err
+}
+
+// ofAccounts are the kinds of spans that an account is made of.
+var ofAccounts = map[view.Kind]bool{view.KindStep: true, view.KindPart: true, view.KindEvaluation: true, view.KindBreakdown: true}
+
+// clockedSteps are the steps whose times a clock told.
+func clockedSteps(td ptrace.Traces) map[pcommon.SpanID]bool {
+	out := map[pcommon.SpanID]bool{}
+	for _, rs := range td.ResourceSpans().All() {
+		if isMadeUp(rs.Resource().Attributes()) {
+			continue
+		}
+		for _, ss := range rs.ScopeSpans().All() {
+			for _, s := range ss.Spans().All() {
+				if view.KindOf(s) == view.KindStep && !isMadeUp(s.Attributes()) {
+					out[s.SpanID()] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// tell has spans in the accounts of their runs.
+func (h *history) tell(ctx context.Context, td ptrace.Traces) error {
+	if td.SpanCount() == 0 {
+		return nil
+	}
+	if h.accounts == nil {
+		var err error
+		if h.accounts, err = newCounts(ctx, h.account); err != nil {
+			return err
+		}
+	}
+	return h.accounts.ConsumeTraces(ctx, td)
+}
+
+// account takes the accounts of runs, each at the end of the step in which it was over.
+func (h *history) account(md pmetric.Metrics) {
+	for _, rm := range md.ResourceMetrics().All() {
+		one := pmetric.NewMetrics()
+		rm.CopyTo(one.ResourceMetrics().AppendEmpty())
+		keep(one, true)
+		end := (h.ends[spans.AttrText(rm.Resource().Attributes(), spans.AttrServiceInstanceID)] + 1) * step.Milliseconds()
+		h.counted.add(one, func(pcommon.Timestamp) int64 { return end })
+	}
+}
+
+// keep removes metrics but those of accounts, or those.
+func keep(md pmetric.Metrics, accounts bool) {
+	for _, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			sm.Metrics().RemoveIf(func(m pmetric.Metric) bool {
+				return (m.Name() == spans.MetricRunTime || m.Name() == spans.MetricGoodput) != accounts
+			})
+		}
+	}
 }
 
 // told is when a live collector would have counted a span, Unix ns: when it ended. A breakdown is a point where its window begins, and its parts add up to the
@@ -125,18 +199,24 @@ func isMadeUp(attrs pcommon.Map) bool {
 	return spans.AttrText(attrs, spans.AttrTimeSource) == string(spans.TimeSynthetic)
 }
 
-// newStep makes a train_metrics that is never started: it sends its counts when it is stopped, and forgets nothing before.
-func (h *history) newStep(ctx context.Context) (connector.Traces, error) {
+// step takes the counts of a step.
+func (h *history) step(md pmetric.Metrics) {
+	keep(md, false)
+	end := (h.closing + 1) * step.Milliseconds()
+	h.counted.add(md, func(pcommon.Timestamp) int64 { return end })
+}
+
+// newCounts makes a train_metrics that is never started: it sends its counts when it is stopped, and forgets nothing before.
+func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Traces, error) {
 	f := trainmetricsconnector.NewFactory()
 	cfg := f.CreateDefaultConfig()
 	if err := confmap.NewFromStringMap(map[string]any{"metrics_expiration": "0s", "collector": ""}).Unmarshal(cfg); err != nil {
 		return nil, err
 	}
 	next, err := consumer.NewMetrics(func(_ context.Context, md pmetric.Metrics) error {
-		end := (h.closing + 1) * step.Milliseconds()
-		h.counted.add(md, func(pcommon.Timestamp) int64 { return end })
+		take(md)
 		return nil
-	})
+	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +229,10 @@ func (h *history) each(send func(*series) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open.Purge()
+	if h.accounts != nil {
+		h.err = errors.Join(h.err, h.accounts.Shutdown(context.Background()))
+		h.accounts = nil
+	}
 	if h.err != nil {
 		return h.err
 	}

@@ -187,3 +187,41 @@ func BenchmarkHistory(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/8192, "ns/span")
 }
+
+// The account of a run is that of all of its steps, whatever 15 s they ended in: a checkpoint between two steps is no part of either. Where a part lies in its
+// step is made up, but not how long it took. Parts of steps without a clock are in no metric.
+func TestAccount(t *testing.T) {
+	h := newHistory(openSteps)
+	const took = 10 * int64(time.Second)
+	for i := range 30 {
+		b := spans.NewBatch("test", "")
+		end := 100*s15 + int64(i+1)*took
+		for k, source := range []spans.TimeSource{spans.TimeLogged, spans.TimeSynthetic} {
+			at := spans.Resource{Service: "train", RunID: "r", Time: source}
+			id := pcommon.SpanID{byte(i + 1), byte(k)}
+			b.Add(at, spans.Span{
+				Trace: pcommon.TraceID{1, byte(i)}, ID: id, Name: spans.SpanStep, Is: spans.KindStep, Start: end - took, End: end, Source: source,
+			}).Attributes().PutInt(spans.AttrIteration, int64(i))
+			at.Time = spans.TimeSynthetic
+			b.Add(at, spans.Span{
+				Trace: pcommon.TraceID{1, byte(i)}, ID: pcommon.SpanID{byte(i + 1), 9, byte(k)}, Parent: id, Name: "save_checkpoint", Is: spans.KindPart,
+				Start: end - took, End: end - took + took/10, Source: spans.TimeSynthetic,
+			}).Attributes().PutStr(spans.AttrStage, "save_checkpoint")
+		}
+		require.NoError(t, h.take(t.Context(), b.Traces()))
+	}
+	all := allOf(t, h)
+	states := map[string]float64{}
+	for _, s := range all {
+		for _, l := range s.labels {
+			if l.name == "ml_run_state" {
+				states[l.value] = s.samples[len(s.samples)-2].value // the last marks the end
+				assert.Equal(t, (100*s15+30*took)/s15*15_000+15_000, s.samples[1].at, "when the run was over")
+			}
+		}
+	}
+	assert.InDeltaMapValues(t, map[string]float64{"step": 270, "checkpoint": 30}, states, 1e-6)
+	assert.Equal(t, int64(60), h.synthetic)
+	parts := of(t, all, "ml_train_stage_duration_seconds_count")
+	assert.InDelta(t, 30, parts[(100*s15+30*took)/s15*15_000+15_000], 0)
+}
