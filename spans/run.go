@@ -41,7 +41,7 @@ func (c RunConfig) Run(path string) string {
 var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 
 // podLogs is the kubelet's directory of a pod's logs: /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log. Each of these has a link in
-// /var/log/containers (kubernetes/kubernetes 16913111 pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory, and legacy.go). The uid of a static pod is a hash.
+// /var/log/containers (kubernetes/kubernetes 16913111 pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory, and legacy.go). A static pod's uid is a hash.
 var podLogs = regexp.MustCompile(`^[a-z0-9-]+_[a-z0-9.-]+_([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 
 func isOfPod(dir string) bool { return podLogs.MatchString(filepath.Base(filepath.Dir(dir))) }

@@ -268,8 +268,11 @@ func (b *functionBatch) Metrics() pmetric.Metrics {
 		dp.SetStartTimestamp(spans.Timestamp(p.start))
 		dp.SetDoubleValue(p.value)
 		for _, a := range [...]struct{ name, value string }{
-			{spans.AttrHostName, p.who.Host}, {spans.AttrTQFunction, p.function}, {spans.AttrTQDirection, p.direction},
-			{spans.AttrTQStorageUnit, p.unit}, {spans.AttrTQOperation, p.operation},
+			{spans.AttrHostName, p.who.Host},
+			{spans.AttrTQFunction, p.function},
+			{spans.AttrTQDirection, p.direction},
+			{spans.AttrTQStorageUnit, p.unit},
+			{spans.AttrTQOperation, p.operation},
 		} {
 			if a.value != "" {
 				dp.Attributes().PutStr(a.name, a.value)

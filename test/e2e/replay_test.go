@@ -174,7 +174,12 @@ func TestReplayMetrics(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, map[string][]point{"{}": {{last, want}}}, total)
 	}
-	// Where the wall clock went is what the report says.
+	checkAccount(t, p, tr, last)
+}
+
+// checkAccount holds where the wall clock went, at the end, against what the report says.
+func checkAccount(t *testing.T, p *prometheus, tr *jobTruth, last time.Time) {
+	t.Helper()
 	var doc struct {
 		Jobs []struct {
 			Account struct {

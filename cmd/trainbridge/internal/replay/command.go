@@ -286,7 +286,7 @@ func (s *sending) finish(ctx context.Context) error {
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
-	if err := s.history.each(func(x *series) error { return s.remote.put(ctx, []*series{x}) }); err != nil {
+	if err := s.history.each(ctx, func(x *series) error { return s.remote.put(ctx, []*series{x}) }); err != nil {
 		return err
 	}
 	return s.remote.flush(ctx)

@@ -225,12 +225,12 @@ func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Trace
 }
 
 // each ends the counting and gives all series, one by one: what they have between them is many times what is kept.
-func (h *history) each(send func(*series) error) error {
+func (h *history) each(ctx context.Context, send func(*series) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open.Purge()
 	if h.accounts != nil {
-		h.err = errors.Join(h.err, h.accounts.Shutdown(context.Background()))
+		h.err = errors.Join(h.err, h.accounts.Shutdown(ctx))
 		h.accounts = nil
 	}
 	if h.err != nil {

@@ -31,7 +31,7 @@ func aStep(b *spans.Batch, n int, end int64, source spans.TimeSource) {
 // allOf are the series of a history.
 func allOf(t *testing.T, h *history) (all []*series) {
 	t.Helper()
-	require.NoError(t, h.each(func(s *series) error {
+	require.NoError(t, h.each(t.Context(), func(s *series) error {
 		all = append(all, s)
 		return nil
 	}))
