@@ -12,6 +12,7 @@ type Span struct {
 	Name       string
 	Is         string // the kind that it stands for: one of the Kind… values
 	Kind       ptrace.SpanKind
+	State      string // tracestate; empty: none
 	Start, End int64
 	Source     TimeSource // where the times come from
 	Attributes int        // how many attributes the caller will add: saves growing the map
@@ -146,7 +147,7 @@ func (b *Batch) AddPart(s *Span) {
 		return
 	}
 	b.measure()
-	size := partBytes + len(s.Name) + perSpanRoom
+	size := partBytes + len(s.Name) + len(s.State) + perSpanRoom
 	if b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes || b.n > 0 && b.bytes+size > MaxMessageBytes {
 		b.next()
 	}
@@ -165,6 +166,9 @@ func fill(out ptrace.Span, s *Span) {
 	out.SetParentSpanID(s.Parent)
 	out.SetName(s.Name)
 	out.SetKind(s.Kind)
+	if s.State != "" {
+		out.TraceState().FromRaw(s.State)
+	}
 	out.SetStartTimestamp(Timestamp(s.Start))
 	// Jaeger calls a span of no length a negative duration.
 	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))

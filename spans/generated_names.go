@@ -102,6 +102,10 @@ const (
 	// int. Where in its log the record of the span begins, in bytes. Of a compressed log, in its content. Only where logs
 	// are read once, as `trainbridge report` reads them, and on the first span of a record.
 	AttrLogOffset = "trainbridge.log.offset"
+	// boolean. True of spans that are joined and counted, and not drawn: collectives that sample_rate left out. No backend
+	// is to have them. Stands on the resource. The term is OpenTelemetry's: a span of the sampling decision RECORD_ONLY is
+	// processed, and is exported by none. `otlp_acked` keeps such spans back, unless what it sends to is another collector.
+	AttrRecordOnly = "trainbridge.record_only"
 	// int, By. How many bytes of texts were cut from a span that no message could hold.
 	AttrTrimmed = "trainbridge.trimmed"
 )
@@ -894,12 +898,26 @@ const (
 const (
 	// boolean. True where not all may be here: a collector was started anew meanwhile, or had no room to wait.
 	AttrJoinPartial = "trainbridge.join.partial"
+	// Why not all may be here.
+	AttrJoinPartialReason = "trainbridge.join.partial.reason"
 	// double, s. The wall-clock time that the spans cover together.
 	AttrAggregateUnion = "trainbridge.aggregate.union"
 	// double, s. The 99th percentile of their times.
 	AttrAggregateP99 = "trainbridge.aggregate.p99"
 	// double, s. Of collectives: the time from the first rank's arrival to the last's, summed.
 	AttrAggregateWait = "trainbridge.aggregate.wait"
+)
+
+// Values of trainbridge.join.partial.reason.
+const (
+	// A collector was started anew, and knows less than the one before.
+	PartialRestart = "restart"
+	// There was no room to wait, or to keep what may belong here.
+	PartialRoom = "room"
+	// A source that was at work had not come to its end in time.
+	PartialBehind = "behind"
+	// Collectives were sampled, and those left out did not come.
+	PartialSampled = "sampled"
 )
 
 // Joins: spans and events.

@@ -20,6 +20,8 @@ type Resource struct {
 
 	JoinBy string // trainbridge.join.by, where it holds for all spans
 
+	RecordOnly bool // trainbridge.record_only: they are joined and counted, and not drawn
+
 	Time TimeSource // trainbridge.time.source; Batch.Add writes it on spans that have another one
 
 	// Of records of training.
@@ -71,6 +73,9 @@ func (r Resource) Put(m pcommon.Map) {
 	}
 	if r.PID != 0 {
 		m.PutInt(AttrProcessPID, r.PID)
+	}
+	if r.RecordOnly {
+		m.PutBool(AttrRecordOnly, true)
 	}
 	if r.SharedMemory {
 		m.PutBool(AttrZMQSharedMemory, true)

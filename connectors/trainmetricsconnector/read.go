@@ -25,6 +25,7 @@ type observation struct {
 	entry      int32 // as above, in scratch.entries, from 1; 0: it says nothing of the account
 	family     int8
 	incomplete bool
+	recordOnly bool // no backend has the span
 	verdicts   []seriesName
 	origin
 	id uint64 // seen.ID of the span; 0 for a span without an id
@@ -110,7 +111,7 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 	s.observations = append(s.observations, observation{}) // filled in place: it is large
 	o := &s.observations[len(s.observations)-1]
 	o.resource, o.values, o.family = int32(len(s.resources)-1), int32(values), family
-	o.incomplete, o.ns = head.Incomplete, ns
+	o.incomplete, o.recordOnly, o.ns = head.Incomplete, s.resource.RecordOnly, ns
 	if first := len(s.verdicts); head.Verdicts.Len() > 0 {
 		for v := range head.Told(span) {
 			s.verdicts = append(s.verdicts, seriesName{spans.Label(v.Name), spans.Label(v.Severity), spans.Label(v.Cause), spans.Label(v.Stage)})

@@ -40,6 +40,9 @@ type exemplars struct {
 }
 
 func (e *exemplars) add(value float64, o *observation) {
+	if o.recordOnly { // nobody could look it up
+		return
+	}
 	e.latest = exemplar{value: value, origin: o.origin}
 	if !e.any || e.sent || value > e.largest.value {
 		e.largest = e.latest

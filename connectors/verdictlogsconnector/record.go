@@ -39,6 +39,8 @@ type recorder struct {
 	now      pcommon.Timestamp
 	resource int // the resource at hand; −1: none yet
 	records  plog.LogRecordSlice
+
+	recordOnly bool // the spans of the resource at hand are not drawn
 }
 
 func newRecorder(now time.Time) *recorder {
@@ -50,6 +52,7 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 	if f.resource != r.resource {
 		from, to := td.ResourceSpans().At(f.resource), r.logs.ResourceLogs().AppendEmpty()
 		from.Resource().CopyTo(to.Resource())
+		r.recordOnly = to.Resource().Attributes().Remove(spans.AttrRecordOnly)
 		to.SetSchemaUrl(from.SchemaUrl())
 		scope := to.ScopeLogs().AppendEmpty()
 		scope.Scope().SetName(metadata.ScopeName)
@@ -66,8 +69,10 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 		record.SetTimestamp(f.span.EndTimestamp())
 	}
 	record.SetObservedTimestamp(r.now)
-	record.SetTraceID(f.span.TraceID())
-	record.SetSpanID(f.span.SpanID())
+	if !r.recordOnly { // else no backend has the trace
+		record.SetTraceID(f.span.TraceID())
+		record.SetSpanID(f.span.SpanID())
+	}
 	record.Body().SetStr(v.Reason)
 
 	attrs := record.Attributes()

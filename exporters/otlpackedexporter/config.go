@@ -26,6 +26,8 @@ type Config struct {
 	// QueueConfig is a queue between the callers and the backend. Default: none, each caller sends its own request and waits. Where it is set, it holds at most
 	// 64 MiB and num_consumers requests are under way at once; a caller waits for room and for the result.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
+	// RecordOnly sends also the spans that are joined and counted, and not drawn (trainbridge.record_only): to a collector that does so. Default: these stay.
+	RecordOnly bool `mapstructure:"record_only"`
 	// RetryConfig sends requests again that were not accepted, by default for ever.
 	RetryConfig configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }

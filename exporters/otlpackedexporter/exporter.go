@@ -86,6 +86,12 @@ type tracesIn struct {
 
 // ConsumeTraces returns when the spans were accepted, or refused for good.
 func (t tracesIn) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	if !t.e.cfg.RecordOnly {
+		all := td.ResourceSpans().Len()
+		if td = drawn(td); td.ResourceSpans().Len() == 0 && all > 0 {
+			return nil
+		}
+	}
 	return t.e.hold(ctx, td.SpanCount(), func(ctx context.Context) error { return t.Traces.ConsumeTraces(ctx, td) })
 }
 

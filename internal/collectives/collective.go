@@ -53,7 +53,7 @@ type open struct {
 	join          join
 	when          stretch // where it is not joined by number
 	whole         bool    // it has all ranks, as far as that can be known where it is not joined by number
-	unsent        bool    // of a tardy record: the root that left was dropped
+	unsent        bool    // of a tardy record: the root that left was not drawn
 	rootID        *rootID // of a tardy record: the root that left, where byID holds for it
 	outcome       Outcome
 }
@@ -88,7 +88,8 @@ type closed struct {
 type judged struct {
 	closed
 
-	dropped             bool // by SampleRate
+	undrawn             bool   // by SampleRate
+	state               string // tracestate of its spans; empty: all are drawn
 	baseline, deviation float64
 	latest              int // index in parts of the last to arrive
 	lateMax, lateCost   int64
@@ -229,7 +230,7 @@ func (c *Collective) Run() string { return c.run.id }
 type Counts struct {
 	Left    [Outcomes]int64 // collectives and single operations, but not what proxies did
 	Found   [Founds]int64   // collectives that were joined by time
-	Sampled int64           // records that are not sent because of JoinConfig.SampleRate
+	Sampled int64           // records of collectives that are not drawn because of JoinConfig.SampleRate
 }
 
 // Count counts collectives that have left.
@@ -241,7 +242,7 @@ func Count(batch []*Collective) (n Counts) {
 		if c.join == byTime {
 			n.Found[c.found()]++
 		}
-		if c.dropped {
+		if c.undrawn {
 			n.Sampled += int64(len(c.parts))
 		}
 	}

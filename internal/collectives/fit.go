@@ -115,7 +115,7 @@ func (bd *builder) aggregate(c *Collective) {
 		}
 		s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, Time: c.parts[0].how.time}, spans.Span{
 			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, c.id), "aggregate", []byte(v.name)), Parent: c.id, Name: v.name, Is: spans.KindAggregate,
-			Kind:  ptrace.SpanKindInternal,
+			Kind: ptrace.SpanKindInternal, State: c.state,
 			Start: v.from, End: v.to, Source: c.parts[0].how.time, Attributes: 4,
 		})
 		m := s.Attributes()

@@ -13,7 +13,7 @@ func (j *joiner) haunt(c *judged) {
 	}
 	whole := len(c.missing) == 0 && c.comm.size > 0 && c.ranks >= j.ranksOf(c.comm.size) && !c.comm.sparse
 	if !whole || j.set.Remote {
-		left := ghost{sent: !c.dropped, whole: whole, end: c.logged}
+		left := ghost{sent: !c.undrawn, whole: whole, end: c.logged}
 		if j.set.Remote && !whole {
 			before, _ := j.ghosts.find(c.track.key, c.seq)
 			left.ranks = before.ranks.with(c.has)

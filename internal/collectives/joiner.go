@@ -139,6 +139,7 @@ type joiner struct {
 	rows   map[rowKey]string
 	ghosts ghosts
 
+	sampler sampler
 	hows    map[how]*how // each how once
 	lastHow *how
 
@@ -163,7 +164,7 @@ type joiner struct {
 func newJoiner(s Settings) joiner {
 	return joiner{
 		set: s, ranks: slices.Compact(slices.Sorted(slices.Values(s.Ranks))), runs: make(map[string]*run), rows: make(map[rowKey]string),
-		hows: make(map[how]*how), ghosts: ghosts{set: make(map[ghostKey]ghost)},
+		sampler: newSampler(s.SampleRate), hows: make(map[how]*how), ghosts: ghosts{set: make(map[ghostKey]ghost)},
 	}
 }
 

@@ -2,7 +2,6 @@ package collectives
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 	"strconv"
@@ -13,14 +12,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// judge finds out who was late and whether the bandwidth is low, adds up links, and decides whether the collective is sent.
+// judge finds out who was late and whether the bandwidth is low, adds up links, and decides whether the collective is drawn.
 func (j *joiner) judge(c *judged) {
 	j.compare(c)
 	if !c.known {
 		c.run.follow(c)
 	}
 	j.set.Conclusions.settle(c)
-	c.dropped = !j.keeps(c)
+	j.draw(c)
 	j.haunt(c)
 }
 
@@ -179,24 +178,4 @@ func nameLinks(pairs []links.Pair) (names []string) {
 		names = append(names, strconv.Itoa(int(l.Src))+"→"+strconv.Itoa(int(l.Dst)))
 	}
 	return names
-}
-
-// keeps says whether a collective is sent.
-func (j *joiner) keeps(c *judged) bool {
-	rate := j.set.SampleRate
-	switch {
-	case rate >= 1:
-		return true
-	case c.outcome == Tardy:
-		return !c.unsent // it is kept when the records that came in time were kept
-	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation):
-		return true
-	case c.newlySlow, len(c.over) > 0, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
-		return true
-	}
-	hash := c.trace[:8]
-	if c.byID { // a UUID may be no hash
-		hash = c.id[:]
-	}
-	return float64(binary.BigEndian.Uint64(hash)>>11)/(1<<53) < rate
 }

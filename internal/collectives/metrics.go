@@ -40,7 +40,7 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	first := len(points)
 	for _, c := range batch {
 		r := c.run
-		if !c.dropped && c.start < r.began { // the batches of other inputs may have it too
+		if !c.undrawn && c.start < r.began { // the batches of other inputs may have it too
 			r.began = c.start
 			if j.set.OpenRun != nil {
 				c.opens = j.set.OpenRun(r.file, c.start, c.parts[0].how.time)

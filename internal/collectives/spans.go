@@ -21,10 +21,10 @@ const (
 // may be called again with the same collectives, and writes the same.
 func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(place int)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
-	if dropped := func(c *Collective) bool { return c.dropped }; slices.ContainsFunc(batch, dropped) {
-		bd.batch = slices.DeleteFunc(slices.Clone(batch), dropped)
-	}
 	bd.roots()
+	if undrawn := func(c *Collective) bool { return c.undrawn }; slices.ContainsFunc(batch, undrawn) {
+		bd.batch = slices.DeleteFunc(slices.Clone(batch), undrawn)
+	}
 	bd.ranks()
 	bd.aggregates()
 }
@@ -46,6 +46,7 @@ func (bd *builder) roots() {
 			bd.AddRun(*c.opens)
 		}
 		switch {
+		case c.proxy && c.undrawn: // nothing joins or counts these
 		case c.proxy:
 			bd.proxy(c)
 		case !c.joined:
@@ -97,7 +98,7 @@ func (bd *builder) aggregates() {
 
 // resource is who wrote the record of a rank.
 func (bd *builder) resource(c *Collective, p *part) spans.Resource {
-	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, JoinBy: c.joinBy(), Time: p.how.time}
+	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, JoinBy: c.joinBy(), RecordOnly: c.undrawn, Time: p.how.time}
 }
 
 // joinBy is how the collective came into its trace; empty: the trace is its own.
@@ -116,9 +117,9 @@ func (bd *builder) root(c *Collective) {
 			source = spans.TimeSynthetic
 		}
 	}
-	s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, JoinBy: c.joinBy(), Time: source}, spans.Span{
-		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, Start: c.start, End: c.end,
-		Source: source, Attributes: 22 + spans.AddedVerdicts,
+	s := bd.Add(spans.Resource{Service: bd.service, RunID: c.run.id, JoinBy: c.joinBy(), RecordOnly: c.undrawn, Time: source}, spans.Span{
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: ptrace.SpanKindInternal, State: c.state,
+		Start: c.start, End: c.end, Source: source, Attributes: 22 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
 	c.describe(m)
@@ -148,15 +149,17 @@ func (bd *builder) single(c *Collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
 	s := bd.Add(bd.resource(c, p), spans.Span{
-		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: kind, Start: c.start, End: c.end, Source: p.how.time,
-		Attributes: 24 + spans.AddedVerdicts,
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: c.operation(), Is: spans.KindCollective, Kind: kind, State: c.state,
+		Start: c.start, End: c.end, Source: p.how.time, Attributes: 24 + spans.AddedVerdicts,
 	})
 	m := s.Attributes()
 	c.describe(m)
 	p.describe(m, c)
 	bd.Link(s, c.run.trace, c.run.span)
 	status(s, c.errs, c.retries, c.hang)
-	bd.detailsOf(c, p)
+	if !c.undrawn {
+		bd.detailsOf(c, p)
+	}
 }
 
 // detailsOf adds the details below a span that stands alone.
@@ -179,7 +182,7 @@ func (bd *builder) proxy(c *Collective) {
 		name = spans.SpanNCCLProxyStep
 	}
 	s := bd.Add(bd.resource(c, p), spans.Span{
-		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Kind: ptrace.SpanKindInternal, Start: p.start, End: p.end, Source: p.how.time,
+		Trace: c.trace, ID: c.id, Parent: c.parent, Name: name, Kind: ptrace.SpanKindInternal, State: c.state, Start: p.start, End: p.end, Source: p.how.time,
 		Attributes: 10,
 	})
 	m := s.Attributes()
@@ -201,7 +204,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 		start, end = c.around(p)
 	}
 	s := bd.Add(res, spans.Span{
-		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, Start: start, End: end,
+		Trace: c.trace, ID: id, Parent: c.id, Name: p.name, Is: spans.KindRank, Kind: ptrace.SpanKindInternal, State: c.state, Start: start, End: end,
 		Source: p.how.time, Attributes: p.attributes(c),
 	})
 	m := s.Attributes()
@@ -235,7 +238,8 @@ func (bd *builder) rank(c *Collective, p *part) {
 func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
 		bd.AddPart(&spans.Span{
-			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal, Start: from, End: to,
+			Trace: c.trace, ID: spans.SpanID(parent16(c.trace, rank), name, nil), Parent: rank, Name: name, Kind: ptrace.SpanKindInternal, State: c.state,
+			Start: from, End: to,
 		})
 	}
 }
@@ -283,7 +287,7 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 		}
 		start, end := d.within(p)
 		s := bd.Add(bd.resource(c, p), spans.Span{
-			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, Start: start, End: end,
+			Trace: c.trace, ID: ids[i], Parent: under, Name: d.name, Kind: ptrace.SpanKindInternal, State: c.state, Start: start, End: end,
 			Source:     p.how.time,
 			Attributes: 6,
 		})

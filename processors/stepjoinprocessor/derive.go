@@ -53,8 +53,11 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	w, ok := g.Main()
 	top := d.top(g, &w, ok)
 	d.out = out
-	if ok && !g.Partial && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
-		g.Partial = true
+	if ok && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
+		g.Lacks(r.LostBy)
+	}
+	if r.Sampled && !r.RecordOnly { // what was left out did not come, as behind an exporter without record_only
+		g.Lacks(spans.PartialSampled)
 	}
 	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // of a step that was told, and when it was is forgotten
 		return
@@ -138,8 +141,9 @@ func around(start, end, from, to int64) (int64, int64) {
 }
 
 func putPartial(s ptrace.Span, g *facts.Group) {
-	if g.Partial {
+	if g.Partial != "" {
 		s.Attributes().PutBool(spans.AttrJoinPartial, true)
+		s.Attributes().PutStr(spans.AttrJoinPartialReason, g.Partial)
 	}
 }
 
@@ -485,6 +489,9 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 			source = spans.TimeSynthetic
 		}
 		s := d.tell(out, res, home.ID, parent, r.Text(l.Name), j.at, j.end(), l.Trace, l.Span, j.by, source)
+		if l.Flags.Has(facts.RecordOnly) {
+			s.Links().RemoveIf(func(ptrace.SpanLink) bool { return true })
+		}
 		if l.Late > 0 {
 			m := s.Attributes()
 			m.PutDouble(spans.AttrNCCLLateMax, float64(l.Late)/1e9)
@@ -495,7 +502,9 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 				m.PutStr(spans.AttrNCCLLateHost, host)
 			}
 		}
-		d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by, spans.TimeDerived)
+		if !l.Flags.Has(facts.RecordOnly) {
+			d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by, spans.TimeDerived)
+		}
 	}
 }
 
@@ -523,7 +532,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
 		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: attributes,
 	}
-	held := d.p.offline && !g.Partial
+	held := d.p.offline && g.Partial == ""
 	var s ptrace.Span
 	if held {
 		s = ptrace.NewSpan()
@@ -547,7 +556,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	putPartial(s, g)
 	notes := d.tellGPUs(s, r, w)
 	switch {
-	case g.Partial: // it cannot be held against others
+	case g.Partial != "": // it cannot be held against others
 	case held:
 		d.history.Hold(d.window(r, w, &b, notes), func(v why.Verdict, slow bool) {
 			d.judged(s, ranks, &v, slow)

@@ -16,6 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/storageclient"
 	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // promises stores what is still to be sent, for a process that follows a crash: roots of which tops are children already, and steps and passes, which say then
@@ -242,7 +243,8 @@ func (p *stepJoin) restore(ctx context.Context) error {
 			}
 			r := p.run(x.run, now)
 			g := r.Group(x.trace, x.service)
-			g.Promised, g.ByID, g.Partial, g.Last = g.Promised || x.flags&promisedRoot != 0, x.flags&promisedByID != 0, true, now
+			g.Promised, g.ByID, g.Last = g.Promised || x.flags&promisedRoot != 0, x.flags&promisedByID != 0, now
+			g.Lacks(spans.PartialRestart)
 			r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
 			if g.Chunk < 0 { // else another chunk has it too, which was thought lost
 				g.Chunk = chunk
@@ -269,7 +271,7 @@ func (p *stepJoin) restoreRuns(ctx context.Context, now time.Time) error {
 			break
 		}
 		r := p.run(id, now)
-		r.Lost = max(r.Lost, until)
+		r.Loses(until, spans.PartialRestart)
 	}
 	return nil
 }

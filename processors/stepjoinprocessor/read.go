@@ -2,6 +2,7 @@ package stepjoinprocessor
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -165,6 +166,10 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if span.Status().Code() == ptrace.StatusCodeError {
 		flags |= facts.Error
 	}
+	if r.res.RecordOnly {
+		flags |= facts.RecordOnly
+		run.RecordOnly = true
+	}
 	if stage != breakdown.Unattributed {
 		if g := r.groupOf(trace); g.Closed {
 			r.tardy++
@@ -234,7 +239,8 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 				f.leaf.End = min(f.leaf.End, f.leaf.Start+int64(r.coll.Duration*1e9)) // its ends are of two clocks
 			}
 		}
-		f.promised = top && byID
+		f.promised = top && byID && !r.res.RecordOnly
+		run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 	case view.KindPass, view.KindSession, view.KindCalls:
 		if m.Time == spans.TimeObserved { // when a line came says nothing of its call: read later, it would lie elsewhere
 			f.leaf.Flags |= facts.Timeless
@@ -341,6 +347,12 @@ func (r *reader) keep(f *fact, byID bool) {
 	if run.AddOwn(g, f.leaf, r.now) {
 		r.late.note(run, g, &f.leaf)
 	}
+}
+
+// sampled says whether a tracestate tells that its span stands for several: OpenTelemetry's threshold of rejection, 0 where all are kept.
+func sampled(state string) bool {
+	const certain, threshold = "ot=th:0", "ot=th:"
+	return state != certain && strings.HasPrefix(state, threshold)
 }
 
 const maxApart = 3600 // s: clocks of two hosts are hardly as far apart

@@ -303,8 +303,8 @@ func (p *stepJoin) report(now time.Time, all bool) {
 type closing struct {
 	run     *facts.Run
 	group   *facts.Group
-	partial bool
-	early   bool // for want of room
+	partial string // why not all may be there; empty: all is
+	early   bool   // for want of room
 }
 
 // due are the groups that are over, in order of time within a run. all: each.
@@ -326,11 +326,15 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 			if p.offline {
 				behind = !all && r.Unread(until)
 			}
+			partial := ""
+			if behind {
+				partial = spans.PartialBehind
+			}
 			if !all && (idle < p.wait() || behind && idle < p.cfg.Keep) {
-				early = append(early, closing{r, g, behind || idle < p.wait(), true})
+				early = append(early, closing{r, g, spans.PartialRoom, true})
 				continue
 			}
-			due = append(due, closing{r, g, behind, false})
+			due = append(due, closing{r, g, partial, false})
 			short -= g.Bytes()
 		}
 		if short <= 0 || len(early) == 0 {
@@ -371,10 +375,13 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 		placed := g.End != 0
 		c.run.Arrived(g)
 		c.run.Sort()
-		if g.Partial = g.Partial || c.partial; g.Partial {
-			partial++
+		if c.partial != "" {
+			g.Lacks(c.partial)
 		}
 		p.derive.derive(out, c.run, g, placed)
+		if g.Partial != "" {
+			partial++
+		}
 		c.run.Fresh = true
 		c.run.Close(g, now)
 		p.closed = append(p.closed, g)

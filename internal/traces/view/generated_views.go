@@ -112,6 +112,11 @@ type Resource struct {
 	// trainbridge.join.by: How the span came into its trace. Stands on the resource where it holds for all of its spans. A
 	// span whose trace is made of its own key has none.
 	JoinBy string
+	// trainbridge.record_only: boolean. True of spans that are joined and counted, and not drawn: collectives that
+	// sample_rate left out. No backend is to have them. Stands on the resource. The term is OpenTelemetry's: a span of the
+	// sampling decision RECORD_ONLY is processed, and is exported by none. `otlp_acked` keeps such spans back, unless what
+	// it sends to is another collector.
+	RecordOnly bool
 	// trainbridge.time.source: Where the times of the span come from. Stands on the resource, and on a span where it is
 	// different.
 	TimeSource spans.TimeSource
@@ -174,6 +179,8 @@ func (r *Resource) take(attrs pcommon.Map) {
 			r.WorldSize = ordinalOf(value)
 		case spans.AttrJoinBy:
 			r.JoinBy = spans.ValueText(value)
+		case spans.AttrRecordOnly:
+			r.RecordOnly = flagOf(value)
 		case spans.AttrTimeSource:
 			r.TimeSource = spans.TimeSource(spans.ValueText(value))
 		case spans.AttrSource:

@@ -12,10 +12,10 @@ import (
 type Group struct {
 	ID       pcommon.TraceID
 	Service  string
-	ByID     bool // its trace is the one that an id names
-	Promised bool // its tops were given a parent: a root has to be sent
-	Partial  bool
-	Restored bool // after a crash, of which only a promise is known
+	ByID     bool   // its trace is the one that an id names
+	Promised bool   // its tops were given a parent: a root has to be sent
+	Partial  string // why not all may be here, as spans.AttrJoinPartialReason has it; empty: all is
+	Restored bool   // after a crash, of which only a promise is known
 	Closed   bool
 	Windows  []Window
 	Own      []Leaf  // of its own trace
@@ -54,6 +54,13 @@ func (g *Group) Of(service string, kind WindowKind) {
 	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind]
 	if g.told == 0 || order < g.told || order == g.told && service < g.Service {
 		g.Service, g.told = service, order
+	}
+}
+
+// Lacks notes why not all of the group may be here. The first reason stays.
+func (g *Group) Lacks(why string) {
+	if g.Partial == "" {
+		g.Partial = why
 	}
 }
 

@@ -15,12 +15,13 @@ type Flags uint8
 
 // The flags.
 const (
-	Timeless Flags = 1 << iota // its times are made up: it has a duration and no place in time (with Observed: see Group.Arrived)
-	Point                      // only its end is known
-	Observed                   // its times are those of its arrival, or of stamps of whole seconds
-	Bad                        // it has a bad verdict
-	Error                      // it ended in an error
-	Unheard                    // a collective, of which a rank has no record
+	Timeless   Flags = 1 << iota // its times are made up: it has a duration and no place in time (with Observed: see Group.Arrived)
+	Point                        // only its end is known
+	Observed                     // its times are those of its arrival, or of stamps of whole seconds
+	Bad                          // it has a bad verdict
+	Error                        // it ended in an error
+	Unheard                      // a collective, of which a rank has no record
+	RecordOnly                   // it is not drawn: no backend has its span
 )
 
 // Has says whether a flag is set.

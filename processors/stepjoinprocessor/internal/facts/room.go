@@ -3,6 +3,8 @@ package facts
 import (
 	"slices"
 	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // What is kept takes so many bytes, about; a group without what is in it.
@@ -61,17 +63,24 @@ func (r *Run) ShedGroups(over int64) (freed int64) {
 	for freed < over && len(r.done) > 0 {
 		g := r.done[0]
 		freed += g.Bytes()
-		r.Lost = max(r.Lost, g.End)
+		r.Loses(g.End, spans.PartialRoom)
 		r.forgetGroup()
 	}
 	return freed
+}
+
+// Loses notes that what ends at a time is not known any more, and why.
+func (r *Run) Loses(end int64, why string) {
+	if end > r.Lost {
+		r.Lost, r.LostBy = end, why
+	}
 }
 
 // Shed drops the oldest leaves, for want of room, and says so to the windows that may have needed them.
 func (r *Run) Shed(n int) {
 	n = min(n, len(r.leaves))
 	for i := range r.leaves[:n] {
-		r.Lost = max(r.Lost, r.leaves[i].End)
+		r.Loses(r.leaves[i].End, spans.PartialRoom)
 	}
 	for left := n; left > 0 && len(r.arrived) > 0; {
 		take := min(left, r.arrived[0].n)

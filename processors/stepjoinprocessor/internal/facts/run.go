@@ -41,7 +41,12 @@ type Run struct {
 	leavesSorted bool
 	arrived      []arrival // of leaves, in order of coming
 	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
-	Lost  int64
+	// LostBy says why, as Group.Partial does.
+	Lost   int64
+	LostBy string
+	// Sampled says that some of the run's collectives stand for several, and RecordOnly that those left out came all the same, only not to be drawn.
+	Sampled, RecordOnly bool
+
 	Ranks int64 // the most that a collective had; RanksAt: how many there were at a time
 	// Trainer is whose log tells the steps, as spans.AttrSource, and World how many ranks it says there are; 0: it does not.
 	Trainer string

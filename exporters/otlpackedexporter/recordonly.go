@@ -1,0 +1,34 @@
+package otlpackedexporter
+
+import (
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	vocabulary "github.com/trainbridge/trainbridge/spans"
+)
+
+// drawn is a message without the resources whose spans are joined and counted, and not drawn. The message may be shared with others: where it has such a
+// resource, the rest is copied.
+func drawn(td ptrace.Traces) ptrace.Traces {
+	left := 0
+	for _, rs := range td.ResourceSpans().All() {
+		if recordOnly(rs) {
+			left++
+		}
+	}
+	if left == 0 {
+		return td
+	}
+	out := ptrace.NewTraces()
+	out.ResourceSpans().EnsureCapacity(td.ResourceSpans().Len() - left)
+	for _, rs := range td.ResourceSpans().All() {
+		if !recordOnly(rs) {
+			rs.CopyTo(out.ResourceSpans().AppendEmpty())
+		}
+	}
+	return out
+}
+
+func recordOnly(rs ptrace.ResourceSpans) bool {
+	v, ok := rs.Resource().Attributes().Get(vocabulary.AttrRecordOnly)
+	return ok && v.Bool()
+}
