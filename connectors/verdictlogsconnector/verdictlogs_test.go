@@ -197,6 +197,21 @@ func TestEvents(t *testing.T) {
 	assert.Equal(t, "cuda_error", spans.AttrText(r.Attributes(), spans.AttrEventClass))
 }
 
+// A verdict about a span that is not drawn is a record like others, that leads to no trace.
+func TestRecordOnly(t *testing.T) {
+	b := newBed(t)
+	td := withVerdicts(0, 1, spans.VerdictNCCLLate)
+	withVerdicts(1, 1, spans.VerdictNCCLLate).ResourceSpans().MoveAndAppendTo(td.ResourceSpans())
+	td.ResourceSpans().At(0).Resource().Attributes().PutBool(spans.AttrRecordOnly, true)
+	require.NoError(t, b.ConsumeTraces(t.Context(), td))
+	require.Len(t, b.records(), 2)
+	assert.True(t, b.records()[0].TraceID().IsEmpty())
+	assert.True(t, b.records()[0].SpanID().IsEmpty())
+	assert.False(t, b.records()[1].TraceID().IsEmpty())
+	_, ok := b.sent[0].ResourceLogs().At(0).Resource().Attributes().Get(spans.AttrRecordOnly)
+	assert.False(t, ok)
+}
+
 func TestNothingToSay(t *testing.T) {
 	b := newBed(t)
 	require.NoError(t, b.ConsumeTraces(t.Context(), ptrace.NewTraces()))

@@ -305,6 +305,38 @@ func TestPartlyRejectedPart(t *testing.T) {
 	)
 }
 
+// What is joined and counted only is for collectors: a backend gets the rest of its message, and the message stays as it is.
+func TestRecordOnly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		send  bool
+		only  []int // resources, of ten spans each
+		sent  int
+		calls int
+	}{
+		"none":                 {false, nil, 30, 1},
+		"some":                 {false, []int{0, 2}, 10, 1},
+		"all":                  {false, []int{0, 1, 2}, 0, 0},
+		"to another collector": {true, []int{0, 1, 2}, 30, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &backend{}
+			addr := serve(t, b)
+			r := connect(t, func(c *Config) { c.Endpoint, c.RecordOnly = addr, tt.send })
+			td := numbered(30, 0)
+			for _, i := range tt.only {
+				td.ResourceSpans().At(i).Resource().Attributes().PutBool(vocabulary.AttrRecordOnly, true)
+			}
+			td.MarkReadOnly()
+			require.NoError(t, r.ConsumeTraces(t.Context(), td))
+			assert.Len(t, b.names, tt.sent)
+			assert.Equal(t, tt.calls, b.calls)
+			for _, i := range tt.only {
+				assert.Equal(t, tt.send, b.names[strconv.Itoa(10*i)] == 1)
+			}
+		})
+	}
+}
+
 // Requests that wait for their next try are held as well.
 func TestAllThatWaitIsHeld(t *testing.T) {
 	r := connect(t, func(c *Config) {

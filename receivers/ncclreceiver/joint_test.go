@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -74,7 +75,7 @@ func logs(t *testing.T, records ...record) string {
 func roots(r *filereceivertest.Result) map[string]ptrace.Span {
 	out := make(map[string]ptrace.Span)
 	for _, s := range r.All("") {
-		if attr(s, spans.AttrNCCLRanks) != "" {
+		if attr(s, spans.AttrNCCLRanks) != "" && attr(s, spans.AttrRecordOnly) == "" {
 			out[s.Name()+" "+attr(s, spans.AttrNCCLSequence)] = s
 		}
 	}
@@ -241,8 +242,18 @@ func TestSettings(t *testing.T) {
 		assert.Equal(t, slices.Sorted(maps.Keys(roots(r))), slices.Sorted(maps.Keys(roots(again))))
 	})
 	t.Run("none", func(t *testing.T) {
-		_, got := count(func(c *Config) { c.SampleRate = 0 })
+		all, _ := count(func(*Config) {})
+		r, got := count(func(c *Config) { c.SampleRate = 0 })
 		assert.Empty(t, got)
+		assert.Empty(t, rankSpans(r))
+		left := r.All("") // for what joins and counts
+		assert.Len(t, left, 40)
+		for _, s := range left {
+			root := roots(all)[s.Name()+" "+attr(s, spans.AttrNCCLSequence)]
+			assert.Equal(t, "true", attr(s, spans.AttrRecordOnly))
+			s.Attributes().Remove(spans.AttrRecordOnly)
+			assert.NoError(t, ptracetest.CompareSpan(root, s))
+		}
 	})
 	t.Run("anomaly_detection", func(t *testing.T) {
 		r, _ := count(func(c *Config) { c.AnomalyDetection = false })

@@ -18,8 +18,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Records of eight ranks from messages to the consumer, all on one core: unpacked, joined, judged, and built as spans.
+// Records of eight ranks from messages to the consumer, all on one core: unpacked, joined, judged, and built as spans; of one in a hundred, or of its root.
 func BenchmarkGateway(b *testing.B) {
+	for _, rate := range []float64{1, 0.01} {
+		b.Run(fmt.Sprint(rate), func(b *testing.B) { benchmarkGateway(b, rate) })
+	}
+}
+
+func benchmarkGateway(b *testing.B, rate float64) {
 	const ranks, collectives, each = 8, 5000, 50
 	stretches := make([][][]byte, ranks)
 	size := 0
@@ -35,6 +41,7 @@ func BenchmarkGateway(b *testing.B) {
 	}
 	cfg := createDefaultConfig().(*Config)
 	cfg.Kafka.GetOrInsertDefault()
+	cfg.SampleRate = rate
 	var t *kafkaTopic
 	parts := func(base *filereceiver.Receiver, cfg component.Config) (filereceiver.Parts, error) {
 		r, err := newReceiver(base, cfg.(*Config))
