@@ -15,8 +15,10 @@ func (c *Collective) describe(m pcommon.Map) {
 	c.measures(m)
 	c.lateness(m)
 	c.stragglers(m)
-	m.PutInt(spans.AttrNCCLErrors, c.errs)
-	m.PutInt(spans.AttrNCCLRetries, c.retries)
+	if !c.undrawn { // else there are none
+		m.PutInt(spans.AttrNCCLErrors, c.errs)
+		m.PutInt(spans.AttrNCCLRetries, c.retries)
+	}
 	c.absence(m)
 	if c.mismatch {
 		m.PutBool(spans.AttrNCCLMismatch, true)
@@ -42,7 +44,9 @@ func (c *Collective) identity(m pcommon.Map) {
 	putText(m, spans.AttrNCCLCommID, c.comm.id)
 	putText(m, spans.AttrNCCLCommName, c.commName)
 	putCount(m, spans.AttrNCCLCommSize, c.commSize)
-	putCount(m, spans.AttrNCCLCommNodes, c.nodes)
+	if !c.undrawn {
+		putCount(m, spans.AttrNCCLCommNodes, c.nodes)
+	}
 	if c.join == byTime {
 		m.PutStr(spans.AttrNCCLSequenceKind, spans.NCCLSequenceTime)
 	} else {
@@ -55,9 +59,11 @@ func (c *Collective) identity(m pcommon.Map) {
 		m.PutBool(spans.AttrNCCLUnconfirmed, true)
 	}
 	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
-	putText(m, spans.AttrNCCLProtocol, c.protocol)
-	putText(m, spans.AttrNCCLDatatype, c.datatype)
-	putCount(m, spans.AttrNCCLChannels, c.channels)
+	if !c.undrawn { // no view of a collective has these
+		putText(m, spans.AttrNCCLProtocol, c.protocol)
+		putText(m, spans.AttrNCCLDatatype, c.datatype)
+		putCount(m, spans.AttrNCCLChannels, c.channels)
+	}
 	putIndex(m, spans.AttrNCCLMessageSize, c.size)
 	if !c.unconfirmed() { // the others may have it too
 		putIndex(m, spans.AttrNCCLDataSize, c.total)
@@ -66,7 +72,9 @@ func (c *Collective) identity(m pcommon.Map) {
 
 // measures writes durations and bandwidths.
 func (c *Collective) measures(m pcommon.Map) {
-	putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)
+	if !c.undrawn {
+		putText(m, spans.AttrNCCLTiming, c.parts[0].how.timing)
+	}
 	putSeconds(m, spans.AttrNCCLDuration, c.duration)
 	putSeconds(m, spans.AttrNCCLTransferDuration, c.transfer)
 	spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, c.alg)
