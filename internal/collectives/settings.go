@@ -14,8 +14,8 @@ type JoinConfig struct {
 	// Collector is the name of this collector among those that join collectives of the same runs: a label of what is learned from collectives. Default:
 	// TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no such label, where there is no other collector.
 	Collector string `mapstructure:"collector"`
-	// SampleRate is the share of collectives to send, 0..1, all ranks of a collective or none. Collectives with errors, retries or anything unusual are always
-	// sent. Default 1.
+	// SampleRate is the share of collectives to draw, 0..1, all ranks of a collective or none: of the others only the root is sent, for what joins and counts.
+	// Collectives with errors, retries or anything unusual are always drawn. Default 1.
 	SampleRate float64 `mapstructure:"sample_rate"`
 	// WindowSize is how many collectives of a communicator scores and baselines look back on. 10..512, default 50.
 	WindowSize int `mapstructure:"window_size"`

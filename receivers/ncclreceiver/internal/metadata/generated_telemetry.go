@@ -195,7 +195,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.TrainbridgeNcclSampledOut, err = builder.meter.Int64Counter(
 		"otelcol_trainbridge.nccl.sampled_out",
-		metric.WithDescription("Records that were read and joined and not sent, because of sample_rate. [Alpha]"),
+		metric.WithDescription("Records that were read, joined and counted and not drawn, because of sample_rate. [Alpha]"),
 		metric.WithUnit("{record}"),
 	)
 	errs = errors.Join(errs, err)

@@ -200,7 +200,7 @@ func AssertEqualTrainbridgeNcclResynchronized(t *testing.T, tt *componenttest.Te
 func AssertEqualTrainbridgeNcclSampledOut(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_trainbridge.nccl.sampled_out",
-		Description: "Records that were read and joined and not sent, because of sample_rate. [Alpha]",
+		Description: "Records that were read, joined and counted and not drawn, because of sample_rate. [Alpha]",
 		Unit:        "{record}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
