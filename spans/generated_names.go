@@ -512,6 +512,19 @@ const (
 	NCCLSequenceTime = "time"
 )
 
+// Collectives · How far collectives were sent. On spans named nccl.watermark, which go from the collectors that join
+// collectives to those that join steps, and to no backend.
+const (
+	// Whose collectives: the topic and the partition that their records came by.
+	AttrNCCLWatermarkSource = "trainbridge.nccl.watermark.source"
+	// int, ns. Until when all collectives of the source that began are sent, Unix ns. 0: that is not known yet.
+	AttrNCCLWatermarkUntil = "trainbridge.nccl.watermark.until"
+	// int, ns. The latest end of a collective that was sent, Unix ns.
+	AttrNCCLWatermarkSent = "trainbridge.nccl.watermark.sent"
+	// boolean. True of the first of a run, before which no collective was sent.
+	AttrNCCLWatermarkFirst = "trainbridge.nccl.watermark.first"
+)
+
 // Collectives · Packed records. On spans named nccl.partial, which go from the collectors on the hosts to those that
 // join.
 const (
@@ -717,6 +730,8 @@ const (
 	SpanNCCLProxyStep = "nccl.proxy.step"
 	// Records of one log in one communicator, packed, on their way to where they are joined.
 	SpanNCCLPartial = "nccl.partial"
+	// How far the collectives of a run were sent, by who joined those of one partition: steps wait for it.
+	SpanNCCLWatermark = "nccl.watermark"
 )
 
 // Collectives: metrics.
@@ -910,11 +925,11 @@ const (
 
 // Values of trainbridge.join.partial.reason.
 const (
-	// A collector was started anew, and knows less than the one before.
+	// A collector was started anew, or took over from another, and knows less than the one before.
 	PartialRestart = "restart"
 	// There was no room to wait, or to keep what may belong here.
 	PartialRoom = "room"
-	// A source that was at work had not come to its end in time.
+	// A source that was at work had not come to its end in time, or not all collectives of its time were sent.
 	PartialBehind = "behind"
 	// Collectives were sampled, and those left out did not come.
 	PartialSampled = "sampled"

@@ -17,6 +17,9 @@ import (
 type Config struct {
 	// Wait is for how long a step waits, from when its last span came, for what other logs say of its time. Default 10s.
 	Wait time.Duration `mapstructure:"wait"`
+	// WaitLimit is how long after its last span a window waits for collectives of its time that are not all sent, as gateways say. It is told as partial then.
+	// Default 2m.
+	WaitLimit time.Duration `mapstructure:"wait_limit"`
 	// Keep is for how long what has passed is remembered, for steps that come later: longer than the longest step. Default 15m.
 	Keep time.Duration `mapstructure:"keep"`
 	// Tolerance is by how much the clocks of two logs may differ. Default 1ms.
@@ -35,7 +38,7 @@ type Config struct {
 }
 
 func createDefaultConfig() component.Config {
-	return &Config{Wait: 10 * time.Second, Keep: 15 * time.Minute, Tolerance: time.Millisecond, MaxBytes: 16 << 20, Slowest: 3}
+	return &Config{Wait: 10 * time.Second, WaitLimit: 2 * time.Minute, Keep: 15 * time.Minute, Tolerance: time.Millisecond, MaxBytes: 16 << 20, Slowest: 3}
 }
 
 // Unmarshal refuses durations without a unit.
@@ -46,6 +49,9 @@ func (c *Config) Validate() error {
 	var errs []error
 	if c.Wait <= 0 {
 		errs = append(errs, fmt.Errorf("'wait' is %s: set a time above 0, such as 10s", c.Wait))
+	}
+	if c.WaitLimit < c.Wait {
+		errs = append(errs, fmt.Errorf("'wait_limit' is %s, below 'wait' (%s): set a longer time, such as 2m", c.WaitLimit, c.Wait))
 	}
 	if c.Keep < c.Wait {
 		errs = append(errs, fmt.Errorf("'keep' is %s, below 'wait' (%s): set a time that is longer than the longest step, such as 15m", c.Keep, c.Wait))

@@ -23,7 +23,7 @@ func TestLoadConfig(t *testing.T) {
 	for id, want := range map[string]*Config{
 		"step_join": createDefaultConfig().(*Config),
 		"step_join/all": {
-			Wait: 30 * time.Second, Keep: time.Hour, Tolerance: 5 * time.Millisecond, MaxBytes: 134_217_728, Slowest: 5,
+			Wait: 30 * time.Second, WaitLimit: 5 * time.Minute, Keep: time.Hour, Tolerance: 5 * time.Millisecond, MaxBytes: 134_217_728, Slowest: 5,
 			Windows: []string{"train_batch", "epoch *"}, Leaves: map[string]string{"next_batch": "data_loading", "ckpt*": "checkpoint"}, Storage: &storage,
 		},
 	} {
@@ -42,6 +42,7 @@ func TestLoadConfig(t *testing.T) {
 func TestInvalidConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"'wait' is 0s: set a time above 0, such as 10s":                                                  func(c *Config) { c.Wait = 0 },
+		"'wait_limit' is 9s, below 'wait' (10s): set a longer time, such as 2m":                          func(c *Config) { c.WaitLimit = 9 * time.Second },
 		"'keep' is 5s, below 'wait' (10s): set a time that is longer than the longest step, such as 15m": func(c *Config) { c.Keep = 5 * time.Second },
 		"'tolerance' is -1ms: set 0 or more, such as 1ms":                                                func(c *Config) { c.Tolerance = -time.Millisecond },
 		"'max_bytes' is 1000: set at least 1048576 (1 MiB)":                                              func(c *Config) { c.MaxBytes = 1000 },

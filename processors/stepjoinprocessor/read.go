@@ -123,6 +123,12 @@ func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 
 // span takes the facts of a span and returns its end, 0 where that says nothing.
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
+	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
+		m := span.Attributes()
+		first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
+		r.run.Sent(spans.AttrText(m, spans.AttrNCCLWatermarkSource), integer(m, spans.AttrNCCLWatermarkUntil), integer(m, spans.AttrNCCLWatermarkSent), first.Bool())
+		return 0
+	}
 	if kind == view.KindEvent {
 		if events.Class(spans.AttrText(span.Attributes(), spans.AttrEventClass)).Ends() {
 			r.run.Pulse.Over()
@@ -347,6 +353,11 @@ func (r *reader) keep(f *fact, byID bool) {
 	if run.AddOwn(g, f.leaf, r.now) {
 		r.late.note(run, g, &f.leaf)
 	}
+}
+
+func integer(m pcommon.Map, name string) int64 {
+	v, _ := m.Get(name)
+	return v.Int()
 }
 
 // sampled says whether a tracestate tells that its span stands for several: OpenTelemetry's threshold of rejection, 0 where all are kept.

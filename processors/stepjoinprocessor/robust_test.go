@@ -191,7 +191,7 @@ func TestKilledAnywhere(t *testing.T) {
 				left = append(left, again) // its source reads it again
 			}
 			if i == 3 {
-				b.clock = b.clock.Add(b.cfg.Wait + time.Second)
+				b.pass(b.cfg.Wait + time.Second)
 				b.sweep(ctx, b.clock, false)
 			}
 		}

@@ -21,10 +21,16 @@ import (
 // asleep is a time between two sweeps in which this process did not run: nothing was heard then.
 const asleep = 30 * time.Second
 
+// still is a time between two sweeps in which this process stood still, or held what it had to send.
+const still = 5 * time.Second
+
 // hear notes until when nothing could be heard: while batches are refused, logs are not read. It is called with p.mu held.
 func (p *stepJoin) hear(now time.Time) {
 	if p.refused || now.Sub(p.swept) > asleep {
 		p.deaf = now
+	}
+	if !p.swept.IsZero() && now.Sub(p.swept) > still {
+		p.woke = now
 	}
 	p.swept = now
 }

@@ -71,6 +71,7 @@ type stepJoin struct {
 	refused bool // the last batch was
 	swept   time.Time
 	deaf    time.Time // until then nothing could be heard
+	woke    time.Time // when the process went on that had stood still
 	offline bool      // see Offline
 
 	closed []*facts.Group  // whose spans are made, and not sent yet
@@ -318,19 +319,24 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 		var early []closing // not over, but there may be no room to wait
 		for _, g := range r.Open() {
 			idle := now.Sub(g.Last)
+			if p.woke.After(g.Last) { // what came while the process stood still was not read yet
+				idle = now.Sub(p.woke)
+			}
 			until := g.End
 			if until == 0 { // its time may be in any log
 				until = math.MaxInt64
 			}
-			behind := r.Behind(until, now, p.cfg.Wait)
+			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
 				behind = !all && r.Unread(until)
+			} else if !behind && g.End != 0 && len(g.Windows) > 0 && r.Awaits(until) {
+				behind, limit = true, p.cfg.WaitLimit
 			}
 			partial := ""
 			if behind {
 				partial = spans.PartialBehind
 			}
-			if !all && (idle < p.wait() || behind && idle < p.cfg.Keep) {
+			if !all && (idle < p.wait() || behind && idle < limit) {
 				early = append(early, closing{r, g, spans.PartialRoom, true})
 				continue
 			}

@@ -140,8 +140,14 @@ func newBench(t *testing.T, edit ...func(*Config)) *bench {
 // over lets the wait pass, and closes what is over.
 func (b *bench) over(t *testing.T) {
 	t.Helper()
-	b.clock = b.clock.Add(b.cfg.Wait + time.Second)
+	b.pass(b.cfg.Wait + time.Second)
 	b.sweep(t.Context(), b.clock, false)
+}
+
+// pass lets time pass, in which the processor does not stand still.
+func (b *bench) pass(d time.Duration) {
+	b.clock = b.clock.Add(d)
+	b.swept = b.clock
 }
 
 // told are all spans, one line each, in order of trace and place.

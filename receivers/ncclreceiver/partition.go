@@ -42,6 +42,9 @@ type partition struct {
 	services map[string]string
 	others   *collectives.Input[int64] // stands for the inputs of which nothing has come yet
 	settled  time.Time                 // then all that live have been heard of
+	marks    map[string]*watermark     // by run
+	virgin   bool                      // nobody has read the partition before
+	since    time.Time                 // when this reading began
 	batches  map[string]*batch         // by run: whatever keys messages by their run gets them one by one
 	records  int                       // in batches
 	left     int                       // collectives that have left, ever
@@ -75,6 +78,7 @@ type inputKey struct{ run, host, path, family string }
 type feed struct {
 	*collectives.Input[int64]
 	heard time.Time
+	until int64 // when the last of its records began, or until when it was read and had none, Unix ns
 }
 
 type commKey struct{ run, comm string }
@@ -94,7 +98,7 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 	p := &partition{
 		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
 		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*feed), comms: make(map[commKey]bool), services: make(map[string]string),
-		batches: make(map[string]*batch), joiner: collectives.New[int64](settings), committed: committed,
+		batches: make(map[string]*batch), marks: make(map[string]*watermark), virgin: committed == offsets.Position{} && from != -1, since: t.now(), joiner: collectives.New[int64](settings), committed: committed,
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.awaitOthers()
@@ -307,13 +311,16 @@ func (p *partition) stretch(s *partial.Stretch, offset int64) error {
 	p.services[s.From.Run] = s.Service
 	in, now := p.input(s), p.t.now()
 	in.heard, in.Known = now, offset < p.floor
+	p.mark(s.From.Run, s.Service, s.Start)
 	if s.Count == 0 {
 		in.Alive(now.UnixNano())
+		in.until = max(in.until, s.ReadTo-heartbeat.Nanoseconds()) // logs are written in batches
 		return nil
 	}
 	came := [1]int64{offset}
 	var counts [recordKinds]int64
 	err := partial.Read(s.Records, func(o *op.Op) {
+		in.until = max(in.until, began(o))
 		if p.t.r.unwanted(o) != "" {
 			counts[recordFiltered]++
 			return
@@ -415,22 +422,31 @@ func (p *partition) freeKnown() {
 // take takes a collective that leaves, and the offsets that its records came by.
 func (p *partition) take(c *collectives.Collective, came []int64) {
 	p.left++
+	run := c.Run()
+	if m := p.marks[run]; m != nil && c.End() > m.sent {
+		m.sent, m.fresh = c.End(), true
+	}
 	if p.tracker.Known(came) {
 		p.tracker.Accepted(came)
 		p.known = append(p.known, c)
 		return
 	}
-	run := c.Run()
-	b := p.batches[run]
-	if b == nil {
-		b = &batch{p: p, service: cmp.Or(p.services[run], p.t.r.cfg.ServiceName)}
-		p.batches[run] = b
-	}
+	b := p.batch(run)
 	c.Place = len(b.collectives)
 	b.collectives = append(b.collectives, c)
 	b.came = append(b.came, came...)
 	b.ends = append(b.ends, len(b.came))
 	p.records += len(came)
+}
+
+// batch is what goes downstream next of a run.
+func (p *partition) batch(run string) *batch {
+	b := p.batches[run]
+	if b == nil {
+		b = &batch{p: p, service: cmp.Or(p.services[run], p.t.r.cfg.ServiceName)}
+		p.batches[run] = b
+	}
+	return b
 }
 
 // maxBatch bounds what is sent together, in records: about a message of the usual size.
@@ -441,6 +457,7 @@ const maxRetry = 5 * time.Second
 
 // send sends what has left, for as long as it takes. false: the partition was given up before.
 func (p *partition) send() bool {
+	p.watermarks()
 	for run, b := range p.batches {
 		b.points = p.joiner.Learned(b.points, b.collectives)
 		if !p.deliver(p.t.r.Deliver(b)) {
@@ -499,11 +516,16 @@ type batch struct {
 	points      []collectives.Point
 	came        []int64 // offsets, collective by collective
 	ends        []int   // of each collective in came
+	mark        watermark
+	marked      bool
 }
 
 // Traces builds the spans.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
 	collectives.AddSpans(out, b.service, b.collectives, func(place int) { from(tail.Place(place)) })
+	if b.marked {
+		b.mark.add(out)
+	}
 }
 
 // Metrics makes metrics of the judgements on the collectives.

@@ -1,0 +1,26 @@
+package collectives
+
+import "math"
+
+// End is when the last of its ranks left it, Unix ns.
+func (c *Collective) End() int64 { return c.end }
+
+// Since is when the earliest of a run's collectives that wait began, by their records that have come, Unix ns; math.MaxInt64: none waits.
+func (j *Joiner[H]) Since(run string) int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	since := int64(math.MaxInt64)
+	for c := j.oldest; c != nil; c = c.newer {
+		if c.run.id != run {
+			continue
+		}
+		for i := range c.parts {
+			if p := &c.parts[i]; p.start > 0 {
+				since = min(since, p.start)
+			} else if p.end > 0 {
+				since = min(since, p.end-max(p.duration, 0))
+			}
+		}
+	}
+	return since
+}
