@@ -33,7 +33,7 @@ type kafkaTopic struct {
 	now    func() time.Time
 	health health.Reporter
 
-	lookEvery, settle, retry, patience time.Duration
+	lookEvery, settle, retry, patience, markEvery time.Duration
 
 	ready  chan struct{} // closed when all of the following is set; what the client calls waits for it
 	client *kgo.Client
@@ -54,7 +54,7 @@ type kafkaTopic struct {
 func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	t := &kafkaTopic{
 		r: r, cfg: cfg, now: time.Now, lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), settle: 25 * time.Second, retry: 200 * time.Millisecond,
-		patience: 5 * time.Second, ready: make(chan struct{}), partitions: make(map[int32]*partition), fetched: make(map[int32]offsets.Position),
+		patience: 5 * time.Second, markEvery: time.Second, ready: make(chan struct{}), partitions: make(map[int32]*partition), fetched: make(map[int32]offsets.Position),
 		warned: make(map[string]time.Time),
 	}
 	sum := func(of func(p *partition) int64) metric.Int64Callback {

@@ -122,7 +122,7 @@ func (c *cluster) startOn(host component.Host, next consumer.ConsumeTracesFunc, 
 		r, err := newReceiver(base, cfg.(*Config))
 		require.NoError(c.tb, err)
 		g.kafkaTopic, err = newTopic(r, r.cfg.Kafka.Get())
-		g.lookEvery, g.settle, g.retry = 20*time.Millisecond, 200*time.Millisecond, time.Millisecond
+		g.lookEvery, g.settle, g.retry, g.markEvery = 20*time.Millisecond, 200*time.Millisecond, time.Millisecond, time.Millisecond
 		g.now = func() time.Time {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -263,6 +263,9 @@ func TestGateway(t *testing.T) {
 	g := c.start(k.take, nil)
 	wait(t, "all spans", k.so(func() bool { return len(k.came) >= len(k.want) || len(k.wrong) > 0 }))
 	wait(t, "all is committed", func() bool { return c.committed(1).Begin == c.sent })
+	wait(t, "a watermark", k.so(func() bool {
+		return slices.ContainsFunc(k.words["run"], func(h heardOf) bool { return h.word != nil && h.word.until > 0 })
+	}))
 	assert.Equal(t, offsets.Position{Begin: c.sent, From: c.sent, Head: c.sent}, c.committed(1))
 	assert.EqualValues(t, 0, g.metric("trainbridge.nccl.kafka.pending"))
 	assert.Equal(t, c.sent, g.metric("trainbridge.nccl.kafka.read"))
@@ -299,7 +302,7 @@ type sentLog struct {
 func newStorm(t *testing.T, rnd *rand.Rand) *storm {
 	t.Helper()
 	const partitions = 2
-	s := &storm{t: t, rnd: rnd, k: &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool)}, cluster: newCluster(t, partitions)}
+	s := &storm{t: t, rnd: rnd, k: &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool), begins: make(map[string]map[spanKey]int64), words: make(map[string][]heardOf)}, cluster: newCluster(t, partitions)}
 	s.lookBack = int64(rnd.IntN(2) * 4096)
 	for partition := range int32(partitions) { // a job for each
 		files, run := jobs["inspector v4.0"](rnd, 30+rnd.IntN(100)), fmt.Sprintf("run-%d", partition)
@@ -309,6 +312,7 @@ func newStorm(t *testing.T, rnd *rand.Rand) *storm {
 			return cfg
 		}, files)
 		maps.Copy(s.k.want, job.want)
+		maps.Copy(s.k.begins, job.begins)
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			l := &sentLog{partition: partition, stretches: agent(t, name, files[name], func() int { return 1 + rnd.IntN(12) })}
 			for _, s := range l.stretches {
@@ -347,6 +351,7 @@ func (s *storm) blow() {
 	}
 	require.Empty(s.t, s.k.wrong[:min(2, len(s.k.wrong))])
 	require.Len(s.t, s.k.came, len(s.k.want))
+	s.k.midway(s.t)
 }
 
 // begin begins another gateway.

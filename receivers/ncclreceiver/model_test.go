@@ -125,7 +125,7 @@ func spanTexts(td ptrace.Traces) map[spanKey]string {
 	out := make(map[spanKey]string)
 	for _, rs := range td.ResourceSpans().All() {
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-			if s.Name() == spans.SpanRun {
+			if s.Name() == spans.SpanRun || s.Name() == spans.SpanNCCLWatermark {
 				continue
 			}
 			attrs := s.Attributes().AsRaw()
@@ -158,6 +158,10 @@ type taker struct {
 	tries  int
 	came   map[spanKey]bool
 	wrong  []string
+	begins map[string]map[spanKey]int64 // when collectives begin, by run
+	words  map[string][]heardOf         // collectives and watermarks in the order of coming, by run
+
+	messages int
 }
 
 func (k *taker) take(_ context.Context, td ptrace.Traces) error {
@@ -168,6 +172,7 @@ func (k *taker) take(_ context.Context, td ptrace.Traces) error {
 	if k.dead || k.refuse != nil && k.refuse() {
 		return errors.New("down")
 	}
+	defer k.hold(td)
 	for id, text := range got {
 		k.came[id] = true
 		if text != k.want[id] {
@@ -175,6 +180,81 @@ func (k *taker) take(_ context.Context, td ptrace.Traces) error {
 		}
 	}
 	return nil
+}
+
+// hold holds watermarks against what has come. Each message has one run.
+func (k *taker) hold(td ptrace.Traces) {
+	k.messages++
+	for _, rs := range td.ResourceSpans().All() {
+		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+			run, m := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID), s.Attributes().AsRaw()
+			if id := (spanKey{s.TraceID(), s.SpanID()}); k.begins[run][id] != 0 {
+				k.words[run] = append(k.words[run], heardOf{message: k.messages, id: id})
+			}
+			if s.Name() != spans.SpanNCCLWatermark {
+				continue
+			}
+			w := word{m[spans.AttrNCCLWatermarkUntil].(int64), m[spans.AttrNCCLWatermarkSent].(int64), m[spans.AttrNCCLWatermarkFirst] == true}
+			k.words[run] = append(k.words[run], heardOf{message: k.messages, word: &w})
+			for id, at := range k.begins[run] {
+				if at < w.until && !k.came[id] {
+					k.wrong = append(k.wrong, fmt.Sprintf("%s says that all until %d is sent; %v at %d is not", run, w.until, id, at))
+				}
+			}
+		}
+	}
+}
+
+// word is what a watermark says.
+type word struct {
+	until, sent int64
+	first       bool
+}
+
+// heardOf is a collective or a watermark that came.
+type heardOf struct {
+	message int
+	id      spanKey
+	word    *word
+}
+
+// midway holds watermarks against what comes after any of them: whoever hears of a run from then on knows which collectives went to another.
+func (k *taker) midway(t *testing.T) {
+	t.Helper()
+	said := 0
+	for run, all := range k.words {
+		for from := range all {
+			if from > 0 && all[from].message == all[from-1].message {
+				continue
+			}
+			lost, known, whole, came := int64(0), false, false, map[spanKey]bool{}
+			heard := false
+			for _, h := range all[from:] {
+				switch w := h.word; {
+				case w == nil:
+					came[h.id] = true
+				case known:
+				default:
+					whole = whole || !heard && w.first
+					heard, known = true, w.until > 0
+					lost = max(lost, w.sent)
+				}
+			}
+			if !known {
+				continue
+			}
+			said++
+			if whole {
+				lost = 0
+			}
+			for id, at := range k.begins[run] {
+				if at > lost && !came[id] {
+					require.Fail(t, "a collective went to another, and that is not said", "%s from %d of %d on: %v at %d, said is %d", run, from, len(all), id, at, lost)
+				}
+			}
+		}
+	}
+	t.Logf("%d times a run was heard of midway", said)
 }
 
 func (k *taker) do(what func()) {
@@ -420,11 +500,22 @@ func expecting(t *testing.T, conf func(dir string) *Config, files map[string]str
 	for name, text := range files {
 		filereceivertest.Put(t, whole, name, text)
 	}
-	k := &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool)}
+	k := &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool), begins: make(map[string]map[spanKey]int64), words: make(map[string][]heardOf)}
 	for _, td := range read(t, conf(whole)).Traces.AllTraces() {
 		for id, text := range spanTexts(td) {
 			require.Empty(t, k.want[id], "each span has an id of its own")
 			k.want[id] = text
+		}
+		for _, rs := range td.ResourceSpans().All() {
+			run := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
+			if k.begins[run] == nil {
+				k.begins[run] = make(map[spanKey]int64)
+			}
+			for _, s := range rs.ScopeSpans().At(0).Spans().All() {
+				if _, root := s.Attributes().Get(spans.AttrNCCLRanks); root {
+					k.begins[run][spanKey{s.TraceID(), s.SpanID()}] = int64(s.StartTimestamp())
+				}
+			}
 		}
 	}
 	return k

@@ -311,7 +311,7 @@ func (p *partition) stretch(s *partial.Stretch, offset int64) error {
 	p.services[s.From.Run] = s.Service
 	in, now := p.input(s), p.t.now()
 	in.heard, in.Known = now, offset < p.floor
-	p.mark(s.From.Run, s.Service, s.Start)
+	p.mark(s)
 	if s.Count == 0 {
 		in.Alive(now.UnixNano())
 		in.until = max(in.until, s.ReadTo-heartbeat.Nanoseconds()) // logs are written in batches
@@ -522,8 +522,11 @@ type batch struct {
 
 // Traces builds the spans.
 func (b *batch) Traces(out *spans.Batch, from filereceiver.From) {
+	if b.marked && b.mark.until == 0 {
+		b.mark.add(out)
+	}
 	collectives.AddSpans(out, b.service, b.collectives, func(place int) { from(tail.Place(place)) })
-	if b.marked {
+	if b.marked && b.mark.until > 0 {
 		b.mark.add(out)
 	}
 }

@@ -7,45 +7,44 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
+	"github.com/trainbridge/trainbridge/internal/collectives/partial"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
 // watermark is how far the collectives of a run were sent that come by a partition. Who joins steps learns by it whether more is to come of the time of a step.
 type watermark struct {
 	source, run, service string
-	first                bool  // of the run nothing was sent before
-	sent                 int64 // the latest end of what was sent, Unix ns
+	whole                bool  // of the run nothing was sent in an earlier life, or by another
+	sent                 int64 // the latest end of what was sent, also then, Unix ns
 	until                int64 // when the records of each log are behind, and the collectives that wait began, Unix ns; 0: not known yet
 
-	told  time.Time
-	fresh bool // something changed since
+	told  time.Time // zero: not yet
+	fresh bool      // something changed since
 }
 
 const (
-	// markEvery is how often a watermark is told that moves, and remindEvery one that does not: whoever takes over the run's steps has to hear of it before it
-	// tells one (step_join waits for 10 s).
-	markEvery   = time.Second
+	// remindEvery is how often a watermark is told that does not move: whoever takes over the run's steps has to hear of it before it tells one (step_join waits
+	// for 10 s).
 	remindEvery = 5 * time.Second
 	// silent is how long the logs of a live run are silent at most: heartbeats come every 10 to 15 s.
 	silent = 20 * time.Second
 )
 
-// mark is the watermark of a run, made where there is none. start is when the first record of the run began. Where another gateway had the partition before,
-// or this one in an earlier life, it may have sent some of the run: not of one that begins when all live runs have been heard of.
-func (p *partition) mark(run, service string, start int64) *watermark {
+// mark notes that a stretch came of a run. Where another gateway had the partition before, or this one in an earlier life, it may have sent some of the run, of
+// what was there then: not of a run that begins when all live runs have been heard of.
+func (p *partition) mark(s *partial.Stretch) {
+	run := s.From.Run
 	m := p.marks[run]
 	if m == nil {
 		if len(p.marks) >= maxComms {
 			clear(p.marks)
 		}
-		m = &watermark{source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, first: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true}
-		if !m.first {
-			m.sent = start
-		}
+		m = &watermark{source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true}
 		p.marks[run] = m
 	}
-	m.service = service
-	return m
+	if m.service = s.Service; !m.whole && m.until == 0 {
+		m.sent = max(m.sent, s.End)
+	}
 }
 
 // began is when an operation began by its record, as far as that says.
@@ -63,7 +62,7 @@ func (p *partition) watermarks() {
 	read := !p.endedAt.IsZero() && p.tracker.Head() >= p.end // else a log that was not heard of yet may be behind
 	p.mu.Unlock()
 	for run, m := range p.marks {
-		if since := now.Sub(m.told); since < markEvery {
+		if since := now.Sub(m.told); since < p.t.markEvery {
 			continue
 		} else if read {
 			m.rise(p, now)
@@ -75,7 +74,13 @@ func (p *partition) watermarks() {
 		}
 		b := p.batch(run)
 		b.mark, b.marked = *m, true
-		m.told, m.fresh, m.first = now, false, false
+		if m.told.IsZero() { // the run begins: this goes before its collectives
+			b.mark.until = 0
+			if m.whole {
+				b.mark.sent = 0
+			}
+		}
+		m.told, m.fresh = now, m.told.IsZero()
 	}
 }
 
@@ -105,7 +110,7 @@ func (m *watermark) add(out *spans.Batch) {
 	a.PutStr(spans.AttrNCCLWatermarkSource, m.source)
 	a.PutInt(spans.AttrNCCLWatermarkUntil, m.until)
 	a.PutInt(spans.AttrNCCLWatermarkSent, m.sent)
-	if m.first {
+	if m.whole && m.told.IsZero() {
 		a.PutBool(spans.AttrNCCLWatermarkFirst, true)
 	}
 }

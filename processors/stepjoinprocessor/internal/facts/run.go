@@ -60,7 +60,7 @@ type Run struct {
 	Pulse  pulse.Pulse
 
 	processes map[Process]stretch
-	marks     map[string]int64 // by source of collectives: until when all that began are here, Unix ns
+	marks     map[string]mark // by source of collectives
 
 	communicator  map[uint32]int // in communicators, by the number of its id
 	communicators []communicator
