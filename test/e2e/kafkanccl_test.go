@@ -183,6 +183,7 @@ type spanSink struct {
 	spans  map[[2]string]string
 	differ []string
 	copies int
+	steps  []*node // all breakdowns of steps that came
 }
 
 func startSpanSink(tb testing.TB) *spanSink {
@@ -220,6 +221,11 @@ func (s *spanSink) take(td ptrace.Traces) {
 					s.differ = append(s.differ, was+"\n"+text)
 				}
 				s.spans[ids] = text
+				if span.Name() == spans.SpanBreakdown {
+					own := ptrace.NewSpan()
+					span.CopyTo(own)
+					s.steps = append(s.steps, &node{Span: own, resource: rs.Resource()})
+				}
 			}
 		}
 	}

@@ -1,0 +1,125 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// stepFleet is a fleet that has the logs of a job, those of its steps at an agent of their own.
+func stepFleet(t *testing.T, b *broker, name, backend, dir string, flags ...string) (*fleet, *jobTruth) {
+	t.Helper()
+	tr := generateJobIn(t, dir, append([]string{"--ranks", "16", "--nccl", "nccl_inspector"}, flags...)...)
+	f := newFleet(t, b, name, backend, &ncclLog{name: "nccl", dir: filepath.Join(tr.dir, "nccl")})
+	f.run, f.more = tr.RunID, "processors: {step_join: {wait: 3s, wait_limit: 60s}}"
+	for _, a := range f.agents {
+		a.env = append(a.env, "TRAINBRIDGE_RUN_ID="+tr.RunID)
+	}
+	to := t.TempDir()
+	for _, log := range []string{"train/train.jsonl", "tq/driver.log", "zmq/zmq_performance.log"} {
+		text, err := os.ReadFile(filepath.Join(tr.dir, log))
+		require.NoError(t, err)
+		f.files = append(f.files, &grownFile{text: string(text), to: filepath.Join(to, filepath.Base(log))})
+	}
+	f.agent("TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+to+"/*")
+	b.topics(t, "spans-"+name, "nccl-"+name)
+	f.gateway(quiet{t})
+	f.gateway(quiet{t})
+	b.shared(t, 2, "spans-"+name, "nccl-"+name)
+	return f, tr
+}
+
+// told waits until all steps are told, and holds each breakdown that is not partial against the truth of its collectives. It returns how many are whole, and how
+// many are not, by the reason.
+func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[string]int) {
+	f.Helper()
+	eventually(f, func() error {
+		sink.mu.Lock()
+		defer sink.mu.Unlock()
+		steps := map[int64]bool{}
+		for _, n := range sink.steps {
+			steps[n.int(spans.AttrIteration)] = true
+		}
+		if len(steps) < len(tr.Steps) {
+			return fmt.Errorf("%d steps of %d are told", len(steps), len(tr.Steps))
+		}
+		return nil
+	})
+	f.stop()
+	truth := map[int64]*jobStep{}
+	for _, s := range tr.Steps {
+		truth[int64(s.Step)] = s
+	}
+	partial = map[string]int{}
+	for _, n := range sink.steps {
+		if n.str(spans.AttrJoinPartial) == "true" {
+			reason := n.str(spans.AttrJoinPartialReason)
+			assert.NotEmpty(f, reason)
+			partial[reason]++
+			continue
+		}
+		whole++
+		truth[n.int(spans.AttrIteration)].checkBreakdown(f.T, n, spans.PartCollective, spans.PartWait)
+	}
+	return whole, partial
+}
+
+// An agent that begins when the steps are long over, as one that is started later, is waited for.
+func TestFleetLateAgent(t *testing.T) {
+	t.Parallel()
+	sink := startSpanSink(t)
+	f, tr := stepFleet(t, startKafka(t, 4), "late", sink.addr, t.TempDir(), "--steps", "30")
+	f.grow(rand.New(rand.NewPCG(1, 19)), 1)
+	late := f.agents[1]
+	for _, a := range f.agents {
+		if a != late {
+			a.up(t)
+		}
+	}
+	lasts(10 * time.Second)
+	late.up(t)
+	whole, partial := f.told(tr, sink)
+	assert.Equal(t, len(tr.Steps), whole)
+	assert.Empty(t, partial)
+}
+
+// Whatever happens: where a breakdown is not the truth, it says that it is partial, and why.
+func TestFleetStepFaults(all *testing.T) {
+	all.Parallel()
+	b := startKafka(all, 6)
+	for seed := *fleetSeed; seed < *fleetSeed+*fleetSeeds; seed++ {
+		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 23))
+			sink := startSpanSink(t)
+			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, t.TempDir(), "--steps", "60", "--seed", strconv.FormatUint(seed, 10))
+			f.all = all
+			for _, a := range f.agents {
+				a.up(quiet{t})
+			}
+			var happened []string
+			const faults = 4
+			for i := range faults {
+				f.grow(rnd, float64(i+1)/(faults+1))
+				moment(rnd, 5000)
+				fault := fleetFaults[rnd.IntN(len(fleetFaults))]
+				happened = append(happened, fault.name)
+				fault.do(f, rnd, sink)
+			}
+			f.grow(rnd, 1)
+			whole, partial := f.told(tr, sink)
+			t.Logf("%v: %d breakdowns are whole, partial %v", happened, whole, partial)
+			assert.Positive(t, whole)
+		})
+	}
+}
