@@ -523,6 +523,10 @@ const (
 	AttrNCCLWatermarkSent = "trainbridge.nccl.watermark.sent"
 	// boolean. True of the first of a run, before which no collective was sent.
 	AttrNCCLWatermarkFirst = "trainbridge.nccl.watermark.first"
+	// int. Its number, from 1: who misses one misses collectives.
+	AttrNCCLWatermarkNumber = "trainbridge.nccl.watermark.number"
+	// int, ns. When the reading of the partition began, Unix ns. Numbers begin anew with it.
+	AttrNCCLWatermarkEpoch = "trainbridge.nccl.watermark.epoch"
 )
 
 // Collectives · Packed records. On spans named nccl.partial, which go from the collectors on the hosts to those that

@@ -126,7 +126,11 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		m := span.Attributes()
 		first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
-		r.run.Sent(spans.AttrText(m, spans.AttrNCCLWatermarkSource), integer(m, spans.AttrNCCLWatermarkUntil), integer(m, spans.AttrNCCLWatermarkSent), first.Bool())
+		r.run.Hear(&facts.Word{
+			Source: strings.Clone(spans.AttrText(m, spans.AttrNCCLWatermarkSource)), First: first.Bool(),
+			Epoch: integer(m, spans.AttrNCCLWatermarkEpoch), Number: integer(m, spans.AttrNCCLWatermarkNumber),
+			Until: integer(m, spans.AttrNCCLWatermarkUntil), Sent: integer(m, spans.AttrNCCLWatermarkSent),
+		})
 		return 0
 	}
 	if kind == view.KindEvent {

@@ -12,12 +12,14 @@ import (
 )
 
 // watermark says how far the collectives of a partition were sent.
-func (j *job) watermark(source string, until, sent int64, first bool) {
+func (j *job) watermark(source string, epoch, number, until, sent int64, first bool) {
 	trace := spans.KeyTraceID(j.run, spans.SpanNCCLWatermark)
 	s := j.out.Add(spans.Resource{Service: "nccl", RunID: j.run, RecordOnly: true}, spans.Span{
 		Trace: trace, ID: spans.SpanID(trace, source), Name: spans.SpanNCCLWatermark, Kind: ptrace.SpanKindInternal, Start: until, End: until,
 	})
 	s.Attributes().PutStr(spans.AttrNCCLWatermarkSource, source)
+	s.Attributes().PutInt(spans.AttrNCCLWatermarkEpoch, epoch)
+	s.Attributes().PutInt(spans.AttrNCCLWatermarkNumber, number)
 	s.Attributes().PutInt(spans.AttrNCCLWatermarkUntil, until)
 	s.Attributes().PutInt(spans.AttrNCCLWatermarkSent, sent)
 	if first {
@@ -34,8 +36,15 @@ func TestWatermark(t *testing.T) {
 		do    func(j *job)
 	}
 	collective := func(j *job) { j.collective(0, start+second, start+2*second, second/2, "node-1") }
+	words := map[string]int64{}
 	mark := func(source string, until, sent int64, first bool) func(j *job) {
-		return func(j *job) { j.watermark(source, until, sent, first) }
+		return func(j *job) {
+			words[source]++
+			j.watermark(source, 1, words[source], until, sent, first)
+		}
+	}
+	word := func(epoch, number, until, sent int64) func(j *job) {
+		return func(j *job) { j.watermark("a/0", epoch, number, until, sent, false) }
 	}
 	for name, tt := range map[string]struct {
 		events []event
@@ -52,9 +61,15 @@ func TestWatermark(t *testing.T) {
 		"it began before this does":  {[]event{{0, mark("a/0", end, start+5*second, false)}}, 10 * time.Second, spans.PartialRestart, false},
 		"it began long before":       {[]event{{0, mark("a/0", end, start-1, false)}}, 10 * time.Second, "", false},
 		"one of two began before":    {[]event{{0, mark("a/0", end, 0, true)}, {0, mark("a/1", end, start, false)}}, 10 * time.Second, spans.PartialRestart, false},
+		"a word is missing":          {[]event{{0, mark("a/0", start, start, true)}, {0, word(1, 3, end, start+second)}}, 10 * time.Second, spans.PartialRestart, false},
+		"one was missing before":     {[]event{{0, mark("a/0", start, start, true)}, {0, word(1, 3, end, start-second)}}, 10 * time.Second, "", false},
+		"a word comes again":         {[]event{{0, mark("a/0", 0, 0, true)}, {0, word(1, 2, end, end)}, {0, word(1, 1, 0, 0)}, {0, word(1, 2, end, end)}}, 10 * time.Second, "", false},
+		"another goes on":            {[]event{{0, mark("a/0", end, start, true)}, {0, word(2, 1, 0, start-second)}, {0, word(2, 2, end, start+second)}}, 10 * time.Second, spans.PartialRestart, false},
+		"another had nothing of it":  {[]event{{0, mark("a/0", end, start, true)}, {0, word(2, 1, 0, start-second)}, {0, word(2, 2, end, start-second)}, {0, word(2, 3, end, end)}}, 10 * time.Second, "", false},
 		"behind, and it has no name": {[]event{{0, mark("", start, 0, true)}}, 120 * time.Second, spans.PartialBehind, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			clear(words)
 			b, j := newBench(t), newJob()
 			j.step(0, start, end)
 			require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))

@@ -16,6 +16,7 @@ type watermark struct {
 	source, run, service string
 	whole                bool  // of the run nothing was sent in an earlier life, or by another
 	sent                 int64 // the latest end of what was sent, also then, Unix ns
+	epoch, number        int64 // of the word
 	until                int64 // when the records of each log are behind, and the collectives that wait began, Unix ns; 0: not known yet
 
 	told  time.Time // zero: not yet
@@ -39,7 +40,7 @@ func (p *partition) mark(s *partial.Stretch) {
 		if len(p.marks) >= maxComms {
 			clear(p.marks)
 		}
-		m = &watermark{source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true}
+		m = &watermark{source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true}
 		p.marks[run] = m
 	}
 	if m.service = s.Service; !m.whole && m.until == 0 {
@@ -73,6 +74,7 @@ func (p *partition) watermarks() {
 			continue
 		}
 		b := p.batch(run)
+		m.number++
 		b.mark, b.marked = *m, true
 		if m.told.IsZero() { // the run begins: this goes before its collectives
 			b.mark.until = 0
@@ -104,10 +106,12 @@ func (m *watermark) add(out *spans.Batch) {
 	out.From(spans.NoOrigin)
 	s := out.Add(spans.Resource{Service: m.service, RunID: m.run, RecordOnly: true}, spans.Span{
 		Trace: trace, ID: spans.SpanID(trace, spans.SpanNCCLWatermark, []byte(m.source)), Name: spans.SpanNCCLWatermark, Kind: ptrace.SpanKindInternal,
-		Start: m.until, End: m.until, Attributes: 4,
+		Start: m.until, End: m.until, Attributes: 6,
 	})
 	a := s.Attributes()
 	a.PutStr(spans.AttrNCCLWatermarkSource, m.source)
+	a.PutInt(spans.AttrNCCLWatermarkEpoch, m.epoch)
+	a.PutInt(spans.AttrNCCLWatermarkNumber, m.number)
 	a.PutInt(spans.AttrNCCLWatermarkUntil, m.until)
 	a.PutInt(spans.AttrNCCLWatermarkSent, m.sent)
 	if m.whole && m.told.IsZero() {

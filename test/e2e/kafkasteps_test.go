@@ -49,7 +49,9 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 		defer sink.mu.Unlock()
 		steps := map[int64]bool{}
 		for _, n := range sink.steps {
-			steps[n.int(spans.AttrIteration)] = true
+			if n.str(spans.AttrStepWindow) == spans.WindowStep {
+				steps[n.int(spans.AttrIteration)] = true
+			}
 		}
 		if len(steps) < len(tr.Steps) {
 			return fmt.Errorf("%d steps of %d are told", len(steps), len(tr.Steps))
@@ -63,6 +65,9 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 	}
 	partial = map[string]int{}
 	for _, n := range sink.steps {
+		if n.str(spans.AttrStepWindow) != spans.WindowStep {
+			continue
+		}
 		if n.str(spans.AttrJoinPartial) == "true" {
 			reason := n.str(spans.AttrJoinPartialReason)
 			assert.NotEmpty(f, reason)
