@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -54,7 +56,7 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 			}
 		}
 		if len(steps) < len(tr.Steps) {
-			return fmt.Errorf("%d steps of %d are told", len(steps), len(tr.Steps))
+			return fmt.Errorf("%d steps of %d are told: %v", len(steps), len(tr.Steps), slices.Sorted(maps.Keys(steps)))
 		}
 		return nil
 	})
@@ -122,6 +124,7 @@ func TestFleetStepFaults(all *testing.T) {
 				fault.do(f, rnd, sink)
 			}
 			f.grow(rnd, 1)
+			t.Log(happened)
 			whole, partial := f.told(tr, sink)
 			t.Logf("%v: %d breakdowns are whole, partial %v", happened, whole, partial)
 			assert.Positive(t, whole)
