@@ -1,6 +1,7 @@
 package stepjoinprocessor
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,88 +28,107 @@ func (j *job) watermark(source string, epoch, number, until, sent int64, first b
 	}
 }
 
+// The step of TestWatermark.
+const (
+	stepStart = int64(1_700_000_000) * second
+	stepEnd   = stepStart + 10*second
+)
+
+// arrival is what comes so long after the event before.
+type arrival struct {
+	after time.Duration
+	do    func(j *job)
+}
+
+func aCollective(j *job) { j.collective(0, stepStart+second, stepStart+2*second, second/2, "node-1") }
+
+// first is the first word of a source, and word one of those after.
+func first(source string, until, sent int64) arrival {
+	return arrival{0, func(j *job) { j.watermark(source, 1, 1, until, sent, true) }}
+}
+
+func word(after time.Duration, source string, epoch, number, until, sent int64) arrival {
+	return arrival{after, func(j *job) { j.watermark(source, epoch, number, until, sent, false) }}
+}
+
+var watermarks = map[string]struct {
+	events []arrival
+	told   time.Duration // when the step is told, after its line
+	reason string
+	wait   bool // the collective is in it
+}{
+	"no source":    {nil, 10 * time.Second, "", false},
+	"all was sent": {[]arrival{{0, aCollective}, first("a/0", stepEnd, 0)}, 10 * time.Second, "", true},
+	"a partition is behind": {
+		[]arrival{first("a/0", 0, 0), {60 * time.Second, aCollective}, word(0, "a/0", 1, 2, stepEnd, 0)}, 61 * time.Second, "", true,
+	},
+	"another is, too": {
+		[]arrival{first("a/0", 0, 0), first("a/1", stepEnd-1, 0), word(30*time.Second, "a/0", 1, 2, stepEnd, 0), word(5*time.Second, "a/1", 1, 2, stepEnd, 0)},
+		36 * time.Second, "", false,
+	},
+	"it stays so":               {[]arrival{first("a/0", stepEnd-1, 0)}, 120 * time.Second, spans.PartialBehind, false},
+	"it has no name":            {[]arrival{first("", stepStart, 0)}, 120 * time.Second, spans.PartialBehind, false},
+	"it goes back":              {[]arrival{first("a/0", stepEnd, 0), word(time.Second, "a/0", 1, 2, stepStart, 0)}, 10 * time.Second, "", false},
+	"it began before this does": {[]arrival{word(0, "a/0", 1, 2, stepEnd, stepStart+5*second)}, 10 * time.Second, spans.PartialRestart, false},
+	"it began long before":      {[]arrival{word(0, "a/0", 1, 2, stepEnd, stepStart-1)}, 10 * time.Second, "", false},
+	"one of two began before": {
+		[]arrival{first("a/0", stepEnd, 0), word(0, "a/1", 1, 7, stepEnd, stepStart)}, 10 * time.Second, spans.PartialRestart, false,
+	},
+	"a word is missing": {
+		[]arrival{first("a/0", stepStart, stepStart), word(0, "a/0", 1, 3, stepEnd, stepStart+second)}, 10 * time.Second, spans.PartialRestart, false,
+	},
+	"one was missing before": {
+		[]arrival{first("a/0", stepStart, stepStart), word(0, "a/0", 1, 3, stepEnd, stepStart-second)}, 10 * time.Second, "", false,
+	},
+	"a word comes again": {
+		[]arrival{first("a/0", 0, 0), word(0, "a/0", 1, 2, stepEnd, stepEnd), first("a/0", 0, 0), word(0, "a/0", 1, 2, stepEnd, stepEnd)},
+		10 * time.Second, "", false,
+	},
+	"another goes on": {
+		[]arrival{first("a/0", stepEnd, stepStart), word(0, "a/0", 2, 1, 0, stepStart-second), word(0, "a/0", 2, 2, stepEnd, stepStart+second)},
+		10 * time.Second, spans.PartialRestart, false,
+	},
+	"another had nothing of it": {
+		[]arrival{
+			first("a/0", stepEnd, stepStart), word(0, "a/0", 2, 1, 0, stepStart-second), word(0, "a/0", 2, 2, stepEnd, stepStart-second),
+			word(0, "a/0", 2, 3, stepEnd, stepEnd), word(0, "a/0", 1, 2, 0, stepEnd),
+		},
+		10 * time.Second, "", false,
+	},
+}
+
 // A step waits for its collectives as long as a source of them says that more may come, up to a limit. Then it is partial, and says why.
 func TestWatermark(t *testing.T) {
-	const start = int64(1_700_000_000) * second
-	const end = start + 10*second
-	type event struct {
-		after time.Duration
-		do    func(j *job)
-	}
-	collective := func(j *job) { j.collective(0, start+second, start+2*second, second/2, "node-1") }
-	words := map[string]int64{}
-	mark := func(source string, until, sent int64, first bool) func(j *job) {
-		return func(j *job) {
-			words[source]++
-			j.watermark(source, 1, words[source], until, sent, first)
-		}
-	}
-	word := func(epoch, number, until, sent int64) func(j *job) {
-		return func(j *job) { j.watermark("a/0", epoch, number, until, sent, false) }
-	}
-	for name, tt := range map[string]struct {
-		events []event
-		told   time.Duration // when the step is told, after its line
-		reason string
-		wait   bool // the collective is in it
-	}{
-		"no source":                  {nil, 10 * time.Second, "", false},
-		"all was sent":               {[]event{{0, collective}, {0, mark("a/0", end, 0, true)}}, 10 * time.Second, "", true},
-		"a partition is behind":      {[]event{{0, mark("a/0", 0, 0, true)}, {60 * time.Second, collective}, {0, mark("a/0", end, 0, false)}}, 61 * time.Second, "", true},
-		"another is, too":            {[]event{{0, mark("a/0", 0, 0, true)}, {0, mark("a/1", end-1, 0, true)}, {30 * time.Second, mark("a/0", end, 0, false)}, {5 * time.Second, mark("a/1", end, 0, false)}}, 36 * time.Second, "", false},
-		"it stays so":                {[]event{{0, mark("a/0", end-1, 0, true)}}, 120 * time.Second, spans.PartialBehind, false},
-		"who comes later goes back":  {[]event{{0, mark("a/0", end, 0, true)}, {time.Second, mark("a/0", start, 0, false)}}, 10 * time.Second, "", false},
-		"it began before this does":  {[]event{{0, mark("a/0", end, start+5*second, false)}}, 10 * time.Second, spans.PartialRestart, false},
-		"it began long before":       {[]event{{0, mark("a/0", end, start-1, false)}}, 10 * time.Second, "", false},
-		"one of two began before":    {[]event{{0, mark("a/0", end, 0, true)}, {0, mark("a/1", end, start, false)}}, 10 * time.Second, spans.PartialRestart, false},
-		"a word is missing":          {[]event{{0, mark("a/0", start, start, true)}, {0, word(1, 3, end, start+second)}}, 10 * time.Second, spans.PartialRestart, false},
-		"one was missing before":     {[]event{{0, mark("a/0", start, start, true)}, {0, word(1, 3, end, start-second)}}, 10 * time.Second, "", false},
-		"a word comes again":         {[]event{{0, mark("a/0", 0, 0, true)}, {0, word(1, 2, end, end)}, {0, word(1, 1, 0, 0)}, {0, word(1, 2, end, end)}}, 10 * time.Second, "", false},
-		"another goes on":            {[]event{{0, mark("a/0", end, start, true)}, {0, word(2, 1, 0, start-second)}, {0, word(2, 2, end, start+second)}}, 10 * time.Second, spans.PartialRestart, false},
-		"another had nothing of it":  {[]event{{0, mark("a/0", end, start, true)}, {0, word(2, 1, 0, start-second)}, {0, word(2, 2, end, start-second)}, {0, word(2, 3, end, end)}}, 10 * time.Second, "", false},
-		"behind, and it has no name": {[]event{{0, mark("", start, 0, true)}}, 120 * time.Second, spans.PartialBehind, false},
-	} {
+	for name, tt := range watermarks {
 		t.Run(name, func(t *testing.T) {
-			clear(words)
 			b, j := newBench(t), newJob()
-			j.step(0, start, end)
+			trace := j.step(0, stepStart, stepEnd)
 			require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
-			j.part(spans.StepTraceID(j.run, 0), "forward", start, start+second) // so that there is a breakdown
+			j.part(trace, "forward", stepStart, stepStart+second) // so that there is a breakdown
 			require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
-			began, waited := b.clock, time.Duration(0)
-			breakdown := func() string {
-				if all := find(told(b.sink), "/breakdown@"); len(all) > 0 {
-					return all[0]
-				}
-				return ""
+			began, at := b.clock, time.Duration(0)
+			breakdown := func() string { return strings.Join(find(told(b.sink), "/breakdown@"), "\n") }
+			tick := func() {
+				b.clock = b.clock.Add(time.Second)
+				b.sweep(t.Context(), b.clock, false)
 			}
 			for _, e := range tt.events {
-				for at := began.Add(waited + e.after); b.clock.Before(at); {
-					b.clock = b.clock.Add(time.Second)
-					b.sweep(t.Context(), b.clock, false)
-					if b.clock.Before(began.Add(tt.told)) {
-						require.Empty(t, breakdown())
-					}
+				for at += e.after; b.clock.Sub(began) < at; tick() {
+					require.Empty(t, breakdown())
 				}
-				waited += e.after
 				e.do(j)
 				require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
 			}
 			for breakdown() == "" {
-				b.clock = b.clock.Add(time.Second)
-				b.sweep(t.Context(), b.clock, false)
+				tick()
 			}
-			assert.Equal(t, tt.told, b.clock.Sub(began).Truncate(time.Second))
+			assert.Equal(t, tt.told, b.clock.Sub(began))
 			if tt.reason == "" {
 				assert.NotContains(t, breakdown(), spans.AttrJoinPartial)
 			} else {
 				assert.Contains(t, breakdown(), spans.AttrJoinPartialReason+"="+tt.reason)
 			}
-			if tt.wait {
-				assert.Contains(t, breakdown(), "ml.step.time.collective.wait=0.5 ")
-			} else {
-				assert.NotContains(t, breakdown(), "ml.step.time.collective.wait")
-			}
+			assert.Equal(t, tt.wait, strings.Contains(breakdown(), "ml.step.time.collective.wait=0.5 "))
 		})
 	}
 }

@@ -240,25 +240,6 @@ func TestSettings(t *testing.T) {
 		again, _ := count(func(c *Config) { c.SampleRate = 0.5 })
 		assert.Equal(t, slices.Sorted(maps.Keys(roots(r))), slices.Sorted(maps.Keys(roots(again))))
 	})
-	t.Run("none", func(t *testing.T) {
-		all, _ := count(func(*Config) {})
-		r, got := count(func(c *Config) { c.SampleRate = 0 })
-		assert.Empty(t, got)
-		assert.Empty(t, rankSpans(r))
-		left := r.All("") // for what joins and counts
-		assert.Len(t, left, 40)
-		for _, s := range left {
-			root := roots(all)[s.Name()+" "+attr(s, spans.AttrNCCLSequence)]
-			assert.Equal(t, "true", attr(s, spans.AttrRecordOnly))
-			for name, v := range s.Attributes().All() {
-				if name != spans.AttrRecordOnly {
-					assert.Equal(t, attr(root, name), v.AsString(), name)
-				}
-			}
-			assert.Equal(t, [...]any{root.TraceID(), root.SpanID(), root.StartTimestamp(), root.EndTimestamp(), root.Name()},
-				[...]any{s.TraceID(), s.SpanID(), s.StartTimestamp(), s.EndTimestamp(), s.Name()})
-		}
-	})
 	t.Run("anomaly_detection", func(t *testing.T) {
 		r, _ := count(func(c *Config) { c.AnomalyDetection = false })
 		for _, s := range r.All("") {
@@ -266,6 +247,30 @@ func TestSettings(t *testing.T) {
 			assert.Empty(t, attr(s, spans.AttrNCCLLateMax))
 		}
 	})
+}
+
+// What is not drawn leaves as its root alone, with what is read of it.
+func TestNothingIsDrawn(t *testing.T) {
+	glob := logs(t, twoOperations()...)
+	all := roots(read(t, config(glob)))
+	cfg := config(glob)
+	cfg.SampleRate = 0
+	r := read(t, cfg)
+	assert.Empty(t, roots(r))
+	assert.Empty(t, rankSpans(r))
+	left := r.All("")
+	assert.Len(t, left, len(all))
+	for _, s := range left {
+		root := all[s.Name()+" "+attr(s, spans.AttrNCCLSequence)]
+		assert.Equal(t, "true", attr(s, spans.AttrRecordOnly))
+		for name, v := range s.Attributes().All() {
+			if name != spans.AttrRecordOnly {
+				assert.Equal(t, attr(root, name), v.AsString(), name)
+			}
+		}
+		assert.Equal(t, [...]any{root.TraceID(), root.SpanID(), root.StartTimestamp(), root.EndTimestamp(), root.Name()},
+			[...]any{s.TraceID(), s.SpanID(), s.StartTimestamp(), s.EndTimestamp(), s.Name()})
+	}
 }
 
 // twoOperations are 20 AllReduce of 4 KiB and 20 AllGather of 1 MiB, of 4 ranks.

@@ -54,8 +54,8 @@ type kafkaTopic struct {
 func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	t := &kafkaTopic{
 		r: r, cfg: cfg, now: time.Now, lookEvery: min(5*time.Second, r.cfg.HangTimeout/4), settle: 25 * time.Second, retry: 200 * time.Millisecond,
-		patience: 5 * time.Second, markEvery: time.Second, ready: make(chan struct{}), partitions: make(map[int32]*partition), fetched: make(map[int32]offsets.Position),
-		warned: make(map[string]time.Time),
+		patience: 5 * time.Second, markEvery: time.Second, ready: make(chan struct{}), partitions: make(map[int32]*partition),
+		fetched: make(map[int32]offsets.Position), warned: make(map[string]time.Time),
 	}
 	sum := func(of func(p *partition) int64) metric.Int64Callback {
 		return func(_ context.Context, o metric.Int64Observer) error {

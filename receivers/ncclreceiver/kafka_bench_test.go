@@ -26,6 +26,7 @@ func BenchmarkGateway(b *testing.B) {
 }
 
 func benchmarkGateway(b *testing.B, rate float64) {
+	b.Helper()
 	const ranks, collectives, each = 8, 5000, 50
 	stretches := make([][][]byte, ranks)
 	size := 0

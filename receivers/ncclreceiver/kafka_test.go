@@ -302,7 +302,7 @@ type sentLog struct {
 func newStorm(t *testing.T, rnd *rand.Rand) *storm {
 	t.Helper()
 	const partitions = 2
-	s := &storm{t: t, rnd: rnd, k: &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool), begins: make(map[string]map[spanKey]int64), words: make(map[string][]heardOf)}, cluster: newCluster(t, partitions)}
+	s := &storm{t: t, rnd: rnd, k: newTaker(), cluster: newCluster(t, partitions)}
 	s.lookBack = int64(rnd.IntN(2) * 4096)
 	for partition := range int32(partitions) { // a job for each
 		files, run := jobs["inspector v4.0"](rnd, 30+rnd.IntN(100)), fmt.Sprintf("run-%d", partition)

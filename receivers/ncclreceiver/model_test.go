@@ -164,6 +164,12 @@ type taker struct {
 	messages int
 }
 
+func newTaker() *taker {
+	return &taker{
+		want: make(map[spanKey]string), came: make(map[spanKey]bool), begins: make(map[string]map[spanKey]int64), words: make(map[string][]heardOf),
+	}
+}
+
 func (k *taker) take(_ context.Context, td ptrace.Traces) error {
 	got := spanTexts(td)
 	k.mu.Lock()
@@ -500,7 +506,7 @@ func expecting(t *testing.T, conf func(dir string) *Config, files map[string]str
 	for name, text := range files {
 		filereceivertest.Put(t, whole, name, text)
 	}
-	k := &taker{want: make(map[spanKey]string), came: make(map[spanKey]bool), begins: make(map[string]map[spanKey]int64), words: make(map[string][]heardOf)}
+	k := newTaker()
 	for _, td := range read(t, conf(whole)).Traces.AllTraces() {
 		for id, text := range spanTexts(td) {
 			require.Empty(t, k.want[id], "each span has an id of its own")

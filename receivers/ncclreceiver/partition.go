@@ -98,7 +98,8 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 	p := &partition{
 		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
 		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*feed), comms: make(map[commKey]bool), services: make(map[string]string),
-		batches: make(map[string]*batch), marks: make(map[string]*watermark), virgin: committed == offsets.Position{} && from != -1, since: t.now(), joiner: collectives.New[int64](settings), committed: committed,
+		batches: make(map[string]*batch), joiner: collectives.New[int64](settings), committed: committed,
+		marks: make(map[string]*watermark), virgin: committed == offsets.Position{} && from != -1, since: t.now(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.awaitOthers()

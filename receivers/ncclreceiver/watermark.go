@@ -40,7 +40,9 @@ func (p *partition) mark(s *partial.Stretch) {
 		if len(p.marks) >= maxComms {
 			clear(p.marks)
 		}
-		m = &watermark{source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true}
+		m = &watermark{
+			source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true,
+		}
 		p.marks[run] = m
 	}
 	if m.service = s.Service; !m.whole && m.until == 0 {

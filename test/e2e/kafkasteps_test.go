@@ -4,12 +4,12 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,12 +19,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stepFleet is a fleet that has the logs of a job, those of its steps at an agent of their own.
-func stepFleet(t *testing.T, b *broker, name, backend, dir string, flags ...string) (*fleet, *jobTruth) {
+// stepFleet is a fleet that has the logs of a job, those of its steps at an agent of their own. limit is how long steps wait for their collectives at most.
+func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...string) (*fleet, *jobTruth) {
 	t.Helper()
-	tr := generateJobIn(t, dir, append([]string{"--ranks", "16", "--nccl", "nccl_inspector"}, flags...)...)
+	tr := generateJob(t, append([]string{"--ranks", "16", "--nccl", "nccl_inspector"}, flags...)...)
 	f := newFleet(t, b, name, backend, &ncclLog{name: "nccl", dir: filepath.Join(tr.dir, "nccl")})
-	f.run, f.more = tr.RunID, "processors: {step_join: {wait: 3s, wait_limit: 60s}}"
+	f.run, f.more = tr.RunID, fmt.Sprintf("processors: {step_join: {wait: 3s, wait_limit: %s}}", limit)
 	for _, a := range f.agents {
 		a.env = append(a.env, "TRAINBRIDGE_RUN_ID="+tr.RunID)
 	}
@@ -49,14 +49,13 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 	eventually(f, func() error {
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
-		steps := map[int64]bool{}
-		for _, n := range sink.steps {
-			if n.str(spans.AttrStepWindow) == spans.WindowStep {
-				steps[n.int(spans.AttrIteration)] = true
-			}
+		told := map[string]bool{}
+		for _, n := range sink.steps { // of a step that was under way in a crash there may be its batch alone
+			told[n.TraceID().String()] = true
 		}
-		if len(steps) < len(tr.Steps) {
-			return fmt.Errorf("%d steps of %d are told: %v", len(steps), len(tr.Steps), slices.Sorted(maps.Keys(steps)))
+		missing := slices.DeleteFunc(slices.Clone(tr.Steps), func(s *jobStep) bool { return told[strings.ReplaceAll(s.TraceID, "-", "")] })
+		if len(missing) > 0 {
+			return fmt.Errorf("%d steps of %d are not told, the first is %d", len(missing), len(tr.Steps), missing[0].Step)
 		}
 		return nil
 	})
@@ -86,7 +85,7 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 func TestFleetLateAgent(t *testing.T) {
 	t.Parallel()
 	sink := startSpanSink(t)
-	f, tr := stepFleet(t, startKafka(t, 4), "late", sink.addr, t.TempDir(), "--steps", "30")
+	f, tr := stepFleet(t, startKafka(t, 4), "late", sink.addr, "90s", "--steps", "30")
 	f.grow(rand.New(rand.NewPCG(1, 19)), 1)
 	late := f.agents[1]
 	for _, a := range f.agents {
@@ -109,7 +108,7 @@ func TestFleetStepFaults(all *testing.T) {
 		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 23))
 			sink := startSpanSink(t)
-			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, t.TempDir(), "--steps", "60", "--seed", strconv.FormatUint(seed, 10))
+			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, "20s", "--steps", "60", "--seed", strconv.FormatUint(seed, 10))
 			f.all = all
 			for _, a := range f.agents {
 				a.up(quiet{t})
