@@ -183,7 +183,7 @@ type spanSink struct {
 	spans  map[[2]string]string
 	differ []string
 	copies int
-	steps  []*node // all breakdowns of steps that came
+	steps  []*node // breakdowns and roots of traces that came
 }
 
 func startSpanSink(tb testing.TB) *spanSink {
@@ -221,7 +221,7 @@ func (s *spanSink) take(td ptrace.Traces) {
 					s.differ = append(s.differ, was+"\n"+text)
 				}
 				s.spans[ids] = text
-				if span.Name() == spans.SpanBreakdown {
+				if kind := spans.AttrText(span.Attributes(), spans.AttrKind); kind == spans.KindBreakdown || kind == spans.KindRoot {
 					own := ptrace.NewSpan()
 					span.CopyTo(own)
 					s.steps = append(s.steps, &node{Span: own, resource: rs.Resource()})

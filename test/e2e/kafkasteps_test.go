@@ -50,7 +50,7 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
 		told := map[string]bool{}
-		for _, n := range sink.steps { // of a step that was under way in a crash there may be its batch alone
+		for _, n := range sink.steps { // of one that was under way in a crash there may be the root alone
 			told[n.TraceID().String()] = true
 		}
 		missing := slices.DeleteFunc(slices.Clone(tr.Steps), func(s *jobStep) bool { return told[strings.ReplaceAll(s.TraceID, "-", "")] })
