@@ -42,8 +42,8 @@ func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...st
 	return f, tr
 }
 
-// told waits until all steps are told, and holds each breakdown that is not partial against the truth of its collectives. It returns how many are whole, and how
-// many are not, by the reason.
+// told waits until all steps are told, and holds each breakdown that is not partial against the truth of its collectives. It returns how many are whole, and
+// how many are not, by the reason.
 func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[string]int) {
 	f.Helper()
 	eventually(f, func() error {
