@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
-	"github.com/trainbridge/trainbridge/bridge/tail/internal/glob"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
@@ -52,8 +51,8 @@ func (w *sweeper) scan(now time.Time) {
 		w.scans++
 		visited := map[string]bool{}
 		w.counting = true
-		for i := range w.globs {
-			w.walk(w.globs[i].Base, 0, visited, now)
+		for i := range w.globs.Globs {
+			w.walk(w.globs.Globs[i].Base, 0, visited, now)
 		}
 		w.counting = false
 		if w.t.halted() {
@@ -183,7 +182,7 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	switch {
 	case mode.IsDir():
 		w.noteDirectory(path)
-		if slices.ContainsFunc(w.globs, func(g glob.Glob) bool { return g.Below(path) }) {
+		if w.globs.Below(path) {
 			w.walk(path, depth+1, visited, now)
 		} else {
 			w.notePassed(path, true)

@@ -93,8 +93,8 @@ func (w *sweeper) init(t *Tailer) {
 		w.shared = list(t.cfg.IncludeByContent)
 		w.byName = list(absolutes(slices.Concat(t.cfg.Include, t.cfg.Document)))
 	}
-	w.globs = slices.Concat(w.own, w.shared)
-	w.sights = make([]sight, len(w.globs))
+	w.globs = w.own.With(w.shared)
+	w.sights = make([]sight, len(w.globs.Globs))
 }
 
 // dueHeap orders the streams by when they are to be looked at.
@@ -333,6 +333,8 @@ func (w *sweeper) forget(s *Stream) {
 	w.forgotten = append(w.forgotten, s.path)
 	w.indexDirty = true
 	w.t.watched.Add(-1)
+	w.t.size.Add(-s.size.Swap(0))
+	w.t.lag.Add(-s.lag.Swap(0))
 }
 
 // expire gives up on held lines that have waited too long, and bounds their number.

@@ -1,6 +1,7 @@
 package tail
 
 import (
+	"container/heap"
 	"context"
 	"maps"
 	"slices"
@@ -66,12 +67,7 @@ func (p *Pace) slowest() float64 {
 
 // shareRead is how much of its files a Tailer has read, of 1.
 func (t *Tailer) shareRead() float64 {
-	size, lag := int64(0), int64(0)
-	for _, s := range t.sweeper.streams {
-		size += s.size.Load()
-		lag += s.lag.Load()
-	}
-	return share(size, lag)
+	return share(t.size.Load(), t.lag.Load())
 }
 
 // share is how much of so many bytes is read where so many are left, of 1.
@@ -82,17 +78,53 @@ func share(size, lag int64) float64 {
 	return float64(size-lag) / float64(size)
 }
 
-// leastRead is the place of the stream that has read the least of its files, of equal ones the one of the first path: files of one job that are read to
-// their end are read side by side, and in the same order each time.
-func leastRead(queue []*Stream) (at int) {
-	least := 2.0
-	for i, s := range queue {
-		if read := share(s.size.Load(), s.lag.Load()); read < least || read == least && s.number < queue[at].number {
-			least, at = read, i
-		}
-	}
-	return at
+// queued is a stream that waits in a queue.
+type queued struct {
+	*Stream
+	read float64 // how much of its files was read when it came, of 1
 }
+
+// sideBySide are the streams of a Once that wait, as a heap: the one that has read the least of its files goes on first, of equal ones the one of the first
+// path. Files of one job that are read to their end are read side by side, and in the same order each time.
+type sideBySide []queued
+
+func (q sideBySide) Len() int { return len(q) }
+func (q sideBySide) Less(i, j int) bool {
+	return q[i].read < q[j].read || q[i].read == q[j].read && q[i].number < q[j].number
+}
+func (q sideBySide) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *sideBySide) Push(x any)   { *q = append(*q, x.(queued)) }
+func (q *sideBySide) Pop() any {
+	old := *q
+	s := old[len(old)-1]
+	old[len(old)-1] = queued{}
+	*q = old[:len(old)-1]
+	return s
+}
+
+// next takes the stream that has read least. One that has read on since it came has its place behind others.
+func (q *sideBySide) next() *Stream {
+	for {
+		first := &(*q)[0]
+		read := first.share()
+		if read <= first.read {
+			return heap.Pop(q).(queued).Stream
+		}
+		first.read = read
+		heap.Fix(q, 0)
+	}
+}
+
+// order makes a heap of streams as they are now.
+func (q sideBySide) order() {
+	for i := range q {
+		q[i].read = q[i].share()
+	}
+	heap.Init(&q)
+}
+
+// share is how much of its files a stream has read, of 1.
+func (s *Stream) share() float64 { return share(s.size.Load(), s.lag.Load()) }
 
 // number numbers the streams in the order of their paths. In the order they were found in, a file would come late whose receiver was found by its content, and
 // the later the longer another receiver looked at others.

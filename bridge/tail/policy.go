@@ -11,7 +11,7 @@ type policy interface {
 	// share is how much of a budget one stream may have in flight.
 	share(budget int64) int64
 	// next is the place of the stream in a queue that goes on, the nth that does.
-	next(queue []*Stream, nth int) int
+	next(queue []queued, nth int) int
 	// rouses is how many of the streams that wait for the budget go on after a turn.
 	rouses() int
 	// sleeps says whether an idle stream lets go of its handler.
@@ -43,6 +43,8 @@ const (
 	maxHeldBytes = 96 << 20  // of all streams, where records are not joint
 	// fairEvery is how often the stream that has waited longest is read next, whatever it has lent.
 	fairEvery = 64
+	// maxCompared is how many streams that wait are compared to find the one that goes on.
+	maxCompared = 1024
 	// holesPerSecond bounds how much time goes into writing down holes: where there are many, they are stored less often. Ten tags cost as much as a hole.
 	holesPerSecond = 20_000
 )
@@ -52,7 +54,7 @@ type apart struct{}
 
 func (apart) chunks() int                          { return quantum }
 func (apart) share(budget int64) int64             { return budget / 4 }
-func (apart) next([]*Stream, int) int              { return 0 }
+func (apart) next([]queued, int) int               { return 0 }
 func (apart) rouses() int                          { return 0 }
 func (apart) sleeps() bool                         { return true }
 func (apart) expire(s *Stream, before time.Time)   { s.expireBatch(before) }
@@ -85,12 +87,12 @@ func (joint) share(budget int64) int64 { return budget }
 
 // next prefers the stream with the fewest lines that wait for lines of others, so that no stream gets far ahead and fills the memory. But no stream waits for
 // ever for files that are written faster than they are read.
-func (joint) next(queue []*Stream, nth int) int {
+func (joint) next(queue []queued, nth int) int {
 	if nth%fairEvery == 0 {
 		return 0
 	}
 	least := 0
-	for i, o := range queue {
+	for i, o := range queue[:min(len(queue), maxCompared)] {
 		if o.lent.Load() < queue[least].lent.Load() {
 			least = i
 		}

@@ -55,6 +55,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 	})
 	t.sweep(t.now())
 	t.sweeper.number()
+	t.order()
 	var buf []byte
 	looks := 0 // a file that is cut again and again must not keep this from ending
 	for {
@@ -74,6 +75,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 		if kicked && looks < 1000 {
 			looks++
 			t.sweep(t.now())
+			t.order()
 			continue
 		}
 		if !waits && t.unpark() {

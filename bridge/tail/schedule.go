@@ -1,5 +1,7 @@
 package tail
 
+import "container/heap"
+
 // The scheduler: streams that may have something to read wait in ready; workers drain them, one stream at a time each. A worker never waits
 // for the consumer: a stream whose budget is used up is left until one of its batches, or of the others', is settled.
 
@@ -26,23 +28,46 @@ func (t *Tailer) work() {
 
 // pop takes the next ready stream. The caller holds t.mu.
 func (t *Tailer) pop() *Stream {
-	var s *Stream
-	s, t.ready = t.next(t.ready)
+	s := t.next(&t.ready)
 	s.sched = running
 	return s
 }
 
-// next takes the stream that goes on out of a queue.
-func (t *Tailer) next(queue []*Stream) (s *Stream, rest []*Stream) {
-	t.picked++
-	at := t.policy.next(queue, t.picked)
-	if t.final && !t.set.Joint {
-		at = leastRead(queue)
+// put puts a stream into a queue. The caller holds t.mu.
+func (t *Tailer) put(queue *[]queued, s *Stream) {
+	if t.isSideBySide() {
+		heap.Push((*sideBySide)(queue), queued{s, s.share()})
+		return
 	}
-	s = queue[at]
-	copy(queue[1:at+1], queue[:at])
-	queue[0] = nil
-	return s, queue[1:]
+	*queue = append(*queue, queued{Stream: s})
+}
+
+// next takes the stream that goes on out of a queue. The caller holds t.mu.
+func (t *Tailer) next(queue *[]queued) *Stream {
+	if t.isSideBySide() {
+		return (*sideBySide)(queue).next()
+	}
+	t.picked++
+	all := *queue
+	at := t.policy.next(all, t.picked)
+	s := all[at].Stream
+	copy(all[1:at+1], all[:at])
+	all[0] = queued{}
+	*queue = all[1:]
+	return s
+}
+
+func (t *Tailer) isSideBySide() bool { return t.final && !t.set.Joint }
+
+// order puts the queues in order when files were found, or found to have grown.
+func (t *Tailer) order() {
+	if !t.isSideBySide() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sideBySide(t.ready).order()
+	sideBySide(t.waiting).order()
 }
 
 // turn drains a stream once and puts it back in the queue when it must come again.
@@ -51,8 +76,8 @@ func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if again || s.sched == rerun {
-		s.sched = queued
-		t.ready = append(t.ready, s)
+		s.sched = ready
+		t.put(&t.ready, s)
 		t.wakeup.Signal()
 	} else {
 		s.sched = idle
@@ -70,12 +95,12 @@ func (t *Tailer) schedule(s *Stream) {
 func (t *Tailer) scheduleLocked(s *Stream) {
 	switch s.sched {
 	case idle:
-		s.sched = queued
-		t.ready = append(t.ready, s)
+		s.sched = ready
+		t.put(&t.ready, s)
 		t.wakeup.Signal()
 	case running:
 		s.sched = rerun
-	case queued, rerun:
+	case ready, rerun:
 	}
 }
 
@@ -135,7 +160,7 @@ func (t *Tailer) mayRead(s *Stream) int {
 	s.blocked = true
 	if !s.waits {
 		s.waits = true
-		t.waiting = append(t.waiting, s)
+		t.put(&t.waiting, s)
 	}
 	return 0
 }
@@ -166,8 +191,7 @@ func (t *Tailer) refund(s *Stream, bytes, records int64) {
 // rouse lets up to n streams go on that wait for the budget, while there is some. The caller holds t.mu.
 func (t *Tailer) rouse(n int) {
 	for n > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes {
-		var w *Stream
-		w, t.waiting = t.next(t.waiting)
+		w := t.next(&t.waiting)
 		w.waits = false
 		// Streams that went on by their own acks are still in the list: pass over them, and over streams that wait for an ack of their own.
 		if w.blocked && t.mayHaveMore(w) {

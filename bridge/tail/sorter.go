@@ -335,7 +335,7 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 
 // isOwn says whether a file that the globs ask for is this Tailer's, whatever it holds.
 func (w *sweeper) isOwn(path string) bool {
-	return len(w.shared) == 0 || w.own.Match(path) || w.isDocument(path)
+	return len(w.shared.Globs) == 0 || w.own.Match(path) || w.isDocument(path)
 }
 
 // names says whether Include or Document name a file, also by another path, or it is a document by its name. Sorter asks it of all Tailers.
@@ -372,7 +372,7 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 
 // sortFiles has files looked at of which nobody knows whose they are, and takes up those that turn out to be this Tailer's.
 func (w *sweeper) sortFiles(now time.Time) {
-	if len(w.shared) == 0 {
+	if len(w.shared.Globs) == 0 {
 		return
 	}
 	for again := true; again; {

@@ -90,10 +90,10 @@ func (w *sweeper) survey(now time.Time) {
 	}
 	w.surveyed = now
 	// Files whose receiver is decided by their lines are counted once all were looked at a little.
-	looked := len(w.shared) == 0 || w.t.set.Sorter.settled() && !w.t.hasNews()
+	looked := len(w.shared.Globs) == 0 || w.t.set.Sorter.settled() && !w.t.hasNews()
 	st := Status{Looked: looked, Files: len(w.streams), Newest: w.newest, Links: len(w.links), PassedOver: w.passed, Kernel: maps.Clone(w.kernel)}
-	for i := range w.globs {
-		g := &w.globs[i]
+	for i := range w.globs.Globs {
+		g := &w.globs.Globs[i]
 		st.Globs = append(st.Globs, GlobStatus{g.Pattern, w.sights[i].matched, w.sights[i].directory})
 	}
 	for path := range w.links {
@@ -152,17 +152,15 @@ func mostLines(a, b Mute) int {
 
 // noteMatch remembers which globs matched a file.
 func (w *sweeper) noteMatch(path string) {
-	for i := range w.globs {
-		if s := &w.sights[i]; !s.matched && w.globs[i].Match(path) {
-			s.matched = true
-		}
+	for i := range w.globs.Matching(path) {
+		w.sights[i].matched = true
 	}
 }
 
 // noteDirectory remembers that a glob names a directory.
 func (w *sweeper) noteDirectory(path string) {
-	for i := range w.globs {
-		if g, s := &w.globs[i], &w.sights[i]; s.directory == "" && g.Match(path) && filepath.Base(g.Pattern) != "**" {
+	for i := range w.globs.Matching(path) {
+		if s := &w.sights[i]; s.directory == "" && filepath.Base(w.globs.Globs[i].Pattern) != "**" {
 			s.directory = path
 		}
 	}

@@ -62,7 +62,7 @@ func (w *sweeper) loaded(key string, b []byte) {
 		return
 	}
 	w.saved[c.Path] = c
-	if c.ByContent && len(w.shared) > 0 {
+	if c.ByContent && len(w.shared.Globs) > 0 {
 		w.t.set.Sorter.claim(w.t, c.Path, w.t.now())
 	}
 }

@@ -127,7 +127,7 @@ type schedState uint8
 
 const (
 	idle schedState = iota
-	queued
+	ready
 	running
 	rerun
 )
@@ -414,8 +414,8 @@ func (s *Stream) noteSize() {
 			}
 		}
 	}
-	s.size.Store(size)
-	s.lag.Store(lag)
+	s.t.size.Add(size - s.size.Swap(size))
+	s.t.lag.Add(lag - s.lag.Swap(lag))
 }
 
 func unixNano(t time.Time) int64 {

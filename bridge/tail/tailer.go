@@ -96,8 +96,8 @@ type Tailer struct {
 
 	mu       lockorder.Mutex[leaf] // scheduler
 	wakeup   *sync.Cond            // wakes the workers
-	ready    []*Stream
-	waiting  []*Stream // for the budget
+	ready    []queued
+	waiting  []queued  // for the budget
 	kicked   []*Stream // to be looked at now
 	catches  catches
 	told     []news    // by the Sorter
@@ -113,6 +113,8 @@ type Tailer struct {
 	early   chan struct{} // wakes the checkpoints: there is a file that no checkpoint knows
 	halt    chan struct{} // closed by Shutdown: no more retries
 	open    atomic.Int64  // files
+	size    atomic.Int64  // bytes of the files of all streams
+	lag     atomic.Int64  // of these, not read yet
 	packed  atomic.Int64  // decoders
 	watched atomic.Int64
 	warned  map[string]time.Time
@@ -225,7 +227,7 @@ func (t *Tailer) openStorage(ctx context.Context, host component.Host) (err erro
 
 // run is the sweeper: it looks for files and at files, and stores checkpoints.
 func (t *Tailer) run(ctx context.Context) {
-	if len(t.sweeper.shared) > 0 {
+	if len(t.sweeper.shared.Globs) > 0 {
 		t.set.Sorter.await(ctx)
 	}
 	timer := time.NewTimer(0)
@@ -248,7 +250,7 @@ func (t *Tailer) begin() {
 	t.mu.Lock()
 	begun := t.swept
 	t.mu.Unlock()
-	sorts := t.set.Joint && len(t.sweeper.shared) > 0
+	sorts := t.set.Joint && len(t.sweeper.shared.Globs) > 0
 	if begun || sorts && (!t.set.Sorter.settled() || t.hasNews()) {
 		return
 	}

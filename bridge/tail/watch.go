@@ -61,7 +61,7 @@ func (w *sweeper) hinted(now time.Time) {
 		if d != nil {
 			d.next, d.again = now, true
 		}
-		if s == nil && d == nil && len(w.shared) > 0 {
+		if s == nil && d == nil && len(w.shared.Globs) > 0 {
 			delete(w.others, p)
 			unsorted = append(unsorted, p)
 		}

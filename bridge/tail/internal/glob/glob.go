@@ -2,6 +2,7 @@
 package glob
 
 import (
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,14 +17,17 @@ type Glob struct {
 	Pattern string
 	Base    string // the directory before the first meta character
 	segs    []string
-	plain   bool // it has no meta characters: commands that read finished logs name thousands of files
-	sifts   bool // it does not ask for what is no log by its name
+	plain   string // the one path that it matches; "": it has meta characters
+	sifts   bool   // it does not ask for what is no log by its name
 }
 
 func one(pattern string) Glob {
 	pattern = filepath.Clean(pattern)
+	if path, ok := plain(pattern); ok {
+		return Glob{Pattern: pattern, Base: filepath.Dir(path), plain: path}
+	}
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	g := Glob{Pattern: pattern, Base: base, segs: strings.Split(rest, "/"), plain: !strings.ContainsAny(pattern, `*?[{\`)}
+	g := Glob{Pattern: pattern, Base: base, segs: strings.Split(rest, "/")}
 	for i, seg := range g.segs {
 		// Braces may hold slashes; such a pattern is walked whole.
 		if strings.ContainsAny(seg, "{}") {
@@ -34,37 +38,91 @@ func one(pattern string) Glob {
 	return g
 }
 
-// List is a list of globs.
-type List []Glob
+const meta = `*?[]{}\`
+
+// plain returns the path that a pattern names whose meta characters are all escaped.
+func plain(pattern string) (path string, ok bool) {
+	if !strings.ContainsAny(pattern, meta) {
+		return pattern, true
+	}
+	var out strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		c := pattern[i]
+		if c == '\\' && i+1 < len(pattern) {
+			i++
+			c = pattern[i]
+		} else if strings.IndexByte(meta, c) >= 0 {
+			return "", false
+		}
+		out.WriteByte(c)
+	}
+	return out.String(), true
+}
+
+// List is a list of globs. Commands that read finished logs name thousands of files: these are looked up, and only the others are tried one after the other.
+// The zero value is empty.
+type List struct {
+	Globs  []Glob
+	plain  map[string][]int // the globs of a path, by their places
+	bases  map[string]struct{}
+	others []int // with meta characters
+}
 
 // New makes a list of patterns that doublestar.ValidatePattern finds good.
 func New(patterns []string) List {
-	out := make(List, len(patterns))
-	for i, p := range patterns {
-		out[i] = one(p)
+	var l List
+	for _, p := range patterns {
+		l.add(one(p))
 	}
-	return out
+	return l
+}
+
+func (l *List) add(g Glob) {
+	at := len(l.Globs)
+	l.Globs = append(l.Globs, g)
+	if g.plain == "" {
+		l.others = append(l.others, at)
+		return
+	}
+	if l.plain == nil {
+		l.plain, l.bases = make(map[string][]int), make(map[string]struct{})
+	}
+	l.plain[g.plain] = append(l.plain[g.plain], at)
+	l.bases[g.Base] = struct{}{}
+}
+
+// With returns a list with the globs of another one behind its own.
+func (l List) With(other List) List {
+	if len(l.Globs) == 0 {
+		return other
+	}
+	if len(other.Globs) == 0 {
+		return l
+	}
+	var both List
+	for _, g := range slices.Concat(l.Globs, other.Globs) {
+		both.add(g)
+	}
+	return both
 }
 
 // Names says whether a pattern without meta characters names a file in a directory.
 func (l List) Names(dir string) bool {
-	return slices.ContainsFunc(l, func(g Glob) bool { return g.plain && g.Base == dir })
+	_, ok := l.bases[dir]
+	return ok
 }
 
 // Sifting makes a list as New does, of which patterns with meta characters do not ask for what is no log by its name, unless they spell that out.
 func Sifting(patterns []string) List {
 	out := New(patterns)
-	for i := range out {
-		out[i].sifts = !out[i].plain
+	for _, i := range out.others {
+		out.Globs[i].sifts = true
 	}
 	return out
 }
 
-// Match says whether the pattern asks for a path.
-func (g *Glob) Match(path string) bool {
-	if g.plain {
-		return g.Pattern == path
-	}
+// match says whether a pattern with meta characters asks for a path.
+func (g *Glob) match(path string) bool {
 	return g.matches(path) && g.nonLog(path, false) == ""
 }
 
@@ -84,8 +142,8 @@ func (g *Glob) nonLog(path string, isDir bool) string {
 
 // PassedOver returns by which part of its name a file or directory is passed over that a glob would match or hold a match in; "": none does that.
 func (l List) PassedOver(path string, isDir bool) string {
-	for i := range l {
-		g := &l[i]
+	for _, i := range l.others {
+		g := &l.Globs[i]
 		if name := g.nonLog(path, isDir); name != "" && (isDir && g.mayHold(path) || !isDir && g.matches(path)) {
 			return name
 		}
@@ -93,8 +151,10 @@ func (l List) PassedOver(path string, isDir bool) string {
 	return ""
 }
 
-// Below says whether the directory can hold a match.
-func (g *Glob) Below(dir string) bool { return g.mayHold(dir) && g.nonLog(dir, true) == "" }
+// Below says whether the directory can hold a match of any glob.
+func (l List) Below(dir string) bool {
+	return l.Names(dir) || slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].mayHold(dir) && l.Globs[i].nonLog(dir, true) == "" })
+}
 
 func (g *Glob) mayHold(dir string) bool {
 	rel, err := filepath.Rel(g.Base, dir)
@@ -118,5 +178,24 @@ func (g *Glob) mayHold(dir string) bool {
 
 // Match says whether any glob of the list matches.
 func (l List) Match(path string) bool {
-	return slices.ContainsFunc(l, func(g Glob) bool { return g.Match(path) })
+	if _, ok := l.plain[path]; ok {
+		return true
+	}
+	return slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].match(path) })
+}
+
+// Matching yields the places of the globs that match.
+func (l List) Matching(path string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, i := range l.plain[path] {
+			if !yield(i) {
+				return
+			}
+		}
+		for _, i := range l.others {
+			if l.Globs[i].match(path) && !yield(i) {
+				return
+			}
+		}
+	}
 }

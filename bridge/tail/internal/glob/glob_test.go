@@ -1,6 +1,7 @@
 package glob
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -16,6 +17,7 @@ func TestGlobs(t *testing.T) {
 		"/logs/**/*.log":    {[]string{"/logs/a.log", "/logs/a/b.log"}, []string{"/log/a.log"}, []string{"/logs", "/logs/a/b"}, []string{"/log"}},
 		"/logs/run*/*.log":  {[]string{"/logs/run1/a.log"}, []string{"/logs/a.log"}, []string{"/logs", "/logs/run1"}, []string{"/logs/old"}},
 		"/logs/{a,b/c}/x*":  {[]string{"/logs/a/x1", "/logs/b/c/x"}, []string{"/logs/b/x"}, []string{"/logs/a", "/logs/b"}, []string{"/log"}},
+		`/logs/a\[1\]/\*.log`: {[]string{"/logs/a[1]/*.log"}, []string{"/logs/a1/x.log", `/logs/a\[1\]/\*.log`}, []string{"/logs/a[1]"}, []string{"/logs", "/logs/a1"}},
 		"logs//./train.log": {[]string{"logs/train.log"}, []string{"/logs/train.log"}, []string{"logs"}, []string{"log", "logs/train.log"}},
 	} {
 		l := New([]string{pattern})
@@ -26,13 +28,13 @@ func TestGlobs(t *testing.T) {
 			assert.False(t, l.Match(path), "%s %s", pattern, path)
 		}
 		for _, dir := range tc.below {
-			assert.True(t, l[0].Below(dir), "%s %s", pattern, dir)
+			assert.True(t, l.Below(dir), "%s %s", pattern, dir)
 		}
 		for _, dir := range tc.beside {
-			assert.False(t, l[0].Below(dir), "%s %s", pattern, dir)
+			assert.False(t, l.Below(dir), "%s %s", pattern, dir)
 		}
 	}
-	assert.False(t, List(nil).Match("/logs/a.log"))
+	assert.False(t, List{}.Match("/logs/a.log"))
 }
 
 // Globs pass over what is no log by its name, unless they spell it out; a plain path is always asked for.
@@ -47,12 +49,25 @@ func TestSifting(t *testing.T) {
 			assert.Equal(t, passed, l.PassedOver(path, false), path)
 		}
 	}
-	below := func(dir string) bool { return slices.ContainsFunc(l, func(g Glob) bool { return g.Below(dir) }) }
-	assert.True(t, below("/job/a"))
-	assert.False(t, below("/job/a/.git"))
-	assert.True(t, below("/repo/.git"))
+	assert.True(t, l.Below("/job/a"))
+	assert.False(t, l.Below("/job/a/.git"))
+	assert.True(t, l.Below("/repo/.git"))
 	assert.Equal(t, ".git", l.PassedOver("/job/a/.git", true))
 	assert.Empty(t, l.PassedOver("/elsewhere/.git", true))
 	assert.Empty(t, l.PassedOver("/elsewhere/y.pt", false))
 	assert.True(t, New([]string{"/job/**"}).Match("/job/ckpt/y.pt"))
+}
+
+// Of a list of thousands of paths, as of a command that reads the logs of a directory, a path is looked up, and only patterns are tried one after the other.
+func TestPlain(t *testing.T) {
+	var paths []string
+	for i := range 1000 {
+		paths = append(paths, fmt.Sprintf("/job/rank-%d.log", i))
+	}
+	l := Sifting(paths).With(New([]string{"/job/*.log", paths[7], `/job/\[x\]`}))
+	assert.Equal(t, []int{1000}, l.others, "are tried")
+	assert.Equal(t, []int{7, 1001, 1000}, slices.Collect(l.Matching(paths[7])))
+	assert.Equal(t, []int{1002}, slices.Collect(l.Matching("/job/[x]")))
+	assert.True(t, l.Names("/job"))
+	assert.False(t, l.Names("/"))
 }
