@@ -46,6 +46,9 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				of := readers[m.Name()]
+				if g, ok := gpuReaders[m.Name()]; ok {
+					of = g.point
+				}
 				if of == nil {
 					continue
 				}
@@ -62,14 +65,43 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 	}
 }
 
+// GPUs adds what a log states of a GPU, as Metrics does with its points.
+func (j *Jobs) GPUs(v *spans.GPUValues) {
+	of, ok := gpuReaders[v.Metric]
+	if !ok || v.Label != "" && v.Label == of.attr && v.Of != of.value || len(v.Values) == 0 {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var res resource
+	res.Service, res.Run = v.Service, v.RunID
+	k := gpuKey{host: v.Host, id: v.Device}
+	if v.Rank >= 0 {
+		k.rank = view.Int{N: v.Rank, OK: true}
+	}
+	to := of.values(j.job(&res).gpu(k, "", ""))
+	for _, x := range v.Values {
+		to.Add(x)
+	}
+	j.kept.look(len(v.Values), j.each)
+}
+
+// gpuReader reads the samples of a card whose attribute has a value, or that do not have it.
+type gpuReader struct {
+	attr, value string
+	values      func(*GPU) *Values
+}
+
+var gpuReaders = map[string]gpuReader{
+	spans.MetricGPUUtilization:      {spans.AttrGPUTask, "general", func(g *GPU) *Values { return &g.Utilization }},
+	spans.MetricHardwarePower:       {"", "", func(g *GPU) *Values { return &g.Power }},
+	spans.MetricHardwareTemperature: {spans.AttrSensorLocation, "gpu", func(g *GPU) *Values { return &g.Temperature }},
+	spans.MetricGPUClock:            {spans.AttrGPUClockDomain, "sm", func(g *GPU) *Values { return &g.Clock }},
+	"hw.gpu.memory.usage":           {"", "", func(g *GPU) *Values { return &g.Memory }},
+}
+
 // readers read the points of a metric.
 var readers = map[string]func(j *Job, p pmetric.NumberDataPoint, res *resource){
-	spans.MetricGPUUtilization:      ofGPU(spans.AttrGPUTask, "general", func(g *GPU) *Values { return &g.Utilization }),
-	spans.MetricHardwarePower:       ofGPU("", "", func(g *GPU) *Values { return &g.Power }),
-	spans.MetricHardwareTemperature: ofGPU(spans.AttrSensorLocation, "gpu", func(g *GPU) *Values { return &g.Temperature }),
-	spans.MetricGPUClock:            ofGPU(spans.AttrGPUClockDomain, "sm", func(g *GPU) *Values { return &g.Clock }),
-	"hw.gpu.memory.usage":           ofGPU("", "", func(g *GPU) *Values { return &g.Memory }),
-
 	spans.MetricNCCLLinkIO: func(j *Job, p pmetric.NumberDataPoint, _ *resource) {
 		if l := j.Collectives.between(p); l != nil {
 			l.moved(p)
@@ -86,39 +118,40 @@ var readers = map[string]func(j *Job, p pmetric.NumberDataPoint, res *resource){
 	},
 }
 
-// ofGPU reads the samples of a card whose attribute has a value, or that do not have it.
-func ofGPU(attr, value string, values func(*GPU) *Values) func(*Job, pmetric.NumberDataPoint, *resource) {
-	return func(j *Job, p pmetric.NumberDataPoint, res *resource) {
-		k := gpuKey{host: res.Host, rank: res.Rank}
-		name, model := "", ""
-		for key, v := range p.Attributes().All() {
-			switch key {
-			case attr:
-				if text := spans.ValueText(v); text != value {
-					return
-				}
-			case spans.AttrHostName:
-				k.host = spans.ValueText(v)
-			case spans.AttrRank:
-				k.rank = view.IntOf(v)
-			case spans.AttrHardwareID:
-				k.id = spans.ValueText(v)
-			case spans.AttrHardwareName:
-				name = spans.ValueText(v)
-			case spans.AttrDeviceModel:
-				model = spans.ValueText(v)
-			case spans.AttrHardwareType:
-				if text := spans.ValueText(v); text != "gpu" {
-					return
-				}
+func (r *gpuReader) point(j *Job, p pmetric.NumberDataPoint, res *resource) {
+	k := gpuKey{host: res.Host, rank: res.Rank}
+	name, model := "", ""
+	for key, v := range p.Attributes().All() {
+		switch key {
+		case r.attr:
+			if text := spans.ValueText(v); text != r.value {
+				return
+			}
+		case spans.AttrHostName:
+			k.host = spans.ValueText(v)
+		case spans.AttrRank:
+			k.rank = view.IntOf(v)
+		case spans.AttrHardwareID:
+			k.id = spans.ValueText(v)
+		case spans.AttrHardwareName:
+			name = spans.ValueText(v)
+		case spans.AttrDeviceModel:
+			model = spans.ValueText(v)
+		case spans.AttrHardwareType:
+			if text := spans.ValueText(v); text != "gpu" {
+				return
 			}
 		}
-		g := j.gpus.of(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
-			k.host, k.id = text(k.host), text(k.id)
-			return k, &GPU{Host: k.host, ID: k.id, Rank: k.rank, Name: text(name), Model: text(model)}
-		})
-		values(g).Add(spans.PointNumber(p))
 	}
+	r.values(j.gpu(k, name, model)).Add(spans.PointNumber(p))
+}
+
+// gpu is a card; name and model are of one that is new.
+func (j *Job) gpu(k gpuKey, name, model string) *GPU {
+	return j.gpus.of(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
+		k.host, k.id = text(k.host), text(k.id)
+		return k, &GPU{Host: k.host, ID: k.id, Rank: k.rank, Name: text(name), Model: text(model)}
+	})
 }
 
 // between is the link between the ranks that a point names; of links without a series of their own, and of none, it is nil.

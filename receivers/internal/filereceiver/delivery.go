@@ -38,6 +38,12 @@ type Spread interface {
 	Places(n tail.Place) []tail.Place
 }
 
+// Valued is a Batch that gives what its records state of GPUs also as it is, to who reads nothing else of what it states as values. The values live until the
+// call returns.
+type Valued interface {
+	GPUs(to func(*spans.GPUValues))
+}
+
 // Texter is a Batch that knows whether its spans have a text of the log, or a field with a name of the log's, and whether its points have a label made of such
 // a text. Where they have none there is nothing to redact.
 type Texter interface {
@@ -378,6 +384,19 @@ func (p stretch) of(td ptrace.Traces) ptrace.Traces {
 // sendMetrics sends the points batch by batch, small batches together. The messages are cut anew at each try, in the same places.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
+		if b, ok := d.batches[d.metrics.batches].(Valued); ok && d.r.gpus != nil {
+			host, clean := "", ""
+			b.GPUs(func(v *spans.GPUValues) {
+				if v.Host != host {
+					host, clean = v.Host, d.r.redactor.Attribute(spans.AttrHostName, v.Host)
+				}
+				v.Host = clean
+				d.r.gpus(v)
+				v.Host = host
+			})
+			d.metrics.batches++
+			continue
+		}
 		md := pmetric.NewMetrics()
 		to, points := d.metrics.batches, 0
 		var redacted redact.Counts

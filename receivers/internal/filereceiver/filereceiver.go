@@ -78,6 +78,8 @@ type Receiver struct {
 	traces  consumer.Traces  // nil: no such pipeline
 	metrics consumer.Metrics // as above
 
+	gpus func(*spans.GPUValues) // takes Valued batches in place of metrics; nil: nobody does
+
 	accepted atomic.Int64 // messages of spans
 	locate   bool         // spans say where their records stand
 	bare     bool         // without the spans of parts
@@ -151,15 +153,16 @@ type factory struct {
 // Once makes a receiver that reads its files once, to their end; scope names it in what it sends. Release is called after the reading, and says where the runs
 // of the logs begin: no log alone knows the first record of its run, so whoever reads all of them sends the spans. A consumer may be nil.
 // What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log; bare leaves out the
-// spans of spans.Batch.AddPart.
+// spans of spans.Batch.AddPart. Where gpus is not nil, it takes what training logs state of GPUs, and metrics has nothing of these logs.
 func (f *factory) Once(
-	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool, traces consumer.Traces, metrics consumer.Metrics,
+	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
+	traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
 ) (once *tail.Once, scope string, release func() []spans.RunSpan, err error) {
 	r, err := Prepare(set, cfg, f.mk, traces, metrics)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	r.locate, r.bare, r.runs.began = locate, bare, make(map[string]spans.RunSpan)
+	r.gpus, r.locate, r.bare, r.runs.began = gpus, locate, bare, make(map[string]spans.RunSpan)
 	own := r.tailSettings()
 	own.Sorter, own.Pace, own.Watch = settings.Sorter, settings.Pace, settings.Watch
 	own.Detect, own.DetectAll = r.parts.Detect, r.parts.Events

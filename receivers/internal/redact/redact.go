@@ -93,6 +93,19 @@ func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
 	return w.counts
 }
 
+// Attribute returns a text as an attribute may have it.
+func (r *Redactor) Attribute(name, text string) string {
+	if r == nil {
+		return text
+	}
+	w := r.walker()
+	defer r.walkers.Put(w)
+	m := pcommon.NewMap()
+	m.PutStr(name, text)
+	w.attributes(m)
+	return spans.AttrText(m, name)
+}
+
 // walker goes through the spans of a batch. It remembers the names of fields from batch to batch.
 type walker struct {
 	*finder

@@ -91,6 +91,55 @@ func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
 	}
 }
 
+// GPUs is as in filereceiver.Valued.
+func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
+	v := spans.GPUValues{Service: b.set.Run.ServiceName, RunID: b.run}
+	for from, end := 0, 0; from < len(b.items); from = end {
+		l, one, devices := b.labels(&b.items[from]), b.items[from].oneGPU, uint32(0)
+		for ; end < len(b.items) && b.labels(&b.items[end]) == l && b.items[end].oneGPU == one; end++ {
+			devices = max(devices, b.items[end].gpusTo-b.items[end].gpusFrom)
+		}
+		info := &gpuMetrics[record.GPUUtilization]
+		v.Host, v.Rank, v.Metric, v.Label, v.Of = l.host, l.global(), info.Name, info.label, info.value
+		for device := range devices {
+			v.Device, v.Times, v.Values = deviceOf(int(device), one), v.Times[:0], v.Values[:0]
+			for i := range b.items[from:end] {
+				if it := &b.items[from+i]; it.gpusFrom+device < it.gpusTo {
+					v.Times, v.Values = append(v.Times, it.end), append(v.Values, b.gpus[it.gpusFrom+device])
+				}
+			}
+			to(&v)
+		}
+	}
+	for i := range b.samples {
+		s := &b.samples[i]
+		info := &gpuMetrics[s.Metric]
+		v.Host, v.Rank, v.Device = s.of.host, s.of.global(), deviceOf(int(s.Device), s.Device == record.NoDevice)
+		v.Metric, v.Label, v.Of = info.Name, info.label, info.value
+		v.Times, v.Values = append(v.Times[:0], s.at), append(v.Values[:0], s.Value)
+		if info.integer {
+			v.Values[0] = math.Round(s.Value)
+		}
+		to(&v)
+	}
+}
+
+// deviceOf is hw.id; "": it is not known.
+func deviceOf(device int, unknown bool) string {
+	if unknown {
+		return ""
+	}
+	return index(device)
+}
+
+// global is the rank among all ranks, -1 where it is not known.
+func (l labels) global() int64 {
+	if l.rank == noRank || l.local {
+		return -1
+	}
+	return l.rank
+}
+
 // samplePoints adds the points of GPUs.
 func (b *stepBatch) samplePoints(g *gauges, md pmetric.Metrics) {
 	for i := range b.samples {

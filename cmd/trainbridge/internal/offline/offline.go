@@ -79,6 +79,9 @@ type Sink struct {
 	Metrics consumer.Metrics // what logs state as values
 	Derived consumer.Metrics // what train_metrics makes of spans, when all is read
 
+	// GPUs takes what training logs state of GPUs. Metrics has nothing of these logs then. nil: Metrics has all.
+	GPUs func(*spans.GPUValues)
+
 	// NoParts: Traces sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents say the same as attributes, and whoever
 	// sends to it does not wait for it.
 	NoParts bool
@@ -88,7 +91,8 @@ type Sink struct {
 type reader interface {
 	receiver.Factory
 	Once(
-		set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool, traces consumer.Traces, metrics consumer.Metrics,
+		set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
+		traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
 	) (once *tail.Once, scope string, release func() []spans.RunSpan, err error)
 }
 
@@ -235,7 +239,7 @@ func zoneSources(
 			c.Collector = "" // what these files say is the same on every host
 		}
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
-		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.NoParts, to.Traces, to.Metrics)
+		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.NoParts, to.Traces, to.Metrics, to.GPUs)
 		if err != nil {
 			return nil, release, err
 		}
@@ -336,7 +340,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	}
 	settings := tail.Settings{Sorter: new(tail.Sorter), Pace: new(tail.Pace), Watch: watch}
 	first := p.first
-	first.NoParts = to.NoParts
+	first.NoParts, first.GPUs = to.NoParts, gpusBetween(opt, to.GPUs)
 	seen := new(extents)
 	if opt.Positions {
 		first.Traces = seen.before(first.Traces)

@@ -231,6 +231,24 @@ func metricsBetween(opt Options, next consumer.Metrics) consumer.Metrics {
 	return out
 }
 
+func gpusBetween(opt Options, next func(*spans.GPUValues)) func(*spans.GPUValues) {
+	if next == nil || opt.Since.IsZero() && opt.Until.IsZero() {
+		return next
+	}
+	since, until := bounds(opt)
+	return func(v *spans.GPUValues) {
+		n := 0
+		for i, at := range v.Times {
+			if at = int64(spans.Timestamp(at)); at >= since && at < until {
+				v.Times[n], v.Values[n] = v.Times[i], v.Values[i]
+				n++
+			}
+		}
+		v.Times, v.Values = v.Times[:n], v.Values[:n]
+		next(v)
+	}
+}
+
 func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces {
 	out, _ := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
 		edit(td)

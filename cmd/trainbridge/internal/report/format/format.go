@@ -57,7 +57,7 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 		jobs.Metrics(md)
 		return nil
 	})
-	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
+	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: jobs.GPUs, NoParts: true}
 }
 
 // Jobs are the jobs that were read, each with the clocks of its lines that are no records.
