@@ -265,6 +265,9 @@ func (t *teller) step(s *Step) {
 		}
 		t.gap(s.Start, s)
 		t.a.Course = append(t.a.Course, nil)
+		if len(t.a.Course) == 1 { // mostly there is no other
+			t.a.Course[0] = make([]Step, 0, len(t.ledger.steps))
+		}
 		first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0))
 		t.a.Attempts = append(t.a.Attempts, Attempt{First: first, Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
 		t.saved = 0

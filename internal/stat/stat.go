@@ -32,26 +32,34 @@ func Quantile(sorted []float64, q float64) float64 {
 	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
 }
 
-// MAD is the median of |v − median|: the distances grow to both sides of the median, so that walking outwards meets them in order. There must be values.
+// MAD is the median of |v − median|. There must be values. The distances grow to both sides of the median, so of the closest half each that lies above is no
+// farther than the next one below that is out, and the other way round.
 func MAD(sorted []float64, median float64) float64 {
 	n := len(sorted)
 	hi, _ := slices.BinarySearch(sorted, median)
-	lo := hi - 1
-	var last, d float64
-	for range n/2 + 1 {
-		last = d
-		if lo < 0 || hi < n && sorted[hi]-median <= median-sorted[lo] {
-			d = sorted[hi] - median
-			hi++
+	half := n/2 + 1
+	from, to := max(0, half-hi), min(half, n-hi) // how many of them lie above
+	for from < to {
+		middle := (from + to) / 2
+		if sorted[hi+middle]-median <= median-sorted[hi-half+middle] {
+			from = middle + 1
 		} else {
-			d = median - sorted[lo]
-			lo--
+			to = middle
 		}
 	}
+	lo := hi - half + from
+	hi += from
+	farthest := func(lo, hi int) float64 { return max(median-sorted[lo], sorted[hi-1]-median) }
+	d := farthest(lo, hi)
 	if n%2 == 1 {
 		return d
 	}
-	return last/2 + d/2
+	if median-sorted[lo] == d {
+		lo++
+	} else {
+		hi--
+	}
+	return farthest(lo, hi)/2 + d/2
 }
 
 // Sigma is the standard deviation as the median and the MAD of values tell it, whatever outliers there are.

@@ -35,7 +35,7 @@ func TestNumpy(t *testing.T) {
 	assert.True(t, math.IsNaN(Median[float64](nil)))
 }
 
-// The MAD by walking is that by sorting the distances.
+// The MAD is that by sorting the distances.
 func TestMAD(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 1; n < 200; n++ {

@@ -2,10 +2,8 @@ package stepjoinprocessor
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -32,6 +30,7 @@ type deriver struct {
 	p        *stepJoin
 	resolver facts.Resolver
 	scratch  breakdown.Scratch
+	times    breakdown.Breakdown // of the window at hand
 	history  *why.History
 	sheet    verdict.Sheet
 	pieces   []breakdown.Piece
@@ -519,7 +518,8 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	if len(d.pieces) == 0 && !g.Restored && !step {
 		return
 	}
-	b := d.scratch.Of(w.Start, w.End, d.pieces)
+	d.times = d.scratch.Of(w.Start, w.End, d.pieces)
+	b := &d.times
 	source, attributes := spans.TimeDerived, 27
 	if len(d.pieces) == 0 {
 		attributes = 9
@@ -544,7 +544,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		s.Attributes().PutStr(spans.AttrStepWindow, of)
 	}
 	if len(d.pieces) > 0 || !g.Restored {
-		putBreakdown(s.Attributes(), &b)
+		putBreakdown(s.Attributes(), b)
 	}
 	if w.Number >= 0 && w.Kind == facts.Step {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
@@ -558,12 +558,15 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	switch {
 	case g.Partial != "": // it cannot be held against others
 	case held:
-		d.history.Hold(d.window(r, w, &b, notes), func(v why.Verdict, slow bool) {
-			d.judged(s, ranks, &v, slow)
-			d.out.Take(res, s)
+		service, run := g.Service, r.ID
+		window := d.window(r, w, b, notes)
+		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
+			d.judged(s, ranks, v, slow)
+			d.out.Take(spans.Resource{Service: service, RunID: run}, s)
 		})
 	default:
-		v, slow := d.history.Judge(d.window(r, w, &b, notes))
+		window := d.window(r, w, b, notes)
+		v, slow := d.history.Judge(&window)
 		d.judged(s, ranks, &v, slow)
 	}
 }
@@ -618,28 +621,19 @@ func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 }
 
 // window is what the history compares.
-func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) *why.Window {
+func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) why.Window {
 	k := why.Key{Run: r.ID, Steps: int64(w.Steps)}
 	if w.Batch >= 1 {
 		k.Batch = int64(w.Batch)
 	}
-	subject := ""
 	switch w.Kind {
 	case facts.Pass:
-		k.Of, subject = why.Pass, "The pass"
+		k.Of = why.Pass
 	case facts.Function:
-		k.Of, subject = why.Batch, "The batch"
+		k.Of = why.Batch
 	case facts.Step:
-		subject = "The step"
-		if w.Number >= 0 {
-			subject = "Step " + strconv.FormatInt(w.Number, 10)
-		}
-		if w.Steps > 1 {
-			subject = fmt.Sprintf("Steps %d to %d", w.Number-int64(w.Steps)+1, w.Number)
-		}
 	case facts.Other:
 		k.Name = r.Text(w.Name)
-		subject = k.Name
 	}
 	apart := 0.0
 	if d.apart(r) {
@@ -649,8 +643,8 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 	if w.Kind == facts.Step {
 		number = w.Number
 	}
-	return &why.Window{
-		Key: k, Subject: subject, Start: w.Start, Number: number, Ranks: d.ranks, World: r.World, Trainer: r.Trainer, Breakdown: b, Notes: notes,
+	return why.Window{
+		Key: k, Start: w.Start, Number: number, Ranks: d.ranks, World: r.World, Trainer: r.Trainer, Breakdown: b, Notes: notes,
 		Timers: d.timers, Apart: apart,
 	}
 }

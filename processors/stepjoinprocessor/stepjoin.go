@@ -470,8 +470,11 @@ func (p *stepJoin) size() (n int64) {
 func (p *stepJoin) send(ctx context.Context) bool {
 	for ; len(p.unsent) > 0; p.unsent = p.unsent[1:] {
 		for delay := retryFirst; ; delay = min(2*delay, retryMost) {
-			try := ptrace.NewTraces()
-			p.unsent[0].CopyTo(try) // a consumer may change what it is given
+			try := p.unsent[0]
+			if p.next.Capabilities().MutatesData {
+				try = ptrace.NewTraces()
+				p.unsent[0].CopyTo(try)
+			}
 			err := p.next.ConsumeTraces(ctx, try)
 			if err == nil {
 				break

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,12 +120,12 @@ func length(s ptrace.Span) float64 {
 type Book struct {
 	Ledger account.Ledger
 
-	now, before map[pcommon.SpanID]account.Ref // the steps to which parts may still come: mostly in the same message, or in one of the next
-	sources     map[string]int32
-	files       map[string]int32
-	writers     map[Writer]int32
-	of, ofOld   map[numbered]account.Ref // the same steps by their numbers, to which evaluations may still come
-	counters    map[int32]*counter       // by writer
+	ids      recent[pcommon.SpanID] // the steps to which parts may still come: mostly in the same message, or in one of the next
+	sources  map[string]int32
+	files    map[string]int32
+	writers  map[Writer]int32
+	numbers  recent[numbered]   // the same steps by their numbers, to which evaluations may still come
+	counters map[int32]*counter // by writer
 }
 
 // counter makes one sequence of the numbers of a writer that counts the steps of each epoch anew.
@@ -187,16 +188,16 @@ func (b *Book) Put(e *Entry) {
 			step.Number = b.counter(step.Writer).number(step.Number, e.epoch)
 		}
 		of := b.Ledger.Add(step)
-		b.put(e.id, of)
-		b.noteNumber(numbered{source, anyFile, e.step.Number}, of)
+		b.ids.note(e.id, of)
+		b.numbers.note(numbered{source, anyFile, e.step.Number}, of)
 		if e.file != "" { // of logs that are read beside each other, any may have told the number last
-			b.noteNumber(numbered{source, number(&b.files, e.file, text), e.step.Number}, of)
+			b.numbers.note(numbered{source, number(&b.files, e.file, text), e.step.Number}, of)
 		}
 	case view.KindBreakdown:
 		b.Ledger.Slow(e.start, e.seconds)
 		b.Ledger.Had(e.ranks, e.start)
 	case view.KindPart:
-		if of, found := b.get(e.id); found {
+		if of, found := b.ids.find(e.id); found {
 			b.Ledger.Part(of, e.state, e.seconds, e.behind)
 		}
 	case view.KindEvaluation:
@@ -242,32 +243,38 @@ func (b *Book) evaluation(e *Entry) {
 	}
 }
 
-func (b *Book) noteNumber(at numbered, of account.Ref) {
-	if b.of == nil || len(b.of) >= mostBooked {
-		b.of, b.ofOld = make(map[numbered]account.Ref, len(b.of)), b.of
-	}
-	b.of[at] = of
-}
-
 // told is the step of a number.
-func (b *Book) told(at numbered) (of account.Ref, ok bool) {
-	if of, ok = b.of[at]; !ok {
-		of, ok = b.ofOld[at]
-	}
-	return of, ok
+func (b *Book) told(at numbered) (of account.Ref, ok bool) { return b.numbers.find(at) }
+
+// recent finds the steps that were put last by a key. Most are never asked for: they are sorted into maps when one is.
+type recent[K comparable] struct {
+	put         []keyed[K] // since the last time that one was asked for
+	now, before map[K]account.Ref
 }
 
-func (b *Book) put(id pcommon.SpanID, of account.Ref) {
-	if b.now == nil || len(b.now) == mostBooked {
-		b.now, b.before = make(map[pcommon.SpanID]account.Ref, len(b.now)), b.now
-	}
-	b.now[id] = of
+type keyed[K comparable] struct {
+	key K
+	of  account.Ref
 }
 
-func (b *Book) get(id pcommon.SpanID) (account.Ref, bool) {
-	of, ok := b.now[id]
+func (r *recent[K]) note(k K, of account.Ref) {
+	if len(r.put) >= 4*mostBooked { // those before would be forgotten by now
+		r.put = slices.Delete(r.put, 0, 2*mostBooked)
+	}
+	r.put = append(r.put, keyed[K]{k, of})
+}
+
+func (r *recent[K]) find(k K) (account.Ref, bool) {
+	for _, p := range r.put {
+		if r.now == nil || len(r.now) >= mostBooked {
+			r.now, r.before = make(map[K]account.Ref, len(r.now)), r.now
+		}
+		r.now[p.key] = p.of
+	}
+	r.put = r.put[:0]
+	of, ok := r.now[k]
 	if !ok {
-		of, ok = b.before[id]
+		of, ok = r.before[k]
 	}
 	return of, ok
 }
@@ -325,7 +332,7 @@ func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 		number(&b.writers, w, Writer.own)
 	}
 	for i := range steps {
-		b.noteNumber(numbered{int32(steps[i].Source), anyFile, steps[i].Number}, b.Ledger.Add(steps[i]))
+		b.numbers.note(numbered{int32(steps[i].Source), anyFile, steps[i].Number}, b.Ledger.Add(steps[i]))
 	}
 	b.Ledger.Stored(len(steps))
 	return b

@@ -106,7 +106,9 @@ type Log struct {
 	Parts               map[string]*Values // s, of the named parts of steps
 	Verdicts
 
-	told map[teller]float64 // steps
+	told  map[teller]*float64 // steps
+	by    teller              // the last one: mostly the next step is of the same
+	steps *float64
 }
 
 // teller is who tells of steps.
@@ -126,14 +128,22 @@ func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 	if v, ok := s.Attributes().Get(spans.AttrLocalRank); ok {
 		by.local = view.IntOf(v).Or(-1)
 	}
-	if _, known := l.told[by]; !known && len(l.told) >= mostTellers {
-		return
+	if l.steps == nil || by != l.by {
+		of := l.told[by]
+		if of == nil {
+			if len(l.told) >= mostTellers {
+				return
+			}
+			if l.told == nil {
+				l.told = make(map[teller]*float64)
+			}
+			of = new(float64)
+			l.told[by] = of
+		}
+		l.by, l.steps = by, of
 	}
-	if l.told == nil {
-		l.told = make(map[teller]float64)
-	}
-	l.told[by] += steps
-	l.Covered = max(l.Covered, l.told[by])
+	*l.steps += steps
+	l.Covered = max(l.Covered, *l.steps)
 }
 
 // Steps are the training steps.

@@ -10,18 +10,24 @@ import (
 )
 
 // Hold keeps a window until those after it are known; then tell is called with its verdict, once. Some 4,000 windows are kept, of all runs.
-func (h *History) Hold(w *Window, tell func(v Verdict, slow bool)) {
+func (h *History) Hold(w *Window, tell func(v *Verdict, slow bool)) {
 	s := h.of(w.Key)
 	now, ranks := h.take(w)
 	if s.seen >= warmUp {
 		h.count(w, ranks)
 	}
 	s.seen++
-	kept := *now
+	var kept *window
+	if n := len(h.free); n > 0 {
+		kept, h.free = h.free[n-1], h.free[:n-1]
+	} else {
+		kept = new(window)
+	}
+	*kept = *now
 	kept.Breakdown, kept.tell = nil, tell
 	kept.ranks, kept.ops, kept.notes, kept.timers = slices.Clone(now.ranks), slices.Clone(now.ops), longest(nil, w.Notes), slices.Clone(now.timers)
 	kept.Timers = kept.timers
-	s.held = append(s.held, &kept)
+	s.held = append(s.held, kept)
 	if h.held++; h.held < held {
 		return
 	}
@@ -91,11 +97,12 @@ func (h *History) settle(s *series, all bool) {
 			}
 		}
 		h.blame(w, &v)
-		w.tell(v, slow)
+		w.tell(&v, slow)
 		w.tell = nil
 	}
 	h.held -= until - s.told
 	first := max(0, until-around)
+	h.free = append(h.free, s.held[:first]...)
 	s.held = slices.Delete(s.held, 0, first)
 	s.told = until - first
 }

@@ -45,9 +45,9 @@ func (w *whole) judge(t *testing.T) {
 	w.said = make([]Verdict, len(w.windows))
 	once := make([]bool, len(w.windows))
 	for i, x := range w.windows {
-		w.h.Hold(x, func(v Verdict, slow bool) {
+		w.h.Hold(x, func(v *Verdict, slow bool) {
 			require.False(t, once[i])
-			once[i], w.said[i] = true, v
+			once[i], w.said[i] = true, *v
 			w.told++
 			if slow {
 				w.slow[i] = true
@@ -204,7 +204,7 @@ func TestHoldBounds(t *testing.T) {
 	w = finished(exactly)
 	most := 0
 	for range 9000 {
-		w.h.Hold(w.step(1), func(Verdict, bool) {})
+		w.h.Hold(w.step(1), func(*Verdict, bool) {})
 		most = max(most, w.h.held)
 	}
 	assert.LessOrEqual(t, most, held)

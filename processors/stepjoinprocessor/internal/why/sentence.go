@@ -1,7 +1,9 @@
 package why
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/cause"
@@ -9,10 +11,29 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// subject is what a sentence is about: few windows have one.
+func (w *Window) subject() string {
+	switch {
+	case w.Subject != "":
+		return w.Subject
+	case w.Name != "":
+		return w.Name
+	case w.Of == Pass:
+		return "The pass"
+	case w.Of == Batch:
+		return "The batch"
+	case w.Steps > 1:
+		return fmt.Sprintf("Steps %d to %d", w.Number-w.Steps+1, w.Number)
+	case w.Number >= 0:
+		return "Step " + strconv.FormatInt(w.Number, 10)
+	}
+	return "The step"
+}
+
 // sentence says what a verdict means. Without causes it says what is missing.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
-	b := append([]byte(w.Subject), " took "...)
+	b := append([]byte(w.subject()), " took "...)
 	b = append(s.append(b, v.Value), ", "...)
 	excess := s.round(v.Value) - s.round(v.Usual)
 	b = append(s.put(b, excess), " more than usual"...)

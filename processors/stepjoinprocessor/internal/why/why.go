@@ -40,7 +40,7 @@ type Key struct {
 // Window is a window that is over.
 type Window struct {
 	Key
-	Subject   string // begins the sentence, such as "Step 4012"
+	Subject   string // begins the sentence, such as "Step 4012"; "": its key and its number say it
 	Start     int64  // ns since the epoch
 	Number    int64  // of a step; −1: none
 	Ranks     int64  // that took part; 0: not known
@@ -122,7 +122,8 @@ type History struct {
 	ops    grouped
 	now    window
 	peers  peers
-	held   int // windows that wait
+	held   int       // windows that wait
+	free   []*window // that waited, for use again
 }
 
 // New is a History that has seen nothing. At its fullest, 256 keys and 64 runs of 4,096 ranks, it takes some 60 MB; mostly 20 to 100 kB a key. What Hold keeps
@@ -148,7 +149,7 @@ type window struct {
 	Window
 	past
 	unheard bool // most of its collectives lack a rank
-	tell    func(v Verdict, slow bool)
+	tell    func(v *Verdict, slow bool)
 }
 
 // take reads a window. What it returns is valid until the next call: Hold copies it.
