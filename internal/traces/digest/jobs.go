@@ -21,6 +21,7 @@ type Jobs struct {
 
 	places places
 	kept   kept
+	ending bool
 }
 
 // Job is all that is known of one run of a job.
@@ -46,6 +47,9 @@ type jobKey struct{ run, service string }
 // New sums up nothing yet.
 func New() *Jobs { return new(Jobs) }
 
+// Ending sums up nothing but how runs end, and what their collectives tell: who asks for that alone needs no figures.
+func Ending() *Jobs { return &Jobs{ending: true} }
+
 // Batch adds the spans of a message.
 func (j *Jobs) Batch(td ptrace.Traces) {
 	j.mu.Lock()
@@ -57,7 +61,7 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 		job := j.job(&res)
 		madeUp := spans.TimeSource(spans.AttrText(attrs, spans.AttrTimeSource)) == spans.TimeSynthetic
 		for _, ss := range rs.ScopeSpans().All() {
-			job.add(ss.Spans(), &res, madeUp)
+			job.add(ss.Spans(), &res, madeUp, j.ending)
 		}
 	}
 	j.kept.look(td.SpanCount(), j.each)
@@ -77,7 +81,7 @@ func (j *Jobs) each(f func(*Values)) {
 }
 
 // add adds spans of one resource, whose times are of a clock or made up.
-func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp bool) {
+func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	n := list.Len()
 	j.Spans += int64(n)
 	res.file, res.offset = "", -1
@@ -95,8 +99,12 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp bool) {
 		if kind == view.KindStep {
 			j.stepped(s, res, madeUp)
 		}
-		j.span(s, kind, res)
-		j.book(s, kind, res)
+		if !ending || kind == view.KindCollective || kind == view.KindRank {
+			j.span(s, kind, res)
+		}
+		if !ending {
+			j.book(s, kind, res)
+		}
 		if !madeUp && kind != view.KindRun && kind != view.KindSummary {
 			j.lasted(s)
 		}

@@ -94,7 +94,7 @@ func (s *sights) add(more sights) {
 }
 
 func newWatch() *watch {
-	return &watch{files: make(map[string]*signs), runs: make(map[string]*facts), jobs: digest.New()}
+	return &watch{files: make(map[string]*signs), runs: make(map[string]*facts), jobs: digest.Ending()}
 }
 
 // file is offline.Options.Watch.
@@ -169,7 +169,7 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 func (w *watch) sink() offline.Sink {
 	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { w.traces(td); return nil })
 	metrics, _ := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return nil })
-	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: func(*spans.GPUValues) {}, NoParts: true}
+	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: func(*spans.GPUValues) {}, NoParts: true, NoJoins: true}
 }
 
 func (w *watch) traces(td ptrace.Traces) {

@@ -85,6 +85,8 @@ type Sink struct {
 	// NoParts: Traces sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents say the same as attributes, and whoever
 	// sends to it does not wait for it.
 	NoParts bool
+	// NoJoins: Traces needs nothing that step_join adds: where the time of steps went, and which were slow.
+	NoJoins bool
 }
 
 // reader is a receiver's factory that reads files once (receivers/internal/filereceiver).

@@ -26,7 +26,7 @@ const joinBytes = 16 << 20
 type pipeline struct {
 	first Sink
 	queue *queue // before first.Traces; nil: a receiver waits until its spans are taken
-	join  interface{ Ended(scope string) }
+	join  interface{ Ended(scope string) } // nil: nothing is joined
 	joins processor.Factory
 	parts []component.Component // in the order in which they are stopped
 }
@@ -84,6 +84,27 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 		p.parts = append(p.parts, derive)
 		next = both{next, derive}
 	}
+	if !to.NoJoins {
+		var err error
+		if next, err = p.joined(ctx, opt, next); err != nil {
+			return nil, err
+		}
+	}
+	f := trainperfprocessor.NewFactory()
+	cfg, err := configure(f, perfConfig(opt))
+	if err != nil {
+		return nil, err
+	}
+	perf, err := f.CreateTraces(ctx, processorSettings(opt, f), cfg, next)
+	if err != nil {
+		return nil, err
+	}
+	p.parts = append([]component.Component{perf}, p.parts...)
+	return tracesBetween(opt, perf), nil
+}
+
+// joined is step_join before a consumer.
+func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces) (consumer.Traces, error) {
 	f := stepjoinprocessor.NewFactory()
 	p.joins = f
 	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"}
@@ -107,16 +128,7 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 		j.Offline()
 	}
 	p.join = j
-	g := trainperfprocessor.NewFactory()
-	if cfg, err = configure(g, perfConfig(opt)); err != nil {
-		return nil, err
-	}
-	perf, err := g.CreateTraces(ctx, processorSettings(opt, g), cfg, join)
-	if err != nil {
-		return nil, err
-	}
-	p.parts = append([]component.Component{perf}, p.parts...)
-	return tracesBetween(opt, perf), nil
+	return join, nil
 }
 
 func perfConfig(opt Options) map[string]any {
@@ -129,6 +141,9 @@ func processorSettings(opt Options, f component.Factory) processor.Settings {
 
 // ended says that a receiver has read all.
 func (p *pipeline) ended(scope string) {
+	if p.join == nil {
+		return
+	}
 	if p.queue == nil {
 		p.join.Ended(scope)
 		return
