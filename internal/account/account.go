@@ -191,7 +191,7 @@ func usual(steps []Step) float64 {
 			all = append(all, each)
 		}
 	}
-	return stat.Middle(all)
+	return stat.Among(all)
 }
 
 // teller goes through the steps of a run in order of time.

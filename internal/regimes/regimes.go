@@ -207,8 +207,7 @@ func (j *judge) seconds(k int) float64 { return j.of.Seconds[j.known[k]] }
 // middle is the median of known steps.
 func (j *judge) middle(from, to int) float64 {
 	j.values = append(j.values[:0], j.logs[from:to]...)
-	slices.Sort(j.values)
-	return stat.Median(j.values)
+	return stat.Among(j.values)
 }
 
 // pieces are the stretches of known steps between lasting changes of the load. Changes that follow one another within few steps are of one stretch.
@@ -271,9 +270,11 @@ func (j *judge) judge(of int) {
 	if len(j.values) == 0 {
 		j.values = append(j.values, j.seconds(r.from))
 	}
-	slices.Sort(j.values)
-	segment.Level = stat.Median(j.values)
-	segment.Spread = stat.Sigma(j.values, segment.Level)
+	segment.Level = stat.Among(j.values)
+	for i, x := range j.values {
+		j.values[i] = math.Abs(x - segment.Level)
+	}
+	segment.Spread = stat.MADToSigma * stat.Among(j.values)
 	for k := r.from; k < r.to; k++ {
 		j.run.Steps[j.known[k]].Segment = of
 	}

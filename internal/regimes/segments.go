@@ -158,9 +158,8 @@ func grid(y []float64) (out []float64, spread float64) {
 		spreads = append(spreads, stat.Sigma(block, stat.Median(block)))
 	}
 	spread = max(stat.Middle(spreads), finest)
-	sorted := slices.Sorted(slices.Values(y))
-	edge := len(y) / 50
-	low, high := sorted[edge], sorted[len(y)-1-edge]
+	values, edge := slices.Clone(y), len(y)/50
+	low, high := stat.Select(values, edge), stat.Select(values, len(y)-1-edge)
 	n := min(int((high-low)/(spread/2))+2, levels)
 	for l := range n {
 		out = append(out, low+(high-low)*float64(l)/float64(n-1))
@@ -188,7 +187,7 @@ func (g *group) trend(j *judge) float64 {
 		for _, i := range g.steps[b*n/count : (b+1)*n/count] {
 			j.values = append(j.values, j.of.Seconds[i])
 		}
-		medians[b] = stat.Middle(j.values)
+		medians[b] = stat.Among(j.values)
 	}
 	var slopes []float64
 	up, down := 0, 0

@@ -1,4 +1,4 @@
-// Package stat has the figures of order that every part of trainbridge uses. All but Middle take values in rising order.
+// Package stat has the figures of order that every part of trainbridge uses. All but Middle, Among and Select take values in rising order.
 package stat
 
 import (
@@ -24,7 +24,52 @@ func Median[T ~int64 | ~float32 | ~float64](sorted []T) float64 {
 }
 
 // Middle is the median of values in any order.
-func Middle(values []float64) float64 { return Median(slices.Sorted(slices.Values(values))) }
+func Middle(values []float64) float64 { return Among(slices.Clone(values)) }
+
+// Among is Middle of values that may be put in another order.
+func Among(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return math.NaN()
+	}
+	upper := Select(values, n/2)
+	if n%2 == 1 {
+		return upper
+	}
+	return slices.Max(values[:n/2])/2 + upper/2
+}
+
+// Select is the value at a rank from 0. It orders the values so that none before that place is larger, and none behind it smaller, which takes O(n).
+func Select(values []float64, rank int) float64 {
+	for len(values) > 16 {
+		n := len(values)
+		pivot := max(min(values[0], values[n/2]), min(max(values[0], values[n/2]), values[n-1]))
+		below, above := 0, n
+		for i := 0; i < above; {
+			switch x := values[i]; {
+			case x < pivot:
+				values[i], values[below] = values[below], x
+				below++
+				i++
+			case x > pivot:
+				above--
+				values[i], values[above] = values[above], x
+			default:
+				i++
+			}
+		}
+		switch {
+		case rank < below:
+			values = values[:below]
+		case rank >= above:
+			values, rank = values[above:], rank-above
+		default:
+			return pivot
+		}
+	}
+	slices.Sort(values)
+	return values[rank]
+}
 
 // Quantile is the value at a rank, numpy.quantile with the method "inverted_cdf": the lowest value that at least the share q of all does not exceed. There must
 // be values.

@@ -66,3 +66,24 @@ func TestFinite(t *testing.T) {
 		assert.False(t, Finite(x))
 	}
 }
+
+// Select is the value of a sorted list, and parts the others, also where many are the same or none is a number.
+func TestSelect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n < 200; n++ {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = math.Round(float64(n%7)*4*rng.NormFloat64()) / 4 // with ties, or all the same
+		}
+		sorted := slices.Sorted(slices.Values(values))
+		assert.InDelta(t, Median(sorted), Middle(values), 0)
+		rank := rng.IntN(n)
+		assert.InDelta(t, sorted[rank], Select(values, rank), 0)
+		assert.LessOrEqual(t, slices.Max(values[:rank+1]), sorted[rank])
+		assert.GreaterOrEqual(t, slices.Min(values[rank:]), sorted[rank])
+		slices.Sort(values)
+		assert.Equal(t, sorted, values)
+		values[rng.IntN(n)] = math.NaN()
+		Select(values, rank)
+	}
+}

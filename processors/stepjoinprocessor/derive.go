@@ -533,6 +533,18 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: attributes,
 	}
 	held := d.p.offline && g.Partial == ""
+	of := window{spans.Resource{Service: g.Service, RunID: r.ID}, w.Kind, w.Number, d.ranks}
+	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() { // the span is made when all is known
+		length, window := b.Time[breakdown.Unattributed], d.window(r, w, b, nil)
+		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
+			s := d.out.Add(of.res, made)
+			var b breakdown.Breakdown
+			b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, length
+			of.put(s, &b)
+			d.judged(s, of.ranks, v, slow)
+		})
+		return
+	}
 	var s ptrace.Span
 	if held {
 		s = ptrace.NewSpan()
@@ -540,34 +552,48 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	} else {
 		s = out.Add(res, made)
 	}
-	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[w.Kind]; of != "" {
-		s.Attributes().PutStr(spans.AttrStepWindow, of)
+	if len(d.pieces) == 0 && g.Restored {
+		b = nil
 	}
-	if len(d.pieces) > 0 || !g.Restored {
-		putBreakdown(s.Attributes(), b)
-	}
-	if w.Number >= 0 && w.Kind == facts.Step {
-		s.Attributes().PutInt(spans.AttrIteration, w.Number)
-	}
-	ranks := d.ranks
-	if ranks > 0 {
-		s.Attributes().PutInt(spans.AttrWorldSize, ranks)
-	}
+	of.put(s, b)
 	putPartial(s, g)
 	notes := d.tellGPUs(s, r, w)
 	switch {
 	case g.Partial != "": // it cannot be held against others
 	case held:
-		service, run := g.Service, r.ID
-		window := d.window(r, w, b, notes)
+		window := d.window(r, w, &d.times, notes)
 		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
-			d.judged(s, ranks, v, slow)
-			d.out.Take(spans.Resource{Service: service, RunID: run}, s)
+			d.judged(s, of.ranks, v, slow)
+			d.out.Take(of.res, s)
 		})
 	default:
-		window := d.window(r, w, b, notes)
+		window := d.window(r, w, &d.times, notes)
 		v, slow := d.history.Judge(&window)
-		d.judged(s, ranks, &v, slow)
+		d.judged(s, of.ranks, &v, slow)
+	}
+}
+
+// window is what a breakdown says of its window.
+type window struct {
+	res           spans.Resource
+	kind          facts.WindowKind
+	number, ranks int64
+}
+
+// put writes it, with the times that are known; nil: none.
+func (t *window) put(s ptrace.Span, b *breakdown.Breakdown) {
+	m := s.Attributes()
+	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]; of != "" {
+		m.PutStr(spans.AttrStepWindow, of)
+	}
+	if b != nil {
+		putBreakdown(m, b)
+	}
+	if t.number >= 0 && t.kind == facts.Step {
+		m.PutInt(spans.AttrIteration, t.number)
+	}
+	if t.ranks > 0 {
+		m.PutInt(spans.AttrWorldSize, t.ranks)
 	}
 }
 

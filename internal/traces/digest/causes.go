@@ -101,9 +101,17 @@ func (w *Window) Costs() []*Cost {
 
 // places are where the records of the last windows stand in their logs: a breakdown is derived of several logs, and stands in none.
 type places struct {
-	by   map[placeKey]place
-	ring []placeKey
-	next int
+	by    map[placeKey]noted
+	ring  []placeKey
+	next  int
+	files []string
+	known map[string]int32 // by the place in files
+}
+
+// noted is a place without pointers: of so many the garbage collector would look at each.
+type noted struct {
+	file          int32
+	offset, block int64
 }
 
 // placeKey is a trace and what kind of log is of interest: the logs of a trace are read side by side, and any may come first.
@@ -129,7 +137,7 @@ func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (
 	k := placeKey{s.TraceID(), of}
 	known, again := p.by[k]
 	switch {
-	case again && cmp.Or(cmp.Compare(known.file, res.file), cmp.Compare(known.offset, res.offset)) <= 0:
+	case again && cmp.Or(cmp.Compare(p.files[known.file], res.file), cmp.Compare(known.offset, res.offset)) <= 0:
 		return false
 	case again:
 	case len(p.ring) < mostPlaces:
@@ -140,9 +148,14 @@ func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (
 		p.next = (p.next + 1) % mostPlaces
 	}
 	if p.by == nil {
-		p.by = map[placeKey]place{}
+		p.by, p.known = map[placeKey]noted{}, map[string]int32{}
 	}
-	p.by[k] = place{res.file, res.offset, block}
+	file, ok := p.known[res.file]
+	if !ok {
+		file = int32(len(p.files))
+		p.files, p.known[res.file] = append(p.files, res.file), file
+	}
+	p.by[k] = noted{file, res.offset, block}
 	return !again
 }
 
@@ -152,9 +165,9 @@ func (p *places) find(trace pcommon.TraceID, of ...view.Kind) (at place, ok bool
 		return place{}, false
 	}
 	for _, kind := range of {
-		if at, ok = p.by[placeKey{trace, kind}]; ok {
-			break
+		if n, ok := p.by[placeKey{trace, kind}]; ok {
+			return place{p.files[n.file], n.offset, n.block}, true
 		}
 	}
-	return at, ok
+	return place{}, false
 }

@@ -26,6 +26,7 @@ const joinBytes = 16 << 20
 type pipeline struct {
 	first Sink
 	queue *queue // before first.Traces; nil: a receiver waits until its spans are taken
+	sums  *queue // before what sums up; nil likewise
 	join  interface{ Ended(scope string) } // nil: nothing is joined
 	joins processor.Factory
 	parts []component.Component // in the order in which they are stopped
@@ -39,7 +40,7 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	}
 	p.first.Traces = traces
 	if to.NoParts {
-		p.queue = newQueue(traces)
+		p.queue = newQueue(traces, queuedFirst)
 		p.first.Traces = p.queue
 	}
 	if to.Metrics != nil {
@@ -68,6 +69,10 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 	next := to.Traces
 	if next == nil {
 		next = noTraces{}
+	}
+	if to.NoParts {
+		p.sums = newQueue(next, queuedLast)
+		next = p.sums
 	}
 	if to.Derived != nil {
 		f := trainmetricsconnector.NewFactory()
@@ -178,6 +183,9 @@ func (p *pipeline) close(ctx context.Context) (err error) {
 	}
 	for _, c := range p.parts {
 		err = errors.Join(err, c.Shutdown(ctx))
+	}
+	if p.sums != nil {
+		err = errors.Join(err, p.sums.close())
 	}
 	return err
 }

@@ -8,8 +8,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// queued is how many batches may wait: enough that neither side waits for the other, and a few MB.
-const queued = 4
+// How many batches may wait: enough that neither side waits for the other, and a few MB.
+const (
+	queuedFirst = 4
+	queuedLast  = 1 // joined spans come thousands at once
+)
 
 // queue has what comes behind the receivers work in a goroutine of its own, while they make the next spans: one receiver sends its batches one after the other,
 // and so would keep one core busy with both. It is for sums: a receiver cannot learn which of its spans was refused.
@@ -23,7 +26,7 @@ type queue struct {
 	told bool  // a receiver knows of it
 }
 
-func newQueue(next consumer.Traces) *queue {
+func newQueue(next consumer.Traces, queued int) *queue {
 	q := &queue{Traces: next, work: make(chan func(), queued), done: make(chan struct{})}
 	go func() {
 		defer close(q.done)

@@ -27,7 +27,7 @@ func TestQueue(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
-		q := newQueue(next)
+		q := newQueue(next, queuedFirst)
 		var errs []error
 		ended := 0
 		for i := range 100 {
