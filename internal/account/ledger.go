@@ -125,6 +125,9 @@ func (l *Ledger) Add(s Step) Ref {
 	for _, of := range [...]*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
 		*of = lengthen(0, float64(*of))
 	}
+	if len(l.steps) == cap(l.steps) { // append would make a large list longer by a quarter, and copy each step four times
+		l.steps = slices.Grow(l.steps, max(len(l.steps), 64))
+	}
 	l.steps = append(l.steps, s)
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }

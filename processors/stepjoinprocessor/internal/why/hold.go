@@ -142,6 +142,7 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 
 // attempt is what regimes judges: windows without their checkpoints and evaluations, which are held against their own kind. work: and without what is no work.
 func attempt(of []*window, work bool) (out regimes.Attempt) {
+	out.Seconds, out.Number = make([]float64, 0, len(of)), make([]int64, 0, len(of))
 	for i, w := range of {
 		seconds := w.base
 		if work {
