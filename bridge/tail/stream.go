@@ -490,8 +490,12 @@ func (s *Stream) sleeps() bool {
 	return s.t.policy.sleeps() && !s.document && !unread
 }
 
+// isIdle says whether nothing is to be expected of a stream. A Once reads a file to its end, and does not come back.
 func (s *Stream) isIdle(now time.Time) bool {
-	return now.Sub(s.activeAt) >= sleepAfter || s.current != nil && now.Sub(s.current.mtime) >= oldFile && s.caught.Load() == farFuture.UnixNano()
+	if now.Sub(s.activeAt) >= sleepAfter {
+		return true
+	}
+	return s.current != nil && s.caught.Load() == farFuture.UnixNano() && (s.t.final || now.Sub(s.current.mtime) >= oldFile)
 }
 
 // wake makes the handler of a stream that has something for it.

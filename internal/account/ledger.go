@@ -126,7 +126,7 @@ func (l *Ledger) Add(s Step) Ref {
 		*of = lengthen(0, float64(*of))
 	}
 	if len(l.steps) == cap(l.steps) { // append would make a large list longer by a quarter, and copy each step four times
-		l.steps = slices.Grow(l.steps, max(len(l.steps), 64))
+		l.steps = slices.Grow(l.steps, min(max(len(l.steps), 64), 1<<16))
 	}
 	l.steps = append(l.steps, s)
 	return Ref{l.merges, int32(len(l.steps) - 1)}
