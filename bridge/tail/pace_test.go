@@ -35,7 +35,9 @@ func TestSideBySide(t *testing.T) {
 			}
 			sideBySide(queue).order()
 		}
-		want := slices.MinFunc(waiting, func(a, b *Stream) int { return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.number, b.number)) })
+		want := slices.MinFunc(waiting, func(a, b *Stream) int {
+			return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.number, b.number))
+		})
 		s := tl.next(&queue)
 		require.Equal(t, want.number, s.number)
 		if left := s.lag.Load(); left > 0 {

@@ -13,12 +13,12 @@ func TestGlobs(t *testing.T) {
 		match, other  []string
 		below, beside []string // directories that can hold a match, and others
 	}{
-		"/logs/*.log":       {[]string{"/logs/a.log"}, []string{"/logs/a/b.log", "/logs/a.txt"}, []string{"/logs"}, []string{"/", "/log"}},
-		"/logs/**/*.log":    {[]string{"/logs/a.log", "/logs/a/b.log"}, []string{"/log/a.log"}, []string{"/logs", "/logs/a/b"}, []string{"/log"}},
-		"/logs/run*/*.log":  {[]string{"/logs/run1/a.log"}, []string{"/logs/a.log"}, []string{"/logs", "/logs/run1"}, []string{"/logs/old"}},
-		"/logs/{a,b/c}/x*":  {[]string{"/logs/a/x1", "/logs/b/c/x"}, []string{"/logs/b/x"}, []string{"/logs/a", "/logs/b"}, []string{"/log"}},
+		"/logs/*.log":         {[]string{"/logs/a.log"}, []string{"/logs/a/b.log", "/logs/a.txt"}, []string{"/logs"}, []string{"/", "/log"}},
+		"/logs/**/*.log":      {[]string{"/logs/a.log", "/logs/a/b.log"}, []string{"/log/a.log"}, []string{"/logs", "/logs/a/b"}, []string{"/log"}},
+		"/logs/run*/*.log":    {[]string{"/logs/run1/a.log"}, []string{"/logs/a.log"}, []string{"/logs", "/logs/run1"}, []string{"/logs/old"}},
+		"/logs/{a,b/c}/x*":    {[]string{"/logs/a/x1", "/logs/b/c/x"}, []string{"/logs/b/x"}, []string{"/logs/a", "/logs/b"}, []string{"/log"}},
 		`/logs/a\[1\]/\*.log`: {[]string{"/logs/a[1]/*.log"}, []string{"/logs/a1/x.log", `/logs/a\[1\]/\*.log`}, []string{"/logs/a[1]"}, []string{"/logs", "/logs/a1"}},
-		"logs//./train.log": {[]string{"logs/train.log"}, []string{"/logs/train.log"}, []string{"logs"}, []string{"log", "logs/train.log"}},
+		"logs//./train.log":   {[]string{"logs/train.log"}, []string{"/logs/train.log"}, []string{"logs"}, []string{"log", "logs/train.log"}},
 	} {
 		l := New([]string{pattern})
 		for _, path := range tc.match {

@@ -25,8 +25,8 @@ const joinBytes = 16 << 20
 // pipeline is what the receivers of a job send to: the processors and the connector of the shipped configuration.
 type pipeline struct {
 	first Sink
-	queue *queue // before first.Traces; nil: a receiver waits until its spans are taken
-	sums  *queue // before what sums up; nil likewise
+	queue *queue                           // before first.Traces; nil: a receiver waits until its spans are taken
+	sums  *queue                           // before what sums up; nil likewise
 	join  interface{ Ended(scope string) } // nil: nothing is joined
 	joins processor.Factory
 	parts []component.Component // in the order in which they are stopped

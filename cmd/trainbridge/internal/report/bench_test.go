@@ -37,6 +37,7 @@ func BenchmarkReport(b *testing.B) {
 }
 
 func cpu(b *testing.B) time.Duration {
+	b.Helper()
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
