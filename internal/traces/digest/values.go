@@ -96,9 +96,6 @@ func (v *Values) Add(x float64) {
 	v.mean += off / float64(v.n)
 	v.m2 += off * (x - v.mean)
 	if v.sketch == nil && len(v.exact) < mostKept {
-		if n := len(v.exact); n == cap(v.exact) {
-			v.exact = slices.Grow(v.exact, min(max(n, 16), mostKept-n))
-		}
 		v.exact, v.sorted = append(v.exact, x), false
 		return
 	}
