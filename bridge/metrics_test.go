@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -214,7 +215,10 @@ func labelsOf(m pmetric.Metric) (all []pcommon.Map) {
 // The spans of the helpers are counted like the spans of the receivers.
 func TestTrainMetricsCountsTheSpans(t *testing.T) {
 	logs := ofLogs(t)
+	host, err := os.Hostname()
+	require.NoError(t, err)
 	for _, rs := range logs.ResourceSpans().All() {
+		rs.Resource().Attributes().PutStr(spans.AttrHostName, host) // no log here says so
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
 			for _, attrs := range []pcommon.Map{rs.Resource().Attributes(), s.Attributes()} {
 				if _, ok := attrs.Get(spans.AttrSource); ok {

@@ -124,6 +124,8 @@ func TestWheel(t *testing.T) {
 func checkWheel(t *testing.T, dir string) {
 	t.Helper()
 	work := t.TempDir()
+	dir, err := filepath.Abs(dir)
+	require.NoError(t, err)
 	run(t, nil, "python3", "-m", "venv", work+"/venv")
 	commands := strings.ReplaceAll(install(t, "wheel"), "--find-links .", "--quiet --disable-pip-version-check --find-links "+dir)
 	bin, err := filepath.Abs(trainbridgeBin(t))
