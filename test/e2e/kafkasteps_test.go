@@ -103,7 +103,7 @@ func TestFleetLateAgent(t *testing.T) {
 // Whatever happens: where a breakdown is not the truth, it says that it is partial, and why.
 func TestFleetStepFaults(all *testing.T) {
 	all.Parallel()
-	b := startKafka(all, 6)
+	b, told := startKafka(all, 6), 0
 	for seed := *fleetSeed; seed < *fleetSeed+*fleetSeeds; seed++ {
 		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 23))
@@ -126,7 +126,8 @@ func TestFleetStepFaults(all *testing.T) {
 			t.Log(happened)
 			whole, partial := f.told(tr, sink)
 			t.Logf("%v: %d breakdowns are whole, partial %v", happened, whole, partial)
-			assert.Positive(t, whole)
+			told += whole // of a gateway that stood still through all of a job there may be none
 		})
 	}
+	assert.Positive(all, told)
 }

@@ -187,7 +187,7 @@ func refs(g *group) string {
 }
 
 var prometheusUnits = map[string]string{
-	"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius",
+	"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "ns": "_nanoseconds", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius",
 }
 
 // prometheus is the name that the prometheus exporter gives a metric.
