@@ -15,8 +15,6 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-const jsonFormat = "json"
-
 // errOff has been said in full: what is left is the exit code.
 var errOff = errors.New("something is off")
 
@@ -64,11 +62,11 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 			if err != nil {
 				return err
 			}
-			return c.end(cmd, format == jsonFormat)
+			return c.end(cmd, format == reading.JSON)
 		},
 	}
 	cmd.Flags().StringArrayVar(&files, "config", nil, "a `file` with a collector's configuration; of several, the later wins")
-	reading.Choice(cmd, &format, "format", "format", "text", jsonFormat)
+	reading.Choice(cmd, &format, "format", "format", "text", reading.JSON)
 	zones.Add(cmd)
 	patterns.Add(cmd)
 	return cmd

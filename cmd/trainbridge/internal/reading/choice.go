@@ -8,6 +8,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// JSON is the name of a format, beside text, of commands that programs ask.
+const JSON = "json"
+
 // Choice adds a flag that takes one of names, the first of them by default.
 func Choice(cmd *cobra.Command, to *string, flag, usage string, names ...string) {
 	*to = names[0]

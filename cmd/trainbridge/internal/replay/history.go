@@ -71,9 +71,7 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 		to := map[int64]ptrace.SpanSlice{}
 		made := isMadeUp(rs.Resource().Attributes())
 		run := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
-		account := told.ResourceSpans().AppendEmpty()
-		rs.Resource().CopyTo(account.Resource())
-		ofAccount := account.ScopeSpans().AppendEmpty().Spans()
+		var account *ptrace.SpanSlice // nil: none of these spans is of an account
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				if view.IsDetail(s) {
@@ -88,7 +86,11 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 				}
 				at := h.told(s) / int64(step)
 				if ofAccounts[kind] {
-					s.CopyTo(ofAccount.AppendEmpty())
+					if account == nil {
+						list := below(told, rs.Resource())
+						account = &list
+					}
+					s.CopyTo(account.AppendEmpty())
 					h.ends[run] = max(h.ends[run], at)
 				}
 				list, ok := to[at]
@@ -96,9 +98,7 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 					if _, ok := steps[at]; !ok {
 						steps[at] = ptrace.NewTraces()
 					}
-					out := steps[at].ResourceSpans().AppendEmpty()
-					rs.Resource().CopyTo(out.Resource())
-					list = out.ScopeSpans().AppendEmpty().Spans()
+					list = below(steps[at], rs.Resource())
 					to[at] = list
 				}
 				s.MoveTo(list.AppendEmpty())
@@ -122,6 +122,13 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 		}
 	}
 	return h.err
+}
+
+// below are the spans, none so far, of a copy of a resource in td.
+func below(td ptrace.Traces, res pcommon.Resource) ptrace.SpanSlice {
+	rs := td.ResourceSpans().AppendEmpty()
+	res.CopyTo(rs.Resource())
+	return rs.ScopeSpans().AppendEmpty().Spans()
 }
 
 // ofAccounts are the kinds of spans that an account is made of.
@@ -161,16 +168,16 @@ func (h *history) tell(ctx context.Context, td ptrace.Traces) error {
 
 // account takes the accounts of runs, each at the end of the step in which it was over.
 func (h *history) account(md pmetric.Metrics) {
+	keep(md, true)
 	for _, rm := range md.ResourceMetrics().All() {
-		one := pmetric.NewMetrics()
-		rm.CopyTo(one.ResourceMetrics().AppendEmpty())
-		keep(one, true)
 		end := (h.ends[spans.AttrText(rm.Resource().Attributes(), spans.AttrServiceInstanceID)] + 1) * step.Milliseconds()
+		one := pmetric.NewMetrics()
+		rm.MoveTo(one.ResourceMetrics().AppendEmpty())
 		h.counted.add(one, func(pcommon.Timestamp) int64 { return end })
 	}
 }
 
-// keep removes metrics but those of accounts, or those.
+// keep removes all metrics but those of accounts; without accounts, those of accounts alone.
 func keep(md pmetric.Metrics, accounts bool) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {

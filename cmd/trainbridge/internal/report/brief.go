@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -136,7 +135,7 @@ func (c *conclusion) whereTimeWent() {
 			}
 		}
 		c.paragraph("  ", c.sf("Wall clock %s: %s", "总时间 %s：%s", human.Seconds(c.account.Wall), strings.Join(states, c.in(", ", "，")))+
-			c.goodput()+c.in(".", "。"))
+			c.sf("; goodput %s.", "；有效时间比 %s。", human.Percent(c.account.Goodput())))
 	}
 	if c.window == nil {
 		return
@@ -149,14 +148,6 @@ func (c *conclusion) whereTimeWent() {
 		t.Rows = slices.Delete(t.Rows, briefParts, briefParts+n)
 	}
 	c.lines(t.Fit(c.width-2), c.width-2)
-}
-
-func (c *conclusion) goodput() string {
-	share := c.account.Goodput()
-	if math.IsNaN(share) {
-		return ""
-	}
-	return c.sf("; goodput %s", "；有效时间比 %s", human.Percent(share))
 }
 
 // unreadBriefly says how many files and lines were not understood.

@@ -20,8 +20,6 @@ import (
 // counting is the time that there is to count the traces beyond the limit.
 const counting = 3 * time.Second
 
-const jsonFormat = "json"
-
 type options struct {
 	jaeger, tempo       string
 	files               []string
@@ -73,7 +71,7 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 	f.StringVar(&opt.trace, "trace", "", "trace id (default: the most interesting one)")
 	f.IntVar(&opt.limit, "limit", 1000, "how many traces to read, the latest; 0: all")
 	f.BoolVar(&opt.list, "list", false, "list the services and runs that there are; with --service or --run also the traces")
-	reading.Choice(cmd, &opt.format, "format", "format", "text", jsonFormat)
+	reading.Choice(cmd, &opt.format, "format", "format", "text", reading.JSON)
 	f.IntVar(&opt.width, "width", 0, "columns, 40 at least (default: COLUMNS, else the terminal's, else 120)")
 	f.BoolVar(&opt.noColor, "no-color", false, "no colours (also with NO_COLOR set, or when not writing to a terminal)")
 	return cmd
@@ -93,7 +91,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 	if err != nil {
 		return err
 	}
-	if opt.format == jsonFormat {
+	if opt.format == reading.JSON {
 		body, err := json.MarshalIndent(r.document(opt), "", "  ")
 		if err != nil {
 			return err

@@ -25,6 +25,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 	"github.com/trainbridge/trainbridge/internal/traces/source"
@@ -299,7 +300,7 @@ func keys(into map[string]bool, path string, v any) {
 
 func documentOf(t *testing.T, opt options) (doc map[string]any) {
 	t.Helper()
-	opt.format = jsonFormat
+	opt.format = reading.JSON
 	text, err := draw(t, opt, false)
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal([]byte(text), &doc))
