@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The code of docs/go-services.md, as it stands there.
+// The code of docs/reference/go-services.md, as it stands there.
 
 func main() {
 	ctx := context.Background()
@@ -71,7 +71,7 @@ func (s *server) put(context.Context, []byte) error { return errors.New("no room
 
 func page(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/go-services.md")
+	text, err := os.ReadFile("../docs/reference/go-services.md")
 	require.NoError(t, err)
 	return string(text)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write docs/events.md")
+var update = flag.Bool("update", false, "write docs/reference/events.md")
 
 // found are the events of a text.
 func found(path, text string) (all []Event) {
@@ -143,7 +143,7 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
-// TestDocument holds docs/events.md current; -update writes it.
+// TestDocument holds docs/reference/events.md current; -update writes it.
 func TestDocument(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Events: how runs end, line by line\n\nWritten by `go test ./bridge/events -run TestDocument -update` from `bridge/events`. A line of a log is looked for behind any prefix of a launcher.\n[Why dead](why-dead.md) says what is made of them.\n\n## What a class may claim\n\n| class | claim |\n| --- | --- |\n")
@@ -154,7 +154,7 @@ func TestDocument(t *testing.T) {
 	for _, f := range Forms {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | `%s` |\n", f.Name, f.Class, f.Writer, f.Since, strings.NewReplacer("|", `\|`, "`", "'", "\n", " ").Replace(f.Example))
 	}
-	path := filepath.Join("..", "..", "docs", "events.md")
+	path := filepath.Join("..", "..", "docs", "reference", "events.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 	}

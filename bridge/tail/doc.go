@@ -47,9 +47,9 @@
 //
 // Recovery: after a crash the holes are read again, in order, then reading goes on at the head. Lines accepted since the last checkpoint (a second) come again.
 // A handler that is InOrder is given everything again from the oldest batch that was not accepted. Where a line has no time but that of its arrival
-// (Stream.ByArrival), that is stored before its batch is sent, and given again with the line. See docs/adr/0017-what-comes-again-says-the-same.md.
+// (Stream.ByArrival), that is stored before its batch is sent, and given again with the line. See docs/reference/adr/0017-what-comes-again-says-the-same.md.
 // Lines of several streams may be one record (Stream.Lend): they are in one batch, and every checkpoint has either all of them accepted or none of them. See
-// docs/adr/0003-joint-records.md. A checkpoint is also stored as soon as a file is taken up, so a crash soon after knows which file the path named.
+// docs/reference/adr/0003-joint-records.md. A checkpoint is also stored as soon as a file is taken up, so a crash soon after knows which file the path named.
 //
 // # What is not promised
 //

@@ -77,7 +77,7 @@ func (apart) bound(s *Stream) {
 	s.giveUp(s.held.oldest(8), "Records that wait for their other half take too much memory; the oldest are given up")
 }
 
-// joint is the policy of streams whose lines become records together. See docs/adr/0003-joint-records.md.
+// joint is the policy of streams whose lines become records together. See docs/reference/adr/0003-joint-records.md.
 type joint struct{}
 
 func (joint) chunks() int { return jointQuantum }

@@ -83,11 +83,11 @@ var readers = []struct {
 	}},
 }
 
-// Each format that a receiver lists has what docs/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/trainers.md, a
-// fuzz target, a benchmark, and logs whose truth is known.
+// Each format that a receiver lists has what docs/reference/contributing.md asks for: a fixture with its golden files, a row in the README or in
+// docs/reference/trainers.md, a fuzz target, a benchmark, and logs whose truth is known.
 func TestFormats(t *testing.T) {
 	root := filepath.Join("..", "..")
-	trainers, err := os.ReadFile(filepath.Join(root, "docs", "trainers.md"))
+	trainers, err := os.ReadFile(filepath.Join(root, "docs", "reference", "trainers.md"))
 	require.NoError(t, err)
 	for _, r := range readers {
 		home := filepath.Join(root, "receivers", r.dir)
@@ -101,7 +101,7 @@ func TestFormats(t *testing.T) {
 				p := r.proofs[format]
 				checkFixture(t, filepath.Join(home, "testdata"), format, p.fixture)
 				row := regexp.MustCompile(`(?m)^\|.*` + "`" + format + "`")
-				assert.True(t, row.Match(readme) || row.Match(trainers), "a row of the README, or of docs/trainers.md, names `%s`", format)
+				assert.True(t, row.Match(readme) || row.Match(trainers), "a row of the README, or of docs/reference/trainers.md, names `%s`", format)
 				parser := filepath.Join(root, "receivers", p.parser)
 				if p.parser == "" {
 					parser = filepath.Join(home, "internal", format)

@@ -71,9 +71,9 @@ func (n noting) Float64ObservableGauge(name string, opts ...metric.Float64Observ
 	return n.Meter.Float64ObservableGauge(name)
 }
 
-// What all receivers of logs count of themselves stands in docs/reliability.md, and nothing else does; their READMEs lead there.
+// What all receivers of logs count of themselves stands in docs/reference/reliability.md, and nothing else does; their READMEs lead there.
 func TestOwnMetrics(t *testing.T) {
-	docs := filepath.Join("..", "..", "docs", "reliability.md")
+	docs := filepath.Join("..", "..", "docs", "reference", "reliability.md")
 	page, err := os.ReadFile(docs)
 	require.NoError(t, err)
 	table := regexp.MustCompile("(?m)^\\| `trainbridge_.*$").FindAllString(string(page), -1)
@@ -93,6 +93,6 @@ func TestOwnMetrics(t *testing.T) {
 		assert.ElementsMatch(t, slices.Collect(maps.Keys(made.rows)), table, dir)
 		readme, err := os.ReadFile(filepath.Join("..", "..", "receivers", dir+"receiver", "README.md"))
 		require.NoError(t, err)
-		assert.Contains(t, string(readme), "](../../docs/reliability.md#its-own-metrics)", dir)
+		assert.Contains(t, string(readme), "](../../docs/reference/reliability.md#its-own-metrics)", dir)
 	}
 }

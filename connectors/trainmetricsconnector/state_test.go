@@ -19,7 +19,7 @@ const (
 	liveCount = prefix + "ml.train.steps|[trainbridge.source=jsonl]"
 )
 
-// quiet is the alert of docs/queries.md: no new step for 10 min, of a run that has not ended.
+// quiet is the alert of docs/reference/queries.md: no new step for 10 min, of a run that has not ended.
 func (b *bed) quiet(got map[string]point) bool {
 	p, known := got[lastTime]
 	return known && float64(b.clock.UnixNano())/1e9-p.value > 600 && got[succeeds].value == 0 && got[fails].value == 0

@@ -1,5 +1,5 @@
 // Package secrets lists the kinds of secrets that logs are known to hold: how each is known, by whose rule, and an example.
-// docs/redaction.md has the list for readers, and the tests send each example through every way out of the collector.
+// docs/reference/redaction.md has the list for readers, and the tests send each example through every way out of the collector.
 //
 // Patterns are facts about the secrets of a service. They are taken from lists that are kept, and written anew: without the names around a secret, and as
 // short as a log needs, where secrets are cut and wrapped.
@@ -9,7 +9,7 @@ import "slices"
 
 // Kind is one kind of secret, known by a pattern or by the names of fields.
 type Kind struct {
-	Name string // what it is, as docs/redaction.md calls it
+	Name string // what it is, as docs/reference/redaction.md calls it
 	// Begins are texts in lower case, one of which stands where Pattern begins, in any case. A letter or digit begins a word there.
 	Begins []string
 	// Pattern is RE2, from one of Begins on. Its group is the secret; without a group, all of it is.

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the list in docs/redaction.md anew")
+var update = flag.Bool("update", false, "write the list in docs/reference/redaction.md anew")
 
-// The list in docs/redaction.md is the table.
+// The list in docs/reference/redaction.md is the table.
 func TestDocument(t *testing.T) {
-	const path, begin, end = "../../docs/redaction.md", "<!-- kinds -->\n", "<!-- end of kinds -->"
+	const path, begin, end = "../../docs/reference/redaction.md", "<!-- kinds -->\n", "<!-- end of kinds -->"
 	var list strings.Builder
 	list.WriteString("| kind | known by | rule |\n|---|---|---|\n")
 	for _, k := range Kinds() {

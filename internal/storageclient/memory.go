@@ -9,7 +9,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// Answers are what a component said of spans that may come again after a crash, and then have to be told the same. See docs/adr/0017.
+// Answers are what a component said of spans that may come again after a crash, and then have to be told the same. See docs/reference/adr/0017.
 type Answers interface {
 	// Fresh is what was said since the last call, to be stored: n answers.
 	Fresh() (b []byte, n int)

@@ -1,5 +1,5 @@
-// Package trainers says what the step time of each trainer's log contains, as its source code has it. docs/trainers.md cites repository, commit, file and
-// line for each row.
+// Package trainers says what the step time of each trainer's log contains, as its source code has it. docs/reference/trainers.md cites repository, commit, file
+// and line for each row.
 package trainers
 
 import "github.com/trainbridge/trainbridge/spans"

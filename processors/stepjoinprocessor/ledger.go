@@ -16,7 +16,7 @@ import (
 )
 
 // ledger knows of which windows and roots spans were made, also by the last process. What it did not know any more would be told a second time with less in it,
-// under the same ids. What was made is stored before it is sent: a process that follows a crash sends it as it was. See docs/adr/0017.
+// under the same ids. What was made is stored before it is sent: a process that follows a crash sends it as it was. See docs/reference/adr/0017.
 type ledger struct {
 	keeps        bool // there is a storage
 	newer, older map[uint64]bool

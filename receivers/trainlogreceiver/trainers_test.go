@@ -17,11 +17,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The table of docs/trainers.md: each trainer that is said to be read has a fixture, and its format reads it, set or found out.
+// The table of docs/reference/trainers.md: each trainer that is said to be read has a fixture, and its format reads it, set or found out.
 func TestTrainers(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "trainers.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "trainers.md"))
 	require.NoError(t, err)
-	fixturesOf := regexp.MustCompile(`\]\(\.\./receivers/trainlogreceiver/testdata/([^)]+)\)`)
+	fixturesOf := regexp.MustCompile(`\]\((?:\.\./)+receivers/trainlogreceiver/testdata/([^)]+)\)`)
 	rows, unread := 0, 0
 	named := map[string]bool{}
 	for line := range strings.SplitSeq(string(doc), "\n") {

@@ -90,7 +90,7 @@ func TestAlertRules(t *testing.T) {
 	assert.Equal(t, alerts, strings.Count(runbook, "\n## "), "sections of docs/alerts.md")
 	assert.LessOrEqual(t, len(strings.Fields(runbook)), 700, "words of docs/alerts.md")
 
-	verdicts := badVerdict.FindAllStringSubmatch(page("docs/semconv.md"), -1)
+	verdicts := badVerdict.FindAllStringSubmatch(page("docs/reference/semconv.md"), -1)
 	require.Greater(t, len(verdicts), 10)
 	for _, v := range verdicts {
 		assert.Contains(t, tests, fmt.Sprintf("trainbridge_verdict_name=%q, trainbridge_verdict_severity=\"bad\"", v[1]))

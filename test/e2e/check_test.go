@@ -36,7 +36,7 @@ func checkLine(t *testing.T, dir string, env []string, line string) (stdout, std
 	return out.String(), errs.String(), 0
 }
 
-// checkedJob makes the directory that docs/check.md speaks of: a job, its configuration, and an old log.
+// checkedJob makes the directory that docs/reference/check.md speaks of: a job, its configuration, and an old log.
 func checkedJob(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -55,11 +55,11 @@ func checkedJob(t *testing.T) (dir string) {
 // progress is what commands say on a busy machine.
 var progress = regexp.MustCompile(`(?m)^reading: .*\n`)
 
-// The commands of docs/check.md, on a job in all formats: nothing is off.
+// The commands of docs/reference/check.md, on a job in all formats: nothing is off.
 func TestCheckDoc(t *testing.T) {
 	t.Parallel()
 	dir := checkedJob(t)
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/check.md"))
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/reference/check.md"))
 	require.NoError(t, err)
 	n := 0
 	for _, line := range shellLines(string(text)) {

@@ -82,7 +82,7 @@ func (b *board) panel(tb testing.TB, title string) *panel {
 
 var (
 	variable = regexp.MustCompile(`\$(?:\{(\w+)(?::\w+)?\}|(\w+))`)
-	ofDocs   = regexp.MustCompile(`docs/([a-z-]+\.md)(?:#([a-z-]+))?`)
+	ofDocs   = regexp.MustCompile(`docs/((?:reference/)?[a-z-]+\.md)(?:#([a-z-]+))?`)
 )
 
 // A dashboard's panels have ids, texts and places of their own; its variables are defined, and what it points to is there.

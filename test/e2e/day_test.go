@@ -179,7 +179,7 @@ EOF`, logs, j.otlp, porttest.Host, ports[0], ports[1], ports[2], ports[3], ports
 		for _, rs := range td.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, s := range ss.Spans().All() {
-					if s.Name() == spans.SpanRun { // sent again at each start, and the same: docs/runs.md
+					if s.Name() == spans.SpanRun { // sent again at each start, and the same: docs/reference/runs.md
 						continue
 					}
 					ids[s.TraceID().String()+s.SpanID().String()+" "+s.Name()]++

@@ -360,10 +360,10 @@ func TestDeployRefusal(t *testing.T) {
 	}
 }
 
-// The example of docs/scale.md, over an agent's file: what is to be replaced does not leave the host.
+// The example of docs/reference/scale.md, over an agent's file: what is to be replaced does not leave the host.
 func TestDeployRedact(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/scale.md"))
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/reference/scale.md"))
 	require.NoError(t, err)
 	_, example, _ := strings.Cut(string(text), "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")

@@ -17,8 +17,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// What an operator joins: a run with its Slurm job, its namespace and its GPUs, as nvml and as dcgm-exporter have them, by the queries of docs/queries.md. The
-// page of dcgm-exporter in testdata is ours, of the form of NVIDIA/dcgm-exporter internal/pkg/rendermetrics/render_metrics.go and of the labels that its
+// What an operator joins: a run with its Slurm job, its namespace and its GPUs, as nvml and as dcgm-exporter have them, by the queries of
+// docs/reference/queries.md. The page of dcgm-exporter in testdata is ours, of the form of NVIDIA/dcgm-exporter internal/pkg/rendermetrics/render_metrics.go and of the labels that its
 // transformation for Kubernetes adds.
 func TestJoins(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestJoins(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "rank.log"), []byte(lines.String()), 0o600))
 
-	queries := section(t, "docs/queries.md", "## Joins")
+	queries := section(t, "docs/reference/queries.md", "## Joins")
 	require.Len(t, queries, 7)
 	const gpu = "GPU-00000000-0000-0000-0000-000000000000"
 	run := map[string]string{"job": "llama", "instance": tr.RunID}

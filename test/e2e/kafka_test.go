@@ -60,7 +60,7 @@ func (b *broker) up(tb testing.TB) {
 	})
 }
 
-// topics makes topics, as docs/scale.md does: one that comes into being with its first message may be late for that one.
+// topics makes topics, as docs/reference/scale.md does: one that comes into being with its first message may be late for that one.
 func (b *broker) topics(tb testing.TB, names ...string) {
 	tb.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))

@@ -166,7 +166,7 @@ func (p *podLog) rotate() {
 		require.NoError(p.tb, w.Close())
 		require.NoError(p.tb, f.Close())
 		require.NoError(p.tb, os.Rename(path+".tmp", path+".gz"))
-		// Held, so that its inode is not given to another log at once: docs/reliability.md, "Not held".
+		// Held, so that its inode is not given to another log at once: docs/reference/reliability.md, "Not held".
 		require.NoError(p.tb, os.Rename(path, filepath.Join(p.tb.TempDir(), "gone")))
 	}
 	p.rotations++

@@ -24,7 +24,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The settings of docs/replay.md.
+// The settings of docs/reference/replay.md.
 const (
 	tempoSlack   = ", ingestion_time_range_slack: 720h"
 	tempoAtOnce  = "query_frontend: {search: {query_ingesters_until: 720h}}"
@@ -34,9 +34,9 @@ const (
 	findBreakdowns = `{ name = "breakdown" && span.ml.step.time.compute > 0.0 }`
 )
 
-// docs/replay.md tells the settings that the tests here run with.
+// docs/reference/replay.md tells the settings that the tests here run with.
 func TestReplaySettings(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs", "replay.md"))
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs", "reference", "replay.md"))
 	require.NoError(t, err)
 	for _, setting := range []string{strings.TrimPrefix(tempoSlack, ", "), tempoAtOnce, oldSamples, takesSamples, findBreakdowns} {
 		assert.Contains(t, string(text), setting)

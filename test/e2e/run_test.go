@@ -326,7 +326,7 @@ func TestReadme(t *testing.T) {
 func commandsOfReadme(t *testing.T, elsewhere map[string]func(*testing.T)) []string {
 	t.Helper()
 	var text []byte
-	for _, page := range []string{"README.md", "docs/waterfalls.md"} {
+	for _, page := range []string{"README.md", "docs/reference/waterfalls.md"} {
 		more, err := os.ReadFile(filepath.Join(repoRoot, page))
 		require.NoError(t, err)
 		text = append(append(text, more...), '\n')

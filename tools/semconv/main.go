@@ -1,5 +1,5 @@
-// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/semconv.md and the tables of READMEs
-// from spans/registry, which is in the schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an
+// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/reference/semconv.md and
+// the tables of READMEs from spans/registry, which is in the schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an
 // attribute, the severity of a verdict.
 //
 //	go -C tools run ./semconv ..
@@ -50,7 +50,7 @@ func generate(root string) error {
 	for name, file := range map[string]string{
 		"names.go": "spans/generated_names.go", "metrics.go": "spans/generated_metrics.go",
 		"verdicts.go": "spans/generated_verdicts.go", "kinds.go": "internal/traces/view/generated_kinds.go",
-		"views.go": "internal/traces/view/generated_views.go", "semconv.md": "docs/semconv.md",
+		"views.go": "internal/traces/view/generated_views.go", "semconv.md": "docs/reference/semconv.md",
 	} {
 		var b bytes.Buffer
 		if err := t.ExecuteTemplate(&b, name+".tmpl", ds); err != nil {

@@ -124,7 +124,8 @@ type member struct {
 	domain string // the file of the member
 }
 
-// read reads all files of the registry: what is common to all domains first, which is the order of docs/semconv.md too. Keys that it does not know are errors.
+// read reads all files of the registry: what is common to all domains first, which is the order of docs/reference/semconv.md too. Unknown keys are
+// errors.
 func read(dir string) ([]*domain, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {

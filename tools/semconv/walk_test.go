@@ -535,10 +535,10 @@ func TestVerdicts(t *testing.T) {
 
 var attributeRow = regexp.MustCompile("(?m)^\\| `([a-z_.]+)`")
 
-// TestAttributes: docs/attributes.md has 20 attributes, all of the registry, each with a query that the page has, or with where it is seen.
+// TestAttributes: docs/reference/attributes.md has 20 attributes, all of the registry, each with a query that the page has, or with where it is seen.
 func TestAttributes(t *testing.T) {
 	v, _ := readVocabulary(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs/attributes.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/attributes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -564,7 +564,8 @@ func TestDocuments(t *testing.T) {
 	v, _ := readVocabulary(t)
 	n := 0
 	repository(t, func(path string, text []byte) {
-		if !strings.HasSuffix(path, ".md") || path == "CHANGELOG.md" || path == "docs/events.md" || strings.HasSuffix(path, "/documentation.md") { // forms are no attributes
+		if !strings.HasSuffix(path, ".md") || path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") ||
+			path == "docs/reference/events.md" { // forms are no attributes
 			return
 		}
 		for _, m := range dotted.FindAllStringSubmatch(string(text), -1) {
@@ -638,7 +639,8 @@ func TestMetricNames(t *testing.T) {
 			for _, m := range literalName.FindAllStringSubmatch(string(text), -1) {
 				known[strings.ReplaceAll(m[1], ".", "_")] = true
 			}
-		case path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") || strings.Contains(path, "testdata") || strings.HasPrefix(path, "docs/adr/"):
+		case path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") || strings.Contains(path, "testdata") ||
+			strings.HasPrefix(path, "docs/reference/adr/"):
 		case strings.HasSuffix(path, ".go"):
 		default:
 			for _, at := range prometheusName.FindAllIndex(text, -1) {

@@ -11,7 +11,7 @@ import (
 // Config says which parts of the logs' texts are not passed on. Every file receiver has it as `redact:`.
 type Config struct {
 	// Enabled replaces secrets by [redacted]: values of fields whose name says so (api_key, hub_token, password) and texts of a well-known shape
-	// (docs/redaction.md has the list). Default true.
+	// (docs/reference/redaction.md has the list). Default true.
 	Enabled bool `mapstructure:"enabled"`
 	// Keys are regular expressions (RE2) of more field names, as the log has them, whose values are secret whatever they are. Default: none.
 	Keys []string `mapstructure:"keys"`

@@ -59,7 +59,8 @@ func (p *jsonl) open() (err error) {
 	return err
 }
 
-// The traps are texts of loggers that are no JSON, or no record (docs/trainers.md). Traps after trapNested stand in lines of their own before the record.
+// The traps are texts of loggers that are no JSON, or no record (docs/reference/trainers.md). Traps after trapNested stand in lines of their own before
+// the record.
 const (
 	trapNone = iota
 	trapNaN

@@ -1,4 +1,4 @@
-// Package checkpoint has the state that is stored for a stream of files, and its encoding. See docs/adr/0001-tail-acks-with-holes.md.
+// Package checkpoint has the state that is stored for a stream of files, and its encoding. See docs/reference/adr/0001-tail-acks-with-holes.md.
 package checkpoint
 
 import (

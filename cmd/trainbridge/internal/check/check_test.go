@@ -430,9 +430,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// docs/check.md has each finding, and no other.
+// docs/reference/check.md has each finding, and no other.
 func TestDoc(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/check.md")
+	text, err := os.ReadFile("../../../../docs/reference/check.md")
 	require.NoError(t, err)
 	var said []string
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_0-9` ]+) \\|").FindAllStringSubmatch(string(text), -1) {

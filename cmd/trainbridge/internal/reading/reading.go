@@ -55,7 +55,7 @@ type Patterns struct{ texts []string }
 // Add adds the flag to a command.
 func (p *Patterns) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&p.texts, "pattern", nil,
-		"a line of a training log with placeholders, such as 'it {iteration} loss {loss} in {step_time:ms} ms'; again for others (docs/patterns.md)")
+		"a line of a training log with placeholders, such as 'it {iteration} loss {loss} in {step_time:ms} ms'; again for others (docs/reference/patterns.md)")
 }
 
 // Of are the patterns as they were given. The error is a UsageError.

@@ -45,7 +45,7 @@ func NewCommand() *cobra.Command {
 		Long: `Reads logs from their first line to their last and sends what they tell with the times that stand in them: traces over OTLP, metrics by
 Prometheus' remote write. Sent again, the same logs give the same traces and samples.
 
-Servers take old data only where they are set to: docs/replay.md has the settings of Tempo and Prometheus.`,
+Servers take old data only where they are set to: docs/reference/replay.md has the settings of Tempo and Prometheus.`,
 		Example: `  trainbridge replay /data/job --endpoint 127.0.0.1:4317
   trainbridge replay /data/job --endpoint 127.0.0.1:4317 --metrics http://127.0.0.1:9090`,
 		SilenceUsage: true,

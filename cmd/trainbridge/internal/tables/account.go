@@ -107,7 +107,7 @@ func definitionColumns(chinese bool) []Column[*definition] {
 	}
 }
 
-// Goodput is the goodput of a run by the definitions that there are (docs/goodput.md), as far as its logs allow.
+// Goodput is the goodput of a run by the definitions that there are (docs/reference/goodput.md), as far as its logs allow.
 func Goodput(a *account.Account, chinese bool) Table {
 	var rows []*definition
 	for _, d := range [...]definition{

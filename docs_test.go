@@ -1,0 +1,79 @@
+package trainbridge_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// markdown returns the repository's pages by their paths.
+func markdown(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md").Output()
+	if err != nil {
+		t.Skip("no clone of git: ", err)
+	}
+	pages := map[string]string{}
+	for path := range strings.FieldsSeq(string(out)) {
+		text, err := os.ReadFile(path)
+		if !os.IsNotExist(err) { // removed, and not committed yet
+			require.NoError(t, err)
+			pages[path] = string(text)
+		}
+	}
+	require.NotEmpty(t, pages)
+	return pages
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	inline  = regexp.MustCompile("`[^`\n]*`")
+	mdLink  = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// anchors are the addresses of a page's headings, as GitHub makes them.
+func anchors(page string) map[string]bool {
+	of := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
+		of["#"+strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, mdLink.ReplaceAllString(m[1], ""))] = true
+	}
+	return of
+}
+
+// Each relative link leads to a file, and each anchor to a heading.
+func TestLinks(t *testing.T) {
+	pages := markdown(t)
+	for path, text := range pages {
+		text = inline.ReplaceAllString(fence.ReplaceAllString(text, ""), "")
+		for _, m := range mdLink.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			target := path
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(path), m[1])
+			}
+			_, err := os.Stat(target)
+			assert.NoErrorf(t, err, "%s links to %s", path, m[0])
+			if page, ok := pages[target]; ok && m[2] != "" {
+				assert.Truef(t, anchors(page)[m[2]], "%s links to %s, which has no such heading", path, m[0])
+			}
+		}
+	}
+}
