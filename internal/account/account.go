@@ -126,7 +126,8 @@ func (a *Account) judge(excess map[int64]float64) {
 		of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
 		for i := range steps {
 			s := &steps[i]
-			if of.Seconds[i] = s.Each(); !(of.Seconds[i] > 0) {
+			of.Seconds[i] = s.Each()
+			if !(of.Seconds[i] > 0) {
 				of.Seconds[i] = math.NaN()
 			}
 			of.Loads[i].Ranks = int64(s.Ranks)
@@ -545,7 +546,8 @@ func (t *teller) after() {
 			t.paused(p.state, from, p.end)
 		}
 	}
-	if t.a.End = max(t.at, t.ledger.last); t.a.End-t.at >= otherRun {
+	t.a.End = max(t.at, t.ledger.last)
+	if t.a.End-t.at >= otherRun {
 		t.a.End = t.at
 	}
 	t.spend(AfterEnd, t.at, t.a.End)

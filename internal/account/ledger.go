@@ -293,7 +293,8 @@ func (l *Ledger) Pause(of State, start, end int64) {
 
 // Seen notes the clock of a line, ns since 1970: the wall clock of the run has it in.
 func (l *Ledger) Seen(ns int64) {
-	if ns = instant(ns); ns == 0 {
+	ns = instant(ns)
+	if ns == 0 {
 		return
 	}
 	if l.first == 0 || ns < l.first {

@@ -420,7 +420,8 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 			}
 			var c *Collective
 			for part := range parts {
-				if c = a.compare(g, seq, part, parts, at); len(c.Lacking)+len(c.Differ) > 0 {
+				c = a.compare(g, seq, part, parts, at)
+				if len(c.Lacking)+len(c.Differ) > 0 {
 					break
 				}
 			}

@@ -238,7 +238,8 @@ func (r *Reader) textList(v pickle.Value) []Text {
 		key = append(binary.AppendUvarint(key, uint64(len(t))), t...)
 	}
 	list, ok := r.lists[string(key)]
-	if r.key = key; !ok {
+	r.key = key
+	if !ok {
 		list = make([]Text, n)
 		for i := range n {
 			list[i] = r.text(r.pickle.Item(v, i))
@@ -268,7 +269,8 @@ func (r *Reader) sizes(v pickle.Value) [][]int64 {
 		}
 	}
 	shape, ok := r.shapes[string(key)]
-	if r.key = key; !ok {
+	r.key = key
+	if !ok {
 		shape = make([][]int64, n)
 		rest := key
 		for i := range shape {

@@ -270,7 +270,8 @@ func (r *reader) place(p *Process, rank *int32, name []byte) (err error) {
 	switch string(name) {
 	case "rank":
 		var n int64
-		if n, err = r.integer(); err == nil && n >= 0 && n <= math.MaxInt32 {
+		n, err = r.integer()
+		if err == nil && n >= 0 && n <= math.MaxInt32 {
 			*rank = int32(n)
 		}
 	case "host":
@@ -320,7 +321,8 @@ func (r *reader) countsOf() ([]uint64, error) {
 			i = slices.IndexFunc(a.Operations, func(op string) bool { return op == string(name) })
 		}
 		if i < 0 {
-			if i = len(a.Operations); i >= maxOperations {
+			i = len(a.Operations)
+			if i >= maxOperations {
 				return errLarge
 			}
 			a.Operations = append(a.Operations, string(name))

@@ -63,7 +63,8 @@ func begin(path string, file func(target string, was fs.FileInfo) (*File, error)
 	fd, owned := own(target)
 	switch {
 	case owned:
-		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
 			f.File = os.NewFile(uintptr(fd), path)
 		}
 	case fi == nil || fi.Mode().IsRegular():
@@ -95,7 +96,8 @@ func (f *File) Commit() error {
 	if f.target != "" {
 		err = f.publish()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return named(f.path, err)
 	}
 	return nil
@@ -136,7 +138,8 @@ func resolve(path string) (target string, fi fs.FileInfo, err error) {
 		if dir == "" {
 			dir = "."
 		}
-		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		dir, err = filepath.EvalSymlinks(dir)
+		if err != nil {
 			return "", nil, err
 		}
 		path = filepath.Join(dir, name)
@@ -156,7 +159,8 @@ func resolve(path string) (target string, fi fs.FileInfo, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		if path = to; !filepath.IsAbs(to) {
+		path = to
+		if !filepath.IsAbs(to) {
 			path = dir + string(filepath.Separator) + to
 		}
 	}
@@ -203,7 +207,8 @@ func (f *File) link(dir string) (string, error) {
 		return "", err
 	}
 	_, err = io.Copy(to, io.NewSectionReader(f.File, 0, math.MaxInt64))
-	if err = errors.Join(err, to.Close()); err != nil {
+	err = errors.Join(err, to.Close())
+	if err != nil {
 		_ = os.Remove(name)
 	}
 	return name, err
@@ -220,7 +225,8 @@ func (f *File) likeBefore(name string) error {
 // removed makes a file without a name by taking its name away.
 func removed(dir string) (f *os.File, err error) {
 	err = unsignalled(func() error {
-		if f, err = os.CreateTemp(dir, ".trainbridge-*"); err != nil {
+		f, err = os.CreateTemp(dir, ".trainbridge-*")
+		if err != nil {
 			return err
 		}
 		return os.Remove(f.Name())

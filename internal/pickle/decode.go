@@ -168,7 +168,8 @@ func argumentAt(data []byte, pos int) (b []byte, end int) {
 	case opBinFloat:
 		n = 8
 	case opInt, opLong, opFloat:
-		if n = bytes.IndexByte(rest, '\n'); n < 0 || n > maxDigits {
+		n = bytes.IndexByte(rest, '\n')
+		if n < 0 || n > maxDigits {
 			return nil, -1
 		}
 		return rest[:n], pos + n + 2
@@ -257,7 +258,8 @@ func (d *Decoder) create(op byte) error {
 		n = d.height()
 		d.marks = d.marks[:len(d.marks)-1]
 	case opTuple1, opTuple2, opTuple3:
-		if n = int(op) - opTuple1 + 1; n > d.height() {
+		n = int(op) - opTuple1 + 1
+		if n > d.height() {
 			return ErrMalformed
 		}
 	}

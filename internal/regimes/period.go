@@ -152,7 +152,8 @@ func (j *judge) mixtures() {
 		}
 		for _, i := range steps {
 			s := &j.run.Steps[i]
-			if s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit; j.of.Seconds[i] <= l.Limit {
+			s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit
+			if j.of.Seconds[i] <= l.Limit {
 				s.State = Usual
 			}
 		}

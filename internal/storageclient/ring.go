@@ -64,7 +64,8 @@ func (r *Ring) Restore(ctx context.Context, from storage.Client) (records []byte
 	if _, err := fmt.Sscanf(string(b), "%d %d %d", &was.chunk, &was.parts, &was.n); err != nil || was.chunk < 0 || was.parts < 0 || was.parts > ringParts {
 		return nil, fmt.Errorf("its state is %q", b)
 	}
-	if records, err = from.Get(ctx, r.chunkKey(was.chunk+1)); err != nil {
+	records, err = from.Get(ctx, r.chunkKey(was.chunk+1))
+	if err != nil {
 		return nil, err
 	}
 	keys := []string{r.chunkKey(was.chunk)}

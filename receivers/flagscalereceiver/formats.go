@@ -130,7 +130,8 @@ func (t *tableReader) Restore(saved []byte) {
 	if json.Unmarshal(saved, &s) != nil {
 		return
 	}
-	if t.copied = s.Copied; s.Table != nil {
+	t.copied = s.Copied
+	if s.Table != nil {
 		t.table.Restore(s.Table)
 	}
 }

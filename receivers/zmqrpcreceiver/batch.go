@@ -50,7 +50,8 @@ type builder struct {
 // begin has the spans that are added next be of calls over a transport, whose trace an id decided or not, and returns where their times come from.
 func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource {
 	r := &bd.res
-	if r.JoinBy = ""; byID {
+	r.JoinBy = ""
+	if byID {
 		r.JoinBy = spans.JoinByID
 	}
 	r.Time, r.System, r.Transport = timeSource(observed), spans.RPCSystemZeroMQ, transport

@@ -186,7 +186,8 @@ const ranks = 5
 func (g *group) finish(why string) {
 	g.end = why
 	rank(g.calls, func(c *call) int64 { return c.ns[rpclog.Total] }, func(i int, r uint8) {
-		if g.calls[i].slowest = r; r == 1 {
+		g.calls[i].slowest = r
+		if r == 1 {
 			g.slowest = int32(i)
 		}
 	})

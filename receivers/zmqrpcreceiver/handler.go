@@ -312,7 +312,8 @@ func (h *handler) close(why string) {
 		others = g.apart(h.r.groups.Get)
 	}
 	g.name(h.run, st.Session)
-	if st.Last, st.Summed = g.root, false; g.kind == sessionGroup {
+	st.Last, st.Summed = g.root, false
+	if g.kind == sessionGroup {
 		st.Root = g.root
 	}
 	g.finish(why)

@@ -61,7 +61,8 @@ func (h *handler) statistic(l *tail.Line) {
 	h.keep(l)
 	f := h.final
 	if len(f.stats) == 0 {
-		if f.id.Trace = f.group.Trace; f.group.none() {
+		f.id.Trace = f.group.Trace
+		if f.group.none() {
 			f.id.Trace = spans.KeyTraceID(h.run, "zeromq.summary", spans.ShortKey(l.Text))
 		}
 		key := spans.ShortKey(l.Text)
@@ -140,7 +141,8 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	case "total_data_received":
 		own, slack, ok = float64(t.Received), bySlack, t.Has.Has(rpclog.Received)
 	case "average_throughput":
-		if own, ok = (float64(t.Sent)+float64(t.Received))/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0; ok {
+		own, ok = (float64(t.Sent)+float64(t.Received))/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0
+		if ok {
 			slack = own * (2*bySlack/max(1, float64(t.Sent)+float64(t.Received)) + nsSlack/seconds(t.NS[rpclog.Total]))
 		}
 	}

@@ -162,7 +162,8 @@ func (f *found) read(b []byte) bool {
 		if at < 0 {
 			return false
 		}
-		if at = jsonlike.Colon(b, at); at < 0 {
+		at = jsonlike.Colon(b, at)
+		if at < 0 {
 			return false
 		}
 		from := jsonlike.Blanks(b, at)

@@ -33,7 +33,8 @@ func (p *Peeler) journal(b []byte) (text []byte, ok bool) {
 			e.left -= n + 1
 			return nil, true
 		}
-		if e.left = 0; !zero {
+		e.left = 0
+		if !zero {
 			return nil, false
 		}
 		return b[n:], true

@@ -88,7 +88,8 @@ type progress struct {
 // Join takes in another batch of the same receiver.
 func (d *delivery) Join(other tail.Delivery) bool {
 	o, ok := other.(*delivery)
-	if ok = ok && o.r == d.r; ok {
+	ok = ok && o.r == d.r
+	if ok {
 		d.batches = append(d.batches, o.batches...)
 	}
 	return ok

@@ -334,7 +334,8 @@ func TestPointsFit(t *testing.T) {
 				require.True(t, d.Join(r.Deliver(c.gauges)))
 			}
 			for range 100 {
-				if err = d.Send(t.Context()); err == nil {
+				err = d.Send(t.Context())
+				if err == nil {
 					break
 				}
 			}

@@ -97,7 +97,8 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	text := l.Text
 	if v == tail.Record {
-		if text = events.Glued(text); text == nil {
+		text = events.Glued(text)
+		if text == nil {
 			h.scan.Record(l.Text)
 			return v, reason
 		}

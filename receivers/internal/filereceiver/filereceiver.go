@@ -180,7 +180,8 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 		return nil, err
 	}
 	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: new(runs)}
-	if r.parts, err = mk(r, cfg); err != nil {
+	r.parts, err = mk(r, cfg)
+	if err != nil {
 		return r, err
 	}
 	if r.parts.NewHandler != nil {
@@ -189,10 +190,12 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	if r.parts.Answers != nil {
 		r.answers = &storageclient.Memory{Of: r.parts.Answers, Purpose: "conclusions", Ring: storageclient.Ring{Keep: r.parts.Keep}}
 	}
-	if r.redactor, err = redact.New(r.parts.Redact); err != nil {
+	r.redactor, err = redact.New(r.parts.Redact)
+	if err != nil {
 		return r, err
 	}
-	if r.redacted, err = newRedacted(set); err != nil {
+	r.redacted, err = newRedacted(set)
+	if err != nil {
 		return r, err
 	}
 	r.series, err = newSeries(r.parts.Series, set)
@@ -236,17 +239,20 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 		}
 		if id := r.parts.Tail.Storage; id != nil {
 			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer says what is wrong with it
-				if r.err = r.runs.remember(ctx, e, r); r.err != nil {
+				r.err = r.runs.remember(ctx, e, r)
+				if r.err != nil {
 					return
 				}
 			}
 		}
 		if r.answers != nil {
-			if r.err = r.answers.Open(ctx, host, r.parts.Tail.Storage, component.KindReceiver, r.Set.ID, r.Set.Logger); r.err != nil {
+			r.err = r.answers.Open(ctx, host, r.parts.Tail.Storage, component.KindReceiver, r.Set.ID, r.Set.Logger)
+			if r.err != nil {
 				return
 			}
 		}
-		if r.err = r.tail.Start(ctx, host); r.err != nil {
+		r.err = r.tail.Start(ctx, host)
+		if r.err != nil {
 			return
 		}
 		r.member = newMember(r)

@@ -80,7 +80,8 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	}
 	r.by[span.Run] = by
 	if span.By == "" {
-		if others = r.named; others == "" {
+		others = r.named
+		if others == "" {
 			r.named = fmt.Sprintf("%s (of %s)", span.Run, span.File)
 		}
 	}

@@ -181,7 +181,8 @@ func (l *labels) same(attrs pcommon.Map) bool {
 
 // keep takes labels that are texts and integers; a label of another type is as good as none.
 func (l *labels) keep(attrs pcommon.Map) {
-	if l.n = attrs.Len(); l.n > len(l.list) {
+	l.n = attrs.Len()
+	if l.n > len(l.list) {
 		l.n = 0
 		return
 	}

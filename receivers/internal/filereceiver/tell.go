@@ -83,7 +83,8 @@ func newMember(r *Receiver) *member {
 func (t *teller) add(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.members = append(t.members, m); len(t.members) > 1 {
+	t.members = append(t.members, m)
+	if len(t.members) > 1 {
 		return
 	}
 	t.began, t.looked, t.alien, t.alienWas, t.alienAt = time.Now(), false, 0, 0, time.Time{}
@@ -160,7 +161,8 @@ func (t *teller) first(all []tail.Status) {
 	size, link, passed, kernel := int64(0), "", nonlog.Tally(nil), kernelfs.Passed{}
 	for i, m := range t.members {
 		st := &all[i]
-		if m.files = st.Files; st.Files > 0 {
+		m.files = st.Files
+		if st.Files > 0 {
 			parts = append(parts, fmt.Sprintf("%s %d", m.id, st.Files))
 		}
 		files += st.Files

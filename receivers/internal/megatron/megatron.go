@@ -189,12 +189,14 @@ func iterationOf(b []byte) (n, total int64, rest []byte) {
 	}
 	b = blanks(b[9:])
 	n, d := decimal.Integer(b, maxDigits)
-	if b = b[d:]; d == 0 || len(b) == 0 || b[0] != '/' {
+	b = b[d:]
+	if d == 0 || len(b) == 0 || b[0] != '/' {
 		return 0, 0, nil
 	}
 	b = blanks(b[1:])
 	total, d = decimal.Integer(b, maxDigits)
-	if b = blanks(b[d:]); d == 0 || len(b) == 0 || b[0] != '|' {
+	b = blanks(b[d:])
+	if d == 0 || len(b) == 0 || b[0] != '|' {
 		return 0, 0, nil
 	}
 	return n, total, b[1:]
@@ -241,7 +243,8 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	for c.next(t) {
 		fields = fields || len(c.key) > 0
 		k, end := p.field(rec, c.key, c.value)
-		if learn = learn && k != nil && len(p.order) < maxOrder; learn {
+		learn = learn && k != nil && len(p.order) < maxOrder
+		if learn {
 			p.order = append(p.order, k)
 		}
 		if end < len(c.value) { // "0.0[Rank 6] (after …", "0 iteration 4/ 10 |"
@@ -339,10 +342,12 @@ const maxOrder = 64
 func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	for i, k := range p.order {
 		b, ok := bytes.CutPrefix(blanks(t), []byte(k.name))
-		if ok = ok && len(b) > 0 && b[0] == ':'; ok {
+		ok = ok && len(b) > 0 && b[0] == ':'
+		if ok {
 			b = blanks(b[1:])
 			v, n := decimal.Leading(b)
-			if b = blanks(b[n:]); n > 0 && len(b) > 0 && b[0] == '|' {
+			b = blanks(b[n:])
+			if n > 0 && len(b) > 0 && b[0] == '|' {
 				rec.SetIn(k.field, v, k.unit)
 				t = b[1:]
 				continue
@@ -382,7 +387,8 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 			n++
 		}
 	}
-	if rest = value[n:]; len(rest) > 0 && !isGlue(rest) {
+	rest = value[n:]
+	if len(rest) > 0 && !isGlue(rest) {
 		// "0:00:00", "58.2GB": a text that begins with a number.
 		rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
 		return nil, len(value)
@@ -631,7 +637,8 @@ func timer(t []byte, out Out) bool {
 	name = name[:len(name)-1]
 	stage := record.Stage{Name: name, Place: places[string(name)]}
 	b := t[i+3:]
-	if b = trim(b); len(b) > 0 && b[0] == '(' {
+	b = trim(b)
+	if len(b) > 0 && b[0] == '(' {
 		fastest, n := decimal.Leading(b[1:])
 		after := b[1+n:]
 		if n == 0 || !bytes.HasPrefix(after, []byte(", ")) {

@@ -24,7 +24,8 @@ func Outline(text string) Places {
 		name, own := strings.CutSuffix(strings.TrimLeft(strings.TrimSuffix(line, "\n"), " "), " *")
 		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
 		p := &Place{Name: name, Order: len(places) + 1, Own: own}
-		if open = open[:depth]; depth > 0 {
+		open = open[:depth]
+		if depth > 0 {
 			p.Under = open[depth-1]
 		}
 		open = append(open, p)

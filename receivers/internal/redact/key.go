@@ -27,7 +27,8 @@ func classify(name string) secrets.Looks {
 		begin := wordStart(name, end)
 		word := name[begin:end]
 		end = begin
-		if word = strings.TrimRight(word, "0123456789_-./: []'\""); word != "" {
+		word = strings.TrimRight(word, "0123456789_-./: []'\"")
+		if word != "" {
 			words[n] = strings.ToLower(word)
 			n++
 		}

@@ -324,7 +324,8 @@ func (p *Parser) title(t []byte) bool {
 	b, ok := bytes.CutPrefix(t, titleFlops)
 	if !ok {
 		kind = timeBlock
-		if b, ok = bytes.CutPrefix(t, titleTimes); !ok {
+		b, ok = bytes.CutPrefix(t, titleTimes)
+		if !ok {
 			return false
 		}
 	}

@@ -208,7 +208,8 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	}
 	if !ok {
 		var fate Fate
-		if f, fate = a.unusual(g, e, at.T, start, name, l.PID); fate != Used {
+		f, fate = a.unusual(g, e, at.T, start, name, l.PID)
+		if fate != Used {
 			return fate
 		}
 	}

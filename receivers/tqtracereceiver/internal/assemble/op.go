@@ -101,7 +101,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 				o.queue.remove(o)
 			}
 		} else {
-			if o = a.newOp(g, l, name, at); o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
+			o = a.newOp(g, l, name, at)
+			if o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
 				a.freeOp(o)
 				return TooMany
 			}
@@ -118,7 +119,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 		return a.ended(g, o)
 	}
 	if g.startless > 0 && g.base != None {
-		if o = g.unstarted(l, at.T, name); o != nil {
+		o = g.unstarted(l, at.T, name)
+		if o != nil {
 			g.startless--
 			o.startKey.set('s', at.Raw)
 			a.note(o, l)
@@ -130,7 +132,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 			return Used
 		}
 	}
-	if o = a.newOp(g, l, name, at); !l.Log {
+	o = a.newOp(g, l, name, at)
+	if !l.Log {
 		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
 	}
 	if o.f != nil && len(o.f.ops) >= maxOps {

@@ -94,7 +94,8 @@ func ParseCost(b []byte) (c Cost, ok bool) {
 	if end < 0 {
 		return c, false
 	}
-	if c.PID, ok = integer(head[:end]); !ok {
+	c.PID, ok = integer(head[:end])
+	if !ok {
 		return c, false
 	}
 	switch what := head[end+1:]; {

@@ -282,7 +282,8 @@ func indexPipe(b []byte) int {
 	i := 0
 	for ; len(b)-i >= 8; i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:]) ^ pipes // a zero byte is a '|'
-		if x = (x - ones) &^ x & highs; x != 0 {
+		x = (x - ones) &^ x & highs
+		if x != 0 {
 			return i + bits.TrailingZeros64(x)/8
 		}
 	}

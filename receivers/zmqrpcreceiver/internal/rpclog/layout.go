@@ -226,11 +226,13 @@ func newCell(column Column, of dimension, u unit) cell {
 // splitUnit splits "Recv(KB)", "Recv_KB" and "GPU_Compute".
 func splitUnit(s string) (name string, u unit) {
 	if before, inside, ok := strings.Cut(strings.TrimSuffix(s, ")"), "("); ok {
-		if u = unitOf(strings.TrimSpace(inside)); u.of != none {
+		u = unitOf(strings.TrimSpace(inside))
+		if u.of != none {
 			return snake(before), u
 		}
 	} else if i := strings.LastIndexByte(s, '_'); i >= 0 {
-		if u = unitOf(s[i+1:]); u.of != none {
+		u = unitOf(s[i+1:])
+		if u.of != none {
 			return snake(s[:i]), u
 		}
 	}

@@ -126,7 +126,8 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 	if !ok {
 		return 0, false
 	}
-	if i = skip(t, i); i < len(t) && t[i] == ',' {
+	i = skip(t, i)
+	if i < len(t) && t[i] == ',' {
 		return 0, false
 	}
 	for n := range l.cells {
@@ -144,7 +145,8 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 			}
 			ns, i = ns+int64(v), end
 		default:
-			if i, ok = plain(t, i, c.safe, true); !ok {
+			i, ok = plain(t, i, c.safe, true)
+			if !ok {
 				return 0, false
 			}
 		}
