@@ -26,7 +26,7 @@ type device struct {
 	parts                     map[string]*device // MIG devices by UUID
 	list                      retry              // of the list of MIG devices
 	fields                    []fieldOf
-	told                      bool // unsupported fields were logged
+	logged                    bool // unsupported fields were logged
 
 	seen   [sampleKinds]uint64 // time stamp of the last sample of each kind, µs
 	pcie   [directions]counter
@@ -91,7 +91,7 @@ func (g *gpus) migMode(d *device) nvml.Return {
 		return onlyLost(ret)
 	}
 	if mig := current == nvml.DEVICE_MIG_ENABLE; mig != d.mig {
-		d.mig, d.parts, d.told = mig, nil, false
+		d.mig, d.parts, d.logged = mig, nil, false
 		d.fields = g.fieldsOf(func(f *field) bool { return !mig || !f.mig || f.whole })
 	}
 	return nvml.SUCCESS
@@ -181,7 +181,7 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 		}
 		switch {
 		case ret == nvml.SUCCESS:
-			f.known, f.retry, g.heard = true, retry{}, true
+			f.known, f.retry, g.answered = true, retry{}, true
 			return ret
 		case f.other != nil && (ret == nvml.ERROR_DEPRECATED || !f.known && unsupported(ret)):
 			if f.name != f.other.name {
@@ -351,10 +351,10 @@ func (g *gpus) supported(d *device) {
 		}
 		g.mb.RecordTrainbridgeGpuFieldSupportedDataPoint(g.now, v, g.host, d.uuid, d.name, d.model, f.name, d.options()...)
 	}
-	if !d.told && len(lacks) > 0 {
+	if !d.logged && len(lacks) > 0 {
 		g.logger.Info("A GPU does not have some fields; they are left out.", zap.String("gpu", d.name), zap.Strings("fields", lacks))
 	}
-	d.told = true
+	d.logged = true
 }
 
 // options is the attribute of MIG devices.

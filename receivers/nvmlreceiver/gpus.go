@@ -47,7 +47,7 @@ type gpus struct {
 
 	connected bool
 	away      map[string]bool // reasons for a missing driver, logged since the last time with a driver
-	told      []string        // the devices, as logged
+	logged    []string        // the devices, as logged
 	missed    bool            // missing devices were logged
 	driver    string          // version
 	symbols   map[string]bool // whether the driver has a function
@@ -57,12 +57,12 @@ type gpus struct {
 	xids      xids
 
 	// Of the pass.
-	began   time.Time
-	now     pcommon.Timestamp // the same
-	errs    scrapererror.ScrapeErrors
-	broken  nvml.Return // the answer that requires a restart of NVML, or SUCCESS
-	refused nvml.Return // the last error of any field; SUCCESS: none
-	heard   bool        // some field was read
+	began    time.Time
+	now      pcommon.Timestamp // the same
+	errs     scrapererror.ScrapeErrors
+	broken   nvml.Return // the answer that requires a restart of NVML, or SUCCESS
+	refused  nvml.Return // the last error of any field; SUCCESS: none
+	answered bool        // some field was read
 }
 
 // scraped is the result of a pass.
@@ -156,7 +156,7 @@ func (g *gpus) patience(ctx context.Context) (context.Context, context.CancelFun
 func (g *gpus) collect() (pmetric.Metrics, error) {
 	g.began = g.clock()
 	g.now, g.errs = pcommon.NewTimestampFromTime(g.began), scrapererror.ScrapeErrors{}
-	g.broken, g.refused, g.heard = nvml.SUCCESS, nvml.SUCCESS, false
+	g.broken, g.refused, g.answered = nvml.SUCCESS, nvml.SUCCESS, false
 	g.readXIDs() // also before a restart of NVML, which loses the events
 	var before []*device
 	if g.connected && len(g.gone) > 0 && g.began.Sub(g.looked) >= lookAgain {
@@ -180,10 +180,10 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 	case g.broken != nvml.SUCCESS: // then the answers of the devices mean nothing
 		g.disconnect()
 		return pmetric.NewMetrics(), g.sayAway(startError(g.broken))
-	case g.refused != nvml.SUCCESS && !g.heard: // by all devices: all of them failed, or NVML did
+	case g.refused != nvml.SUCCESS && !g.answered: // by all devices: all of them failed, or NVML did
 		g.disconnect()
 		return md, g.sayAway(startError(g.refused))
-	case g.heard && len(g.away) > 0:
+	case g.answered && len(g.away) > 0:
 		clear(g.away)
 		g.logger.Info("NVML is there again.")
 	}
@@ -242,8 +242,8 @@ func (g *gpus) connect(before []*device) error {
 	if !g.missed {
 		g.sayMissing(matched)
 	}
-	if names := g.names(); !slices.Equal(names, g.told) {
-		g.told = names
+	if names := g.names(); !slices.Equal(names, g.logged) {
+		g.logged = names
 		g.logger.Info("NVML samples GPUs.", zap.Strings("gpus", names), zap.String("driver", g.driver))
 	}
 	return nil

@@ -45,7 +45,7 @@ func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n in
 	return sum, n
 }
 
-// unattributed is the part of a call's time that no stage explains. A part that printing may have rounded (half a digit of each number) counts as 0.
+// unattributed is the part of a call's time outside all stages. A part within the rounding of the print (half a digit of each number) counts as 0.
 func (c *call) unattributed() int64 {
 	sum, n := explained(&c.ns, c.has)
 	if rest := c.ns[rpclog.Total] - sum; n > 0 && 2*rest > (n+1)*c.step {
@@ -54,7 +54,7 @@ func (c *call) unattributed() int64 {
 	return 0
 }
 
-// sharedMemory says whether tensors go through shared memory, so that the sizes in the log are the sizes of the messages about them.
+// sharedMemory says whether tensors go through shared memory: then the sizes in the log are those of the control messages.
 func sharedMemory(transport string) bool { return strings.Contains(transport, "SHM") }
 
 // networkTransport is the semconv name: ZeroMQ's ipc is a Unix domain socket. Empty: neither.
@@ -99,7 +99,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 	}
 }
 
-// commSlack: the writers time Comm as a whole, so it includes the time between the stages: up to 0.08 ms in real logs.
+// commSlack: the writers time Comm as a whole, including the time between the stages: up to 0.08 ms in real logs.
 const commSlack = 100_000
 
 func (h *handler) inconsistent(what inconsistency) {

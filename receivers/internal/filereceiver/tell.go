@@ -21,48 +21,48 @@ import (
 
 const (
 	tellEvery     = time.Second
-	firstLook     = time.Second     // after the start: by then the files that exist were found
-	lateLook      = 3 * time.Second // a file system that is slow is not waited for any longer
+	firstLook     = time.Second     // after the start: by then existing files were found
+	lateLook      = 3 * time.Second // a slow file system is waited for no longer
 	foundEvery    = time.Minute
 	muteEvery     = 10 * time.Minute
 	progressEvery = 30 * time.Second
-	firstLineMost = 120 // bytes of a line that is shown
+	firstLineMost = 120 // bytes of a quoted line
 	maxNamed      = 8   // globs in a line
 )
 
-// All receivers of log files in the process report together what they read, and share the files that several may read.
+// All receivers of log files in the process report together, and share the files that several of them may read.
 var (
 	together teller
 	sorter   tail.Sorter
 )
 
-// teller says in plain lines what the receivers of log files do: each thing once, and however many files there are, in one line.
+// teller logs in plain lines the work of the receivers of log files: each fact once, and any number of files in one line.
 type teller struct {
 	mu      sync.Mutex
 	members []*member
 	began   time.Time
-	looked  bool // the first look was told
+	looked  bool // the first look was logged
 	quit    chan struct{}
 	ended   chan struct{} // closed when nothing is said any more after quit
 
 	unsorted func(now time.Time) ([]tail.Mute, int, int64)
-	alien    int // files that nobody understands, as told
-	alienWas int // as they were before
+	alien    int // files without a reader, as logged
+	alienWas int // as counted before
 	alienAt  time.Time
 }
 
-// member is a receiver, and what was said of it.
+// member is a receiver, with the facts already logged.
 type member struct {
 	id     string
 	log    *zap.Logger
-	state  string // the directory of its positions; empty: none is known
+	state  string // directory of the positions; empty: unknown
 	status func() tail.Status
 	counts func() tail.Counts
 	head   func(path string) (reader, first string)
 
 	files, mute               int
 	foundAt, muteAt, behindAt time.Time
-	caught                    bool
+	upToDate                  bool
 }
 
 func newMember(r *Receiver) *member {
@@ -117,16 +117,16 @@ func (t *teller) remove(m *member) {
 	}
 	t.mu.Unlock()
 	if last {
-		<-ended // another receiver may begin meanwhile, with a loop of its own
+		<-ended // another receiver may begin meanwhile, with its own loop
 	}
 }
 
-// tell says what there is to say now.
+// tell logs the news.
 func (t *teller) tell(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.members) == 0 {
-		return // the last one ended meanwhile
+		return // the last receiver ended meanwhile
 	}
 	all := make([]tail.Status, len(t.members))
 	looked := true
@@ -153,7 +153,7 @@ func (t *teller) tell(now time.Time) {
 	t.aliens(now)
 }
 
-// first says what was found at the start, and what was not.
+// first logs the files found at the start, and the globs without files.
 func (t *teller) first(all []tail.Status) {
 	log := t.members[0].log
 	var parts []string
@@ -226,7 +226,7 @@ func anyMatched(st tail.Status) bool {
 	return slices.ContainsFunc(st.Globs, func(g tail.GlobStatus) bool { return g.Matched })
 }
 
-// missing lists the globs that match nothing, each with the receivers that have it.
+// missing lists the globs without a match, each with its receivers.
 func (t *teller) missing(all []tail.Status) (out []string) {
 	var globs []string
 	of, directory := map[string][]string{}, map[string]string{}
@@ -255,7 +255,7 @@ func (t *teller) missing(all []tail.Status) (out []string) {
 	return out
 }
 
-// tell says what there is to say of one receiver, and returns its accounts when it has just read all.
+// tell logs the news of one receiver, and returns its accounts when it has just read everything.
 func (m *member) tell(st *tail.Status, now time.Time) (read string) {
 	if n := st.Files - m.files; n > 0 && now.Sub(m.foundAt) >= foundEvery {
 		m.log.Info(fmt.Sprintf("%s: %s found, such as %s", m.id, plural(n, "new file"), st.Newest))
@@ -269,16 +269,16 @@ func (m *member) tell(st *tail.Status, now time.Time) (read string) {
 	return read
 }
 
-// progress says how far reading is while it has much to do, and returns what came of it when it is done.
+// progress logs the progress while there is a backlog, and returns the result when the backlog is read.
 func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	switch {
 	case st.Lag == 0:
-		if c := m.counts(); !m.caught && c.Lines > 0 {
-			m.caught = true
+		if c := m.counts(); !m.upToDate && c.Lines > 0 {
+			m.upToDate = true
 			return m.id + " " + account(c)
 		}
 	case st.Behind(now) >= progressEvery && now.Sub(m.behindAt) >= progressEvery:
-		m.behindAt, m.caught = now, false
+		m.behindAt, m.upToDate = now, false
 		done := st.Size - st.Lag
 		text := fmt.Sprintf("%s: %s read (%d %%)", m.id, human.Of(human.Bytes(float64(done)), human.Bytes(float64(st.Size))), 100*done/max(st.Size, 1))
 		if left := st.ETA(); left > 0 {
@@ -291,7 +291,7 @@ func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	return ""
 }
 
-// account says what became of the lines.
+// account counts the lines by verdict.
 func account(c tail.Counts) string {
 	notOurs, bad := int64(0), int64(0)
 	for _, n := range c.Ignored {
@@ -307,7 +307,7 @@ func account(c tail.Counts) string {
 	return text
 }
 
-// silent names files in which nothing was found, but no file that was understood before, and no copy of another.
+// silent names files without any record, except files understood before and copies of others.
 func (m *member) silent(st *tail.Status, now time.Time) {
 	m.mute = st.MuteFiles
 	for _, f := range st.Mute {
@@ -330,7 +330,7 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 	}
 }
 
-// aliens names files that include_by_content matches and nobody understands.
+// aliens names files that include_by_content matches and no receiver understands.
 func (t *teller) aliens(now time.Time) {
 	some, files, lines := t.unsorted(now)
 	if files != t.alienWas { // all files are counted first

@@ -28,7 +28,7 @@ type talk struct {
 	logs   *observer.ObservedLogs
 	status map[string]*tail.Status
 	counts map[string]*tail.Counts
-	reader map[string]string // of a path: who understands it
+	reader map[string]string // of a path: the receiver that understands the file
 	aliens []tail.Mute
 	alienN int
 }
@@ -48,7 +48,7 @@ func newTalk(ids ...string) *talk {
 	return k
 }
 
-// after lets time pass, second by second, and returns what was said.
+// after lets time pass, second by second, and returns the log.
 func (k *talk) after(d time.Duration) (said []string) {
 	for ; d > 0; d -= time.Second {
 		k.now = k.now.Add(time.Second)
@@ -146,7 +146,7 @@ func TestTellProgress(t *testing.T) {
 	assert.Empty(t, k.after(time.Hour))
 }
 
-// A file that is not understood is named with what it looks like and how it begins; ten thousand files are one line.
+// A file without a reader is named with its likely format and its beginning; ten thousand files are one line.
 func TestTellNotUnderstood(t *testing.T) {
 	k := newTalk("train_log", "zmq_rpc")
 	st := k.status["train_log"]
@@ -184,7 +184,7 @@ func TestTellNotUnderstood(t *testing.T) {
 	assert.Equal(t, []string{"No receiver understands 10000 files with 7 lines so far, such as a.txt; first line: first of a.txt"}, k.after(time.Hour))
 }
 
-// What a real receiver says of a real directory, without the secrets of its lines.
+// The log of a real receiver about a real directory, without the secrets of its lines.
 func TestTellFiles(t *testing.T) {
 	dir := t.TempDir()
 	text := strings.Repeat("some text api_key=sk-abcdefghijklmnopqrstuvwxyz1234567890\n", 300)

@@ -97,7 +97,7 @@ func (s *summary) path(name string) string {
 	return name
 }
 
-// read reads what follows a key.
+// read reads the text after a key.
 func (s *Stat) read(text string) bool {
 	m := statisticValue.FindStringSubmatch(text)
 	if m == nil {
@@ -113,10 +113,10 @@ func (s *Stat) read(text string) bool {
 	case rate:
 		read.Unit, by = "By/s", float64(u.bytes)
 	}
-	// The power of ten in the text makes the result the closest float there is.
+	// The power of ten in the text makes the result the closest float.
 	v, err := strconv.ParseFloat(m[1]+"e"+strconv.Itoa(exp), 64)
 	if err != nil {
-		return false // cannot be: a line has no room for so large a number
+		return false // impossible: a line has no room for a number that large
 	}
 	read.Value, read.Step = v*by, math.Pow10(exp-len(m[2]))*by
 	*s = read
