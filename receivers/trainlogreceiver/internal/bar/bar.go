@@ -189,7 +189,8 @@ func (p *Parser) follow(d *drawing) {
 	bars := p.state.Bars
 	at := slices.IndexFunc(bars, func(b *bar) bool { return b.Name == string(name) && b.Clock.Total == d.Total })
 	if at < 0 {
-		if at = len(bars); at < maxBars {
+		at = len(bars)
+		if at < maxBars {
 			bars = append(bars, nil)
 			p.state.Bars = bars
 		} else {
@@ -259,7 +260,8 @@ func (p *Parser) trainer(d *drawing) {
 	case bytes.HasPrefix(d.Postfix, stepLoss), bytes.Contains(d.Postfix, []byte(" step_loss=")):
 		d.changes = true // the examples of diffusers set it behind the count, and at each micro-batch
 	}
-	if d.epochs = d.epoch; d.source == Source {
+	d.epochs = d.epoch
+	if d.source == Source {
 		p.state.Zero = p.state.Zero || d.epoch == 0
 		if !p.state.Zero {
 			d.epochs--

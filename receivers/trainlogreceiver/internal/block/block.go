@@ -126,7 +126,8 @@ func New(mapped map[string]object.Target) *Parser { return &Parser{objects: obje
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimRight(b, " \t\r")
 	if p.state.In == roll && p.same(out.Prefix()) {
-		if v, mine = p.metrics(b, out); mine {
+		v, mine = p.metrics(b, out)
+		if mine {
 			return v, "", true
 		}
 	}

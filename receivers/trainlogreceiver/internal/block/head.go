@@ -121,7 +121,8 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	}
 	number, begins := bytes.CutSuffix(rest, rollStart)
 	if !begins {
-		if number, ok = bytes.CutSuffix(bytes.TrimRight(rest, "."), finished); !ok {
+		number, ok = bytes.CutSuffix(bytes.TrimRight(rest, "."), finished)
+		if !ok {
 			return false
 		}
 	}
@@ -192,7 +193,8 @@ func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 	rest = b[n:]
 	if after, slash := bytes.CutPrefix(bytes.TrimLeft(rest, " "), []byte("/")); slash {
 		after = bytes.TrimLeft(after, " ")
-		if of, n = integer(after); n == 0 {
+		of, n = integer(after)
+		if n == 0 {
 			return 0, 0, nil, false
 		}
 		rest = after[n:]

@@ -32,7 +32,8 @@ type Clock struct {
 func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	was := *c
 	*c = Clock{elapsed, number, true}
-	if of = number - was.step; !was.begun || !(of > 0) || !(elapsed > was.at) {
+	of = number - was.step
+	if !was.begun || !(of > 0) || !(elapsed > was.at) {
 		return math.NaN(), 0
 	}
 	return (elapsed - was.at) / of, of

@@ -78,7 +78,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 				stages = append(stages, s)
 			}
 		}
-		if rec.Stages = stages; len(stages) == 0 {
+		rec.Stages = stages
+		if len(stages) == 0 {
 			rec.Reset()
 			return false, LaterStep
 		}
@@ -176,7 +177,8 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 		default:
 			rec.AddExtra(record.Extra{Name: key, Text: value})
 		}
-		if rest, ok = bytes.CutPrefix(after[n:], separator); !ok {
+		rest, ok = bytes.CutPrefix(after[n:], separator)
+		if !ok {
 			break
 		}
 	}
@@ -316,7 +318,8 @@ func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	for rest := b[i:]; len(rest) > 0; {
 		var key, value []byte
 		var ok bool
-		if key, rest, ok = bytes.Cut(rest, []byte(":")); !ok {
+		key, rest, ok = bytes.Cut(rest, []byte(":"))
+		if !ok {
 			break
 		}
 		rest = bytes.TrimLeft(rest, " ")
@@ -398,7 +401,8 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 		} else {
 			rest = nil
 		}
-		if item = bytes.TrimSpace(item); len(item) == 0 {
+		item = bytes.TrimSpace(item)
+		if len(item) == 0 {
 			continue
 		}
 		name, value, _ := bytes.Cut(item, []byte(": "))
@@ -441,7 +445,8 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 		return false, "bad_loss_scale"
 	}
 	rec.AddExtra(record.Extra{Name: attemptedName, Value: attempted})
-	if text, ok = bytes.CutPrefix(rest, []byte("reducing to ")); ok {
+	text, ok = bytes.CutPrefix(rest, []byte("reducing to "))
+	if ok {
 		v, ok := decimal.Float(text)
 		if !ok {
 			return false, "bad_loss_scale"
@@ -451,7 +456,8 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	}
 	// "but hysteresis is 2. Reducing hysteresis to 1": the scale stays for now.
 	rec.Set(record.LossScale, attempted)
-	if _, text, ok = bytes.Cut(rest, []byte("Reducing hysteresis to ")); ok {
+	_, text, ok = bytes.Cut(rest, []byte("Reducing hysteresis to "))
+	if ok {
 		if v, ok := decimal.Float(text); ok {
 			rec.AddExtra(record.Extra{Name: hysteresisName, Value: v})
 		}

@@ -61,7 +61,8 @@ func (s *series) write(b *tqdm.Bar) write {
 	}
 	s.clock.Mark()
 	s.told = true
-	if w.took, w.covers = took, max(steps, 0); guessed {
+	w.took, w.covers = took, max(steps, 0)
+	if guessed {
 		w.took = math.NaN()
 	}
 	return w

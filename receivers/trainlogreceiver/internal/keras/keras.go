@@ -120,13 +120,16 @@ func parse(b []byte) (d bar, ok bool) {
 	d.clock = math.NaN()
 	count, rest, _ := bytes.Cut(b, []byte(" "))
 	done, total, _ := bytes.Cut(count, []byte("/"))
-	if d.n, ok = whole(done); !ok {
+	d.n, ok = whole(done)
+	if !ok {
 		return d, false
 	}
-	if d.total, ok = whole(total); !ok && !bytes.Equal(total, unknown) || d.total > 0 && d.n > d.total {
+	d.total, ok = whole(total)
+	if !ok && !bytes.Equal(total, unknown) || d.total > 0 && d.n > d.total {
 		return d, false
 	}
-	if rest = bytes.TrimLeft(rest, " "); len(rest) > 0 && rest[0] == '[' {
+	rest = bytes.TrimLeft(rest, " ")
+	if len(rest) > 0 && rest[0] == '[' {
 		end := bytes.IndexByte(rest, ']')
 		if end < 0 {
 			return d, false
@@ -248,7 +251,8 @@ func (s *state) time(d *bar) (each, of float64) {
 	}
 	if left := d.total - d.n; left > 0 && d.clock >= 0 { // what is left is cut to whole seconds
 		l, m := d.clock/left, (d.clock+1)/left
-		if l = max(l, least); l <= min(m, most) {
+		l = max(l, least)
+		if l <= min(m, most) {
 			least, most = l, min(m, most)
 		}
 	}

@@ -67,7 +67,8 @@ func Next(b []byte, p *Prefix) (rest []byte, ok bool) {
 	b = bytes.TrimLeft(b, " \t")
 	for _, sep := range [...]string{"| ", "- ", ": ", "] "} {
 		if after, has := bytes.CutPrefix(b, []byte(sep)); has {
-			if rest, ok = piece(bytes.TrimLeft(after, " "), p); ok || p.Sure {
+			rest, ok = piece(bytes.TrimLeft(after, " "), p)
+			if ok || p.Sure {
 				if !ok {
 					rest = after
 				}
@@ -99,7 +100,8 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 	if n := levelLen(b); n > 0 {
 		return level(b, n, p)
 	}
-	if rest, ok = absl(b, p); ok {
+	rest, ok = absl(b, p)
+	if ok {
 		return rest, true
 	}
 	if n := monthDay(b); n > 0 {

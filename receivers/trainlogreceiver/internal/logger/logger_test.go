@@ -15,7 +15,8 @@ func strip(text string) (rests []string, p Prefix) {
 		if !ok || len(rest) >= len(b) {
 			return rests, p
 		}
-		if b = rest; p.Sure {
+		b = rest
+		if p.Sure {
 			rests = append(rests, string(trim(rest)))
 		}
 	}

@@ -62,7 +62,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	if len(b) == 0 || b[0] != '{' {
 		return -1, false
 	}
-	if n = p.object(b, 0, 1); n < 0 {
+	n = p.object(b, 0, 1)
+	if n < 0 {
 		return n, p.flags&(training|evaluation) != 0
 	}
 	return n, p.finish()

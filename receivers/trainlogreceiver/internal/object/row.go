@@ -11,7 +11,8 @@ func (p *Parser) Begin(rec *record.Record) { p.begin(rec) }
 
 // Field adds a field. An empty value says nothing.
 func (p *Parser) Field(name, value []byte) {
-	if value = bytes.TrimSpace(value); len(value) > 0 {
+	value = bytes.TrimSpace(value)
+	if len(value) > 0 {
 		p.text(p.entry(name), value)
 	}
 }

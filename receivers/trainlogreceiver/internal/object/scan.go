@@ -33,10 +33,12 @@ func (p *Parser) object(b []byte, i, depth int) int {
 		if at < 0 {
 			return -1
 		}
-		if at = jsonlike.Colon(b, at); at < 0 {
+		at = jsonlike.Colon(b, at)
+		if at < 0 {
 			return -1
 		}
-		if i = p.value(b, jsonlike.Blanks(b, at), depth, e); i < 0 {
+		i = p.value(b, jsonlike.Blanks(b, at), depth, e)
+		if i < 0 {
 			return -1
 		}
 		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' { // as json.dumps prints
@@ -211,7 +213,8 @@ func Member(b []byte, name string) ([]byte, bool) {
 		if from < 0 {
 			return nil, false
 		}
-		if from = jsonlike.Blanks(b, from); from == len(b) {
+		from = jsonlike.Blanks(b, from)
+		if from == len(b) {
 			return nil, false
 		}
 		switch b[from] {

@@ -90,7 +90,8 @@ func (x *lexer) skip() {
 	for x.at < len(x.b) && (x.b[x.at] == ' ' || x.b[x.at] == '\t' || x.b[x.at] >= 0x80) {
 		x.at++
 	}
-	if x.blanks = x.at - from; bytes.IndexByte(x.b[from:x.at], '\t') >= 0 {
+	x.blanks = x.at - from
+	if bytes.IndexByte(x.b[from:x.at], '\t') >= 0 {
 		x.blanks = max(x.blanks, 2)
 	}
 }
@@ -143,7 +144,8 @@ func (x *lexer) token() bool {
 		x.depth--
 		x.at++
 	case c == '[' || c == ']':
-		if x.bracket = c == '['; !x.bracket {
+		x.bracket = c == '['
+		if !x.bracket {
 			x.drop()
 		} else if x.words > 0 && x.blanks == 0 && isLetter(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
 			x.words, x.fresh = 0, true
@@ -458,7 +460,8 @@ func isElapsed(name []byte) bool {
 
 // leading is decimal.Leading, of a number behind which dots may stand: "3...".
 func leading(b []byte) (v float64, n int) {
-	if v, n = decimal.Leading(b); n > 0 {
+	v, n = decimal.Leading(b)
+	if n > 0 {
 		return v, n
 	}
 	if dots := bytes.Index(b[:min(len(b), 32)], []byte("..")); dots > 0 {
@@ -528,7 +531,8 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		q.name = name
 		x.add(q)
 	case len(name) > 0:
-		if q.name = name; !x.known(&q) {
+		q.name = name
+		if !x.known(&q) {
 			if !x.cell || bytes.Count(name, []byte(" ")) > 1 {
 				return false
 			}
@@ -607,7 +611,8 @@ func (x *lexer) known(q *pair) bool {
 }
 
 func (x *lexer) add(q pair) {
-	if q.about = x.objects.About(q.name); len(x.pairs) < maxPairs {
+	q.about = x.objects.About(q.name)
+	if len(x.pairs) < maxPairs {
 		x.pairs = append(x.pairs, q)
 	}
 	x.fresh = false

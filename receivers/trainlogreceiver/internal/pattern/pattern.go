@@ -372,7 +372,8 @@ func (h *hole) know(objects *object.Parser) {
 		return
 	}
 	name := string(h.name)
-	if h.kind = kinds[name]; name == "duration" || name == "time" && h.scaled() {
+	h.kind = kinds[name]
+	if name == "duration" || name == "time" && h.scaled() {
 		name = "step_time"
 	}
 	if h.units != "" && objects.Known([]byte(name+h.units)) { // the name has the unit, and the record remembers the log's
@@ -396,7 +397,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	for i, pattern := range p.set.by[b[0]] {
 		from := 0
 		if i > 0 {
-			if from = pattern.shared; from > p.parts { // what did not match is in this one, too
+			from = pattern.shared
+			if from > p.parts { // what did not match is in this one, too
 				continue
 			}
 		}
@@ -478,7 +480,8 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 		case len(part.text) > 0:
 			n = literal(b[at:], part.text)
 		case part.hole.long():
-			if n = len(b) - at; i+1 < len(pattern.parts) {
+			n = len(b) - at
+			if i+1 < len(pattern.parts) {
 				n = find(b[at:], pattern.parts[i+1].text)
 			}
 			if part.hole.pairs && n >= 0 {
@@ -490,7 +493,8 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 			for at < len(b) && (b[at] == ' ' || b[at] == '\t') {
 				at++
 			}
-			if n = valueOf(&p.values[values], b[at:], pattern.parts[i:]); n == 0 {
+			n = valueOf(&p.values[values], b[at:], pattern.parts[i:])
+			if n == 0 {
 				n = -1
 			}
 			values++
@@ -524,9 +528,11 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 		v.text, v.is = b[:n], n > 0
 		return n
 	}
-	if v.number, n = decimal.Leading(b); n <= 0 {
+	v.number, n = decimal.Leading(b)
+	if n <= 0 {
 		if inner, is := tensor(b); is {
-			if v.number, n = decimal.Leading(inner); n > 0 {
+			v.number, n = decimal.Leading(inner)
+			if n > 0 {
 				v.text, v.is = inner[:n], true
 				return len(tensorMark) + len(inner) + 1
 			}
@@ -534,7 +540,8 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 		whole, end := decimal.Unsigned(b, 0) // "1epoch"
 		v.number, n = float64(whole), end
 	}
-	if v.is = n > 0; v.is {
+	v.is = n > 0
+	if v.is {
 		whole := n
 		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || b[n+4]-'0' > 9) { // thousands
 			n += 4
@@ -574,7 +581,8 @@ func named(b []byte) int {
 	n := 0
 	for rest := behind(b); len(rest) > 0; n++ {
 		var name []byte
-		if name, _, rest = next(rest); name == nil {
+		name, _, rest = next(rest)
+		if name == nil {
 			return -1
 		}
 	}

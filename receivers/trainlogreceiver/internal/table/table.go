@@ -192,7 +192,8 @@ func (p *Parser) names() (columns []column, epochs, ok bool) {
 		}
 		columns = append(columns, c)
 	}
-	if epochs = step < 0 && epoch == 0; epochs {
+	epochs = step < 0 && epoch == 0
+	if epochs {
 		step = 0
 	}
 	if step < 0 || !loss {
@@ -488,7 +489,8 @@ func took(rec *record.Record, seconds, of float64) {
 // row reads a row.
 func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.printed() {
-		if v, reason, mine = p.print(b, out); mine {
+		v, reason, mine = p.print(b, out)
+		if mine {
 			p.others = 0
 		} else if p.others++; p.others > mostOthers { // numbers that come so late are of something else
 			p.header, p.columns = nil, nil

@@ -179,8 +179,10 @@ func memory(b []byte, rec *record.Record) bool {
 		return false
 	}
 	rec.SetIn(record.MemoryReservedPeak, v, record.Gibibytes)
-	if share, ok = bytes.CutPrefix(share, []byte("(")); ok {
-		if share, ok = bytes.CutSuffix(share, []byte("%)")); ok {
+	share, ok = bytes.CutPrefix(share, []byte("("))
+	if ok {
+		share, ok = bytes.CutSuffix(share, []byte("%)"))
+		if ok {
 			if v, ok := decimal.Float(share); ok {
 				rec.SetIn(record.MemoryUtilization, v, record.Percent)
 			}
