@@ -40,7 +40,7 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 		return false
 	}
 	if h.step < 0 {
-		if h.epoch == nil || rules < 3 { // "Epoch 1/2" in a line of its own may be anything
+		if h.epoch == nil || rules < 3 { // "Epoch 1/2" alone on a line may be anything
 			return false
 		}
 		p.state.end()
@@ -88,7 +88,7 @@ func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 				return false
 			}
 			next.Step = n
-			if total, ok := decimal.Float(of); ok && whole(total) { // "???" where it is not known
+			if total, ok := decimal.Float(of); ok && whole(total) { // "???" if unknown
 				next.Steps = total
 			}
 		case "epoch":
@@ -141,7 +141,7 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 
 func whole(v float64) bool { return v >= 0 && v == math.Trunc(v) && v < 1<<53 }
 
-// header is what a header says. step is -1 where it names none; steps is 0 where it does not say.
+// header is the content of a header. step is -1 without one; steps is 0 if unknown.
 type header struct {
 	step, steps float64
 	epoch       *epoch

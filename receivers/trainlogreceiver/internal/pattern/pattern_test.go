@@ -28,7 +28,7 @@ func TestPatterns(t *testing.T) {
 	type want map[record.Field]float64
 	for _, tt := range []struct {
 		pattern string
-		lines   []string // the last one's record
+		lines   []string // the last line's record
 		want    want     // nil: none
 	}{
 		{
