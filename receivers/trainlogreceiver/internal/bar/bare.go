@@ -106,7 +106,7 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 	}
 	p.state.Counts = &b.Name
 	for i := range b.Held {
-		p.emit(&b.Held[i], d, out)
+		p.emitHeld(&b.Held[i], d, out)
 	}
 	p.state.At, b.Held = b.Held[len(b.Held)-1].At, nil
 	return tail.Record, "", true
@@ -119,8 +119,8 @@ func (b *bar) drop() {
 	}
 }
 
-// emit hands over the held drawings.
-func (p *Parser) emit(h *held, d *drawing, out object.Out) {
+// emitHeld hands over the held drawings.
+func (p *Parser) emitHeld(h *held, d *drawing, out object.Out) {
 	rec := p.fill(h.Pairs, record.Step, h.Source, out)
 	rec.Covers = h.Covers
 	if h.Per > 0 && !math.IsInf(h.Per, 0) {
