@@ -49,14 +49,14 @@ func TestClockFindsStalls(t *testing.T) {
 			b, length := tqdm.Parse([]byte(drawn(n, steps, elapsed, per)))
 			require.Positive(t, length)
 			require.False(t, c.Draw(&b, mean))
-			found, covers, _ := c.Since()
+			measured, covers, _ := c.Since()
 			c.Mark()
 			require.InDelta(t, 1, covers, 0)
-			sum += found
-			if isStall := found > usual+1; isStall && stalls {
+			sum += measured
+			if isStall := measured > usual+1; isStall && stalls {
 				found++
 			} else if isStall {
-				assert.Fail(t, "no stall", "seed %d: step %d took %.2f s, found %.2f s", seed, n, took, found)
+				assert.Fail(t, "no stall", "seed %d: step %d took %.2f s, measured %.2f s", seed, n, took, measured)
 			}
 		}
 		assert.InDelta(t, elapsed, sum, 1, "seed %d", seed)
