@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// big makes the dump of a rank of a job: each fifth operation is of all ranks, three of five of eight neighbours, and one of all eighth ranks.
+// big makes the dump of a rank of a job: each fifth operation is of all ranks, three of five of eight neighbours, and one of every eighth rank.
 func big(rank, ranks int32, entries int) *Dump {
 	d := &Dump{Rank: rank, Version: "2.10", PGConfig: map[string]PG{}, PGStatus: map[string]Status{}}
 	all, tp, dp := jobGroup{name: "0", desc: "default_pg"}, jobGroup{name: strconv.Itoa(int(1 + rank/8)), desc: "tp"}, jobGroup{desc: "dp"}
