@@ -51,7 +51,8 @@ func main() {
 	which := flag.String("contenders", "", "`regexp` of the contenders to run, such as '^(trainbridge|base)$'; empty: all")
 	flag.Parse()
 	var err error
-	if o.only, err = regexp.Compile(*only); err == nil {
+	o.only, err = regexp.Compile(*only)
+	if err == nil {
 		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin, *kafkaLibs)
 	}
 	if err != nil {
@@ -68,7 +69,8 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 	// A contender runs in a directory of its own.
 	for _, path := range []*string{&o.bin, &o.gen, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs} {
 		if *path != "" {
-			if *path, err = filepath.Abs(*path); err != nil {
+			*path, err = filepath.Abs(*path)
+			if err != nil {
 				return err
 			}
 		}
@@ -93,7 +95,8 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 		r.tables = append(r.tables, t)
 	}
 	if o.only.MatchString("idle") {
-		if r.idle, err = o.idle(); err != nil {
+		r.idle, err = o.idle()
+		if err != nil {
 			return fmt.Errorf("idle files: %w", err)
 		}
 		r.idle.print(w)

@@ -65,7 +65,8 @@ func (p *process) cpu() (time.Duration, error) {
 		if err != nil {
 			continue // this thread has just ended
 		}
-		if p.threads[f], err = schedstat(text); err != nil {
+		p.threads[f], err = schedstat(text)
+		if err != nil {
 			return 0, fmt.Errorf("%s: %w", f, err)
 		}
 	}

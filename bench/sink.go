@@ -46,7 +46,8 @@ func (s *logServer) Export(_ context.Context, r plogotlp.ExportRequest) (plogotl
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	logs := plogotlp.NewExportRequest()
-	if err = errors.Join(err, logs.UnmarshalProto(body)); err != nil {
+	err = errors.Join(err, logs.UnmarshalProto(body))
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}

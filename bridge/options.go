@@ -191,7 +191,8 @@ func sampler() ([]sdktrace.TracerProviderOption, error) {
 	ratio := 1.0
 	if text := env(field + "_ARG"); text != "" {
 		var err error
-		if ratio, err = strconv.ParseFloat(text, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+		ratio, err = strconv.ParseFloat(text, 64)
+		if err != nil || !(ratio >= 0 && ratio <= 1) {
 			return nil, failed(field+"_ARG", fmt.Errorf("%q: %w", text, ErrRatio))
 		}
 	}
@@ -241,7 +242,8 @@ func parseEndpoint(text string, plain bool) (target, bool) {
 // envSignal reads OTEL_EXPORTER_OTLP_<signal>_<name>, else OTEL_EXPORTER_OTLP_<name>.
 func envSignal(signal, name string) (field, value string) {
 	for _, field = range [...]string{"OTEL_EXPORTER_OTLP_" + signal + "_" + name, "OTEL_EXPORTER_OTLP_" + name} {
-		if value = env(field); value != "" {
+		value = env(field)
+		if value != "" {
 			return field, value
 		}
 	}

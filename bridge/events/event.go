@@ -115,7 +115,8 @@ func (e *Event) set(name, v string) {
 	case "signal":
 		e.Signal = number(v, 0)
 	case "code":
-		if e.Code = number(v, 0); e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode
+		e.Code = number(v, 0)
+		if e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode
 			e.Signal = -e.Code
 		}
 	case "xid":

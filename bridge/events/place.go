@@ -75,7 +75,8 @@ func (pl *placer) of(text []byte) place {
 			text = text[len(m[0]):]
 		}
 		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" {
-			if p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-"); p.host != string(m[1]) {
+			p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-")
+			if p.host != string(m[1]) {
 				p.rank = -1 // srun -l labels the daemon's lines with a task, too
 			}
 			text = text[len(m[0]):]
@@ -105,7 +106,8 @@ func (pl *placer) of(text []byte) place {
 // Glued is what stands in a line behind a record without a line end of its own, such as a progress bar: a traceback that begins, or an error of a rank.
 // nil: nothing.
 func Glued(line []byte) []byte {
-	if line = bytes.TrimRight(line, " \t\r"); bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
+	line = bytes.TrimRight(line, " \t\r")
+	if bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
 		if m := gluedRank.FindIndex(line); m != nil && m[0] > 0 {
 			return line[m[0]:]
 		}
@@ -178,13 +180,15 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 	ns := 0
 	if len(fraction) > 0 {
 		digits := string(fraction)
-		if ns = int(number((digits + "000000000")[:9], 0)); len(digits) == 9 {
+		ns = int(number((digits + "000000000")[:9], 0))
+		if len(digits) == 9 {
 			ns = 0 // c10/util/Logging.cpp prints the nanoseconds of CLOCK_MONOTONIC behind the second of the wall clock
 		}
 	}
 	guessed := year == 0
 	if guessed {
-		if year = pl.year; year == 0 {
+		year = pl.year
+		if year == 0 {
 			year = pl.wrote.In(pl.zone).Year()
 		}
 	}

@@ -198,7 +198,8 @@ func (s *Scanner) emit(e *Event, text []byte) {
 		e.Local = s.local
 	}
 	if e.Time == 0 {
-		if e.Time = s.when(text); e.Time != 0 {
+		e.Time = s.when(text)
+		if e.Time != 0 {
 			e.Own, s.last = true, e.Time
 		} else {
 			e.Time = s.last

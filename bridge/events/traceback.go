@@ -119,7 +119,8 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	matched := false
 	if hit {
 		before := len(s.out)
-		if matched = s.match(&t.where, found, t); len(s.out) > before {
+		matched = s.match(&t.where, found, t)
+		if len(s.out) > before {
 			last := &s.out[len(s.out)-1]
 			last.Line, last.Exception = t.line, string(m[1])
 			if last.What == "" {
@@ -163,7 +164,8 @@ func (s *Scanner) emitTrace(t *traceback) {
 		return
 	}
 	e := s.begin(uncaught, &t.where)
-	if e.Line, e.Time = t.line, t.time; t.saving {
+	e.Line, e.Time = t.line, t.time
+	if t.saving {
 		e.Class = ClassCheckpoint
 	}
 	t.tell(&e)

@@ -256,7 +256,8 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 		utc := string(rest[:1+zone]) == " UTC"
 		rest, ok := peelIdent(rest[1+zone:], p)
 		if ok && p.Container == nil {
-			if p.Container = stamp; utc {
+			p.Container = stamp
+			if utc {
 				p.Container = append(append(pl.stamp[:0], stamp[:min(n, 36)]...), 'Z')
 			}
 		}

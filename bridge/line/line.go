@@ -65,7 +65,8 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 		}
 		rest, ok := peelOne(b, p)
 		if !ok {
-			if rest, ok = pl.peelLauncher(b, p, first); !ok {
+			rest, ok = pl.peelLauncher(b, p, first)
+			if !ok {
 				return b
 			}
 		}

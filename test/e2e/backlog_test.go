@@ -82,7 +82,8 @@ func TestNoBackendLine(t *testing.T) {
 	c.up(t)
 	var lines [][]string
 	eventually(t, func() error {
-		if lines = noBackend.FindAllStringSubmatch(c.output(t), -1); len(lines) < 2 {
+		lines = noBackend.FindAllStringSubmatch(c.output(t), -1)
+		if len(lines) < 2 {
 			return fmt.Errorf("%d lines", len(lines))
 		}
 		return nil

@@ -544,7 +544,8 @@ func (v *viewer) offersNone(tb testing.TB, b *board) (none []string, err error) 
 			continue
 		}
 		values, e := v.choices(tb, x.Query)
-		if err = cmp.Or(err, e); len(values) == 0 {
+		err = cmp.Or(err, e)
+		if len(values) == 0 {
 			none = append(none, "variable "+x.Name)
 		}
 	}

@@ -83,7 +83,8 @@ func (b *broker) shared(tb testing.TB, members int, groups ...string) {
 	defer client.Close()
 	eventually(tb, func() error {
 		all, err := kadm.NewClient(client).DescribeGroups(tb.Context(), groups...)
-		if err = errors.Join(err, all.Error()); err != nil {
+		err = errors.Join(err, all.Error())
+		if err != nil {
 			return err
 		}
 		for name, g := range all {

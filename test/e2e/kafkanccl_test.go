@@ -421,7 +421,8 @@ func TestFleet(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got, err = j.find(""); err != nil {
+		got, err = j.find("")
+		if err != nil {
 			return err
 		}
 		w, g := &spanSink{spans: make(map[[2]string]string)}, &spanSink{spans: make(map[[2]string]string)}

@@ -202,7 +202,8 @@ func TestTablesStay(t *testing.T) {
 	assert.Equal(t, fs.FileMode(0o640), fi.Mode())
 	out, err = shell(t, "027", `"$@"`, append(args, filepath.Join(dir, "new"))...)
 	require.NoError(t, err, out)
-	if fi, err = os.Stat(filepath.Join(dir, "new")); assert.NoError(t, err) {
+	fi, err = os.Stat(filepath.Join(dir, "new"))
+	if assert.NoError(t, err) {
 		assert.Equal(t, fs.FileMode(0o750), fi.Mode().Perm())
 	}
 }

@@ -252,7 +252,8 @@ func (p *process) status(name string) (n int64, err error) {
 	_, rest, _ := bytes.Cut(data, []byte("\n"+name+":"))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	text, isKiB := bytes.CutSuffix(bytes.TrimSpace(line), []byte(" kB"))
-	if n, err = strconv.ParseInt(string(text), 10, 64); isKiB {
+	n, err = strconv.ParseInt(string(text), 10, 64)
+	if isKiB {
 		n <<= 10
 	}
 	return n, err

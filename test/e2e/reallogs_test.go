@@ -94,7 +94,8 @@ func TestRealTrainingLogs(t *testing.T) {
 			c.up(t)
 			var sum map[string]int64
 			eventually(t, func() error { // a last line without a newline counts as a line after pending_timeout
-				if sum = accountsOf(t, c, receiver, lines); sum["rejected"] != broken[name] {
+				sum = accountsOf(t, c, receiver, lines)
+				if sum["rejected"] != broken[name] {
 					return fmt.Errorf("%v, want %d rejected", sum, broken[name])
 				}
 				return nil

@@ -33,7 +33,8 @@ func serveReport(t *testing.T, args ...string) (p *process, address string) {
 		if !p.running() {
 			return fatal(errors.New(p.tail(5)))
 		}
-		if address, _, _ = strings.Cut(p.output(t), "\n"); !strings.HasPrefix(address, "http://127.0.0.1:") {
+		address, _, _ = strings.Cut(p.output(t), "\n")
+		if !strings.HasPrefix(address, "http://127.0.0.1:") {
 			return fmt.Errorf("it says %q", address)
 		}
 		return nil

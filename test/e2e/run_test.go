@@ -395,7 +395,8 @@ func shellLines(text string) []string {
 			continue
 		}
 		line, more := strings.CutSuffix(line, "\\")
-		if line = strings.TrimSpace(line); open {
+		line = strings.TrimSpace(line)
+		if open {
 			out[len(out)-1] += " " + line
 		} else {
 			out = append(out, line)

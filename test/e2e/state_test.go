@@ -111,7 +111,8 @@ func (r *stateRun) finish(t *testing.T) *answer {
 		if err != nil {
 			return err
 		}
-		if a = r.tr.compare(td); len(a.missing) == 0 && len(a.problems) > 0 {
+		a = r.tr.compare(td)
+		if len(a.missing) == 0 && len(a.problems) > 0 {
 			return fatal(a.err())
 		}
 		return a.err()

@@ -135,7 +135,8 @@ func (term *terminal) follows(t *testing.T, above int64) (at int64) {
 		if m == nil {
 			return fmt.Errorf("no step: %q", lines)
 		}
-		if at, err = strconv.ParseInt(m[1], 10, 64); err != nil || at <= above {
+		at, err = strconv.ParseInt(m[1], 10, 64)
+		if err != nil || at <= above {
 			return fmt.Errorf("step %d, not above %d: %w", at, above, err)
 		}
 		return nil

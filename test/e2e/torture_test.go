@@ -460,7 +460,8 @@ func (s *sequence) append(f *logFile, text []byte) {
 		_, err = out.WriteAt(text[:n], f.offset)
 		s.check(err)
 		f.offset += int64(n)
-		if text = text[n:]; len(text) > 0 {
+		text = text[n:]
+		if len(text) > 0 {
 			s.pause(5)
 		}
 	}
@@ -482,7 +483,8 @@ func (s *sequence) lost(r *record) (lines int) {
 	if s.peer {
 		for _, part := range r.lines {
 			for _, line := range part {
-				if line = strings.TrimRight(line, " "); !s.sink.has(line) && !s.sink.refusedFor(line) {
+				line = strings.TrimRight(line, " ")
+				if !s.sink.has(line) && !s.sink.refusedFor(line) {
 					lines++
 				}
 			}

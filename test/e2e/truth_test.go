@@ -419,7 +419,8 @@ func (tr *truth) await(tb testing.TB, find func() (ptrace.Traces, error)) *answe
 		if err != nil {
 			return err
 		}
-		if a = tr.compare(td); len(a.missing) > 0 {
+		a = tr.compare(td)
+		if len(a.missing) > 0 {
 			return a.err()
 		}
 		return nil

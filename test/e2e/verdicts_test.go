@@ -176,7 +176,8 @@ service:
 		if err != nil {
 			return err
 		}
-		if _, written, err = recordsIn(few); err != nil {
+		_, written, err = recordsIn(few)
+		if err != nil {
 			return err
 		}
 		own, err := c.ownMetrics()

@@ -75,7 +75,8 @@ func generateZMQ(tb testing.TB, path, name string, flags ...string) *zmqLog {
 		}
 		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d passes", truth, len(l.roots))
 		if rec.Run != nil {
-			if l.run = *rec.Run; l.run.Footer != nil {
+			l.run = *rec.Run
+			if l.run.Footer != nil {
 				l.run.Footers = 1
 			}
 			return l

@@ -30,7 +30,7 @@ func newTest(tb testing.TB, change ...func(*Config)) *Domain {
 	return New(cfg)
 }
 
-// never is no limit: what the receiver judged is left.
+// never is a config without limits: the receiver's own judgements remain.
 func never(c *Config) { *c = Config{} }
 
 var hangs = attrs{spans.AttrNCCLHang: true, spans.AttrNCCLWaited: 300.0}
@@ -84,7 +84,7 @@ func checkVerdicts(t *testing.T, cases map[string]verdictTest) {
 	}
 }
 
-// How perftest.Verdicts tells the causes apart.
+// The verdicts' causes, as perftest.Verdicts prints them.
 const (
 	saidGap     = spans.VerdictNCCLRankMissing + " (" + spans.CauseSequenceGap + ")"
 	saidRetries = spans.VerdictNCCLErrors + " (" + spans.CauseRetries + ")"
@@ -460,20 +460,20 @@ func TestReasonsOfUnits(t *testing.T) {
 	})
 }
 
-// ncclChildren are the names of what stands below a root.
+// ncclChildren are the names of spans below a root.
 var ncclChildren = []string{
 	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel,
 	spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
 }
 
-// TestOthersAreLeftAlone: spans below a root pass as they are, even with the attributes of a root; so do spans that only look like a root.
+// TestOthersAreLeftAlone: spans below a root pass unchanged, even with the attributes of a root; likewise spans that only look like a root.
 func TestOthersAreLeftAlone(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	broken := perftest.AllReduce.With(attrs{spans.AttrNCCLHang: true, spans.AttrNCCLErrors: int64(3)})
 	for i, name := range ncclChildren {
 		perftest.AddCollective(b, 100+i, name, broken)
 	}
-	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, which counts as an integer: see package view
+	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, an integer here: see package view
 		perftest.AddCollective(b, 200+i, "AllReduce", broken.With(attrs{spans.AttrNCCLRanks: ranks}))
 	}
 	perftest.AddCollective(b, 300, "AllReduce", perftest.AllReduce)
@@ -483,7 +483,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	require.NoError(t, ptracetest.CompareTraces(before, b.Traces()))
 }
 
-// TestNames: a root may have any name that nothing else has; unknown operations are named as logged.
+// TestNames: a root may have any name that no known span has; unknown operations are named as logged.
 func TestNames(t *testing.T) {
 	failed := attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLErrors: int64(3)}
 	for _, name := range []string{

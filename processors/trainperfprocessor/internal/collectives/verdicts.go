@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The parts that sentences share.
+// Phrases shared by several sentences.
 const (
 	// subject is "AllReduce 4012 of communicator DP Group 0 (0x9e37)", or "Send 7 (as counted) by rank 3 on node-0 to rank 11 of communicator 0x1f".
 	subject      = "[{operation}|A collective][ {sequence}[counted? (as counted)]][ by rank {rank}[ [receives?from|to] rank {peer}]]" + communicator
@@ -55,7 +55,7 @@ var (
 		"[, by median {straggler's lateness:seconds} behind the median rank][, with a score of {score} (1 is the fastest)]"+
 		"[; over the window that cost the other ranks {straggler's cost:seconds} in all][; slow are {stragglers}]: "+
 		"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", &places)
-	// The end of an episode: what was said of the rank is not so any more.
+	// The end of an episode: the verdict about the rank no longer holds.
 	stragglerOver = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+
 		" was late again and again until here, and is as fast as the others again.", &places).As(verdict.Warning)
 	stragglersOver = verdict.New(spans.VerdictNCCLStraggler, "Rank[one is over?|s] {over}"+communicator+
@@ -80,7 +80,7 @@ var (
 	mismatch = verdict.New(spans.VerdictNCCLMismatch, "The ranks of "+subject+" disagree about the message size: "+
 		"they do not run the same call, which corrupts data or hangs. Compare their spans, and the code or data that they branch on.", &places)
 
-	// Links are compared over the run so far, not within this collective.
+	// Links are compared over the run, not within this collective.
 	linkSlow = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkSlow, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
 		" much slower than the others: check the cable, NIC and switch port.", &places)
 	linkHot = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkHot, "Up to "+subject+" the link[one is hot?|s] {hot}"+
@@ -143,7 +143,7 @@ func knownIf(known bool, x float64) float64 {
 	return math.NaN()
 }
 
-// appendCommunicator writes "DP Group 0 (0x9e37)", or the part of it that is known.
+// appendCommunicator writes "DP Group 0 (0x9e37)", or its known part.
 func appendCommunicator(b []byte, j *judge) []byte {
 	b = append(b, j.CommName...)
 	switch {
@@ -175,7 +175,7 @@ func appendMissing(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendStragglers writes the straggling ranks where there are several.
+// appendStragglers writes the straggling ranks where they are several.
 func appendStragglers(b []byte, j *judge) []byte {
 	if j.Stragglers.Len() > 1 {
 		return appendRanks(b, j.Stragglers, 0)
@@ -183,7 +183,7 @@ func appendStragglers(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendRanks writes "rank 5", "ranks 5 and 9", or "3 ranks" where the list does not name them. The list names some of the ranks that total counts.
+// appendRanks writes "rank 5", "ranks 5 and 9", or "3 ranks" for an empty list. The list names some of the total ranks.
 func appendRanks(b []byte, l view.List, total int64) []byte {
 	total = max(total, int64(l.Len()))
 	noun := "ranks"
@@ -199,7 +199,7 @@ func appendRanks(b []byte, l view.List, total int64) []byte {
 // maxNamed is how many ranks or links a sentence names.
 const maxNamed = 8
 
-// appendList writes "1, 2 and 3", and how many more there are.
+// appendList writes "1, 2 and 3", and the number of unnamed ranks.
 func appendList(b []byte, l view.List, total int64) []byte {
 	named := min(l.Len(), maxNamed)
 	more := max(total, int64(l.Len())) - int64(named)

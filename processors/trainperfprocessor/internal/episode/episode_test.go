@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 )
 
-// TestEpisodes: a verdict that is true of all of 1,000 records was on 1,000 spans.
+// TestEpisodes: a verdict true of 1,000 records is not said on 1,000 spans.
 func TestEpisodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		holds func(i int) bool // of records 1, 2, …
@@ -53,7 +53,7 @@ func TestEpisodes(t *testing.T) {
 	}
 }
 
-// TestMostly: what each record does for itself is said on each, until nearly all do it.
+// TestMostly: a verdict about the record alone is said on each record, until it holds for nearly all.
 func TestMostly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		holds  func(i int) bool
@@ -89,7 +89,7 @@ func TestMostly(t *testing.T) {
 	}
 }
 
-// TestEpisodeShare: the share is what counting over the last 100 records gives, whatever holds.
+// TestEpisodeShare: the share equals a count over the last 100 records, for random records.
 func TestEpisodeShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var e Episodes
@@ -102,7 +102,7 @@ func TestEpisodeShare(t *testing.T) {
 			continue
 		}
 		said := e.Holds("v")
-		e.Holds("another") // another verdict, which must not disturb the first
+		e.Holds("another") // a second verdict must not disturb the first
 		if !said.Say {
 			continue
 		}

@@ -264,7 +264,7 @@ func TestVerdictsOfSerialization(t *testing.T) {
 
 func TestVerdictsOfTheTransport(t *testing.T) {
 	const transport = spans.VerdictZMQTransportHigh
-	// 0.4 s at 1 GiB/s: the transport may be the cause, which the share of the wait alone does not say.
+	// 0.4 s at 1 GiB/s: the transport may be the cause; the share of the wait alone would not show it.
 	moves := attrs{spans.AttrZMQRequestSize: int64(200 << 20), spans.AttrZMQResponseSize: int64(210 << 20)}
 	noServer := attrs{spans.AttrZMQServerDuration: nil}
 	overTCP := attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}
@@ -445,7 +445,7 @@ func TestReasonsOfTheTransport(t *testing.T) {
 	})
 }
 
-// TestOthersAreLeftAlone: calls, stages and the summary pass as they are, even when they have what a group has.
+// TestOthersAreLeftAlone: calls, stages and the summary pass unchanged, even with the attributes of a group.
 func TestOthersAreLeftAlone(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	perftest.AddPass(b, 1, 3, nil)
@@ -477,7 +477,7 @@ func TestRetry(t *testing.T) {
 			require.NoError(t, ptracetest.CompareTraces(once, b.Traces()))
 		}
 	}
-	// Any one share tells that the group is measured.
+	// Any single share marks the group as measured.
 	for _, name := range zmqShares {
 		g := oneGroup(t, newTest(t), spans.SpanRPCPass, perftest.RealPass.With(attrs{name: 0.5}))
 		assert.Equal(t, map[string]float64{name: 0.5}, sharesOf(g))
@@ -485,7 +485,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// logColumns are the attributes of the columns whose name begins so.
+// logColumns are attributes by the prefix of the column's name.
 var logColumns = map[string]string{
 	"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration,
 	"Deser": spans.AttrZMQDeserializeDuration,
@@ -527,7 +527,7 @@ func readBlocks(t *testing.T, text string) (blocks []map[string]int64) {
 	return blocks
 }
 
-// TestSampleLogs adds up the shared sample logs, where this checkout has them, in whole microseconds; every block of ids is a group.
+// TestSampleLogs adds up the shared sample logs, where present, in whole microseconds; every block of ids is a group.
 func TestSampleLogs(t *testing.T) {
 	paths, err := filepath.Glob("../../../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestImpossible: an MFU of 110 % and one of 5,419 % were put on the span without a word.
+// TestImpossible: an MFU of 110 % and of 5,419 % gets a verdict.
 func TestImpossible(t *testing.T) {
 	a100 := func(c *Config) { c.Device = "NVIDIA A100-SXM4-80GB" }
 	known := withModel(perftest.Aquila)
@@ -81,7 +81,7 @@ type mfuCase struct {
 	want    []string
 }
 
-// secondsOf is the duration of a step of Aquila on H100 whose MFU that is.
+// secondsOf is the duration of a step of Aquila on H100 for an MFU.
 func secondsOf(mfu float64) float64 { return perftest.AquilaMegatron / 8 / (mfu * 989e12) }
 
 func checkReasons(t *testing.T, tt *mfuCase) ptrace.Span {
@@ -98,7 +98,7 @@ func checkReasons(t *testing.T, tt *mfuCase) ptrace.Span {
 	return s
 }
 
-// TestSlowStepsKeepTheirVerdict: one step in ten is slow, and each of them says so.
+// TestSlowStepsKeepTheirVerdict: one step in ten is slow, and each has a verdict.
 func TestSlowStepsKeepTheirVerdict(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	low := 0
@@ -117,7 +117,7 @@ func TestSlowStepsKeepTheirVerdict(t *testing.T) {
 	assert.Equal(t, 20, low)
 }
 
-// TestNoMFUOfPartOfTheSamples: perf_monitor's number leaves the data-parallel size out, so that a low MFU of it says nothing.
+// TestNoMFUOfPartOfTheSamples: perf_monitor's number omits the data-parallel size, so its low MFU proves nothing.
 func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 	p, _ := newTest(t, onH100)
 	a := attrs{spans.AttrSource: "perf_monitor", spans.AttrDeviceFlopThroughputReported: 20e12}
@@ -134,7 +134,7 @@ func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 		"; so little may also mean another device, fewer devices, or another unit than assumed.")
 }
 
-// TestVerdictsOfARunAreSaidOnce: a run at an MFU of 7 % had train_mfu_low on each of 250 steps, and each other verdict that was true of it.
+// TestVerdictsOfARunAreSaidOnce: a run with an MFU of 7 % does not repeat train_mfu_low on each of 250 steps, nor any other lasting verdict.
 func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		attrs attrs
@@ -170,7 +170,7 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 			assert.Len(t, said, len(tt.want))
 			for _, v := range tt.want {
 				once := []string{"2", "102", "202"}
-				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // about the step itself: each step says it, until nearly all would
+				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // about the step alone: said on each step, until nearly all steps have the verdict
 					once = []string{"2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "111", "211"}
 				}
 				assert.Equal(t, once, said[v], v)

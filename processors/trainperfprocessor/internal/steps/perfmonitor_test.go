@@ -30,7 +30,7 @@ const (
 	mixtralSeconds = 3.4567
 )
 
-// How perftest.Verdicts tells the causes apart.
+// The verdicts' causes, as perftest.Verdicts prints them.
 const (
 	wrong          = spans.VerdictFlopsWrong
 	saidDP         = wrong + " (" + spans.CauseDPOmitted + ")"
@@ -51,7 +51,7 @@ func printed(x float64, decimals int) float64 {
 	return x
 }
 
-// perfMonitorRow is a row of perf_monitor about a step of 8 devices that took so many seconds, with the FLOPs and samples that it counted.
+// perfMonitorRow is a row of perf_monitor about a step of 8 devices, with its time, FLOPs and samples.
 func perfMonitorRow(seconds, flop, samples, seq float64) attrs {
 	const world = 8
 	return attrs{
@@ -121,7 +121,7 @@ func TestFlagScaleReasons(t *testing.T) {
 	}, perftest.Reasons(s))
 }
 
-// TestFlopBreakdown: the count that a breakdown printed is evidence without a time.
+// TestFlopBreakdown: the count of a printed breakdown is evidence without a time.
 func TestFlopBreakdown(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	row := attrs{spans.AttrSource: "perf_monitor", spans.AttrFlopCountReported: 1459.36e12, spans.AttrStepDuration: nil}
@@ -130,8 +130,8 @@ func TestFlopBreakdown(t *testing.T) {
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 1, row)))
 }
 
-// TestSharedPerfMonitorLogs: what the real writers printed for Aquila-7B, 32 samples on 8 devices, is explained without an error but
-// for its samples per second.
+// TestSharedPerfMonitorLogs: the numbers of the real writers for Aquila-7B, 32 samples on 8 devices, are explained without an error, except the samples per
+// second.
 func TestSharedPerfMonitorLogs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "logs", "flagscale_perf_monitor", "*", "perf_summary_*.json"))
 	require.NoError(t, err)
@@ -167,7 +167,7 @@ func TestReportsOfOtherLogs(t *testing.T) {
 		"agrees":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4}, nil},
 		"within 5 %": {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.951}, nil},
 		"beyond":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.9}, []string{saidFlops}},
-		// packed behind masks: it was blamed
+		// sequences packed behind masks
 		"no attention at all":      {attrs{spans.AttrDeviceFlopThroughputReported: (2*perftest.AquilaMegatron - full) / 4}, nil},
 		"the other convention":     {attrs{spans.AttrDeviceFlopThroughputReported: full / 4}, nil},
 		"of all devices":           {attrs{spans.AttrFlopThroughputReported: perftest.AquilaMegatron * 2 * 0.5}, []string{saidFlops}},
@@ -192,7 +192,7 @@ func TestReportsOfOtherLogs(t *testing.T) {
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, attrs{spans.AttrDeviceFlopThroughputReported: 300e12})))
 }
 
-// llama3 and what the branch douzi counts for 16 samples of it where it is given no model_name: testdata/golden.json of internal/flops.
+// llama3 and the douzi branch's count for 16 samples without a model_name: testdata/golden.json of internal/flops.
 var llama3 = spans.Model{
 	Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336,
 	PaddedVocabSize: 128256, VocabSize: 128256, SeqLength: 8192,
@@ -204,10 +204,10 @@ const (
 	llama3Unnamed = 8224252486483968.0
 )
 
-// TestGPTFormulaForGroupedQueries: it was train_flops_disagree, "Check the description of the model", of a description that was right.
+// TestGPTFormulaForGroupedQueries: no train_flops_disagree, "Check the description of the model", for a correct description.
 func TestGPTFormulaForGroupedQueries(t *testing.T) {
 	untyped := llama3
-	untyped.Type = "" // as Megatron's dump has it
+	untyped.Type = "" // as in Megatron's dump
 	ours := []string{saidGQA, saidDP}
 	for name, tt := range map[string]struct {
 		model         spans.Model
@@ -226,7 +226,7 @@ func TestGPTFormulaForGroupedQueries(t *testing.T) {
 			for i := range 20 {
 				p, _ := newTest(t, onH100, withModel(tt.model), func(c *Config) { c.MFULow = 0 })
 				seconds := 11.11 * math.Pow(1.37, float64(i)/8)
-				row := perfMonitorRow(seconds, tt.flop, tt.samples, 8192) // 0.2 samples/s: tokens/s tell more
+				row := perfMonitorRow(seconds, tt.flop, tt.samples, 8192) // 0.2 samples/s: tokens/s are more precise
 				require.Equal(t, tt.want, perftest.Verdicts(oneStep(t, p, perftest.Job, seconds, row)), "%v s", seconds)
 			}
 		})
@@ -273,7 +273,7 @@ func TestFormulaOfDouzi(t *testing.T) {
 	}
 }
 
-// TestWhatFits: a cause that fits the numbers is named in place of a doubt.
+// TestWhatFits: the verdict names a cause that fits the numbers.
 func TestWhatFits(t *testing.T) {
 	parallel := perftest.Aquila
 	parallel.DataParallelSize = 2

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rankedStep makes the span of a step of 1 s in which each rank computed for so long, as the receivers do.
+// rankedStep makes the span of a step of 1 s with the compute time of each rank, as the receivers do.
 func rankedStep(b *spans.Batch, name string, n int, seconds []float64) {
 	trace := spans.StepTraceID("run", int64(n))
 	s := b.Add(spans.Resource{Service: "job", RunID: "run"}, spans.Span{
@@ -51,7 +51,7 @@ func slowRankVerdicts(t *testing.T, name string, n int, seconds func(n int) []fl
 	p, _ := newTest(t)
 	for i := 1; i <= n; i++ {
 		var reasons [2]string
-		for again := range reasons { // a batch that is sent again
+		for again := range reasons { // a batch sent again
 			b := spans.NewBatch("test", "")
 			rankedStep(b, name, i, seconds(i))
 			td := b.Traces()

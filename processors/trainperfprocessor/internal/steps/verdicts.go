@@ -64,15 +64,15 @@ var (
 		again, &places)
 )
 
-// saying holds the findings about a step that sentences name beside the step itself.
+// saying holds the findings about a step for its sentences, beside the step itself.
 type saying struct {
 	told     episode.Told
-	quantity quantity // of the speed that is judged
+	quantity quantity // of the judged speed
 	speed    float64
 
 	expected, counted float64 // {flop}, or {flop}/s: of the model, and of the log
 	unit              string
-	whatFits          string  // "": nothing that is known
+	whatFits          string  // "": no known reason
 	samples           float64 // of a step, by the log's samples/s × time
 	tolerance         float64 // of samples
 	leftOut           float64 // data-parallel size
@@ -148,7 +148,7 @@ func moreThanNone(n int) int64 {
 
 var speedUnit = [...]string{quantitySamples: " samples/s", quantityTokens: " tokens/s", quantityDeviceTokens: " tokens/s per device"}
 
-// append writes a speed with its unit; steps are told by their time.
+// append writes a speed with its unit; of steps, their time.
 func (q quantity) append(b []byte, x float64) []byte {
 	switch q {
 	case quantitySteps:
@@ -159,7 +159,7 @@ func (q quantity) append(b []byte, x float64) []byte {
 	return append(human.AppendDigits(b, x), speedUnit[q]...)
 }
 
-// tell is a speed as the span states it: steps by their time.
+// tell is a speed as stated on the span: of steps, their time.
 func (q quantity) tell(x float64) float64 {
 	if q == quantitySteps {
 		return 1 / x

@@ -66,14 +66,14 @@ func TestExampleOfTheGuide(t *testing.T) {
 	assert.InDelta(t, 62_024.0/914_024.0, perftest.Double(t, f, spans.AttrTQPutUtilization), 1e-15)
 	assert.InDelta(t, 114_024.0/914_024.0, perftest.Double(t, f, spans.AttrTQOverheadUtilization), 1e-15)
 	assert.Zero(t, perftest.Double(t, f, spans.AttrTQUnattributedUtilization))
-	// PUT is the one the log rounds down: 6.786 % printed as 6.78 %.
+	// The log rounds PUT down: 6.786 % printed as 6.78 %.
 	assert.InDelta(t, 62_024.0/914_024.0-0.0678, perftest.Double(t, f, spans.AttrTQUtilizationDisagreement), 1e-15)
 	assert.Empty(t, perftest.Verdicts(f), "what is good has no verdict")
 	assert.Empty(t, perftest.Severity(f))
 	assert.Zero(t, f.Events().Len())
 }
 
-// How perftest.Verdicts tells verdicts of one name apart.
+// The verdicts of one name, as perftest.Verdicts prints them.
 const (
 	saidElevated = spans.VerdictTQOverhead + " warning"
 	saidGet      = spans.VerdictTQFluctuating + " (get)"
@@ -134,7 +134,7 @@ func TestReasonHasTheNumbersAndTheAdvice(t *testing.T) {
 		"check the network bandwidth, the IOPS of the storage, and how the data is serialised."}, perftest.Reasons(c))
 }
 
-// TestOneConclusion: 240 calls above the limit were 240 red bars. Now it is said of the first ones, then once in a hundred.
+// TestOneConclusion: of 240 calls above the limit the first get a verdict, then one in a hundred.
 func TestOneConclusion(t *testing.T) {
 	for name, tt := range map[string]struct {
 		high func(i int) bool
@@ -187,7 +187,7 @@ func TestOneConclusion(t *testing.T) {
 	}
 }
 
-// TestSummary: one line that a person reads first.
+// TestSummary: the line that a person reads first.
 func TestSummary(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(m pcommon.Map)
@@ -263,7 +263,7 @@ func TestNothingIsInvented(t *testing.T) {
 		total    int64
 		children []stageSpan
 		change   func(ptrace.Span)
-		want     []string // the shares that are there
+		want     []string // the known shares
 		verdicts []string
 	}{
 		"no stages":             {1000, nil, func(ptrace.Span) {}, nil, nil},
@@ -309,8 +309,8 @@ func TestNothingIsInvented(t *testing.T) {
 	}
 }
 
-// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. Shares of seen stages are recomputed, the rest
-// are the log's, and each share says which it is.
+// TestLostStageLine: FUNCTION_END states all shares, so a lost line of a stage must not silence its function. Shares of known stages are recomputed, the rest
+// are the log's, and each share names its source.
 func TestLostStageLine(t *testing.T) {
 	three := []stageSpan{{"get", 0, 210_000_000}, {"compute", 210_000_000, 800_000_000}, {"put", 800_000_000, 1_000_000_000}}
 	for name, tt := range map[string]struct {

@@ -64,7 +64,7 @@ var places = verdict.Places[saying]{
 
 var stageTitle = [...]string{spans.TQGet: "GET", spans.TQCompute: "COMPUTE", spans.TQPut: "PUT", spans.TQClientGet: "GET", spans.TQClientPut: "PUT"}
 
-// saying is what the sentences name.
+// saying has the values that sentences name.
 type saying struct {
 	name     string // of the function
 	stage    spans.TQStage
@@ -85,8 +85,8 @@ func (j *judge) judgeFunction(f *function, found *shares, children []child) {
 	j.judgeFluctuation(f, children)
 }
 
-// judgeOverhead says that a call spent much of its time in TransferQueue: on each such call, until it is so for nearly all of them. What that means for the run
-// is said where all of it is known (internal/traces/digest).
+// judgeOverhead gives a verdict on each call that spends much of its time in TransferQueue, until nearly all calls do. The conclusion for the run is drawn over
+// the whole run (internal/traces/digest).
 func (j *judge) judgeOverhead(f *function, found *shares) {
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
@@ -103,7 +103,8 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 		return
 	}
 	s := &j.saying
-	if s.told = e.Mostly(v.Episode()); !s.told.Say {
+	s.told = e.Mostly(v.Episode())
+	if !s.told.Say {
 		return
 	}
 	s.name, s.duration, s.shares = f.Name, f.seconds(), *found
@@ -114,7 +115,7 @@ func (f *function) seconds() float64 {
 	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
 }
 
-// judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.
+// judgeFluctuation adds the function's GET and PUT times to their windows, in order.
 func (j *judge) judgeFluctuation(f *function, children []child) {
 	var news [childStages]spread
 	for i := range children {
@@ -149,8 +150,8 @@ func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
 	v.Say(&j.sheet, &j.saying, sp.cv, j.cfg.Fluctuation.Threshold)
 }
 
-// stageApart judges a stage that came without its function by the window of the function's name, so that a window also gets stages that
-// came in another batch than their function. COMPUTE has no window.
+// stageApart judges a stage that came without its function by the window of the function's name: a window also gets stages batched apart from their function.
+// COMPUTE has no window.
 func (j *judge) stageApart(a *apart, c *child) {
 	if a.judged || c.open || c.stage == spans.TQCompute || a.name == "" {
 		return
@@ -160,8 +161,8 @@ func (j *judge) stageApart(a *apart, c *child) {
 	j.sheet.Put(a.span)
 }
 
-// client judges one client operation. Operations that stand alone (sync workers log no function around them) feed a
-// window of their own; operations inside a function are already in the window of its GET or PUT.
+// client judges one client operation. Operations outside functions (sync workers log no function) have a window of their own; operations inside a function are
+// already in the window of its GET or PUT.
 func (j *judge) client(span ptrace.Span) {
 	s := &j.stage
 	if s.Judged || s.Incomplete || span.EndTimestamp() < span.StartTimestamp() {
@@ -176,7 +177,7 @@ func (j *judge) client(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.
+// judgeThroughput leaves out operations of unknown size: the log counts tensors only, so a size of 0 is no measurement.
 func (j *judge) judgeThroughput(id pcommon.SpanID) {
 	speed := j.stage.Throughput
 	if math.IsNaN(speed) {
@@ -193,7 +194,8 @@ func (j *judge) judgeThroughput(id pcommon.SpanID) {
 		return
 	}
 	s := &j.saying
-	if s.told = e.Mostly(spans.VerdictTQThroughputLow); !s.told.Say {
+	s.told = e.Mostly(spans.VerdictTQThroughputLow)
+	if !s.told.Say {
 		return
 	}
 	s.stage, s.speed, s.limit, s.size = j.stage.Stage, speed, j.cfg.ThroughputLow, math.NaN()

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestFluctuationAgainstOracle feeds random times and computes the spread of the last hundred in two passes of floats.
+// TestFluctuationAgainstOracle compares with the spread of the last hundred of random times, computed in two passes of floats.
 func TestFluctuationAgainstOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	p := newTest(t)
@@ -84,7 +84,7 @@ func TestFluctuationOfLoneClientOperations(t *testing.T) {
 func TestWindowsAreSeparate(t *testing.T) {
 	w := newWindows(DefaultConfig().Fluctuation)
 	for i := range 50 {
-		// Each population is steady; mixed they would not be.
+		// Each population is steady; a mixture would not be.
 		for j, key := range []windowKey{
 			{"a", "r", "f", spans.TQGet}, {"b", "r", "f", spans.TQGet}, {"a", "s", "f", spans.TQGet}, {"a", "r", "g", spans.TQGet}, {
 				"a", "r", "f",
