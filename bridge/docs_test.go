@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The code of docs/reference/go-services.md, as it stands there.
+// The code of docs/reference/go-services.md, unchanged.
 
 func main() {
 	ctx := context.Background()
@@ -93,14 +93,14 @@ func TestCodeOfThePage(t *testing.T) {
 	main()
 	require.Len(t, c.got, 1)
 	spans := c.got[0].Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-	require.Equal(t, 2, spans.Len()) // in the order in which they end
+	require.Equal(t, 2, spans.Len()) // in the order of their ends
 	assert.Equal(t, "tq.get", spans.At(0).Name())
 	assert.Equal(t, spans.At(1).SpanID(), spans.At(0).ParentSpanID())
 	assert.Equal(t, "generate_sequences", spans.At(1).Name())
 	assert.Equal(t, "a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d", spans.At(1).TraceID().String())
 	assert.Equal(t, "no room", spans.At(1).Status().Message())
 
-	server, handler := instrumented(nil, http.NotFoundHandler()) // the server of a bridge that is switched off
+	server, handler := instrumented(nil, http.NotFoundHandler()) // the server of a switched-off bridge
 	server.Stop()
 	assert.NotNil(t, handler)
 }
@@ -143,7 +143,7 @@ func TestHelpersOfThePage(t *testing.T) {
 		for _, s := range req.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 			var names []string
 			for name := range s.Attributes().All() {
-				if name != spans.AttrTimeSource && name != spans.AttrKind && name != spans.AttrJoinBy { // which any span may have
+				if name != spans.AttrTimeSource && name != spans.AttrKind && name != spans.AttrJoinBy { // allowed on any span
 					names = append(names, name)
 				}
 			}

@@ -136,7 +136,7 @@ var kernel = []Form{
 	},
 }
 
-// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); those that no row names are warnings.
+// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); lines without a row are warnings.
 var nccl = []Form{
 	{
 		Name: "nccl.ib_completion", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got completion ", Pattern: `Got completion (?:from peer (?P<peer>\S+) )?with (?:status=(?:IBV_\w+\()?|error )(?P<code>\d+)`,

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// want is a Prefix with strings, so that tables read well.
+// want is a Prefix with strings, for readable tables.
 type want struct {
 	ray, ip, level, stamp, logger, source, container string
 	pid, rank, repeated                              int64
@@ -137,7 +137,7 @@ func TestPeelLaunchers(t *testing.T) {
 	})
 }
 
-// Words of records that look like a launcher's stay, however often they come.
+// Words of records that look like a launcher's stay, even when repeated.
 func TestPeelLeavesRecords(t *testing.T) {
 	for _, text := range []string{
 		"step: 5 loss: 2", "step1: loss 2 x", "epoch1: step 5 loss 2", "loss1: 0.5", "val_loss_2: 0.5 x", "top5: 0.9 x", "f1: 0.5", "p50: 12.3ms", "rank0: step 5 loss 2",
@@ -154,7 +154,7 @@ func TestPeelLeavesRecords(t *testing.T) {
 	}
 }
 
-// A host of pdsh is one where the same words begin nearly all lines.
+// A word is a host of pdsh where the same words begin nearly all lines.
 func TestPeelHosts(t *testing.T) {
 	var pl line.Peeler
 	var p line.Prefix

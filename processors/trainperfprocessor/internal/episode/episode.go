@@ -1,4 +1,4 @@
-// Package episode repeats a verdict that holds for record after record only once per window.
+// Package episode limits lasting verdicts: a verdict that holds for record after record is said once per window.
 package episode
 
 import (
@@ -49,7 +49,8 @@ func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 }
 
 // Episodes of a key, one per verdict. A verdict is said on the first record for which it holds, then on the first such record after every Window records, with
-// its share of the window. A verdict absent for Window records begins anew. Records without the verdict never carry it: the end of an episode is not said.
+// its share of the window. A verdict absent for Window records begins anew. The end of an episode is not said: records without the verdict never carry its
+// name.
 type Episodes struct {
 	N      int64 // records ever
 	Newest int64 // highest iteration ever, of steps
@@ -61,7 +62,7 @@ type Episodes struct {
 	by   []episode
 }
 
-// episode of one verdict.
+// episode is the state of one verdict.
 type episode struct {
 	verdict string
 	// The last records for which the verdict held: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
@@ -69,12 +70,12 @@ type episode struct {
 	lo, hi uint64
 	said   int64 // the last record that said the verdict with its share, the record's span, and the answer; 0: none
 	saidID uint64
-	told   Told
+	answer Answer
 	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
 }
 
-// Told is the answer for a verdict that holds for a record.
-type Told struct {
+// Answer says whether and how to say a verdict that holds for a record.
+type Answer struct {
 	Say      bool
 	Held, Of int // the verdict held for Held of the last Of records, the current record included
 	Again    bool
@@ -102,8 +103,8 @@ func (e *Episodes) Fresh(span uint64) {
 	e.next = (e.next + 1) % Window
 }
 
-// Holds reports that a verdict holds for the record, and returns whether to say so. A repeated record gets its first answer.
-func (e *Episodes) Holds(verdict string) Told {
+// Holds reports that a verdict holds for the record. A repeated record gets its first answer.
+func (e *Episodes) Holds(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	if !ok || ep.said > 0 && e.N-ep.said < Window {
 		return t
@@ -116,7 +117,7 @@ const minShare = 10
 
 // Mostly is Holds for a verdict about the record alone: each record says the verdict until it holds for more than four in five records. The share is said once
 // per Window records either way.
-func (e *Episodes) Mostly(verdict string) Told {
+func (e *Episodes) Mostly(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	switch {
 	case !ok:
@@ -124,17 +125,17 @@ func (e *Episodes) Mostly(verdict string) Told {
 	case e.N >= minShare && (ep.said == 0 || e.N-ep.said >= Window):
 		return e.say(ep, true)
 	case e.N >= minShare && 5*int64(ep.held()) > 4*min(e.N, Window):
-		return Told{}
+		return Answer{}
 	}
 	if len(ep.each) == Window {
 		ep.each = slices.Delete(ep.each, 0, 1)
 	}
 	ep.each = append(ep.each, e.id)
-	return Told{Say: true}
+	return Answer{Say: true}
 }
 
 // note records that the verdict holds for the record. For a repeated record it returns the first answer, and false.
-func (e *Episodes) note(verdict string) (*episode, Told, bool) {
+func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
 		i = len(e.by)
@@ -143,9 +144,9 @@ func (e *Episodes) note(verdict string) (*episode, Told, bool) {
 	ep := &e.by[i]
 	if e.Repeat {
 		if ep.saidID == e.id {
-			return ep, ep.told, false
+			return ep, ep.answer, false
 		}
-		return ep, Told{Say: slices.Contains(ep.each, e.id)}, false
+		return ep, Answer{Say: slices.Contains(ep.each, e.id)}, false
 	}
 	switch d := e.N - ep.at; {
 	case d < 64:
@@ -159,23 +160,23 @@ func (e *Episodes) note(verdict string) (*episode, Told, bool) {
 	ep.hi &= 1<<(Window-64) - 1
 	ep.lo |= 1
 	ep.at = e.N
-	return ep, Told{}, true
+	return ep, Answer{}, true
 }
 
 // held is how many of the last records the verdict held for.
 func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
 
-func (e *Episodes) say(ep *episode, again bool) Told {
-	ep.told = Told{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
+func (e *Episodes) say(ep *episode, again bool) Answer {
+	ep.answer = Answer{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
 	ep.said, ep.saidID = e.N, e.id
-	return ep.told
+	return ep.answer
 }
 
 // Share is the section of a template that ends the sentence of a repeated verdict; {held} and {of} are places of the domain.
 func Share(records string) string { return "[ It is so for {held} of the last {of} " + records + ".]" }
 
-// HeldAgain is the number of the last records for which the verdict held; −1 where the sentence has no share.
-func (t *Told) HeldAgain() int64 {
+// HeldAgain is the number of the last records with the verdict; −1 where the sentence has no share.
+func (t *Answer) HeldAgain() int64 {
 	if !t.Again {
 		return -1
 	}

@@ -141,7 +141,7 @@ func TestEpisodesAreOfOneKey(t *testing.T) {
 }
 
 func TestShare(t *testing.T) {
-	once, again := Told{Say: true, Held: 1, Of: 1}, Told{Say: true, Held: 96, Of: 100, Again: true}
+	once, again := Answer{Say: true, Held: 1, Of: 1}, Answer{Say: true, Held: 96, Of: 100, Again: true}
 	assert.Equal(t, int64(-1), once.HeldAgain(), "which leaves the section out")
 	assert.Equal(t, int64(96), again.HeldAgain())
 	assert.Equal(t, "[ It is so for {held} of the last {of} steps.]", Share("steps"))

@@ -57,10 +57,10 @@ type judge struct {
 	sheet verdict.Sheet
 	line  verdict.Summary
 
-	group view.Group
-	tcp   bool
-	share [view.RPCStages]float64 // of the calls' time; NaN: not known
-	told  episode.Told
+	group  view.Group
+	tcp    bool
+	share  [view.RPCStages]float64 // of the calls' time; NaN: not known
+	answer episode.Answer
 }
 
 func (j *judge) EndResource() {}
@@ -137,9 +137,9 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	}
 }
 
-func (j *judge) say(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {
-	j.told = told
-	if told.Say {
+func (j *judge) say(v *verdict.Verdict[judge], answer episode.Answer, value, threshold float64) {
+	j.answer = answer
+	if answer.Say {
 		v.Say(&j.sheet, j, value, threshold)
 	}
 }

@@ -52,8 +52,8 @@ var places = verdict.Places[judge]{
 	Counts: map[string]func(*judge) int64{
 		"calls":        (*judge).calls,
 		"calls' limit": func(j *judge) int64 { return int64(j.cfg.CallsHigh) },
-		"held":         func(j *judge) int64 { return j.told.HeldAgain() },
-		"of":           func(j *judge) int64 { return int64(j.told.Of) },
+		"held":         func(j *judge) int64 { return j.answer.HeldAgain() },
+		"of":           func(j *judge) int64 { return int64(j.answer.Of) },
 	},
 	Texts: map[string]func([]byte, *judge) []byte{
 		"slowest":   func(b []byte, j *judge) []byte { return append(b, j.group.SlowestMethod...) },

@@ -11,17 +11,17 @@ import (
 
 // sayOnce says a verdict about the run as often as its episode allows, not on each step.
 func (j *judge) sayOnce(v *verdict.Verdict[judge], value, threshold float64) {
-	j.tell(v, j.recentBy.episodes.Holds(v.Episode()), value, threshold)
+	j.sayIf(v, j.recentBy.episodes.Holds(v.Episode()), value, threshold)
 }
 
 // sayMostly says a verdict about the step alone: on each such step, until nearly all steps have it.
 func (j *judge) sayMostly(v *verdict.Verdict[judge], value, threshold float64) {
-	j.tell(v, j.recentBy.episodes.Mostly(v.Episode()), value, threshold)
+	j.sayIf(v, j.recentBy.episodes.Mostly(v.Episode()), value, threshold)
 }
 
-func (j *judge) tell(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {
-	j.told = told
-	if told.Say {
+func (j *judge) sayIf(v *verdict.Verdict[judge], answer episode.Answer, value, threshold float64) {
+	j.answer = answer
+	if answer.Say {
 		v.Say(&j.sheet, j, value, threshold)
 	}
 }
@@ -50,8 +50,8 @@ func (j *judge) judge() {
 	}
 }
 
-// feed adds a value to its series, and compares it with the series.
-func (j *judge) feed(q quantity, x float64) *finding {
+// compare adds a value to its series, and compares it with the series.
+func (j *judge) compare(q quantity, x float64) *finding {
 	batch := j.BatchSize
 	if math.IsNaN(batch) || q == quantityLoss {
 		batch = 0
@@ -82,19 +82,19 @@ func (j *judge) judgeLoss() {
 	if math.IsNaN(j.Loss.Value) {
 		return
 	}
-	if f := j.feed(quantityLoss, j.Loss.Value); f.spike {
+	if f := j.compare(quantityLoss, j.Loss.Value); f.spike {
 		lossSpike.Say(&j.sheet, j, j.Loss.Value, f.median+max(spikeFloor*math.Abs(f.median), j.cfg.LossSpike*f.spread))
 	}
 }
 
 func (j *judge) judgeSpeed(q quantity, x float64) {
-	f := j.feed(q, x)
+	f := j.compare(q, x)
 	j.quantity, j.speed = q, x
 	if f.low {
 		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.lowest())
-		throughputLow.Say(&j.sheet, j, q.tell(x), q.tell(limit))
+		throughputLow.Say(&j.sheet, j, q.stated(x), q.stated(limit))
 	}
 	if f.slow {
-		slowdown.Say(&j.sheet, j, q.tell(f.current), q.tell(f.best/(1+j.cfg.Slowdown)))
+		slowdown.Say(&j.sheet, j, q.stated(f.current), q.stated(f.best/(1+j.cfg.Slowdown)))
 	}
 }

@@ -105,7 +105,7 @@ func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 		return
 	}
 	j.slowest, j.slowRank, j.slowRecords, j.seenRecords = r, rank, int64(times), min(log.N, slowRankWindow)
-	j.tell(rankSlow, log.Holds(spans.VerdictRankSlow+strconv.FormatInt(rank, 10)), late, j.cfg.Slowdown)
+	j.sayIf(rankSlow, log.Holds(spans.VerdictRankSlow+strconv.FormatInt(rank, 10)), late, j.cfg.Slowdown)
 }
 
 // judgeRanks judges a report about ranks.

@@ -66,7 +66,7 @@ var (
 
 // saying holds the findings about a step for its sentences, beside the step itself.
 type saying struct {
-	told     episode.Told
+	answer   episode.Answer
 	quantity quantity // of the judged speed
 	speed    float64
 
@@ -102,8 +102,8 @@ var places = verdict.Places[judge]{
 		"slow time":        func(j *judge) float64 { return 1e3 * j.slowest.Duration },
 	},
 	Counts: map[string]func(*judge) int64{
-		"held":         func(j *judge) int64 { return j.told.HeldAgain() },
-		"of":           func(j *judge) int64 { return int64(j.told.Of) },
+		"held":         func(j *judge) int64 { return j.answer.HeldAgain() },
+		"of":           func(j *judge) int64 { return int64(j.answer.Of) },
 		"compared":     func(j *judge) int64 { return int64(j.found.n) },
 		"window":       func(j *judge) int64 { return int64(j.cfg.Window) },
 		"slow rank":    func(j *judge) int64 { return j.slowRank },
@@ -152,15 +152,15 @@ var speedUnit = [...]string{quantitySamples: " samples/s", quantityTokens: " tok
 func (q quantity) append(b []byte, x float64) []byte {
 	switch q {
 	case quantitySteps:
-		return append(human.AppendSeconds(b, q.tell(x)), " per step"...)
+		return append(human.AppendSeconds(b, q.stated(x)), " per step"...)
 	case quantityFlops:
 		return human.AppendFlops(b, x)
 	}
 	return append(human.AppendDigits(b, x), speedUnit[q]...)
 }
 
-// tell is a speed as stated on the span: of steps, their time.
-func (q quantity) tell(x float64) float64 {
+// stated is a speed as written on the span: of steps, their time.
+func (q quantity) stated(x float64) float64 {
 	if q == quantitySteps {
 		return 1 / x
 	}

@@ -163,7 +163,7 @@ func TestSplitBatches(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
 			p := newTest(t)
-			fluctuating, told := 0, ""
+			fluctuating, reason := 0, ""
 			for _, td := range split(service(), cut) {
 				perftest.Judge(p, td)
 				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
@@ -171,7 +171,7 @@ func TestSplitBatches(t *testing.T) {
 					if i := slices.Index(names, saidGet); i >= 0 {
 						names = slices.Delete(names, i, i+1)
 						fluctuating++
-						told = perftest.Reasons(s)[len(perftest.Reasons(s))-1]
+						reason = perftest.Reasons(s)[len(perftest.Reasons(s))-1]
 					}
 					if stageOf(s) != spans.TQFunction {
 						assert.Empty(t, names)
@@ -187,7 +187,7 @@ func TestSplitBatches(t *testing.T) {
 			}
 			assert.Equal(t, 1, fluctuating, "once per window")
 			// The 20th GET: ten of 20 ms and ten of 200 ms have the mean 110 ms and the deviation 90 ms.
-			assert.Contains(t, told, "The GET times of rollout fluctuate: over the last 20 the standard deviation was 81.8% of the mean of 110 ms")
+			assert.Contains(t, reason, "The GET times of rollout fluctuate: over the last 20 the standard deviation was 81.8% of the mean of 110 ms")
 			for st, want := range map[spans.TQStage]uint64{spans.TQGet: 30 * 220_000_000, spans.TQPut: 60 * 100_000_000} {
 				w, ok := p.windows.byKey.Peek(windowKey{service: "verl", run: "run-1", function: "rollout", stage: st})
 				require.True(t, ok)
@@ -288,15 +288,15 @@ func TestStageWithoutFunction(t *testing.T) {
 	}
 	perftest.Judge(p, b.Traces())
 	assert.Equal(t, 1, p.windows.byKey.Len())
-	told := 0
+	repeats := 0
 	for _, s := range b.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 		if names := perftest.Verdicts(s); names != nil {
-			told++
+			repeats++
 			assert.Equal(t, []string{saidGet}, names)
 			assert.Equal(t, perftest.SpanID(191), s.SpanID(), "the 20th")
 		}
 	}
-	assert.Equal(t, 1, told)
+	assert.Equal(t, 1, repeats)
 }
 
 // TestCarriedWithOpenStage: a stage without an end is in no window.

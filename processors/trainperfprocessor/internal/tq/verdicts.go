@@ -47,8 +47,8 @@ var places = verdict.Places[saying]{
 		"lowest speed": func(s *saying) float64 { return s.limit },
 	},
 	Counts: map[string]func(*saying) int64{
-		"held":       func(s *saying) int64 { return s.told.HeldAgain() },
-		"of":         func(s *saying) int64 { return int64(s.told.Of) },
+		"held":       func(s *saying) int64 { return s.answer.HeldAgain() },
+		"of":         func(s *saying) int64 { return int64(s.answer.Of) },
 		"operations": func(s *saying) int64 { return int64(s.spread.n) },
 	},
 	Texts: map[string]func([]byte, *saying) []byte{
@@ -73,7 +73,7 @@ type saying struct {
 	spread       spread
 	size         float64 // By
 	speed, limit float64 // By/s
-	told         episode.Told
+	answer       episode.Answer
 }
 
 // judgeFunction judges a function by its shares, and by the times of its stages.
@@ -103,8 +103,8 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 		return
 	}
 	s := &j.saying
-	s.told = e.Mostly(v.Episode())
-	if !s.told.Say {
+	s.answer = e.Mostly(v.Episode())
+	if !s.answer.Say {
 		return
 	}
 	s.name, s.duration, s.shares = f.Name, f.seconds(), *found
@@ -120,8 +120,8 @@ func (j *judge) judgeFluctuation(f *function, children []child) {
 	var news [childStages]spread
 	for i := range children {
 		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
-			sp := j.feed(f.Name, c.stage, c.id, c.end-c.start)
-			if !news[c.stage].tell {
+			sp := j.addToWindow(f.Name, c.stage, c.id, c.end-c.start)
+			if !news[c.stage].say {
 				news[c.stage] = sp
 			}
 		}
@@ -130,7 +130,7 @@ func (j *judge) judgeFluctuation(f *function, children []child) {
 	j.judgeSpread(f.Name, spans.TQPut, news[spans.TQPut])
 }
 
-func (j *judge) feed(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
+func (j *judge) addToWindow(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
 	got, evicted := j.windows.add(windowKey{service: j.at.Service, run: j.at.Run, function: fn, stage: st}, binary.BigEndian.Uint64(id[:]), ns)
 	if evicted {
 		j.tally.Evicted++
@@ -139,7 +139,7 @@ func (j *judge) feed(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) 
 }
 
 func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
-	if !sp.tell {
+	if !sp.say {
 		return
 	}
 	v := getFluctuating
@@ -157,7 +157,7 @@ func (j *judge) stageApart(a *apart, c *child) {
 		return
 	}
 	j.sheet.Begin()
-	j.judgeSpread(a.name, c.stage, j.feed(a.name, c.stage, c.id, c.end-c.start))
+	j.judgeSpread(a.name, c.stage, j.addToWindow(a.name, c.stage, c.id, c.end-c.start))
 	j.sheet.Put(a.span)
 }
 
@@ -172,7 +172,7 @@ func (j *judge) client(span ptrace.Span) {
 	j.judgeThroughput(span.SpanID())
 	if span.ParentSpanID().IsEmpty() {
 		ns := uint64(span.EndTimestamp() - span.StartTimestamp())
-		j.judgeSpread(s.Function, s.Stage, j.feed(s.Function, s.Stage, span.SpanID(), ns))
+		j.judgeSpread(s.Function, s.Stage, j.addToWindow(s.Function, s.Stage, span.SpanID(), ns))
 	}
 	j.sheet.Put(span)
 }
@@ -194,8 +194,8 @@ func (j *judge) judgeThroughput(id pcommon.SpanID) {
 		return
 	}
 	s := &j.saying
-	s.told = e.Mostly(spans.VerdictTQThroughputLow)
-	if !s.told.Say {
+	s.answer = e.Mostly(spans.VerdictTQThroughputLow)
+	if !s.answer.Say {
 		return
 	}
 	s.stage, s.speed, s.limit, s.size = j.stage.Stage, speed, j.cfg.ThroughputLow, math.NaN()

@@ -38,8 +38,8 @@ type spread struct {
 	n    int
 	cv   float64 // population standard deviation / mean, as PromQL's stddev_over_time / avg_over_time
 	mean float64 // s
-	// tell: the spread is a verdict that no span within the last window's length has carried.
-	tell bool
+	// say: the spread is a verdict that no span within the last window's length has carried.
+	say bool
 }
 
 // add puts the duration of one span (ns) into the window of the key. A span id still in the window is not added again, so a retried batch changes nothing.
@@ -62,7 +62,7 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 		win.quiet--
 	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
 		// The spread is about the window, not about this span: one span per window length gets the verdict; on every span, it would bury the rest.
-		s.tell = true
+		s.say = true
 		win.quiet = w.cfg.Window - 1
 	}
 	return s, evicted
