@@ -26,7 +26,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Each file of deploy/ is started by a test, and a page leads to it.
+// Each file of deploy/ is started by a test, and linked from a page.
 func TestDeployFiles(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(repoRoot, "deploy/*/*.yaml"))
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestDeployFiles(t *testing.T) {
 	}
 	for _, f := range files {
 		name := filepath.Join(filepath.Base(filepath.Dir(f)), filepath.Base(f))
-		if filepath.Dir(name) != "compose" { // TestCompose takes all that it mounts
+		if filepath.Dir(name) != "compose" { // TestCompose covers all of its mounts
 			assert.Contains(t, tests.String(), name+`"`, "a test that starts it")
 		}
 		assert.Contains(t, pages.String(), "](../../deploy/"+name+")")
@@ -86,7 +86,7 @@ func TestQueries(t *testing.T) {
 	assert.GreaterOrEqual(t, asked[false], 8)
 }
 
-// The operations of published jobs, in docs/reference/scale.md, are those of the formula above them.
+// The operations of published jobs, in docs/reference/scale.md, follow from the formula above them.
 func TestOperationsOfJobs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/reference/scale.md"))

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The block of docs/jaeger.md is a configuration that the collector accepts; its pictures are small, and it uses all pictures that there are.
+// The block of docs/jaeger.md is a configuration accepted by the collector; its pictures are small, and no picture is unused.
 func TestJaegerDoc(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/jaeger.md"))

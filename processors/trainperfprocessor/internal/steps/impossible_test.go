@@ -170,7 +170,7 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 			assert.Len(t, said, len(tt.want))
 			for _, v := range tt.want {
 				once := []string{"2", "102", "202"}
-				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // about the step alone: said on each step, until nearly all steps have the verdict
+				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // said on each step, until nearly all have it
 					once = []string{"2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "111", "211"}
 				}
 				assert.Equal(t, once, said[v], v)
