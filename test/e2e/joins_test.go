@@ -17,8 +17,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// An operator's joins: a run with its Slurm job, its namespace and its GPUs, by nvml and by dcgm-exporter, with the queries of docs/reference/queries.md. The page of
-// dcgm-exporter in testdata is ours, in the form of NVIDIA/dcgm-exporter internal/pkg/rendermetrics/render_metrics.go with the labels added by its
+// An operator's joins: a run with its Slurm job, its namespace and its GPUs, by nvml and by dcgm-exporter, with the queries of docs/reference/queries.md. The
+// page of dcgm-exporter in testdata is ours, in the form of NVIDIA/dcgm-exporter internal/pkg/rendermetrics/render_metrics.go with the labels added by its
 // transformation for Kubernetes.
 func TestJoins(t *testing.T) {
 	t.Parallel()

@@ -18,8 +18,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A real Slurm runs the prolog, the job and the epilog of docs/reference/slurm.md: all lines of a job become spans, also with a temporarily unreachable backend, its
-// report is in its folder, and nothing is left.
+// A real Slurm runs the prolog, the job and the epilog of docs/reference/slurm.md: all lines of a job become spans, also with a temporarily unreachable
+// backend, its report is in its folder, and nothing is left.
 func TestReleaseSlurm(t *testing.T) { //nolint:funlen // a cluster starts once
 	j := startJaeger(t)
 	work, err := os.MkdirTemp("", "slurm") //nolint:usetesting // the jobs' user may not enter the test's
