@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Whatever a number is, its text keeps to a column.
+// The text of any number keeps to its column.
 func TestNumbersKeepToTheirColumn(t *testing.T) {
 	for _, x := range []float64{1e308, -1e308, 1e15, 123_456_789_012_345} {
 		for _, text := range []string{Thousands(x), Fixed(x, 4), Digits(x)} {
@@ -63,7 +63,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Numbers are written on hot paths, into memory that is there.
+// Numbers are written on hot paths, into existing memory.
 func TestNoAllocations(t *testing.T) {
 	b := make([]byte, 0, 64)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {

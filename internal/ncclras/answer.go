@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Answer is what RAS says of all communicators of a job, read rank by rank: two counts may be seconds apart.
+// Answer is RAS's report on all communicators of a job, read rank by rank: two counts may be seconds apart.
 type Answer struct {
 	// Version of NCCL, such as "2.29.7". CUDARuntime and CUDADriver are as CUDA numbers them: 12040.
 	Version                 string

@@ -1,6 +1,6 @@
 // Package outfile writes the output files of commands, and preserves the kind of an existing file: a device and a FIFO are written to, a symbolic link stays
-// and its target gets the content, a regular file is replaced at once and keeps its mode and owner. An unfinished file has no name, so that nothing is left
-// behind however the process ends.
+// and its target gets the content, a regular file is replaced at once and keeps its mode and owner. An unfinished file has no name, and leaves nothing behind
+// however the process ends.
 package outfile
 
 import (
@@ -90,7 +90,7 @@ func (f *File) Dir() string {
 	return filepath.Dir(f.target)
 }
 
-// Commit puts the file in its place and closes it. Errors name the path.
+// Commit puts the file in its place and closes the file. Errors name the path.
 func (f *File) Commit() error {
 	var err error
 	if f.target != "" {
@@ -110,7 +110,7 @@ func IsStream(path string) bool {
 	return err == nil && (owned || fi != nil && !fi.Mode().IsRegular() && !fi.IsDir())
 }
 
-// Fill calls write with a buffer before w. If w fails, the error is w's, however often write has met it.
+// Fill calls write with a buffer before w. If w fails, the error is w's, however often write has met w's error.
 func Fill(w io.Writer, write func(io.Writer) error) error {
 	buf := bufio.NewWriterSize(w, bufBytes)
 	err := write(buf)
@@ -175,7 +175,7 @@ func own(path string) (fd int, ok bool) {
 	return fd, ok && err == nil
 }
 
-// publish gives the file its name. linkat cannot replace an existing name, so the file has a second name for a moment; signals wait meanwhile.
+// publish gives the file its name. linkat cannot replace an existing name, so the file briefly has a second name; signals wait meanwhile.
 func (f *File) publish() error {
 	dir := filepath.Dir(f.target)
 	return unsignalled(func() error {

@@ -1,5 +1,5 @@
 // Package regimes finds the slow steps of a job, by their durations alone: each step is compared with its neighbours on both sides, in its own regime. A
-// lasting level (another sequence length, world size or batch), a trend and a period are reported as such, and make no step slow.
+// lasting level (another sequence length, world size or batch), a trend and a period are reported too, and make no step slow.
 //
 // Everything is by order statistics (median, MAD, quartiles), so that a few slow steps, or the noise of a shared machine, move no limit.
 package regimes
@@ -56,7 +56,7 @@ type Segment struct {
 	From, To int     // indices into Attempt.Seconds, half open
 	Level    float64 // s: the median
 	Spread   float64 // s: a robust standard deviation
-	Trend    float64 // growth of the steps from From to To, as a share of the level, such as 0.2; 0: less than 10 %, or not certain
+	Trend    float64 // growth of the steps from From to To, as a share of the level, such as 0.2; 0: below 10 %, or uncertain
 }
 
 // Period is a step in every Every that takes longer, by about the same time.
@@ -74,7 +74,7 @@ const (
 	slower     = 0.1          // of the usual time: less is not slow
 	deviations = 6            // robust standard deviations
 	few        = 8            // a spread of n values is multiplied by 1 + (few/n)²: the spread of few values is often too low
-	upper      = 0.7          // the quantile for the spread of the upper half: three faulty steps in ten do not move it
+	upper      = 0.7          // the quantile for the spread of the upper half, unmoved by three faulty steps in ten
 	skew       = 0.8 / 0.5244 // of its distance from the median: a normal distribution's standard deviation, slightly less, because chance often raises it
 	warm       = 3            // possible warm-up steps
 )
@@ -104,7 +104,7 @@ func resolution(sorted []float64, usual float64) float64 {
 	for at < len(sorted) && sorted[at] == usual {
 		at++
 	}
-	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // a single one may be slow
+	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // only the last may be slow
 		return 0
 	}
 	step := sorted[at] - usual

@@ -11,7 +11,7 @@ const (
 	settles = 10   // least steps of a level at an end of the attempt, twice as many within
 	burst   = 48   // steps: a higher level that ends sooner is slow steps
 	blocks  = 16   // steps in a block, for spreads and the comparison of levels
-	capped  = 3.0  // spreads: the cost of a step is capped, so that some slow steps make no level
+	capped  = 3.0  // spreads: the cost of a step is capped, for robustness against some slow steps
 	noise   = 0.8  // spreads: cost of a step at its own level, about
 	finest  = 0.03 // the least spread, as a share
 	levels  = 128  // tried at most

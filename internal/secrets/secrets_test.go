@@ -42,7 +42,7 @@ func TestDocument(t *testing.T) {
 	assert.Equal(t, list.String(), is, "go test ./internal/secrets -run TestDocument -update")
 }
 
-// Each kind says how it is known, by whose rule, and what an example is. No example stands in the sources as a scanner would find it.
+// Each kind has its pattern or names, a source and an example. No example stands in the sources in a form that a scanner would find.
 func TestKinds(t *testing.T) {
 	sources := ""
 	var sourcesSb48 strings.Builder

@@ -2,10 +2,10 @@ package trainers
 
 import "strings"
 
-// Part is what a trainer's timer measures.
+// Part is the kind of work measured by a trainer's timer.
 type Part uint8
 
-// The parts. Timers that are none of these are time of computing, where they stand right below the step.
+// The parts. Any other timer directly below the step is computing.
 const (
 	Computing Part = iota
 	Communicating
@@ -14,7 +14,7 @@ const (
 	Evaluating
 )
 
-// PartOf is which part of a step's time a timer measures, by the names that Megatron-LM (training.py), verl (timing_s) and others use.
+// PartOf is the part of a step's time measured by a timer, by the names in Megatron-LM (training.py), verl (timing_s) and others.
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {
