@@ -38,7 +38,7 @@ func TestOrder(t *testing.T) {
 	d.RUnlock()
 	c.Unlock()
 	b.Unlock()
-	a.Unlock() // in another order than they were taken in
+	a.Unlock() // not in the reverse order of locking
 
 	b.Lock()
 	assert.Panics(t, c.Lock, "several only under a")
