@@ -359,7 +359,7 @@ func (t *builder) beside(s *Step) bool {
 }
 
 // begins says whether an attempt begins with a step: the number goes back to a finished step, or after a time as long as a stall to any lower number; the
-// writer says so; or a process began in a time without steps.
+// writer says so; or the job was ended, or a process began, in a time without steps.
 func (t *builder) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
 	if known && s.Attempt > attempt || again && s.Number <= t.last.Number {
@@ -375,11 +375,17 @@ func (t *builder) begins(s *Step, again bool) bool {
 	if s.Number >= 0 && s.Number < t.last.Number && t.stalls(float64(idle)/1e9) {
 		return true
 	}
-	if _, ok := t.process(s.Start); !ok || t.last.Evaluated {
+	if long := float64(idle) / 1e9; long < beganSeconds || long < beganSteps*t.a.Usual {
 		return false
 	}
-	long := float64(idle) / 1e9
-	return long >= beganSeconds && long >= beganSteps*t.a.Usual
+	_, ok := t.process(s.Start)
+	return ok && !t.last.Evaluated || t.ended(s.Start)
+}
+
+// ended says whether the job was ended behind the start of the last step and before a time. The clock of the end may be that of the line before.
+func (t *builder) ended(before int64) bool {
+	i, _ := slices.BinarySearch(t.ledger.ends, before)
+	return t.a.Clock && i > 0 && t.ledger.ends[i-1] >= t.last.Start
 }
 
 // process is the start of the last process that began after the accounted time, ns.

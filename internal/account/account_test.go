@@ -156,6 +156,33 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// A job that the scheduler requeued goes on with the next step: it was down between the two, and no step was done again. Steps that go on at once, and ends
+// long before the pause, make no attempt.
+func TestEnded(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		ended, pause int64
+		attempts     int
+		of           State
+	}{
+		{"requeued", 160, 240, 2, Down},
+		{"the clock is that of the line before", 158, 240, 2, Down},
+		{"an end that was none", 160, 1, 1, Unexplained},
+		{"an end of before", 60, 240, 1, Stalled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var l Ledger
+			at := run(&l, 0, 1, 80, Step{})
+			l.Ended(second(c.ended))
+			run(&l, at+c.pause, 81, 120, Step{})
+			a := accountOf(t, &l)
+			assert.Equal(t, seconds(map[State]float64{InStep: 240, c.of: float64(c.pause)}), a.Seconds)
+			assert.Len(t, a.Attempts, c.attempts)
+			assert.Zero(t, a.Redone)
+		})
+	}
+}
+
 // Without a line of the new process all of the time between is down.
 func TestDownWithoutAProcess(t *testing.T) {
 	var l Ledger

@@ -106,6 +106,7 @@ type Ledger struct {
 	steps  []Step
 	pauses []pause
 	begins []int64           // ns, when a process began
+	ends   []int64           // ns, when the scheduler or the launcher ended the job
 	excess map[int64]float64 // s beyond the usual time of a step, by its start
 	ranks  []ranks           // changes, in order of arrival
 	first  int64             // ns, of the first line with a clock; 0: not known
@@ -332,6 +333,9 @@ func (l *Ledger) Had(n, start int64) {
 // Begins notes the start of a process of the training, ns since 1970: until the first step the process is starting up.
 func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
 
+// Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
+func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
+
 // order sorts steps by time.
 func order(steps []Step) {
 	by := func(a, b Step) int {
@@ -348,6 +352,7 @@ func order(steps []Step) {
 
 func (l *Ledger) sort() {
 	slices.Sort(l.begins)
+	slices.Sort(l.ends)
 	slices.SortStableFunc(l.ranks, func(a, b ranks) int { return cmp.Compare(a.from, b.from) })
 	slices.SortFunc(l.pauses, func(a, b pause) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
 }

@@ -34,6 +34,7 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 // Account is the account of the job's time, nil where its logs have none. Nothing may be added to the job afterwards.
 func (j *Job) Account() *account.Account {
 	if j.account == nil {
+		j.Tell(&j.Ledger)
 		if a, ok := j.Ledger.Account(); ok && a.Wall > 0 {
 			j.account = &a
 		}

@@ -3,6 +3,8 @@ package digest
 import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -92,6 +94,18 @@ func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 		d.latestOf[res.file] = of
 	}
 	of.note(&of.offsets, res.offset)
+}
+
+// Tell notes in a ledger when the job was ended from outside: steps behind such an end are of another attempt.
+func (d *Ends) Tell(l *account.Ledger) {
+	for i := range d.Events {
+		switch e := &d.Events[i]; events.Class(e.Class) {
+		case events.ClassCancelled, events.ClassTimeLimit, events.ClassSummary:
+			if e.Time != 0 {
+				l.Ended(e.Time)
+			}
+		}
+	}
 }
 
 // WentOn says whether steps came after an event: in its log, or, where its line has a time, in any log.

@@ -362,10 +362,16 @@ func (j *judge) device(e *Event) End {
 }
 
 func (j *judge) xid(e *Event) End {
+	what := "an error"
+	if e.Xid != 0 {
+		what = "Xid " + human.Thousands(e.Xid)
+	}
+	if e.Bus != "" {
+		what += " on the GPU at " + e.Bus
+	}
 	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
-		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.where(e) + ": " +
-			cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
+		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
 		Advice: "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
@@ -478,10 +484,14 @@ func (j *judge) peer(e *Event) End {
 
 func (j *judge) scheduler(e *Event) End {
 	end := End{Kind: string(e.Class), Certain: true, Sentence: "The job was cancelled"}
-	if e.Class == events.ClassTimeLimit {
+	switch {
+	case e.Class == events.ClassTimeLimit:
 		end.Sentence = "The scheduler ended the job at its time limit"
-	}
-	if e.What == "KeyboardInterrupt" {
+	case e.What == "DUE TO PREEMPTION":
+		end.Sentence = "Slurm preempted the job"
+	case e.What == "DUE TO JOB REQUEUE":
+		end.Sentence = "Slurm requeued the job"
+	case e.What == "KeyboardInterrupt":
 		end.Sentence = "The job was interrupted (SIGINT), by whom is not told"
 	}
 	end.Sentence += ": " + clean(e.Text) + "."
