@@ -104,7 +104,7 @@ func resolution(sorted []float64, usual float64) float64 {
 	for at < len(sorted) && sorted[at] == usual {
 		at++
 	}
-	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // only the last may be slow
+	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // a single larger value may be a slow step
 		return 0
 	}
 	step := sorted[at] - usual

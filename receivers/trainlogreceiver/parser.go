@@ -92,7 +92,8 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if mine {
 		return v, reason
 	}
-	if v, reason, mine = p.message(text, out); mine {
+	v, reason, mine = p.message(text, out)
+	if mine {
 		return v, reason
 	}
 	p.prefix = stamp
@@ -147,7 +148,8 @@ func (p *parser) pasted(text []byte, out step.Out) bool {
 
 // broken reads a line of a message that rich has broken into several.
 func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	if v, reason, mine = p.more(text, out); mine {
+	v, reason, mine = p.more(text, out)
+	if mine {
 		return v, reason, true
 	}
 	if column := logger.Rich(text); column > 0 {
@@ -163,7 +165,8 @@ func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason strin
 func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	for range rests {
 		var ok bool
-		if text, ok = logger.Next(text, &p.prefix); !ok {
+		text, ok = logger.Next(text, &p.prefix)
+		if !ok {
 			break
 		}
 		if message := bytes.TrimLeft(text, " \t"); p.prefix.Sure && len(message) > 0 {
@@ -190,7 +193,8 @@ var percentMark, dictMark = []byte("%|"), []byte("{'")
 
 // stamped takes the time of moreutils' ts off. The seconds since the line before (ts -i) are no value where the line before began so, too.
 func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
-	if rest, ok = logger.Stamp(text, &p.prefix); ok {
+	rest, ok = logger.Stamp(text, &p.prefix)
+	if ok {
 		return rest, true
 	}
 	rest, words, ok := logger.Since(text)
@@ -206,7 +210,8 @@ func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 // object reads an object: a record, or else the message in the object of a logger.
 func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	if p.rows >= 0 {
-		if v, reason, mine = p.readers[p.rows].line(text, out); mine {
+		v, reason, mine = p.readers[p.rows].line(text, out)
+		if mine {
 			if v == tail.Record {
 				p.last = p.rows
 			}
@@ -239,7 +244,8 @@ const maxPieces = 8
 
 // message reads a line of a trainer. The format of the record before comes first.
 func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	if v, reason, mine = p.readers[p.last].line(text, out); mine {
+	v, reason, mine = p.readers[p.last].line(text, out)
+	if mine {
 		p.note(p.last, v)
 		return v, reason, true
 	}

@@ -23,7 +23,8 @@ func ProposePattern(lines []string) string {
 			if !ok {
 				break
 			}
-			if b = rest; pre.Sure {
+			b = rest
+			if pre.Sure {
 				message = rest
 			}
 		}

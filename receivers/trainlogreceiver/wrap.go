@@ -36,7 +36,8 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	p.prefix.Reset()
 	rest, ok := text, true
 	for pieces := 0; pieces < 2 && !richMessage(text, rest, column); pieces++ {
-		if rest, ok = logger.Next(rest, &p.prefix); !ok {
+		rest, ok = logger.Next(rest, &p.prefix)
+		if !ok {
 			return tail.Ignored, "", false
 		}
 	}

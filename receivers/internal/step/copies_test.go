@@ -19,7 +19,7 @@ func lossOf(step int, loss float64) *record.Record {
 	return rec
 }
 
-// TestCopies: what eight ranks print of 40 steps, in whatever order, is 40 steps of one rank; from where ranks differ each has its own.
+// TestCopies: the output of eight ranks for 40 steps, in any order, is 40 steps of one rank; from the first difference on each rank has its own.
 func TestCopies(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
