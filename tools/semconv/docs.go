@@ -42,7 +42,7 @@ func readmes(root string, ds []*domain) error {
 	return errors.Join(errs...)
 }
 
-// table is a table of a README: the metrics of a domain that a component makes, a group of attributes of a domain, or the verdicts about a domain.
+// table is a table of a README: a component's metrics of a domain, a group of attributes of a domain, or the verdicts about a domain.
 func table(ds []*domain, kind, domain, which string) (string, error) {
 	if rows := verdictTable(ds, domain); kind == "verdicts" && rows != "" {
 		return rows, nil
@@ -74,7 +74,7 @@ func attributeTable(ds []*domain, g *group) string {
 	b := &strings.Builder{}
 	for _, a := range g.Attributes {
 		if resolve(ds, a.Ref) != nil {
-			continue // it stands in a table of its own
+			continue // has a table of its own
 		}
 		kind := a.Type.Name
 		if a.Ref != "" {
@@ -190,7 +190,7 @@ var prometheusUnits = map[string]string{
 	"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "ns": "_nanoseconds", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius",
 }
 
-// prometheus is the name that the prometheus exporter gives a metric.
+// prometheus is the prometheus exporter's name of a metric.
 func prometheus(g *group) string {
 	name := strings.ReplaceAll(g.MetricName, ".", "_")
 	switch {

@@ -1,5 +1,5 @@
-// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/reference/semconv.md and
-// the tables of READMEs from spans/registry, which is in the schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an
+// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/reference/semconv.md and the tables of
+// READMEs from spans/registry, in the schema of OpenTelemetry's weaver. Annotations hold values without a place in the schema: the Go name, the unit of an
 // attribute, the severity of a verdict.
 //
 //	go -C tools run ./semconv ..
@@ -58,7 +58,8 @@ func generate(root string) error {
 		}
 		text := b.Bytes()
 		if strings.HasSuffix(file, ".go") {
-			if text, err = format.Source(text); err != nil {
+			text, err = format.Source(text)
+			if err != nil {
 				return fmt.Errorf("%s: %w\n%s", file, err, b.Bytes())
 			}
 		}
