@@ -67,7 +67,7 @@ type fault struct {
 	test  bool // an evaluation within the step
 	link  bool // slow transfer
 
-	noClock bool // a reader may leave the cause open
+	unexplained bool // a reader may leave the cause open
 }
 
 // job is a simulated job at work.
@@ -274,7 +274,7 @@ func (j *job) disturb(s *step, f fault) {
 		j.truth.Open[s.n] = true
 		return
 	}
-	slow := Slow{Iteration: s.n, Extra: f.extra, Part: f.part, Untold: f.noClock, Rank: f.rank, Host: f.host}
+	slow := Slow{Iteration: s.n, Extra: f.extra, Part: f.part, Untold: f.unexplained, Rank: f.rank, Host: f.host}
 	if j.beside != nil {
 		slow.Devices = f.extra * float64(j.ranks)
 	}

@@ -344,7 +344,7 @@ func blame() []Scenario {
 		{"nccl: megatron's stamps in another zone", Faulty, func(j *job) {
 			lateRank(j, &megatron{total: 120, shift: 8 * 3600})
 			for n, f := range j.faults {
-				f.noClock = true
+				f.unexplained = true
 				j.faults[n] = f
 			}
 			j.start(10, 0)

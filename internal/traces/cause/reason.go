@@ -8,12 +8,12 @@ import (
 
 // Reason is why logs do not explain a part of the time.
 type Reason struct {
-	Of      string  // one of the spans.Reason… values
+	Of      string  // a spans.Reason… value
 	Trainer string  // spans.AttrSource of the steps; "": not known
 	Apart   float64 // s, by how much the hosts' clocks differ; 0: not known
 }
 
-// reasons are those that depend on nothing else.
+// reasons are the fixed texts.
 var reasons = map[string]text{
 	spans.ReasonArrivals: {
 		"no log says when ranks came to their collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1",
@@ -37,7 +37,7 @@ var reasons = map[string]text{
 	spans.ReasonProfile: {"every log that could tell was read: profile such a window", "能说明原因的日志都已读取：请对此类窗口做性能剖析"},
 }
 
-// Append says the reason, and what to do about it; nothing of a reason that is not known.
+// Append adds the reason, with advice; nothing for an unknown reason.
 func (r Reason) Append(b []byte, chinese bool) []byte {
 	switch r.Of {
 	case spans.ReasonClocksApart:

@@ -29,6 +29,7 @@ type Truth[Run, Record any] struct {
 	Records []Record
 }
 
+// ReadTruth reads a truth file: JSON lines, a record each, then {"run": …}.
 func ReadTruth[Run, Record any](path string) (*Truth[Run, Record], error) {
 	truth := &Truth[Run, Record]{}
 	f, err := os.Open(path)

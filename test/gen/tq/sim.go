@@ -78,7 +78,7 @@ func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 		s.ws = append(s.ws, w)
 	}
 	if opt.Costs {
-		s.unit = &storage{Worker: Worker{Pid: pid, now: start, id: s.hex(28)}, unit: "TQ_STORAGE_UNIT_" + s.hex(4), told: start}
+		s.unit = &storage{Worker: Worker{Pid: pid, now: start, id: s.hex(28)}, unit: "TQ_STORAGE_UNIT_" + s.hex(4), reported: start}
 		s.unit.rayPrefix = writer.RayPrefix(opt.Prefix, "SimpleStorageUnit", s.unit.Pid, s.unit.ip)
 	}
 	return s

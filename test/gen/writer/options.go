@@ -31,6 +31,7 @@ func (c *Complaints) OneOf(flag, value string, names ...string) {
 	}
 }
 
+// Positive complains about a duration of 0 or below.
 func (c *Complaints) Positive(flag string, d time.Duration) {
 	if d <= 0 {
 		c.Bad("--%s %v: use more than 0", flag, d)
