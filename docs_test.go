@@ -5,9 +5,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,5 +77,32 @@ func TestLinks(t *testing.T) {
 				assert.Truef(t, anchors(page)[m[2]], "%s links to %s, which has no such heading", path, m[0])
 			}
 		}
+	}
+}
+
+// What a user is led to stays short: details are in docs/reference. Words are counted with tables and code.
+func TestWords(t *testing.T) {
+	total := 0
+	for path, text := range markdown(t) {
+		words := len(strings.Fields(text))
+		switch {
+		case path == "CHANGELOG.md" || strings.HasPrefix(path, "docs/reference/") || filepath.Base(path) == "documentation.md":
+			continue
+		case path == "README.md":
+			assert.LessOrEqual(t, words, 900, path)
+		case strings.HasPrefix(path, "docs/guides/"):
+			assert.LessOrEqual(t, words, 700, path)
+		}
+		total += words
+	}
+	assert.LessOrEqual(t, total, 22_000, "words of all pages outside of docs/reference")
+}
+
+// The first page fits a screen.
+func TestReadmeFits(t *testing.T) {
+	lines := slices.Collect(strings.Lines(markdown(t)["README.md"]))
+	assert.LessOrEqual(t, len(lines), 150)
+	for i, line := range lines {
+		assert.LessOrEqualf(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 120, "README.md:%d", i+1)
 	}
 }

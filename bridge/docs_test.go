@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The code of docs/reference/go-services.md, unchanged.
+// The code of docs/guides/go-services.md, unchanged.
 
 func main() {
 	ctx := context.Background()
@@ -69,9 +69,9 @@ func (s *server) fetch(ctx context.Context) ([]byte, error) { return []byte("dat
 
 func (s *server) put(context.Context, []byte) error { return errors.New("no room") }
 
-func page(t *testing.T) string {
+func page(t *testing.T, dir string) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/reference/go-services.md")
+	text, err := os.ReadFile("../docs/" + dir + "/go-services.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -79,7 +79,7 @@ func page(t *testing.T) string {
 func TestPageHasThisCode(t *testing.T) {
 	source, err := os.ReadFile("docs_test.go")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page(t), -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page(t, "guides"), -1)
 	require.Len(t, blocks, 2)
 	for _, block := range blocks {
 		assert.Contains(t, string(source), block[1])
@@ -160,7 +160,7 @@ func TestHelpersOfThePage(t *testing.T) {
 // helpersOfThePage reads the attributes of every span from the page's table.
 func helpersOfThePage(t *testing.T) map[string][]string {
 	t.Helper()
-	_, table, found := strings.Cut(page(t), "| | Span | Attributes |\n| --- | --- | --- |\n")
+	_, table, found := strings.Cut(page(t, "reference"), "| | Span | Attributes |\n| --- | --- | --- |\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	quoted := regexp.MustCompile("`([^`=]*)[^`]*`")

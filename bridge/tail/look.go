@@ -254,10 +254,6 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 			w.truncated(s, cur, now)
 			return
 		}
-		if s.behind {
-			w.doubt(s, now)
-			w.t.schedule(s)
-		}
 		w.grew(s, cur, fi, now)
 		return
 	}

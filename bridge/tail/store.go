@@ -222,12 +222,12 @@ func (w *sweeper) restore(now time.Time) {
 	}
 }
 
-// doubt is for a stream that may have rotated files which are older than its current file and were not taken up: files of which it is not known yet whose they
-// are, and files of a restored stream of whose current file nothing was read, which may be another file with the inode of the old one.
+// doubt is for a restored stream of whose current file nothing was read: it may be another file with the inode of the old one, and others may have come
+// between.
 func (w *sweeper) doubt(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
-	if cur == nil || cur.head > 0 && !s.behind {
+	if cur == nil || cur.head > 0 {
 		return
 	}
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Tables of READMEs stand between <!-- semconv: metrics DOMAIN COMPONENT -->, <!-- semconv: attributes DOMAIN GROUP --> or
+// Tables of components' pages stand between <!-- semconv: metrics DOMAIN COMPONENT -->, <!-- semconv: attributes DOMAIN GROUP --> or
 // <!-- semconv: verdicts DOMAIN --> and <!-- semconv end -->.
 var tables = regexp.MustCompile(`(?s)(<!-- semconv: (\w+) (\w+)(?: ([\w.]+))? -->\n).*?(<!-- semconv end -->)`)
 
-// readmes writes the tables of the components' READMEs.
-func readmes(root string, ds []*domain) error {
-	files, err := filepath.Glob(filepath.Join(root, "*", "*", "README.md"))
+// pages writes the tables of the components' pages.
+func pages(root string, ds []*domain) error {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "reference", "*.md"))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func readmes(root string, ds []*domain) error {
 	return errors.Join(errs...)
 }
 
-// table is a table of a README: a component's metrics of a domain, a group of attributes of a domain, or the verdicts about a domain.
+// table is a table of a page: a component's metrics of a domain, a group of attributes of a domain, or the verdicts about a domain.
 func table(ds []*domain, kind, domain, which string) (string, error) {
 	if rows := verdictTable(ds, domain); kind == "verdicts" && rows != "" {
 		return rows, nil

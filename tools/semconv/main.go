@@ -1,6 +1,6 @@
-// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/reference/semconv.md and the tables of
-// READMEs from spans/registry, in the schema of OpenTelemetry's weaver. Annotations hold values without a place in the schema: the Go name, the unit of an
-// attribute, the severity of a verdict.
+// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/reference/semconv.md and tables of
+// docs/reference from spans/registry, in the schema of OpenTelemetry's weaver. Annotations hold values without a place in the schema: the Go name, the unit of
+// an attribute, the severity of a verdict.
 //
 //	go -C tools run ./semconv ..
 package main
@@ -67,7 +67,7 @@ func generate(root string) error {
 			return err
 		}
 	}
-	return readmes(root, ds)
+	return pages(root, ds)
 }
 
 // instruments are the names in package spans of weaver's instruments.
