@@ -198,11 +198,13 @@ func (h *handler) give(line bool) (reason string) {
 	wanted := h.out.Ops[:0]
 	for i := range h.out.Ops {
 		o := &h.out.Ops[i]
-		if reason = h.r.unwanted(o); reason != "" {
+		reason = h.r.unwanted(o)
+		if reason != "" {
 			continue
 		}
 		n := len(wanted)
-		if wanted = wanted[:n+1]; n < i {
+		wanted = wanted[:n+1]
+		if n < i {
 			wanted[n], *o = *o, wanted[n]
 		}
 	}

@@ -534,7 +534,8 @@ func grow(t *testing.T, dir string, files map[string]string, name string, n int)
 	require.NoError(t, err)
 	_, err = f.WriteString(files[name][:n])
 	require.NoError(t, errors.Join(err, f.Close()))
-	if files[name] = files[name][n:]; files[name] == "" {
+	files[name] = files[name][n:]
+	if files[name] == "" {
 		delete(files, name)
 	}
 }

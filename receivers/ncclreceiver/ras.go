@@ -99,7 +99,8 @@ func (p *rasPoller) poll(ctx context.Context) {
 			p.waiting = p.waiting[n:]
 		}
 	}
-	if b.found = p.waiting; len(b.found) == 0 && !b.sum.Known {
+	b.found = p.waiting
+	if len(b.found) == 0 && !b.sum.Known {
 		return
 	}
 	err = p.r.Deliver(b).Send(ctx)

@@ -183,7 +183,8 @@ func (b *joined) stretch(r *remote) *stretch {
 func emptied(all []stretch) []stretch {
 	for i := range all {
 		s := &all[i]
-		if s.Stretch = (partial.Stretch{Records: s.Records[:0]}); cap(s.Records) > maxFreeBytes {
+		s.Stretch = (partial.Stretch{Records: s.Records[:0]})
+		if cap(s.Records) > maxFreeBytes {
 			s.Records = nil
 		}
 		s.places = s.places[:0]

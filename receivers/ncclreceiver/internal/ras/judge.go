@@ -107,7 +107,8 @@ func (j *judge) job(list []*current) {
 			}
 		}
 	}
-	if j.sum.Known = len(list) > 0; j.sum.Known {
+	j.sum.Known = len(list) > 0
+	if j.sum.Known {
 		j.sum.For = j.at.Sub(j.latest)
 	}
 }
@@ -176,12 +177,12 @@ func (r *rank) count(op int) uint64 {
 
 // behind finds ranks with fewer launches than others, and returns how many.
 func (j *judge) behind(c *current) int64 {
-	if c.moved && (c.told[Behind] != 0 || c.told[Diverged] != 0) {
+	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {
 		f := j.begin(c, Moved)
 		f.For = j.at.Sub(c.stood)
 		f.Text = fmt.Sprintf("%s goes on: collectives are launched again after %s", name(c), rounded(f.For))
 		j.found = append(j.found, f)
-		c.told[Behind], c.told[Diverged] = 0, 0
+		c.reported[Behind], c.reported[Diverged] = 0, 0
 	}
 	since, still := c.still()
 	front := ahead(c)
@@ -206,7 +207,8 @@ func (j *judge) behind(c *current) int64 {
 			name(c), rounded(f.For), strings.Join(differing(f.Counts), "; "))
 	}
 	said := slices.Clone(rear)
-	if f.Hang = f.For >= j.patience; f.Hang {
+	f.Hang = f.For >= j.patience
+	if f.Hang {
 		said = append(said, -1) // is said again
 	}
 	if j.news(c, kind, said) {
@@ -238,12 +240,12 @@ func (j *judge) missing(c *current) {
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(gone, dead)))
 	if len(all) == 0 {
-		if c.told[Missing] != 0 && int64(len(c.ranks)) == c.Size {
+		if c.reported[Missing] != 0 && int64(len(c.ranks)) == c.Size {
 			f := j.begin(c, Moved)
 			f.Text = name(c) + ": all ranks are heard of again"
 			j.found = append(j.found, f)
 		}
-		c.told[Missing] = 0
+		c.reported[Missing] = 0
 		return
 	}
 	f := j.begin(c, Missing)
@@ -273,7 +275,7 @@ func (j *judge) failed(c *current) int64 {
 		}
 	}
 	if len(all) == 0 {
-		c.told[Failed] = 0
+		c.reported[Failed] = 0
 		return 0
 	}
 	f := j.begin(c, Failed)
@@ -290,17 +292,17 @@ func (j *judge) failed(c *current) int64 {
 
 // wholeJob finds a job in which nobody advances while all counts are equal.
 func (j *judge) wholeJob(list []*current) {
-	told := func(c *current) bool { return c.told[Still] != 0 }
+	reported := func(c *current) bool { return c.reported[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
-	if i := slices.IndexFunc(list, func(c *current) bool { return told(c) && c.moved }); i >= 0 {
+	if i := slices.IndexFunc(list, func(c *current) bool { return reported(c) && c.moved }); i >= 0 {
 		f.Kind, f.For = Moved, j.at.Sub(list[i].stood)
 		f.Text = fmt.Sprintf("the job goes on: collectives are launched again after %s", rounded(f.For))
 		j.found = append(j.found, f)
 		for _, c := range list {
-			c.told[Still] = 0
+			c.reported[Still] = 0
 		}
 	}
-	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, told) {
+	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, reported) {
 		return
 	}
 	f.Kind = Still
@@ -308,7 +310,7 @@ func (j *judge) wholeJob(list []*current) {
 		"RAS cannot tell who (it counts launches, and neither Send and Recv nor CUDA graphs)", rounded(f.For), f.Heard, f.Communicators)
 	j.found = append(j.found, f)
 	for _, c := range list {
-		c.told[Still], c.stood = 1, j.latest
+		c.reported[Still], c.stood = 1, j.latest
 	}
 }
 
@@ -325,8 +327,8 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 		_, _ = h.Write(b[:]) // never fails
 	}
 	sum := h.Sum64() | 1 // not 0
-	was := c.told[kind]
-	c.told[kind] = sum
+	was := c.reported[kind]
+	c.reported[kind] = sum
 	return was != sum
 }
 
@@ -387,7 +389,8 @@ func processes(c *current, list []int32) (lines []string) {
 		if _, ok := slices.BinarySearch(list, r.Rank); !ok {
 			continue
 		}
-		if lines = append(lines, process(r.Rank, &r.Process)); len(lines) == maxProcesses {
+		lines = append(lines, process(r.Rank, &r.Process))
+		if len(lines) == maxProcesses {
 			break
 		}
 	}

@@ -49,7 +49,7 @@ type comm struct {
 	ranks    []rank        // by number
 	silent   map[int32]int // answers in a row without the process of a rank
 	advanced bool          // a count has changed while watched
-	told     [kinds]uint64 // the finding as a hash; 0: none
+	reported [kinds]uint64 // the finding as a hash; 0: none
 	stood    time.Time     // of the finding: since when
 }
 
