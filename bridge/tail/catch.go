@@ -17,42 +17,42 @@ const (
 	maxCaught  = 128             // files held open until the sweeper has looked
 	maxEvents  = 10_000          // between two sweeps
 	caughtFor  = 5 * time.Second // at most
-	firstBirth = time.Second     // after a path was met, until which its births may be of files that were there
+	firstBirth = time.Second     // time after the first look at a path in which creation events may be of files already seen
 )
 
-// caught is the file that a path named when something was created or renamed there. It is held open at once: it may be gone when the sweeper looks.
-type caught struct {
+// capture is the file behind a creation or rename event, opened at once: it may be gone when the sweeper looks.
+type capture struct {
 	path string
 	own  bool     // the path is the stream's own, not the path of a rotated file
-	born bool     // own, and created there: one generation more
-	raw  *os.File // nil: it was gone already, or too many are held
+	born bool     // own, and created there: one more generation
+	raw  *os.File // nil: already gone, or too many are open
 	fi   fs.FileInfo
 	at   time.Time
 }
 
-// catches are the files caught since the last sweep, in order, by the path of their stream.
-type catches struct {
-	events map[string][]caught
+// captures are the files captured since the last sweep, in order, by the path of their stream.
+type captures struct {
+	events map[string][]capture
 	n      int
-	open   map[fingerprint.ID]bool // files held open, also files that the sweeper has taken
+	open   map[fingerprint.ID]bool // files held open, also those taken by the sweeper
 }
 
-// birth says how a file came to have its path, as far as that is known.
+// birth is the known origin of a file at its path.
 type birth uint8
 
 const (
-	birthOld    birth = iota // it was there at the first look
+	birthOld    birth = iota // present at the first look
 	birthMissed              // found by a look
-	birthHeard               // its creation was heard of
+	birthSeen                // its creation event was seen
 )
 
-// catch is told that something was created at a path or renamed to it.
-func (t *Tailer) catch(path string, created bool) {
+// capture handles an event: a file was created at a path or renamed to it.
+func (t *Tailer) capture(path string, created bool) {
 	base := t.baseOf(path)
 	if base == "" || base != path && (created || t.packing(path) != CompressionNone) {
-		return // a file that is created beside a path is a copy
+		return // a file created beside a path is a copy
 	}
-	c := caught{path: path, own: base == path, born: base == path && created, at: t.now()}
+	c := capture{path: path, own: base == path, born: base == path && created, at: t.now()}
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err == nil {
 		c.fi = fi
@@ -61,9 +61,9 @@ func (t *Tailer) catch(path string, created bool) {
 	}
 	may := err == nil && t.descriptors.mayTake()
 	t.mu.Lock()
-	n := &t.catches
+	n := &t.captures
 	if n.events == nil {
-		n.events = map[string][]caught{}
+		n.events = map[string][]capture{}
 	}
 	if may && !n.open[fingerprint.IDOf(fi)] && len(n.open) < maxCaught {
 		n.open[fingerprint.IDOf(fi)] = true
@@ -85,7 +85,7 @@ func (t *Tailer) catch(path string, created bool) {
 	}
 }
 
-// baseOf returns the path whose stream a file of this name may be of; "" when the globs do not ask for it.
+// baseOf returns the path of the stream that may own a file of this name; "": not in the globs.
 func (t *Tailer) baseOf(path string) string {
 	w := &t.sweeper // only its globs are used here, and they never change
 	for base := range rotation.Bases(path) {
@@ -100,14 +100,14 @@ func (t *Tailer) baseOf(path string) string {
 	return path
 }
 
-// takeCaught hands the sweeper the files caught since the last sweep. The streams of these files are looked at now, also while a worker reads them.
-func (w *sweeper) takeCaught(now time.Time) {
+// takeCaptures hands the sweeper the files captured since the last sweep. The streams of these files are looked at now, even while a worker reads them.
+func (w *sweeper) takeCaptures(now time.Time) {
 	w.t.mu.Lock()
-	events := w.t.catches.events
-	w.t.catches.events, w.t.catches.n = nil, 0
+	events := w.t.captures.events
+	w.t.captures.events, w.t.captures.n = nil, 0
 	w.t.mu.Unlock()
 	for base, e := range events {
-		w.nets[base] = append(w.nets[base], e...)
+		w.captured[base] = append(w.captured[base], e...)
 		if s := w.streams[base]; s != nil {
 			w.again(s, now)
 			s.missed = maxBusyLooks
@@ -115,19 +115,19 @@ func (w *sweeper) takeCaught(now time.Time) {
 	}
 }
 
-// detach gives a file that was caught away, to be read or closed.
-func (w *sweeper) detach(c *caught) (raw *os.File) {
+// detach takes the open file out of a capture, to be read or closed.
+func (w *sweeper) detach(c *capture) (raw *os.File) {
 	raw, c.raw = c.raw, nil
 	w.t.mu.Lock()
-	delete(w.t.catches.open, fingerprint.IDOf(c.fi))
+	delete(w.t.captures.open, fingerprint.IDOf(c.fi))
 	w.t.mu.Unlock()
 	w.t.descriptors.give()
 	return raw
 }
 
-// endCaught takes the account of births once the streams were looked at, and lets go of files that are known by now, or that were no stream's for too long.
-func (w *sweeper) endCaught(now time.Time) {
-	for base, events := range w.nets {
+// endCaptures accounts for the births after the streams were looked at, and closes files that are known by now, or were no stream's for too long.
+func (w *sweeper) endCaptures(now time.Time) {
+	for base, events := range w.captured {
 		s := w.streams[base]
 		if age := now.Sub(events[0].at); (s == nil || s.behind) && age >= 0 && age < caughtFor {
 			continue
@@ -140,21 +140,20 @@ func (w *sweeper) endCaught(now time.Time) {
 }
 
 func (w *sweeper) dropCaught(base string) {
-	events := w.nets[base]
+	events := w.captured[base]
 	for i := range events {
 		if events[i].raw != nil {
 			_ = w.detach(&events[i]).Close()
 		}
 	}
-	delete(w.nets, base)
+	delete(w.captured, base)
 }
 
-// births counts the files that were created at the stream's path and never seen: each creation is of a file that was caught, of a file that a look found, or of
-// a file that is lost.
-func (w *sweeper) births(s *Stream, events []caught) {
+// births counts the files created at the stream's path and never seen: each creation is of a captured file, of a file found by a look, or of a lost file.
+func (w *sweeper) births(s *Stream, events []capture) {
 	defer w.lock(s)()
 	unseen, early := 0, 0
-	s.heard = s.heard || slices.ContainsFunc(events, func(c caught) bool { return c.born })
+	s.births = s.births || slices.ContainsFunc(events, func(c capture) bool { return c.born })
 	for _, c := range events {
 		if !c.born || c.at.Before(s.metAt) {
 			continue
@@ -164,12 +163,12 @@ func (w *sweeper) births(s *Stream, events []caught) {
 			f = w.files[fingerprint.IDOf(c.fi)]
 		}
 		switch {
-		case f == nil, f.stream == s && f.birth == birthHeard:
+		case f == nil, f.stream == s && f.birth == birthSeen:
 			if unseen++; c.at.Sub(s.metAt) < firstBirth {
 				early++
 			}
 		default:
-			f.birth = birthHeard
+			f.birth = birthSeen
 		}
 	}
 	for _, f := range s.files {
@@ -177,14 +176,14 @@ func (w *sweeper) births(s *Stream, events []caught) {
 			if f.birth == birthOld {
 				early--
 			}
-			f.birth = birthHeard
+			f.birth = birthSeen
 			unseen--
 		}
 	}
 	w.jumped(s, unseen)
 }
 
-// jumped is told how many files of a stream were rotated away before they could be opened.
+// jumped counts files of a stream rotated away before they could be opened.
 func (w *sweeper) jumped(s *Stream, files int) {
 	if files <= 0 {
 		return
@@ -194,11 +193,10 @@ func (w *sweeper) jumped(s *Stream, files int) {
 		zap.String("path", s.path), zap.Int("files", files))
 }
 
-// missing counts the generations that must have been between the newest known one and the ones found now, and whose creation was not heard of: the numbers that
-// are missing in the chain. Where the newest known generation is not in the chain and all generations there are new, at least one may be missing. Copies of
-// files that were read are not new.
+// missing counts the generations lost between the newest known generation and those found now, without a creation event: the numbers missing in the chain. If
+// the newest known generation is not in the chain and all generations there are new, at least one may be missing. Copies of files already read are not new.
 func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
-	if own == nil || s.heard || len(w.nets[s.path]) > 0 {
+	if own == nil || s.births || len(w.captured[s.path]) > 0 {
 		return 0
 	}
 	var last *file

@@ -13,16 +13,16 @@ import (
 )
 
 // shift rotates a.log, keeps some, and says so to the tailer if heard is set.
-func (r *rig) shift(keep int, heard bool) {
+func (r *rig) shift(keep int, seen bool) {
 	for i := keep; i >= 1; i-- {
 		from, to := fmt.Sprintf("a.log.%d", i), fmt.Sprintf("a.log.%d", i+1)
-		if os.Rename(r.path(from), r.path(to)) == nil && heard {
-			r.tl.catch(r.path(to), false)
+		if os.Rename(r.path(from), r.path(to)) == nil && seen {
+			r.tl.capture(r.path(to), false)
 		}
 	}
 	r.rename("a.log", "a.log.1")
-	if heard {
-		r.tl.catch(r.path("a.log.1"), false)
+	if seen {
+		r.tl.capture(r.path("a.log.1"), false)
 	}
 	_ = os.Remove(r.path(fmt.Sprintf("a.log.%d", keep+1)))
 }
@@ -47,7 +47,7 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 						r.step(poll)
 					}
 					r.write("a.log", "")
-					r.tl.catch(r.path("a.log"), true)
+					r.tl.capture(r.path("a.log"), true)
 					r.append("a.log", fmt.Sprintf("END %d\n", i)+numbered(i, i)+fmt.Sprintf("START %d\n", i+1))
 					want = append(want, fmt.Sprintf("START %d | END %d", i, i), numberedLines(i, i)[0])
 					if i%7 == 0 {
@@ -61,8 +61,8 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 				assert.Zero(t, c.LostFiles)
 				assert.Zero(t, c.Truncations)
 				r.steps(4, time.Minute)
-				assert.Empty(t, r.tl.catches.open)
-				assert.Empty(t, r.tl.sweeper.nets)
+				assert.Empty(t, r.tl.captures.open)
+				assert.Empty(t, r.tl.sweeper.captured)
 				assert.LessOrEqual(t, r.tl.open.Load(), int64(1))
 			})
 		}
@@ -73,18 +73,18 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 func TestRotatedOutUnseenIsCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		keep, times int
-		heard       bool
+		seen        bool
 		early       bool // right after the path was met
 		gap         bool
 		want        int64
 	}{
-		"each creation is heard of too late": {keep: 2, times: 10, heard: true, want: 7},
-		"early":                              {keep: 2, times: 10, heard: true, early: true, want: 6}, // one creation may be the first file's
+		"each creation event is late": {keep: 2, times: 10, seen: true, want: 7},
+		"early":                       {keep: 2, times: 10, seen: true, early: true, want: 6}, // one creation may be the first file's
 		"the last one read is no longer in the chain": {keep: 2, times: 10, want: 1},
-		"it is":                         {keep: 5, times: 4},
-		"a number is missing":           {keep: 5, times: 4, gap: true, want: 1},
-		"heard of, and all still there": {keep: 5, times: 4, heard: true},
-		"early, and all still there":    {keep: 5, times: 4, heard: true, early: true},
+		"it is":                      {keep: 5, times: 4},
+		"a number is missing":        {keep: 5, times: 4, gap: true, want: 1},
+		"seen, and all still there":  {keep: 5, times: 4, seen: true},
+		"early, and all still there": {keep: 5, times: 4, seen: true, early: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -101,9 +101,9 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 			if tc.gap {
 				r.remove("a.log.2")
 			}
-			if tc.heard {
+			if tc.seen {
 				for range tc.times {
-					r.tl.catch(r.path("a.log"), true)
+					r.tl.capture(r.path("a.log"), true)
 				}
 			}
 			r.step(poll)
@@ -124,20 +124,20 @@ func TestBirthsThatAreNoLosses(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", "0\n")
 	r.step(0)
-	r.tl.catch(r.path("a.log"), true) // the event of its own path, late
+	r.tl.capture(r.path("a.log"), true) // the event of its own path, late
 	r.step(2 * time.Second)
 	for i := range 10 {
 		r.shift(3, true)
 		r.append("a.log", fmt.Sprintf("%d\n", i+1))
 		r.step(poll)
-		r.tl.catch(r.path("a.log"), true)
+		r.tl.capture(r.path("a.log"), true)
 		r.step(poll)
 	}
 	r.rename("a.log", "b")
 	r.rename("b", "a.log")
-	r.tl.catch(r.path("a.log"), false)
+	r.tl.capture(r.path("a.log"), false)
 	r.copy("a.log", "a.log.9")
-	r.tl.catch(r.path("a.log.9"), true)
+	r.tl.capture(r.path("a.log.9"), true)
 	r.rest()
 	assert.Len(t, r.out, 11)
 	assert.Zero(t, r.tl.Counts().LostFiles)

@@ -1154,7 +1154,7 @@ func BenchmarkJointExpiry(b *testing.B) {
 		r.now = r.now.Add(30 * time.Second)
 		r.tl.sweepMu.Lock()
 		for _, s := range r.tl.sweeper.streams {
-			s.noteCaught()
+			s.noteCaughtUp()
 			r.tl.sweeper.expire(s, r.now)
 		}
 		r.tl.sweepMu.Unlock()

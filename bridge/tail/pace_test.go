@@ -16,7 +16,7 @@ func TestSideBySide(t *testing.T) {
 	tl := &Tailer{final: true}
 	var streams []*Stream
 	for i := range 200 {
-		s := &Stream{t: tl, number: i, awake: asleep}
+		s := &Stream{t: tl, number: i, working: suspended}
 		s.size.Store(int64(1 + rnd.IntN(50)))
 		s.lag.Store(s.size.Load())
 		streams = append(streams, s)

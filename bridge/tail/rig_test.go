@@ -344,8 +344,8 @@ func (r *rig) balance() {
 		budget += own
 	}
 	require.Equal(r.t, budget, r.tl.inFlight, "the budget is what is in flight")
-	open := r.tl.open.Load() + int64(len(r.tl.catches.open)+r.tl.sweeper.probing)
-	require.Equal(r.t, open, r.tl.descriptors.open, "the descriptors are of files, caught ones, and probes")
+	open := r.tl.open.Load() + int64(len(r.tl.captures.open)+r.tl.sweeper.probing)
+	require.Equal(r.t, open, r.tl.descriptors.open, "the descriptors are of files, captures, and probes")
 	require.Equal(r.t, c.Pending, held+flying, "pending lines are held or in flight: %+v", c)
 }
 

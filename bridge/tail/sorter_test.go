@@ -382,17 +382,17 @@ func TestSorterUnreadable(t *testing.T) {
 	path := filepath.Join(p.dir, "1.log")
 	k := &kind{path: filepath.Join(p.dir, "none"), of: []*Tailer{p.a.tl}, seen: -1, size: 1}
 	p.sorter.ask(k)
-	told, _ := p.sorter.look(k, p.a.now)
-	assert.Empty(t, told, "it is gone")
+	found, _ := p.sorter.look(k, p.a.now)
+	assert.Empty(t, found, "it is gone")
 	p.sorter.put(k, nil)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	k = &kind{path: path, of: []*Tailer{p.a.tl}, seen: -1, size: 1}
 	p.sorter.ask(k)
-	told, _ = p.sorter.look(k, p.a.now)
-	require.Len(t, told, 1)
-	require.Error(t, told[0].err)
-	tell(told)
+	found, _ = p.sorter.look(k, p.a.now)
+	require.Len(t, found, 1)
+	require.Error(t, found[0].err)
+	deliver(found)
 	assert.EqualValues(t, 1, p.a.tl.Counts().ReadErrors)
 	assert.Same(t, &p.sorter.idle, k.heap, "it is tried again")
 }
@@ -435,12 +435,12 @@ func TestSorterJointBegins(t *testing.T) {
 	}
 	assert.False(t, p.a.tl.swept)
 	assert.True(t, p.b.tl.swept)
-	p.a.tl.hear(news{t: p.a.tl, path: p.a.path("a00000.txt")})
+	p.a.tl.receive(news{t: p.a.tl, path: p.a.path("a00000.txt")})
 	for range 20 {
 		p.b.tl.sweep(p.b.now)
 	}
 	p.a.tl.begin()
-	assert.False(t, p.a.tl.swept, "it was told of a file")
+	assert.False(t, p.a.tl.swept, "it was found of a file")
 	p.a.tl.sweep(p.a.now)
 	p.a.tl.begin()
 	assert.True(t, p.a.tl.swept)

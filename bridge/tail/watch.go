@@ -21,14 +21,13 @@ func (t *Tailer) openWatcher() {
 	}
 }
 
-// watch has inotify watch a directory that is about to be listed: it may have been deleted and made again since. fresh says that nothing was heard of its files
-// so far.
+// watch has inotify watch a directory that is about to be listed: it may have been deleted and recreated since. fresh: the directory was not watched before.
 func (w *sweeper) watch(d *directory) (fresh bool) {
 	if w.t.watcher == nil {
 		return false
 	}
 	fresh, err := w.t.watcher.Add(d.path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // listing it says so
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // listing reports it
 		return false
 	}
 	if err != nil && !d.polled {
@@ -38,7 +37,7 @@ func (w *sweeper) watch(d *directory) (fresh bool) {
 	return fresh
 }
 
-// hinted makes the files and directories due of which inotify was heard. Nothing is decided by that: it only makes the next look come sooner.
+// hinted makes files and directories with inotify events due. Hints decide nothing: they only advance the next look.
 func (w *sweeper) hinted(now time.Time) {
 	if w.t.watcher == nil {
 		return

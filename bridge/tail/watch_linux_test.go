@@ -36,7 +36,7 @@ func TestTailersShareInotify(t *testing.T) {
 			case line := <-c:
 				assert.Equal(t, want, line)
 			case <-time.After(time.Minute):
-				require.FailNow(t, "a tailer heard nothing", "%d: %s", i, want)
+				require.FailNow(t, "a tailer got no event", "%d: %s", i, want)
 			}
 		}
 	}
