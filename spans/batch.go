@@ -137,7 +137,8 @@ func Make(out ptrace.Span, res *Resource, s Span) {
 	}
 }
 
-// LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts.
+// LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts. Messages are not measured either: nobody sends
+// messages to such readers.
 func (b *Batch) LeaveParts() { b.bare = true }
 
 // AddPart appends a span without attributes to the resource of the span before, which must exist. Its name is ours, not the log's, so Edit does not see the
@@ -158,6 +159,9 @@ func (b *Batch) AddPart(s *Span) {
 // partBytes are the OTLP bytes of a span without attributes, except its name: two ids of 8 bytes and one of 16, two times, the kind, an empty status, and the
 // name's tag and length.
 const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
+
+// bareBytes stands for the size of a span that is not measured: about that of a training step.
+const bareBytes = 250
 
 // fill writes the fields of a span.
 func fill(out ptrace.Span, s *Span) {
@@ -227,7 +231,10 @@ func (b *Batch) measure() {
 	if b.onSpan != nil {
 		b.onSpan(b.span)
 	}
-	size := b.sizer.SpanSize(b.span) + perSpanRoom
+	size := bareBytes
+	if !b.bare {
+		size = b.sizer.SpanSize(b.span) + perSpanRoom
+	}
 	if b.n > 1 && b.bytes+size > MaxMessageBytes {
 		b.move()
 	}

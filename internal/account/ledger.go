@@ -181,6 +181,9 @@ const mostCovered = 1 << 6
 
 // unite merges the records of one step by several writers of a log at the same time.
 func (l *Ledger) unite() {
+	if !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Writer != l.steps[0].Writer }) {
+		return
+	}
 	type step struct {
 		number    int64
 		source    int16

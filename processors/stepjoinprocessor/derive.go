@@ -44,6 +44,7 @@ type deriver struct {
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
 	out      *spans.Batch // of the groups that are closed now: breakdowns that were held go there too
+	free     []*plain
 }
 
 // derive adds the spans of a group that is closed; placed: something of it has a clock. It is called with p.mu held and the run sorted.
@@ -520,29 +521,20 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 	d.times = d.scratch.Of(w.Start, w.End, d.pieces)
 	b := &d.times
-	source, attributes := spans.TimeDerived, 27
-	if len(d.pieces) == 0 {
-		attributes = 9
-	}
+	source := spans.TimeDerived
 	if w.Flags.Has(facts.Timeless) {
 		source = spans.TimeSynthetic
 	}
 	// It is drawn as a point where the window begins. As long as the window, it would be what ends last, and Jaeger's page would take it for the critical path.
 	made := spans.Span{
 		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
-		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: attributes,
+		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: 27,
 	}
 	held := d.p.offline && g.Partial == ""
-	of := window{spans.Resource{Service: g.Service, RunID: r.ID}, w.Kind, w.Number, d.ranks}
-	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() { // the span is made when all is known
-		length, window := b.Time[breakdown.Unattributed], d.window(r, w, b, nil)
-		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
-			s := d.out.Add(of.res, made)
-			var b breakdown.Breakdown
-			b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, length
-			of.put(s, &b)
-			d.judged(s, of.ranks, v, slow)
-		})
+	of := window{g.Service, r.ID, w.Kind, w.Number, d.ranks}
+	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() {
+		window := d.window(r, w, b, nil)
+		d.history.Hold(&window, d.plain(of, made, b.Time[breakdown.Unattributed]))
 		return
 	}
 	var s ptrace.Span
@@ -564,7 +556,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		window := d.window(r, w, &d.times, notes)
 		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
 			d.judged(s, of.ranks, v, slow)
-			d.out.Take(of.res, s)
+			d.out.Take(res, s)
 		})
 	default:
 		window := d.window(r, w, &d.times, notes)
@@ -573,9 +565,45 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 }
 
+// plain is the breakdown of a window of which no part is known. Its span is made when its verdict is known; then its memory is used again.
+type plain struct {
+	d      *deriver
+	of     window
+	made   spans.Span
+	length float64
+	tell   func(v *why.Verdict, slow bool)
+}
+
+// Attributes of a plain breakdown, and of one that is slow.
+const plainAttributes, slowAttributes = 5, 9
+
+// plain makes what is called with the verdict of a window.
+func (d *deriver) plain(of window, made spans.Span, length float64) (tell func(v *why.Verdict, slow bool)) {
+	p := new(plain)
+	if n := len(d.free); n > 0 {
+		p, d.free = d.free[n-1], d.free[:n-1]
+	} else {
+		p.d, p.tell = d, p.told
+	}
+	p.of, p.made, p.length = of, made, length
+	return p.tell
+}
+
+func (p *plain) told(v *why.Verdict, slow bool) {
+	if p.made.Attributes = plainAttributes; slow {
+		p.made.Attributes = slowAttributes
+	}
+	s := p.d.out.Add(spans.Resource{Service: p.of.service, RunID: p.of.run}, p.made)
+	var b breakdown.Breakdown
+	b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, p.length
+	p.of.put(s, &b)
+	p.d.judged(s, p.of.ranks, v, slow)
+	p.d.free = append(p.d.free, p)
+}
+
 // window is what a breakdown says of its window.
 type window struct {
-	res           spans.Resource
+	service, run  string
 	kind          facts.WindowKind
 	number, ranks int64
 }

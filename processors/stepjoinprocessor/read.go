@@ -307,7 +307,10 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 // keep adds a fact to what is known of its run.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
-	g := run.Groups[f.leaf.Trace]
+	var g *facts.Group
+	if !f.own || !r.p.offline {
+		g = run.Groups[f.leaf.Trace]
+	}
 	if f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil && !r.p.offline &&
 		run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now) {
 		return

@@ -74,6 +74,7 @@ type stepJoin struct {
 	woke    time.Time // when the process went on that had stood still
 	offline bool      // see Offline
 
+	due    []closing       // of the sweeping goroutine; its memory is used again
 	closed []*facts.Group  // whose spans are made, and not sent yet
 	unsent []ptrace.Traces // of the sweeping goroutine
 }
@@ -232,8 +233,9 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	if !p.offline && !all {
 		p.stalls(now)
 	}
-	due := p.due(now, all)
+	due := p.over(now, all)
 	p.mu.Unlock()
+	defer clear(due)
 	for first := true; first || len(due) > 0; first = false {
 		most := mostClosed
 		if all && !p.offline { // the process ends: what there is no time for, the next one sends
@@ -308,9 +310,10 @@ type closing struct {
 	early   bool   // for want of room
 }
 
-// due are the groups that are over, in order of time within a run. all: each.
-func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
+// over are the groups that are over, in order of time within a run. all: each.
+func (p *stepJoin) over(now time.Time, all bool) []closing {
 	p.forget(now)
+	due := p.due[:0]
 	short := p.short() // of bytes
 	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
 		r := p.runs[id]
@@ -357,6 +360,7 @@ func (p *stepJoin) due(now time.Time, all bool) (due []closing) {
 		}
 		slices.SortStableFunc(due[first:], func(a, b closing) int { return cmp.Compare(a.group.Start, b.group.Start) })
 	}
+	p.due = due
 	return due
 }
 

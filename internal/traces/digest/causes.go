@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // Cost is what one cause cost in all slow windows of a kind, as step_join names it.
@@ -101,8 +102,8 @@ func (w *Window) Costs() []*Cost {
 
 // places are where the records of the last windows stand in their logs: a breakdown is derived of several logs, and stands in none.
 type places struct {
-	by    map[placeKey]noted
-	ring  []placeKey
+	by    map[uint64]int32 // places in ring, by placeKey
+	ring  []noted
 	next  int
 	files []string
 	known map[string]int32 // by the place in files
@@ -110,14 +111,14 @@ type places struct {
 
 // noted is a place without pointers: of so many the garbage collector would look at each.
 type noted struct {
+	key           uint64
 	file          int32
 	offset, block int64
 }
 
-// placeKey is a trace and what kind of log is of interest: the logs of a trace are read side by side, and any may come first.
-type placeKey struct {
-	trace pcommon.TraceID
-	of    view.Kind // KindStep, KindFunction, KindPass
+// placeKey is a trace and the kind of log that is of interest (KindStep, KindFunction, KindPass): logs of a trace are read side by side, any may come first.
+func placeKey(trace pcommon.TraceID, of view.Kind) uint64 {
+	return spans.IDHash(trace, pcommon.SpanID{byte(of)})
 }
 
 type place struct {
@@ -134,29 +135,42 @@ func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (
 	if p == nil || res.offset < 0 {
 		return false
 	}
-	k := placeKey{s.TraceID(), of}
-	known, again := p.by[k]
-	switch {
-	case again && cmp.Or(cmp.Compare(p.files[known.file], res.file), cmp.Compare(known.offset, res.offset)) <= 0:
+	k := placeKey(s.TraceID(), of)
+	i, again := p.by[k]
+	if again {
+		if was := &p.ring[i]; cmp.Or(cmp.Compare(p.files[was.file], res.file), cmp.Compare(was.offset, res.offset)) > 0 {
+			*was = noted{k, p.number(res.file), res.offset, block}
+		}
 		return false
-	case again:
-	case len(p.ring) < mostPlaces:
-		p.ring = append(p.ring, k)
-	default:
-		delete(p.by, p.ring[p.next])
-		p.ring[p.next] = k
+	}
+	now := noted{k, p.number(res.file), res.offset, block}
+	if len(p.ring) < mostPlaces {
+		i = int32(len(p.ring))
+		p.ring = append(p.ring, now)
+	} else {
+		i = int32(p.next)
+		delete(p.by, p.ring[i].key)
+		p.ring[i] = now
 		p.next = (p.next + 1) % mostPlaces
 	}
 	if p.by == nil {
-		p.by, p.known = map[placeKey]noted{}, map[string]int32{}
+		p.by = map[uint64]int32{}
 	}
-	file, ok := p.known[res.file]
+	p.by[k] = i
+	return true
+}
+
+// number is the place of a file in files.
+func (p *places) number(file string) int32 {
+	n, ok := p.known[file]
 	if !ok {
-		file = int32(len(p.files))
-		p.files, p.known[res.file] = append(p.files, res.file), file
+		if p.known == nil {
+			p.known = map[string]int32{}
+		}
+		n = int32(len(p.files))
+		p.files, p.known[file] = append(p.files, file), n
 	}
-	p.by[k] = noted{file, res.offset, block}
-	return !again
+	return n
 }
 
 // find says where the first record of a trace is, in logs of the first kind that there is.
@@ -165,7 +179,8 @@ func (p *places) find(trace pcommon.TraceID, of ...view.Kind) (at place, ok bool
 		return place{}, false
 	}
 	for _, kind := range of {
-		if n, ok := p.by[placeKey{trace, kind}]; ok {
+		if i, ok := p.by[placeKey(trace, kind)]; ok {
+			n := &p.ring[i]
 			return place{p.files[n.file], n.offset, n.block}, true
 		}
 	}

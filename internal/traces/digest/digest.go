@@ -30,8 +30,9 @@ type Digest struct {
 type resource struct {
 	view.Resource
 
-	file   string // the log; "": not said
-	offset int64  // By, of the first line of the record; -1: not said
+	file   string  // the log; "": not said
+	offset int64   // By, of the first line of the record; -1: not said
+	places *places // of the windows, where the span at hand is a breakdown, which stands in no log: see at
 }
 
 // locate reads where the record of a span stands. Of a record the first span says it.

@@ -7,6 +7,8 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
 // At is where a span is: its trace, and the log that it was made of.
@@ -23,9 +25,13 @@ func (a *At) compare(b *At) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Trace[:], b.Trace[:]), slices.Compare(a.Span[:], b.Span[:]))
 }
 
-// at is where a span is.
+// at is where a span is. A breakdown is where its window is: few are asked for.
 func (r *resource) at(s ptrace.Span) At {
-	return At{Trace: s.TraceID(), Span: s.SpanID(), Start: int64(s.StartTimestamp()), File: r.file, Offset: r.offset}
+	at := At{Trace: s.TraceID(), Span: s.SpanID(), Start: int64(s.StartTimestamp()), File: r.file, Offset: r.offset}
+	if window, ok := r.places.find(at.Trace, view.KindStep, view.KindFunction, view.KindPass); ok {
+		at.File, at.Offset = window.file, window.offset
+	}
+	return at
 }
 
 // Top are the spans with the largest weights, the largest first; equal ones are in the order of time. It is the same in whatever order they come.

@@ -73,9 +73,7 @@ type Windows struct {
 func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	b := &d.Windows.b
 	b.Read(s)
-	if at, ok := d.places.find(s.TraceID(), view.KindStep, view.KindFunction, view.KindPass); ok {
-		res.file, res.offset = at.file, at.offset
-	}
+	res.places = d.places
 	w := d.Windows.by.of(b.Window, Other, mostLogs, func(name string) (string, *Window) {
 		name = text(name)
 		return name, &Window{Of: name, Parts: map[string]*Part{}}
@@ -126,6 +124,7 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 			part.Slow.Add(p.Seconds)
 		}
 	}
+	res.places = nil
 }
 
 // order is that of kinds of windows: those that hold others first.

@@ -18,8 +18,9 @@ type Group struct {
 	Restored bool   // after a crash, of which only a promise is known
 	Closed   bool
 	Windows  []Window
-	Own      []Leaf  // of its own trace
-	Stages   []Stage // likewise, of its calls of TransferQueue
+	one      [1]Window // of Windows, while there are no more: mostly there is one
+	Own      []Leaf    // of its own trace
+	Stages   []Stage   // likewise, of its calls of TransferQueue
 	Unplaced []Unplaced
 
 	// Start and End are the ends of what has a place in time; End is 0 where nothing has.

@@ -46,7 +46,9 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	}
 	g.note(w.Span)
 	if g.Windows == nil {
-		g.Windows = make([]Window, 0, g.expected())
+		if g.Windows = g.one[:0]; g.expected() > 1 {
+			g.Windows = make([]Window, 0, g.expected())
+		}
 	}
 	if g.Windows = append(g.Windows, w); w.Kind == Function {
 		g.functions++
