@@ -298,9 +298,14 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			if s.document || len(s.path) >= len(path) {
 				continue
 			}
-			w.lookThoroughly(s, now, rotation.IsSuffix(strings.TrimPrefix(path, s.path)))
+			rotated := rotation.IsSuffix(strings.TrimPrefix(path, s.path))
+			w.lookThoroughly(s, now, rotated)
 			if f := w.known(path, fi); f != nil {
 				return f, false
+			}
+			if rotated && s.behind {
+				w.suspects[path] = suspect{first: now, since: now}
+				return nil, true
 			}
 			if f, wait := w.packedFrom(s, path, fi, now); f != nil || wait {
 				return f, wait

@@ -254,6 +254,10 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 			w.truncated(s, cur, now)
 			return
 		}
+		if s.behind {
+			w.takeUpOlder(s, now)
+			w.t.schedule(s)
+		}
 		w.grew(s, cur, fi, now)
 		return
 	}

@@ -102,6 +102,42 @@ func TestPackedWhileDown(t *testing.T) {
 	}
 }
 
+// Rotated and packed while nobody looks: the log that was there and empty is gone, and the path names another file, which has its inode. It takes more than a
+// sweep to find out whose the packed files are.
+func TestInodeOfThePackedFile(t *testing.T) {
+	for _, oldest := range []bool{false, true} {
+		for _, last := range []int{300, 310} {
+			t.Run(fmt.Sprintf("the oldest is packed %v, lines %d", oldest, last), func(t *testing.T) {
+				r := newRig(t, every)
+				r.append("a.log", numbered(1, 100))
+				r.step(0)
+				r.rename("a.log", "a.log.20260101")
+				r.write("a.log", "")
+				r.step(poll)
+				r.checkpoint()
+				r.want(numberedLines(1, 100)...)
+				r.crash()
+				if oldest {
+					r.write("a.log.20260101.gz", gz(numbered(1, 100)))
+					r.remove("a.log.20260101")
+				}
+				r.write("a.log.20260102.gz", gz(numbered(101, 200)))
+				r.write("a.log.20260103.gz", gz(numbered(201, 300)))
+				r.append("a.log", numbered(301, last))
+				r.boot()
+				r.tl.probeBytes = 1 // one comparison
+				r.rest()
+				r.want(numberedLines(101, last)...)
+				r.append("a.log", numbered(last+1, 400))
+				r.rest()
+				r.want(numberedLines(last+1, 400)...)
+				assert.Len(t, r.tl.sweeper.streams, 1)
+				assert.Zero(t, r.tl.Counts().LostFiles)
+			})
+		}
+	}
+}
+
 // Nothing of the file was read when it is packed, for the consumer is away.
 func TestUnreadFileIsPacked(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost

@@ -53,7 +53,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		turns = onceQuantum
 	}
 	for _, f := range s.files {
-		if f.life == lifeMissing {
+		if f.life == lifeMissing || f == s.current && s.behind {
 			return false // lines keep their order
 		}
 		if s.unpackedLater(f) {

@@ -221,11 +221,12 @@ func (w *sweeper) restore(now time.Time) {
 	}
 }
 
-// takeUpOlder is for a restored stream whose current file is unread: it may be another file with the old inode, and others may have come between.
+// takeUpOlder takes up rotated files older than the stream's current file: files whose stream was not known so far, and those of a restored stream with an
+// unread current file, which may be another file with the old inode.
 func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
-	if cur == nil || cur.head > 0 {
+	if cur == nil || cur.head > 0 && !s.behind {
 		return
 	}
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })

@@ -166,8 +166,7 @@ func (p *podLog) rotate() {
 		require.NoError(p.tb, w.Close())
 		require.NoError(p.tb, f.Close())
 		require.NoError(p.tb, os.Rename(path+".tmp", path+".gz"))
-		// Kept open, to keep its inode from being reused at once: docs/reference/reliability.md, "Not held".
-		require.NoError(p.tb, os.Rename(path, filepath.Join(p.tb.TempDir(), "gone")))
+		require.NoError(p.tb, os.Remove(path))
 	}
 	p.rotations++
 	require.NoError(p.tb, os.Rename(p.path(), fmt.Sprintf("%s.20261126-1000%02d", p.path(), p.rotations)))
