@@ -106,3 +106,17 @@ func TestReadmeFits(t *testing.T) {
 		assert.LessOrEqualf(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 120, "README.md:%d", i+1)
 	}
 }
+
+var verdictRow = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|")
+
+// Each verdict has its cause and cure on the page about slow jobs.
+func TestVerdictsExplained(t *testing.T) {
+	pages := markdown(t)
+	_, table, found := strings.Cut(pages["docs/reference/semconv.md"], "### Table")
+	require.True(t, found)
+	verdicts := verdictRow.FindAllStringSubmatch(table, -1)
+	require.Len(t, verdicts, 24)
+	for _, v := range verdicts {
+		assert.Contains(t, pages["docs/why-slow.md"], "`"+v[1]+"`")
+	}
+}
