@@ -80,6 +80,16 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// docs/README.md leads to every page.
+func TestMapOfPages(t *testing.T) {
+	pages := markdown(t)
+	for path := range pages {
+		if dir := filepath.Dir(path); dir == "docs" || dir == "docs/guides" || dir == "docs/reference" {
+			assert.Contains(t, pages["docs/README.md"]+"(README.md)", "("+strings.TrimPrefix(path, "docs/")+")")
+		}
+	}
+}
+
 // What a user is led to stays short: details are in docs/reference. Words are counted with tables and code.
 func TestWords(t *testing.T) {
 	total := 0
