@@ -210,7 +210,7 @@ func (l *asked) readGauges(t *testing.T) {
 	assert.InDelta(t, 0, series["nccl.ras.still "][22], 0)
 }
 
-// nccl#1730: nobody is named. A missing process is, with host and GPU; an error is told at once.
+// nccl#1730: no rank is named. A missing process is, with host and GPU; an error is reported at once.
 func TestRASFindings(t *testing.T) {
 	l := newAsked(t, rastest.V2307, nil)
 	l.minutes(t, 1)

@@ -41,7 +41,7 @@ func (p *partition) mark(s *partial.Stretch) {
 			clear(p.marks)
 		}
 		m = &watermark{
-			source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true,
+			source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.unclaimed || p.t.now().Sub(p.since) > silent, fresh: true,
 		}
 		p.marks[run] = m
 	}
@@ -93,7 +93,7 @@ func (m *watermark) rise(p *partition, now time.Time) {
 	until, dead := p.joiner.Since(m.run), now.Add(-p.t.r.cfg.HangTimeout)
 	heard := false
 	for key, in := range p.inputs {
-		if key.run == m.run && in.heard.After(dead) {
+		if key.run == m.run && in.lastRead.After(dead) {
 			until, heard = min(until, in.until), true
 		}
 	}
