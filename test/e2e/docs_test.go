@@ -28,7 +28,7 @@ func TestDeployFiles(t *testing.T) {
 		tests.Write(text)
 	}
 	var pages strings.Builder
-	for _, page := range []string{"docs/reference/scale.md", "docs/reference/dashboards.md", "docs/reference/kubernetes.md"} {
+	for _, page := range []string{"docs/reference/scale.md", "docs/reference/dashboards.md", "docs/guides/kubernetes.md"} {
 		text, err := os.ReadFile(filepath.Join(repoRoot, page))
 		require.NoError(t, err)
 		pages.Write(text)
