@@ -237,7 +237,7 @@ func (l *lines) Model(m *spans.Model)     { l.got = append(l.got, fmt.Sprintf("%
 func (l *lines) Prefix() *line.Prefix     { return &l.prefix }
 func (l *lines) Restarted()               { l.got = append(l.got, "restarted") }
 func (*lines) Retold()                    {}
-func (l *lines) feed(p *parser, s string) { p.Line([]byte(s), l) }
+func (l *lines) give(p *parser, s string) { p.Line([]byte(s), l) }
 
 // A restart of the collector between any two lines changes no record.
 func TestSaveRestore(t *testing.T) {
@@ -250,7 +250,7 @@ func TestSaveRestore(t *testing.T) {
 		for text := range strings.Lines(string(b)) {
 			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
 			want.prefix = got.prefix
-			want.feed(p, text)
+			want.give(p, text)
 		}
 		require.NotEmpty(t, want.got)
 		var state []byte
@@ -260,7 +260,7 @@ func TestSaveRestore(t *testing.T) {
 				q.Restore(state)
 			}
 			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
-			got.feed(q, text)
+			got.give(q, text)
 			state = q.Save()
 		}
 		assert.Equal(t, want.got, got.got)

@@ -213,7 +213,7 @@ func agent(tb testing.TB, name, text string, most func() int) (list []*partial.S
 	left := most()
 	cut := func() {
 		if w.Len() > 0 {
-			s := stretchOf(name)
+			s := partialOf(name)
 			s.From.Family = f.Tool
 			w.Pack(s)
 			list = append(list, s)
@@ -236,7 +236,7 @@ func agent(tb testing.TB, name, text string, most func() int) (list []*partial.S
 	return list
 }
 
-func stretchOf(name string) *partial.Stretch {
+func partialOf(name string) *partial.Stretch {
 	return &partial.Stretch{From: collectives.From{Run: "run", Path: "/logs/" + name}, Service: "nccl", Host: "node", Comm: "0xabc"}
 }
 
@@ -252,7 +252,7 @@ func TestGateway(t *testing.T) {
 	require.NoError(t, err)
 	c.message(1, other)
 	c.message(1, []byte("no traces"))
-	broken := stretchOf("broken")
+	broken := partialOf("broken")
 	broken.Count, broken.Records = 3, []byte("no records")
 	c.says(1, broken)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -415,7 +415,7 @@ func heartbeatOf(rank int) *partial.Stretch {
 }
 
 func logOf(rank int) *partial.Stretch {
-	s := stretchOf(fmt.Sprintf("rank-%d.log", rank))
+	s := partialOf(fmt.Sprintf("rank-%d.log", rank))
 	s.From.Family, s.Host = "test", fmt.Sprintf("node-%d", rank)
 	return s
 }

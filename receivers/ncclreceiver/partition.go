@@ -25,15 +25,15 @@ import (
 // partition joins the records of one partition of a topic. Its goroutine reads messages, passes their records to the joiner, and sends the collectives that
 // leave; while they are not accepted, the goroutine reads nothing and the partition is paused.
 type partition struct {
-	t      *kafkaTopic
-	id     int32
-	floor  int64 // messages before were sent in an earlier life
-	resume int64 // messages before were read in an earlier life; 0: all are read again
-	ctx    context.Context
-	cancel context.CancelFunc
-	quit   chan struct{} // closed: the partition is given up
-	done   chan struct{} // closed when the goroutine has ended
-	wake   chan struct{} // something has come
+	t         *kafkaTopic
+	id        int32
+	floor     int64 // messages before were sent in an earlier life
+	resume    int64 // messages before were read in an earlier life; 0: all are read again
+	ctx       context.Context
+	cancel    context.CancelFunc
+	quit      chan struct{} // closed: the partition is given up
+	done      chan struct{} // closed when the goroutine has ended
+	signalled chan struct{} // something has come
 
 	// Of the goroutine.
 	tracker   *offsets.Tracker
@@ -96,7 +96,7 @@ func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int6
 		settings.Collector = fmt.Sprintf("%s/%d", settings.Collector, id) // results of several joiners of one run are separate series
 	}
 	p := &partition{
-		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
+		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), signalled: make(chan struct{}, 1),
 		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*logInput), comms: make(map[commKey]bool), services: make(map[string]string),
 		batches: make(map[string]*batch), joiner: collectives.New[int64](settings), committed: committed,
 		marks: make(map[string]*watermark), unclaimed: committed == offsets.Position{} && from != -1, since: t.now(),
@@ -124,12 +124,12 @@ func (p *partition) give(records []*kgo.Record) {
 		p.paused = true
 		p.t.client.PauseFetchPartitions(map[string][]int32{p.t.cfg.Topic: {p.id}})
 	}
-	p.rouse()
+	p.signal()
 }
 
-func (p *partition) rouse() {
+func (p *partition) signal() {
 	select {
-	case p.wake <- struct{}{}:
+	case p.signalled <- struct{}{}:
 	default:
 	}
 }
@@ -163,7 +163,7 @@ func (p *partition) reaches(end int64, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end, p.endedAt = end, at
-	p.rouse()
+	p.signal()
 }
 
 // position is the committable position; false: nothing was read yet.
@@ -217,7 +217,7 @@ func (p *partition) run() {
 		select {
 		case <-p.quit:
 			return
-		case <-p.wake:
+		case <-p.signalled:
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 // detect recognizes the records of a format, or of all formats.
 func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Detect {
 	p := newParser(format, mapped, patterns)
-	var w telling
+	var w certainty
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
-		w = telling{Out: out, text: text}
+		w = certainty{Out: out, text: text}
 		if v, _ := p.Line(text, &w); v != tail.Record || w.ambiguous && !w.sure {
 			return tail.ReadsNot
 		}
@@ -25,15 +25,15 @@ func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Dete
 	})
 }
 
-// telling distinguishes records that only a training writes from records of other programs: dicts of settings in a program's source or at its start ("CONFIG =
+// certainty distinguishes records that only a training writes from records of other programs: dicts of settings in a program's source or at its start ("CONFIG =
 // {'lr': 1e-4, 'epoch': 3}"), and objects of a step with numbers, possibly a step of anything.
-type telling struct {
+type certainty struct {
 	step.Out
 	text            []byte // the line
 	ambiguous, sure bool   // kinds of records seen
 }
 
-func (w *telling) Emit(rec *record.Record) {
+func (w *certainty) Emit(rec *record.Record) {
 	ambiguous := rec.Kind == record.Step && (rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key) ||
 		rec.Source == jsonl.Source && !measures(rec))
 	w.ambiguous, w.sure = w.ambiguous || ambiguous, w.sure || !ambiguous

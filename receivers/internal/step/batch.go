@@ -94,8 +94,8 @@ type shared struct {
 	stated spans.Stated
 }
 
-// tells says whether the length of the span is the time of a step, to the nanosecond.
-func (it *item) tells(seconds float64) bool {
+// exact says whether the length of the span is the time of a step, to the nanosecond.
+func (it *item) exact(seconds float64) bool {
 	steps := max(it.covered, 1)
 	length := it.end - it.start
 	return !it.point && it.start >= 0 && length > 1 && math.Abs(float64(length)-seconds*1e9*float64(steps)) <= float64(steps)
@@ -173,7 +173,7 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	b.texts, b.hosts = b.texts || it.model != nil, b.hosts || it.host != ""
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
-		if f == record.Duration && (it.kind != record.Step || it.tells(v)) { // the duration of other kinds is no step's
+		if f == record.Duration && (it.kind != record.Step || it.exact(v)) { // the duration of other kinds is no step's
 			continue
 		}
 		b.values = append(b.values, value{f, v})

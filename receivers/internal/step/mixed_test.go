@@ -34,14 +34,14 @@ func TestSourcesCountForThemselves(t *testing.T) {
 	res := &result{}
 	h := handlerWith(t, &direct{}, &res.traces, nil)
 	h.parser = &sources{}
-	h.feed(t, false, "step it=5 dur=1 stamp=2026-01-01T00:00:05", "b:step it=10 dur=1 stamp=2026-01-01T00:00:10", "step it=10 dur=1 stamp=2026-01-01T00:00:10",
+	h.give(t, false, "step it=5 dur=1 stamp=2026-01-01T00:00:05", "b:step it=10 dur=1 stamp=2026-01-01T00:00:10", "step it=10 dur=1 stamp=2026-01-01T00:00:10",
 		"step it=15 dur=1 stamp=2026-01-01T00:00:15", "b:step it=20 dur=1 stamp=2026-01-01T00:00:20", "step it=20 dur=1 stamp=2026-01-01T00:00:20")
 	state := h.Save()
 	require.NoError(t, h.Cut().Send(t.Context()))
 	h = handlerWith(t, &direct{}, &res.traces, nil)
 	h.parser = &sources{}
 	h.Restore(state)
-	h.feed(t, false, "b:step it=30 dur=1 stamp=2026-01-01T00:00:30")
+	h.give(t, false, "b:step it=30 dur=1 stamp=2026-01-01T00:00:30")
 	require.NoError(t, h.Cut().Send(t.Context()))
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 7)

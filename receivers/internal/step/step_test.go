@@ -633,7 +633,7 @@ func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consu
 	}, &seen{}, &filereceiver.Pool[stepBatch]{}, d)
 }
 
-func (h *handler) feed(t *testing.T, live bool, texts ...string) {
+func (h *handler) give(t *testing.T, live bool, texts ...string) {
 	t.Helper()
 	for i, text := range texts {
 		h.Line(&tail.Line{Text: []byte(text), Observed: written.Add(time.Duration(i) * time.Minute), Live: live, ModTime: written})
@@ -643,7 +643,7 @@ func (h *handler) feed(t *testing.T, live bool, texts ...string) {
 func TestLiveTimes(t *testing.T) {
 	var sink consumertest.TracesSink
 	h := handlerWith(t, &direct{}, &sink, nil)
-	h.feed(t, true, "step loss=1", "step loss=2", "step it=5 dur=3")
+	h.give(t, true, "step loss=1", "step loss=2", "step it=5 dur=3")
 	require.NoError(t, h.Cut().Send(context.Background()))
 	res := &result{}
 	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
@@ -662,7 +662,7 @@ func TestExpire(t *testing.T) {
 	var sink consumertest.TracesSink
 	d := &direct{}
 	h := handlerWith(t, d, &sink, nil)
-	h.feed(t, true, "step it=1 dur=1 open")
+	h.give(t, true, "step it=1 dur=1 open")
 	assert.Nil(t, h.Cut())
 	assert.Equal(t, 1, d.outstanding())
 	h.Expire(written)
@@ -683,20 +683,20 @@ func TestSaveRestore(t *testing.T) {
 	all := func(cut int) []ptrace.Span {
 		res := &result{}
 		h := handlerWith(t, &direct{}, &res.traces, nil)
-		feed := func(lines []string) {
-			h.feed(t, false, lines...)
+		give := func(lines []string) {
+			h.give(t, false, lines...)
 			if d := h.Cut(); d != nil {
 				require.NoError(t, d.Send(context.Background()))
 			}
 		}
-		feed(lines[:cut])
+		give(lines[:cut])
 		state := h.Save()
 		h = handlerWith(t, &direct{}, &res.traces, nil)
 		if state != nil {
 			h.Restore(state)
 		}
 		assert.Equal(t, cut, h.parser.(*words).lines)
-		feed(lines[cut:])
+		give(lines[cut:])
 		return res.spans(spans.SpanStep)
 	}
 	want := all(0)
@@ -718,7 +718,7 @@ func TestSaveRestore(t *testing.T) {
 	h := handlerWith(t, &direct{}, &consumertest.TracesSink{}, nil)
 	h.Restore([]byte("not json"))
 	h.Restore([]byte(`{"tracks":{"1":null}}`))
-	h.feed(t, true, "[rank1]: step it=1")
+	h.give(t, true, "[rank1]: step it=1")
 }
 
 // Everything of a step is in its trace, also with a trace decided by an id, and also after a restart.
@@ -730,20 +730,20 @@ func TestRestartAfterAnID(t *testing.T) {
 	all := func(cut int) (out []ptrace.Span) {
 		res := &result{}
 		h := handlerWith(t, &direct{}, &res.traces, nil)
-		feed := func(lines []string) {
-			h.feed(t, false, lines...)
+		give := func(lines []string) {
+			h.give(t, false, lines...)
 			h.leave()
 			if d := h.Cut(); d != nil {
 				require.NoError(t, d.Send(context.Background()))
 			}
 		}
-		feed(lines[:cut])
+		give(lines[:cut])
 		state := h.Save()
 		h = handlerWith(t, &direct{}, &res.traces, nil)
 		if state != nil {
 			h.Restore(state)
 		}
-		feed(lines[cut:])
+		give(lines[cut:])
 		for _, name := range []string{spans.SpanStep, spans.SpanEvaluation, "a", "b", "late"} {
 			out = append(out, res.spans(name)...)
 		}
@@ -796,7 +796,7 @@ func TestDelivery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			traces, metrics := &robber{fails: c.fails}, &consumertest.MetricsSink{}
 			h := handlerWith(t, &direct{}, traces, metrics)
-			h.feed(t, true, "step it=1 loss=1", "step it=2 loss=1")
+			h.give(t, true, "step it=1 loss=1", "step it=2 loss=1")
 			d := h.Cut()
 			ctx := context.Background()
 			for range c.sends - 1 {
@@ -833,7 +833,7 @@ func TestIndex(t *testing.T) {
 func TestRecordsHeldBack(t *testing.T) {
 	var sink consumertest.TracesSink
 	h := handlerWith(t, &direct{}, &sink, nil)
-	h.feed(t, true, "step it=10 loss=1", "step it=20 loss=2 late", "step it=30 loss=2")
+	h.give(t, true, "step it=10 loss=1", "step it=20 loss=2 late", "step it=30 loss=2")
 	require.NoError(t, h.Cut().Send(context.Background()))
 	res := &result{}
 	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))

@@ -240,7 +240,7 @@ func simulate(r *rand.Rand, n, concurrency int, pids []int64, detail, noPut bool
 	return calls
 }
 
-func feed(r *rig, calls []*call, prefixed bool) {
+func replay(r *rig, calls []*call, prefixed bool) {
 	type printed struct {
 		timed
 		pid int64
@@ -346,7 +346,7 @@ func TestEveryCallComesOutExactly(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				calls := simulate(r, 1000, tt.conc, tt.pids, tt.detail, tt.noPut)
 				rig := newRig(t)
-				feed(rig, calls, tt.prefixed)
+				replay(rig, calls, tt.prefixed)
 				rig.end()
 				check(t, rig, calls, tt.detail)
 				assert.Zero(t, rig.fates[assemble.Late]+rig.fates[assemble.Duplicate]+rig.fates[assemble.TooMany])
@@ -375,7 +375,7 @@ func TestPidsWithoutPrefix(t *testing.T) {
 	}
 	require.Less(t, len(blurred), 300)
 	rig := newRig(t)
-	feed(rig, calls, false)
+	replay(rig, calls, false)
 	rig.end()
 	got := map[interval]bool{}
 	for i := range rig.Out.Functions {

@@ -32,12 +32,12 @@ const (
 
 // All receivers of log files in the process report together, and share the files that several of them may read.
 var (
-	together teller
+	together reporter
 	sorter   tail.Sorter
 )
 
-// teller logs in plain lines the work of the receivers of log files: each fact once, and any number of files in one line.
-type teller struct {
+// reporter logs in plain lines the work of the receivers of log files: each fact once, and any number of files in one line.
+type reporter struct {
 	mu      sync.Mutex
 	members []*member
 	began   time.Time
@@ -80,7 +80,7 @@ func newMember(r *Receiver) *member {
 }
 
 // add begins to report on a receiver.
-func (t *teller) add(m *member) {
+func (t *reporter) add(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.members = append(t.members, m)
@@ -100,14 +100,14 @@ func (t *teller) add(m *member) {
 			case <-quit:
 				return
 			case now := <-tick.C:
-				t.tell(now)
+				t.report(now)
 			}
 		}
 	}()
 }
 
 // remove ends the reports on a receiver.
-func (t *teller) remove(m *member) {
+func (t *reporter) remove(m *member) {
 	t.mu.Lock()
 	had, ended := len(t.members), t.ended
 	t.members = slices.DeleteFunc(t.members, func(o *member) bool { return o == m })
@@ -121,8 +121,8 @@ func (t *teller) remove(m *member) {
 	}
 }
 
-// tell logs the news.
-func (t *teller) tell(now time.Time) {
+// report logs the news.
+func (t *reporter) report(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.members) == 0 {
@@ -143,7 +143,7 @@ func (t *teller) tell(now time.Time) {
 	}
 	var read []string
 	for i, m := range t.members {
-		if text := m.tell(&all[i], now); text != "" {
+		if text := m.report(&all[i], now); text != "" {
 			read = append(read, text)
 		}
 	}
@@ -154,7 +154,7 @@ func (t *teller) tell(now time.Time) {
 }
 
 // first logs the files found at the start, and the globs without files.
-func (t *teller) first(all []tail.Status) {
+func (t *reporter) first(all []tail.Status) {
 	log := t.members[0].log
 	var parts []string
 	files, finished, going, links, state := 0, 0, 0, 0, ""
@@ -227,7 +227,7 @@ func anyMatched(st tail.Status) bool {
 }
 
 // missing lists the globs without a match, each with its receivers.
-func (t *teller) missing(all []tail.Status) (out []string) {
+func (t *reporter) missing(all []tail.Status) (out []string) {
 	var globs []string
 	of, directory := map[string][]string{}, map[string]string{}
 	for i, m := range t.members {
@@ -255,8 +255,8 @@ func (t *teller) missing(all []tail.Status) (out []string) {
 	return out
 }
 
-// tell logs the news of one receiver, and returns its accounts when it has just read everything.
-func (m *member) tell(st *tail.Status, now time.Time) (read string) {
+// report logs the news of one receiver, and returns its accounts when it has just read everything.
+func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	if n := st.Files - m.files; n > 0 && now.Sub(m.foundAt) >= foundEvery {
 		m.log.Info(fmt.Sprintf("%s: %s found, such as %s", m.id, plural(n, "new file"), st.Newest))
 		m.files, m.foundAt = st.Files, now
@@ -331,7 +331,7 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 }
 
 // aliens names files that include_by_content matches and no receiver understands.
-func (t *teller) aliens(now time.Time) {
+func (t *reporter) aliens(now time.Time) {
 	some, files, lines := t.unsorted(now)
 	if files != t.alienWas { // all files are counted first
 		t.alienWas = files

@@ -21,9 +21,9 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/redact"
 )
 
-// talk is a teller with receivers whose state the test sets, and its own clock.
+// talk is a reporter with receivers whose state the test sets, and its own clock.
 type talk struct {
-	teller
+	reporter
 	now    time.Time
 	logs   *observer.ObservedLogs
 	status map[string]*tail.Status
@@ -52,7 +52,7 @@ func newTalk(ids ...string) *talk {
 func (k *talk) after(d time.Duration) (said []string) {
 	for ; d > 0; d -= time.Second {
 		k.now = k.now.Add(time.Second)
-		k.tell(k.now)
+		k.report(k.now)
 	}
 	for _, e := range k.logs.TakeAll() {
 		said = append(said, e.Message)
@@ -68,7 +68,7 @@ func globs(list ...string) (out []tail.GlobStatus) {
 }
 
 // The files found at the start are one line, the globs without a file another, of all receivers together.
-func TestTellFirstLook(t *testing.T) {
+func TestReportFirstLook(t *testing.T) {
 	k := newTalk("tq_trace", "train_log", "nccl")
 	k.status["tq_trace"].Globs = []tail.GlobStatus{{Pattern: "/logs/*.err", Matched: true}}
 	k.status["tq_trace"].Files, k.status["tq_trace"].Size = 10_000, 3<<30
@@ -87,7 +87,7 @@ func TestTellFirstLook(t *testing.T) {
 	assert.Empty(t, k.after(time.Hour), "once")
 }
 
-func TestTellNothingThere(t *testing.T) {
+func TestReportNothingThere(t *testing.T) {
 	k := newTalk("tq_trace", "nccl")
 	k.status["tq_trace"].Globs, k.status["nccl"].Globs = globs("/tmp/ray/*.err"), globs("logs/nccl/*")
 	k.status["nccl"].Looked = false
@@ -109,7 +109,7 @@ func TestTellNothingThere(t *testing.T) {
 }
 
 // A second start says why nothing comes.
-func TestTellResumed(t *testing.T) {
+func TestReportResumed(t *testing.T) {
 	k := newTalk("train_log")
 	k.members[0].state = "/data/.trainbridge"
 	*k.status["train_log"] = tail.Status{Looked: true, Files: 5, Size: 2048, Resumed: 4, Finished: 4}
@@ -129,7 +129,7 @@ func TestTellResumed(t *testing.T) {
 }
 
 // The figures are from the issue: 312 MiB of 1.2 GiB, 41 MiB/s, 22 s to go.
-func TestTellProgress(t *testing.T) {
+func TestReportProgress(t *testing.T) {
 	k := newTalk("tq_trace")
 	st := k.status["tq_trace"]
 	*st = tail.Status{Looked: true, Files: 1, Size: 1214 << 20, Lag: 902 << 20, LagSince: k.now, Rate: 41 << 20}
@@ -147,7 +147,7 @@ func TestTellProgress(t *testing.T) {
 }
 
 // A file without a reader is named with its likely format and its beginning; ten thousand files are one line.
-func TestTellNotUnderstood(t *testing.T) {
+func TestReportNotUnderstood(t *testing.T) {
 	k := newTalk("train_log", "zmq_rpc")
 	st := k.status["train_log"]
 	*st = tail.Status{Looked: true, Files: 1, MuteFiles: 1, MuteLines: 200, Mute: []tail.Mute{{Path: "x.log", Lines: 200}}}
@@ -185,7 +185,7 @@ func TestTellNotUnderstood(t *testing.T) {
 }
 
 // The log of a real receiver about a real directory, without the secrets of its lines.
-func TestTellFiles(t *testing.T) {
+func TestReportFiles(t *testing.T) {
 	dir := t.TempDir()
 	text := strings.Repeat("some text api_key=sk-abcdefghijklmnopqrstuvwxyz1234567890\n", 300)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.log"), []byte(text), 0o600))
@@ -197,7 +197,7 @@ func TestTellFiles(t *testing.T) {
 	factory := NewFactory(set.ID.Type(), func() component.Config { return &struct{}{} }, component.StabilityLevelAlpha, component.StabilityLevelAlpha,
 		func(*Receiver, component.Config) (Parts, error) {
 			return Parts{
-				Tail: cfg, Redact: redact.DefaultConfig(), NewHandler: func(*tail.Stream) tail.Handler { return deaf{} }, Scope: "test",
+				Tail: cfg, Redact: redact.DefaultConfig(), NewHandler: func(*tail.Stream) tail.Handler { return ignoring{} }, Scope: "test",
 				Detect: func(string) tail.Detect { return func([]byte) tail.Reads { return tail.ReadsNot } },
 			}, nil
 		})
@@ -218,21 +218,21 @@ func TestTellFiles(t *testing.T) {
 	assert.NotContains(t, logs.All()[1].Message, "sk-abcdef")
 }
 
-type deaf struct{}
+type ignoring struct{}
 
-func (deaf) Line(*tail.Line) (tail.Verdict, string) { return tail.Ignored, "other" }
-func (deaf) Expire(time.Time)                       {}
-func (deaf) Cut() tail.Delivery                     { return nil }
-func (deaf) Save() []byte                           { return nil }
-func (deaf) Restore([]byte)                         {}
+func (ignoring) Line(*tail.Line) (tail.Verdict, string) { return tail.Ignored, "other" }
+func (ignoring) Expire(time.Time)                       {}
+func (ignoring) Cut() tail.Delivery                     { return nil }
+func (ignoring) Save() []byte                           { return nil }
+func (ignoring) Restore([]byte)                         {}
 
 type receiverHost struct{}
 
 func (receiverHost) GetExtensions() map[component.ID]component.Component { return nil }
 
 // Receivers begin while the last of others ends.
-func TestTellInTurns(t *testing.T) {
-	var tl teller
+func TestReportInTurns(t *testing.T) {
+	var tl reporter
 	var receivers sync.WaitGroup
 	for range 8 {
 		receivers.Go(func() {
