@@ -78,7 +78,7 @@ func sound(tb testing.TB, r *filereceivertest.Result) {
 // incomplete are the reasons why a collective may not be whole.
 func incomplete() []string {
 	out := []string{spans.NCCLIncompleteStuck}
-	for o := collectives.Gap; o < collectives.Tardy; o++ {
+	for o := collectives.Gap; o < collectives.Late; o++ {
 		out = append(out, o.String())
 	}
 	return out
