@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// maxAhead bounds the bytes that one visit reads, and all visits of a turn before other streams get theirs.
+// maxAhead bounds the bytes read by one visit, and by all visits of a turn.
 const maxAhead = 128 << 20
 
 // Ahead visits the lines of the file after the current line, up to the file's present end, until visit returns false or 128 MiB were read. The read position
@@ -28,8 +28,8 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 	s.arrival.SeenUntil = max(s.arrival.SeenUntil, s.visit(s.cur.file, part, visit))
 }
 
-// Beginning visits the lines before the current line, from the start of its file, as Ahead does: the lines missed by a reader that starts at the end. In a
-// compressed file it sees only the first 128 MiB.
+// Beginning visits the lines before the current line, from the start of its file, as Ahead does: the lines missed by a reader that starts at the end. Of a
+// compressed file, only the first 128 MiB are visited.
 func (s *Stream) Beginning(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return

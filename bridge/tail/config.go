@@ -19,17 +19,17 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-// Config selects the files to read. Every file receiver squashes it into its own config.
+// Config selects the files to read. Every file receiver squashes it into the receiver's own config.
 type Config struct {
 	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is set.
 	Include []string `mapstructure:"include"`
-	// IncludeByContent lists globs of logs of any kind, shared by several receivers: each file is read only by the receiver that understands one of its lines
-	// first. Files named in a receiver's Include belong to that receiver.
+	// IncludeByContent lists globs of logs of any kind, shared by several receivers: each file is read only by the receiver that first understands a line.
+	// Files in a receiver's Include belong to the receiver.
 	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
 	Exclude []string `mapstructure:"exclude"`
-	// IncludeNonLogs includes files that are no logs by their names, such as weights, pictures and files below .git or node_modules (internal/nonlog). By
-	// default globs exclude them unless they spell the name out (*.bin); a path without meta characters is always read. Default false.
+	// IncludeNonLogs includes files that are no logs by name, such as weights, pictures and files below .git or node_modules (internal/nonlog). By default
+	// globs exclude such names unless spelled out (*.bin); a path without meta characters is always read. Default false.
 	IncludeNonLogs bool `mapstructure:"include_non_logs"`
 	// StartAt is the start position in files present at the receiver's start: beginning (default) or end. A file that appears later is always read from its
 	// beginning.
@@ -41,17 +41,17 @@ type Config struct {
 	Storage *component.ID `mapstructure:"storage"`
 	// MaxLineBytes bounds one line: longer lines are dropped and counted. Default 1 MiB.
 	MaxLineBytes int `mapstructure:"max_line_bytes"`
-	// PendingTimeout is the longest wait of a record for its other half, and of a last line for its newline. Default 10m.
+	// PendingTimeout is the longest wait for the other half of a record, and for the newline of a last line. Default 10m.
 	PendingTimeout time.Duration `mapstructure:"pending_timeout"`
-	// MaxInFlightBytes bounds the log bytes of records sent downstream and not yet accepted; a line of less than 2 KiB counts as 2 KiB, about the size of its
-	// span. One file gets at most a quarter. Default 8 MiB.
+	// MaxInFlightBytes bounds the log bytes of records sent downstream and not yet accepted; a line of less than 2 KiB counts as 2 KiB, about the size of a
+	// span. A single file gets at most a quarter. Default 8 MiB.
 	MaxInFlightBytes int64 `mapstructure:"max_in_flight_bytes"`
 	// FollowSymlinks reads files that the globs reach through a symbolic link. Default false.
 	FollowSymlinks bool `mapstructure:"follow_symlinks"`
 	// Compression is auto (default: .gz and .zst by file name), gzip, zstd or none.
 	Compression string `mapstructure:"compression"`
-	// DeadLetter is a file for lines that the backend refuses as invalid (INVALID_ARGUMENT), as logged but without secrets. Its directory must exist, and
-	// Include and Document must not match it. Default: none; refused lines are only counted.
+	// DeadLetter is a file for lines refused by the backend as invalid (INVALID_ARGUMENT), as logged but without secrets. The directory must exist, and Include
+	// and Document must not match the file. Default: none; refused lines are only counted.
 	DeadLetter string `mapstructure:"dead_letter"`
 	// Document lists globs of files that are rewritten whole: each new content is passed on as one line.
 	Document []string `mapstructure:"document"`
@@ -157,7 +157,8 @@ func (c Config) checkDeadLetter() error {
 		err = osfile.ErrNotRegular
 	case err == nil:
 		var f *os.File
-		if f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+		f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
 			err = f.Close()
 		}
 	}

@@ -98,7 +98,7 @@ func (c *counter) add(n int64) {
 	c.inst.Add(context.Background(), n, c.opts...)
 }
 
-// counts keeps the accounts and publishes them. It is updated per chunk and per batch, never per line.
+// counts keeps the accounts and publishes them: updates are per chunk and per batch, never per line.
 type counts struct {
 	mu       lockorder.Mutex[leaf]
 	pending  func() int64

@@ -127,7 +127,7 @@ func (t *Tailer) logTurns() {
 	}
 }
 
-// spare closes a file that can be opened again, while descriptors are short: once half of them are used, a file read to its end is closed, which leaves the
+// spare closes a file that can be opened again, while descriptors are short: once half of the budget is used, a fully read file is closed, which leaves the
 // other half for files with unread bytes. A file without a name stays open until its end.
 func (t *Tailer) spare(f *file) {
 	if f.src == nil {
@@ -159,7 +159,7 @@ func (s *Stream) spare(f *file) {
 	}
 }
 
-// reopenInTurn opens a file again to read it; errTurn: its stream becomes ready once a descriptor is free.
+// reopenInTurn opens a file again to read on; errTurn: the stream becomes ready once a descriptor is free.
 func (t *Tailer) reopenInTurn(f *file) error {
 	if !t.descriptors.takeFor(f.stream) {
 		t.logTurns()

@@ -200,7 +200,7 @@ func (w *sweeper) notePassed(path string, isDir bool) {
 	}
 }
 
-// found takes up a file of a directory, if the globs include it and it is not already known.
+// found takes up a file of a directory, if in the globs and not already known.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
 	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
@@ -282,8 +282,8 @@ func (w *sweeper) rotatedFrom(path string) string {
 	return ""
 }
 
-// claimed finds out whether a file met under a name is another stream's file (then it returns that file) or may prove to be one (then wait is set). The streams
-// whose rotated files or copies may have this name are updated first.
+// claimed finds out whether a file met under a name is another stream's file (returned) or may prove to be (wait). The streams whose rotated files or copies
+// may have the name are updated first.
 func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if f := w.known(path, fi); f != nil {
 		return f, false
@@ -322,7 +322,7 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 	return nil, false
 }
 
-// known returns a stream's file that already has this name.
+// known returns a stream's file already known by the given name.
 func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	id := fingerprint.IDOf(fi)
 	f := w.files[id]

@@ -15,7 +15,7 @@ import (
 
 const maxDocument = 64 << 20
 
-// document is the state of a stream whose file is rewritten whole: each content that differs from the last accepted content is passed on as one line.
+// document is the state of a stream whose file is rewritten whole: each new content is passed on as one line.
 type document struct {
 	file    *file // of the content handed over last
 	size    int64
@@ -112,7 +112,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	s.cut()
 }
 
-// documentDone records that the last content was accepted or refused, once it was: a restart must not read it again.
+// documentDone records the acceptance or refusal of the last content: a restart must not read it again.
 func (s *Stream) documentDone() {
 	if d := &s.doc; s.document && d.file != nil && d.file.outstanding == 0 && d.given != 0 {
 		d.sum = d.given

@@ -24,7 +24,7 @@ type source interface {
 	io.Closer
 }
 
-// file is one generation of a stream: a file that its path names or has named.
+// file is one generation of a stream: a present or former file of the path.
 type file struct {
 	stream *Stream
 	id     fingerprint.ID
@@ -44,7 +44,7 @@ type file struct {
 	skip   bool               // head is inside an overlong line
 	replay []checkpoint.Range // holes to read again before head
 	tags   []checkpoint.Tag   // of lines in replay, in order
-	// arrivals are the reading times of lines without other times, as long as they may be read again.
+	// arrivals are the reading times of lines without other times, as long as a restart may read the lines again.
 	arrivals []checkpoint.Arrival
 
 	size  int64 // at the last look
@@ -62,7 +62,7 @@ type file struct {
 	failed      bool // the last read ended in an error
 	gone        bool // closed to save descriptors, and vanished from its directory: a copy may be longer than the file's last known size
 	birth       birth
-	seen        int // the last full scan that saw it
+	seen        int // the last full scan that found the file
 }
 
 // advance moves head over b, read at head.
@@ -76,8 +76,8 @@ func (f *file) advance(b []byte) {
 	f.tail.Remember(b)
 }
 
-// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes it from a later file with its inode. Holes may yet be written, so they end
-// the print.
+// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes the file from a later file with the inode. Holes may yet be written, and
+// end the print.
 func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
@@ -143,7 +143,7 @@ func (f *file) beginsAs(src io.ReaderAt) bool {
 	return f.print.Begins(p[:n])
 }
 
-// isStill says whether src, the present content of f's inode, is still f's content. A compressed file is compared at its beginning only: comparing at the head
+// isStill says whether src, the present content of f's inode, is still f's content. A compressed file is compared at the beginning only: comparing at the head
 // would mean decompressing up to there, and reading on detects a difference anyway.
 func (f *file) isStill(src source) bool {
 	if _, ok := src.(*unpack.Reader); ok {
@@ -196,8 +196,8 @@ func (t *Tailer) close(f *file) {
 	t.descriptors.give()
 }
 
-// reopen opens a file again that was closed to save descriptors or after an error. It may have been renamed meanwhile. errTruncated: its inode has different
-// content; errGone, a kind of errTruncated: no file in its directory has its inode.
+// reopen opens a file again that was closed to save descriptors or after an error, perhaps under a new name. errTruncated: the inode has different content;
+// errGone, a kind of errTruncated: no file in the directory has the inode.
 func (t *Tailer) reopen(f *file) error {
 	raw, fi, err := osfile.Open(f.path, t.cfg.FollowSymlinks)
 	if err == nil && fingerprint.IDOf(fi) != f.id {
@@ -210,7 +210,8 @@ func (t *Tailer) reopen(f *file) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if raw, err = t.findByID(f); err == nil && raw == nil {
+		raw, err = t.findByID(f)
+		if err == nil && raw == nil {
 			return errGone
 		}
 	}
@@ -259,11 +260,12 @@ func linked(path string) string {
 
 const maxLinks = 8
 
-// findByID looks for a file renamed within its directory. It looks twice: a listing can miss a file during its rename. nil: not found; an error: found, but not
-// opened.
+// findByID looks for a file renamed within its directory. The search runs twice: a listing can miss a file during a rename. nil: not found; an error: found,
+// but not opened.
 func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	for range 2 {
-		if raw, err = t.findNow(f); raw != nil || err != nil {
+		raw, err = t.findNow(f)
+		if raw != nil || err != nil {
 			break
 		}
 	}
@@ -309,7 +311,7 @@ func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	return nil, nil
 }
 
-// isBlank says whether a closed file has no fingerprint that distinguishes it from a later file with its inode.
+// isBlank says whether a closed file has no fingerprint: a later file with the inode looks the same.
 func (f *file) isBlank() bool { return f.src == nil && f.head == 0 && f.print.N == 0 }
 
 // mayBe says whether a file with this name and the file's inode may be the file.
@@ -360,7 +362,7 @@ const (
 
 // becomes lists the possible next lives of each life:
 //
-//	unread    end reached: read; inode has other content: cut; of a checkpoint, not found: missing; a rotated file taken up in full: retired
+//	unread    end reached: read; inode has other content: cut; of a checkpoint, not found: missing; rotated, and fully read: retired
 //	read      grew: unread; truncated or rewritten: cut; rotated, accepted and idle for lingerMax: retired
 //	cut       a copy or a compressed file has the old content: unread, continued there; else dead. The present content is the next file, unread.
 //	missing   found, or a copy of it: unread; nowhere: dead

@@ -9,19 +9,19 @@ import (
 type Line struct {
 	// Text lives only until Handler.Line returns.
 	Text []byte
-	// Observed is the reading time. Live: the line was appended while this process was tailing, so Observed is close to the time of writing.
+	// Observed is the reading time. Live: the line was appended while this process was tailing, and Observed is close to the time of writing.
 	Observed time.Time
 	Live     bool
 	// ModTime is the file's modification time when the line was read.
 	ModTime time.Time
 	// File is a number that changes where the lines of another or rewritten file begin.
 	File int
-	// Again: the line was held before a restart and is given again, not necessarily with its neighbours; Tag is the tag of its Lend.
+	// Again: the line was held before a restart and is given again, not necessarily with its neighbours; Tag is the tag of Lend.
 	Again bool
 	Tag   uint64
 }
 
-// earliest and latest bound the times of files: file systems have years beyond those of spans (1970 to 2262), and durations are added to these times.
+// earliest and latest bound the times of files: file systems have years beyond those of spans (1970 to 2262), and durations are added to times.
 var earliest, latest = time.Unix(0, 0), time.Date(2261, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Written is ModTime within the range of a span's times.
@@ -45,18 +45,18 @@ const (
 	Rejected                // a malformed record
 )
 
-// Delivery is a batch cut by a handler, on its way downstream. Its methods are called from other goroutines than the handler's.
+// Delivery is a batch cut by a handler, on the way downstream. The methods are called from other goroutines than the handler's.
 type Delivery interface {
 	// Send sends the batch downstream. nil: accepted. An error of type Refused: the named records were refused for good, the rest accepted. A permanent error
 	// (consumererror.IsPermanent): all records were refused. Refused records are counted and skipped. After any other error tail calls Send again, with
 	// back-off, until success or shutdown.
 	Send(ctx context.Context) error
-	// Join merges a Delivery of another handler of the Tailer, to send both as one. false: other must be sent separately. It is called before Send.
+	// Join merges a Delivery of another handler of the Tailer, to send both as one. false: other must be sent separately. Join is called before Send.
 	Join(other Delivery) bool
 }
 
 // Locator is a Delivery that maps its records to places in the log. Locate is called before Send; where returns the place of the first line of a record of the
-// joined Deliveries (numbered as in Refused): its file, and the offset of its first byte. It may be called until Send returns.
+// joined Deliveries (numbered as in Refused): the file, and the offset of the first byte. where may be called until Send returns.
 type Locator interface {
 	Delivery
 	Locate(where func(batch int, p Place) (path string, begin int64, ok bool))
@@ -86,28 +86,28 @@ type Handler interface {
 	Expire(before time.Time)
 	// Cut ends the current batch and returns it, or nil for nothing to send.
 	Cut() Delivery
-	// Save returns the handler's state for continuing after a restart at the end of its last line, except held lines, which are given again (clock anchors, a
-	// column layout). It is small. nil: none.
+	// Save returns the handler's state for continuing after a restart at the end of the last line, except held lines, which are given again (clock anchors, a
+	// column layout). The state is small. nil: none.
 	Save() []byte
 	// Restore is called once, before the first Line, with the result of Save.
 	Restore(state []byte)
 }
 
 // InOrder is a Handler for which the meaning of a line depends on all lines before, for instance in ids that count. After a restart it gets everything again
-// from the oldest unaccepted batch on, including lines accepted since, with its state of that time. Other handlers get only the unaccepted lines.
+// from the oldest unaccepted batch on, including lines accepted since, with the state of that time. Other handlers get only the unaccepted lines.
 type InOrder interface {
 	Handler
 	InOrder()
 }
 
-// Forgetter is a Handler with a call at the end of its stream: none of its files is left, and none of its lines is held or in flight. It is the last call.
+// Forgetter is a Handler with a last call at the end of its stream: no file is left, and no line is held or in flight.
 type Forgetter interface {
 	Handler
 	Forget()
 }
 
-// Idler is a Handler with a call at looks at its stream, every five seconds at least, while everything is read and accepted. Its batches are then sent as
-// usual. Unless a Forgetter, too, it may be dropped after ten idle seconds.
+// Idler is a Handler with a call at looks at its stream, every five seconds at least, while everything is read and accepted. Batches are then sent as usual.
+// Unless a Forgetter, too, the handler may be dropped after ten idle seconds.
 type Idler interface {
 	Handler
 	Idle(now time.Time)

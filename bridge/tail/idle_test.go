@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// waiter is a toy that counts how often it is told that there is nothing, and then sends what it was given.
+// waiter is a toy that counts the calls of Idle, and then sends its records.
 type waiter struct {
 	toy
 
@@ -24,7 +24,7 @@ func (h *waiter) Idle(time.Time) {
 	}
 }
 
-// A handler is told that there is nothing when all was read and accepted, and not before.
+// Idle is called once everything was read and accepted, and not before.
 func TestIdle(t *testing.T) {
 	r := newRig(t)
 	var h *waiter

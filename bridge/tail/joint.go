@@ -15,9 +15,8 @@ type Lent struct {
 	bytes  int32
 }
 
-// Lend holds the current line until the batches that Take it, of this or other streams of the Tailer, are accepted or refused: one batch, unless Share sets a
-// number. It is called inside Handler.Line only, and not for a line of Hold. tag is returned with the line (Line.Tag) after a restart. Settings.Joint must be
-// set.
+// Lend holds the current line until the batches that Take it, of any stream of the Tailer, are accepted or refused: a single batch, unless Share sets a number.
+// Call Lend inside Handler.Line only, and not for a line of Hold. tag is returned with the line (Line.Tag) after a restart. Settings.Joint must be set.
 func (s *Stream) Lend(tag uint64) Lent {
 	h := s.Hold()
 	e := &s.held.slots[h]
@@ -28,7 +27,7 @@ func (s *Stream) Lend(tag uint64) Lent {
 	return Lent{s, h, e.bytes}
 }
 
-// Share sets the number of batches for a lent line of this stream; 0: none, the line belongs to the current batch. It is called inside Handler.Line and
+// Share sets the number of batches for a lent line of this stream; 0: none, the line belongs to the current batch. Call Share inside Handler.Line and
 // Handler.Expire, at most once, before the first Take.
 func (s *Stream) Share(l Lent, batches int) {
 	if batches == 0 {
@@ -54,9 +53,9 @@ func (s *Stream) Take(l Lent) {
 	s.batch.bytes += max(int64(l.bytes), minRecordCost)
 }
 
-// bond groups lent lines that are released together. A shared line that was sent with one batch and waits for another would be read again after a crash, and
-// bring back the records of the first batch, which need all of their lines: so these lines are kept, with the lines of the other records of shared lines among
-// them, until no shared line waits.
+// bond groups lent lines to be released together. A shared line sent with one batch and waiting for another would be read again after a crash, and bring back
+// the records of the first batch, which need all their lines: so these lines are kept, with the lines of the other records of shared lines among them, until no
+// shared line waits.
 type bond struct {
 	waiting int    // shared lines still waiting for a batch
 	lines   []Lent // the other lines, which do not wait
@@ -84,12 +83,12 @@ func (b *bond) join(o *bond) *bond {
 	return b
 }
 
-// settleLent settles the lent lines of an accepted or refused batch, releases them, and returns the number of records among them that are in no other batch.
+// settleLent settles the lent lines of an accepted or refused batch, releases them, and returns the number of records among them without a further batch.
 func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {
 		return 0
 	}
-	shared := t.shared.Load() > 0 // else none of these lines is shared: a shared line would have been counted before it came into the batch
+	shared := t.shared.Load() > 0 // else none of the lines is shared: sharing is counted before the batch gets the line
 	if shared {
 		t.sharing.Lock()
 		defer t.sharing.Unlock()

@@ -27,7 +27,7 @@ const (
 	busyLook     = 50 * time.Millisecond // next look at a stream that was being drained: the drain may have missed the last event
 )
 
-// sweeper knows the streams and the files, and assigns files to streams. One goroutine at a time uses it.
+// sweeper knows the streams and the files, and assigns files to streams, in one goroutine at a time.
 type sweeper struct {
 	t          *Tailer
 	now        time.Time
@@ -361,7 +361,7 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	p.boundAtLook(s, now)
 }
 
-// allCaughtUp returns the time up to which all streams have been read, Unix ns. It asks all streams once per poll_interval, for ten thousand callers.
+// allCaughtUp returns the time up to which all streams have been read, Unix ns, computed once per poll_interval for ten thousand callers.
 func (w *sweeper) allCaughtUp(now time.Time) int64 {
 	if age := now.Sub(w.caughtUpAt); age < 0 || age >= w.t.cfg.PollInterval {
 		w.caughtUpAt, w.caughtUp = now, now.UnixNano()
@@ -391,7 +391,8 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 		if f.life == lifeRead {
 			f.turn(lifeUnread)
 		}
-		if f.nulEnd = false; fi.Size() <= size {
+		f.nulEnd = false
+		if fi.Size() <= size {
 			f.nulTo = 0 // data may replace the NULs
 		}
 		if f.src == nil && f.head == 0 && !f.compressed && w.t.reopen(f) == nil { // the beginning may be truncated before the stream's turn
@@ -473,7 +474,8 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	fi, err := w.t.statOf(f)
 	moved := errors.Is(err, fs.ErrNotExist)
 	if f.src == nil && (moved || err == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime))) {
-		if err = w.t.reopen(f); err == nil { // not another file with the inode
+		err = w.t.reopen(f)
+		if err == nil { // not another file with the inode
 			fi, err = f.raw.Stat()
 			defer w.t.spare(f)
 		}
@@ -490,7 +492,8 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 		if c != nil {
 			w.become(f, c, now)
 		}
-		if f.gone = c == nil && !wait; f.gone && f.size > f.head {
+		f.gone = c == nil && !wait
+		if f.gone && f.size > f.head {
 			w.tryAgain(f, now) // the stream's turn detects the loss
 		}
 		return
@@ -534,8 +537,8 @@ func (w *sweeper) drop(f *file) {
 	f.stream.changed()
 }
 
-// sweepRetired drops files that are read and gone, or out of the globs. Files of a path that names nothing are dropped with their stream: until then, they and
-// their copies must not be taken for files rotated unseen.
+// sweepRetired drops files that are read and gone, or out of the globs. Files of a path that names nothing are dropped with their stream: earlier, they or
+// their copies would be taken for files rotated unseen.
 func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()

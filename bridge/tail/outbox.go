@@ -238,7 +238,7 @@ type mark struct {
 	at     map[*file]int64
 }
 
-// add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
+// add puts a piece into the batch. Neighbours are merged: unheld lines cost one piece per chunk.
 func (b *lineBatch) add(f *file, begin, end int64) {
 	b.length += end - begin
 	if n := len(b.pieces); n > 0 {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// paceAhead is the share of its files by which a Once may be ahead of the slowest.
+// paceAhead is the share of files by which a Once may be ahead of the slowest.
 const paceAhead = 0.02
 
 // Pace keeps several Once side by side: logs of one job cover the same time, and related lines are then read together, whatever the sizes of the files. The
@@ -65,7 +65,7 @@ func (p *Pace) slowest() float64 {
 	return least
 }
 
-// shareRead is the share of its files that a Tailer has read.
+// shareRead is the share read of a Tailer's files.
 func (t *Tailer) shareRead() float64 {
 	return share(t.size.Load(), t.lag.Load())
 }
@@ -123,7 +123,7 @@ func (q sideBySide) order() {
 	heap.Init(&q)
 }
 
-// share is the share of its files that a stream has read.
+// share is the share read of the stream's files.
 func (s *Stream) share() float64 { return share(s.size.Load(), s.lag.Load()) }
 
 // number numbers the streams in the order of their paths. In the order of discovery, a file assigned by its content would be late, depending on the work of

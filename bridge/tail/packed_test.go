@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rotated file is packed beside itself and then removed. Whenever that is looked at, and the process restarted, with or without its state, each line comes
-// once, in order.
+// A rotated file is packed beside itself and then removed. For any times of looks and restarts, with or without state, each line comes once, in order.
 func TestPackedBesideItsOriginal(t *testing.T) {
 	const stages = 5
 	for suffix, pack := range map[string]func(string) string{".gz": gz, ".zst": zst} {
@@ -63,7 +62,7 @@ func TestPackedBesideItsOriginal(t *testing.T) {
 	}
 }
 
-// A process that just took up a rotated file is killed, and the file packed before the next one starts.
+// A process that has just taken up a rotated file is killed, and the file packed before the next process starts.
 func TestPackedWhileDown(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved on %v", moved), func(t *testing.T) {
@@ -102,8 +101,8 @@ func TestPackedWhileDown(t *testing.T) {
 	}
 }
 
-// Rotated and packed while nobody looks: the log that was there and empty is gone, and the path names another file, which has its inode. It takes more than a
-// sweep to find out whose the packed files are.
+// Rotated and packed between processes: the empty log is gone, and the path names another file with the same inode. Identifying the packed files takes more
+// than a sweep.
 func TestInodeOfThePackedFile(t *testing.T) {
 	for _, oldest := range []bool{false, true} {
 		for _, last := range []int{300, 310} {
@@ -138,7 +137,7 @@ func TestInodeOfThePackedFile(t *testing.T) {
 	}
 }
 
-// Nothing of the file was read when it is packed, for the consumer is away.
+// The file is packed while unread, because the consumer is down.
 func TestUnreadFileIsPacked(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost
 	for _, look := range []bool{false, true} {
@@ -177,7 +176,7 @@ func TestUnreadFileIsPacked(t *testing.T) {
 	}
 }
 
-// A compressed file is read before the files that came after it, also while the tailer waits until it no longer grows.
+// A compressed file is read before later files, even while the tailer waits for its size to settle.
 func TestPackedIsReadInOrder(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1.zst", zst("START x\n"))
@@ -188,7 +187,7 @@ func TestPackedIsReadInOrder(t *testing.T) {
 	r.want("START x | END x")
 }
 
-// A compressed file is read although a file has its name without the suffix, when it was not made of that file.
+// A compressed file is read even if a file has its name without the suffix, unless made from that file.
 func TestPackedBesideAnother(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1.gz", gz("one\n"))
@@ -199,7 +198,7 @@ func TestPackedBesideAnother(t *testing.T) {
 	assert.ElementsMatch(t, []string{"one", "two", "three"}, r.out)
 }
 
-// The current file is packed when its writer has ended.
+// The current file is packed after its writer has ended.
 func TestCurrentFileIsPacked(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		r := newRig(t, every)

@@ -18,7 +18,7 @@ const (
 	probeMax   = time.Minute // lifetime of a probe without requests
 )
 
-// probe is a compressed file in comparison with files already read. It must be decompressed up to their heads: over many sweeps, while only its stream waits.
+// probe is a compressed file in comparison with files already read. Decompressing up to the heads takes many sweeps, while only the file's stream waits.
 type probe struct {
 	src   *unpack.Reader // nil: the comparison is complete
 	size  int64

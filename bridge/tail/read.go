@@ -140,7 +140,7 @@ func (s *Stream) readFailed(f *file, err error) {
 	s.t.close(f)
 }
 
-// readChunk continues in one file and handles its lines, until they have taken limit bytes from the budget. more is false at the end of the file.
+// readChunk continues in one file and handles lines worth limit bytes of the budget. more is false at the end of the file.
 func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
 	s.limit = int64(limit)
 	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead)
@@ -152,7 +152,8 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	s.line.Observed = s.t.now()
 	s.line.ModTime = f.mtime
 	s.dated, s.arrival = false, checkpoint.Arrival{}
-	if s.line.Again = len(f.replay) > 0; s.line.Again {
+	s.line.Again = len(f.replay) > 0
+	if s.line.Again {
 		return true, s.readHole(f, buf, size)
 	}
 	now, head := s.line.Observed, f.head
@@ -336,7 +337,7 @@ func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	s.arrived++
 }
 
-// arrivedBefore sets the recorded arrival for the lines of a hole. It returns the end of its range.
+// arrivedBefore sets the recorded arrival for the lines of a hole, and returns the end of the recorded range.
 func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 	for i := range f.arrivals {
 		a := &f.arrivals[i]
@@ -352,8 +353,8 @@ func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 	return hole.End
 }
 
-// passNULs moves head over the run of NUL bytes at the beginning of the n bytes at head, if something follows it, or looks for its end in the next part of the
-// file: nulTo is the progress. A run at the end of the file stays, because it may be preallocated space; not so in a compressed file.
+// passNULs moves head over the run of NUL bytes at the beginning of the n bytes at head, if data follows, or looks for the end of the run in the next part of
+// the file: nulTo is the progress. A run at the end of the file stays, because it may be preallocated space; not so in a compressed file.
 func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
 	data := (*buf)[f.tail.Len() : f.tail.Len()+n]
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {

@@ -36,7 +36,7 @@ func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandle
 }
 
 // Read reads everything, gives up the pending lines, delivers everything and returns the accounts. An unaccepted batch is retried until ctx ends; then Read
-// returns ctx's error. It is called once. Read files stay assigned in the Sorter: no Tailer that continues gets them.
+// returns ctx's error. Call Read once. The files stay assigned in the Sorter: no Tailer that continues gets them.
 func (o *Once) Read(ctx context.Context) (Counts, error) {
 	t := o.t
 	defer t.kill()

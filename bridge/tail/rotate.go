@@ -81,7 +81,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	first := make([]byte, min(size, fingerprint.Bytes))
 	n, _ := r.ReadAt(first, 0)
 	first = first[:n]
-	if f.enc = lines.EncodingOf(first); f.enc.Rows() {
+	f.enc = lines.EncodingOf(first)
+	if f.enc.Rows() {
 		f.skipRows(r, size)
 		f.print.Extend(0, first[:min(int64(len(first)), f.head)])
 		return
@@ -91,7 +92,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	n, _ = r.ReadAt(b, from)
 	b = b[:n]
 	i := f.enc.LineEnd(b)
-	if f.skip = i == 0 && from > 0; f.skip {
+	f.skip = i == 0 && from > 0
+	if f.skip {
 		i = n
 		if f.enc.Wide() {
 			i &^= 1
@@ -210,8 +212,8 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.replay, f.tags, f.arrivals = nil, nil, nil
 }
 
-// takeUp takes up the files rotated through the path unseen since its last known file, oldest first, and, if named is set, the file that the path names now. At
-// the first look at a path these are all its rotated files in the globs.
+// takeUp takes up the files rotated through the path unseen since the last known file, oldest first, and, if named is set, the file that the path names now. At
+// the first look at a path these are all rotated files in the globs.
 //
 // Rotation may continue meanwhile. So takeUp works on one state of the directory, with every file open; files rotated later are younger, and found next time.
 func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
@@ -223,7 +225,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	for range maxListings {
 		own, beside := w.beside(s.path)
 		done, wait := w.older(s, own, beside, now, met)
-		if s.behind = wait; wait {
+		s.behind = wait
+		if wait {
 			return
 		}
 		if !done {
@@ -253,8 +256,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing. It takes none and returns false if the names were given to other files since, or if it must be called again
-// to identify files (wait).
+// older takes up the rotated files of one listing, or none, with done false, if the names were given to other files since, or if identifying the files needs
+// another call (wait).
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && (w.first || s.early)
 	var gens []generation
@@ -386,7 +389,7 @@ func closeAll(gens []generation) {
 	}
 }
 
-// generation is a rotated file, open, or the stream's current file, truncated before: its inode is older than its content.
+// generation is an open rotated file, or the stream's current file after a truncation, with an inode older than the content.
 type generation struct {
 	path, suffix string
 	raw          *os.File // nil: to be opened again
@@ -435,7 +438,7 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 	})
 }
 
-// copied says whether a file is a copy of a file of the stream, or of the file that its path names now; wait: call again.
+// copied says whether a file is a copy of a file of the stream, or of the path's present file; wait: call again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
 		return true, false
@@ -525,7 +528,7 @@ func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	return all
 }
 
-// copyOf looks for the copy of a file made before its truncation, or for its compressed form. nil: none; wait: call again. Of an unread file only the beginning
+// copyOf looks for the copy of a file made before a truncation, or for the compressed form. nil: none; wait: call again. Of an unread file only the beginning
 // is known, so the copy's name or time must fit too; the copy of a truncated file is then taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 && f.print.N == 0 {
@@ -594,13 +597,13 @@ func (f *file) supersede() {
 	}
 }
 
-// packedAs says whether a compressed file's name without its suffix belongs to a file that is or will be read: then that file is the original.
+// packedAs says whether a compressed file's name without the suffix belongs to a file that is or will be read: the original.
 func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking says whether a compressed file has its original beside it, and must wait until the original is removed. It is a file of its own if the contents
-// differ and nothing changes for a while.
+// isPacking says whether a compressed file has its original beside it, and must wait for the original's removal. If the contents differ and nothing changes for
+// a while, it is a file of its own.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
@@ -614,7 +617,8 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 		c.size, c.since, c.twin = fi.Size(), now, false
 	}
 	if !c.twin && now.Sub(c.since) >= copyGrace {
-		if c.twin = w.unpacksTo(path, unpack.Name(path)); !c.twin {
+		c.twin = w.unpacksTo(path, unpack.Name(path))
+		if !c.twin {
 			return false
 		}
 	}
@@ -664,7 +668,8 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
 	case f.raw == nil:
 		raw, err := w.t.findByID(f)
-		if wait = raw != nil || err != nil; raw != nil {
+		wait = raw != nil || err != nil
+		if raw != nil {
 			_ = raw.Close() // renamed
 		}
 	default:
@@ -696,8 +701,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 	return err != nil
 }
 
-// isCopy says whether a new file may be an unfinished copy of a stream's current file, and must wait: if the original is truncated next, the copy has its old
-// content. It is a file of its own if it differs, or if nothing changes for a while.
+// isCopy says whether a new file may be an unfinished copy of a stream's current file, and must wait: if the original is truncated next, the copy has the old
+// content. If the contents differ, or nothing changes for a while, it is a file of its own.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(s)()
 	f := w.namedNow(s)
@@ -725,8 +730,8 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	return unknown || now.Sub(c.since) < copyGrace
 }
 
-// lookThoroughly looks at a stream before another stream takes up a file that may belong to this stream: also for a rewrite that made the file longer, and, if
-// the path names nothing, for files rotated through it unseen.
+// lookThoroughly looks at a stream before another stream takes up a file that may belong to the first: also for a rewrite that made the file longer, and, if
+// the path names nothing, for files rotated unseen.
 func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks
 	w.look(s, now)
@@ -756,14 +761,14 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 		}
 	}
 	if _, err := w.t.statAt(f); err != nil && f.raw == nil {
-		return // renamed, perhaps with its copy: detected once its rotation is noticed
+		return // renamed, perhaps with a copy: detected once the rotation is noticed
 	}
 	if f.life == lifeCut || f.wasCut() {
 		w.truncated(f.stream, f, now)
 	}
 }
 
-// namedNow returns the stream's current file, or else the file that its path names, another stream's after a swap of names.
+// namedNow returns the stream's current file, or else the path's present file, another stream's after a swap of names.
 func (w *sweeper) namedNow(s *Stream) *file {
 	if s.current != nil {
 		return s.current
@@ -800,7 +805,7 @@ func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	return true
 }
 
-// settledAfter is the age of a directory's modification time that proves a listing current: file systems round the time, so a younger time may hide a second
+// settledAfter is the age of a directory's modification time that proves a listing current: file systems round the time, and a younger time may hide a second
 // change.
 const settledAfter = time.Second
 

@@ -193,7 +193,7 @@ func (t *Tailer) resume(n int) {
 	for n > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes {
 		w := t.next(&t.waiting)
 		w.waits = false
-		// Streams already resumed by their own acks are still in the list: skip them, and streams that wait for an ack of their own.
+		// Streams already resumed by their own acks are still in the list: skip them, and streams waiting for an ack of their own.
 		if w.blocked && t.mayHaveMore(w) {
 			w.blocked = false
 			t.scheduleLocked(w)

@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// Sniffing: reading files to find their receiver. A folder may have a log and ten thousand other files, so the first look at each file is short, the newest
+// Sniffing: reading files to find their receiver. A folder may have a log and ten thousand other files, hence a short first look at each file, the newest
 // first; files with more content are read further afterwards.
 const (
 	sniffMost  = 16 << 20 // bytes of a file to sniff at most
@@ -63,7 +63,8 @@ func (s *Sorter) put(k *kind, to *kindHeap) {
 	if k.heap != nil {
 		heap.Remove(k.heap, k.place)
 	}
-	if k.heap = to; to != nil {
+	k.heap = to
+	if to != nil {
 		heap.Push(to, k)
 	}
 }
@@ -159,8 +160,8 @@ func (t *Tailer) takeNews() []news {
 	return list
 }
 
-// turn sniffs files for a while, and informs the Tailers. more: unfinished. While another Tailer sniffs, it leaves the work to that Tailer, unless this is the
-// caller's only turn.
+// turn sniffs files for a while, and informs the Tailers. more: unfinished. A second Tailer leaves the work to the first, unless this is the caller's only
+// turn.
 func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 	if t.final {
 		s.looking.Lock()
@@ -260,7 +261,8 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
 		lines++
 		first, rest := firstReader(k.detect, of, text, k.dull.is(text))
-		if owner = first; last == nil {
+		owner = first
+		if last == nil {
 			last = rest
 		}
 		return owner == nil
@@ -274,7 +276,8 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	looked, k.last = off-from, last
-	if k.off, k.lines = off, lines; owner != nil || off >= sniffMost {
+	k.off, k.lines = off, lines
+	if owner != nil || off >= sniffMost {
 		k.detect, k.dull = nil, nil
 	}
 	s.bound()
@@ -297,7 +300,7 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	return found, looked
 }
 
-// bound limits the files with detectors: it drops the detectors of the files that are cheapest to sniff again.
+// bound limits the files with detectors: it drops the detectors that are cheapest to rebuild.
 func (s *Sorter) bound() {
 	s.open = slices.DeleteFunc(s.open, func(k *kind) bool { return k.detect == nil })
 	for len(s.open) > sniffOpen {
@@ -312,8 +315,8 @@ func (s *Sorter) bound() {
 	}
 }
 
-// firstReader returns the line's owner, and the owner of last resort. All detectors see the line, since they may need it for the next; of dull lines only those
-// that ask for all.
+// firstReader returns the line's owner, and the owner of last resort. All detectors see the line, as context for the next; dull lines only detectors that ask
+// for all.
 func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {
@@ -328,7 +331,7 @@ func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, 
 }
 
 // sniff visits the lines in the next most bytes of a file from off on, or of a longer line, until visit returns false, and returns the beginning of the next
-// line; end: nothing follows yet. A last line without its ending is visited if it may be whole; it is visited again later in any case.
+// line; end: nothing follows yet. A last line without an ending is visited if it may be whole, and visited again later in any case.
 func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, visit func(text []byte) bool) (next int64, end bool, err error) {
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {
@@ -347,7 +350,8 @@ func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, vi
 	}
 	p := sniffer{src: src, enc: lines.EncodingOf(mark[:n]), most: t.cfg.MaxLineBytes, buf: buf, visit: visit}
 	for until := off + most; ; off = next {
-		if next, end, err = p.lines(off, int(min(size, until-off)), whole); end || err != nil || next >= until {
+		next, end, err = p.lines(off, int(min(size, until-off)), whole)
+		if end || err != nil || next >= until {
 			return next, end, err
 		}
 	}
@@ -380,7 +384,8 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			if off == 0 && at == 0 {
 				text = bytes.TrimPrefix(text, lines.BOM)
 			}
-			if text = bytes.TrimLeft(text, "\x00"); len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
+			text = bytes.TrimLeft(text, "\x00")
+			if len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
 				return off + int64(sp.Pos), true, nil
 			}
 			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && p.enc == lines.Bytes {
@@ -403,7 +408,8 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 // readAgain is ReadAt of a source that may need several calls to decompress.
 func readAgain(src source, b []byte, off int64) (n int, err error) {
 	for {
-		if n, err = src.ReadAt(b, off); err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
+		n, err = src.ReadAt(b, off)
+		if err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
 			return n, err
 		}
 	}

@@ -36,8 +36,8 @@ const (
 	loadingMost = 2 * time.Second
 )
 
-// Sorter assigns each file of several Tailers' globs (Config.IncludeByContent) to one Tailer. The first line understood by any of them decides, so the answer
-// does not depend on the file's growth, nor on restarts. The zero value is ready.
+// Sorter assigns each file of several Tailers' globs (Config.IncludeByContent) to one Tailer. The first understood line decides: the answer depends neither on
+// the file's growth, nor on restarts. The zero value is ready.
 type Sorter struct {
 	mu      lockorder.Mutex[leaf]
 	members []*Tailer
@@ -58,7 +58,7 @@ type kind struct {
 	path   string
 	id     fingerprint.ID
 	owner  *Tailer   // nil: not known
-	of     []*Tailer // Tailers that may read it; shared between files with the same Tailers
+	of     []*Tailer // the possible readers; shared between files with the same readers
 	size   int64     // at the last stat
 	seen   int64     // the size at the last complete look; -1: incomplete
 	off    int64     // the line at which the next look begins
@@ -70,7 +70,7 @@ type kind struct {
 	grown  time.Time
 	asked  time.Time
 	whole  bool     // a last line without an ending was looked at, too
-	early  bool     // present at its Tailer's start, and its content of that time was not sniffed whole
+	early  bool     // present at the Tailer's start, and the content of that time was not sniffed whole
 	last   *Tailer  // owner of last resort
 	detect []Detect // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
 	dull   *dull    // repetitive lines, as long as detect is set
@@ -122,7 +122,7 @@ func (s *Sorter) leave(t *Tailer) {
 	deliver(found)
 }
 
-// takeEarly says, once, whether a file was assigned by its content at its Tailer's start.
+// takeEarly says, once, whether a file was assigned by the content at its Tailer's start.
 func (s *Sorter) takeEarly(path string) (early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,8 @@ func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 		k = &kind{path: path}
 		s.remember(k)
 	}
-	if k.asked = now; k.owner == nil {
+	k.asked = now
+	if k.owner == nil {
 		s.decide(k, t)
 	}
 	return k.owner == t
@@ -208,7 +209,7 @@ func (s *Sorter) remember(k *kind) {
 	s.paths[k.path] = k
 }
 
-// known returns the state of a file. An assigned path stays with its Tailer, whatever file it names later.
+// known returns the state of a file. An assigned path stays with its Tailer for all later files.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	k := s.paths[path]
 	if k != nil && (k.owner != nil || !k.isOther(fi)) {
@@ -269,7 +270,7 @@ func (s *Sorter) prune(now time.Time) {
 	}
 }
 
-// Owner returns the Tailer that reads a file, sniffing the file if necessary. The Tailers are those of NewOnce.
+// Owner returns the reader of a file, sniffing the file if necessary. The Tailers are those of NewOnce.
 func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -300,7 +301,8 @@ func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 		}
 		files++
 		lines += k.lines
-		if some = append(some, Mute{k.path, k.lines}); len(some) > maxMute {
+		some = append(some, Mute{k.path, k.lines})
+		if len(some) > maxMute {
 			slices.SortFunc(some, mostLines)
 			some = some[:maxMute]
 		}
@@ -333,18 +335,18 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	return reader, first
 }
 
-// isOwn says whether a file of the globs is this Tailer's, whatever its content.
+// isOwn says whether a file of the globs is this Tailer's for any content.
 func (w *sweeper) isOwn(path string) bool {
 	return len(w.shared.Globs) == 0 || w.own.Match(path) || w.isDocument(path)
 }
 
-// names says whether Include or Document name a file, also by another path, or it is a document by its name. Sorter asks all Tailers.
+// names says whether Include or Document name a file, also by another path, or its name is a document's. Sorter asks all Tailers.
 func (w *sweeper) names(path string) bool {
 	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
-// isMine says whether a file is for this Tailer, by its name or by its content. Another Tailer's file is checked once per full scan, an unassigned file not at
-// all: the Sorter will inform the Tailer. now: the answer cannot wait.
+// isMine says whether a file is for this Tailer, by name or by content. Another Tailer's file is checked once per full scan, an unassigned file not at all: the
+// Sorter will inform the Tailer. now: the answer cannot wait.
 func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 	if w.isOwn(path) {
 		return true

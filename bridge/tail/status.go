@@ -173,12 +173,14 @@ type progress struct {
 }
 
 func newProgress(m metric.Meter) (p progress, err error) {
-	if p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"),
-		metric.WithDescription("Bytes in the files that are read.")); err != nil {
+	p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes in the files that are read."))
+	if err != nil {
 		return p, err
 	}
-	if p.lag, err = m.Int64ObservableUpDownCounter("trainbridge.tail.lag", metric.WithUnit("By"),
-		metric.WithDescription("Bytes in the files that are not read yet.")); err != nil {
+	p.lag, err = m.Int64ObservableUpDownCounter("trainbridge.tail.lag", metric.WithUnit("By"),
+		metric.WithDescription("Bytes in the files that are not read yet."))
+	if err != nil {
 		return p, err
 	}
 	for _, g := range []struct {
@@ -189,7 +191,8 @@ func newProgress(m metric.Meter) (p progress, err error) {
 		{&p.rate, "trainbridge.tail.rate", "By/s", "Bytes read a second, in the last 30 s."},
 		{&p.eta, "trainbridge.tail.eta", "s", "How long reading the rest will take at that rate. 0: all is read, or nothing was read lately."},
 	} {
-		if *g.to, err = m.Float64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.desc)); err != nil {
+		*g.to, err = m.Float64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.desc))
+		if err != nil {
 			return p, err
 		}
 	}

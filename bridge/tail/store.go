@@ -80,8 +80,8 @@ func (t *Tailer) badCheckpoint(key string, err error) {
 	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
 }
 
-// keep stores positions once a second, and after a file was taken up: a crash within that second must know which file the path named. It runs beside the
-// sweeper, which must not wait for a disk.
+// keep stores positions once a second, and after a file was taken up: a crash within that second must know the path's file. It runs beside the sweeper, which
+// must not wait for a disk.
 func (t *Tailer) keep(ctx context.Context) {
 	tick := time.NewTicker(checkpointGap)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (t *Tailer) keep(ctx context.Context) {
 	}
 }
 
-// storeAll stores the checkpoints of all changed streams, in one batch. It returns the storage's error; then all are stored again, some seconds later.
+// storeAll stores the checkpoints of all changed streams, in one batch. After an error, returned, all are stored again some seconds later.
 func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	if t.cfg.Storage == nil {
 		return nil
@@ -221,8 +221,8 @@ func (w *sweeper) restore(now time.Time) {
 	}
 }
 
-// takeUpOlder takes up rotated files older than the stream's current file: files whose stream was not known so far, and those of a restored stream with an
-// unread current file, which may be another file with the old inode.
+// takeUpOlder takes up rotated files older than the stream's current file: files whose stream was unknown so far, and those of a restored stream with an unread
+// current file, which may be another file with the old inode.
 func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
@@ -273,7 +273,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			w.t.close(f)
 		}
 		if !sf.Retired && (!sf.Current || f.path != s.path) && sf.Vague() && (f.size != sf.Size || unixNano(f.mtime) != sf.MTime) {
-			w.t.close(f) // if it is the same file after all, it is taken up again as new
+			w.t.close(f) // if it is the same file after all, takeUp finds it again
 			continue
 		}
 		f.begin() // may have been empty in the checkpoint
@@ -292,7 +292,7 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	return s
 }
 
-// locate opens the file of a checkpoint: at its path, elsewhere in its directory, or its copy. It becomes missing if the search takes longer.
+// locate opens the file of a checkpoint: at its path, elsewhere in the directory, or the copy. A longer search makes the file missing.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
 	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, osfile.ErrNotRegular) && !errors.Is(err, syscall.ELOOP) {

@@ -29,8 +29,8 @@ const (
 	sampleBytes   = 200
 	liveWithin    = 10 * time.Second
 	minBatchCost  = 512 // the least budget of a batch
-	// A record downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, for any length of its line: short lines must not fill the memory at
-	// little budget.
+	// A record downstream (a span with attributes, and OTLP bytes) takes some 2 KB, for any length of the line: short lines must not fill the memory at little
+	// budget.
 	minRecordCost = 2 << 10
 )
 
@@ -72,9 +72,9 @@ type Stream struct {
 	waits    bool // is in Tailer.waiting
 	kicked   bool // is in Tailer.kicked
 	starves  bool // in descriptors.waiting; under its lock
-	// caughtUp is the last time the stream was read to its end, Unix ns; farFuture while at its end. It is read without mu.
+	// caughtUp is the last time the stream was fully read, Unix ns; farFuture while at the end. It is read without mu.
 	caughtUp atomic.Int64
-	// size counts the bytes in the files, lag the unread bytes; linesRead and recordsRead count lines and records read in this process. They are read without
+	// size counts the bytes in the files, lag the unread bytes; linesRead and recordsRead count lines and records read in this process. All are read without
 	// mu, too.
 	size, lag, linesRead, recordsRead atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
@@ -93,7 +93,7 @@ type Stream struct {
 	missedAt   time.Time
 }
 
-// working is the state that a stream needs only while it has a handler.
+// working is the state needed only with a handler.
 type working struct {
 	batch  *lineBatch // being built
 	flying map[*lineBatch]struct{}
@@ -138,8 +138,8 @@ func (s *Stream) Path() string { return s.path }
 // IsDocument says whether each line given to the handler is a whole file (Config.Document, Settings.IsDocument).
 func (s *Stream) IsDocument() bool { return s.document }
 
-// Hold keeps the current line out of the current batch until Release: it pins the checkpoint, and a restart reads it again. It is called inside Handler.Line
-// only.
+// Hold keeps the current line out of the current batch until Release: the checkpoint is pinned, and a restart reads the line again. Call Hold inside
+// Handler.Line only.
 func (s *Stream) Hold() Held {
 	if s.curHeld < 0 {
 		s.curHeld = s.held.put(held{piece: s.cur, at: s.line.Observed.UnixNano(), bytes: int32(s.cur.End - s.cur.Begin)})
@@ -147,11 +147,11 @@ func (s *Stream) Hold() Held {
 	return s.curHeld
 }
 
-// ByArrival declares the current line to have no time of its own: its output depends on the reading time (Observed, Live, ModTime, Ahead), which is stored
-// before the batch is sent and restored with the line when read again. It is called inside Handler.Line only.
+// ByArrival declares the current line to have no time of its own: the output depends on the reading time (Observed, Live, ModTime, Ahead), which is stored
+// before the batch is sent and restored with the line when read again. Call ByArrival inside Handler.Line only.
 func (s *Stream) ByArrival() { s.dated = true }
 
-// Release puts a held line into the current batch. It is called inside Handler.Line and Handler.Expire only. A number that is not held is ignored.
+// Release puts a held line into the current batch. Call Release inside Handler.Line and Handler.Expire only. A number not held is ignored.
 func (s *Stream) Release(h Held) {
 	if h == s.curHeld && h >= 0 {
 		s.held.remove(h)
@@ -170,7 +170,7 @@ func (s *Stream) Release(h Held) {
 }
 
 // Place names the lines of a record of the current batch: the lines released or taken since the last Place, else the current line, which several records may
-// share. It is called inside Handler.Line and Handler.Expire only, once per record, after Release and Take.
+// share. Call Place inside Handler.Line and Handler.Expire only, once per record, after Release and Take.
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
@@ -182,7 +182,7 @@ func (s *Stream) Place() Place {
 	return Place(len(b.places) - 1)
 }
 
-// handle gives one line to the handler. The bytes [begin,end) hold the line and its ending.
+// handle gives a line to the handler. The bytes [begin,end) hold the line with its ending.
 func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.tally.lines++
 	if len(text) == 0 {
@@ -256,7 +256,7 @@ func (s *Stream) reject(f *file, reason string, text []byte, begin int64) {
 	s.report(f, text, begin, Rejected, reason)
 }
 
-// cut ends the current batch and sends it on its way. A batch with nothing to send is settled at once.
+// cut ends the current batch and passes it on. A batch with nothing to send is settled at once.
 func (s *Stream) cut() {
 	d := s.handler.Cut()
 	t := s.t
@@ -464,8 +464,8 @@ const (
 	maxSavedState = 4 << 10
 )
 
-// suspend drops everything that an idle stream can restore from the state stored for a restart: a directory may have the logs of all jobs that ever ran, and
-// only a few are written.
+// suspend drops everything that an idle stream can restore from the state stored for a restart: a directory may have the logs of all past jobs, and only a few
+// are written.
 func (s *Stream) suspend(now time.Time) {
 	if s.handler == nil || !s.suspends() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return
@@ -482,7 +482,7 @@ func (s *Stream) suspend(now time.Time) {
 	s.state, s.handler, s.working = state, nil, suspended
 }
 
-// suspends says whether the stream drops its handler when idle. A document must know its last content.
+// suspends says whether the stream drops its handler when idle. A document needs the last content.
 func (s *Stream) suspends() bool {
 	unread := s.t.final && s.lag.Load() > 0 // a waiting Once is not idle, however long it waits
 	return s.t.policy.suspends() && !s.document && !unread

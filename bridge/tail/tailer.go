@@ -43,14 +43,14 @@ type Settings struct {
 	Clock     func() time.Time // nil: time.Now
 	// HoldTimeout is the time after which Expire is called for a held line. 0: Config.PendingTimeout.
 	HoldTimeout time.Duration
-	// IsDocument says by its name whether a file of Config is rewritten whole, like the files of Config.Document. A file only in Config.IncludeByContent is
-	// then read by the receiver whose IsDocument accepts it. nil: no.
+	// IsDocument says whether a file of Config is rewritten whole, by its name, like the files of Config.Document. A file only in Config.IncludeByContent is
+	// then read by the receiver whose IsDocument accepts the name. nil: no.
 	IsDocument func(path string) bool
 	// Joint: lines of several streams may become one record (Stream.Lend).
 	Joint bool
 	// InTurn: batches are sent one after another, in the order of cutting, for consumers that rely on the order of each log.
 	InTurn bool
-	// Sorter is shared by the Tailers that may read the same files; Detect makes the detector of this Tailer's lines. nil: Config.IncludeByContent is not used.
+	// Sorter is shared by the Tailers with common files; Detect makes the detector of this Tailer's lines. nil: Config.IncludeByContent is not used.
 	Sorter *Sorter
 	Detect func(path string) Detect
 	// DetectAll: Detect is fast, and asked of each line. Others are asked of the first lines of a shape alone.
@@ -323,7 +323,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	return err
 }
 
-// within calls the storage, for shutdownWait, even after ctx has ended. A storage with a hanging disk ignores its context, so it is left behind.
+// within calls the storage, for shutdownWait, even after ctx has ended. A storage with a hanging disk ignores the context, and is left behind.
 func within(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWait)
 	defer cancel()

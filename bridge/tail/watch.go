@@ -16,12 +16,13 @@ func (t *Tailer) openWatcher() {
 		return
 	}
 	var err error
-	if t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 50*time.Millisecond), t.wakeSweeper); err != nil {
+	t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 50*time.Millisecond), t.wakeSweeper)
+	if err != nil {
 		t.warn("watch", "inotify is not to be had: files are polled, and may be missed if they are rotated away within poll_interval", zap.Error(err))
 	}
 }
 
-// watch has inotify watch a directory that is about to be listed: it may have been deleted and recreated since. fresh: the directory was not watched before.
+// watch has inotify watch a directory before its listing: the directory may have been recreated since. fresh: newly watched.
 func (w *sweeper) watch(d *directory) (fresh bool) {
 	if w.t.watcher == nil {
 		return false

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 )
 
-// shift rotates a.log, keeps some, and says so to the tailer if heard is set.
+// shift rotates a.log, keeps some, and reports the events to the tailer if seen is set.
 func (r *rig) shift(keep int, seen bool) {
 	for i := keep; i >= 1; i-- {
 		from, to := fmt.Sprintf("a.log.%d", i), fmt.Sprintf("a.log.%d", i+1)
@@ -27,7 +27,7 @@ func (r *rig) shift(keep int, seen bool) {
 	_ = os.Remove(r.path(fmt.Sprintf("a.log.%d", keep+1)))
 }
 
-// Files that come and go between two looks are read, in order, when the system says in time that they were created.
+// Files that come and go between two looks are read, in order, if their creation events arrive in time.
 func TestRotatedOutBetweenLooks(t *testing.T) {
 	for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 		for _, sameTime := range []bool{false, true} {
@@ -69,7 +69,7 @@ func TestRotatedOutBetweenLooks(t *testing.T) {
 	}
 }
 
-// Files that were gone before they could be opened are counted.
+// Files removed before they could be opened are counted.
 func TestRotatedOutUnseenIsCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		keep, times int
@@ -119,7 +119,7 @@ func TestRotatedOutUnseenIsCounted(t *testing.T) {
 	}
 }
 
-// Creations that are heard of after a look has found the files, and files that get their name back, are no losses.
+// Creation events after a look has found the files, and files that get their name back, are no losses.
 func TestBirthsThatAreNoLosses(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", "0\n")
@@ -143,7 +143,7 @@ func TestBirthsThatAreNoLosses(t *testing.T) {
 	assert.Zero(t, r.tl.Counts().LostFiles)
 }
 
-// A deleted file that was not read to its end is lost when the process ends.
+// A deleted file not read to its end is lost when the process ends.
 func TestDeletedFileAtTheEnd(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })
 	r.hold = true
@@ -157,7 +157,7 @@ func TestDeletedFileAtTheEnd(t *testing.T) {
 	require.Zero(t, tl.open.Load())
 }
 
-// A file that is renamed while it is compared with the file at its path is not taken for a copy of itself.
+// A file renamed during the comparison with its path's file is not taken for a copy of itself.
 func TestNoFileIsItsOwnCopy(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "one\n")

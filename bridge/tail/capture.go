@@ -24,7 +24,7 @@ const (
 type capture struct {
 	path string
 	own  bool     // the path is the stream's own, not the path of a rotated file
-	born bool     // own, and created there: one more generation
+	born bool     // own, and created there: another generation
 	raw  *os.File // nil: already gone, or too many are open
 	fi   fs.FileInfo
 	at   time.Time
@@ -85,9 +85,9 @@ func (t *Tailer) capture(path string, created bool) {
 	}
 }
 
-// baseOf returns the path of the stream that may own a file of this name; "": not in the globs.
+// baseOf returns the path of the stream that may own a file of the given name; "": not in the globs.
 func (t *Tailer) baseOf(path string) string {
-	w := &t.sweeper // only its globs are used here, and they never change
+	w := &t.sweeper // only the globs are used here, which never change
 	for base := range rotation.Bases(path) {
 		if w.wanted(base) {
 			path = base
@@ -194,7 +194,8 @@ func (w *sweeper) jumped(s *Stream, files int) {
 }
 
 // missing counts the generations lost between the newest known generation and those found now, without a creation event: the numbers missing in the chain. If
-// the newest known generation is not in the chain and all generations there are new, at least one may be missing. Copies of files already read are not new.
+// the newest known generation is not in the chain and all generations in the chain are new, at least one may be missing. Copies of files already read are not
+// new.
 func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
 	if own == nil || s.births || len(w.captured[s.path]) > 0 {
 		return 0
