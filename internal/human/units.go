@@ -13,7 +13,7 @@ import (
 const Unknown = "-"
 
 // most is the number of significant digits; shares have one decimal. Trailing zeros are left out. The page's assets/units.js writes the same.
-const most = 4
+const most = 3
 
 type unit struct {
 	size float64
@@ -58,7 +58,7 @@ func bare(number, other string) string {
 	return number
 }
 
-const tenMinutes = 599.95 // rounded to four digits, 600 s
+const tenMinutes = 599.5 // rounded to three digits: 600 s
 
 // AppendSeconds appends Seconds.
 func AppendSeconds(b []byte, s float64) []byte {
@@ -174,7 +174,7 @@ func appendIn(b []byte, x float64, units []unit) []byte {
 	if !stat.Finite(x) {
 		return append(b, Unknown...)
 	}
-	const reached = 0.99995 // rounded to four digits: 1
+	const reached = 0.9995 // rounded to three digits: 1
 	i := 0
 	for i < len(units)-1 && math.Abs(x) < units[i].size*reached {
 		i++
@@ -238,7 +238,7 @@ func Signed(x float64, decimals int) string {
 	return text
 }
 
-// Decimals is how many decimals a number of four significant digits has, 6 at most.
+// Decimals is how many decimals a number of three significant digits has, 6 at most.
 func Decimals(x float64) int {
 	if a := math.Abs(x); a > 0 && stat.Finite(x) {
 		return min(max(0, most-1-exponent(a)), 6)

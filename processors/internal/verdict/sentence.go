@@ -20,7 +20,7 @@ type Places[T any] struct {
 
 // sentence is a compiled template:
 //
-//	{place}          a value of Places: a number with at most four digits, a count, a text. {value} and {threshold} come from the verdict.
+//	{place}          a value of Places: a number with at most three digits, a count, a text. {value} and {threshold} come from the verdict.
 //	{place:style}    a number as percent, seconds, bytes, rate or binary rate (By/s), or flop/s: see internal/human
 //	[text]           left out as a whole where a place right in it is unknown; a section within is left out on its own
 //	[text|other]     the alternative text instead

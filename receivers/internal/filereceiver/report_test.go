@@ -134,11 +134,11 @@ func TestReportProgress(t *testing.T) {
 	st := k.status["tq_trace"]
 	*st = tail.Status{Looked: true, Files: 1, Size: 1214 << 20, Lag: 902 << 20, LagSince: k.now, Rate: 41 << 20}
 	assert.Len(t, k.after(progressEvery-time.Second), 1, "the first look only: a short backlog is not worth a line")
-	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.186 GiB read (25 %), 41 MiB/s, 22 s to go"}, k.after(time.Second))
+	assert.Equal(t, []string{"tq_trace: 312 MiB of 1.19 GiB read (25 %), 41 MiB/s, 22 s to go"}, k.after(time.Second))
 	assert.Empty(t, k.after(progressEvery-time.Second))
 	st.Rate = 0
 	assert.Equal(
-		t, []string{"tq_trace: 312 MiB of 1.186 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second),
+		t, []string{"tq_trace: 312 MiB of 1.19 GiB read (25 %), and nothing in the last 30 s: what was read before waits to be accepted"}, k.after(time.Second),
 	)
 	st.Lag, st.LagSince = 0, time.Time{}
 	*k.counts["tq_trace"] = tail.Counts{Lines: 16251, Records: 13920, Ignored: map[string]int64{"a": 2000, "b": 330}, Rejected: map[string]int64{"c": 1}}
@@ -205,7 +205,7 @@ func TestReportFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), receiverHost{}))
 	want := []string{
-		"Reading 1 file, 16.99 KiB: train_log 1",
+		"Reading 1 file, 17 KiB: train_log 1",
 		fmt.Sprintf("train_log: %s/x.log: 300 lines, no record; it looks like none of the logs that are known here; first line: some text api_key=", dir),
 		"All is read: train_log 300 lines, 0 with records, 300 not for us",
 	}

@@ -48,17 +48,11 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 	b = append(b, " ("...)
 	b = append(s.append(b, v.Usual), ')')
 	if len(v.Causes) == 0 {
-		b = append(b, ", which its logs do not explain"...)
-		if len(more) > 0 {
-			b = append(b, ": "...)
-			b = append(s.append(b, more[0].seconds), ' ')
-			if more[0].kind == breakdown.Unattributed {
-				b = append(b, "in what no log tells of"...)
-			} else {
-				b = appendWhat(b, more[0].kind, breakdown.Who{})
-			}
+		if len(more) > 0 && more[0].kind != breakdown.Unattributed {
+			b = append(s.append(append(b, ": "...), more[0].seconds), ' ')
+			b = appendWhat(b, more[0].kind, breakdown.Who{})
 		}
-		b = append(b, "; "...)
+		b = append(b, "; the logs do not say why: "...)
 		b = v.Reason.Append(b, false)
 		return string(append(b, '.'))
 	}

@@ -323,44 +323,44 @@ var sentences = map[string]struct {
 		[]fault{{breakdown.Compute, breakdown.Who{}, 2}},
 		func(w *Window) { w.Notes = []Note{{rank(9), "GPU 3 was held down by heat", 1.7}} },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s computing; no rank alone was late: profile such a window, " +
-		"and look at the clocks of the GPUs.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s computing; the logs do not say why: no single rank was late; " +
+		"profile such a window, and check the clocks of the GPUs.": {
 		[]fault{{breakdown.Compute, breakdown.Who{}, 2}}, nil,
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no log says when ranks " +
-		"came to their collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no log says when ranks reached their " +
+		"collectives, so the late rank is not known; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Compute) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s transferring in collectives; no log says when every rank " +
-		"came to its collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s transferring in collectives; the logs do not say why: some " +
+		"ranks do not log when they reached their collectives, so the late rank is not known; set NCCL_INSPECTOR_ENABLE=1 and " +
+		"NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Collective, collectives[0], 2}}, func(w *Window) { known(w, breakdown.Collective) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; the clocks of its hosts are " +
-		"250 ms apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: the hosts' clocks are 250 ms apart, so " +
+		"their logs cannot be aligned; set the clocks by NTP or PTP.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { w.Apart = 0.25 },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
-		"loading data cannot be told from computing; set --timing-log-level 2 in Megatron.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
+		"and computing cannot be told apart; set --timing-log-level 2 in Megatron.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "megatron" },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
-		"loading data cannot be told from computing; have the training loop log the time of loading data, such as data_time in JSON lines.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
+		"and computing cannot be told apart; have the training loop log the time of loading data, such as data_time in JSON " + "lines.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "hf" },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
-		"loading data cannot be told from computing; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, whom nobody waits for
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
+		"and computing cannot be told apart; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, whom nobody waits for
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Get); w.Trainer, w.World = "deepspeed", 1 },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; " +
-		"every log that could tell was read: profile such a window.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: all logs that could tell were read; " + "profile such a window.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, nil,
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s waiting for RPC responses; " +
-		"no column of the server's time: waiting for it cannot be told from the transport; log the server's time.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s waiting for RPC responses; the logs do not say why: the " +
+		"server's time is not logged, so server and transport cannot be told apart; log the server's time.": {
 		[]fault{{breakdown.RPCReceive, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.RPCReceive) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in RPCs, outside of their stages; " +
-		"no column of the pass tells of the rest; log the time of each stage.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s in RPCs, outside of their stages; the logs do not say why: " +
+		"the rest of the pass is not logged; log the time of each stage.": {
 		[]fault{{breakdown.RPCUnattributed, breakdown.Who{}, 2}}, nil,
 	},
 }
@@ -422,8 +422,8 @@ func TestBatch(t *testing.T) {
 	}
 	v, ok := h.Judge(window(fault{kind: breakdown.Unattributed, seconds: 2}))
 	assert.True(t, ok)
-	assert.Equal(t, "The batch took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of its step: "+
-		"loading data, a checkpoint and an evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
+	assert.Equal(t, "The batch took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading "+
+		"data, checkpoint and evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
 }
 
 // Checkpoints and evaluations are held against earlier ones of their kind: the first few accuse nobody, those that come again and again are usual, unless one

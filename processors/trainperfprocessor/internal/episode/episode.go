@@ -173,7 +173,7 @@ func (e *Episodes) say(ep *episode, again bool) Answer {
 }
 
 // Share is the section of a template that ends the sentence of a repeated verdict; {held} and {of} are places of the domain.
-func Share(records string) string { return "[ It is so for {held} of the last {of} " + records + ".]" }
+func Share(records string) string { return "[ True of {held} of the last {of} " + records + ".]" }
 
 // HeldAgain is the number of the last records with the verdict; −1 where the sentence has no share.
 func (t *Answer) HeldAgain() int64 {

@@ -144,7 +144,7 @@ func TestShare(t *testing.T) {
 	once, again := Answer{Say: true, Held: 1, Of: 1}, Answer{Say: true, Held: 96, Of: 100, Again: true}
 	assert.Equal(t, int64(-1), once.HeldAgain(), "which leaves the section out")
 	assert.Equal(t, int64(96), again.HeldAgain())
-	assert.Equal(t, "[ It is so for {held} of the last {of} steps.]", Share("steps"))
+	assert.Equal(t, "[ True of {held} of the last {of} steps.]", Share("steps"))
 }
 
 // BenchmarkEpisodes: a healthy record costs only the look-up of its id.

@@ -114,10 +114,10 @@ func TestFlagScaleReasons(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(mixtral), func(c *Config) { c.MFULow = 0 })
 	s := oneStep(t, p, perftest.Job, 4, perfMonitorRow(4, mixtralDense/2, 8, 4096))
 	assert.Equal(t, []string{
-		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does that; moe does not): it found 1,767 TFLOP per step, " +
-			"which is 61.5% of what its formula makes of the model. Use the recomputed FLOP/s.",
-		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
-			"many times too low. Use the recomputed FLOP/s.",
+		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does so; moe does not): " +
+			"1,767 TFLOP per step, 61.5% of what its formula makes of the model. Use the recomputed FLOP/s.",
+		"perf_monitor left out the data-parallel size of 2 (8 of 16 samples per step): its samples/s, tokens/s and TFLOPS " +
+			"are too low by that factor. Use the recomputed FLOP/s.",
 	}, perftest.Reasons(s))
 }
 
@@ -186,9 +186,8 @@ func TestReportsOfOtherLogs(t *testing.T) {
 	}
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"The log has 300 TFLOP/s per device where the model makes 703.3, which is 57.3% off. No cause that is known fits: compare the model's " +
-			"description, seq_length, the batch of 32 " +
-			"and the number of devices with what runs, before the log is doubted.",
+		"The log has 300 TFLOP/s per device, the model makes 703: 57.3% off. No known cause fits. Compare the configured " +
+			"model, seq_length, batch of 32 and number of devices with the job's.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, attrs{spans.AttrDeviceFlopThroughputReported: 300e12})))
 }
 
@@ -233,12 +232,11 @@ func TestGPTFormulaForGroupedQueries(t *testing.T) {
 	}
 	p, _ := newTest(t, onH100, withModel(llama3), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"perf_monitor counted as many heads for keys and values as for queries, where the model has grouped queries: it takes the formula of a GPT where it " +
-			"is given no model_name, which Megatron has " +
-			"no argument for (the merged version with --perf-model-type gpt): it found 4,112 TFLOP per step, which is 108.3% of what its formula makes of " +
-			"the model. Use the recomputed FLOP/s.",
-		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
-			"many times too low. Use the recomputed FLOP/s.",
+		"perf_monitor counted grouped queries as full multi-head attention, by its formula of a GPT (Megatron has no " +
+			"model_name; the merged version has --perf-model-type gpt): 4,112 TFLOP per step, 108.3% of what its formula " +
+			"makes of the model. Use the recomputed FLOP/s.",
+		"perf_monitor left out the data-parallel size of 2 (8 of 16 samples per step): its samples/s, tokens/s and TFLOPS " +
+			"are too low by that factor. Use the recomputed FLOP/s.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 4, perfMonitorRow(4, llama3Unnamed/2, 8, 8192))))
 }
 
@@ -281,43 +279,43 @@ func TestWhatFits(t *testing.T) {
 		model spans.Model
 		attrs attrs
 	}{
-		"It fits that the log counts recomputed activations too": {
+		"It fits if the log counts recomputed activations too": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 1.3},
 		},
-		"It fits that the log counts the embedding too": {
+		"It fits if the log counts the embedding too": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: (perftest.AquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4},
 		},
-		"It fits that the log counts the forward pass only": {
+		"It fits if the log counts the forward pass only": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 12},
 		},
-		"It fits that one of them is in another unit": {
+		"It fits if the units differ": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4000},
 		},
-		"It fits that the log leaves out the data-parallel size": {
+		"It fits if the log leaves out the data-parallel size": {
 			parallel,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 8},
 		},
-		"It fits that one of them is of a single device": {
+		"It fits if the log is of a single device": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 32},
 		},
-		"It fits that the batch is another": {
+		"It fits if the batch is another": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.7, spans.AttrSampleThroughput: 64 * 0.7},
 		},
-		"that fits samples/s of one device, not of all": {
+		"It fits if samples/s are of one device": {
 			perftest.Aquila,
 			attrs{spans.AttrSampleThroughput: 8., spans.AttrBatchSize: int64(32)},
 		},
-		"that fits a time of all steps that the record covers, not of one": {
+		"It fits if the time is of all steps of the record": {
 			perftest.Aquila,
 			attrs{spans.AttrSampleThroughput: 640., spans.AttrBatchSize: int64(32), spans.AttrStepsCovered: int64(10)},
 		},
-		"the batch, the time or the rate is of something else (padded, of one dev": {
+		"The batch, the time or the rate is of something else (padded, of one dev": {
 			perftest.Aquila,
 			attrs{spans.AttrSampleThroughput: 40., spans.AttrBatchSize: int64(32)},
 		},

@@ -59,13 +59,13 @@ func (j *judge) fits(times float64) string {
 	case near(1. / 3):
 		return "the log counts the forward pass only"
 	case near(1000) || near(1e-3):
-		return "one of them is in another unit, GFLOP/s or TFLOP/s"
+		return "the units differ: GFLOP/s, TFLOP/s"
 	case j.res.model.DataParallelSize > 1 && near(1/float64(j.res.model.DataParallelSize)):
 		return "the log leaves out the data-parallel size"
 	case j.world > 1 && (near(j.world) || near(1/j.world)):
-		return "one of them is of a single device and the other of all"
+		return "the log is of a single device and the model of all, or the reverse"
 	case j.SampleThroughput > 0 && near(j.SampleThroughput*j.seconds/j.batch):
-		return "the batch is another: the log's samples/s × time make the same share of it"
+		return "the batch is another: the log's samples/s times the step time make the same share"
 	}
 	return ""
 }

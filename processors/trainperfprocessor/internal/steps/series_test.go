@@ -214,12 +214,11 @@ func TestSpeedReasons(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"The loss rose to 5, where the median of the last 20 is 2 and the limit 2.2: check the data of this step, the gradient norm and the learning rate.",
-		"The step ran at 4 s per step, 75% below the speed of the last 20 (median 1 s per step, P10 1 s per step): check data loading, the network, and " +
-			"whether a checkpoint or an evaluation ran.",
-		"The run has slowed down: the median of the last 20 is 1.15 s per step, where its best was 1 s per step: steps take 15% longer, above the limit of " +
-			"10%. " +
-			"Check for a slow or throttled device, other jobs on the network or the storage, and memory fragmentation.",
+		"The loss rose to 5; the median of the last 20 is 2, the limit 2.2. Check the data of this step, the gradient " +
+			"norm and the learning rate.",
+		"Step 30 took 4 s; usual is 1 s. Check data loading, the network, and whether a checkpoint or an evaluation ran.",
+		"The run has slowed down: 1.15 s, at best 1 s (medians of 20); steps take 15% longer. Check for a throttled " +
+			"device, other jobs on the network or the storage, and memory fragmentation.",
 	}, texts)
 	assert.InDelta(t, 1.15, last[0], 1e-12)
 	assert.InDelta(t, 1.1, last[1], 1e-12)
@@ -243,13 +242,13 @@ func TestMFULow(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	s := oneStep(t, p, perftest.Job, 2, nil)
 	assert.Equal(t, []string{spans.VerdictMFULow}, perftest.Verdicts(s))
-	assert.Equal(t, []string{"MFU is 17.8%: 175.8 of 989 TFLOP/s per device, below the limit of 30%: " +
-		"check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble."}, perftest.Reasons(s))
+	assert.Equal(t, []string{"MFU is 17.8%: 176 of 989 TFLOP/s per device; the limit is 30%. Check data loading, the micro batch size, exposed " +
+		"communication and the pipeline bubble."}, perftest.Reasons(s))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 0.5, nil)))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 2, attrs{spans.AttrIteration: int64(1)})), "the first iteration compiles")
 	q, _ := newTest(t, onH100)
 	assert.Contains(t, perftest.Reasons(oneStep(t, q, perftest.Job, 2, attrs{spans.AttrDeviceFlopThroughputReported: 100e12}))[0],
-		"per device, as reported by the log, below")
+		"per device, as logged; the limit")
 }
 
 // TestSeriesAgainstOracle compares the incrementally sorted values with a full sort.

@@ -31,21 +31,21 @@ func TestCarriedShares(t *testing.T) {
 		"nothing to say": {get: 0.05, compute: 0.70, put: 0.05},
 		"elevated": {
 			get: 0.15, compute: 0.7, put: 0.10, want: []string{saidElevated},
-			reason: "TransferQueue took 25% of the 1 µs of rollout (GET 15%, PUT 10%), not below the target of 20%: ",
+			reason: "TransferQueue took 25% of the 1 µs of rollout (GET 15%, PUT 10%); the target is below 20%. ",
 		},
 		"high": {
 			get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverhead},
-			reason: "TransferQueue took 40% of the 1 µs of rollout (GET 25%, PUT 15%), above the limit of 30%: ",
+			reason: "TransferQueue took 40% of the 1 µs of rollout (GET 25%, PUT 15%); the limit is 30%. ",
 		},
 		"stages here":       {get: 0.05, compute: 0.85, put: 0.05, children: stages},
 		"some of them here": {get: 0.05, compute: 0.70, put: 0.05, children: stages[:1]},
 		"overhead is theirs": {
 			get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverhead},
-			reason: "(GET 5%, PUT 5%), above",
+			reason: "(GET 5%, PUT 5%); the limit",
 		},
 		"overhead only": {
 			overhead: 0.35, want: []string{spans.VerdictTQOverhead},
-			reason: "TransferQueue took 35% of the 1 µs of rollout, above the limit of 30%: ",
+			reason: "TransferQueue took 35% of the 1 µs of rollout; the limit is 30%. ",
 		},
 		"compute only":          {compute: 0.85},
 		"get only":              {get: 0.85},
@@ -187,7 +187,7 @@ func TestSplitBatches(t *testing.T) {
 			}
 			assert.Equal(t, 1, fluctuating, "once per window")
 			// The 20th GET: ten of 20 ms and ten of 200 ms have the mean 110 ms and the deviation 90 ms.
-			assert.Contains(t, reason, "The GET times of rollout fluctuate: over the last 20 the standard deviation was 81.8% of the mean of 110 ms")
+			assert.Contains(t, reason, "The GET times of rollout fluctuate: standard deviation 81.8% of the mean of 110 ms over the last 20")
 			for st, want := range map[spans.TQStage]uint64{spans.TQGet: 30 * 220_000_000, spans.TQPut: 60 * 100_000_000} {
 				w, ok := p.windows.byKey.Peek(windowKey{service: "verl", run: "run-1", function: "rollout", stage: st})
 				require.True(t, ok)

@@ -12,25 +12,25 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// A sentence says the fact first, then the advice.
 const (
 	took = "TransferQueue took {value:percent} of the {duration:seconds} of {name}" +
-		"[ (GET {get:percent}[GET is reported? as reported by the log], PUT {put:percent}[both are reported?, both][PUT is reported? as reported by the " +
-		"log])], "
-	overheadAdvice = ": check the storage backend's configuration (Redis or distributed storage), " +
-		"tune the batch size so that fewer transfers are needed, consider compressing the data."
-	fluctuate = "The {stage} times of {name} fluctuate: over the last {operations} the standard deviation was {value:percent} of the mean of {mean:seconds}, " +
-		"above the limit of {threshold:percent}: the network or the storage is not stable."
+		"[ (GET {get:percent}[GET is reported? as logged], PUT {put:percent}[both are reported?, both][PUT is reported? as logged])]; "
+	overheadAdvice = " Check the storage backend (Redis or distributed storage), " +
+		"tune the batch size for fewer transfers, consider compressing the data."
+	fluctuate = "The {stage} times of {name} fluctuate: standard deviation {value:percent} of the mean of {mean:seconds} over the last {operations} " +
+		"(limit {threshold:percent}). The network or the storage is not stable."
 )
 
 var (
 	overheadHigh = verdict.New(spans.VerdictTQOverhead,
-		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places)
+		took+"the limit is {threshold:percent}."+overheadAdvice+episode.Share("calls"), &places)
 	overheadElevated = verdict.New(spans.VerdictTQOverhead,
-		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places).As(verdict.Warning)
+		took+"the target is below {threshold:percent}."+overheadAdvice+episode.Share("calls"), &places).As(verdict.Warning)
 
 	throughputLow = verdict.New(spans.VerdictTQThroughputLow,
-		"{stage} [moved {size:bytes}|ran] at {speed:binary rate}, below the limit of {lowest speed:binary rate}: "+
-			"check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
+		"{stage} [moved {size:bytes}|ran] at {speed:binary rate} (limit {lowest speed:binary rate}). "+
+			"Check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
 
 	getFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQGet)
 	putFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQPut)

@@ -53,8 +53,8 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 				v, _ := e.Attributes().Get(spans.AttrVerdictValue)
 				assert.InDelta(t, cv, v.Double(), 1e-12)
 				r := spans.AttrText(e.Attributes(), spans.AttrVerdictReason)
-				assert.Contains(t, r, fmt.Sprintf("over the last %d the standard deviation was", len(last)))
-				assert.Contains(t, r, "above the limit of 50%: the network or the storage is not stable.")
+				assert.Contains(t, r, fmt.Sprintf("over the last %d (limit 50%%). The network or the storage is not stable.", len(last)))
+				assert.Contains(t, r, "fluctuate: standard deviation ")
 			}
 		}
 	}
