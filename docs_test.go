@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -45,7 +46,7 @@ var (
 func anchors(page string) map[string]bool {
 	of := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
-		of["#"+strings.Map(func(r rune) rune {
+		anchor := "#" + strings.Map(func(r rune) rune {
 			switch {
 			case r == ' ':
 				return '-'
@@ -53,7 +54,12 @@ func anchors(page string) map[string]bool {
 				return unicode.ToLower(r)
 			}
 			return -1
-		}, mdLink.ReplaceAllString(m[1], ""))] = true
+		}, mdLink.ReplaceAllString(m[1], ""))
+		name := anchor
+		for n := 1; of[anchor]; n++ { // headings of one name are numbered
+			anchor = name + "-" + strconv.Itoa(n)
+		}
+		of[anchor] = true
 	}
 	return of
 }

@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// Tables of components' pages stand between <!-- semconv: metrics DOMAIN COMPONENT -->, <!-- semconv: attributes DOMAIN GROUP --> or
-// <!-- semconv: verdicts DOMAIN --> and <!-- semconv end -->.
-var tables = regexp.MustCompile(`(?s)(<!-- semconv: (\w+) (\w+)(?: ([\w.]+))? -->\n).*?(<!-- semconv end -->)`)
+// Tables of components' pages stand between <!-- semconv: metrics DOMAIN COMPONENT --> and <!-- semconv end -->.
+var tables = regexp.MustCompile(`(?s)(<!-- semconv: metrics (\w+) (\w+) -->\n).*?(<!-- semconv end -->)`)
 
 // pages writes the tables of the components' pages.
 func pages(root string, ds []*domain) error {
@@ -29,11 +28,11 @@ func pages(root string, ds []*domain) error {
 		}
 		text := tables.ReplaceAllStringFunc(string(old), func(s string) string {
 			m := tables.FindStringSubmatch(s)
-			rows, err := table(ds, m[2], m[3], m[4])
+			rows, err := metricTable(ds, m[2], m[3])
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f, err))
 			}
-			return m[1] + "\n" + rows + "\n" + m[5]
+			return m[1] + "\n" + rows + "\n" + m[4]
 		})
 		if text != string(old) {
 			errs = append(errs, write(f, text))
@@ -42,30 +41,21 @@ func pages(root string, ds []*domain) error {
 	return errors.Join(errs...)
 }
 
-// table is a table of a page: a component's metrics of a domain, a group of attributes of a domain, or the verdicts about a domain.
-func table(ds []*domain, kind, domain, which string) (string, error) {
-	if rows := verdictTable(ds, domain); kind == "verdicts" && rows != "" {
-		return rows, nil
-	}
+// metricTable has a component's metrics of a domain.
+func metricTable(ds []*domain, domain, component string) (string, error) {
 	b := &strings.Builder{}
 	for _, d := range ds {
-		switch {
-		case kind == "metrics" && d.File == domain:
-			for _, g := range of(d, "metric") {
-				if slices.Contains(g.Annotations.By, which) {
-					fmt.Fprintf(b, "| %s | %s, %s | %s | %s | %s |\n", code(g.MetricName), g.Instrument, g.Unit, cell(g.Brief, g.Note), refs(g), prometheus(g))
-				}
-			}
-		case kind == "attributes" && d.File == domain:
-			for _, g := range of(d, "attribute_group") {
-				if g.ID == "registry."+which {
-					return attributeTable(ds, g), nil
-				}
+		if d.File != domain {
+			continue
+		}
+		for _, g := range of(d, "metric") {
+			if slices.Contains(g.Annotations.By, component) {
+				fmt.Fprintf(b, "| %s | %s, %s | %s | %s | %s |\n", code(g.MetricName), g.Instrument, g.Unit, cell(g.Brief, g.Note), refs(g), prometheus(g))
 			}
 		}
 	}
 	if b.Len() == 0 {
-		return "", fmt.Errorf("no %s of %s %s", kind, domain, which)
+		return "", fmt.Errorf("no metrics of %s %s", domain, component)
 	}
 	return "| metric | type, unit | | labels | name in Prometheus |\n|---|---|---|---|---|\n" + b.String(), nil
 }
@@ -88,13 +78,10 @@ func attributeTable(ds []*domain, g *group) string {
 	return "| attribute | type | unit | |\n|---|---|---|---|\n" + b.String()
 }
 
-// verdictTable has the verdicts about one domain, or all.
-func verdictTable(ds []*domain, domain string) string {
+// verdictTable has all verdicts.
+func verdictTable(ds []*domain) string {
 	b := &strings.Builder{}
 	for _, m := range verdicts(ds) {
-		if domain != "" && m.domain != domain {
-			continue
-		}
 		row := func(name string, m *member) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
 				name, strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
@@ -104,9 +91,6 @@ func verdictTable(ds []*domain, domain string) string {
 			c := &m.Annotations.Causes[i]
 			row(code(m.Value)+", cause "+code(c.Value), c)
 		}
-	}
-	if b.Len() == 0 {
-		return ""
 	}
 	return "| verdict | severity | on | unit | when, by default | what to do |\n|---|---|---|---|---|---|\n" + b.String()
 }

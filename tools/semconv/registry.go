@@ -120,8 +120,6 @@ type member struct {
 		On       string   `yaml:"on"`
 		Causes   []member `yaml:"causes"` // of a verdict: values of trainbridge.verdict.cause. Empty fields of a cause are the verdict's.
 	} `yaml:"annotations"`
-
-	domain string // the file of the member
 }
 
 // read reads all files of the registry: the file common to all domains first, also the order of docs/reference/semconv.md. Unknown keys are errors.
@@ -182,7 +180,6 @@ func join(ds []*domain) {
 			for _, ref := range g.Attributes {
 				a, causes := resolve(ds, ref.Ref), resolve(ds, "trainbridge.verdict.cause")
 				for _, m := range ref.Annotations.Members {
-					m.domain = d.File
 					for i := range m.Annotations.Causes {
 						c := &m.Annotations.Causes[i].Annotations
 						if len(c.Severity) == 0 {
