@@ -71,7 +71,7 @@ type Gap struct {
 	At         Place // of the step After
 }
 
-// Seconds is how long the gap was.
+// Seconds is the length of the gap.
 func (g Gap) Seconds() float64 { return float64(g.End-g.Start) / 1e9 }
 
 const (
@@ -209,9 +209,9 @@ type builder struct {
 	spent    [States]int64    // ns
 	ranks    int64            // the job's latest number; 0: unknown
 	noted    int              // number of the ledger's changes of ranks applied
-	saved    int64            // ns, when the last checkpoint of the attempt was written; 0: not known
+	saved    int64            // ns, last checkpoint of the attempt; 0: unknown
 	stopped  int64            // ns, when the last attempt was over
-	began    int64            // ns, when the process of the next began; 0: not known
+	began    int64            // ns, start of the next process; 0: unknown
 }
 
 // logged is the last step of a writer, with the attempt of the run.
@@ -225,7 +225,7 @@ func (t *builder) spend(s State, from, to int64) {
 	t.a.Devices[s] += float64(to-from) / 1e9 * float64(t.ranks)
 }
 
-// had notes how many ranks the job had in a step.
+// had notes the number of ranks of the job in a step.
 func (t *builder) had(s *Step) {
 	all := t.ledger.ranks
 	for t.noted < len(all) && all[t.noted].from <= s.Start {

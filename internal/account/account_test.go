@@ -156,8 +156,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A job that the scheduler requeued goes on with the next step: it was down between the two, and no step was done again. Steps that go on at once, and ends
-// long before the pause, make no attempt.
+// A requeued job continues with the next step: it was down between the two, and no step was repeated. Steps that continue at once, and ends long before the
+// pause, make no attempt.
 func TestEnded(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -233,7 +233,7 @@ func (g *google) close(back int64) {
 	g.starts, g.runs = g.starts[:0], g.runs[:0]
 }
 
-// end counts the rest, up to the end of the job, and is how many s counted.
+// end counts the rest, up to the end of the job, and returns the s that counted.
 func (g *google) end(at float64) float64 {
 	i := slices.IndexFunc(g.starts, func(s start) bool { return s.number == g.most })
 	last := g.starts[i].at

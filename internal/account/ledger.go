@@ -14,7 +14,7 @@ const (
 	StartUp     State = iota // until the first step
 	InStep                   // in steps that counted
 	Checkpoint               // between steps or in them, as timed by the trainer
-	Evaluation               // likewise
+	Evaluation               // as Checkpoint
 	Redone                   // in steps repeated after a restart
 	Down                     // between two attempts
 	Stalled                  // no step for far longer than usual, and no log says why
@@ -36,7 +36,7 @@ type Step struct {
 	Trace       [16]byte // of the record
 	Steps       int32    // number of steps, at least 1
 	Attempt     int32    // the writer's, from 0
-	Ranks       int32    // of the job then; 0: not known
+	Ranks       int32    // of the job at the time; 0: unknown
 	Writer      int32    // the writer's number, given by the caller: a rank of a file
 	Name        uint32   // a hash of the writer's name: numbers depend on the order of reading, as logs are read in parallel
 	Checkpoint  float32  // s, in the step
@@ -53,10 +53,10 @@ type Step struct {
 // Place is the position of the step's record.
 func (s *Step) Place() Place { return Place{s.Trace, s.Offset, s.Writer} }
 
-// Place is where a record stands, as the caller knows places.
+// Place is the position of a record, in the caller's terms.
 type Place struct {
 	Trace  [16]byte
-	Offset int64 // in the file of the writer; below 0: not known
+	Offset int64 // in the file of the writer; below 0: unknown
 	Writer int32
 }
 
@@ -109,9 +109,9 @@ type Ledger struct {
 	ends   []int64           // ns, when the scheduler or the launcher ended the job
 	excess map[int64]float64 // s beyond the usual time of a step, by its start
 	ranks  []ranks           // changes, in order of arrival
-	first  int64             // ns, of the first line with a clock; 0: not known
+	first  int64             // ns, of the first line with a clock; 0: unknown
 	last   int64
-	merges int32 // how often neighbours were put together
+	merges int32 // number of merges
 	same   int   // number of first steps unchanged since Stored
 }
 
@@ -146,7 +146,7 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 	}
 }
 
-// Len is how many records the ledger has.
+// Len is the number of records.
 func (l *Ledger) Len() int { return len(l.steps) }
 
 // Merge frees a quarter of the steps: first, records of one step by several writers become one record, then every second record of a log joins the one before,
@@ -320,7 +320,7 @@ func (l *Ledger) Slow(start int64, excess float64) {
 	}
 }
 
-// ranks is how many ranks the job had from a time on.
+// ranks is the number of ranks of the job from a time on.
 type ranks struct {
 	from int64 // ns
 	n    int64

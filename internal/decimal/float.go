@@ -60,7 +60,7 @@ func Leading(b []byte) (float64, int) {
 	return v, n
 }
 
-// continues says whether a number may go on with c.
+// continues says whether c may continue a number.
 func continues(c byte) bool {
 	return c-'0' <= 9 || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }

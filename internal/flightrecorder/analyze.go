@@ -485,7 +485,7 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 			c.Differ = append(c.Differ, Difference{Rank: rank, What: what, Entry: sig.operation(rec.state)})
 		}
 	}
-	// Of an all-to-all only the sums are comparable, and nobody knows who is wrong.
+	// Of an all-to-all only the sums are comparable, and the wrong rank is unknown.
 	if uneven && ownSig != nil && len(c.Enqueued) == len(g.ranks) && len(c.Differ) == 0 && len(g.ranks) > 1 && in != out {
 		c.Differ = append(c.Differ, Difference{Rank: c.Reference, What: Sizes, Entry: c.Operation})
 	}

@@ -58,7 +58,7 @@ func BenchmarkJob(b *testing.B) {
 		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), p, 0o600))
 	}
 	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600) // the peak begins anew
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600) // resets the peak
 	b.SetBytes(bytes)
 	for b.Loop() {
 		groups := Analyze(func(yield func(*Dump) bool) {

@@ -117,7 +117,7 @@ func (r *Reader) isList(v pickle.Value) bool {
 	return k == pickle.List || k == pickle.Tuple
 }
 
-// length is how many items of a container may be read.
+// length is the number of items of a container that may be read.
 func (r *Reader) length(v pickle.Value) int {
 	n := r.pickle.Len(v)
 	if r.left -= n; r.left < 0 {

@@ -42,7 +42,7 @@ func Cut(text string, width int) string {
 	return text[:fitting(text, width-1)] + "…"
 }
 
-// fitting is how many bytes of a text fit in a width.
+// fitting is the number of bytes of a text that fit in a width.
 func fitting(text string, width int) int {
 	for i, r := range text {
 		if width -= columns(r); width < 0 {

@@ -238,7 +238,7 @@ func Signed(x float64, decimals int) string {
 	return text
 }
 
-// Decimals is how many decimals a number of three significant digits has, 6 at most.
+// Decimals is the number of decimals of a number with three significant digits, at most 6.
 func Decimals(x float64) int {
 	if a := math.Abs(x); a > 0 && stat.Finite(x) {
 		return min(max(0, most-1-exponent(a)), 6)

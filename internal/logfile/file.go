@@ -6,7 +6,7 @@ type File struct {
 	PID   int    `json:"pid,omitempty"` // 0: a driver log, with the lines of all workers
 	IP    string `json:"ip,omitempty"`
 	Lines int64  `json:"lines"` // rotated files included
-	// Rotated is how many parts were renamed: Path.1 (the oldest) to Path.Rotated.
+	// Rotated is the number of renamed parts: Path.1 (the oldest) to Path.Rotated.
 	Rotated int `json:"rotated,omitempty"`
 	// LineCounts is of all logs but TransferQueue's.
 	LineCounts

@@ -42,8 +42,8 @@ type Client struct {
 }
 
 const (
-	// handshake is how long a process may take to say its protocol. A stopped process never does, though its kernel takes the connection: the next connection
-	// may get to another process. NCCL's own client waits as long (client.cc, TIMEOUT_INCREMENT).
+	// handshake bounds the wait for a process's protocol. A stopped process never does, though its kernel takes the connection: the next connection may get to
+	// another process. NCCL's own client waits as long (client.cc, TIMEOUT_INCREMENT).
 	handshake = time.Second
 	maxLine   = 1024 // rasClient.recvBuffer
 )

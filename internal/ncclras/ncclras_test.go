@@ -80,7 +80,7 @@ func TestNoCommunicators(t *testing.T) {
 	assert.Empty(t, a.Communicators)
 }
 
-// Servers of something else, or breaking off.
+// Other servers, and servers that break off.
 func TestHostile(t *testing.T) {
 	var whole bytes.Buffer
 	rastest.Write(&whole, rastest.V2307, hang())

@@ -52,7 +52,7 @@ type Decoder struct {
 	memo    int // where the memo is; room for memoMax values
 	memoMax int
 	memos   int // values of the memo, and gaps
-	pos     int // of the opcode at hand
+	pos     int // of the current opcode
 	next    int // behind the opcode's argument
 }
 
@@ -102,7 +102,7 @@ func (d *Decoder) step(op byte) error {
 	switch op {
 	case opProto:
 		return d.skip(1)
-	case opFrame: // a hint for who reads from a stream
+	case opFrame: // a hint for readers of a stream
 		return d.skip(8)
 	case opMark:
 		if len(d.marks) == maxDepth {
@@ -205,10 +205,10 @@ func argumentAt(data []byte, pos int) (b []byte, end int) {
 // maxDigits bounds a number written as text: a longer one is not of PyTorch.
 const maxDigits = 64
 
-// height is how many values lie above the last mark.
+// height is the number of values above the last mark.
 func (d *Decoder) height() int { return len(d.buffer) - d.stack - d.floor() }
 
-// floor is how many values lie below the last mark.
+// floor is the number of values below the last mark.
 func (d *Decoder) floor() int {
 	if n := len(d.marks); n > 0 {
 		return d.marks[n-1]

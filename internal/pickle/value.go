@@ -144,7 +144,7 @@ func (d *Decoder) Text(v Value) []byte {
 	return b
 }
 
-// Len is how many items a list or a tuple has, or pairs a dictionary; 0 of all else.
+// Len is the number of items of a list or a tuple, or of pairs of a dictionary; 0 of other values.
 func (d *Decoder) Len(v Value) int {
 	if v&container == 0 {
 		return 0

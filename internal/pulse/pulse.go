@@ -59,7 +59,7 @@ func (p *Pulse) Over() { p.over = true }
 // Stall is a run whose steps have stopped.
 type Stall struct {
 	Since int64 // ns: end of the last step, by its log
-	Quiet int64 // ns: for how long no step came
+	Quiet int64 // ns: time without a step
 	Usual int64 // ns: the median time between steps
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Attempt is the steps of one attempt, in order. Lists but Seconds may be nil; Number and Loads are as long as Seconds otherwise.
 type Attempt struct {
-	Seconds []float64 // s each took; NaN, or not above 0: not known
+	Seconds []float64 // s of each; NaN, or not above 0: unknown
 	Number  []int64   // of each step; nil: 0, 1, 2, …
 	Loads   []Load    // a lasting change is a change of regime, whatever the times
 	Starts  []int     // with several attempts judged together: the first steps of the later ones, possible warm-ups like step 0

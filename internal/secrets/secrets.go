@@ -54,7 +54,7 @@ const (
 // Parts of patterns.
 const (
 	slash = `(?:\\*/|%2[Ff])`             // plain, escaped by JSON, and in a URL within another
-	equal = `(?:=|%3[Dd])`                // likewise
+	equal = `(?:=|%3[Dd])`                // in the same forms
 	apart = `[\s'",\[\]\\]`               // between the words of a command, or of argv as printed by Python and JSON
 	word  = `[^\s'",\[\]\\]+`             // a word of a command
 	sofar = `(?:[^\n|;&]*?` + apart + `)` // words of the same command

@@ -21,7 +21,7 @@ func Timers(source string) (english, chinese string) {
 // Flags are a trainer's names of the settings in an advice; "": unknown.
 type Flags struct {
 	Loading    string // number of workers that load data
-	Checkpoint string // saving asynchronously, or how often
+	Checkpoint string // asynchronous saving, or its frequency
 }
 
 // FlagsOf are the Flags of a source.

@@ -20,7 +20,7 @@ func PartOf(name string) Part {
 	switch {
 	case strings.HasSuffix(name, "-sync"), strings.Contains(name, "all-gather"), strings.Contains(name, "all-reduce"), strings.Contains(name, "reduce-scatter"),
 		strings.Contains(name, "recv"), strings.Contains(name, "send"):
-		return Communicating // and exposed: nothing else goes on meanwhile
+		return Communicating // and exposed: no other work at the same time
 	case name == "batch-generator", strings.Contains(name, "data"), strings.Contains(name, "fetch"):
 		return LoadingData
 	case strings.Contains(name, "checkpoint"), strings.Contains(name, "ckpt"), strings.HasPrefix(name, "save"):

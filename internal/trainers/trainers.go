@@ -4,7 +4,7 @@ package trainers
 
 import "github.com/trainbridge/trainbridge/spans"
 
-// Place is where a part of the training loop lies, seen from the step time of the log.
+// Place is the position of a part of the training loop relative to the step time of the log.
 type Place uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	Between
 )
 
-// Loop is where the parts of a training loop lie.
+// Loop is the positions of the parts of a training loop.
 type Loop struct {
 	Checkpoint, Evaluation, Data Place
 }

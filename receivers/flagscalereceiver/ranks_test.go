@@ -112,7 +112,7 @@ func TestTimesPerRank(t *testing.T) {
 	}
 }
 
-// Of each step, who computed for the longest, compared with whom.
+// Of each step, the rank with the longest computing, and its peers.
 func TestSlowestRank(t *testing.T) {
 	for _, tt := range []struct {
 		log, stages string

@@ -30,7 +30,7 @@ type Config struct {
 	collectives.JoinConfig    `mapstructure:",squash"`
 	// Kafka, if present, replaces the files.
 	Kafka configoptional.Optional[KafkaConfig] `mapstructure:"kafka"`
-	// RAS is asked how a live job stands, if set; without include nothing else is read.
+	// RAS, if set, is asked for the state of a live job; without include nothing else is read.
 	RAS configoptional.Optional[RASConfig] `mapstructure:"ras"`
 	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`

@@ -39,8 +39,8 @@ type handler struct {
 	stream stream
 	from   *collectives.From // of input
 	input  input
-	remote *remote         // the input, where records are joined elsewhere; else nil
-	format *formats.Format // nil: not known yet
+	remote *remote         // the input if records are joined elsewhere; otherwise nil
+	format *formats.Format // nil: unknown so far
 	parser parse.Parser
 	out    parse.Out
 	quiet  int  // lines without a record

@@ -143,7 +143,7 @@ func (t *kafkaTopic) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// all are the partitions at hand.
+// all are the current partitions.
 func (t *kafkaTopic) all() map[int32]*partition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -376,7 +376,7 @@ func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
 	}
 }
 
-// warnEvery is how often a kind of warning is said.
+// warnEvery is the interval of a kind of warning.
 const warnEvery = time.Minute
 
 // warn says something at most once a minute.

@@ -371,7 +371,7 @@ type counter struct {
 	at    time.Time
 }
 
-// add takes the next reading. ok is false for the first reading, and where the counter began anew.
+// add takes the next reading. ok is false for the first reading, and after a restart of the counter.
 func (c *counter) add(value uint64, at time.Time) (perSecond float64, ok bool) {
 	last := *c
 	c.value, c.at = value, at

@@ -476,7 +476,7 @@ func answer(v nvml.FieldValue) nvml.Return {
 	return nvml.ERROR_NOT_SUPPORTED
 }
 
-// at is when NVML took a value.
+// at is the time of a value in NVML.
 func (g *gpus) at(v nvml.FieldValue) time.Time {
 	if v.Timestamp > 0 {
 		return time.UnixMicro(v.Timestamp)

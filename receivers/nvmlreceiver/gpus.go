@@ -117,7 +117,7 @@ func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (
 		g.pass, g.stuck = nil, false
 		return s.metrics, s.err
 	case <-ctx.Done():
-		if g.stuck { // said at the first time
+		if g.stuck { // logged at the first time
 			return pmetric.NewMetrics(), nil
 		}
 		g.stuck = true

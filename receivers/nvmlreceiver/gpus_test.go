@@ -51,7 +51,7 @@ func newBed(t *testing.T, lib nvml.Interface, change ...func(*Config)) *bed {
 func (b *bed) begin(t *testing.T) *bed {
 	t.Helper()
 	require.NoError(t, b.start(context.Background(), componenttest.NewNopHost()))
-	if !b.connected { // else the first scrape does
+	if !b.connected { // otherwise the first scrape connects
 		if err := b.connect(nil); err != nil {
 			require.NoError(t, b.sayAway(err))
 		}
@@ -514,7 +514,7 @@ func TestXIDs(t *testing.T) {
 	got, err = b.next()
 	require.Error(t, err)
 	want(got, 3, 1)
-	b.at = b.at.Add(lookAgain) // NVML anew: the counts stay
+	b.at = b.at.Add(lookAgain) // NVML restarted: the counts stay
 	h.set("0/DeviceGetSamples", nvml.SUCCESS)
 	got, err = b.next()
 	require.NoError(t, err)

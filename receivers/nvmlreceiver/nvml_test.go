@@ -91,7 +91,7 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	md, err := b.scrape(context.Background())
 	require.NoError(t, err)
 	got := pointsOf(md)
-	for k, want := range (points{ // by hand, of fakenvml's documentation
+	for k, want := range (points{ // by hand, from fakenvml's documentation
 		"hw.gpu.utilization id=GPU-00000000-0000-0000-0000-000000000000 task=general": 0.40,
 		// of two samples
 		"hw.power id=GPU-00000000-0000-0000-0000-000000000000":                                                                                      450,

@@ -66,7 +66,7 @@ type procKey struct {
 	pid  int64
 }
 
-// enoughIDs is how many records without an id are no accident.
+// enoughIDs is the number of records without an id that is no accident.
 const enoughIDs = 8
 
 // maxProcs bounds the known processes of one file.
@@ -174,7 +174,7 @@ func (h *handler) peelGlued(head []byte) {
 	h.prefix.Repeated = repeated
 }
 
-// process finds who printed the line.
+// process finds the process that printed the line.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {

@@ -29,9 +29,9 @@ type parser struct {
 	wrap    wrap
 	rows    int             // the format of objects; -1: none
 	objects envelope.Peeler // of messages in objects
-	depth   int             // objects around the text at hand
+	depth   int             // objects around the current text
 	since   int             // lines in a row that began with the seconds since the line before
-	// inPasted: the text at hand is part of a line.
+	// inPasted: the current text is part of a line.
 	inPasted bool
 }
 

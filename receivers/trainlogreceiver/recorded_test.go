@@ -92,7 +92,7 @@ func TestRecordedBars(t *testing.T) {
 	}
 }
 
-// Without a bar nothing says how long a step took.
+// Without a bar the duration of a step is unknown.
 func TestRecordedPrinter(t *testing.T) {
 	b := read(t, nil, filepath.Join("testdata", "recorded", "printer.log"))
 	steps, _ := truth(t, "printer")

@@ -77,7 +77,7 @@ func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string,
 
 const timedColumn = 20 // the least of a message behind a time
 
-// wrapped gives records of wrapped lines to the record of the first.
+// wrapped adds records of wrapped lines to the record of the first.
 type wrapped struct {
 	prefixed
 	p       *parser

@@ -200,7 +200,7 @@ func putSizes(m pcommon.Map, has rpclog.Columns, sent, received int64) {
 
 func (c *call) end() int64 { return c.start + c.ns[rpclog.Total] }
 
-// attributes is how many describe will write, about.
+// attributes is the number of attributes that describe will write, about.
 func (c *call) attributes() int {
 	n := 5 + c.fieldsTo - c.fieldsFrom
 	if c.bare {

@@ -36,7 +36,7 @@ type group struct {
 	held      []tail.Held
 
 	number                int64 // in the session
-	block                 int64 // how often the ids had begun anew
+	block                 int64 // number of restarts of the ids
 	rows                  spans.Digest
 	root, session, before ref // before and session: zero without one
 	calls                 []call
@@ -70,7 +70,7 @@ type call struct {
 	fieldsFrom, fieldsTo int
 
 	trace  pcommon.TraceID // by the id in the row; empty: none
-	parent pcommon.SpanID  // likewise
+	parent pcommon.SpanID  // by the id in the row; empty: none
 	place  tail.Place
 }
 
@@ -178,7 +178,7 @@ func (g *group) agree() {
 	}
 }
 
-// ranks is how many slowest calls and how many largest calls are marked.
+// ranks is the number of slowest calls and of largest calls that are marked.
 const ranks = 5
 
 // finish ranks the calls and decides whose stages become spans.

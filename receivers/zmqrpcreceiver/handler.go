@@ -103,7 +103,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	case rpclog.Title:
 		h.restart()
 	case rpclog.Header:
-		if columns != h.parser.Header() { // else the same header is repeated
+		if columns != h.parser.Header() { // otherwise the same header is repeated
 			h.restart()
 		}
 	case rpclog.Summary:
@@ -126,7 +126,7 @@ var reasons = [...]string{
 	rpclog.Section: "section", rpclog.Unknown: "unknown",
 }
 
-// restart ends everything: the client has begun to write anew.
+// restart ends everything: the client writes a new log.
 func (h *handler) restart() {
 	h.endSummary()
 	h.close(spans.PassEndRestart)
@@ -181,7 +181,7 @@ func (h *handler) call(l *tail.Line) {
 	}
 }
 
-// begin opens a group with the row at hand.
+// begin opens a group with the current row.
 func (h *handler) begin(l *tail.Line, is role) {
 	st := &h.state
 	h.snapshot()

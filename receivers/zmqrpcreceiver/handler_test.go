@@ -100,7 +100,7 @@ func (f *lineStream) Beginning(visit func([]byte) bool) {
 	}
 }
 
-// line hands the i-th line over.
+// line passes the i-th line.
 func (f *lineStream) line(i int, observed time.Time, live bool) {
 	f.next = i
 	f.h.Line(&tail.Line{Text: []byte(f.lines[i]), Observed: observed, Live: live, ModTime: filereceivertest.Written, File: f.file})
@@ -200,7 +200,7 @@ func TestTimes(t *testing.T) {
 		name   string
 		header string
 		lines  []timedRow
-		// want is when each call was, in ms from when the file was written.
+		// want is the time of each call, in ms after the modification time.
 		want []string
 	}{
 		{"seen arriving", "ID Method Total(ms)", []timedRow{{1000, true, "1 A 100"}, {5000, true, "2 A 300"}}, []string{"900-1000 observed", "4700-5000 observed"}},
@@ -242,7 +242,7 @@ type timedRow struct {
 	row  string
 }
 
-// timesOf is when the calls of the rows were.
+// timesOf is the times of the calls of the rows.
 func timesOf(t *testing.T, header string, rows []timedRow) (got []string) {
 	t.Helper()
 	f := newLineStream(t, header)
@@ -443,7 +443,7 @@ func appendTo(t *testing.T, path, text string) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// Rows arrive while the receiver runs, and a second run of the client writes the file anew.
+// Rows arrive while the receiver runs, and a second run of the client rewrites the file.
 func TestLive(t *testing.T) {
 	dir := t.TempDir()
 	lines := rows("Init Embedding A LMHead")

@@ -27,7 +27,7 @@ var stageSpans = [...]stageSpan{
 	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration},
 }
 
-// callStages is how many of stageSpans are the parts of a call's time. Server compute is within receive, offline work beside the call.
+// callStages is the number of stageSpans that are parts of a call's time. Server compute is within receive, offline work outside of the call.
 const callStages = 4
 
 // tick is Jaeger's unit of time, ns.

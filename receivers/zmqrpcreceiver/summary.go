@@ -33,7 +33,7 @@ type comparison struct {
 // maxSummaryLines bounds a summary. Real ones have up to 20 lines.
 const maxSummaryLines = 200
 
-// beginSummary opens a summary with the line at hand.
+// beginSummary opens a summary with the current line.
 func (h *handler) beginSummary(l *tail.Line) {
 	h.snapshot()
 	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: l.Live, group: h.state.Last, rows: h.state.Block}

@@ -34,7 +34,7 @@ func addSaturated(a, b int64) int64 {
 	return a + b
 }
 
-// explained is the sum of the stages of a call, and how many stages the log has.
+// explained is the sum of the stages of a call, and the number of stages in the log.
 func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n int64) {
 	for i := range stageSpans[:callStages] {
 		if s := stageSpans[i].column; has.Has(s) {
@@ -86,7 +86,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 		return
 	}
 	own := c.recomputed()
-	if !(own > 0) { // or not known
+	if !(own > 0) { // or unknown
 		return
 	}
 	g.compared, c.compared = true, true
@@ -106,7 +106,7 @@ func (h *handler) inconsistent(what inconsistency) {
 	h.r.tel.TrainbridgeZmqInconsistentRows.Add(context.Background(), 1, inconsistencyOptions[what])
 }
 
-// recomputed is (sent + received) / total, By/s. NaN: not known.
+// recomputed is (sent + received) / total, By/s. NaN: unknown.
 func (c *call) recomputed() float64 {
 	if !c.has.Has(rpclog.Sent) || !c.has.Has(rpclog.Received) || c.ns[rpclog.Total] <= 0 {
 		return math.NaN()

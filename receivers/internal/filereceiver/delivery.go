@@ -124,7 +124,7 @@ func (d *delivery) Send(ctx context.Context) error {
 	return nil
 }
 
-// sendTraces sends message by message. The messages are cut anew at each try, in the same places.
+// sendTraces sends message by message. The messages are cut again at each try, in the same places.
 func (d *delivery) sendTraces(ctx context.Context) error {
 	messages := d.build(ctx, false)
 	total := spanCount(messages)
@@ -266,7 +266,7 @@ func all(n int) []int {
 	return out
 }
 
-// unanimous is how many single spans must be refused, with nothing accepted, before the rest is not tried.
+// unanimous is the number of single spans that must be refused, with none accepted, before the rest is not tried.
 const unanimous = 16
 
 // sift sends a refused message in halves, and each half in halves again, down to single refused spans. Spans are counted as refused only after something else
@@ -380,7 +380,7 @@ func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 	return out
 }
 
-// sendMetrics sends the points batch by batch, small batches together. The messages are cut anew at each try, in the same places.
+// sendMetrics sends the points batch by batch, small batches together. The messages are cut again at each try, in the same places.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
 		if b, ok := d.batches[d.metrics.batches].(Valued); ok && d.r.gpus != nil {
@@ -447,7 +447,7 @@ func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				var points pmetric.NumberDataPointSlice // of the same metric, in the message at hand
+				var points pmetric.NumberDataPointSlice // of the same metric, in the current message
 				begun := false
 				for _, p := range spans.Points(m).All() {
 					size := sizer.NumberDataPointSize(p) + perPointRoom
@@ -559,8 +559,8 @@ func (c *redacted) add(ctx context.Context, n redact.Counts) {
 	}
 }
 
-// Pool keeps values for reuse: growing their memory anew costs more than filling it. A sync.Pool would lose the values at every garbage collection. The zero
-// value is ready.
+// Pool keeps values for reuse: growing new ones costs more than filling old ones. A sync.Pool would lose the values at every garbage collection. The zero value
+// is ready.
 type Pool[T any] struct {
 	mu   sync.Mutex
 	free []*T

@@ -224,7 +224,7 @@ func (b *eventBatch) Metrics() pmetric.Metrics {
 	return pmetric.NewMetrics()
 }
 
-// eventLength is how long the span of an event is, ns: a line has no length, and stores keep microseconds.
+// eventLength is the length of an event's span, ns: a line has no length, and stores keep microseconds.
 const eventLength = int64(time.Millisecond)
 
 // Traces adds a span for each event.

@@ -46,7 +46,7 @@ type Parts struct {
 	SpanLinks bool
 	// Answers are stored before their spans are sent. nil: records do not depend on earlier answers.
 	Answers storageclient.Answers
-	// Keep is how many answers are kept at least.
+	// Keep is the number of answers kept at least.
 	Keep int
 	// Run names the job of the logs, Zone the zone of stamps without one: for the lines between the records (bridge/events). Events says that the log's records
 	// are the events.
@@ -55,7 +55,7 @@ type Parts struct {
 	Zone   *time.Location
 	// Source replaces the files, and delivers like them. nil: files are read.
 	Source component.Component
-	// Beside runs beside the reading, with the same delivery. nil: nothing.
+	// Beside runs alongside the reading, with the same delivery. nil: nothing.
 	Beside component.Component
 	// Shutdown frees the resources of Make. nil: none.
 	Shutdown func()
@@ -81,7 +81,7 @@ type Receiver struct {
 	gpus func(*spans.GPUValues) // takes Valued batches in place of metrics; nil: nobody does
 
 	accepted atomic.Int64 // messages of spans
-	locate   bool         // spans say where their records stand
+	locate   bool         // spans have the position of their records
 	bare     bool         // without the spans of parts
 
 	runs    *runs

@@ -43,7 +43,7 @@ type reporter struct {
 	began   time.Time
 	looked  bool // the first look was logged
 	quit    chan struct{}
-	ended   chan struct{} // closed when nothing is said any more after quit
+	ended   chan struct{} // closed after the last log line after quit
 
 	unsorted func(now time.Time) ([]tail.Mute, int, int64)
 	alien    int // files without a reader, as logged

@@ -91,7 +91,7 @@ func newBench(tb testing.TB, limit int) *bench {
 	return b
 }
 
-// points sends a batch and says how many points arrived.
+// points sends a batch and returns the number of points that arrived.
 func (b *bench) points(tb testing.TB, batch gauges) int {
 	tb.Helper()
 	b.sent = nil

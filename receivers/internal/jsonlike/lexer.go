@@ -40,7 +40,7 @@ func (x *Lexer) Value(b []byte, i int) (text []byte, end int) {
 // Texts are the texts of a record after resolving their escapes.
 type Texts []byte
 
-// maxTexts is how much room is kept from record to record.
+// maxTexts is the memory kept from record to record.
 const maxTexts = 64 << 10
 
 // Reset forgets the texts of the record before.

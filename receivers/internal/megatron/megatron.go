@@ -157,7 +157,7 @@ func (p *Parser) find(t []byte) int {
 	return at
 }
 
-// isNeMo knows "Training epoch 0, iteration 45/99 | lr: …": NeMo's lines go on as Megatron's do.
+// isNeMo recognizes "Training epoch 0, iteration 45/99 | lr: …": NeMo's lines continue as Megatron's do.
 func isNeMo(before []byte) bool {
 	return bytes.HasSuffix(before, []byte(", ")) && bytes.Contains(before, []byte("Training epoch "))
 }

@@ -19,7 +19,7 @@ const (
 	Summary                // the job's own summary at its end
 	Side                   // values of the record before, on separate lines
 	Ranks                  // times of the job's ranks
-	Sample                 // Samples at Unix, and nothing else: no step, and no time of steps
+	Sample                 // Samples at Unix, without a step or times of steps
 )
 
 // DurationOf is the meaning of a duration: of one step, or a mean or median of several.
@@ -95,7 +95,7 @@ type Record struct {
 
 	has    uint64
 	values [NumFields]float64 // of the fields in has; others are left from earlier records
-	units  [NumFields]Unit    // likewise
+	units  [NumFields]Unit    // of the fields in has
 }
 
 // Stage is a part of the step with a duration in the record.

@@ -20,7 +20,7 @@ type hosts struct {
 // maxHosts bounds the cache of hashes.
 const maxHosts = 1 << 14
 
-// hostBytes is how much of a hash is kept: among a million hosts two are the same once in 37 million runs.
+// hostBytes is the kept length of a hash: among a million hosts two are the same once in 37 million runs.
 const hostBytes = 8
 
 // hash is the replacement of a host, the same with the same key.

@@ -56,14 +56,14 @@ type item struct {
 	start, end   int64
 	iteration    int64
 	ordinal      int64 // without an iteration
-	covered      int64 // 0: not known
+	covered      int64 // 0: unknown
 	rank         int64
 	shared       uint32 // index in stepBatch.shared
 	dropped      uint32 // fields
 	place        tail.Place
 	units        string // if ownUnits
 
-	slow  *rankSlow // nil: not known
+	slow  *rankSlow // nil: unknown
 	parts int       // drawn with their ranks
 
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
@@ -108,7 +108,7 @@ type value struct {
 	v     float64
 }
 
-// stands says whether the value stands on the resource, and not on the span.
+// stands says whether the value goes to the resource, not to the span.
 func (v value) stands(on *spans.Resource) bool {
 	number := fieldInfos[v.field].stated
 	return number > 0 && on.Stated.Is(number-1, v.v)
@@ -232,7 +232,7 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	b.shared = append(b.shared, of)
 }
 
-// maxMixed is how many ranks or workers of a log may take turns line by line.
+// maxMixed is the number of ranks or workers of a log that may alternate line by line.
 const maxMixed = 8
 
 // unitTexts makes AttrSourceUnit of all fields in the log so far.

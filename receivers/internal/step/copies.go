@@ -38,7 +38,7 @@ type firstSaid struct {
 	rank   int64
 }
 
-// maxSaid is how many iterations the ranks of a job may be apart.
+// maxSaid bounds the distance of a job's ranks, in iterations.
 const maxSaid = 1024
 
 var seed = maphash.MakeSeed()

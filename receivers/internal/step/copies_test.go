@@ -58,7 +58,7 @@ func TestCopiesDiffer(t *testing.T) {
 	assert.Equal(t, []string{"false 3", "true 0", "false 3", "true 3", "false 3", "true 0"}, got)
 
 	kept := c.settled()
-	got, c = nil, kept // the collector was started anew
+	got, c = nil, kept // the collector was restarted
 	say(3, 2.3, 1)
 	say(3, 2.3, 3)
 	assert.Equal(t, []string{"false 3", "true 3"}, got)

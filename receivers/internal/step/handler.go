@@ -29,7 +29,7 @@ const HoldTimeout = time.Second
 type Out interface {
 	// Record returns an empty record to fill. The record returned before must not be used any more.
 	Record() *record.Record
-	// Emit hands the record over. A line may hold several.
+	// Emit takes the record. A line may have several.
 	Emit(*record.Record)
 	// Model sets the model trained by the log's job, from here on.
 	Model(*spans.Model)
@@ -108,16 +108,16 @@ type handler struct {
 	host   spans.Interner
 	ids    *spans.StepIDs
 	salt   uint64 // of the run
-	it     placed // of the record at hand
+	it     placed // of the current record
 
 	state state
 	// The track of the record before; mostly also the next record's.
 	lastWho   who
 	lastTrack *track
-	model     *spans.Model // nil: not known
+	model     *spans.Model // nil: unknown
 
 	pending pending
-	emitted int // of the line at hand
+	emitted int // of the current line
 	known   int // repeated ones among emitted
 	apart   int // times of ranks without a step, among emitted
 	copied  int // copies of another rank's records, among emitted
@@ -169,10 +169,10 @@ type track struct {
 	PerEpoch bool             `json:"per_epoch,omitempty"`
 	Tokens   tokens           `json:"tokens,omitzero"`
 	Record   int64            `json:"record"`          // ordinal of the last record without iteration
-	Attempt  int64            `json:"attempt"`         // how often the job began anew, or went back
+	Attempt  int64            `json:"attempt"`         // number of times that the job restarted, or went back
 	End      int64            `json:"end"`             // ns, of the last record; 0: none
 	Aside    int64            `json:"aside,omitempty"` // ns of evaluations and checkpoints since
-	Made     int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
+	Made     int64            `json:"made"`            // reconstructed time of a log without a clock, ns
 	Source   spans.TimeSource `json:"source"`
 	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, if an id decided
 	Last     key              `json:"last,omitzero"`  // the span of the last step
@@ -383,7 +383,7 @@ func (h *handler) rank(rec *record.Record) int64 {
 	return noRank
 }
 
-// hostOf is the host of the record's rank; "": not known.
+// hostOf is the host of the record's rank; "": unknown.
 func (h *handler) hostOf(rec *record.Record) string {
 	switch {
 	case rec.Host != nil:
@@ -497,7 +497,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		it.start = it.end - nanos(duration)*steps
 	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
 		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
-		// The log does not state the duration: only when the record before was written is known, and how long evaluations and checkpoints took meanwhile.
+		// The log does not state the duration: known are the time of the record before, and the duration of evaluations and checkpoints since.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
 	default:

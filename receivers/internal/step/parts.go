@@ -27,7 +27,7 @@ const (
 	// tick is the least time between the starts of two parts, and between the end of a part and the start of the next. Jaeger counts microseconds, draws spans
 	// with the same start in any order, and leaves a span that ends as the next begins out of the critical path.
 	tick = 1000
-	// slack bounds how much later than end to end a part may be drawn because of the ticks.
+	// slack bounds the delay of a part beyond end to end because of the ticks.
 	slack = (2*maxPlaced + maxRanks) * tick
 )
 

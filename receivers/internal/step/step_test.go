@@ -284,7 +284,7 @@ func TestDurationFromTheRecordBefore(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{30*time.Second + 1, 1}, when(got[2], base))
 }
 
-// A step of 30 s was said to take 9 s, with 60 s of evaluation as a part: an evaluation is no part of a step.
+// Regression: a step of 30 s got 9 s, with 60 s of evaluation as a part: an evaluation is no part of a step.
 func TestEvaluationIsNoPartOfAStep(t *testing.T) {
 	res := read(t, []string{
 		"step it=10 stamp=2026-01-01T00:00:00", "eval vloss=3 dur=60 stamp=2026-01-01T00:01:00", "step it=20 stamp=2026-01-01T00:01:30",

@@ -26,7 +26,7 @@ const (
 	Other     Result = iota // not a line of perf_monitor
 	Records                 // handed to Out
 	Ignored                 // a line of perf_monitor without a record, with the reason
-	Session                 // the job starts anew
+	Session                 // the job restarts
 	Malformed               // an unreadable record, with the reason
 )
 
@@ -394,7 +394,7 @@ type saved struct {
 	Iteration int64  `json:"iteration,omitempty"`
 }
 
-// Save returns the layout of the table, and the breakdown at hand. nil: nothing.
+// Save returns the layout of the table, and the current breakdown. nil: nothing.
 func (p *Parser) Save() []byte {
 	if p.columns == nil && p.block == noBlock {
 		return nil

@@ -106,7 +106,7 @@ const (
 type head struct {
 	numbered
 	dump int64            // Unix ns
-	left [numKinds]uint64 // how many records of the dump are still to come
+	left [numKinds]uint64 // remaining records of the dump
 }
 
 // saved is the state of a Parser.

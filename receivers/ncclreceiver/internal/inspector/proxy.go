@@ -32,7 +32,7 @@ const (
 	directionReceive = "receive"
 )
 
-// proxyRecord is the "proxy_trace" at hand.
+// proxyRecord is the current "proxy_trace".
 type proxyRecord struct {
 	kind        []byte // record_type
 	direction   string
@@ -43,7 +43,7 @@ type proxyRecord struct {
 	ofCollective bool
 }
 
-// step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: not known.
+// step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: unknown.
 type step struct {
 	start, stop, total int64
 	wire               int64

@@ -82,7 +82,7 @@ func (t *Tracker) Accepted(came []int64) {
 // Known says whether a collective with these offsets was accepted in an earlier life.
 func (t *Tracker) Known(came []int64) bool { return slices.Max(came) < t.floor }
 
-// Behind is how many messages are holes.
+// Behind is the number of holes.
 func (t *Tracker) Behind() int { return t.open }
 
 // Head is the offset after the last message read.

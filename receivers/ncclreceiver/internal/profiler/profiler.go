@@ -40,7 +40,7 @@ type Parser struct {
 	lines  int
 	room   int    // bytes of details
 	text   []byte // of ops
-	stream int64  // of the API call at hand
+	stream int64  // of the current API call
 
 	anchored bool
 	anchor   int64 // Unix ns of ts 0

@@ -27,7 +27,7 @@ var _ parse.Parser = (*Parser)(nil)
 type seen struct {
 	ops     []op.Op
 	reasons map[string]int // of lines; "": records, "open": unfinished records
-	groups  []int          // how many operations came at a time
+	groups  []int          // number of operations at a time
 }
 
 func (s *seen) take(out *parse.Out) {

@@ -29,7 +29,7 @@ type pending struct {
 	// Of the parts that the plugin waits for (KernelCh, PROXY): the number begun, the number ended, and the last end.
 	parts, partsEnded int
 	lastEnd           int64
-	// Of kernels with clocks: how many started and stopped, when the first and the last.
+	// Of kernels with clocks: the numbers started and stopped, the first start and the last stop.
 	started, stopped int32
 	start, stop      int64
 }
@@ -270,7 +270,7 @@ func (p *Parser) close(out *parse.Out) {
 	p.open, p.stack, p.stream = false, p.stack[:0], op.Unknown
 }
 
-// emit hands out the operations.
+// emit outputs the operations.
 func (p *Parser) emit(out *parse.Out) {
 	for i := range p.ops {
 		q := &p.ops[i]

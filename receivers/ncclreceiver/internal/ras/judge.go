@@ -18,11 +18,11 @@ type Kind uint8
 
 // The kinds. Only Behind names ranks for doing less than others.
 const (
-	Behind   Kind = iota // some ranks have launched less than others, and all stand still
-	Diverged             // each side has launched more of some operation, and all stand still
+	Behind   Kind = iota // some ranks have launched less than others, and none launches any more
+	Diverged             // each side has launched more of some operation, and none launches any more
 	Missing              // the processes of some ranks do not answer, or are gone
 	Failed               // some ranks report an error of NCCL
-	Still                // nobody of the job advances, and RAS cannot tell who is to blame
+	Still                // nobody of the job advances, and RAS does not show the culprit
 	Moved                // an earlier finding is over
 	kinds
 )
@@ -31,7 +31,7 @@ var kindNames = [kinds]string{"behind", "diverged", "missing", "failed", "still"
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Finding is a change in how a communicator, or the job, stands.
+// Finding is a change in the state of a communicator, or of the job.
 type Finding struct {
 	Kind Kind
 	At   time.Time
@@ -45,7 +45,7 @@ type Finding struct {
 	Size, Heard int64
 	// Communicators counts all with the same finding in the answer; of Still, all of the job.
 	Communicators int64
-	// For is how long nobody has launched anything, at least. 0: not said.
+	// For is the time without a launch, at least. 0: unknown.
 	For time.Duration
 	// Hang: of Behind and Diverged, For has reached Watch.Patience.
 	Hang bool
@@ -66,12 +66,12 @@ const (
 	maxProcesses = 16
 )
 
-// Summary is how a job stands. A GPU counts once in each of its communicators.
+// Summary is the state of a job. A GPU counts once in each of its communicators.
 type Summary struct {
 	// Heard have reported and are neither Behind nor Failed. Unresponsive processes have not answered yet, Dead ones not for 60 s. Absent ones have answered and
 	// are no members, or are not known to RAS.
 	Heard, Behind, Failed, Unresponsive, Dead, Absent int64
-	// For is how long nobody has launched anything, at least. Known is false where no communicator could be compared.
+	// For is the time without a launch, at least. Known is false where no communicator could be compared.
 	For   time.Duration
 	Known bool
 }
@@ -175,7 +175,7 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// behind finds ranks with fewer launches than others, and returns how many.
+// behind finds ranks with fewer launches than others, and returns their number.
 func (j *judge) behind(c *current) int64 {
 	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {
 		f := j.begin(c, Moved)
@@ -209,7 +209,7 @@ func (j *judge) behind(c *current) int64 {
 	said := slices.Clone(rear)
 	f.Hang = f.For >= j.patience
 	if f.Hang {
-		said = append(said, -1) // is said again
+		said = append(said, -1) // reported again
 	}
 	if j.news(c, kind, said) {
 		c.stood = since
@@ -260,7 +260,7 @@ func (j *judge) missing(c *current) {
 	}
 }
 
-// failed finds ranks reporting an error of NCCL, and returns how many.
+// failed finds ranks with an error of NCCL, and returns their number.
 func (j *judge) failed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
@@ -318,7 +318,7 @@ func (j *judge) begin(c *current, kind Kind) Finding {
 	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
-// news says whether a finding about some ranks has not been said yet, and takes the finding for said.
+// news says whether a finding about some ranks is new, and marks the finding as reported.
 func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	h := fnv.New64a()
 	var b [4]byte
@@ -332,7 +332,7 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	return was != sum
 }
 
-// most are the findings about the largest communicators, each with how many say the same.
+// most are the findings about the largest communicators, each with the number of equal ones.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {

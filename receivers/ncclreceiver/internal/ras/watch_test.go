@@ -156,7 +156,7 @@ func TestDiverged(t *testing.T) {
 	assert.Equal(t, []string{"2 diverged"}, j.polls(10))
 }
 
-// nccl#1730: all counts are equal and stand still. Nobody is named, once, and only after an advance.
+// nccl#1730: all counts are equal and no longer change. Nobody is named, once, and only after an advance.
 func TestStill(t *testing.T) {
 	j := newJob(rastest.Comm(0, 256), rastest.Comm(0, 8))
 	assert.Empty(t, j.polls(30)) // waiting for data, or running CUDA graphs only

@@ -173,7 +173,7 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 	return nil, -1, false
 }
 
-// End has nothing to give: a row is a line.
+// End has nothing to output: a row is a line.
 func (p *CSVParser) End(*parse.Out) {}
 
 // Save returns the headers and the ordinals.

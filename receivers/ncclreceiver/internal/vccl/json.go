@@ -9,7 +9,7 @@ import (
 // maxObject bounds an object over several lines, By.
 const maxObject = 64 << 10
 
-// maxResyncs bounds how often reading begins anew within a line.
+// maxResyncs bounds the restarts of reading within a line.
 const maxResyncs = 16
 
 // JSONParser reads the documented schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the
@@ -85,7 +85,7 @@ type jsonLine struct {
 	out    *parse.Out
 	again  bool
 	ops    int
-	opened bool   // an object goes on behind the line
+	opened bool   // an object continues on the next line
 	ended  bool   // the line ended an object of earlier lines
 	reason string // of the first unreadable part
 }

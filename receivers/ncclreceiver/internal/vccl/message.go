@@ -101,10 +101,10 @@ func (v *values) set(k key, b []byte) {
 type messages struct {
 	rank int32 // of the file's name
 
-	session uint32 // how often the ordinals began anew
+	session uint32 // number of restarts of the ordinals
 	counts  []count
 	index   map[place]int
-	newFile bool // the ordinals begin anew with the next record
+	newFile bool // the ordinals restart with the next record
 
 	comm []byte // of commOf
 	of   uint32
@@ -123,7 +123,7 @@ func newMessages(file string) messages {
 // communicator: "session-2", "session-3", … Must not be called between lines that are read again.
 func (m *messages) NewFile() { m.newFile = true }
 
-// begin takes note of the line at hand.
+// begin notes the current line.
 func (m *messages) begin(again bool, tag uint64) {
 	m.again, m.tag, m.line = again && tag != 0, tag, m.line[:0]
 }

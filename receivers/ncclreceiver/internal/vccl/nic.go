@@ -19,7 +19,7 @@ func (n *nic) sample(metric string, at int64, value float64) parse.Sample {
 	return parse.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
 }
 
-// End has nothing to give: a sample is a line.
+// End has nothing to output: a sample is a line.
 func (n *nic) End(*parse.Out) {}
 
 // Save returns nothing: each line is complete.

@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// count is how many records of an operation a rank has had.
+// count is the number of records of an operation and a rank.
 type count struct {
 	Operation op.Kind `json:"operation"`
 	Name      string  `json:"name,omitempty"` // of op.Other

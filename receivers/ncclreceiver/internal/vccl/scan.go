@@ -5,12 +5,12 @@ import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 // lexer reads numbers, and words such as null and NaN.
 var lexer = jsonlike.Lexer{Word: jsonlike.Alphanumeric("+-.")}
 
-// status is how far an object was read.
+// status is the progress of reading an object.
 type status uint8
 
 const (
 	closed status = iota
-	more          // the object goes on in the next line
+	more          // the object continues on the next line
 	bad           // unreadable
 )
 
@@ -115,7 +115,7 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 
 func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
 
-// keep takes the value of the key at hand.
+// keep takes the value of the current key.
 func (s *scan) keep() {
 	if s.depth == 1 && s.key != noKey && s.pending != nil {
 		s.v.set(s.key, s.pending)

@@ -105,5 +105,5 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 	return ""
 }
 
-// maxSend is how long a send may take, ns: an hour. Sums stay within int64.
+// maxSend bounds the duration of a send, ns: an hour. Sums stay within int64.
 const maxSend = 3600e9

@@ -95,7 +95,7 @@ const (
 type Assembler struct {
 	// Out receives finished functions. The owner sets Out before Add, Expire and Break.
 	Out *Out
-	// Open is how many functions and lone operations are not finished.
+	// Open is the number of unfinished functions and lone operations.
 	Open int
 
 	lines  Lines
@@ -187,7 +187,7 @@ func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	return fate
 }
 
-// Expire gives up on functions and operations first seen before a time (ns).
+// Expire gives up functions and operations first seen before a time (ns).
 func (a *Assembler) Expire(before int64) {
 	for a.first != nil && a.first.since < before {
 		g := a.first.g

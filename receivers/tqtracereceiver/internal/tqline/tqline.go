@@ -40,7 +40,7 @@ const (
 	OpClear
 )
 
-// MaxFields bounds how many unknown fields of a line are kept.
+// MaxFields bounds the unknown fields of a line.
 const MaxFields = 8
 
 // Field is an unknown field, or one with an unreadable value.

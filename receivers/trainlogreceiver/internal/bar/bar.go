@@ -269,7 +269,7 @@ func (p *Parser) trainer(d *drawing) {
 	}
 }
 
-// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count goes on.
+// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count advances.
 func (p *Parser) epoch(d *drawing) {
 	rest := d.Desc[len(epochMark):]
 	if !(d.epoch >= 0) {
@@ -361,7 +361,7 @@ func hasLoss(pairs []byte) bool {
 	return false
 }
 
-// step hands over the record of a step.
+// step emits the record of a step.
 func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	if v, text, ok := value(p.training, globalStep); ok {
 		// NeMo counts steps from 0. From 1000 on tqdm rounds, and the bar's own count gives the step.
@@ -382,7 +382,7 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	return true
 }
 
-// time sets how many steps the record is of, and their mean time: of the first drawing, the bar's speed.
+// time sets the number of steps of the record, and their mean time: of the first drawing, the bar's speed.
 func (d *drawing) time(rec *record.Record) {
 	steps, per, mean := d.took()
 	rec.Covers = steps
@@ -394,7 +394,7 @@ func (d *drawing) time(rec *record.Record) {
 	}
 }
 
-// took is how many steps came since the record before, and the time of each, s: the mean of several, or of a speed.
+// took is the number of steps since the record before, and the time of each, s: the mean of several, or of a speed.
 func (d *drawing) took() (steps int64, per float64, mean bool) {
 	took, n, guessed := d.clock.Since()
 	d.clock.Mark()
@@ -407,7 +407,7 @@ func (d *drawing) took() (steps int64, per float64, mean bool) {
 	return steps, d.Per, true
 }
 
-// emit hands over a result.
+// emit emits a result.
 func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) bool {
 	rec := p.fill(pairs, kind, d.source, out)
 	if at >= 0 {

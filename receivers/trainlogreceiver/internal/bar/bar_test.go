@@ -56,7 +56,7 @@ var logs = map[string]struct {
 			"nemo step iteration=1 epoch=1 duration=3.37 loss=0.674 consumed_samples=128 samples/s=14.6",
 		},
 	},
-	// The postfix is set before the bar goes on.
+	// The postfix is set before the bar advances.
 	"openrlhf": {
 		[]string{
 			"Train step of epoch 0:   0%|          | 0/17 [00:00<?, ?it/s]",

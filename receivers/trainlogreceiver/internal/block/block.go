@@ -62,7 +62,7 @@ type Out interface {
 // The kinds of blocks.
 const (
 	none   = iota
-	plain  // values stand indented, right below the header
+	plain  // indented values, right below the header
 	banner // as plain, and bulleted values may come at any line until the next banner
 	olmo   // as plain, with =
 	roll   // one line with an object
@@ -82,8 +82,8 @@ type state struct {
 	Steps float64 `json:"steps,omitempty"`
 	Epoch *epoch  `json:"epoch,omitempty"`
 	Stamp []byte  `json:"stamp,omitempty"` // of the header
-	Rank  *int64  `json:"rank,omitempty"`  // likewise
-	PID   int64   `json:"pid,omitempty"`   // likewise
+	Rank  *int64  `json:"rank,omitempty"`  // of the header
+	PID   int64   `json:"pid,omitempty"`   // of the header
 	// Far: a line without a value came since the header. Aside: the values are an evaluation's.
 	Far   bool `json:"far,omitempty"`
 	Aside bool `json:"aside,omitempty"`
@@ -104,7 +104,7 @@ type epoch struct {
 	Of float64 `json:"of,omitempty"`
 }
 
-// clock is how long a run had run at a step.
+// clock is the running time of a run at a step.
 type clock struct {
 	Seconds float64 `json:"seconds"`
 	Step    float64 `json:"step"`
@@ -173,7 +173,7 @@ func (p *Parser) other() {
 // end forgets the block.
 func (s *state) end() { *s = state{Banner: s.Banner, Zero: s.Zero, Clock: s.Clock} }
 
-// from notes who writes the block.
+// from notes the writer of the block.
 func (s *state) from(pre *line.Prefix) {
 	s.PID = pre.PID
 	if pre.HasRank {

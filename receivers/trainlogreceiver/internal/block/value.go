@@ -16,7 +16,7 @@ type pair struct {
 	value  []byte // the number's text in the log
 	unit   []byte
 	number float64
-	share  bool // a share in percent stands behind: "32.85s (48.9%)"
+	share  bool // followed by a share in percent: "32.85s (48.9%)"
 }
 
 const maxWords = 6 // of a name
@@ -161,7 +161,7 @@ func (p *Parser) begins(q pair) bool {
 	return p.objects.About(name).Loss || lower == "total step time" || string(name) == "step_time"
 }
 
-// add gives a value to the record.
+// add adds a value to the record.
 func (p *Parser) add(rec *record.Record, q pair) {
 	lower, name := canonical(q.name)
 	p.number = p.number[:0]

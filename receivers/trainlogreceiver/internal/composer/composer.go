@@ -170,7 +170,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 		return tail.Ignored, "position", true
 	}
 	if p.state.In == head && p.state.Batch == nil {
-		return tail.Ignored, "position", true // the metric's batch is not known
+		return tail.Ignored, "position", true // the metric's batch is unknown
 	}
 	rec := out.Record()
 	rec.Source, rec.Kind = Source, record.Side

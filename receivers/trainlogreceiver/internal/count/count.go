@@ -44,7 +44,7 @@ func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 type Guess struct {
 	clock       Clock
 	first, last float64
-	least, most float64 // by how much a row rose above the row before
+	least, most float64 // rise of a row above the row before
 	rises       int
 	is          bool // a clock
 

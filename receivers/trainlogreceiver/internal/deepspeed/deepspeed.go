@@ -145,7 +145,7 @@ func step(rec *record.Record) {
 	rec.Rank, rec.HasRank = 0, true
 }
 
-// progress reads engine._report_progress. at is where ", skipped=" stands, and then where the record begins.
+// progress reads engine._report_progress. at is the position of ", skipped=", and on return the beginning of the record.
 func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := bytes.LastIndex(b[:*at], []byte("step="))
 	if i < 0 || i > 0 && isWord(b[i-1]) {
@@ -155,7 +155,7 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	for rest := b[i:]; len(rest) > 0; {
 		key, after, ok := bytes.Cut(rest, []byte("="))
 		if !ok {
-			break // something else follows in the line
+			break // other text follows in the line
 		}
 		n := valueLen(after)
 		if n < 0 {

@@ -151,7 +151,7 @@ func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 		return false, ""
 	}
 	found, ok = p.objects.Each(rows, out, func(rec *record.Record, raw []byte) {
-		// The row stands in every later state too.
+		// The row is repeated in every later state.
 		rec.Source, rec.Dedup, rec.Key = SourceState, true, raw
 	})
 	if !ok {

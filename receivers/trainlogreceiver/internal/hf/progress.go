@@ -25,7 +25,7 @@ import (
 // write has the numbers of the bar drawn after a record was written.
 type write struct {
 	step, steps float64
-	took        float64 // s since the write before, NaN: not known
+	took        float64 // s since the write before, NaN: unknown
 	covers      float64 // steps since the write before
 }
 
@@ -112,7 +112,7 @@ type progress struct {
 	perEpoch, mostPerEpoch float64
 }
 
-// writing says how far a write has come.
+// writing is the state of a write.
 type writing uint8
 
 const (

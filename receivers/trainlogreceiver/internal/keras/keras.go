@@ -33,7 +33,7 @@ const nothingNew = "progress_bar"
 type state struct {
 	Epoch, Epochs float64 // from 1; 0: no epoch has begun
 	Base          float64 // steps of the epochs before
-	N, Total      float64 // of the bar; Total 0: not known
+	N, Total      float64 // of the bar; Total 0: unknown
 	First         float64 // duration of the first step, s; 0: unknown
 	At, Timed     float64 // s from the beginning of the epoch until a count
 }
@@ -211,7 +211,7 @@ func whole(b []byte) (float64, bool) {
 	return decimal.Float(b)
 }
 
-// step hands over the record of the steps since the drawing before.
+// step emits the record of the steps since the drawing before.
 func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 	s := &p.state
 	covers := d.n - s.N

@@ -15,7 +15,7 @@ const (
 	set                        // a record.Field
 	inverse                    // a record.Field that is 1/value: steps per second
 	ratio                      // a record.Field printed as 0..1 or as a percentage
-	steps                      // "1/60": iteration and how many are planned
+	steps                      // "1/60": iteration and planned iterations
 	rank                       // the logging rank
 	stamp                      // a time of day
 	gpus                       // GPU utilization, one number or a list
@@ -23,7 +23,7 @@ const (
 	slashed                    // of verl, or of a logger with similar groups
 	evalTime                   // seconds of an evaluation
 	totalTime                  // seconds of the whole training, only in the last row
-	runTime                    // how long the job has run
+	runTime                    // running time of the job
 	traceID                    // an id of the record's trace
 	part                       // a part of the step's time
 	ofGPU                      // a value of one GPU in a sample

@@ -14,7 +14,7 @@ func Mean(stated, took, steps float64) float64 {
 		return 0
 	case stated > 0: // the stated mean holds unless the whole seconds contradict it
 		return min(max(stated, (took-1)/steps), (took+1)/steps)
-	case took >= 10: // else whole seconds say too little
+	case took >= 10: // fewer whole seconds are too coarse
 		return took / steps
 	}
 	return 0

@@ -22,7 +22,7 @@ type Parser struct {
 	order  []*entry // the names of the record before, in their order
 	next   int      // of order
 
-	// Of the object at hand.
+	// Of the current object.
 	rec         *record.Record
 	flags       flags
 	eval, total float64        // seconds of the evaluation, and of the training
@@ -276,7 +276,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	case stamp:
 		switch {
 		case p.unix(v, raw):
-		case string(e.name) == "time" && v > 0 && bytes.IndexByte(raw, '.') >= 0: // how long something took
+		case string(e.name) == "time" && v > 0 && bytes.IndexByte(raw, '.') >= 0: // a duration
 			p.timed = v
 		default:
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})

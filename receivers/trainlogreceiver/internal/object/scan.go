@@ -21,7 +21,7 @@ type kind uint8
 const (
 	none   kind = iota
 	number      // a number, NaN and Infinity included
-	text        // text, a truth value, or anything else as printed
+	text        // text, a truth value, or any other value as printed
 	null
 )
 

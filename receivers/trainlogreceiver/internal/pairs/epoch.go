@@ -20,7 +20,7 @@ type state struct {
 type head struct {
 	Epoch   float64 `json:"epoch"`
 	Epochs  float64 `json:"epochs,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"` // how long the epoch took; 0: not known
+	Seconds float64 `json:"seconds,omitempty"` // duration of the epoch; 0: unknown
 	Lines   int     `json:"lines,omitempty"`   // since
 }
 

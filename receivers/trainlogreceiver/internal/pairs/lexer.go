@@ -57,10 +57,10 @@ type lexer struct {
 	signed   int // pairs with a sign
 	depth    int // of parentheses
 	bracket  bool
-	fresh    bool // the name at hand is the first behind a separator
-	cell     bool // the name at hand begins the line, or stands behind a separator or a gap
+	fresh    bool // the current name is the first behind a separator
+	cell     bool // the current name begins the line, or follows a separator or a gap
 	foreign  int  // pairs without a sign and with unknown names
-	blanks   int  // before the token at hand
+	blanks   int  // before the current token
 }
 
 // line reads a line. false: the line has more than names and values.
@@ -506,7 +506,7 @@ func spoken(b []byte) (seconds float64, n int) {
 	return seconds, n
 }
 
-// goesOn says whether a number is the beginning of something else: a time of day, a date, a version.
+// goesOn says whether a number is the beginning of another value: a time of day, a date, a version.
 func (x *lexer) goesOn() bool {
 	if x.at == len(x.b) {
 		return false

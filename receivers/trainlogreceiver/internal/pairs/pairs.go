@@ -324,7 +324,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
-// before says whether a pair of the name stands before.
+// before says whether a pair with the name was read before.
 func before(pairs []pair, name []byte) bool {
 	for i := range pairs {
 		if bytes.Equal(pairs[i].name, name) {

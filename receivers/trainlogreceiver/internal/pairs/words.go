@@ -135,7 +135,7 @@ func find(b []byte) *word {
 	return nil
 }
 
-// counted is the name behind a number, and how long the name is.
+// counted is the name behind a number, with its length.
 func counted(b []byte) (name string, n int) {
 	if len(b) == 0 {
 		return "", 0

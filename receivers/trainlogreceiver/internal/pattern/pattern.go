@@ -286,13 +286,13 @@ type Parser struct {
 	// Of the last matched pattern.
 	values []value // of the holes, in order
 	marks  []mark  // behind each part, and before the first
-	parts  int     // how many parts matched
+	parts  int     // number of matched parts
 
 	counter count.Counter
 	clock   count.Clock
 	before  float64 // the number of the step before
 
-	// Of the record at hand.
+	// Of the current record.
 	rec           *record.Record
 	epoch, epochs float64
 	step, steps   float64
@@ -575,7 +575,7 @@ func tensor(b []byte) (inner []byte, is bool) {
 	return rest[:end], true
 }
 
-// named is the length of b where b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b is something else.
+// named is the length of b if b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b has another form.
 func named(b []byte) int {
 	n := 0
 	for rest := behind(b); len(rest) > 0; n++ {
@@ -671,7 +671,7 @@ func digits(b []byte) bool {
 // literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal.
 func literal(b, text []byte) int {
 	n := 0
-	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) { // else blanks are more or fewer
+	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) { // otherwise the number of blanks differs
 		n = last + 1
 		for text[last] == ' ' && n < len(b) && (b[n] == ' ' || b[n] == '\t') {
 			n++
@@ -730,7 +730,7 @@ func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.result, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, false, math.NaN(), math.NaN()
 }
 
-// put gives a value to the record.
+// put adds a value to the record.
 func (p *Parser) put(h *hole, v *value) {
 	p.result = p.result || h.result
 	switch {

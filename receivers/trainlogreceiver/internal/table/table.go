@@ -86,7 +86,7 @@ type Parser struct {
 	time    count.Guess
 	clock   count.Clock // of results.csv
 	epochs  bool        // the step is an epoch
-	yolo    bool        // bars stand behind the rows
+	yolo    bool        // rows are followed by bars
 	results bool        // results.csv of Ultralytics: time is the run's
 	before  float64     // the epoch of the row before, of yolo
 	finer   bool        // other lines have the steps
@@ -440,7 +440,7 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 // repeated is the reason of a row read before.
 const repeated = "progress_bar"
 
-// drawnFor is how long a bar took, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
+// drawnFor is the duration of a bar, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
 func drawnFor(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
@@ -538,7 +538,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	return tail.Record, "", true
 }
 
-// fill gives the cells to a record.
+// fill adds the cells to a record.
 func (p *Parser) fill(rec *record.Record) {
 	p.objects.Begin(rec)
 	for i, cell := range p.cells {
@@ -555,7 +555,7 @@ func (p *Parser) fill(rec *record.Record) {
 	p.objects.End()
 }
 
-// emit hands over the record of a row.
+// emit emits the record of a row.
 func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
 	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
 	rec.Set(record.Iteration, iteration)

@@ -19,7 +19,7 @@ const coarse = 2e-4
 type Clock struct {
 	Total, Elapsed float64
 	Seen           float64 // the count drawn last
-	N, At          float64 // when the speed was made last: tqdm draws new counts beside old speeds, too
+	N, At          float64 // last computation of the speed: tqdm draws new counts beside old speeds, too
 	Per            float64
 	First          float64 // the bar's first count
 	FromN, FromAt  float64 // of the mark
@@ -80,7 +80,7 @@ func (c *Clock) move(b *Bar, mean bool) {
 	c.N, c.At, c.Per = b.Done, at, b.Per
 }
 
-// bySpeed is when the count was reached by the speed, n more than before.
+// bySpeed is the time of the count by the speed, n more than before.
 func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	done := b.Done - c.First
 	all, allOff := done*b.Per, done*b.Err

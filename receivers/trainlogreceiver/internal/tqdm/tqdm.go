@@ -17,9 +17,9 @@ import (
 type Bar struct {
 	Desc    []byte // "Epoch 0", without its colon
 	Done    float64
-	Total   float64 // 0: not known
+	Total   float64 // 0: unknown
 	Elapsed float64 // seconds since the bar was first drawn
-	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, as tqdm's smoothing is set. 0: not known.
+	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, depending on tqdm's smoothing. 0: unknown.
 	Per     float64
 	Err     float64 // possible error of Per, s: tqdm prints two decimals
 	Postfix []byte  // "v_num=0, train_loss_step=16.20"

@@ -48,7 +48,7 @@ type Parser struct {
 // Transport is the transport in the title.
 func (p *Parser) Transport() string { return p.transport }
 
-// Header is the header at hand; empty: none.
+// Header is the current header; empty: none.
 func (p *Parser) Header() string { return p.layout.header }
 
 // Reason says why the line is Bad.
@@ -88,7 +88,7 @@ func (p *Parser) Line(text []byte) Kind {
 	return Unknown
 }
 
-// LookAhead begins to look ahead, below the line at hand.
+// LookAhead begins to look ahead, below the current line.
 func (p *Parser) LookAhead() { p.below, p.ahead = p.layout, Row{} }
 
 // Duration looks ahead: if the line is a call under the current header, the result is its duration with its offline work. The parser and Row stay unchanged.

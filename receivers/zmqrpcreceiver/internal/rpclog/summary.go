@@ -23,7 +23,7 @@ type Stat struct {
 type summary struct {
 	In      bool   `json:"in"`
 	Section string `json:"section,omitempty"`
-	// Below is a section within Section, Indent how far Below is indented.
+	// Below is a section within Section, Indent the indentation of Below.
 	Below  string `json:"below,omitempty"`
 	Indent int    `json:"indent,omitempty"`
 }
@@ -123,7 +123,7 @@ func (s *Stat) read(text string) bool {
 	return true
 }
 
-// indentation is how far a line is indented. A tab counts as four.
+// indentation is the indentation of a line. A tab counts as four.
 func indentation(blanks []byte) int {
 	return len(blanks) + 3*bytes.Count(blanks, []byte{'\t'})
 }
