@@ -137,7 +137,7 @@ func zoneSeconds(z []byte) (int64, bool) {
 }
 
 func parseMinute(b []byte, loc *time.Location) (int64, error) {
-	if b[4] != '-' || b[7] != '-' || b[10] != ' ' && b[10] != 'T' || b[13] != ':' {
+	if b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' {
 		return 0, ErrStamp
 	}
 	for _, i := range [...]int{0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15} {

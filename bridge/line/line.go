@@ -344,9 +344,9 @@ func levelLen(b []byte) int {
 }
 
 // StampLen is the length of the time at the beginning of b: "2026-02-11 16:40:00" with T or a blank between, an optional fraction after a dot or comma, and an
-// optional zone. 0: none.
+// optional zone; or "2026/02/11 16:40:00" (the files of mmengine, mmengine/logging/logger.py). 0: none.
 func StampLen(b []byte) int {
-	if len(b) < 19 || b[4] != '-' || b[7] != '-' || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
+	if len(b) < 19 || b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
 		return 0
 	}
 	ok := b[0]-'0' <= 9 && b[1]-'0' <= 9 && b[2]-'0' <= 9 && b[3]-'0' <= 9 && b[5]-'0' <= 1 && b[6]-'0' <= 9 &&

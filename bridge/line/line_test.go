@@ -37,6 +37,8 @@ func TestPeelLoggers(t *testing.T) {
 		},
 		{"dashes, name first", "2026-08-20 10:15:00,123 - a.b - WARNING - x", "x", want{stamp: "2026-08-20 10:15:00,123", level: "WARNING", logger: "a.b"}},
 		{"dashes, no name", "2026-08-20 10:15:00,123 - INFO - some text - x", "some text - x", want{stamp: "2026-08-20 10:15:00,123", level: "INFO"}},
+		{"slashes", "2024/05/07 12:12:19 - mmengine - INFO - x", "x", want{stamp: "2024/05/07 12:12:19", level: "INFO", logger: "mmengine"}},
+		{"two separators", "2024/05-07 12:12:19 x", "2024/05-07 12:12:19 x", want{}},
 		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
 		{"not a level", "INFORMATION:2026-02-11 16:40:00,120:x", "INFORMATION:2026-02-11 16:40:00,120:x", want{}},
 		{"not a source", "[a:b:c] x", "[a:b:c] x", want{}},
