@@ -248,7 +248,8 @@ func (p *partition) publish(now bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head, p.holes = p.tracker.Head(), int64(p.tracker.Behind())
-	if p.begun = p.begun || p.read > 0; p.begun {
+	p.begun = p.begun || p.read > 0
+	if p.begun {
 		p.at = p.tracker.Position()
 	}
 }
