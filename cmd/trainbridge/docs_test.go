@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,4 +47,39 @@ func TestCommandsOfPages(t *testing.T) {
 		}
 	}
 	assert.Greater(t, n, 40)
+}
+
+// say runs a command of ours and returns its standard output in one line.
+func say(t *testing.T, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := command()
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs(args)
+	require.NoError(t, cmd.Execute())
+	return strings.Join(strings.Fields(out.String()), " ")
+}
+
+// The samples of report and compare in pages are what these commands print of the logs generated there.
+func TestSamplesOfPages(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	commands, err := os.ReadFile("../../docs/commands.md")
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	say(t, "gen", "run", "--ranks", "16", "--steps", "50", "--faults", "straggler,get,data_loading", "job-logs")
+	say(t, "gen", "run", "--seed", "1", "before")
+	say(t, "gen", "run", "--seed", "2", "--faults", "get", "--fault-every", "3", "after")
+	for _, tt := range []struct{ page, begin, out string }{
+		{string(readme), "8 of 50 ", say(t, "report", "job-logs")},
+		{string(commands), "Goodput: A ", say(t, "compare", "before", "after")},
+	} {
+		_, sample, found := strings.Cut(tt.page, "\n```\n"+tt.begin)
+		require.True(t, found, tt.begin)
+		sample, _, _ = strings.Cut(tt.begin+sample, "\n```")
+		for part := range strings.SplitSeq(sample, "…") {
+			assert.Contains(t, tt.out, strings.Join(strings.Fields(part), " "))
+		}
+	}
 }
