@@ -59,7 +59,7 @@ type Run struct {
 	Fresh  bool // windows were closed that were not reported yet
 	Pulse  pulse.Pulse
 
-	processes map[Process]stretch
+	processes map[Process]period
 	marks     map[string]mark // by source of collectives
 
 	communicator  map[uint32]int // in communicators, by the number of its id

@@ -38,7 +38,7 @@ var usual = map[breakdown.Kind]float64{
 	breakdown.RPCServer: 0.2, breakdown.Unattributed: 0.2,
 }
 
-// fault is what takes longer in a step.
+// fault is an addition to the time of a step.
 type fault struct {
 	kind    breakdown.Kind
 	who     breakdown.Who
@@ -138,7 +138,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// In 3,000 checkpoints and evaluations of healthy runs, those of the longest tail are named, which did take longer; nothing else is.
+// Of 3,000 checkpoints and evaluations of healthy runs only the longest tail is named, which did take longer.
 func TestHealthyCheckpoints(t *testing.T) {
 	for name, noise := range noises {
 		h, j, slow, named := New(), newJob(noise), 0, 0
@@ -157,7 +157,7 @@ func TestHealthyCheckpoints(t *testing.T) {
 	}
 }
 
-// Where GET is most of a step, and its tail long, the steps that it makes slow are ascribed to it, which is true; no rank is accused.
+// If GET is most of a step, with a long tail, the steps that it slows are ascribed to it, rightly; no rank is accused.
 func TestHealthyOfGet(t *testing.T) {
 	for name, noise := range noises {
 		h, j, named := New(), newJob(noise), 0
@@ -178,7 +178,7 @@ func TestHealthyOfGet(t *testing.T) {
 	}
 }
 
-// others are the checkpoint and the evaluation of a step: one of 5 steps has the one, and one of 10 both.
+// others are the checkpoint and the evaluation of a step: one of 5 steps has a checkpoint, and one of 10 both.
 func (j *job) others(step int) (some []fault) {
 	if step%5 == 0 {
 		some = append(some, fault{kind: breakdown.Checkpoint, seconds: 2.5 * j.noise(j.Rand)})
@@ -189,7 +189,7 @@ func (j *job) others(step int) (some []fault) {
 	return some
 }
 
-// cause draws what is wrong with a step.
+// cause draws the fault of a step.
 func (j *job) cause(i int, seconds float64) (f fault, notes []Note) {
 	f.seconds = seconds
 	switch i % 7 {
@@ -212,7 +212,7 @@ func (j *job) cause(i int, seconds float64) (f fault, notes []Note) {
 	return f, notes
 }
 
-// Causes are seeded into steps, one of 15 to 65 % of the step each: how many are named first, depends on the noise. A wrong one never is.
+// Causes are seeded into steps, one of 15 to 65 % of the step each: the share named first depends on the noise. A wrong cause is never named.
 func TestSeeded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		noise func(r *rand.Rand) float64
@@ -229,7 +229,7 @@ func TestSeeded(t *testing.T) {
 		}
 		for i := range n {
 			f, notes := j.cause(i, 5.4*(0.15+0.5*j.Float64()))
-			others := j.others(j.IntN(20)) // what goes on besides
+			others := j.others(j.IntN(20)) // concurrent activities
 			if f.kind == breakdown.Checkpoint {
 				others = j.others(5 * (1 + j.IntN(2)))
 			}
@@ -259,7 +259,7 @@ func TestSeeded(t *testing.T) {
 
 var number = regexp.MustCompile(`(\d+(?:\.\d+)?) (s|ms)\b`)
 
-// addsUp says whether the causes of a sentence are its excess, and this is what the window took beyond the usual, to the last digit.
+// addsUp says whether the causes of a sentence add up to its excess, and the excess to the window's time beyond the usual, to the last digit.
 func addsUp(t *testing.T, sentence string) bool {
 	t.Helper()
 	sum := func(of string) (all int64) { // µs
@@ -349,7 +349,7 @@ var sentences = map[string]struct {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "hf" },
 	},
 	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
-		"and computing cannot be told apart; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, whom nobody waits for
+		"and computing cannot be told apart; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, not waited for
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Get); w.Trainer, w.World = "deepspeed", 1 },
 	},
 	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: all logs that could tell were read; " + "profile such a window.": {
@@ -368,7 +368,7 @@ var sentences = map[string]struct {
 func TestSentences(t *testing.T) {
 	for want, tt := range sentences {
 		j := newJob(exactly)
-		// The ranks that are waited for are the same in each step, as the faults' are then the only ones that change.
+		// The ranks waited for are the same in each step, so only the faults' change.
 		j.steady = true
 		h := seen(j)
 		w := j.window(tt.faults...)
@@ -388,7 +388,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// Short windows are told of in their own unit; what a window is decides the verdict's name.
+// Short windows use their own unit; the kind of a window decides the verdict's name.
 func TestPass(t *testing.T) {
 	h := New()
 	window := func(send float64) *Window {
@@ -406,7 +406,7 @@ func TestPass(t *testing.T) {
 	assert.Equal(t, "Pass 4 took 62 ms, 20 ms more than usual (42 ms): 20 ms sending RPC requests.", v.Sentence)
 }
 
-// What lies between the functions of a batch is told by the timers of its step.
+// The time between the functions of a batch is explained by the timers of its step.
 func TestBatch(t *testing.T) {
 	h, j := New(), newJob(exactly)
 	j.steady = true
@@ -426,8 +426,8 @@ func TestBatch(t *testing.T) {
 		"data, checkpoint and evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
 }
 
-// Checkpoints and evaluations are held against earlier ones of their kind: the first few accuse nobody, those that come again and again are usual, unless one
-// takes longer, also in a step that has both. They hide nothing else.
+// Checkpoints and evaluations are compared with earlier ones of their kind: the first few accuse nobody, regular ones are usual, unless one takes longer, also
+// in a step with both. They hide nothing else.
 func TestCheckpoints(t *testing.T) {
 	j := newJob(tails(0.01))
 	h := seen(j)
@@ -485,7 +485,7 @@ func TestCheckpoints(t *testing.T) {
 	assert.Contains(t, v.Sentence, "more than usual with an evaluation (7.")
 }
 
-// A rank that is late in every step is usual: what makes one step slow is something else.
+// A rank late in every step is usual: a slow step has another cause.
 func TestAlwaysLate(t *testing.T) {
 	j, h := newJob(tails(0.01)), New()
 	late := fault{breakdown.Wait, rank(5), 1}
@@ -506,7 +506,7 @@ func TestAlwaysLate(t *testing.T) {
 	assert.InDelta(t, 1/5.4, what.Workers[0].Faster, 0.01)
 }
 
-// A log that is read from some step on takes its time from what was not attributed before: it explains nothing.
+// A log read from some step on takes its time from the unattributed time before: it explains nothing.
 func TestNewLog(t *testing.T) {
 	j := newJob(tails(0.01))
 	h := seen(j)
@@ -532,7 +532,7 @@ func TestWarmUp(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestWhatIf holds the arithmetic against a run that is counted by hand: 10 s a step, of which rank 1 is waited for 1 s, and rank 2 for 0.5 s.
+// TestWhatIf compares with a run counted by hand: 10 s a step, with waits of 1 s for rank 1, and 0.5 s for rank 2.
 func TestWhatIf(t *testing.T) {
 	h := New()
 	b := &breakdown.Breakdown{Duration: 10, Waits: []breakdown.Part{{Who: rank(1), Seconds: 1}, {Who: rank(2), Seconds: 0.5}}}
@@ -626,7 +626,7 @@ func BenchmarkJudge(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h.Judge(w)
-				h.Judge(other) // so that w does not become usual
+				h.Judge(other) // keeps w from becoming usual
 				h.Judge(other)
 			}
 		})
