@@ -93,7 +93,7 @@ func within(g *GPUs, start, end int64, processes ...Process) (Window, bool) {
 	return g.Within(new(Scratch), base+start, base+end, processes, []string{"a", "b"})
 }
 
-// A sample is of the time since the sample before: the window takes its part of it.
+// A sample is of the time since the sample before: the window takes the overlap.
 func TestMeans(t *testing.T) {
 	g := New()
 	for i := range int64(10) { // the scrape at 4 s is of (3 s, 4 s]
@@ -147,7 +147,7 @@ func TestGap(t *testing.T) {
 	assert.Less(t, every, 2.0)
 }
 
-// Seconds are those that must have been in the window, by the driver's counters.
+// Seconds are the least possible within the window, by the driver's counters.
 func TestHeld(t *testing.T) {
 	g := New()
 	for i, total := range []float64{5, 5, 5.4, 6.4, 6.4} {
@@ -197,7 +197,7 @@ func TestFlags(t *testing.T) {
 	assert.LessOrEqual(t, w.Throttled[Thermal], 2+1e-6, "never more than was seen")
 }
 
-// The GPUs of a window are those of its processes; of its hosts only if no process is known on any GPU.
+// The GPUs of a window are those of its processes; of the hosts only if no process is known on any GPU.
 func TestWhose(t *testing.T) {
 	g := New()
 	for i := range int64(4) {

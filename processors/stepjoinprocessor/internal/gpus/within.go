@@ -25,7 +25,7 @@ type Held struct {
 	Seconds [causes]float64
 }
 
-// Longest is the cause that throttled it the longest, among those that a healthy machine does not have; false: none.
+// Longest is the longest cause of throttling, without causes normal on a healthy machine; false: none.
 func (h *Held) Longest() (c Cause, ok bool) {
 	for of := range Cause(causes) {
 		if of.Unexpected() && h.Seconds[of] > 0 && (!ok || h.Seconds[of] > h.Seconds[c]) {
@@ -35,7 +35,7 @@ func (h *Held) Longest() (c Cause, ok bool) {
 	return c, ok
 }
 
-// Most is the time of its longest cause, except its power limit, reached by GPUs at full load.
+// Most is the time of the longest cause, except the power limit, reached by GPUs at full load.
 func (h *Held) Most() float64 { return slices.Max(h.Seconds[:Power]) }
 
 // Error is an XID error of a GPU.
@@ -64,8 +64,7 @@ type Scratch struct {
 	errors []Error
 }
 
-// Within summarizes the GPUs from start to end, ns: those on which any of the processes ran; if none is known to have run on any, those of the hosts; false: no
-// sample within.
+// Within summarizes the GPUs from start to end, ns: those with any of the processes; if none is known to have run on any, the hosts'; false: no sample within.
 func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts []string) (w Window, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,8 +96,8 @@ func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts [
 // natural puts GPU 2 before GPU 10.
 func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// idle is the share of a process's memory on another GPU below which it does no work on this GPU: frameworks needlessly open a context on the first GPU, of
-// some 500 MB.
+// idle is the share of a process's memory on another GPU below which the process does no work on this GPU: frameworks needlessly open a context on the first
+// GPU, of some 500 MB.
 const idle = 0.25
 
 // Of appends the GPUs on which a process ran at some time from start to end, by the driver's process lists.

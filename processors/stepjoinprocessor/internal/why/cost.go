@@ -83,7 +83,7 @@ func (h *History) count(w *Window, ranks []named) {
 	}
 }
 
-// Judged is the number of a run's windows judged so far, and of those with too few alike.
+// Judged returns the number of a run's windows judged so far, and of windows with too few alike.
 func (h *History) Judged(of string) (judged, unjudged int64) {
 	if r, ok := h.runs.Peek(of); ok {
 		return r.judged, r.unjudged
@@ -137,11 +137,11 @@ func (c *Cost) Sentence() string {
 	return string(fmt.Appendf(b, ", in %d windows", c.Windows))
 }
 
-// WhatIf compares a run with itself without waiting: the arithmetic of "Understanding Stragglers in Large Model Training Using What-if Analysis" (Lin et al.,
-// arXiv 2505.05713; its code: ByteDance-Seed/StragglerAnalysis, analyzer/explain_slowdown.py).
+// WhatIf compares a run with the same run without waiting: the arithmetic of "Understanding Stragglers in Large Model Training Using What-if Analysis" (Lin et
+// al., arXiv 2505.05713; code: ByteDance-Seed/StragglerAnalysis, analyzer/explain_slowdown.py).
 //
 // The paper simulates the run with ideal durations; here the exclusive time of waiting is subtracted from the measured time. Both agree if nothing else would
-// have filled the time. A worker's share is exact if its pieces begin at the arrival of the last but one, since the others would have been waited for anyway.
+// have filled the time. A worker's share is exact if the pieces begin at the arrival of the last but one, since the others would have been waited for anyway.
 type WhatIf struct {
 	Steps    int64
 	Duration float64  // s, T: of all steps
@@ -184,7 +184,7 @@ func (w *WhatIf) Sentence() string {
 		human.Percent(worst.Faster), human.Seconds(w.Duration-worst.Without), human.Seconds(w.Duration), human.Percent(worst.Share)))
 }
 
-// Slowdown is the paper's slowdown of one window: its duration over its duration without waiting for late ranks.
+// Slowdown is the paper's slowdown of a window: the duration over the duration without waiting for late ranks.
 func Slowdown(b *breakdown.Breakdown) float64 {
 	return b.Duration / (b.Duration - b.Time[breakdown.Wait])
 }

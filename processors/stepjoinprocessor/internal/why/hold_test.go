@@ -145,7 +145,7 @@ func TestHoldPeriod(t *testing.T) {
 	}
 }
 
-// A checkpoint is compared with those on both sides: of ten, the one that took ten times as long is slow, wherever it is.
+// A checkpoint is compared with those on both sides: of ten, the only one with ten times the duration is slow, wherever it is.
 func TestHoldCheckpoints(t *testing.T) {
 	for long := range 10 {
 		w := finished(tails(0.01))

@@ -56,10 +56,10 @@ func one(is bool) float64 {
 // few is how many ranks, collectives and notes are kept of a window.
 const few = 4
 
-// named is the time of one rank, or one collective.
+// named is the time of a rank, or of a collective.
 type named struct {
 	who     breakdown.Who
-	at      breakdown.Who // the same with the collective that had most of it
+	at      breakdown.Who // the same with the dominant collective
 	text    string        // of a note
 	seconds float64
 }
@@ -119,7 +119,7 @@ func (s *series) before(o *peers, w *window) Verdict {
 	return o.limit(w, regimes.Of(o.values))
 }
 
-// robust returns the median, and the standard deviation estimated by the median distance from it. It sorts the values.
+// robust returns the median, and the standard deviation estimated by the median absolute deviation. The values are sorted.
 func robust(of []float64) (middle, spread float64) {
 	slices.Sort(of)
 	middle = stat.Median(of)

@@ -1,8 +1,8 @@
-// Package why explains why a window (a step, a batch, a pass) was slow: by the parts of its breakdown that took longer than usual in its run.
+// Package why explains why a window (a step, a batch, a pass) was slow: by the parts of the breakdown that took longer than usual in the run.
 //
-// For finished logs all windows are known ([History.Hold]): each is compared with its neighbours on both sides, in its own regime (package regimes). Live
-// ([History.Judge]) it is compared with those before, by the same limits. The windows of a run are expected in the order of their event time, each once. In
-// another order the comparisons differ, and the verdicts may; nothing else breaks.
+// For finished logs all windows are known ([History.Hold]): each is compared with the neighbours on both sides, in the same regime (package regimes). Live
+// ([History.Judge]) the comparison is with earlier windows, by the same limits. The windows of a run are expected in the order of their event time, each once.
+// In another order the comparisons differ, and the verdicts may; nothing else breaks.
 //
 // A key's windows pass through these states:
 //
@@ -46,7 +46,7 @@ type Key struct {
 // Window is a completed window.
 type Window struct {
 	Key
-	Subject   string // begins the sentence, such as "Step 4012"; "": made from its key and number
+	Subject   string // begins the sentence, such as "Step 4012"; "": made from key and number
 	Start     int64  // ns since the epoch
 	Number    int64  // of a step; −1: none
 	Ranks     int64  // ranks that took part; 0: unknown
@@ -81,7 +81,7 @@ type Verdict struct {
 	Threshold float64 // s, the longest time that is not slow
 	Usual     float64 // s
 	Excess    float64 // s, Value - Usual
-	// Causes explain the excess, the largest first. They are empty if the logs do not explain most of it: the sentence names the log that would.
+	// Causes explain the excess, the largest first. They are empty if the logs do not explain most of the excess: the sentence names the missing log.
 	Causes      []Cause
 	Unexplained float64      // s
 	Reason      cause.Reason // why the rest is unexplained
@@ -90,10 +90,10 @@ type Verdict struct {
 // Cause is a part that took longer than usual.
 type Cause struct {
 	Kind breakdown.Kind
-	// Who is the rank that was waited for, or the communicator and operation that took longer; empty if no single one is most of it.
+	// Who is the rank waited for, or the slower communicator and operation; empty if none alone is most of the cause.
 	Who     breakdown.Who
 	Seconds float64
-	Note    Note // a further fact about it; without text there is none
+	Note    Note // a further fact; empty text: none
 }
 
 const (
@@ -120,7 +120,7 @@ const (
 	runs       = 64
 )
 
-// History holds the usual times, per run. One goroutine may use it.
+// History holds the usual times, per run, for a single goroutine.
 type History struct {
 	series *simplelru.LRU[Key, *series]
 	runs   *simplelru.LRU[string, *run]
@@ -179,7 +179,7 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	return now, ranks
 }
 
-// Judge compares a window with those before, and then adds it to them; false: not slow, or not comparable yet.
+// Judge compares a window with earlier windows, and adds it to the series; false: not slow, or not comparable yet.
 func (h *History) Judge(w *Window) (Verdict, bool) {
 	s := h.of(w.Key)
 	if s.seen < warmUp {
@@ -320,7 +320,7 @@ func (n *Note) is(rank breakdown.Who) bool {
 
 func anyone(*Note) bool { return true }
 
-// cause names the origin of a change, if a single one is most of it.
+// cause names the origin of a change, if a single origin is most of the change.
 func (o *peers) cause(w *window, c change) Cause {
 	out := Cause{Kind: c.kind, Seconds: c.seconds}
 	switch c.kind {

@@ -157,7 +157,7 @@ func TestHealthyCheckpoints(t *testing.T) {
 	}
 }
 
-// If GET is most of a step, with a long tail, the steps that it slows are ascribed to it, rightly; no rank is accused.
+// If GET is most of a step, with a long tail, the steps slowed by GET are ascribed to GET, rightly; no rank is accused.
 func TestHealthyOfGet(t *testing.T) {
 	for name, noise := range noises {
 		h, j, named := New(), newJob(noise), 0
@@ -178,7 +178,7 @@ func TestHealthyOfGet(t *testing.T) {
 	}
 }
 
-// others are the checkpoint and the evaluation of a step: one of 5 steps has a checkpoint, and one of 10 both.
+// others are the checkpoint and the evaluation of a step: every fifth step has a checkpoint, and every tenth both.
 func (j *job) others(step int) (some []fault) {
 	if step%5 == 0 {
 		some = append(some, fault{kind: breakdown.Checkpoint, seconds: 2.5 * j.noise(j.Rand)})
@@ -426,7 +426,7 @@ func TestBatch(t *testing.T) {
 		"data, checkpoint and evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
 }
 
-// Checkpoints and evaluations are compared with earlier ones of their kind: the first few accuse nobody, regular ones are usual, unless one takes longer, also
+// Checkpoints and evaluations are compared with earlier checkpoints and evaluations: the first few accuse nobody, regular ones are usual, unless longer, also
 // in a step with both. They hide nothing else.
 func TestCheckpoints(t *testing.T) {
 	j := newJob(tails(0.01))
