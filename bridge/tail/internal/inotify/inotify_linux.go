@@ -22,7 +22,7 @@ const (
 
 	maxWatches = 2 * 4096 // per listener, two for each directory; further directories are only polled
 	maxWaiting = 100_000  // unread hints and births of a listener; beyond the limit All is set
-	bufferSize = 16 << 10 // per read: some 10,000 hints in a second; the kernel drops what it cannot queue, at no cost to writers
+	bufferSize = 16 << 10 // per read: some 10,000 hints in a second; the kernel drops events beyond its queue, at no cost to writers
 )
 
 var (
@@ -50,8 +50,8 @@ type birth struct {
 	created bool
 }
 
-// pair is the two instances shared by all listeners. One reports created and renamed files at once, and nothing else. The other also reports every write, and
-// pauses after each read, so the kernel merges equal events and a busy writer costs little.
+// pair is the two instances shared by all listeners. The first reports only created and renamed files, at once. The second also reports every write, and pauses
+// after each read, to let the kernel merge equal events: a busy writer costs little.
 type pair struct {
 	births, hints *instance
 	listeners     map[*Listener]struct{}
@@ -65,7 +65,7 @@ type instance struct {
 	file    *os.File
 	fd      int
 	mask    uint32
-	watched map[int32][]watched // by watch descriptor; the kernel has one per directory, for all its names
+	watched map[int32][]watched // by watch descriptor, unique per directory
 	names   map[watched]int32   // the reverse: a name has one directory, perhaps another later
 	ended   int                 // watches removed so far
 }
@@ -75,7 +75,7 @@ type watched struct {
 	dir string
 }
 
-// mu guards all state shared by listeners. No file system call that may hang is made under it: one listener must not block another.
+// mu guards all state shared by listeners. System calls that may hang are made outside: one listener must not block another.
 var (
 	mu      sync.Mutex
 	current *pair // nil: nobody listens
@@ -189,7 +189,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	}
 }
 
-// note records the watcher of a directory, and says whether it is new.
+// note records the watcher of a directory; fresh: a new watcher.
 func (i *instance) note(wd int32, w watched) (fresh bool) {
 	if w.l.closed {
 		if len(i.watched[wd]) == 0 {

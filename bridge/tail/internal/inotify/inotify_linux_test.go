@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ear is a listener that keeps its events.
+// ear is a listener with all its events.
 type ear struct {
 	*Listener
 	t     *testing.T

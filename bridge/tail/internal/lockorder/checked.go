@@ -23,7 +23,7 @@ func (m *Mutex[L]) Lock() {
 	m.by = by
 }
 
-// TryLock is sync.Mutex.TryLock. It never waits, so it may be out of order; a Lock after it may not.
+// TryLock is sync.Mutex.TryLock. A TryLock never waits, and may be out of order; a later Lock may not.
 func (m *Mutex[L]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -57,14 +57,13 @@ func (m *RWMutex[L]) Unlock() {
 	m.mu.Unlock()
 }
 
-// RLock is sync.RWMutex.RLock. A second reader of the same level would wait for a writer that waits for the first reader, so a second RLock is out of order
-// too.
+// RLock is sync.RWMutex.RLock. A second reader of the same level would wait for a writer waiting for the first reader, so a second RLock is out of order too.
 func (m *RWMutex[L]) RLock() {
 	take[L]()
 	m.mu.RLock()
 }
 
-// TryRLock is sync.RWMutex.TryRLock; it may be out of order, like TryLock.
+// TryRLock is sync.RWMutex.TryRLock, in any order like TryLock.
 func (m *RWMutex[L]) TryRLock() bool {
 	if !m.mu.TryRLock() {
 		return false
@@ -129,7 +128,7 @@ func drop[L Level](g string) {
 	}
 }
 
-// goroutine is the number of the calling goroutine, found only in its stack: "goroutine 7 [running]:". Writing the stack is the slowest part here, so the
+// goroutine is the number of the calling goroutine, found only in the stack: "goroutine 7 [running]:". Writing the stack is the slowest part here, so the
 // mutexes store their holder.
 func goroutine() string {
 	var b [64]byte

@@ -1,4 +1,4 @@
-// Package episode limits lasting verdicts: a verdict that holds for record after record is said once per window.
+// Package episode limits lasting verdicts: a verdict on record after record is said once per window.
 package episode
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window is the number of records after which a verdict that still holds is repeated, and over which its share is counted.
+// Window is the number of records after which a lasting verdict is repeated, and over which the share is counted.
 const Window = 100
 
 // Key identifies records with common verdicts: a rank's steps, a function's calls.
@@ -25,7 +25,7 @@ type Key struct {
 
 // All holds the episodes per key.
 type All struct {
-	sync.Mutex // guards the map and its episodes; held while the records of a resource are judged
+	sync.Mutex // guards the map with all episodes; held while the records of a resource are judged
 
 	byKey *simplelru.LRU[Key, *Episodes]
 }
@@ -49,8 +49,7 @@ func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 }
 
 // Episodes of a key, one per verdict. A verdict is said on the first record for which it holds, then on the first such record after every Window records, with
-// its share of the window. A verdict absent for Window records begins anew. The end of an episode is not said: records without the verdict never carry its
-// name.
+// a share of the window. A verdict absent for Window records begins anew. The end of an episode is not said: records without the verdict never carry the name.
 type Episodes struct {
 	N      int64 // records ever
 	Newest int64 // highest iteration ever, of steps
@@ -65,23 +64,23 @@ type Episodes struct {
 // episode is the state of one verdict.
 type episode struct {
 	verdict string
-	// The last records for which the verdict held: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
+	// The last records with the verdict: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
 	at     int64
 	lo, hi uint64
-	said   int64 // the last record that said the verdict with its share, the record's span, and the answer; 0: none
+	said   int64 // the last record with the verdict and a share, the record's span, and the answer; 0: none
 	saidID uint64
 	answer Answer
-	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
+	each   []uint64 // spans of the last records with the verdict but without a share: see Mostly
 }
 
-// Answer says whether and how to say a verdict that holds for a record.
+// Answer says whether and how to say a verdict on a record.
 type Answer struct {
 	Say      bool
 	Held, Of int // the verdict held for Held of the last Of records, the current record included
 	Again    bool
 }
 
-// Record begins the next record. Its verdicts are on one span.
+// Record begins the next record. All verdicts of a record are on one span.
 func (e *Episodes) Record(span uint64) {
 	e.id = span
 	if slices.Contains(e.ids, span) {
@@ -103,7 +102,7 @@ func (e *Episodes) Fresh(span uint64) {
 	e.next = (e.next + 1) % Window
 }
 
-// Holds reports that a verdict holds for the record. A repeated record gets its first answer.
+// Holds reports a verdict on the record. A repeated record gets the first answer again.
 func (e *Episodes) Holds(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	if !ok || ep.said > 0 && e.N-ep.said < Window {
@@ -115,8 +114,8 @@ func (e *Episodes) Holds(verdict string) Answer {
 // minShare is the least number of records for a share.
 const minShare = 10
 
-// Mostly is Holds for a verdict about the record alone: each record says the verdict until it holds for more than four in five records. The share is said once
-// per Window records either way.
+// Mostly is Holds for a verdict about the record alone: each record says the verdict until more than four in five records have it. The share is said once per
+// Window records either way.
 func (e *Episodes) Mostly(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	switch {
@@ -134,7 +133,7 @@ func (e *Episodes) Mostly(verdict string) Answer {
 	return Answer{Say: true}
 }
 
-// note records that the verdict holds for the record. For a repeated record it returns the first answer, and false.
+// note counts the verdict on the record. For a repeated record, the result is the first answer, and false.
 func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
