@@ -29,7 +29,7 @@ func Accepted(ctx context.Context, stored storage.Client) (map[uint64]int64, err
 		}
 		stream, err := checkpoint.Decode(b)
 		if errors.Is(err, checkpoint.ErrDamaged) {
-			continue // a lost checkpoint: files are read again
+			continue // the files are read again
 		}
 		for i := range stream.Files {
 			f := &stream.Files[i]
