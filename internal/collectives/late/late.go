@@ -85,6 +85,7 @@ type Arrival struct {
 	Start    int64 // ns on the rank's own clock, 0: unknown. Only compared with times of the same rank
 }
 
+// Slow is a clearly slow rank.
 type Slow struct {
 	Rank  int32
 	Late  int64   // ns behind the median of the other ranks: the median since the rank became slow, at most over the window
@@ -93,6 +94,7 @@ type Slow struct {
 	New   bool    // named in this call
 }
 
+// Result is the judgement of a collective.
 type Result struct {
 	Last int   // index of the last to arrive, the first of equals; −1: none (fewer than two ranks, or all came at the same time)
 	Max  int64 // ns, lateness of the last

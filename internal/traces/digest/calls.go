@@ -36,6 +36,7 @@ type Call struct {
 	receive                    pcommon.SpanID // includes the server's time
 }
 
+// Method sums up the calls of a method.
 type Method struct {
 	Name                 string
 	Took, Sent, Received Values

@@ -53,12 +53,14 @@ type Instance struct {
 	Last                    view.LateRank
 }
 
+// Communicator is a communicator with its number of collectives.
 type Communicator struct {
 	ID, Name    string // Name: else the id, else "-"
 	Size        int64  // largest number of ranks logged
 	Collectives int64
 }
 
+// Rank sums up the records of a rank of a communicator.
 type Rank struct {
 	Communicator    string // its id, else its name
 	Rank            int64

@@ -33,6 +33,7 @@ func (s *FunctionSums) plus(o *FunctionSums) {
 	s.Total, s.Get, s.Compute, s.Put = s.Total+o.Total, s.Get+o.Get, s.Compute+o.Compute, s.Put+o.Put
 }
 
+// Function sums up the calls of a TransferQueue function.
 type Function struct {
 	Name                  string
 	Incomplete, WithoutID int
@@ -51,6 +52,7 @@ func (f *Function) Sums() FunctionSums {
 	}
 }
 
+// Operation sums up the client operations of a kind.
 type Operation struct {
 	Stage      spans.TQStage
 	Incomplete int

@@ -53,6 +53,7 @@ func (t *Total) Add(x float64) {
 	t.min, t.max = min(t.min, x), max(t.max, x)
 }
 
+// Count is the number of values.
 func (t *Total) Count() int64 { return t.n }
 
 // Sum is 0 without numbers.
