@@ -469,7 +469,7 @@ func TestSampler(t *testing.T) {
 	assert.Empty(t, r.flush())
 }
 
-// A ratio of the traces is sampled, whatever their ids are, and every process samples the same traces.
+// A ratio of the traces is sampled, for any ids, and every process samples the same traces.
 func TestRatio(t *testing.T) {
 	for name, traceOf := range map[string]func(context.Context, int) context.Context{
 		"UUIDs":  func(ctx context.Context, _ int) context.Context { return WithTraceID(ctx, uuid.NewString()) }, // bits 64 and 65 are always 10

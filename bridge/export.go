@@ -16,7 +16,7 @@ import (
 // reportEvery is the interval of reported export errors. A busy service whose collector refuses its spans would have hundreds a second.
 const reportEvery = time.Minute
 
-// exporter stands between the queue and OTLP.
+// exporter is between the queue and OTLP.
 type exporter struct {
 	sdktrace.SpanExporter
 	now func() time.Time

@@ -37,7 +37,7 @@ func TestWithTraceID(t *testing.T) {
 		" ":        hashed(" "),
 		"\xff\x00": hashed("\xff\x00"),
 	} {
-		// Any tracer of the bridge, whatever was current before.
+		// Any tracer of the bridge, after any current span.
 		for name, ctx := range map[string]context.Context{"root": t.Context(), "in a span": inSpan(t.Context(), r.Bridge)} {
 			_, span := r.TracerProvider().Tracer("any").Start(WithTraceID(ctx, text), "root")
 			assert.Equal(t, want, span.SpanContext().TraceID().String(), "%q, %s", text, name)

@@ -160,7 +160,7 @@ func (b *Batch) AddPart(s *Span) {
 // name's tag and length.
 const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
 
-// bareBytes stands for the size of a span that is not measured: about that of a training step.
+// bareBytes is the assumed size of an unmeasured span, about a training step's.
 const bareBytes = 250
 
 // fill writes the fields of a span.

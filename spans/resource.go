@@ -136,7 +136,7 @@ func (s *Stated) put(m pcommon.Map) {
 // Steady chooses the value of a number for the resource: the first of its stream, until another has come steadyFor times in a row. A number that grows in steps
 // is on the resource; a number that differs in each record does not make a resource per record.
 type Steady struct {
-	Value float64 `json:"value,omitzero"` // stands on the resource, where Known
+	Value float64 `json:"value,omitzero"` // on the resource, if Known
 	Last  float64 `json:"last,omitzero"`  // of the record before
 	Run   int     `json:"run,omitzero"`   // number of consecutive records with Last
 	Known bool    `json:"known,omitzero"`

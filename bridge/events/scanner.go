@@ -261,7 +261,7 @@ func (s *Scanner) wait(p *place, e Event) {
 func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
-			// A wrapped line goes on without the prefix.
+			// A wrapped line continues without the prefix.
 			if p.rank >= 0 || p.local >= 0 || p.pid != 0 || w.lines > 1 {
 				continue
 			}

@@ -225,7 +225,7 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		p.Level, p.bracketed = in[:n], true
 		return in[n+1:], true
 	}
-	if !p.bracketed { // a source stands only in a row of brackets
+	if !p.bracketed { // a source is only in a row of brackets
 		return nil, false
 	}
 	if end := bytes.IndexByte(in[:min(len(in), 128)], ']'); end > 0 && isSource(in[:end]) {

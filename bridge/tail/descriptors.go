@@ -58,7 +58,7 @@ func (d *descriptors) take() {
 	d.mu.Unlock()
 }
 
-// mayTake is take for whoever can do without.
+// mayTake is take for optional files.
 func (d *descriptors) mayTake() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

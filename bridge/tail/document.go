@@ -27,7 +27,7 @@ type document struct {
 	given   uint64 // of the content handed over last
 }
 
-// lookDocument finds out whether the file has changed and stands still again.
+// lookDocument finds out whether the file has changed and is stable again.
 func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	d := &s.doc
 	fi, err := w.t.stat(s.path)

@@ -346,7 +346,7 @@ func (f *file) tag(begin int64) (value uint64) {
 	return value
 }
 
-// life is where a file stands between being met and being forgotten.
+// life is the state of a file, from its first look to its last.
 type life uint8
 
 const (

@@ -70,7 +70,7 @@ type sweeper struct {
 	surveyed   time.Time
 	rates      []rateSample
 	newest     string              // the path met last
-	counting   bool                // a full scan goes on
+	counting   bool                // a full scan is running
 	passed     nonlog.Tally        // non-logs excluded by name, at the last full scan
 	kernel     kernelfs.Passed     // kernel file systems, never entered, since the last full scan
 	links      map[string]struct{} // matching symbolic links skipped since the last full scan

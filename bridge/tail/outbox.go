@@ -173,7 +173,7 @@ func (t *Tailer) ending() bool {
 	}
 }
 
-// settle takes note of the fate of the joined batches.
+// settle settles the joined batches.
 func (t *Tailer) settle(group []*lineBatch, err error) {
 	var refused Refused
 	if r := (*Refused)(nil); errors.As(err, &r) {

@@ -128,7 +128,7 @@ func (s *Stream) unpackedLater(f *file) bool {
 // standsStill says whether a compressed file is not being written.
 func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cfg.PollInterval }
 
-// readFailed takes note of an error. A truncated file is for look to decide on.
+// readFailed handles an error. A truncated file is left to look.
 func (s *Stream) readFailed(f *file, err error) {
 	if errors.Is(err, errTruncated) {
 		f.turn(lifeCut)

@@ -158,7 +158,7 @@ type rig struct {
 	isDocument  func(path string) bool // Settings.IsDocument
 	joint       bool                   // Settings.Joint
 	holdTimeout time.Duration          // Settings.HoldTimeout
-	// consume stands for the next component.
+	// consume is the next component.
 	consume   func(ctx context.Context, s *Stream, out []string) error
 	telemetry component.TelemetrySettings // zero: none
 	hold      bool                        // keep batches in flight until ack

@@ -163,7 +163,7 @@ func TestRowsFromTheEnd(t *testing.T) {
 	}
 }
 
-// A picture longer than a line may be is passed over, and counted.
+// A picture beyond the line limit is skipped, and counted.
 func TestLongRecord(t *testing.T) {
 	r := newRig(t, trackers, func(c *Config) { c.MaxLineBytes = minLineBytes })
 	head, tail := eventFile(t, 2), eventFile(t, 3)

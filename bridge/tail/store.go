@@ -364,7 +364,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	return c.Encode(b), holes
 }
 
-// forgetArrivals drops arrivals before the holes, which are never read again.
+// forgetArrivals drops the arrivals of lines before the first hole, which are never read again.
 func (f *file) forgetArrivals(holes []checkpoint.Range) {
 	from := f.head
 	if len(holes) > 0 {

@@ -68,7 +68,7 @@ type Stream struct {
 	// of the scheduler, under t.mu
 	inFlight int64
 	sched    schedState
-	blocked  bool // stands still until an ack
+	blocked  bool // waits for an ack
 	waits    bool // is in Tailer.waiting
 	kicked   bool // is in Tailer.kicked
 	starves  bool // in descriptors.waiting; under its lock

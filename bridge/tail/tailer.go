@@ -120,7 +120,7 @@ type Tailer struct {
 	warnMu  lockorder.Mutex[leaf]
 	store   storage.Client
 	storeMu lockorder.Mutex[storing]
-	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
+	// settling is held for reading while the lines of a record are released, and for writing while the checkpoints of all streams are taken.
 	settling  lockorder.RWMutex[freezing]
 	nextStore time.Time // no checkpoint is stored before; under storeMu
 	unstored  bool      // under storeMu: the storage failed last time

@@ -44,7 +44,7 @@ func (w *sweeper) hinted(now time.Time) {
 		return
 	}
 	h := w.t.watcher.Hints()
-	if h.All && now.Sub(w.allAt).Abs() >= maxIdlePoll { // whoever is idle is looked at as often
+	if h.All && now.Sub(w.allAt).Abs() >= maxIdlePoll { // the interval of idle files
 		w.allAt = now
 		w.rescan = true
 		for _, s := range w.due {

@@ -71,7 +71,7 @@ func openClient(ext *stateStorage, path string) (*client, error) {
 	return c, nil
 }
 
-// setAside renames whatever stands at the path.
+// setAside renames the file at the path.
 func (c *client) setAside(why error) error {
 	aside := c.path + time.Now().UTC().Format(".20060102T150405.000Z")
 	if err := os.Rename(c.path, aside); err != nil {

@@ -71,7 +71,7 @@ func (e *stateStorage) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown closes the open files, and lets go of the directory.
+// Shutdown closes the open files, and unlocks the directory.
 func (e *stateStorage) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	if !e.closed {

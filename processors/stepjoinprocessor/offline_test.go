@@ -127,7 +127,7 @@ func TestLiveSteps(t *testing.T) {
 	assert.Contains(t, strings.Join(down, "\n"), "ml.step.time.unattributed=1")
 }
 
-// How many windows were not judged is said when a run is over.
+// The number of unjudged windows is logged at the end of a run.
 func TestNotJudgedIsSaid(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	b, j := newBench(t), newJob()

@@ -47,7 +47,7 @@ type trainPerf struct {
 	panels    sync.Pool // of *domain.Panel
 	memory    *memory
 	devices   *devices.Devices
-	release   func()    // lets go of devices and memory
+	release   func()    // releases devices and memory
 	crowded   sync.Once // guards the log line about too many hosts
 }
 

@@ -30,7 +30,7 @@ func (c *collector) red(tb testing.TB) {
 	})
 }
 
-// Health is 200 without anything to send, red while the backend takes nothing, and 200 again when the backend goes on.
+// Health is 200 with nothing to send, red while the backend accepts nothing, and 200 again once the backend accepts.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	logs, backend := t.TempDir(), freeAddr(t)

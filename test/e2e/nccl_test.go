@@ -506,7 +506,7 @@ func TestNCCLSamples(t *testing.T) {
 	c.stop(t)
 }
 
-// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, and no collective is said to miss a rank.
+// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, without a verdict about a missing rank.
 func TestNCCLCrash(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"nccl_inspector", "nccl_inspector_v4.4", "vccl_json"} {

@@ -133,7 +133,7 @@ func (s *Sheet) Attributes() int {
 	return len(s.said) + 2
 }
 
-// Reset lets go of the sentences.
+// Reset drops the sentences.
 func (s *Sheet) Reset() {
 	clear(s.said[:cap(s.said)])
 	s.said = s.said[:0]

@@ -40,7 +40,7 @@ const Offset = 14695981039346656037
 
 const prime = 1099511628211
 
-// Hash goes on with a 64-bit FNV-1a hash.
+// Hash continues a 64-bit FNV-1a hash.
 func Hash(sum uint64, b []byte) uint64 {
 	for _, c := range b {
 		sum = (sum ^ uint64(c)) * prime

@@ -55,7 +55,7 @@ type birth struct {
 type pair struct {
 	births, hints *instance
 	listeners     map[*Listener]struct{}
-	users         int // listeners, and calls of Add: whoever is last closes the instances
+	users         int // listeners, and calls of Add: the last closes the instances
 	done          chan struct{}
 	readers       sync.WaitGroup
 }

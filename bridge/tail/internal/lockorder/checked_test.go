@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 	assert.Empty(t, held.by)
 }
 
-// A condition's wait lets go of the lock.
+// A condition's wait releases the lock.
 func TestCond(t *testing.T) {
 	var a Mutex[outer]
 	cond, ready := sync.NewCond(&a), false

@@ -91,7 +91,7 @@ func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 // (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
 func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
 
-// takes says whether the scalars of a record go on with the row.
+// takes says whether the scalars of a record continue the row.
 func (r *row) takes(next []tfevents.Scalar) bool {
 	last := r.scalars[len(r.scalars)-1]
 	if next[0].Step != last.Step || math.Abs(next[0].WallTime-last.WallTime) > rowGap || ofEpoch(next) != r.epochs {

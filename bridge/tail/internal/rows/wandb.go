@@ -19,7 +19,7 @@ func nextWandB(dst, b []byte, offset int64, final bool) Line {
 	})
 	n, whole := d.Next(b)
 	c := d.Counts()
-	if !whole && (!final || c.Damaged == 0) { // of a damaged block the rest is passed over
+	if !whole && (!final || c.Damaged == 0) { // the rest of a damaged block is skipped
 		return Line{}
 	}
 	line.N = n

@@ -97,7 +97,7 @@ func (u *Reader) begin() error {
 	return nil
 }
 
-// Stop lets go of the decoder. The next ReadAt begins again.
+// Stop releases the decoder. The next ReadAt begins again.
 func (u *Reader) Stop() {
 	if u.finish != nil {
 		u.finish()

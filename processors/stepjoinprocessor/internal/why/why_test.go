@@ -304,7 +304,7 @@ func known(w *Window, kind breakdown.Kind) {
 	w.Breakdown.Known[kind] = true
 }
 
-// sentences are said of a step with faults.
+// sentences are the expected sentences of steps with faults.
 var sentences = map[string]struct {
 	faults []fault
 	change func(w *Window)
@@ -582,7 +582,7 @@ func TestCosts(t *testing.T) {
 	assert.Empty(t, h.Costs("run-2"))
 }
 
-// Histories are bounded, whatever comes: keys, runs, ranks, causes, notes.
+// Histories are bounded in keys, runs, ranks, causes and notes.
 func TestBounds(t *testing.T) {
 	j := newJob(tails(0.01))
 	h := seen(j)

@@ -125,7 +125,7 @@ func (p *Panel) span(span ptrace.Span) {
 	j.Span(kind, span)
 }
 
-// Reset has the judges let go of the batch.
+// Reset has the judges drop the batch.
 func (p *Panel) Reset() {
 	for _, j := range p.Judges {
 		j.Tally().reset()

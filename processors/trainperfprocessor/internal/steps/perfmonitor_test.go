@@ -151,7 +151,7 @@ func TestSharedPerfMonitorLogs(t *testing.T) {
 				spans.AttrDeviceFlopThroughputReported: f("TFLOPS_per_GPU") * 1e12, spans.AttrSampleThroughput: f("samples_per_sec"),
 			})
 			assert.Empty(t, perftest.Verdicts(s), file)
-			// The recomputed figure by FlagScale's own count is the log's, whatever formula is in use.
+			// The recomputed figure by FlagScale's own count is the log's, in any formula.
 			assert.InEpsilon(t, f("TFLOPS_per_GPU")*1e12, perftest.Double(t, s,
 				spans.AttrDeviceFlopThroughput)*perftest.AquilaFlagScale/perftest.AquilaMegatron, 1e-6, fmt.Sprint(row))
 		}

@@ -414,7 +414,7 @@ func TestModelsThatCannotBeCounted(t *testing.T) {
 	assert.Equal(t, n, s.Attributes().Len())
 }
 
-// TestOddSteps: values of the wrong type or beyond reason are passed over.
+// TestOddSteps: values of the wrong type or out of range are skipped.
 func TestOddSteps(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	for name, a := range map[string]attrs{
