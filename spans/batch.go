@@ -160,7 +160,7 @@ func (b *Batch) AddPart(s *Span) {
 // name's tag and length.
 const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
 
-// bareBytes is the assumed size of an unmeasured span. Messages then have 1,000 spans at most: the garbage collector scans all spans that wait between goroutines.
+// bareBytes is the assumed size of an unmeasured span. Messages then have 1,000 spans at most: the garbage collector scans all spans that wait.
 const bareBytes = 1000
 
 // fill writes the fields of a span.

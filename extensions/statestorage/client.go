@@ -172,9 +172,8 @@ func (c *client) Sync(context.Context) error { return c.ext.sync() }
 
 func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	b := appendBatch(nil, ops)
-	if len(b) > 0 {
-		err = c.ext.own()
-		if err == nil && now {
+	if len(b) > 0 && now {
+		if err = c.ext.own(); err == nil {
 			err = c.ext.sync()
 		}
 	}
@@ -200,9 +199,12 @@ func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	return err
 }
 
+// append writes a batch. Whether the file is still there is asked before something counts as stored: here, or by sync.
 func (c *client) append(b []byte, now bool) error {
-	if err := c.ready(); err != nil {
-		return err
+	if now || c.lost || len(c.owed) > 0 {
+		if err := c.ready(); err != nil {
+			return err
+		}
 	}
 	return c.put(b, now)
 }
@@ -265,7 +267,7 @@ func (c *client) sync() error {
 
 // settle is sync with c.mu held.
 func (c *client) settle() error {
-	if len(c.owed) > 0 {
+	if len(c.owed) > 0 || c.dirty {
 		if err := c.ready(); err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package facts
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -244,4 +246,35 @@ func TestForgetPlain(t *testing.T) {
 	assert.Equal(t, empty+plainBytes, r.Bytes())
 	r.Forget(now.Add(time.Hour))
 	assert.Equal(t, empty, r.Bytes())
+}
+
+// Leaves are in order after each Sort, whenever they came.
+func TestSortLeaves(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	r := NewRun("run")
+	for i := range 500 {
+		for range random.IntN(5) {
+			r.AddLeaf(Leaf{Span: pcommon.SpanID{byte(i), byte(random.IntN(9))}, Start: int64(i) - random.Int64N(50)}, now)
+		}
+		if random.IntN(20) == 0 {
+			r.Shed(random.IntN(10))
+		}
+		r.Sort()
+		require.True(t, slices.IsSortedFunc(r.leaves, compareLeaves))
+	}
+	require.Greater(t, r.Leaves(), 500)
+}
+
+// One leaf that comes late to 100,000.
+func BenchmarkLateLeaf(b *testing.B) {
+	r := NewRun("run")
+	for i := range int64(100_000) {
+		r.AddLeaf(Leaf{Start: i}, now)
+	}
+	late := int64(0)
+	for b.Loop() {
+		late++
+		r.AddLeaf(Leaf{Start: 99_000 + late%1000}, now)
+		r.Sort()
+	}
 }

@@ -80,8 +80,8 @@ func (r *Run) AddLeaf(l Leaf, now time.Time) {
 		}
 		r.known[l.Span] = struct{}{}
 	}
-	if n := len(r.leaves); n > 0 && compareLeaves(l, r.leaves[n-1]) < 0 {
-		r.leavesSorted = false
+	if n := len(r.leaves); n == r.ordered && (n == 0 || compareLeaves(l, r.leaves[n-1]) >= 0) {
+		r.ordered++
 	}
 	r.leaves = append(r.leaves, l)
 	r.noteTime(l.Name, l.End, l.Flags)

@@ -54,10 +54,30 @@ func (r *Run) Sort() {
 		}
 		r.sorted = true
 	}
-	if !r.leavesSorted {
-		slices.SortFunc(r.leaves, compareLeaves)
-		r.leavesSorted = true
+	if len(r.leaves) > r.ordered {
+		r.sortLeaves()
 	}
+}
+
+// sortLeaves puts the leaves that came since into those that are in order. They belong near the end: what stands before all of these stays where it is.
+func (r *Run) sortLeaves() {
+	fresh := r.leaves[r.ordered:]
+	slices.SortFunc(fresh, compareLeaves)
+	first, _ := slices.BinarySearchFunc(r.leaves[:r.ordered], fresh[0], compareLeaves)
+	if first < r.ordered {
+		fresh = slices.Clone(fresh)
+		to, a := len(r.leaves)-1, r.ordered-1
+		for b := len(fresh) - 1; b >= 0; to-- {
+			if a >= first && compareLeaves(r.leaves[a], fresh[b]) > 0 {
+				r.leaves[to] = r.leaves[a]
+				a--
+			} else {
+				r.leaves[to] = fresh[b]
+				b--
+			}
+		}
+	}
+	r.ordered = len(r.leaves)
 }
 
 func (r *Run) lists() [3]*list { return [...]*list{&r.wide, &r.batches, &r.narrow} }

@@ -101,5 +101,6 @@ func (r *Run) drop(n int) {
 	n = min(n, len(r.leaves))
 	r.forgetShares(r.leaves[:n])
 	r.leaves = r.leaves[:copy(r.leaves, r.leaves[n:])]
+	r.ordered = len(r.leaves)
 	r.bytes -= int64(n) * LeafBytes
 }

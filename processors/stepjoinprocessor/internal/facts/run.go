@@ -36,10 +36,10 @@ type Run struct {
 	plain    []plain                     // steps, while nothing else is known of the run
 	mixed    bool                        // something else is
 	known    map[pcommon.SpanID]struct{} // of leaves, while Careful
-	leaves   []Leaf                      // of traces without a window, by start where leavesSorted
+	leaves   []Leaf                      // of traces without a window, the first of them by start
 
-	leavesSorted bool
-	arrived      []arrival // of leaves, in order of coming
+	ordered int       // so many of the leaves are in order
+	arrived []arrival // of leaves, in order of coming
 	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
 	// LostBy says why, as Group.Partial does.
 	Lost   int64
@@ -71,6 +71,6 @@ type Run struct {
 func NewRun(id string) *Run {
 	return &Run{
 		ID: id, Groups: map[pcommon.TraceID]*Group{}, texts: map[string]uint32{"": 0}, names: []string{""}, sources: map[string]*source{},
-		sorted: true, leavesSorted: true,
+		sorted: true,
 	}
 }
