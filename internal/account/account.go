@@ -507,7 +507,7 @@ func (t *builder) onTop() {
 	t.behind = [2]float64{}
 }
 
-// timed accounts for the pauses with a logged time, up to to.
+// timed accounts for the pauses with a logged time, up to a time.
 func (t *builder) timed(to int64) {
 	for ; t.pause < len(t.ledger.pauses) && t.ledger.pauses[t.pause].start < to; t.pause++ {
 		p := &t.ledger.pauses[t.pause]

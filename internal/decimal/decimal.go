@@ -164,7 +164,7 @@ func Unsigned(b []byte, i int) (v uint64, end int) {
 	return v, end
 }
 
-// Integer reads the digits at the beginning of b, at most most (up to 18), and returns their number; 0: none, or more.
+// Integer reads the digits at the beginning of b, not more than most of them (up to 18), and returns their number; 0: none, or more.
 func Integer(b []byte, most int) (v int64, n int) {
 	u, n := Digits(b, 0)
 	if n > most {

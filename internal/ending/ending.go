@@ -1,4 +1,4 @@
-// Package ending has one deadline for all that a process still sends after the signal to stop. A collector stops its components one after the other, without a
+// Package ending has one deadline for everything that a process sends after the signal to stop. A collector stops its components one after the other, without a
 // time limit: each would wait separately for an unreachable backend.
 package ending
 

@@ -57,7 +57,7 @@ func (k *Sink) Wait(wall int64) {
 	}
 }
 
-// Write ends a message of lines physical lines and returns the buffer for reuse.
+// Write ends a message of one or more physical lines and returns the buffer for reuse.
 func (k *Sink) Write(l *Log, b []byte, lines int) []byte {
 	b = append(b, '\n')
 	if k.Err != nil {

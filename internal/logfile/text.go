@@ -14,7 +14,7 @@ func AppendSeconds(b []byte, us int64) []byte {
 	return AppendPadded(b, us%1e6, 6)
 }
 
-// AppendPadded prints v with at least digits digits, at most six, zero-padded.
+// AppendPadded prints v zero-padded to a number of digits, six or fewer.
 func AppendPadded(b []byte, v int64, digits int) []byte {
 	start := len(b)
 	b = append(b, "000000"[:digits]...)

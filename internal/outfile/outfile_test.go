@@ -289,7 +289,7 @@ func TestWithoutUnnamedFiles(t *testing.T) {
 }
 
 // The error of a writer is reported once, however the caller uses it.
-func TestFillTellsOnce(t *testing.T) {
+func TestFillReportsOnce(t *testing.T) {
 	full := errors.New("full")
 	err := Fill(writerFunc(func([]byte) (int, error) { return 0, full }), func(w io.Writer) error {
 		var all error

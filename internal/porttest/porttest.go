@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Host is a loopback address that no other test process uses.
+// Host is a loopback address of this test process alone.
 var Host = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%127, os.Getpid()%256)
 
 // given hands every port out once.
@@ -60,7 +60,7 @@ func Listen(addr string) (net.Listener, error) {
 	return unshared{l}, nil
 }
 
-// unshared is a listener that no child has open at its close: a child being started briefly inherits all descriptors of this process.
+// unshared is a listener without copies in children at its close: a child being started briefly inherits all descriptors of this process.
 type unshared struct{ net.Listener }
 
 // Close returns when the port is free. No child is started meanwhile, so none inherits the descriptor.

@@ -108,7 +108,7 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-func TestTellsOnce(t *testing.T) {
+func TestReportsOnce(t *testing.T) {
 	var p Pulse
 	last := beat(&p, start, 1, 50, time.Second, 0)
 	s, ok := p.Stalls(last.Add(90*time.Second), time.Time{})

@@ -137,7 +137,7 @@ var scenarios = map[string]func(seed uint64) *job{
 	"whole seconds":    func(s uint64) *job { return rounded(steps(s, 300, flat(4.2), lognormal(0.02))) },
 }
 
-// clear makes count steps slow by the factor by.
+// clear makes some steps slow by a multiple of their time.
 func (j *job) clear(by float64, count int) *job {
 	for len(j.slow) < count {
 		j.late(1+j.IntN(len(j.Seconds)-1), by)

@@ -389,7 +389,7 @@ func (g *gateway) ahead(d time.Duration) {
 	g.clock += d
 }
 
-// ranked is packed records of collectives by one of of ranks (0: unknown).
+// ranked is packed records of collectives by one rank; of is the number of ranks (0: unknown).
 func ranked(rank, of int, seqs ...int) *partial.Stretch {
 	var w partial.Writer
 	for _, seq := range seqs {

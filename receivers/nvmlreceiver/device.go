@@ -46,7 +46,7 @@ type fieldOf struct {
 	retry
 }
 
-// retry is the time of the next attempt after a failure: the next scrape, then a minute later. Each error of a scrape is a line in the log.
+// retry is the time of the next attempt after a failure: the next scrape, then once a minute. Each error of a scrape is a line in the log.
 type retry struct {
 	failures int
 	at       time.Time

@@ -25,8 +25,8 @@ func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Dete
 	})
 }
 
-// certainty distinguishes records that only a training writes from records of other programs: dicts of settings in a program's source or at its start ("CONFIG =
-// {'lr': 1e-4, 'epoch': 3}"), and objects of a step with numbers, possibly a step of anything.
+// certainty distinguishes a training's own records from records of other programs: dicts of settings in a program's source or at its start ("CONFIG = {'lr':
+// 1e-4, 'epoch': 3}"), and objects of a step with numbers, possibly a step of anything.
 type certainty struct {
 	step.Out
 	text            []byte // the line

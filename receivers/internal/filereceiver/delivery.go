@@ -80,7 +80,7 @@ type delivery struct {
 // progress is the state of one signal.
 type progress struct {
 	batches  int // of metrics: batches sent whole
-	messages int // messages accepted or refused for good; of metrics, only messages of the batches after batches
+	messages int // messages accepted or refused for good; of metrics, only messages after those batches
 	done     bool
 }
 

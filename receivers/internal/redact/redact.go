@@ -45,7 +45,7 @@ func New(cfg Config) (*Redactor, error) {
 // sampleRoom is the length beyond the sample that is searched: a truncated secret would not be found.
 const sampleRoom = 4 << 10
 
-// Sample is the beginning of a line, of at most most bytes, for the collector's own log.
+// Sample is the beginning of a line, with a bounded number of bytes, for the collector's own log.
 func (r *Redactor) Sample(line []byte, most int) string {
 	s := strings.ToValidUTF8(string(line[:min(len(line), most+sampleRoom)]), "\uFFFD")
 	if r != nil {

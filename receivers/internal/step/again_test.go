@@ -42,7 +42,7 @@ func TestReadAgain(t *testing.T) {
 		"step it=3 stamp=2026-01-01T00:00:30 open a:1", "side late:1", "restart", "step it=4 stamp=2026-01-01T00:00:31", "step loss=3 stamp=2026-01-01T00:00:35",
 		"model", "step loss=4 stamp=2026-01-01T00:00:39 trace=x", "eval vloss=4 stamp=2026-01-01T00:00:40", "step it=9 stamp=2026-01-01T00:00:41 open trace=y", "side b:2",
 	}
-	// read passes the lines from from on to a handler, and calls at before each.
+	// read passes the lines to a handler, beginning at a given one, and calls at before each.
 	read := func(from int, state []byte, at func(line int, h *handler, s *numbered)) map[pcommon.SpanID]any {
 		res, s := &result{}, &numbered{open: make(map[tail.Held]int)}
 		h := handlerWith(t, &s.direct, &res.traces, nil)

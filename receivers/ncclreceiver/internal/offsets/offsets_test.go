@@ -142,7 +142,8 @@ func model(t *testing.T, random *rand.Rand) {
 	assert.Len(t, sent, comms*collectives)
 }
 
-// live reads on from the committed position until a crash after crash steps, or at the end of the log with all accepted, and returns the committed position.
+// live reads on from the committed position until a crash after a number of steps, or at the end of the log with all accepted, and returns the committed
+// position.
 func (l *log) live(t *testing.T, random *rand.Rand, committed Position, crash int, sent map[record]int) Position {
 	t.Helper()
 	from := max(min(committed.From, committed.Begin-int64(random.IntN(2)*random.IntN(30))), l.offsets[0])

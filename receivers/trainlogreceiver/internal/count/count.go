@@ -28,7 +28,7 @@ type Clock struct {
 	begun    bool
 }
 
-// Step is the time of a step, s, a mean over of steps since the record before; NaN: unknown. elapsed is in s, number the step's.
+// Step is the time of a step, s, and the number of steps since the record before, whose mean it is; NaN: unknown. elapsed is in s, number the step's.
 func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	was := *c
 	*c = Clock{elapsed, number, true}

@@ -50,7 +50,7 @@ type lexer struct {
 
 	b        []byte
 	at       int
-	words    int // of the current name, from from on
+	words    int // of the current name, which begins at from
 	from     int
 	until    int
 	leftover int // words without a value

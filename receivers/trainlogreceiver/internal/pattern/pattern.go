@@ -802,7 +802,7 @@ func (p *Parser) end(source string) bool {
 	return !rec.Empty()
 }
 
-// took sets the time of the step, a mean over of steps.
+// took sets the time of the step, the mean of so many steps (of).
 func (p *Parser) took(seconds, of float64) {
 	if !(seconds > 0) || p.rec.Kind != record.Step || p.rec.Has(record.Duration) {
 		return

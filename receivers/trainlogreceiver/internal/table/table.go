@@ -475,7 +475,7 @@ func (p *Parser) timed(names []string) int {
 	return -1
 }
 
-// took gives a record the time of a step, s, a mean over of steps.
+// took sets the time of a record's step, s, the mean of so many steps (of).
 func took(rec *record.Record, seconds, of float64) {
 	if !(seconds > 0) || rec.Has(record.Duration) {
 		return

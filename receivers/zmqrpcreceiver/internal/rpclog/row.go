@@ -155,7 +155,7 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 	return ns, i == len(t) && l.cells != nil
 }
 
-// plain returns the end of a plain number with at most digits digits before the point; the end of the number is the end of its cell.
+// plain returns the end of a plain number with a bounded number of digits before the point; the end of the number is the end of its cell.
 func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	from := i
 	for i < len(t) && t[i]-'0' <= 9 {
