@@ -84,7 +84,7 @@ func value[T uint64 | float64](c *codec, n T) T {
 
 func (l *life) code(c *codec) {
 	l.start, l.updated = c.num(l.start), c.num(l.updated)
-	if c.reads { // it was told of, maybe with its value
+	if c.reads { // reported before, perhaps with its value
 		l.newborn = zeroFlushes
 	}
 }

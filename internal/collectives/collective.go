@@ -51,7 +51,7 @@ type open struct {
 	known         bool  // all records were sent before a restart
 	logged        int64 // the latest logged end of a record, Unix ns
 	join          join
-	when          stretch // unless joined by number
+	when          extent  // unless joined by number
 	whole         bool    // has all ranks, as far as known without a number
 	unsent        bool    // of a late record: the root that left was not drawn
 	rootID        *rootID // of a late record: the root that left, if an id decided its trace

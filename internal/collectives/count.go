@@ -36,29 +36,29 @@ const (
 	byTime               // by operation, size and time; or the record has no match
 )
 
-// stretch is the range of the starts and ends of a collective's records, ns.
-type stretch struct {
+// extent is the range of the starts and ends of a collective's records, ns.
+type extent struct {
 	firstStart, lastStart, firstEnd, lastEnd, longest int64
 }
 
-func stretchOf(start, end int64) stretch {
-	return stretch{start, start, end, end, max(end-start, 0)}
+func extentOf(start, end int64) extent {
+	return extent{start, start, end, end, max(end-start, 0)}
 }
 
-func (s stretch) with(o stretch) stretch {
-	return stretch{
+func (s extent) with(o extent) extent {
+	return extent{
 		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
 	}
 }
 
 // one reports whether records with the given starts and ends can be one collective: all ranks are present at the same time, and leave together if all wait for
 // all.
-func (s stretch) one(kind op.Kind) bool {
+func (s extent) one(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
 
 // slack is the largest distance of a collective's ends.
-func (s stretch) slack(kind op.Kind) int64 {
+func (s extent) slack(kind op.Kind) int64 {
 	if kind.Symmetric() {
 		return clockBound
 	}
@@ -79,7 +79,7 @@ type counted struct {
 type countJoin struct{ *joiner }
 
 func (n countJoin) join(in *input, r *record) {
-	o, when := r.op, stretchOf(r.start, r.end)
+	o, when := r.op, extentOf(r.start, r.end)
 	c := r.track.open[o.Seq]
 	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(when).one(c.kind))
 	if refuted {
@@ -174,7 +174,7 @@ func (n countJoin) loosen(c *open) {
 		c.errs, c.retries = m.errors, m.retries
 		c.bytes += m.bytes()
 	}
-	c.when = stretchOf(p.start, p.end)
+	c.when = extentOf(p.start, p.end)
 	n.enlist(c)
 	at, _ := slices.BinarySearchFunc(c.comm.loose, c, compareLoose)
 	c.comm.loose = slices.Insert(c.comm.loose, at, c)

@@ -97,7 +97,7 @@ func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 	of.note(&of.offsets, res.offset)
 }
 
-// Tell notes in a ledger when the job was ended from outside: later steps are of another attempt.
+// Tell notes in a ledger that the job was ended from outside: later steps are of another attempt.
 func (d *Ends) Tell(l *account.Ledger) {
 	for i := range d.Events {
 		switch e := &d.Events[i]; events.Class(e.Class) {

@@ -372,7 +372,7 @@ func (j *judge) xid(e *Event) End {
 	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
 		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
-		Advice: "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
+		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
 		end.Ranks = []int64{r}
