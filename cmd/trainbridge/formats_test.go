@@ -83,7 +83,7 @@ var readers = []struct {
 	}},
 }
 
-// Each format of a receiver has everything that docs/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/trainers.md, a
+// Each format of a receiver has everything that docs/reference/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/reference/trainers.md, a
 // fuzz target, a benchmark, and logs with known truth.
 func TestFormats(t *testing.T) {
 	root := filepath.Join("..", "..")

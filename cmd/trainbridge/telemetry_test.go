@@ -71,7 +71,7 @@ func (n noting) Float64ObservableGauge(name string, opts ...metric.Float64Observ
 	return n.Meter.Float64ObservableGauge(name)
 }
 
-// docs/reliability.md has all own metrics of the log receivers, and no more; the receivers' READMEs link to the page.
+// docs/reference/reliability.md has all own metrics of the log receivers, and no more; the receivers' READMEs link to the page.
 func TestOwnMetrics(t *testing.T) {
 	docs := filepath.Join("..", "..", "docs", "reference", "reliability.md")
 	page, err := os.ReadFile(docs)

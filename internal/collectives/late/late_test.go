@@ -189,7 +189,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestBetween: a slightly slow rank is not named; nor does a named rank that gets a little better come and go.
+// TestBetween: a slightly slow rank is not named; a named rank that gets a little better stays named, without being named anew.
 func TestBetween(t *testing.T) {
 	j := (&job{ranks: 64, sigma: 0.003, starts: true, slow: map[int32]float64{5: 0.01}}).start(1)
 	require.Empty(t, j.steps(2000))

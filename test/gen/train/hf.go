@@ -237,7 +237,7 @@ func (p *hf) save(n int64) {
 	f.Sides = f.Lines - f.Records
 }
 
-// progress draws tqdm's bar: " 1%|▏ | 10/1000 [00:26<43:49, 2.66s/it]".
+// progress draws tqdm's bar: "  1%|▏         | 10/1000 [00:26<43:49,  2.66s/it]".
 func (p *hf) progress(n, end int64) {
 	total := max(n, p.opt.horizon())
 	share := float64(n) / float64(total)

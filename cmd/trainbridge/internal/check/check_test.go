@@ -428,7 +428,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// docs/check.md has each finding, and no more.
+// docs/reference/check.md has each finding, and no more.
 func TestDoc(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/reference/check.md")
 	require.NoError(t, err)

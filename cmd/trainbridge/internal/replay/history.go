@@ -24,8 +24,8 @@ import (
 const (
 	// step is the time between two samples of a series: the flush interval of train_metrics.
 	step = 15 * time.Second
-	// goOn is how long a series goes on after its last span, less than in train_metrics (metrics_expiration): a live job may go on, a finished log does not. A
-	// series goes on between spans at most between apart: a step may take long.
+	// goOn is how long a series goes on after its last span, less than in train_metrics (metrics_expiration): a live job may go on, a finished log does not. Gaps
+	// of up to between are bridged: a step may take long.
 	goOn, between = 5 * time.Minute, time.Hour
 	// openSteps bounds how many steps are counted at once. Logs are read side by side, at most a fiftieth of their size apart.
 	openSteps = 256

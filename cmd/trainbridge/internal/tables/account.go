@@ -106,7 +106,7 @@ func definitionColumns(chinese bool) []Column[*definition] {
 	}
 }
 
-// Goodput is the goodput of a run by the known definitions (docs/goodput.md), as far as its logs allow.
+// Goodput is the goodput of a run by the known definitions (docs/reference/goodput.md), as far as its logs allow.
 func Goodput(a *account.Account, chinese bool) Table {
 	var rows []*definition
 	for _, d := range [...]definition{
