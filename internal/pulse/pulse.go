@@ -18,7 +18,7 @@ const (
 	// Trainers save and evaluate between steps: neither a few usual times nor a short time is a stall, and no time below twice the longest so far.
 	fewestTimes = 3
 	shortest    = int64(time.Minute)
-	// After an hour of evaluation, stalls beyond 30 min are still found.
+	// longestGap bounds the longest gap that counts, so that an hour of evaluation does not hide later stalls.
 	longestGap = int64(30 * time.Minute)
 )
 
