@@ -18,7 +18,13 @@ const maxResyncs = 16
 // The lines of an object are Open up to the line with its end. After a torn object, reading goes on with the next line that begins one; the part read of the
 // torn object leaves with that line, or at End, if it has the operation, the time and the duration. The line may be Open itself: then the operations in Out are
 // of the lines before. A line that ends an object and begins the next ("}{") is not Open: only the brace of the next is in the line, and the members may be
-// read again without the brace.
+// read again without the brace. The states (open, torn):
+//
+//	         an object begins              the object ends         an unreadable part          the line ends   NewFile   End
+//	between  open                          -                       between                     between         between   between
+//	open     -                             between: an operation   torn; between if the        open            torn      between: the torn part leaves
+//	                                                               object began in the line
+//	torn     open: the torn part leaves    -                       torn                        torn            torn      between: the torn part leaves
 type JSONParser struct {
 	m messages
 	s scan

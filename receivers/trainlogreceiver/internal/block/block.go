@@ -59,7 +59,8 @@ type Out interface {
 	Prefix() *line.Prefix
 }
 
-// The kinds of blocks.
+// The kinds of blocks. A header ends the block before and opens one of its kind; a box opens at a rule. A line without a value ends plain, olmo and box, and
+// leaves the others open: the values of banner, roll and areal come at any distance, up to the next header.
 const (
 	none   = iota
 	plain  // indented values, right below the header
