@@ -56,7 +56,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// The variables of the peer's configuration are YAML with the duel's meaning.
+// What the peer's configuration takes from the environment is YAML that means what the duel says.
 func TestPeerConfig(t *testing.T) {
 	for i := range duels {
 		var ops []map[string]any
@@ -71,7 +71,7 @@ func TestPeerConfig(t *testing.T) {
 	}
 }
 
-// Rows with and without Kafka.
+// Rows of what goes through Kafka, and of what does not.
 func TestKafkaTable(t *testing.T) {
 	var b strings.Builder
 	kafkaTable{

@@ -70,7 +70,7 @@ func TestCutTextKeepsNothingElse(t *testing.T) {
 	assert.NotSame(t, unsafe.StringData(long), unsafe.StringData(cut))
 }
 
-// A text that is cut is not kept either.
+// Nor is a text that is cut worth keeping as a name.
 func TestInternerKeepsNoLongText(t *testing.T) {
 	var in Interner
 	short := in.Text([]byte("short"))

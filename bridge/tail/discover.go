@@ -18,36 +18,36 @@ import (
 
 const maxDepth = 64 // depth of directories below a glob's base
 
-// sight is the sweeper's knowledge of a glob, apart from the glob, which other goroutines read.
+// sight is what the sweeper has seen of a glob. It is kept apart from the glob, which other goroutines read meanwhile.
 type sight struct {
 	matched   bool   // a file
-	directory string // a directory named by the pattern; empty: none
+	directory string // a directory that the pattern names; empty: none
 }
 
-// directory is a directory within the globs.
+// directory is a directory that the globs reach.
 type directory struct {
 	path     string
 	mtime    time.Time
 	next     time.Time
 	activeAt time.Time
-	again    bool // list once more: the directory changed during the listing, or was unreadable
-	polled   bool // inotify could not watch it
+	again    bool // listed while it was changing, or could not be read: list it once more
+	polled   bool // inotify could not watch it the last time
 }
 
-// suspect is a new file that may be an unfinished copy of a stream's file.
+// suspect is a new file that looks like a copy in the making of a stream's file.
 type suspect struct {
-	first, since time.Time // first seen, and last grown
+	first, since time.Time // when it was met, and when it last grew
 	size         int64
-	twin         bool // a compressed file that begins like its original
+	twin         bool // a compressed file that begins as its original does
 }
 
-// scan lists changed directories, or all from the bases of the globs, and takes up the files found.
+// scan lists directories that changed, or all of them from the bases of the globs, and takes up the files found.
 func (w *sweeper) scan(now time.Time) {
 	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan || w.denied && now.Sub(w.lastFull) >= maxIdlePoll
 	if full {
 		w.lastFull, w.rescan, w.denied, w.absent, w.absentAt = now, false, false, w.absent[:0], now
 		clear(w.links)
-		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has the last complete scan
+		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has those before
 		w.scans++
 		visited := map[string]bool{}
 		w.counting = true
@@ -56,7 +56,7 @@ func (w *sweeper) scan(now time.Time) {
 		}
 		w.counting = false
 		if w.t.halted() {
-			return // unseen files may exist
+			return // what was not seen may be there
 		}
 		for path := range w.dirs {
 			if !visited[path] {
@@ -89,7 +89,7 @@ func (w *sweeper) scan(now time.Time) {
 	for path := range w.suspects {
 		w.found(path, now)
 	}
-	if now.Sub(w.absentAt) >= maxIdlePoll { // a missing base has no listed parent that would show its creation
+	if now.Sub(w.absentAt) >= maxIdlePoll { // no directory that is listed tells of a base that is made
 		w.absentAt = now
 		w.rescan = w.rescan || slices.ContainsFunc(w.absent, func(base string) bool {
 			_, err := os.Stat(base)
@@ -98,7 +98,7 @@ func (w *sweeper) scan(now time.Time) {
 	}
 }
 
-// backOff is the delay before the next look at something idle.
+// backOff is how long to wait before looking again at something that has been idle for a while.
 func backOff(poll, idle time.Duration) time.Duration {
 	return max(poll, min(idle/10, maxIdlePoll))
 }
@@ -132,7 +132,7 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 	d.next = now.Add(backOff(w.t.cfg.PollInterval, now.Sub(d.activeAt)))
 }
 
-// list takes up the files of one directory, and walks into new directories.
+// list takes up the files of one directory, and walks into directories not seen before.
 func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[string]bool, now time.Time) {
 	if !mtime.Equal(d.mtime) {
 		d.activeAt = now
@@ -145,7 +145,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		w.t.readError(d.path, err)
-		d.again = true // a change of permissions leaves the modification time
+		d.again = true // its permissions are no part of its modification time
 	}
 	for _, e := range entries {
 		if w.t.halted() { // a look at many thousand files takes longer than Shutdown waits
@@ -154,7 +154,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		path := filepath.Join(d.path, e.Name())
 		if fresh {
 			if s := w.streams[path]; s != nil {
-				w.again(s, now) // a file may have been written without an event since the last look
+				w.again(s, now) // since the last look a file may have been written that nobody heard of
 			}
 		}
 		w.entry(path, e, depth, visited, now)
@@ -193,14 +193,14 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	}
 }
 
-// notePassed counts paths excluded by name.
+// notePassed counts what is passed over by its name.
 func (w *sweeper) notePassed(path string, isDir bool) {
 	if name := w.globs.PassedOver(path, isDir); name != "" && w.counting && !w.exclude.Match(path) {
 		w.passed[name]++
 	}
 }
 
-// found takes up a file of a directory, if in the globs and not already known.
+// found takes up a file that a directory holds, when the globs say so and it is not one that is known.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
 	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
@@ -237,7 +237,7 @@ func (w *sweeper) found(path string, now time.Time) {
 		return
 	}
 	delete(w.suspects, path)
-	// A rotated file without a successor (yet) belongs to the successor's future stream.
+	// A rotated file whose successor is not there (yet) is the stream's that the successor will have.
 	if base := w.rotatedFrom(path); base != "" {
 		w.met(base, now)
 		if w.files[fingerprint.IDOf(fi)] != nil {
@@ -254,7 +254,7 @@ func (w *sweeper) met(path string, now time.Time) {
 		if c := w.saved[path]; c != nil {
 			delete(w.saved, path)
 			s := w.restoreStream(c, now)
-			w.takeUpOlder(s, now)
+			w.doubt(s, now)
 			w.look(s, now)
 			return
 		}
@@ -267,12 +267,12 @@ func (w *sweeper) wanted(path string) bool {
 	return w.globs.Match(path) && !w.exclude.Match(path)
 }
 
-// isDocument says whether a file of the globs is rewritten whole.
+// isDocument says whether a file that the globs ask for is rewritten whole.
 func (w *sweeper) isDocument(path string) bool {
 	return w.documents.Match(path) || w.t.set.IsDocument != nil && w.t.set.IsDocument(path)
 }
 
-// rotatedFrom returns the former path of a rotated file, if in the globs and without a stream; otherwise "".
+// rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
 	for base := range rotation.Bases(path) {
 		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now, true) {
@@ -282,8 +282,8 @@ func (w *sweeper) rotatedFrom(path string) string {
 	return ""
 }
 
-// claimed finds out whether a file met under a name is another stream's file (returned) or may prove to be (wait). The streams whose rotated files or copies
-// may have the name are updated first.
+// claimed finds out whether a file that was met under a name is another stream's file (then it returns that file) or may turn out to be one (then wait is set).
+// The streams whose rotated files or copies may have this name are brought up to date first.
 func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if f := w.known(path, fi); f != nil {
 		return f, false
@@ -294,18 +294,13 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			continue
 		}
 		for _, s := range w.stems[dir+base[:n]] {
-			// Recursion ends, because only shorter names are considered.
+			// Only shorter names are looked at, so this ends.
 			if s.document || len(s.path) >= len(path) {
 				continue
 			}
-			rotated := rotation.IsSuffix(strings.TrimPrefix(path, s.path))
-			w.lookThoroughly(s, now, rotated)
+			w.lookThoroughly(s, now, rotation.IsSuffix(strings.TrimPrefix(path, s.path)))
 			if f := w.known(path, fi); f != nil {
 				return f, false
-			}
-			if rotated && s.behind {
-				w.suspects[path] = suspect{first: now, since: now}
-				return nil, true
 			}
 			if f, wait := w.packedFrom(s, path, fi, now); f != nil || wait {
 				return f, wait
@@ -315,14 +310,14 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			}
 		}
 	}
-	if p := w.probes[fingerprint.IDOf(fi)]; p != nil && p.src != nil { // a stream is still comparing it
+	if p := w.probes[fingerprint.IDOf(fi)]; p != nil && p.src != nil { // a stream has not done with it
 		w.suspects[path] = suspect{first: now, since: now}
 		return nil, true
 	}
 	return nil, false
 }
 
-// known returns a stream's file already known by the given name.
+// known returns the file that a stream already has under this name.
 func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	id := fingerprint.IDOf(fi)
 	f := w.files[id]
@@ -332,7 +327,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	s := f.stream
 	defer w.lock(s)()
 	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
-		// The file was closed, so its inode may have been reused.
+		// It was closed, so its inode may have been given to another file.
 		raw, _, err := osfile.Open(path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			return f

@@ -41,30 +41,29 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
-// version equals the version in the manifests; a test compares them.
+// version is the version in the manifests; the test holds them equal.
 const version = "0.1.0"
 
-// onlyFull lists the components, by kind, of the full build alone (components_full.go): they make the binary almost three times as large, and agents beside the
-// logs need none. The agent has the names to say how to get them.
+// onlyFull are the components, by kind, that only the full build has (components_full.go): with them the binary is almost three times as large, and what
+// runs beside the logs needs none of them. They are named here so that the agent can say how to get them.
 var onlyFull = map[string][]string{
 	"receivers":  {"file_log"},
 	"processors": {"resource_detection", "transform", "filter", "tail_sampling"},
 	"exporters":  {"prometheus_remote_write", "load_balancing"},
 }
 
-// full are the factories of onlyFull; nil in the agent.
+// full are the factories of onlyFull. They are nil in the agent.
 var full struct {
 	receivers  []receiver.Factory
 	processors []processor.Factory
 	exporters  []exporter.Factory
 }
 
-// components lists the distribution's components. builder-config.yaml, and builder-full.yaml for the full build, have the same lists for ocb; a test compares
-// them.
+// components lists what the distribution carries. builder-config.yaml, and builder-full.yaml for the full build, say the same for ocb; a test compares them.
 func components() (otelcol.Factories, error) {
 	f := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
 	var err error
-	f.Receivers, err = otelcol.MakeFactoryMap(append([]receiver.Factory{
+	if f.Receivers, err = otelcol.MakeFactoryMap(append([]receiver.Factory{
 		tqtracereceiver.NewFactory(),
 		flagscalereceiver.NewFactory(),
 		trainlogreceiver.NewFactory(),
@@ -74,20 +73,18 @@ func components() (otelcol.Factories, error) {
 		nvmlreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
-	}, full.receivers...)...)
-	if err != nil {
+	}, full.receivers...)...); err != nil {
 		return otelcol.Factories{}, err
 	}
-	f.Processors, err = otelcol.MakeFactoryMap(append([]processor.Factory{
+	if f.Processors, err = otelcol.MakeFactoryMap(append([]processor.Factory{
 		trainperfprocessor.NewFactory(),
 		stepjoinprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		redactionprocessor.NewFactory(),
-	}, full.processors...)...)
-	if err != nil {
+	}, full.processors...)...); err != nil {
 		return otelcol.Factories{}, err
 	}
-	f.Exporters, err = otelcol.MakeFactoryMap(append([]exporter.Factory{
+	if f.Exporters, err = otelcol.MakeFactoryMap(append([]exporter.Factory{
 		otlpackedexporter.NewFactory(),
 		otlpexporter.NewFactory(),
 		otlphttpexporter.NewFactory(),
@@ -95,28 +92,25 @@ func components() (otelcol.Factories, error) {
 		fileexporter.NewFactory(),
 		prometheusexporter.NewFactory(),
 		kafkaexporter.NewFactory(),
-	}, full.exporters...)...)
-	if err != nil {
+	}, full.exporters...)...); err != nil {
 		return otelcol.Factories{}, err
 	}
-	f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		trainmetricsconnector.NewFactory(),
 		verdictlogsconnector.NewFactory(),
 		spanmetricsconnector.NewFactory(),
 		forwardconnector.NewFactory(),
-	)
-	if err != nil {
+	); err != nil {
 		return otelcol.Factories{}, err
 	}
-	f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		statestorage.NewFactory(),
 		filestorage.NewFactory(),
 		healthcheckextension.NewFactory(),
 		basicauthextension.NewFactory(),
 		bearertokenauthextension.NewFactory(),
 		zpagesextension.NewFactory(),
-	)
-	if err != nil {
+	); err != nil {
 		return otelcol.Factories{}, err
 	}
 	return f, nil

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 )
 
-// `make build-full` sets the build tag.
+// The build tag is what `make build-full` adds.
 func init() {
 	full.receivers = []receiver.Factory{
 		filelogreceiver.NewFactory(),

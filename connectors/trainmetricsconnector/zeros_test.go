@@ -19,20 +19,20 @@ func xid(id int) ptrace.Traces {
 	return b.Traces()
 }
 
-// increase() sees the first event of a class: its counter is 0 in the two flushes before. A restored counter goes on without a 0.
+// increase() sees the first event of a class: its counter is 0 in two flushes before. Counters of a process that starts anew are not.
 func TestCountersAreBornAtZero(t *testing.T) {
 	const series = prefix + "ml.run.events|[ml.run.event.class=xid]"
 	d := newDisk(nil)
 	b := newKept(t, d, time.Time{})
 	b.store.zeros = zeroFlushes
 	b.consume(xid(1))
-	var reported []float64
+	var told []float64
 	for range 4 {
-		reported = append(reported, b.flushed(15 * time.Second)[series].value)
+		told = append(told, b.flushed(15 * time.Second)[series].value)
 	}
 	b.consume(xid(2))
-	reported = append(reported, b.flushed(15 * time.Second)[series].value)
-	assert.Equal(t, []float64{0, 0, 1, 1, 2}, reported)
+	told = append(told, b.flushed(15 * time.Second)[series].value)
+	assert.Equal(t, []float64{0, 0, 1, 1, 2}, told)
 
 	next := newBed(t, func(c *Config) { c.Storage = &diskID })
 	next.clock, next.store.zeros = b.clock, zeroFlushes
@@ -41,7 +41,7 @@ func TestCountersAreBornAtZero(t *testing.T) {
 	assert.InDelta(t, 3, next.flushed(15 * time.Second)[series].value, 0, "no reset")
 }
 
-// A process emits all counts before its end.
+// A process that ends says what it has counted.
 func TestLastFlushTellsAll(t *testing.T) {
 	b := newBed(t)
 	b.store.zeros = zeroFlushes

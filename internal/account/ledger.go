@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// State is the activity of a run in a second of its wall clock.
+// State is what a run did in a second of its wall clock.
 type State uint8
 
 // The states.
 const (
 	StartUp     State = iota // until the first step
 	InStep                   // in steps that counted
-	Checkpoint               // between steps or in them, as timed by the trainer
-	Evaluation               // as Checkpoint
-	Redone                   // in steps repeated after a restart
+	Checkpoint               // between steps or in them, as the trainer times it
+	Evaluation               // likewise
+	Redone                   // in steps that were done again after a restart
 	Down                     // between two attempts
 	Stalled                  // no step for far longer than usual, and no log says why
 	Unexplained              // between two steps, otherwise
@@ -25,50 +25,50 @@ const (
 
 var stateNames = [States]string{"start_up", "step", "checkpoint", "evaluation", "redone", "down", "stalled", "unexplained", "after_end"}
 
-// String is the state's name in metrics and the JSON report.
+// String is the name of the state, as metrics and the JSON report have it.
 func (s State) String() string { return stateNames[s] }
 
 // Step is a record of one step, or of several together.
 type Step struct {
-	Start, End  int64    // ns since 1970; equal: the duration is unknown
+	Start, End  int64    // ns since 1970; equal: how long it took is not known
 	Number      int64    // of the last step; below 0: the log numbers none
-	Offset      int64    // By, of its record in the log; below 0: unknown
-	Trace       [16]byte // of the record
-	Steps       int32    // number of steps, at least 1
+	Offset      int64    // By, of its record in its log; below 0: not known
+	Trace       [16]byte // of its record
+	Steps       int32    // that it covers, at least 1
 	Attempt     int32    // the writer's, from 0
-	Ranks       int32    // of the job at the time; 0: unknown
-	Writer      int32    // the writer's number, given by the caller: a rank of a file
-	Name        uint32   // a hash of the writer's name: numbers depend on the order of reading, as logs are read in parallel
+	Ranks       int32    // of the job then; 0: not known
+	Writer      int32    // who logged it, as the caller numbers them: a rank of a file
+	Name        uint32   // a hash of the writer's name: numbers are given as writers come, and logs are read beside each other
 	Checkpoint  float32  // s, in the step
 	Evaluation  float32  // s, in the step
 	Checkpoints float32  // s, behind the step
 	Evaluations float32  // s, behind the step
-	Source      int16    // the log's number: steps of several logs are of one training
+	Source      int16    // which log, likewise: steps of several are of one training
 	Evaluated   bool     // the log has the result of an evaluation behind the step
-	Synthetic   bool     // the log has no clock; its order and its durations are true
+	Synthetic   bool     // the log has no clock, its order and its durations are true
 
-	again bool // a repetition
+	again bool // it was done before
 }
 
-// Place is the position of the step's record.
+// Place is where its record stands.
 func (s *Step) Place() Place { return Place{s.Trace, s.Offset, s.Writer} }
 
-// Place is the position of a record, in the caller's terms.
+// Place is where a record stands, as the caller knows places.
 type Place struct {
 	Trace  [16]byte
-	Offset int64 // in the file of the writer; below 0: unknown
+	Offset int64 // in the file of the writer; below 0: not known
 	Writer int32
 }
 
-// length is the duration of the step, ns, without checkpoints and evaluations in it.
+// length is how long the step took, ns, without what the trainer does in it beside training.
 func (s *Step) length() float64 {
 	return max(0, float64(s.End-s.Start)-1e9*float64(s.Checkpoint+s.Evaluation))
 }
 
-// Each is the duration of one of the steps, s, as in length; 0: unknown.
+// Each is how long one of the steps took, s, likewise; 0: not known.
 func (s *Step) Each() float64 { return s.length() / 1e9 / float64(s.Steps) }
 
-// pause is a checkpoint or an evaluation with a logged time.
+// pause is a checkpoint or an evaluation of which the log says when it was.
 type pause struct {
 	start, end int64
 	state      State
@@ -76,16 +76,16 @@ type pause struct {
 
 const mostPauses = 1 << 17
 
-// Times and lengths beyond these bounds are of no clock, and sums within do not overflow.
+// Times and lengths beyond these are of no clock, and no sums of them overflow.
 const (
 	latest  = 1 << 62 // ns since 1970: in 2116
 	longest = 1e8     // s, of a pause: 3 years
 )
 
-// instant is a time within bounds.
+// instant is a time that can be.
 func instant(ns int64) int64 { return min(max(ns, 0), latest) }
 
-// nanoseconds converts seconds, negative ones to 0.
+// nanoseconds are those of seconds, of which none are negative.
 func nanoseconds(seconds float64) int64 {
 	if !(seconds > 0) {
 		return 0
@@ -101,18 +101,17 @@ func lengthen(was float32, seconds float64) float32 {
 	return float32(min(float64(was)+seconds, longest))
 }
 
-// Ledger collects the records of a run from its logs. Not safe for concurrent use. The caller bounds the number of records by Merge. The zero value is empty.
+// Ledger collects what logs say of a run. It is of one goroutine. Who adds bounds its records by Merge. The zero value is empty.
 type Ledger struct {
 	steps  []Step
 	pauses []pause
 	begins []int64           // ns, when a process began
-	ends   []int64           // ns, when the scheduler or the launcher ended the job
-	excess map[int64]float64 // s beyond the usual time of a step, by its start
-	ranks  []ranks           // changes, in order of arrival
-	first  int64             // ns, of the first line with a clock; 0: unknown
+	excess map[int64]float64 // s, by which a step took longer than usual, by its start
+	ranks  []ranks           // as they changed, in the order in which they were told
+	first  int64             // ns, of the first line with a clock; 0: not known
 	last   int64
-	merges int32 // number of merges
-	same   int   // number of first steps unchanged since Stored
+	merges int32 // how often neighbours were put together
+	same   int   // so many of the first steps are as Stored was told
 }
 
 // Ref is a step of a ledger.
@@ -133,25 +132,25 @@ func (l *Ledger) Add(s Step) Ref {
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
 
-// Steps are the steps in their stored order, owned by the ledger. The first same of them are unchanged since Stored.
+// Steps are the steps in the order in which they are kept. They belong to the ledger. The first same of them are as Stored was told.
 func (l *Ledger) Steps() (steps []Step, same int) { return l.steps, l.same }
 
-// Stored notes that the first n steps are stored.
+// Stored notes that so many of the first steps are stored.
 func (l *Ledger) Stored(n int) { l.same = min(n, len(l.steps)) }
 
-// Pauses calls f with the arguments of each call of Pause.
+// Pauses calls f with what Pause was called with.
 func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 	for _, p := range l.pauses {
 		f(p.state, p.start, p.end)
 	}
 }
 
-// Len is the number of records.
+// Len is how many records the ledger has.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge frees a quarter of the steps: first, records of one step by several writers become one record, then every second record of a log joins the one before,
-// then one writer stays, and then records join that do not follow closely: the time between two is of the second. The result says whether the number of records
-// decreased.
+// Merge makes room, until a quarter is free: what several writers tell of one step becomes one record, then every second record of a log is put to the one
+// before, then one writer stays, and then records are put together that do not follow one another closely: what lies between two is of the second. It says
+// whether there are fewer records now.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	enough := before * 3 / 4
@@ -162,7 +161,7 @@ func (l *Ledger) Merge() bool {
 			shorten()
 		}
 	}
-	if len(l.steps) > enough && before > 1 { // of numbers that never advance: the first are as good
+	if len(l.steps) > enough && before > 1 { // of numbers that never go on: the first tell as much
 		l.steps = l.steps[:before/2]
 	}
 	l.merges++
@@ -170,26 +169,23 @@ func (l *Ledger) Merge() bool {
 	return len(l.steps) < before
 }
 
-// log identifies a sequence of steps in one order.
+// log is who tells steps in one order.
 type log struct {
 	source    int16
 	synthetic bool
 }
 
-// mostCovered bounds the steps of a record known to be in other records too.
+// mostCovered bounds of how many steps of a record it is known that others tell of them too.
 const mostCovered = 1 << 6
 
-// unite merges the records of one step by several writers of a log at the same time.
+// unite makes one record of what several writers of a log tell of one step at the same time.
 func (l *Ledger) unite() {
-	if !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Writer != l.steps[0].Writer }) {
-		return
-	}
 	type step struct {
 		number    int64
 		source    int16
 		synthetic bool
 	}
-	last := make(map[step]int, len(l.steps)) // position among the kept
+	last := make(map[step]int, len(l.steps)) // the place among those kept
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := step{s.Number, s.Source, s.Synthetic}
@@ -208,7 +204,7 @@ func (l *Ledger) unite() {
 	l.steps = kept
 }
 
-// one keeps the writer with most steps.
+// one keeps the writer that tells of most steps.
 func (l *Ledger) one() {
 	steps := map[int32]int64{}
 	best := l.steps[0].Writer
@@ -222,13 +218,13 @@ func (l *Ledger) one() {
 	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
 }
 
-// pair joins every second step to the one before: closely, of a log, if adjacent; else of a writer.
+// pair puts every second step to the one before: closely, of a log, where it follows at once; else of a writer.
 func (l *Ledger) pair(closely bool) {
 	type who struct {
 		log
 		writer int32
 	}
-	waits := map[who]int{} // position of the last kept record: closely, the next record of the log by any writer
+	waits := map[who]int{} // the place of the last record among those kept: closely the next of a log follows, whoever wrote it
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := who{log{s.Source, s.Synthetic}, 0}
@@ -250,7 +246,7 @@ func (l *Ledger) pair(closely bool) {
 	l.steps = kept
 }
 
-// joins says whether the next step may join this one.
+// joins says whether the next step may be put to this one.
 func (s *Step) joins(n *Step, closely bool) bool {
 	if n.Attempt != s.Attempt || n.Source != s.Source || n.Synthetic != s.Synthetic || s.Steps > math.MaxInt32-n.Steps || n.End < s.End ||
 		n.Number >= 0 && n.Number <= s.Number {
@@ -260,7 +256,7 @@ func (s *Step) joins(n *Step, closely bool) bool {
 	return !closely || follows && s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
 }
 
-// Part adds a checkpoint or an evaluation of the given seconds to a step: within, or behind.
+// Part adds a checkpoint or an evaluation of so many seconds to a step: in it, or behind it.
 func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	if step.merges != l.merges || !(seconds > 0) {
 		return
@@ -279,7 +275,7 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	*to = lengthen(*to, seconds)
 }
 
-// Evaluated notes that the log has the result of an evaluation after a step.
+// Evaluated notes that the log has the result of an evaluation behind a step.
 func (l *Ledger) Evaluated(step Ref) {
 	if step.merges == l.merges {
 		l.same = min(l.same, int(step.index))
@@ -287,7 +283,7 @@ func (l *Ledger) Evaluated(step Ref) {
 	}
 }
 
-// Pause adds a checkpoint or an evaluation with a logged time.
+// Pause adds a checkpoint or an evaluation of which the log says when it was.
 func (l *Ledger) Pause(of State, start, end int64) {
 	start, end = instant(start), instant(end)
 	if end > start && len(l.pauses) < mostPauses {
@@ -295,10 +291,9 @@ func (l *Ledger) Pause(of State, start, end int64) {
 	}
 }
 
-// Seen notes the clock of a line, ns since 1970: the wall clock of the run includes the line.
+// Seen notes the clock of a line, ns since 1970: the wall clock of the run has it in.
 func (l *Ledger) Seen(ns int64) {
-	ns = instant(ns)
-	if ns == 0 {
+	if ns = instant(ns); ns == 0 {
 		return
 	}
 	if l.first == 0 || ns < l.first {
@@ -307,10 +302,10 @@ func (l *Ledger) Seen(ns int64) {
 	l.last = max(l.last, ns)
 }
 
-// mostNoted bounds the notes beside the steps.
+// mostNoted bounds what is noted of steps beside them.
 const mostNoted = 1 << 17
 
-// Slow notes the excess of a slow step over its usual time, s, by the step's start: a join of several logs knows more than the durations of steps.
+// Slow notes that a step, by its start, took so much longer than usual, s: who joins several logs knows more than the lengths of steps tell.
 func (l *Ledger) Slow(start int64, excess float64) {
 	if l.excess == nil {
 		l.excess = map[int64]float64{}
@@ -320,24 +315,21 @@ func (l *Ledger) Slow(start int64, excess float64) {
 	}
 }
 
-// ranks is the number of ranks of the job from a time on.
+// ranks is how many ranks the job had from a time on.
 type ranks struct {
 	from int64 // ns
 	n    int64
 }
 
-// Had notes the number of ranks of the job in the step that began at start: communicators know more than the training log, which has the number once.
+// Had notes how many ranks the job had in the step that began then: communicators know more than the log of the training, which says once how many there are.
 func (l *Ledger) Had(n, start int64) {
 	if k := len(l.ranks); n > 0 && k < mostNoted && (k == 0 || l.ranks[k-1].n != n || start < l.ranks[k-1].from) {
 		l.ranks = append(l.ranks, ranks{instant(start), n})
 	}
 }
 
-// Begins notes the start of a process of the training, ns since 1970: until the first step the process is starting up.
+// Begins notes when a process of the training began, ns since 1970: until its first step it starts up.
 func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
-
-// Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
-func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
 
 // order sorts steps by time.
 func order(steps []Step) {
@@ -355,7 +347,6 @@ func order(steps []Step) {
 
 func (l *Ledger) sort() {
 	slices.Sort(l.begins)
-	slices.Sort(l.ends)
 	slices.SortStableFunc(l.ranks, func(a, b ranks) int { return cmp.Compare(a.from, b.from) })
 	slices.SortFunc(l.pauses, func(a, b pause) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
 }

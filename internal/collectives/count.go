@@ -8,57 +8,55 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// For a log with neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for the same operation as the n-th records of
-// all ranks. This is right until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So size and time must
-// confirm the count: joined records agree in both. Contradicting records are loose: they wait until all ranks have gone on, and are joined by operation, size
-// and time. Records without a match leave alone. Partly joined collectives allow no conclusions.
-//
-// clockBound is the largest difference of the clocks of a job's hosts, ns: the accuracy of NTP between hosts, and the digits of times in logs.
+// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for the same operation as the other ranks'
+// n-th. That is right until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed:
+// records that are joined must agree in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by
+// operation, size and time. Records that fit no others leave alone. Nothing is concluded from collectives that are joined in part.
 
 // clockBound is how far the clocks of a job's hosts may be apart, ns: the accuracy of NTP between hosts, and the digits of times in logs.
 const clockBound = 10_000_000
 
-// maxCluster bounds a row of collectives too dense to be separated by time, ns.
+// maxCluster bounds how long collectives follow one another so closely that time does not tell them apart, ns.
 const maxCluster = 100 * clockBound
 
-// releaseMost bounds the collectives released with one record: they go into the current batch.
+// releaseMost bounds the collectives that are released with one record: they go with the batch at hand.
 const releaseMost = 256
 
-// shaky is the number of consecutive complete collectives before lateness is judged again after an incomplete one.
+// shaky is how many collectives in a row must be whole before lateness is concluded again after one that was not.
 const shaky = 16
 
-// join is how the records of a collective were matched.
+// join is how the records of a collective were found to be one.
 type join uint8
 
 const (
-	byNumber join = iota // the log has the number
+	byNumber join = iota // the log has it
 	byCount              // n-th with n-th
-	byTime               // by operation, size and time; or the record has no match
+	byTime               // operation, size and time; or the record fits no other
 )
 
-// extent is the range of the starts and ends of a collective's records, ns.
-type extent struct {
+// stretch is when the records of a collective began and ended, ns.
+type stretch struct {
 	firstStart, lastStart, firstEnd, lastEnd, longest int64
 }
 
-func extentOf(start, end int64) extent {
-	return extent{start, start, end, end, max(end-start, 0)}
+func stretchOf(start, end int64) stretch {
+	return stretch{start, start, end, end, max(end-start, 0)}
 }
 
-func (s extent) with(o extent) extent {
-	return extent{
+func (s stretch) with(o stretch) stretch {
+	return stretch{
 		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
 	}
 }
 
-// one reports whether records with the given starts and ends can be one collective: all ranks are present at the same time, and leave together if all wait for
-// all.
-func (s extent) one(kind op.Kind) bool {
+// one says whether records with these begins and ends can be one collective: its ranks are there at the same time, and where all wait for all they leave
+// together.
+func (s stretch) one(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
 
-// slack is the largest distance of a collective's ends.
-func (s extent) slack(kind op.Kind) int64 {
+// slack is how far the ends of one collective may be apart.
+func (s stretch) slack(kind op.Kind) int64 {
 	if kind.Symmetric() {
 		return clockBound
 	}
@@ -67,19 +65,19 @@ func (s extent) slack(kind op.Kind) int64 {
 
 // counted is the state of a communicator whose collectives have no number in the log.
 type counted struct {
-	loose     []*open // records that contradict the count, by end
+	loose     []*open // records that differ from the others' n-th, by when they ended
 	progress  []int64 // by rank: the last end, Unix ns
-	slowest   int32   // the rank with the least progress …
-	slowestOf int     // … of this many …
+	slowest   int32   // the rank that has come least far …
+	slowestOf int     // … of so many …
 	horizon   int64   // … to here
 	sweepAt   int64   // the horizon at which to look again at the waiting records
 }
 
-// countJoin joins records without a number in the log.
+// countJoin joins the records of which the log has no number.
 type countJoin struct{ *joiner }
 
 func (n countJoin) join(in *input, r *record) {
-	o, when := r.op, extentOf(r.start, r.end)
+	o, when := r.op, stretchOf(r.start, r.end)
 	c := r.track.open[o.Seq]
 	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(when).one(c.kind))
 	if refuted {
@@ -101,7 +99,7 @@ func (n countJoin) join(in *input, r *record) {
 	n.sweep(r.comm)
 }
 
-// settle ends a full collective, unless its ranks form several rings.
+// settle lets a collective go that is full, unless its ranks say that they are several rings.
 func (n countJoin) settle(c *open) {
 	if c.join == byTime || !n.full(c) {
 		return
@@ -131,7 +129,7 @@ func (comm *communicator) advance(rank int32, end int64) {
 	}
 }
 
-// sweep releases the collectives that all ranks have passed.
+// sweep releases the collectives from which all ranks have gone on.
 func (n countJoin) sweep(comm *communicator) {
 	if comm.open == 0 || comm.horizon < comm.sweepAt || n.silent > 0 && !comm.settled {
 		return
@@ -142,7 +140,7 @@ func (n countJoin) sweep(comm *communicator) {
 	}
 }
 
-// dissolve makes the records of a wrongly joined collective loose.
+// dissolve makes the records of a collective loose: they are no collective.
 func (n countJoin) dissolve(c *open) {
 	n.withdraw(c)
 	last := len(c.parts) - 1
@@ -164,7 +162,7 @@ func (n countJoin) dissolve(c *open) {
 	n.loosen(c)
 }
 
-// loosen adds a collective of one record to the loose ones.
+// loosen has a collective of one record wait among the loose ones.
 func (n countJoin) loosen(c *open) {
 	p := &c.parts[0]
 	c.has.set(p.rank)
@@ -174,26 +172,26 @@ func (n countJoin) loosen(c *open) {
 		c.errs, c.retries = m.errors, m.retries
 		c.bytes += m.bytes()
 	}
-	c.when = extentOf(p.start, p.end)
+	c.when = stretchOf(p.start, p.end)
 	n.enlist(c)
 	at, _ := slices.BinarySearchFunc(c.comm.loose, c, compareLoose)
 	c.comm.loose = slices.Insert(c.comm.loose, at, c)
 }
 
-// compareLoose orders loose records by end, independent of the reading order.
+// compareLoose orders loose records by when they ended, whichever was read first.
 func compareLoose(x, y *open) int {
 	p, q := &x.parts[0], &y.parts[0]
 	return cmp.Or(cmp.Compare(p.end, q.end), cmp.Compare(p.rank, q.rank), cmp.Compare(p.start, q.start), cmp.Compare(x.seq, y.seq))
 }
 
-// looseKey has the fields common to the loose records of a collective.
+// looseKey has the fields that the loose records of one collective share.
 type looseKey struct {
 	kind op.Kind
 	name string
 	size int64
 }
 
-// release releases the collectives that no record can join any more once all ranks have come to horizon. It returns their number.
+// release lets go of the collectives that no record can join any more once all ranks have come to horizon. It returns how many collectives left.
 func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left int) {
 	n.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
@@ -207,7 +205,7 @@ func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left
 	return left
 }
 
-// dissolveUpTo dissolves collectives that should be complete by now.
+// dissolveUpTo makes the records of collectives loose that should be whole by now.
 func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
@@ -216,7 +214,7 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	for _, t := range tracks {
 		for i := 0; t != nil && i < len(t.seqs); {
 			if c := t.open[t.seqs[i]]; c.when.lastEnd < horizon-c.when.slack(c.kind) {
-				n.dissolve(c) // dissolve removes c from seqs
+				n.dissolve(c) // which takes it out of seqs
 			} else {
 				i++
 			}
@@ -224,11 +222,11 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	}
 }
 
-// clusters are the loose records of one kind with about the same end, once no more can come, by end.
+// clusters are the loose records of one kind that ended at about the same time, where no more records can come, in the order in which they ended.
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
 	end := func(list []*open) {
-		// A later loose record ends at most one slack later, and is loose after another slack.
+		// A record that is not loose yet ends at most one slack later, and is loose after another slack.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
 		}
@@ -257,7 +255,8 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	return done
 }
 
-// match joins records with about the same end. Consecutive collectives of one kind are separated by counting, if all ranks have equally many records.
+// match joins records that ended at about the same time. Several collectives of one kind in a row are told apart by counting, if all ranks have as many
+// records.
 func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left int) {
 	for _, c := range list {
 		n.withdraw(c)
@@ -280,8 +279,7 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 				n.opens.put(ring.of[k])
 			}
 			c.joined = true
-			c.whole = ring.closed || c.ranks >= comm.known-comm.lost
-			if c.whole {
+			if c.whole = ring.closed || c.ranks >= comm.known-comm.lost; c.whole {
 				n.end(c, Complete)
 			} else {
 				n.end(c, why)
@@ -292,8 +290,8 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 	return left
 }
 
-// inRow is the number of consecutive collectives formed by the records of several ranks, sorted by rank. even: each rank has equally many, and the ranks' n-th
-// records coincide.
+// inRow is how many collectives in a row the records of several ranks are, which are sorted by rank. even says whether they can be so: each rank has as many,
+// and the ranks' n-th records were at the same time.
 func inRow(of []*open) (each int, even bool) {
 	ranks := 1
 	for i := range of[1:] {
@@ -329,13 +327,14 @@ func (c *open) absorb(o *open) {
 	c.known, c.logged = c.known && o.known, max(c.logged, o.logged)
 }
 
-// ring is a set of records in which each rank sends to the next, in a circle. A closed ring is proven by its records.
+// ring is a set of records in which each rank sends to the next, in a circle. It is closed if the records say so.
 type ring struct {
 	of     []*open
 	closed bool
 }
 
-// rings separates process groups that do the same at the same time, by the destinations in the records. Records without destinations form a single ring.
+// rings tells the process groups apart that do the same at the same time, where the records name the ranks that they send to. All records that do not are one
+// ring.
 func rings(list []*open) []ring {
 	next := make(map[int32]int32, len(list))
 	from := make(map[int32]int32, len(list))
@@ -347,9 +346,9 @@ func rings(list []*open) []ring {
 		}
 		next[rank], from[to] = to, rank
 	}
-	// Each rank sends to one rank and receives from one: circles, and lines with missing ends.
+	// Each rank sends to one rank and receives from one: these are circles, and lines of which the ends are not here.
 	of := make(map[int32]int, len(next)) // the ring of a rank
-	out := []ring{{}}                    // the first has the records outside of circles
+	out := []ring{{}}                    // the first has the records that are in no circle
 	for _, c := range list {
 		rank := c.parts[0].rank
 		i, ok := of[rank]
@@ -358,8 +357,7 @@ func rings(list []*open) []ring {
 			out = append(out, ring{closed: true})
 			for at := rank; ; {
 				of[at] = i
-				at = next[at]
-				if at == rank {
+				if at = next[at]; at == rank {
 					break
 				}
 			}
@@ -384,7 +382,7 @@ func circular(next map[int32]int32, rank int32) bool {
 	return next[rank] != rank
 }
 
-// several reports whether the ranks form more than one closed ring.
+// several says whether the ranks are more than one closed ring.
 func (n countJoin) several(parts []part) bool {
 	next := n.next[:0]
 	for i := range parts {
@@ -397,8 +395,7 @@ func (n countJoin) several(parts []part) bool {
 	first := parts[0].rank
 	at := first
 	for k := 1; k <= len(parts); k++ {
-		at = next[at]
-		if at < 0 || int(at) >= len(next) {
+		if at = next[at]; at < 0 || int(at) >= len(next) {
 			return false
 		}
 		if at == first {
@@ -415,7 +412,7 @@ func destination(p *part) int32 {
 	return p.more.destRank
 }
 
-// giveUp ends a collective that waits for too long, and the records waiting with it.
+// giveUp lets go of a collective that waits for too long, and of the records that wait with it.
 func (n countJoin) giveUp(c *open, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
@@ -428,7 +425,7 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 		}
 	case Evicted:
 		comm.settled = comm.settled || n.silent == 0
-	case Complete, Gap, Gone, Ended, Late, Outcomes:
+	case Complete, Gap, Gone, Ended, Tardy, Outcomes:
 	}
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {

@@ -11,10 +11,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// maxPhased bounds the ranks with spans of waiting and transferring: nobody reads a thousand.
+// maxPhased is of how many ranks the trace shows when they waited and transferred: no one reads a thousand.
 const maxPhased = 64
 
-// fit decides which ranks and details have spans of their own: the latest and longest ranks keep theirs.
+// fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
 func (c *Collective) fit() {
 	need, phased := len(c.parts), 0
 	if c.phased() {
@@ -48,8 +48,7 @@ func (c *Collective) fit() {
 		if n >= MaxSpans-maxAround {
 			p.left = true
 		}
-		p.plain = n >= phased || room < 2
-		if !p.plain {
+		if p.plain = n >= phased || room < 2; !p.plain {
 			room -= 2
 		}
 		if p.more != nil {
@@ -60,14 +59,14 @@ func (c *Collective) fit() {
 	}
 }
 
-// sums are the totals of a span that stands for many spans of a name without room.
+// sums are the totals in one span for many spans of a name that found no room.
 type sums struct {
 	name     string
 	took     []int64 // ns
 	from, to int64
 }
 
-// add adds a span to the sums of its name.
+// add takes one of a name.
 func add(all []*sums, name string, start, end, took int64) []*sums {
 	at := slices.IndexFunc(all, func(s *sums) bool { return s.name == name })
 	if at < 0 {
@@ -80,7 +79,7 @@ func add(all []*sums, name string, start, end, took int64) []*sums {
 	return all
 }
 
-// leftOut sums up the spans without room, by name.
+// leftOut sums up the spans that found no room, by name.
 func (c *Collective) leftOut() (all []*sums) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -106,7 +105,7 @@ func (c *Collective) leftOut() (all []*sums) {
 	return all
 }
 
-// aggregate adds a span per name for the spans without room.
+// aggregate stands for the spans that found no room.
 func (bd *builder) aggregate(c *Collective) {
 	for _, v := range c.leftOut() {
 		slices.Sort(v.took)

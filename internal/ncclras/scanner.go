@@ -83,8 +83,7 @@ func (s *scanner) quoted() error {
 		s.token = append(s.token, b)
 		if b == '\\' {
 			escaped = true
-			b, err = s.in.ReadByte()
-			if err != nil {
+			if b, err = s.in.ReadByte(); err != nil {
 				return err
 			}
 			s.token = append(s.token, b)

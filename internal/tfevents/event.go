@@ -185,15 +185,13 @@ func (d *Decoder) value(b []byte, at Scalar) bool {
 	tag := d.tags.of(name)
 	if tag.holds == unknown && len(metadata) > 0 {
 		var ok bool
-		tag.holds, ok = holdsOf(metadata)
-		if !ok {
+		if tag.holds, ok = holdsOf(metadata); !ok {
 			return false
 		}
 	}
 	if isTensor && tag.holds != others {
 		var ok bool
-		at.Value, isSimple, ok = number(tensor)
-		if !ok {
+		if at.Value, isSimple, ok = number(tensor); !ok {
 			return false
 		}
 	}

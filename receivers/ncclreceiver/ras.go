@@ -88,7 +88,7 @@ func (p *rasPoller) poll(ctx context.Context) {
 		return
 	}
 	at := p.now()
-	p.report(ctx, answer, err)
+	p.tell(ctx, answer, err)
 	b := &rasBatch{p: p, at: at}
 	if err == nil {
 		var found []ras.Finding
@@ -99,8 +99,7 @@ func (p *rasPoller) poll(ctx context.Context) {
 			p.waiting = p.waiting[n:]
 		}
 	}
-	b.found = p.waiting
-	if len(b.found) == 0 && !b.sum.Known {
+	if b.found = p.waiting; len(b.found) == 0 && !b.sum.Known {
 		return
 	}
 	err = p.r.Deliver(b).Send(ctx)
@@ -125,8 +124,8 @@ var outcomes = []struct {
 	{ncclras.ErrInvalid, "invalid"},
 }
 
-// report counts a question, and logs changes since the last.
-func (p *rasPoller) report(ctx context.Context, answer *ncclras.Answer, err error) {
+// tell counts a question, and logs changes since the last.
+func (p *rasPoller) tell(ctx context.Context, answer *ncclras.Answer, err error) {
 	outcome := "answered"
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {

@@ -19,14 +19,14 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
-	// Redact configures the redaction of texts.
+	// Redact says what of the texts is not passed on.
 	Redact redact.Config `mapstructure:"redact"`
 }
 
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate names the wrong keys.
+// Validate says what is wrong, naming the keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	return errors.Join(c.Check(), err)

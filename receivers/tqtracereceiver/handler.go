@@ -45,16 +45,17 @@ type handler struct {
 	perf    perfRecords
 	names   spans.Interner
 
-	// For records without any clock: their number, the reconstructed time (ns), and the time of the current function's stages within it.
+	// For records without any clock: how many there were, where the reconstructed time stands (ns), and how much of it
+	// the stages of the current function took.
 	ordinal, made, staged int64
 
-	records, nameless int64 // of this process; nameless: records without a trace in trace_id; -1: already logged
+	records, nameless int64 // of this process; nameless: the records whose trace_id says nothing; -1: that is told
 
 	batch *functionBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64          // ns: the first start of all batches
 }
 
-// stream is the part of tail.Stream that a handler needs.
+// stream is what a handler needs of tail.Stream.
 type stream interface {
 	assemble.Lines
 	Path() string
@@ -66,10 +67,10 @@ type procKey struct {
 	pid  int64
 }
 
-// enoughIDs is the number of records without an id that is no accident.
+// enoughIDs is how many records without an id are no accident.
 const enoughIDs = 8
 
-// maxProcs bounds the known processes of one file.
+// maxProcs bounds the processes remembered for one file.
 const maxProcs = 4096
 
 func (r *tqReceiver) handle(s stream) *handler {
@@ -81,7 +82,7 @@ func (r *tqReceiver) handle(s stream) *handler {
 	return h
 }
 
-// fill makes a batch if none is open.
+// fill makes sure that there is a batch to fill.
 func (h *handler) fill() {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -174,7 +175,7 @@ func (h *handler) peelGlued(head []byte) {
 	h.prefix.Repeated = repeated
 }
 
-// process finds the process that printed the line.
+// process finds who printed the line.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {
@@ -197,7 +198,7 @@ func (h *handler) process() *assemble.Proc {
 	return p
 }
 
-// wall returns the wall clock of the line, in ns.
+// wall returns the wall clock that the line carries, in ns.
 func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	raw = h.prefix.Stamp
 	if raw == nil {
@@ -210,7 +211,7 @@ func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	return ns, raw, err == nil
 }
 
-// unixFrom is the smallest timestamp taken as Unix time, not perf_counter: no machine runs for 31 years.
+// unixFrom is the smallest timestamp that is Unix time and no perf_counter: no machine runs for 31 years.
 const unixFrom = int64(1e18)
 
 // place finds out when and where the record was printed.
@@ -243,8 +244,8 @@ func (h *handler) place(l *tail.Line) {
 	}
 }
 
-// placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus the durations of the records
-// before.
+// placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus
+// the durations of the records before it.
 func (h *handler) placeByOrder(l *tail.Line) {
 	at := &h.at
 	h.ordinal++
@@ -270,7 +271,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 		h.made += max(0, d-h.staged)
 		h.staged, d = 0, 0
 	case tqline.ClientEnd:
-		if h.rec.Log { // no enclosing stage will count the time
+		if h.rec.Log { // no stage around it will count its time
 			h.made += d
 			d = 0
 		}
@@ -287,7 +288,7 @@ func (*handler) read(l *tail.Line) time.Time {
 	return l.Written()
 }
 
-// repeated counts n lines dropped by Ray.
+// repeated counts n lines that Ray dropped.
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
 	if !r.Said("repeated") {
@@ -299,7 +300,7 @@ func (r *tqReceiver) repeated(n int64, path string) {
 	}
 }
 
-// Expire gives up everything held since before the given time.
+// Expire gives up on what is held since before the given time.
 func (h *handler) Expire(before time.Time) {
 	ns := before.UnixNano()
 	h.fill()
@@ -330,7 +331,7 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// noIDs explains to the user that no record has an id. TransferQueue reads the id from BatchMeta.extra_info, where verl puts none.
+// noIDs tells the user what it means that no record has an id. TransferQueue reads the id from BatchMeta.extra_info, where verl puts none.
 func (r *tqReceiver) noIDs(records int64, path string) {
 	if !r.Said("ids") {
 		r.Once(
@@ -346,7 +347,7 @@ func (r *tqReceiver) noIDs(records int64, path string) {
 
 const stateVersion = 1
 
-// Save returns the clock anchors and the counters for the keys of records without a clock.
+// Save returns the clock anchors and the counters that make the keys of records without a clock.
 func (h *handler) Save() []byte {
 	anchors := h.anchors.Save()
 	if anchors == nil && h.ordinal == 0 {
@@ -358,7 +359,7 @@ func (h *handler) Save() []byte {
 	return append(b, anchors...)
 }
 
-// Restore reads the result of Save.
+// Restore takes what Save returned.
 func (h *handler) Restore(state []byte) {
 	if len(state) == 0 || state[0] != stateVersion {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// passBatch is the passes and totals of a file that are sent together.
+// passBatch is the passes and totals of a file that go downstream together.
 type passBatch struct {
 	r      *zmqReceiver
 	run    string
@@ -23,7 +23,7 @@ type passBatch struct {
 	finals []*final
 }
 
-// Done returns the batch and its groups to their pools.
+// Done lets the batch and its groups be used again.
 func (b *passBatch) Done() {
 	r := b.r
 	for _, g := range b.groups {
@@ -41,17 +41,16 @@ func (b *passBatch) Done() {
 // builder turns groups into spans.
 type builder struct {
 	*spans.Batch
-	res    spans.Resource // of the next spans
-	server spans.Resource // of the called server
+	res    spans.Resource // of the spans that are added next
+	server spans.Resource // of the server that they call
 	run    ref
-	whole  bool // calls have all columns of their rows
+	whole  bool // calls say all that their rows do
 }
 
-// begin sets the transport of the next calls and whether an id decided their trace, and returns the source of their times.
+// begin has the spans that are added next be of calls over a transport, whose trace an id decided or not, and returns where their times come from.
 func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource {
 	r := &bd.res
-	r.JoinBy = ""
-	if byID {
+	if r.JoinBy = ""; byID {
 		r.JoinBy = spans.JoinByID
 	}
 	r.Time, r.System, r.Transport = timeSource(observed), spans.RPCSystemZeroMQ, transport
@@ -164,7 +163,7 @@ func (g *group) describe(m pcommon.Map) {
 	t := &g.sums
 	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
 	for i := range stageSpans {
-		// For server and offline time a column of zeros means that the log has no measurement.
+		// For server and offline time a column of zeros means that nothing was measured.
 		if st := &stageSpans[i]; t.Has.Has(st.column) && (i < callStages || t.NS[st.column] > 0) {
 			m.PutDouble(st.duration, seconds(t.NS[st.column]))
 		}
@@ -200,7 +199,7 @@ func putSizes(m pcommon.Map, has rpclog.Columns, sent, received int64) {
 
 func (c *call) end() int64 { return c.start + c.ns[rpclog.Total] }
 
-// attributes is the number of attributes that describe will write, about.
+// attributes is how many describe will write, about.
 func (c *call) attributes() int {
 	n := 5 + c.fieldsTo - c.fieldsFrom
 	if c.bare {
@@ -209,7 +208,7 @@ func (c *call) attributes() int {
 	return n
 }
 
-// describe writes the attributes of a call. The span's name is the method.
+// describe writes the attributes of a call. Its method is its name.
 func (c *call) describe(m pcommon.Map, g *group, whole bool) {
 	m.PutInt(spans.AttrZMQCallID, c.id)
 	putSizes(m, c.has, c.sent, c.received)

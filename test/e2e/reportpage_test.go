@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pageChart is a chart of the report's page, by its data.
+// pageChart is a chart of the report's page, as its data have it.
 type pageChart struct {
 	Kind, Title, Unit string
 	Xs                []float64
@@ -73,7 +73,8 @@ func (b *browser) charts() map[string]*pageChart {
 	return out
 }
 
-// drawn has the page draw all charts, as before printing, and measures each: the non-empty pixels of its canvases, or its shapes or rows.
+// drawn has the page draw all charts, as it does before it is printed, and says of each whether something is there: how many of the pixels of its canvases are
+// not empty, or how many shapes or rows it has.
 const drawn = `(async () => {
   const out = {};
   for (const box of document.querySelectorAll(".chart")) {
@@ -89,7 +90,7 @@ const drawn = `(async () => {
   return out;
 })()`
 
-// silent requires that only the page itself was requested, that no script failed, and that the policy was not violated.
+// silent requires that nothing was asked for but the page itself, and that no script failed and the policy forbade nothing.
 func (b *browser) silent(address string) {
 	b.t.Helper()
 	requests, errors := b.said()
@@ -152,7 +153,7 @@ func TestReportPage(t *testing.T) {
 	b.silent(address)
 }
 
-// pageDrawn: every chart is drawn.
+// pageDrawn is that every chart is drawn.
 func pageDrawn(t *testing.T, b *browser, charts map[string]*pageChart) {
 	t.Helper()
 	var ink map[string]int
@@ -176,7 +177,7 @@ func pageDrawn(t *testing.T, b *browser, charts map[string]*pageChart) {
 	assert.GreaterOrEqual(t, waterfalls, 3)
 }
 
-// pageNumbers: the charts have the numbers of the logs.
+// pageNumbers is that the charts have the numbers of the logs.
 func pageNumbers(t *testing.T, dir string, charts map[string]*pageChart) {
 	t.Helper()
 	lines := trainLines(t, filepath.Join(dir, "train", "train.jsonl"))
@@ -218,7 +219,7 @@ func pageNumbers(t *testing.T, dir string, charts map[string]*pageChart) {
 	for _, m := range charts["Calls by method"].Items {
 		assert.Equal(t, int64(len(regexp.MustCompile(`(?m)^\d+\s+`+m.Name+`\s`).FindAll(rpc, -1))), m.Count, m.Name)
 	}
-	// The samples of each card; the card's number is its index in the list.
+	// The samples of each card, whose number is that of the list in which they stand.
 	var utilization [8]float64
 	for _, l := range lines {
 		for i, v := range l.Utilization {
@@ -239,13 +240,13 @@ func pageNumbers(t *testing.T, dir string, charts map[string]*pageChart) {
 	assert.Len(t, late.Values, len(late.Rows)*len(late.Columns))
 }
 
-// distribution is a distribution in the JSON document.
+// distribution is how the JSON document writes one.
 type distribution struct {
 	Count         int64
 	Sum, P50, P95 float64
 }
 
-// pageTruth has the compared parts of the JSON document.
+// pageTruth is what the page is held against of the JSON document.
 type pageTruth struct {
 	Jobs []struct {
 		Conclusion, Severity string
@@ -281,7 +282,7 @@ type pageTruth struct {
 	}
 }
 
-// pageDocument: the page agrees with the JSON document of the same logs.
+// pageDocument is that the page says what the JSON document of the same logs says.
 func pageDocument(t *testing.T, b *browser, dir string, charts map[string]*pageChart) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
@@ -362,7 +363,7 @@ func sumOf(values []*float64) (sum float64) {
 	return sum
 }
 
-// pageOneChart: a chart is read, zoomed and filtered by keyboard and by mouse.
+// pageOneChart is that a chart is read, zoomed and filtered by keyboard and by mouse.
 func pageOneChart(t *testing.T, b *browser) {
 	t.Helper()
 	const chart = `document.querySelector(".chart.series")`
@@ -380,11 +381,11 @@ func pageOneChart(t *testing.T, b *browser) {
 	b.press("0")
 	b.eval(chart+`.chart.drawn.shown()`, &r)
 	assert.InDelta(t, 60, r.Max, 0.5)
-	// A button hides its series.
+	// A button takes its series out.
 	var pressed string
 	b.eval(`(() => { const e = `+chart+`.querySelector(".legend button"); e.click(); const p = e.getAttribute("aria-pressed"); e.click(); return p; })()`, &pressed)
 	assert.Equal(t, "false", pressed)
-	// Dragging over a part zooms to it.
+	// Dragging over a part shows that part.
 	var box struct{ X, Y, Width, Height float64 }
 	b.eval(`(() => { `+chart+`.scrollIntoView({block: "center"}); const r = `+chart+`.querySelector(".u-over").getBoundingClientRect();
 		return {x: r.x, y: r.y, width: r.width, height: r.height}; })()`, &box)
@@ -401,11 +402,11 @@ func pageOneChart(t *testing.T, b *browser) {
 	assert.InDelta(t, 1+0.5*59, r.Max, 1)
 }
 
-// pageWaterfall: a trace is searched and zoomed.
+// pageWaterfall is that a trace is searched and zoomed.
 func pageWaterfall(t *testing.T, b *browser) {
 	t.Helper()
 	const chart = `document.querySelector(".chart.waterfall")`
-	// The evidence of a cause links to its trace.
+	// What proves a cause leads to its trace.
 	var there bool
 	b.eval(`(() => { const a = document.querySelector(".causes a[href^='#trace-']"); a.closest("details").open = true; a.click();
 		return document.querySelector(a.getAttribute("href")).getBoundingClientRect().top < innerHeight; })()`, &there)
@@ -431,7 +432,7 @@ func pageWaterfall(t *testing.T, b *browser) {
 	length := window[1]
 	assert.Positive(t, length)
 	b.eval(chart+`.querySelector("[role=tree]").focus()`, nil)
-	b.press("Enter") // to the row found
+	b.press("Enter") // to the row that was found
 	b.eval(chart+`.chart.drawn.window()`, &window)
 	assert.Less(t, window[1]-window[0], length/2)
 	b.press("0")
@@ -441,7 +442,7 @@ func pageWaterfall(t *testing.T, b *browser) {
 	assert.InDelta(t, length/2, window[1]-window[0], length*0.01)
 }
 
-// pageColours: the page is light or dark like the system, unless set otherwise.
+// pageColours is that the page is light or dark as the system is, unless it is told otherwise.
 func pageColours(t *testing.T, b *browser) {
 	t.Helper()
 	page := func() (colour string) {
@@ -461,7 +462,7 @@ func pageColours(t *testing.T, b *browser) {
 	assert.Equal(t, light, page())
 }
 
-// pagePaper: the page can be printed, and is unchanged afterwards.
+// pagePaper is that the page can be printed, and is as before then.
 func pagePaper(t *testing.T, b *browser) {
 	t.Helper()
 	var pdf struct{ Data string }
@@ -474,7 +475,7 @@ func pagePaper(t *testing.T, b *browser) {
 	assert.Equal(t, "auto", theme)
 }
 
-// pageNarrow: the page fits a telephone.
+// pageNarrow is that the page fits a telephone.
 func pageNarrow(t *testing.T, b *browser, address string) {
 	t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 480, "height": 900, "deviceScaleFactor": 1, "mobile": true}, nil)
@@ -489,7 +490,7 @@ func pageNarrow(t *testing.T, b *browser, address string) {
 	assert.Equal(t, 480, picture.Bounds().Dx())
 }
 
-// A page without spans says so, and a page in Chinese is in Chinese.
+// A page of no spans says so, and a page in Chinese is one.
 func TestReportPageEmpty(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "job")
@@ -503,7 +504,7 @@ func TestReportPageEmpty(t *testing.T) {
 	b.silent(address)
 }
 
-// Any content of a log is text on the page: it ends no element, begins none, and runs nothing.
+// Whatever a log holds is text on the page: it ends no element, begins none, and runs nothing.
 func TestReportPageHostile(t *testing.T) {
 	t.Parallel()
 	const name = `</script><script>window.pwned=1</script><img/src=x/onerror=window.pwned=2>`
@@ -533,7 +534,7 @@ func TestReportPageHostile(t *testing.T) {
 	b.silent(address)
 }
 
-// Several runs are a table that sorts by its columns, with rows that link to their sections, and with names as text.
+// Several runs are a table that sorts by its columns, whose rows lead to their sections, and whose names are text.
 func TestReportPageOfRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The page of a step is as wide as the step in Jaeger, though the passes of RPCs have no clock: for replayed logs, and for logs read while being written.
+// The page of a step is as wide as the step in Jaeger, though the passes of RPCs have no clock: of logs replayed, and of logs read while they are
+// written.
 func TestWaterfall(t *testing.T) {
 	t.Parallel()
 	t.Run("replayed", func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestWaterfall(t *testing.T) {
 	})
 }
 
-// checkWidths compares the traces of all steps, as read by Jaeger's page, with the truth: they have the same duration, and the pass.
+// checkWidths holds the traces of all steps, as Jaeger's page reads them, against the truth: they last as long, and have the pass.
 func (tr *jobTruth) checkWidths(t *testing.T, j *jaeger, service string) {
 	t.Helper()
 	var all map[string]*pageTrace

@@ -9,30 +9,29 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
-	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Cost is the cost of a cause, as named by step_join, over all slow windows of a kind.
+// Cost is what one cause cost in all slow windows of a kind, as step_join names it.
 type Cost struct {
-	Part string   // a spans.Part… value; PartUnattributed: not explained by any log
-	Rank view.Int // of the awaited rank
-	Host string   // of the rank
+	Part string   // one of the spans.Part… values; PartUnattributed: what no log explains
+	Rank view.Int // that was waited for
+	Host string   // its
 
 	Windows int64
 	Time    Total // s, more than usual
-	Devices Total // s x waiting ranks; empty if their number is unknown
+	Devices Total // s x ranks that waited; empty where their number is not known
 	Dearest Top[Blamed]
 	reasons []Reason
 }
 
 // Reason is why the logs do not explain a part of the time.
 type Reason struct {
-	Of    string  // a spans.Reason… value
+	Of    string  // one of the spans.Reason… values
 	Time  Total   // s
 	Apart float64 // s, by how much the clocks of hosts differ at most
 }
 
-// mostReasons bounds the reasons of a cost counted separately.
+// mostReasons is how many reasons of a cost are told apart.
 const mostReasons = 16
 
 // because notes why a part of the time was not explained.
@@ -58,10 +57,10 @@ func (c *Cost) Reasons() []Reason {
 	})
 }
 
-// Blamed is a cause in one window.
+// Blamed is what is known of a cause in one window.
 type Blamed struct {
 	Iteration       view.Int
-	Comm, Operation string // the collective with the wait
+	Comm, Operation string // the collective in which it showed
 	Note            string
 }
 
@@ -71,7 +70,7 @@ type blame struct {
 	host string
 }
 
-// mostCauses bounds the causes of a kind of window counted separately.
+// mostCauses is how many causes of a kind of window are told apart.
 const mostCauses = 256
 
 func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
@@ -90,7 +89,7 @@ func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 	}
 }
 
-// Costs are the costs of the causes of slow windows, the most expensive first.
+// Costs are what the causes of the slow windows cost, the dearest first.
 func (w *Window) Costs() []*Cost {
 	return w.costs.rows(func(a, b *Cost) int {
 		return cmp.Or(
@@ -102,23 +101,23 @@ func (w *Window) Costs() []*Cost {
 
 // places are where the records of the last windows stand in their logs: a breakdown is derived of several logs, and stands in none.
 type places struct {
-	by    map[uint64]int32 // places in ring, by placeKey
-	ring  []noted
+	by    map[placeKey]noted
+	ring  []placeKey
 	next  int
 	files []string
 	known map[string]int32 // by the place in files
 }
 
-// noted is a place without pointers, which the garbage collector need not scan.
+// noted is a place without pointers: of so many the garbage collector would look at each.
 type noted struct {
-	key           uint64
 	file          int32
 	offset, block int64
 }
 
-// placeKey hashes a trace and a kind of log (KindStep, KindFunction, KindPass): the logs of a trace are read in parallel, and any may come first.
-func placeKey(trace pcommon.TraceID, of view.Kind) uint64 {
-	return spans.IDHash(trace, pcommon.SpanID{byte(of)})
+// placeKey is a trace and what kind of log is of interest: the logs of a trace are read side by side, and any may come first.
+type placeKey struct {
+	trace pcommon.TraceID
+	of    view.Kind // KindStep, KindFunction, KindPass
 }
 
 type place struct {
@@ -130,57 +129,43 @@ type place struct {
 // mostPlaces is how many windows are remembered until their breakdown comes.
 const mostPlaces = 1 << 16
 
-// note notes the first record of a trace in logs of a kind. first: the trace is new.
+// note notes where the first record of a trace is in logs of a kind. It says whether the trace is a new one.
 func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (first bool) {
 	if p == nil || res.offset < 0 {
 		return false
 	}
-	k := placeKey(s.TraceID(), of)
-	i, again := p.by[k]
-	if again {
-		if was := &p.ring[i]; cmp.Or(cmp.Compare(p.files[was.file], res.file), cmp.Compare(was.offset, res.offset)) > 0 {
-			*was = noted{k, p.number(res.file), res.offset, block}
-		}
+	k := placeKey{s.TraceID(), of}
+	known, again := p.by[k]
+	switch {
+	case again && cmp.Or(cmp.Compare(p.files[known.file], res.file), cmp.Compare(known.offset, res.offset)) <= 0:
 		return false
-	}
-	now := noted{k, p.number(res.file), res.offset, block}
-	if len(p.ring) < mostPlaces {
-		i = int32(len(p.ring))
-		p.ring = append(p.ring, now)
-	} else {
-		i = int32(p.next)
-		delete(p.by, p.ring[i].key)
-		p.ring[i] = now
+	case again:
+	case len(p.ring) < mostPlaces:
+		p.ring = append(p.ring, k)
+	default:
+		delete(p.by, p.ring[p.next])
+		p.ring[p.next] = k
 		p.next = (p.next + 1) % mostPlaces
 	}
 	if p.by == nil {
-		p.by = map[uint64]int32{}
+		p.by, p.known = map[placeKey]noted{}, map[string]int32{}
 	}
-	p.by[k] = i
-	return true
-}
-
-// number is the place of a file in files.
-func (p *places) number(file string) int32 {
-	n, ok := p.known[file]
+	file, ok := p.known[res.file]
 	if !ok {
-		if p.known == nil {
-			p.known = map[string]int32{}
-		}
-		n = int32(len(p.files))
-		p.files, p.known[file] = append(p.files, file), n
+		file = int32(len(p.files))
+		p.files, p.known[res.file] = append(p.files, res.file), file
 	}
-	return n
+	p.by[k] = noted{file, res.offset, block}
+	return !again
 }
 
-// find is the first record of a trace, in logs of the first kind with one.
+// find says where the first record of a trace is, in logs of the first kind that there is.
 func (p *places) find(trace pcommon.TraceID, of ...view.Kind) (at place, ok bool) {
 	if p == nil {
 		return place{}, false
 	}
 	for _, kind := range of {
-		if i, ok := p.by[placeKey(trace, kind)]; ok {
-			n := &p.ring[i]
+		if n, ok := p.by[placeKey{trace, kind}]; ok {
 			return place{p.files[n.file], n.offset, n.block}, true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// gauges makes points of one run.
 type gauges struct {
 	pmetric.MetricSlice
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// shares is the number of a function's stages with a share of its time: spans.TQGet, TQCompute and TQPut, as indices.
+// shares are the stages of a function that have a share of its time: spans.TQGet, TQCompute and TQPut, which index them.
 const shares = 3
 
-// finish derives the stage from the span's name, without an attribute.
+// finish tells the stage from the span's name, where no attribute does.
 func (s *Stage) finish(span ptrace.Span) {
 	if !s.ownStage {
 		s.Stage = spans.TQStageNamed(span.Name())

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rank is the subject of the sentences in these tests.
+// rank is what the sentences of these tests are about.
 type rank struct {
 	host    string
 	number  int64 // −1: not known

@@ -1,6 +1,6 @@
 package record
 
-// Field numbers the values of a record.
+// Field numbers what a record can say.
 type Field uint8
 
 // The fields, with their base units.

@@ -7,17 +7,17 @@ type GPUSample struct {
 	Value  float64 // in the unit of the metric
 }
 
-// NoDevice is the device of a value without a device number.
+// NoDevice is the device of a value without a number of its device.
 const NoDevice = 1<<16 - 1
 
-// GPUMetric is a metric of GPUs as nvml has it, with the label that distinguishes its series.
+// GPUMetric is a metric of GPUs as nvml has it, with the label that tells its series apart.
 type GPUMetric uint8
 
 // The metrics, with their units.
 const (
-	GPUUtilization       GPUMetric = iota // share of the time with a running kernel
+	GPUUtilization       GPUMetric = iota // share of the time in which a kernel ran
 	GPUMemoryUsage                        // By
-	GPUMemoryUtilization                  // share of the memory in use
+	GPUMemoryUtilization                  // share of the memory that is in use
 	GPUTemperature                        // Cel
 	GPUPower                              // W
 	GPUEnergy                             // J since the driver was loaded

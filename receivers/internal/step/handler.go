@@ -22,38 +22,38 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// HoldTimeout is the time that a record waits for its further lines. Loggers write them at once.
+// HoldTimeout is how long a record waits for lines that belong to it. Loggers write them at once.
 const HoldTimeout = time.Second
 
-// Out takes the results of a Parser for the current line.
+// Out takes what a Parser finds in the line it was given.
 type Out interface {
-	// Record returns an empty record to fill. The record returned before must not be used any more.
+	// Record returns an empty record to fill. The one that was returned before must not be used any more.
 	Record() *record.Record
-	// Emit takes the record. A line may have several.
+	// Emit hands the record over. A line may hold several.
 	Emit(*record.Record)
-	// Model sets the model trained by the log's job, from here on.
+	// Model says what model the log's job trains, from here on.
 	Model(*spans.Model)
-	// Prefix is the prefix of the line.
+	// Prefix is what stood before the text of the line.
 	Prefix() *line.Prefix
-	// Restarted says that the job restarted: iterations count from the next record.
+	// Restarted says that the job began anew: iterations count from the next record.
 	Restarted()
-	// Retold says that the file is rewritten from its beginning: the same records have the same ids.
+	// Retold says that the file is written anew from its beginning: the same records have the same ids.
 	Retold()
 }
 
-// Parser reads the lines of one stream, never concurrently.
+// Parser reads the lines of one stream. It is not used concurrently.
 type Parser interface {
-	// Line reads one line, without its prefixes, and returns a verdict as tail.Handler.Line does. The text of a document is not peeled.
+	// Line reads one line, without its prefixes, and says what it is, as tail.Handler.Line does. The text of a document is not peeled.
 	Line(text []byte, out Out) (tail.Verdict, string)
 	// Save and Restore are as in tail.Handler.
 	Save() []byte
 	Restore(state []byte)
 }
 
-// PointsConfig selects the points to send. Receivers of training logs squash it into their own config.
+// PointsConfig says which points are sent. Receivers of training logs squash it into their own config.
 type PointsConfig struct {
-	// LatestPoints sends only the last of the points of one series that would leave together: for an exporter that keeps only the last point, as prometheus does.
-	// A log that is read from its beginning has thousands of points, more costly than its spans. Default false: all are sent.
+	// LatestPoints sends, of the points of one series that would leave together, only the last: for an exporter that keeps no more than that, as prometheus
+	// does. A log that is read from its beginning has thousands of them, and they cost more than its spans. Default false: all are sent.
 	LatestPoints bool `mapstructure:"latest_points"`
 }
 
@@ -63,19 +63,19 @@ type Settings struct {
 	Run      spans.RunConfig
 	Points   PointsConfig
 	Zone     *time.Location // of stamps without a zone
-	// Duplicate is called for each repeated record.
+	// Duplicate is called for each record that was seen before.
 	Duplicate func()
-	// NewParser makes the parser of a stream. whole: lines are documents (tail.Stream.IsDocument).
+	// NewParser makes the parser of a stream. whole: its lines are documents (tail.Stream.IsDocument).
 	NewParser func(path string, whole bool) Parser
 }
 
-// NewHandlers returns the maker of handlers. Handlers share the memory of records, to find a record of two files.
+// NewHandlers returns the maker of handlers. Handlers share the memory of records, which finds a record that is in two files.
 func NewHandlers(set Settings) tail.NewHandler {
 	known, batches := &seen{}, &filereceiver.Pool[stepBatch]{}
 	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
 }
 
-// stream is the part of tail.Stream that a handler needs.
+// stream is what a handler needs of tail.Stream.
 type stream interface {
 	Path() string
 	IsDocument() bool
@@ -93,7 +93,7 @@ type handler struct {
 	stream stream
 	run    string
 	file   []byte // the name of the log: keys of records without iteration
-	first  int64  // the log's first attempt, by its path
+	first  int64  // the attempt that the log begins with, by its path
 	parser Parser
 	whole  bool // lines are documents
 
@@ -108,50 +108,50 @@ type handler struct {
 	host   spans.Interner
 	ids    *spans.StepIDs
 	salt   uint64 // of the run
-	it     placed // of the current record
+	it     placed // of the record at hand
 
 	state state
-	// The track of the record before; mostly also the next record's.
+	// The track of the record before; mostly the next record has it too.
 	lastWho   who
 	lastTrack *track
-	model     *spans.Model // nil: unknown
+	model     *spans.Model // nil: not known
 
 	pending pending
-	emitted int // of the current line
-	known   int // repeated ones among emitted
-	apart   int // times of ranks without a step, among emitted
-	copied  int // copies of another rank's records, among emitted
+	emitted int // of the line at hand
+	known   int // of these, seen before
+	apart   int // of these, times of ranks that belong to no step
+	copied  int // of these, said by another rank before
 
 	batch *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64      // ns: the first start of all batches
 }
 
-// state is the part that survives a restart.
+// state is what is kept over a restart.
 type state struct {
 	Tracks map[who]*track `json:"tracks,omitempty"`
-	// Restarts is the number of restarts in the log: a later track begins after them.
+	// Restarts is how often the log says that the job began anew: a track that comes later has them behind it.
 	Restarts int64 `json:"restarts,omitempty"`
-	// Trained says that steps came since: each rank of a job may print the line of a start, and the first attempt has the line too.
+	// Trained says that steps came since: each rank of a job may print what says that it begins, and the first attempt does too.
 	Trained bool         `json:"trained,omitempty"`
 	Model   *spans.Model `json:"model,omitempty"`
 	Parser  []byte       `json:"parser,omitempty"`
 	Copies  copies       `json:"copies,omitzero"`
-	// Pieces are those of a line split by a container runtime.
+	// Pieces are those of a line that a container's runtime has cut.
 	Pieces envelope.Pieces `json:"pieces,omitzero"`
 }
 
-// who is a writer: a stream may have the records of several ranks, and of several formats with the same iterations at different intervals.
+// who logs: a stream may have the records of several ranks, and of several formats that log the same iterations at other intervals.
 type who struct {
 	source string
 	rank   int64
 }
 
-// MarshalText makes a JSON key.
+// MarshalText makes it a key of JSON.
 func (w who) MarshalText() ([]byte, error) {
 	return append(strconv.AppendInt(nil, w.rank, 10), " "+w.source...), nil
 }
 
-// UnmarshalText reads the output of MarshalText.
+// UnmarshalText reads what MarshalText made.
 func (w *who) UnmarshalText(b []byte) (err error) {
 	rank, source, _ := strings.Cut(string(b), " ")
 	w.source = source
@@ -164,23 +164,23 @@ type track struct {
 	// Iteration is the last one; Known says that there was one.
 	Iteration int64 `json:"iteration"`
 	Known     bool  `json:"known"`
-	// Epoch is the epoch of the last iteration, counted from 0 or 1; PerEpoch says that iterations restart with each epoch.
+	// Epoch is that of the last iteration, counted from 0 or 1; PerEpoch says that iterations begin anew with each.
 	Epoch    int64            `json:"epoch,omitempty"`
 	PerEpoch bool             `json:"per_epoch,omitempty"`
 	Tokens   tokens           `json:"tokens,omitzero"`
 	Record   int64            `json:"record"`          // ordinal of the last record without iteration
-	Attempt  int64            `json:"attempt"`         // number of times that the job restarted, or went back
+	Attempt  int64            `json:"attempt"`         // how often the job began anew, or went back
 	End      int64            `json:"end"`             // ns, of the last record; 0: none
-	Aside    int64            `json:"aside,omitempty"` // ns of evaluations and checkpoints since
-	Made     int64            `json:"made"`            // reconstructed time of a log without a clock, ns
+	Aside    int64            `json:"aside,omitempty"` // ns that evaluations and checkpoints have taken since
+	Made     int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
 	Source   spans.TimeSource `json:"source"`
-	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, if an id decided
+	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
 	Last     key              `json:"last,omitzero"`  // the span of the last step
-	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
+	// What its records repeat stands on their resource, and so holds for their evaluations and parts.
 	Units    unitTexts                     `json:"units,omitzero"`
 	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`
 	Stated   spans.Stated                  `json:"stated,omitzero"`
-	rankText []byte                        // for the ids of the spans
+	rankText []byte                        // of the ids of its spans
 }
 
 const (
@@ -190,8 +190,8 @@ const (
 	savedTracks = 64
 )
 
-// attemptOf is the attempt in torchrun's directory of a log: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
-// torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps the logs below its own directories.
+// attemptOf is the attempt that torchrun's directory of a log names: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
+// torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps them below its own.
 func attemptOf(path string) int64 {
 	for dir := filepath.Dir(path); len(dir) > 1; dir = filepath.Dir(dir) {
 		if text, ok := strings.CutPrefix(filepath.Base(dir), "attempt_"); ok {
@@ -225,7 +225,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.emitted, h.known, h.apart, h.copied = 0, 0, 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
-		h.forget() // a document is repeated from its beginning, without going back
+		h.forget() // a document is told anew from its beginning, not gone back to
 	} else {
 		whole, more := h.pieces.Join(l.Text)
 		if more {
@@ -246,7 +246,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return verdict, reason
 }
 
-// parse reads the text of a line. The text of an opened object may hold several lines: a carriage return is a letter in it.
+// parse reads the text of a line. An object that was opened may hold several: a carriage return is a letter in it.
 func (h *handler) parse() (tail.Verdict, string) {
 	if !h.peeler.Opened || h.whole {
 		return h.parser.Line(h.text, h)
@@ -254,8 +254,7 @@ func (h *handler) parse() (tail.Verdict, string) {
 	verdict, reason := tail.Ignored, "empty"
 	for rest := h.text; len(rest) > 0; {
 		end := bytes.IndexAny(rest, "\r\n")
-		h.text = rest
-		if end >= 0 {
+		if h.text = rest; end >= 0 {
 			h.text, rest = rest[:end], rest[end+1:]
 		} else {
 			rest = nil
@@ -276,10 +275,10 @@ func (h *handler) Record() *record.Record {
 	return h.rec
 }
 
-// Prefix is the prefix of the line.
+// Prefix is what stood before the text of the line.
 func (h *handler) Prefix() *line.Prefix { return &h.prefix }
 
-// Model sets the model trained by the log's job.
+// Model says what model the log's job trains.
 func (h *handler) Model(m *spans.Model) {
 	c := *m
 	h.model, h.state.Model = &c, &c
@@ -298,14 +297,14 @@ func (h *handler) Restarted() {
 	}
 }
 
-// Retold forgets the positions of the records, as for a new file.
+// Retold forgets where the records stood, as for a file that was never read.
 func (h *handler) Retold() {
 	h.leave()
 	h.state.Restarts, h.state.Trained = 0, false
 	h.forget()
 }
 
-// Emit places a record and puts the record into the batch, or keeps it for further lines.
+// Emit places a record and puts it into the batch, or keeps it for the lines that belong to it.
 func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
 	if h.prefix.HasRank {
@@ -347,7 +346,7 @@ func (h *handler) Emit(rec *record.Record) {
 		h.batch.add(h, it, rec)
 		return
 	}
-	// A duplicate does not end the waiting record: the duplicate may be its copy.
+	// A duplicate does not end the record that waits: it may be a copy of that.
 	if rec.Dedup && h.seen.before(it.id, h.setOf(it)) {
 		h.known++
 		h.set.Duplicate()
@@ -383,7 +382,7 @@ func (h *handler) rank(rec *record.Record) int64 {
 	return noRank
 }
 
-// hostOf is the host of the record's rank; "": unknown.
+// hostOf is the host of the record's rank; "": not known.
 func (h *handler) hostOf(rec *record.Record) string {
 	switch {
 	case rec.Host != nil:
@@ -394,7 +393,7 @@ func (h *handler) hostOf(rec *record.Record) string {
 	return ""
 }
 
-// clocked is the time of a record of samples, by its own clock; parsers emit no samples without a clock.
+// clocked is the time of a record of samples, by its own clock; parsers hand over no such record without one.
 func (h *handler) clocked(rec *record.Record) int64 {
 	if rec.Unix > 0 {
 		return rec.Unix
@@ -442,7 +441,7 @@ func (h *handler) forget() {
 	h.lastTrack = nil
 }
 
-// place finds the end of the record, the number of its steps, and its trace.
+// place finds out when the record ended, how many steps it covers, and to which trace it belongs.
 func (h *handler) place(rec *record.Record, it *placed) {
 	*it = placed{
 		item{kind: rec.Kind, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local},
@@ -468,7 +467,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 	it.attempt = h.first + t.Attempt
 	if rec.Kind != record.Step && !it.hasIteration && rec.Kind != record.Summary {
-		// The record belongs to the step logged last.
+		// The record belongs to the step that was logged last.
 		t := t
 		if rec.Kind == record.Ranks && !t.Known {
 			t = h.logged(rec.Source) // by another rank
@@ -486,7 +485,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 
 	steps := max(it.covered, 1)
 	duration := rec.Get(record.Duration)
-	if duration*float64(steps) >= maxSeconds { // a corrupt iteration, useless for times
+	if duration*float64(steps) >= maxSeconds { // a spoilt iteration: it says nothing about time
 		it.covered, steps = 0, 1
 	}
 	switch {
@@ -497,7 +496,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		it.start = it.end - nanos(duration)*steps
 	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
 		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
-		// The log does not state the duration: known are the time of the record before, and the duration of evaluations and checkpoints since.
+		// The log does not state the duration: only when the record before was written is known, and how long evaluations and checkpoints took meanwhile.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
 	default:
@@ -523,7 +522,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		if it.byID {
 			t.Trace = it.trace
 		}
-	case record.Side: // late parts of a step's record still belong below the step's span
+	case record.Side: // parts that came too late for their step's record still belong below its span
 		if t.Last.Trace == it.trace {
 			it.parent = t.Last.ID
 		}
@@ -533,7 +532,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 
 var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean: spans.DurationMean, record.Median: spans.DurationMedian}
 
-// maxSeconds bounds a plausible duration: a year.
+// maxSeconds bounds a duration that is taken for one: a year.
 const maxSeconds = 366 * 24 * 3600
 
 // when finds the end of the record and returns the raw text of its time, nil for none.
@@ -555,7 +554,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 			return raw
 		}
 	}
-	if rec.Kind == record.Side && t.End > 0 { // values of the last logged record
+	if rec.Kind == record.Side && t.End > 0 { // values of what was logged last
 		it.end, it.time = t.End, t.Source
 		return nil
 	}
@@ -564,11 +563,11 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
 		return nil
 	}
-	if rec.Kind == record.Evaluation && t.End > 0 && t.Source != spans.TimeSynthetic { // after the step logged last
+	if rec.Kind == record.Evaluation && t.End > 0 && t.Source != spans.TimeSynthetic { // after the step that was logged last
 		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
-	// No clock at all: the file's modification time plus the durations of the records before, to keep the order of the log.
+	// No clock at all: the file's modification time plus the durations of the records before, so that they keep the order of the log.
 	if t.Made == 0 {
 		h.stream.ByArrival()
 		t.Made = h.line.Written().UnixNano()
@@ -593,7 +592,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	return nil
 }
 
-// epoch notes the epoch of a step. Where iterations restart with the epoch, the log counts them per epoch, and the job did not go back.
+// epoch notes the epoch of a step. Where iterations begin anew with it, the log counts them per epoch, and the job did not go back.
 func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 	x := rec.Get(record.Epoch)
 	if !(x >= 0 && x < 1<<53) {
@@ -633,7 +632,7 @@ func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	t.Iteration, t.Known = it.iteration, true
 }
 
-// carried finds the trace of a record with an id, or of a record of a step with one.
+// carried finds the trace of a record that carries its id, or that belongs to a step which did.
 func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	if trace, parent, ok := spans.Carried(h.run, &rec.IDs); ok {
 		it.trace, it.parent = trace, parent
@@ -646,7 +645,7 @@ func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	return true
 }
 
-// identify makes the ids. The natural key of a record is its time as printed; without a time, its text.
+// identify makes the ids. The natural key of a record is its time as printed; where it has none, its text.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
@@ -656,11 +655,10 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 	case rec.Kind == record.Summary:
 		it.trace, _ = spans.RunIDs(h.run)
 	case it.hasIteration:
-		it.trace = h.ids.Trace(it.iteration)
-		if t.PerEpoch {
+		if it.trace = h.ids.Trace(it.iteration); t.PerEpoch {
 			it.trace = spans.KeyTraceID(h.run, spans.SpanStep, strconv.AppendInt(number[:0], it.iteration, 10), strconv.AppendInt(nil, t.Epoch, 10))
 		}
-	case rec.Kind == record.Ranks: // the rank with the iterations has another file
+	case rec.Kind == record.Ranks: // the rank that logs the iterations has another file
 		it.trace, it.ordinal = spans.KeyTraceID(h.run, spans.SpanRanks, h.file, source, h.text), 0
 	default:
 		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, source, strconv.AppendInt(number[:0], it.ordinal, 10))
@@ -670,7 +668,7 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 		key = h.text
 	}
 	switch {
-	case it.byID: // the trace may have several iterations
+	case it.byID: // the trace may be that of several iterations
 		short := strconv.AppendInt(spans.ShortKey(key), it.ordinal, 10)
 		attempt := int64(0)
 		if raw == nil {
@@ -691,12 +689,12 @@ var roles = [...]string{
 	record.Ranks: spans.SpanRanks,
 }
 
-// kinds are the kinds of the spans. Steps, most of the spans, need none: the name is enough.
+// kinds are what these spans stand for. Of steps, which are most spans, the name says it.
 var kinds = [...]string{
 	record.Step: "", record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
 }
 
-// Expire ends the waiting record if its wait began before the given time. A logger may be writing the record's lines.
+// Expire lets the record go if it has waited for its lines since before the given time. A logger may be in the middle of writing them.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
@@ -724,10 +722,10 @@ func (h *handler) Cut() tail.Delivery {
 	return h.set.Receiver.Deliver(b)
 }
 
-// InOrder: attempts are counted, and a step may begin at the end of the one before.
+// InOrder says that attempts are counted, and that a step may begin where the one before it ended.
 func (h *handler) InOrder() {}
 
-// Save returns the position of each rank's iterations, the model and the parser's state. A waiting record is read again: it changes no state.
+// Save returns where each rank's iterations stand, the model and the parser's state. A record that waits is read again: it moves nothing on.
 func (h *handler) Save() []byte {
 	s := h.state
 	if h.pending.open && !h.pending.unplaced {
@@ -756,7 +754,7 @@ func (h *handler) Save() []byte {
 	return b
 }
 
-// Restore reads the result of Save.
+// Restore takes what Save returned.
 func (h *handler) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) != nil {

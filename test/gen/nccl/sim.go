@@ -7,10 +7,11 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
+// operation is one of NCCL's operations.
 type operation struct {
-	name     string // NCCL Inspector's name
+	name     string // as NCCL Inspector has it
 	function int    // ncclFunc_t of VCCL's src/include/nccl_common.h
-	shared   bool   // a rank's message is its share of the data: S is the size of all shares
+	shared   bool   // a rank's message is its share of the data, so S is the size of all shares
 	torch    string // the name of PyTorch's profiler
 }
 
@@ -45,11 +46,11 @@ const (
 	launch      = 30_000                // ns from the end of a collective to the next of the step
 	launchNoise = 3_000                 // ns
 	bandwidthSD = 0.01                  // of the bandwidth of a collective
-	stepSD      = 0.005                 // of the part of a step's time common to all ranks
+	stepSD      = 0.005                 // of the part of a step's time that all ranks have in common
 	slowedBy    = 4                     // a slow collective
 )
 
-// ncclKind is the part of a collective known to all ranks.
+// ncclKind is the part of a collective that all ranks know.
 type ncclKind struct {
 	*operation
 	index    int    // of the run, from 0
@@ -58,7 +59,7 @@ type ncclKind struct {
 	data     int64  // By, S
 }
 
-// ncclCollective is a collective. Times are true, in ns.
+// ncclCollective is one collective. Times are true ones, in ns.
 type ncclCollective struct {
 	*ncclKind
 	step          int
@@ -75,11 +76,11 @@ type ncclHost struct {
 	ip   string
 }
 
-// simulation draws collectives, independently of formats.
+// simulation draws collectives. It knows nothing of formats.
 type simulation struct {
 	opt        *Options
 	rng        *rand.Rand
-	now        []int64 // per rank: when the rank is free
+	now        []int64 // per rank: when it is free
 	counts     [8]uint64
 	index      int
 	operations []*operation
@@ -100,7 +101,7 @@ func newSim(opt *Options, start int64) *simulation {
 	return s
 }
 
-// next draws a collective in place of the one before, whose kind stays valid; it returns false at the end.
+// next draws a collective in place of the one before, whose kind stays as it is; it says whether there is one.
 func (s *simulation) next(c *ncclCollective) bool {
 	o := s.opt
 	if o.Steps > 0 && s.index == o.collectives() {
@@ -126,7 +127,7 @@ func (s *simulation) next(c *ncclCollective) bool {
 	return true
 }
 
-// arrive draws the arrivals of the ranks, after computing or at once.
+// arrive lets the ranks come, after they have computed or at once.
 func (s *simulation) arrive(c *ncclCollective, computes bool) {
 	o := s.opt
 	common := 1 + stepSD*logfile.Noise(s.rng)
@@ -145,7 +146,7 @@ func (s *simulation) arrive(c *ncclCollective, computes bool) {
 	}
 }
 
-// leave draws the leaving of the ranks: together once the last has come, but in a broadcast each waits for rank 0 only.
+// leave lets the ranks go: together once the last has come, but in a broadcast they wait for rank 0 only.
 func (s *simulation) leave(c *ncclCollective) {
 	for rank, at := range c.arrive {
 		from := c.begun

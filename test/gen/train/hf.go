@@ -29,7 +29,7 @@ type hf struct {
 // stepsPerEpoch is of the simulated data set.
 const stepsPerEpoch = 1000
 
-// hfField is a key of a dict. Integers are step counts, printed as integers.
+// hfField is a key of a dict. Integers are step counts, printed as such.
 type hfField struct {
 	name, attr string
 	v          float64
@@ -37,8 +37,7 @@ type hfField struct {
 }
 
 func (p *hf) open() (err error) {
-	p.f, err = p.file("train.log")
-	if err != nil {
+	if p.f, err = p.file("train.log"); err != nil {
 		return err
 	}
 	if writer.IsDir(p.opt.Out) {

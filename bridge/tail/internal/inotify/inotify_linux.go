@@ -20,9 +20,9 @@ const (
 	comesOrGoes = births | unix.IN_DELETE | unix.IN_MOVED_FROM
 	hints       = comesOrGoes | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_MOVE_SELF
 
-	maxWatches = 2 * 4096 // per listener, two for each directory; further directories are only polled
-	maxWaiting = 100_000  // unread hints and births of a listener; beyond the limit All is set
-	bufferSize = 16 << 10 // per read: some 10,000 hints in a second; the kernel drops events beyond its queue, at no cost to writers
+	maxWatches = 2 * 4096 // of one listener, two for each directory; directories beyond it are polled only
+	maxWaiting = 100_000  // hints, and births, that a listener does not ask for; beyond it anything may have happened
+	bufferSize = 16 << 10 // of one look: some 10,000 hints in a second; writers pay nothing for what the kernel cannot queue beside them
 )
 
 var (
@@ -31,12 +31,12 @@ var (
 	errTooManyHere      = fmt.Errorf("%d directories are watched, and no more", maxWatches/2)
 )
 
-// Listener receives the events of its directories.
+// Listener is told what happens in the directories that it adds.
 type Listener struct {
-	pair    *pair
-	pause   time.Duration
-	notify  func()
-	created chan struct{} // signals births
+	pair  *pair
+	pause time.Duration
+	wake  func()
+	bell  chan struct{} // rung when there are births
 
 	// All below is under mu.
 	closed  bool
@@ -50,24 +50,24 @@ type birth struct {
 	created bool
 }
 
-// pair is the two instances shared by all listeners. The first reports only created and renamed files, at once. The second also reports every write, and pauses
-// after each read, to let the kernel merge equal events: a busy writer costs little.
+// pair is the two instances that all listeners share. One hears at once of files that are created or renamed, and of nothing else. The other one hears every
+// write as well, and pauses after each look, so that the kernel merges equal events and a busy writer costs little.
 type pair struct {
 	births, hints *instance
 	listeners     map[*Listener]struct{}
-	users         int // listeners, and calls of Add: the last closes the instances
+	users         int // listeners, and calls of Add: whoever is last closes the instances
 	done          chan struct{}
 	readers       sync.WaitGroup
 }
 
-// instance is an inotify instance.
+// instance is one of inotify.
 type instance struct {
 	file    *os.File
 	fd      int
 	mask    uint32
-	watched map[int32][]watched // by watch descriptor, unique per directory
-	names   map[watched]int32   // the reverse: a name has one directory, perhaps another later
-	ended   int                 // watches removed so far
+	watched map[int32][]watched // by watch descriptor, of which the kernel has one for each directory, whatever its names
+	names   map[watched]int32   // the other way round: a name has one directory, and another one later perhaps
+	ended   int                 // watches so far
 }
 
 type watched struct {
@@ -75,15 +75,15 @@ type watched struct {
 	dir string
 }
 
-// mu guards all state shared by listeners. System calls that may hang are made outside: one listener must not block another.
+// mu guards all that listeners share. Nothing that may hang on a file system is done under it: one listener must not hold up another.
 var (
 	mu      sync.Mutex
 	current *pair // nil: nobody listens
 )
 
-// Open begins to listen, in no directory yet. After hints the next follow not before pause, or the shorter pause of another listener. notify is called
-// for hints, and must not block.
-func Open(pause time.Duration, notify func()) (*Listener, error) {
+// Open begins to listen, in no directory yet. After hints were heard there are none for as long as pause, or less if another listener asks for less. It calls
+// wake, which must not wait, when there are hints.
+func Open(pause time.Duration, wake func()) (*Listener, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if current == nil {
@@ -93,7 +93,7 @@ func Open(pause time.Duration, notify func()) (*Listener, error) {
 		}
 		current = p
 	}
-	l := &Listener{pair: current, pause: pause, notify: notify, created: make(chan struct{}, 1)}
+	l := &Listener{pair: current, pause: pause, wake: wake, bell: make(chan struct{}, 1)}
 	current.listeners[l] = struct{}{}
 	current.users++
 	return l, nil
@@ -102,12 +102,10 @@ func Open(pause time.Duration, notify func()) (*Listener, error) {
 func newPair() (*pair, error) {
 	p := &pair{listeners: map[*Listener]struct{}{}, done: make(chan struct{})}
 	var err error
-	p.births, err = newInstance(births)
-	if err != nil {
+	if p.births, err = newInstance(births); err != nil {
 		return nil, err
 	}
-	p.hints, err = newInstance(hints)
-	if err != nil {
+	if p.hints, err = newInstance(hints); err != nil {
 		_ = p.births.file.Close()
 		return nil, err
 	}
@@ -124,14 +122,14 @@ func newInstance(mask uint32) (*instance, error) {
 		}
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// Without IN_MASK_ADD the kernel first sets the mask of an existing watch to 0, and loses the events of that moment (inotify_update_existing_watch).
+	// Without IN_MASK_ADD the kernel sets the mask of a watch that is there to 0 first, and loses what happens at that moment (inotify_update_existing_watch).
 	mask |= unix.IN_ONLYDIR | unix.IN_MASK_ADD
 	return &instance{
 		file: os.NewFile(uintptr(fd), "inotify"), fd: fd, mask: mask, watched: map[int32][]watched{}, names: map[watched]int32{},
 	}, nil
 }
 
-// release drops the instances; the last user closes them.
+// release lets go of the instances; the last user ends them.
 func (p *pair) release() {
 	mu.Lock()
 	p.users--
@@ -148,7 +146,8 @@ func (p *pair) release() {
 	}
 }
 
-// Add watches a directory. It may be called again at any time: the name may have become another directory's. fresh: the directory was not watched before.
+// Add listens in a directory. It may be called again at any time: a directory of this name may be another one by now. fresh says that nothing was heard of it
+// so far.
 func (l *Listener) Add(dir string) (fresh bool, err error) {
 	mu.Lock()
 	if l.closed || l.watches >= maxWatches {
@@ -180,7 +179,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 			return false, os.NewSyscallError("inotify_add_watch", err)
 		}
 		mu.Lock()
-		if i.ended == ended { // else the watch found may be one just removed
+		if i.ended == ended { // else the watch that it found may be one that ended
 			fresh = i.note(int32(wd), watched{l, dir})
 			mu.Unlock()
 			return fresh, nil
@@ -189,7 +188,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	}
 }
 
-// note records the watcher of a directory; fresh: a new watcher.
+// note notes who watches a directory, and says whether that is new.
 func (i *instance) note(wd int32, w watched) (fresh bool) {
 	if w.l.closed {
 		if len(i.watched[wd]) == 0 {
@@ -214,7 +213,7 @@ func (l *Listener) has(dir string) bool {
 	return ok
 }
 
-// Forget stops watching the directories that are gone.
+// Forget ends listening in the directories that are gone.
 func (l *Listener) Forget(gone func(dir string) bool) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -225,10 +224,10 @@ func (l *Listener) Forget(gone func(dir string) bool) {
 	}
 }
 
-// end removes the watchers of a directory, and the kernel's watch after the last.
+// end forgets who watches a directory, and has the kernel forget it when nobody does.
 func (i *instance) end(wd int32, gone func(watched) bool) {
 	if i.forget(wd, gone) {
-		_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // fails where the kernel has removed the watch
+		_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // it fails where the kernel has ended the watch
 	}
 }
 
@@ -251,7 +250,7 @@ func (i *instance) forget(wd int32, gone func(watched) bool) bool {
 	return true
 }
 
-// Close stops listening; unread events are dropped.
+// Close ends listening; what was not asked for is dropped.
 func (l *Listener) Close() {
 	mu.Lock()
 	was := l.closed
@@ -272,7 +271,7 @@ func (p *pair) read(i *instance) {
 		if err != nil {
 			return
 		}
-		pause := p.dispatch(i, buf[:n])
+		pause := p.tell(i, buf[:n])
 		if i == p.births {
 			continue
 		}
@@ -284,8 +283,8 @@ func (p *pair) read(i *instance) {
 	}
 }
 
-// dispatch hands events to the watchers of their directories, and notifies listeners with hints. It returns the shortest pause of a listener.
-func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
+// tell hands events to those that watch their directories, and wakes those that have hints. It returns the shortest pause that a listener asks for.
+func (p *pair) tell(i *instance, events []byte) (pause time.Duration) {
 	mu.Lock()
 	defer mu.Unlock()
 	for len(events) >= unix.SizeofInotifyEvent {
@@ -312,7 +311,7 @@ func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 	}
 	for l := range p.listeners {
 		if h := &l.hints; i == p.hints && (h.All || len(h.Paths) > 0) {
-			l.notify()
+			l.wake()
 		}
 		if pause == 0 || l.pause < pause {
 			pause = l.pause
@@ -342,12 +341,12 @@ func (l *Listener) bear(b birth) {
 	}
 	l.born = append(l.born, b)
 	select {
-	case l.created <- struct{}{}:
+	case l.bell <- struct{}{}:
 	default:
 	}
 }
 
-// Hints returns the events since the last call.
+// Hints returns what was heard since the last call.
 func (l *Listener) Hints() Hints {
 	mu.Lock()
 	defer mu.Unlock()
@@ -356,13 +355,13 @@ func (l *Listener) Hints() Hints {
 	return h
 }
 
-// Births calls report for every created or renamed file, at once, until ctx ends.
-func (l *Listener) Births(ctx context.Context, report func(path string, created bool)) {
+// Births calls heard for every file that is created or renamed, at once, until ctx ends.
+func (l *Listener) Births(ctx context.Context, heard func(path string, created bool)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.created:
+		case <-l.bell:
 		}
 		mu.Lock()
 		born := l.born
@@ -372,7 +371,7 @@ func (l *Listener) Births(ctx context.Context, report func(path string, created 
 			if ctx.Err() != nil {
 				return
 			}
-			report(b.path, b.created)
+			heard(b.path, b.created)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type tailing struct {
 	files tail.Config
 }
 
-// config checks the files that a collector would read.
+// config checks what a collector would read.
 func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) error {
 	conf, fault := resolve(cmd.Context(), files)
 	if conf == nil {
@@ -55,7 +55,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 	}
 	in, err := offline.Open(paths, nil)
 	if err != nil {
-		c.missing(err) // deleted just now
+		c.missing(err) // they were deleted just now
 		return nil
 	}
 	defer in.Close()
@@ -65,7 +65,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 	}
 	if err := c.read(cmd, in, receivers); err != nil {
 		if fault != nil {
-			return nil // printed already
+			return nil // it has been said
 		}
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *account) reach(all []*tailing) {
 	c.kernel(kernel)
 }
 
-// match finds the files of a glob that the receiver reads; links lead to files that it does not read, and passed has the files that are no logs by their names.
+// match finds the files of a glob that the receiver reads; links lead to files that it does not, and passed has those that are no logs by their names.
 func (t *tailing) match(pattern string, passed map[string]string, kernel kernelfs.Passed) (files []string, links []place, err error) {
 	found, err := offline.Glob(pattern, kernel)
 	if err != nil {
@@ -171,15 +171,14 @@ func (t *tailing) match(pattern string, passed map[string]string, kernel kernelf
 			links = append(links, place{File: path})
 			continue
 		}
-		to, err = filepath.Abs(to)
-		if err == nil {
+		if to, err = filepath.Abs(to); err == nil {
 			files = append(files, to)
 		}
 	}
 	return files, links, nil
 }
 
-// shared reports files that two receivers name. The first one keeps them here.
+// shared says of files that two receivers name. The first one has them here.
 func (c *account) shared(all []*tailing) {
 	by := make(map[string]component.ID)
 	var seen []place
@@ -226,7 +225,7 @@ func (c *account) claimed(all []*tailing) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// mistaken reports files that a receiver names and does not understand.
+// mistaken says of files that a receiver names and does not understand.
 func (c *account) mistaken(cmd *cobra.Command, all []*tailing) error {
 	named := make(map[string]bool)
 	for _, t := range all {

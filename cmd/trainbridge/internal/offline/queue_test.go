@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Batches are done in order before close returns. After an error nothing more is passed on, and the error is returned once: to a receiver or by close.
+// What is put is done in order before close returns. After an error nothing more is passed on, and the error is said once: to a receiver or in the end.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no space left")
@@ -21,8 +21,7 @@ func TestQueue(t *testing.T) {
 		next, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
 			<-gate
 			n := td.SpanCount()
-			got = append(got, n)
-			if n-1 == failing {
+			if got = append(got, n); n-1 == failing {
 				return refused
 			}
 			return nil

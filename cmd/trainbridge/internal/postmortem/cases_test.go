@@ -54,7 +54,7 @@ func TestCases(t *testing.T) {
 	sum.hold(t, 200)
 }
 
-// TestEndings: logs of real jobs ended by tools/endings.
+// TestEndings: what real jobs left that tools/endings has ended.
 func TestEndings(t *testing.T) {
 	var sum score
 	truths, _ := filepath.Glob("testdata/endings/*/truth.json")
@@ -64,7 +64,7 @@ func TestEndings(t *testing.T) {
 	sum.hold(t, 80)
 }
 
-// score counts right and wrong conclusions.
+// score counts how often the truth was told.
 type score struct{ all, kinds, innocents, ranks, missed, clear, clearWrong int }
 
 func (s *score) judge(t *testing.T, path string, logs ...string) {
@@ -91,8 +91,7 @@ func (s *score) judge(t *testing.T, path string, logs ...string) {
 	wrong := got.Kind != want.Kind && (!alive || got.Failed())
 	if wrong {
 		s.kinds++
-		marks = append(marks, "KIND")
-		if want.Ambiguous {
+		if marks = append(marks, "KIND"); want.Ambiguous {
 			marks[0] += "?"
 		}
 	}
@@ -120,7 +119,7 @@ func (s *score) judge(t *testing.T, path string, logs ...string) {
 	}
 }
 
-// hold checks the promise: no innocent rank is named, and of unambiguous cases at least 95 in 100 are right.
+// hold holds what is promised: nobody innocent is named, and of what is not ambiguous at least 95 in 100 are told rightly.
 func (s *score) hold(t *testing.T, least int) {
 	t.Helper()
 	t.Logf("%d cases: %d kinds wrong (%d of %d that are not ambiguous), %d innocents, %d of %d ranks missed",

@@ -15,7 +15,7 @@ import (
 // label is a label of a series.
 type label struct{ name, value string }
 
-// metricName is the label of the metric's name.
+// metricName is the label that is the metric's name.
 const metricName = "__name__"
 
 // sample is a value at a time, Unix ms.
@@ -24,15 +24,16 @@ type sample struct {
 	value float64
 }
 
-// series are the samples of some labels, in order of arrival.
+// series are the samples of some labels, in the order in which they came.
 type series struct {
 	labels  []label // sorted by name
-	adds    bool    // a counter: values of one time add up. Else the later value counts
+	adds    bool    // a counter: its values add up. Else the later value of a time counts
 	samples []sample
-	of      *histogram // set if the series is its count
+	of      *histogram // whose count it is
 }
 
-// table holds series by their labels, equal to the labels of the shipped configuration's prometheus exporter: a graph of history is the graph of a live job.
+// table holds series by their labels, which are those that the prometheus exporter of the shipped configuration makes: a graph of history is the graph of a
+// live job.
 type table struct {
 	all     []*series // in order of arrival
 	by      map[string]*series
@@ -43,7 +44,7 @@ type table struct {
 	metricNames map[otlptranslator.Metric]string
 	labelNames  map[string]string
 
-	job, instance label // of the current resource; without a value: none
+	job, instance label // of the resource at hand; without a value: it has none
 	labels        []label
 	key           []byte
 }
@@ -56,7 +57,7 @@ func newTable() *table {
 	}
 }
 
-// add puts all points into their series. at is the time of a point's sample. Metrics of a type that no component of ours makes are skipped.
+// add puts all points into their series. at is the time of a point's sample. Metrics of a kind that none of our components makes are passed over.
 func (t *table) add(md pmetric.Metrics, at func(pcommon.Timestamp) int64) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
@@ -158,7 +159,7 @@ func (t *table) take() []*series {
 	return all
 }
 
-// sort orders the samples by time, one for each. Counts of one time, from several goes, are added up.
+// sort puts the samples in order of time, one for each. What was counted at one time in several goes is added up.
 func (s *series) sort() {
 	slices.SortStableFunc(s.samples, func(a, b sample) int { return int(min(max(a.at-b.at, -1), 1)) })
 	n := 0
@@ -176,5 +177,5 @@ func (s *series) sort() {
 	s.samples = s.samples[:n]
 }
 
-// staleNaN is Prometheus' mark for the end of a series.
+// staleNaN is the value by which Prometheus knows that a series has ended.
 var staleNaN = math.Float64frombits(0x7ff0000000000002)

@@ -85,7 +85,11 @@ func (c *conclusion) brief(claims int, alone bool) {
 	c.painted(severityColours[c.severity()], "", c.headline())
 	left := c.claims
 	if c.beginsWithFirst() {
-		c.support(dir, &left[0], evidences)
+		first := left[0]
+		c.proofs(dir, first.proof, evidences)
+		if first.advice != "" {
+			c.paragraph("    → ", first.advice)
+		}
 		left, claims = left[1:], claims-1
 	}
 	shown := left[:min(len(left), claims)]

@@ -5,6 +5,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
+// function is a function of TransferQueue with its sums.
 type function struct {
 	*digest.Function
 	digest.FunctionSums
@@ -107,7 +108,7 @@ func operations(chinese bool) []Column[*digest.Operation] {
 	}
 }
 
-// Operations are the client operations of TransferQueue.
+// Operations are what clients of TransferQueue moved.
 func Operations(d *digest.Digest, chinese bool) Table {
 	return tableOf(operations(chinese), d.Functions.Operations(), chinese)
 }

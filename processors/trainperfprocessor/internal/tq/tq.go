@@ -1,4 +1,4 @@
-// Package tq recomputes the split of TransferQueue functions' time, and judges it.
+// Package tq recomputes where the time of TransferQueue functions went, and judges them.
 package tq
 
 import (
@@ -11,7 +11,7 @@ import (
 // mib turns the MiB/s of the config into the By/s of the spans.
 const mib = 1 << 20
 
-// Outcomes of a function.
+// What could be said about a function.
 const (
 	measured = iota
 	noStages

@@ -18,11 +18,11 @@ type Kind uint8
 
 // The kinds. Only Behind names ranks for doing less than others.
 const (
-	Behind   Kind = iota // some ranks have launched less than others, and none launches any more
-	Diverged             // each side has launched more of some operation, and none launches any more
+	Behind   Kind = iota // some ranks have launched less than others, and all stand still
+	Diverged             // each side has launched more of some operation, and all stand still
 	Missing              // the processes of some ranks do not answer, or are gone
 	Failed               // some ranks report an error of NCCL
-	Still                // nobody of the job advances, and RAS does not show the culprit
+	Still                // nobody of the job advances, and RAS cannot tell who is to blame
 	Moved                // an earlier finding is over
 	kinds
 )
@@ -31,7 +31,7 @@ var kindNames = [kinds]string{"behind", "diverged", "missing", "failed", "still"
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Finding is a change in the state of a communicator, or of the job.
+// Finding is a change in how a communicator, or the job, stands.
 type Finding struct {
 	Kind Kind
 	At   time.Time
@@ -45,7 +45,7 @@ type Finding struct {
 	Size, Heard int64
 	// Communicators counts all with the same finding in the answer; of Still, all of the job.
 	Communicators int64
-	// For is the time without a launch, at least. 0: unknown.
+	// For is how long nobody has launched anything, at least. 0: not said.
 	For time.Duration
 	// Hang: of Behind and Diverged, For has reached Watch.Patience.
 	Hang bool
@@ -66,12 +66,12 @@ const (
 	maxProcesses = 16
 )
 
-// Summary is the state of a job. A GPU counts once in each of its communicators.
+// Summary is how a job stands. A GPU counts once in each of its communicators.
 type Summary struct {
 	// Heard have reported and are neither Behind nor Failed. Unresponsive processes have not answered yet, Dead ones not for 60 s. Absent ones have answered and
 	// are no members, or are not known to RAS.
 	Heard, Behind, Failed, Unresponsive, Dead, Absent int64
-	// For is the time without a launch, at least. Known is false where no communicator could be compared.
+	// For is how long nobody has launched anything, at least. Known is false where no communicator could be compared.
 	For   time.Duration
 	Known bool
 }
@@ -107,8 +107,7 @@ func (j *judge) job(list []*current) {
 			}
 		}
 	}
-	j.sum.Known = len(list) > 0
-	if j.sum.Known {
+	if j.sum.Known = len(list) > 0; j.sum.Known {
 		j.sum.For = j.at.Sub(j.latest)
 	}
 }
@@ -175,14 +174,14 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// behind finds ranks with fewer launches than others, and returns their number.
+// behind finds ranks with fewer launches than others, and returns how many.
 func (j *judge) behind(c *current) int64 {
-	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {
+	if c.moved && (c.told[Behind] != 0 || c.told[Diverged] != 0) {
 		f := j.begin(c, Moved)
 		f.For = j.at.Sub(c.stood)
 		f.Text = fmt.Sprintf("%s goes on: collectives are launched again after %s", name(c), rounded(f.For))
 		j.found = append(j.found, f)
-		c.reported[Behind], c.reported[Diverged] = 0, 0
+		c.told[Behind], c.told[Diverged] = 0, 0
 	}
 	since, still := c.still()
 	front := ahead(c)
@@ -207,9 +206,8 @@ func (j *judge) behind(c *current) int64 {
 			name(c), rounded(f.For), strings.Join(differing(f.Counts), "; "))
 	}
 	said := slices.Clone(rear)
-	f.Hang = f.For >= j.patience
-	if f.Hang {
-		said = append(said, -1) // reported again
+	if f.Hang = f.For >= j.patience; f.Hang {
+		said = append(said, -1) // is said again
 	}
 	if j.news(c, kind, said) {
 		c.stood = since
@@ -240,12 +238,12 @@ func (j *judge) missing(c *current) {
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(gone, dead)))
 	if len(all) == 0 {
-		if c.reported[Missing] != 0 && int64(len(c.ranks)) == c.Size {
+		if c.told[Missing] != 0 && int64(len(c.ranks)) == c.Size {
 			f := j.begin(c, Moved)
 			f.Text = name(c) + ": all ranks are heard of again"
 			j.found = append(j.found, f)
 		}
-		c.reported[Missing] = 0
+		c.told[Missing] = 0
 		return
 	}
 	f := j.begin(c, Missing)
@@ -260,7 +258,7 @@ func (j *judge) missing(c *current) {
 	}
 }
 
-// failed finds ranks with an error of NCCL, and returns their number.
+// failed finds ranks reporting an error of NCCL, and returns how many.
 func (j *judge) failed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
@@ -275,7 +273,7 @@ func (j *judge) failed(c *current) int64 {
 		}
 	}
 	if len(all) == 0 {
-		c.reported[Failed] = 0
+		c.told[Failed] = 0
 		return 0
 	}
 	f := j.begin(c, Failed)
@@ -292,17 +290,17 @@ func (j *judge) failed(c *current) int64 {
 
 // wholeJob finds a job in which nobody advances while all counts are equal.
 func (j *judge) wholeJob(list []*current) {
-	reported := func(c *current) bool { return c.reported[Still] != 0 }
+	told := func(c *current) bool { return c.told[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
-	if i := slices.IndexFunc(list, func(c *current) bool { return reported(c) && c.moved }); i >= 0 {
+	if i := slices.IndexFunc(list, func(c *current) bool { return told(c) && c.moved }); i >= 0 {
 		f.Kind, f.For = Moved, j.at.Sub(list[i].stood)
 		f.Text = fmt.Sprintf("the job goes on: collectives are launched again after %s", rounded(f.For))
 		j.found = append(j.found, f)
 		for _, c := range list {
-			c.reported[Still] = 0
+			c.told[Still] = 0
 		}
 	}
-	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, reported) {
+	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, told) {
 		return
 	}
 	f.Kind = Still
@@ -310,7 +308,7 @@ func (j *judge) wholeJob(list []*current) {
 		"RAS cannot tell who (it counts launches, and neither Send and Recv nor CUDA graphs)", rounded(f.For), f.Heard, f.Communicators)
 	j.found = append(j.found, f)
 	for _, c := range list {
-		c.reported[Still], c.stood = 1, j.latest
+		c.told[Still], c.stood = 1, j.latest
 	}
 }
 
@@ -318,7 +316,7 @@ func (j *judge) begin(c *current, kind Kind) Finding {
 	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
-// news says whether a finding about some ranks is new, and marks the finding as reported.
+// news says whether a finding about some ranks has not been said yet, and takes the finding for said.
 func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	h := fnv.New64a()
 	var b [4]byte
@@ -327,12 +325,12 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 		_, _ = h.Write(b[:]) // never fails
 	}
 	sum := h.Sum64() | 1 // not 0
-	was := c.reported[kind]
-	c.reported[kind] = sum
+	was := c.told[kind]
+	c.told[kind] = sum
 	return was != sum
 }
 
-// most are the findings about the largest communicators, each with the number of equal ones.
+// most are the findings about the largest communicators, each with how many say the same.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {
@@ -389,8 +387,7 @@ func processes(c *current, list []int32) (lines []string) {
 		if _, ok := slices.BinarySearch(list, r.Rank); !ok {
 			continue
 		}
-		lines = append(lines, process(r.Rank, &r.Process))
-		if len(lines) == maxProcesses {
+		if lines = append(lines, process(r.Rank, &r.Process)); len(lines) == maxProcesses {
 			break
 		}
 	}

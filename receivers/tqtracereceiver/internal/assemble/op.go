@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// op is a client operation, open or waiting for its function to leave.
+// op is a client operation that is open, or waits for its function to leave.
 type op struct {
 	g          *group
 	f          *function // nil: none found
@@ -26,7 +26,7 @@ type op struct {
 	held       []tail.Held
 	fields     []Field
 
-	since, due int64 // ns: time of reading the first line; end of lingering
+	since, due int64 // ns: when its first line was read; when a lingering operation leaves
 	queue      *opQueue
 	prev, next *op
 }
@@ -42,10 +42,10 @@ func (o *op) reason() string {
 	return ReasonNoClientEnd
 }
 
-// opOfStage is the operation of each stage of a function.
+// opOfStage is the operation that belongs to each stage of a function.
 var opOfStage = [3]tqline.Op{tqline.OpGet, tqline.OpClear, tqline.OpPut}
 
-// opQueue holds operations without a function in order of arrival.
+// opQueue holds operations without a function in the order in which they came.
 type opQueue struct {
 	head, tail *op
 	n          int
@@ -101,8 +101,7 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 				o.queue.remove(o)
 			}
 		} else {
-			o = a.newOp(g, l, name, at)
-			if o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
+			if o = a.newOp(g, l, name, at); o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
 				a.freeOp(o)
 				return TooMany
 			}
@@ -119,8 +118,7 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 		return a.ended(g, o)
 	}
 	if g.startless > 0 && g.base != None {
-		o = g.unstarted(l, at.T, name)
-		if o != nil {
+		if o = g.unstarted(l, at.T, name); o != nil {
 			g.startless--
 			o.startKey.set('s', at.Raw)
 			a.note(o, l)
@@ -132,8 +130,7 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 			return Used
 		}
 	}
-	o = a.newOp(g, l, name, at)
-	if !l.Log {
+	if o = a.newOp(g, l, name, at); !l.Log {
 		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
 	}
 	if o.f != nil && len(o.f.ops) >= maxOps {
@@ -153,8 +150,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// printedTwice says whether the same record of an operation was just read: a logger that also passes its lines to the root logger prints each twice. Only times
-// in µs are proof.
+// printedTwice says whether an operation's record was just read already: a logger that also hands its lines to the root logger
+// prints each twice. Only times in µs can tell.
 func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
 		return false
@@ -191,13 +188,13 @@ func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 	return nil
 }
 
-// full says whether the function of an operation has its maximum of operations.
+// full says whether the function that an operation would belong to has its fill.
 func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string, pid int64) bool {
 	f := g.during(kind, start, end, name, pid)
 	return f != nil && len(f.ops) >= maxOps
 }
 
-// ended assigns a finished operation.
+// ended lets a finished operation go where it belongs.
 func (a *Assembler) ended(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
@@ -262,7 +259,7 @@ func (a *Assembler) note(o *op, l *tqline.Line) {
 	}
 }
 
-// give moves an operation and its lines to a function.
+// give puts an operation and its lines under a function.
 func (a *Assembler) give(o *op, f *function) {
 	o.f = f
 	f.ops = append(f.ops, o)
@@ -270,7 +267,7 @@ func (a *Assembler) give(o *op, f *function) {
 	o.held = o.held[:0]
 }
 
-// during finds the function with a stage around an operation.
+// during finds the function in whose stage an operation lies.
 func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64) *function {
 	open, e := tqline.GetStart, tqline.GetEnd
 	switch kind {
@@ -286,7 +283,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	if f, ok := l.before(start, tol, step[g.base], name, pid); ok {
 		return f
 	}
-	// A further operation follows the operation before.
+	// A further operation follows the operation before it.
 	var best *function
 	gap := forever * 2
 	for i, n := l.upper(start+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -308,7 +305,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	return best
 }
 
-// wasDuring says whether a function already sent had a stage around o.
+// wasDuring says whether a function that has left had a stage around o.
 func (g *group) wasDuring(o *op) bool {
 	e, tol := tqline.GetEnd, tolerance[g.base]
 	if o.kind == tqline.OpPut {
@@ -319,7 +316,7 @@ func (g *group) wasDuring(o *op) bool {
 		if d.known>>(e-1)&1 == 0 || o.name != "" && o.name != d.name || o.start < d.t[e-1]-tol {
 			continue
 		}
-		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next known event
+		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next thing known after it
 			if d.known>>next&1 != 0 {
 				if o.end <= d.t[next]+tol {
 					return true
@@ -331,7 +328,7 @@ func (g *group) wasDuring(o *op) bool {
 	return false
 }
 
-// adopt gives f the operations that came before its records, once the stage (ended by e) is known.
+// adopt gives f the operations that came before its records, once the stage (which ended with e) is known.
 func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	g := f.g
 	kind, tol := tqline.OpGet, tolerance[g.base]
