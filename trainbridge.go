@@ -15,5 +15,5 @@ var VerdictsConfig string
 
 // ReportSchema describes what `trainbridge report --format json` writes, in JSON Schema (draft 2020-12).
 //
-//go:embed docs/report.schema.json
+//go:embed docs/reference/report.schema.json
 var ReportSchema string

@@ -14,17 +14,17 @@ type contender struct {
 	name string
 	// command reads the *.log of dir and sends them to s. Its files go into dir.
 	command func(d *duel, dir string, s *sink) (args, env []string, err error)
-	ready   string // what it says when it runs
+	ready   string // the output of a running contender
 	records bool   // one item per line: log records
-	reads   bool   // it reads what is there already, so its start counts too
+	reads   bool   // reads present files at once, so its start counts too
 }
 
-// Names that the summary looks for.
+// Names used by the summary.
 const (
 	ours, alone, peer, typed, rotel, fluentBit = "trainbridge", "trainbridge, exporter alone", "file_log", "file_log, typed", "rotel", "fluent-bit"
 )
 
-// contenders are those of every log. base, rotelBin and fluentBin may be empty.
+// contenders are the contenders for every log. base, rotelBin and fluentBin may be empty.
 func contenders(bin, peerBin, base, baseConfig, rotelBin, fluentBin string) []contender {
 	list := []contender{
 		collector(ours, bin, "none", "otelcol-config", "bench/config/shipped"),
@@ -48,7 +48,7 @@ func contenders(bin, peerBin, base, baseConfig, rotelBin, fluentBin string) []co
 	return list
 }
 
-// collector is an OpenTelemetry Collector with files of this repository, later ones change earlier ones.
+// collector is an OpenTelemetry Collector with configuration files of this repository; later files override earlier files.
 func collector(name, bin, compression string, configs ...string) contender {
 	args := []string{bin}
 	for _, c := range configs {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// duel is one kind of log, and what its peers take from a line.
+// duel is one kind of log, and the fields that peers read from a line.
 type duel struct {
 	name string
-	logs string // the variable of the shipped configuration that names logs of this kind
-	// gen are the arguments of `gen` for about so many lines; of several files that it writes, the one that fits written is the log.
+	logs string // the shipped configuration's variable for logs of this kind
+	// gen are the arguments of `gen` for about the given number of lines; of several files written, the log is the one matching written.
 	gen     func(lines int) []string
 	written string
-	// regex is what peers parse a line by; empty: lines are JSON.
+	// regex parses a line for the peers; empty: lines are JSON.
 	regex string
-	// time is the field with the time stamp, layout how file_log reads it; empty: none.
+	// time is the field with the time stamp, layout its format for file_log; empty: none.
 	time, layout string
-	// ints and doubles are the fields that the typed peer makes numbers of; those of JSON are numbers.
+	// ints and doubles are the fields converted to numbers by the typed peer; JSON already has numbers.
 	ints, doubles []string
 	// aims of the project: CPU per line and per item beside file_log, bytes per span. 0: none.
 	perLine, perItem, perSpan float64
@@ -97,7 +97,7 @@ func (d *duel) operators(typed bool) string {
 	return asYAML([]any{op})
 }
 
-// statements are the transform processor's, which make numbers of texts.
+// statements are the transform processor's, to convert texts to numbers.
 func (d *duel) statements() string {
 	list := []string{}
 	for convert, fields := range map[string][]string{"Int": d.ints, "Double": d.doubles} {
@@ -108,7 +108,7 @@ func (d *duel) statements() string {
 	return asYAML(list)
 }
 
-// asYAML writes JSON, which is YAML.
+// asYAML writes JSON, a subset of YAML.
 func asYAML(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// broker is a Kafka of one node, of `make kafka`, beside the sink.
+// broker is a single-node Kafka of `make kafka`, beside the sink.
 type broker struct {
 	cmd  *exec.Cmd
 	addr string
@@ -65,7 +65,7 @@ func (b *broker) size(topic string) (n int64) {
 	return n
 }
 
-// freePorts are addresses on which nobody listens.
+// freePorts are addresses without a listener.
 func freePorts(n int) (list []string, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -78,7 +78,7 @@ func freePorts(n int) (list []string, err error) {
 	return list, nil
 }
 
-// kafkaRow is what a part of the way of records of collectives takes.
+// kafkaRow is the cost of one part of the path of collectives' records.
 type kafkaRow struct {
 	name    string
 	records int64
@@ -106,7 +106,7 @@ func (t kafkaTable) print(w io.Writer) {
 }
 
 // collectives runs one receiver, an agent, a gateway, and a receiver whose spans go to Kafka without a key, over one log; then gateways of generated jobs, one
-// of which has a host that is cut off for 60 s.
+// with a host cut off for 60 s.
 func (o *options) collectives(libs string) (t kafkaTable, err error) {
 	dir, err := os.MkdirTemp(o.out, "kafka")
 	if err != nil {
@@ -125,7 +125,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 		return nil, err
 	}
 	defer os.Remove(log)
-	// Jobs of one communicator, the most that one partition can have: some GPUs for long, and many.
+	// Jobs of one communicator, the limit of one partition: some GPUs for long, and many for a short time.
 	const gpus, rate, seconds, flat, flatRate, flatSeconds = 160, 50, 90, 10_000, 10, 8
 	const job, hot = gpus * rate * seconds, flat * flatRate * flatSeconds
 	for topic, args := range map[string]string{
@@ -174,7 +174,7 @@ func (o *options) collectives(libs string) (t kafkaTable, err error) {
 	return t, nil
 }
 
-// collective is a collector with bench/config/collectives.yaml. What it sends to Kafka has arrived when the broker has written it.
+// collective is a collector with bench/config/collectives.yaml. Data for Kafka counts as arrived once written by the broker.
 func (o *options) collective(b *broker, receiver, exporter, topic, sampled, group string) *contender {
 	c := collector(receiver, o.bin, "none", "bench/config/collectives")
 	command := c.command

@@ -1,7 +1,7 @@
-// Command bench runs the shipped collector and its peers side by side: the same log, the same core, the same sink, in turn. It prints tables in Markdown
-// and asserts nothing.
+// Command bench runs the shipped collector and its peers side by side: the same log, the same core, the same sink, in turn. It prints tables in Markdown and
+// asserts nothing.
 //
-// Contenders are pinned to core 0; this program, which is the sink, should be pinned to another (bench/run.sh does).
+// Contenders are pinned to core 0; this program, the sink, should be pinned to another core (bench/run.sh does).
 package main
 
 import (
@@ -26,7 +26,7 @@ type options struct {
 	only            *regexp.Regexp // names of duels, idle, gpus, kafka
 	lines, rounds   int
 	idleFiles       int
-	settle, watched time.Duration // of what is idle
+	settle, watched time.Duration // of idle contenders
 	coldBuild       bool
 }
 
@@ -51,7 +51,8 @@ func main() {
 	which := flag.String("contenders", "", "`regexp` of the contenders to run, such as '^(trainbridge|base)$'; empty: all")
 	flag.Parse()
 	var err error
-	if o.only, err = regexp.Compile(*only); err == nil {
+	o.only, err = regexp.Compile(*only)
+	if err == nil {
 		err = o.run(os.Stdout, *which, *peerBin, *base, *baseConfig, *rotelBin, *fluentBin, *kafkaLibs)
 	}
 	if err != nil {
@@ -68,7 +69,8 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 	// A contender runs in a directory of its own.
 	for _, path := range []*string{&o.bin, &o.gen, &o.out, &peerBin, &base, &rotelBin, &fluentBin, &kafkaLibs} {
 		if *path != "" {
-			if *path, err = filepath.Abs(*path); err != nil {
+			*path, err = filepath.Abs(*path)
+			if err != nil {
 				return err
 			}
 		}
@@ -93,7 +95,8 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 		r.tables = append(r.tables, t)
 	}
 	if o.only.MatchString("idle") {
-		if r.idle, err = o.idle(); err != nil {
+		r.idle, err = o.idle()
+		if err != nil {
 			return fmt.Errorf("idle files: %w", err)
 		}
 		r.idle.print(w)
@@ -119,7 +122,7 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 	return nil
 }
 
-// duel lets all contenders read the log of d, in rounds, each of which begins with another one.
+// duel has all contenders read the log of d, in rounds, each beginning with a different contender.
 func (o *options) duel(d *duel) (*table, error) {
 	log := filepath.Join(o.out, d.name+".log")
 	t := &table{duel: d, contenders: o.contenders, samples: make([][]sample, len(o.contenders))}
@@ -176,13 +179,13 @@ func (t *table) generate(gen, log string, lines int) error {
 }
 
 const (
-	// trailing is how long after the last item a contender's work still counts: it acknowledges and stores positions.
+	// trailing is the time after the last item in which a contender's work still counts: it acknowledges and stores positions.
 	trailing = 100 * time.Millisecond
-	// quiet is how long nothing must arrive until a run is done, where it is not known how much will.
+	// quiet is the silence after which a run is complete, where the number of items is unknown.
 	quiet = 3 * time.Second
 )
 
-// measure lets c read log. want is the number of items that are expected; 0: not known.
+// measure has c read log. want is the expected number of items; 0: unknown.
 func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
 	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {
@@ -201,7 +204,7 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 	}
 	patience := quiet
 	if c.reads {
-		before, patience = 0, 5*quiet // while it reads what has to wait nothing arrives
+		before, patience = 0, 5*quiet // nothing arrives while held-back data is read
 	}
 	begin := time.Now()
 	// A hard link makes the whole file appear at once, without the cost of a copy.
@@ -282,7 +285,7 @@ func (o *options) idle() (*idleTable, error) {
 	return t, nil
 }
 
-// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without GPUs. The time that a real driver takes is not measured.
+// gpus has nvml sample 8 GPUs of internal/fakenvml once a second, beside the same collector without GPUs. The time of a real driver is not measured.
 func (o *options) gpus() (*idleTable, error) {
 	dir, err := os.MkdirTemp(o.out, "gpus")
 	if err != nil {
@@ -304,7 +307,7 @@ func (o *options) gpus() (*idleTable, error) {
 	return t, o.still(t, "no GPUs", &c, &duels[0], dir)
 }
 
-// still measures what c takes while nothing happens.
+// still measures the cost of an idle c.
 func (o *options) still(t *idleTable, name string, c *contender, d *duel, dir string, env ...string) error {
 	p, s, err := c.start(d, dir, env...)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// process is a contender that runs, pinned to core 0.
+// process is a running contender, pinned to core 0.
 type process struct {
 	cmd     *exec.Cmd
-	log     string                   // what it says
-	threads map[string]time.Duration // CPU time of each thread at the last look: those that have ended still count
+	log     string                   // its output
+	threads map[string]time.Duration // CPU time of each thread at the last reading: ended threads still count
 }
 
-// start returns when the process has said ready, or where that is empty after a second.
+// start returns when the process has printed ready, or for an empty ready after a second.
 func start(dir string, command, env []string, ready string) (*process, error) {
 	p := &process{log: dir + ".out", threads: map[string]time.Duration{}}
 	out, err := os.Create(p.log)
@@ -51,7 +51,7 @@ func (p *process) stop() {
 	_ = p.cmd.Wait()
 }
 
-// cpu is the time that all threads have run so far.
+// cpu is the CPU time of all threads up to now.
 func (p *process) cpu() (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err == nil && len(files) == 0 {
@@ -63,9 +63,10 @@ func (p *process) cpu() (time.Duration, error) {
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {
-			continue // this thread has just ended
+			continue // the thread has just ended
 		}
-		if p.threads[f], err = schedstat(text); err != nil {
+		p.threads[f], err = schedstat(text)
+		if err != nil {
 			return 0, fmt.Errorf("%s: %w", f, err)
 		}
 	}
@@ -86,8 +87,7 @@ func schedstat(text []byte) (time.Duration, error) {
 	return time.Duration(ns), err
 }
 
-// memory is in MiB: what the process has for itself, what it has mapped of files (above all its own binary, of which processes share one copy), and
-// the largest that it ever had of both together.
+// memory is in MiB: anonymous memory, file mappings (mainly the process's own binary, shared between processes), and the peak of the sum.
 type memory struct{ anon, file, peak float64 }
 
 func (p *process) memory() (memory, error) {

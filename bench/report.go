@@ -14,14 +14,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// sample is one run of one contender over a log. Memory is the most that it had, each for itself.
+// sample is one run of one contender over a log. Each value of memory is its maximum.
 type sample struct {
 	cpu, wall float64 // seconds: from the file's appearance to a moment after the last item's arrival, and to the arrival
 	memory
 	items, bytes int64
 }
 
-// table is what a duel gave.
+// table is the result of a duel.
 type table struct {
 	duel        *duel
 	lines, size int64
@@ -29,7 +29,7 @@ type table struct {
 	samples     [][]sample // by contender, by round
 }
 
-// stats are the medians of a contender's rounds; of its memory the largest.
+// stats are the medians of a contender's rounds; of memory the largest.
 type stats struct {
 	line, low, high          float64 // CPU per line: µs
 	item                     float64 // CPU per item: µs
@@ -47,7 +47,7 @@ func column[T any](list []T, of func(T) float64) []float64 {
 	return v
 }
 
-// of gives the figures of a contender. They are not ok where it did not run.
+// of gives the figures of a contender; not ok if the contender did not run.
 func (t *table) of(name string) stats {
 	i := slices.IndexFunc(t.contenders, func(c contender) bool { return c.name == name })
 	if i < 0 || len(t.samples[i]) == 0 {
@@ -83,7 +83,7 @@ func (t *table) print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// idleTable is what contenders take while nothing happens.
+// idleTable is the cost of idle contenders.
 type idleTable struct {
 	title string
 	rows  []idleRow
@@ -103,7 +103,7 @@ func (t *idleTable) print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// report is what all tables say together.
+// report is the content of all tables.
 type report struct {
 	tables    []*table
 	idle      *idleTable
@@ -111,7 +111,7 @@ type report struct {
 	coldBuild time.Duration // 0: not measured
 }
 
-// binary takes the size of bin, and builds it without a cache if cold.
+// binary measures the size of bin, and the time of a build without a cache if cold.
 func (r *report) binary(bin string, cold bool) error {
 	info, err := os.Stat(bin)
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *report) binary(bin string, cold bool) error {
 	return nil
 }
 
-// times is how many times the CPU of ours another contender takes; empty: one of them did not run.
+// times is the ratio of theirs to ours in CPU; empty: either did not run.
 func times(theirs, ours float64) string {
 	if theirs == 0 || ours == 0 {
 		return ""
@@ -151,7 +151,7 @@ func (r *report) print(w io.Writer) {
 	r.aims(w)
 }
 
-// summary is the table of README.md and docs/performance.md.
+// summary is the table of README.md and docs/reference/performance.md.
 func (r *report) summary(w io.Writer) {
 	peers := slices.DeleteFunc([]string{peer, typed, rotel, fluentBit, "base"}, func(name string) bool { return !r.tables[0].of(name).ok })
 	fmt.Fprintln(w, "CPU of a peer as a multiple of trainbridge's, per line / per item that arrives (a span of trainbridge, a log record of a peer):")
@@ -178,7 +178,7 @@ fields: of JSON in the parser, of text by the transform processor.
 `)
 }
 
-// aims are the figures that the project sets itself.
+// aims are the project's targets.
 func (r *report) aims(w io.Writer) {
 	fmt.Fprintln(w, "| figure | measured | aim |\n|---|---|---|")
 	row := func(figure, measured, aim string) { fmt.Fprintf(w, "| %s | %s | %s |\n", figure, measured, aim) }

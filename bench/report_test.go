@@ -56,7 +56,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What the peer's configuration takes from the environment is YAML that means what the duel says.
+// The variables of the peer's configuration are YAML with the duel's meaning.
 func TestPeerConfig(t *testing.T) {
 	for i := range duels {
 		var ops []map[string]any
@@ -71,7 +71,7 @@ func TestPeerConfig(t *testing.T) {
 	}
 }
 
-// Rows of what goes through Kafka, and of what does not.
+// Rows with and without Kafka.
 func TestKafkaTable(t *testing.T) {
 	var b strings.Builder
 	kafkaTable{

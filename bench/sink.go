@@ -15,7 +15,7 @@ import (
 	_ "google.golang.org/grpc/encoding/gzip"
 )
 
-// sink counts what arrives over OTLP: spans by gRPC, log records by gRPC and HTTP.
+// sink counts data received over OTLP: spans by gRPC, log records by gRPC and HTTP.
 type sink struct {
 	grpc, http   string // host:port
 	items, bytes atomic.Int64
@@ -46,7 +46,8 @@ func (s *logServer) Export(_ context.Context, r plogotlp.ExportRequest) (plogotl
 func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	logs := plogotlp.NewExportRequest()
-	if err = errors.Join(err, logs.UnmarshalProto(body)); err != nil {
+	err = errors.Join(err, logs.UnmarshalProto(body))
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -70,7 +71,7 @@ func newSink() (*sink, error) {
 	return s, nil
 }
 
-// counted adds up the bytes that arrive: the bytes on the wire, with the frames of HTTP.
+// counted adds up the received bytes, including the frames of HTTP.
 type counted struct {
 	net.Listener
 	n *atomic.Int64

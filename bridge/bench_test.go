@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// costs has each helper beside the code that one would write with the SDK alone: the same span, with the same attributes.
+// costs has each helper beside equivalent code with the SDK alone: the same span, with the same attributes.
 var costs = []struct {
 	name        string
 	spans       float64
@@ -129,7 +129,7 @@ var costs = []struct {
 	}},
 }
 
-// The providers are configured the same. Their queue is full, so that neither figure includes the exporter, which works at its own pace.
+// The providers have the same configuration. Their queue is full, which excludes the exporter, running at its own pace, from both figures.
 func BenchmarkSpan(b *testing.B) {
 	b.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
 	for _, it := range costs {
@@ -151,7 +151,7 @@ func BenchmarkSpan(b *testing.B) {
 	}
 }
 
-// discard drops spans. The SDK makes the same span for it as it makes for a queue.
+// discard drops spans. The SDK makes the same span for it as for a queue.
 type discard struct{}
 
 func (discard) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
@@ -159,7 +159,7 @@ func (discard) OnEnd(sdktrace.ReadOnlySpan)                     {}
 func (discard) Shutdown(context.Context) error                  { return nil }
 func (discard) ForceFlush(context.Context) error                { return nil }
 
-// A helper takes at most 3 allocations more than the SDK, also where it says the trace, which the SDK has no way to.
+// A helper takes at most 3 allocations more than the SDK, also with a named trace, for which the SDK has no means.
 func TestAllocations(t *testing.T) {
 	within := map[string]func(context.Context) context.Context{
 		"no trace": func(ctx context.Context) context.Context { return ctx },

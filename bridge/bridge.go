@@ -34,8 +34,8 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
-// Bridge owns the providers of a service. It is safe for concurrent use. A nil *Bridge is one that is switched off: spans go nowhere, and the trace context
-// that callers send is still passed on.
+// Bridge owns the providers of a service. It is safe for concurrent use. A nil *Bridge is switched off: spans go nowhere, and the callers' trace context is
+// still propagated.
 type Bridge struct {
 	runID  string
 	pid    int
@@ -49,7 +49,7 @@ type Bridge struct {
 	stopErr error
 }
 
-// off is the bridge that a nil *Bridge stands for.
+// off stands for a nil *Bridge.
 var off = &Bridge{
 	tracer: nooptrace.NewTracerProvider().Tracer(scopeName), traces: nooptrace.NewTracerProvider(), meters: noopmetric.NewMeterProvider(),
 }
@@ -61,12 +61,12 @@ func (b *Bridge) orOff() *Bridge {
 	return b
 }
 
-// New makes a bridge that sends to the collector at http://127.0.0.1:4317, or to the endpoint that an option or the OTEL_EXPORTER_OTLP_* variables name. It
-// neither connects nor waits: spans that cannot be delivered are kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped.
-// Export errors of spans go to OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
+// New makes a bridge that sends to the collector at http://127.0.0.1:4317, or to the endpoint of an option or of the OTEL_EXPORTER_OTLP_* variables. It neither
+// connects nor waits: undeliverable spans are kept in a queue of OTEL_BSP_MAX_QUEUE_SIZE spans (2048), beyond which new spans are dropped. Export errors of
+// spans go to OpenTelemetry's error handler (otel.SetErrorHandler), which writes to stderr by default, one a minute.
 //
 // The resource has service.name, service.instance.id (random), ml.run.id, host.name, process.pid and telemetry.sdk.*, and the attributes in
-// OTEL_RESOURCE_ATTRIBUTES. With OTEL_SDK_DISABLED=true nothing is recorded. An error names the option or variable that it is about.
+// OTEL_RESOURCE_ATTRIBUTES. With OTEL_SDK_DISABLED=true nothing is recorded. An error names its option or variable.
 func New(ctx context.Context, opts ...Option) (*Bridge, error) {
 	set := settings{}
 	for _, opt := range opts {
@@ -99,7 +99,7 @@ func New(ctx context.Context, opts ...Option) (*Bridge, error) {
 	return b, nil
 }
 
-// startTraces makes the SDK's provider of tracers. Nothing runs when it returns an error.
+// startTraces makes the SDK's tracer provider. Nothing runs after an error.
 func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.Resource) error {
 	to, err := set.target("TRACES")
 	if err != nil || to.none {
@@ -110,7 +110,7 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 		return err
 	}
 	options := []otlptracegrpc.Option{otlptracegrpc.WithEndpointURL(to.url)}
-	if to.plaintext { // a certificate in the environment would win over a URL that says http
+	if to.plaintext { // a certificate in the environment would take precedence over an http URL
 		options = append(options, otlptracegrpc.WithTLSCredentials(plaintext))
 	}
 	otlp, err := otlptracegrpc.New(ctx, options...)
@@ -126,7 +126,7 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 	b.traces = provider
 	b.stop = append(b.stop, func(ctx context.Context) error {
 		exporter.stop()
-		// The provider passes nothing on when ctx has ended before, and does not wait for the exporter when it ends meanwhile. The exporter then drops the queued
+		// The provider passes nothing on if ctx has ended before, and does not wait for the exporter if ctx ends meanwhile. The exporter then drops the queued
 		// spans.
 		return errors.Join(provider.Shutdown(ctx), queue.Shutdown(ctx), exporter.Shutdown(ctx), exporter.failed())
 	})
@@ -166,7 +166,7 @@ func (e nonEmpty) Export(ctx context.Context, rm *metricdata.ResourceMetrics) er
 // TracerProvider returns the provider of tracers, for otelgrpc.WithTracerProvider and otelhttp.WithTracerProvider.
 func (b *Bridge) TracerProvider() trace.TracerProvider { return b.orOff().traces }
 
-// MeterProvider returns the provider of meters. The helpers measure nothing with it: train_metrics makes metrics of their spans.
+// MeterProvider returns the meter provider. The helpers record no metrics: train_metrics derives metrics from their spans.
 func (b *Bridge) MeterProvider() metric.MeterProvider { return b.orOff().meters }
 
 // Tracer returns the tracer of the helpers.
@@ -177,11 +177,11 @@ func (b *Bridge) Propagator() propagation.TextMapPropagator {
 	return propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 }
 
-// RunID returns ml.run.id, empty when there is none.
+// RunID returns ml.run.id, empty if unknown.
 func (b *Bridge) RunID() string { return b.orOff().runID }
 
-// Shutdown sends the queued spans and stops. It returns when ctx ends, or after 10 s where ctx has no deadline. Spans that could not be sent are lost, and the
-// error says so. Later calls return what the first call returned. Spans that end after Shutdown are lost, too, and do no harm.
+// Shutdown sends the queued spans and stops. It returns when ctx ends, or after 10 s where ctx has no deadline. Unsent spans are lost, and the error says so.
+// Later calls return the result of the first. Spans that end after Shutdown are lost, too, without harm.
 func (b *Bridge) Shutdown(ctx context.Context) error {
 	if b == nil {
 		return nil
@@ -205,7 +205,7 @@ func (b *Bridge) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// readable says whether a text can stand in a resource as it is.
+// readable says whether a text is fit for a resource unchanged.
 func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, spans.Hidden)
 }
@@ -228,7 +228,7 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	}
 	put(spans.AttrServiceName, s.serviceName)
 	put(spans.AttrRunID, s.runID)
-	// host.name is left out where the host has none that is known; the environment has errors to tell.
+	// host.name is left out if unknown; the environment's errors are reported below.
 	host, _ := os.Hostname()
 	base := []attribute.KeyValue{
 		attribute.String(spans.AttrServiceName, spans.Name("unknown_service:"+filepath.Base(os.Args[0]))), attribute.Int(spans.AttrProcessPID, os.Getpid()),

@@ -253,7 +253,7 @@ func TestErrorsNameTheVariable(t *testing.T) {
 	})
 }
 
-// refused is a configuration that New refuses, and what its error holds.
+// refused is a configuration that New refuses, and parts of its error.
 type refused struct {
 	opts []Option
 	env  map[string]string
@@ -278,7 +278,7 @@ func checkRefused(t *testing.T, cases map[string]refused) {
 	}
 }
 
-// Errors are logged, so their text must not contain anything that may be a secret.
+// Errors are logged, so their text must not contain possible secrets.
 func TestErrorsTellNoSecret(t *testing.T) {
 	for name, it := range map[string]struct {
 		opts []Option
@@ -342,7 +342,7 @@ func TestHeadersAndCompression(t *testing.T) {
 	assert.Len(t, c.spans(), 1)
 }
 
-// certificate is one for 127.0.0.1, and a file with it.
+// certificate is a certificate for 127.0.0.1, and a file with it.
 func certificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	server := httptest.NewTLSServer(nil)
@@ -353,7 +353,7 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	return cert, file
 }
 
-// Certificates and keys that cannot be used are errors: the SDK would go on without them, with the system's certificates.
+// Unusable certificates and keys are errors: the SDK would continue without them, with the system's certificates.
 func TestCertificatesAreLookedAt(t *testing.T) {
 	cert, ca := certificate(t)
 	dir := t.TempDir()
@@ -469,7 +469,7 @@ func TestSampler(t *testing.T) {
 	assert.Empty(t, r.flush())
 }
 
-// A ratio of the traces is sampled, whatever their ids are, and every process samples the same traces.
+// A ratio of the traces is sampled, for any ids, and every process samples the same traces.
 func TestRatio(t *testing.T) {
 	for name, traceOf := range map[string]func(context.Context, int) context.Context{
 		"UUIDs":  func(ctx context.Context, _ int) context.Context { return WithTraceID(ctx, uuid.NewString()) }, // bits 64 and 65 are always 10
@@ -499,7 +499,7 @@ func TestRatio(t *testing.T) {
 }
 
 func TestSamplerOfTheParent(t *testing.T) {
-	for sampler, want := range map[string][3]bool{ // a root; a child of a sampled span; a child of one that is not sampled
+	for sampler, want := range map[string][3]bool{ // a root; a child of a sampled span; a child of an unsampled span
 		"":                         {true, true, false},
 		"always_on":                {true, true, true},
 		"Always_Off":               {false, false, false},
@@ -522,7 +522,7 @@ func TestSamplerOfTheParent(t *testing.T) {
 	}
 }
 
-// A nil bridge is one that is switched off.
+// A nil bridge is switched off.
 func TestNilBridge(t *testing.T) {
 	var b *Bridge
 	n := int64(1)
@@ -580,7 +580,7 @@ func TestGlobals(t *testing.T) {
 	assert.ElementsMatch(t, []string{"traceparent", "tracestate", "baggage"}, otel.GetTextMapPropagator().Fields())
 	assert.NotSame(t, r.TracerProvider(), g.TracerProvider())
 
-	// What a library starts by package otel leaves by the bridge, and nothing by the other one.
+	// Spans and metrics of a library by package otel leave by the first bridge, and none by the second.
 	_, span := otel.Tracer("library").Start(WithStep(t.Context(), 7), "load")
 	span.End()
 	counter, err := otel.Meter("library").Int64Counter("loads")
@@ -593,7 +593,7 @@ func TestGlobals(t *testing.T) {
 	assert.Empty(t, r.flush())
 }
 
-// silent accepts connections and says nothing: worse than a port that refuses them.
+// silent accepts connections and never answers: worse than a refused connection.
 func silent(tb testing.TB) string {
 	tb.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -602,7 +602,7 @@ func silent(tb testing.TB) string {
 	return listener.Addr().String()
 }
 
-// refusing is an address that nothing listens on.
+// refusing is an address without a listener.
 func refusing(tb testing.TB) string {
 	tb.Helper()
 	return porttest.Addr(tb)
@@ -615,7 +615,7 @@ func quietErrors(tb testing.TB) {
 	tb.Cleanup(func() { otel.SetErrorHandler(before) })
 }
 
-// collectorThat is one that answers so.
+// collectorThat is a collector with prepared answers.
 func collectorThat(answers func(context.Context) error) func(testing.TB) string {
 	return func(tb testing.TB) string {
 		tb.Helper()
@@ -639,7 +639,7 @@ func exhausted(tb testing.TB, retry time.Duration) error {
 	return s.Err()
 }
 
-// Whatever the collector does, a service goes on at its pace, and its memory is bounded.
+// With any behaviour of the collector, a service runs at its own pace with bounded memory.
 func TestEndpointDown(t *testing.T) {
 	quietErrors(t)
 	cert, _ := certificate(t)
@@ -670,12 +670,12 @@ func TestEndpointDown(t *testing.T) {
 				return int64(m.HeapAlloc)
 			}
 			before := heap()
-			for range 50_000 { // these spans take 75 MB
+			for range 50_000 { // of 75 MB in total
 				ctx := t.Context()
 				_, fn := b.StartFunction(ctx, "generate_sequences")
 				fn.End()
 			}
-			// The queue, the batch at hand and its copy for the wire: some 3,000 spans of 2 KB.
+			// The queue, the current batch and its copy for the wire: some 3,000 spans of 2 KB.
 			assert.Less(t, heap()-before, int64(20<<20))
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -684,7 +684,7 @@ func TestEndpointDown(t *testing.T) {
 	}
 }
 
-// A busy service whose collector refuses all has one line in its log, not one per batch.
+// A busy service whose collector refuses everything has one line in its log, not one per batch.
 func TestErrorsOfABusyService(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
 	handled := make(chan error, 100)
@@ -709,7 +709,7 @@ func TestErrorsOfABusyService(t *testing.T) {
 	assert.Empty(t, handled)
 }
 
-// The caller of Shutdown learns that spans were lost, and why.
+// The error of Shutdown reports lost spans, with the reason.
 func TestShutdownTellsOfLostSpans(t *testing.T) {
 	handled := make(chan error, 10)
 	before := otel.GetErrorHandler()
@@ -766,7 +766,7 @@ func TestShutdownMeanwhile(t *testing.T) {
 func TestShutdownIsBounded(t *testing.T) {
 	quietErrors(t)
 	for _, name := range [...]string{"OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_BSP_EXPORT_TIMEOUT", "OTEL_METRIC_EXPORT_TIMEOUT"} {
-		t.Setenv(name, "86400000") // which bound it too, by default
+		t.Setenv(name, "86400000") // further default bounds
 	}
 	b, err := New(t.Context(), WithEndpoint(silent(t)))
 	require.NoError(t, err)
@@ -795,7 +795,7 @@ func TestShutdownTwice(t *testing.T) {
 	assert.Len(t, r.collector.spans(), 1)
 }
 
-// New does not connect, nor does Shutdown where there is nothing to send.
+// New does not connect, nor does Shutdown with nothing to send.
 func TestNothingToSend(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The code of docs/go-services.md, as it stands there.
+// The code of docs/guides/go-services.md, unchanged.
 
 func main() {
 	ctx := context.Background()
@@ -69,9 +69,9 @@ func (s *server) fetch(ctx context.Context) ([]byte, error) { return []byte("dat
 
 func (s *server) put(context.Context, []byte) error { return errors.New("no room") }
 
-func page(t *testing.T) string {
+func page(t *testing.T, dir string) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/go-services.md")
+	text, err := os.ReadFile("../docs/" + dir + "/go-services.md")
 	require.NoError(t, err)
 	return string(text)
 }
@@ -79,7 +79,7 @@ func page(t *testing.T) string {
 func TestPageHasThisCode(t *testing.T) {
 	source, err := os.ReadFile("docs_test.go")
 	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page(t), -1)
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page(t, "guides"), -1)
 	require.Len(t, blocks, 2)
 	for _, block := range blocks {
 		assert.Contains(t, string(source), block[1])
@@ -93,14 +93,14 @@ func TestCodeOfThePage(t *testing.T) {
 	main()
 	require.Len(t, c.got, 1)
 	spans := c.got[0].Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
-	require.Equal(t, 2, spans.Len()) // in the order in which they end
+	require.Equal(t, 2, spans.Len()) // in the order of their ends
 	assert.Equal(t, "tq.get", spans.At(0).Name())
 	assert.Equal(t, spans.At(1).SpanID(), spans.At(0).ParentSpanID())
 	assert.Equal(t, "generate_sequences", spans.At(1).Name())
 	assert.Equal(t, "a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d", spans.At(1).TraceID().String())
 	assert.Equal(t, "no room", spans.At(1).Status().Message())
 
-	server, handler := instrumented(nil, http.NotFoundHandler()) // the server of a bridge that is switched off
+	server, handler := instrumented(nil, http.NotFoundHandler()) // the server of a switched-off bridge
 	server.Stop()
 	assert.NotNil(t, handler)
 }
@@ -143,7 +143,7 @@ func TestHelpersOfThePage(t *testing.T) {
 		for _, s := range req.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 			var names []string
 			for name := range s.Attributes().All() {
-				if name != spans.AttrTimeSource && name != spans.AttrKind && name != spans.AttrJoinBy { // which any span may have
+				if name != spans.AttrTimeSource && name != spans.AttrKind && name != spans.AttrJoinBy { // allowed on any span
 					names = append(names, name)
 				}
 			}
@@ -160,7 +160,7 @@ func TestHelpersOfThePage(t *testing.T) {
 // helpersOfThePage reads the attributes of every span from the page's table.
 func helpersOfThePage(t *testing.T) map[string][]string {
 	t.Helper()
-	_, table, found := strings.Cut(page(t), "| | Span | Attributes |\n| --- | --- | --- |\n")
+	_, table, found := strings.Cut(page(t, "reference"), "| | Span | Attributes |\n| --- | --- | --- |\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	quoted := regexp.MustCompile("`([^`=]*)[^`]*`")

@@ -162,7 +162,7 @@ func ExampleBridge_StartRPC() {
 	//   rpc.send
 }
 
-// tree is a collector that prints the spans that it gets.
+// tree is a collector that prints the received spans.
 type tree struct {
 	ptraceotlp.UnimplementedGRPCServer
 	addr   string
@@ -192,7 +192,7 @@ func (t *tree) Export(_ context.Context, req ptraceotlp.ExportRequest) (ptraceot
 	return ptraceotlp.NewExportResponse(), nil
 }
 
-// print writes each span with some of its attributes, below its parent.
+// print writes each span with the given attributes, below its parent.
 func (t *tree) print(attrs ...string) {
 	t.below(pcommon.SpanID{}, "", attrs)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// reportEvery is how often export errors are reported. A busy service whose collector refuses its spans would have hundreds a second.
+// reportEvery is the interval of reported export errors. A busy service whose collector refuses its spans would have hundreds a second.
 const reportEvery = time.Minute
 
-// exporter stands between the queue and OTLP.
+// exporter is between the queue and OTLP.
 type exporter struct {
 	sdktrace.SpanExporter
 	now func() time.Time
@@ -57,7 +57,7 @@ func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpa
 	return err
 }
 
-// stop is called before the queue is emptied for the last time, and failed after that.
+// stop is called before the queue is emptied for the last time, and failed afterwards.
 func (e *exporter) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +70,7 @@ func (e *exporter) failed() error {
 	return e.stopErr
 }
 
-// outgoing is a span whose texts are as OTLP and the receivers have them (spans.Text, spans.Name). One byte that is no UTF-8, sent by some client, would cost
+// outgoing is a span with texts valid for OTLP, made as in the receivers (spans.Text, spans.Name). A single byte of invalid UTF-8 from some client would cost
 // the whole batch.
 type outgoing struct{ sdktrace.ReadOnlySpan }
 

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// One text that is no UTF-8 would cost the whole batch: OTLP cannot carry it. One of 10 MB would be more than a collector takes.
+// A single text of invalid UTF-8 would cost the whole batch: OTLP cannot carry it. A text of 10 MB would exceed a collector's limit.
 func TestTextsAreMadeToFit(t *testing.T) {
 	const raw, fit = "a\xffb", "a\uFFFDb"
 	long := strings.Repeat("é", 5<<20)
@@ -40,7 +40,7 @@ func TestTextsAreMadeToFit(t *testing.T) {
 		defer s.End()
 		panic(raw)
 	}()
-	// Spans of other instrumentation, such as otelgrpc: the client names the method.
+	// Spans of other instrumentation, such as otelgrpc, where the client names the method.
 	_, span := r.TracerProvider().Tracer("any").Start(ctx, "other\xff", trace.WithAttributes(attribute.String("rpc.method", raw)),
 		trace.WithLinks(trace.Link{SpanContext: call.SpanContext(), Attributes: []attribute.KeyValue{attribute.String("link", raw)}}))
 	span.AddEvent("event\xff", trace.WithAttributes(attribute.String("a", raw)))
@@ -78,7 +78,7 @@ func TestTextsAreMadeToFit(t *testing.T) {
 	}
 }
 
-// A span that was sent may still be read by who made it.
+// The creator of a sent span may still read it.
 func TestTextsAreMadeToFitInACopy(t *testing.T) {
 	attrs := func() []attribute.KeyValue {
 		return []attribute.KeyValue{
@@ -144,7 +144,7 @@ func TestLongTextsDoNotWait(t *testing.T) {
 	require.NoError(t, provider.Shutdown(t.Context()))
 }
 
-// failing is an exporter whose calls return one error after the other.
+// failing is an exporter with a sequence of errors.
 type failing []error
 
 func (f *failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {

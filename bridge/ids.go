@@ -12,27 +12,27 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// WithTraceID makes spans without a parent that are started with the returned context, by whatever tracer of a [Bridge], join the trace that the receivers
-// build of this id text: a UUID is the trace id, and so is the trace of a W3C traceparent; any other text is hashed together with the run id (spans.TraceID).
-// "", "N/A" and other texts that stand for no id start a new trace.
+// WithTraceID puts an id text into the context: a span without a parent, started with the returned context by any tracer of a [Bridge], joins the trace that
+// the receivers build of the text. A UUID is the trace id, likewise the trace of a W3C traceparent; any other text is hashed together with the run id
+// (spans.TraceID). "", "N/A" and other texts for no id start a new trace.
 //
-// The next span has no parent, unless the current span is of that trace already: then it stays the parent. Whether it is can be told for spans that are
-// recorded in this process, and for UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
+// The next span has no parent, unless the current span is already of that trace: then the current span stays the parent. This is decided for spans recorded in
+// this process, and for UUIDs. In a loop, begin each turn with the context from outside: ctx := bridge.WithTraceID(ctx, id).
 func WithTraceID(ctx context.Context, text string) context.Context {
 	return (&join{text: text, fresh: spans.NoTraceID(text)}).in(ctx)
 }
 
-// WithStep does the same for the trace of a training iteration, which all logs and ranks of a run share (spans.StepTraceID).
+// WithStep does the same for the trace of a training iteration, shared by all logs and ranks of a run (spans.StepTraceID).
 func WithStep(ctx context.Context, iteration int64) context.Context {
 	return (&join{iteration: iteration, step: true}).in(ctx)
 }
 
-// join says which trace a root span belongs to.
+// join names the trace of a root span.
 type join struct {
 	text      string
 	iteration int64
 	step      bool // iteration, not text
-	fresh     bool // text names no trace: a new one
+	fresh     bool // text names no trace: a new trace
 }
 
 type joinKey struct{}
@@ -49,7 +49,7 @@ func (j *join) traceID(runID string) trace.TraceID {
 	return trace.TraceID(spans.TraceID(runID, []byte(j.text)))
 }
 
-// in puts the join into a context, and takes the current span out of the context if it is of another trace.
+// in puts the join into a context, and removes a current span of another trace.
 func (j *join) in(ctx context.Context) context.Context {
 	if current := trace.SpanFromContext(ctx); current.SpanContext().IsValid() && !j.joined(current) {
 		ctx = trace.ContextWithSpan(ctx, nil)
@@ -57,8 +57,7 @@ func (j *join) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, joinKey{}, j)
 }
 
-// joined says whether the span is of this trace. The run id is taken from the provider of the span; a span that is not recorded here has none, which does not
-// matter to a UUID.
+// joined says whether the span is of this trace. The run id is that of the span's provider; an unrecorded span has none, which does not matter to a UUID.
 func (j *join) joined(span trace.Span) bool {
 	runID := ""
 	if s, ok := span.(sdktrace.ReadOnlySpan); ok {
@@ -68,7 +67,7 @@ func (j *join) joined(span trace.Span) bool {
 	return j.traceID(runID) == span.SpanContext().TraceID()
 }
 
-// joined says of spans without a parent how they came into their trace, where the context has its id: step_join makes a root for them.
+// joined is a span processor that writes how a span without a parent joined its trace. If by the context's id, step_join makes a root for the trace.
 type joined struct{}
 
 var (
@@ -76,7 +75,7 @@ var (
 	byID                        = attribute.String(spans.AttrJoinBy, spans.JoinByID)
 )
 
-// OnStart is called with the context that a span is started with.
+// OnStart is called with the context in which a span starts.
 func (joined) OnStart(ctx context.Context, span sdktrace.ReadWriteSpan) {
 	if span.Parent().IsValid() {
 		return

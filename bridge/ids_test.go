@@ -21,7 +21,7 @@ func TestWithTraceID(t *testing.T) {
 	ofUUID, err := uuid.Parse(text) // the oracle: google/uuid
 	require.NoError(t, err)
 	hashed := func(text string) string {
-		id := spans.TraceID("run-1", []byte(text)) // as the receivers call it
+		id := spans.TraceID("run-1", []byte(text)) // the receivers' call
 		return hex.EncodeToString(id[:])
 	}
 	for text, want := range map[string]string{
@@ -31,13 +31,13 @@ func TestWithTraceID(t *testing.T) {
 		"00-a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d-00f067aa0ba902b7-01": hex.EncodeToString(ofUUID[:]),
 		"a1b2c3d4":                                      "58006445d9153ef721f5d4fd9f6deea3", // by the reference XXH3, see spans/ids_test.go
 		"a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g":          hashed("a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5g"),
-		"{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}":        hashed("{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}"), // not so in logs
+		"{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}":        hashed("{a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d}"), // not a UUID in logs either
 		"urn:uuid:a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d": hashed("urn:uuid:a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"),
 		"n/a":      hashed("n/a"),
 		" ":        hashed(" "),
 		"\xff\x00": hashed("\xff\x00"),
 	} {
-		// Any tracer of the bridge, whatever was current before.
+		// Any tracer of the bridge, after any current span.
 		for name, ctx := range map[string]context.Context{"root": t.Context(), "in a span": inSpan(t.Context(), r.Bridge)} {
 			_, span := r.TracerProvider().Tracer("any").Start(WithTraceID(ctx, text), "root")
 			assert.Equal(t, want, span.SpanContext().TraceID().String(), "%q, %s", text, name)
@@ -86,8 +86,8 @@ func TestWithStep(t *testing.T) {
 	assert.ElementsMatch(t, want, got, "as exported")
 }
 
-// A span without a parent says that an id decided its trace, whoever starts it; those below it, and those of an iteration, do not. A service may say both: the
-// id decides, as with a record that carries both.
+// A span without a parent states that an id decided its trace, whoever starts the span; its descendants do not, nor do spans of an iteration. With both an id
+// and an iteration, the id decides, as for a record with both.
 func TestJoinByID(t *testing.T) {
 	const id = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
 	r := newRig(t)
@@ -114,7 +114,7 @@ func TestJoinByID(t *testing.T) {
 	assert.Equal(t, map[string]int{"any": 1, "train.step": 1}, got)
 }
 
-// Naming the trace that is current already keeps the parent, as in a handler whose caller has sent its span along.
+// Naming the current trace again keeps the parent, for instance in a handler whose caller has sent its span along.
 func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 	const id = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
 	remote := func(ctx context.Context, trace1 trace.TraceID) context.Context {
@@ -175,8 +175,7 @@ func TestJoinKeepsParentOfSameTrace(t *testing.T) {
 	}
 }
 
-// The run of a span that another process has sent, or that is not sampled, is not known, so that it stays the parent for a UUID only. The trace is the same in
-// any case.
+// The run of a remote or unsampled span is unknown, so the span stays the parent for a UUID only. The trace is the same in any case.
 func TestJoinBelowSpanThatIsNotRecorded(t *testing.T) {
 	r := newRig(t)
 	for text, want := range map[string]string{batchID: "0100000000000000", "a1": "0000000000000000"} {

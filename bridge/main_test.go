@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, v := range os.Environ() { // variables that the machine has set must not change a test
+	for _, v := range os.Environ() { // the machine's variables must not change a test
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") || slices.Contains(spans.JobVariables(), name) {
 			_ = os.Unsetenv(name)
 		}
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// collector is an OTLP/gRPC server that keeps the requests that it gets.
+// collector is an OTLP/gRPC server that keeps the requests.
 type collector struct {
 	addr    string
 	mu      sync.Mutex
@@ -75,7 +75,7 @@ func startCollector(tb testing.TB, opts ...grpc.ServerOption) *collector {
 	return c
 }
 
-// got is a span that arrived, with its resource.
+// got is a received span, with its resource.
 type got struct {
 	ptrace.Span
 	resource map[string]any
@@ -86,7 +86,7 @@ func (g got) attrs() map[string]any { return g.Attributes().AsRaw() }
 
 func (g got) seconds() float64 { return float64(g.EndTimestamp()-g.StartTimestamp()) / 1e9 }
 
-// spans lists the spans that arrived.
+// spans lists the received spans.
 func (c *collector) spans() (all []got) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (c *collector) spans() (all []got) {
 	return all
 }
 
-// rig is a bridge and the collector that it sends to.
+// rig is a bridge and its collector.
 type rig struct {
 	*Bridge
 	collector *collector
@@ -116,7 +116,7 @@ func newRig(tb testing.TB, opts ...Option) *rig {
 	return &rig{b, c, tb}
 }
 
-// flush shuts the bridge down and returns its spans by name, which have to be different.
+// flush shuts the bridge down and returns its spans by name, which must be unique.
 func (r *rig) flush() map[string]got {
 	r.tb.Helper()
 	require.NoError(r.tb, r.Shutdown(r.tb.Context()))
@@ -128,7 +128,7 @@ func (r *rig) flush() map[string]got {
 	return byName
 }
 
-// parents names the parent of every span, "" for roots, "?" for parents that have not arrived.
+// parents names the parent of every span, "" for roots, "?" for missing parents.
 func parents(all map[string]got) map[string]string {
 	names := map[pcommon.SpanID]string{{}: ""}
 	for name, s := range all {

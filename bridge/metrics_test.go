@@ -26,7 +26,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ofLogs is the spans that the receivers make of a function and its stages, of steps of two ranks, and of calls: their golden files.
+// ofLogs is the receivers' spans of a function and its stages, of steps of two ranks, and of calls: their golden files.
 func ofLogs(t *testing.T) ptrace.Traces {
 	t.Helper()
 	all := ptrace.NewTraces()
@@ -94,8 +94,7 @@ func ofService(t *testing.T) ptrace.Traces {
 	return r.collector.traces
 }
 
-// kinds says of each span name what kind it is, and of what type its attributes are, with those of its resource if resource is set. All calls count under
-// one name.
+// kinds returns by span name the span's kind, and the types of its attributes, with those of its resource if resource is set. All calls count under one name.
 func kinds(td ptrace.Traces, resource bool) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -124,9 +123,9 @@ func kinds(td ptrace.Traces, resource bool) map[string]map[string]string {
 }
 
 func TestSpansAreAsOfLogs(t *testing.T) {
-	// By train_perf, which adds the shares. What is constant in a log stands on the resource.
+	// By train_perf, which adds the shares. Constants of a log are on the resource.
 	service, logs := kinds(ofService(t), false), kinds(judge(t, ofLogs(t)), true)
-	logs["rollout"][spans.AttrProcessPID] = "Int" // which these lines do not have
+	logs["rollout"][spans.AttrProcessPID] = "Int" // missing in these lines
 	var said [][2]string
 	for name, attrs := range service {
 		require.Contains(t, logs, name)
@@ -138,7 +137,7 @@ func TestSpansAreAsOfLogs(t *testing.T) {
 			}
 		}
 	}
-	// What the name of a log's span says. A service's span, which others may read, has the attribute too.
+	// Implied by the name of a log's span. A service's span, for any reader, has the attribute too.
 	assert.ElementsMatch(t, [][2]string{
 		{"rollout", spans.AttrTQStage},
 		{"tq.get", spans.AttrTQStage},
@@ -166,7 +165,7 @@ func judge(t *testing.T, td ptrace.Traces) ptrace.Traces {
 	return sink.AllTraces()[0]
 }
 
-// series lists the metrics that train_perf and train_metrics make of spans: each with its type and unit, and the labels of its series.
+// series lists the metrics that train_perf and train_metrics derive from spans: with type and unit, and the labels of the series.
 func series(t *testing.T, td ptrace.Traces) map[string][]string {
 	t.Helper()
 	factory, sink := trainmetricsconnector.NewFactory(), new(consumertest.MetricsSink)
@@ -218,7 +217,7 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
 	for _, rs := range logs.ResourceSpans().All() {
-		rs.Resource().Attributes().PutStr(spans.AttrHostName, host) // no log here says so
+		rs.Resource().Attributes().PutStr(spans.AttrHostName, host) // missing in the logs here
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
 			for _, attrs := range []pcommon.Map{rs.Resource().Attributes(), s.Attributes()} {
 				if _, ok := attrs.Get(spans.AttrSource); ok {
@@ -228,7 +227,7 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 		}
 	}
 	want, got := series(t, logs), series(t, ofService(t))
-	for _, name := range []string{ // metrics of groups of calls, and of other things that only a log says
+	for _, name := range []string{ // metrics of groups of calls, and of values only in logs
 		"zeromq.pass.duration (ExponentialHistogram, s)", "zeromq.pass.calls (ExponentialHistogram, {call})", "zeromq.stage.utilization (Gauge, 1)", "zeromq.stage.time (Sum, s)",
 		"zeromq.throughput.disagreement (ExponentialHistogram, 1)",
 		"tq.utilization.reported.disagreement (ExponentialHistogram, 1)",
@@ -236,7 +235,7 @@ func TestTrainMetricsCountsTheSpans(t *testing.T) {
 		assert.Contains(t, want, name)
 		delete(want, name)
 	}
-	for _, name := range []string{"trainbridge.verdicts (Sum, {verdict})", "ml.run.time (Sum, s)"} { // which series there are depends on how long it took
+	for _, name := range []string{"trainbridge.verdicts (Sum, {verdict})", "ml.run.time (Sum, s)"} { // the series depend on the time taken
 		assert.Contains(t, want, name)
 		delete(want, name)
 		delete(got, name)

@@ -28,15 +28,15 @@ type settings struct {
 	global                       bool
 }
 
-// WithEndpoint sets where spans and metrics go: http://host:port (plaintext), https://host:port (TLS), or host:port, which is plaintext for a loopback address
-// and TLS otherwise. Default: OTEL_EXPORTER_OTLP_ENDPOINT and its like, else http://127.0.0.1:4317.
+// WithEndpoint sets the destination of spans and metrics: http://host:port (plaintext), https://host:port (TLS), or host:port, plaintext for a loopback address
+// and TLS otherwise. Default: OTEL_EXPORTER_OTLP_ENDPOINT and its variants, else http://127.0.0.1:4317.
 func WithEndpoint(endpoint string) Option { return func(s *settings) { s.endpoint = endpoint } }
 
 // WithServiceName sets service.name. Default: OTEL_SERVICE_NAME, else unknown_service:<program>.
 func WithServiceName(name string) Option { return func(s *settings) { s.serviceName = name } }
 
-// WithRunID sets ml.run.id, which has to equal the run_id of the receivers for ids that are no UUIDs, and for training steps. Default: ml.run.id in
-// OTEL_RESOURCE_ATTRIBUTES, else what the environment says (spans.JobRunID), as with the receivers.
+// WithRunID sets ml.run.id, which must equal the run_id of the receivers for training steps and for ids other than UUIDs. Default: ml.run.id in
+// OTEL_RESOURCE_ATTRIBUTES, else the environment's run (spans.JobRunID), as in the receivers.
 func WithRunID(id string) Option { return func(s *settings) { s.runID = id } }
 
 // WithGlobal makes the bridge's providers and propagator the defaults of package otel.
@@ -51,7 +51,7 @@ var (
 	ErrSampler     = errors.New("not a sampler that OpenTelemetry's SDK for Go has")
 	ErrRatio       = errors.New("not a ratio, 0 to 1")
 	ErrNumber      = errors.New("not a whole number above 0, or too large")
-	ErrHeaders     = errors.New("not of the form key=value,key=value") // the text is not shown: it may be a secret
+	ErrHeaders     = errors.New("not of the form key=value,key=value") // without the text, a possible secret
 	ErrCertificate = errors.New("not a certificate in PEM")
 	ErrText        = errors.New("not UTF-8, or with control or invisible characters")
 )
@@ -60,7 +60,7 @@ func failed(field string, err error) error { return fmt.Errorf("bridge: %s: %w",
 
 var plaintext = insecure.NewCredentials()
 
-// target is where one signal goes, and who said so.
+// target is the destination of one signal, and the setting behind it.
 type target struct {
 	field, url string
 	plaintext  bool
@@ -69,7 +69,7 @@ type target struct {
 
 const defaultEndpoint = "http://127.0.0.1:4317"
 
-// target finds the target of a signal, TRACES or METRICS. It checks values that the SDK would ignore.
+// target finds the destination of a signal, TRACES or METRICS. It checks values that the SDK would ignore.
 func (s *settings) target(signal string) (target, error) {
 	switch field := "OTEL_" + signal + "_EXPORTER"; env(field) {
 	case "", "otlp":
@@ -100,7 +100,7 @@ func (s *settings) target(signal string) (target, error) {
 	out, ok := parseEndpoint(text, strings.EqualFold(plain, "true"))
 	out.field = field
 	switch {
-	case !ok && strings.ContainsAny(text, "@?#"): // a password or token may be in it
+	case !ok && strings.ContainsAny(text, "@?#"): // may contain a password or token
 		return out, failed(field, ErrEndpoint)
 	case !ok:
 		return out, failed(field, fmt.Errorf("%q: %w", text, ErrEndpoint))
@@ -160,14 +160,14 @@ const (
 	maxSpans  = 1 << 20
 )
 
-// checkEnv looks at numbers that the SDK takes as they are: it panics on a queue of negative or of huge size.
+// checkEnv checks numbers that the SDK does not: the SDK panics on a queue of negative or huge size.
 func checkEnv() error {
 	for field, limit := range map[string]int{
 		"OTEL_BSP_SCHEDULE_DELAY": maxMillis, "OTEL_BSP_EXPORT_TIMEOUT": maxMillis, "OTEL_BSP_MAX_QUEUE_SIZE": maxSpans, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": maxSpans,
 		"OTEL_METRIC_EXPORT_INTERVAL": maxMillis, "OTEL_METRIC_EXPORT_TIMEOUT": maxMillis,
 		"OTEL_EXPORTER_OTLP_TIMEOUT": maxMillis, "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": maxMillis, "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": maxMillis,
 	} {
-		if text := os.Getenv(field); text != "" { // with its blanks, which the SDK does not take for a number
+		if text := os.Getenv(field); text != "" { // with blanks, which the SDK does not accept in a number
 			if n, err := strconv.Atoi(text); err != nil || n <= 0 || n > limit {
 				return failed(field, fmt.Errorf("%q: %w", text, ErrNumber))
 			}
@@ -176,7 +176,7 @@ func checkEnv() error {
 	return nil
 }
 
-// sampler reads OTEL_TRACES_SAMPLER as the SDK does, but for the ratio: the SDK takes the last 8 bytes of a trace id for random, and in a UUID these always
+// sampler reads OTEL_TRACES_SAMPLER as the SDK does, except the ratio: the SDK takes the last 8 bytes of a trace id for random, but in a UUID these always
 // begin with the same two bits.
 func sampler() ([]sdktrace.TracerProviderOption, error) {
 	const field = "OTEL_TRACES_SAMPLER"
@@ -191,7 +191,8 @@ func sampler() ([]sdktrace.TracerProviderOption, error) {
 	ratio := 1.0
 	if text := env(field + "_ARG"); text != "" {
 		var err error
-		if ratio, err = strconv.ParseFloat(text, 64); err != nil || !(ratio >= 0 && ratio <= 1) {
+		ratio, err = strconv.ParseFloat(text, 64)
+		if err != nil || !(ratio >= 0 && ratio <= 1) {
 			return nil, failed(field+"_ARG", fmt.Errorf("%q: %w", text, ErrRatio))
 		}
 	}
@@ -202,7 +203,7 @@ func sampler() ([]sdktrace.TracerProviderOption, error) {
 	return []sdktrace.TracerProviderOption{sdktrace.WithSampler(s)}, nil
 }
 
-// hashed is a sampler that decides by a hash of the trace id: so every process decides the same.
+// hashed is a sampler that decides by a hash of the trace id: every process decides alike.
 type hashed struct{ sdktrace.Sampler }
 
 func (h hashed) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
@@ -234,14 +235,15 @@ func parseEndpoint(text string, plain bool) (target, bool) {
 	if port, err := strconv.ParseUint(u.Port(), 10, 16); !withoutPort && (err != nil || port == 0) {
 		return target{}, false
 	}
-	out := url.URL{Scheme: u.Scheme, Host: u.Host} // which escapes the zone of an IPv6 address again
+	out := url.URL{Scheme: u.Scheme, Host: u.Host} // String escapes the zone of an IPv6 address again
 	return target{url: out.String(), plaintext: u.Scheme == "http"}, true
 }
 
 // envSignal reads OTEL_EXPORTER_OTLP_<signal>_<name>, else OTEL_EXPORTER_OTLP_<name>.
 func envSignal(signal, name string) (field, value string) {
 	for _, field = range [...]string{"OTEL_EXPORTER_OTLP_" + signal + "_" + name, "OTEL_EXPORTER_OTLP_" + name} {
-		if value = env(field); value != "" {
+		value = env(field)
+		if value != "" {
 			return field, value
 		}
 	}

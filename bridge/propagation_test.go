@@ -101,8 +101,8 @@ func TestHTTP(t *testing.T) {
 	checkHop(t, client, server, batchID, "HTTP GET", "GET")
 }
 
-// checkHop wants the client's function, the client's span of the call, the server's span of the call and the server's function, each below the one before, in
-// the batch's trace.
+// checkHop expects the client's function, the client's span of the call, the server's span of the call and the server's function, in a chain of parents in the
+// batch's trace.
 func checkHop(t *testing.T, client, server *rig, id, clientSpan, serverSpan string) {
 	t.Helper()
 	sent, served := client.flush(), server.flush()
@@ -121,7 +121,7 @@ func checkHop(t *testing.T, client, server *rig, id, clientSpan, serverSpan stri
 	assert.Equal(t, "server", served[serverSpan].resource["service.name"])
 }
 
-// A handler that says another batch than its caller is in that batch's trace, and the caller's baggage stays.
+// A handler that names another batch than its caller is in that batch's trace, and the caller's baggage stays.
 func TestAnotherTraceThanTheCallers(t *testing.T) {
 	r := newRig(t)
 	member, err := baggage.NewMember("tenant", "a")
@@ -135,7 +135,7 @@ func TestAnotherTraceThanTheCallers(t *testing.T) {
 	ctx, s := r.StartGet(ctx)
 	s.End()
 	fn.End()
-	ctx = WithTraceID(ctx, batchID) // fn has ended: it is not the parent of later spans, though in the same trace
+	ctx = WithTraceID(ctx, batchID) // fn has ended, so it is not the parent of later spans, though in the same trace
 	ctx, s = r.StartFunction(ctx, "g")
 	s.End()
 	handler.End()
@@ -147,7 +147,7 @@ func TestAnotherTraceThanTheCallers(t *testing.T) {
 	}
 }
 
-// Two bridges in one process: the spans of the inner one are children of the outer one's, in the outer one's trace.
+// Two bridges in one process: the spans of the inner bridge are children of the outer's, in the outer's trace.
 func TestTwoBridges(t *testing.T) {
 	one, two := newRig(t), newRig(t, WithRunID("run-2"))
 	ctx := WithTraceID(t.Context(), "a1")
@@ -160,13 +160,13 @@ func TestTwoBridges(t *testing.T) {
 	assert.Equal(t, outer.SpanID(), inner.ParentSpanID())
 	assert.Equal(t, "f", inner.attrs()["tq.function"])
 	assert.InDelta(t, inner.seconds()/outer.seconds(), outer.attrs()["tq.get.utilization"], 1e-12)
-	ctx = WithTraceID(ctx, "a1") // names no run: the run is the one of the bridge that starts a span
+	ctx = WithTraceID(ctx, "a1") // no run is named: the run is that of the bridge that starts a span
 	assert.NotEqual(t, spans.TraceID("run-1", []byte("a1")), spans.TraceID("run-2", []byte("a1")))
 	_, fn = two.StartFunction(ctx, "f")
 	assert.EqualValues(t, spans.TraceID("run-2", []byte("a1")), fn.SpanContext().TraceID())
 }
 
-// A function of a bridge that is switched off, and a stage of one that is not.
+// A function of a switched-off bridge, and a stage of an active bridge.
 func TestStageOfAnotherBridge(t *testing.T) {
 	r := newRig(t)
 	remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled, Remote: true})

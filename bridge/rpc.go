@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// StartRPC starts the CLIENT span of a call, named by its method, as zmq_rpc makes it of a row. system is rpc.system.name; train_metrics counts the calls of
-// "zeromq" (spans.RPCSystemZeroMQ). For gRPC and HTTP take otelgrpc and otelhttp with the bridge's providers. See [Span.MessageSizes].
+// StartRPC starts the CLIENT span of a call, named by its method, like zmq_rpc's span of a row. system is rpc.system.name; train_metrics counts the calls of
+// "zeromq" (spans.RPCSystemZeroMQ). For gRPC and HTTP use otelgrpc and otelhttp with the bridge's providers. See [Span.MessageSizes].
 //
 //	ctx, s := b.StartRPC(ctx, "zeromq", "Matmul", attribute.String(spans.AttrNetworkTransport, "unix"))
 //	defer s.EndErr(&err)
@@ -20,7 +20,7 @@ func (b *Bridge) StartRPC(ctx context.Context, system, method string, attrs ...a
 	return ctx, s
 }
 
-// StartRPCSerialize starts the phase in which a call makes its request, directly below the call around it.
+// StartRPCSerialize starts the phase in which a call makes its request, directly below the call.
 func (b *Bridge) StartRPCSerialize(ctx context.Context) (context.Context, *Span) {
 	return b.phase(ctx, spans.SpanRPCSerialize)
 }
@@ -30,7 +30,7 @@ func (b *Bridge) StartRPCSend(ctx context.Context) (context.Context, *Span) {
 	return b.phase(ctx, spans.SpanRPCSend)
 }
 
-// StartRPCReceive starts the phase in which a call waits for its response: the server's queue and work are in it.
+// StartRPCReceive starts the phase in which a call waits for its response, including the server's queue and work.
 func (b *Bridge) StartRPCReceive(ctx context.Context) (context.Context, *Span) {
 	return b.phase(ctx, spans.SpanRPCReceive)
 }

@@ -16,23 +16,23 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Span is a span that a helper started: an OpenTelemetry span that knows which attributes to add at its end. It must be ended once, by End or EndErr, in
-// whatever goroutine; later calls do nothing.
+// Span is an OpenTelemetry span started by a helper, which adds attributes at its end. It must be ended once, by End or EndErr, in any goroutine; later calls
+// do nothing.
 type Span struct {
 	trace.Span
 	kind  kind
-	up    *Span // the helper's span around it
+	up    *Span // the enclosing helper's span
 	ended atomic.Bool
 	// The contexts before the span and inside of the span.
 	outer, inner context.Context
 	start        time.Time              // zero: not recorded
-	endAt        [1]trace.SpanEndOption // so that End allocates no slice
+	endAt        [1]trace.SpanEndOption // saves End the allocation of a slice
 
-	stages *stages // the stages of this function, or of the function around this stage
-	stage  int     // the index of this stage among them
+	stages *stages // the stages of this function, or of the enclosing function of this stage
+	stage  int     // the index of this stage in stages
 	name   string  // the name of this function
 
-	sizes             uint8 // how many of the next two are there
+	sizes             uint8 // number of pointers set in the next two fields
 	request, response *int64
 }
 
@@ -50,7 +50,7 @@ const (
 
 type spanKey struct{}
 
-// helperIn finds the innermost helper's span of a context, nil if there is none.
+// helperIn finds the innermost helper's span of a context, nil if none.
 func helperIn(ctx context.Context) *Span {
 	s, _ := ctx.Value(spanKey{}).(*Span)
 	return s
@@ -61,7 +61,7 @@ var (
 	timeLogged = attribute.String(spans.AttrTimeSource, string(spans.TimeLogged)) // both ends are measured
 )
 
-// is has the first attribute of each kind of span: it tells the kind.
+// is has the first attribute of each kind of span, which names the kind.
 var is = [...]attribute.KeyValue{
 	kindFunction: attribute.String(spans.AttrKind, spans.KindFunction),
 	kindStage:    attribute.String(spans.AttrKind, spans.KindStage),
@@ -71,10 +71,10 @@ var is = [...]attribute.KeyValue{
 	kindPhase:    attribute.String(spans.AttrKind, spans.KindCallPart),
 }
 
-// begin starts a span of a kind and returns the context inside of it. j, if any, is the trace that a root joins.
+// begin starts a span of a kind and returns the context inside it. j, if any, is the trace that a root joins.
 //
-// Its parent is the current span, as everywhere in OpenTelemetry, but for two rules: a helper's span that has ended takes no more children, and a stage stands
-// directly below its function, as a phase below its call.
+// The parent is the current span, as everywhere in OpenTelemetry, with two exceptions: an ended helper's span takes no more children, and a stage is directly
+// below its function, as a phase is below its call.
 func (b *Bridge) begin(ctx context.Context, k kind, name string, j *join, options ...trace.SpanStartOption) (context.Context, *Span) {
 	b = b.orOff()
 	outer := withoutEnded(ctx)
@@ -97,8 +97,8 @@ func (b *Bridge) begin(ctx context.Context, k kind, name string, j *join, option
 	return s.inner, s
 }
 
-// withoutEnded takes the helpers' spans that have ended out of a context: helpers that follow one another in one scope (ctx, s = …) are siblings. Values that
-// the caller has added since stay, and so does a span of the caller's own.
+// withoutEnded removes ended helpers' spans from a context: successive helpers in one scope (ctx, s = …) are siblings. Values added by the caller since then
+// stay, and so does the caller's own span.
 func withoutEnded(ctx context.Context) context.Context {
 	for s := helperIn(ctx); s != nil && s.ended.Load() && s.isCurrent(ctx); s = helperIn(s.outer) {
 		if ctx == s.inner {
@@ -110,12 +110,12 @@ func withoutEnded(ctx context.Context) context.Context {
 	return ctx
 }
 
-// isCurrent says whether this is the current span of a context.
+// isCurrent says whether s is the current span of a context.
 func (s *Span) isCurrent(ctx context.Context) bool {
 	return trace.SpanContextFromContext(ctx).SpanID() == s.SpanContext().SpanID()
 }
 
-// ownerIn finds the span that one of this kind stands directly below, nil if it stands where it is.
+// ownerIn finds the required direct parent of a span of kind k, nil for the current span.
 func ownerIn(ctx context.Context, k kind) *Span {
 	switch k {
 	case kindStage:
@@ -126,8 +126,8 @@ func ownerIn(ctx context.Context, k kind) *Span {
 	return nil
 }
 
-// innermost finds the innermost span of a kind among this one and the spans around it that still run, else among all of them, because a stage may begin in a
-// goroutine that its function does not wait for. A context may have gone on to another trace than its helpers' spans.
+// innermost finds the innermost running span of a kind among s and its enclosing spans, else the innermost of all, because a stage may begin in a goroutine
+// after the end of its function. A context may have moved to another trace than its helpers' spans.
 func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
 	for ; s != nil; s = s.up {
 		if s.kind != k || s.SpanContext().TraceID() != id {
@@ -143,7 +143,7 @@ func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
 	return found
 }
 
-// set adds the attributes of a helper, then the caller's, which win.
+// set adds the attributes of a helper, then the caller's, which take precedence.
 func (s *Span) set(callers []attribute.KeyValue, own ...attribute.KeyValue) {
 	if s.start.IsZero() {
 		return
@@ -154,8 +154,8 @@ func (s *Span) set(callers []attribute.KeyValue, own ...attribute.KeyValue) {
 	}
 }
 
-// DataSize says where the number of bytes will stand that a TransferQueue client operation moves: at its end the span gets tq.data.size and, with the duration,
-// tq.throughput. A negative number is not known.
+// DataSize sets the variable for the number of bytes that a TransferQueue client operation moves: at its end the span gets tq.data.size and, with the duration,
+// tq.throughput. A negative number is unknown.
 //
 //	ctx, s := b.StartClientGet(ctx)
 //	defer s.DataSize(&n).End()
@@ -164,14 +164,14 @@ func (s *Span) DataSize(n *int64) *Span {
 	return s
 }
 
-// MessageSizes says where the sizes of an RPC's request and response will stand, in bytes: at its end the span gets zeromq.request.size, zeromq.response.size
-// and, with the duration, zeromq.throughput. A negative number is not known: a call that has failed has no throughput then.
+// MessageSizes sets the variables for the sizes of an RPC's request and response, in bytes: at its end the span gets zeromq.request.size, zeromq.response.size
+// and, with the duration, zeromq.throughput. A negative number is unknown: a failed call then has no throughput.
 func (s *Span) MessageSizes(request, response *int64) *Span {
 	s.sizes, s.request, s.response = 2, request, response
 	return s
 }
 
-// End ends the span. Called by defer in a function that panics, it notes the panic (event exception, status Error) and lets it go on.
+// End ends the span. Deferred in a function that panics, it records the panic (event exception, status Error) and lets it continue.
 func (s *Span) End(options ...trace.SpanEndOption) {
 	if r := recover(); r != nil {
 		defer panic(r)
@@ -189,7 +189,7 @@ func (s *Span) EndErr(err *error) {
 		defer panic(r)
 		s.panicked(r, nil)
 	} else if err != nil && *err != nil && s.IsRecording() {
-		text := spans.Text(fmt.Sprint(*err)) // which outlives an Error that panics, as of a nil pointer
+		text := spans.Text(fmt.Sprint(*err)) // which survives an Error method that panics, as of a nil pointer
 		s.exception(*err, text)
 		s.SetStatus(codes.Error, text)
 	}
@@ -208,7 +208,7 @@ func (s *Span) panicked(r any, options []trace.SpanEndOption) {
 	s.SetStatus(codes.Error, "panic: "+text)
 }
 
-// exception adds the event that semconv has for errors. RecordError would keep the whole text.
+// exception adds semconv's event for errors. RecordError would keep the whole text.
 func (s *Span) exception(of any, text string, attrs ...attribute.KeyValue) {
 	attrs = append(attrs, attribute.String("exception.type", fmt.Sprintf("%T", of)), attribute.String("exception.message", text))
 	s.AddEvent("exception", trace.WithAttributes(attrs...))
@@ -252,7 +252,7 @@ func (s *Span) end(options []trace.SpanEndOption) {
 	s.Span.End(slices.Concat(options, s.endAt[:])...)
 }
 
-// putSizes writes the sizes that are known and, where all are, the sizes per time.
+// putSizes writes the known sizes and, if all are known, the throughput.
 func (s *Span) putSizes(ns int64) {
 	var attrs [3]attribute.KeyValue
 	put, sum, all := attrs[:0], 0.0, true

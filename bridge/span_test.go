@@ -86,7 +86,7 @@ func TestHelpers(t *testing.T) {
 	assert.Equal(t, sharesOf(all["generate_sequences"], []got{all["tq.get"], all["tq.compute"], all["tq.put"]}), shares)
 }
 
-// takeShares takes the shares of a function's stages out of its attributes.
+// takeShares removes the shares of a function's stages from its attributes, and returns them.
 func takeShares(t *testing.T, function got) map[string]any {
 	t.Helper()
 	shares := map[string]any{}
@@ -154,7 +154,7 @@ func TestHelpersAttributes(t *testing.T) {
 	}
 }
 
-// sharesOf computes the shares of a function from the spans that arrived, in another way: for each piece of time between two borders, is there a stage?
+// sharesOf computes the shares of a function from the received spans independently: for each interval between two span boundaries, is a stage running?
 func sharesOf(function got, stages []got) map[string]any {
 	start, end := int64(function.StartTimestamp()), int64(function.EndTimestamp())
 	sums := map[string]int64{}
@@ -299,7 +299,7 @@ func TestFunctionWithoutStages(t *testing.T) {
 	assert.NotContains(t, attrs, "tq.trace_id")
 }
 
-// A function that has no end must not remember all its stages.
+// A function without an end must not remember all its stages.
 func TestTooManyStages(t *testing.T) {
 	var st stages
 	for range maxStages {
@@ -313,7 +313,7 @@ func TestTooManyStages(t *testing.T) {
 	assert.False(t, ok, "shares of some of its stages would be wrong")
 }
 
-// A stage that begins when its function has ended is still part of the function, and so are the spans below the stage.
+// A stage that begins after its function's end is still part of the function, with the spans below the stage.
 func TestStageAfterItsFunction(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
@@ -329,7 +329,7 @@ func TestStageAfterItsFunction(t *testing.T) {
 	assert.NotContains(t, all["f"].attrs(), "tq.put.utilization")
 }
 
-// A span that is part of no function names itself the batch that it belongs to.
+// A span outside any function names its batch itself.
 func TestWithoutFunction(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1")
@@ -400,7 +400,7 @@ func TestConcurrentStages(t *testing.T) {
 	}
 }
 
-// places are helpers that are used one after the other in one scope: ctx is still the context inside of the span before.
+// places are helpers used in succession in one scope: ctx is still the context inside the span before.
 var places = map[string]struct {
 	run  func(r *rig, ctx context.Context)
 	want map[string]string
@@ -528,7 +528,7 @@ var places = map[string]struct {
 		func(ctx context.Context) {
 			_, s := r.StartRPC(ctx, "zeromq", "b")
 			s.End()
-		}(ctx) // which is handed on
+		}(ctx) // which is passed on
 		_, span := r.Tracer().Start(ctx, "own") // OpenTelemetry's own: the rule is the helpers'
 		span.End()
 	}, map[string]string{"f": "", "tq.get": "f", "a": "f", "tq.client.put": "f", "b": "f", "own": "tq.client.put"}},
@@ -554,7 +554,7 @@ var places = map[string]struct {
 		ctx, s = r.StartCompute(ctx)
 		defer s.End()
 		ctx, s = r.StartPut(ctx)
-		defer s.End() // within COMPUTE, and beside it
+		defer s.End() // within COMPUTE, and beside COMPUTE
 		ctx, s = r.StartRPC(ctx, "zeromq", "a")
 		defer s.End()
 		ctx, s = r.StartRPCReceive(ctx)
@@ -625,7 +625,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// A loop of a million turns must not keep a million spans: each turn gives back the context from before it.
+// A loop of a million turns must not keep a million spans: each turn restores its outer context.
 func TestContextsOfALoop(t *testing.T) {
 	r := newRig(t)
 	type start = func(context.Context) (context.Context, *Span)
@@ -675,7 +675,7 @@ func TestContextsOfALoop(t *testing.T) {
 				s.End()
 				assert.Same(t, begin, s.outer)
 			}
-			own, cancel := context.WithCancel(ctx) // it has to stay
+			own, cancel := context.WithCancel(ctx) // the caller's context must stay
 			ctx, first := turn(own)
 			first.End()
 			assert.NotSame(t, begin, first.outer)
@@ -705,7 +705,7 @@ func TestStepsOfALoop(t *testing.T) {
 	}
 }
 
-// A step whose trace is known already stays in it.
+// A step in a known trace stays in the trace.
 func TestStepInAnotherTrace(t *testing.T) {
 	r := newRig(t)
 	ctx := WithTraceID(t.Context(), "a1b2c3d4")
@@ -806,7 +806,7 @@ func TestEndFromAnotherGoroutine(t *testing.T) {
 		ctx := t.Context()
 		ctx, step := r.StartStep(ctx, i)
 		var wg sync.WaitGroup
-		for range 4 { // all of them at once
+		for range 4 { // concurrently
 			wg.Go(func() { step.End() })
 			wg.Go(func() {
 				ctx := ctx

@@ -11,9 +11,8 @@ import (
 // sourceGo is the value of spans.AttrSource: who stated the step.
 var sourceGo = attribute.String(spans.AttrSource, "go")
 
-// StartStep starts the span of a training step, as the receivers make it of a record. Where ctx has neither a current span nor a trace id, the step joins
-// the trace of its iteration, as by [WithStep]. The span's length is the time of the
-// step.
+// StartStep starts the span of a training step, like the receivers' span of a record. Where ctx has neither a current span nor a trace id, the step joins the
+// trace of its iteration, as by [WithStep]. The span's length is the time of the step.
 //
 //	ctx, s := b.StartStep(ctx, iteration)
 //	defer s.End()

@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// StartFunction starts the span of a TransferQueue function, as tq_trace makes it of FUNCTION_START and FUNCTION_END. At its end it gets the shares of its time
-// that its stages took: tq.get.utilization and so on.
+// StartFunction starts the span of a TransferQueue function, like tq_trace's span of FUNCTION_START and FUNCTION_END. At its end it gets the time shares of its
+// stages: tq.get.utilization and so on.
 //
 //	ctx, s := b.StartFunction(ctx, "generate_sequences", attribute.Int(spans.AttrTQBatchSize, 32))
 //	defer s.End()
@@ -32,7 +32,7 @@ func (b *Bridge) StartFunction(ctx context.Context, name string, attrs ...attrib
 	return ctx, s
 }
 
-// outermost adds the attributes of a TransferQueue span that is part of no other span.
+// outermost adds the attributes of an outermost TransferQueue span.
 func (b *Bridge) outermost(ctx context.Context, own []attribute.KeyValue) []attribute.KeyValue {
 	own = append(own, attribute.Int(spans.AttrProcessPID, b.pid))
 	if j := joinOf(ctx); j != nil && j.text != "" {
@@ -41,7 +41,7 @@ func (b *Bridge) outermost(ctx context.Context, own []attribute.KeyValue) []attr
 	return own
 }
 
-// StartGet starts a GET stage, directly below the function around it. Stages may overlap, and may run in goroutines of their own.
+// StartGet starts a GET stage, directly below its function. Stages may overlap, and may run in goroutines of their own.
 func (b *Bridge) StartGet(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqStage(ctx, spans.TQGet, spans.SpanTQGet, attrs)
 }
@@ -56,7 +56,7 @@ func (b *Bridge) StartPut(ctx context.Context, attrs ...attribute.KeyValue) (con
 	return b.tqStage(ctx, spans.TQPut, spans.SpanTQPut, attrs)
 }
 
-// StartClientGet starts a client operation that gets data, below the stage it is part of. See [Span.DataSize].
+// StartClientGet starts a client operation that gets data, below its stage. See [Span.DataSize].
 func (b *Bridge) StartClientGet(ctx context.Context, attrs ...attribute.KeyValue) (context.Context, *Span) {
 	return b.tqClient(ctx, spans.StageClientGet, spans.SpanTQClientGet, attrs)
 }
@@ -84,7 +84,7 @@ func (b *Bridge) tqClient(ctx context.Context, stage, name string, attrs []attri
 
 var peerTransferQueue = attribute.String(spans.AttrPeerService, spans.PeerTransferQueue)
 
-// function finds the function that a stage or client operation is part of.
+// function finds the function of a stage or client operation.
 func (s *Span) function() *Span { return s.up.innermost(kindFunction, s.SpanContext().TraceID()) }
 
 // tq sets the attributes of a stage or client operation.
@@ -101,10 +101,10 @@ func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attr
 	s.set(attrs, own...)
 }
 
-// maxStages bounds the stages that a function remembers, to 1.5 MiB. A function with more, such as one that never ends, gets no shares.
+// maxStages bounds the stages that a function remembers, to 1.5 MiB. A function with more stages, for instance without an end, gets no shares.
 const maxStages = 1 << 16
 
-// stages are the direct stages of a function, 24 bytes each: the SDK may send a function without its stages, so their shares are measured here.
+// stages are the direct stages of a function, 24 bytes each: the SDK may send a function without its stages, so the shares are measured here.
 type stages struct {
 	mu     sync.Mutex
 	all    []stageTime
@@ -114,7 +114,7 @@ type stages struct {
 
 // stageTime is a stage. Times are ns since the epoch.
 type stageTime struct {
-	start, end int64 // end 0: it still runs
+	start, end int64 // end 0: still running
 	stage      spans.TQStage
 }
 
@@ -142,14 +142,14 @@ func (st *stages) end(i int, end int64) {
 	}
 }
 
-// shareNames are the attributes that train_perf computes of a whole trace (trainperfprocessor/internal/tq), in the order of shares.
+// shareNames are the attributes that train_perf computes from a whole trace (trainperfprocessor/internal/tq), in the order of shares.
 var shareNames = [...]string{
 	spans.AttrTQGetUtilization, spans.AttrTQComputeUtilization, spans.AttrTQPutUtilization, spans.AttrTQOverheadUtilization, spans.AttrTQUnattributedUtilization,
 }
 
 // shares computes the shares of a function's time, given in ns since the epoch, and closes the list: stages that begin or end later do not count. Get, compute
-// and put are sums, which exceed 1 where stages overlap; unattributed is the time that no stage covers. A stage that still runs counts up to the function's
-// end. Without stages there are no shares.
+// and put are sums, which exceed 1 where stages overlap; unattributed is the time without any stage. A running stage counts up to the function's end. Without
+// stages, ok is false.
 func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

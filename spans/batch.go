@@ -10,7 +10,7 @@ type Span struct {
 	Trace      pcommon.TraceID
 	ID, Parent pcommon.SpanID // an empty Parent makes a root
 	Name       string
-	Is         string // the kind that it stands for: one of the Kind… values
+	Is         string // one of the Kind… values
 	Kind       ptrace.SpanKind
 	State      string // tracestate; empty: none
 	Start, End int64
@@ -18,27 +18,26 @@ type Span struct {
 	Attributes int        // how many attributes the caller will add: saves growing the map
 }
 
-// Timestamp is a time in OTLP, which has none before 1970: such a time, as a clock that was never set gives when a duration is taken from it, is 1970.
-// OTLP would read the bits of a negative number as a time after 2554.
+// Timestamp converts a time to OTLP, which starts at 1970. An earlier time, as from an unset clock minus a duration, becomes 1970: OTLP would read the bits of
+// a negative number as a time after 2554.
 func Timestamp(ns int64) pcommon.Timestamp { return pcommon.Timestamp(max(ns, 0)) }
 
-// The limits of one message. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB. Up to 1 MiB, pdata's codec takes the buffer of a
-// message from a pool of that size; above, each message has 4 MiB cleared for it.
+// The limits of one message. A default OTLP/gRPC receiver (Jaeger, Tempo, the collector) takes 4 MiB. Up to 1 MiB, pdata's codec takes the buffer of a message
+// from a pool of that size; above, it clears 4 MiB per message.
 const (
 	MaxMessageSpans = 8192
-	MaxMessageBytes = 1_000_000 // a span that is larger is alone
+	MaxMessageBytes = 1_000_000 // a larger span is a message of its own
 	perSpanRoom     = 64        // room in each span for attributes of processors
 	perGroupRoom    = 1024
 )
 
-// Batch builds messages span by span, with one ResourceSpans per distinct Resource in each.
-// It is not safe for concurrent use.
+// Batch builds messages span by span, with one ResourceSpans per distinct Resource in each. It is not safe for concurrent use.
 type Batch struct {
 	messages []Message
 	scope    string
 	version  string
 	groups   map[Resource]int // groups of the last message
-	// Spans come in runs of one resource: remembering the last saves the map look-up.
+	// Consecutive spans mostly share a resource: remembering the last saves the map look-up.
 	last   Resource
 	lastOK bool
 	group  int
@@ -60,11 +59,11 @@ type Batch struct {
 // Message is the content of one request.
 type Message struct {
 	Traces ptrace.Traces
-	// Origins says of each span where it comes from (Batch.From), by ResourceSpans, when the batch keeps them.
+	// Origins are the origins of the spans (Batch.From), by ResourceSpans, if the batch keeps them.
 	Origins [][]int64
 }
 
-// NewBatch starts an empty batch. scope and version name the component that writes it.
+// NewBatch starts an empty batch. scope and version name the writing component.
 func NewBatch(scope, version string) *Batch {
 	return &Batch{scope: scope, version: version, room: 64}
 }
@@ -75,24 +74,25 @@ func (b *Batch) Keep() { b.traced = true }
 // KeepLinks says whether Link adds links (RunConfig.SpanLinks).
 func (b *Batch) KeepLinks(links bool) { b.links = links }
 
-// Edit has functions called with the attributes of each resource and with each span but parts, when it has all its own attributes, before it is measured.
+// Edit registers functions that are called with the attributes of each resource, and with each span but parts, complete with its attributes and not yet
+// measured.
 func (b *Batch) Edit(resource func(pcommon.Map), span func(ptrace.Span)) {
 	b.onRes, b.onSpan = resource, span
 }
 
-// NoOrigin is where spans come from that no record was made into.
+// NoOrigin is the origin of spans made from no record.
 const NoOrigin = -1
 
-// From says where the spans that are added next come from, in the caller's own numbers.
+// From sets the origin of the spans added next, in the caller's own numbers.
 func (b *Batch) From(origin int64) { b.origin = origin }
 
-// Grow makes room for n spans, which are expected to be of one resource for the most part.
+// Grow makes room for n spans, mostly of one resource.
 func (b *Batch) Grow(n int) { b.room = max(b.room, min(n, MaxMessageSpans)) }
 
-// Len is the number of spans in the message that is being built.
+// Len is the number of spans in the current message.
 func (b *Batch) Len() int { return b.n }
 
-// Add appends a span and returns it, for the caller's own attributes, links and events, which it must have before the next span is added.
+// Add appends a span and returns it, for the caller's own attributes, links and events, to be set before the next span is added.
 func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	b.measure()
 	if len(b.messages) == 0 || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
@@ -104,7 +104,7 @@ func (b *Batch) Add(res Resource, s Span) ptrace.Span {
 	return out
 }
 
-// Take moves a span that was made before (Make) into the batch.
+// Take moves a span made by Make into the batch.
 func (b *Batch) Take(res Resource, made ptrace.Span) {
 	b.measure()
 	if len(b.messages) == 0 || b.n >= MaxMessageSpans || b.bytes >= MaxMessageBytes {
@@ -115,11 +115,11 @@ func (b *Batch) Take(res Resource, made ptrace.Span) {
 	made.MoveTo(out)
 }
 
-// Make writes the fields of a span, and the attributes that follow of them and of its resource.
+// Make writes the fields of a span, and the attributes derived from the fields and the resource.
 func Make(out ptrace.Span, res *Resource, s Span) {
 	fill(out, &s)
 	if s.Start < 0 || s.End < 0 {
-		s.Source = TimeSynthetic // the time is not the one in the log
+		s.Source = TimeSynthetic // the time differs from the log's
 	}
 	ownTime := s.Source != res.Time
 	for _, has := range [...]bool{s.Is != "", ownTime} {
@@ -137,11 +137,12 @@ func Make(out ptrace.Span, res *Resource, s Span) {
 	}
 }
 
-// LeaveParts makes AddPart do nothing, for readers that only sum up: a part says nothing that its parent's attributes do not.
+// LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts. Messages are not measured either: nobody sends
+// messages to such readers.
 func (b *Batch) LeaveParts() { b.bare = true }
 
-// AddPart appends a span without attributes to the resource of the span before, which there must be. Its name is ours, not the log's: nothing edits it. Of most
-// records the parts are far more than the spans with attributes, so a part costs no look-up and is not measured by pdata.
+// AddPart appends a span without attributes to the resource of the span before, which must exist. Its name is ours, not the log's, so Edit does not see the
+// span. Parts far outnumber spans with attributes, so a part costs no look-up and no measurement by pdata.
 func (b *Batch) AddPart(s *Span) {
 	if b.bare {
 		return
@@ -155,9 +156,12 @@ func (b *Batch) AddPart(s *Span) {
 	b.bytes += size
 }
 
-// partBytes are the OTLP bytes of a span without attributes, beside its name: two ids of 8 bytes and one of 16, two times, the kind, an empty status, and the
+// partBytes are the OTLP bytes of a span without attributes, except its name: two ids of 8 bytes and one of 16, two times, the kind, an empty status, and the
 // name's tag and length.
 const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
+
+// bareBytes is the assumed size of an unmeasured span. Messages then have 1,000 spans at most: the garbage collector scans all spans that wait.
+const bareBytes = 1000
 
 // fill writes the fields of a span.
 func fill(out ptrace.Span, s *Span) {
@@ -174,7 +178,7 @@ func fill(out ptrace.Span, s *Span) {
 	out.SetEndTimestamp(max(Timestamp(s.End), out.StartTimestamp()+1))
 }
 
-// Link links a span to another, such as a step or batch to its run, where the batch has links.
+// Link links a span to another, for instance a step or batch to its run, if the batch has links.
 func (b *Batch) Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
 	if !b.links {
 		return
@@ -184,7 +188,7 @@ func (b *Batch) Link(s ptrace.Span, trace pcommon.TraceID, id pcommon.SpanID) {
 	link.SetSpanID(id)
 }
 
-// PutIncomplete marks a span whose record was not read whole, and says why; empty: it was.
+// PutIncomplete marks a span whose record was not read whole, with the reason; empty: whole.
 func PutIncomplete(m pcommon.Map, reason string) {
 	if reason != "" {
 		m.PutBool(AttrIncomplete, true)
@@ -218,7 +222,7 @@ func (b *Batch) put(res *Resource, origin int64) ptrace.Span {
 	return b.slice.AppendEmpty()
 }
 
-// measure adds up the span that was added last, which has all of its attributes now. Where its message has no room for it, it goes into the next.
+// measure adds the size of the span added last, now complete. A span that does not fit into its message moves to the next.
 func (b *Batch) measure() {
 	if !b.begun {
 		return
@@ -227,14 +231,17 @@ func (b *Batch) measure() {
 	if b.onSpan != nil {
 		b.onSpan(b.span)
 	}
-	size := b.sizer.SpanSize(b.span) + perSpanRoom
+	size := bareBytes
+	if !b.bare {
+		size = b.sizer.SpanSize(b.span) + perSpanRoom
+	}
 	if b.n > 1 && b.bytes+size > MaxMessageBytes {
 		b.move()
 	}
 	b.bytes += size
 }
 
-// move takes the span that was added last into a message of its own.
+// move puts the span added last into a message of its own.
 func (b *Batch) move() {
 	m, group, from, origin := len(b.messages)-1, b.group, b.slice, int64(0)
 	if b.traced {
@@ -252,7 +259,7 @@ func (b *Batch) move() {
 	if from.Len() > 0 {
 		return
 	}
-	// Its resource, the last one, came with it.
+	// Its resource, the last, came with the span.
 	i = 0
 	b.messages[m].Traces.ResourceSpans().RemoveIf(func(ptrace.ResourceSpans) bool {
 		i++
@@ -281,13 +288,13 @@ func (b *Batch) begin(m *Message, res Resource) {
 	}
 }
 
-// Messages returns the messages that were built. The batch must not be used afterwards.
+// Messages returns the messages. The batch must not be used afterwards.
 func (b *Batch) Messages() []Message {
 	b.measure()
 	return b.messages
 }
 
-// Traces returns all spans as one message, for tests and for batches known to be small.
+// Traces returns all spans as one message, for tests and for small batches.
 func (b *Batch) Traces() ptrace.Traces {
 	messages := b.Messages()
 	if len(messages) == 1 {

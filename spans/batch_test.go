@@ -41,7 +41,7 @@ func TestBatchGroupsByResource(t *testing.T) {
 	assert.Equal(t, map[string]any{"trainbridge.time.source": "anchored", "i": int64(2)}, s.Attributes().AsRaw())
 }
 
-// No message is more than a default receiver takes, whatever spans of whatever resources follow one another, and each span is where its origin is.
+// No message is larger than a default receiver takes, for any sequence of spans and resources, and each span has its origin.
 func TestBatchIsCut(t *testing.T) {
 	long := strings.Repeat("x", MaxAttributeBytes)
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestBatchIsCut(t *testing.T) {
 	}
 }
 
-// Parts fill messages like other spans of their size, and follow the span that they are parts of.
+// Parts fill messages like spans of their size, and follow their parent.
 func TestParts(t *testing.T) {
 	edited := 0
 	whole, parts := NewBatch("scope", "v"), NewBatch("scope", "v")

@@ -1,5 +1,5 @@
-// Package spans is the vocabulary of trainbridge: the ids, names, units and span model that every receiver,
-// processor and Go service shares. It is the only place that makes trace and span ids.
+// Package spans is the vocabulary of trainbridge: the ids, names, units and span model shared by every receiver, processor and Go service. Trace and span ids
+// are made only here.
 //
-// Names, metric descriptors and verdicts are generated from spans/registry: a new one is written there, then `make generate`.
+// Names, metric descriptors and verdicts are generated from spans/registry: add new ones there, then run `make generate`.
 package spans

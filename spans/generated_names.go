@@ -36,8 +36,8 @@ const (
 )
 
 // Common · Where a job runs. Resource attributes of the run that the collector's environment names, from
-// OTEL_RESOURCE_ATTRIBUTES or from variables, as far as these are set: see docs/runs.md. In Prometheus they are labels
-// of target_info.
+// OTEL_RESOURCE_ATTRIBUTES or from variables, as far as these are set: see docs/reference/runs.md. In Prometheus they
+// are labels of target_info.
 const (
 	// Slurm's id of the job: SLURM_JOB_ID.
 	AttrSlurmJobID = "slurm.job.id"
@@ -792,9 +792,9 @@ const (
 
 // Events · Events of a run. Of the spans run.event: a line, or a few, that tell how a run ends.
 const (
-	// What the line is evidence of; docs/events.md says what each class may claim.
+	// What the line is evidence of; docs/reference/events.md says what each class may claim.
 	AttrEventClass = "ml.run.event.class"
-	// Which line it is, by the table of docs/events.md.
+	// Which line it is, by the table of docs/reference/events.md.
 	AttrEventForm = "ml.run.event.form"
 	// The line, without the prefixes of launchers; at most 2,048 bytes.
 	AttrEventText = "ml.run.event.text"

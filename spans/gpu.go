@@ -1,14 +1,14 @@
 package spans
 
-// GPUValues are what a log states of one of its GPUs, for programs that sum such values up and need no point for each of them.
+// GPUValues are a log's values of one of its GPUs, for programs that sum up and need no point for each value.
 type GPUValues struct {
 	Service, RunID string
 	Host           string // "": not said
-	Rank           int64  // whose log states them; -1: not said
+	Rank           int64  // rank that logged the values; -1: unknown
 	Device         string // hw.id; "": not said
 	Metric         string
-	Label, Of      string // the attribute that its points have beside these, and its value; "": none
+	Label, Of      string // the extra attribute of the points, and its value; "": none
 
-	Times  []int64 // ns since the epoch, one for each value
+	Times  []int64 // ns since the epoch, one per value
 	Values []float64
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
-// maxIDText bounds the bytes of an id text that count.
+// maxIDText is the number of significant bytes of an id text.
 const maxIDText = 256
 
-// TraceID returns the trace id of an id text found in a log. A UUID (with dashes, or 32 hex digits) is taken as
-// its 16 bytes, and so is the trace of a W3C traceparent; of any other text the first 256 bytes are hashed together
-// with the run id, so that two runs never share a trace. The same arguments always give the same id, and it is never
-// all zero.
+// TraceID returns the trace id of an id text found in a log. A UUID (with dashes, or 32 hex digits) is used as its 16 bytes, likewise the trace of a W3C
+// traceparent; of any other text the first 256 bytes are hashed together with the run id, so two runs never share a trace. The same arguments always give the
+// same id, never all zero.
 func TraceID(runID string, text []byte) pcommon.TraceID {
 	if id, ok := parseUUID(text); ok {
 		return id
@@ -29,8 +28,7 @@ func TraceID(runID string, text []byte) pcommon.TraceID {
 	return KeyTraceID(runID, "id", text[:min(len(text), maxIDText)])
 }
 
-// Carried returns the trace that a record belongs to by the ids that it carries, and its parent, empty where it names none. ok is
-// false where it names no trace.
+// Carried returns the trace named by the ids of a record, and the parent, empty if not named. ok is false if no trace is named.
 func Carried(runID string, ids *logids.IDs) (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	if !ids.Any() {
 		return trace, parent, false
@@ -81,8 +79,8 @@ func IsUUID(text string, id pcommon.TraceID) bool {
 	return true
 }
 
-// NoTraceID says whether an id text stands for no id: it is empty, a text that Python and verl print for none, or nothing but zeros, which
-// OpenTelemetry's loggers print where there is no span.
+// NoTraceID says whether an id text stands for no id: an empty text, a text that Python and verl print for none, or only zeros, which OpenTelemetry's loggers
+// print outside a span.
 func NoTraceID(text string) bool {
 	switch text {
 	case "", "N/A", "None", "none", "null":
@@ -94,8 +92,8 @@ func NoTraceID(text string) bool {
 // maxNone is the length of the longest text of zeros that is no id: a traceparent.
 const maxNone = 55
 
-// KeyTraceID returns the trace id of a record without an id of its own: a 128-bit hash (XXH3) of the run id, the
-// source (such as "tq") and a natural key made of raw log values (such as pid, function and start).
+// KeyTraceID returns the trace id of a record without an id of its own: a 128-bit hash (XXH3) of the run id, the source (such as "tq") and a natural key of raw
+// log values (such as pid, function and start).
 func KeyTraceID(runID, source string, key ...[]byte) pcommon.TraceID {
 	var buf [192]byte
 	b := appendPart(buf[:0], runID)
@@ -114,32 +112,31 @@ func traceID(key []byte) pcommon.TraceID {
 	return pcommon.TraceID(h.Bytes())
 }
 
-// StepTraceID returns the trace of one training iteration of a run. It depends on nothing else, so that all logs and ranks of a
-// run, and services that know the iteration, share it. A job that goes back to a checkpoint under the same run id adds
-// the repeated iterations to their traces.
+// StepTraceID returns the trace of one training iteration of a run. It depends on nothing else: all logs and ranks of a run, and services that know the
+// iteration, share the trace. A job that returns to a checkpoint under the same run id adds the repeated iterations to their traces.
 func StepTraceID(runID string, iteration int64) pcommon.TraceID {
 	var buf [20]byte
 	return KeyTraceID(runID, SpanStep, strconv.AppendInt(buf[:0], iteration, 10))
 }
 
-// RunIDs returns the ids of a run: its own trace, and the id by which steps link to the run. No span has the latter: where a run begins, no collector knows for
-// all of them.
+// RunIDs returns the ids of a run: its own trace, and the span id to which steps link. No span has that span id: no collector knows the run's beginning for all
+// collectors.
 func RunIDs(runID string) (pcommon.TraceID, pcommon.SpanID) {
 	trace := KeyTraceID(runID, SpanRun)
 	return trace, SpanID(trace, SpanRun)
 }
 
-// RootID returns the id of the span that step_join adds to a trace with several tops, as their parent.
+// RootID returns the id of the span that step_join adds to a trace with several roots, as their parent.
 func RootID(trace pcommon.TraceID) pcommon.SpanID { return SpanID(trace, "root") }
 
-// ClocklessTraceID returns the trace of what a log ties to a trace by an id without saying when it was: step_join tells it there, and in the trace of the id
-// a copy that lies within the step.
+// ClocklessTraceID returns the trace of records without a time that are tied to a trace by an id: step_join writes them there, and a copy within the step to
+// the trace of the id.
 func ClocklessTraceID(trace pcommon.TraceID) pcommon.TraceID {
 	var buf [32]byte
 	return traceID(appendPart(append(buf[:0], trace[:]...), "clockless"))
 }
 
-// StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without building the same key again for each.
+// StepIDs makes the trace ids of one run's iterations, as StepTraceID does, without rebuilding the key for each.
 type StepIDs struct {
 	key []byte
 	n   int // how many bytes of key are the same for all
@@ -148,7 +145,7 @@ type StepIDs struct {
 	trace pcommon.TraceID
 }
 
-// NewStepIDs returns the maker of a run's trace ids. It is not safe for concurrent use.
+// NewStepIDs returns a StepIDs, not safe for concurrent use.
 func NewStepIDs(runID string) *StepIDs {
 	key := appendPart(appendPart(nil, runID), SpanStep)
 	return &StepIDs{key: key, n: len(key)}
@@ -156,7 +153,7 @@ func NewStepIDs(runID string) *StepIDs {
 
 // Trace returns the trace of an iteration.
 func (s *StepIDs) Trace(iteration int64) pcommon.TraceID {
-	if s.trace.IsEmpty() || iteration != s.last { // the ranks of a job log the same iteration one after the other
+	if s.trace.IsEmpty() || iteration != s.last { // the ranks of a job log the same iteration in succession
 		var digits [20]byte
 		s.key = appendPart(s.key[:s.n], strconv.AppendInt(digits[:0], iteration, 10))
 		s.last, s.trace = iteration, traceID(s.key)
@@ -164,8 +161,7 @@ func (s *StepIDs) Trace(iteration int64) pcommon.TraceID {
 	return s.trace
 }
 
-// SpanID returns the id of a span: a 64-bit hash (XXH3) of its trace, its role (such as "tq.get") and a natural
-// key made of raw log values. It is never all zero.
+// SpanID returns the id of a span: a 64-bit hash (XXH3) of its trace, its role (such as "tq.get") and a natural key of raw log values. It is never all zero.
 func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 	var buf [192]byte
 	b := append(buf[:0], trace[:]...)
@@ -182,7 +178,7 @@ func SpanID(trace pcommon.TraceID, role string, key ...[]byte) pcommon.SpanID {
 	return id
 }
 
-// IDHash is a hash of a span's ids, by which components store what was told of the span. Without a span, of its trace.
+// IDHash is a hash of a span's ids, the key under which components store verdicts of the span. Without a span, of its trace.
 func IDHash(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
 	var key [24]byte
 	copy(key[:], trace[:])
@@ -190,15 +186,15 @@ func IDHash(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
 	return xxh3.Hash(key[:])
 }
 
-// ShortKey makes a key of 16 bytes of a long one, such as a whole line.
+// ShortKey hashes a long key, such as a whole line, to 16 bytes.
 func ShortKey(key []byte) []byte {
-	h := shortKey(key) // of the caller, where this function is inlined: it is not allocated
+	h := shortKey(key) // allocated in the caller's frame, where this function is inlined
 	return h[:]
 }
 
 func shortKey(key []byte) [16]byte { return xxh3.Hash128(key).Bytes() }
 
-// Digest is a running hash of parts, such as the lines that a record is made of. The zero value is ready.
+// Digest is a running hash of parts, such as the lines of a record. The zero value is ready.
 type Digest struct{ hi, lo uint64 }
 
 // Add takes the next part.
@@ -207,19 +203,19 @@ func (d *Digest) Add(part []byte) {
 	d.hi, d.lo = d.hi*0x9e3779b97f4a7c15+h.Hi, h.Lo
 }
 
-// Key is a key of 16 bytes for the parts that were added.
+// Key is the hash of the parts added, 16 bytes.
 func (d *Digest) Key() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, d.hi), d.lo)
 }
 
-// appendPart prefixes the length, so that ("a", "bc") and ("ab", "c") differ.
+// appendPart prefixes the length, so ("a", "bc") and ("ab", "c") differ.
 func appendPart[T string | []byte](b []byte, part T) []byte {
 	b = binary.AppendUvarint(b, uint64(len(part)))
 	return append(b, part...)
 }
 
-// parseUUID reads the two spellings of a UUID that logs use: RFC 9562 text and its 32 digits without dashes.
-// The nil UUID is refused, because OpenTelemetry gives it the meaning "no trace".
+// parseUUID reads the two spellings of a UUID in logs: RFC 9562 text and its 32 digits without dashes. The nil UUID is refused: in OpenTelemetry, it means "no
+// trace".
 func parseUUID(text []byte) (pcommon.TraceID, bool) {
 	var digits [32]byte
 	switch len(text) {
@@ -244,8 +240,8 @@ func parseUUID(text []byte) (pcommon.TraceID, bool) {
 	return id, true
 }
 
-// parseTraceParent reads "00-<trace: 32 hex digits>-<parent: 16>-<flags: 2>" of W3C Trace Context. Its later versions may go on behind that; version ff
-// does not exist, and neither does an id of zeros.
+// parseTraceParent reads "00-<trace: 32 hex digits>-<parent: 16>-<flags: 2>" of W3C Trace Context. Later versions may have more text behind; version ff does
+// not exist, and an id of zeros is invalid.
 func parseTraceParent(text []byte) (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	const whole = 55
 	if len(text) < whole || text[2] != '-' || text[35] != '-' || text[52] != '-' {
@@ -261,7 +257,8 @@ func parseTraceParent(text []byte) (trace pcommon.TraceID, parent pcommon.SpanID
 	if more := text[whole:]; len(more) > 0 && (version[0] == 0 || more[0] != '-') {
 		return trace, parent, false
 	}
-	if trace, ok = parseUUID(text[3:35]); ok {
+	trace, ok = parseUUID(text[3:35])
+	if ok {
 		parent, ok = parseSpanID(text[36:52])
 	}
 	if !ok {
@@ -270,7 +267,7 @@ func parseTraceParent(text []byte) (trace pcommon.TraceID, parent pcommon.SpanID
 	return trace, parent, true
 }
 
-// parseSpanID reads 16 hex digits that are not all zero.
+// parseSpanID reads 16 hex digits, not all zero.
 func parseSpanID(text []byte) (id pcommon.SpanID, ok bool) {
 	if len(text) != 2*len(id) {
 		return id, false

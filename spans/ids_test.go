@@ -104,7 +104,7 @@ func TestDigest(t *testing.T) {
 		assert.NotContains(t, seen, k, "%q is %q", parts, seen[k])
 		seen[k] = parts
 	}
-	// It goes into ids, see TestIDsStayTheSame. Here the reference computes each part's hash, with the lower half of the one before as its seed.
+	// The hash is part of ids, see TestIDsStayTheSame. Here the reference computes each part's hash, seeded with the lower half of the hash before.
 	assert.Equal(t, "8b58f87459277d59ffd4ef3f9add15d8", key("1 Embedding 0.1", "", "2 LMHead 0.25"))
 }
 

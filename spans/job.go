@@ -9,12 +9,12 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// jobAttributes describe the job of a collector, with their variables in the order of asking; OTEL_RESOURCE_ATTRIBUTES comes first. Each is the same in all
+// jobAttributes describe the job of a collector, with their variables in order of preference; OTEL_RESOURCE_ATTRIBUTES comes first. Each is the same in all
 // processes of the job and after a restart: a line read again makes the same span, and a run has one target_info in Prometheus.
 //
-// Slurm: SchedMD/slurm, doc/man/man1/sbatch.1, "OUTPUT ENVIRONMENT VARIABLES". Kubernetes has no names of its own for the downward API; those here are the
-// semantic conventions' in capitals, and what manifests use (POD_NAMESPACE: kubernetes/website, "Expose Pod Information to Containers Through Environment
-// Variables").
+// Slurm: SchedMD/slurm, doc/man/man1/sbatch.1, "OUTPUT ENVIRONMENT VARIABLES". Kubernetes has no names of its own for the downward API; the names here are the
+// semantic conventions' in capitals, and names common in manifests (POD_NAMESPACE: kubernetes/website, "Expose Pod Information to Containers Through
+// Environment Variables").
 var jobAttributes = [...]fromEnvironment{
 	{AttrSlurmJobID, []string{"SLURM_JOB_ID"}},
 	{AttrSlurmJobName, []string{"SLURM_JOB_NAME"}},
@@ -29,7 +29,7 @@ var jobAttributes = [...]fromEnvironment{
 	{AttrK8SJobUID, []string{"K8S_JOB_UID"}},
 }
 
-// placeAttributes say where a collector of a job runs: each has its own.
+// placeAttributes say where a collector of a job runs; they differ between the collectors.
 var placeAttributes = [...]fromEnvironment{
 	{AttrK8SPodName, []string{"K8S_POD_NAME", "POD_NAME"}},
 	{AttrK8SNodeName, []string{"K8S_NODE_NAME", "NODE_NAME"}},
@@ -53,7 +53,7 @@ func IsJobAttribute(name string) bool {
 	return false
 }
 
-// PutJob writes what the environment says of the job on the resource of a run: of the run that the environment names (JobRunID), or of any where it names none.
+// PutJob writes the job described by the environment to the resource of a run: of the run named by the environment (JobRunID), or of any run if none is named.
 func PutJob(m pcommon.Map, run string) {
 	if named, _ := JobRunID(); named != "" && named != run {
 		return
@@ -61,7 +61,7 @@ func PutJob(m pcommon.Map, run string) {
 	put(m, jobAttributes[:])
 }
 
-// PutPlace writes where this process runs, as far as the environment says it, and whether it says anything.
+// PutPlace writes where this process runs, by the environment, and returns whether anything was written.
 func PutPlace(m pcommon.Map) bool { return put(m, placeAttributes[:]) }
 
 func put(m pcommon.Map, list []fromEnvironment) (some bool) {
@@ -91,8 +91,8 @@ type parsed struct {
 
 var lastParsed atomic.Pointer[parsed]
 
-// resourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: key=value,… with values that are percent-encoded (OpenTelemetry specification, Resource SDK, "Specifying
-// resource information via an environment variable"). What is no such pair is passed over, as the SDKs that start beside this process say it.
+// resourceAttributes reads OTEL_RESOURCE_ATTRIBUTES: key=value,… with percent-encoded values (OpenTelemetry specification, Resource SDK, "Specifying resource
+// information via an environment variable"). Malformed pairs are skipped: the SDKs in this process log them.
 func resourceAttributes() map[string]string {
 	text := os.Getenv("OTEL_RESOURCE_ATTRIBUTES")
 	if text == "" {

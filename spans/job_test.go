@@ -84,7 +84,7 @@ func BenchmarkPutJob(b *testing.B) {
 	}
 }
 
-// noJob clears what names the job, or says where it runs.
+// noJob clears the variables that name the job or its place.
 func noJob(tb testing.TB) {
 	tb.Helper()
 	for _, name := range append(JobVariables(), "OTEL_RESOURCE_ATTRIBUTES") {

@@ -6,10 +6,10 @@ import (
 	"unicode"
 )
 
-// MaxLabelBytes bounds a label of a metric: it is in every series, and all of them are in every scrape.
+// MaxLabelBytes bounds a label of a metric: labels are in every series, and every scrape has all series.
 const MaxLabelBytes = 256
 
-// Label makes a label of a text from a log or a span: it is cut to MaxLabelBytes, at a rune's edge.
+// Label makes a label from a text of a log or a span: cut to MaxLabelBytes, at a rune's edge.
 func Label(text string) string { return clip(text, MaxLabelBytes) }
 
 // maxRowHost bounds how much of a host's name is in a span's, By.
@@ -30,17 +30,17 @@ func NCCLRankName(rank int32, host string) string {
 	return string(b)
 }
 
-// IsNCCLRank says whether the span of a rank is named so.
+// IsNCCLRank says whether name is a rank's span name.
 func IsNCCLRank(name string) bool {
 	return name == SpanNCCLRank || len(name) > len(SpanRank) && name[:len(SpanRank)] == SpanRank && name[len(SpanRank)]-'0' < 10
 }
 
-// IsNCCLPhase says whether a span of this name is when a rank was late, waited or transferred.
+// IsNCCLPhase says whether a span of this name is a phase of a rank: late, wait or transfer.
 func IsNCCLPhase(name string) bool {
 	return name == SpanNCCLTransfer || name == SpanNCCLWait || name == SpanNCCLLate
 }
 
-// IsNCCLPart says whether a span of this name is below the root of a collective: the span of a rank or of a part of it.
+// IsNCCLPart says whether a span of this name is below the root of a collective: the span of a rank or of a part of a rank.
 func IsNCCLPart(name string) bool {
 	switch name {
 	case SpanNCCLChannel, SpanNCCLProxyOp, SpanNCCLProxyStep:

@@ -10,7 +10,7 @@ type Metric struct {
 	Instrument  Instrument
 }
 
-// Instrument says what a metric's points mean.
+// Instrument is the kind of a metric's points.
 type Instrument uint8
 
 // The instruments. Sums and histograms are cumulative; of the sums only a Counter is monotonic.
@@ -21,8 +21,7 @@ const (
 	Histogram
 )
 
-// MetricNamed is the registry's metric of a name. It panics where the registry has none: names are constants, and tables of metrics are filled when the
-// program starts.
+// MetricNamed is the registry's metric of a name. It panics on an unknown name: names are constants, and tables of metrics are filled at program start.
 func MetricNamed(name string) Metric {
 	m, ok := metrics[name]
 	if !ok {

@@ -8,9 +8,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Model describes the model that a job trains, in the names of Megatron's arguments (megatron/training/arguments.py). A receiver that
-// finds an argument dump in a log puts it on the resource of its spans; train_perf reads it there, or has it in its config.
-// Zero means not known.
+// Model describes the model that a job trains, in the names of Megatron's arguments (megatron/training/arguments.py). A receiver that finds an argument dump in
+// a log puts the model on the resource of its spans; train_perf reads it there, or has a model in its config. Zero means unknown.
 type Model struct {
 	Type             string `mapstructure:"type"` // gpt, llama, qwen, mixtral, moe, aquila, deepseek; decides FlagScale's formula only
 	NumLayers        int64  `mapstructure:"num_layers"`
@@ -22,10 +21,10 @@ type Model struct {
 	SeqLength        int64  `mapstructure:"seq_length"`
 	PaddedVocabSize  int64  `mapstructure:"padded_vocab_size"` // 0: vocab_size
 	VocabSize        int64  `mapstructure:"vocab_size"`
-	GlobalBatchSize  int64  `mapstructure:"global_batch_size"` // a step's logged batch size comes before it
+	GlobalBatchSize  int64  `mapstructure:"global_batch_size"` // a step's logged batch size has priority
 	WorldSize        int64  `mapstructure:"world_size"`
 	DataParallelSize int64  `mapstructure:"data_parallel_size"`
-	PipelineParallel int64  `mapstructure:"pipeline_model_parallel_size"` // below 0: the ranks of a pipeline stage do not follow each other
+	PipelineParallel int64  `mapstructure:"pipeline_model_parallel_size"` // below 0: the ranks of a pipeline stage are not consecutive
 	SwiGLU           bool   `mapstructure:"swiglu"`
 	MTPLayers        int64  `mapstructure:"mtp_num_layers"`
 	OutputGate       bool   `mapstructure:"attention_output_gate"`
@@ -36,8 +35,8 @@ type Model struct {
 	MoEFFN          int64 `mapstructure:"moe_ffn_hidden_size"` // 0: ffn_hidden_size
 	SharedExpertFFN int64 `mapstructure:"moe_shared_expert_intermediate_size"`
 	MoELatentSize   int64 `mapstructure:"moe_latent_size"` // 0: experts work on hidden_size
-	// MoELayerFreq: every Nth layer is a mixture of experts. 0 and 1: all. FirstDense layers before them are dense (first_k_dense_replace of
-	// DeepSeek's config.json). MoEPattern comes before both: a list in Megatron's moe_layer_freq, 1 (experts) or 0 per layer: "0111".
+	// MoELayerFreq: every Nth layer is a mixture of experts. 0 and 1: all. FirstDense layers before them are dense (first_k_dense_replace of DeepSeek's
+	// config.json). MoEPattern has priority over both: a list in Megatron's moe_layer_freq, 1 (experts) or 0 per layer: "0111".
 	MoELayerFreq int64  `mapstructure:"moe_layer_freq"`
 	FirstDense   int64  `mapstructure:"first_k_dense_replace"`
 	MoEPattern   string `mapstructure:"moe_layer_pattern"`
@@ -50,8 +49,8 @@ type Model struct {
 	QKPosDim   int64 `mapstructure:"qk_pos_emb_head_dim"`
 	VHeadDim   int64 `mapstructure:"v_head_dim"`
 
-	// Attention that is not softmax over all keys: gated_delta_net (gdn), gdn2, dsa. Every Nth layer (LinearFreq) has softmax all the same;
-	// LinearPattern comes before it: a list in linear_attention_freq, 1 (linear) or 0 per layer, those of multi-token prediction last.
+	// Attention other than softmax over all keys: gated_delta_net (gdn), gdn2, dsa. Every Nth layer (LinearFreq) still has softmax; LinearPattern has priority:
+	// a list in linear_attention_freq, 1 (linear) or 0 per layer, multi-token prediction last.
 	AttentionVariant    string `mapstructure:"experimental_attention_variant"`
 	LinearFreq          int64  `mapstructure:"linear_attention_freq"`
 	LinearPattern       string `mapstructure:"linear_attention_pattern"`
@@ -62,9 +61,9 @@ type Model struct {
 	LinearConvKernelDim int64  `mapstructure:"linear_conv_kernel_dim"` // 0: 4
 
 	// Layers of several kinds, one letter each: M Mamba, G gated delta net, * attention, - feed-forward, E experts; "/" begins a depth of multi-token
-	// prediction. hybrid_override_pattern is its name in older versions.
+	// prediction. Older name: hybrid_override_pattern.
 	HybridPattern  string  `mapstructure:"hybrid_layer_pattern"`
-	Hybrid         bool    `mapstructure:"is_hybrid_model"`        // older versions: without a pattern, the shares say how many layers are of which kind
+	Hybrid         bool    `mapstructure:"is_hybrid_model"`        // older versions: without a pattern, only the shares of the kinds of layers are known
 	AttentionRatio float64 `mapstructure:"hybrid_attention_ratio"` // 0..1
 	MLPRatio       float64 `mapstructure:"hybrid_mlp_ratio"`       // 0..1
 	MambaStateDim  int64   `mapstructure:"mamba_state_dim"`        // 0: 128
@@ -74,11 +73,11 @@ type Model struct {
 
 	Recompute string `mapstructure:"recompute_granularity"` // full, selective or empty
 
-	// FP8 and FP4 name the format that the GEMMs run in, which may then be faster than the BF16 peak: e4m3, hybrid; e2m1.
+	// FP8 and FP4 name the format of the GEMMs, which may be faster than the BF16 peak: e4m3, hybrid; e2m1.
 	FP8 string `mapstructure:"fp8"`
 	FP4 string `mapstructure:"fp4"`
 
-	// Unsupported says what the description cannot state, so that no FLOPs can be counted. Empty: nothing.
+	// Unsupported is a property that the fields cannot describe, so FLOPs cannot be counted. Empty: none.
 	Unsupported string `mapstructure:"-"`
 
 	// State of Set from the lines before: group_query_attention is False; the batch grows up to global_batch_size.
@@ -86,7 +85,7 @@ type Model struct {
 	RampUp   bool `mapstructure:"-"`
 }
 
-// modelField binds a name to a field of a model. One of the pointers is set.
+// modelField binds a name to a field of a model. Exactly one of the pointers is set.
 type modelField struct {
 	name string
 	i    *int64
@@ -169,7 +168,7 @@ func (m *Model) Put(attrs pcommon.Map) {
 	}
 }
 
-// ModelOf reads the model in the attributes of a resource. It is cheap where there is none.
+// ModelOf reads the model in the attributes of a resource. It is cheap for a resource without a model.
 func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 	if _, ok := attrs.Get(ModelPrefix + "hidden_size"); !ok {
 		return m, false
@@ -198,12 +197,13 @@ func ModelOf(attrs pcommon.Map) (m Model, ok bool) {
 	return m, true
 }
 
-// Set sets the field of a Megatron argument. It says false for an argument that has none here, and for a value that is not of its kind.
+// Set sets the field of a Megatron argument. It returns false for an argument without a field, and for a value of the wrong kind.
 func (m *Model) Set(name string, text []byte) bool {
 	switch name {
 	case "group_query_attention":
-		// Without it num_query_groups says 1 (its default), and means as many as heads.
-		if m.NoGroups = string(text) == "False"; m.NoGroups {
+		// Without this argument, num_query_groups has its default 1, which means as many as heads.
+		m.NoGroups = string(text) == "False"
+		if m.NoGroups {
 			m.QueryGroups = 0
 		}
 		return m.NoGroups || string(text) == "True"
@@ -211,8 +211,9 @@ func (m *Model) Set(name string, text []byte) bool {
 		if m.NoGroups {
 			return true
 		}
-	case "rampup_batch_size": // its steps have other batches than global_batch_size
-		if m.RampUp = string(text) != "None"; m.RampUp {
+	case "rampup_batch_size": // its steps have batches other than global_batch_size
+		m.RampUp = string(text) != "None"
+		if m.RampUp {
 			m.GlobalBatchSize = 0
 		}
 		return true
@@ -221,8 +222,9 @@ func (m *Model) Set(name string, text []byte) bool {
 			return true
 		}
 	case "hybrid_override_pattern":
-		// Its newer name comes before it in a dump, and includes the layers of multi-token prediction.
-		if name = "hybrid_layer_pattern"; m.HybridPattern != "" {
+		// The newer name comes first in a dump, and includes the layers of multi-token prediction.
+		name = "hybrid_layer_pattern"
+		if m.HybridPattern != "" {
 			return true
 		}
 	case "mtp_hybrid_override_pattern", "spec":
@@ -267,11 +269,11 @@ func (m *Model) Set(name string, text []byte) bool {
 	return false
 }
 
-// exclude notes a property of a model that no field describes.
+// exclude notes a property of a model without a field.
 func (m *Model) exclude(name, text string) bool {
 	switch {
 	case name == "mtp_hybrid_override_pattern":
-		// Versions that count these layers put them into hybrid_layer_pattern, and None here.
+		// Versions that count these layers include them in hybrid_layer_pattern, and print None here.
 		if text != "None" {
 			m.Unsupported = name
 		}

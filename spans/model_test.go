@@ -46,7 +46,7 @@ func TestModelSetQueryGroups(t *testing.T) {
 	assert.False(t, m.Set("group_query_attention", []byte("maybe")))
 }
 
-// TestModelSetHybrid: a dump has the older name of the pattern after the newer one, which also has the layers of multi-token prediction.
+// TestModelSetHybrid: a dump has the older name of the pattern after the newer name, whose value also has the layers of multi-token prediction.
 func TestModelSetHybrid(t *testing.T) {
 	var m Model
 	for _, a := range [][2]string{
@@ -67,7 +67,7 @@ func TestModelSetHybrid(t *testing.T) {
 	assert.Equal(t, "M-", m.HybridPattern)
 }
 
-// TestModelSetRampUp: steps were held against the batch that a ramp-up ends with, and perf_monitor was said to leave samples out.
+// TestModelSetRampUp: steps are not compared with the batch at the end of a ramp-up, so perf_monitor is not blamed for omitting samples.
 func TestModelSetRampUp(t *testing.T) {
 	for _, dump := range [][2][2]string{
 		{{"global_batch_size", "512"}, {"rampup_batch_size", "['32', '32', '100000']"}},

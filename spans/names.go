@@ -1,10 +1,10 @@
 package spans
 
-// Names, units and values stand in spans/registry, from which the other constants of this package are generated. Where the semantic conventions of
-// OpenTelemetry (semconv 1.37) have a name, it is used.
+// Names, units and values are in spans/registry, from which the other constants of this package are generated. Names of OpenTelemetry's semantic conventions
+// (semconv 1.37) are used where they exist.
 
 // TimeSource says where the times of a span come from (attribute AttrTimeSource).
 type TimeSource string
 
-// ServerSuffix goes behind the service.name of a job, for the server that the job calls, where the client's log tells of both.
+// ServerSuffix is appended to the service.name of a job to name the server that the job calls, where the client's log describes both.
 const ServerSuffix = "-server"

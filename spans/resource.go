@@ -6,23 +6,23 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// Resource says who did the work of a span, and what holds for each of its spans that says nothing else. Fields left zero are not known and not sent.
+// Resource has the origin of a span's work, and attributes common to its spans unless a span states its own. Zero fields are unknown and not sent.
 //
-// What stands here follows from a record and from the records before it in its stream, never from what most spans of a batch have: a record that is read again
-// means the same. What changes from record to record stands on the spans, or each record would have a resource of its own.
+// The content follows from a record and from the records before it in its stream, never from the majority of a batch: a record read again gives the same
+// resource. Values that change from record to record are on the spans: else each record would have a resource of its own.
 type Resource struct {
 	Service string // service.name: the job
 	RunID   string // ml.run.id
 	Attempt int64  // ml.run.attempt; 0: the first
 	Host    string // host.name
 	PID     int64  // process.pid
-	Model   *Model // ml.model.*, and dl.world_size where the model has it and Stated has not; resources are the same only when they share the pointer
+	Model   *Model // ml.model.*, and dl.world_size where Model has it and Stated has not; resources are equal only with the same pointer
 
-	JoinBy string // trainbridge.join.by, where it holds for all spans
+	JoinBy string // trainbridge.join.by, where common to all spans
 
-	RecordOnly bool // trainbridge.record_only: they are joined and counted, and not drawn
+	RecordOnly bool // trainbridge.record_only: the spans are joined and counted, but not drawn
 
-	Time TimeSource // trainbridge.time.source; Batch.Add writes it on spans that have another one
+	Time TimeSource // trainbridge.time.source; Batch.Add writes a differing source on the span
 
 	// Of records of training.
 	Source       string // trainbridge.source
@@ -37,8 +37,8 @@ type Resource struct {
 	SharedMemory bool   // zeromq.shared_memory
 }
 
-// PutInstance writes the attributes of the resource of metrics. The run is the instance of the service: Prometheus makes its instance label of that, without
-// which two runs of a job would be the same series.
+// PutInstance writes the attributes of the resource of metrics. The run is the instance of the service: Prometheus makes its instance label from the instance,
+// without which two runs of a job would be the same series.
 func (r Resource) PutInstance(m pcommon.Map) {
 	r.Put(m)
 	if r.RunID != "" {
@@ -92,7 +92,7 @@ func (r Resource) Put(m pcommon.Map) {
 	}
 }
 
-// The numbers that logs of training repeat in record after record.
+// Numbers that training logs repeat in every record.
 const (
 	StatedIterations = iota
 	StatedStepsCovered
@@ -109,7 +109,7 @@ var statedNames = [NumStated]string{
 	StatedSkippedIterations: AttrSkippedIterations, StatedNaNIterations: AttrNaNIterations, StatedLossScale: AttrLossScale,
 }
 
-// Stated are some of these numbers.
+// Stated are values of these numbers.
 type Stated struct {
 	Has    uint8              `json:"has,omitzero"` // bit by bit
 	Values [NumStated]float64 `json:"values,omitzero"`
@@ -133,18 +133,18 @@ func (s *Stated) put(m pcommon.Map) {
 	}
 }
 
-// Steady decides which value of a number stands on the resource: the first of its stream, until another has come steadyFor times in a row. So a number that
-// grows in steps is on the resource, and one that is different in each record makes no resource for each.
+// Steady chooses the value of a number for the resource: the first of its stream, until another has come steadyFor times in a row. A number that grows in steps
+// is on the resource; a number that differs in each record does not make a resource per record.
 type Steady struct {
-	Value float64 `json:"value,omitzero"` // stands on the resource, where Known
+	Value float64 `json:"value,omitzero"` // on the resource, if Known
 	Last  float64 `json:"last,omitzero"`  // of the record before
-	Run   int     `json:"run,omitzero"`   // how many records in a row had it
+	Run   int     `json:"run,omitzero"`   // number of consecutive records with Last
 	Known bool    `json:"known,omitzero"`
 }
 
 const steadyFor = 16
 
-// Next takes the value of the next record, and returns the value that stands on the resource.
+// Next takes the value of the next record, and returns the value for the resource.
 func (s *Steady) Next(x float64) float64 {
 	if s.Run++; x != s.Last {
 		s.Run = 1

@@ -16,13 +16,13 @@ import (
 
 // RunConfig names the job whose logs a receiver reads. It is squashed into every receiver's config.
 type RunConfig struct {
-	// RunID is ml.run.id. It salts every hashed id. Default: the run that the collector's environment names (JobRunID), else a stable hash of the log's
-	// directory: nothing says then that logs in two directories are of one job, and two jobs in one run could not be told apart any more.
+	// RunID is ml.run.id. It salts every hashed id. Default: the run named by the collector's environment (JobRunID), else a stable hash of the log's
+	// directory: without a name, logs in two directories cannot be known to be of one job, and two jobs merged into one run could not be separated.
 	RunID string `mapstructure:"run_id"`
 	// ServiceName is the service.name of the job in Jaeger, Tempo and Prometheus.
 	ServiceName string `mapstructure:"service_name"`
-	// SpanLinks has roots link to the span of their run, and RPC passes to the one before. Default false: Jaeger's page takes the first link of a root for
-	// its parent, and then draws no critical path.
+	// SpanLinks links roots to the span of their run, and an RPC pass to the pass before. Default false: Jaeger's page takes the first link of a root for its
+	// parent, and then draws no critical path.
 	SpanLinks bool `mapstructure:"span_links"`
 }
 
@@ -37,17 +37,18 @@ func (c RunConfig) Run(path string) string {
 	return DirectoryRun(path)
 }
 
-// checkpoint is a directory of the Trainer of Hugging Face within that of its run: checkpoint-500 (transformers, trainer_utils.py, PREFIX_CHECKPOINT_DIR).
+// checkpoint is a checkpoint directory of the Trainer of Hugging Face, inside the run's directory: checkpoint-500 (transformers, trainer_utils.py,
+// PREFIX_CHECKPOINT_DIR).
 var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 
-// podLogs is the kubelet's directory of a pod's logs: /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log. Each of these has a link in
+// podLogs is the kubelet's directory of a pod's logs: /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restarts>.log. Each log has a link in
 // /var/log/containers (kubernetes/kubernetes 16913111 pkg/kubelet/kuberuntime/helpers.go, BuildPodLogsDirectory, and legacy.go). A static pod's uid is a hash.
 var podLogs = regexp.MustCompile(`^[a-z0-9-]+_[a-z0-9.-]+_([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$`)
 
 func isOfPod(dir string) bool { return podLogs.MatchString(filepath.Base(filepath.Dir(dir))) }
 
-// DirectoryRun is the run id of a log file of which nothing names the run: it follows from the directory. A checkpoint's is that of its run. All containers
-// of a pod are one run, also where their logs are read through the kubelet's links: in the directory of the links are the logs of all pods.
+// DirectoryRun is the run id of a log file without a named run, made from the directory. A checkpoint directory belongs to the run's directory. All containers
+// of a pod are one run, also when read through the kubelet's links: the directory of the links has the logs of all pods.
 func DirectoryRun(path string) string {
 	if to, err := os.Readlink(path); err == nil && filepath.IsAbs(to) && isOfPod(filepath.Dir(to)) {
 		path = to
@@ -63,18 +64,18 @@ func DirectoryRun(path string) string {
 	return "run-" + hex.EncodeToString(id[:6])
 }
 
-// jobVariables are the variables that name the job of a process, in the order in which they are asked. A variable that names none is passed over.
+// jobVariables are the variables that name the job of a process, in order of preference. A variable without a job's name is skipped.
 var jobVariables = [...]struct {
 	name string
 	run  func(value string) string
 }{
 	{"TRAINBRIDGE_RUN_ID", Name[string]},
-	{"SLURM_JOB_ID", as("slurm-")}, // each task of a job array has one of its own
+	{"SLURM_JOB_ID", as("slurm-")}, // differs between the tasks of a job array
 	{"RAY_JOB_ID", rayRun},
 	{"TORCHELASTIC_RUN_ID", torchRun},
-	{"PET_RDZV_ID", torchRun}, // what torchrun takes for --rdzv-id, and hands to its workers as the one before
+	{"PET_RDZV_ID", torchRun}, // torchrun's default for --rdzv-id, passed to its workers as TORCHELASTIC_RUN_ID
 
-	// Kubernetes: the names of a JobSet and of a PyTorchJob. A TrainJob's JobSet has its name.
+	// Kubernetes: the names of a JobSet and of a PyTorchJob. A TrainJob's JobSet has the TrainJob's name.
 	{"JOBSET_NAME", as("jobset-")},                    // kubernetes-sigs/jobset 08dfbdfd site/static/examples/in-place-restart: from the pod's annotation
 	{"TRAIN_JOB_NAME", as("jobset-")},                 // kubeflow/trainer 8c0f5059 manifests/base/runtimes/data-cache: from the pod's label
 	{"KUBEFLOW_TRAINER_SERVER_URL", trainerURLRun},    // kubeflow/trainer 8c0f5059 pkg/runtime/framework/plugins/trainjobstatus
@@ -83,7 +84,7 @@ var jobVariables = [...]struct {
 	{"MASTER_ADDR", pytorchJobRun("-master-0")},       // kubeflow/training-operator 1417bbc3 pkg/controller.v1/pytorch/envvar.go
 }
 
-// JobVariables are the names of the variables that JobRunID asks, in its order.
+// JobVariables are the names of the variables that JobRunID reads, in order.
 func JobVariables() []string {
 	names := make([]string, len(jobVariables))
 	for i, v := range jobVariables {
@@ -92,8 +93,8 @@ func JobVariables() []string {
 	return names
 }
 
-// JobRunID returns the run id that the environment of this process says, and the variable that says it; empty: none does. Receivers and services
-// (package bridge) take it alike, so that a job has one run id in all its processes.
+// JobRunID returns the run id named by the environment of this process, and the variable; empty: none. Receivers and services (package bridge) use the same
+// rule, so a job has one run id in all its processes.
 func JobRunID() (run, variable string) {
 	for _, v := range jobVariables {
 		if value := strings.TrimSpace(os.Getenv(v.name)); value != "" {
@@ -106,7 +107,7 @@ func JobRunID() (run, variable string) {
 }
 
 // Collector is the name of this process among the collectors that write metrics of the same runs: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: the host
-// has none.
+// has no name.
 func Collector() string {
 	name := strings.TrimSpace(os.Getenv("TRAINBRIDGE_COLLECTOR"))
 	if name == "" {
@@ -119,13 +120,13 @@ func as(prefix string) func(string) string {
 	return func(value string) string { return prefix + Name(value) }
 }
 
-// rayRun names a job of Ray. Its id counts the jobs of a cluster from 01000000 on (ray src/ray/common/id.h), so that only the cluster's session tells two
-// jobs apart; each node of a cluster has a link with its name (python/ray/_private/node.py). Without, the job has no name.
+// rayRun names a job of Ray. Job ids count from 01000000 in each cluster (ray src/ray/common/id.h), so only the cluster's session makes them unique; each node
+// of a cluster has a link with the session's name (python/ray/_private/node.py). Without the session, the job has no name.
 func rayRun(job string) string {
-	if job == "ffffffff" { // of a worker that has no job yet
+	if job == "ffffffff" { // of a worker without a job
 		return ""
 	}
-	tmp := cmp.Or(os.Getenv("RAY_TMPDIR"), os.Getenv("TMPDIR"), "/tmp") // as python/ray/_private/utils.py finds it
+	tmp := cmp.Or(os.Getenv("RAY_TMPDIR"), os.Getenv("TMPDIR"), "/tmp") // as in python/ray/_private/utils.py
 	at, err := os.Readlink(filepath.Join(tmp, "ray", "session_latest"))
 	session, ok := strings.CutPrefix(filepath.Base(at), "session_")
 	if err != nil || !ok {
@@ -134,8 +135,8 @@ func rayRun(job string) string {
 	return Name("ray-" + session + "-" + job)
 }
 
-// torchRun names a job by its rendezvous id. PyTorch wants a unique id of the job there, but has "none" by default (torch/distributed/run.py), and a plain
-// number is mostly what its documentation has in examples: such a text names no job.
+// torchRun names a job by its rendezvous id. PyTorch asks for a unique id of the job, but defaults to "none" (torch/distributed/run.py), and its documentation
+// has plain numbers in examples: such a text names no job.
 func torchRun(id string) string {
 	if NoTraceID(id) || strings.Trim(id, "0123456789") == "" {
 		return ""
@@ -172,13 +173,13 @@ func pytorchJobRun(suffix string) func(string) string {
 	}
 }
 
-// RunSpan is what a train.run span says: where a collector met the run first.
+// RunSpan is the content of a train.run span: where a collector first met the run.
 type RunSpan struct {
 	Run     string     `json:"run"`     // ml.run.id
-	By      string     `json:"by"`      // what named it: a setting, a variable of the environment, or empty for the log's directory
+	By      string     `json:"by"`      // the source of the name: a setting, a variable of the environment, or empty for the log's directory
 	Service string     `json:"service"` // service.name
 	File    string     `json:"file"`    // the log
-	Start   int64      `json:"start"`   // ns, of its first record
+	Start   int64      `json:"start"`   // ns, of the first record
 	Time    TimeSource `json:"time"`    // where Start comes from
 }
 
@@ -194,15 +195,15 @@ func (c RunConfig) Opens(path string, start int64, source TimeSource) RunSpan {
 // runLength is the length of a run's span. When a run ends nobody knows; stores keep microseconds and less, and warn of spans without length.
 const runLength = int64(time.Millisecond)
 
-// IDs are the ids of the span, in the run's own trace. They follow from all that the span says: hosts whose collectors met the run elsewhere have spans of
-// their own, and an id never has a second content.
+// IDs are the ids of the span, in the run's own trace. They are a hash of the whole content: hosts whose collectors met the run elsewhere have spans of their
+// own, and an id never has a second content.
 func (r RunSpan) IDs() (pcommon.TraceID, pcommon.SpanID) {
 	trace, _ := RunIDs(r.Run)
 	start := binary.BigEndian.AppendUint64(nil, uint64(r.Start))
 	return trace, SpanID(trace, SpanRun, []byte(r.Service), []byte(r.File), start, []byte(r.Time))
 }
 
-// Before says whether the run was met here before it was met there. A time that a log states comes before one that is made up.
+// Before orders two meetings of a run. A logged time comes before a synthetic time.
 func (r RunSpan) Before(other RunSpan) bool {
 	madeUp := func(r RunSpan) int {
 		if r.Time == TimeSynthetic {
@@ -215,7 +216,7 @@ func (r RunSpan) Before(other RunSpan) bool {
 	) < 0
 }
 
-// AddRun adds the train.run span. It comes from no record (NoOrigin). The same RunSpan makes the same span, which Jaeger and Tempo show once.
+// AddRun adds the train.run span, made from no record (NoOrigin). Equal RunSpans make equal spans, which Jaeger and Tempo show once.
 func (b *Batch) AddRun(r RunSpan) {
 	trace, id := r.IDs()
 	defer b.From(b.origin)

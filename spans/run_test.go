@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// environment is that of a process with these variables and no other that names a job.
+// environment sets these variables and clears all others that name a job.
 func environment(t *testing.T, env map[string]string) {
 	t.Helper()
 	for _, name := range JobVariables() {
@@ -39,7 +39,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// A cluster of Ray leaves the name of its session where its temporary files are.
+// A Ray cluster leaves the name of its session among its temporary files.
 func TestJobRunID(t *testing.T) {
 	ray := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(ray, "ray"), 0o700))
@@ -111,7 +111,7 @@ func TestRunOfDirectory(t *testing.T) {
 	assert.Empty(t, RunConfig{}.Opens(a, 1, TimeLogged).By)
 }
 
-// The containers of a pod and their restarts are one run, read where the kubelet writes or through its links; another pod of the same name is another run.
+// The containers of a pod and their restarts are one run, read directly or through the kubelet's links; another pod of the same name is another run.
 func TestRunOfPod(t *testing.T) {
 	environment(t, nil)
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestRunOfPod(t *testing.T) {
 	id := strings.Repeat("5a", 32)
 	for _, path := range []string{
 		pod(first, "train", "1.log"), pod(first, "istio-proxy", "0.log"), pod(first, "x"),
-		link("llama-worker-0_ml_train-"+id, pod(first, "train", "0.log")), // where nothing is, as in a container without the other mount
+		link("llama-worker-0_ml_train-"+id, pod(first, "train", "0.log")), // a dangling link, as in a container without the second mount
 	} {
 		assert.Equal(t, want, DirectoryRun(path), path)
 	}
@@ -142,7 +142,7 @@ func TestRunOfPod(t *testing.T) {
 		DirectoryRun(filepath.Join(dir, "pods", "kube-system_etcd_"+id[:32], "etcd-2", "0.log")), "a static pod")
 }
 
-// What two train.run spans say differently, their ids tell apart; what they say alike has one id.
+// train.run spans with different content have different ids; equal content, equal ids.
 func TestRunSpanIDs(t *testing.T) {
 	first := RunSpan{Run: "r", By: "run_id", Service: "verl", File: "/logs/a.log", Start: 5, Time: TimeLogged}
 	trace, id := first.IDs()
@@ -168,7 +168,7 @@ func TestRunSpanIDs(t *testing.T) {
 	assert.Equal(t, id, same)
 }
 
-// The first is where a run begins, and a time of a log comes before one that is made up.
+// The first meeting is the run's beginning, and a logged time comes before a synthetic time.
 func TestRunSpanBefore(t *testing.T) {
 	at := func(start int64, file string, source TimeSource) RunSpan {
 		return RunSpan{Run: "r", File: file, Start: start, Time: source}

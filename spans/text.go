@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxAttributeBytes bounds one attribute value, so that a log line cannot blow up a trace (Tempo rejects traces over 5 MB).
+// MaxAttributeBytes bounds one attribute value, to keep a log line from blowing up a trace (Tempo rejects traces over 5 MB).
 const MaxAttributeBytes = 4096
 
-// Text makes an attribute value of raw log bytes: invalid UTF-8 (OTLP strings must be UTF-8) and NUL, which databases and C programs behind cut at,
-// become U+FFFD, and the text is cut to MaxAttributeBytes, at a rune's edge.
+// Text makes an attribute value from raw log bytes: invalid UTF-8 (OTLP strings must be UTF-8) and NUL, at which databases and C programs cut, become U+FFFD,
+// and the text is cut to MaxAttributeBytes, at a rune's edge.
 func Text[T string | []byte](raw T) string {
 	s := valid(raw)
 	if strings.IndexByte(s, 0) >= 0 {
@@ -19,8 +19,8 @@ func Text[T string | []byte](raw T) string {
 	return clip(s, MaxAttributeBytes)
 }
 
-// Name makes a name of raw log bytes: of a span, an attribute, a host, or anything that is a label of a metric. It does as Text, and drops invisible
-// characters, which make two names look the same, or one name look like another.
+// Name makes a name from raw log bytes: of a span, an attribute, a host, or any label of a metric. It does as Text, and drops invisible characters, which make
+// two names look the same, or imitate another name.
 func Name[T string | []byte](raw T) string {
 	s := valid(raw)
 	for i := range len(s) {
@@ -32,8 +32,8 @@ func Name[T string | []byte](raw T) string {
 	return clip(s, MaxAttributeBytes)
 }
 
-// Hidden says of a rune that it is not seen: a control character (C0, DEL, C1), one that turns the direction of the text, has no width (ZWSP, ZWJ, BOM),
-// or ends a line.
+// Hidden says whether a rune is invisible: a control character (C0, DEL, C1), a change of text direction, a character without width (ZWSP, ZWJ, BOM), or a line
+// end.
 func Hidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 const replacement = "\uFFFD"
@@ -57,7 +57,7 @@ func valid[T string | []byte](raw T) string {
 	return s
 }
 
-// clip cuts a text to so many bytes, at a rune's edge.
+// clip cuts a text to limit bytes, at a rune's edge.
 func clip(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -69,12 +69,11 @@ func clip(s string, limit int) string {
 	return strings.Clone(s[:cut]) // a clone does not keep the rest in memory
 }
 
-// Interner returns one string for equal bytes, so that names that repeat on every line are allocated once.
-// It forgets everything when full: its use is names, and a log with more distinct names than that has none.
-// The zero value is ready. It is not safe for concurrent use.
+// Interner returns one string for equal bytes: names that repeat on every line are allocated once. A full Interner starts over: its use is names, and no log
+// has so many distinct names. The zero value is ready. It is not safe for concurrent use.
 type Interner struct {
 	known  map[string]string
-	recent [4]string // names that are their own raw text: they come again soon, and comparing is cheaper than hashing
+	recent [4]string // names equal to their raw text: they soon repeat, and comparing is cheaper than hashing
 }
 
 const maxInterned = 4096
@@ -96,7 +95,7 @@ func (in *Interner) Text(raw []byte) string {
 	}
 	s := Name(raw)
 	if len(raw) > MaxAttributeBytes {
-		return s // thousands of these would be too much to keep
+		return s // too long to keep by the thousand
 	}
 	if in.known == nil || len(in.known) >= maxInterned {
 		in.known = make(map[string]string)

@@ -70,7 +70,7 @@ func TestCutTextKeepsNothingElse(t *testing.T) {
 	assert.NotSame(t, unsafe.StringData(long), unsafe.StringData(cut))
 }
 
-// Nor is a text that is cut worth keeping as a name.
+// A text that is cut is not kept either.
 func TestInternerKeepsNoLongText(t *testing.T) {
 	var in Interner
 	short := in.Text([]byte("short"))

@@ -2,7 +2,7 @@ package spans
 
 import "go.opentelemetry.io/collector/pdata/pcommon"
 
-// TQStage numbers the values of AttrTQStage. The three stages of a function come first: they index arrays.
+// TQStage numbers the values of AttrTQStage. The three stages of a function come first, because they index arrays.
 type TQStage uint8
 
 // The stages and client operations of TransferQueue. TQNone is any other text.
@@ -31,7 +31,7 @@ func (s TQStage) String() string {
 	return tqStages[s]
 }
 
-// TQStageNamed is the stage or client operation that a span of a name is.
+// TQStageNamed is the stage or client operation of a span name.
 func TQStageNamed(span string) TQStage {
 	switch span {
 	case SpanTQGet:

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// ValueText is the text of an attribute, empty when it is of another type: spans may come from anyone.
+// ValueText is the text of an attribute, empty for another type: spans may come from anyone.
 func ValueText(v pcommon.Value) string {
 	if v.Type() != pcommon.ValueTypeStr {
 		return ""
@@ -15,7 +15,7 @@ func ValueText(v pcommon.Value) string {
 	return v.Str()
 }
 
-// AttrText is the text of a named attribute, empty when there is none.
+// AttrText is the text of a named attribute, empty if absent.
 func AttrText(attrs pcommon.Map, name string) string {
 	if v, ok := attrs.Get(name); ok {
 		return ValueText(v)
@@ -36,7 +36,7 @@ func ValueNumber(v pcommon.Value) float64 {
 	return math.NaN()
 }
 
-// Points are the points of a gauge or a sum; of other metrics there are none.
+// Points are the points of a gauge or a sum, none for other metrics.
 func Points(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
@@ -48,7 +48,7 @@ func Points(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	}
 }
 
-// PointNumber is the number in a point, 0 where it has none.
+// PointNumber is the number in a point, 0 if none.
 func PointNumber(p pmetric.NumberDataPoint) float64 {
 	if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
 		return float64(p.IntValue())
@@ -56,10 +56,10 @@ func PointNumber(p pmetric.NumberDataPoint) float64 {
 	return p.DoubleValue()
 }
 
-// Finite says that a number is neither NaN nor an infinity.
+// Finite says whether a number is neither NaN nor infinite.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// PutFinite writes a number. NaN and the infinities, which JSON does not have, break backends that keep JSON: they are left out, as numbers that do not exist.
+// PutFinite writes a finite number. NaN and infinities, unknown to JSON, break backends that store JSON: they are left out like absent numbers.
 func PutFinite(m pcommon.Map, name string, x float64) {
 	if Finite(x) {
 		m.PutDouble(name, x)

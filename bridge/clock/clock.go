@@ -1,5 +1,5 @@
-// Package clock turns the clocks found in logs into nanoseconds since the Unix epoch: zone-less stamps, decimal seconds,
-// and monotonic counters that are tied to the wall clock by the lines that print both.
+// Package clock converts the clocks found in logs to nanoseconds since the Unix epoch: stamps without a zone, decimal seconds, and monotonic counters, anchored
+// to the wall clock by lines that print both.
 package clock
 
 import (
@@ -13,22 +13,21 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// ErrStamp says that a text is no date and time.
+// ErrStamp: a text is no date and time.
 var ErrStamp = errors.New("not a time stamp")
 
-// Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is the costly part.
-// It is not safe for concurrent use.
+// Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is the costly part. It is not safe for concurrent use.
 type Stamps struct{ local, utc minutes }
 
 // minutes reads the minutes of one zone.
 type minutes struct {
 	loc  *time.Location
 	text [16]byte // "2026-02-11 16:40"
-	unix int64    // its Unix time, ns
+	unix int64    // Unix time of text, ns
 }
 
-// NewStamps reads stamps without a zone as times in loc. An hour that happens twice, or never, when clocks change is read as Go's time.Date reads it: the text
-// cannot tell. Such a log is right to the hour only where it carries a zone.
+// NewStamps reads stamps without a zone as times in loc. An hour repeated or skipped when clocks change is read as in Go's time.Date: the text is ambiguous.
+// Such a log is right to the hour only with a zone.
 func NewStamps(loc *time.Location) *Stamps {
 	return &Stamps{minutes{loc: loc}, minutes{loc: time.UTC}}
 }
@@ -59,7 +58,7 @@ func (s *Stamps) Parse(b []byte) (int64, error) {
 	return since1970(minute+sec*1e9+frac, err)
 }
 
-// Day reads "Aug  3 09:14:23" and an optional fraction, a time of a system's log without its year: the last such day before a time, or on the day behind.
+// Day reads "Aug 3 09:14:23" and an optional fraction, a time of a system log without a year: the last such day before a time, or on the day after.
 func (s *Stamps) Day(b []byte, before time.Time) (int64, error) {
 	if len(b) < 15 {
 		return 0, ErrStamp
@@ -88,7 +87,7 @@ func since1970(ns int64, err error) (int64, error) {
 	return ns, err
 }
 
-// parse reads the minute that b begins with.
+// parse reads the minute at the beginning of b.
 func (m *minutes) parse(b []byte) (int64, error) {
 	if string(b[:16]) != string(m.text[:]) {
 		unix, err := parseMinute(b, m.loc)
@@ -138,7 +137,7 @@ func zoneSeconds(z []byte) (int64, bool) {
 }
 
 func parseMinute(b []byte, loc *time.Location) (int64, error) {
-	if b[4] != '-' || b[7] != '-' || b[10] != ' ' && b[10] != 'T' || b[13] != ':' {
+	if b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' {
 		return 0, ErrStamp
 	}
 	for _, i := range [...]int{0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15} {
@@ -159,7 +158,7 @@ func parseMinute(b []byte, loc *time.Location) (int64, error) {
 	return t.UnixNano(), nil
 }
 
-// ZoneConfig says how to read stamps without a zone. It is squashed into the config of every file receiver.
+// ZoneConfig configures reading of stamps without a zone. It is squashed into the config of every file receiver.
 type ZoneConfig struct {
 	// Timezone is the zone in which the job's logger prints its stamps: an IANA name, or an offset such as +08:00. Default: the collector's local zone.
 	Timezone string `mapstructure:"timezone"`
@@ -192,12 +191,12 @@ const (
 	maxSaved = 256
 )
 
-// Anchor ties the monotonic counter of one process (Python's perf_counter) to the wall clock.
+// Anchor relates the monotonic counter of one process (Python's perf_counter) to the wall clock.
 type Anchor struct {
 	key    anchorKey
-	offset int64 // wall − counter, ns: the smallest of this window and the one before it
+	offset int64 // wall − counter, ns: the smallest of this window and the window before
 	window int64 // smallest of this window
-	from   int64 // counter at which this window began
+	from   int64 // counter at the beginning of this window
 	top    int64 // highest counter seen
 	set    bool
 	guess  bool
@@ -208,23 +207,21 @@ type Anchor struct {
 // Offset is wall − counter in ns. ok is false before the first Observe.
 func (a *Anchor) Offset() (ns int64, ok bool) { return a.offset, a.set }
 
-// Guessed says that no line of this process carried a wall clock: the offset was given by Guess.
+// Guessed says whether no line of this process carried a wall clock: the offset is that of Guess.
 func (a *Anchor) Guessed() bool { return a.guess }
 
-// Coarse says that all stamps had whole seconds: the offset is up to a second too small.
+// Coarse says whether all stamps had whole seconds: the offset is up to a second too small.
 func (a *Anchor) Coarse() bool { return !a.fine }
 
-// Breaks says whether a line with these times (ns) belongs to another clock than the lines before it, so that what is still open
-// was cut off by a reboot or an end of the process. A counter that went back does not break when the wall clock went back with it:
-// that is a late line.
+// Breaks says whether a line with these times (ns) is of another clock than the lines before: a reboot or an end of the process cut open work off. A counter
+// that went back together with the wall clock does not break: the line is only late.
 func (a *Anchor) Breaks(counter, wall int64) bool {
 	d := wall - counter - a.offset
 	return a.set && !a.guess && (d > jump || d < -jump)
 }
 
-// Observe takes the counter and the wall clock of one line, in ns. The smallest offset of the last 10 to 20 minutes wins, because a
-// line is printed after its counter was read, and because a wall clock that was set stays so. A line that breaks with the lines before it (see Breaks) starts
-// anew.
+// Observe takes the counter and the wall clock of one line, in ns. The smallest offset of the last 10 to 20 minutes is used, because a line is printed after
+// its counter was read, and because an adjustment of the wall clock persists. A line that breaks (see Breaks) starts anew.
 func (a *Anchor) Observe(counter, wall int64) {
 	offset := wall - counter
 	a.fine = a.fine || wall%int64(time.Second) != 0
@@ -240,7 +237,7 @@ func (a *Anchor) Observe(counter, wall int64) {
 	}
 }
 
-// Guess ties the counter to a time that does not come from the log. It only fills the gap until a line carries a wall clock.
+// Guess anchors the counter to a time from outside the log, until a line carries a wall clock.
 func (a *Anchor) Guess(counter, wall int64) {
 	if !a.set || a.guess && counter < a.top-jump {
 		a.offset, a.top, a.set, a.guess = wall-counter, counter, true, true
@@ -254,20 +251,19 @@ type anchorKey struct {
 	pid  int64
 }
 
-// Anchors are the anchors of one log. It keeps the 4096 processes used last. The zero value is ready; it is not safe for
-// concurrent use.
+// Anchors are the anchors of one log, of the 4096 processes used last. The zero value is ready; it is not safe for concurrent use.
 type Anchors struct {
 	byKey map[anchorKey]*Anchor
 	seq   uint64
 }
 
-// Touch notes that a caller that keeps an anchor still uses it.
+// Touch marks an anchor kept by a caller as still in use.
 func (a *Anchors) Touch(an *Anchor) {
 	a.seq++
 	an.used = a.seq
 }
 
-// Get returns the anchor of a process, new if it was not known. An empty host and a zero pid stand for "not known".
+// Get returns the anchor of a process, new if unknown. An empty host and a zero pid are unknown.
 func (a *Anchors) Get(host string, pid int64) *Anchor {
 	a.seq++
 	key := anchorKey{host, pid}
@@ -279,7 +275,7 @@ func (a *Anchors) Get(host string, pid int64) *Anchor {
 		a.byKey = make(map[anchorKey]*Anchor)
 	}
 	if len(a.byKey) >= maxAnchors {
-		// A quarter at a time, so that a log with ever new pids does not sort for each.
+		// A quarter at a time: a log with ever new pids would otherwise sort for each.
 		for _, an := range a.recent()[maxAnchors*3/4:] {
 			delete(a.byKey, an.key)
 		}
@@ -301,7 +297,7 @@ func (a *Anchors) recent() []*Anchor {
 	return all
 }
 
-// Save writes the anchors used last, nil when there are none. Guesses are not saved: they are made again.
+// Save writes the anchors used last, nil if none. Guesses are not saved, but made again.
 func (a *Anchors) Save() []byte {
 	if len(a.byKey) == 0 {
 		return nil
@@ -324,9 +320,9 @@ func (a *Anchors) Save() []byte {
 	return out
 }
 
-// Restore reads what Save wrote. Where bytes are damaged it keeps the anchors before the damage.
+// Restore reads the output of Save. Of damaged bytes it keeps the anchors before the damage.
 func (a *Anchors) Restore(b []byte) {
-	// Oldest last in the text, so the order of use is set backwards.
+	// The oldest is last in the text, so the order of use is set backwards.
 	c := wire.Cursor{Rest: b}
 	for used := uint64(maxSaved); len(c.Rest) > 0 && used > 0; used-- {
 		host, pid, offset, top := string(c.Bytes()), c.Varint(), c.Varint(), c.Varint()

@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// Event is a form that was found in a log.
+// Event is an instance of a form in a log.
 type Event struct {
 	Form  *Form
-	Class Class  // that of the form; of a traceback what its frames say more
-	Text  string // the line, or the lines one after the other; at most MaxText bytes
-	Time  int64  // ns since the epoch: of the line, else of the last line before with a stamp; 0: none has one
+	Class Class  // the form's; of a traceback refined by its frames
+	Text  string // the line, or its consecutive lines; at most MaxText bytes
+	Time  int64  // ns since the epoch: of the line, else of the last stamped line before; 0: none
 	Own   bool   // the line itself has the stamp
-	Line  int64  // number of its first line in what the Scanner was given, from 1
+	Line  int64  // number of the first line in the Scanner's input, from 1
 
-	Ranks     []int64 // global ranks that the line says it of
-	Rank      int64   // global rank that printed the line; -1: not told
-	Local     int64   // rank on its node that printed the line; -1: not told
-	GroupRank int64   // rank in Group; -1: not told
+	Ranks     []int64 // global ranks that the line is about
+	Rank      int64   // global rank that printed the line; -1: unknown
+	Local     int64   // rank on its node that printed the line; -1: unknown
+	GroupRank int64   // rank in Group; -1: unknown
 	Group     string  // the process group
 	Host      string
-	PID       int64 // 0: not told
-	Device    int64 // index of the GPU on its node; -1: not told
+	PID       int64 // 0: unknown
+	Device    int64 // index of the GPU on its node; -1: unknown
 	Bus       string
 	Op        string
-	Seq       int64 // -1: not told; so are Enqueued and Completed
+	Seq       int64 // -1: unknown, also of Enqueued and Completed
 	Enqueued  int64
 	Completed int64
-	Waited    int64 // ms; 0: not told
-	Code      int64 // exit code, or status; 0: not told
+	Waited    int64 // ms; 0: unknown
+	Code      int64 // exit code, or status; 0: unknown
 	Signal    int64 // 0: none
 	Xid       int64
 	Step      string // of Slurm
 	Process   string
-	Peer      string // address of the other end, or its rank
+	Peer      string // address or rank of the peer
 	What      string // the words of the error
 	Exception string // type of the exception of a traceback
-	Last      Frame  // the innermost one
+	Last      Frame  // the innermost frame
 }
 
 // Frame is a line of a traceback: file, line and function.
@@ -57,7 +57,7 @@ func (f Frame) String() string {
 // MaxText bounds Event.Text.
 const MaxText = 2048
 
-// signals of Linux on x86 and ARM (signal(7)), by name and by what shells print of them.
+// signals of Linux on x86 and ARM (signal(7)), by name and by the text printed by shells.
 var signals = map[string]int64{
 	"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11,
 	"SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
@@ -115,7 +115,8 @@ func (e *Event) set(name, v string) {
 	case "signal":
 		e.Signal = number(v, 0)
 	case "code":
-		if e.Code = number(v, 0); e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode
+		e.Code = number(v, 0)
+		if e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode
 			e.Signal = -e.Code
 		}
 	case "xid":

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write docs/events.md")
+var update = flag.Bool("update", false, "write docs/reference/events.md")
 
 // found are the events of a text.
 func found(path, text string) (all []Event) {
@@ -25,7 +25,7 @@ func found(path, text string) (all []Event) {
 	return append(all, s.Flush()...)
 }
 
-// TestExamples: each example is found, as an event of its form or of one that comes before and is of the same class.
+// TestExamples: each example is found, as an event of its form or of an earlier form of the same class.
 func TestExamples(t *testing.T) {
 	names := make(map[string]bool)
 	for _, f := range Forms {
@@ -49,7 +49,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// Prefixes of launchers, colours, a bar without a line end, and lines that are wrapped hide no event, and tell who printed it.
+// Prefixes of launchers, colours, a bar without a line end, and wrapped lines hide no event, and name the process that printed it.
 func TestPlaces(t *testing.T) {
 	const text = "RuntimeError: CUDA error: unspecified launch failure"
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestFields(t *testing.T) {
 	require.Len(t, all, 1)
 	e := all[0]
 	assert.Equal(t, []any{int64(3), int64(3), "0 (default_pg)", int64(2070), int64(2082), int64(2069)}, []any{e.Rank, e.GroupRank, e.Group, e.Seq, e.Enqueued, e.Completed})
-	// The nine digits are no fraction of that second, and no line is younger than its log.
+	// The nine digits are no fraction of the second, and no line is younger than its log.
 	assert.Equal(t, time.Date(2025, 9, 9, 9, 55, 46, 0, time.UTC), time.Unix(0, e.Time).UTC())
 
 	all = found("job.log", `[rank1]: Traceback (most recent call last):
@@ -110,7 +110,7 @@ func TestFields(t *testing.T) {
 	assert.Equal(t, []any{int64(1), "ValueError", "bad", "/job/train.py:7 in main"}, []any{all[0].Rank, all[0].Exception, all[0].What, all[0].Last.String()})
 	assert.Equal(t, []any{int64(0), "KeyError", "/job/other.py:3 in load"}, []any{all[1].Rank, all[1].Exception, all[1].Last.String()})
 
-	// A log that begins with a traceback tells of no rank.
+	// A log that begins with a traceback names no rank.
 	for _, text := range []string{
 		"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n",
 		"  traceback : Traceback (most recent call last):\n    File \"a.py\", line 1, in f\n  ValueError: x\n",
@@ -143,7 +143,7 @@ func TestNoEvents(t *testing.T) {
 	}
 }
 
-// TestDocument holds docs/events.md current; -update writes it.
+// TestDocument checks that docs/reference/events.md is current; -update writes it.
 func TestDocument(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("# Events: how runs end, line by line\n\nWritten by `go test ./bridge/events -run TestDocument -update` from `bridge/events`. A line of a log is looked for behind any prefix of a launcher.\n[Why dead](why-dead.md) says what is made of them.\n\n## What a class may claim\n\n| class | claim |\n| --- | --- |\n")
@@ -154,7 +154,7 @@ func TestDocument(t *testing.T) {
 	for _, f := range Forms {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | `%s` |\n", f.Name, f.Class, f.Writer, f.Since, strings.NewReplacer("|", `\|`, "`", "'", "\n", " ").Replace(f.Example))
 	}
-	path := filepath.Join("..", "..", "docs", "events.md")
+	path := filepath.Join("..", "..", "docs", "reference", "events.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 	}
@@ -178,7 +178,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// An ordinary line that is no record costs one pass of the filter.
+// An ordinary line without a record costs one pass of the filter.
 func BenchmarkOrdinary(b *testing.B) {
 	s := NewScanner("job.log", time.UTC, time.Now())
 	line := []byte("2026-11-26 09:01:18,651 INFO train.py:88 prefetched 128 batches of shard 00017-of-02048, queue depth 12, cache hits 99.2 %, next shard in 3.1 s")

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// filter finds which texts a line holds, in one pass. It looks at every second place of the line at the four bytes that stand there: each text, of five bytes
-// or more, has such a place at its first or second byte.
+// filter finds the texts in a line, in one pass. It reads the four bytes at every second place of the line: each text, of five bytes or more, has such a place
+// at its first or second byte.
 type filter struct {
 	known [1 << knownBits / 64]uint64 // a bit for the hash of each gram: most places of most lines end here
 	table [1 << tableBits]uint16      // index + 1 of the first gram in a slot; 0: none
@@ -20,8 +20,8 @@ const (
 
 type gram struct {
 	bytes uint32
-	next  uint16 // index + 1 of the next one of the slot
-	at    uint8  // where it stands in the text
+	next  uint16 // index + 1 of the slot's next gram
+	at    uint8  // offset in the text
 	text  string
 	forms []int32 // by number
 }
@@ -78,7 +78,7 @@ func (h *hits) each(visit func(form int) bool) {
 	}
 }
 
-// find notes which texts a line holds; false: none.
+// find notes the texts in a line; false: none.
 func (f *filter) find(line []byte, h *hits) (found bool) {
 	for i := 0; i+4 <= len(line); i += 2 {
 		v := binary.LittleEndian.Uint32(line[i:])

@@ -2,10 +2,10 @@ package events
 
 import "regexp"
 
-// Class is what a line is evidence of. Claims says of each class what may be said of it.
+// Class is the kind of evidence in a line. Claims has the possible conclusions from a class.
 type Class string
 
-// The classes. Those down to ClassDisk may be why a run ended; the others follow from an end, or say where the run stood.
+// Classes down to ClassDisk may be the cause of an end; the rest follow from an end, or describe the state of the run.
 const (
 	ClassCUDAError  Class = "cuda_error"
 	ClassECC        Class = "gpu_ecc"
@@ -30,20 +30,20 @@ const (
 	ClassFrozen Class = "frozen_host"
 
 	ClassTimeout  Class = "collective_timeout" // a rank gave up waiting in a collective
-	ClassPeer     Class = "peer_gone"          // a connection to another process ended, or an error of NCCL that comes from one
-	ClassSummary  Class = "summary"            // a launcher sums up whose process it reaped
+	ClassPeer     Class = "peer_gone"          // a connection to another process ended, or a resulting error of NCCL
+	ClassSummary  Class = "summary"            // a launcher sums up the processes it reaped
 	ClassTeardown Class = "teardown"           // somebody takes the others down
-	ClassFatal    Class = "fatal"              // an error that no form names
-	ClassWarning  Class = "warning"            // jobs go on after it
+	ClassFatal    Class = "fatal"              // an error without a form
+	ClassWarning  Class = "warning"            // jobs usually survive
 
-	// ClassStalled is of no line: step_join says so where steps stop coming.
+	// ClassStalled is of no line: step_join makes the event when steps stop coming.
 	ClassStalled Class = "run_stalled"
 
 	ClassBegan   Class = "began"   // a run, or an attempt, begins
-	ClassEnded   Class = "ended"   // training says that it is done
-	ClassExiting Class = "exiting" // a program is on its way out
+	ClassEnded   Class = "ended"   // training is complete
+	ClassExiting Class = "exiting" // a program is exiting
 
-	ClassRAS Class = "nccl_ras" // of no line: NCCL's RAS tells the nccl receiver how the ranks of a live job stand
+	ClassRAS Class = "nccl_ras" // of no line: the nccl receiver reads the state of a live job's ranks from NCCL's RAS
 )
 
 // Fatal says whether something failed.
@@ -51,13 +51,13 @@ func (c Class) Fatal() bool {
 	return c != ClassWarning && c != ClassStalled && c != ClassRAS && c != ClassBegan && c != ClassEnded && c != ClassExiting
 }
 
-// Ends says whether no step is expected after it.
+// Ends says whether no further step is expected.
 func (c Class) Ends() bool { return c.Fatal() || c == ClassEnded || c == ClassExiting }
 
-// Stalled is the form of the events that step_join makes where steps stop coming.
+// Stalled is the form of step_join's events for runs whose steps stop coming.
 const Stalled = "trainbridge.run_stalled"
 
-// Claims says of each class what an event of it shows, and how far it may be told.
+// Claims are the possible conclusions from an event of each class, with their limits.
 var Claims = []struct {
 	Class Class
 	Claim string
@@ -95,27 +95,27 @@ var Claims = []struct {
 	{ClassRAS, "of no line: what NCCL's RAS says of a live job. Who is behind, where all of the communicator stand still, which is no guilt; else nobody"},
 }
 
-// Form is a line that a writer prints.
+// Form is a line printed by a writer.
 type Form struct {
 	Name   string // "pytorch.watchdog_timeout": stable, a label of metrics
-	Writer string // whose line: the program, and the file of its source
-	Since  string // the first version that was seen to print it, and the last where another followed; "": not told
+	Writer string // the program that prints the line, and the file of its source
+	Since  string // the first version known to print the line, and the last where another followed; "": unknown
 	Class  Class
 	// Text is a part of each such line, of at least 5 bytes: the first filter.
 	Text string
-	// Pattern is what the line is like, as of package regexp; "": Text is enough. Its named groups are the fields of Event: rank (global), group_rank, local,
-	// node, pid, host, group, seq, op, enqueued, completed, ms, seconds, device, bus, peer, signal, code, xid, step, process, what.
+	// Pattern is the regular expression of the line; "": Text is enough. Its named groups are the fields of Event: rank (global), group_rank, local, node, pid,
+	// host, group, seq, op, enqueued, completed, ms, seconds, device, bus, peer, signal, code, xid, step, process, what.
 	Pattern string
-	// Open says that the rest of the line may stand on the lines that follow: writers wrap it.
+	// Open: the rest of the line may be on the following lines, because writers wrap it.
 	Open bool
-	// Example is a line of it.
+	// Example is such a line.
 	Example string
 
 	re     *regexp.Regexp
 	groups []string
 }
 
-// Forms are all forms. Of several that a line is like, the first holds.
+// Forms are all forms. The first match wins.
 var Forms = compile(pytorch, python, launchers, slurm, kernel, nccl, ray, engines, jax, ascend, trainers)
 
 func compile(tables ...[]Form) (all []*Form) {

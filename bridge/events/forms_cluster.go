@@ -11,6 +11,10 @@ var slurm = []Form{
 		Example: "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2024-05-20T11:20:33 DUE TO PREEMPTION ***",
 	},
 	{
+		Name: "slurm.requeued", Writer: "slurmstepd", Class: ClassCancelled, Text: "DUE TO JOB REQUEUE", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\S+) ON (?P<host>\S+) CANCELLED AT \S+ (?P<what>DUE TO JOB REQUEUE)`,
+		Example: "slurmstepd: error: *** JOB 608 ON node01 CANCELLED AT 2022-08-12T02:06:12 DUE TO JOB REQUEUE ***",
+	},
+	{
 		Name: "slurm.node_failure", Writer: "slurmstepd", Class: ClassGone, Text: "DUE TO NODE FAILURE", Pattern: `\*\*\* (?P<process>JOB|STEP) (?P<step>\S+) ON (?P<host>\S+) CANCELLED AT \S+ (?P<what>DUE TO NODE FAILURE)`,
 		Example: "slurmstepd: error: *** JOB 4711 ON node01 CANCELLED AT 2024-05-20T11:20:33 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
 	},
@@ -136,7 +140,7 @@ var kernel = []Form{
 	},
 }
 
-// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); those that no row names are warnings.
+// nccl are lines of NCCL ("host:pid:tid [device] file:line NCCL WARN …"); lines without a row are warnings.
 var nccl = []Form{
 	{
 		Name: "nccl.ib_completion", Writer: "NCCL net_ib.cc", Class: ClassNetwork, Text: "Got completion ", Pattern: `Got completion (?:from peer (?P<peer>\S+) )?with (?:status=(?:IBV_\w+\()?|error )(?P<code>\d+)`,

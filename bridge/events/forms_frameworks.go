@@ -146,7 +146,7 @@ var ascend = []Form{
 	},
 }
 
-// trainers are lines with which trainings say that they are done, or why they stop.
+// trainers are lines in which trainings state completion, or the reason for a stop.
 var trainers = []Form{
 	{
 		Name: "megatron.done", Writer: "Megatron-LM training.py", Class: ClassEnded, Text: "[after training is done]", Example: "[after training is done] datetime: 2024-05-01 12:33:44",

@@ -1,6 +1,6 @@
 package events
 
-// launchers are lines of those who start the processes of a job: torch/distributed/elastic (torchrun), deepspeed/launcher, accelerate, mpirun,
+// launchers are lines of the starters of a job's processes: torch/distributed/elastic (torchrun), deepspeed/launcher, accelerate, mpirun,
 // torch/multiprocessing/spawn.py.
 var launchers = []Form{
 	{

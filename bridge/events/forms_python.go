@@ -1,6 +1,6 @@
 package events
 
-// python are lines of CPython and of its libraries. Tracebacks are put together by traceback.go; a form of this table says what their exception is.
+// python are lines of CPython and of its libraries. Tracebacks are assembled by traceback.go; a form of this table classifies their exception.
 var python = []Form{
 	{
 		Name: "python.disk_full", Writer: "OSError", Class: ClassDisk, Text: "No space left on device", Pattern: `(?:Error|error|failed).*No space left on device`,

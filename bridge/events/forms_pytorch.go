@@ -1,10 +1,10 @@
 package events
 
-// pytorch are lines of PyTorch's C++: torch/csrc/distributed/c10d (ProcessGroupNCCL.cpp, Utils.hpp, ProcessGroupWrapper.cpp, TCPStore.cpp), gloo, c10/cuda.
-// The rank in "[PG ID 0 PG GUID 0(default_pg) Rank 1]" is that of the group; the one of "[rank1]:" is global.
+// pytorch are lines of PyTorch's C++: torch/csrc/distributed/c10d (ProcessGroupNCCL.cpp, Utils.hpp, ProcessGroupWrapper.cpp, TCPStore.cpp), gloo, c10/cuda. The
+// rank in "[PG ID 0 PG GUID 0(default_pg) Rank 1]" is the group's; the rank in "[rank1]:" is global.
 var pytorch = []Form{
 	{
-		// The counts in it are those of the default group, whatever group timed out.
+		// The counts are always the default group's, even where another group timed out.
 		Name: "pytorch.dump_signal", Writer: "PyTorch ProcessGroupNCCL.cpp", Since: "2.3", Class: ClassTimeout, Text: " this local rank",
 		Pattern: `Received a (?:timeout|dump) signal (?:due to a collective timeout )?from this local rank`,
 		Example: "[rank1]:[E1128 21:11:49.041194513 ProcessGroupNCCL.cpp:1870] [PG ID 0 PG GUID 0(default_pg) Rank 1] Received a dump signal due to a collective timeout from this local rank and we will try our best to dump the debug info. Last enqueued NCCL work: 22, last completed NCCL work: 21.",
@@ -15,7 +15,7 @@ var pytorch = []Form{
 		Example: "[rank2]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 2] Timeout at NCCL work: 7487, last enqueued NCCL work: 7487, last completed NCCL work: 7486.",
 	},
 	{
-		// What torch.distributed.flight_recorder's fr_trace prints.
+		// The output of torch.distributed.flight_recorder's fr_trace.
 		Name: "pytorch.fr_trace", Writer: "PyTorch flight_recorder", Class: ClassBehind, Text: "missing ranks: {", Pattern: `missing ranks: \{(?P<rank>[\d, ]+)\}`, Example: "missing ranks: {3, 4, 5, 6, 7}",
 	},
 	{
@@ -64,7 +64,7 @@ var pytorch = []Form{
 		Example: "[rank5]:[F1210 11:01:22.000000000 ProcessGroupNCCL.cpp:1306] [PG 0 Rank 5] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued collectives.",
 	},
 	{
-		// Its first list, "joined but didn't finish", is of those that wait.
+		// The first list of the line, "joined but didn't finish", is of waiting ranks.
 		Name: "pytorch.desync", Writer: "PyTorch TraceUtils.h", Since: "1.10", Class: ClassBehind, Text: ", but didn't join collective ", Pattern: `\[(?P<rank>[\d, ]+)\] finished collective #\d+, but didn't join collective #(?P<seq>\d+)`,
 		Example: "     [0] finished collective #56, but didn't join collective #57 (count from 1)",
 	},

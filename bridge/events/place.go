@@ -12,16 +12,16 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/line"
 )
 
-// place is who printed a line, and when: what stands before its text.
+// place is the origin and time of a line, from its prefix.
 type place struct {
-	rank, local int64 // -1: not told
+	rank, local int64 // -1: unknown
 	pid         int64
 	host        string
 	time        int64
 	text        []byte // the rest
 }
 
-// key tells the lines of one process from those of another in the same log.
+// key distinguishes the lines of several processes in one log.
 type key struct {
 	rank, local, pid int64
 	host             string
@@ -30,14 +30,14 @@ type key struct {
 func (p *place) key() key { return key{p.rank, p.local, p.pid, p.host} }
 
 var (
-	// Prefixes beyond those of bridge/line: pdsh's and parallel-ssh's host, milabench's and docker compose's name, Open MPI's --tag-output, Rich's frame.
+	// Prefixes beyond bridge/line: pdsh's and parallel-ssh's host, milabench's and docker compose's name, Open MPI's --tag-output, Rich's frame.
 	hostPrefix = regexp.MustCompile(`^\s*((?:\d{1,3}\.){3}\d{1,3}|[a-z][a-z-]*[\w.-]*\d[\w.-]*): (?:\s*)`)
 	namePrefix = regexp.MustCompile(`^\s*[\w./-]+ +(?:\[std(?:err|out)\] |\|{1,2} )`)
-	// The level, and vLLM's stamp and source, which stand before each line of a traceback.
+	// The level, and vLLM's stamp and source, before each line of a traceback.
 	levelPrefix = regexp.MustCompile(`^(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL) (?:\d\d-\d\d \d\d:\d\d:\d\d )?(?:\[?[\w./-]+\.py:\d+\] ?)?`)
 	gluedRank   = regexp.MustCompile(`\[rank\d+\]: ?(?:Traceback|\S*Error|\[[EWF])`)
 	mpiPrefix   = regexp.MustCompile(`^\[\d+,(\d+)\]<std(?:err|out)>: ?`)
-	// glog's level, month, day and time; before PyTorch 2.3 the level alone stood there. A month below 10 has one digit in PyTorch's logger.
+	// glog's level, month, day and time; before PyTorch 2.3 only the level. A month below 10 has one digit in PyTorch's logger.
 	glogStamp   = regexp.MustCompile(`[EWIFV](\d{1,2})(\d{2}) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?`)
 	shortStamp  = regexp.MustCompile(`\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d{2})-(\d{2}) (\d{2}):(\d{2}):(\d{2})()`)
 	syslogStamp = regexp.MustCompile(`^([A-Z][a-z]{2}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\S+) `)
@@ -75,7 +75,8 @@ func (pl *placer) of(text []byte) place {
 			text = text[len(m[0]):]
 		}
 		if m := hostPrefix.FindSubmatch(text); m != nil && p.host == "" {
-			if p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-"); p.host != string(m[1]) {
+			p.host = strings.TrimPrefix(string(m[1]), "slurmstepd-")
+			if p.host != string(m[1]) {
 				p.rank = -1 // srun -l labels the daemon's lines with a task, too
 			}
 			text = text[len(m[0]):]
@@ -96,16 +97,17 @@ func (pl *placer) of(text []byte) place {
 		if m == nil || m[0] == 0 {
 			break
 		}
-		text = text[m[0]:] // a progress bar that ended without a line end stands before
+		text = text[m[0]:] // behind a progress bar without a line end
 	}
 	p.text = bytes.TrimRight(text, " \t\r│")
 	return p
 }
 
-// Glued is what stands in a line behind a record without a line end of its own, such as a progress bar: a traceback that begins, or an error of a rank.
-// nil: nothing.
+// Glued is the text in a line behind a record without a line end of its own, such as a progress bar: the beginning of a traceback, or an error of a rank. nil:
+// none.
 func Glued(line []byte) []byte {
-	if line = bytes.TrimRight(line, " \t\r"); bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
+	line = bytes.TrimRight(line, " \t\r")
+	if bytes.HasSuffix(bytes.TrimSuffix(line, []byte(":")), tracebackText) || bytes.Contains(line, []byte("[rank")) {
 		if m := gluedRank.FindIndex(line); m != nil && m[0] > 0 {
 			return line[m[0]:]
 		}
@@ -141,7 +143,7 @@ func (pl *placer) take(p *place) {
 	}
 }
 
-// when reads the stamp of a line as its writer prints it; 0: none.
+// when reads the stamp of a line in its writer's format; 0: none.
 func (pl *placer) when(text []byte) int64 {
 	head := text[:min(len(text), 160)]
 	if m := fullStamp.FindSubmatch(head); m != nil {
@@ -171,20 +173,22 @@ func (pl *placer) when(text []byte) int64 {
 	return pl.date(0, month, m[2], m[3], m[4], m[5], m[6])
 }
 
-// date makes a time of its parts. Where a stamp has no year, the year is that of the log's last full stamp, else the year in which the log was written; no
-// line is younger than the log.
+// date makes a time of its parts. A stamp without a year gets the year of the log's last full stamp, else of the log's modification; no line is younger than
+// the log.
 func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fraction []byte) int64 {
 	n := func(b []byte) int { return int(number(string(b), 0)) }
 	ns := 0
 	if len(fraction) > 0 {
 		digits := string(fraction)
-		if ns = int(number((digits + "000000000")[:9], 0)); len(digits) == 9 {
+		ns = int(number((digits + "000000000")[:9], 0))
+		if len(digits) == 9 {
 			ns = 0 // c10/util/Logging.cpp prints the nanoseconds of CLOCK_MONOTONIC behind the second of the wall clock
 		}
 	}
 	guessed := year == 0
 	if guessed {
-		if year = pl.year; year == 0 {
+		year = pl.year
+		if year == 0 {
 			year = pl.wrote.In(pl.zone).Year()
 		}
 	}
@@ -198,7 +202,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 	return at.UnixNano()
 }
 
-// pathRank is the rank that the path of a log names: torchrun's <log_dir>/<run>/attempt_<n>/<local rank>/stderr.log, and rank_3.log, rank3.err, worker-3.out.
+// pathRank is the rank named by the path of a log: torchrun's <log_dir>/<run>/attempt_<n>/<local rank>/stderr.log, and rank_3.log, rank3.err, worker-3.out.
 var rankFile = regexp.MustCompile(`(?:^|[_.-])(?:global_?)?rank[_-]?(\d{1,6})(?:[_.-]|$)`)
 
 func pathRank(path string) (rank, local int64) {

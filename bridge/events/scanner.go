@@ -12,19 +12,19 @@ import (
 // Scanner finds the events in the lines of one log. It is not safe for concurrent use.
 type Scanner struct {
 	placer
-	rank, local int64 // by the path; -1: not told
+	rank, local int64 // by the path; -1: unknown
 	lines       int64
 	last        int64 // ns: the last stamp
 	open        []*pending
 	traces      map[key]*traceback
 	counts      [maxForms]uint16
-	enough      hits   // forms of which there were mostOfForm
+	enough      hits   // forms with mostOfForm events
 	failed      failed // by torchrun
 	spawned     failed // by torch.multiprocessing
 	out         []Event
 }
 
-// pending is an event whose line goes on in the lines that follow.
+// pending is an event that continues on the following lines.
 type pending struct {
 	key   key
 	event Event
@@ -33,17 +33,18 @@ type pending struct {
 	lines int
 }
 
-// failed is the rank that torchrun's summary told of last.
+// failed is the last rank in torchrun's summary.
 type failed struct {
 	rank, line int64
 	host       string
 }
 
 const (
-	// mostOfForm bounds the events of one form in a log: of a warning that comes a million times the first tell enough, and the others cost a look.
+	// mostOfForm bounds the events of one form in a log: of a warning that comes a million times, the first thousand are evidence enough, and the rest costs
+	// little.
 	mostOfForm = 1000
-	openLines  = 24 // most lines that one event is made of
-	openMost   = 64 // most events that wait, and most tracebacks
+	openLines  = 24 // most lines of an event
+	openMost   = 64 // most pending events, and most tracebacks
 )
 
 var shared = sync.OnceValue(func() *filter { return newFilter(Forms) })
@@ -58,7 +59,7 @@ func NewScanner(path string, zone *time.Location, wrote time.Time) *Scanner {
 	return s
 }
 
-// Record takes note of a line that is a record of its log, and no event: where nothing is under way that costs a look at a number.
+// Record counts a line that is a record of its log, and no event; without pending work, the cost is one comparison.
 func (s *Scanner) Record(text []byte) {
 	s.lines++
 	if s.Busy() {
@@ -68,7 +69,7 @@ func (s *Scanner) Record(text []byte) {
 	}
 }
 
-// Line looks at a line. The events that end with the line are returned; they live until the next call.
+// Line reads a line and returns the events that end with it, valid until the next call.
 func (s *Scanner) Line(text []byte) []Event {
 	s.lines++
 	s.out = s.out[:0]
@@ -105,7 +106,7 @@ func (s *Scanner) Busy() bool { return len(s.open)+len(s.traces) > 0 }
 // Lines is how many lines were looked at.
 func (s *Scanner) Lines() int64 { return s.lines }
 
-// Flush ends what waits for more lines.
+// Flush ends the events that wait for more lines.
 func (s *Scanner) Flush() []Event {
 	s.out = s.out[:0]
 	for len(s.open) > 0 {
@@ -118,7 +119,7 @@ func (s *Scanner) Flush() []Event {
 	return s.out
 }
 
-// match emits the event of the first form that the line is like; trace: the line ends a traceback.
+// match emits the event of the first matching form; trace: the line ends a traceback.
 func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) {
 	found.each(func(i int) bool {
 		f := Forms[i]
@@ -148,7 +149,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 	return matched
 }
 
-// begin makes an event with what stands before its text.
+// begin makes an event with the values of its prefix.
 func (s *Scanner) begin(f *Form, p *place) Event {
 	return Event{
 		Form: f, Class: f.Class, Line: s.lines, Rank: p.rank, Local: p.local, GroupRank: -1, Host: p.host, PID: p.pid, Device: -1, Seq: -1,
@@ -156,7 +157,7 @@ func (s *Scanner) begin(f *Form, p *place) Event {
 	}
 }
 
-// read fills the event from its line. whole: every group of the pattern was found.
+// read fills the event from its line. whole: every group of the pattern matched.
 func (e *Event) read(text []byte) (ok, whole bool) {
 	if e.Form == uncaught {
 		return true, true
@@ -198,7 +199,8 @@ func (s *Scanner) emit(e *Event, text []byte) {
 		e.Local = s.local
 	}
 	if e.Time == 0 {
-		if e.Time = s.when(text); e.Time != 0 {
+		e.Time = s.when(text)
+		if e.Time != 0 {
 			e.Own, s.last = true, e.Time
 		} else {
 			e.Time = s.last
@@ -217,7 +219,7 @@ func (s *Scanner) emit(e *Event, text []byte) {
 	s.out = append(s.out, *e)
 }
 
-// header reads what writers put before their words: process group and rank of PyTorch, host, process and device of NCCL.
+// header reads the writers' own prefixes: process group and rank of PyTorch, host, process and device of NCCL.
 func (e *Event) header(text []byte) {
 	if m := groupWord.FindSubmatch(text); m != nil {
 		e.Group, e.GroupRank = groupName(string(m[1])), number(string(m[2]), -1)
@@ -238,7 +240,7 @@ func (e *Event) header(text []byte) {
 	}
 }
 
-// groupName is the name of a process group that all its ranks print: "PG ID 0 PG GUID 0(default_pg) " is "0(default_pg)", "PG 0 " is "0".
+// groupName is the name of a process group as printed by all its ranks: "PG ID 0 PG GUID 0(default_pg) " is "0(default_pg)", "PG 0 " is "0".
 func groupName(s string) string {
 	s = strings.TrimSpace(s)
 	if _, guid, ok := strings.Cut(s, "GUID "); ok {
@@ -247,7 +249,7 @@ func groupName(s string) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(s, "PG"), " ID"))
 }
 
-// wait keeps an event until its lines are there.
+// wait keeps an event until its lines are complete.
 func (s *Scanner) wait(p *place, e Event) {
 	if len(s.open) >= openMost {
 		s.settle(0)
@@ -255,11 +257,11 @@ func (s *Scanner) wait(p *place, e Event) {
 	s.open = append(s.open, &pending{key: p.key(), event: e, where: *p, text: bytes.Clone(p.text), lines: 1})
 }
 
-// goesOn adds a line to the event of its process that waits for more; taken: the line is no more than that.
+// goesOn adds a line to the pending event of its process; taken: the line has no other meaning.
 func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
-			// A wrapped line goes on without the prefix.
+			// A wrapped line continues without the prefix.
 			if p.rank >= 0 || p.local >= 0 || p.pid != 0 || w.lines > 1 {
 				continue
 			}
@@ -293,7 +295,7 @@ func first(found *hits) (of Class) {
 	return of
 }
 
-// reach is how much of a text the pattern is about: the groups that were found, and where the last ends. 0: the text is not like the pattern.
+// reach measures a match of the pattern by the number of matched groups, and the end of the last. 0: no match.
 func (e *Event) reach(text []byte) (n int) {
 	m := e.Form.re.FindSubmatchIndex(text)
 	for i := range len(m) / 2 {
@@ -304,17 +306,17 @@ func (e *Event) reach(text []byte) (n int) {
 	return n
 }
 
-// settle emits an event that waited.
+// settle emits a pending event.
 func (s *Scanner) settle(i int) {
 	w := s.open[i]
 	s.open = append(s.open[:i], s.open[i+1:]...)
 	e := w.event
 	e.Ranks = nil
-	e.read(w.text) // where the line was cut, what is there is still of its class
+	e.read(w.text) // a cut line is still of its class
 	s.emit(&e, w.text)
 }
 
-// Again makes an event of what a span has of one: its form, its text and its class (the fields that stand before the text are set by the caller).
+// Again restores an event from a span's form, text and class (the caller sets the fields of the prefix).
 func Again(form string, class Class, text string) Event {
 	f := uncaught
 	for _, known := range Forms {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// traceback is a Python traceback whose lines come one by one (traceback.py of CPython: "Traceback (most recent call last):", frames, "Type: message").
+// traceback is a Python traceback in progress (traceback.py of CPython: "Traceback (most recent call last):", frames, "Type: message").
 type traceback struct {
 	where       place
 	line        int64
@@ -15,7 +15,7 @@ type traceback struct {
 	saving      bool
 	lines       int
 	indent      int  // of its frames
-	done        bool // its exception was told
+	done        bool // the exception was emitted
 }
 
 var (
@@ -38,7 +38,7 @@ const (
 	noMessage   = 300
 )
 
-// uncaught is the form of a traceback that no other form knows.
+// uncaught is the form of a traceback that matches no other form.
 var uncaught = &Form{
 	Name: "python.traceback", Writer: "CPython traceback.py", Class: ClassException, Text: "Traceback (most recent call last)",
 	Example: "Traceback (most recent call last): …",
@@ -103,10 +103,10 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	}
 	m := exceptionLine.FindSubmatch(text)
 	if m == nil || len(m[2]) == 0 && !looksLikeException(m[1]) || !looksLikeException(m[1]) && hit && t.first.File == "" {
-		if hit { // another line that came between
+		if hit { // an unrelated line in between
 			return false
 		}
-		t.lines += 50 // no line of a traceback: few of them are borne with
+		t.lines += 50 // a foreign line: a few are tolerated
 		return false
 	}
 	t.where.text = text
@@ -119,7 +119,8 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	matched := false
 	if hit {
 		before := len(s.out)
-		if matched = s.match(&t.where, found, t); len(s.out) > before {
+		matched = s.match(&t.where, found, t)
+		if len(s.out) > before {
 			last := &s.out[len(s.out)-1]
 			last.Line, last.Exception = t.line, string(m[1])
 			if last.What == "" {
@@ -144,7 +145,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 
 func indentOf(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t")) }
 
-// tell adds to an event what the traceback says.
+// tell adds the traceback's findings to an event.
 func (t *traceback) tell(e *Event) {
 	e.Last = t.last
 	if e.Class == ClassException && t.launcher() {
@@ -157,13 +158,14 @@ func (t *traceback) launcher() bool {
 	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
 }
 
-// emitTrace emits a traceback that did not come to its end.
+// emitTrace emits an incomplete traceback.
 func (s *Scanner) emitTrace(t *traceback) {
 	if t.done || t.last.File == "" {
 		return
 	}
 	e := s.begin(uncaught, &t.where)
-	if e.Line, e.Time = t.line, t.time; t.saving {
+	e.Line, e.Time = t.line, t.time
+	if t.saving {
 		e.Class = ClassCheckpoint
 	}
 	t.tell(&e)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What launchers, containers' tools and system logs put before a line, each told by its own shape alone:
+// The prefixes of launchers, container tools and system logs, each recognized by its shape alone:
 //
 //	[pod/train-0/pytorch] text                              kubectl logs --prefix
 //	[Pod train-0]: text                                     Kubeflow's get_job_logs
@@ -21,7 +21,7 @@ import (
 //	P1 3: text                                              srun --label of a heterogeneous job
 //	gpu01: text                                             pdsh, once the log has shown the same word before
 
-// peelLauncher takes one of these off, where peelOne found nothing.
+// peelLauncher removes a launcher's prefix, after peelOne found nothing.
 func (pl *Peeler) peelLauncher(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	t := b
 	for len(t) > 0 && (t[0] == ' ' || t[0] == '\t') {
@@ -49,7 +49,7 @@ func (pl *Peeler) peelLauncher(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	return nil, false
 }
 
-// tagged reads brackets that no stamp, level or rank stands in.
+// tagged reads brackets without a stamp, level or rank.
 func (pl *Peeler) tagged(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	switch {
@@ -98,7 +98,7 @@ func peelUptime(in []byte, p *Prefix) ([]byte, bool) {
 
 var tagEnd = []byte("<std")
 
-// peelMPI reads the tag of mpirun and prterun at the beginning of b: brackets, one of which may be a time, or a time without, and the stream's name.
+// peelMPI reads the tag of mpirun and prterun at the beginning of b: brackets, one possibly with a time, or a time without brackets, and the stream's name.
 func (pl *Peeler) peelMPI(b []byte, p *Prefix) ([]byte, bool) {
 	i := bytes.Index(b[:min(len(b), 192)], tagEnd)
 	if i < 3 {
@@ -195,7 +195,7 @@ func peelDetermined(b []byte, p *Prefix) ([]byte, bool) {
 	return b, true
 }
 
-// peelIdent reads " gpu-01 python3[41233]: ", which stands behind the time in a system's log.
+// peelIdent reads " gpu-01 python3[41233]: ", behind the time in a system log.
 func peelIdent(b []byte, p *Prefix) ([]byte, bool) {
 	if len(b) < 6 || b[0] != ' ' {
 		return nil, false
@@ -223,7 +223,7 @@ func peelIdent(b []byte, p *Prefix) ([]byte, bool) {
 	return b[1+i+1+j+1+n+2:], true
 }
 
-// peelDated reads a time that begins with the name of a month or weekday, before the tag of a launcher or of a system's log.
+// peelDated reads a time that begins with the name of a month or weekday, before the tag of a launcher or of a system log.
 func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 	if b[0] == 'P' {
 		if _, n := digits(b[1:]); n > 0 && n < 4 && len(b) > n+3 && b[n+1] == ' ' {
@@ -256,7 +256,8 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 		utc := string(rest[:1+zone]) == " UTC"
 		rest, ok := peelIdent(rest[1+zone:], p)
 		if ok && p.Container == nil {
-			if p.Container = stamp; utc {
+			p.Container = stamp
+			if utc {
 				p.Container = append(append(pl.stamp[:0], stamp[:min(n, 36)]...), 'Z')
 			}
 		}
@@ -270,7 +271,7 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 
 var monthNames = []byte("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec ")
 
-// month is the number of the month that b begins with, 0 where there is none.
+// month is the number of the month at the beginning of b, 0 if none.
 func month(b []byte) int {
 	i := bytes.Index(monthNames, b[:4])
 	if i < 0 || i%4 != 0 {
@@ -284,7 +285,7 @@ func isWeekday(b []byte) bool {
 	return i >= 0 && i%4 == 0
 }
 
-// dayLen is the length of "Aug  3 09:14:23.818029" at the beginning of b, 0 where there is none.
+// dayLen is the length of "Aug 3 09:14:23.818029" at the beginning of b, 0 if absent.
 func dayLen(b []byte) int {
 	if len(b) < 15 || month(b) == 0 || b[4] != ' ' && b[4]-'0' > 3 || b[5]-'0' > 9 || b[6] != ' ' || !isClock(b[7:15]) {
 		return 0
@@ -301,7 +302,7 @@ func isClock(b []byte) bool {
 	return b[2] == ':' && b[5] == ':' && allDigits(b[:2]) && allDigits(b[3:5]) && allDigits(b[6:8])
 }
 
-// ctimeLen is the length of "Mon Aug  3 09:14:22 2026" at the beginning of b, 0 where there is none.
+// ctimeLen is the length of "Mon Aug 3 09:14:22 2026" at the beginning of b, 0 if absent.
 func ctimeLen(b []byte) int {
 	if len(b) < 24 || b[3] != ' ' || !isWeekday(b) || dayLen(b[4:19]) == 0 || b[19] != ' ' || !allDigits(b[20:24]) {
 		return 0
@@ -309,7 +310,7 @@ func ctimeLen(b []byte) int {
 	return 24
 }
 
-// ctime is a time as clock.Stamps reads it.
+// ctime rewrites a time for clock.Stamps.
 func (pl *Peeler) ctime(b []byte) []byte {
 	out := append(pl.stamp[:0], b[20:24]...)
 	out = two(append(out, '-'), month(b[4:]))
@@ -336,7 +337,7 @@ func (pl *Peeler) peelUnix(b []byte, p *Prefix) ([]byte, bool) {
 	return rest, ok
 }
 
-// behindTime takes off what stands between the time and the text: a system's log's host, Loki's labels, a stream of CloudWatch.
+// behindTime removes prefixes between the time and the text: a system log's host, Loki's labels, a stream of CloudWatch.
 func behindTime(rest []byte, p *Prefix) []byte {
 	if after, ok := peelIdent(rest, p); ok {
 		return after
@@ -351,7 +352,7 @@ func behindTime(rest []byte, p *Prefix) []byte {
 	return behindStream(rest)
 }
 
-// behindStream takes off the name of a stream that aws logs tail prints: "prefix/algo-1-1785748462", "prefix/container/task".
+// behindStream removes the stream name printed by aws logs tail: "prefix/algo-1-1785748462", "prefix/container/task".
 func behindStream(rest []byte) []byte {
 	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1
 	if end < 12 || !isHostByte(rest[1]) {
@@ -424,7 +425,7 @@ func isService(b []byte) bool {
 	return i < len(b) && i > 1 && (b[i-1] == '-' || b[i-1] == '_') && !ofTraining(b)
 }
 
-// ofTraining says whether a word is rather a name of what trainings log: "epoch1", "val_loss_2", "top5".
+// ofTraining says whether a word is a training log's name rather than a host: "epoch1", "val_loss_2", "top5".
 func ofTraining(b []byte) bool {
 	for _, w := range [...]string{
 		"epoch", "step", "iter", "loss", "acc", "top", "fold", "stage", "phase", "batch", "layer", "val", "eval", "test", "lr", "fp", "bf", "rank",
@@ -451,14 +452,14 @@ func isHost(b []byte) bool {
 	return len(b) > 0
 }
 
-// hosts are the words before a colon that lines of a stream began with. A word is a host's where the same came before, and nearly every line begins with one.
+// hosts are the words before a colon at the beginning of a stream's lines. A word is a host where it came before, and nearly every line begins with a host.
 type hosts struct {
 	words           [64]uint32
 	n               int
 	lines, labelled int
 }
 
-// known says whether a word is a host's, and keeps it. Before a value alone it shows nothing: a table of values has such lines, too.
+// known says whether a word is a host, and remembers it. Before a single value it is no evidence: a table of values has such lines, too.
 func (h *hosts) known(word []byte, value bool) bool {
 	if value {
 		h.lines--

@@ -1,29 +1,29 @@
-// Package line is the front end that all receivers share for one line of a training log: it strips terminal escapes and
-// peels the prefixes that launchers and loggers put before a record, keeping their values.
+// Package line is the receivers' common front end for one line of a training log: it strips terminal escapes and peels the prefixes of launchers and loggers
+// before a record, keeping their values.
 package line
 
 import (
 	"bytes"
 )
 
-// Prefix holds the prefixes that stood around a record. Slices point into the line (or the Peeler's buffer) and are valid as long as that is.
+// Prefix holds the prefixes around a record. Slices point into the line (or the Peeler's buffer) and share its lifetime.
 type Prefix struct {
 	RayName []byte // "AgentLoopWorker" of "(AgentLoopWorker pid=1, ip=10.0.0.1)"
 	PID     int64  // of the Ray prefix; 0: none
-	IP      []byte // of the Ray prefix, which only other nodes than the driver's have; of other prefixes the host or the pod
+	IP      []byte // of the Ray prefix, only on other nodes than the driver's; of other prefixes the host or the pod
 
 	Rank    int64 // of "[rank3]:", "[default3]:" (torchrun), "3: " (srun) or "[1,3]<stdout>:" (mpirun)
 	HasRank bool
-	Local   bool // the rank is that on its node: "[default3]:"
+	Local   bool // the rank is relative to its node: "[default3]:"
 
 	Level  []byte // INFO, DEBUG, …
-	Stamp  []byte // the logger's time, as printed; clock.Stamps reads it
+	Stamp  []byte // the logger's time, as printed, for clock.Stamps
 	Logger []byte // logger name
 	Source []byte // "file.py:12" or "file.py:12:func"
 
 	Container []byte // time added by docker, Kubernetes, CRI, mpirun or the journal, in the notation of clock.Stamps
-	Yearless  bool   // it is a system's log's, and has no year: "Aug  3 09:14:23"; clock.Stamps.Day reads it
-	// Repeated is N of Ray's "[repeated Nx across cluster]": N lines of other workers stand behind this one.
+	Yearless  bool   // of a system log, without a year: "Aug  3 09:14:23", for clock.Stamps.Day
+	// Repeated is N of Ray's "[repeated Nx across cluster]": the line represents N lines of other workers.
 	Repeated int64
 
 	bracketed bool // a stamp or level stood in brackets
@@ -42,9 +42,9 @@ const (
 	maxKept = 16 << 10
 )
 
-// Peel fills p with the prefixes of b, in any order and number, and returns what follows them, without ANSI escapes and
-// without Ray's "[repeated …]" tail. It does not change b; the result is a part of b, or of a buffer that lives until
-// the next call when b holds escapes. It allocates only to grow that buffer. Peeling a result again changes nothing.
+// Peel fills p with the prefixes of b, in any order and number, and returns the rest, without ANSI escapes and without Ray's "[repeated …]" tail. It does not
+// change b; the result is a part of b or, if b holds escapes, of a buffer that lives until the next call. It allocates only to grow that buffer. Peeling a
+// result again changes nothing.
 func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	*p = Prefix{}
 	if len(b) > 0 && b[0] == esc {
@@ -65,7 +65,8 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 		}
 		rest, ok := peelOne(b, p)
 		if !ok {
-			if rest, ok = pl.peelLauncher(b, p, first); !ok {
+			rest, ok = pl.peelLauncher(b, p, first)
+			if !ok {
 				return b
 			}
 		}
@@ -77,8 +78,7 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	}
 }
 
-// peelColouredRay takes off "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins every line: without it most lines hold no
-// escape, and need no copy.
+// peelColouredRay removes "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins every line: the rest of most lines holds no escape, and needs no copy.
 func peelColouredRay(b []byte, p *Prefix) []byte {
 	t := b[escapeLen(b):]
 	if len(t) == 0 || t[0] != '(' {
@@ -96,7 +96,7 @@ func peelColouredRay(b []byte, p *Prefix) []byte {
 	return rest
 }
 
-// peelOne takes one prefix off. Blanks before it go with it.
+// peelOne removes one prefix, and the blanks before it.
 func peelOne(b []byte, p *Prefix) ([]byte, bool) {
 	t := b
 	for len(t) > 0 && (t[0] == ' ' || t[0] == '\t') {
@@ -225,7 +225,7 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		p.Level, p.bracketed = in[:n], true
 		return in[n+1:], true
 	}
-	if !p.bracketed { // a source stands only in a row of brackets
+	if !p.bracketed { // a source is only in a row of brackets
 		return nil, false
 	}
 	if end := bytes.IndexByte(in[:min(len(in), 128)], ']'); end > 0 && isSource(in[:end]) {
@@ -330,7 +330,7 @@ func isName(b []byte) bool {
 	return len(b) > 0
 }
 
-// levelLen is the length of the log level that b begins with, 0 when it does not.
+// levelLen is the length of the log level at the beginning of b, 0 if none.
 func levelLen(b []byte) int {
 	n := 0
 	for n < len(b) && n < 9 && b[n] >= 'A' && b[n] <= 'Z' {
@@ -343,10 +343,10 @@ func levelLen(b []byte) int {
 	return 0
 }
 
-// StampLen is the length of the time that b begins with: "2026-02-11 16:40:00" with T or a blank between, an optional
-// fraction after a dot or comma, and an optional zone. 0: none.
+// StampLen is the length of the time at the beginning of b: "2026-02-11 16:40:00" with T or a blank between, an optional fraction after a dot or comma, and an
+// optional zone; or "2026/02/11 16:40:00" (the files of mmengine, mmengine/logging/logger.py). 0: none.
 func StampLen(b []byte) int {
-	if len(b) < 19 || b[4] != '-' || b[7] != '-' || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
+	if len(b) < 19 || b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
 		return 0
 	}
 	ok := b[0]-'0' <= 9 && b[1]-'0' <= 9 && b[2]-'0' <= 9 && b[3]-'0' <= 9 && b[5]-'0' <= 1 && b[6]-'0' <= 9 &&
@@ -385,7 +385,7 @@ func allDigits(b []byte) bool {
 	return true
 }
 
-// digits reads a decimal number of at most 18 digits and returns its length, 0 when there is none.
+// digits reads a decimal number of at most 18 digits and returns its length, 0 if none.
 func digits(b []byte) (v int64, n int) {
 	for n < len(b) && b[n]-'0' <= 9 {
 		if n == 18 {
@@ -402,7 +402,7 @@ var (
 	repeatedWhy = []byte(" (Ray deduplicates logs")
 )
 
-// cutRepeated takes off Ray's " [repeated 7x across cluster]" and the explanation that Ray adds the first time.
+// cutRepeated removes Ray's " [repeated 7x across cluster]" and the explanation at its first use.
 func cutRepeated(b []byte, p *Prefix) []byte {
 	for {
 		t := b
@@ -433,8 +433,8 @@ func cutRepeated(b []byte, p *Prefix) []byte {
 	}
 }
 
-// stripANSI appends b to out without its CSI and OSC escapes (ECMA-48). first is the index of the first ESC. A lone ESC goes
-// too, so that nothing of the result can read as an escape.
+// stripANSI appends b to out without its CSI and OSC escapes (ECMA-48). first is the index of the first ESC. A lone ESC is removed too, so nothing of the
+// result can read as an escape.
 func stripANSI(out, b []byte, first int) []byte {
 	for i := first; i >= 0; i = bytes.IndexByte(b, esc) {
 		out = append(out, b[:i]...)
@@ -443,7 +443,7 @@ func stripANSI(out, b []byte, first int) []byte {
 	return append(out, b...)
 }
 
-// escapeLen is the length of the escape that b begins with, at least 1.
+// escapeLen is the length of the escape at the beginning of b, at least 1.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 1
@@ -459,7 +459,7 @@ func escapeLen(b []byte) int {
 			}
 		}
 		return len(b)
-	case ']': // OSC: ends with BEL or ESC \; an unfinished one must not eat the record
+	case ']': // OSC: ends with BEL or ESC \; without an end it must not eat the record
 		if n := bytes.IndexAny(b[2:], "\x07\x1b"); n >= 0 {
 			n += 2
 			if b[n] == 0x07 {
@@ -479,7 +479,7 @@ func escapeLen(b []byte) int {
 	return 1
 }
 
-// Around adds what the prefixes of an envelope say, and those within it do not.
+// Around adds the values of an envelope's prefixes, where the inner prefixes have none.
 func (p *Prefix) Around(outer *Prefix) {
 	if p.PID == 0 && p.RayName == nil {
 		p.RayName, p.PID = outer.RayName, outer.PID

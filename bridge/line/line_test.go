@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// want is a Prefix with strings, so that tables read well.
+// want is a Prefix with strings, for readable tables.
 type want struct {
 	ray, ip, level, stamp, logger, source, container string
 	pid, rank, repeated                              int64
@@ -37,6 +37,8 @@ func TestPeelLoggers(t *testing.T) {
 		},
 		{"dashes, name first", "2026-08-20 10:15:00,123 - a.b - WARNING - x", "x", want{stamp: "2026-08-20 10:15:00,123", level: "WARNING", logger: "a.b"}},
 		{"dashes, no name", "2026-08-20 10:15:00,123 - INFO - some text - x", "some text - x", want{stamp: "2026-08-20 10:15:00,123", level: "INFO"}},
+		{"slashes", "2024/05/07 12:12:19 - mmengine - INFO - x", "x", want{stamp: "2024/05/07 12:12:19", level: "INFO", logger: "mmengine"}},
+		{"two separators", "2024/05-07 12:12:19 x", "2024/05-07 12:12:19 x", want{}},
 		{"stamp alone", "2026-08-20 10:15:00 hello", "hello", want{stamp: "2026-08-20 10:15:00"}},
 		{"not a level", "INFORMATION:2026-02-11 16:40:00,120:x", "INFORMATION:2026-02-11 16:40:00,120:x", want{}},
 		{"not a source", "[a:b:c] x", "[a:b:c] x", want{}},
@@ -137,7 +139,7 @@ func TestPeelLaunchers(t *testing.T) {
 	})
 }
 
-// Words of records that look like a launcher's stay, however often they come.
+// Words of records that look like a launcher's stay, even when repeated.
 func TestPeelLeavesRecords(t *testing.T) {
 	for _, text := range []string{
 		"step: 5 loss: 2", "step1: loss 2 x", "epoch1: step 5 loss 2", "loss1: 0.5", "val_loss_2: 0.5 x", "top5: 0.9 x", "f1: 0.5", "p50: 12.3ms", "rank0: step 5 loss 2",
@@ -154,7 +156,7 @@ func TestPeelLeavesRecords(t *testing.T) {
 	}
 }
 
-// A host of pdsh is one where the same words begin nearly all lines.
+// A word is a host of pdsh where the same words begin nearly all lines.
 func TestPeelHosts(t *testing.T) {
 	var pl line.Peeler
 	var p line.Prefix

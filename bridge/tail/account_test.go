@@ -34,7 +34,7 @@ func (h host) GetExtensions() map[component.ID]component.Component {
 	return map[component.ID]component.Component{h.id: h.ext}
 }
 
-// The storages that the collector has, across a restart.
+// The collector's storages, across a restart.
 func TestStorageExtensions(t *testing.T) {
 	dir := t.TempDir()
 	t.Run("state_storage", func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestMetrics(t *testing.T) {
 		"ignored":           c.Ignored,
 		"rejected":          c.Rejected,
 		"files":             {"open": 1, "watched": 1},
-		"refused":           {"": 0}, // from the start, so that the first one is a rise
+		"refused":           {"": 0}, // from the start, so the first refusal is a rise
 		"lost_files":        {"": 0},
 		"read_errors":       {"": 0},
 		"checkpoint_errors": {"": 0},
@@ -139,7 +139,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The account is counted, not made to fit: a batch that is dropped without its fate being noted is missed.
+// The account is counted independently: a batch dropped without settlement is noticed.
 func TestAccountMissesWhatIsDropped(t *testing.T) {
 	r := newRig(t)
 	r.hold = true
@@ -157,7 +157,7 @@ func TestAccountMissesWhatIsDropped(t *testing.T) {
 	assert.EqualValues(t, 7, c.Records-c.Sent-c.Refused-c.Pending)
 }
 
-// Live lines are the lines that were appended while the tailer was running.
+// Live lines are lines appended while the tailer was running.
 func TestLive(t *testing.T) {
 	r := newRig(t)
 	live := map[string]bool{}
@@ -184,7 +184,7 @@ func TestLive(t *testing.T) {
 	}, live)
 }
 
-// Lines know where another file begins, also when it has the name of the one before.
+// Lines show where another file begins, even under the same name.
 func TestLineFile(t *testing.T) {
 	r := newRig(t)
 	var got []string
@@ -206,7 +206,7 @@ func TestLineFile(t *testing.T) {
 	assert.Equal(t, []string{"one 1", "two 1", "three 1", "four 2", "five 2", "six 3", "seven 3", "of another stream 1"}, got)
 }
 
-// Held lines wait on while reading pauses, since their other half may be among the lines that are not read yet.
+// Held lines keep waiting while reading pauses: their other half may be unread.
 func TestHeldLinesWaitForWhatIsUnread(t *testing.T) {
 	for _, rotated := range []string{"", "renamed", "renamed, and there is another"} {
 		t.Run(rotated, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestHeldLinesWaitForWhatIsUnread(t *testing.T) {
 	}
 }
 
-// Held lines do not wait for lines that may yet be written, nor for a last line that never ends.
+// Held lines wait neither for future lines, nor for a last line without an end.
 func TestHeldLinesExpireAtTheEnd(t *testing.T) {
 	for name, grow := range map[string]string{"nothing follows": "", "a line that grows": "x"} {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestHeldLinesExpireAtTheEnd(t *testing.T) {
 	}
 }
 
-// The oldest of the stream that holds most are given up; one with a few keeps them.
+// The oldest lines of the stream with the most held lines are given up; a stream with few keeps its lines.
 func TestHeldLinesAreBounded(t *testing.T) {
 	r := newRig(t)
 	r.tl.maxHeldBytes = 7 * 2100
@@ -277,7 +277,7 @@ func TestHeldLinesAreBounded(t *testing.T) {
 	assert.Zero(t, r.tl.holders.Load())
 }
 
-// A file that decompresses to far more than a log can is given up, and counted; the others go on.
+// A file that decompresses to far more than any log is given up, and counted; the others continue.
 func TestCompressionBombIsCounted(t *testing.T) {
 	r := newRig(t, every)
 	r.tl.bombBytes = 1 << 20

@@ -10,17 +10,17 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// maxAhead is how much of a file one visit reads, and how much all visits of one turn read before it is another stream's turn.
+// maxAhead bounds the bytes read by one visit, and by all visits of a turn.
 const maxAhead = 128 << 20
 
-// Ahead visits the lines that follow the one being handled in its file, up to the file's end as it is now, until visit returns false or 128 MiB were read. It
-// does not change what is read next: each line comes to Handler.Line too. It is called inside Handler.Line only; the text lives until visit returns.
+// Ahead visits the lines of the file after the current line, up to the file's present end, until visit returns false or 128 MiB were read. The read position
+// does not change: each line still comes to Handler.Line. Call Ahead inside Handler.Line only; the text is valid until visit returns.
 func (s *Stream) Ahead(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
 	}
 	part := checkpoint.Range{Begin: s.cur.End, End: math.MaxInt64}
-	if s.arrival.End > 0 { // what came later was not there when the line was read first
+	if s.arrival.End > 0 { // later lines were not there at the first reading
 		part.End = s.arrival.SeenUntil
 		s.visit(s.cur.file, part, visit)
 		return
@@ -28,8 +28,8 @@ func (s *Stream) Ahead(visit func(text []byte) bool) {
 	s.arrival.SeenUntil = max(s.arrival.SeenUntil, s.visit(s.cur.file, part, visit))
 }
 
-// Beginning visits the lines before the one being handled, from the start of its file, as Ahead does: the lines that a reader which starts at the end has
-// missed. In a compressed file it sees only the first 128 MiB.
+// Beginning visits the lines before the current line, from the start of its file, as Ahead does: the lines missed by a reader that starts at the end. Of a
+// compressed file, only the first 128 MiB are visited.
 func (s *Stream) Beginning(visit func(text []byte) bool) {
 	if s.cur.file == nil || s.document {
 		return
@@ -37,13 +37,13 @@ func (s *Stream) Beginning(visit func(text []byte) bool) {
 	s.visit(s.cur.file, checkpoint.Range{Begin: 0, End: s.cur.Begin}, visit)
 }
 
-// visit returns the end of the last line that it visited.
+// visit returns the end of the last visited line.
 func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) bool) (end int64) {
 	off := part.Begin
 	src := f.src
 	size := int64(chunkBytes)
 	if u, ok := src.(*unpack.Reader); ok {
-		// Going back in the one that is being read would mean to decompress everything before head again, each time.
+		// Going back in the main reader would mean to decompress everything before head again, each time.
 		if f.scout == nil {
 			f.scout = u.Twin()
 		}
@@ -52,7 +52,7 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 		}
 		src = f.scout
 	} else if fi, err := f.raw.Stat(); err == nil {
-		size = min(size, max(fi.Size()-off+1, minRead)) // mostly little or nothing follows a row that arrives
+		size = min(size, max(fi.Size()-off+1, minRead)) // mostly little or nothing follows a newly written row
 	}
 	buf := make([]byte, size)
 	skip := false
@@ -103,7 +103,7 @@ func (s *Stream) visit(f *file, part checkpoint.Range, visit func(text []byte) b
 			buf = make([]byte, 2*len(buf))
 		case f.enc.Rows():
 			off += f.enc.Past(buf[:n], off)
-		default: // a line that is too long
+		default: // an overlong line
 			off += int64(f.enc.Most(n))
 			skip = true
 		}

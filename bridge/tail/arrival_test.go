@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 )
 
-// arriving is a handler of a log without a clock: a record says when its line was read, and how many lines followed it then.
+// arriving is a handler of a log without a clock: a record has the reading time of its line, and the number of lines behind it at the time.
 type arriving struct {
 	rig   *rig
 	s     *Stream
@@ -45,8 +45,8 @@ func (*arriving) Save() []byte     { return nil }
 func (*arriving) Restore([]byte)   {}
 func (*arriving) InOrder()         {}
 
-// What was sent before a crash comes again as it came, also where a line has no time but that of its arrival: whatever was accepted, and whenever positions
-// were stored.
+// Output sent before a crash comes again unchanged, even if a line has only the time of its arrival: for any accepted batches, and any time of storing
+// positions.
 func TestArrivals(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestArrivals(t *testing.T) {
 						r.append("a.log", fmt.Sprintf("%d\n", n))
 					}
 				case 3:
-					r.err = context.DeadlineExceeded // it has the batch all the same
+					r.err = context.DeadlineExceeded // the batch arrived all the same
 					if len(r.flying) > 0 {
 						r.ack(rnd.IntN(len(r.flying)))
 					}
@@ -111,7 +111,7 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// undated is a sink of lines that have no time but that of their arrival.
+// undated is a sink of lines with only the time of their arrival.
 type undated struct {
 	sink
 	s *Stream
@@ -122,7 +122,7 @@ func (u *undated) Line(l *Line) (Verdict, string) {
 	return u.sink.Line(l)
 }
 
-// Nothing is sent before the storage has when its lines came, whoever stores positions at that moment.
+// Nothing is sent before the storage has the arrivals of its lines, whoever stores positions at that moment.
 func TestArrivalsAreStoredFirst(t *testing.T) {
 	log, id := filepath.Join(t.TempDir(), "a.log"), component.MustNewID("stuck")
 	require.NoError(t, os.WriteFile(log, []byte("one\n"), 0o600))

@@ -25,7 +25,7 @@ import (
 
 const mib = 1 << 20
 
-// place is how far reading a file has come, in its content.
+// place is the read position in the content of a file.
 func (f *file) place() int64 {
 	if u, ok := f.src.(*unpack.Reader); ok {
 		return u.Pos()
@@ -33,7 +33,7 @@ func (f *file) place() int64 {
 	return max(f.head, f.nulTo)
 }
 
-// turns lets one stream after the other have a turn until none is ready, and checks that no stream reads more than most bytes in one turn.
+// turns gives the streams turns until none is ready, and checks the bytes read per turn.
 func (r *rig) turns(most int64) {
 	for range 100_000 {
 		if len(r.tl.ready) == 0 {
@@ -66,8 +66,8 @@ func zeros(tb testing.TB, w io.Writer, n int) {
 	}
 }
 
-// A compressed file is read turn by turn, also where it holds nothing but NULs; a decompression bomb is given up, counted and logged once, and a restart does
-// not begin it again.
+// A compressed file is read turn by turn, even if it holds nothing but NULs; a decompression bomb is given up, counted and logged once, and a restart does not
+// begin it again.
 func TestCompressedNULs(t *testing.T) {
 	r := newRig(t, every)
 	logs := r.observed()
@@ -98,7 +98,7 @@ func TestCompressedNULs(t *testing.T) {
 	assert.Zero(t, r.tl.packed.Load())
 }
 
-// A damaged file is logged once: it is not tried again until it changes.
+// A damaged file is logged once, and not tried again before a change.
 func TestDamageIsSaidOnce(t *testing.T) {
 	r := newRig(t, every)
 	logs := r.observed()
@@ -120,7 +120,7 @@ func TestDamageIsSaidOnce(t *testing.T) {
 	r.want(numberedLines(1, 5000)...)
 }
 
-// NULs in a compressed file are passed over, and its end is its end.
+// NULs in a compressed file are skipped, and its end is final.
 func TestCompressedHole(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.gz", gz("a\n"+strings.Repeat("\x00", 5*mib)+"b\n"+strings.Repeat("\x00", 3*mib)))
@@ -135,7 +135,7 @@ func TestCompressedHole(t *testing.T) {
 	assert.True(t, r.tl.sweeper.streams[r.path("a.log.gz")].current.isComplete())
 }
 
-// NULs that are really there, as where holes are not known, are passed over turn by turn.
+// Allocated NULs, for instance where the file system has no holes, are skipped turn by turn.
 func TestLongRunOfNULs(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "a\n")
@@ -156,7 +156,7 @@ func TestLongRunOfNULs(t *testing.T) {
 	r.want("b")
 }
 
-// Space that was allocated ahead is read as it is written.
+// Preallocated space is read once written.
 func TestAllocatedSpaceIsWritten(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "a\n"+strings.Repeat("\x00", 2*mib))
@@ -196,7 +196,7 @@ func TestRestartInsideCompressed(t *testing.T) {
 	for s.current.head < 40*mib {
 		r.tl.turn(r.tl.pop(), &r.buf)
 		for len(r.flying) > 1 {
-			require.True(t, r.ack(1)) // the first one stays a hole
+			require.True(t, r.ack(1)) // the first batch stays a hole
 		}
 	}
 	sent := len(r.out)
@@ -217,7 +217,7 @@ func TestRestartInsideCompressed(t *testing.T) {
 	assert.EqualValues(t, 800-sent, c.Lines)
 }
 
-// Whose a compressed file is, is found out a part at a time: meanwhile the others are read, and it is known in the end.
+// The comparison of a compressed file proceeds in parts: meanwhile other files are read, and finally a result is known.
 func TestComparingCompressedIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		down, cut bool
@@ -269,7 +269,7 @@ func TestComparingCompressedIsBounded(t *testing.T) {
 	}
 }
 
-// probe sweeps a hundred times: in how many of the sweeps something was compared, and how many bytes of it at most.
+// probe sweeps a hundred times. It returns the number of sweeps with comparisons, and the most bytes in a sweep.
 func (r *rig) probe() (most int64, sweeps int) {
 	r.now = r.now.Add(poll)
 	for range 100 {
@@ -367,7 +367,7 @@ func TestShutdownHasADeadline(t *testing.T) {
 	})
 }
 
-// stuckStore is a storage on a disk that hangs: it does not look at its context.
+// stuckStore is a storage on a hanging disk, which ignores its context.
 type stuckStore struct {
 	*memStore
 	component.StartFunc

@@ -98,7 +98,7 @@ func TestForgottenStreamLeavesTheStore(t *testing.T) {
 	assert.Zero(t, r.tl.open.Load())
 }
 
-// forgetful is a toy that counts how often it was told to forget.
+// forgetful is a toy that counts the calls of Forget.
 type forgetful struct {
 	*toy
 	n *int
@@ -106,7 +106,7 @@ type forgetful struct {
 
 func (f forgetful) Forget() { *f.n++ }
 
-// A handler is told once that its stream is forgotten: when its file is gone, and all of it was accepted.
+// Forget is called once: when the file of the stream is gone, and all of it was accepted.
 func TestForgetter(t *testing.T) {
 	r := newRig(t)
 	n := 0
@@ -154,7 +154,7 @@ func TestFileGoneWhileDown(t *testing.T) {
 	assert.Equal(t, r.path("a.log"), said[0].ContextMap()["path"])
 }
 
-// A storage that failed may have lost what it held, so all positions are stored again: also those of files in which reading has not moved since.
+// A failed storage may have lost everything, so all positions are stored again, even without progress since.
 func TestStorageThatLostAll(t *testing.T) {
 	for _, joint := range []bool{false, true} {
 		t.Run(fmt.Sprint("joint=", joint), func(t *testing.T) {

@@ -19,41 +19,41 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-// Config says which files to read and how. Every file receiver squashes it into its own config.
+// Config selects the files to read. Every file receiver squashes it into the receiver's own config.
 type Config struct {
-	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is there.
+	// Include lists the files to read, as globs with ** (doublestar). Required, unless IncludeByContent is set.
 	Include []string `mapstructure:"include"`
-	// IncludeByContent lists globs of logs of any kind, that several receivers may share: each file is read by the receiver that understands one of its lines
-	// first, and by no other. Files that a receiver names in Include are that receiver's.
+	// IncludeByContent lists globs of logs of any kind, shared by several receivers: each file is read only by the receiver that first understands a line.
+	// Files in a receiver's Include belong to the receiver.
 	IncludeByContent []string `mapstructure:"include_by_content"`
 	// Exclude lists globs of files to leave alone.
 	Exclude []string `mapstructure:"exclude"`
-	// IncludeNonLogs reads also what is no log by its name, such as weights, pictures and what is below .git or node_modules (internal/nonlog). Without,
-	// globs pass over them unless they spell the name out (*.bin); a path without meta characters is always read. Default false.
+	// IncludeNonLogs includes files that are no logs by name, such as weights, pictures and files below .git or node_modules (internal/nonlog). By default
+	// globs exclude such names unless spelled out (*.bin); a path without meta characters is always read. Default false.
 	IncludeNonLogs bool `mapstructure:"include_non_logs"`
-	// StartAt is where to begin in a file that is met for the first time when the receiver starts: beginning (default) or end.
-	// A file that appears later is always read from its beginning.
+	// StartAt is the start position in files present at the receiver's start: beginning (default) or end. A file that appears later is always read from its
+	// beginning.
 	StartAt string `mapstructure:"start_at"`
-	// PollInterval is how often an active file and the globs are looked at. Idle files are looked at less and less often,
-	// down to every 5 s; where inotify works, it makes this faster. At least 10ms, default 200ms.
+	// PollInterval is the interval between looks at an active file and at the globs. Idle files are polled less and less often, down to every 5 s; with
+	// inotify, events shorten the delay. At least 10ms, default 200ms.
 	PollInterval time.Duration `mapstructure:"poll_interval"`
-	// Storage names the storage extension that keeps the offsets, such as state_storage. Without it a restart reads from StartAt again.
+	// Storage names the storage extension for the offsets, such as state_storage. Without a storage, a restart reads from StartAt again.
 	Storage *component.ID `mapstructure:"storage"`
-	// MaxLineBytes bounds one line: longer ones are dropped and counted. Default 1 MiB.
+	// MaxLineBytes bounds one line: longer lines are dropped and counted. Default 1 MiB.
 	MaxLineBytes int `mapstructure:"max_line_bytes"`
-	// PendingTimeout is how long a record may wait for its other half, and a last line for its newline. Default 10m.
+	// PendingTimeout is the longest wait for the other half of a record, and for the newline of a last line. Default 10m.
 	PendingTimeout time.Duration `mapstructure:"pending_timeout"`
-	// MaxInFlightBytes bounds the log bytes of records handed downstream and not yet accepted; a line of less than 2 KiB counts as 2 KiB,
-	// which is about what its span takes. One file gets at most a quarter. Default 8 MiB.
+	// MaxInFlightBytes bounds the log bytes of records sent downstream and not yet accepted; a line of less than 2 KiB counts as 2 KiB, about the size of a
+	// span. A single file gets at most a quarter. Default 8 MiB.
 	MaxInFlightBytes int64 `mapstructure:"max_in_flight_bytes"`
 	// FollowSymlinks reads files that the globs reach through a symbolic link. Default false.
 	FollowSymlinks bool `mapstructure:"follow_symlinks"`
 	// Compression is auto (default: .gz and .zst by file name), gzip, zstd or none.
 	Compression string `mapstructure:"compression"`
-	// DeadLetter is a file to which lines are appended that the backend refuses as wrong (INVALID_ARGUMENT), as they stand in the log but for secrets. Its
-	// directory must be there, and Include and Document must not match it. Default: none; they are counted.
+	// DeadLetter is a file for lines refused by the backend as invalid (INVALID_ARGUMENT), as logged but without secrets. The directory must exist, and Include
+	// and Document must not match the file. Default: none; refused lines are only counted.
 	DeadLetter string `mapstructure:"dead_letter"`
-	// Document lists globs of files that are rewritten whole: each is handed over as one line whenever it changed.
+	// Document lists globs of files that are rewritten whole: each new content is passed on as one line.
 	Document []string `mapstructure:"document"`
 }
 
@@ -100,8 +100,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// Check says all that is wrong at once, naming the keys. The Validate of a receiver's config calls it. It is not named Validate, because the collector calls
-// Validate of a squashed struct too, and would report every mistake twice.
+// Check reports all errors at once, with their keys, for the Validate of a receiver's config. It is not named Validate, because the collector also calls
+// Validate of a squashed struct, and would report every error twice.
 func (c Config) Check() error {
 	var errs []error
 	if len(c.Include) == 0 && len(c.IncludeByContent) == 0 && len(c.Document) == 0 {
@@ -148,7 +148,7 @@ func (c Config) checkDeadLetter() error {
 	if c.reads(c.DeadLetter) {
 		return fmt.Errorf("'dead_letter': %q %w", c.DeadLetter, errDeadLetterRead)
 	}
-	// The file itself is not made: that is for the first refused line.
+	// The file itself is not created before the first refused line.
 	fi, err := os.Stat(c.DeadLetter)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -157,7 +157,8 @@ func (c Config) checkDeadLetter() error {
 		err = osfile.ErrNotRegular
 	case err == nil:
 		var f *os.File
-		if f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+		f, err = os.OpenFile(c.DeadLetter, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
 			err = f.Close()
 		}
 	}
@@ -171,7 +172,7 @@ func (c Config) checkDeadLetter() error {
 	return nil
 }
 
-// reads says whether a file of this name would be read, also as a rotated one.
+// reads says whether a file of this name would be read, also as a rotated file.
 func (c Config) reads(path string) bool {
 	read := Config{Include: absolutes(slices.Concat(c.Include, c.IncludeByContent, c.Document)), Exclude: absolutes(c.Exclude)}
 	path = absolute(path)
@@ -199,7 +200,7 @@ func absolute(path string) string {
 	return path
 }
 
-// Includes says whether a file is one that Include names and Exclude does not.
+// Includes says whether Include names a file and Exclude does not.
 func (c Config) Includes(path string) bool {
 	return glob.New(c.Include).Match(path) && !glob.New(c.Exclude).Match(path)
 }

@@ -18,10 +18,10 @@ const scopeName = "github.com/trainbridge/trainbridge/bridge/tail"
 //	Lines = Records + Σ Ignored + Σ Rejected
 //	Records = Sent + Refused + Pending
 //
-// The left sides are counted where lines are read, the right sides where they come to an end; Pending are the lines that are held or in flight now. While lines
-// are being read the two sides may be a chunk apart.
+// The left sides are counted on reading, the right sides on completion; Pending are the lines now held or in flight. During reading the two sides may differ by
+// a chunk.
 //
-// A line that is read again after a restart counts again in the new process.
+// A line read again after a restart counts again in the new process.
 type Counts struct {
 	Bytes, Lines, Records  int64
 	Ignored, Rejected      map[string]int64
@@ -71,7 +71,7 @@ func (t *tally) count(v Verdict, reason string) {
 	t.reasons = append(t.reasons, reasonCount{v, reason, 1})
 }
 
-// reasonCounter counts the lines that were passed over for a reason. The first scrape that sees it reads 0: increase() does not see what a counter begins with.
+// reasonCounter counts the lines skipped for a reason. Its first scrape reads 0: increase() misses a counter's initial value.
 type reasonCounter struct {
 	n     int64
 	attrs metric.MeasurementOption
@@ -98,7 +98,7 @@ func (c *counter) add(n int64) {
 	c.inst.Add(context.Background(), n, c.opts...)
 }
 
-// counts keeps the accounts and publishes them. It is updated per chunk and per batch, never per line.
+// counts keeps the accounts and publishes them: updates are per chunk and per batch, never per line.
 type counts struct {
 	mu       lockorder.Mutex[leaf]
 	pending  func() int64
@@ -152,7 +152,7 @@ func newCounts(
 		{&c.forced, "trainbridge.tail.forced_expiries", "{expiry}", "Times that held lines were given up early because there were too many."},
 	} {
 		x.c.inst, x.c.opts = inst(x.name, x.unit, x.desc), opts
-		x.c.inst.Add(context.Background(), 0, opts...) // increase() does not see a counter that begins above 0
+		x.c.inst.Add(context.Background(), 0, opts...) // increase() misses a counter that begins above 0
 	}
 	if err != nil {
 		return nil, err
@@ -216,7 +216,7 @@ func (c *counts) add(t *tally) {
 	t.bytes, t.lines, t.records = 0, 0, 0
 }
 
-// observe tells how many lines were passed over, by reason.
+// observe publishes the number of skipped lines, by reason.
 func (c *counts) observe(o metric.Observer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -251,7 +251,7 @@ func (c *counts) bump(rc *counter, n int64) {
 	c.mu.Unlock()
 }
 
-// bytesRead is how much was read so far.
+// bytesRead is the number of bytes read so far.
 func (c *counts) bytesRead() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

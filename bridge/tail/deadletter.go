@@ -19,13 +19,13 @@ const maxDeadLetters = 256 << 20
 
 var errDeadLettersFull = errors.New("the file is full: move it away")
 
-// deadLetters is the file to which refused lines are written, as they stood in the log but for secrets, so that they can be read again like it.
+// deadLetters is the file of refused lines, as logged but without secrets, fit for reading like the log.
 type deadLetters struct {
 	path string
 	mu   lockorder.Mutex[leaf]
 }
 
-// add appends texts and returns when they are on the disk.
+// add appends texts and returns once they are on disk.
 func (d *deadLetters) add(texts [][]byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *Tailer) setAside(b *lineBatch, places []Place) (sample []byte) {
 	return bytes.TrimRight(texts[0], "\r\n")
 }
 
-// parts are the pieces of a place, in the order in which they came.
+// parts are the pieces of a place, in order.
 func (b *lineBatch) parts(p place) (out []piece) {
 	at := int64(0)
 	for _, pc := range b.pieces {
@@ -105,7 +105,7 @@ func (b *lineBatch) parts(p place) (out []piece) {
 	return out
 }
 
-// readAgain reads a piece from its file, as it stands there now.
+// readAgain reads a piece from its file's present content.
 func (t *Tailer) readAgain(p piece) ([]byte, error) {
 	s := p.file.stream
 	s.mu.Lock()

@@ -14,16 +14,15 @@ import (
 const (
 	maxOpenFiles = 2048 // of the process
 	minOpenFiles = 4
-	// otherFiles is how many descriptors a collector needs beside its logs: 25 while idle, by a count of /proc/self/fd, and then those of connections, of
-	// directories that are listed, and of files that are compared, one to three at a time for each receiver.
+	// otherFiles is the number of descriptors that a collector needs beside its logs: 25 while idle, by a count of /proc/self/fd, plus connections, directories
+	// being listed, and files being compared, one to three per receiver.
 	otherFiles = 48
 )
 
 var errTurn = errors.New("other files have their turn")
 
-// descriptors is the budget of files that are held open. All Tailers of a process share one. Where there are more files, these take turns: a file is opened to
-// be read, and closed when it was read to its end, or when its turn is over. A Tailer that has no file open may always open one,
-// and one that reads files once opens those that it reads.
+// descriptors is the budget of open files, shared by all Tailers of a process. Beyond the budget, files take turns: a file is opened to be read, and closed at
+// its end, or when its turn is over. A Tailer without an open file may always open one, and a Tailer that reads files once keeps its files open while reading.
 type descriptors struct {
 	most    int64
 	limited bool // by the limit of the process
@@ -31,35 +30,35 @@ type descriptors struct {
 	mu      lockorder.Mutex[leaf]
 	open    int64
 	waiting []*Stream
-	told    bool // the log says that files take turns
+	logged  bool // the log already says that files take turns
 }
 
 var processDescriptors = sync.OnceValue(func() *descriptors {
-	var limit syscall.Rlimit // the soft one, which Go has made the hard one
+	var limit syscall.Rlimit // the soft limit, which Go has raised to the hard limit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return newDescriptors(2 * maxOpenFiles)
 	}
 	return newDescriptors(limit.Cur)
 })
 
-// newDescriptors is the budget of a process that may have so many files open.
+// newDescriptors is the budget of a process with this limit of open files.
 func newDescriptors(limit uint64) *descriptors {
 	n := int64(min(limit, 2*maxOpenFiles))
 	n = max(min(n/2, n-otherFiles), minOpenFiles)
 	return &descriptors{most: n, limited: n < maxOpenFiles}
 }
 
-// share is how many of some kind may be open, where so many are meant to be.
+// share is the number of files of some kind that may be open, out of n wanted.
 func (d *descriptors) share(n, part int64) int64 { return max(1, min(n, d.most/part)) }
 
-// take counts a file that was opened.
+// take counts an opened file.
 func (d *descriptors) take() {
 	d.mu.Lock()
 	d.open++
 	d.mu.Unlock()
 }
 
-// mayTake is take for whoever can do without.
+// mayTake is take for optional files.
 func (d *descriptors) mayTake() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +69,7 @@ func (d *descriptors) mayTake() bool {
 	return true
 }
 
-// takeFor is take for a stream, which otherwise is made ready when a file was closed.
+// takeFor is take for a stream; on failure the stream becomes ready when a file is closed.
 func (d *descriptors) takeFor(s *Stream) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,16 +84,16 @@ func (d *descriptors) takeFor(s *Stream) bool {
 	return false
 }
 
-// give is told that a file was closed.
+// give counts a closed file.
 func (d *descriptors) give() {
 	d.mu.Lock()
 	d.open--
 	d.mu.Unlock()
-	d.rouse()
+	d.resume()
 }
 
-// rouse makes as many of the streams ready that wait as there are descriptors.
-func (d *descriptors) rouse() {
+// resume makes as many waiting streams ready as descriptors are free.
+func (d *descriptors) resume() {
 	d.mu.Lock()
 	n := min(max(0, d.most-d.open), int64(len(d.waiting)))
 	next := d.waiting[:n:n]
@@ -115,21 +114,21 @@ func (d *descriptors) pressure() (half, short bool) {
 	return d.open > d.most/2, d.open >= d.most || len(d.waiting) > 0
 }
 
-// tell says once that files take turns, where raising the limit would help.
-func (t *Tailer) tellTurns() {
+// logTurns logs once that files take turns, where a higher limit would help.
+func (t *Tailer) logTurns() {
 	d := t.descriptors
 	d.mu.Lock()
-	told := d.told || !d.limited
-	d.told = true
+	logged := d.logged || !d.limited
+	d.logged = true
 	d.mu.Unlock()
-	if !told {
+	if !logged {
 		t.log.Warn("There are more logs than this process may have open: they take turns. Raise its limit of open files (ulimit -n, LimitNOFILE of systemd)",
 			zap.Int64("logs_open", d.most))
 	}
 }
 
-// spare closes a file that can be opened again, where descriptors are short: one that was read to its end as soon as half of them are used, so that the other
-// half is for files with something to read. A file without a name stays open until it was read to its end.
+// spare closes a file that can be opened again, while descriptors are short: once half of the budget is used, a fully read file is closed, which leaves the
+// other half for files with unread bytes. A file without a name stays open until its end.
 func (t *Tailer) spare(f *file) {
 	if f.src == nil {
 		return
@@ -146,31 +145,31 @@ func (t *Tailer) spare(f *file) {
 	switch {
 	case named && atEnd, named && f.compressed && t.final:
 	case short && (named || atEnd):
-		t.tellTurns()
+		t.logTurns()
 	default:
 		return
 	}
 	t.close(f)
 }
 
-// spare is Tailer.spare for a file after its turn. A compressed one stays open: it would have to be decompressed from its beginning again.
+// spare is Tailer.spare for a file after its turn. A compressed file stays open: reopening means decompressing from the beginning.
 func (s *Stream) spare(f *file) {
 	if !f.compressed {
 		s.t.spare(f)
 	}
 }
 
-// reopenInTurn opens a file again to read it; errTurn: when a descriptor is free its stream is made ready.
+// reopenInTurn opens a file again to read on; errTurn: the stream becomes ready once a descriptor is free.
 func (t *Tailer) reopenInTurn(f *file) error {
 	if !t.descriptors.takeFor(f.stream) {
-		t.tellTurns()
+		t.logTurns()
 		return errTurn
 	}
 	defer t.descriptors.give() // attach counts the file
 	return t.reopen(f)
 }
 
-// mayUnpack says whether one more compressed file may be opened to be read.
+// mayUnpack says whether another compressed file may be opened for reading.
 func (t *Tailer) mayUnpack() bool {
 	most := t.descriptors.share(maxPacked, 8)
 	if t.final {

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// few starts the tailer anew, with so few files that may be open.
+// few restarts the tailer with few open files.
 func (r *rig) few(most int64) {
 	r.most = most
 	r.restart()
@@ -30,7 +30,7 @@ func TestDescriptorsOfALimit(t *testing.T) {
 	}
 }
 
-// More files than may be open are read side by side, and followed, and one line says so.
+// More files than may be open are read side by side, and followed, and one line is logged.
 func TestFilesTakeTurns(t *testing.T) {
 	const files, most = 40, 4
 	r := newRig(t)
@@ -84,7 +84,7 @@ func TestFilesTakeTurnsWhileNothingIsAccepted(t *testing.T) {
 	assert.Zero(t, r.tl.Counts().LostFiles)
 }
 
-// A file that is deleted while others have their turn is counted, if not all of it was read.
+// A file deleted during the turns of others is counted, unless read whole.
 func TestDeletedOutOfTurn(t *testing.T) {
 	for name, unread := range map[string]bool{"read": false, "unread": true} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestDeletedOutOfTurn(t *testing.T) {
 				r.hold = true
 				r.err = os.ErrDeadlineExceeded
 				r.append("a.log", numbered(4, 6))
-				r.tl.sweep(r.now.Add(poll)) // it was seen to grow
+				r.tl.sweep(r.now.Add(poll)) // its growth was seen
 			}
 			r.remove("a.log")
 			r.err, r.hold = nil, false
@@ -113,7 +113,7 @@ func TestDeletedOutOfTurn(t *testing.T) {
 	}
 }
 
-// A Once reads all of more files than may be open, packed ones among them.
+// A Once reads more files than may be open, packed files among them.
 func TestOnceTakesTurns(t *testing.T) {
 	dir := t.TempDir()
 	want := map[string]int{}
@@ -129,7 +129,7 @@ func TestOnceTakesTurns(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Include = []string{filepath.Join(dir, "*")}
-	cfg.MaxInFlightBytes = minInFlight // so that a file is not read in one turn
+	cfg.MaxInFlightBytes = minInFlight // more than one turn per file
 	r := &rig{t: t}
 	got := map[string]int{}
 	r.consume = func(_ context.Context, _ *Stream, out []string) error {
@@ -147,7 +147,7 @@ func TestOnceTakesTurns(t *testing.T) {
 	assert.Zero(t, o.t.descriptors.open)
 }
 
-// Tailers share the descriptors of their process: one that has files open leaves one to each of the others.
+// Tailers share the descriptors of their process: a Tailer with open files leaves one to each other Tailer.
 func TestTailersShareDescriptors(t *testing.T) {
 	shared := &descriptors{most: 3, limited: true}
 	mu := make(chan map[string]int, 1)
@@ -188,7 +188,7 @@ func TestTailersShareDescriptors(t *testing.T) {
 	assert.Empty(t, slices.DeleteFunc(slices.Collect(maps.Values(<-mu)), func(n int) bool { return n == 1 }))
 }
 
-// What the kernel says of itself is not entered, unless a file there is named itself.
+// Kernel file systems are not entered, unless a file there is named itself.
 func TestKernelsFilesArePassedOver(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Include = append(c.Include, "/proc/**", "/proc/self/**/*.log") })
 	r.append("a.log", numbered(1, 1))

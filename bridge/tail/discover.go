@@ -18,36 +18,36 @@ import (
 
 const maxDepth = 64 // depth of directories below a glob's base
 
-// sight is what the sweeper has seen of a glob. It is kept apart from the glob, which other goroutines read meanwhile.
+// sight is the sweeper's knowledge of a glob, apart from the glob, which other goroutines read.
 type sight struct {
 	matched   bool   // a file
-	directory string // a directory that the pattern names; empty: none
+	directory string // a directory named by the pattern; empty: none
 }
 
-// directory is a directory that the globs reach.
+// directory is a directory within the globs.
 type directory struct {
 	path     string
 	mtime    time.Time
 	next     time.Time
 	activeAt time.Time
-	again    bool // listed while it was changing, or could not be read: list it once more
-	polled   bool // inotify could not watch it the last time
+	again    bool // list once more: the directory changed during the listing, or was unreadable
+	polled   bool // inotify could not watch it
 }
 
-// suspect is a new file that looks like a copy in the making of a stream's file.
+// suspect is a new file that may be an unfinished copy of a stream's file.
 type suspect struct {
-	first, since time.Time // when it was met, and when it last grew
+	first, since time.Time // first seen, and last grown
 	size         int64
-	twin         bool // a compressed file that begins as its original does
+	twin         bool // a compressed file that begins like its original
 }
 
-// scan lists directories that changed, or all of them from the bases of the globs, and takes up the files found.
+// scan lists changed directories, or all from the bases of the globs, and takes up the files found.
 func (w *sweeper) scan(now time.Time) {
 	full := w.lastFull.IsZero() || now.Sub(w.lastFull) >= fullScanEvery || w.rescan || w.denied && now.Sub(w.lastFull) >= maxIdlePoll
 	if full {
 		w.lastFull, w.rescan, w.denied, w.absent, w.absentAt = now, false, false, w.absent[:0], now
 		clear(w.links)
-		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has those before
+		w.passed, w.kernel = nonlog.Tally{}, kernelfs.Passed{} // Status has the last complete scan
 		w.scans++
 		visited := map[string]bool{}
 		w.counting = true
@@ -56,7 +56,7 @@ func (w *sweeper) scan(now time.Time) {
 		}
 		w.counting = false
 		if w.t.halted() {
-			return // what was not seen may be there
+			return // unseen files may exist
 		}
 		for path := range w.dirs {
 			if !visited[path] {
@@ -89,7 +89,7 @@ func (w *sweeper) scan(now time.Time) {
 	for path := range w.suspects {
 		w.found(path, now)
 	}
-	if now.Sub(w.absentAt) >= maxIdlePoll { // no directory that is listed tells of a base that is made
+	if now.Sub(w.absentAt) >= maxIdlePoll { // a missing base has no listed parent that would show its creation
 		w.absentAt = now
 		w.rescan = w.rescan || slices.ContainsFunc(w.absent, func(base string) bool {
 			_, err := os.Stat(base)
@@ -98,7 +98,7 @@ func (w *sweeper) scan(now time.Time) {
 	}
 }
 
-// backOff is how long to wait before looking again at something that has been idle for a while.
+// backOff is the delay before the next look at something idle.
 func backOff(poll, idle time.Duration) time.Duration {
 	return max(poll, min(idle/10, maxIdlePoll))
 }
@@ -132,7 +132,7 @@ func (w *sweeper) walk(path string, depth int, visited map[string]bool, now time
 	d.next = now.Add(backOff(w.t.cfg.PollInterval, now.Sub(d.activeAt)))
 }
 
-// list takes up the files of one directory, and walks into directories not seen before.
+// list takes up the files of one directory, and walks into new directories.
 func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[string]bool, now time.Time) {
 	if !mtime.Equal(d.mtime) {
 		d.activeAt = now
@@ -145,7 +145,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		w.t.readError(d.path, err)
-		d.again = true // its permissions are no part of its modification time
+		d.again = true // a change of permissions leaves the modification time
 	}
 	for _, e := range entries {
 		if w.t.halted() { // a look at many thousand files takes longer than Shutdown waits
@@ -154,7 +154,7 @@ func (w *sweeper) list(d *directory, mtime time.Time, depth int, visited map[str
 		path := filepath.Join(d.path, e.Name())
 		if fresh {
 			if s := w.streams[path]; s != nil {
-				w.again(s, now) // since the last look a file may have been written that nobody heard of
+				w.again(s, now) // a file may have been written without an event since the last look
 			}
 		}
 		w.entry(path, e, depth, visited, now)
@@ -193,14 +193,14 @@ func (w *sweeper) entry(path string, e fs.DirEntry, depth int, visited map[strin
 	}
 }
 
-// notePassed counts what is passed over by its name.
+// notePassed counts paths excluded by name.
 func (w *sweeper) notePassed(path string, isDir bool) {
 	if name := w.globs.PassedOver(path, isDir); name != "" && w.counting && !w.exclude.Match(path) {
 		w.passed[name]++
 	}
 }
 
-// found takes up a file that a directory holds, when the globs say so and it is not one that is known.
+// found takes up a file of a directory, if in the globs and not already known.
 func (w *sweeper) found(path string, now time.Time) {
 	s := w.streams[path]
 	if s == nil && (!w.wanted(path) || !w.isMine(path, now, false)) {
@@ -237,7 +237,7 @@ func (w *sweeper) found(path string, now time.Time) {
 		return
 	}
 	delete(w.suspects, path)
-	// A rotated file whose successor is not there (yet) is the stream's that the successor will have.
+	// A rotated file without a successor (yet) belongs to the successor's future stream.
 	if base := w.rotatedFrom(path); base != "" {
 		w.met(base, now)
 		if w.files[fingerprint.IDOf(fi)] != nil {
@@ -254,7 +254,7 @@ func (w *sweeper) met(path string, now time.Time) {
 		if c := w.saved[path]; c != nil {
 			delete(w.saved, path)
 			s := w.restoreStream(c, now)
-			w.doubt(s, now)
+			w.takeUpOlder(s, now)
 			w.look(s, now)
 			return
 		}
@@ -267,12 +267,12 @@ func (w *sweeper) wanted(path string) bool {
 	return w.globs.Match(path) && !w.exclude.Match(path)
 }
 
-// isDocument says whether a file that the globs ask for is rewritten whole.
+// isDocument says whether a file of the globs is rewritten whole.
 func (w *sweeper) isDocument(path string) bool {
 	return w.documents.Match(path) || w.t.set.IsDocument != nil && w.t.set.IsDocument(path)
 }
 
-// rotatedFrom returns the path that a rotated file had, if it is one that the globs ask for and no stream has; otherwise "".
+// rotatedFrom returns the former path of a rotated file, if in the globs and without a stream; otherwise "".
 func (w *sweeper) rotatedFrom(path string) string {
 	for base := range rotation.Bases(path) {
 		if w.wanted(base) && w.streams[base] == nil && !w.isDocument(path) && w.isMine(base, w.now, true) {
@@ -282,8 +282,8 @@ func (w *sweeper) rotatedFrom(path string) string {
 	return ""
 }
 
-// claimed finds out whether a file that was met under a name is another stream's file (then it returns that file) or may turn out to be one (then wait is set).
-// The streams whose rotated files or copies may have this name are brought up to date first.
+// claimed finds out whether a file met under a name is another stream's file (returned) or may prove to be (wait). The streams whose rotated files or copies
+// may have the name are updated first.
 func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if f := w.known(path, fi); f != nil {
 		return f, false
@@ -294,13 +294,18 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			continue
 		}
 		for _, s := range w.stems[dir+base[:n]] {
-			// Only shorter names are looked at, so this ends.
+			// Recursion ends, because only shorter names are considered.
 			if s.document || len(s.path) >= len(path) {
 				continue
 			}
-			w.lookThoroughly(s, now, rotation.IsSuffix(strings.TrimPrefix(path, s.path)))
+			rotated := rotation.IsSuffix(strings.TrimPrefix(path, s.path))
+			w.lookThoroughly(s, now, rotated)
 			if f := w.known(path, fi); f != nil {
 				return f, false
+			}
+			if rotated && s.behind {
+				w.suspects[path] = suspect{first: now, since: now}
+				return nil, true
 			}
 			if f, wait := w.packedFrom(s, path, fi, now); f != nil || wait {
 				return f, wait
@@ -310,14 +315,14 @@ func (w *sweeper) claimed(path string, fi fs.FileInfo, now time.Time) (_ *file, 
 			}
 		}
 	}
-	if p := w.probes[fingerprint.IDOf(fi)]; p != nil && p.src != nil { // a stream has not done with it
+	if p := w.probes[fingerprint.IDOf(fi)]; p != nil && p.src != nil { // a stream is still comparing it
 		w.suspects[path] = suspect{first: now, since: now}
 		return nil, true
 	}
 	return nil, false
 }
 
-// known returns the file that a stream already has under this name.
+// known returns a stream's file already known by the given name.
 func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	id := fingerprint.IDOf(fi)
 	f := w.files[id]
@@ -327,7 +332,7 @@ func (w *sweeper) known(path string, fi fs.FileInfo) *file {
 	s := f.stream
 	defer w.lock(s)()
 	if f.src == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)) {
-		// It was closed, so its inode may have been given to another file.
+		// The file was closed, so its inode may have been reused.
 		raw, _, err := osfile.Open(path, w.t.cfg.FollowSymlinks)
 		if err != nil {
 			return f

@@ -1,106 +1,104 @@
-// Package tail reads log files line by line and forgets nothing that was not accepted downstream.
+// Package tail reads log files line by line and forgets nothing before downstream has accepted it.
 //
-//	globs → sweeper (which file belongs to which stream) → ready streams → workers (pread → splitter → Handler.Line) → Handler.Cut → batch
-//	      → senders (small batches of many streams together, again and again) → settle (holes close, budget is given back)
+//	globs → sweeper (assigns files to streams) → ready streams → workers (pread → splitter → Handler.Line) → Handler.Cut → batch
+//	      → senders (small batches of many streams joined, with retries) → settle (holes close, budget is returned)
 //	      → checkpoint, once a second → storage
 //
-// A stream is the sequence of files that one path has named; it has one Handler. The sweeper alone decides which file belongs to which stream and when a stream
-// is looked at. Workers read; they never wait for the consumer. Senders are few, however many files there are (outbox). Batches that are cut and not yet
-// accepted fill max_in_flight_bytes, of which one stream gets a quarter; then reading waits. A stream that is idle keeps neither handler nor batch (sleep).
-// Lines that wait for their other half take 96 MiB of all streams' memory at most: then the oldest are given up.
+// A stream is the sequence of files that one path has named, with one Handler. Only the sweeper assigns files to streams and decides when to look at a stream.
+// Workers read, and never wait for the consumer. Senders are few, however many files exist (outbox). Batches cut and not yet accepted fill max_in_flight_bytes,
+// of which a stream gets at most a quarter; then reading waits. An idle stream keeps neither handler nor batch (suspend). Held lines of all streams take at
+// most 96 MiB: then the oldest are given up.
 //
-// A turn of a stream is bounded, whatever the file holds: 2 MiB of lines, 16 MiB of NUL bytes, 32 MiB of a compressed file on the way to where reading goes on,
-// 128 MiB and a line that a handler looks ahead, one document. Files that must be compared to know whose they are cost the sweeper 16 MiB of decompressing per
-// sweep; until it is known only their stream waits.
+// A turn of a stream is bounded for any content: 2 MiB of lines, 16 MiB of NUL bytes, 32 MiB of a compressed file on the way to the read position, 128 MiB and
+// a line read ahead by a handler, one document. Comparing files to identify them costs the sweeper up to 16 MiB of decompression per sweep; meanwhile only
+// their stream waits.
 //
-// A file that several Tailers may read, and that nobody has understood so far (Sorter), takes some hundred bytes, once for all of them: detectors are kept for
-// the 256 files of which most was looked at, and another one is looked at again from its beginning when it grows. All new files are looked at a little before
-// any is looked at further, the newest first, 2 MiB between two sweeps, by one Tailer for all. Reading goes on meanwhile; handlers of joint records begin when
-// all files were looked at a little. Idle files are asked for their size at most 2,000 times a second; what inotify hears of is asked at once.
+// A file in the globs of several Tailers, not yet assigned (Sorter), takes some hundred bytes, shared by all Tailers: detectors are kept for the 256 files with
+// the most bytes sniffed, and any other file is sniffed again from the beginning when it grows. All new files are sniffed briefly before any is sniffed
+// further, the newest first, 2 MiB between two sweeps, by one Tailer for all. Reading continues meanwhile; handlers of joint records begin after all files were
+// sniffed once. Idle files are checked for growth at a rate of at most 2,000 per second; files with inotify events at once.
 //
-// Files that are open are a budget of the process: half of what it may open (RLIMIT_NOFILE) or 48 less than that, 2,048 at most. Where there are more, they
-// take turns: one that was read to its end is closed when half of the budget is used, so that the other half is for those with something to read, and one that
-// was not when its turn is over and others wait. It is known again by its fingerprint, under whatever name its directory has it. One line of the log says so.
+// Open files are a budget of the process: half of the limit (RLIMIT_NOFILE) or the limit minus 48, at most 2,048. Beyond the budget, files take turns: a fully
+// read file is closed once half of the budget is used, to leave the other half for files with unread bytes; an unfinished file is closed when its turn is over
+// and others wait. A closed file is recognized by fingerprint, under any name in its directory. One line of the log reports the turns.
 //
-// Where the system has inotify, a file that is created or renamed is opened at once and held until the sweeper has looked, so that it may be gone by then.
-// Everything else is polled as well. All Tailers of a process share two instances of inotify, of which a user has 128 (fs.inotify.max_user_instances).
+// With inotify, a created or renamed file is opened at once and held until the sweeper has looked, even if gone by then. Everything is polled as well. All
+// Tailers of a process share two instances of inotify, of which a user has 128 (fs.inotify.max_user_instances).
 //
-// # What is promised
+// # Guarantees
 //
-// Capture: every line that stays readable, under its path or beside it under a name that rotation gives, is read. A file that was renamed or deleted is read to
-// its end while this process has it open, and watched for a minute more. A rotated file is known again by device and inode, the hash of its first KiB and the
-// hash of the 64 bytes before the head; the last two also find the copy that copytruncate left, and the compressed file that gzip or zstd made of a rotated
-// one.
+// Capture: every line still readable, under its path or beside it under a rotated name, is read. A renamed or deleted file is read to the end while this
+// process has it open, and watched for a minute more. A rotated file is recognized by device and inode, the hash of the first KiB and the hash of the 64 bytes
+// before the head; the hashes also find the copy left by copytruncate, and the compressed form of a rotated file.
 //
-// Rotation may be faster than looking: with inotify, files that were rotated through the path and out of the directory between two looks are read; without it,
-// only files that are still there. A file or directory that is made readable is read within five seconds. UTF-16 is decoded where a byte order mark says so;
-// positions count the file's bytes, not the decoded text. The content of a compressed file behind damage, or behind a thousand times its size (and 1 GiB), is
-// given up, with a count, until the file changes.
+// Rotation may be faster than looking: with inotify, files rotated through the path and out of the directory between two looks are read; without inotify, only
+// files still present. A file or directory that becomes readable is read within five seconds. UTF-16 is decoded after a byte order mark; positions count the
+// file's bytes, not the decoded text. The content of a compressed file behind damage, or beyond a thousand times the file's size (and 1 GiB), is given up, with
+// a count, until the file changes.
 //
-// A compressed file beside its original (the file with its name without .gz or .zst) waits until the original is gone, and is then known as the same file,
-// compressed. Where both stay and differ, it is read as a file of its own after ten seconds. Files that came after a compressed file are read after it.
+// A compressed file beside its original (the file named without .gz or .zst) waits for the original's removal, and then continues it. If both stay and differ,
+// the compressed file counts as a file of its own after ten seconds. Files newer than a compressed file are read later.
 //
-// At the first look at a path its rotated files (path.1, path.2.gz, path-20260101, …) that the globs match are older generations of the same stream, also when
-// the path itself is free just then. They are ordered by their modification times; where these are alike, see sortGenerations.
+// At the first look at a path, rotated files in the globs (path.1, path.2.gz, path-20260101, …) are older generations of the same stream, even if the path
+// itself is free just then. They are ordered by modification time; for equal times, see sortGenerations.
 //
-// Delivery: a batch is sent until it is accepted or refused for good. Until then its lines are holes in the checkpoint.
+// Delivery: a batch is sent until accepted or refused for good. Until then the lines are holes in the checkpoint.
 //
-// Recovery: after a crash the holes are read again, in order, then reading goes on at the head. Lines accepted since the last checkpoint (a second) come again.
-// A handler that is InOrder is given everything again from the oldest batch that was not accepted. Where a line has no time but that of its arrival
-// (Stream.ByArrival), that is stored before its batch is sent, and given again with the line. See docs/adr/0017-what-comes-again-says-the-same.md.
-// Lines of several streams may be one record (Stream.Lend): they are in one batch, and every checkpoint has either all of them accepted or none of them. See
-// docs/adr/0003-joint-records.md. A checkpoint is also stored as soon as a file is taken up, so a crash soon after knows which file the path named.
+// Recovery: after a crash the holes are read again, in order, then reading continues at the head. Lines accepted since the last checkpoint (a second) are
+// repeated. An InOrder handler gets everything again from the oldest unaccepted batch. For a line with only the time of arrival (Stream.ByArrival), the arrival
+// is stored before the batch is sent, and restored with the line. See docs/reference/adr/0017-what-comes-again-says-the-same.md. Lines of several streams may
+// be one record (Stream.Lend): they are in one batch, and every checkpoint has either all of them accepted or none. See
+// docs/reference/adr/0003-joint-records.md. A checkpoint is also stored as soon as a file is taken up, so a crash soon afterwards knows the path's file.
 //
-// # What is not promised
+// # Limits
 //
-//   - The order of lines, where names of two live logs were exchanged and their files were rotated or the process was started again: each file is
-//     read by one stream from its beginning to its end, and two files of one writer perhaps by two. Files that were then cut or rotated between two looks are
-//     not found where the globs do not match them.
-//   - Lines that were cut away, overwritten or deleted before they were read, with no copy beside them. They count as lost_files and truncations, as far as
-//     that can be known: a file whose creation was heard of and that nobody found, a number that is missing in a chain of rotated files, one file at least
-//     where the last one read is no longer in a chain that is all new, a deleted file that was not read to its end when the process stopped. Without inotify
-//     and without numbers (dates, no rotated files at all) a jump cannot be known.
+//   - The order of lines, if the names of two live logs were swapped and the files rotated or the process restarted: each file is read by one stream from
+//     beginning to end, but two files of one writer perhaps by two streams. Files truncated or rotated between two looks afterwards are not found outside
+//     the globs.
+//   - Lines truncated, overwritten or deleted before reading, without a copy beside them. They count as lost_files and truncations, as far as detectable: a
+//     created file never found, a number missing in a chain of rotated files, at least one file if the last file read is no longer in an all new chain, a
+//     deleted file not read to the end at shutdown. Without inotify and without numbers (dates, or no rotated files at all) a gap is undetectable.
 //   - More than 128 files that come and go between two looks.
-//   - UTF-16 without its mark, as after a cut while the writer goes on at its old position. UTF-32.
-//   - A file that is cut and rewritten with the very bytes that were before the head is taken for the old file: only the bytes behind the head are read.
-//   - A file rotated out of the globs and a crash before the checkpoint that is stored when it is taken up, some milliseconds after it was met.
-//   - A record that spans files which were rotated unseen while the clock was set back: the files are read, in another order or by a stream of their own;
-//     outside the globs, a file that seems older than the last one read is not read.
-//   - A rotated file that more than a minute later is appended to, when the globs do not match it; a deleted one when the budget of open files is used.
-//   - Where files take turns: what was written to one since its last turn, when it is deleted or moved to another directory before its next one. Known unread
-//     bytes count as lost_files. A record that spans files of which one was copied and cut may come apart.
-//   - A line that copytruncate cut in two comes out as two. Bytes that a program writes into a hole of NULs which has later data behind it.
-//   - A copy of a file of which nothing was read or even seen before it was cut is read as a file of its own if the globs match it, and not at all otherwise.
-//     The same holds for a file of which nothing was read, when it begins with the same bytes (1 KiB, or as many as were seen) again after the cut.
+//   - UTF-16 without the mark, for instance after a truncation while the writer continues at the old position. UTF-32.
+//   - A file truncated and rewritten with the very bytes before the head counts as the old file: only the bytes behind the head are read.
+//   - A file rotated out of the globs, with a crash before the first checkpoint of the file, some milliseconds after the first look.
+//   - A record across files rotated unseen while the clock was set back: the files are read in another order or by a stream of their own; outside the globs,
+//     a file seemingly older than the last file read is not read.
+//   - A rotated file appended to more than a minute later, outside the globs; a deleted file beyond the budget of open files.
+//   - While files take turns: data written to a file since its last turn, if the file is deleted or moved to another directory before the next. Known unread
+//     bytes count as lost_files. A record across files, some of them copied and truncated, may come apart.
+//   - A line split by copytruncate becomes two lines. Bytes that a program writes into a hole of NULs before later data.
+//   - A copy of a file of which nothing was read or even seen before its truncation is read as a file of its own in the globs, and not at all outside. The
+//     same holds for an unread file that begins with the same bytes (1 KiB, or as many as were seen) again after the truncation.
 //
-// How far reading is: trainbridge.tail.bytes (read), .size (of the files), .lag (not read yet), .lag.time (how long ago the file that is furthest behind was
-// read to its end), .rate (in the last 30 s) and .eta. A compressed file counts as not read at all until it is read to its end, because how far in its bytes
-// reading is cannot be known. Status has the same figures for people.
+// Progress: trainbridge.tail.bytes (read), .size (of the files), .lag (unread), .lag.time (time since the file furthest behind was last fully read), .rate (in
+// the last 30 s) and .eta. A compressed file counts as unread until the end, because progress in compressed bytes is unknown. Status has the same figures for
+// people.
 //
 // # Where to find the code
 //
-//   - The sweeper: look.go (when a stream is looked at), discover.go (globs and directories), rotate.go (what a path named before), catch.go (files that are
-//     gone when it looks), probe.go (compressed files), document.go, sorter.go and sniff.go (whose a file is by its content).
-//   - Workers: schedule.go (whose turn it is), read.go and ahead.go, stream.go. Senders: outbox.go, deadletter.go.
-//   - A file and its life from being met to being forgotten: file.go; whose turn it is to be open: descriptors.go. Positions: store.go.
-//   - Records of several streams: joint.go, and policy.go for all that such streams do differently from others.
+//   - The sweeper: look.go (when a stream is looked at), discover.go (globs and directories), rotate.go (former files of a path), capture.go (files gone before
+//     the look), probe.go (compressed files), document.go, sorter.go and sniff.go (assignment by content).
+//   - Workers: schedule.go (turns), read.go and ahead.go, stream.go. Senders: outbox.go, deadletter.go.
+//   - A file's lives: file.go (with a table of transitions, at becomes); turns to be open: descriptors.go. Positions: store.go.
+//   - Records of several streams: joint.go, and policy.go for all differences of such streams.
 //   - internal: lines (endings and encodings), rows (files of TensorBoard and W&B), unpack (gzip and zstd), fingerprint,
 //     checkpoint, glob, rotation (names), inotify, osfile, lockorder.
 //
 // # Locks
 //
-// Who holds a lock takes only locks that stand below it in this list; under the race detector every Lock is checked (internal/lockorder):
+// The holder of a lock takes only later locks of this list; under the race detector every Lock is checked (internal/lockorder):
 //
 //  1. Tailer.storeMu: one checkpoint at a time.
-//  2. Tailer.sweepMu: the sweeper, what it knows of files and streams.
-//  3. Tailer.settling: for reading, while the lines of a record are let go of; for writing, while the checkpoints of streams whose records are joint are taken.
+//  2. Tailer.sweepMu: the sweeper, with all files and streams.
+//  3. Tailer.settling: for reading, during the release of a record's lines; for writing, during the checkpoints of streams with joint records.
 //  4. Tailer.sharing: the bonds of shared lines.
-//  5. Stream.mu: a stream, its files and its handler. Only who holds sweepMu may hold several. What a handler locks comes after it.
-//  6. Sorter.looking: the one file whose lines are looked at.
-//  7. All other locks (Tailer.mu of the scheduler, outbox.mu, counts.mu, Sorter.mu, …) are leaves: who holds one of them takes no other lock of this package.
+//  5. Stream.mu: a stream, its files and its handler. Only the holder of sweepMu may hold several. Locks of handlers come after it.
+//  6. Sorter.looking: the file being sniffed.
+//  7. All other locks (Tailer.mu of the scheduler, outbox.mu, counts.mu, Sorter.mu, …) are leaves: their holder takes no other lock of this package.
 //
-// While a batch is sent no lock is held; while positions are stored, storeMu alone.
+// No lock is held while a batch is sent; only storeMu while positions are stored.
 //
-// Files are opened read-only, and only regular ones. Symbolic links are followed only with follow_symlinks.
-// What was rotated is then looked for beside the link and beside what it leads to.
+// Files are opened read-only, and only regular files. Symbolic links are followed only with follow_symlinks. Rotated files are then looked for beside the link
+// and beside the link's target.
 package tail

@@ -15,19 +15,19 @@ import (
 
 const maxDocument = 64 << 20
 
-// document is the state of a stream whose file is rewritten whole: each content that differs from the last accepted one is handed over as one line.
+// document is the state of a stream whose file is rewritten whole: each new content is passed on as one line.
 type document struct {
 	file    *file // of the content handed over last
 	size    int64
 	mtime   time.Time
-	changed bool   // since it was handed over
+	changed bool   // since the last content was passed on
 	stable  bool   // unchanged for one look
-	failed  bool   // the last try to read it ended in an error
+	failed  bool   // the last attempt to read failed
 	sum     uint64 // of the content accepted last
 	given   uint64 // of the content handed over last
 }
 
-// lookDocument finds out whether the file has changed and stands still again.
+// lookDocument finds out whether the file has changed and is stable again.
 func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	d := &s.doc
 	fi, err := w.t.stat(s.path)
@@ -52,12 +52,12 @@ func (w *sweeper) lookDocument(s *Stream, now time.Time) {
 	if d.changed && d.stable {
 		w.t.schedule(s)
 	}
-	s.noteCaught()
+	s.noteCaughtUp()
 	w.expire(s, now)
-	w.rest(s, now) // documents stay awake
+	w.rest(s, now) // documents keep their handler
 }
 
-// readDocument hands the content over when it is new.
+// readDocument passes new content on.
 func (s *Stream) readDocument(buf *[]byte) {
 	d := &s.doc
 	if !d.changed || !d.stable || s.t.mayRead(s) == 0 {
@@ -72,7 +72,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	src := s.t.unpack(s.path, raw)
 	defer src.Close()
 	if fi.Size() != d.size || !fi.ModTime().Equal(d.mtime) {
-		return // it is being rewritten
+		return // being rewritten
 	}
 	n := 0
 	for {
@@ -112,7 +112,7 @@ func (s *Stream) readDocument(buf *[]byte) {
 	s.cut()
 }
 
-// documentDone notes that the content handed over last was accepted or refused, if it was: a restart must not read it again.
+// documentDone records the acceptance or refusal of the last content: a restart must not read it again.
 func (s *Stream) documentDone() {
 	if d := &s.doc; s.document && d.file != nil && d.file.outstanding == 0 && d.given != 0 {
 		d.sum = d.given

@@ -4,15 +4,15 @@ import "bytes"
 
 const (
 	dullShapes = 1024 // of a file
-	dullAfter  = 8    // lines of a shape that nobody understood
+	dullAfter  = 8    // lines of a shape without any understood line
 	dullLeast  = 32   // bytes of a line
 	dullMost   = 1024
 )
 
-// dull knows the lines that come again and again in a file, and that nobody understands: most of a megabyte of warnings is of few shapes. Lines are of one
-// shape where they differ in their numbers. Short lines, and those that may be a part of a JSON document over many lines, are never dull.
+// dull recognizes repetitive lines that no detector understands: most of a megabyte of warnings is of few shapes. Lines that differ only in their numbers have
+// one shape. Short lines, and possible parts of a multi-line JSON document, are never dull.
 type dull struct {
-	shapes [dullShapes]uint32 // a hash, by its last bits
+	shapes [dullShapes]uint32 // hashes, by their last bits
 	seen   [dullShapes]uint8
 }
 

@@ -21,9 +21,9 @@ var keepFlag = flag.Int("tail.keep", 5, "rotated files that the rotation stress 
 
 var rotateFlag = flag.Duration("tail.rotate", 500*time.Millisecond, "how long each case of the rotation stress writes; from 5s on, nothing at all may be lost")
 
-// rotations are ways in which the writers of logs rotate them: shift makes room for the next file.
+// rotations are writers' ways of rotation: shift makes room for the next file.
 var rotations = map[string]func(tb testing.TB, path string, keep int){
-	// Python's RotatingFileHandler: each is removed before another gets its name.
+	// Python's RotatingFileHandler: each name is freed before its next use.
 	"RotatingFileHandler": func(tb testing.TB, path string, keep int) {
 		tb.Helper()
 		for i := keep - 1; i >= 1; i-- {
@@ -78,7 +78,7 @@ func stress(tb testing.TB, path string, keep int, d time.Duration, rotate func(t
 	return lines
 }
 
-// numbers is a handler that notes which numbers came.
+// numbers is a handler that records the numbers received.
 type numbers struct {
 	nop
 	mu   *sync.Mutex
@@ -91,7 +91,7 @@ func (h *numbers) Line(l *Line) (Verdict, string) {
 	for _, c := range l.Text[:min(9, len(l.Text))] {
 		n = 10*n + int(c-'0')
 	}
-	for range 8 { // the work that a parser would do
+	for range 8 { // the work of a parser
 		h.sum = fingerprint.Hash(h.sum, l.Text)
 	}
 	h.mu.Lock()
@@ -100,8 +100,8 @@ func (h *numbers) Line(l *Line) (Verdict, string) {
 	return Record, ""
 }
 
-// TestFastRotation follows a real writer that rotates 20 times a second and keeps five files. Nothing is lost without a count.
-// go test -run TestFastRotation -tail.rotate=30s is the stress.
+// TestFastRotation follows a real writer that rotates 20 times a second and keeps five files. Nothing is lost without a count. go test -run TestFastRotation
+// -tail.rotate=30s is the stress.
 func TestFastRotation(t *testing.T) {
 	for name, rotate := range rotations {
 		for _, pattern := range []string{"*.log", "*.log*"} {

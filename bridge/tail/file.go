@@ -24,51 +24,51 @@ type source interface {
 	io.Closer
 }
 
-// file is one generation of a stream: a file that its path names or has named.
+// file is one generation of a stream: a present or former file of the path.
 type file struct {
 	stream *Stream
 	id     fingerprint.ID
-	path   string // where it was last seen
+	path   string // last known path
 	watch  func(text []byte, begin int64, v Verdict, reason string)
 	src    source // nil while closed
 	raw    *os.File
 	scout  *unpack.Reader // the reader of Ahead in a compressed file
 
-	head  int64 // everything before it has been read
+	head  int64 // everything before head has been read
 	print fingerprint.Print
 	tail  fingerprint.Tail // before head
 
 	enc    lines.Encoding
 	nulTo  int64              // how far the NUL bytes at head are known to go, at least
 	nulEnd bool               // to the end of the file
-	skip   bool               // head stands inside a line that is too long
-	replay []checkpoint.Range // holes that are to be read again before head
-	tags   []checkpoint.Tag   // of lines in them, in order
-	// arrivals say when lines were read whose times are those of their arrival, where they may be read again.
+	skip   bool               // head is inside an overlong line
+	replay []checkpoint.Range // holes to read again before head
+	tags   []checkpoint.Tag   // of lines in replay, in order
+	// arrivals are the reading times of lines without other times, as long as a restart may read the lines again.
 	arrivals []checkpoint.Arrival
 
 	size  int64 // at the last look
 	mtime time.Time
-	wrote time.Time // mtime when it was last found to be the file that was being read
+	wrote time.Time // mtime at its last verification as the file being read
 	grown time.Time // when the size was last seen to change
-	// caught is when the file was last seen to have nothing behind head: lines that come later are live.
-	caught time.Time
+	// caughtUp is the last time without unread bytes: later lines are live.
+	caughtUp time.Time
 
 	rotated     time.Time // when the path ceased to name it; zero for the current file
 	outstanding int       // pieces held or in flight
-	tried       int64     // when the sweeper last had it read after an error, Unix ns
+	tried       int64     // last retry by the sweeper after an error, Unix ns
 	life        life
 	compressed  bool
 	failed      bool // the last read ended in an error
-	gone        bool // closed to save descriptors, and not in its directory any more: a copy of it may be longer than it was when it was seen last
+	gone        bool // closed to save descriptors, and vanished from its directory: a copy may be longer than the file's last known size
 	birth       birth
-	seen        int // the full scan that last saw it
+	seen        int // the last full scan that found the file
 }
 
-// advance moves head over b, which was read there.
+// advance moves head over b, read at head.
 func (f *file) advance(b []byte) {
 	if f.head == 0 {
-		f.print = fingerprint.Print{} // begin's; it may have been rewritten since
+		f.print = fingerprint.Print{} // begin's print may be of content since rewritten
 	}
 	f.print.Extend(f.head, b)
 	f.head += int64(len(b))
@@ -76,8 +76,8 @@ func (f *file) advance(b []byte) {
 	f.tail.Remember(b)
 }
 
-// begin takes the fingerprint of a file of which no line was read yet, so that a checkpoint can tell it from another file that gets its inode. A hole in it may
-// yet be written.
+// begin takes the fingerprint of an unread file, by which a checkpoint distinguishes the file from a later file with the inode. Holes may yet be written, and
+// end the print.
 func (f *file) begin() {
 	if f.head > 0 || f.raw == nil || f.compressed {
 		return
@@ -89,7 +89,7 @@ func (f *file) begin() {
 	f.print.Extend(0, b)
 }
 
-// wasCut says whether the file was cut or rewritten: the bytes before head are others. Where nothing was read yet, its first bytes tell.
+// wasCut says whether the file was truncated or rewritten: the bytes before head differ. Of an unread file, the first bytes decide.
 func (f *file) wasCut() bool {
 	if f.raw == nil || f.compressed {
 		return false
@@ -102,7 +102,7 @@ func (f *file) wasCut() bool {
 	return n < len(b) || !f.tail.Matches(b)
 }
 
-// isGone says whether the file cannot be found again although not all of it was read and accepted.
+// isGone says whether the file cannot be found again although part of it was not read and accepted.
 func (t *Tailer) isGone(f *file) bool {
 	if f.life == lifeDead || f.life == lifeMissing || f.isRetired() {
 		return false
@@ -121,7 +121,7 @@ func sameFile(f *file, src io.ReaderAt) bool {
 	return same
 }
 
-// compare says the same as sameFile, also for a src that may be compressed; again: it must be called again to know.
+// compare is sameFile, also for a compressed src; again: the result needs another call.
 func compare(f *file, src io.ReaderAt) (same, again bool) {
 	if !f.beginsAs(src) {
 		return false, false
@@ -143,8 +143,8 @@ func (f *file) beginsAs(src io.ReaderAt) bool {
 	return f.print.Begins(p[:n])
 }
 
-// isStill says whether src, the present content of f's inode, is still f's content. A compressed file is compared at its beginning only: it would have to be
-// decompressed up to the head, and whether its bytes are the same there is found out when reading goes on.
+// isStill says whether src, the present content of f's inode, is still f's content. A compressed file is compared at the beginning only: comparing at the head
+// would mean decompressing up to there, and reading on detects a difference anyway.
 func (f *file) isStill(src source) bool {
 	if _, ok := src.(*unpack.Reader); ok {
 		return f.beginsAs(src)
@@ -152,7 +152,7 @@ func (f *file) isStill(src source) bool {
 	return sameFile(f, src)
 }
 
-// packing returns how a file is compressed, by its name or by the configuration.
+// packing returns the compression of a file, by its name or by the configuration.
 func (t *Tailer) packing(path string) string { return unpack.KindOf(path, t.cfg.Compression) }
 
 // unpack returns the source of an open file's content.
@@ -196,8 +196,8 @@ func (t *Tailer) close(f *file) {
 	t.descriptors.give()
 }
 
-// reopen opens a file again that was closed to save descriptors or after an error. It may have been renamed meanwhile. errTruncated: its inode has other
-// content now; errGone, which is an errTruncated: nothing in its directory has its inode.
+// reopen opens a file again that was closed to save descriptors or after an error, perhaps under a new name. errTruncated: the inode has different content;
+// errGone, a kind of errTruncated: no file in the directory has the inode.
 func (t *Tailer) reopen(f *file) error {
 	raw, fi, err := osfile.Open(f.path, t.cfg.FollowSymlinks)
 	if err == nil && fingerprint.IDOf(fi) != f.id {
@@ -206,11 +206,12 @@ func (t *Tailer) reopen(f *file) error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		if _, there := t.statAt(f); errors.Is(there, fs.ErrNotExist) {
-			err = there // it is another one that may not be read
+			err = there // another file, which may not be read
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if raw, err = t.findByID(f); err == nil && raw == nil {
+		raw, err = t.findByID(f)
+		if err == nil && raw == nil {
 			return errGone
 		}
 	}
@@ -226,7 +227,7 @@ func (t *Tailer) reopen(f *file) error {
 	return nil
 }
 
-// statAt says how the file is that was last seen at f.path; fs.ErrNotExist also when that is another one now.
+// statAt is the file's stat at f.path; fs.ErrNotExist also if the path names another file now.
 func (t *Tailer) statAt(f *file) (fs.FileInfo, error) {
 	fi, err := t.stat(f.path)
 	if err == nil && fingerprint.IDOf(fi) != f.id {
@@ -242,7 +243,7 @@ func (t *Tailer) stat(path string) (fs.FileInfo, error) {
 	return os.Lstat(path)
 }
 
-// linked returns what a symbolic link leads to, which need not be there, and any other path as it is.
+// linked returns the target of a symbolic link, existing or not, and any other path unchanged.
 func linked(path string) string {
 	for range maxLinks {
 		to, err := os.Readlink(path)
@@ -259,11 +260,12 @@ func linked(path string) string {
 
 const maxLinks = 8
 
-// findByID looks for a file that was renamed within its directory. It looks twice: a listing can miss a file that is renamed just then. nil: it is not there;
-// an error: it is there and cannot be opened.
+// findByID looks for a file renamed within its directory. The search runs twice: a listing can miss a file during a rename. nil: not found; an error: found,
+// but not opened.
 func (t *Tailer) findByID(f *file) (raw *os.File, err error) {
 	for range 2 {
-		if raw, err = t.findNow(f); raw != nil || err != nil {
+		raw, err = t.findNow(f)
+		if raw != nil || err != nil {
 			break
 		}
 	}
@@ -309,15 +311,15 @@ func (t *Tailer) findIn(dir string, f *file) (*os.File, error) {
 	return nil, nil
 }
 
-// isBlank says whether nothing is known of a closed file that could tell it from another one which was given its inode.
+// isBlank says whether a closed file has no fingerprint: a later file with the inode looks the same.
 func (f *file) isBlank() bool { return f.src == nil && f.head == 0 && f.print.N == 0 }
 
-// mayBe says whether a file of this name with the file's inode may be the file.
+// mayBe says whether a file with this name and the file's inode may be the file.
 func (f *file) mayBe(path string) bool {
 	return f.head > 0 || f.print.N > 0 || path == f.path || rotation.IsSuffix(strings.TrimPrefix(path, f.stream.path))
 }
 
-// findEncoding finds out how the file writes its characters; data are the bytes read at head.
+// findEncoding detects the file's encoding; data are the bytes at head.
 func (f *file) findEncoding(data []byte) {
 	if f.head == 0 {
 		f.enc = lines.EncodingOf(data)
@@ -331,7 +333,7 @@ func (f *file) findEncoding(data []byte) {
 	}
 }
 
-// tag returns the tag of the line which begins there, and forgets the tags before it: holes are read in order.
+// tag returns the tag of the line that begins at begin, and drops the tags before: holes are read in order.
 func (f *file) tag(begin int64) (value uint64) {
 	n := 0
 	for n < len(f.tags) && f.tags[n].Begin <= begin {
@@ -344,25 +346,33 @@ func (f *file) tag(begin int64) (value uint64) {
 	return value
 }
 
-// life is where a file stands between being met and being forgotten.
+// life is the state of a file, from its first look to its last.
 type life uint8
 
 const (
-	lifeUnread   life = iota // it has, or may have, something to read
-	lifeRead                 // read to its end; a compressed file is opened again only when it changes
-	lifeCut                  // found cut or rewritten: the sweeper decides what happens next
+	lifeUnread   life = iota // has, or may have, unread bytes
+	lifeRead                 // read to its end; a compressed file is reopened only after a change
+	lifeCut                  // found truncated or rewritten: the sweeper looks for its copy
 	lifeMissing              // from a checkpoint: the sweeper still looks for the file, and later files of the stream wait
-	lifeRetired              // read, accepted and closed; remembered so that it is not read again
+	lifeRetired              // read, accepted and closed; remembered, to keep it from being read again
 	lifeVanished             // retired, and not seen by the last full scan
 	lifeDead                 // nothing more can be read from it
 	lives
 )
 
-// becomes lists the lives that can follow each life.
+// becomes lists the possible next lives of each life:
+//
+//	unread    end reached: read; inode has other content: cut; of a checkpoint, not found: missing; rotated, and fully read: retired
+//	read      grew: unread; truncated or rewritten: cut; rotated, accepted and idle for lingerMax: retired
+//	cut       a copy or a compressed file has the old content: unread, continued there; else dead. The present content is the next file, unread.
+//	missing   found, or a copy of it: unread; nowhere: dead
+//	retired   its path names it again, or it grew: unread, or read if compressed; not in the last full scan: vanished
+//	vanished  like retired; seen again: retired. With a current file, it is dropped.
+//	any       inode given to another file while unread, or neither file nor copy readable: dead, and dropped once nothing is in flight
 var becomes = [lives][]life{
 	lifeUnread:   {lifeRead, lifeCut, lifeMissing, lifeRetired, lifeDead},
 	lifeRead:     {lifeUnread, lifeCut, lifeRetired, lifeDead},
-	lifeCut:      {lifeUnread, lifeDead}, // unread: the rest is read in the copy that was made before
+	lifeCut:      {lifeUnread, lifeDead}, // unread: the rest is read in the copy
 	lifeMissing:  {lifeUnread, lifeDead},
 	lifeRetired:  {lifeUnread, lifeRead, lifeVanished}, // read: its path names it again
 	lifeVanished: {lifeUnread, lifeRead, lifeRetired},
@@ -373,7 +383,7 @@ func (l life) String() string {
 	return [lives]string{"unread", "read", "cut", "missing", "retired", "vanished", "dead"}[l]
 }
 
-// onImpossible is told of a turn that becomes does not list. The tests panic; a running collector goes on.
+// onImpossible handles a transition missing in becomes. The tests panic; a running collector continues.
 var onImpossible = func(*file, life) {}
 
 // turn begins the next life of a file. The caller holds the stream's lock.
@@ -391,8 +401,8 @@ func (f *file) turn(to life) {
 	f.life = to
 }
 
-// isRetired says that the file is done with but for being remembered.
+// isRetired says whether the file is only remembered.
 func (f *file) isRetired() bool { return f.life == lifeRetired || f.life == lifeVanished }
 
-// isComplete says that nothing comes any more: a compressed file is written once.
+// isComplete says whether no further bytes can come: a compressed file is written once.
 func (f *file) isComplete() bool { return f.compressed && f.life == lifeRead }

@@ -1,7 +1,7 @@
 package tail
 
-// Head visits the lines in the first most bytes of a file, or of its content where it is compressed, until visit returns false. A last line without its ending
-// is visited too.
+// Head visits the lines in the first most bytes of a file's content, decompressed if necessary, until visit returns false. A last line without its ending is
+// visited too.
 func Head(path string, most int64, visit func(text []byte) bool) error {
 	t := &Tailer{cfg: DefaultConfig(), bombBytes: bombBytes}
 	t.cfg.FollowSymlinks = true

@@ -7,24 +7,24 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// waiter is a toy that counts how often it is told that there is nothing, and then sends what it was given.
+// waiter is a toy that counts the calls of Idle, and then sends its records.
 type waiter struct {
 	toy
 
-	told int
-	says string
+	idles int
+	says  string
 }
 
 func (h *waiter) Forget() {}
 
 func (h *waiter) Idle(time.Time) {
-	h.told++
+	h.idles++
 	if h.says != "" {
 		h.batch, h.says = append(h.batch, h.says), ""
 	}
 }
 
-// A handler is told that there is nothing when all was read and accepted, and not before.
+// Idle is called once everything was read and accepted, and not before.
 func TestIdle(t *testing.T) {
 	r := newRig(t)
 	var h *waiter
@@ -36,16 +36,16 @@ func TestIdle(t *testing.T) {
 	r.hold = true
 	r.write("a.log", "one\n")
 	r.steps(3, 10*time.Second)
-	assert.Zero(t, h.told, "a batch is in flight")
+	assert.Zero(t, h.idles, "a batch is in flight")
 	r.ackAll()
 	r.step(10 * time.Second)
 	r.want("one")
-	assert.Equal(t, 1, h.told)
+	assert.Equal(t, 1, h.idles)
 
 	h.says = "nothing"
 	r.step(10 * time.Second)
 	r.step(10 * time.Second)
-	assert.Equal(t, 2, h.told, "what it said is in flight")
+	assert.Equal(t, 2, h.idles, "what it said is in flight")
 	r.ackAll()
 	r.want("nothing")
 
@@ -54,11 +54,11 @@ func TestIdle(t *testing.T) {
 	r.ackAll()
 	r.want("two")
 	r.step(10 * time.Second)
-	assert.Equal(t, 2, h.told, "a line is held")
+	assert.Equal(t, 2, h.idles, "a line is held")
 	r.append("a.log", " a line\nEND x\n and of another")
 	r.step(10 * time.Second)
 	r.ackAll()
 	r.out = nil
 	r.steps(3, 10*time.Second)
-	assert.Equal(t, 5, h.told, "a line without its end may stay so")
+	assert.Equal(t, 5, h.idles, "a line without its end may stay so")
 }

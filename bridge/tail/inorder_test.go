@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numbering is a handler that numbers its lines. It holds the lines from one that begins with ( to one that begins with ), but for lines that begin with !: the
-// held lines leave as one record, and until then its state is the state before them. A line that begins with # is a header, which it only counts.
+// numbering is a handler that numbers its lines. It holds the lines from a line with ( to a line with ), except lines with !: the held lines leave as one
+// record, and until then the state is the state before them. A line with # is a header, and only counts.
 type numbering struct {
 	rig    *rig
 	s      *Stream
@@ -76,7 +76,7 @@ func (h *numbering) Save() []byte {
 }
 func (h *numbering) Restore(b []byte) { _, _ = fmt.Sscan(string(b), &h.n) }
 
-// ordered is a numbering that says that its numbers matter.
+// ordered is an InOrder numbering.
 type ordered struct{ *numbering }
 
 func (ordered) InOrder() {}
@@ -97,7 +97,7 @@ func newNumbering(t *testing.T, inOrder bool, change ...func(*Config)) *rig {
 	return r
 }
 
-// pieces appends texts one after the other; a blank ends a line.
+// pieces appends texts in turn; a blank ends a line.
 func pieces(texts ...string) func(*rig) {
 	return func(r *rig) {
 		for _, text := range texts {
@@ -127,7 +127,7 @@ func longDone(r *rig) {
 	}
 }
 
-// packedHeader has the state of the handler in a file that was compressed.
+// packedHeader puts the line behind the handler's state into a compressed file.
 func packedHeader(r *rig) {
 	pieces("#")(r)
 	r.rename("a.log", "a.log.1")
@@ -139,8 +139,8 @@ func packedHeader(r *rig) {
 	r.rest()
 }
 
-// After a crash, all lines from the oldest batch on that was not accepted are given again, with the state that the handler had then.
-// A handler that is not InOrder gets only the missing lines, with the state it had last.
+// After a crash, all lines from the oldest unaccepted batch on are given again, with the handler's state of that time. A handler that is not InOrder gets only
+// the missing lines, with the last state.
 func TestInOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		write    func(*rig)
@@ -188,7 +188,7 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// accept has the consumer accept the batch that begins with the given record, and no other.
+// accept has the consumer accept only the batch that begins with the given record.
 func (r *rig) accept(first string) {
 	r.t.Helper()
 	all := r.consume
@@ -207,17 +207,18 @@ func (r *rig) accept(first string) {
 	require.Fail(r.t, "no batch begins so", first)
 }
 
-// modelLines makes the lines of the model, and knows the records that an InOrder handler makes of them.
+// modelLines makes the lines of the model, and the expected records of an InOrder handler.
 type modelLines struct {
 	n          int
 	want, open []string
 }
 
-// next is a line; each is known by its content, also in a copy.
+// next is a unique line, recognized also in a copy.
 func (l *modelLines) next(text string) string {
 	l.n++
 	text = fmt.Sprintf("%s-%d", text, l.n)
-	if l.open = append(l.open, fmt.Sprintf("%d%s", l.n, text)); text[0] == ')' || len(l.open) == 1 && text[0] != '(' {
+	l.open = append(l.open, fmt.Sprintf("%d%s", l.n, text))
+	if text[0] == ')' || len(l.open) == 1 && text[0] != '(' {
 		l.want, l.open = append(l.want, strings.Join(l.open, " ")), nil
 	}
 	return text + "\n"
@@ -238,8 +239,8 @@ func (l *modelLines) some(rnd *rand.Rand) string {
 	return b.String()
 }
 
-// TestInOrderModel does to a file, the consumer and the process whatever may happen to them, in random order: each record comes at least once, with the numbers
-// that its lines have when nothing goes wrong.
+// TestInOrderModel applies random events to a file, the consumer and the process: each record comes at least once, with the numbers of its lines in a run
+// without faults.
 func TestInOrderModel(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

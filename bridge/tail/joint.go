@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxKept bounds the lines that are kept for the sake of shared ones.
+// maxKept bounds the lines kept for shared lines.
 const maxKept = 100_000
 
 // Lent is a held line that any stream of the Tailer may put into its batch (Stream.Take).
@@ -15,9 +15,8 @@ type Lent struct {
 	bytes  int32
 }
 
-// Lend holds the line being handled until the batches into which it is put (Take), of this or other streams of the Tailer, are accepted or refused. There is
-// one such batch unless Share says more. It is called inside Handler.Line only, and not for a line that Hold holds. tag is given back with the line (Line.Tag)
-// when a restart reads it again. Settings.Joint must be set.
+// Lend holds the current line until the batches that Take it, of any stream of the Tailer, are accepted or refused: a single batch, unless Share sets a number.
+// Call Lend inside Handler.Line only, and not for a line of Hold. tag is returned with the line (Line.Tag) after a restart. Settings.Joint must be set.
 func (s *Stream) Lend(tag uint64) Lent {
 	h := s.Hold()
 	e := &s.held.slots[h]
@@ -28,8 +27,8 @@ func (s *Stream) Lend(tag uint64) Lent {
 	return Lent{s, h, e.bytes}
 }
 
-// Share says that a lent line of this stream is put into batches so many times; 0: never, it is done with the batch being built. It is called inside
-// Handler.Line and Handler.Expire, once at most, before the line was put into a batch.
+// Share sets the number of batches for a lent line of this stream; 0: none, the line belongs to the current batch. Call Share inside Handler.Line and
+// Handler.Expire, at most once, before the first Take.
 func (s *Stream) Share(l Lent, batches int) {
 	if batches == 0 {
 		s.Release(l.held)
@@ -45,8 +44,7 @@ func (s *Stream) Share(l Lent, batches int) {
 	}
 }
 
-// Take puts a lent line into the batch being built, whichever stream it is of. It is called inside Handler.Line and Handler.Expire only. The zero Lent is no
-// line.
+// Take puts a lent line of any stream into the current batch. It is called inside Handler.Line and Handler.Expire only. The zero Lent is no line.
 func (s *Stream) Take(l Lent) {
 	if l.stream == nil {
 		return
@@ -55,13 +53,13 @@ func (s *Stream) Take(l Lent) {
 	s.batch.bytes += max(int64(l.bytes), minRecordCost)
 }
 
-// bond ties lent lines that are let go of together. A shared line that was sent with one batch and waits for another would be read again after a crash, and
-// bring back the records of the first batch, which need all of their lines: so these lines are kept, and with the shared ones among them the lines of their
-// other records, until none of them waits.
+// bond groups lent lines to be released together. A shared line sent with one batch and waiting for another would be read again after a crash, and bring back
+// the records of the first batch, which need all their lines: so these lines are kept, with the lines of the other records of shared lines among them, until no
+// shared line waits.
 type bond struct {
-	waiting int    // shared lines that still wait for a batch
+	waiting int    // shared lines still waiting for a batch
 	lines   []Lent // the other lines, which do not wait
-	into    *bond  // the bond that this one became a part of
+	into    *bond  // the bond that absorbed this bond
 }
 
 func (b *bond) root() *bond {
@@ -71,7 +69,7 @@ func (b *bond) root() *bond {
 	return b
 }
 
-// join makes one of two.
+// join merges two bonds.
 func (b *bond) join(o *bond) *bond {
 	if b == nil || b == o {
 		return o
@@ -85,13 +83,12 @@ func (b *bond) join(o *bond) *bond {
 	return b
 }
 
-// settleLent takes note that a batch with these lines was accepted or refused, lets go of them, and returns how many of them were records and are in no other
-// batch.
+// settleLent settles the lent lines of an accepted or refused batch, releases them, and returns the number of records among them without a further batch.
 func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	if len(lent) == 0 {
 		return 0
 	}
-	shared := t.shared.Load() > 0 // else none of these lines is shared: a shared one would have been counted before it came into the batch
+	shared := t.shared.Load() > 0 // else none of the lines is shared: sharing is counted before the batch gets the line
 	if shared {
 		t.sharing.Lock()
 		defer t.sharing.Unlock()
@@ -118,7 +115,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 			}
 			if e.record {
 				records++
-				e.record = false // it is in the accounts, however long it is kept
+				e.record = false // already in the accounts, however long it is kept
 				o.held.records--
 			}
 			if shared {
@@ -143,7 +140,7 @@ func (t *Tailer) settleLent(lent []Lent) (records int64) {
 	return records
 }
 
-// removeLent lets go of lent lines that were kept while others were looked at.
+// removeLent releases lent lines that were kept while others waited.
 func (t *Tailer) removeLent(lines []Lent) {
 	for _, l := range lines {
 		o := l.stream
@@ -158,10 +155,10 @@ func (t *Tailer) removeLent(lines []Lent) {
 	}
 }
 
-// letGo takes note that lent lines were let go of.
+// letGo updates the stream after a release of lent lines.
 func (s *Stream) letGo() {
 	s.changed()
-	s.tellHeld()
+	s.countHeld()
 	s.lent.Store(int64(s.held.n))
 	s.documentDone()
 }

@@ -23,17 +23,17 @@ var (
 	jointSeeds = flag.Uint64("tail.jointseeds", 1000, "number of seeds of the model test of joint records")
 )
 
-// jointModel is the model of files, with ranks that speak of records in files of their own.
+// jointModel is the model of files, with ranks whose records are in files of their own.
 type jointModel struct {
 	*model
 	r       *jointRig
 	shared  bool // some lines are of two records
 	next    []int
-	skipped [][]int                   // records that a rank has left out so far
+	skipped [][]int                   // records left out by a rank so far
 	spoken  map[string][]*spokenLine  // by record
-	whole   map[string]int            // how often a record left with all of its ranks
-	partial map[string]map[string]int // which ranks came without the others, and how often
-	certain int                       // records that must be whole, and no more often than there were crashes
+	whole   map[string]int            // number of times a record left with all of its ranks
+	partial map[string]map[string]int // partial records, by their ranks, with their number
+	certain int                       // records that must be whole, at most once per crash and once more
 	crashes int
 	ended   bool
 	refuse  bool // records are refused for good
@@ -44,7 +44,7 @@ type spokenLine struct {
 	rank string
 }
 
-// line is the next line of a rank: mostly of the next record, sometimes of a record that the rank left out before.
+// line is the next line of a rank: mostly of the next record, sometimes of a record left out before.
 func (m *jointModel) line(name string) string {
 	rank := int(name[0] - 'a')
 	m.ids++
@@ -83,7 +83,7 @@ func (m *jointModel) line(name string) string {
 	return l.text
 }
 
-// came takes note of the records that were accepted or refused.
+// came checks the accepted or refused records.
 func (m *jointModel) came(out []string) {
 	for _, rec := range out {
 		m.out = append(m.out, rec)
@@ -136,7 +136,7 @@ func (m *jointModel) run(ops int) {
 	m.check()
 }
 
-// do is one thing that happens to a file, the consumer, the storage or the process; n is its number of a hundred.
+// do applies one event to a file, the consumer, the storage or the process; n chooses it, of a hundred.
 func (m *jointModel) do(n int, name string) {
 	switch {
 	case m.toFile(n, name, fileOdds{25, 28, 30, 36, 39, 40, 41}):
@@ -259,9 +259,9 @@ func runJointModel(t *testing.T, seed uint64) (certain, crashes int) {
 	return m.certain, m.crashes
 }
 
-// TestJointModel runs random sequences of events of files, consumer, storage and process against a model of the records that must come out: each record leaves
-// with the lines of all ranks, once, or again with all of them after a crash, never with only some of the lines when all can be read; no line is lost; the
-// accounts and the budget are right at every step; tags come back as they were given. go test -run TestJointModel -tail.jointseed=N repeats one.
+// TestJointModel runs random sequences of events of files, consumer, storage and process against a model of the expected records: each record leaves with the
+// lines of all ranks, once, or again as a whole after a crash, never with only some of its readable lines; no line is lost; the accounts and the budget are
+// right at every step; tags are returned unchanged. go test -run TestJointModel -tail.jointseed=N repeats one seed.
 func TestJointModel(t *testing.T) {
 	if *jointSeed != 0 {
 		runJointModel(t, *jointSeed)

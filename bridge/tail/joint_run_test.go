@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// memExtension is a storage extension that has one memStore.
+// memExtension is a storage extension with one memStore.
 type memExtension struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -31,7 +31,7 @@ func (e *memExtension) GetClient(context.Context, component.Kind, component.ID, 
 	return e.store, nil
 }
 
-// crowd is a few hundred files that grow while they are read.
+// crowd is a few hundred files that grow while being read.
 type crowd struct {
 	t     *testing.T
 	dir   string
@@ -45,10 +45,10 @@ type crowd struct {
 	wrong []string
 	full  chan struct{} // closed when all records came
 	want  int
-	stop  func() // ends this life of the process; it is called once so many records came
+	stop  func() // ends this process after a number of records
 	after int
 
-	crashed map[string][]byte // a checkpoint of this life
+	crashed map[string][]byte // a checkpoint of this process
 }
 
 func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
@@ -78,13 +78,13 @@ func (c *crowd) consume(ctx context.Context, _ *Stream, out []string) error {
 		}
 	}
 	if c.rnd.IntN(8) == 0 {
-		return consumererror.NewPermanent(errors.New("no")) // it has seen them, and does not want them
+		return consumererror.NewPermanent(errors.New("no")) // seen, and refused
 	}
 	return nil
 }
 
-// live runs a Tailer with goroutines of its own until so many records came, or all, while the files grow and checkpoints are stored all the time. It returns
-// the store's content of some time before its end.
+// live runs a Tailer with real goroutines until the given number of records came, or all, while the files grow and checkpoints are stored continuously. It
+// returns an earlier content of the store.
 func (c *crowd) live(after int, grow bool) map[string][]byte {
 	t := c.t
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -163,7 +163,7 @@ func (c *crowd) grow(ctx context.Context) {
 	}
 }
 
-// checkpoints are stored until ended is closed. Each has all lines of a record or none; what one of them has is what a crash leaves.
+// checkpoints are stored until ended is closed. Each has all lines of a record or none; any of them may be left by a crash.
 func (c *crowd) checkpoints(ctx context.Context, tl *Tailer, ended <-chan struct{}) {
 	for {
 		select {
@@ -190,8 +190,8 @@ func (c *crowd) checkpoints(ctx context.Context, tl *Tailer, ended <-chan struct
 	}
 }
 
-// Some hundred streams whose records have a line of each, with all goroutines there are: every checkpoint that is ever stored has all lines of a record or
-// none, and over clean restarts and crashes each record leaves with all of its lines; without crashes once.
+// Some hundred streams with a line each of every record, with all goroutines: every stored checkpoint has all lines of a record or none, and over clean
+// restarts and crashes each record leaves whole; without crashes once.
 func TestJointRunning(t *testing.T) {
 	const streams, records = 240, 60
 	for name, tc := range map[string]struct{ shared, crash bool }{
@@ -233,7 +233,7 @@ func TestJointRunning(t *testing.T) {
 					c.store = newMemStore()
 					c.store.values = crashed
 				}
-				if tc.crash || tc.shared { // a shared line that waits makes the records come again that were accepted with it
+				if tc.crash || tc.shared { // a waiting shared line repeats the records accepted with it
 					again++
 				}
 			}

@@ -24,14 +24,14 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
-// meeting joins the lines of all streams: "k 1 …;" is what rank 1 says of the record k, which is complete when all ranks have said something. "k,m 1 …;" says
-// it of two records. "( …" belongs to the line that follows it in its stream. "= …" is a record by itself. "# …" is ignored, all other lines are rejected.
+// meeting joins the lines of all streams: "k 1 …;" is rank 1's part of the record k, complete with the parts of all ranks. "k,m 1 …;" is a part of two records.
+// "( …" belongs to the next line of its stream. "= …" is a record by itself. "# …" is ignored, all other lines are rejected.
 type meeting struct {
 	ranks   int
 	consume func(ctx context.Context, s *Stream, out []string) error
-	wrong   func(format string, args ...any) // a line was not given as it must be
-	most    int                              // records that Expire lets go at once; 0: all
-	silent  func(key string) bool            // records that nobody is told of; nil: none
+	wrong   func(format string, args ...any) // reports a line given wrongly
+	most    int                              // records that Expire releases at once; 0: all
+	silent  func(key string) bool            // records that are not sent; nil: none
 	t       *Tailer
 
 	mu   sync.Mutex
@@ -45,7 +45,7 @@ type met struct {
 	last  time.Time
 }
 
-// tagOf is the tag that a line is lent with: of few or many bits, or none.
+// tagOf is the tag of a lent line: of few or many bits, or none.
 func tagOf(text string) uint64 {
 	h := xxh3.HashString(text)
 	return h >> (h % 65)
@@ -213,7 +213,7 @@ func (r *jointRig) say(rank int, keys ...string) {
 	r.append(fmt.Sprintf("r%d.log", rank), b.String())
 }
 
-// got checks which records were accepted since the last call, in any order.
+// got checks the records accepted since the last call, in any order.
 func (r *jointRig) got(want ...string) {
 	r.t.Helper()
 	slices.Sort(r.out)
@@ -244,7 +244,7 @@ func (r *jointRig) still() {
 	}
 }
 
-// stored returns the holes and tags that the store has of the first rank's file.
+// stored returns the stored holes and tags of the first rank's file.
 func (r *jointRig) stored() (head int64, holes []checkpoint.Range, tags []checkpoint.Tag) {
 	r.t.Helper()
 	c, err := checkpoint.Decode(r.store.values[checkpoint.Key(r.path("r0.log"))])
@@ -253,10 +253,10 @@ func (r *jointRig) stored() (head int64, holes []checkpoint.Range, tags []checkp
 	return c.Files[0].Head, c.Files[0].Holes, c.Files[0].Tags
 }
 
-// recordTest is what happens while a:0,1,2 and b:0,1,2 are in flight, one batch each, and c waits for rank 2.
+// recordTest is an event while a:0,1,2 and b:0,1,2 are in flight, one batch each, and c waits for rank 2.
 type recordTest struct {
 	do    func(r *jointRig)
-	again []string // records that come after the crash; then c 2 is said
+	again []string // records repeated after the crash, before c 2 is written
 }
 
 func crashAmid(t *testing.T, cases map[string]recordTest) {
@@ -298,7 +298,7 @@ func crashAmid(t *testing.T, cases map[string]recordTest) {
 	}
 }
 
-// A record of three files: how much of it a crash leaves depends on the time of the crash.
+// A record of three files: the part left by a crash depends on the time of the crash.
 func TestJointRecord(t *testing.T) {
 	down := errors.New("down")
 	crashAmid(t, map[string]recordTest{
@@ -351,7 +351,7 @@ func TestJointRecordStorage(t *testing.T) {
 	})
 }
 
-// fileTest is what happens to the file of rank 0, of which lines are lent.
+// fileTest is an event of rank 0's file, with lent lines.
 type fileTest struct {
 	do   func(r *jointRig)
 	gone bool // none of its lines can be read again
@@ -408,7 +408,7 @@ func outlive(t *testing.T, cases map[string]fileTest) {
 	}
 }
 
-// Whatever happens to a file, its lent lines are not affected.
+// No event of a file affects its lent lines.
 func TestJointFiles(t *testing.T) {
 	outlive(t, map[string]fileTest{
 		"appended": {func(r *jointRig) { r.append("r0.log", "# x\n") }, false},
@@ -436,7 +436,7 @@ func TestJointFiles(t *testing.T) {
 	})
 }
 
-// A compressed file that is complete has lines that wait like others, and a crash has these read again.
+// Lines of a complete compressed file wait like others, and are read again after a crash.
 func TestJointCompressed(t *testing.T) {
 	r := newJointRig(t, 2, every)
 	r.write("r0.log.1.gz", gz("a 0;\nb 0;\n# x\nc 0;\n"))
@@ -458,7 +458,7 @@ func TestJointCompressed(t *testing.T) {
 	r.still()
 }
 
-// Tags come back after any number of restarts, whatever lies between their lines, and although they were read in parts.
+// Tags are returned after any number of restarts, with any lines in between, and after reading in parts.
 func TestJointTags(t *testing.T) {
 	r := newJointRig(t, 2)
 	var keys []string
@@ -479,7 +479,7 @@ func TestJointTags(t *testing.T) {
 	require.Len(t, holes, 3)
 	r.got("k007:0,1", "k200:0,1", "k201:0,1")
 
-	for range 3 { // a crash after so many turns, each of 1 KiB
+	for range 3 { // a crash after a number of turns, each of 1 KiB
 		for turns := range 5 {
 			r.restart()
 			r.tl.chunk = minRead
@@ -532,7 +532,7 @@ func halves(values map[string][]byte, lines map[string]map[int64][]string) error
 			c = *d
 		}
 		for begin, keys := range at {
-			accepted := slices.ContainsFunc(c.Files, func(f checkpoint.File) bool { // there is one
+			accepted := slices.ContainsFunc(c.Files, func(f checkpoint.File) bool { // one exists
 				return begin < f.Head && !slices.ContainsFunc(f.Holes, func(h checkpoint.Range) bool { return h.Begin <= begin && begin < h.End })
 			})
 			for _, k := range keys {
@@ -551,7 +551,7 @@ func halves(values map[string][]byte, lines map[string]map[int64][]string) error
 	return nil
 }
 
-// sharedLines makes the lines of each rank, of one to three keys each in any order, and says at which offset of a file the keys of a line begin.
+// sharedLines makes the lines of each rank, of one to three keys each in any order, and maps the offsets in a file to the keys of its lines.
 func sharedLines(r *jointRig, rnd *rand.Rand, keys int) (said []string, lines map[string]map[int64][]string) {
 	lines = map[string]map[int64][]string{}
 	said = make([]string, r.ranks)
@@ -579,7 +579,7 @@ func sharedLines(r *jointRig, rnd *rand.Rand, keys int) (said []string, lines ma
 	return said, lines
 }
 
-// A line of several records: those of its records that a crash brings again are whole, whichever of its batches were accepted and in whatever order.
+// A line of several records: records repeated after a crash are whole, for any accepted batches in any order.
 func TestJointShared(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -630,7 +630,7 @@ func TestJointShared(t *testing.T) {
 	}
 }
 
-// The lines kept for the sake of shared lines have a bound: beyond it a crash may bring a record again without all of its lines.
+// The lines kept for shared lines have a bound: beyond it a crash may repeat a record without all of its lines.
 func TestJointSharedBound(t *testing.T) {
 	r := newJointRig(t, 2)
 	r.tl.maxKept = 3
@@ -691,7 +691,7 @@ func crashAfter(t *testing.T, cases map[string]documentTest) {
 	}
 }
 
-// The content of a document is accepted when all of its records are.
+// The content of a document is accepted once all of its records are.
 func TestJointDocuments(t *testing.T) {
 	crashAfter(t, map[string]documentTest{
 		"it waits": {func(r *jointRig) { r.content("a,b") }, []string{"a:0,1", "b:0,1", "c:1"}},
@@ -711,7 +711,7 @@ func TestJointDocuments(t *testing.T) {
 			r.say(1, "a")
 			r.rest()
 			r.got("a:0,1")
-		}, []string{"a:0,1", "a:1", "b:0,1", "c:1"}}, // rank 1 has said it twice
+		}, []string{"a:0,1", "a:1", "b:0,1", "c:1"}}, // rank 1 has written it twice
 		"all of them, in batches of the other": {func(r *jointRig) {
 			r.content("a,b")
 			r.say(1, "a", "b")
@@ -727,7 +727,7 @@ func TestJointDocuments(t *testing.T) {
 	})
 }
 
-// What is written in place of a content that waits does not accept it.
+// New content in place of waiting content does not accept the old.
 func TestJointDocumentWrittenAnew(t *testing.T) {
 	crashAfter(t, map[string]documentTest{
 		"all of the second content, and not the first": {func(r *jointRig) {
@@ -749,7 +749,7 @@ func TestJointDocumentWrittenAnew(t *testing.T) {
 	})
 }
 
-// A content that nobody wants is accepted at once.
+// Content without records is accepted at once.
 func TestJointDocumentOfNothing(t *testing.T) {
 	crashAfter(t, map[string]documentTest{
 		"nothing is wanted of it": {func(r *jointRig) { r.content("#") }, []string{"a:1", "b:1", "c:1"}},
@@ -764,13 +764,13 @@ func TestJointDocumentOfNothing(t *testing.T) {
 	})
 }
 
-// Streams that wait for the budget go on when there is some, also when the streams before them read lines that put nothing in flight.
+// Streams waiting for the budget resume once some is free, even if the streams before them read lines that put nothing in flight.
 func TestJointBudget(t *testing.T) {
 	const ranks = 40
 	r := newJointRig(t, ranks, func(c *Config) { c.MaxInFlightBytes = minInFlight })
 	for range 2 {
 		r.hold = true
-		r.append("x.log", "= "+strings.Repeat("x", minInFlight)+"\n") // one batch takes it all
+		r.append("x.log", "= "+strings.Repeat("x", minInFlight)+"\n") // one batch takes all
 		r.rest()
 		require.GreaterOrEqual(t, r.tl.inFlight, int64(minInFlight))
 		before := r.tl.Counts().Lines
@@ -796,7 +796,7 @@ func TestJointBudget(t *testing.T) {
 	}
 }
 
-// One stream that sends all records may use all of the budget, and no more; it is not woken for nothing, and goes on by acks.
+// A stream that sends all records may use the whole budget, and no more. It resumes only with cause, and continues by acks.
 func TestJointBudgetOfOne(t *testing.T) {
 	r := newJointRig(t, 2, func(c *Config) { c.MaxInFlightBytes = minInFlight })
 	var keys []string
@@ -824,7 +824,7 @@ func TestJointBudgetOfOne(t *testing.T) {
 	r.still()
 }
 
-// The stream that is behind is read first, but does not keep the others from being read for ever.
+// The stream furthest behind is read first, but does not starve the others.
 func TestJointOrder(t *testing.T) {
 	r := newJointRig(t, 2)
 	r.tl.chunk = minRead
@@ -849,7 +849,7 @@ func TestJointOrder(t *testing.T) {
 	require.Len(t, r.out, 1000)
 }
 
-// ReadAll ends when all was read, also lines that waited for the budget while nothing of their stream was in flight.
+// ReadAll ends after all was read, including lines that waited for the budget while nothing of their stream was in flight.
 func TestJointReadAll(t *testing.T) {
 	const ranks = 40
 	cfg := DefaultConfig()
@@ -859,7 +859,7 @@ func TestJointReadAll(t *testing.T) {
 	put := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	put("x.log", "= "+strings.Repeat("x", minInFlight)+"\n") // one batch takes it all
+	put("x.log", "= "+strings.Repeat("x", minInFlight)+"\n") // one batch takes all
 	for rank := range ranks {
 		put(fmt.Sprintf("y%02d.log", rank), fmt.Sprintf("a %d;\n", rank))
 	}
@@ -936,7 +936,7 @@ func expire(t *testing.T, cases map[string]expiryTest) {
 	}
 }
 
-// Records wait for lines that are unread, but not for files that cannot be read, nor for lines still being written.
+// Records wait for unread lines, but not for unreadable files, nor for unfinished lines.
 func TestJointExpiry(t *testing.T) {
 	expire(t, map[string]expiryTest{
 		"nothing": {func(*jointRig) {}, nil, false},
@@ -947,7 +947,7 @@ func TestJointExpiry(t *testing.T) {
 			r.now = r.now.Add(5 * time.Second)
 			r.tl.sweep(r.now)
 			r.now = r.now.Add(5 * time.Second)
-			r.tl.sweep(r.now) // it is to be read now
+			r.tl.sweep(r.now) // to be read now
 			r.remove("d.json")
 			require.NoError(r.t, os.Mkdir(r.path("d.json"), 0o700))
 		}, nil, false},
@@ -1009,7 +1009,7 @@ func TestJointExpiryWaits(t *testing.T) {
 	})
 }
 
-// Records that are given up leave in as many batches as the handler makes of them.
+// Expired records leave in as many batches as the handler makes.
 func TestJointExpiryInParts(t *testing.T) {
 	for _, end := range []bool{false, true} {
 		t.Run(fmt.Sprintf("at the end %v", end), func(t *testing.T) {
@@ -1032,7 +1032,7 @@ func TestJointExpiryInParts(t *testing.T) {
 	}
 }
 
-// The oldest lines of a stream that lends too many are given up, and not again while they are on their way.
+// The oldest lines of a stream that lends too many are given up, and not again while in flight.
 func TestJointTooMany(t *testing.T) {
 	r := newJointRig(t, 2)
 	r.tl.maxHeld = 5
@@ -1056,7 +1056,7 @@ func TestJointTooMany(t *testing.T) {
 	r.still()
 }
 
-// Records that are sent nowhere let go of their lines all the same.
+// Records that are sent nowhere release their lines all the same.
 func TestJointNothingToSend(t *testing.T) {
 	r := newJointRig(t, 3)
 	r.m.silent = func(key string) bool { return key[0] == 's' }
@@ -1081,7 +1081,7 @@ func TestJointNothingToSend(t *testing.T) {
 	require.Empty(t, holes)
 }
 
-// A checkpoint is one state of all streams: nothing is accepted, and no stream comes, between the first and the last that it has.
+// A checkpoint is one state of all streams: nothing is accepted, and no stream is added, during its collection.
 func TestJointCheckpointIsOneState(t *testing.T) {
 	r := newJointRig(t, 2)
 	r.say(0, "a")
@@ -1097,7 +1097,7 @@ func TestJointCheckpointIsOneState(t *testing.T) {
 		return false
 	}
 	require.True(t, settling())
-	r.tl.settling.RLock() // another one is
+	r.tl.settling.RLock() // another is
 	stored := make(chan error)
 	go func() { stored <- r.tl.storeAll(context.Background(), true) }()
 	for settling() {
@@ -1113,7 +1113,7 @@ func TestJointCheckpointIsOneState(t *testing.T) {
 	r.still()
 }
 
-// Checkpoints with many holes are stored less often, and then with all that belongs to them: neither the index alone nor the deletions alone.
+// Checkpoints with many holes are stored less often, and then completely: neither the index alone nor the deletions alone.
 func TestJointCheckpointsAreRare(t *testing.T) {
 	r := newJointRig(t, 2)
 	var b strings.Builder
@@ -1145,7 +1145,7 @@ func TestJointCheckpointsAreRare(t *testing.T) {
 	require.Zero(t, r.tl.Counts().CheckpointErrors)
 }
 
-// BenchmarkJointExpiry is one look at 10,000 streams each of which holds a line, when all of them must be asked for lines to give up.
+// BenchmarkJointExpiry is one look at 10,000 streams, each with a held line, all of them asked for lines to give up.
 func BenchmarkJointExpiry(b *testing.B) {
 	r := benchStreams(b, 10_000, 1)
 	r.tl.sweep(r.now)
@@ -1154,7 +1154,7 @@ func BenchmarkJointExpiry(b *testing.B) {
 		r.now = r.now.Add(30 * time.Second)
 		r.tl.sweepMu.Lock()
 		for _, s := range r.tl.sweeper.streams {
-			s.noteCaught()
+			s.noteCaughtUp()
 			r.tl.sweeper.expire(s, r.now)
 		}
 		r.tl.sweepMu.Unlock()

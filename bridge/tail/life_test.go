@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every life can be had, and every one but the last can end. That no other turns are taken is held by all tests: see TestMain.
+// Every life is reachable, and every one but the last can end. All tests check that no other transitions happen: see TestMain.
 func TestLives(t *testing.T) {
 	met := []life{lifeUnread}
 	for i := 0; i < len(met); i++ {

@@ -1,6 +1,6 @@
 package tail
 
-// The levels of the locks, outermost first. doc.go says what each lock guards.
+// The levels of the locks, outermost first. doc.go lists what each lock guards.
 type (
 	storing  struct{}
 	sweeping struct{}
@@ -11,7 +11,7 @@ type (
 	leaf     struct{}
 )
 
-// Level and Under make each of them a lockorder.Level.
+// Level and Under implement lockorder.Level.
 func (storing) Level() int  { return 1 }
 func (storing) Under() int  { return 0 }
 func (sweeping) Level() int { return 2 }

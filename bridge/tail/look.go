@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	lingerMax    = time.Minute      // how long a file is still watched after it was rotated away
-	rotatedGrace = 5 * time.Second  // how long an unfinished last line of a rotated file waits when its successor is written
-	copyGrace    = 10 * time.Second // how long a file that looks like a copy waits for its original to be cut
+	lingerMax    = time.Minute      // time for which a rotated file is still watched
+	rotatedGrace = 5 * time.Second  // wait for the end of a rotated file's last line, once its successor is written
+	copyGrace    = 10 * time.Second // wait for the truncation of the original of a possible copy
 	copyMax      = 5 * time.Minute
 	maxBusyLooks = 3                     // a poll_interval apart
-	busyLook     = 50 * time.Millisecond // until a stream that was being drained is looked at again: drained, it may not have what inotify told of
+	busyLook     = 50 * time.Millisecond // next look at a stream that was being drained: the drain may have missed the last event
 )
 
-// sweeper knows the streams and the files, and decides which file belongs to which stream. One goroutine at a time uses it.
+// sweeper knows the streams and the files, and assigns files to streams, in one goroutine at a time.
 type sweeper struct {
 	t          *Tailer
 	now        time.Time
@@ -36,12 +36,12 @@ type sweeper struct {
 	due        dueHeap
 	stems      map[string][]*Stream // by the beginning of their path, see stemOf
 	globs      glob.List            // all globs together
-	sights     []sight              // one for each of globs
+	sights     []sight              // one per glob
 	own        glob.List            // include and document
-	byName     glob.List            // these, as absolute paths
+	byName     glob.List            // absolute patterns
 	shared     glob.List            // include_by_content
-	others     map[string]int       // files that only these globs match and that are another's, and the full scan that last asked for them
-	sorting    bool                 // there are files to look at
+	others     map[string]int       // files of another Tailer, by these globs only, and the last full scan that asked for them
+	sorting    bool                 // some files are still to be sniffed
 	documents  glob.List
 	exclude    glob.List
 	dirs       map[string]*directory
@@ -49,37 +49,37 @@ type sweeper struct {
 	lastFull   time.Time
 	rescan     bool
 	denied     bool      // the directory of a glob could not be looked at
-	absent     []string  // bases of globs that were not there at the last full scan
-	absentAt   time.Time // when they were asked for last
+	absent     []string  // bases of globs missing at the last full scan
+	absentAt   time.Time // last check of absent
 	scans      int
 	forgotten  []string // streams whose checkpoint is to be deleted
 	indexDirty bool
 	saved      map[string]*checkpoint.Stream // checkpoints loaded and not yet taken up, by path
 	unindexed  bool                          // the index was lost
 	allAt      time.Time                     // when events were lost last
-	fresh      bool                          // a file was taken up that no checkpoint knows
+	fresh      bool                          // a new file is in no checkpoint
 	first      bool                          // no full scan yet: StartAt applies
-	numbered   int                           // streams so far
-	caught     int64                         // see allCaught
-	caughtAt   time.Time
+	numbered   int                           // streams numbered so far
+	caughtUp   int64                         // see allCaughtUp
+	caughtUpAt time.Time
 	last       lastListing
-	nets       map[string][]caught // by the path of the stream
+	captured   map[string][]capture // by the path of the stream
 	probes     map[fingerprint.ID]*probe
-	probing    int   // decoders that they have open
-	allowance  int64 // bytes that they may still decompress in this sweep
+	probing    int   // open decoders of probes
+	allowance  int64 // bytes that probes may still decompress in this sweep
 	surveyed   time.Time
 	rates      []rateSample
-	newest     string              // the path that was met last
-	counting   bool                // a full scan goes on
-	passed     nonlog.Tally        // what is no log by its name, at the last full scan
-	kernel     kernelfs.Passed     // file systems of the kernel, which are not entered, since the last full scan
-	links      map[string]struct{} // symbolic links that match and are passed over, since the last full scan
+	newest     string              // the path met last
+	counting   bool                // a full scan is running
+	passed     nonlog.Tally        // non-logs excluded by name, at the last full scan
+	kernel     kernelfs.Passed     // kernel file systems, never entered, since the last full scan
+	links      map[string]struct{} // matching symbolic links skipped since the last full scan
 }
 
 func (w *sweeper) init(t *Tailer) {
 	*w = sweeper{
 		t: t, first: true,
-		streams: map[string]*Stream{}, stems: map[string][]*Stream{}, saved: map[string]*checkpoint.Stream{}, nets: map[string][]caught{},
+		streams: map[string]*Stream{}, stems: map[string][]*Stream{}, saved: map[string]*checkpoint.Stream{}, captured: map[string][]capture{},
 		files: map[fingerprint.ID]*file{}, probes: map[fingerprint.ID]*probe{}, suspects: map[string]suspect{}, others: map[string]int{},
 		dirs: map[string]*directory{}, links: map[string]struct{}{},
 		exclude: glob.New(t.cfg.Exclude),
@@ -97,7 +97,7 @@ func (w *sweeper) init(t *Tailer) {
 	w.sights = make([]sight, len(w.globs.Globs))
 }
 
-// dueHeap orders the streams by when they are to be looked at.
+// dueHeap orders the streams by the time of their next look.
 type dueHeap []*Stream
 
 func (h dueHeap) Len() int           { return len(h) }
@@ -113,16 +113,16 @@ func (h *dueHeap) Pop() any {
 	return s
 }
 
-// sweep looks at the directories, the streams that were kicked and the streams that are due. It returns how long until the next stream is due.
+// sweep looks at the directories, and at the streams that are kicked or due. It returns the delay until the next stream is due.
 func (t *Tailer) sweep(now time.Time) time.Duration {
 	t.sweepMu.Lock()
 	defer t.sweepMu.Unlock()
 	w := &t.sweeper
 	w.now, w.allowance = now, w.t.probeBytes
-	t.descriptors.rouse()
+	t.descriptors.resume()
 	w.restore(now)
 	w.hinted(now)
-	w.takeCaught(now)
+	w.takeCaptures(now)
 	w.scan(now)
 	w.sortFiles(now)
 	if t.halted() {
@@ -144,7 +144,7 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 		w.look(w.due[0], now)
 	}
 	w.last = lastListing{}
-	w.endCaught(now)
+	w.endCaptures(now)
 	w.endProbes(now.Add(-probeMax))
 	w.survey(now)
 	if w.fresh && t.cfg.Storage != nil {
@@ -167,13 +167,13 @@ func (t *Tailer) sweep(now time.Time) time.Duration {
 // newStream takes up a path.
 func (w *sweeper) newStream(path string, now time.Time) *Stream {
 	w.numbered++
-	w.caughtAt = time.Time{}
-	s := &Stream{t: w.t, path: path, number: w.numbered, awake: asleep, activeAt: now, metAt: now, lastExpire: now, next: now}
+	w.caughtUpAt = time.Time{}
+	s := &Stream{t: w.t, path: path, number: w.numbered, working: suspended, activeAt: now, metAt: now, lastExpire: now, next: now}
 	s.document = w.isDocument(path)
 	s.byContent = !w.isOwn(path)
 	s.early = s.byContent && w.t.set.Sorter.takeEarly(path)
-	if !s.sleeps() {
-		s.wake()
+	if !s.suspends() {
+		s.resume()
 	}
 	w.streams[path] = s
 	w.newest = path
@@ -205,7 +205,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		return
 	}
 	if f := s.current; f != nil && s.isQuiet() && osfile.Unchanged(s.path, w.t.cfg.FollowSymlinks, f.id, f.size, f.mtime) {
-		f.seen, f.caught = w.scans, now
+		f.seen, f.caughtUp = w.scans, now
 		w.rest(s, now)
 		return
 	}
@@ -219,11 +219,11 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 		w.t.readError(s.path, err)
 		s.denied = true
 		for _, f := range s.files {
-			f.failed = f.failed || f.life == lifeCut // it stays so until the path can be looked at
+			f.failed = f.failed || f.life == lifeCut // until the path can be looked at
 		}
 	}
 	w.lookOld(s, now)
-	s.noteCaught()
+	s.noteCaughtUp()
 	w.expire(s, now)
 	remembered := func(f *file) bool { return f.life != lifeVanished }
 	if s.current == nil && !s.denied && s.held.n == 0 && len(s.flying) == 0 && !slices.ContainsFunc(s.files, remembered) {
@@ -239,7 +239,7 @@ func (w *sweeper) look(s *Stream, now time.Time) {
 	w.rest(s, now)
 }
 
-// named is told which file the path names.
+// named handles the file that the path names now.
 func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 	id := fingerprint.IDOf(fi)
 	cur := s.current
@@ -254,12 +254,16 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 			w.truncated(s, cur, now)
 			return
 		}
+		if s.behind {
+			w.takeUpOlder(s, now)
+			w.t.schedule(s)
+		}
 		w.grew(s, cur, fi, now)
 		return
 	}
 	f, wait := w.claimed(s.path, fi, now)
 	if wait || f != nil && f.stream != s {
-		w.unnamed(s, now) // it is another stream's
+		w.unnamed(s, now) // another stream's file
 		return
 	}
 	if f != nil {
@@ -285,17 +289,17 @@ func (w *sweeper) named(s *Stream, fi fs.FileInfo, now time.Time) {
 // rest ends a look at a stream.
 func (w *sweeper) rest(s *Stream, now time.Time) {
 	s.idle(now)
-	s.sleep(now)
+	s.suspend(now)
 	w.again(s, now.Add(backOff(w.t.cfg.PollInterval, now.Sub(s.activeAt))))
 }
 
-// isQuiet says that there is nothing to do for a stream whose current file is as it was.
+// isQuiet says whether a stream with an unchanged current file needs no work.
 func (s *Stream) isQuiet() bool {
 	f := s.current
 	return len(s.files) == 1 && f.head == f.size && f.head > 0 && !f.compressed && f.life == lifeRead && !f.failed && !s.behind && s.held.n == 0
 }
 
-// lock locks a stream unless the sweeper holds it already, and returns how to unlock it: deciding whose file it is leads from stream to stream.
+// lock locks a stream unless the sweeper already holds it, and returns the unlock function: assigning a file leads from stream to stream.
 func (w *sweeper) lock(s *Stream) (unlock func()) {
 	if s.sweeping {
 		return func() {}
@@ -337,7 +341,7 @@ func (w *sweeper) forget(s *Stream) {
 	w.t.lag.Add(-s.lag.Swap(0))
 }
 
-// expire gives up on held lines that have waited too long, and bounds their number.
+// expire gives up held lines after their timeout, and bounds their number.
 func (w *sweeper) expire(s *Stream, now time.Time) {
 	if s.held.n == 0 {
 		return
@@ -350,31 +354,31 @@ func (w *sweeper) expire(s *Stream, now time.Time) {
 	timeout := cmp.Or(w.t.set.HoldTimeout, w.t.cfg.PendingTimeout)
 	if every := min(max(timeout/10, time.Second), 30*time.Second); now.Sub(s.lastExpire) >= every {
 		s.lastExpire = now
-		// Lines that are still to be read, as while the next component is down, may be the other half of a held line.
-		s.noteCaught()
+		// Unread lines, for instance while the next component is down, may be the other half of a held line.
+		s.noteCaughtUp()
 		s.expire(time.Unix(0, p.readUntil(w, s, now)).Add(-timeout))
 	}
 	p.boundAtLook(s, now)
 }
 
-// allCaught returns when all that there was, of all streams, had been read, Unix ns. It asks them all once per poll_interval: ten thousand that hold lines ask.
-func (w *sweeper) allCaught(now time.Time) int64 {
-	if age := now.Sub(w.caughtAt); age < 0 || age >= w.t.cfg.PollInterval {
-		w.caughtAt, w.caught = now, now.UnixNano()
+// allCaughtUp returns the time up to which all streams have been read, Unix ns, computed once per poll_interval for ten thousand callers.
+func (w *sweeper) allCaughtUp(now time.Time) int64 {
+	if age := now.Sub(w.caughtUpAt); age < 0 || age >= w.t.cfg.PollInterval {
+		w.caughtUpAt, w.caughtUp = now, now.UnixNano()
 		for _, s := range w.streams {
-			w.caught = min(w.caught, s.caught.Load())
+			w.caughtUp = min(w.caughtUp, s.caughtUp.Load())
 		}
 	}
-	return w.caught
+	return w.caughtUp
 }
 
-// active notes that something happened, so the stream is looked at often again, and has it drained.
+// active records an event: the stream is polled often again, and drained.
 func (w *sweeper) active(s *Stream, now time.Time) {
 	s.activeAt = now
 	w.t.schedule(s)
 }
 
-// grew takes note of a file's size and has it read when it changed.
+// grew updates a file's size and has a change read.
 func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	changed := fi.Size() != f.size || !fi.ModTime().Equal(f.mtime)
 	if fi.Size() != f.size || changed && f.compressed {
@@ -387,10 +391,11 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 		if f.life == lifeRead {
 			f.turn(lifeUnread)
 		}
-		if f.nulEnd = false; fi.Size() <= size {
-			f.nulTo = 0 // it may have been written where there was NUL
+		f.nulEnd = false
+		if fi.Size() <= size {
+			f.nulTo = 0 // data may replace the NULs
 		}
-		if f.src == nil && f.head == 0 && !f.compressed && w.t.reopen(f) == nil { // its beginning may be cut away before its turn comes
+		if f.src == nil && f.head == 0 && !f.compressed && w.t.reopen(f) == nil { // the beginning may be truncated before the stream's turn
 			defer w.t.spare(f)
 		}
 		f.begin()
@@ -405,13 +410,13 @@ func (w *sweeper) grew(s *Stream, f *file, fi fs.FileInfo, now time.Time) {
 	case f.failed:
 		w.tryAgain(f, now)
 	case f.size == f.head:
-		f.caught = now
+		f.caughtUp = now
 	case now.Sub(f.grown) >= w.t.cfg.PendingTimeout || !f.rotated.IsZero() && now.Sub(f.grown) >= rotatedGrace:
 		w.t.schedule(s) // the last line has waited long enough
 	}
 }
 
-// tryAgain has a file read that could not be read, once per moment: other streams' looks lead here too.
+// tryAgain retries a file after a read error, once per sweep: other streams' looks lead here too.
 func (w *sweeper) tryAgain(f *file, now time.Time) {
 	if at := now.UnixNano(); at != f.tried {
 		f.tried = at
@@ -419,7 +424,7 @@ func (w *sweeper) tryAgain(f *file, now time.Time) {
 	}
 }
 
-// lookOld looks at the files that the path no longer names.
+// lookOld looks at the rotated files of a stream.
 func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	linger := min(lingerMax, w.t.cfg.PendingTimeout)
 	if _, short := w.t.descriptors.pressure(); short {
@@ -440,7 +445,7 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 		case f.life == lifeDead, f.isComplete():
 		case f.compressed:
 			if fi, err := w.t.statAt(f); err == nil {
-				w.grew(s, f, fi, now) // it may still be being written
+				w.grew(s, f, fi, now) // may still be written
 			} else {
 				w.t.schedule(s)
 			}
@@ -464,17 +469,18 @@ func (w *sweeper) lookOld(s *Stream, now time.Time) {
 	})
 }
 
-// lookRotated looks at a file that the path no longer names. It may have been closed to save descriptors, and gone since, with a copy left.
+// lookRotated looks at a rotated file. It may have been closed to save descriptors, and removed since, with a copy left.
 func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	fi, err := w.t.statOf(f)
 	moved := errors.Is(err, fs.ErrNotExist)
 	if f.src == nil && (moved || err == nil && (fi.Size() != f.size || !fi.ModTime().Equal(f.mtime))) {
-		if err = w.t.reopen(f); err == nil { // it is not another file with the inode
+		err = w.t.reopen(f)
+		if err == nil { // not another file with the inode
 			fi, err = f.raw.Stat()
 			defer w.t.spare(f)
 		}
 		if err == nil && f.head == 0 && f.print.N == 0 {
-			if is, _ := w.copied(s, f.path, f.raw, fi); is { // a copy that was given the inode
+			if is, _ := w.copied(s, f.path, f.raw, fi); is { // a copy that got the inode
 				w.t.close(f)
 				f.turn(lifeDead)
 				return
@@ -486,8 +492,9 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 		if c != nil {
 			w.become(f, c, now)
 		}
-		if f.gone = c == nil && !wait; f.gone && f.size > f.head {
-			w.tryAgain(f, now) // its stream's turn finds out that it is lost
+		f.gone = c == nil && !wait
+		if f.gone && f.size > f.head {
+			w.tryAgain(f, now) // the stream's turn detects the loss
 		}
 		return
 	}
@@ -499,8 +506,7 @@ func (w *sweeper) lookRotated(s *Stream, f *file, now time.Time) {
 	}
 }
 
-// statOf says how a file is that the path no longer names. It may be closed: it could not be opened yet, or was closed while the path named it, and names were
-// exchanged since.
+// statOf is the stat of a rotated file, open or closed: it may not have been opened yet, or was closed while current, and names were swapped since.
 func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	if f.raw != nil {
 		return f.raw.Stat()
@@ -508,7 +514,7 @@ func (t *Tailer) statOf(f *file) (fs.FileInfo, error) {
 	return t.statAt(f)
 }
 
-// lookMissing goes on looking for a file of a checkpoint, under whatever name it has now. It returns true when the file is nowhere.
+// lookMissing continues the search for a file of a checkpoint, under any name. It returns true if the file is nowhere.
 func (w *sweeper) lookMissing(s *Stream, f *file, now time.Time) (gone bool) {
 	c, wait := w.copyOf(s, f)
 	if wait {
@@ -531,8 +537,8 @@ func (w *sweeper) drop(f *file) {
 	f.stream.changed()
 }
 
-// sweepRetired forgets files that are read and gone, or out of the globs. Files of a path that names nothing are forgotten with their stream: they or copies of
-// them must not be taken for files that were rotated unseen.
+// sweepRetired drops files that are read and gone, or out of the globs. Files of a path that names nothing are dropped with their stream: earlier, they or
+// their copies would be taken for files rotated unseen.
 func (w *sweeper) sweepRetired() {
 	for _, s := range w.streams {
 		s.mu.Lock()

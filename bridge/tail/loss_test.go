@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The ways in which contrib's fileconsumer was measured to lose lines.
+// Losses of lines measured with contrib's fileconsumer.
 
 func TestFileconsumerLoss_SameFirstKilobytes(t *testing.T) {
 	r := newRig(t)
@@ -19,7 +19,7 @@ func TestFileconsumerLoss_SameFirstKilobytes(t *testing.T) {
 	r.write("a.log", pre+numbered(1, 3))
 	r.write("b.log", pre+numbered(4, 6))
 	r.step(0)
-	r.write("a2.log", pre+numbered(7, 9)) // and one that looks like a copy of the first at the beginning
+	r.write("a2.log", pre+numbered(7, 9)) // and a file that begins like a copy of the first
 	r.step(poll)
 	r.want(numberedLines(1, 9)...)
 }

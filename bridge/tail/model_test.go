@@ -24,39 +24,39 @@ var (
 	seedsFlag = flag.Uint64("tail.seeds", 2200, "number of seeds of the model test")
 )
 
-// modelLine is a line that was written.
+// modelLine is a written line.
 type modelLine struct {
 	text     string
 	in       *modelFile
 	seq      int
-	optional bool // destroyed before it was accepted
-	pre      bool // of a preamble, which is written again and again
+	optional bool // destroyed before acceptance
+	pre      bool // of a preamble, written repeatedly
 }
 
 // modelFile is the content of a file, wherever it is now.
 type modelFile struct {
 	lines   []*modelLine
-	partial string // the part of the next line that is still to be written
+	partial string // the unwritten part of the next line
 	next    *modelLine
 	copied  bool // is a copy made by copytruncate
-	loose   bool // was out of the tailer's sight at a moment that counts: pairs with other files may come apart
+	loose   bool // was out of the tailer's sight at a critical moment: pairs with other files may come apart
 	seq     int
 	pre     int64 // bytes of the preamble
 }
 
-// model is the world of files, and the records that must come out of it.
+// model is the world of files, and the expected records.
 type model struct {
 	*rig
 	rnd    *rand.Rand
 	log    []string
 	byText map[string]*modelLine
-	paths  map[string]*modelFile // the file that each name holds now
+	paths  map[string]*modelFile // the file of each name now
 	ids    int
 	open   map[string][]string // START lines without END, by stream
 	seen   map[*toy]map[*modelFile]int
 	inGlob bool
 	swaps  bool                     // the names of the two logs are exchanged now and then
-	speak  func(name string) string // makes other lines; nil: the lines of a toy format
+	speak  func(name string) string // makes other lines; nil: the lines of a toy
 }
 
 func (m *model) note(format string, args ...any) { m.log = append(m.log, fmt.Sprintf(format, args...)) }
@@ -134,7 +134,7 @@ func (m *model) part(name string) {
 	m.append(name, text[:n])
 }
 
-// preamble writes the text that every run of a program writes first, more than 1 KiB.
+// preamble writes the first text of every run of a program, more than 1 KiB.
 func (m *model) preamble(name string) {
 	f := m.file(name)
 	var b strings.Builder
@@ -149,7 +149,7 @@ func (m *model) preamble(name string) {
 	m.append(name, b.String())
 }
 
-// destroy marks the lines that are lost with a file unless they were accepted before.
+// destroy marks the unaccepted lines of a file as lost.
 func (m *model) destroy(f *modelFile) {
 	if f == nil {
 		return
@@ -158,7 +158,7 @@ func (m *model) destroy(f *modelFile) {
 		l.optional = true
 	}
 	if f.next != nil {
-		// The beginning of the last line may be taken for a whole line when nothing can follow it.
+		// The beginning of the last line may be taken for a whole line if nothing can follow it.
 		f.next.optional = true
 		torn := *f.next
 		torn.text = strings.TrimSuffix(torn.text, f.partial)
@@ -168,8 +168,8 @@ func (m *model) destroy(f *modelFile) {
 	}
 }
 
-// sight says whether the tailer knows the file under this name, and has read enough of it to tell it from the next file: more than the preamble. seen is set
-// also when the tailer has read nothing, but seen the number of the first line.
+// sight says whether the tailer knows the file under this name, and has read enough to distinguish the next file: more than the preamble. seen is set also if
+// nothing was read, but the number of the first line was seen.
 func (m *model) sight(name string) (read, seen bool) {
 	fi, err := os.Stat(m.path(name))
 	if err != nil {
@@ -217,7 +217,7 @@ func (m *model) rotate(name string) {
 	read, _ := m.sight(name)
 	f.loose = f.loose || !m.inGlob && !read
 	if f.loose && !m.inGlob && !m.everSeen(name) {
-		m.destroy(f) // nobody could know of it
+		m.destroy(f) // its existence was unknowable
 	}
 	m.shift(name)
 	m.rename(name, name+".1")
@@ -286,8 +286,7 @@ func (m *model) delete(name string) {
 	}
 }
 
-// swap exchanges the names of the two logs. Their streams stay with the files that they read, so the next lines of a name are not in the stream of its earlier
-// lines.
+// swap exchanges the names of the two logs. Streams keep the files that they read, so the next lines of a name are not in the stream of its earlier lines.
 func (m *model) swap() {
 	a, b := m.paths["a.log"], m.paths["b.log"]
 	if a == nil || b == nil {
@@ -313,7 +312,7 @@ func (m *model) crashAndRestart() {
 	}
 }
 
-// found says whether the checkpoints lead to a file that the globs do not match.
+// found says whether the checkpoints lead to a file outside the globs.
 func (m *model) found(name string) bool {
 	raw, fi, err := osfile.Open(m.path(name), false)
 	require.NoError(m.t, err)
@@ -331,7 +330,7 @@ func (m *model) found(name string) bool {
 	return !m.paths[name].copied
 }
 
-// ordered checks that the lines of a file come in their order.
+// ordered checks that the lines of a file come in order.
 func (m *model) ordered(h *toy, text string, l *Line) {
 	ml := m.byText[text]
 	if ml == nil {
@@ -347,7 +346,7 @@ func (m *model) ordered(h *toy, text string, l *Line) {
 	if m.seen[h] == nil {
 		m.seen[h] = map[*modelFile]int{}
 	}
-	// Runs that have written no more than the same preamble cannot be told apart: the next run's file may be taken for a copy of an older one, and come twice.
+	// Runs with only the same preamble cannot be distinguished: the next run's file may be taken for a copy of an older file, and come twice.
 	if last := m.seen[h][ml.in]; ml.seq <= last && ml.in.pre == 0 && !m.swaps {
 		for _, f := range h.s.files {
 			m.note("  %s %v head %d size %d replay %v %v, current %v", filepath.Base(f.path), f.id.Ino, f.head, f.size, f.replay, f.life, f == h.s.current)
@@ -387,7 +386,7 @@ func (m *model) run(ops int) {
 	m.check()
 }
 
-// do is one thing that happens to a file, the consumer or the process; n is its number of a hundred.
+// do applies one event to a file, the consumer or the process; n chooses it, of a hundred.
 func (m *model) do(n int, name string) {
 	switch {
 	case m.toFile(n, name, fileOdds{20, 26, 30, 36, 41, 44, 46}):
@@ -434,10 +433,10 @@ func (m *model) do(n int, name string) {
 	}
 }
 
-// fileOdds say up to which number of a hundred each thing happens to a file: lines, a part of one, its rest, a rotation, copytruncate, a cut, its end.
+// fileOdds are the upper bounds, of a hundred, of each event of a file: lines, a part of a line, the rest, a rotation, copytruncate, a truncation, a deletion.
 type fileOdds [7]int
 
-// toFile does what n falls on, if that is something that happens to a file.
+// toFile applies n's event if it is a file's.
 func (m *model) toFile(n int, name string, odds fileOdds) bool {
 	for i, thing := range [len(odds)]struct {
 		name string
@@ -531,7 +530,7 @@ func runModel(t *testing.T, seed uint64, few bool) {
 		m.most = 1 + rnd.Int64N(3)
 		m.restart()
 	}
-	// Clocks of file systems are coarse: files written one after the other may have the same time.
+	// Clocks of file systems are coarse: files written in succession may have the same time.
 	at, last := m.now, ""
 	m.tick = func(name string) time.Time {
 		if name == last || rnd.IntN(2) == 0 {
@@ -546,12 +545,11 @@ func runModel(t *testing.T, seed uint64, few bool) {
 	m.run(20 + rnd.IntN(60))
 }
 
-// TestModel runs random sequences of events of files, consumer and process against a model of the records that must come out:
-// every line that could be read comes at least once, nothing that was not written, records whole, lines of a file in order.
-// go test -run 'TestModel$' -tail.seed=N repeats one.
+// TestModel runs random sequences of events of files, consumer and process against a model of the expected records: every readable line comes at least once,
+// nothing unwritten comes, records are whole, lines of a file in order. go test -run 'TestModel$' -tail.seed=N repeats one seed.
 func TestModel(t *testing.T) { runSeeds(t, false) }
 
-// TestModelOfFewDescriptors is TestModel where so few files may be open that they take turns.
+// TestModelOfFewDescriptors is TestModel with few open files, which take turns.
 func TestModelOfFewDescriptors(t *testing.T) { runSeeds(t, true) }
 
 func runSeeds(t *testing.T, few bool) {

@@ -16,14 +16,13 @@ import (
 
 const (
 	senders = 4 // deliveries under way at once
-	// linger is how long a small batch waits for batches of other streams, which then go with it: a request for it alone would cost more than its records.
+	// linger is the time for which a small batch waits for batches of other streams, to share a request: alone, the request would cost more than its records.
 	linger = 100 * time.Millisecond
 )
 
-// outbox holds the batches that were cut until a sender takes them, oldest first. Streams whose consumer is stuck fill the budget (Config.MaxInFlightBytes),
-// not this.
+// outbox queues batches for the senders, oldest first. A stuck consumer fills the budget (Config.MaxInFlightBytes), not the outbox.
 type outbox struct {
-	enough int64 // bytes of a batch that need not wait for more
+	enough int64 // bytes of a batch that is sent without waiting
 
 	mu      lockorder.Mutex[leaf]
 	changed sync.Cond
@@ -31,7 +30,7 @@ type outbox struct {
 	cost    int64
 	lingers bool // a sender waits for more
 	closed  bool
-	full    chan struct{} // signals that there is enough to send
+	full    chan struct{} // signals enough bytes for a request
 	senders sync.WaitGroup
 }
 
@@ -40,7 +39,7 @@ func (o *outbox) init(enough int) {
 	o.changed.L = &o.mu
 }
 
-// open starts n senders. Where there is one, batches are delivered in the order in which they were cut.
+// open starts n senders. A single sender delivers in the order of cutting.
 func (o *outbox) open(n int, send func(group []*lineBatch)) {
 	for range n {
 		o.senders.Go(func() {
@@ -51,7 +50,7 @@ func (o *outbox) open(n int, send func(group []*lineBatch)) {
 	}
 }
 
-// close lets the senders end when all that was put in has been sent, and waits for them.
+// close ends the senders after the queue is empty, and waits for them.
 func (o *outbox) close() {
 	o.end()
 	o.senders.Wait()
@@ -104,7 +103,7 @@ func (o *outbox) next() []*lineBatch {
 		o.mu.Unlock()
 		timer := time.NewTimer(wait)
 		select {
-		case <-o.full: // the signal may be for batches that are gone already: then the loop looks once more
+		case <-o.full: // the signal may be for batches already sent: then check again
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -131,7 +130,7 @@ func (o *outbox) group() []*lineBatch {
 	return group
 }
 
-// send delivers the joined batches, until they are accepted or refused for good, or the receiver shuts down; then they stay holes.
+// send delivers the joined batches, until they are accepted or refused for good; at shutdown they stay holes.
 func (t *Tailer) send(group []*lineBatch) {
 	d := group[0].what
 	if l, ok := d.(Locator); ok {
@@ -164,7 +163,7 @@ func (t *Tailer) send(group []*lineBatch) {
 	}
 }
 
-// ending says whether the receiver shuts down: then batches that were not accepted are not sent again.
+// ending says whether the receiver is shutting down: unaccepted batches are then not retried.
 func (t *Tailer) ending() bool {
 	select {
 	case <-t.halt:
@@ -174,7 +173,7 @@ func (t *Tailer) ending() bool {
 	}
 }
 
-// settle takes note of the fate of the joined batches.
+// settle settles the joined batches.
 func (t *Tailer) settle(group []*lineBatch, err error) {
 	var refused Refused
 	if r := (*Refused)(nil); errors.As(err, &r) {
@@ -207,21 +206,21 @@ type piece struct {
 	checkpoint.Range
 }
 
-// lineBatch has the lines that one Cut covers: the pieces of the stream whose fate hangs on one delivery.
+// lineBatch has the lines of one Cut: the pieces of the stream that depend on one delivery.
 type lineBatch struct {
 	stream  *Stream
 	pieces  []piece
-	lent    []Lent // lines of this and other streams that are held until then
+	lent    []Lent // held lines of this and other streams in the batch
 	records int64  // record lines, without lent ones
-	bytes   int64  // bytes that the record lines take from the budget
+	bytes   int64  // budget taken by the record lines
 	length  int64  // of all pieces together
 	places  []place
-	cut     time.Time // when it was
+	cut     time.Time // time of Cut
 	what    Delivery
-	from    *mark // InOrder: where it begins
+	from    *mark // InOrder: the beginning of the batch
 }
 
-// extent is how much there is in a batch: bytes of its pieces, taken as one text, record lines among them, and lent lines.
+// extent measures a batch: bytes of its pieces as one text, record lines among them, and lent lines.
 type extent struct {
 	bytes, records int64
 	lent           int
@@ -232,14 +231,14 @@ type place struct{ from, to extent }
 
 func (b *lineBatch) extent() extent { return extent{b.length, b.records, len(b.lent)} }
 
-// mark is where a batch begins: the positions not accepted before it, and the handler's state at its beginning.
+// mark is the beginning of a batch: the unaccepted positions before it, and the handler's state.
 type mark struct {
 	number int
 	state  []byte
 	at     map[*file]int64
 }
 
-// add puts a piece into the batch. Neighbours are merged, so lines that are not held cost one piece per chunk.
+// add puts a piece into the batch. Neighbours are merged: unheld lines cost one piece per chunk.
 func (b *lineBatch) add(f *file, begin, end int64) {
 	b.length += end - begin
 	if n := len(b.pieces); n > 0 {
@@ -254,7 +253,7 @@ func (b *lineBatch) add(f *file, begin, end int64) {
 
 func (b *lineBatch) empty() bool { return len(b.pieces) == 0 && len(b.lent) == 0 }
 
-// locate returns where the first line of a place is: its file, and where in it, in bytes.
+// locate returns the first line of a place: its file and offset.
 func (b *lineBatch) locate(p Place) (path string, begin int64, ok bool) {
 	if p < 0 || int(p) >= len(b.places) {
 		return "", 0, false

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumererror"
 )
 
-// placing is a toy that knows of each record which lines it was made of.
+// placing is a toy that knows the lines of each record.
 type placing struct {
 	toy
 	places []Place
@@ -56,7 +56,7 @@ func (h *placing) Cut() Delivery {
 	return d
 }
 
-// joined refuses the records that have a word.
+// joined refuses the records with a word.
 type joined struct {
 	parts []part
 	bad   string
@@ -105,7 +105,7 @@ func (r *rig) refusedLines() []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// In a batch only the refused records count as refused: their lines are counted and set aside, the lines of the other records are not.
+// Only the refused records of a batch count as refused: their lines are counted and set aside, the lines of the other records are not.
 func TestRefusedRecordsAreSetAside(t *testing.T) {
 	r := placingRig(t)
 	r.write("a.log", "one\n# comment\ntwo BAD\nfour\nthree BAD\n")
@@ -116,7 +116,7 @@ func TestRefusedRecordsAreSetAside(t *testing.T) {
 	assert.Equal(t, []string{"two BAD", "three BAD"}, r.refusedLines())
 }
 
-// The log shows a refused line, with its own file, whatever batches were sent with it and whether or not it is set aside.
+// The log shows a refused line, with its own file, for any batches sent with it, set aside or not.
 func TestSampleOfRefused(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		t.Run(fmt.Sprintf("set aside %v", aside), func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestSampleOfRefused(t *testing.T) {
 	}
 }
 
-// Lines that were held count among the lines of their record.
+// Held lines count among the lines of their record.
 func TestRefusedRecordOfSeveralLines(t *testing.T) {
 	r := placingRig(t)
 	r.bad = "START 7"
@@ -158,7 +158,7 @@ func TestRefusedRecordOfSeveralLines(t *testing.T) {
 	assert.Equal(t, []string{"START 7", "END 7"}, r.refusedLines())
 }
 
-// Records that are given up together are accepted or refused each by itself.
+// Records that expire together are accepted or refused individually.
 func TestRefusedAmongExpired(t *testing.T) {
 	r := placingRig(t)
 	var all strings.Builder
@@ -176,7 +176,7 @@ func TestRefusedAmongExpired(t *testing.T) {
 	assert.Equal(t, []string{"START 42"}, r.refusedLines())
 }
 
-// Where only the refused share is known, not which records, they are counted all the same.
+// If only the refused share is known, without the records, they are counted all the same.
 func TestRefusedByNumber(t *testing.T) {
 	for _, share := range []float64{0, 0.1666, 0.5, 0.999, 1, 7} {
 		r := newRig(t)

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// paceAhead is by which share of its files a Once may be ahead of the slowest one.
+// paceAhead is the share of files by which a Once may be ahead of the slowest.
 const paceAhead = 0.02
 
-// Pace has several Once go through their files side by side: logs of one job cover the same time, and what belongs together is then met together, whatever the
-// sizes of the files. The zero value is ready.
+// Pace keeps several Once side by side: logs of one job cover the same time, and related lines are then read together, whatever the sizes of the files. The
+// zero value is ready.
 type Pace struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	at      map[*Tailer]float64 // the share of its files that each has read
+	at      map[*Tailer]float64 // the share of its files read by each
 }
 
 func (p *Pace) join(t *Tailer) {
@@ -65,12 +65,12 @@ func (p *Pace) slowest() float64 {
 	return least
 }
 
-// shareRead is how much of its files a Tailer has read, of 1.
+// shareRead is the share read of a Tailer's files.
 func (t *Tailer) shareRead() float64 {
 	return share(t.size.Load(), t.lag.Load())
 }
 
-// share is how much of so many bytes is read where so many are left, of 1.
+// share is the share read of size bytes with lag bytes left.
 func share(size, lag int64) float64 {
 	if size <= 0 {
 		return 1
@@ -78,14 +78,14 @@ func share(size, lag int64) float64 {
 	return float64(size-lag) / float64(size)
 }
 
-// queued is a stream that waits in a queue.
+// queued is a stream in a queue.
 type queued struct {
 	*Stream
-	read float64 // how much of its files was read when it came, of 1
+	read float64 // the share of its files read when queued
 }
 
-// sideBySide are the streams of a Once that wait, as a heap: the one that has read the least of its files goes on first, of equal ones the one of the first
-// path. Files of one job that are read to their end are read side by side, and in the same order each time.
+// sideBySide is a heap of a Once's waiting streams: the stream with the smallest share read is next, ties by path. Files of one job are thus read side by side,
+// in the same order each time.
 type sideBySide []queued
 
 func (q sideBySide) Len() int { return len(q) }
@@ -102,7 +102,7 @@ func (q *sideBySide) Pop() any {
 	return s
 }
 
-// next takes the stream that has read least. One that has read on since it came has its place behind others.
+// next takes the stream with the smallest share read. A stream that has advanced since it was queued moves back.
 func (q *sideBySide) next() *Stream {
 	for {
 		first := &(*q)[0]
@@ -115,7 +115,7 @@ func (q *sideBySide) next() *Stream {
 	}
 }
 
-// order makes a heap of streams as they are now.
+// order makes a heap of the streams' present shares.
 func (q sideBySide) order() {
 	for i := range q {
 		q[i].read = q[i].share()
@@ -123,11 +123,11 @@ func (q sideBySide) order() {
 	heap.Init(&q)
 }
 
-// share is how much of its files a stream has read, of 1.
+// share is the share read of the stream's files.
 func (s *Stream) share() float64 { return share(s.size.Load(), s.lag.Load()) }
 
-// number numbers the streams in the order of their paths. In the order they were found in, a file would come late whose receiver was found by its content, and
-// the later the longer another receiver looked at others.
+// number numbers the streams in the order of their paths. In the order of discovery, a file assigned by its content would be late, depending on the work of
+// other receivers.
 func (w *sweeper) number() {
 	for i, path := range slices.Sorted(maps.Keys(w.streams)) {
 		w.streams[path].number = i

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Once goes on with the file that has read the least of its bytes, of equal ones with the first path, while files are read on and come and go.
+// A Once continues with the file with the smallest share read, ties by path, while files are read on and come and go.
 func TestSideBySide(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	tl := &Tailer{final: true}
 	var streams []*Stream
 	for i := range 200 {
-		s := &Stream{t: tl, number: i, awake: asleep}
+		s := &Stream{t: tl, number: i, working: suspended}
 		s.size.Store(int64(1 + rnd.IntN(50)))
 		s.lag.Store(s.size.Load())
 		streams = append(streams, s)
@@ -28,7 +28,7 @@ func TestSideBySide(t *testing.T) {
 	}
 	waiting := slices.Clone(streams)
 	for turns := 0; len(waiting) > 0; turns++ {
-		if turns == 50 { // files that were found to have grown
+		if turns == 50 { // files found to have grown
 			for _, s := range waiting[:20] {
 				s.size.Add(100)
 				s.lag.Add(100)
@@ -46,7 +46,7 @@ func TestSideBySide(t *testing.T) {
 		} else {
 			waiting = slices.DeleteFunc(waiting, func(o *Stream) bool { return o == s })
 		}
-		if len(waiting) > 0 { // one that waits goes on by another way meanwhile
+		if len(waiting) > 0 { // a waiting stream continues in another way meanwhile
 			other := waiting[rnd.IntN(len(waiting))]
 			other.lag.Store(other.lag.Load() / 2)
 		}

@@ -10,8 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rotated file is packed beside itself and then removed. Whenever that is looked at, and the process restarted, with or without its state, each line comes
-// once, in order.
+// A rotated file is packed beside itself and then removed. For any times of looks and restarts, with or without state, each line comes once, in order.
 func TestPackedBesideItsOriginal(t *testing.T) {
 	const stages = 5
 	for suffix, pack := range map[string]func(string) string{".gz": gz, ".zst": zst} {
@@ -63,7 +62,7 @@ func TestPackedBesideItsOriginal(t *testing.T) {
 	}
 }
 
-// A process that just took up a rotated file is killed, and the file packed before the next one starts.
+// A process that has just taken up a rotated file is killed, and the file packed before the next process starts.
 func TestPackedWhileDown(t *testing.T) {
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("moved on %v", moved), func(t *testing.T) {
@@ -102,7 +101,43 @@ func TestPackedWhileDown(t *testing.T) {
 	}
 }
 
-// Nothing of the file was read when it is packed, for the consumer is away.
+// Rotated and packed between processes: the empty log is gone, and the path names another file with the same inode. Identifying the packed files takes more
+// than a sweep.
+func TestInodeOfThePackedFile(t *testing.T) {
+	for _, oldest := range []bool{false, true} {
+		for _, last := range []int{300, 310} {
+			t.Run(fmt.Sprintf("the oldest is packed %v, lines %d", oldest, last), func(t *testing.T) {
+				r := newRig(t, every)
+				r.append("a.log", numbered(1, 100))
+				r.step(0)
+				r.rename("a.log", "a.log.20260101")
+				r.write("a.log", "")
+				r.step(poll)
+				r.checkpoint()
+				r.want(numberedLines(1, 100)...)
+				r.crash()
+				if oldest {
+					r.write("a.log.20260101.gz", gz(numbered(1, 100)))
+					r.remove("a.log.20260101")
+				}
+				r.write("a.log.20260102.gz", gz(numbered(101, 200)))
+				r.write("a.log.20260103.gz", gz(numbered(201, 300)))
+				r.append("a.log", numbered(301, last))
+				r.boot()
+				r.tl.probeBytes = 1 // one comparison
+				r.rest()
+				r.want(numberedLines(101, last)...)
+				r.append("a.log", numbered(last+1, 400))
+				r.rest()
+				r.want(numberedLines(last+1, 400)...)
+				assert.Len(t, r.tl.sweeper.streams, 1)
+				assert.Zero(t, r.tl.Counts().LostFiles)
+			})
+		}
+	}
+}
+
+// The file is packed while unread, because the consumer is down.
 func TestUnreadFileIsPacked(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost
 	for _, look := range []bool{false, true} {
@@ -141,7 +176,7 @@ func TestUnreadFileIsPacked(t *testing.T) {
 	}
 }
 
-// A compressed file is read before the files that came after it, also while the tailer waits until it no longer grows.
+// A compressed file is read before later files, even while the tailer waits for its size to settle.
 func TestPackedIsReadInOrder(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1.zst", zst("START x\n"))
@@ -152,7 +187,7 @@ func TestPackedIsReadInOrder(t *testing.T) {
 	r.want("START x | END x")
 }
 
-// A compressed file is read although a file has its name without the suffix, when it was not made of that file.
+// A compressed file is read even if a file has its name without the suffix, unless made from that file.
 func TestPackedBesideAnother(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1.gz", gz("one\n"))
@@ -163,7 +198,7 @@ func TestPackedBesideAnother(t *testing.T) {
 	assert.ElementsMatch(t, []string{"one", "two", "three"}, r.out)
 }
 
-// The current file is packed when its writer has ended.
+// The current file is packed after its writer has ended.
 func TestCurrentFileIsPacked(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		r := newRig(t, every)

@@ -13,24 +13,22 @@ import (
 )
 
 const (
-	probeBytes = 16 << 20    // decompressed per sweep, of all compressed files that are compared
-	maxPacked  = 16          // decoders that are open at once
-	probeMax   = time.Minute // how long a probe is kept when nobody asks for it
+	probeBytes = 16 << 20    // decompressed per sweep, of all compressed files being compared
+	maxPacked  = 16          // decoders open at once
+	probeMax   = time.Minute // lifetime of a probe without requests
 )
 
-// probe is a compressed file that is being compared with what was read of other files. It must be decompressed up to where reading them stopped: that takes
-// many sweeps, and only its stream waits for it.
+// probe is a compressed file in comparison with files already read. Decompressing up to the heads takes many sweeps, while only the file's stream waits.
 type probe struct {
-	src   *unpack.Reader // nil: all that asked know
+	src   *unpack.Reader // nil: the comparison is complete
 	size  int64
 	mtime time.Time
 	asked time.Time
-	of    *file          // the file that it was made of; src stands at that file's head
-	not   map[*file]bool // files that it was not made of
+	of    *file          // the file's original; src is at the original's head
+	not   map[*file]bool // files excluded as originals
 }
 
-// whose returns which of the stream's files a compressed file was made of. nil: of none of them; wait: whose must be called again, and the stream is looked at
-// without delay.
+// whose returns the stream's file from which a compressed file was made. nil: none; wait: call again, and look at the stream without delay.
 func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*file) (_ *file, wait bool) {
 	id := fingerprint.IDOf(fi)
 	p := w.probes[id]
@@ -48,7 +46,7 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 	if len(candidates) == 0 {
 		return nil, false
 	}
-	// In the order in which the decoder passes their heads: it cannot go back.
+	// In the order of their heads: the decoder cannot go back.
 	slices.SortStableFunc(candidates, func(a, b *file) int { return cmp.Compare(a.head, b.head) })
 	if p == nil {
 		p = &probe{size: fi.Size(), mtime: fi.ModTime(), not: map[*file]bool{}}
@@ -82,7 +80,7 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 		}
 		if same {
 			if f.head > 0 {
-				p.of = f // else it is only known that both begin alike
+				p.of = f // only the beginnings were compared
 			}
 			return f, false
 		}
@@ -92,7 +90,7 @@ func (w *sweeper) whose(s *Stream, path string, fi fs.FileInfo, candidates []*fi
 	return nil, false
 }
 
-// replica is an open file with the content that another file had.
+// replica is an open file with the content of another file.
 type replica struct {
 	path string
 	raw  *os.File
@@ -105,7 +103,7 @@ func (w *sweeper) replicaOf(path string, fi fs.FileInfo) *replica {
 	p := w.probes[fingerprint.IDOf(fi)]
 	delete(w.probes, fingerprint.IDOf(fi))
 	w.probing--
-	w.t.descriptors.give() // who attaches it counts it again
+	w.t.descriptors.give() // attach counts it again
 	return &replica{path, p.src.File(), fi, p.src}
 }
 
@@ -123,7 +121,7 @@ func (w *sweeper) endProbe(id fingerprint.ID) {
 	delete(w.probes, id)
 }
 
-// endProbes ends the probes that nobody has asked about since the given time.
+// endProbes ends the probes without requests since the given time.
 func (w *sweeper) endProbes(before time.Time) {
 	for id, p := range w.probes {
 		if p.asked.Before(before) {

@@ -22,20 +22,20 @@ var (
 	errGone      = fmt.Errorf("%w, or is gone", errTruncated)
 )
 
-// drain reads what the stream's files have, until their end is reached or the budget or the turn is used up. again says whether drain must be called again.
+// drain reads the stream's files until their end, or until the budget or the turn is used up. again: drain must be called again.
 func (s *Stream) drain(buf *[]byte) (again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone {
 		return false
 	}
-	s.wake()
+	s.resume()
 	s.visited = 0
 	defer func() {
 		if cap(s.text) > 4*chunkBytes {
 			s.text = nil // a giant line came by
 		}
-		s.noteCaught()
+		s.noteCaughtUp()
 		s.lent.Store(int64(s.held.n))
 		for _, f := range s.files {
 			s.spare(f)
@@ -53,7 +53,7 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 		turns = onceQuantum
 	}
 	for _, f := range s.files {
-		if f.life == lifeMissing {
+		if f.life == lifeMissing || f == s.current && s.behind {
 			return false // lines keep their order
 		}
 		if s.unpackedLater(f) {
@@ -90,19 +90,19 @@ func (s *Stream) drain(buf *[]byte) (again bool) {
 	return false
 }
 
-// readable says whether there can be something to read in the file now. A compressed file is read when its size stands still, and only some at a time.
+// readable says whether the file may have unread bytes. A compressed file is read once its size is stable, and only a few at a time.
 func (s *Stream) readable(f *file) bool {
 	switch f.life {
 	case lifeUnread:
 		return true
 	case lifeRead:
-		return !f.compressed && (f == s.current || f.size != f.head || len(f.replay) > 0) // else look sees when it grows
+		return !f.compressed && (f == s.current || f.size != f.head || len(f.replay) > 0) // else look detects growth
 	default:
 		return false
 	}
 }
 
-// unpackedLater says whether a compressed file has still to be read but not yet: when its size stands still, and only some are read at a time.
+// unpackedLater says whether an unread compressed file must wait: for a stable size, or for its turn among the few read at a time.
 func (s *Stream) unpackedLater(f *file) bool {
 	if !f.compressed || !s.readable(f) {
 		return false
@@ -113,7 +113,7 @@ func (s *Stream) unpackedLater(f *file) bool {
 	if f.src != nil || s.t.mayUnpack() {
 		return false
 	}
-	for _, later := range s.files { // what is read after f needs no decoder yet, and f may wait for that one
+	for _, later := range s.files { // files after f need no decoder yet, and may be what f waits for
 		if later.compressed {
 			s.t.close(later)
 		}
@@ -128,7 +128,7 @@ func (s *Stream) unpackedLater(f *file) bool {
 // standsStill says whether a compressed file is not being written.
 func (t *Tailer) standsStill(f *file) bool { return t.now().Sub(f.grown) >= t.cfg.PollInterval }
 
-// readFailed takes note of an error. A truncated file is for look to decide on.
+// readFailed handles an error. A truncated file is left to look.
 func (s *Stream) readFailed(f *file, err error) {
 	if errors.Is(err, errTruncated) {
 		f.turn(lifeCut)
@@ -140,8 +140,7 @@ func (s *Stream) readFailed(f *file, err error) {
 	s.t.close(f)
 }
 
-// readChunk reads on in one file and handles the lines found, until the lines have taken limit bytes from the budget. more is false at the
-// end of the file.
+// readChunk continues in one file and handles lines worth limit bytes of the budget. more is false at the end of the file.
 func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err error) {
 	s.limit = int64(limit)
 	size := max(min(chunkBytes, limit/int(max(1, s.density))), minRead)
@@ -153,16 +152,17 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 	s.line.Observed = s.t.now()
 	s.line.ModTime = f.mtime
 	s.dated, s.arrival = false, checkpoint.Arrival{}
-	if s.line.Again = len(f.replay) > 0; s.line.Again {
+	s.line.Again = len(f.replay) > 0
+	if s.line.Again {
 		return true, s.readHole(f, buf, size)
 	}
 	now, head := s.line.Observed, f.head
 	defer func() { s.noteArrival(f, checkpoint.Range{Begin: head, End: f.head}) }()
-	s.line.Live = !f.caught.IsZero() && now.Sub(f.caught) < liveWithin
+	s.line.Live = !f.caughtUp.IsZero() && now.Sub(f.caughtUp) < liveWithin
 	before := f.tail.Len()
 	want := before + size
 	for {
-		// The bytes before head come along: when they differ, the file is no longer the one that was being read.
+		// The bytes before head are read too: if they differ, the file was rewritten.
 		b := grow(buf, want)
 		n, err := f.src.ReadAt(b, f.head-int64(before))
 		if err == unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
@@ -201,7 +201,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 			s.density = max(1, (s.batch.bytes+int64(used)-1)/int64(used))
 		}
 		if atEOF {
-			f.caught = now
+			f.caughtUp = now
 			f.turn(lifeRead)
 			if f.compressed {
 				s.endOfPacked(f)
@@ -234,7 +234,7 @@ func (s *Stream) readChunk(f *file, buf *[]byte, limit int) (more bool, err erro
 // lastIsDone says whether the bytes after the last line ending are a whole line all the same.
 func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	if u, ok := f.src.(*unpack.Reader); ok {
-		return u.Err() == nil // else the rest of it may come when the file is whole
+		return u.Err() == nil // else the rest may come with a complete file
 	}
 	if s.t.final || now.Sub(f.grown) >= s.t.cfg.PendingTimeout {
 		return true
@@ -243,11 +243,11 @@ func (s *Stream) lastIsDone(f *file, now time.Time) bool {
 	return !f.rotated.IsZero() && s.current != nil && s.current.head > 0 && now.Sub(f.grown) >= rotatedGrace
 }
 
-// isFull says that the batch being built has as much as it may take, or that the handler has looked ahead so far that it is other streams' turn.
+// isFull says whether the current batch is full, or the handler has read ahead enough for this turn.
 func (s *Stream) isFull() bool { return s.batch.bytes >= s.limit || s.visited >= s.t.maxAhead }
 
-// lines hands over the lines of data, which stand at offset base, until the batch is full, and returns how many bytes are done with. While skip is set, the
-// bytes up to the next line end belong to a line that was too long.
+// lines handles the lines of data, at offset base, until the batch is full, and returns the number of bytes consumed. While skip is set, the bytes up to the
+// next line end belong to an overlong line.
 func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool) int {
 	sp := lines.NewSplitter(data, f.enc, &s.text, base)
 	for {
@@ -269,7 +269,7 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 			continue
 		}
 		if len(text) > 0 && text[0] == 0 {
-			text = bytes.TrimLeft(text, "\x00") // a hole that a truncation left
+			text = bytes.TrimLeft(text, "\x00") // a hole left by a truncation
 		}
 		if base == 0 && begin == 0 {
 			text = bytes.TrimPrefix(text, lines.BOM)
@@ -281,10 +281,10 @@ func (s *Stream) lines(f *file, data []byte, base int64, skip *bool, final bool)
 	}
 }
 
-// readHole reads the next part of the first hole again. Its end is the end of a line.
+// readHole reads the next part of the first hole again. Its end is a line end.
 func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	s.line.Live = false
-	if !f.compressed { // there is no going back in a compressed file: it is found out when reading has come to head
+	if !f.compressed { // a compressed file cannot go back: reading at head detects a rewrite
 		check := grow(buf, f.tail.Len())
 		if n, _ := f.src.ReadAt(check, f.head-int64(f.tail.Len())); n < f.tail.Len() || !f.tail.Matches(check) {
 			return errTruncated
@@ -322,7 +322,7 @@ func (s *Stream) readHole(f *file, buf *[]byte, size int) error {
 	}
 }
 
-// noteArrival keeps when lines were read that have no other time.
+// noteArrival records the reading time of lines without another time.
 func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	if !s.dated || lines.Begin == lines.End || s.t.cfg.Storage == nil {
 		return
@@ -337,7 +337,7 @@ func (s *Stream) noteArrival(f *file, lines checkpoint.Range) {
 	s.arrived++
 }
 
-// arrivedBefore has the lines of a hole come as they came before, where that is known. It returns how far that goes.
+// arrivedBefore sets the recorded arrival for the lines of a hole, and returns the end of the recorded range.
 func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 	for i := range f.arrivals {
 		a := &f.arrivals[i]
@@ -353,8 +353,8 @@ func (s *Stream) arrivedBefore(f *file, hole *checkpoint.Range) (end int64) {
 	return hole.End
 }
 
-// passNULs moves head over the run of NUL bytes with which the n bytes at head begin, if something follows it, or looks for its end in the next part of the
-// file: nulTo is how far it came. A run at the end of the file stays, for it may be space that is yet to be written; nobody writes into a compressed file.
+// passNULs moves head over the run of NUL bytes at the beginning of the n bytes at head, if data follows, or looks for the end of the run in the next part of
+// the file: nulTo is the progress. A run at the end of the file stays, because it may be preallocated space; not so in a compressed file.
 func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, err error) {
 	data := (*buf)[f.tail.Len() : f.tail.Len()+n]
 	if z := f.nuls(data); z < n || f.compressed && !atEOF {
@@ -390,7 +390,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 		}
 		if n < len(b) {
 			f.nulTo, f.nulEnd = off, true
-			f.caught = s.line.Observed
+			f.caughtUp = s.line.Observed
 			f.turn(lifeRead)
 			return false, nil
 		}
@@ -399,7 +399,7 @@ func (s *Stream) passNULs(f *file, buf *[]byte, n int, atEOF bool) (more bool, e
 	return true, nil
 }
 
-// passRow moves head over a record that is longer than any line: a picture, mostly. Its bytes may be still to come.
+// passRow moves head over a record longer than any line: a picture, mostly. Its bytes may be incomplete.
 func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
 	to := f.head + f.enc.Past(data, f.head)
 	last := make([]byte, min(to, fingerprint.TailBytes))
@@ -414,7 +414,7 @@ func (s *Stream) passRow(f *file, data []byte) (more bool, err error) {
 	}
 	s.tally.lines++
 	s.tally.count(Ignored, reasonLong)
-	s.tell(f, nil, f.head, Ignored, reasonLong)
+	s.report(f, nil, f.head, Ignored, reasonLong)
 	f.print.Extend(f.head, data)
 	f.head = to
 	f.tail.Remember(last)
@@ -434,7 +434,7 @@ func (f *file) nuls(data []byte) int {
 	return n
 }
 
-// endOfPacked is told that a compressed file was read to its end, or to where it is damaged.
+// endOfPacked handles a compressed file read to its end, or to its damage.
 func (s *Stream) endOfPacked(f *file) {
 	u, ok := f.src.(*unpack.Reader)
 	if ok && u.Err() != nil {

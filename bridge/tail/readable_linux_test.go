@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asNobody has the thread that runs the test open files as another user would: root may read everything.
+// asNobody has the test's thread open files as another user: root may read everything.
 func asNobody(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -39,8 +39,8 @@ func asRoot(f func()) {
 }
 
 type unreadable struct {
-	path string // the path that is not readable at first
-	late bool   // it was readable when it was met
+	path string // the path unreadable at first
+	late bool   // it was readable when first seen
 	boot bool   // the process begins meanwhile
 	want string
 }
@@ -103,7 +103,7 @@ func makeReadable(t *testing.T, cases map[string]unreadable) {
 	}
 }
 
-// A path that is made readable is read within five seconds, however long it was unreadable, and also where no event tells of it.
+// A path that becomes readable is read within five seconds, after any time, even without an event.
 func TestMadeReadable(t *testing.T) {
 	makeReadable(t, map[string]unreadable{
 		"file":                    {path: "x/a.log", want: "one"},
@@ -115,7 +115,7 @@ func TestMadeReadable(t *testing.T) {
 	})
 }
 
-// A file that was moved, copied or exchanged while it could not be read is known again when it can be read.
+// A file moved, copied or swapped while unreadable is recognized once readable.
 func TestMadeReadableElsewhere(t *testing.T) {
 	for name, tc := range map[string]struct {
 		while func(r *rig) // between two processes
@@ -176,7 +176,7 @@ func TestMadeReadableElsewhere(t *testing.T) {
 	}
 }
 
-// A directory that is there, and that this user may not write to, is no place for refused lines.
+// An existing directory without write permission for this user is rejected for refused lines.
 func TestDeadLetterDenied(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "closed")
 	require.NoError(t, os.Mkdir(dir, 0o555))

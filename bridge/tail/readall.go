@@ -9,7 +9,7 @@ import (
 // Once reads every matching file once to its end. It neither polls nor stores positions.
 type Once struct{ t *Tailer }
 
-// NewOnce makes a Once. Of several that share a Sorter, all are made before one of them reads.
+// NewOnce makes a Once. If several share a Sorter, make all before the first Read.
 func NewOnce(cfg Config, set Settings, newHandler NewHandler) (*Once, error) {
 	t, err := New(cfg, set, newHandler)
 	if err != nil {
@@ -23,7 +23,7 @@ func NewOnce(cfg Config, set Settings, newHandler NewHandler) (*Once, error) {
 // Counts are the accounts so far.
 func (o *Once) Counts() Counts { return o.t.Counts() }
 
-// Sample is the beginning of a line as it may be shown.
+// Sample is the loggable beginning of a line.
 func (o *Once) Sample(text []byte) string { return o.t.sample(text) }
 
 // ReadAll is Read of a Once.
@@ -35,8 +35,8 @@ func ReadAll(ctx context.Context, cfg Config, set Settings, newHandler NewHandle
 	return o.Read(ctx)
 }
 
-// Read reads all, gives up the pending lines, delivers everything and returns the accounts. A batch that is not accepted is sent again until ctx ends; then
-// Read returns ctx's error. It is called once. It stays in its Sorter: a file that it has read is not for another that reads on.
+// Read reads everything, gives up the pending lines, delivers everything and returns the accounts. An unaccepted batch is retried until ctx ends; then Read
+// returns ctx's error. Call Read once. The files stay assigned in the Sorter: no Tailer that continues gets them.
 func (o *Once) Read(ctx context.Context) (Counts, error) {
 	t := o.t
 	defer t.kill()
@@ -45,7 +45,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 	t.store = storage.NewNopClient()
 	settled := make(chan struct{}, 1)
 	defer context.AfterFunc(ctx, t.kill)()
-	t.outbox.enough = 0 // nothing is to come that a batch could go with
+	t.outbox.enough = 0 // no batch to wait for will come
 	t.outbox.open(1, func(group []*lineBatch) {
 		t.send(group)
 		select {
@@ -57,7 +57,7 @@ func (o *Once) Read(ctx context.Context) (Counts, error) {
 	t.sweeper.number()
 	t.order()
 	var buf []byte
-	looks := 0 // a file that is cut again and again must not keep this from ending
+	looks := 0 // a repeatedly truncated file must not keep this from ending
 	for {
 		t.mu.Lock()
 		var s *Stream

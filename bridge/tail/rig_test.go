@@ -22,7 +22,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// memStore is a storage client that remembers, and fails when told to.
+// memStore is a storage client in memory, with failures on demand.
 type memStore struct {
 	mu     sync.Mutex
 	values map[string][]byte
@@ -68,8 +68,8 @@ func (m *memStore) Batch(_ context.Context, ops ...*storage.Operation) error {
 
 func (m *memStore) Close(context.Context) error { return nil }
 
-// toy is a handler that pairs "START id" with "END id" lines, across anything in between. Other lines are records of their own,
-// "#" lines are ignored and "!" lines rejected.
+// toy is a handler that pairs "START id" with "END id" lines, across anything in between. Other lines are records of their own, "#" lines are ignored and "!"
+// lines rejected.
 type toy struct {
 	rig   *rig
 	s     *Stream
@@ -148,24 +148,24 @@ type rig struct {
 	now    time.Time
 	store  *memStore
 	flying []*lineBatch
-	out    []string // what was accepted
+	out    []string // accepted records
 	err    error    // the consumer's answer
 	bad    string   // the line that the consumer refuses
 	buf    []byte
 	onLine func(h *toy, text string, l *Line)
-	// handler makes other handlers than toys.
+	// handler makes handlers other than toys.
 	handler     NewHandler
 	isDocument  func(path string) bool // Settings.IsDocument
 	joint       bool                   // Settings.Joint
 	holdTimeout time.Duration          // Settings.HoldTimeout
-	// consume stands for the next component.
+	// consume is the next component.
 	consume   func(ctx context.Context, s *Stream, out []string) error
 	telemetry component.TelemetrySettings // zero: none
 	hold      bool                        // keep batches in flight until ack
 	sorter    *Sorter
 	detect    func(path string) Detect
-	most      int64 // files that may be open at once; 0: as many as there are
-	early     bool  // store a checkpoint when a file was taken up, before anything of it is read
+	most      int64 // files that may be open at once; 0: no limit
+	early     bool  // store a checkpoint after a file was taken up, before any of it is read
 	// tick returns the modification time of a write now; nil: the file system's.
 	tick func(name string) time.Time
 }
@@ -219,7 +219,7 @@ func (r *rig) boot() {
 	r.tl = tl
 }
 
-// observed starts the tailer anew, with a log of its own.
+// observed restarts the tailer with a log of its own.
 func (r *rig) observed() *observer.ObservedLogs {
 	core, logs := observer.New(zap.WarnLevel)
 	r.crash()
@@ -229,7 +229,7 @@ func (r *rig) observed() *observer.ObservedLogs {
 	return logs
 }
 
-// crash drops all that is in memory.
+// crash drops everything in memory.
 func (r *rig) crash() {
 	if r.tl == nil {
 		return
@@ -270,7 +270,7 @@ func (r *rig) ackAll() {
 	}
 }
 
-// steps is so many of them.
+// steps makes n steps.
 func (r *rig) steps(n int, d time.Duration) {
 	for range n {
 		r.step(d)
@@ -311,7 +311,7 @@ func (r *rig) step(d time.Duration) {
 	r.t.Fatal("the tailer does not come to rest")
 }
 
-// rest reads until all that time can bring has come, full scans among it.
+// rest reads until everything that time can bring has come, including full scans.
 func (r *rig) rest() {
 	r.steps(12, 3*time.Second)
 }
@@ -344,8 +344,8 @@ func (r *rig) balance() {
 		budget += own
 	}
 	require.Equal(r.t, budget, r.tl.inFlight, "the budget is what is in flight")
-	open := r.tl.open.Load() + int64(len(r.tl.catches.open)+r.tl.sweeper.probing)
-	require.Equal(r.t, open, r.tl.descriptors.open, "the descriptors are of files, caught ones, and probes")
+	open := r.tl.open.Load() + int64(len(r.tl.captures.open)+r.tl.sweeper.probing)
+	require.Equal(r.t, open, r.tl.descriptors.open, "the descriptors are of files, captures, and probes")
 	require.Equal(r.t, c.Pending, held+flying, "pending lines are held or in flight: %+v", c)
 }
 
@@ -385,7 +385,7 @@ func (r *rig) copy(from, to string) {
 	r.write(to, string(b))
 }
 
-// want checks the lines that were accepted since the last call.
+// want checks the lines accepted since the last call.
 func (r *rig) want(lines ...string) {
 	r.t.Helper()
 	if len(lines) == 0 {
@@ -396,7 +396,7 @@ func (r *rig) want(lines ...string) {
 	r.out = nil
 }
 
-// sendFunc is a delivery that goes alone.
+// sendFunc is a delivery that never joins another.
 type sendFunc func(ctx context.Context) error
 
 func (f sendFunc) Send(ctx context.Context) error { return f(ctx) }

@@ -21,9 +21,9 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-const maxListings = 20 // limit for a directory that is changing all the time
+const maxListings = 20 // for a directory that changes all the time
 
-// unnamed is told that the path no longer names the current file.
+// unnamed handles a path that no longer names the current file.
 func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	if s.current == nil {
 		if s.behind {
@@ -42,8 +42,8 @@ func (w *sweeper) unnamed(s *Stream, now time.Time) {
 	}
 }
 
-// adopt makes an open file the stream's next one; g.current: the one that the path names. first: it was there when the tailer started, and nothing is known of
-// it.
+// adopt makes an open file the stream's next file; g.current: the path names it. first: the file was present at the tailer's start, without any stored
+// position.
 func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	path, raw, fi := g.path, g.raw, g.fi
 	f := &file{stream: s, id: fingerprint.IDOf(fi), path: path, size: fi.Size(), mtime: fi.ModTime(), wrote: fi.ModTime(), grown: now, seen: w.scans}
@@ -51,12 +51,12 @@ func (w *sweeper) adopt(s *Stream, g generation, now time.Time, first bool) {
 	if first && w.t.cfg.StartAt == StartAtEnd && !f.compressed {
 		f.skipTo(raw, fi.Size())
 	} else if !w.first && !first {
-		f.caught = now // it began while this process was looking
+		f.caughtUp = now // created while this process was running
 	}
 	f.begin()
 	w.t.spare(f)
 	if f.compressed && now.Sub(f.mtime) > rotatedGrace {
-		f.grown = f.mtime // it is not being written
+		f.grown = f.mtime // not being written
 	}
 	w.files[f.id] = f
 	f.supersede()
@@ -81,7 +81,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	first := make([]byte, min(size, fingerprint.Bytes))
 	n, _ := r.ReadAt(first, 0)
 	first = first[:n]
-	if f.enc = lines.EncodingOf(first); f.enc.Rows() {
+	f.enc = lines.EncodingOf(first)
+	if f.enc.Rows() {
 		f.skipRows(r, size)
 		f.print.Extend(0, first[:min(int64(len(first)), f.head)])
 		return
@@ -91,7 +92,8 @@ func (f *file) skipTo(r io.ReaderAt, size int64) {
 	n, _ = r.ReadAt(b, from)
 	b = b[:n]
 	i := f.enc.LineEnd(b)
-	if f.skip = i == 0 && from > 0; f.skip {
+	f.skip = i == 0 && from > 0
+	if f.skip {
 		i = n
 		if f.enc.Wide() {
 			i &^= 1
@@ -128,8 +130,7 @@ func (f *file) skipRows(r io.ReaderAt, size int64) {
 	f.tail.Remember(before[:n])
 }
 
-// truncated is told that a file was cut or rewritten. Lines that were unread may still be in a copy made before (copytruncate); its present content is the next
-// file.
+// truncated handles a truncated or rewritten file. Unread lines may still be in a copy made before (copytruncate); the present content is the next file.
 func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	c, wait := w.copyOf(s, f)
 	if wait {
@@ -149,7 +150,7 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	if g != nil || found {
 		w.t.counts.bump(&w.t.counts.truncs, 1)
 	}
-	if g == nil { // it is gone
+	if g == nil { // gone
 		if !found {
 			w.lost(f, f.size > f.head)
 		}
@@ -180,14 +181,14 @@ func (w *sweeper) truncated(s *Stream, f *file, now time.Time) {
 	w.active(s, now)
 }
 
-// successor is the present content of a file that was cut, with its descriptor. nil: it cannot be opened any more.
+// successor is the present content of a truncated file, with its descriptor. nil: it cannot be opened any more.
 func (w *sweeper) successor(f *file, now time.Time) *file {
-	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caught: now, seen: w.scans}
+	g := &file{stream: f.stream, id: f.id, path: f.path, rotated: f.rotated, mtime: f.mtime, wrote: f.wrote, grown: now, caughtUp: now, seen: w.scans}
 	switch {
 	case f.compressed:
 		return g
 	case f.src == nil:
-		// Another file may have the inode of one that was rotated and closed, and then deleted.
+		// The inode of a rotated, closed and deleted file may have been reused.
 		if !f.rotated.IsZero() || errors.Is(w.t.reopen(g), errTruncated) {
 			return nil
 		}
@@ -195,12 +196,12 @@ func (w *sweeper) successor(f *file, now time.Time) *file {
 		g.src, g.raw = f.src, f.raw
 		f.src, f.raw = nil, nil
 	}
-	g.begin() // the new content may be cut as well before any of it is read
+	g.begin() // the new content may be truncated as well, before any of it is read
 	w.t.spare(g)
 	return g
 }
 
-// lost gives up a file that cannot be read any more.
+// lost gives up an unreadable file.
 func (w *sweeper) lost(f *file, unread bool) {
 	f.turn(lifeDead)
 	if unread || len(f.replay) > 0 {
@@ -211,21 +212,21 @@ func (w *sweeper) lost(f *file, unread bool) {
 	f.replay, f.tags, f.arrivals = nil, nil, nil
 }
 
-// takeUp takes up the files that were rotated through the path unseen since the last file seen there, oldest first, and, if named is set, the file that the
-// path names now. At the first look at a path these are all its rotated files that the globs match.
+// takeUp takes up the files rotated through the path unseen since the last known file, oldest first, and, if named is set, the file that the path names now. At
+// the first look at a path these are all rotated files in the globs.
 //
-// Rotation may go on meanwhile. So takeUp takes one state of the directory, with every file of it open; files that are rotated after that are younger, and
-// found next time.
+// Rotation may continue meanwhile. So takeUp works on one state of the directory, with every file open; files rotated later are younger, and found next time.
 func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	met := !s.known
 	first := met && (w.first || s.early)
 	if s.current == nil {
-		w.verify(s, now) // else a copy of another stream's file is taken for a rotated one of this
+		w.verify(s, now) // else a copy of another stream's file would count as a rotated file of this stream
 	}
 	for range maxListings {
 		own, beside := w.beside(s.path)
 		done, wait := w.older(s, own, beside, now, met)
-		if s.behind = wait; wait {
+		s.behind = wait
+		if wait {
 			return
 		}
 		if !done {
@@ -235,7 +236,7 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 			return
 		}
 		if f := w.files[fingerprint.IDOf(own)]; f != nil && f.life != lifeDead {
-			return // the next look sees whose it is
+			return // the next look decides its owner
 		}
 		raw, fi, err := osfile.Open(s.path, w.t.cfg.FollowSymlinks)
 		if err != nil {
@@ -255,8 +256,8 @@ func (w *sweeper) takeUp(s *Stream, now time.Time, named bool) {
 	s.behind = true // the names change hands too fast for now
 }
 
-// older takes up the rotated files of one listing. It takes none and returns false when the names were given to other files since, or when it must be called
-// again to know whose files they are (wait).
+// older takes up the rotated files of one listing, or none, with done false, if the names were given to other files since, or if identifying the files needs
+// another call (wait).
 func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.Time, met bool) (done, wait bool) {
 	first := met && (w.first || s.early)
 	var gens []generation
@@ -273,7 +274,7 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 			continue
 		}
 		if slices.ContainsFunc(beside, func(o sibling) bool { return w.packedAs(o.path, o.fi, b.path) }) {
-			continue // its uncompressed file is read
+			continue // its uncompressed original is read
 		}
 		raw, fi, err := osfile.Open(b.path, w.t.cfg.FollowSymlinks)
 		if err == nil && fingerprint.IDOf(fi) != id {
@@ -312,29 +313,29 @@ func (w *sweeper) older(s *Stream, own fs.FileInfo, beside []sibling, now time.T
 	if !met {
 		w.jumped(s, w.missing(s, own, beside, copies))
 	}
-	gens = w.addCaught(s, gens, own, met)
+	gens = w.addCaptures(s, gens, own, met)
 	sortGenerations(gens, own)
-	// A current file that was rotated meanwhile is one of gens: younger files are taken up when its own rotation is noticed.
+	// If the current file was rotated meanwhile, it is one of gens: younger files are taken up once its own rotation is noticed.
 	late := false
 	for i, g := range gens {
 		switch late = late || g.current; {
 		case !late:
-			if g.net != nil {
-				w.detach(g.net)
+			if g.capture != nil {
+				w.detach(g.capture)
 			}
-			if g.raw == nil && !w.openAgain(&g) { // it has another name by now
+			if g.raw == nil && !w.openAgain(&g) { // renamed meanwhile
 				closeAll(gens[i:])
 				return false, false
 			}
 			w.adopt(s, g, now, first)
-		case g.raw != nil && g.net == nil:
+		case g.raw != nil && g.capture == nil:
 			_ = g.raw.Close()
 		}
 	}
 	return true, false
 }
 
-// openAgain opens a rotated file that was closed while others were compared.
+// openAgain opens a rotated file that was closed during the comparison of others.
 func (w *sweeper) openAgain(g *generation) bool {
 	raw, fi, err := osfile.Open(g.path, w.t.cfg.FollowSymlinks)
 	if err != nil {
@@ -348,9 +349,9 @@ func (w *sweeper) openAgain(g *generation) bool {
 	return true
 }
 
-// addCaught adds the files that were caught and are no longer there, and says of the others in which order they were.
-func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met bool) []generation {
-	events := w.nets[s.path]
+// addCaptures adds captured files that are gone from the directory, and sets the order of the captured files.
+func (w *sweeper) addCaptures(s *Stream, gens []generation, own fs.FileInfo, met bool) []generation {
+	events := w.captured[s.path]
 	for i := range events {
 		c := &events[i]
 		if c.raw == nil {
@@ -369,9 +370,9 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met b
 		}
 		isCopy := func(f *file) bool { return f.head > 0 && f.life != lifeDead && sameFile(f, c.raw) }
 		if !c.own && (met && !w.wanted(c.path) || fi.ModTime().Before(s.lastWrite) || slices.ContainsFunc(s.files, isCopy)) {
-			continue // it was there before, or is a copy
+			continue // an old file, or a copy
 		}
-		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, net: c}
+		g := generation{path: c.path, suffix: strings.TrimPrefix(c.path, s.path), raw: c.raw, fi: fi, capture: c}
 		if c.own {
 			g.order = i + 1
 		}
@@ -382,26 +383,26 @@ func (w *sweeper) addCaught(s *Stream, gens []generation, own fs.FileInfo, met b
 
 func closeAll(gens []generation) {
 	for _, g := range gens {
-		if g.raw != nil && g.net == nil {
+		if g.raw != nil && g.capture == nil {
 			_ = g.raw.Close()
 		}
 	}
 }
 
-// generation is a rotated file, open, or the stream's current file, which was cut before: its inode is older than its content.
+// generation is an open rotated file, or the stream's current file after a truncation, with an inode older than the content.
 type generation struct {
 	path, suffix string
-	raw          *os.File // nil: it is opened again
+	raw          *os.File // nil: to be opened again
 	fi           fs.FileInfo
 	current      bool
-	order        int     // its number in the order of catching; 0: not caught
-	net          *caught // the catch that holds it
+	order        int      // order of capture; 0: not captured
+	capture      *capture // the capture that holds it
 }
 
-// sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set all times alike: then
-// the numbers decide, in the direction in which the other files' times go. If all are alike and the inode of the file that the path names now (own) is the
-// highest, inodes were given in the order of creation, and say the direction. Without any evidence .1 is the youngest, as logrotate and Python's handlers have
-// it. Other suffixes are dates.
+// sortGenerations puts the oldest first: by modification time, to the nanosecond. Clocks of file systems are coarse and copying may set equal times: then the
+// numbers decide, in the direction of the other files' times. If all times are equal and the inode of the path's present file (own) is the highest, inodes were
+// given in the order of creation, and show the direction. Without any evidence .1 is the youngest, as in logrotate and Python's handlers. Other suffixes are
+// dates.
 func sortGenerations(gens []generation, own fs.FileInfo) {
 	up, upIno, fresh := 0, 0, own != nil // how many pairs have the higher number on the younger file
 	for i, a := range gens {
@@ -437,7 +438,7 @@ func sortGenerations(gens []generation, own fs.FileInfo) {
 	})
 }
 
-// copied says whether a file is a copy of a file of the stream, or of the file that its path names now; wait: copied must be called again.
+// copied says whether a file is a copy of a file of the stream, or of the path's present file; wait: call again.
 func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (is, wait bool) {
 	if fi.Size() > 0 && sameSoFar(s.path, raw, fi) {
 		return true, false
@@ -463,15 +464,15 @@ func (w *sweeper) copied(s *Stream, path string, raw *os.File, fi fs.FileInfo) (
 	return f != nil, wait
 }
 
-// sibling is a regular file beside a stream's path whose name begins like the path's own. Where the path is a link, it lies beside what the link leads to.
+// sibling is a regular file beside a stream's path whose name begins like the path's own. Of a link, beside its target.
 type sibling struct {
 	path  string
 	fi    fs.FileInfo
-	named string // its path if what the link leads to had the stream's path; otherwise path
+	named string // its path, with the link's target replaced by the stream's path
 }
 
-// beside lists the siblings of a path, and says what the path itself names (nil: no regular file). A listing takes a while, and a file that is renamed
-// meanwhile may be missing or be there twice: only two equal listings in a row are trusted.
+// beside lists the siblings of a path, and the path's own file (nil: no regular file). During a listing, a renamed file may be missing or be listed twice: only
+// two equal listings in a row are trusted.
 func (w *sweeper) beside(path string) (own fs.FileInfo, all []sibling) {
 	list := w.listing(path)
 	for range maxListings {
@@ -507,7 +508,7 @@ func (w *sweeper) listing(path string) (all []sibling) {
 	return all
 }
 
-// siblings adds those of a path.
+// siblings adds the siblings of a path.
 func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	dir, stem := rotation.Stem(path)
 	entries := w.entries(filepath.Clean(dir))
@@ -527,9 +528,8 @@ func (w *sweeper) siblings(all []sibling, path string) []sibling {
 	return all
 }
 
-// copyOf looks for the copy that was made of a file before it was cut, or for the compressed form of a file that was compressed. nil: there is none; wait:
-// copyOf must be called again. Where nothing of a file was read only its beginning is known, so the copy's name or time must fit too; the copy of a file that
-// was cut is then taken up as rotated unseen.
+// copyOf looks for the copy of a file made before a truncation, or for the compressed form. nil: none; wait: call again. Of an unread file only the beginning
+// is known, so the copy's name or time must fit too; the copy of a truncated file is then taken up as rotated unseen.
 func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	if f.head == 0 && f.print.N == 0 {
 		return nil, false
@@ -540,7 +540,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 		beside = append(beside, more...)
 	}
 	for _, b := range beside {
-		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f && !g.isBlank() && w.known(b.path, b.fi) != nil { // it may have the inode that f had
+		if g := w.files[fingerprint.IDOf(b.fi)]; g != nil && g != f && !g.isBlank() && w.known(b.path, b.fi) != nil { // may have f's former inode
 			continue
 		}
 		if w.t.packing(b.path) != CompressionNone {
@@ -572,7 +572,7 @@ func (w *sweeper) copyOf(s *Stream, f *file) (_ *replica, wait bool) {
 	return nil, wait
 }
 
-// become goes on reading a file in the copy or compressed file that was made of it.
+// become continues a file in its copy or compressed form.
 func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	if w.files[f.id] == f {
 		delete(w.files, f.id)
@@ -588,7 +588,7 @@ func (w *sweeper) become(f *file, c *replica, now time.Time) {
 	w.active(f.stream, now)
 }
 
-// supersede is told which file has an inode: one that was closed while nothing of it was read, and that had the inode too, is not there any more.
+// supersede handles the reuse of an inode: an unread, closed file with the same inode no longer exists.
 func (f *file) supersede() {
 	for _, g := range f.stream.files {
 		if g != f && g.id == f.id && g.src == nil && g.head == 0 && !g.isRetired() {
@@ -597,13 +597,13 @@ func (f *file) supersede() {
 	}
 }
 
-// packedAs says whether a compressed file's name without its suffix belongs to a file that is read, or will be: then the compressed file is made of that file.
+// packedAs says whether a compressed file's name without the suffix belongs to a file that is or will be read: the original.
 func (w *sweeper) packedAs(path string, fi fs.FileInfo, packed string) bool {
 	return path != packed && path == unpack.Name(packed) && w.t.packing(packed) != CompressionNone && (w.wanted(path) || w.files[fingerprint.IDOf(fi)] != nil)
 }
 
-// isPacking says whether a compressed file stands beside the file that it is made of, and must wait until that file is gone. It is a file of its own when it
-// differs although nothing happens for a while.
+// isPacking says whether a compressed file has its original beside it, and must wait for the original's removal. If the contents differ and nothing changes for
+// a while, it is a file of its own.
 func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 	original, err := w.t.stat(unpack.Name(path))
 	if err != nil || !original.Mode().IsRegular() || !w.packedAs(unpack.Name(path), original, path) {
@@ -617,7 +617,8 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 		c.size, c.since, c.twin = fi.Size(), now, false
 	}
 	if !c.twin && now.Sub(c.since) >= copyGrace {
-		if c.twin = w.unpacksTo(path, unpack.Name(path)); !c.twin {
+		c.twin = w.unpacksTo(path, unpack.Name(path))
+		if !c.twin {
 			return false
 		}
 	}
@@ -629,7 +630,7 @@ func (w *sweeper) isPacking(path string, fi fs.FileInfo, now time.Time) bool {
 func (w *sweeper) unpacksTo(packed, original string) bool {
 	a, _, err := osfile.Open(original, w.t.cfg.FollowSymlinks)
 	if err != nil {
-		return true // it is being removed
+		return true // being removed
 	}
 	defer a.Close()
 	b, _, err := osfile.Open(packed, w.t.cfg.FollowSymlinks)
@@ -645,7 +646,7 @@ func (w *sweeper) unpacksTo(packed, original string) bool {
 	return bytes.Equal(x[:n], y[:n])
 }
 
-// packedFrom says whether a compressed file was made of one of the stream's files: then it returns that file. wait: packedFrom must be called again.
+// packedFrom returns the stream's file from which a compressed file was made. wait: call again.
 func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Time) (_ *file, wait bool) {
 	if w.t.packing(path) == CompressionNone {
 		return nil, false
@@ -663,20 +664,21 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	f, wait := w.whose(s, path, fi, gone)
 	switch {
 	case wait:
-	case f == nil: // the bytes that were stored last may not have been seen yet
+	case f == nil: // the bytes stored last may not have been read yet
 		wait = now.Sub(fi.ModTime()).Abs() < rotatedGrace
 	case f.raw == nil:
 		raw, err := w.t.findByID(f)
-		if wait = raw != nil || err != nil; raw != nil {
-			_ = raw.Close() // it was renamed
+		wait = raw != nil || err != nil
+		if raw != nil {
+			_ = raw.Close() // renamed
 		}
 	default:
-		wait = f.head == 0 // only when it was read is it known for sure
+		wait = f.head == 0 // certain only for a file with read bytes
 	}
 	if wait {
 		w.suspects[path] = suspect{first: now, since: now}
 		for _, f := range gone {
-			f.seen = w.scans // it must not be forgotten
+			f.seen = w.scans // must not be dropped
 		}
 		return nil, true
 	}
@@ -686,7 +688,7 @@ func (w *sweeper) packedFrom(s *Stream, path string, fi fs.FileInfo, now time.Ti
 	return f, false
 }
 
-// isRemoved says whether a file is no longer where it was seen last, and not open under another name.
+// isRemoved says whether a file left its last known path, and is not open under another name.
 func (w *sweeper) isRemoved(f *file) bool {
 	if f.life == lifeMissing {
 		return true
@@ -699,8 +701,8 @@ func (w *sweeper) isRemoved(f *file) bool {
 	return err != nil
 }
 
-// isCopy says whether a new file looks like a copy of a stream's current file that is just being made, so that it must wait: if the original is cut next, the
-// copy has its old content. It is a file of its own when it differs, or when nothing happens for a while.
+// isCopy says whether a new file may be an unfinished copy of a stream's current file, and must wait: if the original is truncated next, the copy has the old
+// content. If the contents differ, or nothing changes for a while, it is a file of its own.
 func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	defer w.lock(s)()
 	f := w.namedNow(s)
@@ -713,7 +715,7 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 		return isShort(err)
 	}
 	defer raw.Close()
-	unknown := f.failed && f.head > 0 && sameFile(f, raw) // whether it was cut is seen when it can be opened
+	unknown := f.failed && f.head > 0 && sameFile(f, raw) // a truncation is detected once it can be opened
 	if !unknown && !sameSoFar(s.path, raw, fi) {
 		return false
 	}
@@ -728,8 +730,8 @@ func (w *sweeper) isCopy(s *Stream, path string, now time.Time) bool {
 	return unknown || now.Sub(c.since) < copyGrace
 }
 
-// lookThoroughly looks at a stream before another stream takes up a file that may belong to this one: also for a rewrite that left the file longer than it was,
-// and, when the path names nothing, for files that were rotated through it unseen.
+// lookThoroughly looks at a stream before another stream takes up a file that may belong to the first: also for a rewrite that made the file longer, and, if
+// the path names nothing, for files rotated unseen.
 func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	s.missed = maxBusyLooks
 	w.look(s, now)
@@ -739,7 +741,7 @@ func (w *sweeper) lookThoroughly(s *Stream, now time.Time, rotated bool) {
 	}
 }
 
-// verify finds out whether the file that the path names was cut since it was read, also when it is longer now than it was.
+// verify detects a truncation of the path's file since its last read, even if the file is longer now.
 func (w *sweeper) verify(s *Stream, now time.Time) {
 	f := w.namedNow(s)
 	if f == nil {
@@ -759,14 +761,14 @@ func (w *sweeper) verify(s *Stream, now time.Time) {
 		}
 	}
 	if _, err := w.t.statAt(f); err != nil && f.raw == nil {
-		return // it has another name by now, and maybe its copy has too: that is found out when its rotation was noticed
+		return // renamed, perhaps with a copy: detected once the rotation is noticed
 	}
 	if f.life == lifeCut || f.wasCut() {
 		w.truncated(f.stream, f, now)
 	}
 }
 
-// namedNow returns the stream's current file, or else the one that its path names, which is another stream's when names were swapped.
+// namedNow returns the stream's current file, or else the path's present file, another stream's after a swap of names.
 func (w *sweeper) namedNow(s *Stream) *file {
 	if s.current != nil {
 		return s.current
@@ -803,11 +805,11 @@ func sameSoFar(original string, b *os.File, fi fs.FileInfo) bool {
 	return true
 }
 
-// settledAfter is how old a directory's modification time must be to prove that a listing is still true: file systems round it, so
-// that a younger one may hide a second change.
+// settledAfter is the age of a directory's modification time that proves a listing current: file systems round the time, and a younger time may hide a second
+// change.
 const settledAfter = time.Second
 
-// lastListing is kept for the streams of one sweep: otherwise ten thousand files of a directory would have it listed ten thousand times.
+// lastListing is shared by the streams of one sweep: otherwise ten thousand files of a directory would cause ten thousand listings.
 type lastListing struct {
 	dir     string
 	mtime   time.Time
@@ -822,7 +824,7 @@ func (w *sweeper) entries(dir string) []fs.DirEntry {
 	}
 	w.last = lastListing{}
 	entries, _ := os.ReadDir(dir)
-	// The directory's clock is the file system's, so the real time it is, whatever clock the tailer was given.
+	// The directory's clock is the file system's, so real time is used, not the tailer's clock.
 	if err == nil && time.Since(fi.ModTime()) > settledAfter {
 		w.last = lastListing{dir, fi.ModTime(), entries}
 	}

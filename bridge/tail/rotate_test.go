@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files that were rotated before anybody looked are older generations of one stream, oldest first.
+// Files rotated before the first look are older generations of one stream, oldest first.
 func TestFirstLookAtRotatedFiles(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files []string // oldest first
@@ -111,7 +111,7 @@ func TestFirstLookAtTheEnd(t *testing.T) {
 	r.want("late", "line 7 of this very log")
 }
 
-// Which files are one stream's is also known when the first of them is met while its successor is not there.
+// Files of one stream are grouped even if the first is found while its successor is missing.
 func TestRotatedFileWaitsForItsSuccessor(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log.1", "START x\n")
@@ -126,7 +126,7 @@ func TestRotatedFileWaitsForItsSuccessor(t *testing.T) {
 	assert.Len(t, r.tl.sweeper.streams, 3)
 }
 
-// A rotated file is read once, also when nothing ever follows it.
+// A rotated file is read once, even without any successor.
 func TestRotatedFileWithoutSuccessor(t *testing.T) {
 	for pattern, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 		t.Run(pattern, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestRotatedFileWithoutSuccessor(t *testing.T) {
 	}
 }
 
-// Files that were there already when the first file was met, and that no glob matches, stay unread.
+// Old files outside the globs, present at the first look, stay unread.
 func TestOldRotatedFileOutOfPattern(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log.1", numbered(1, 3))
@@ -168,8 +168,8 @@ func TestOldRotatedFileOutOfPattern(t *testing.T) {
 	r.want(numberedLines(4, 6)...)
 }
 
-// A crash before the first periodic checkpoint: without any checkpoint, all lines come again, in order; with the early one, also the files that were rotated
-// out of the globs are read.
+// A crash before the first periodic checkpoint: without any checkpoint, all lines come again, in order; with the early checkpoint, files rotated out of the
+// globs are read too.
 func TestCrashBeforeTheFirstCheckpoint(t *testing.T) {
 	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 		for _, early := range []bool{false, true} {
@@ -218,7 +218,7 @@ func TestRotationDuringTheLook(t *testing.T) {
 		for _, times := range []int{1, 2, 3, 4, 5, 6, 7, 8, 15} {
 			for _, first := range []bool{true, false} {
 				if first && name == "out of pattern" {
-					continue // files that were rotated away before they were met match no glob
+					continue // files rotated away before the first look match no glob
 				}
 				t.Run(fmt.Sprintf("%s, %d times, first look %v", name, times, first), func(t *testing.T) {
 					r := newRig(t, change)
@@ -252,7 +252,7 @@ func TestRotationDuringTheLook(t *testing.T) {
 	}
 }
 
-// A file that is replaced by something else between stat and open is an error that stops nobody else.
+// A file replaced by a non-file between stat and open is an error that stops no other file.
 func TestOpenError(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "one\n")
@@ -284,7 +284,7 @@ func TestLoopingSymlinkIsCounted(t *testing.T) {
 	assert.EqualValues(t, 1, r.tl.Counts().ReadErrors)
 }
 
-// A rotated file that is compressed meanwhile is read once, and its unread lines are read in the compressed file.
+// A rotated file compressed meanwhile is read once, and its unread lines are read in the compressed file.
 func TestRotatedFileIsCompressed(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"out of pattern": func(*Config) {},
@@ -325,7 +325,7 @@ func TestRotatedFileIsCompressed(t *testing.T) {
 	}
 }
 
-// The file system's clock may be set back: which lines are read does not depend on it, only the order of files that were rotated unseen.
+// The file system's clock may be set back: this affects only the order of files rotated unseen, not the lines read.
 func TestClockStepsBack(t *testing.T) {
 	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
 		t.Run(name, func(t *testing.T) {
@@ -351,7 +351,7 @@ func TestClockStepsBack(t *testing.T) {
 	}
 }
 
-// While the consumer is away and the budget is used up, a file is cut again before any line that followed the first cut was read.
+// While the consumer is down and the budget is used up, a file is truncated again before any line after the first truncation was read.
 func TestCopyTruncateOfUnreadFile(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost // lines that may be in flight
 	for name, change := range map[string]func(*Config){"out of pattern": func(*Config) {}, "in pattern": every} {
@@ -407,8 +407,8 @@ func TestCopyTruncateOfUnreadFile(t *testing.T) {
 	}
 }
 
-// A process that starts while a log is copied, to be cut next, waits for the cut: the copy is not another log. Handlers that know a record from two logs would
-// be done with it as soon as the second is read, although the first, from which it was taken, was not accepted.
+// A process that starts during the copy of a log, before the truncation, waits: the copy is not another log. A handler that knows a record from two logs would
+// be done once the second is read, although the first was not accepted.
 func TestCopyWhileStarting(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		t.Run(fmt.Sprintf("has a checkpoint %v", known), func(t *testing.T) {
@@ -437,7 +437,7 @@ func TestCopyWhileStarting(t *testing.T) {
 	}
 }
 
-// A file beside one that was cut before any of it was read is its copy only if it is younger than the cut file.
+// A file beside a file truncated unread is its copy only if younger.
 func TestCutOfUnreadFile(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log.1", "old\n")
@@ -452,7 +452,7 @@ func TestCutOfUnreadFile(t *testing.T) {
 	assert.EqualValues(t, 1, r.tl.Counts().LostFiles)
 }
 
-// A file that was empty at one restart, and filled but not read before the next one, is known again although it was renamed meanwhile.
+// A file empty at one restart, and filled but unread before the next, is recognized although renamed meanwhile.
 func TestUnreadFileIsRotatedBetweenRestarts(t *testing.T) {
 	const fits = minInFlight / 4 / minRecordCost
 	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = minInFlight })
@@ -478,7 +478,7 @@ func TestUnreadFileIsRotatedBetweenRestarts(t *testing.T) {
 	r.want(numberedLines(1, fits+9)...)
 }
 
-// The names of two logs were swapped, and a writer stays with its file: the file that is cut under a stream's path is another stream's.
+// The names of two logs were swapped, and the writers keep their files: the file truncated under a stream's path is another stream's.
 func TestCopyTruncateOfSwappedFile(t *testing.T) {
 	for _, noticed := range []bool{false, true} {
 		for _, between := range []bool{false, true} {

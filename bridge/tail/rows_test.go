@@ -59,7 +59,7 @@ func trackers(c *Config) {
 
 const eventName = "events.out.tfevents.1700000000.host.17.0"
 
-// However a file grows, and wherever a restart comes, its rows are the same.
+// For any growth of a file, and any restarts, its rows are the same.
 func TestRowsGrow(t *testing.T) {
 	files := map[string]string{eventName: eventFile(t, 300)}
 	for _, name := range []string{"hf-0.31.0", "blocks-0.31.0", "plain-0.16.6", "gpu-0.31.0"} {
@@ -96,7 +96,7 @@ func TestRowsGrow(t *testing.T) {
 	}
 }
 
-// The last row comes when the file stands still, and the next one behind it.
+// The last row comes once the file is idle, and the next row behind it.
 func TestLastRow(t *testing.T) {
 	r := newRig(t, trackers)
 	short, long := eventFile(t, 3), eventFile(t, 4)
@@ -114,7 +114,7 @@ func TestLastRow(t *testing.T) {
 	r.want(eventLines(4, 4)...)
 }
 
-// Rows that were not accepted are read again after a crash.
+// Unaccepted rows are read again after a crash.
 func TestRowsAgain(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(strconv.FormatBool(packed), func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestRowsAgain(t *testing.T) {
 	}
 }
 
-// A reader that starts at the end begins with the row that is not finished.
+// A reader that starts at the end begins with the unfinished row.
 func TestRowsFromTheEnd(t *testing.T) {
 	for name, content := range map[string][2]string{
 		eventName: {eventFile(t, 5), eventFile(t, 7)},
@@ -163,7 +163,7 @@ func TestRowsFromTheEnd(t *testing.T) {
 	}
 }
 
-// A picture longer than a line may be is passed over, and counted.
+// A picture beyond the line limit is skipped, and counted.
 func TestLongRecord(t *testing.T) {
 	r := newRig(t, trackers, func(c *Config) { c.MaxLineBytes = minLineBytes })
 	head, tail := eventFile(t, 2), eventFile(t, 3)

@@ -102,7 +102,7 @@ func TestShutdownWhileRefused(t *testing.T) {
 	assert.EqualValues(t, 1, tl.Counts().Pending)
 }
 
-// A look at many files ends when Shutdown is called, and concludes nothing from the files that it did not see.
+// A look at many files ends at Shutdown, and concludes nothing from the unseen files.
 func TestShutdownEndsTheLook(t *testing.T) {
 	r := newRig(t, every)
 	r.write("a.log", "one\n")
@@ -157,7 +157,7 @@ func TestConfigErrors(t *testing.T) {
 	require.ErrorContains(t, shared.Check(), `'include_by_content': "[" is not a glob`)
 }
 
-// Refused lines are not written to where they would be read again, or to where nothing can be.
+// Refused lines are not written to a file that would be read again, or to an impossible place.
 func TestDeadLetterConfig(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

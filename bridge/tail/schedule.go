@@ -2,8 +2,8 @@ package tail
 
 import "container/heap"
 
-// The scheduler: streams that may have something to read wait in ready; workers drain them, one stream at a time each. A worker never waits
-// for the consumer: a stream whose budget is used up is left until one of its batches, or of the others', is settled.
+// The scheduler: streams with possible work wait in ready; each worker drains one stream at a time. A worker never waits for the consumer: a stream without
+// budget is left until one of its batches, or of the others', is settled.
 
 // work is a worker.
 func (t *Tailer) work() {
@@ -42,7 +42,7 @@ func (t *Tailer) put(queue *[]queued, s *Stream) {
 	*queue = append(*queue, queued{Stream: s})
 }
 
-// next takes the stream that goes on out of a queue. The caller holds t.mu.
+// next takes the next stream out of a queue. The caller holds t.mu.
 func (t *Tailer) next(queue *[]queued) *Stream {
 	if t.isSideBySide() {
 		return (*sideBySide)(queue).next()
@@ -70,7 +70,7 @@ func (t *Tailer) order() {
 	sideBySide(t.waiting).order()
 }
 
-// turn drains a stream once and puts it back in the queue when it must come again.
+// turn drains a stream once and requeues it if necessary.
 func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	again := s.drain(buf)
 	t.mu.Lock()
@@ -82,7 +82,7 @@ func (t *Tailer) turn(s *Stream, buf *[]byte) {
 	} else {
 		s.sched = idle
 	}
-	t.rouse(t.policy.rouses())
+	t.resume(t.policy.resumes())
 }
 
 // schedule makes a stream ready.
@@ -104,7 +104,7 @@ func (t *Tailer) scheduleLocked(s *Stream) {
 	}
 }
 
-// park puts the stream of a Once aside until a compressed file was closed; otherwise the sweeper comes back to it.
+// park puts the stream of a Once aside until a compressed file is closed; otherwise the sweeper comes back to it.
 func (t *Tailer) park(s *Stream) {
 	if !t.final {
 		return
@@ -114,7 +114,7 @@ func (t *Tailer) park(s *Stream) {
 	t.mu.Unlock()
 }
 
-// unpark makes the stream ready that was parked first, and says whether there was one.
+// unpark makes the first parked stream ready, and says whether one was parked.
 func (t *Tailer) unpark() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +150,7 @@ func (t *Tailer) mayHaveMore(s *Stream) bool {
 	return s.inFlight < t.policy.share(t.cfg.MaxInFlightBytes)
 }
 
-// mayRead returns how much of the budget the next batch of a stream may take; 0 when it must wait for an ack.
+// mayRead returns the budget for a stream's next batch; 0: wait for an ack.
 func (t *Tailer) mayRead(s *Stream) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +174,7 @@ func (t *Tailer) charge(s *Stream, b *lineBatch) {
 	t.mu.Unlock()
 }
 
-// refund gives back the budget that a batch took, and lets streams go on that waited for it.
+// refund returns the budget of a batch, and resumes waiting streams.
 func (t *Tailer) refund(s *Stream, bytes, records int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,15 +185,15 @@ func (t *Tailer) refund(s *Stream, bytes, records int64) {
 		s.blocked = false
 		t.scheduleLocked(s)
 	}
-	t.rouse(4)
+	t.resume(4)
 }
 
-// rouse lets up to n streams go on that wait for the budget, while there is some. The caller holds t.mu.
-func (t *Tailer) rouse(n int) {
+// resume resumes up to n streams that wait for the budget, while some is left. The caller holds t.mu.
+func (t *Tailer) resume(n int) {
 	for n > 0 && len(t.waiting) > 0 && t.inFlight < t.cfg.MaxInFlightBytes {
 		w := t.next(&t.waiting)
 		w.waits = false
-		// Streams that went on by their own acks are still in the list: pass over them, and over streams that wait for an ack of their own.
+		// Streams already resumed by their own acks are still in the list: skip them, and streams waiting for an ack of their own.
 		if w.blocked && t.mayHaveMore(w) {
 			w.blocked = false
 			t.scheduleLocked(w)

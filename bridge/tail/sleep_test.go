@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An idle stream lets go of its handler and goes on where it was, as after a restart.
+// An idle stream drops its handler and later continues as after a restart.
 func TestIdleStreamsSleep(t *testing.T) {
 	r := newRig(t)
 	made := 0

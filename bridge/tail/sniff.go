@@ -17,23 +17,23 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// How files are looked at to find out whose they are. A folder may have a log and ten thousand other files, so that all are looked at a little at first, the
-// newest before the older ones, and then at more of those that have more.
+// Sniffing: reading files to find their receiver. A folder may have a log and ten thousand other files, hence a short first look at each file, the newest
+// first; files with more content are read further afterwards.
 const (
-	sniffMost  = 16 << 20 // bytes of a file, to find out whose it is
-	sniffFirst = 16 << 10 // bytes of these, in the first look
-	sniffLook  = 4 << 20  // in a later one
+	sniffMost  = 16 << 20 // bytes of a file to sniff at most
+	sniffFirst = 16 << 10 // bytes in the first look
+	sniffLook  = 4 << 20  // bytes in a later look
 	sniffTurn  = 2 << 20  // of all files, before the sweeper does something else
-	sniffCost  = 16 << 10 // what opening a file takes, in bytes that are looked at meanwhile
-	sniffStats = 1000     // files that are asked for their size in a turn
-	sniffOpen  = 256      // files whose detectors are kept: those of a file take some 20 KiB
+	sniffCost  = 16 << 10 // cost of opening a file, in bytes
+	sniffStats = 1000     // stats of files per turn
+	sniffOpen  = 256      // files with detectors: some 20 KiB each
 	sniffBytes = 256 << 10
-	quietFor   = 2 * time.Second // after which a last line without an ending is looked at as it is
+	quietFor   = 2 * time.Second // age at which a last line without an ending is sniffed as it is
 
-	// settledFor is after how long without a new line a file goes to the receiver that takes what nobody else understands: until then the first record may come.
+	// settledFor is the time without a new line after which a file goes to the receiver of last resort: until then the first record may come.
 	settledFor = 5 * time.Minute
 
-	// sniffEvery bounds how many idle files are asked for their size: a hundred thousand of them are asked once in 50 s. What inotify hears of comes sooner.
+	// sniffEvery bounds the stats of idle files: a hundred thousand take 50 s. Events of inotify come sooner.
 	sniffEvery = 500 * time.Microsecond
 )
 
@@ -63,12 +63,13 @@ func (s *Sorter) put(k *kind, to *kindHeap) {
 	if k.heap != nil {
 		heap.Remove(k.heap, k.place)
 	}
-	if k.heap = to; to != nil {
+	k.heap = to
+	if to != nil {
 		heap.Push(to, k)
 	}
 }
 
-// note notes how a file is that nobody has understood so far, and when to look at it.
+// note updates the stat of an unassigned file, and its next look.
 func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 	if k.owner != nil {
 		return
@@ -86,7 +87,7 @@ func (s *Sorter) note(k *kind, fi fs.FileInfo, now time.Time) {
 	s.rest(k, now)
 }
 
-// ask has a file looked at: the newest first, and those that were never looked at before all others.
+// ask queues a file: never sniffed files first, the newest before older.
 func (s *Sorter) ask(k *kind) {
 	k.rank = -k.wrote
 	if k.off > 0 {
@@ -105,7 +106,7 @@ func (s *Sorter) rest(k *kind, now time.Time) {
 	s.put(k, &s.idle)
 }
 
-// hint says that something happened to files.
+// hint handles events of files.
 func (s *Sorter) hint(paths []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,27 +118,27 @@ func (s *Sorter) hint(paths []string, now time.Time) {
 	}
 }
 
-// news is what a Sorter tells a Tailer of a file: that the file is the Tailer's, or another one than before.
+// news is a Sorter's message to a Tailer about a file: the file is the Tailer's, or was replaced.
 type news struct {
 	t    *Tailer
 	path string
 	err  error
 }
 
-func tell(all []news) {
+func deliver(all []news) {
 	for _, n := range all {
-		n.t.hear(n)
+		n.t.receive(n)
 	}
 }
 
-// hear is told of a file. The sweeper takes it up.
-func (t *Tailer) hear(n news) {
+// receive takes a message about a file. The sweeper takes the file up.
+func (t *Tailer) receive(n news) {
 	if n.err != nil {
 		t.readError(n.path, n.err)
 		return
 	}
 	t.mu.Lock()
-	t.told = append(t.told, n)
+	t.news = append(t.news, n)
 	t.mu.Unlock()
 	t.wakeSweeper()
 }
@@ -146,21 +147,21 @@ func (t *Tailer) hear(n news) {
 func (t *Tailer) hasNews() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.told) > 0
+	return len(t.news) > 0
 }
 
-// takeTold returns what was told, in the order of the paths: a rotated file comes after the one that its path names now.
-func (t *Tailer) takeTold() []news {
+// takeNews returns the messages, in the order of the paths: a rotated file comes after its successor.
+func (t *Tailer) takeNews() []news {
 	t.mu.Lock()
-	told := t.told
-	t.told = nil
+	list := t.news
+	t.news = nil
 	t.mu.Unlock()
-	slices.SortFunc(told, func(a, b news) int { return strings.Compare(a.path, b.path) })
-	return told
+	slices.SortFunc(list, func(a, b news) int { return strings.Compare(a.path, b.path) })
+	return list
 }
 
-// turn looks at files, for a while, and tells the Tailers what it has found out. more: there is more to look at. While another Tailer looks, it leaves that to
-// the other one, unless this one has only this turn.
+// turn sniffs files for a while, and informs the Tailers. more: unfinished. A second Tailer leaves the work to the first, unless this is the caller's only
+// turn.
 func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 	if t.final {
 		s.looking.Lock()
@@ -169,7 +170,7 @@ func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 	}
 	defer s.looking.Unlock()
 	s.mu.Lock()
-	told := s.poll(now)
+	found := s.poll(now)
 	s.mu.Unlock()
 	for left := int64(sniffTurn); left > 0 || t.final; {
 		var k *kind
@@ -182,17 +183,17 @@ func (s *Sorter) turn(t *Tailer, now time.Time) (more bool) {
 			break
 		}
 		n, looked := s.look(k, now)
-		told = append(told, n...)
+		found = append(found, n...)
 		left -= looked + sniffCost
 	}
-	tell(told)
+	deliver(found)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue) > 0
 }
 
-// poll asks idle files for their size when their time has come. Where a path no longer names the file, the Tailers see what there is.
-func (s *Sorter) poll(now time.Time) (told []news) {
+// poll stats idle files when due. If a path names another file now, the Tailers look for themselves.
+func (s *Sorter) poll(now time.Time) (found []news) {
 	for n := 0; n < sniffStats && len(s.idle) > 0 && s.idle[0].rank <= now.UnixNano(); n++ {
 		k := s.idle[0]
 		if len(k.of) == 0 {
@@ -205,23 +206,23 @@ func (s *Sorter) poll(now time.Time) (told []news) {
 			s.note(k, fi, now)
 		case err == nil || errors.Is(err, fs.ErrNotExist):
 			for _, t := range k.of {
-				told = append(told, news{t: t, path: k.path})
+				found = append(found, news{t: t, path: k.path})
 			}
 			s.forget(k)
 		default:
 			s.rest(k, now)
 		}
 	}
-	return told
+	return found
 }
 
-// lookNow looks at all there is of a file, or some most bytes, and returns whose it is, and what is to be told.
-func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, told []news) {
+// lookNow sniffs a file to its end, or up to most bytes, and returns its owner and the messages.
+func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, found []news) {
 	s.looking.Lock()
 	defer s.looking.Unlock()
 	for looked, more := int64(0), true; more && looked < most; {
-		found, n := s.look(k, now)
-		told = append(told, found...)
+		messages, n := s.look(k, now)
+		found = append(found, messages...)
 		looked += n
 		s.mu.Lock()
 		more = k.heap == &s.queue
@@ -229,11 +230,11 @@ func (s *Sorter) lookNow(k *kind, most int64, now time.Time) (owner *Tailer, tol
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return k.owner, told
+	return k.owner, found
 }
 
 // look looks on at a file. The caller holds looking.
-func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
+func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	s.mu.Lock()
 	of, off, lines, size := k.of, k.off, k.lines, k.size
 	quiet, settled, due := now.Sub(k.grown) >= quietFor, now.Sub(k.grown) >= settledFor, k.heap == &s.queue
@@ -254,18 +255,19 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 		s.open = append(s.open, k)
 	}
 	most = min(most, sniffMost-off)
-	from, whole := off, of[0].final || quiet // it does not grow, and nobody looks again
+	from, whole := off, of[0].final || quiet // it does not grow, and is not sniffed again
 	var owner *Tailer
 	last := k.last
 	off, end, err := of[0].sniff(k.path, off, most, whole, &s.buf, func(text []byte) bool {
 		lines++
 		first, rest := firstReader(k.detect, of, text, k.dull.is(text))
-		if owner = first; last == nil {
+		owner = first
+		if last == nil {
 			last = rest
 		}
 		return owner == nil
 	})
-	if owner == nil && (end && of[0].final || off >= sniffMost || settled) { // nobody else will understand it
+	if owner == nil && (end && of[0].final || off >= sniffMost || settled) { // no other Tailer will understand it
 		owner = last
 	}
 	if cap(s.buf) > 4*chunkBytes {
@@ -274,18 +276,19 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	looked, k.last = off-from, last
-	if k.off, k.lines = off, lines; owner != nil || off >= sniffMost {
+	k.off, k.lines = off, lines
+	if owner != nil || off >= sniffMost {
 		k.detect, k.dull = nil, nil
 	}
 	s.bound()
 	switch {
 	case k.heap == nil: // forgotten, or claimed, meanwhile
 	case owner != nil:
-		told = append(told, news{t: owner, path: k.path})
+		found = append(found, news{t: owner, path: k.path})
 		s.decide(k, owner)
 	case err != nil:
 		if !errors.Is(err, fs.ErrNotExist) {
-			told = append(told, news{t: of[0], path: k.path, err: err})
+			found = append(found, news{t: of[0], path: k.path, err: err})
 		}
 		s.rest(k, now)
 	case end || off >= sniffMost:
@@ -294,10 +297,10 @@ func (s *Sorter) look(k *kind, now time.Time) (told []news, looked int64) {
 	default:
 		s.ask(k)
 	}
-	return told, looked
+	return found, looked
 }
 
-// bound bounds how many files have detectors: it lets go of those of which least has to be looked at again.
+// bound limits the files with detectors: it drops the detectors that are cheapest to rebuild.
 func (s *Sorter) bound() {
 	s.open = slices.DeleteFunc(s.open, func(k *kind) bool { return k.detect == nil })
 	for len(s.open) > sniffOpen {
@@ -312,8 +315,8 @@ func (s *Sorter) bound() {
 	}
 }
 
-// firstReader returns whose the line is, and whose it is where nobody else understands the file. All see it, since they may need it for the next one; but for
-// dull lines, which only those see who ask for all.
+// firstReader returns the line's owner, and the owner of last resort. All detectors see the line, as context for the next; dull lines only detectors that ask
+// for all.
 func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, last *Tailer) {
 	var found [readsKinds]*Tailer
 	for i, d := range detect {
@@ -327,9 +330,8 @@ func firstReader(detect []Detect, of []*Tailer, text []byte, dull bool) (first, 
 	return cmp.Or(found[ReadsOwn], found[ReadsToo]), found[ReadsLast]
 }
 
-// sniff visits the lines of a file from off on that stand in its next most bytes, or more where a line is longer, until visit returns false, and returns where
-// the line after the last one begins; end: nothing follows yet. A last line without its ending is visited where it may be whole; it is looked at again all the
-// same.
+// sniff visits the lines in the next most bytes of a file from off on, or of a longer line, until visit returns false, and returns the beginning of the next
+// line; end: nothing follows yet. A last line without an ending is visited if it may be whole, and visited again later in any case.
 func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, visit func(text []byte) bool) (next int64, end bool, err error) {
 	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
 	if err != nil {
@@ -348,7 +350,8 @@ func (t *Tailer) sniff(path string, off, most int64, whole bool, buf *[]byte, vi
 	}
 	p := sniffer{src: src, enc: lines.EncodingOf(mark[:n]), most: t.cfg.MaxLineBytes, buf: buf, visit: visit}
 	for until := off + most; ; off = next {
-		if next, end, err = p.lines(off, int(min(size, until-off)), whole); end || err != nil || next >= until {
+		next, end, err = p.lines(off, int(min(size, until-off)), whole)
+		if end || err != nil || next >= until {
 			return next, end, err
 		}
 	}
@@ -381,7 +384,8 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			if off == 0 && at == 0 {
 				text = bytes.TrimPrefix(text, lines.BOM)
 			}
-			if text = bytes.TrimLeft(text, "\x00"); len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
+			text = bytes.TrimLeft(text, "\x00")
+			if len(bytes.TrimSpace(text)) > 0 && !p.visit(text) {
 				return off + int64(sp.Pos), true, nil
 			}
 			if n < size && sp.Pos == n && b[n-1] != '\n' && b[n-1] != '\r' && p.enc == lines.Bytes {
@@ -395,16 +399,17 @@ func (p *sniffer) lines(off int64, size int, whole bool) (next int64, end bool, 
 			return off, true, nil
 		case size > p.most && p.enc.Rows():
 			return off + p.enc.Past(b[:n], off), false, nil
-		case size > p.most: // passed over, as when it is read
+		case size > p.most: // skipped, as in reading
 			return off + int64(n), false, nil
 		}
 	}
 }
 
-// readAgain is ReadAt of a source that may have to be decompressed up to there.
+// readAgain is ReadAt of a source that may need several calls to decompress.
 func readAgain(src source, b []byte, off int64) (n int, err error) {
 	for {
-		if n, err = src.ReadAt(b, off); err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
+		n, err = src.ReadAt(b, off)
+		if err != unpack.ErrAgain { //nolint:errorlint // ReadAt returns it itself
 			return n, err
 		}
 	}

@@ -22,69 +22,69 @@ type Reads uint8
 // The answers.
 const (
 	ReadsNot  Reads = iota
-	ReadsLast       // what stands in logs of any kind: the file is the receiver's where no other understands a line of it
+	ReadsLast       // a line found in logs of any kind: the file is the receiver's if no other understands a line
 	ReadsToo        // a record, of a format that is another receiver's first
 	ReadsOwn        // a record
 	readsKinds
 )
 
-// Detect looks at the lines of one file, from its first on.
+// Detect reads the lines of one file, from its first on.
 type Detect func(text []byte) Reads
 
 const (
-	forgetKind  = 10 * time.Minute // after which nobody has asked for it
+	forgetKind  = 10 * time.Minute // lifetime without requests
 	loadingMost = 2 * time.Second
 )
 
-// Sorter decides which of several Tailers reads a file that all of them may read (Config.IncludeByContent). The first line that any of them understands
-// decides, so that the answer is the same however far the file has grown, and after a restart. The zero value is ready.
+// Sorter assigns each file of several Tailers' globs (Config.IncludeByContent) to one Tailer. The first understood line decides: the answer depends neither on
+// the file's growth, nor on restarts. The zero value is ready.
 type Sorter struct {
 	mu      lockorder.Mutex[leaf]
 	members []*Tailer
 	loading []*Tailer // Tailers whose checkpoints were not read yet
 	paths   map[string]*kind
 	pruned  time.Time
-	readers []*Tailer // kind.of of the file that was met last
-	queue   kindHeap  // files with lines that nobody has looked at
-	idle    kindHeap  // files that are looked at when they grow
+	readers []*Tailer // kind.of of the file met last
+	queue   kindHeap  // files with unsniffed lines
+	idle    kindHeap  // files to sniff after growth
 
-	looking lockorder.Mutex[sniffing] // one file is looked at, at a time
-	buf     []byte                    // what was read of it
-	open    []*kind                   // files that have detectors
+	looking lockorder.Mutex[sniffing] // one file is sniffed at a time
+	buf     []byte                    // its bytes
+	open    []*kind                   // files with detectors
 }
 
-// kind is what is known of a file. Of a hundred thousand that nobody understands, each is to take little.
+// kind is the state of a file. It must be small: a hundred thousand files may be unassigned.
 type kind struct {
 	path   string
 	id     fingerprint.ID
 	owner  *Tailer   // nil: not known
-	of     []*Tailer // who may read it; files of the same readers share it
+	of     []*Tailer // the possible readers; shared between files with the same readers
 	size   int64     // at the last stat
-	seen   int64     // the size up to which all was looked at; -1: not all was
+	seen   int64     // the size at the last complete look; -1: incomplete
 	off    int64     // the line at which the next look begins
 	lines  int64     // looked at
-	wrote  int64     // when it was written, ns
-	rank   int64     // in its heap: the least comes first
-	place  int       // in its heap
+	wrote  int64     // modification time, ns
+	rank   int64     // in its heap: the smallest is next
+	place  int       // index in its heap
 	heap   *kindHeap // nil: in none
 	grown  time.Time
 	asked  time.Time
 	whole  bool     // a last line without an ending was looked at, too
-	early  bool     // it was there when its Tailer started, and not all that it had then was looked at
-	last   *Tailer  // who reads it where nobody understands it
+	early  bool     // present at the Tailer's start, and the content of that time was not sniffed whole
+	last   *Tailer  // owner of last resort
 	detect []Detect // of the Tailers of of, under Sorter.looking; nil: the next look begins at the beginning of the file
-	dull   *dull    // the lines that nobody understood, as long as there is detect
+	dull   *dull    // repetitive lines, as long as detect is set
 }
 
 func (s *Sorter) join(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.members, s.loading = append(s.members, t), append(s.loading, t)
-	// Of two Tailers that call a line their own, the first wins at each start.
+	// If two Tailers call a line their own, the first wins at each start.
 	slices.SortFunc(s.members, func(a, b *Tailer) int { return strings.Compare(a.set.ID.String(), b.set.ID.String()) })
 }
 
-// loaded says that the checkpoints of a Tailer were read: it has claimed the files that it had.
+// loaded: a Tailer has read its checkpoints, and claimed its files.
 func (s *Sorter) loaded(t *Tailer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,14 +104,14 @@ func (s *Sorter) await(ctx context.Context) {
 }
 
 func (s *Sorter) leave(t *Tailer) {
-	var told []news
+	var found []news
 	s.mu.Lock()
 	is := func(m *Tailer) bool { return m == t }
 	s.members, s.loading = slices.DeleteFunc(s.members, is), slices.DeleteFunc(s.loading, is)
 	for _, k := range s.paths {
 		for _, m := range k.of {
 			if m != t {
-				told = append(told, news{t: m, path: k.path})
+				found = append(found, news{t: m, path: k.path})
 			}
 		}
 		if k.owner == t || k.owner == nil {
@@ -119,10 +119,10 @@ func (s *Sorter) leave(t *Tailer) {
 		}
 	}
 	s.mu.Unlock()
-	tell(told)
+	deliver(found)
 }
 
-// takeEarly says, once, whether a file showed whose it is with what it had when its Tailer started.
+// takeEarly says, once, whether a file was assigned by the content at its Tailer's start.
 func (s *Sorter) takeEarly(path string) (early bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Sorter) takeEarly(path string) (early bool) {
 	return early
 }
 
-// settled says whether all files were looked at a little, and what came of that was told.
+// settled says whether all files were sniffed once, and the messages delivered.
 func (s *Sorter) settled() bool {
 	s.looking.Lock()
 	defer s.looking.Unlock()
@@ -150,7 +150,7 @@ const (
 	others
 )
 
-// waits says whether a file is known that nobody has understood so far, and which file that is.
+// waits says whether the path's file is known and unassigned, and returns the file's id.
 func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Sorter) waits(path string, now time.Time) (id fingerprint.ID, ok bool) 
 	return k.id, true
 }
 
-// sort says whose a file is. Where nobody knows, its lines are looked at later (turn), or now, and then the Tailers that it concerns are told.
+// sort returns a file's fate. An unknown file is sniffed later (turn), or now, and then the Tailers concerned are informed.
 func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, at time.Time, now bool) fate {
 	s.mu.Lock()
 	s.prune(at)
@@ -173,9 +173,9 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, at time.Time, now 
 	owner := k.owner
 	s.mu.Unlock()
 	if now && owner == nil {
-		var told []news
-		owner, told = s.lookNow(k, sniffLook, at)
-		tell(told)
+		var found []news
+		owner, found = s.lookNow(k, sniffLook, at)
+		deliver(found)
 	}
 	switch owner {
 	case nil:
@@ -186,7 +186,7 @@ func (s *Sorter) sort(t *Tailer, path string, fi fs.FileInfo, at time.Time, now 
 	return others
 }
 
-// claim gives a path that has a checkpoint to the Tailer that has it, unless it is another's.
+// claim assigns a path with a checkpoint to the checkpoint's Tailer, unless it is another's.
 func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,8 @@ func (s *Sorter) claim(t *Tailer, path string, now time.Time) bool {
 		k = &kind{path: path}
 		s.remember(k)
 	}
-	if k.asked = now; k.owner == nil {
+	k.asked = now
+	if k.owner == nil {
 		s.decide(k, t)
 	}
 	return k.owner == t
@@ -208,7 +209,7 @@ func (s *Sorter) remember(k *kind) {
 	s.paths[k.path] = k
 }
 
-// known returns what is known of a file. A path stays with the Tailer that it was given to, whatever file it names later.
+// known returns the state of a file. An assigned path stays with its Tailer for all later files.
 func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	k := s.paths[path]
 	if k != nil && (k.owner != nil || !k.isOther(fi)) {
@@ -239,7 +240,7 @@ func (s *Sorter) known(path string, fi fs.FileInfo, now time.Time) *kind {
 	return k
 }
 
-// isOther says whether a file cannot be the one that is known.
+// isOther says whether a file cannot be the known file.
 func (k *kind) isOther(fi fs.FileInfo) bool {
 	return k.id != fingerprint.IDOf(fi) || fi.Size() < k.size
 }
@@ -256,7 +257,7 @@ func (s *Sorter) decide(k *kind, owner *Tailer) {
 	k.owner, k.of = owner, nil
 }
 
-// prune forgets files that no Tailer has asked for lately.
+// prune drops files without a recent request.
 func (s *Sorter) prune(now time.Time) {
 	if age := now.Sub(s.pruned); age >= 0 && age < forgetKind {
 		return
@@ -269,7 +270,7 @@ func (s *Sorter) prune(now time.Time) {
 	}
 }
 
-// Owner says which Tailer reads a file, looking at its lines where that is needed. The Tailers are those of NewOnce.
+// Owner returns the reader of a file, sniffing the file if necessary. The Tailers are those of NewOnce.
 func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -290,7 +291,7 @@ func (s *Sorter) Owner(path string) (of component.ID, ok bool) {
 	return owner.set.ID, true
 }
 
-// Unsorted lists some of the files that no Tailer understands, and says how many there are.
+// Unsorted lists some of the files without an owner, and returns their number.
 func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,7 +301,8 @@ func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 		}
 		files++
 		lines += k.lines
-		if some = append(some, Mute{k.path, k.lines}); len(some) > maxMute {
+		some = append(some, Mute{k.path, k.lines})
+		if len(some) > maxMute {
 			slices.SortFunc(some, mostLines)
 			some = some[:maxMute]
 		}
@@ -309,7 +311,7 @@ func (s *Sorter) Unsorted(now time.Time) (some []Mute, files int, lines int64) {
 	return some, files, lines
 }
 
-// Head tells of a file's first lines: which Tailer understands one of them first (nil: none), and which line is the first that is not empty.
+// Head returns the Tailer that first understands one of a file's first lines (nil: none), and the first non-empty line.
 func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	s.mu.Lock()
 	members := slices.Clone(s.members)
@@ -333,18 +335,18 @@ func (s *Sorter) Head(path string) (reader *Tailer, first []byte) {
 	return reader, first
 }
 
-// isOwn says whether a file that the globs ask for is this Tailer's, whatever it holds.
+// isOwn says whether a file of the globs is this Tailer's for any content.
 func (w *sweeper) isOwn(path string) bool {
 	return len(w.shared.Globs) == 0 || w.own.Match(path) || w.isDocument(path)
 }
 
-// names says whether Include or Document name a file, also by another path, or it is a document by its name. Sorter asks it of all Tailers.
+// names says whether Include or Document name a file, also by another path, or its name is a document's. Sorter asks all Tailers.
 func (w *sweeper) names(path string) bool {
 	return w.byName.Match(absolute(path)) || w.shared.Match(path) && w.isDocument(path)
 }
 
-// isMine says whether a file is for this Tailer, by its name or by its content. A file that is another's is asked for once per full scan, one that nobody has
-// understood so far not at all: the Sorter tells of it. now: the answer cannot wait.
+// isMine says whether a file is for this Tailer, by name or by content. Another Tailer's file is checked once per full scan, an unassigned file not at all: the
+// Sorter will inform the Tailer. now: the answer cannot wait.
 func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 	if w.isOwn(path) {
 		return true
@@ -357,7 +359,7 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 		return false
 	}
 	fi, err := w.t.stat(path)
-	if err != nil || !fi.Mode().IsRegular() || w.known(path, fi) != nil { // found knows what to do
+	if err != nil || !fi.Mode().IsRegular() || w.known(path, fi) != nil { // found handles these
 		delete(w.others, path)
 		return true
 	}
@@ -370,22 +372,22 @@ func (w *sweeper) isMine(path string, at time.Time, now bool) bool {
 	return fate == mine
 }
 
-// sortFiles has files looked at of which nobody knows whose they are, and takes up those that turn out to be this Tailer's.
+// sortFiles has unassigned files sniffed, and takes up those assigned to this Tailer.
 func (w *sweeper) sortFiles(now time.Time) {
 	if len(w.shared.Globs) == 0 {
 		return
 	}
 	for again := true; again; {
 		w.sorting = w.t.set.Sorter.turn(w.t, now)
-		told := w.t.takeTold()
-		for _, d := range told {
+		found := w.t.takeNews()
+		for _, d := range found {
 			w.found(d.path, now)
 		}
-		again = w.t.final && (w.sorting || len(told) > 0)
+		again = w.t.final && (w.sorting || len(found) > 0)
 	}
 }
 
-// isMineStill says whether a path with a checkpoint is to be read on. A file that was this Tailer's by its name may be another's by its content.
+// isMineStill says whether reading a path with a checkpoint continues. A file formerly this Tailer's by name may be another's by content.
 func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	if w.isOwn(c.Path) {
 		return true
@@ -398,7 +400,7 @@ func (w *sweeper) isMineStill(c *checkpoint.Stream, now time.Time) bool {
 	return w.t.set.Sorter.claim(w.t, c.Path, now)
 }
 
-// sweepOthers forgets files that are gone.
+// sweepOthers drops files that are gone.
 func (w *sweeper) sweepOthers() {
 	for path, scan := range w.others {
 		if scan != w.scans {

@@ -18,8 +18,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
-// pair are two Tailers that have globs in common: one knows lines that begin with "a", the other lines with "b"; both know lines with "c", and then the first
-// one gets the file.
+// pair are two Tailers with common globs. The first knows lines that begin with "a", the second lines with "b"; both know lines with "c", and then the first
+// gets the file.
 type pair struct {
 	a, b   *rig
 	dir    string
@@ -78,17 +78,17 @@ func TestSorter(t *testing.T) {
 	p.want(t, []string{"a1", "c4"}, []string{"x", "b2", "a3"})
 	assert.Equal(t, 2, p.a.tl.Status().Files)
 
-	// A file that shows nothing yet is looked at again as it grows.
+	// A file without a known line is sniffed again after growth.
 	p.a.append("empty.log", "b5\n")
 	p.a.append("text.log", "a6")
 	p.step(6 * time.Second)
 	p.want(t, nil, []string{"b5"})
-	p.step(6 * time.Second) // a line without an ending, which stands still
+	p.step(6 * time.Second) // an idle last line without an ending
 	p.a.append("text.log", "\n")
 	p.step(6 * time.Second)
 	p.want(t, []string{"x", "y", "a6"}, nil)
 
-	// A path stays whose it is, also through a rotation and a restart.
+	// A path keeps its owner through a rotation and a restart.
 	p.a.append("1.log", "a7\n")
 	p.a.rename("1.log", "1.log.1")
 	p.a.write("1.log", "b8\n")
@@ -105,7 +105,7 @@ func TestSorter(t *testing.T) {
 	p.want(t, []string{"b10"}, []string{"a9"})
 }
 
-// A file that one Tailer names in Include is that Tailer's, whatever it holds.
+// A file named in a Tailer's Include belongs to that Tailer, whatever its content.
 func TestSorterInclude(t *testing.T) {
 	p := newPair(t, func(_, b *Config) {
 		b.Include = []string{filepath.Join(filepath.Dir(b.IncludeByContent[0]), "1.log")}
@@ -121,8 +121,8 @@ func TestSorterInclude(t *testing.T) {
 	assert.Equal(t, 1, files, "2.log is for nobody")
 }
 
-// A Tailer that stored a position of a file that is another's by its content, as when the configuration changed, lets it go.
-// A document belongs to the Tailer that its name says, whether or not others understand its first line, and is one line.
+// A Tailer with a stored position of a file that is another's by content, for instance after a change of the configuration, releases the file. A document
+// belongs to the Tailer of its name, even if others understand the first line, and is one line.
 func TestSorterDocuments(t *testing.T) {
 	p := newPair(t, func(a, _ *Config) { a.Exclude = []string{"**/not_state.json"} })
 	p.a.isDocument = func(path string) bool { return strings.HasSuffix(path, "state.json") }
@@ -169,7 +169,7 @@ func TestSorterAlone(t *testing.T) {
 	p.want(t, nil, []string{"c1"})
 }
 
-// The decisive line stands after MiB of others, in a compressed file, in one of UTF-16.
+// The decisive line is behind MiB of others, in a compressed file, in UTF-16.
 func TestSorterLooksFar(t *testing.T) {
 	p := newPair(t)
 	text := strings.Repeat(strings.Repeat("x", 99)+"\n", 60_000) + "b1\n"
@@ -205,7 +205,7 @@ func TestSorterHead(t *testing.T) {
 	assert.Empty(t, first)
 }
 
-// A Once that has read its files does not leave them to another, which also knows their lines and reads on.
+// A Once does not leave its files to another Tailer that knows their lines and continues.
 func TestSorterOnce(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "1.log"), []byte("c1\n"), 0o600))
@@ -227,7 +227,7 @@ func TestSorterOnce(t *testing.T) {
 	}
 }
 
-// junk writes files that nobody understands, older than now.
+// junk writes files that no Tailer understands, older than now.
 func (p *pair) junk(t *testing.T, n int, text string) {
 	t.Helper()
 	for i := range n {
@@ -238,7 +238,7 @@ func (p *pair) junk(t *testing.T, n int, text string) {
 	}
 }
 
-// The newest file is looked at first, and one that is understood is read before all others were looked at.
+// The newest file is sniffed first, and an assigned file is read before the rest were sniffed.
 func TestSorterNewestFirst(t *testing.T) {
 	p := newPair(t)
 	p.junk(t, 1000, "hello world\n")
@@ -257,7 +257,7 @@ func TestSorterNewestFirst(t *testing.T) {
 	assert.Empty(t, p.sorter.queue)
 }
 
-// Files that nobody understands keep no detectors, but for some of which much was looked at, and no Tailer keeps anything of them.
+// Unassigned files keep no detectors, except some with much sniffed, and no Tailer keeps anything of them.
 func TestSorterKeepsLittle(t *testing.T) {
 	p := newPair(t)
 	p.junk(t, 2*sniffOpen, "x\n")
@@ -270,7 +270,7 @@ func TestSorterKeepsLittle(t *testing.T) {
 	assert.Empty(t, p.a.tl.sweeper.others)
 	assert.Empty(t, p.b.tl.sweeper.others)
 
-	// One that grows is looked at from its beginning, where its detectors are gone, and read from there.
+	// A growing file without detectors is sniffed from its beginning, and read from there.
 	seen := 0
 	p.a.detect = func(string) Detect {
 		head := false
@@ -296,7 +296,7 @@ func TestSorterKeepsLittle(t *testing.T) {
 	assert.Equal(t, before+2, seen, "both lines again")
 }
 
-// Empty files are not opened, and idle ones are asked for their size less often the more there are.
+// Empty files are not opened, and the more idle files, the less often each is checked.
 func TestSorterIdle(t *testing.T) {
 	p := newPair(t)
 	p.junk(t, 300, "")
@@ -319,7 +319,7 @@ func TestSorterIdle(t *testing.T) {
 	assert.Equal(t, p.a.now.Add(50*time.Second).UnixNano(), k.rank)
 }
 
-// A path of a file that nobody understands may name another file later, or none.
+// The path of an unassigned file may name another file later, or none.
 func TestSorterOtherFile(t *testing.T) {
 	p := newPair(t)
 	p.a.write("1.txt", "x\nx\n")
@@ -327,8 +327,8 @@ func TestSorterOtherFile(t *testing.T) {
 	p.a.write("3.txt", "x\n")
 	p.step(poll)
 	p.a.write("new", "b1\nb2\n")
-	p.a.rename("new", "1.txt")   // another one
-	p.a.rename("2.log", "3.txt") // one that is known
+	p.a.rename("new", "1.txt")   // another file
+	p.a.rename("2.log", "3.txt") // a known file
 	p.step(maxIdlePoll)
 	p.step(fullScanEvery)
 	p.a.append("3.txt", "a2\n")
@@ -338,7 +338,7 @@ func TestSorterOtherFile(t *testing.T) {
 	p.step(maxIdlePoll)
 }
 
-// Where reading starts at the end, a file that was there at the start is passed over also when it takes several turns to find out whose it is.
+// With a start at the end, a file present at the start is skipped even if it takes several turns to assign.
 func TestSorterStartAtEnd(t *testing.T) {
 	p := newPair(t, func(a, _ *Config) { a.StartAt = StartAtEnd })
 	noise := strings.Repeat(strings.Repeat("x", 99)+"\n", 60_000)
@@ -363,7 +363,7 @@ func TestSorterStartAtEnd(t *testing.T) {
 	p.want(t, []string{"a4"}, nil)
 }
 
-// A rotated file is its successor's also when only the successor's lines far on say so.
+// A rotated file is its successor's even if only late lines of the successor show the owner.
 func TestSorterRotated(t *testing.T) {
 	p := newPair(t)
 	p.a.write("1.log", strings.Repeat("x\n", sniffFirst)+"a2\n")
@@ -375,29 +375,29 @@ func TestSorterRotated(t *testing.T) {
 	assert.Equal(t, "a1", p.a.out[0])
 }
 
-// A file that cannot be read is counted, and read when that is mended.
+// An unreadable file is counted, and read once readable.
 func TestSorterUnreadable(t *testing.T) {
 	p := newPair(t)
 	p.a.write("1.log", "a1\n")
 	path := filepath.Join(p.dir, "1.log")
 	k := &kind{path: filepath.Join(p.dir, "none"), of: []*Tailer{p.a.tl}, seen: -1, size: 1}
 	p.sorter.ask(k)
-	told, _ := p.sorter.look(k, p.a.now)
-	assert.Empty(t, told, "it is gone")
+	found, _ := p.sorter.look(k, p.a.now)
+	assert.Empty(t, found, "it is gone")
 	p.sorter.put(k, nil)
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	k = &kind{path: path, of: []*Tailer{p.a.tl}, seen: -1, size: 1}
 	p.sorter.ask(k)
-	told, _ = p.sorter.look(k, p.a.now)
-	require.Len(t, told, 1)
-	require.Error(t, told[0].err)
-	tell(told)
+	found, _ = p.sorter.look(k, p.a.now)
+	require.Len(t, found, 1)
+	require.Error(t, found[0].err)
+	deliver(found)
 	assert.EqualValues(t, 1, p.a.tl.Counts().ReadErrors)
 	assert.Same(t, &p.sorter.idle, k.heap, "it is tried again")
 }
 
-// Weights and repositories are not looked at, unless somebody wants them.
+// Weights and repositories are not sniffed, unless included explicitly.
 func TestNonLogs(t *testing.T) {
 	p := newPair(t, func(a, _ *Config) { a.Include = []string{"/nothing/x.bin"} })
 	require.NoError(t, os.MkdirAll(filepath.Join(p.dir, "src/.git"), 0o700))
@@ -423,7 +423,7 @@ func TestNonLogs(t *testing.T) {
 	assert.Empty(t, p.b.tl.Status().PassedOver)
 }
 
-// Workers of joint records begin when all files were looked at a little, and those that are theirs are known.
+// Workers of joint records begin after all files were sniffed once, with the files assigned so far.
 func TestSorterJointBegins(t *testing.T) {
 	p := newPair(t)
 	p.a.joint = true
@@ -435,18 +435,18 @@ func TestSorterJointBegins(t *testing.T) {
 	}
 	assert.False(t, p.a.tl.swept)
 	assert.True(t, p.b.tl.swept)
-	p.a.tl.hear(news{t: p.a.tl, path: p.a.path("a00000.txt")})
+	p.a.tl.receive(news{t: p.a.tl, path: p.a.path("a00000.txt")})
 	for range 20 {
 		p.b.tl.sweep(p.b.now)
 	}
 	p.a.tl.begin()
-	assert.False(t, p.a.tl.swept, "it was told of a file")
+	assert.False(t, p.a.tl.swept, "it was found of a file")
 	p.a.tl.sweep(p.a.now)
 	p.a.tl.begin()
 	assert.True(t, p.a.tl.swept)
 }
 
-// What comes again and again is looked at by few; a record between such lines is found, and so are lines that are short or may be a part of a JSON document.
+// Repetitive lines are shown to few detectors. A record between such lines is found, and so is a line that is short or may be a part of a JSON document.
 func TestDullLines(t *testing.T) {
 	asked := map[string]int{}
 	p := newPair(t)

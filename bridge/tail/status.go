@@ -15,46 +15,46 @@ import (
 
 const (
 	surveyEvery = time.Second
-	rateSamples = 30              // a rate is taken over so many surveys
-	maxMute     = 3               // files that Status names
-	muteLines   = 200             // after so many lines without a record a file is mute
-	muteAfter   = 2 * time.Second // or when it was read to its end so long ago
+	rateSamples = 30              // surveys in a rate
+	maxMute     = 3               // files named by Status
+	muteLines   = 200             // lines without a record after which a file is mute
+	muteAfter   = 2 * time.Second // or the time since its end was reached
 )
 
-// Status says what a Tailer reads, as of the last second. It is for telling people: nothing is decided by it.
+// Status is a Tailer's state of the last second, for people: nothing is decided by it.
 type Status struct {
 	Looked bool // the files were looked for once
 	Globs  []GlobStatus
 	Files  int
-	Newest string // the path that was met last
-	// Resumed counts the files whose position was stored; Finished counts the resumed files that had nothing to read since the start.
+	Newest string // the path met last
+	// Resumed counts the files with a stored position; Finished counts the resumed files without unread bytes since the start.
 	Resumed, Finished int
-	Size, Lag         int64           // bytes in the files, and how many of them are not read yet
-	LagSince          time.Time       // when the file that is furthest behind had nothing to read; zero: no lag
+	Size, Lag         int64           // bytes in the files, and unread bytes
+	LagSince          time.Time       // when the file furthest behind was last fully read; zero: no lag
 	Rate              float64         // bytes a second
-	Links             int             // symbolic links that match and are passed over
+	Links             int             // matching symbolic links that are skipped
 	Link              string          // path of one symbolic link
-	PassedOver        nonlog.Tally    // what is no log by its name
-	Kernel            kernelfs.Passed // file systems of the kernel that the globs reach
-	Mute              []Mute          // some of the files that have had lines and no record
+	PassedOver        nonlog.Tally    // non-logs excluded by name
+	Kernel            kernelfs.Passed // kernel file systems within the globs
+	Mute              []Mute          // some of the files with lines but no record
 	MuteFiles         int
 	MuteLines         int64
 }
 
-// GlobStatus says what a glob of Include or Document has matched.
+// GlobStatus is the result of a glob of Include or Document.
 type GlobStatus struct {
 	Pattern   string
 	Matched   bool
-	Directory string // the directory, where the glob names one
+	Directory string // the directory, if the glob names one
 }
 
-// Mute is a file that had lines and no record.
+// Mute is a file with lines but no record.
 type Mute struct {
 	Path  string
 	Lines int64
 }
 
-// ETA is how long reading the bytes not yet read will take; 0 where there are none or no rate is known.
+// ETA is the estimated time for the unread bytes; 0 without such bytes or a known rate.
 func (s *Status) ETA() time.Duration {
 	if s.Lag == 0 || s.Rate <= 0 {
 		return 0
@@ -62,7 +62,7 @@ func (s *Status) ETA() time.Duration {
 	return time.Duration(min(float64(s.Lag)/s.Rate, 1e9) * float64(time.Second))
 }
 
-// Behind is for how long there has been something to read.
+// Behind is the time since which bytes have been unread.
 func (s *Status) Behind(now time.Time) time.Duration {
 	if s.LagSince.IsZero() {
 		return 0
@@ -70,7 +70,7 @@ func (s *Status) Behind(now time.Time) time.Duration {
 	return max(0, now.Sub(s.LagSince))
 }
 
-// Status returns what the Tailer reads.
+// Status returns the Tailer's state.
 func (t *Tailer) Status() Status {
 	t.statusMu.Lock()
 	defer t.statusMu.Unlock()
@@ -83,7 +83,7 @@ type rateSample struct {
 	bytes int64
 }
 
-// survey takes stock once a second. It asks no stream for its lock, which one that is being read would keep.
+// survey takes stock once a second. It takes no stream's lock, which a stream being read would hold.
 func (w *sweeper) survey(now time.Time) {
 	if age := now.Sub(w.surveyed); age >= 0 && age < surveyEvery {
 		return
@@ -107,7 +107,7 @@ func (w *sweeper) survey(now time.Time) {
 		st.Size += s.size.Load()
 		st.Lag += lag
 		if lag > 0 {
-			at := s.caught.Load()
+			at := s.caughtUp.Load()
 			if at <= 0 || at == farFuture.UnixNano() { // never, or it grew just now
 				at = s.metAt.UnixNano()
 			}
@@ -150,14 +150,14 @@ func mostLines(a, b Mute) int {
 	return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Path, b.Path))
 }
 
-// noteMatch remembers which globs matched a file.
+// noteMatch records the globs that match a file.
 func (w *sweeper) noteMatch(path string) {
 	for i := range w.globs.Matching(path) {
 		w.sights[i].matched = true
 	}
 }
 
-// noteDirectory remembers that a glob names a directory.
+// noteDirectory records a glob that names a directory.
 func (w *sweeper) noteDirectory(path string) {
 	for i := range w.globs.Matching(path) {
 		if s := &w.sights[i]; s.directory == "" && filepath.Base(w.globs.Globs[i].Pattern) != "**" {
@@ -173,12 +173,14 @@ type progress struct {
 }
 
 func newProgress(m metric.Meter) (p progress, err error) {
-	if p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"),
-		metric.WithDescription("Bytes in the files that are read.")); err != nil {
+	p.size, err = m.Int64ObservableUpDownCounter("trainbridge.tail.size", metric.WithUnit("By"),
+		metric.WithDescription("Bytes in the files that are read."))
+	if err != nil {
 		return p, err
 	}
-	if p.lag, err = m.Int64ObservableUpDownCounter("trainbridge.tail.lag", metric.WithUnit("By"),
-		metric.WithDescription("Bytes in the files that are not read yet.")); err != nil {
+	p.lag, err = m.Int64ObservableUpDownCounter("trainbridge.tail.lag", metric.WithUnit("By"),
+		metric.WithDescription("Bytes in the files that are not read yet."))
+	if err != nil {
 		return p, err
 	}
 	for _, g := range []struct {
@@ -189,7 +191,8 @@ func newProgress(m metric.Meter) (p progress, err error) {
 		{&p.rate, "trainbridge.tail.rate", "By/s", "Bytes read a second, in the last 30 s."},
 		{&p.eta, "trainbridge.tail.eta", "s", "How long reading the rest will take at that rate. 0: all is read, or nothing was read lately."},
 	} {
-		if *g.to, err = m.Float64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.desc)); err != nil {
+		*g.to, err = m.Float64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.desc))
+		if err != nil {
 			return p, err
 		}
 	}

@@ -17,7 +17,7 @@ func (r *rig) status() Status {
 	return r.tl.Status()
 }
 
-// A glob that matches nothing, one that names a directory, links that are passed over: each was silent.
+// Status names a glob without a match, a glob of a directory, and skipped links.
 func TestStatusOfGlobs(t *testing.T) {
 	var none, dir string
 	r := newRig(t, func(c *Config) {
@@ -41,7 +41,7 @@ func TestStatusOfGlobs(t *testing.T) {
 	assert.Zero(t, r.status().Links)
 }
 
-// Status tells files that a second start finds read to their end from files that go on.
+// Status distinguishes files that a second start finds fully read from files that continue.
 func TestStatusOfResumed(t *testing.T) {
 	r := newRig(t)
 	r.write("a.log", "x\n")
@@ -86,7 +86,7 @@ func TestStatusOfProgress(t *testing.T) {
 	assert.Zero(t, r.status().Lag, "a line without its end is not behind")
 }
 
-// Files that had lines and no record are named, the longest first; ten thousand are a number.
+// Files with lines but no record are named, the longest first; ten thousand are a number.
 func TestStatusOfMute(t *testing.T) {
 	r := newRig(t)
 	r.write("good.log", "# x\nrecord\n")

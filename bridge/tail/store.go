@@ -18,8 +18,8 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
 )
 
-// load reads all checkpoints. A damaged one is counted, and its stream begins again; an error of the storage is returned, since going on would read everything
-// twice.
+// load reads all checkpoints. A damaged checkpoint is counted, and its stream begins again; an error of the storage is returned, since continuing would read
+// everything twice.
 func (t *Tailer) load(ctx context.Context) error {
 	w := &t.sweeper
 	b, err := t.store.Get(ctx, checkpoint.IndexKey)
@@ -67,7 +67,7 @@ func (w *sweeper) loaded(key string, b []byte) {
 	}
 }
 
-// loadUnindexed looks for the checkpoint of a path by its name, when the index is lost.
+// loadUnindexed looks for the checkpoint of a path by its name, after a loss of the index.
 func (w *sweeper) loadUnindexed(path string) {
 	key := checkpoint.Key(path)
 	if b, err := w.t.store.Get(context.Background(), key); err == nil && len(b) > 0 {
@@ -80,8 +80,8 @@ func (t *Tailer) badCheckpoint(key string, err error) {
 	t.warn("checkpoint", "A stored position cannot be used; its files are read from 'start_at' again", zap.String("key", key), zap.Error(err))
 }
 
-// keep stores positions once a second, and when a file was taken up: a crash within that second must know which file the path named. It runs beside the
-// sweeper, which must not wait for a disk.
+// keep stores positions once a second, and after a file was taken up: a crash within that second must know the path's file. It runs beside the sweeper, which
+// must not wait for a disk.
 func (t *Tailer) keep(ctx context.Context) {
 	tick := time.NewTicker(checkpointGap)
 	defer tick.Stop()
@@ -96,7 +96,7 @@ func (t *Tailer) keep(ctx context.Context) {
 	}
 }
 
-// storeAll stores the checkpoints of all streams that changed, in one batch. It returns the storage's error; then all are stored anew, some seconds later.
+// storeAll stores the checkpoints of all changed streams, in one batch. After an error, returned, all are stored again some seconds later.
 func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	if t.cfg.Storage == nil {
 		return nil
@@ -153,8 +153,7 @@ func (t *Tailer) storeAll(ctx context.Context, last bool) error {
 	return fmt.Errorf("'storage': cannot store positions: %w", err)
 }
 
-// unstoredAgain takes note that positions could not be stored. Not only those that changed are to be stored again: a storage that fails may have lost all that
-// it had.
+// unstoredAgain handles a failed store. All positions are stored again, not only the changed: a failing storage may have lost everything.
 func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
 	t.unstored = true
 	t.counts.bump(&t.counts.ckptErrs, 1)
@@ -170,7 +169,7 @@ func (t *Tailer) unstoredAgain(streams []*Stream, err error) {
 	}
 }
 
-// storedAll takes note that the checkpoints are stored which were taken of streams. Only then may be sent what they say of arrivals.
+// storedAll handles a successful store of streams' checkpoints. Their arrivals may be sent only from now on.
 func storedAll(taken []*Stream) {
 	for _, s := range taken {
 		s.mu.Lock()
@@ -179,7 +178,7 @@ func storedAll(taken []*Stream) {
 	}
 }
 
-// snapshots appends the checkpoints of the streams that changed and are due, and says which these are.
+// snapshots appends the checkpoints of the streams that changed and are due, and returns these streams.
 func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last bool) (_ []*storage.Operation, taken []*Stream) {
 	now := t.now()
 	all := 0
@@ -202,7 +201,7 @@ func (t *Tailer) snapshots(ops []*storage.Operation, streams []*Stream, last boo
 	return ops, taken
 }
 
-// restore takes up the streams that have a checkpoint, before any file is looked for: a file that was rotated while nobody looked belongs to its old stream.
+// restore takes up the streams with a checkpoint, before any file is looked for: a file rotated between processes belongs to its old stream.
 func (w *sweeper) restore(now time.Time) {
 	paths := slices.Sorted(maps.Keys(w.saved))
 	var restored []*Stream
@@ -216,18 +215,18 @@ func (w *sweeper) restore(now time.Time) {
 		}
 		restored = append(restored, w.restoreStream(c, now))
 	}
-	// Only now is it known which files are nobody's.
+	// Only now the unowned files are known.
 	for _, s := range restored {
-		w.doubt(s, now)
+		w.takeUpOlder(s, now)
 	}
 }
 
-// doubt is for a restored stream of whose current file nothing was read: it may be another file with the inode of the old one, and others may have come
-// between.
-func (w *sweeper) doubt(s *Stream, now time.Time) {
+// takeUpOlder takes up rotated files older than the stream's current file: files whose stream was unknown so far, and those of a restored stream with an unread
+// current file, which may be another file with the old inode.
+func (w *sweeper) takeUpOlder(s *Stream, now time.Time) {
 	defer w.lock(s)()
 	cur := s.current
-	if cur == nil || cur.head > 0 {
+	if cur == nil || cur.head > 0 && !s.behind {
 		return
 	}
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return f == cur })
@@ -274,10 +273,10 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 			w.t.close(f)
 		}
 		if !sf.Retired && (!sf.Current || f.path != s.path) && sf.Vague() && (f.size != sf.Size || unixNano(f.mtime) != sf.MTime) {
-			w.t.close(f) // if it is the same file after all, it is taken up again like a new one
+			w.t.close(f) // if it is the same file after all, takeUp finds it again
 			continue
 		}
-		f.begin() // it may have been empty when the checkpoint was stored
+		f.begin() // may have been empty in the checkpoint
 		w.t.spare(f)
 		s.files = append(s.files, f)
 		if w.files[f.id] == nil {
@@ -293,13 +292,13 @@ func (w *sweeper) restoreStream(c *checkpoint.Stream, now time.Time) *Stream {
 	return s
 }
 
-// locate opens the file of a checkpoint: where it was, where it was moved in its directory, or a copy of it. missing is set when it takes a while to find out.
+// locate opens the file of a checkpoint: at its path, elsewhere in the directory, or the copy. A longer search makes the file missing.
 func (w *sweeper) locate(s *Stream, f *file, now time.Time) bool {
 	err := w.t.reopen(f)
 	if err != nil && !errors.Is(err, errTruncated) && !errors.Is(err, osfile.ErrNotRegular) && !errors.Is(err, syscall.ELOOP) {
 		w.t.readError(f.path, err)
 		f.failed = true
-		return true // it is there, and may be readable later
+		return true // it exists, and may be readable later
 	}
 	if err == nil {
 		if f.raw != nil {
@@ -345,9 +344,9 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	}
 	for _, f := range s.files {
 		if f.life == lifeDead || f != s.current && f.head == 0 && f.print.N == 0 && !f.compressed {
-			continue // an empty file cannot be told from another that gets its inode
+			continue // an empty file cannot be distinguished from another with its inode
 		}
-		if first != nil && first.at[f] < f.head { // a file that came later: all of it
+		if first != nil && first.at[f] < f.head { // a later file: all of it
 			out[f] = append(out[f], checkpoint.Range{Begin: first.at[f], End: f.head})
 		}
 		merged := checkpoint.Merge(append(out[f], f.replay...))
@@ -365,7 +364,7 @@ func (s *Stream) snapshot(b []byte) (_ []byte, holes int) {
 	return c.Encode(b), holes
 }
 
-// forgetArrivals forgets what was read before the holes: it is not read again.
+// forgetArrivals drops the arrivals of lines before the first hole, which are never read again.
 func (f *file) forgetArrivals(holes []checkpoint.Range) {
 	from := f.head
 	if len(holes) > 0 {
@@ -374,8 +373,8 @@ func (f *file) forgetArrivals(holes []checkpoint.Range) {
 	f.arrivals = slices.DeleteFunc(f.arrivals, func(a checkpoint.Arrival) bool { return a.End <= from })
 }
 
-// storeArrivals stores the positions of streams whose lines have no time but that of their arrival, before what was made of them is sent. The process may be
-// killed at any moment after that.
+// storeArrivals stores the positions of streams whose lines have only the time of their arrival, before their batch is sent. The process may be killed at any
+// moment afterwards.
 func (t *Tailer) storeArrivals(group []*lineBatch) {
 	if t.cfg.Storage == nil || len(unstored(group)) == 0 {
 		return
@@ -383,12 +382,12 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 	t.sweepMu.Lock()
 	unindexed := t.sweeper.indexDirty
 	t.sweepMu.Unlock()
-	if unindexed { // a checkpoint that is not in the index is not found again
+	if unindexed { // a checkpoint outside the index is not found again
 		_ = t.storeAll(t.life, false)
 	}
 	t.storeMu.Lock()
 	defer t.storeMu.Unlock()
-	streams := unstored(group) // those that were being stored are stored by now
+	streams := unstored(group) // those being stored are stored by now
 	if len(streams) == 0 {
 		return
 	}
@@ -399,7 +398,7 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 		ops = append(ops, storage.SetOperation(checkpoint.Key(s.path), b))
 		s.mu.Unlock()
 	}
-	// A Batch, as for each position: what was accepted meanwhile may not be counted on the disk yet.
+	// A Batch, as for each position: the counts of lines accepted meanwhile may not be on disk yet.
 	if err := t.store.Batch(context.WithoutCancel(t.life), ops...); err != nil {
 		t.unstoredAgain(streams, err)
 		return
@@ -407,7 +406,7 @@ func (t *Tailer) storeArrivals(group []*lineBatch) {
 	storedAll(streams)
 }
 
-// unstored are the streams of batches that have arrivals which the storage has not.
+// unstored are the streams of batches with arrivals not yet in the storage.
 func unstored(group []*lineBatch) (streams []*Stream) {
 	for _, b := range group {
 		s := b.stream

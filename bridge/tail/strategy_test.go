@@ -98,7 +98,7 @@ func TestCopytruncate(t *testing.T) {
 	}
 }
 
-// Lines that were unread and are nowhere any more are lost; the other lines are not.
+// Unread lines without any copy are lost; the other lines are not.
 func TestCopytruncateWithoutCopy(t *testing.T) {
 	r := newRig(t)
 	r.append("a.log", numbered(1, 3))
@@ -153,7 +153,7 @@ func TestSymlinkSwap(t *testing.T) {
 	r.want(numberedLines(1, 7)...)
 }
 
-// What is rotated lies beside the file that a link leads to, over any number of links: also what was written and rotated while nobody looked.
+// Rotated files lie beside the target of a link, over any number of links: also files written and rotated between processes.
 func TestRotatedBehindSymlink(t *testing.T) {
 	for name, gone := range map[string]func(r *rig){"looked": func(*rig) {}, "crashed": (*rig).crash} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestSparseHole(t *testing.T) {
 	r.step(0)
 	f, err := os.OpenFile(r.path("a.log"), os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = f.WriteAt([]byte("b\n"), 1<<36) // a writer that does not append after the file was cut
+	_, err = f.WriteAt([]byte("b\n"), 1<<36) // a writer without O_APPEND after the truncation
 	require.NoError(t, errors.Join(err, f.Close()))
 	r.step(poll)
 	r.want("a", "b")
@@ -335,7 +335,7 @@ func TestTransientErrorIsRetriedPermanentIsRefused(t *testing.T) {
 	assert.Zero(t, c.Pending)
 }
 
-// Data that was made of no record is refused without one, and the log says so.
+// Refused data of no record is counted without one, and logged.
 func TestRefusedOfNoRecord(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	r := newRig(t)
@@ -354,7 +354,7 @@ func TestRefusedOfNoRecord(t *testing.T) {
 	assert.Equal(t, 1, logs.Len())
 }
 
-// A consumer that is slow for one file must not let memory grow without bound, nor stop the other files.
+// A consumer slow for one file must not let memory grow without bound, nor stop the other files.
 func TestStuckStreamStallsNoOther(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxInFlightBytes = 1 << 20 })
 	r.hold = true
@@ -467,7 +467,7 @@ func TestCompressionBomb(t *testing.T) {
 	_, err = z.Write(bytes.Repeat([]byte("0\n"), 1<<19))
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
-	const most = 1 << 30 // nothing in the test sets it: it is the limit of every tailer
+	const most = 1 << 30 // set nowhere in the test: the limit of every tailer
 	frames := bytes.Repeat(b.Bytes(), most>>20+16)
 	require.NoError(t, os.WriteFile(r.path("bomb"), frames, 0o600))
 	raw, err := os.Open(r.path("bomb"))
@@ -490,7 +490,7 @@ func TestDocument(t *testing.T) {
 	})
 	r.write("a.json", "{\n\"a\": 1\n}")
 	r.step(0)
-	r.want() // it may still be being written
+	r.want() // may still be written
 	r.step(poll)
 	r.want("{\n\"a\": 1\n}")
 	r.write("a.json", "{\n\"a\": 1\n}")
@@ -515,7 +515,7 @@ func TestDocument(t *testing.T) {
 	r.want("{3}")
 }
 
-// The directory of a glob that is made after the start is found as soon as what is idle is looked at: it was found by the next full scan.
+// A glob's directory created after the start is found at the next look at idle files, not only by the next full scan.
 func TestBaseMadeLater(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Include = []string{filepath.Join(filepath.Dir(c.Include[0]), "logs/17/**/*.log")} })
 	r.step(0)

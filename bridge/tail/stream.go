@@ -16,8 +16,8 @@ import (
 const (
 	chunkBytes   = 256 << 10
 	minRead      = 1 << 10
-	maxBatchCost = 1 << 20 // the most that a batch takes from the budget, a line more or less
-	bombBytes    = 1 << 30 // a file may decompress to so much, whatever its size
+	maxBatchCost = 1 << 20 // the most budget of a batch, up to a line
+	bombBytes    = 1 << 30 // a file may always decompress to this size
 	reasonEmpty  = "empty"
 	reasonLong   = "too_long"
 	maxReasons   = 64
@@ -25,57 +25,57 @@ const (
 	reasonOther  = "other"
 	// reasonDamaged is a record of a binary file whose checksum or form is wrong.
 	reasonDamaged = "damaged"
-	damagedShown  = 64 // bytes of such a record that are told
+	damagedShown  = 64 // logged bytes of a damaged record
 	sampleBytes   = 200
 	liveWithin    = 10 * time.Second
-	minBatchCost  = 512 // bytes that a batch takes from the budget at least
-	// The form of a record downstream (a span with its attributes, and its OTLP bytes) takes some 2 KB, however short its line was: short lines that cost little
-	// of the budget must not fill the memory.
+	minBatchCost  = 512 // the least budget of a batch
+	// A record downstream (a span with attributes, and OTLP bytes) takes some 2 KB, for any length of the line: short lines must not fill the memory at little
+	// budget.
 	minRecordCost = 2 << 10
 )
 
-// farFuture is later than every line, and the last time that UnixNano has a number for.
+// farFuture is later than every line, and the last time with a UnixNano.
 var farFuture = time.Unix(0, math.MaxInt64)
 
-// Stream is the sequence of files that one path has named, in the order in which they are read.
+// Stream is the sequence of files that one path has named, in reading order.
 type Stream struct {
 	t      *Tailer
 	path   string
-	number int // its number among the streams of the Tailer
+	number int // number among the Tailer's streams
 
 	mu        lockorder.Mutex[reading] // everything below, and the handler's methods
-	handler   Handler                  // nil: asleep, and state has what the handler saved
+	handler   Handler                  // nil: suspended, with the handler's saved state in state
 	state     []byte
 	files     []*file
 	current   *file // the file that the path names now; nil for none
 	dirty     bool  // differs from the stored checkpoint
 	nextStore time.Time
 
-	*awake
+	*working
 
-	arrived, storing, stored int // arrivals so far; those in the checkpoint that was taken last, and in the one that was stored last
+	arrived, storing, stored int // arrivals so far; in the last checkpoint taken, and in the last stored
 
 	gone     bool // forgotten: not to be drained any more
 	known    bool // has had a file, in this process or before
-	behind   bool // rotated files are still to be compared with files that were read: takeUp must be called again
+	behind   bool // rotated files are still to be compared with files already read: takeUp must be called again
 	document bool
-	// byContent says that the path is in IncludeByContent only.
+	// byContent: the path is in IncludeByContent only.
 	byContent bool
-	early     bool // by content, which was there when the Tailer started
-	// lastWrite is when the file that the path named last was last written: files that were rotated through the path since are younger.
+	early     bool // by content present at the Tailer's start
+	// lastWrite is the last write of the path's last file: files rotated through the path since are younger.
 	lastWrite time.Time
 
 	// of the scheduler, under t.mu
 	inFlight int64
 	sched    schedState
-	blocked  bool // stands still until an ack
+	blocked  bool // waits for an ack
 	waits    bool // is in Tailer.waiting
 	kicked   bool // is in Tailer.kicked
-	starves  bool // is in descriptors.waiting; under its lock
-	// caught is when the stream was last read to its end, Unix ns; farFuture while it is at its end. Other goroutines read it without mu.
-	caught atomic.Int64
-	// size counts the bytes in the files, lag the bytes that are not read yet; linesRead and recordsRead count lines and records read in this process. They are
-	// read without mu, too.
+	starves  bool // in descriptors.waiting; under its lock
+	// caughtUp is the last time the stream was fully read, Unix ns; farFuture while at the end. It is read without mu.
+	caughtUp atomic.Int64
+	// size counts the bytes in the files, lag the unread bytes; linesRead and recordsRead count lines and records read in this process. All are read without
+	// mu, too.
 	size, lag, linesRead, recordsRead atomic.Int64
 	// lent is how many lines are held, as of the last turn or settlement; likewise.
 	lent atomic.Int64
@@ -84,7 +84,7 @@ type Stream struct {
 	heapAt     int
 	metAt      time.Time
 	denied     bool      // its path could not be looked at, or not be opened
-	heard      bool      // the system says when a file is created at the path
+	births     bool      // creation events are seen
 	activeAt   time.Time // when something was last seen to happen
 	lastExpire time.Time
 	sweeping   bool // the sweeper holds mu
@@ -93,35 +93,35 @@ type Stream struct {
 	missedAt   time.Time
 }
 
-// awake is the state that a stream needs while it has a handler.
-type awake struct {
+// working is the state needed only with a handler.
+type working struct {
 	batch  *lineBatch // being built
 	flying map[*lineBatch]struct{}
-	mark   *mark // beginning of the batch being built, for a handler that is InOrder
+	mark   *mark // beginning of the current batch, for an InOrder handler
 	held   heldLines
-	shared map[Held]*bond // bonds of lent lines that are in more than one batch
+	shared map[Held]*bond // bonds of lent lines in several batches
 
 	line    Line
-	limit   int64              // the most that the batch being built takes from the budget
+	limit   int64              // the most budget of the current batch
 	text    []byte             // buffer for a decoded line
 	arrival checkpoint.Arrival // of the lines of the chunk
-	dated   bool               // the times of some of them are those of their arrival
-	visited int64              // bytes that Ahead and Beginning read in this turn
-	density int64              // the budget that each of the bytes read last took; 0: none
+	dated   bool               // some of its times are those of arrival
+	visited int64              // bytes read by Ahead and Beginning in this turn
+	density int64              // budget taken per byte in the last read; 0: none
 	cur     piece
 	curHeld Held
-	since   extent // extent of the batch when the line being handled began, or the record before the one that expires
-	// placed says that a record has a place since the line being handled began, ownPlace that the last one is the line itself.
+	since   extent // extent of the batch at the beginning of the current line, or of the record before the expiring record
+	// placed: a record has a place since the current line began; ownPlace: the last place is the line itself.
 	placed, ownPlace bool
 	tally            tally
 	lastForced       time.Time // expiry of too many; of the sweeper
 	doc              document
 }
 
-// asleep is the awake that all streams without a handler share. Nothing is written to it.
-var asleep = newAwake()
+// suspended is the working state shared by all streams without a handler. It is never written.
+var suspended = newWorking()
 
-func newAwake() *awake { return &awake{held: heldLines{free: -1}, curHeld: -1} }
+func newWorking() *working { return &working{held: heldLines{free: -1}, curHeld: -1} }
 
 type schedState uint8
 
@@ -135,11 +135,11 @@ const (
 // Path returns the path that names the stream's files.
 func (s *Stream) Path() string { return s.path }
 
-// IsDocument says whether each line that the handler is given is a whole file (Config.Document, Settings.IsDocument).
+// IsDocument says whether each line given to the handler is a whole file (Config.Document, Settings.IsDocument).
 func (s *Stream) IsDocument() bool { return s.document }
 
-// Hold keeps the line being handled out of the current batch until Release: it pins the checkpoint, and a restart reads it again.
-// It is called inside Handler.Line only.
+// Hold keeps the current line out of the current batch until Release: the checkpoint is pinned, and a restart reads the line again. Call Hold inside
+// Handler.Line only.
 func (s *Stream) Hold() Held {
 	if s.curHeld < 0 {
 		s.curHeld = s.held.put(held{piece: s.cur, at: s.line.Observed.UnixNano(), bytes: int32(s.cur.End - s.cur.Begin)})
@@ -147,12 +147,11 @@ func (s *Stream) Hold() Held {
 	return s.curHeld
 }
 
-// ByArrival says that the line being handled has no time of its own: what is made of it depends on when it was read (Observed, Live, ModTime, Ahead). That is
-// stored before the batch is sent, so that a line which is read again has the same times. It is called inside Handler.Line only.
+// ByArrival declares the current line to have no time of its own: the output depends on the reading time (Observed, Live, ModTime, Ahead), which is stored
+// before the batch is sent and restored with the line when read again. Call ByArrival inside Handler.Line only.
 func (s *Stream) ByArrival() { s.dated = true }
 
-// Release puts a held line into the batch being built. It is called inside Handler.Line and Handler.Expire only.
-// A number that is not held is ignored.
+// Release puts a held line into the current batch. Call Release inside Handler.Line and Handler.Expire only. A number not held is ignored.
 func (s *Stream) Release(h Held) {
 	if h == s.curHeld && h >= 0 {
 		s.held.remove(h)
@@ -170,8 +169,8 @@ func (s *Stream) Release(h Held) {
 	}
 }
 
-// Place names the lines that a record of the batch being built was made of: the lines released or taken since the last Place, else the line being handled,
-// which several records may share. It is called inside Handler.Line and Handler.Expire only, once for each record, after Release and Take.
+// Place names the lines of a record of the current batch: the lines released or taken since the last Place, else the current line, which several records may
+// share. Call Place inside Handler.Line and Handler.Expire only, once per record, after Release and Take.
 func (s *Stream) Place() Place {
 	b := s.batch
 	now := b.extent()
@@ -183,12 +182,12 @@ func (s *Stream) Place() Place {
 	return Place(len(b.places) - 1)
 }
 
-// handle gives one line to the handler. The bytes [begin,end) hold the line and its ending.
+// handle gives a line to the handler. The bytes [begin,end) hold the line with its ending.
 func (s *Stream) handle(f *file, text []byte, begin, end int64) {
 	s.tally.lines++
 	if len(text) == 0 {
 		s.tally.count(Ignored, reasonEmpty)
-		s.tell(f, text, begin, Ignored, reasonEmpty)
+		s.report(f, text, begin, Ignored, reasonEmpty)
 		s.batch.add(f, begin, end)
 		return
 	}
@@ -213,10 +212,10 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	switch v {
 	case Record:
 		s.tally.records++
-		s.tell(f, text, begin, v, reason)
+		s.report(f, text, begin, v, reason)
 	case Ignored:
 		s.tally.count(Ignored, reason)
-		s.tell(f, text, begin, v, reason)
+		s.report(f, text, begin, v, reason)
 	case Rejected:
 		s.reject(f, reason, text, begin)
 	}
@@ -240,8 +239,8 @@ func (s *Stream) toHandler(f *file, text []byte, begin, end int64) {
 	}
 }
 
-// tell has whoever watches see a line.
-func (s *Stream) tell(f *file, text []byte, begin int64, v Verdict, reason string) {
+// report shows a line to the watcher.
+func (s *Stream) report(f *file, text []byte, begin int64, v Verdict, reason string) {
 	if s.t.set.Watch == nil {
 		return
 	}
@@ -254,10 +253,10 @@ func (s *Stream) tell(f *file, text []byte, begin int64, v Verdict, reason strin
 func (s *Stream) reject(f *file, reason string, text []byte, begin int64) {
 	s.tally.count(Rejected, reason)
 	s.t.warnRejected(reason, f.path, text)
-	s.tell(f, text, begin, Rejected, reason)
+	s.report(f, text, begin, Rejected, reason)
 }
 
-// cut ends the batch being built and sends it on its way. A batch that has nothing to send is done at once.
+// cut ends the current batch and passes it on. A batch with nothing to send is settled at once.
 func (s *Stream) cut() {
 	d := s.handler.Cut()
 	t := s.t
@@ -266,20 +265,20 @@ func (s *Stream) cut() {
 		s.recordsRead.Add(s.tally.records)
 	}
 	t.counts.add(&s.tally)
-	s.tellHeld()
+	s.countHeld()
 	b := s.batch
 	if b.empty() && d == nil {
 		return
 	}
 	s.changed()
 	if d == nil && len(b.lent) > 0 {
-		d = nothing{} // other streams' lines are let go of without this one's lock
+		d = nothing{} // other streams' lines are released without this stream's lock
 	}
 	if d == nil {
 		t.counts.sent(b.records)
 		b.done()
 		s.documentDone()
-		s.setMark() // a file that ends here may be forgotten
+		s.setMark() // a file that ends here may be dropped
 		return
 	}
 	b.stream, b.what, b.from = s, d, s.mark
@@ -291,13 +290,13 @@ func (s *Stream) cut() {
 	t.launch(b)
 }
 
-// nothing is a batch that has nothing to send.
+// nothing is a batch with nothing to send.
 type nothing struct{}
 
 func (nothing) Send(context.Context) error { return nil }
 func (nothing) Join(other Delivery) bool   { return other == nothing{} }
 
-// changed says that the stored checkpoint is no longer true.
+// changed marks the stored checkpoint as outdated.
 func (s *Stream) changed() {
 	s.dirty = true
 	if !s.t.dirty.Load() {
@@ -305,18 +304,18 @@ func (s *Stream) changed() {
 	}
 }
 
-// tellHeld has the Tailer know how many record lines are held, and how much memory they take.
-func (s *Stream) tellHeld() {
-	told := &s.held.told
-	s.t.heldRecords.Add(s.held.records - told.records)
-	s.t.heldBytes.Add(s.held.bytes - told.bytes)
-	switch had, has := told.bytes > 0, s.held.bytes > 0; {
+// countHeld updates the Tailer's counts of held record lines, and of their memory.
+func (s *Stream) countHeld() {
+	counted := &s.held.counted
+	s.t.heldRecords.Add(s.held.records - counted.records)
+	s.t.heldBytes.Add(s.held.bytes - counted.bytes)
+	switch had, has := counted.bytes > 0, s.held.bytes > 0; {
 	case has && !had:
 		s.t.holders.Add(1)
 	case had && !has:
 		s.t.holders.Add(-1)
 	}
-	told.records, told.bytes = s.held.records, s.held.bytes
+	counted.records, counted.bytes = s.held.records, s.held.bytes
 }
 
 func (s *Stream) giveUp(before time.Time, why string) {
@@ -348,7 +347,7 @@ func (s *Stream) setMark() {
 	s.mark = m
 }
 
-// firstMark is where the oldest batch in flight begins. nil: there is none, or it does not matter.
+// firstMark is the beginning of the oldest batch in flight. nil: none, or irrelevant.
 func (s *Stream) firstMark() (first *mark) {
 	for b := range s.flying {
 		if b.from != nil && (first == nil || b.from.number < first.number) {
@@ -364,14 +363,14 @@ func (s *Stream) comesAgain(f *file) bool {
 	return first != nil && first.at[f] < f.head
 }
 
-// expire gives up lines that have been held since before the given time.
+// expire gives up lines held since before the given time.
 func (s *Stream) expire(before time.Time) {
 	if s.handler != nil {
 		s.t.policy.expire(s, before)
 	}
 }
 
-// expireBatch gives up the lines that the handler puts into one batch; done: there were none.
+// expireBatch gives up the lines of one batch of the handler's; done: none were left.
 func (s *Stream) expireBatch(before time.Time) (done bool) {
 	s.since = s.batch.extent()
 	s.handler.Expire(before)
@@ -381,23 +380,22 @@ func (s *Stream) expireBatch(before time.Time) (done bool) {
 	return done
 }
 
-// noteCaught takes note of whether there is something to read. Files that cannot be read, or that are still being written and read only after that, are waited
-// for by no one.
-func (s *Stream) noteCaught() {
+// noteCaughtUp records whether bytes are unread. Unreadable files, and files read only when complete, are not waited for.
+func (s *Stream) noteCaughtUp() {
 	at := farFuture.UnixNano()
 	if s.document && s.doc.changed && s.doc.stable && !s.doc.failed {
 		at = 0
 	}
 	for _, f := range s.files {
 		if (f.life == lifeUnread || f.life == lifeCut || f.life == lifeMissing) && !f.failed && (!f.compressed || s.t.final || s.t.standsStill(f)) {
-			at = min(at, unixNano(f.caught)) // 0: not yet
+			at = min(at, unixNano(f.caughtUp)) // 0: not yet
 		}
 	}
-	s.caught.Store(at)
+	s.caughtUp.Store(at)
 	s.noteSize()
 }
 
-// noteSize takes note of how much there is in the stream's files, and how much of it was not read.
+// noteSize records the size of the stream's files, and the unread part.
 func (s *Stream) noteSize() {
 	size, lag := int64(0), int64(0)
 	for _, f := range s.files {
@@ -425,10 +423,10 @@ func unixNano(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// settle takes note of a batch's fate: all its lines were accepted, but for the refused ones among its record lines.
+// settle settles a batch: all its lines were accepted, except the refused record lines.
 func (s *Stream) settle(b *lineBatch, refused int64) {
 	t := s.t
-	// A checkpoint has all lines of a record or none, whichever streams they are from.
+	// A checkpoint has all lines of a record or none, in all streams.
 	t.settling.RLock()
 	defer t.settling.RUnlock()
 	own, bytes := b.records, b.bytes
@@ -441,16 +439,16 @@ func (s *Stream) settle(b *lineBatch, refused int64) {
 	b.done()
 	s.documentDone()
 	s.changed()
-	s.sleep(t.now())
+	s.suspend(t.now())
 	s.mu.Unlock()
 	t.batches.Put(b)
 	t.refund(s, bytes, own)
 }
 
-// idle tells a handler that wants to know it that all was read and accepted.
+// idle informs an Idler that everything was read and accepted.
 func (s *Stream) idle(now time.Time) {
 	h, ok := s.handler.(Idler)
-	if !ok || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() || s.caught.Load() != farFuture.UnixNano() {
+	if !ok || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() || s.caughtUp.Load() != farFuture.UnixNano() {
 		return
 	}
 	h.Idle(now)
@@ -458,58 +456,58 @@ func (s *Stream) idle(now time.Time) {
 }
 
 const (
-	// sleepAfter is how long a stream must be idle before it lets go of its handler.
-	sleepAfter = 10 * time.Second
-	// oldFile is how long ago a file must have been written for its stream to be idle as soon as it was read.
+	// suspendAfter is the idle time after which a stream drops its handler.
+	suspendAfter = 10 * time.Second
+	// oldFile is the age of a file's last write from which on its stream is idle as soon as it was read.
 	oldFile = 10 * time.Minute
-	// maxSleepState bounds the state that a sleeping handler leaves behind: a handler with more state stays.
-	maxSleepState = 4 << 10
+	// maxSavedState bounds the saved state of a dropped handler: a handler with more state stays.
+	maxSavedState = 4 << 10
 )
 
-// sleep lets go of everything that an idle stream can make anew from the state that a restart would have: the logs of all jobs that ever ran may lie in a
-// directory, and only a few are written.
-func (s *Stream) sleep(now time.Time) {
-	if s.handler == nil || !s.sleeps() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
+// suspend drops everything that an idle stream can restore from the state stored for a restart: a directory may have the logs of all past jobs, and only a few
+// are written.
+func (s *Stream) suspend(now time.Time) {
+	if s.handler == nil || !s.suspends() || !s.isIdle(now) || s.held.n > 0 || len(s.flying) > 0 || !s.batch.empty() {
 		return
 	}
 	if _, ok := s.handler.(Forgetter); ok {
 		return
 	}
 	state := s.handler.Save()
-	if len(state) > maxSleepState {
+	if len(state) > maxSavedState {
 		return
 	}
 	s.t.counts.add(&s.tally)
 	s.t.batches.Put(s.batch)
-	s.state, s.handler, s.awake = state, nil, asleep
+	s.state, s.handler, s.working = state, nil, suspended
 }
 
-// sleeps says whether the stream lets go of its handler when it is idle. A document must know the content that it gave.
-func (s *Stream) sleeps() bool {
-	unread := s.t.final && s.lag.Load() > 0 // a Once that waits for another one is not idle, however long that takes
-	return s.t.policy.sleeps() && !s.document && !unread
+// suspends says whether the stream drops its handler when idle. A document needs the last content.
+func (s *Stream) suspends() bool {
+	unread := s.t.final && s.lag.Load() > 0 // a waiting Once is not idle, however long it waits
+	return s.t.policy.suspends() && !s.document && !unread
 }
 
-// isIdle says whether nothing is to be expected of a stream. A Once reads a file to its end, and does not come back.
+// isIdle says whether nothing is expected of a stream. A Once reads a file to its end, and does not come back.
 func (s *Stream) isIdle(now time.Time) bool {
-	if now.Sub(s.activeAt) >= sleepAfter {
+	if now.Sub(s.activeAt) >= suspendAfter {
 		return true
 	}
-	return s.current != nil && s.caught.Load() == farFuture.UnixNano() && (s.t.final || now.Sub(s.current.mtime) >= oldFile)
+	return s.current != nil && s.caughtUp.Load() == farFuture.UnixNano() && (s.t.final || now.Sub(s.current.mtime) >= oldFile)
 }
 
-// wake makes the handler of a stream that has something for it.
-func (s *Stream) wake() {
+// resume makes the handler of a stream with new work.
+func (s *Stream) resume() {
 	if s.handler != nil {
 		return
 	}
-	s.awake = newAwake()
+	s.working = newWorking()
 	s.batch, s.flying = s.t.newBatch(), make(map[*lineBatch]struct{})
 	s.handler = s.t.newHandler(s)
 	s.remember()
 }
 
-// remember gives the handler the state that the last one left behind.
+// remember restores the saved state into the handler.
 func (s *Stream) remember() {
 	if s.handler != nil && len(s.state) > 0 {
 		s.handler.Restore(s.state)
@@ -517,7 +515,7 @@ func (s *Stream) remember() {
 	}
 }
 
-// save returns the state that the handler must have after a restart.
+// save returns the handler's state for a restart.
 func (s *Stream) save() []byte {
 	if s.handler == nil {
 		return s.state
@@ -528,25 +526,25 @@ func (s *Stream) save() []byte {
 // held is a line that waits for its other half.
 type held struct {
 	piece
-	at     int64 // when it was read, Unix ns
+	at     int64 // reading time, Unix ns
 	bytes  int32
-	refs   int32  // number of batches that a lent line is in, or will be in
+	refs   int32  // number of present and future batches of a lent line
 	tag    uint64 // as above: the Line.Tag of the line when it is read again
 	record bool
 	next   Held // next in the free list
 }
 
-// heldLines stores held lines under stable numbers, so that holding and releasing neither hash nor move anything.
+// heldLines stores held lines under stable numbers: holding and releasing neither hash nor move anything.
 type heldLines struct {
 	slots []held
 	free  Held // first free slot, -1 for none
 	n     int
-	// bytes is about how much memory the lines take; records is how many of them are records.
+	// bytes is the approximate memory of the lines; records is the number of records among them.
 	bytes, records int64
-	told           struct{ bytes, records int64 } // how much of these the Tailer was told
+	counted        struct{ bytes, records int64 } // the part already in the Tailer's counts
 }
 
-// heldCost is the memory of a held line, with the state that a handler keeps for it: for a call that has begun tq_trace 1.6 KB, by a heap profile of 72,000.
+// heldCost is the memory of a held line, with the handler's state for it: tq_trace has 1.6 KB for an open call, by a heap profile of 72,000.
 func heldCost(e *held) int64 { return 2<<10 + int64(e.bytes) }
 
 func (h *heldLines) put(e held) Held {
@@ -563,7 +561,7 @@ func (h *heldLines) put(e held) Held {
 	return Held(len(h.slots) - 1)
 }
 
-// remove returns the held line and frees its slot; false for one that is not held.
+// remove returns the held line and frees its slot; false for a line that is not held.
 func (h *heldLines) remove(i Held) (held, bool) {
 	if i < 0 || int(i) >= len(h.slots) || h.slots[i].file == nil {
 		return held{}, false
@@ -588,7 +586,7 @@ func (h *heldLines) remove(i Held) (held, bool) {
 	return e, true
 }
 
-// oldest returns a time before which a share of the held lines, or more, were read.
+// oldest returns a time before which at least a share of the held lines were read.
 func (h *heldLines) oldest(share int) time.Time {
 	at := make([]int64, 0, h.n)
 	for i := range h.slots {

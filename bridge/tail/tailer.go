@@ -35,35 +35,34 @@ var (
 		"what was read since the last stored ones is read again")
 )
 
-// Settings are the settings that a receiver hands to its Tailer.
+// Settings are the settings of a receiver for its Tailer.
 type Settings struct {
 	ID        component.ID
 	Kind      component.Kind
 	Telemetry component.TelemetrySettings
 	Clock     func() time.Time // nil: time.Now
-	// HoldTimeout is how long a line may be held before Expire is called for it. 0: Config.PendingTimeout.
+	// HoldTimeout is the time after which Expire is called for a held line. 0: Config.PendingTimeout.
 	HoldTimeout time.Duration
-	// IsDocument says by its name whether a file that Config asks for is rewritten whole, like the files that Config.Document lists.
-	// A file that only Config.IncludeByContent matches is then read by the receiver that says so. nil: no.
+	// IsDocument says whether a file of Config is rewritten whole, by its name, like the files of Config.Document. A file only in Config.IncludeByContent is
+	// then read by the receiver whose IsDocument accepts the name. nil: no.
 	IsDocument func(path string) bool
-	// Joint says that lines of several streams may become one record (Stream.Lend).
+	// Joint: lines of several streams may become one record (Stream.Lend).
 	Joint bool
-	// InTurn says that batches are sent one after the other, in the order in which they were cut: whoever gets them relies on the order of each log.
+	// InTurn: batches are sent one after another, in the order of cutting, for consumers that rely on the order of each log.
 	InTurn bool
-	// Sorter is shared by the Tailers that may read the same files; Detect makes the function that knows this one's lines. nil: Config.IncludeByContent is not
-	// used.
+	// Sorter is shared by the Tailers with common files; Detect makes the detector of this Tailer's lines. nil: Config.IncludeByContent is not used.
 	Sorter *Sorter
 	Detect func(path string) Detect
 	// DetectAll: Detect is fast, and asked of each line. Others are asked of the first lines of a shape alone.
 	DetectAll bool
-	// Watch is asked once for each file for a function that sees the file's lines with what became of them, and where in the file each begins; the text lives
-	// until the function returns. nil: nobody watches.
+	// Watch is called once per file for a function that sees the file's lines with their verdicts and offsets; the text is valid until the function returns.
+	// nil: none.
 	Watch func(path string) func(text []byte, begin int64, v Verdict, reason string)
-	// Pace has several Once read at one pace. nil: each reads as fast as it can.
+	// Pace keeps several Once at one pace. nil: each reads as fast as possible.
 	Pace *Pace
-	// Sample returns the part of an unreadable line, at most so many bytes, that the log may show. nil: its beginning.
+	// Sample returns the loggable part of an unreadable line, at most most bytes. nil: its beginning.
 	Sample func(line []byte, most int) string
-	// Redact returns a refused line as DeadLetter may have it. nil: as it is.
+	// Redact returns a refused line for DeadLetter. nil: unchanged.
 	Redact func(line []byte) []byte
 }
 
@@ -76,22 +75,22 @@ type Tailer struct {
 	now          func() time.Time
 	newHandler   NewHandler
 	counts       *counts
-	launch       func(*lineBatch) // sends a batch; the tests keep it
-	final        bool             // ReadAll: the end of a file is its end for good
+	launch       func(*lineBatch) // sends a batch; overridden in tests
+	final        bool             // ReadAll: the end of a file is final
 	noWatch      bool             // tests: as on a file system without inotify
-	listed       func()           // tests: called just after a directory was listed, to change its files
+	listed       func()           // tests: called after a directory was listed, to change its files
 	chunk        int
 	maxHeld      int // lines of one stream
 	maxHeldBytes int64
-	maxKept      int   // lines that wait for shared ones
+	maxKept      int   // lines that wait for shared lines
 	maxAhead     int64 // bytes that a handler may read ahead in a turn
-	bombBytes    int64 // below this, a file may decompress to any multiple of its size
-	probeBytes   int64 // decompressed per sweep, of all compressed files that are compared
+	bombBytes    int64 // below this size, a file may decompress to any multiple of its size
+	probeBytes   int64 // decompressed per sweep, of all compressed files being compared
 
 	statusMu lockorder.Mutex[leaf]
 	status   Status
 
-	sweepMu lockorder.Mutex[sweeping] // sweeper: the files and streams known, and when to look at them
+	sweepMu lockorder.Mutex[sweeping] // sweeper: the known files and streams, and the times of their next looks
 	sweeper sweeper
 
 	mu       lockorder.Mutex[leaf] // scheduler
@@ -99,40 +98,40 @@ type Tailer struct {
 	ready    []queued
 	waiting  []queued  // for the budget
 	kicked   []*Stream // to be looked at now
-	catches  catches
-	told     []news    // by the Sorter
+	captures captures
+	news     []news    // by the Sorter
 	parked   []*Stream // of a Once: their next file is compressed, and as many are being read as may be
 	inFlight int64
 	// flyingRecords are the record lines in flight that no stream holds.
 	flyingRecords int64
 	swept         bool // the files were looked for once
-	picked        int  // streams that were taken out of a queue
+	picked        int  // streams taken out of a queue
 	stopping      bool
 
 	wake    chan struct{} // wakes the sweeper
-	early   chan struct{} // wakes the checkpoints: there is a file that no checkpoint knows
+	early   chan struct{} // wakes the checkpoints: a new file is in no checkpoint
 	halt    chan struct{} // closed by Shutdown: no more retries
 	open    atomic.Int64  // files
 	size    atomic.Int64  // bytes of the files of all streams
-	lag     atomic.Int64  // of these, not read yet
+	lag     atomic.Int64  // unread part of size
 	packed  atomic.Int64  // decoders
 	watched atomic.Int64
 	warned  map[string]time.Time
 	warnMu  lockorder.Mutex[leaf]
 	store   storage.Client
 	storeMu lockorder.Mutex[storing]
-	// settling is held for reading while the lines of a record are let go of, and for writing while the checkpoints of all streams are taken.
+	// settling is held for reading while the lines of a record are released, and for writing while the checkpoints of all streams are taken.
 	settling  lockorder.RWMutex[freezing]
 	nextStore time.Time // no checkpoint is stored before; under storeMu
 	unstored  bool      // under storeMu: the storage failed last time
-	// heldRecords are the record lines that streams hold.
+	// heldRecords are the record lines held by streams.
 	heldRecords atomic.Int64
-	heldBytes   atomic.Int64             // memory of the lines that streams hold
-	holders     atomic.Int64             // streams that hold some
-	dirty       atomic.Bool              // there may be a stream whose stored checkpoint is not true
-	shared      atomic.Int64             // lines that are lent to more than one batch
-	sharing     lockorder.Mutex[sharing] // settling of batches while there are some
-	kept        int                      // under sharing: lines that are kept for their sake
+	heldBytes   atomic.Int64             // memory of the lines held by streams
+	holders     atomic.Int64             // streams with held lines
+	dirty       atomic.Bool              // a stream may have an outdated checkpoint
+	shared      atomic.Int64             // lines lent to several batches
+	sharing     lockorder.Mutex[sharing] // settling of batches while shared is not 0
+	kept        int                      // under sharing: lines kept for shared lines
 	watcher     *inotify.Listener        // nil: files are polled only
 	batches     sync.Pool
 	workers     sync.WaitGroup
@@ -155,7 +154,7 @@ func New(cfg Config, set Settings, newHandler NewHandler) (*Tailer, error) {
 	t := &Tailer{
 		cfg: cfg, set: set, policy: apart{}, log: set.Telemetry.Logger, now: set.Clock, newHandler: newHandler,
 		descriptors: processDescriptors(), wake: make(chan struct{}, 1), early: make(chan struct{}, 1), halt: make(chan struct{}),
-		warned: map[string]time.Time{}, listed: func() {}, catches: catches{open: map[fingerprint.ID]bool{}},
+		warned: map[string]time.Time{}, listed: func() {}, captures: captures{open: map[fingerprint.ID]bool{}},
 		maxHeld: maxHeld, maxHeldBytes: maxHeldBytes, maxKept: maxKept, bombBytes: bombBytes, probeBytes: probeBytes, maxAhead: maxAhead,
 	}
 	if set.Joint {
@@ -206,7 +205,7 @@ func (t *Tailer) Start(ctx context.Context, host component.Host) error {
 	t.outbox.open(n, t.send)
 	t.openWatcher()
 	if t.watcher != nil {
-		t.workers.Go(func() { t.watcher.Births(loop, t.catch) })
+		t.workers.Go(func() { t.watcher.Births(loop, t.capture) })
 	}
 	t.workers.Go(func() { t.run(loop) })
 	t.workers.Go(func() { t.keep(loop) })
@@ -245,7 +244,7 @@ func (t *Tailer) run(ctx context.Context) {
 	}
 }
 
-// begin has the workers read, once all files that there are were found: where records are joint, a handler may count the streams that it has to wait for.
+// begin starts the workers, once all present files were found: for joint records, a handler may count the streams to wait for.
 func (t *Tailer) begin() {
 	t.mu.Lock()
 	begun := t.swept
@@ -263,7 +262,7 @@ func (t *Tailer) begin() {
 // ID names the receiver.
 func (t *Tailer) ID() component.ID { return t.set.ID }
 
-// Sample returns the part of a line that the log may show: its beginning, without secrets.
+// Sample returns the loggable part of a line: its beginning, without secrets.
 func (t *Tailer) Sample(text []byte) string { return t.sample(text) }
 
 // Counts returns the accounts so far.
@@ -274,8 +273,8 @@ func (t *Tailer) Counts() Counts {
 	return t.counts.snapshot()
 }
 
-// Shutdown stops reading, waits for the batches in flight until ctx ends (5 s when it has no end), and stores the position. Lines that were not accepted by
-// then are read again after a restart, when there is a storage. It returns an error when a file system, a handler or the storage hangs for 5 s.
+// Shutdown stops reading, waits for the batches in flight until ctx ends (5 s if ctx has no deadline), and stores the positions. With a storage, unaccepted
+// lines are read again after a restart. It returns an error if a file system, a handler or the storage hangs for 5 s.
 func (t *Tailer) Shutdown(ctx context.Context) error {
 	t.shutOnce.Do(func() { t.shutErr = t.shutdown(ctx) })
 	return t.shutErr
@@ -302,7 +301,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	t.wakeup.Broadcast()
 	t.mu.Unlock()
 	if !t.idle() {
-		// A goroutine that hangs holds its stream, so its state cannot be read: the checkpoints stay as they were stored last.
+		// A hanging goroutine holds its stream, whose state then cannot be read: the last stored checkpoints stay.
 		t.outbox.end()
 		t.counts.close()
 		return errors.Join(errHangs, within(ctx, t.store.Close))
@@ -324,8 +323,7 @@ func (t *Tailer) shutdown(ctx context.Context) error {
 	return err
 }
 
-// within asks the storage for something, for shutdownWait, also when ctx has ended. A storage whose disk hangs does not look at its context, so it is left
-// behind.
+// within calls the storage, for shutdownWait, even after ctx has ended. A storage with a hanging disk ignores the context, and is left behind.
 func within(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownWait)
 	defer cancel()
@@ -356,7 +354,7 @@ func (t *Tailer) halted() bool {
 	}
 }
 
-// idle waits for the workers and the loops. A turn is short, so one that does not end hangs.
+// idle waits for the workers and the loops. A turn is short: a turn that does not end hangs.
 func (t *Tailer) idle() bool {
 	done := make(chan struct{})
 	go func() { t.workers.Wait(); close(done) }()
@@ -395,7 +393,7 @@ func (t *Tailer) warnRejected(reason, path string, text []byte) {
 	t.log.Warn("Lines cannot be read", zap.String("reason", reason), zap.String("path", path), zap.String("sample", t.sample(text)))
 }
 
-// sample returns the part of a line that the log may show.
+// sample returns the loggable part of a line.
 func (t *Tailer) sample(text []byte) string {
 	if t.set.Sample != nil {
 		return t.set.Sample(text, sampleBytes)
@@ -408,7 +406,7 @@ func (t *Tailer) readError(path string, err error) {
 	t.warn("read", "A file cannot be read; it is tried again", zap.String("path", path), zap.Error(err))
 }
 
-// expireAll gives up everything that is held.
+// expireAll gives up all held lines.
 func (t *Tailer) expireAll() {
 	t.eachStream(func(s *Stream) { s.expire(farFuture) })
 }
@@ -416,8 +414,8 @@ func (t *Tailer) expireAll() {
 func (t *Tailer) closeFiles() {
 	t.sweepMu.Lock()
 	t.sweeper.endProbes(farFuture)
-	t.sweeper.takeCaught(t.now())
-	for base := range t.sweeper.nets {
+	t.sweeper.takeCaptures(t.now())
+	for base := range t.sweeper.captured {
 		t.sweeper.dropCaught(base)
 	}
 	t.sweepMu.Unlock()

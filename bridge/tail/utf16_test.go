@@ -89,7 +89,7 @@ func TestUTF16Damage(t *testing.T) {
 	r.want("z")
 }
 
-// Positions count the file's bytes, so a restart goes on in the middle, holes first.
+// Positions count the file's bytes, so a restart continues in the middle, holes first.
 func TestUTF16AfterRestart(t *testing.T) {
 	for e, endian := range endians {
 		for _, packed := range []bool{false, true} {

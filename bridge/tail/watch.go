@@ -16,19 +16,19 @@ func (t *Tailer) openWatcher() {
 		return
 	}
 	var err error
-	if t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 50*time.Millisecond), t.wakeSweeper); err != nil {
+	t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 50*time.Millisecond), t.wakeSweeper)
+	if err != nil {
 		t.warn("watch", "inotify is not to be had: files are polled, and may be missed if they are rotated away within poll_interval", zap.Error(err))
 	}
 }
 
-// watch has inotify watch a directory that is about to be listed: it may have been deleted and made again since. fresh says that nothing was heard of its files
-// so far.
+// watch has inotify watch a directory before its listing: the directory may have been recreated since. fresh: newly watched.
 func (w *sweeper) watch(d *directory) (fresh bool) {
 	if w.t.watcher == nil {
 		return false
 	}
 	fresh, err := w.t.watcher.Add(d.path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // listing it says so
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // listing reports it
 		return false
 	}
 	if err != nil && !d.polled {
@@ -38,13 +38,13 @@ func (w *sweeper) watch(d *directory) (fresh bool) {
 	return fresh
 }
 
-// hinted makes the files and directories due of which inotify was heard. Nothing is decided by that: it only makes the next look come sooner.
+// hinted makes files and directories with inotify events due. Hints decide nothing: they only advance the next look.
 func (w *sweeper) hinted(now time.Time) {
 	if w.t.watcher == nil {
 		return
 	}
 	h := w.t.watcher.Hints()
-	if h.All && now.Sub(w.allAt).Abs() >= maxIdlePoll { // whoever is idle is looked at as often
+	if h.All && now.Sub(w.allAt).Abs() >= maxIdlePoll { // the interval of idle files
 		w.allAt = now
 		w.rescan = true
 		for _, s := range w.due {

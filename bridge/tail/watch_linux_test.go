@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 )
 
-// Many tailers share two instances of inotify, and each hears what happens in its directories: they never poll here.
+// Many tailers share two instances of inotify, and each gets the events of its directories: they never poll here.
 func TestTailersShareInotify(t *testing.T) {
 	root := t.TempDir()
 	log := filepath.Join(root, "job", "a.log")
@@ -36,7 +36,7 @@ func TestTailersShareInotify(t *testing.T) {
 			case line := <-c:
 				assert.Equal(t, want, line)
 			case <-time.After(time.Minute):
-				require.FailNow(t, "a tailer heard nothing", "%d: %s", i, want)
+				require.FailNow(t, "a tailer got no event", "%d: %s", i, want)
 			}
 		}
 	}
@@ -86,8 +86,8 @@ func (b *busy) Cut() Delivery {
 	return b.sink.Cut()
 }
 
-// hearing starts a tailer of one log, which never polls.
-func hearing(t *testing.T, h Handler) (tl *Tailer, more func(text string)) {
+// watching starts a tailer of one log, which never polls.
+func watching(t *testing.T, h Handler) (tl *Tailer, more func(text string)) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "a.log")
 	more = func(text string) {
@@ -118,10 +118,10 @@ func gets(t *testing.T, from chan string, want ...string) {
 	}
 }
 
-// What is written while a stream is being drained is read soon, however rarely files are polled.
+// Data written during a drain is read soon, however rarely files are polled.
 func TestHintWhileDraining(t *testing.T) {
 	b := &busy{sink: sink{got: make(chan string, 10), fails: &atomic.Int64{}}, cuts: make(chan struct{}), cut: make(chan struct{})}
-	tl, more := hearing(t, b)
+	tl, more := watching(t, b)
 	<-b.cuts
 	more("two\n")
 	require.Eventually(t, func() bool {
@@ -134,10 +134,10 @@ func TestHintWhileDraining(t *testing.T) {
 	require.NoError(t, tl.Shutdown(t.Context()))
 }
 
-// What is written to a known file before its directory is watched is read when it is watched.
+// Data written to a known file before its directory is watched is read once watched.
 func TestWrittenBeforeWatched(t *testing.T) {
 	s := &sink{got: make(chan string, 10), fails: &atomic.Int64{}}
-	tl, more := hearing(t, s)
+	tl, more := watching(t, s)
 	gets(t, s.got, "one")
 	tl.watcher.Forget(func(string) bool { return true })
 	more("two\n")
@@ -151,7 +151,7 @@ func TestWrittenBeforeWatched(t *testing.T) {
 	require.NoError(t, tl.Shutdown(t.Context()))
 }
 
-// inotifyInstances counts those of this process.
+// inotifyInstances counts the inotify instances of this process.
 func inotifyInstances(t *testing.T) (n int) {
 	t.Helper()
 	fds, err := filepath.Glob("/proc/self/fd/*")

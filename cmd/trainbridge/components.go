@@ -41,29 +41,30 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
-// version is the version in the manifests; the test holds them equal.
+// version equals the version in the manifests; a test compares them.
 const version = "0.1.0"
 
-// onlyFull are the components, by kind, that only the full build has (components_full.go): with them the binary is almost three times as large, and what
-// runs beside the logs needs none of them. They are named here so that the agent can say how to get them.
+// onlyFull lists the components, by kind, of the full build alone (components_full.go): they make the binary almost three times as large, and agents beside the
+// logs need none. The agent has the names to say how to get them.
 var onlyFull = map[string][]string{
 	"receivers":  {"file_log"},
 	"processors": {"resource_detection", "transform", "filter", "tail_sampling"},
 	"exporters":  {"prometheus_remote_write", "load_balancing"},
 }
 
-// full are the factories of onlyFull. They are nil in the agent.
+// full are the factories of onlyFull; nil in the agent.
 var full struct {
 	receivers  []receiver.Factory
 	processors []processor.Factory
 	exporters  []exporter.Factory
 }
 
-// components lists what the distribution carries. builder-config.yaml, and builder-full.yaml for the full build, say the same for ocb; a test compares them.
+// components lists the distribution's components. builder-config.yaml, and builder-full.yaml for the full build, have the same lists for ocb; a test compares
+// them.
 func components() (otelcol.Factories, error) {
 	f := otelcol.Factories{Telemetry: otelconftelemetry.NewFactory()}
 	var err error
-	if f.Receivers, err = otelcol.MakeFactoryMap(append([]receiver.Factory{
+	f.Receivers, err = otelcol.MakeFactoryMap(append([]receiver.Factory{
 		tqtracereceiver.NewFactory(),
 		flagscalereceiver.NewFactory(),
 		trainlogreceiver.NewFactory(),
@@ -73,18 +74,20 @@ func components() (otelcol.Factories, error) {
 		nvmlreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		kafkareceiver.NewFactory(),
-	}, full.receivers...)...); err != nil {
+	}, full.receivers...)...)
+	if err != nil {
 		return otelcol.Factories{}, err
 	}
-	if f.Processors, err = otelcol.MakeFactoryMap(append([]processor.Factory{
+	f.Processors, err = otelcol.MakeFactoryMap(append([]processor.Factory{
 		trainperfprocessor.NewFactory(),
 		stepjoinprocessor.NewFactory(),
 		memorylimiterprocessor.NewFactory(),
 		redactionprocessor.NewFactory(),
-	}, full.processors...)...); err != nil {
+	}, full.processors...)...)
+	if err != nil {
 		return otelcol.Factories{}, err
 	}
-	if f.Exporters, err = otelcol.MakeFactoryMap(append([]exporter.Factory{
+	f.Exporters, err = otelcol.MakeFactoryMap(append([]exporter.Factory{
 		otlpackedexporter.NewFactory(),
 		otlpexporter.NewFactory(),
 		otlphttpexporter.NewFactory(),
@@ -92,25 +95,28 @@ func components() (otelcol.Factories, error) {
 		fileexporter.NewFactory(),
 		prometheusexporter.NewFactory(),
 		kafkaexporter.NewFactory(),
-	}, full.exporters...)...); err != nil {
+	}, full.exporters...)...)
+	if err != nil {
 		return otelcol.Factories{}, err
 	}
-	if f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
+	f.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
 		trainmetricsconnector.NewFactory(),
 		verdictlogsconnector.NewFactory(),
 		spanmetricsconnector.NewFactory(),
 		forwardconnector.NewFactory(),
-	); err != nil {
+	)
+	if err != nil {
 		return otelcol.Factories{}, err
 	}
-	if f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
+	f.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
 		statestorage.NewFactory(),
 		filestorage.NewFactory(),
 		healthcheckextension.NewFactory(),
 		basicauthextension.NewFactory(),
 		bearertokenauthextension.NewFactory(),
 		zpagesextension.NewFactory(),
-	); err != nil {
+	)
+	if err != nil {
 		return otelcol.Factories{}, err
 	}
 	return f, nil

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 )
 
-// The build tag is what `make build-full` adds.
+// `make build-full` sets the build tag.
 func init() {
 	full.receivers = []receiver.Factory{
 		filelogreceiver.NewFactory(),

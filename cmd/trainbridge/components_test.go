@@ -52,7 +52,7 @@ func readManifest(t *testing.T, file string) manifest {
 	return m
 }
 
-// imports returns the packages that Go files import and whose last path element ends like one of the suffixes.
+// imports returns the packages imported by Go files whose last path element ends in one of the suffixes.
 func imports(t *testing.T, files []string, suffixes ...string) []string {
 	t.Helper()
 	var out []string
@@ -130,8 +130,7 @@ func compareManifest(t *testing.T, file string, components []string) {
 	assert.Equal(t, []string{module + " => ../.."}, m.Replaces)
 }
 
-// Every factory that is imported must also be registered, under the type name that the README and the configs use. With the build tag full, those of the full
-// build too.
+// Every imported factory must also be registered, under the type name of the README and the configs. With the build tag full, the full build's factories too.
 func TestComponentTypes(t *testing.T) {
 	f, err := components()
 	require.NoError(t, err)
@@ -153,7 +152,7 @@ func TestComponentTypes(t *testing.T) {
 	}
 }
 
-// What the agent says to be in the full build is what is there: packages are named like the type and the kind of their component.
+// onlyFull equals the imports of the full build: packages are named like the type and the kind of their component.
 func TestOnlyFull(t *testing.T) {
 	for kind, names := range onlyFull {
 		suffix := strings.TrimSuffix(kind, "s")

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge"
 )
 
-// What `trainbridge validate` does without --config.
+// `trainbridge validate` without --config.
 func TestDefaultConfigIsValid(t *testing.T) {
 	t.Setenv("TRAINBRIDGE_STATE_DIR", t.TempDir())
 	t.Setenv("TRAINBRIDGE_TQ_LOGS", "/var/log/verl/*.err,/var/log/more/*.log")

@@ -19,13 +19,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-// configChecker finds errors that no component can see alone. It is a confmap.Converter that changes nothing, so it sees what `validate` sees, and what the
-// collector starts with or reloads.
+// configChecker finds errors that no component can see alone. It is a confmap.Converter without changes, and so sees the configuration of `validate`, of a
+// start and of a reload.
 type configChecker struct {
 	conf map[string]any // the configuration seen last
 }
 
-// configError is an error that needs no words around it.
+// configError is an error that is printed without further words.
 type configError struct{ error }
 
 // Convert implements confmap.Converter.
@@ -37,7 +37,7 @@ func (c *configChecker) Convert(_ context.Context, conf *confmap.Conf) error {
 	return nil
 }
 
-// explain returns the error as the user needs it: once, and with what to do.
+// explain returns the error as the user needs it: once, with advice.
 func (c *configChecker) explain(err error) error {
 	if own, ok := errors.AsType[*configError](err); ok {
 		return own
@@ -48,8 +48,7 @@ func (c *configChecker) explain(err error) error {
 	return err
 }
 
-// resolve returns the configuration that files make, in place of the built-in one if there are any, and what `validate` says of it. Where it could be put
-// together it is there also with an error.
+// resolve returns the configuration made of files, or the built-in one without files, and the verdict of `validate`. A configuration may come with an error.
 func (c *configChecker) resolve(ctx context.Context, files []string) (map[string]any, error) {
 	set := settings(c)
 	if len(files) > 0 {
@@ -63,7 +62,7 @@ func (c *configChecker) resolve(ctx context.Context, files []string) (map[string
 	return c.conf, err
 }
 
-// missing lists the components that the configuration has and that only the full build carries.
+// missing lists configured components of the full build alone.
 func (c *configChecker) missing() (errs []error) {
 	if full.receivers != nil {
 		return nil
@@ -78,12 +77,12 @@ func (c *configChecker) missing() (errs []error) {
 	return errs
 }
 
-// sameType says whether both name one type of components: the older names have no underscores.
+// sameType reports whether both names are of one component type: older names have no underscores.
 func sameType(a, b string) bool {
 	return strings.ReplaceAll(a, "_", "") == strings.ReplaceAll(b, "_", "")
 }
 
-// storages lists what is wrong with the storage extensions that components name in `storage`.
+// storages lists errors of the storage extensions that components name in `storage`.
 func (c *configChecker) storages() (errs []error) {
 	configured := make(map[component.ID]any)
 	for name, settings := range section(c.conf, "extensions") {
@@ -122,7 +121,7 @@ func (c *configChecker) storages() (errs []error) {
 	return errs
 }
 
-// keepsFiles says why a storage extension cannot keep its files in its `directory`, where it has one.
+// keepsFiles reports why a storage extension cannot keep files in its `directory`, if it has one.
 func keepsFiles(settings any) error {
 	m, _ := settings.(map[string]any)
 	value, ok := m["directory"]
@@ -133,7 +132,7 @@ func keepsFiles(settings any) error {
 	if dir == "" {
 		return errors.New("is empty: name the directory that keeps the offsets")
 	}
-	// The directory itself is not made here: the start makes it.
+	// The start makes the directory itself.
 	at := dir
 	for {
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) {
@@ -147,7 +146,7 @@ func keepsFiles(settings any) error {
 	return nil
 }
 
-// walk calls f for every value in a configuration that is neither a map nor a list, in a stable order.
+// walk calls f for every scalar in a configuration, in a stable order.
 func walk(value any, key string, f func(key, last string, value any)) {
 	step := func(last string, value any) {
 		switch value.(type) {

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 )
 
-// validate runs the subcommand and returns what it prints.
+// validate runs the subcommand and returns its output.
 func validate(t *testing.T, yaml string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -42,14 +42,14 @@ service:
     metrics: {receivers: [train_metrics], exporters: [debug]}
 `
 
-// Each error is said once, with its key and what to do.
+// Each error is printed once, with its key and advice.
 func TestValidate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	valid := strings.NewReplacer("FILE", file, "DIR", t.TempDir()).Replace
 	for _, tt := range []struct {
 		name, receiver, processor, connector, dir string
-		want                                      string // what one line holds; "" for no error
+		want                                      string // part of one line; "" for no error
 	}{
 		{name: "valid"},
 		{name: "later made", dir: "DIR/a/b"},
@@ -100,7 +100,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The agent says of a component that only the full build has where to get it, under its older name too. The full build takes both.
+// The agent says how to get a component of the full build, under its older name too. The full build accepts both names.
 func TestComponentOfTheFullBuild(t *testing.T) {
 	got := validate(t, `
 receivers: {otlp: {protocols: {grpc: {}}}}
@@ -117,7 +117,7 @@ service: {pipelines: {metrics: {receivers: [otlp], processors: [filter/1, transf
 	assert.Equal(t, want, got)
 }
 
-// Every config of ours with a duration refuses one without a unit.
+// Every config of ours with a duration refuses a number without a unit.
 func TestDurationsNeedAUnit(t *testing.T) {
 	factories, err := components()
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestTakenPort(t *testing.T) {
 	}}
 	for text, key := range map[string]string{
 		`cannot start pipelines: failed to start "otlp" receiver: %w`:                  "receivers::otlp::protocols::grpc::endpoint",
-		`cannot start pipelines: failed to start "prometheus" exporter: %w`:            "exporters::prometheus", // its default port
+		`cannot start pipelines: failed to start "prometheus" exporter: %w`:            "exporters::prometheus", // by default
 		`failed to start extensions: failed to bind: %w`:                               "extensions::health_check::endpoint",
 		`failed to create meter provider: binding address for Prometheus exporter: %w`: "service::telemetry::metrics::readers::0::port",
 	} {

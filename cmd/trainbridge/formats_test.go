@@ -20,13 +20,13 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/commands"
 )
 
-// proof says where a format is proven. Fields that are left out follow from the format's name.
+// proof says where a format is proven. Empty fields follow from the format's name.
 type proof struct {
 	fixture string   // a file or folder of the receiver's testdata; <format>.*, <format> or trainers/<format>.*
 	parser  string   // the package below receivers; <receiver>/internal/<format>
 	fuzz    string   // the fuzz target; any of the package
 	gen     []string // the arguments of bin/gen; <format>
-	script  string   // of tools/record-trainers, which lets the trainer itself write the log, in place of gen
+	script  string   // of tools/record-trainers, which has the trainer itself write the log, in place of gen
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 	patterns   = "FuzzBuiltinPatterns"
 )
 
-// readers are the receivers of logs, the formats that they list, and the proofs that do not follow from the format's name.
+// readers are the receivers of logs, the formats of each, and the proofs that do not follow from a format's name.
 var readers = []struct {
 	dir     string
 	formats []string
@@ -83,11 +83,11 @@ var readers = []struct {
 	}},
 }
 
-// Each format that a receiver lists has what docs/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/trainers.md, a
-// fuzz target, a benchmark, and logs whose truth is known.
+// Each format of a receiver has everything that docs/reference/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/reference/trainers.md, a
+// fuzz target, a benchmark, and logs with known truth.
 func TestFormats(t *testing.T) {
 	root := filepath.Join("..", "..")
-	trainers, err := os.ReadFile(filepath.Join(root, "docs", "trainers.md"))
+	trainers, err := os.ReadFile(filepath.Join(root, "docs", "reference", "trainers.md"))
 	require.NoError(t, err)
 	for _, r := range readers {
 		home := filepath.Join(root, "receivers", r.dir)
@@ -101,7 +101,7 @@ func TestFormats(t *testing.T) {
 				p := r.proofs[format]
 				checkFixture(t, filepath.Join(home, "testdata"), format, p.fixture)
 				row := regexp.MustCompile(`(?m)^\|.*` + "`" + format + "`")
-				assert.True(t, row.Match(readme) || row.Match(trainers), "a row of the README, or of docs/trainers.md, names `%s`", format)
+				assert.True(t, row.Match(readme) || row.Match(trainers), "a row of the README, or of docs/reference/trainers.md, names `%s`", format)
 				parser := filepath.Join(root, "receivers", p.parser)
 				if p.parser == "" {
 					parser = filepath.Join(home, "internal", format)
@@ -122,7 +122,7 @@ func orAny(name, kind string) string {
 	return name + `\(`
 }
 
-// checkFixture wants a log of the format, and what becomes of it in golden files beside it.
+// checkFixture requires a log of the format, with its golden files.
 func checkFixture(t *testing.T, testdata, format, fixture string) {
 	t.Helper()
 	patterns := []string{fixture}
@@ -168,7 +168,7 @@ func testFiles(t *testing.T, dir string) string {
 	return text.String()
 }
 
-// checkTruth wants a generator, whose truth stands beside its logs, or a script that records the trainer.
+// checkTruth requires a generator that writes logs and truth, or a script that records the trainer.
 func checkTruth(t *testing.T, root, format string, p proof) {
 	t.Helper()
 	if p.script != "" {

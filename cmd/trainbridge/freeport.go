@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portVariables name the ports of the shipped configurations; portKeys are the keys that have them there.
+// portVariables name the ports of the shipped configurations; portKeys are their keys.
 var (
 	portVariables = []string{
 		"TRAINBRIDGE_OTLP_PORT", "TRAINBRIDGE_OTLP_HTTP_PORT", "TRAINBRIDGE_METRICS_PORT", "TRAINBRIDGE_TELEMETRY_PORT", "TRAINBRIDGE_HEALTH_PORT",
@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// choosePorts puts a free port in the place of each 0, and returns those variables with their values: components do not say which port the system gave them.
+// choosePorts replaces each 0 by a free port, and returns the changed variables with their values: components do not log the port that the system chose.
 func choosePorts() (chosen []string, err error) {
 	host := os.Getenv("TRAINBRIDGE_LISTEN")
 	if host == "" {
@@ -49,8 +49,8 @@ func choosePorts() (chosen []string, err error) {
 	return chosen, nil
 }
 
-// freePort is a port of TCP at an address of this host. On Linux a socket stays bound to the port until the process ends, and does not listen: who asks
-// the system for any port gets another, who asks for this number gets it.
+// freePort is a free TCP port at an address of this host. On Linux a socket stays bound to the port, without listening, until the process ends: the system then
+// gives the port to nobody who asks for any port, but to whoever asks for this number.
 func freePort(host string) (int, error) {
 	addr, err := net.ResolveTCPAddr("tcp", host+":0")
 	if err != nil {
@@ -73,11 +73,12 @@ func freePort(host string) (int, error) {
 	if err := unix.Bind(fd, at); err != nil {
 		return 0, os.NewSyscallError("bind", err)
 	}
-	if at, err = unix.Getsockname(fd); err != nil {
+	at, err = unix.Getsockname(fd)
+	if err != nil {
 		return 0, os.NewSyscallError("getsockname", err)
 	}
 	if runtime.GOOS != "linux" {
-		defer func() { _ = unix.Close(fd) }() // its owner could not listen either
+		defer func() { _ = unix.Close(fd) }() // elsewhere an open socket would keep the component itself from listening
 	}
 	if v4, ok := at.(*unix.SockaddrInet4); ok {
 		return v4.Port, nil

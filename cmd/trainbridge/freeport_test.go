@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each 0 becomes a port that can be listened on; other values stay.
+// Each 0 becomes a port free to listen on; other values stay.
 func TestChoosePorts(t *testing.T) {
 	for _, host := range []string{"", "0.0.0.0", "[::1]", "localhost"} {
 		t.Setenv("TRAINBRIDGE_LISTEN", host)
@@ -35,11 +35,11 @@ func TestChoosePorts(t *testing.T) {
 	}
 }
 
-// Two processes that choose at a time get different ports: what one has chosen, the system gives to nobody else.
+// Two processes that choose at the same time get different ports: the system gives a chosen port to nobody else.
 func TestChosenPortIsKept(t *testing.T) {
 	port, err := freePort("127.0.0.1")
 	require.NoError(t, err)
-	for range 40_000 { // more than there are
+	for range 40_000 { // more than the system has
 		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
 		require.NoError(t, err)
 		_, other, err := net.SplitHostPort(l.Addr().String())

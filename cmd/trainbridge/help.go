@@ -44,7 +44,7 @@ var usages = map[string]string{
 	"feature-gates": "features of the collector to switch on, or off with - before them: trainbridge featuregate lists `names`",
 }
 
-// usageError is a command line that asks for something that does not exist.
+// usageError is a wrong command line.
 type usageError struct{ error }
 
 // explainItself gives the command its help and its subcommand version.
@@ -98,7 +98,7 @@ func versionLine() string {
 	return fmt.Sprintf("trainbridge %s, commit %s, %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// exitCode is 2 for a command line that is wrong, else 1.
+// exitCode is 2 for a wrong command line, else 1.
 func exitCode(err error) int {
 	if errors.As(err, new(*usageError)) || errors.As(err, new(*gen.UsageError)) || errors.As(err, new(*reading.UsageError)) {
 		return 2

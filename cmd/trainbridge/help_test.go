@@ -25,7 +25,7 @@ func runCommand(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// The first screen says what the program is, what it does without --config, and its variables and commands.
+// The first screen says what the program is, what happens without --config, and lists variables and commands.
 func TestHelp(t *testing.T) {
 	for _, arg := range []string{"-h", "--help", "help"} {
 		text, err := runCommand(t, arg)
@@ -49,7 +49,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The help has each variable of the shipped configuration, and no other.
+// The help has each variable of the shipped configuration, and no more.
 func TestHelpVariables(t *testing.T) {
 	text, err := runCommand(t, "-h")
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestVersion(t *testing.T) {
 	assert.Regexp(t, `^trainbridge `+version+`, commit \S.*, `+runtime.Version()+" ", text)
 }
 
-// A command or flag that does not exist is an error of the command line: exit code 2. It was 0.
+// An unknown command or flag is an error of the command line: exit code 2. It was 0.
 func TestExitCode(t *testing.T) {
 	for _, line := range []string{
 		"gen bogus", "bogus", "--bogus", "gen tq", "gen run --bogus", "gen run", "show x", "version x", "report x --lang de", "compare x x --format pdf",

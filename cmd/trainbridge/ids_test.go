@@ -31,7 +31,7 @@ import (
 // parentOfAll is the parent in traceparents.
 const parentOfAll = "00f067aa0ba902b7"
 
-// stepIDs are the ids that the layers of a job give its steps.
+// stepIDs are the ids of steps in the logs of a job.
 func stepIDs(n int) (ids []string) {
 	for step := range n {
 		ids = append(ids, fmt.Sprintf("6f1c2b3a-0000-4000-8000-%012d", step+1))
@@ -40,7 +40,7 @@ func stepIDs(n int) (ids []string) {
 }
 
 // layers are the logs of a job, by receiver: TransferQueue's lines of two workers, the trainer's records, passes of RPCs, and two collectives of two ranks per
-// step. Each says which step it is of by the same id.
+// step, all with the id of their step.
 func layers(ids []string) map[string]map[string]string {
 	var tq, train, zmq strings.Builder
 	zmq.WriteString("ID,Method,Serialize_ms,Send_ms,Recv_ms,Deserialize_ms,Total_ms,Sent_KB,Recv_KB,trace_id\n")
@@ -88,7 +88,7 @@ func readLayers(t *testing.T, run string, logs map[string]map[string]string, to 
 	require.Eventually(t, done, time.Minute, 20*time.Millisecond)
 }
 
-// topsOf are the names of the spans below which no other receiver's are, by trace. All of them are in their traces by an id, and no two spans have the same id.
+// topsOf are the names of each receiver's top spans, by trace. All are in their traces by an id, and no two spans have the same id.
 func topsOf(t *testing.T, sink *consumertest.TracesSink) map[pcommon.TraceID][]string {
 	t.Helper()
 	out := map[pcommon.TraceID][]string{}
@@ -115,8 +115,8 @@ func topsOf(t *testing.T, sink *consumertest.TracesSink) map[pcommon.TraceID][]s
 	return out
 }
 
-// A job of 5 steps whose TransferQueue lines, training records, RPCs and collectives carry the same id per step is 5 traces, each with all of them, whether the
-// ids are UUIDs, traceparents or any text. Read again, as after a crash, it is the same traces.
+// A job of 5 steps whose TransferQueue lines, training records, RPCs and collectives carry the same id per step is 5 traces, each with all four, whether the
+// ids are UUIDs, traceparents or any text. A second reading, as after a crash, gives the same traces.
 func TestOneTracePerID(t *testing.T) {
 	uuids := stepIDs(5)
 	parents, texts := make([]string, 5), make([]string, 5)
@@ -149,8 +149,8 @@ func TestOneTracePerID(t *testing.T) {
 	}
 }
 
-// The same 5 steps through step_join: each trace has one root, nothing in it lacks its parent, and it says where the time went. Passes of RPCs, whose log has
-// no clock, have a trace of their own, and a copy with the step. The job is one run.
+// The same 5 steps through step_join: each trace has one root, no span lacks its parent, and a breakdown has the times. Passes of RPCs, whose log has no clock,
+// have a trace of their own, and a copy with the step. The job is one run.
 func TestOneRootPerID(t *testing.T) {
 	ids, run, inLogs := stepIDs(5), "job of "+t.TempDir(), 8 // a process sends the span of a run once
 	sink, f := new(consumertest.TracesSink), stepjoinprocessor.NewFactory()
@@ -166,7 +166,7 @@ func TestOneRootPerID(t *testing.T) {
 		}
 		return n >= len(ids)*inLogs
 	})
-	require.NoError(t, join.Shutdown(t.Context())) // it closes what waits
+	require.NoError(t, join.Shutdown(t.Context())) // closes all open windows
 
 	type trace struct {
 		roots, below, breakdowns []string
@@ -210,7 +210,7 @@ func TestOneRootPerID(t *testing.T) {
 	}
 }
 
-// spansOf are all spans that came.
+// spansOf are all spans received.
 func spansOf(sink *consumertest.TracesSink) (out []ptrace.Span) {
 	for _, td := range sink.AllTraces() {
 		for _, rs := range td.ResourceSpans().All() {

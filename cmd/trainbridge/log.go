@@ -7,13 +7,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// startErrors are log messages about an error that the collector also returns. The command prints the returned error, once.
+// startErrors are log messages about errors that the collector also returns. The command prints the returned error, once.
 var startErrors = []string{"Failed to start component", "Failed to start extension", "error found during service initialization"}
 
-// sameEndpoint begins a warning that health_check would take its endpoint below 'http' too. Where it stands works with the gate and without.
+// sameEndpoint begins a warning of health_check about its endpoint outside 'http'. The endpoint works there with the gate and without.
 const sameEndpoint = "Feature gate enabled but using legacy config format. "
 
-// chatter is the messages of the collector and its components about each step of a start and a stop when all goes well.
+// chatter is the messages of the collector and its components about each step of a start and a stop without errors.
 var chatter = []string{
 	"Internal trace telemetry disabled", "Starting extensions...", "Extension is starting...", "Extension started.", "Starting health_check extension",
 	"Health Check state change",
@@ -23,7 +23,7 @@ var chatter = []string{
 // fieldID is one of the fields with which the collector marks each line of a component.
 const fieldID = "otelcol.component.id"
 
-// plainLog leaves out messages that repeat others, and all names of a component but its id, which stands before messages that do not name it.
+// plainLog leaves out repetitive messages, and all names of a component but its id, which precedes messages without a name.
 type plainLog struct {
 	zapcore.Core
 	id string // of the component
@@ -34,7 +34,7 @@ func plain(core zapcore.Core) zapcore.Core { return plainLog{Core: core} }
 func (c plainLog) With(fields []zapcore.Field) zapcore.Core {
 	id, others := c.id, []zapcore.Field(nil)
 	for _, f := range fields {
-		if f.Type == zapcore.InlineMarshalerType { // this is how the collector marks a component's logger
+		if f.Type == zapcore.InlineMarshalerType { // the collector's mark of a component's logger
 			in := zapcore.NewMapObjectEncoder()
 			f.AddTo(in)
 			if name, ok := in.Fields[fieldID].(string); ok {

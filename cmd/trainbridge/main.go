@@ -1,5 +1,5 @@
-// Command trainbridge is an OpenTelemetry Collector that turns the performance logs of ML training and inference jobs
-// into traces and metrics, with subcommands that need no collector: gen (make a log), report (say what logs tell) and show (draw a trace).
+// Command trainbridge is an OpenTelemetry Collector that turns the performance logs of ML training and inference jobs into traces and metrics. Subcommands need
+// no running collector: gen (make logs), report (a finished job from its logs), show (draw a trace) and more.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ending"
 )
 
-// settings are the settings of the collector; config sees each configuration before it is used.
+// settings are the settings of the collector; config sees each configuration before the collector uses it.
 func settings(config *configChecker) otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{
@@ -45,7 +45,7 @@ func settings(config *configChecker) otelcol.CollectorSettings {
 		Factories: components,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
 			ResolverSettings: confmap.ResolverSettings{
-				URIs: builtIn(), // any --config replaces it
+				URIs: builtIn(), // any --config replaces the built-in one
 				ProviderFactories: []confmap.ProviderFactory{
 					envprovider.NewFactory(),
 					fileprovider.NewFactory(),
@@ -56,14 +56,14 @@ func settings(config *configChecker) otelcol.CollectorSettings {
 				},
 			},
 		},
-		DisableGracefulShutdown: true, // untilSignal does it
+		DisableGracefulShutdown: true, // untilSignal replaces it
 		LoggingOptions:          []zap.Option{zap.WrapCore(plain)},
-		// gRPC warns at each attempt to connect; exporters report the failures that matter.
+		// gRPC warns at each attempt to connect; exporters report lasting failures.
 		SkipSettingGRPCLogger: true,
 	}
 }
 
-// builtIn is the configuration without --config. Verdicts go to a file only where one is named: nobody pays for a pipeline that ends nowhere.
+// builtIn is the configuration without --config. Verdicts go to a file only if one is named: a pipeline without an end is not worth its cost.
 func builtIn() []string {
 	uris := []string{"yaml:" + trainbridge.DefaultConfig}
 	if os.Getenv("TRAINBRIDGE_VERDICTS") != "" {
@@ -72,8 +72,8 @@ func builtIn() []string {
 	return uris
 }
 
-// makeVerdictFile makes a file that is not there with the mode of any new file. The exporter would keep the group from writing whatever the umask lets it, and
-// says what is wrong with the path.
+// makeVerdictFile makes a missing file with the mode of any new file. The exporter's mode would keep the group from writing whatever the umask; errors of the
+// path are left to the exporter.
 func makeVerdictFile(path string) {
 	if path == "" {
 		return
@@ -84,13 +84,13 @@ func makeVerdictFile(path string) {
 	}
 }
 
-// healthGate has health_check hear what components report, for its key component_health. --feature-gates can switch it off.
+// healthGate has health_check read the status of components, for its key component_health. --feature-gates can switch the gate off.
 const healthGate = "extension.healthcheck.useComponentStatus"
 
 // command is the program: the collector and the subcommands. Its errors are for people.
 func command() *cobra.Command {
 	if err := featuregate.GlobalRegistry().Set(healthGate, true); err != nil {
-		panic(err) // the extension has no such gate any more
+		panic(err) // the extension has dropped the gate
 	}
 	config := new(configChecker)
 	root := otelcol.NewCommand(settings(config))
@@ -101,7 +101,7 @@ func command() *cobra.Command {
 			return err
 		}
 		if len(ports) > 0 {
-			fmt.Fprintln(os.Stderr, "free ports:", strings.Join(ports, " ")) // scripts read them too
+			fmt.Fprintln(os.Stderr, "free ports:", strings.Join(ports, " ")) // scripts read the line too
 		}
 		cmd.SetContext(untilSignal(cmd.Context()))
 		makeVerdictFile(os.Getenv("TRAINBRIDGE_VERDICTS"))
@@ -125,7 +125,7 @@ func command() *cobra.Command {
 	return root
 }
 
-// setOntoBuiltIn names the built-in configuration where --set is there without --config: the collector takes what --set says for a configuration of its own.
+// setOntoBuiltIn names the built-in configuration for --set without --config: otherwise the collector takes --set for the whole configuration.
 func setOntoBuiltIn(flags *pflag.FlagSet) error {
 	if !flags.Changed("set") || flags.Changed("config") {
 		return nil
@@ -138,14 +138,14 @@ func setOntoBuiltIn(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// How long the collector may take after a signal: to send what it has, and in all. A pod has 30 s by default, `docker stop` 10 s.
+// How long after a signal the collector may send, and run in all. A pod has 30 s by default, `docker stop` 10 s.
 const (
 	lastSend = 5 * time.Second
 	lastStop = 9 * time.Second
 )
 
-// untilSignal returns a context that the first SIGINT or SIGTERM ends, for the collector to deliver its data. The second signal ends the process at once, and
-// so does lastStop: what was not accepted is not stored as read.
+// untilSignal returns a context that ends with the first SIGINT or SIGTERM: the collector then delivers its data. The second signal ends the process at once,
+// and so does lastStop: lines not accepted by then are not stored as read.
 func untilSignal(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -176,7 +176,7 @@ func unsetEmpty() {
 	}
 }
 
-// kinds are the variables of logs of one kind. They have defaults in the shipped configuration.
+// kinds are the variables for logs of one kind. They have defaults in the shipped configuration.
 var kinds = []string{
 	"TRAINBRIDGE_TQ_LOGS", "TRAINBRIDGE_FLAGSCALE_LOGS", "TRAINBRIDGE_TRAIN_LOGS", "TRAINBRIDGE_ZMQ_LOGS", "TRAINBRIDGE_NCCL_LOGS", "TRAINBRIDGE_EVENT_LOGS",
 }
@@ -202,7 +202,7 @@ func main() {
 	limitMemory(garbage)
 	unsetEmpty()
 	logsOfAnyKind()
-	if err := root.Execute(); err != nil { // cobra has printed it
+	if err := root.Execute(); err != nil { // cobra has printed the error
 		os.Exit(exitCode(err))
 	}
 }

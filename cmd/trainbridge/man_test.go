@@ -16,7 +16,7 @@ import (
 
 var manDir = flag.String("man", "", "the `directory` that gets the man pages of a release")
 
-// Each command has a man page, made of its help. The tests' binary writes those of a release: what writes them is not in the program.
+// Each command has a man page, made of its help. The test binary writes the pages of a release: the program itself lacks the generator.
 func TestManPages(t *testing.T) {
 	dir := *manDir
 	if dir == "" {

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// gcPercent is Go's GOGC. The heap is small beside what passes through it, so at Go's 100 a fifth of the CPU would go into collecting (make bench).
+	// gcPercent is Go's GOGC. The heap is small and its turnover large: at Go's default of 100 a fifth of the CPU would go into collecting (make bench).
 	gcPercent = 200
-	// maxGarbage is how much garbage may arise between two collections, or leastPercent of a large heap: many files make the heap large, and gcPercent would
-	// allow twice that again. A command that ends shares the machine with no job, and has somebody waiting.
+	// maxGarbage bounds the garbage between two collections, with leastPercent of a large heap as a minimum: many files make the heap large, and gcPercent would
+	// allow twice its size again. A command shares the machine with no job, and a user waits for its end.
 	maxGarbage        = 24 << 20
 	maxCommandGarbage = 40 << 20
 	leastPercent      = 33
-	// ofLimit is the share of a container's memory that the heap may use; the rest is the binary's pages and the kernel's buffers.
+	// ofLimit is the share of a container's memory for the heap; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
-	// A process that allocates less than quiet in a period has nothing to do, and gives back the memory that a burst has left.
+	// A process that allocates less than quiet in a period is idle, and gives back the memory of the last burst.
 	quietPeriod = 10 * time.Second
 	quiet       = 12 << 20
 )
 
-// limitMemory bounds what the process keeps in memory beside its data, garbage among it. GOGC and GOMEMLIMIT in the environment decide otherwise.
+// limitMemory bounds the memory of the process beyond its data, garbage included. GOGC and GOMEMLIMIT in the environment take precedence.
 func limitMemory(garbage uint64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -57,7 +57,7 @@ func releaseWhenQuiet(tick <-chan time.Time, release func()) {
 	}
 }
 
-// boundGarbage sets GOGC after each collection so that at most so much garbage arises, gcPercent at most: a finalizer runs after each.
+// boundGarbage sets GOGC after each collection to allow garbage more bytes, gcPercent at most; the trigger is a finalizer.
 func boundGarbage(garbage uint64, now int) {
 	want := garbagePercent(garbage, heapBytes("live"))
 	if want < now*9/10 || want > now*11/10 { // setting GOGC stops the world
@@ -67,7 +67,7 @@ func boundGarbage(garbage uint64, now int) {
 	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(garbage, *x.p) })
 }
 
-// heapBytes reads a number that the garbage collector keeps.
+// heapBytes reads a number of the garbage collector.
 func heapBytes(name string) uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/" + name + ":bytes"}}
 	metrics.Read(s)
@@ -92,11 +92,12 @@ func containerLimit(root string) uint64 {
 		}
 		base, file := "sys/fs/cgroup", "memory.max"
 		if parts[1] != "" {
-			if base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"; !strings.Contains(","+parts[1]+",", ",memory,") {
+			base, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+			if !strings.Contains(","+parts[1]+",", ",memory,") {
 				continue
 			}
 		}
-		// In a container its own group is mounted at the top, whatever the path says.
+		// In a container the cgroup's own directory is mounted at the top, whatever the path.
 		for dir := parts[2]; ; dir = filepath.Dir(dir) {
 			if text, err := os.ReadFile(filepath.Join(root, base, dir, file)); err == nil {
 				if n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {

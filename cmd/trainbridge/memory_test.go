@@ -43,7 +43,7 @@ func TestGarbagePercent(t *testing.T) {
 	}
 }
 
-// Memory is given back once in each time of quiet, not while there is work.
+// Memory is given back once in each idle time, not during work.
 func TestReleaseWhenQuiet(t *testing.T) {
 	tick := make(chan time.Time)
 	var released atomic.Int32

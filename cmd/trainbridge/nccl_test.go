@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/nccl"
 )
 
-// collectives are the attributes of the roots that a generated log becomes, through the receiver and the processor.
+// collectives are the attributes of the roots made of a generated log, by the receiver and the processor.
 func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []nccl.Collective) {
 	t.Helper()
 	o.Out, o.Timezone = filepath.Join(t.TempDir(), "nccl"), time.UTC
@@ -45,10 +45,9 @@ func collectives(t *testing.T, o nccl.Options) (roots []pcommon.Map, truth []ncc
 	return roots, all.Records
 }
 
-// Beside the bandwidth of the transfer stands what NVIDIA's exporter says of the same log. Its numbers, GB/s:
-// plugins/profiler/inspector/exporter/example/perf_summary_exporter.py of NVIDIA/nccl at 5067397c, with pandas 3.1.1 and duckdb 2.0.0, on what `gen
-// nccl --ranks 4 --nodes 2 --steps 2 --slow-rank 2 --slow-by 0.06 --seed 7 --start 2026-02-11T08:40:00Z --timezone UTC` writes: mean_coll_busbw_gbs of
-// summary_mixed_*.csv.
+// The mean bandwidth equals the output of NVIDIA's exporter for the same log. Its numbers, GB/s:
+// plugins/profiler/inspector/exporter/example/perf_summary_exporter.py of NVIDIA/nccl at 5067397c, with pandas 3.1.1 and duckdb 2.0.0, on the logs of `gen nccl
+// --ranks 4 --nodes 2 --steps 2 --slow-rank 2 --slow-by 0.06 --seed 7 --start 2026-02-11T08:40:00Z --timezone UTC`: mean_coll_busbw_gbs of summary_mixed_*.csv.
 func TestMeanOfNVIDIA(t *testing.T) {
 	want := map[[2]any]float64{
 		{"AllReduce", int64(0)}: 35.2733005, {"AllReduce", int64(2)}: 31.226939, {"AllReduce", int64(1)}: 56.071580000000004, {"AllReduce", int64(3)}: 50.162701,
@@ -70,12 +69,13 @@ func TestMeanOfNVIDIA(t *testing.T) {
 	}
 }
 
-// Of 208 collectives that begin with a slow rank's step or follow another one 164 were called by a straggler. The slow rank is late in the first of each step.
+// Of 208 collectives at the beginning of a slow rank's step or behind another, 164 were blamed on a straggler. The slow rank is late only to the first of each
+// step.
 func TestStragglerIsNotOnEach(t *testing.T) {
 	o := nccl.DefaultOptions()
 	o.Steps, o.Verbose, o.SlowRank, o.SlowBy = 52, true, 11, 0.06 // as README's run
 	roots, truth := collectives(t, o)
-	late := make(map[[2]any]bool) // the collectives to which the slow rank came last, by more than half its extra time per step
+	late := make(map[[2]any]bool) // collectives to which the slow rank came last, by more than half its extra time per step
 	for i := range truth {
 		c := &truth[i]
 		late[[2]any{c.Operation, int64(c.Sequence)}] = c.LateRank == 11 && c.LateNS > 2_400_000

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The file of verdicts has the mode of any new file, and one that is there stays as it is.
+// The file of verdicts has the mode of any new file; an existing file stays unchanged.
 func TestVerdictFile(t *testing.T) {
 	before := syscall.Umask(0)
 	defer syscall.Umask(before)

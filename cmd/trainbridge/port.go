@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// failed finds the component in what the collector says when a start fails.
+// failed finds the component in the collector's error about a start.
 var failed = regexp.MustCompile(`failed to start "([^"]+)" (\w+)`)
 
-// takenPort returns the error for an address that something else listens on, or nil when err is another one.
+// takenPort returns the error for an address in use, or nil for any other error.
 func (c *configChecker) takenPort(err error) error {
 	listen, ok := errors.AsType[*net.OpError](err)
 	if !ok || listen.Addr == nil || !errors.Is(err, syscall.EADDRINUSE) {
@@ -49,7 +49,7 @@ func (c *configChecker) takenPort(err error) error {
 	return errors.New(text)
 }
 
-// listener names the process that listens on a TCP port of this host, as far as this user may see it.
+// listener names the process that listens on a TCP port of this host, as far as this user may see.
 func listener(port string) string {
 	const unknown = "another process"
 	n, err := strconv.ParseUint(port, 10, 16)

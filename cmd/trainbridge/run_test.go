@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// backend keeps which runs the spans that it takes are of.
+// backend keeps the runs of the spans received.
 type backend struct {
 	ptraceotlp.UnimplementedGRPCServer
 	mu     sync.Mutex
@@ -56,7 +56,7 @@ func (b *backend) whole() bool {
 	return true
 }
 
-// The shipped configuration, started on logs of four kinds in four directories: one run where a variable names it, and its span once.
+// The shipped configuration, started on logs of four kinds in four directories: one run if a variable names it, and one train.run span.
 func TestOneRun(t *testing.T) {
 	for _, name := range append(kinds, spans.JobVariables()...) {
 		t.Setenv(name, "")

@@ -32,7 +32,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
-// refusing takes spans as JSON, and refuses those that have a field `refused`.
+// refusing takes spans as JSON, and refuses spans with a field `refused`.
 type refusing struct {
 	ptraceotlp.UnimplementedGRPCServer
 	mu    sync.Mutex
@@ -58,8 +58,8 @@ func (b *refusing) text() string {
 	return string(b.spans)
 }
 
-// secretLogs writes logs with the examples of all kinds of secrets wherever a log has texts: fields, names of stages, functions, methods, communicators, lines
-// that are no records, and records that a backend refuses. Names without blanks reach labels.
+// secretLogs writes logs with examples of all kinds of secrets wherever a log has text: fields, names of stages, functions, methods, communicators, lines that
+// are no records, and records that a backend refuses. Names without blanks reach labels.
 func secretLogs(t *testing.T) (dir string, all []secrets.Example) {
 	t.Helper()
 	var jsonl, broken, verl, tq, zmq, nccl strings.Builder
@@ -104,20 +104,20 @@ func secretLogs(t *testing.T) (dir string, all []secrets.Example) {
 	return dir, all
 }
 
-// clean checks that a way out has something of the logs, and nothing of the secrets.
+// clean checks that an output has something of the logs, and nothing of the secrets.
 func clean(t *testing.T, what, text string, all []secrets.Example) {
 	t.Helper()
 	assert.NotEmpty(t, text, what)
-	told := make(map[string]bool)
+	reported := make(map[string]bool)
 	for _, e := range all {
-		if i := strings.Index(text, e.Secret); i >= 0 && !told[e.Secret] {
-			told[e.Secret] = true
+		if i := strings.Index(text, e.Secret); i >= 0 && !reported[e.Secret] {
+			reported[e.Secret] = true
 			t.Errorf("%s: %q in …%s…", what, e.Secret, text[max(0, i-80):min(len(text), i+len(e.Secret)+40)])
 		}
 	}
 }
 
-// below is all that the files below a directory have.
+// below is the content of all files below a directory.
 func below(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
@@ -132,7 +132,7 @@ func below(t *testing.T, dir string) string {
 	return out.String()
 }
 
-// inflated is a file with what is compressed in it: packets of Perfetto are.
+// inflated is a file with its compressed parts inflated: Perfetto's packets are compressed.
 func inflated(file string) string {
 	var out strings.Builder
 	out.WriteString(file)
@@ -146,7 +146,7 @@ func inflated(file string) string {
 	return out.String()
 }
 
-// page is what an address answers, empty where there is no answer.
+// page is the answer of a URL, empty without an answer.
 func page(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
@@ -174,10 +174,10 @@ func serve(t *testing.T) (b *refusing, addr string) {
 	return b, l.Addr().String()
 }
 
-// ways are what comes out of a collector.
+// ways are the outputs of a collector.
 type ways struct{ spans, labels, metrics, log, verdicts, dead, state string }
 
-// collectSecrets runs the collector as it is shipped, with dead letters, until something came out of each way.
+// collectSecrets runs the shipped collector, with dead letters, until every output has something.
 func collectSecrets(t *testing.T, logs string) ways {
 	t.Helper()
 	for _, name := range kinds {
@@ -235,7 +235,7 @@ func collectSecrets(t *testing.T, logs string) ways {
 	return ways{b.text(), labels, metrics, said.String(), below(t, verdicts), below(t, dead), below(t, state)}
 }
 
-// The collector as it is shipped lets no secret out: in spans, labels, its own metrics and log, verdicts, dead letters and state.
+// The shipped collector lets no secret out: in spans, labels, its own metrics and log, verdicts, dead letters and state.
 func TestSecretsStayInCollector(t *testing.T) {
 	logs, all := secretLogs(t)
 	out := collectSecrets(t, logs)
@@ -269,7 +269,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// No command that reads logs, or the traces made of them, shows a secret.
+// No command that reads logs, or their traces, shows a secret.
 func TestSecretsStayInCommands(t *testing.T) {
 	logs, all := secretLogs(t)
 	b, backend := serve(t)
@@ -279,7 +279,7 @@ func TestSecretsStayInCommands(t *testing.T) {
 		cmd.SetOut(out)
 		cmd.SetErr(out)
 		cmd.SetArgs(args)
-		_ = cmd.ExecuteContext(ctx) // the exit code of check says that something is off
+		_ = cmd.ExecuteContext(ctx) // check exits with 1 for its findings
 	}
 	said := func(args ...string) string {
 		var out syncBuffer

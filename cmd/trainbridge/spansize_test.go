@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/commands"
 )
 
-// TestSpanSize holds what a span takes on the way, behind the receiver and train_perf, with its share of the resources: what a log repeats stands once.
+// TestSpanSize bounds the size of a span behind the receiver and train_perf, its share of the resources included: values that a log repeats are encoded once.
 func TestSpanSize(t *testing.T) {
 	for name, tt := range map[string]struct {
 		receiver string

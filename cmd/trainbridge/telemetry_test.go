@@ -28,7 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver"
 )
 
-// instruments provides meters that note which instruments are made of them, as rows of a table.
+// instruments provides meters that record their instruments, as rows of a table.
 type instruments struct {
 	noop.MeterProvider
 	rows map[string]bool
@@ -42,7 +42,7 @@ type noting struct {
 }
 
 func (n noting) row(name, kind, unit, description string) {
-	if strings.HasPrefix(name, "trainbridge.") { // those of metadata.yaml stand in documentation.md, and others are the collector's
+	if strings.HasPrefix(name, "trainbridge.") { // documentation.md has the instruments of metadata.yaml; the rest are the collector's
 		n.rows[fmt.Sprintf("| `%s` | %s | %s | %s |", strings.ReplaceAll(name, ".", "_"), kind, unit, description)] = true
 	}
 }
@@ -61,7 +61,7 @@ func (n noting) Int64ObservableCounter(name string, opts ...metric.Int64Observab
 
 func (n noting) Int64ObservableUpDownCounter(name string, opts ...metric.Int64ObservableUpDownCounterOption) (metric.Int64ObservableUpDownCounter, error) {
 	cfg := metric.NewInt64ObservableUpDownCounterConfig(opts...)
-	n.row(name, "gauge", cfg.Unit(), cfg.Description()) // as Prometheus has it
+	n.row(name, "gauge", cfg.Unit(), cfg.Description()) // Prometheus' type
 	return n.Meter.Int64ObservableUpDownCounter(name)
 }
 
@@ -71,9 +71,9 @@ func (n noting) Float64ObservableGauge(name string, opts ...metric.Float64Observ
 	return n.Meter.Float64ObservableGauge(name)
 }
 
-// What all receivers of logs count of themselves stands in docs/reliability.md, and nothing else does; their READMEs lead there.
+// docs/reference/reliability.md has all own metrics of the log receivers, and no more; the receivers' READMEs link to the page.
 func TestOwnMetrics(t *testing.T) {
-	docs := filepath.Join("..", "..", "docs", "reliability.md")
+	docs := filepath.Join("..", "..", "docs", "reference", "reliability.md")
 	page, err := os.ReadFile(docs)
 	require.NoError(t, err)
 	table := regexp.MustCompile("(?m)^\\| `trainbridge_.*$").FindAllString(string(page), -1)
@@ -93,6 +93,6 @@ func TestOwnMetrics(t *testing.T) {
 		assert.ElementsMatch(t, slices.Collect(maps.Keys(made.rows)), table, dir)
 		readme, err := os.ReadFile(filepath.Join("..", "..", "receivers", dir+"receiver", "README.md"))
 		require.NoError(t, err)
-		assert.Contains(t, string(readme), "](../../docs/reliability.md#its-own-metrics)", dir)
+		assert.Contains(t, string(readme), "](../../docs/reference/reliability.md#its-own-metrics)", dir)
 	}
 }

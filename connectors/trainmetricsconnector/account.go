@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// accounts are where the wall-clock time of runs went. Steps and their parts are read by the family of steps, evaluations by this one.
+// accounts are where the wall-clock time of runs went. The family of steps reads steps and their parts, this family reads evaluations.
 var accounts = family{
 	kinds:  []view.Kind{view.KindEvaluation},
 	reader: func(family int8) reader { return evaluationReader{family} },
@@ -47,10 +47,10 @@ const (
 const (
 	mostRuns = 256
 
-	// past is how long ago a run ended, ns, whose graph the time of its metrics does not give.
+	// past, ns: metrics of a run that ended longer ago appear in graphs at the wrong time.
 	past = int64(time.Hour)
 
-	// clocksApart is how far the clocks of two hosts of a job may be apart, ns: a line of one that tells of an end, and a step of the other, come in no order.
+	// clocksApart is the largest skew (ns) assumed between the hosts of a job: within that time, an ending and a step have no order.
 	clocksApart = int64(10 * time.Second)
 )
 
@@ -61,7 +61,7 @@ func (runKey) bare() bool                      { return true }
 func (k runKey) code(*codec) runKey            { return k }
 func (runKey) labels(m pcommon.Map, own label) { own.put(m) }
 
-// enter has the span that was noted last put an entry into the book of its run.
+// enter attaches an entry of the run's book to the span noted last.
 func (s *scratch) enter(e *book.Entry) {
 	s.entries = append(s.entries, *e)
 	s.observations[len(s.observations)-1].entry = int32(len(s.entries))
@@ -90,25 +90,25 @@ type accountSeries struct {
 	lastTime *gauge
 }
 
-// run is what was told of a run's time.
+// run is the account of one run's time.
 type run struct {
 	*book.Book
 
-	key     resourceKey
-	service string // of the series: that which told of the run first
-	slot    int    // of the storage
-	end     pcommon.Timestamp
-	updated int64 // ns, when it was told of last
-	changed bool  // since its account was told
-	told    int   // steps of that account
-	kept    kept
+	key      resourceKey
+	service  string // service of the series: the first to report the run
+	slot     int    // of the storage
+	end      pcommon.Timestamp
+	updated  int64 // ns, time of the latest span
+	changed  bool  // since the last report
+	reported int   // number of steps in the last report
+	kept     kept
 
 	pulse   pulse.Pulse
-	live    bool  // its steps came while it ran
+	live    bool  // steps arrived while the run went on
 	came    int64 // ns, by our clock: when the latest step came
 	outcome int64 // index in outcomes
-	at      int64 // ns: when that was, by its log
-	fresh   bool  // the three before are to be told
+	at      int64 // ns: time of the outcome, by the log
+	fresh   bool  // came, outcome or at changed since the last report
 }
 
 type accountAdder struct {
@@ -116,21 +116,21 @@ type accountAdder struct {
 
 	runs  map[resourceKey]*run
 	slots []*run // of the storage; nil: free
-	gone  []kept // what the storage has of runs that made room
+	gone  []kept // stored state of evicted runs
 	final bool   // nothing will come any more
 }
 
-// add has nothing to do: apply enters what spans of any family say of the time.
+// add does nothing: apply enters the time of spans of every family.
 func (*accountAdder) add(*store, *observation, reader, *scratch) {}
 
-// enter puts what a span says of the time into the book of its run.
+// enter puts the time of a span into the book of its run.
 func (a *accountAdder) enter(s *store, o *observation, in *scratch) {
 	r := a.runOf(s, in.resources[o.resource])
 	r.Put(&in.entries[o.entry-1])
 	r.end, r.changed = max(r.end, o.end), true
 }
 
-// runOf finds or begins the book of a run of which something is told.
+// runOf finds or begins the book of a run.
 func (a *accountAdder) runOf(s *store, of resourceKey) *run {
 	r := a.runs[of.home()]
 	if r == nil {
@@ -140,7 +140,7 @@ func (a *accountAdder) runOf(s *store, of resourceKey) *run {
 	return r
 }
 
-// beat notes that a step came.
+// beat notes the arrival of a step.
 func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch) {
 	r := a.runOf(s, in.resources[o.resource])
 	end := int64(o.end)
@@ -149,7 +149,7 @@ func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch
 	}
 	r.came, r.fresh = s.now, true
 	r.live = r.live || r.pulse.Live()
-	if r.outcome != running && end > r.at+clocksApart { // it went on
+	if r.outcome != running && end > r.at+clocksApart { // the run went on
 		r.outcome = running
 	}
 	if v.planned > 0 && v.number >= v.planned {
@@ -157,8 +157,8 @@ func (a *accountAdder) beat(s *store, o *observation, v *stepValues, in *scratch
 	}
 }
 
-// hear notes a line that tells how a run ends. Training that said it is done did not fail by what its processes say when they leave.
-func (a *accountAdder) hear(s *store, o *observation, class events.Class, in *scratch) {
+// noteEvent notes a line about the end of a run. Training that reported success has not failed, whatever its processes log while they exit.
+func (a *accountAdder) noteEvent(s *store, o *observation, class events.Class, in *scratch) {
 	outcome := int64(running)
 	switch {
 	case class == events.ClassEnded:
@@ -173,7 +173,7 @@ func (a *accountAdder) hear(s *store, o *observation, class events.Class, in *sc
 	r.outcome, r.at, r.fresh, r.updated, r.kept.stale = outcome, int64(o.end), true, s.now, true
 }
 
-// open begins the book of a run. That which was quiet for longest makes room.
+// open begins the book of a run. The run without news for longest is evicted.
 func (a *accountAdder) open(key resourceKey, service string) *run {
 	if len(a.runs) >= mostRuns {
 		old := slices.MinFunc(slices.Collect(maps.Values(a.runs)), func(x, y *run) int {
@@ -205,8 +205,8 @@ func (a *accountAdder) books() iter.Seq[*book.Book] {
 	}
 }
 
-// tell sets the series of the runs of which something was told.
-func (a *accountAdder) tell(s *store) {
+// report sets the series of runs with news.
+func (a *accountAdder) report(s *store) {
 	for _, r := range a.slots {
 		if r != nil && r.fresh && r.live {
 			a.state(s, r)
@@ -214,13 +214,13 @@ func (a *accountAdder) tell(s *store) {
 		if r == nil || !r.changed {
 			continue
 		}
-		if !a.final && !r.Due(r.told, time.Duration(s.now-r.updated)) {
+		if !a.final && !r.Due(r.reported, time.Duration(s.now-r.updated)) {
 			continue
 		}
-		if r.told == 0 && !r.live && s.now-int64(r.end) > past {
+		if r.reported == 0 && !r.live && s.now-int64(r.end) > past {
 			s.past = append(s.past, r.key.run)
 		}
-		r.changed, r.told, r.kept.stale = false, r.Ledger.Len(), true
+		r.changed, r.reported, r.kept.stale = false, r.Ledger.Len(), true
 		a.set(s, r)
 	}
 }
@@ -230,7 +230,7 @@ func (a *accountAdder) state(s *store, r *run) {
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, stepLastTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
 	s.change(g)
-	var o observation // of no span: what is set last counts
+	var o observation // of no span: the last value set counts
 	s.set(slot(s, stepLastTime, g, &series.lastTime, &over.lastTime), float64(r.came)/1e9, &o)
 	for i := 1; i < len(outcomes); i++ {
 		x := 0.0
@@ -244,20 +244,20 @@ func (a *accountAdder) state(s *store, r *run) {
 
 // set sets the series of a run.
 func (a *accountAdder) set(s *store, r *run) {
-	told, ok := r.Ledger.Account()
-	if !ok || told.Wall <= 0 {
+	reported, ok := r.Ledger.Account()
+	if !ok || reported.Wall <= 0 {
 		return
 	}
 	g := a.look(s, resourceKey{r.service, r.key.run}, runKey{}, runTime)
 	series, over := seriesOf[accountSeries](g, a.family), seriesOf[accountSeries](&s.overflow, a.family)
 	s.change(g)
 	o := observation{origin: origin{end: r.end}}
-	for state, seconds := range told.Seconds {
+	for state, seconds := range reported.Seconds {
 		if at := &series.states[state]; seconds > 0 || *at != nil {
 			s.set(slot(s, runTime, g, at, &over.states[0]), seconds, &o)
 		}
 	}
-	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), told.Goodput(), &o)
+	s.set(slot(s, goodput, g, &series.goodput, &over.goodput), reported.Goodput(), &o)
 }
 
 // emit writes the series of a run.

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// takeAccount takes the series of accounts out of points. It returns their values by run and label.
+// takeAccount takes the series of accounts out of points and returns their values by run and label.
 func takeAccount(of map[string]point) map[string]float64 {
 	out := map[string]float64{}
 	for key, p := range of {
@@ -29,7 +29,7 @@ func takeAccount(of map[string]point) map[string]float64 {
 	return out
 }
 
-// liveSteps has so many steps of a run come as soon as they are done.
+// liveSteps consumes steps of a run, each as soon as the step is over.
 func liveSteps(c *bed, res spans.Resource, steps int, each int64) {
 	for range steps {
 		c.clock = c.clock.Add(time.Duration(each))
@@ -44,7 +44,7 @@ func liveSteps(c *bed, res spans.Resource, steps int, each int64) {
 	}
 }
 
-// jobSteps is the messages of a job: so many steps of 1 s, 500 a message, with a checkpoint of 20 s after each 500th.
+// jobSteps returns the messages of a job: steps of 1 s, 500 per message, with a checkpoint of 20 s after every 500th.
 func jobSteps(steps int) (all []ptrace.Traces) {
 	at := int64(base)
 	for first := 0; first < steps; first += 500 {
@@ -70,7 +70,7 @@ func jobSteps(steps int) (all []ptrace.Traces) {
 	return all
 }
 
-// BenchmarkAccountFlush is a flush of a job of 100,000 steps whose log tells of 15 steps between two flushes.
+// BenchmarkAccountFlush flushes a job of 100,000 steps after 15 new ones.
 func BenchmarkAccountFlush(b *testing.B) {
 	c := newBed(b)
 	for _, td := range jobSteps(100_000) {
@@ -98,7 +98,7 @@ func BenchmarkAccountFlush(b *testing.B) {
 	}
 }
 
-// truthOf is what went on in a job of jobSteps: a checkpoint behind the last step counts.
+// truthOf is the account of jobSteps: a checkpoint behind the last step counts.
 func truthOf(steps int) (inSteps, saving float64) {
 	for n := range steps {
 		inSteps += 1 + float64(n%7)/100
@@ -115,7 +115,7 @@ func checkAccount(t *testing.T, steps int, got map[string]float64) {
 	assert.InDelta(t, inSteps/(inSteps+saving), got["run-1 "], 1e-6)
 }
 
-// The account of a run is told while the run goes on, counts no span twice, and lives longer than its series.
+// The account of a run is reported while the run goes on, counts no span twice, and lives longer than its series.
 func TestAccount(t *testing.T) {
 	c := newBed(t)
 	for i, td := range jobSteps(1500) {
@@ -132,28 +132,28 @@ func TestAccount(t *testing.T) {
 	checkAccount(t, 2000, takeAccount(c.flushed(time.Second)))
 }
 
-// Of a long run the account is told again when 1 in 64 steps is new, when nothing came for a minute, and at the end.
+// A long run's account is reported again when 1 in 64 steps is new, after a minute without news, and at the end.
 func TestAccountOfALongRun(t *testing.T) {
 	all := jobSteps(70_500)
 	c := newBed(t)
-	told := func(steps int, after time.Duration) {
+	reported := func(steps int, after time.Duration) {
 		t.Helper()
 		checkAccount(t, steps, takeAccount(c.flushed(after)))
 	}
 	for _, td := range all[:139] {
 		c.consume(td)
 	}
-	told(69_500, time.Second)
+	reported(69_500, time.Second)
 	c.consume(all[139])
-	told(69_500, time.Second)
-	told(70_000, time.Minute)
+	reported(69_500, time.Second)
+	reported(70_000, time.Minute)
 	c.consume(all[140])
-	told(70_000, time.Second)
+	reported(70_000, time.Second)
 	require.NoError(t, c.Shutdown(t.Context()))
 	checkAccount(t, 70_500, takeAccount(points(t, <-c.sent)))
 }
 
-// A process that follows one that was killed goes on with the account, also where the last messages come again, and where neighbours were put together.
+// After a kill the next process continues the account, even if the last messages are sent again or neighbouring steps were merged.
 func TestAccountAfterACrash(t *testing.T) {
 	all := jobSteps(4000)
 	for _, merged := range []bool{false, true} {
@@ -175,7 +175,7 @@ func TestAccountAfterACrash(t *testing.T) {
 	}
 }
 
-// The run that was quiet for longest makes room, in the storage too.
+// The run without news for longest is evicted, from the storage too.
 func TestRunsAreBounded(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -202,7 +202,7 @@ func TestRunsAreBounded(t *testing.T) {
 	assert.NotNil(t, next.store.accounts.runs[resourceKey{run: "many-50"}])
 }
 
-// Writes that fail are made good by the next, with chunks that are no longer there.
+// A failed write is repaired by the next, chunks that no longer exist included.
 func TestAccountWhileStorageFails(t *testing.T) {
 	all := jobSteps(3000)
 	d := newDisk(nil)

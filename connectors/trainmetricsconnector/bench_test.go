@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// benchBatch is 100 functions of six spans, as train_perf passes them on.
+// benchBatch is 100 functions of six spans, as train_perf emits them.
 func benchBatch() ptrace.Traces {
 	b := spans.NewBatch("bench", "")
 	for i := range 100 {
@@ -75,8 +75,8 @@ func BenchmarkTrainMetrics(b *testing.B) {
 	require.NoError(b, c.Shutdown(context.Background()))
 }
 
-// BenchmarkSpanMetrics is the peer on the same spans, with the same dimensions, resource, buckets and exemplars. It
-// makes one histogram and one counter of them, we make eight metrics.
+// BenchmarkSpanMetrics runs contrib's connector on the same spans, with the same dimensions, resource, buckets and exemplars. span_metrics makes one histogram
+// and one counter of them, train_metrics makes eight metrics.
 func BenchmarkSpanMetrics(b *testing.B) {
 	benchPeer(b, benchBatch(), spans.AttrTQFunction, spans.AttrTQStage)
 }
@@ -101,7 +101,7 @@ func benchPeer(b *testing.B, td ptrace.Traces, dimensions ...string) {
 	require.NoError(b, c.Shutdown(context.Background()))
 }
 
-// benchSteps is 100 steps, as train_perf passes them on, and eight parts of each.
+// benchSteps is 100 steps, as train_perf emits them, and eight parts of each.
 func benchSteps() ptrace.Traces {
 	b := spans.NewBatch("bench", "")
 	for i := range 100 {
@@ -131,7 +131,7 @@ func BenchmarkSpanMetricsSteps(b *testing.B) {
 	benchPeer(b, benchSteps(), spans.AttrSource, spans.AttrRank, spans.AttrStage)
 }
 
-// benchRPC is ten passes of a hundred calls, as train_perf passes them on: with five spans below each call, unless callsOnly.
+// benchRPC is ten passes of a hundred calls, as train_perf emits them: with five spans below each call, unless callsOnly.
 func benchRPC(callsOnly bool) ptrace.Traces {
 	b := spans.NewBatch("bench", "")
 	for i := range 1000 {
@@ -169,7 +169,7 @@ func BenchmarkTrainMetricsRPC(b *testing.B) {
 	}
 }
 
-// BenchmarkSpanMetricsRPC makes one histogram and one counter of every span, also of the spans below the calls.
+// BenchmarkSpanMetricsRPC makes one histogram and one counter of every span, the spans below the calls included.
 func BenchmarkSpanMetricsRPC(b *testing.B) {
 	for name, callsOnly := range map[string]bool{"passes": false, "calls": true} {
 		b.Run(name, func(b *testing.B) {
@@ -178,8 +178,8 @@ func BenchmarkSpanMetricsRPC(b *testing.B) {
 	}
 }
 
-// benchCollectives is 32 collectives of 64 ranks, as train_perf passes them on: a span per rank below each, with a resource per rank. Without roots
-// it is only the ranks' spans, without ranks only the roots.
+// benchCollectives is 32 collectives of 64 ranks, as train_perf emits them: a span per rank below each, with a resource per rank. roots and ranks are 0 to
+// leave out the roots' or the ranks' spans.
 func benchCollectives(roots, ranks int) ptrace.Traces {
 	b := spans.NewBatch("bench", "")
 	for i := range 32 * roots {
@@ -216,7 +216,7 @@ func BenchmarkTrainMetricsCollectives(b *testing.B) {
 	}
 }
 
-// BenchmarkSpanMetricsCollectives makes one histogram and one counter of every span, also of the ranks' spans.
+// BenchmarkSpanMetricsCollectives makes one histogram and one counter of every span, the ranks' spans included.
 func BenchmarkSpanMetricsCollectives(b *testing.B) {
 	for name, n := range collectiveBenches {
 		b.Run(name, func(b *testing.B) {

@@ -18,7 +18,7 @@ var breakdowns = family{
 
 var stepTime = newMetric(spans.MetricStepTime)
 
-// breakdownKey is the label of a breakdown: what it is of.
+// breakdownKey is the label of a breakdown: the kind of its window.
 type breakdownKey struct{ window string }
 
 func (k breakdownKey) bare() bool                 { return k.window == "" }
@@ -31,7 +31,7 @@ func (k breakdownKey) labels(m pcommon.Map, own label) {
 	}
 }
 
-// breakdownValues are what a breakdown says: its times are those of the reader from one index to the other.
+// breakdownValues are the values of one breakdown: its times are reader.times[from:to].
 type breakdownValues struct {
 	key      breakdownKey
 	from, to int
@@ -52,7 +52,7 @@ func (r *breakdownReader) reset() {
 
 func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	b := &r.breakdown
-	if b.Read(span); b.Partial { // what is missing would be counted as unattributed
+	if b.Read(span); b.Partial { // the missing time would be counted as unattributed
 		return
 	}
 	v := breakdownValues{key: breakdownKey{spans.Label(b.Window)}, from: len(r.times)}
@@ -66,7 +66,8 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	if bad || !possible {
 		s.invalid++
 	}
-	if v.to = len(r.times); possible && v.to > v.from {
+	v.to = len(r.times)
+	if possible && v.to > v.from {
 		s.note(span, r.family, &b.Head, len(r.values), ns)
 		r.values = append(r.values, v)
 		if e, ok := book.Breakdown(span, b); ok {
@@ -75,7 +76,6 @@ func (r *breakdownReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	}
 }
 
-// breakdownSeries are the series of one kind of window.
 type breakdownSeries struct{ times []named[counter] }
 
 type breakdownAdder struct {
@@ -96,7 +96,6 @@ func (a *breakdownAdder) add(s *store, o *observation, from reader, in *scratch)
 	}
 }
 
-// emit writes the series of one kind of window.
 func (a *breakdownAdder) emit(e *emitter, g *group) {
 	bs := seriesOf[breakdownSeries](g, a.family)
 	emitNamed(e, stepTime, &bs.times, func(name seriesName) labels { return labels{of: g, own: label{spans.AttrStepPart, name.Name}} }, sumPoint)

@@ -26,7 +26,7 @@ func addBreakdown(b *spans.Batch, res spans.Resource, id int, window string, tim
 	return s
 }
 
-// The times of parts are added up by what they are of; verdicts are counted. A span with a time that cannot be is counted as such.
+// Times are added up by part, verdicts are counted. A span with an impossible time counts as invalid.
 func TestBreakdowns(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
@@ -51,5 +51,5 @@ func TestBreakdowns(t *testing.T) {
 		prefix + "trainbridge.verdicts|[ml.step.window=step trainbridge.verdict.name=step_slow trainbridge.verdict.severity=warning]": 1,
 		prefix + "trainbridge.incomplete.spans|[ml.step.window=pass]":                                                                 1,
 	}, values)
-	assertInvalid(t, c, 1) // a number that is not finite is none
+	assertInvalid(t, c, 1) // an infinite time
 }

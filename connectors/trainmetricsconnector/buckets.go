@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxScale has buckets that are 4.4 % wide, so that no quantile is further from the truth.
+	// maxScale has buckets 4.4 % wide, the largest error of a quantile.
 	maxScale = 4
-	// mostBuckets holds values of a series that span six decades. Where they span more, neighbours are put together.
+	// mostBuckets covers values of a series that span six decades. Beyond, neighbouring buckets are merged.
 	mostBuckets = 320
 )
 
@@ -18,10 +18,10 @@ const (
 // scale holds base^i < value ≤ base^(i+1), with base = 2^(2^−scale). When a value would need more than mostBuckets, each two neighbours are put together: the
 // scale goes down by 1.
 type buckets struct {
-	coarser int // than maxScale, by so many steps of the scale
+	coarser int // steps of the scale below maxScale
 	offset  int // index of the first count
 	counts  []uint64
-	zeros   uint64 // values that are 0 or below
+	zeros   uint64 // values of 0 or below
 }
 
 func (b *buckets) scale() int { return maxScale - b.coarser }
@@ -87,7 +87,7 @@ func index(x float64) int {
 	return (exponent-1)<<maxScale + lo - 1
 }
 
-// cover has a metric's bounds stand around the buckets that are not empty.
+// cover extends a metric's bounds to all buckets that are not empty.
 func (b *buckets) cover(of *bounds.Set) {
 	if b.zeros > 0 {
 		of.AddZero()
@@ -99,7 +99,7 @@ func (b *buckets) cover(of *bounds.Set) {
 	}
 }
 
-// between is how many values are above each bound and not above the next, after those that are not above the first. They are in buckets that of covers.
+// between counts the values from each bound to the next, after those up to the first bound. All buckets lie within the bounds of the set.
 func (b *buckets) between(of *bounds.Set) []uint64 {
 	uppers := of.Uppers()
 	out := make([]uint64, len(uppers)+1)
@@ -120,7 +120,7 @@ func (b *buckets) between(of *bounds.Set) []uint64 {
 	return out
 }
 
-// What a stored histogram may have: numbers above 0 are 2^−1074 to 2^1024.
+// Limits of a stored histogram: numbers above 0 are 2^−1074 to 2^1024.
 const (
 	mostIndex = 1074 << maxScale
 	coarsest  = maxScale + 11

@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// lists are values of histograms: what steps take, sizes over many decades, bounds of buckets, and numbers that are nearly none.
+// lists are values of histograms: step times, sizes over many decades, bounds of buckets, and numbers close to 0.
 func lists() map[string][]float64 {
 	rng := rand.New(rand.NewPCG(4, 320))
 	draw := func(n int, next func() float64) (x []float64) {
@@ -40,7 +40,7 @@ func lists() map[string][]float64 {
 	}
 }
 
-// The buckets are those of the SDK's exponential histogram: same scale, same offset, same counts.
+// The buckets equal the SDK's exponential histogram: same scale, same offset, same counts.
 func TestBucketsAsTheSDK(t *testing.T) {
 	for name, list := range lists() {
 		reader := sdk.NewManualReader()
@@ -81,7 +81,7 @@ func (p *point) quantile(q float64) float64 {
 	return math.NaN()
 }
 
-// Explicit buckets have the bounds, the counts and the quantiles of what they stand for.
+// Explicit buckets have the bounds, the counts and the quantiles of the exponential ones.
 func TestExplicitBuckets(t *testing.T) {
 	for _, name := range []string{"one", "steps", "stalls"} {
 		list := lists()[name]
@@ -113,7 +113,7 @@ func TestExplicitBuckets(t *testing.T) {
 	}
 }
 
-// Series that lie far apart, of runs and of functions, can be added bucket by bucket, while ever new values come.
+// Series far apart, of runs and of functions, can be added bucket by bucket, while ever new values arrive.
 func TestBucketsAddUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	c := newBed(t, withBuckets)
@@ -150,7 +150,7 @@ func TestBucketsAddUp(t *testing.T) {
 	}
 }
 
-// Where nothing but 0 came, nothing but 0 is told.
+// After observations of nothing but 0 all buckets above 0 are empty.
 func TestOnlyZeros(t *testing.T) {
 	c := newBed(t, withBuckets)
 	b := spans.NewBatch("test", "")

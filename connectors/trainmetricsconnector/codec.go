@@ -10,17 +10,17 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// codec writes the groups of series into bytes, or reads them back: the same code goes through a group either way, and so cannot read what it does not write.
-// A nil codec does neither.
+// codec writes the groups of series into bytes, or reads them back. The same code serves both directions, and so cannot read anything but its own form. A nil
+// codec does neither.
 type codec struct {
-	wire.Cursor        // what is read; bad where it is not what this code has written
-	reads       bool   // else it writes
-	b           []byte // what was written
+	wire.Cursor        // input; Bad if this code has not written the bytes
+	reads       bool   // else the codec writes
+	b           []byte // output
 }
 
 func (c *codec) reading() bool { return c != nil && c.reads }
 
-// text returns what was read, or else a text that outlives the batch.
+// text returns the text read, or s, cloned to outlive the batch.
 func (c *codec) text(s string) string {
 	switch {
 	case c == nil:
@@ -83,7 +83,8 @@ func value[T uint64 | float64](c *codec, n T) T {
 }
 
 func (l *life) code(c *codec) {
-	if l.start, l.updated = c.num(l.start), c.num(l.updated); c.reads { // it was told of, maybe with its value
+	l.start, l.updated = c.num(l.start), c.num(l.updated)
+	if c.reads { // reported before, perhaps with its value
 		l.newborn = zeroFlushes
 	}
 }

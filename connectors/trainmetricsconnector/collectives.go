@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// collectives is the roots of collectives. The thousands of spans below each are not looked at: the root says what they add up to.
+// collectives reads the roots of collectives only: a root has the sums of the thousands of spans below.
 var collectives = family{
 	kinds:  []view.Kind{view.KindCollective},
 	reader: func(family int8) reader { return &collectiveReader{family: family} },
@@ -24,7 +24,7 @@ var (
 	collectiveLate     = newMetric(spans.MetricNCCLLate)
 	collectiveLateCost = newMetric(spans.MetricNCCLLateCost)
 	collectiveIO       = newMetric(spans.MetricNCCLIO)
-	// collectiveCounts count what happened in collectives, in the order of collectiveValues.counts.
+	// collectiveCounts count errors, retries and missing ranks, in the order of collectiveValues.counts.
 	collectiveCounts = [...]metricID{
 		newMetric(spans.MetricNCCLErrors),
 		newMetric(spans.MetricNCCLRetries),
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// unnamed is the operation of a collective whose span names none: without a label its series would be the same as series of functions.
+// unnamed is the operation of a collective whose span names none: without a label its series would equal a series of functions.
 const unnamed = "unknown"
 
 // bandwidthKinds are the values of spans.AttrNCCLBandwidthKind, in the order of collectiveValues.bandwidth.
@@ -63,16 +63,16 @@ func (k collectiveKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
-// collectiveValues are what the root of a collective says. Numbers that are not there are NaN.
+// collectiveValues are the values of a collective's root. Missing numbers are NaN.
 type collectiveValues struct {
 	key         collectiveKey
 	timed, late bool
 	ns, lateNS  uint64
 	cost, size  float64 // s, By
 	bandwidth   [len(bandwidthKinds)]float64
-	last        view.Int // who came last: the rank of the communicator, and its host
+	last        view.Int // the last rank of the communicator to arrive, and its host
 	host        string
-	counts      [len(collectiveCounts)]float64 // errors, retries, ranks missing; 0 where the root has no such number
+	counts      [len(collectiveCounts)]float64 // errors, retries, missing ranks; 0 where the root has no such number
 }
 
 type collectiveReader struct {
@@ -86,11 +86,11 @@ func (r *collectiveReader) reset() {
 	r.values, r.collective = r.values[:0], view.Collective{}
 }
 
-// read reads the root of a collective, or a Send or Recv. Its times are the times that the root states: the span itself begins by the first rank's clock.
+// read reads the root of a collective, or a Send or Recv. Durations are the root's attributes: the span itself begins by the first rank's clock.
 func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	c, bad := &r.collective, false
 	c.Read(span)
-	r.values = append(r.values, collectiveValues{}) // filled in place: it is large
+	r.values = append(r.values, collectiveValues{}) // filled in place, for its size
 	v := &r.values[len(r.values)-1]
 	v.key.operation, v.key.algorithm = spans.Label(c.Operation), spans.Label(c.Algorithm)
 	v.key.comm, v.key.name, v.key.size = spans.Label(c.CommID), spans.Label(c.CommName), c.CommSize.N
@@ -103,14 +103,14 @@ func (r *collectiveReader) read(span ptrace.Span, _ view.Kind, s *scratch) {
 	if v.key.operation == "" {
 		v.key.operation = unnamed
 	}
-	if bad { // the other values of the span still count
+	if bad { // the span's remaining values still count
 		s.invalid++
 	}
 	ns, _ := length(span)
 	s.note(span, r.family, &c.Head, len(r.values)-1, ns)
 }
 
-// orNone is 0 for a number that is not known: a log that tells of no errors had none.
+// orNone is 0 for an unknown number: a log without errors had none.
 func orNone(n float64) float64 {
 	if math.IsNaN(n) {
 		return 0
@@ -129,13 +129,13 @@ type collectiveAdder struct {
 	groups[collectiveKey, collectiveSeries]
 }
 
-// add puts a collective into the series of its labels. Errors, retries and missing ranks always count; measurements only of whole collectives.
+// add puts a collective into the series of its labels. Errors, retries and missing ranks always count; measurements only of complete collectives.
 func (a *collectiveAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*collectiveReader).values[o.values]
 	g, cs, over := a.find(s, o, in, v.key, primary(o, collectiveCounts[0]))
 	s.judge(g, o)
 	for i, n := range v.counts {
-		// From the first collective on, with 0: rate() does not see a counter that begins at 1.
+		// With 0 from the first collective on: rate() does not see a counter that begins at 1.
 		c := slot(s, collectiveCounts[i], g, &cs.counts[i], &over.counts[i])
 		if n > 0 {
 			s.count(c, n, o)

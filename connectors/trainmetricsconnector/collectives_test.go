@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// addCollective appends the root of a collective of four ranks as nccl writes it, which ends ns after base.
+// addCollective appends the root of a collective of four ranks as nccl writes one, which ends ns after base.
 func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algorithm string, ns int64, numbers map[string]float64) ptrace.Span {
 	s := b.Add(res, spans.Span{
 		Trace: pcommon.TraceID{4}, ID: spanID(id), Name: operation, Kind: ptrace.SpanKindInternal, Start: base, End: base + ns,
@@ -46,7 +46,7 @@ func addCollective(b *spans.Batch, res spans.Resource, id int, operation, algori
 	return s
 }
 
-// addBelow appends a span below a collective, with attributes that a root has too.
+// addBelow appends a span below a collective, with attributes of a root.
 func addBelow(b *spans.Batch, res spans.Resource, id int, name string) {
 	s := b.Add(res, spans.Span{
 		Trace: pcommon.TraceID{4}, ID: spanID(id), Parent: spanID(1), Name: name, Kind: ptrace.SpanKindInternal, Start: base,
@@ -79,7 +79,7 @@ func ncclLabels(operation, algorithm string) string {
 
 func cut(s ptrace.Span, reason string) { spans.PutIncomplete(s.Attributes(), reason) }
 
-// collectiveBatch has every value that collectives can have.
+// collectiveBatch has every value of a collective.
 func collectiveBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	addCollective(b, resourceA, 1, "AllReduce", "RING", 3_000_000, map[string]float64{
@@ -90,14 +90,14 @@ func collectiveBatch() ptrace.Traces {
 	for i, name := range ncclChildren {
 		addBelow(b, resourceA, 20+i, name)
 	}
-	// This collective ended last; the gauge has its bandwidth.
+	// The last collective to end: the gauge has its bandwidth.
 	judged(addCollective(b, resourceA, 2, "AllReduce", "RING", 9_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.00002, spans.AttrNCCLLateMax: 0.012, spans.AttrNCCLLateCost: 0.0365, spans.AttrNCCLDataSize: 1 << 20,
 		spans.AttrNCCLBandwidthAlgorithm: 50e9, spans.AttrNCCLBandwidthBus: 75e9, spans.AttrNCCLBandwidthBusMean: 60e9, spans.AttrNCCLErrors: 1,
 		spans.AttrNCCLRetries: 3,
 	}), spans.VerdictNCCLLate, spans.VerdictNCCLErrors)
 	addCollective(b, resourceA, 3, "AllReduce", "RING", 6_000_000, map[string]float64{spans.AttrNCCLBandwidthAlgorithm: 1, spans.AttrNCCLBandwidthBus: 1})
-	// Of a collective that is not whole, only what happened counts: rank 3 is missing.
+	// Of an incomplete collective (rank 3 is missing) only errors, retries and missing ranks count.
 	gap := addCollective(b, resourceA, 4, "AllReduce", "RING", 20_000_000, map[string]float64{
 		spans.AttrNCCLDuration: 0.9, spans.AttrNCCLLateMax: 0.9, spans.AttrNCCLLateCost: 0.9, spans.AttrNCCLDataSize: 1 << 30, spans.AttrNCCLBandwidthBus: 2,
 		spans.AttrNCCLRanksMissingCount: 1, spans.AttrNCCLErrors: 4, spans.AttrNCCLRetries: 5,
@@ -109,7 +109,7 @@ func collectiveBatch() ptrace.Traces {
 	hang := addCollective(b, resourceA, 5, "AllGather", "", 300e9, map[string]float64{spans.AttrNCCLRanksMissingCount: 2})
 	cut(hang, spans.NCCLIncompleteTimeout)
 	judged(hang, spans.VerdictNCCLHang)
-	// One span alone.
+	// A Send without its Recv.
 	send := b.Add(resourceA, spans.Span{Trace: pcommon.TraceID{4}, ID: spanID(6), Name: "Send", Start: base, End: base + 1e6})
 	send.Attributes().PutInt(spans.AttrNCCLRanks, 1)
 	send.Attributes().PutInt(spans.AttrNCCLCommRank, 3)
@@ -138,7 +138,7 @@ func TestEveryCollectiveMetric(t *testing.T) {
 	for key, want := range map[string]wantPoint{
 		"nccl.collective.duration|" + ring: {2, 0.00292, ids(1, 2)},
 		"nccl.collective.duration|" + send: {1, 0.001, ids(6)},
-		// The largest value is the latest one too.
+		// The largest value is the latest too.
 		"nccl.collective.late|" + ring:                           {2, 0.0129, ids(2)},
 		"nccl.collective.late.cost|" + ring:                      {0.039, 0, ids(2)},
 		"nccl.collective.io|" + ring:                             {1<<28 + 1<<20, 0, ids(1, 2)},
@@ -183,7 +183,7 @@ func TestCollectiveBuckets(t *testing.T) {
 	assert.Equal(t, uint64(1), late.in(0.012))
 }
 
-// TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums them again straight from the input.
+// TestCollectivesAgainstOracle sends random collectives with the spans below them in random batches, some twice, and sums the input independently.
 func TestCollectivesAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 13))
@@ -277,13 +277,13 @@ func TestCollectiveRetryNeverCountsTwice(t *testing.T) {
 	metadatatest.AssertEqualConnectorTrainMetricsDuplicateSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 3 * 6}}, metricdatatest.IgnoreTimestamp())
 }
 
-// aCollective has the numbers that the spans of TestCollectiveValues give.
+// aCollective has the numbers from the spans of TestCollectiveValues.
 var aCollective = map[string]float64{
 	"nccl.collective.duration": 1, "nccl.collective.late": 1, "nccl.collective.late.cost": 0.5, "nccl.collective.io": 1 << 20, "nccl.collective.bandwidth": 1,
 	"nccl.collective.errors": 1, "nccl.collective.retries": 2, "nccl.collective.missing": 3,
 }
 
-// collectiveBut returns all numbers with some left out, or with other values.
+// collectiveBut returns all numbers with some left out, or with different values.
 func collectiveBut(change map[string]float64) map[string]float64 {
 	out := maps.Clone(aCollective)
 	for name, x := range change {
@@ -331,7 +331,7 @@ func checkCollectives(t *testing.T, cases map[string]collectiveTest) {
 				parts := splitKey(key)
 				got[parts[2]] = float64(p.count) + p.value
 				switch parts[2] {
-				case "nccl.collective.bandwidth", "trainbridge.verdicts": // these have one more label
+				case "nccl.collective.bandwidth", "trainbridge.verdicts": // have one more label
 				default:
 					labels[parts[3]] = true
 				}
@@ -419,12 +419,12 @@ func TestNoCollective(t *testing.T) {
 	})
 }
 
-// TestCollectivesBesideTheOthers: a collective and spans without labels of their own, of one resource, take nothing from each other.
+// TestCollectivesBesideTheOthers: a collective and spans without labels of their own, of one resource, do not share series.
 func TestCollectivesBesideTheOthers(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
 	addCollective(b, jobA, 1, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLDuration: 0.001})
-	add(b, jobA, 2, "AllReduce", spans.StageFunction, 1e6) // its name is not the name of a function
+	add(b, jobA, 2, "AllReduce", spans.StageFunction, 1e6) // not the name of a function
 	addBelow(b, jobA, 3, spans.SpanNCCLRank)
 	addStepSpan(b, jobA, 4, "", -1, 1, map[string]float64{spans.AttrStepDuration: 1})
 	addCall(b, jobA, 5, "AllReduce", "tcp", 1e6, -1, -1)
@@ -498,7 +498,7 @@ func TestCollectiveExpiry(t *testing.T) {
 	assert.Equal(t, ended, p.start)
 }
 
-// TestCollectiveComesBack: the series of one operation end while the other operation goes on, and begin again.
+// TestCollectiveComesBack: the series of one operation end while another operation goes on, and begin again.
 func TestCollectiveComesBack(t *testing.T) {
 	const key = prefix + "nccl.collective.io|"
 	c := newBed(t)
@@ -522,7 +522,7 @@ func TestCollectiveComesBack(t *testing.T) {
 	assert.InDelta(t, 7.0, c.flushed(time.Second)[key+ncclLabels("AllReduce", "")].value, 0)
 }
 
-// TestHugeIO: a job that moves more than an int64 holds still has a counter that only grows.
+// TestHugeIO: the counter still only grows beyond the bytes of an int64.
 func TestHugeIO(t *testing.T) {
 	c := newBed(t)
 	const n = 4096
@@ -565,7 +565,7 @@ func TestCollectiveOverflow(t *testing.T) {
 		"nccl.collective.errors":  2 * operations,
 		"nccl.collective.retries": 0, "nccl.collective.missing": 0,
 	}, counted, "nothing is lost by it")
-	// The spans of the first operation too: one bandwidth of it found no room.
+	// The spans of the first operation too: one of its bandwidths found no room.
 	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2 * operations}}, metricdatatest.IgnoreTimestamp())
 
 	c.flushed(time.Hour)

@@ -14,34 +14,34 @@ import (
 
 // Config of the train_metrics connector.
 type Config struct {
-	// Collector is the name of this collector among those that write metrics of the same runs: the label trainbridge_collector of all series. It must stay the
-	// same when the collector starts again. Default: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no such label, where there is no other collector.
+	// Collector is the name of this collector among all that write metrics of the same runs: the label trainbridge_collector of all series. The name must survive
+	// a restart. Default: TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no label, for a single collector.
 	Collector string `mapstructure:"collector"`
-	// Histogram says what histograms are sent as.
+	// Histogram is the form of histograms.
 	Histogram HistogramConfig `mapstructure:"histogram"`
 	// MetricsFlushInterval is how often the values are sent on. Default 15s.
 	MetricsFlushInterval time.Duration `mapstructure:"metrics_flush_interval"`
-	// MetricsExpiration: a series without a new span for this long is reported as ended and forgotten, or for four times the longest step of its run, at most 24
-	// hours, where that is longer. 0 keeps all. Default 30m.
+	// MetricsExpiration: a series without a new span for this long, or for four times the longest step of its run if longer (24 hours at most), is reported as
+	// ended and forgotten. 0 keeps all. Default 30m.
 	MetricsExpiration time.Duration `mapstructure:"metrics_expiration"`
-	// CardinalityLimit is how many series all metrics together may have, as Prometheus counts them: each bucket of an explicit histogram is one. Series that
-	// find no room are summed in one point per metric with otel.metric.overflow=true, which is within the limit. Default 7000.
+	// CardinalityLimit bounds the series of all metrics together, as Prometheus counts them: each bucket of an explicit histogram is a series. Series beyond are
+	// summed in a point per metric with otel.metric.overflow=true, within the limit. Default 7000.
 	CardinalityLimit int `mapstructure:"cardinality_limit"`
-	// DedupWindow is how long a span id is remembered, so that a batch sent again is not counted again. Default 10m.
+	// DedupWindow is how long a span id is remembered, to count a batch that is sent again only once. Default 10m.
 	DedupWindow time.Duration `mapstructure:"dedup_window"`
-	// Storage is the id of a storage extension that keeps what was counted, and of which spans: after a crash or a restart counters go on, and what comes again
-	// is not counted again. Default: none, and they begin anew.
+	// Storage is the id of a storage extension for the counts and the ids of counted spans: after a crash or a restart counters continue, and spans sent again are
+	// not counted again. Default: none, and counters restart at 0.
 	Storage *component.ID `mapstructure:"storage"`
 }
 
-// HistogramConfig says what histograms are sent as.
+// HistogramConfig is the form of histograms.
 type HistogramConfig struct {
-	// Type is exponential or explicit. Exponential ones are Prometheus' native histograms, one series each, whose quantiles are within 5 %. Explicit ones, within
-	// 10 %, are for servers that have none: each bucket is a series. Default exponential.
+	// Type is exponential or explicit. Exponential ones are Prometheus' native histograms, one series each, with quantiles within 5 %. Explicit ones, within 10 %,
+	// are for servers without native histograms: each bucket is a series. Default exponential.
 	Type HistogramType `mapstructure:"type"`
 }
 
-// HistogramType is what histograms are sent as: the words of contrib's span_metrics.
+// HistogramType is the form of histograms, in the words of contrib's span_metrics.
 type HistogramType string
 
 // The types of histograms.

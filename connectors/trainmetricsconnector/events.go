@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// runEvents are the lines that tell how runs end, by class.
+// runEvents are the lines about the end of runs, by class.
 var runEvents = family{
 	kinds:  []view.Kind{view.KindEvent},
 	reader: func(family int8) reader { return &eventReader{family: family} },
@@ -58,7 +58,7 @@ type eventAdder struct{ groups[eventKey, eventSeries] }
 
 func (a *eventAdder) add(s *store, o *observation, from reader, in *scratch) {
 	key := from.(*eventReader).values[o.values]
-	s.accounts.hear(s, o, events.Class(key.class), in)
+	s.accounts.noteEvent(s, o, events.Class(key.class), in)
 	g, series, over := a.find(s, o, in, key, eventCount)
 	s.count(slot(s, eventCount, g, &series.count, &over.count), 1, o)
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fabric is what collectives of all communicators of a run have together: bandwidths by operation and size, and what late ranks cost. The family of collectives
-// reads the spans.
+// fabric sums over all communicators of a run: bandwidths by operation and size, and the cost of late ranks. The family of collectives reads the spans.
 var fabric = family{
 	reader: func(int8) reader { return unread{} },
 	adder: func(family int8) adder {
@@ -25,9 +24,9 @@ var (
 )
 
 const (
-	// mostLateRanks bounds the ranks of a run that have a series.
+	// mostLateRanks bounds the ranks of a run with a series of their own.
 	mostLateRanks = 64
-	// lateShare is what a rank must cost of all to have one, where there are more.
+	// lateShare is the share of the run's cost from which a rank gets a series, in communicators above mostLateRanks.
 	lateShare = 0.01
 	// mostUnnamed bounds the ranks of a run whose cost is known without a series.
 	mostUnnamed = 1 << 14
@@ -38,7 +37,7 @@ type unread struct{}
 func (unread) read(ptrace.Span, view.Kind, *scratch) {}
 func (unread) reset()                                {}
 
-// fabricKey are the labels of bandwidths, or of a rank. Without an operation and a rank it is all ranks that have no series of their own.
+// fabricKey are the labels of bandwidths, or of a rank. Without operation and rank: all ranks without a series of their own.
 type fabricKey struct {
 	operation, size string
 	rank            view.Int // of the communicator
@@ -92,7 +91,7 @@ type fabricSeries struct {
 	named     bool // late is of one rank
 }
 
-// lateRanks is what the ranks of a run have cost. It is not stored: after a restart a rank without a series has to earn one anew.
+// lateRanks is the cost of the ranks of a run. It is not stored: after a restart a rank without a series has to earn one anew.
 type lateRanks struct {
 	named   int
 	all     float64 // s
@@ -103,7 +102,7 @@ type fabricAdder struct {
 	groups[fabricKey, fabricSeries]
 }
 
-// add has nothing to do: the family of collectives brings what there is.
+// add does nothing: the family of collectives adds.
 func (*fabricAdder) add(*store, *observation, reader, *scratch) {}
 
 // measure puts the bandwidths of a whole collective into their series.
@@ -119,7 +118,7 @@ func (a *fabricAdder) measure(s *store, o *observation, v *collectiveValues, in 
 	}
 }
 
-// blame counts what the rank that came last has cost.
+// blame adds the cost of the rank that came last.
 func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *scratch) {
 	if math.IsNaN(v.cost) || v.cost <= 0 || !v.last.OK {
 		return
@@ -136,7 +135,7 @@ func (a *fabricAdder) blame(s *store, o *observation, v *collectiveValues, in *s
 	s.count(slot(s, rankLateCost, g, &fs.late, &over.late), v.cost, o)
 }
 
-// earns says whether a rank has a series of its own.
+// earns reports whether a rank has a series of its own.
 func (a *fabricAdder) earns(r *resource, key fabricKey, v *collectiveValues) bool {
 	l := &r.late
 	l.all += v.cost
@@ -172,10 +171,11 @@ func (a *fabricAdder) emit(e *emitter, g *group) {
 		emit(e, collectiveBandwidth, labels{of: g, own: label{spans.AttrNCCLBandwidthKind, bandwidthKinds[i]}}, &fs.bandwidth[i], numberPoint)
 	}
 	emit(e, rankLateCost, labels{of: g}, &fs.late, sumPoint)
-	if fs.named = e.codec.flag(fs.named); fs.named && e.codec.reading() {
+	fs.named = e.codec.flag(fs.named)
+	if fs.named && e.codec.reading() {
 		g.resource.late.named++
 	}
-	if fs.named && e.codec == nil && fs.late == nil { // it ended
+	if fs.named && e.codec == nil && fs.late == nil { // the series ended
 		fs.named = false
 		g.resource.late.named--
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// late adds a collective of so many ranks for which the others waited.
+// late adds a collective of so many ranks, all waiting for one.
 func late(b *spans.Batch, id, ranks, rank int, cost float64) {
 	a := addCollective(b, resourceA, id, "AllReduce", "RING", 1e6, map[string]float64{spans.AttrNCCLLateCost: cost}).Attributes()
 	a.PutInt(spans.AttrNCCLCommSize, int64(ranks))
@@ -24,7 +24,7 @@ func late(b *spans.Batch, id, ranks, rank int, cost float64) {
 	a.PutStr(spans.AttrNCCLLateHost, fmt.Sprint("node-", rank/8))
 }
 
-// lateCosts are the series of ranks, by rank and host; "rest": of those that have none.
+// lateCosts are the series of ranks, by rank and host; "rest": the ranks without one.
 func lateCosts(of map[string]point) map[string]float64 {
 	costs := map[string]float64{}
 	for key, p := range of {
@@ -39,7 +39,7 @@ func lateCosts(of map[string]point) map[string]float64 {
 	return costs
 }
 
-// topk(2, …) over the series of ranks names who cost most, in jobs of any size, and the sum of all is what all cost.
+// topk(2, …) over the series of ranks names the most expensive ranks, in jobs of any size, and the sum of all series is the whole cost.
 func TestLateRanks(t *testing.T) {
 	for _, ranks := range []int{8, 64, 1024, 16_384} {
 		rng := rand.New(rand.NewPCG(uint64(ranks), 2))
@@ -96,7 +96,7 @@ func TestLateRanksEnd(t *testing.T) {
 	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 }
 
-// After a crash the ranks that have a series keep them, and there are no more than before.
+// After a crash ranks with a series keep their series, and the number of series does not grow.
 func TestLateRanksAfterACrash(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})

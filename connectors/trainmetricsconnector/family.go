@@ -8,21 +8,20 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// families are the domains whose spans metrics are made of. A new one is a file like these and a line here.
+// families are the domains with metrics. A new domain is a file and a line here.
 var families = [...]family{steps, rpc, collectives, fabric, transferQueue, breakdowns, accounts, runEvents}
 
-// family makes metrics of the spans of one domain.
 type family struct {
 	kinds  []view.Kind
 	reader func(family int8) reader
 	adder  func(family int8) adder
 }
 
-// reader reads the spans of a family, without a lock. Each batch has its own.
+// reader reads the spans of a family, without a lock. Each batch has its own readers.
 type reader interface {
-	// read notes a span with the values that the adder needs: see scratch.note.
+	// read notes a span with the values for the adder: see scratch.note.
 	read(span ptrace.Span, kind view.Kind, s *scratch)
-	// reset lets go of the batch: the values refer to its strings.
+	// reset drops the references to the batch's strings.
 	reset()
 }
 
@@ -30,15 +29,15 @@ type reader interface {
 type adder interface {
 	// begin is called before the observations of a batch.
 	begin()
-	// add puts an observation into the series of its labels. from is the reader that has read it.
+	// add puts an observation into the series of its labels. from is the reader of the span.
 	add(s *store, o *observation, from reader, in *scratch)
-	// emit writes the family's series of a group, or has the emitter's codec go through all that there may be: each by emit or emitNamed, in one order.
+	// emit writes the family's series of a group, or has the emitter's codec go through all possible series: each by emit or emitNamed, in a fixed order.
 	emit(e *emitter, g *group)
-	// restore makes the group whose key a codec reads. It is nil where there is one already.
+	// restore makes the group whose key a codec reads, or returns nil for a known key.
 	restore(s *store, of resourceKey, c *codec) *group
 }
 
-// familyOf is which family reads a kind of spans, −1 for kinds that no metric is made of.
+// familyOf is the family of a kind of spans, −1 for kinds without metrics.
 var familyOf = func() (of [256]int8) {
 	for i := range of {
 		of[i] = -1
@@ -60,19 +59,19 @@ func (l label) put(m pcommon.Map) {
 	}
 }
 
-// key is what the series of a group have in common. Its zero value may be a key too.
+// key is the labels that all series of a group share. Its zero value may be a key too.
 type key[K any] interface {
 	comparable
-	// labels writes the labels, and own, a label that only some series of the group have, at its place among them.
+	// labels writes the labels, and own, a label of only some series of the group, in a fixed order.
 	labels(m pcommon.Map, own label)
-	// bare says that there are no labels: the families that have such series share one group, or they would make the same series twice.
+	// bare reports that the key has no labels: families with bare keys share one group, or their series would exist twice.
 	bare() bool
-	// code makes a key that outlives the batch that it was read from. What is in it goes through the codec, if there is one.
+	// code clones a key, to outlive its batch. With a codec, the key's fields go through the codec.
 	code(c *codec) K
 }
 
-// groups finds the groups of a family by their labels, and the family's series S in them. Spans come in runs of one function, one source, one method, or one
-// operation of one communicator, and the methods of RPCs alternate: the two groups that were found last are remembered.
+// groups finds the groups of a family by their labels, and the family's series S in them. Neighbouring spans mostly have the same function, source, method or
+// operation and communicator, and the methods of RPCs alternate: hence the cache of two groups.
 type groups[K key[K], S any] struct {
 	family int8
 	by     map[groupKey[K]]*group
@@ -81,7 +80,7 @@ type groups[K key[K], S any] struct {
 	last   int // in found
 }
 
-// foundGroup is a group, and the key it was asked for by. group is nil where there is none.
+// foundGroup is a cached group and its key. A nil group means an empty entry.
 type foundGroup[K key[K], S any] struct {
 	group  *group
 	series *S
@@ -100,15 +99,16 @@ type groupKey[K key[K]] struct {
 
 func (gs *groups[K, S]) begin() { clear(gs.found[:]) }
 
-// find finds or makes the group of an observation, and its series. Without room for the first metric of a new group it is the overflow, whose series it
-// returns too.
+// find finds or makes the group of an observation, and its series. Without room for the first metric of a new group, the group is the overflow; over is the
+// overflow's series.
 func (gs *groups[K, S]) find(s *store, o *observation, in *scratch, key K, first metricID) (g *group, series, over *S) {
 	f := &gs.found[gs.last]
 	if !f.is(o.resource, key) {
 		gs.last ^= 1
-		if f = &gs.found[gs.last]; !f.is(o.resource, key) {
+		f = &gs.found[gs.last]
+		if !f.is(o.resource, key) {
 			g := gs.look(s, in.resources[o.resource], key, first)
-			s.change(g) // each batch comes by here first: found is empty when it begins
+			s.change(g) // once per batch and group: the cache is empty when a batch begins
 			*f = foundGroup[K, S]{g, seriesOf[S](g, gs.family), o.resource, key}
 			gs.over = seriesOf[S](&s.overflow, gs.family)
 		}
@@ -160,7 +160,7 @@ func (gs *groups[K, S]) restore(s *store, of resourceKey, c *codec) *group {
 // metricID indexes metrics.
 type metricID uint8
 
-// metrics describe what is sent: the metrics of each family, and the ones that all families share. The families declare theirs by newMetric.
+// metrics describe the output: the metrics of each family, declared by newMetric, and the common ones.
 var metrics []spans.Metric
 
 // newMetric declares a metric of the registry.
@@ -169,7 +169,7 @@ func newMetric(name string) metricID {
 	return metricID(len(metrics) - 1)
 }
 
-// The metrics that all families have.
+// The metrics of all families.
 var (
 	verdictCount    = newMetric(spans.MetricTQVerdicts)
 	incompleteCount = newMetric(spans.MetricIncompleteSpans)

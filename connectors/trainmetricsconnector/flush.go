@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// attrOverflow marks the series that sums what found no room under a limit (OpenTelemetry metrics SDK specification).
+// attrOverflow marks the series for values beyond a limit (OpenTelemetry metrics SDK specification).
 const attrOverflow = "otel.metric.overflow"
 
 // labels are the attributes of a series.
@@ -23,7 +23,7 @@ type labels struct {
 
 func (l labels) overflow() bool { return l.of.resource == nil }
 
-// put writes the labels of a series. No other collector writes a series with the same ones: two would be one counter that goes up and down.
+// put writes the labels of a series. Without the collector's name two collectors would write one counter that goes up and down.
 func (e *emitter) put(l labels, m pcommon.Map) {
 	m.EnsureCapacity(4)
 	if e.s.collector != "" {
@@ -37,21 +37,20 @@ func (e *emitter) put(l labels, m pcommon.Map) {
 	l.of.labels(m, l.own)
 }
 
-// emitter writes the series of one resource.
 type emitter struct {
 	s      *store
 	list   pmetric.MetricSlice
 	metric []pmetric.Metric // by metricID
 	begun  []bool           // as above
 	now    pcommon.Timestamp
-	codec  *codec // what is to be done in place of writing points
-	kept   int    // series of the group at hand that live on
-	lives  int64  // ns that a series lives without a new span
+	codec  *codec // replaces writing points
+	kept   int    // series of the current group that live on
+	lives  int64  // ns from a series' last span to its end
 	id     metricID
 	survey bool // nothing is written: bounds of explicit histograms are looked for
 }
 
-// day is how long is known that a run has ended, or no longer comes on, and the longest that a series waits for its next span.
+// day is how long the end or the silence of a run stays visible, and the longest lifetime of a series without spans.
 const day = int64(24 * time.Hour)
 
 func (e *emitter) lifetime(m metricID) int64 {
@@ -68,7 +67,7 @@ func (g *group) takes(ns int64) {
 	}
 }
 
-// patience is for how many of its longest steps a run may be silent before its series end: logs may tell of every hundredth step, and jobs are paused.
+// patience is the number of its longest steps that a run may be silent before its series end: a log may have only every hundredth step, and jobs pause.
 const patience = 4
 
 func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
@@ -81,8 +80,8 @@ func newEmitter(s *store, list pmetric.MetricSlice, now int64) *emitter {
 func (s *store) build(now time.Time) pmetric.Metrics {
 	out := pmetric.NewMetrics()
 	s.now = now.UnixNano()
-	s.accounts.tell(s)
-	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before it starts
+	s.accounts.report(s)
+	at := max(s.now, s.lastFlush) // a clock set back must not make a point end before its start
 	longest := s.longest()
 	if s.bounds != nil {
 		e := newEmitter(s, pmetric.NewMetricSlice(), at)
@@ -122,7 +121,7 @@ func (s *store) build(now time.Time) pmetric.Metrics {
 		}
 		return false
 	})
-	// The overflow mixes resources and so has none.
+	// The overflow mixes resources and has none.
 	scope(resourceKey{}, nil).group(&s.overflow)
 	out.ResourceMetrics().RemoveIf(func(rm pmetric.ResourceMetrics) bool { return rm.ScopeMetrics().At(0).Metrics().Len() == 0 })
 	s.lastFlush = at
@@ -139,7 +138,7 @@ func (e *emitter) all() {
 	e.group(&e.s.overflow)
 }
 
-// home is the run of a resource, whatever service tells of it; without a run it is the resource itself.
+// home is the run of a resource, whatever the service; without a run, the resource itself.
 func (k resourceKey) home() resourceKey {
 	if k.run == "" {
 		return k
@@ -162,7 +161,7 @@ func (k resourceKey) put(m pcommon.Map) {
 	spans.Resource{Service: k.service, RunID: k.run}.PutInstance(m)
 }
 
-// place writes where this collector runs, beside all limits: one series of a run, where the environment says it.
+// place writes the location of this collector, outside of all limits: one series of a run, if the environment has a location.
 func (e *emitter) place() {
 	if !spans.PutPlace(pcommon.NewMap()) {
 		return
@@ -179,7 +178,6 @@ func (e *emitter) place() {
 	}
 }
 
-// group writes the series of one group.
 func (e *emitter) group(g *group) {
 	e.kept = 0
 	for i, a := range e.s.adders {
@@ -199,7 +197,7 @@ type series[S any] interface {
 	code(c *codec, s *store, m metricID)
 }
 
-// emit writes the series in a slot, if there is one, or the mark that it ended, and then empties the slot.
+// emit writes the series in a slot, if any, or the mark of its end, and then empties the slot.
 func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point func(*emitter, pmetric.Metric, P, labels)) {
 	if e.codec != nil {
 		if c := e.codec; c.flag(*at != nil) {
@@ -227,7 +225,8 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 		return
 	}
 	e.kept++
-	if e.id = m; e.survey {
+	e.id = m
+	if e.survey {
 		series.cover(e)
 		return
 	}
@@ -237,7 +236,7 @@ func emit[S any, P series[S]](e *emitter, m metricID, l labels, at *P, point fun
 	point(e, e.metric[m], series, l)
 }
 
-// emitNamed writes the series of a list, of which each has its labels of its name.
+// emitNamed writes a list of series, each with its name as a label.
 func emitNamed[S any, P series[S]](e *emitter, m metricID, list *[]named[S], of func(name seriesName) labels, point func(*emitter, pmetric.Metric, P, labels)) {
 	if n := e.codec.length(len(*list)); e.codec.reading() {
 		*list = make([]named[S], n)
@@ -263,8 +262,8 @@ func (e *emitter) begin(m metricID) pmetric.Metric {
 	return out
 }
 
-// end writes the point without a value that tells the next component to forget the series. It has a metric of its
-// own: the prometheus exporter of v0.158.0 passes over the rest of a metric after such a point.
+// end writes the point without a value that marks the end of a series. The point has a metric of its own: the prometheus exporter of v0.158.0 skips the rest of
+// a metric after an end.
 func (e *emitter) end(m metricID, l labels, life *life) {
 	metric := e.begin(m)
 	switch metric.Type() {
@@ -279,7 +278,7 @@ func (e *emitter) end(m metricID, l labels, life *life) {
 	}
 }
 
-// dataPoint is what points of all types have.
+// dataPoint is common to points of all types.
 type dataPoint interface {
 	Attributes() pcommon.Map
 	SetStartTimestamp(at pcommon.Timestamp)
@@ -287,7 +286,7 @@ type dataPoint interface {
 	SetFlags(flags pmetric.DataPointFlags)
 }
 
-// head writes the labels and the times of a point. start 0: a gauge, which has none.
+// head writes the labels and the times of a point. A gauge has no start (0).
 func head[P dataPoint](e *emitter, p P, l labels, start int64) {
 	e.put(l, p.Attributes())
 	p.SetStartTimestamp(pcommon.Timestamp(start))
@@ -315,26 +314,26 @@ func histogramPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogr
 	}
 	p := m.ExponentialHistogram().DataPoints().AppendEmpty()
 	p.SetScale(int32(h.scale()))
-	if told(e, p, h, l, scale) {
+	if putSummary(e, p, h, l, scale) {
 		p.SetZeroCount(h.zeros)
 		p.Positive().SetOffset(int32(h.offset))
 		p.Positive().BucketCounts().FromRaw(h.counts)
 	}
 }
 
-// explicitPoint writes the buckets with the bounds that all series of the metric have.
+// explicitPoint writes the buckets with the bounds common to all series of the metric.
 func explicitPoint[T uint64 | float64](e *emitter, m pmetric.Metric, h *histogram[T], l labels, scale float64) {
 	p := m.Histogram().DataPoints().AppendEmpty()
 	of := &e.s.bounds[e.id]
 	p.ExplicitBounds().FromRaw(of.Values())
-	if told(e, p, h, l, scale) {
+	if putSummary(e, p, h, l, scale) {
 		p.BucketCounts().FromRaw(h.between(of))
 	} else {
 		p.BucketCounts().FromRaw(make([]uint64, len(of.Values())+1))
 	}
 }
 
-// distribution is what points of histograms of both types have.
+// distribution is common to points of both types of histograms.
 type distribution interface {
 	dataPoint
 	SetCount(n uint64)
@@ -344,8 +343,8 @@ type distribution interface {
 	Exemplars() pmetric.ExemplarSlice
 }
 
-// told writes what a histogram has beside its buckets. It says false of one that is told of as 0.
-func told[T uint64 | float64, P distribution](e *emitter, p P, h *histogram[T], l labels, scale float64) bool {
+// putSummary writes a histogram but for its buckets. It returns false while the histogram is reported as 0.
+func putSummary[T uint64 | float64, P distribution](e *emitter, p P, h *histogram[T], l labels, scale float64) bool {
 	head(e, p, l, h.start)
 	if e.born(&h.life) {
 		p.SetSum(0)
@@ -359,11 +358,11 @@ func told[T uint64 | float64, P distribution](e *emitter, p P, h *histogram[T], 
 	return true
 }
 
-// zeroFlushes is for how many flushes a counter or a histogram is 0 at first. Rates and increase() of Prometheus do not see what a series begins with, and a
-// scrape may come between two flushes.
+// zeroFlushes is the number of flushes in which a new counter or histogram is 0. rate() and increase() of Prometheus do not see the first value of a series,
+// and a scrape may miss one flush.
 const zeroFlushes = 2
 
-// born says whether a series is to be told of as 0, as it was when it began.
+// born reports whether a new series is still to be reported as 0.
 func (e *emitter) born(l *life) bool {
 	if l.newborn >= e.s.zeros || e.s.accounts.final {
 		return false
@@ -400,7 +399,7 @@ func countPoint(e *emitter, m pmetric.Metric, c *counter, l labels) pmetric.Numb
 	return p
 }
 
-// upDownPoint writes a sum that may go down.
+// upDownPoint writes a sum that may decrease.
 func upDownPoint(e *emitter, m pmetric.Metric, g *gauge, l labels) {
 	p := m.Sum().DataPoints().AppendEmpty()
 	head(e, p, l, g.start)

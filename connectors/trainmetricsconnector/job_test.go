@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The job of a run, by its spans, is in target_info, also of a gateway elsewhere; without, the job in this collector's environment. Where the collector runs is
-// a series of its own.
+// target_info has the job of a run by the run's spans, of a gateway elsewhere too; without one, the job in this collector's environment. The location of the
+// collector is a series of its own.
 func TestJobOfRun(t *testing.T) {
 	for _, name := range append(spans.JobVariables(), "SLURM_JOB_NAME", "POD_NAME", "K8S_NODE_NAME", "POD_NAMESPACE", "K8S_NAMESPACE") {
 		t.Setenv(name, "")
@@ -32,7 +32,7 @@ func TestJobOfRun(t *testing.T) {
 	}
 	td := b.Traces()
 	for _, rs := range td.ResourceSpans().All() {
-		if m := rs.Resource().Attributes(); spans.AttrText(m, spans.AttrRunID) == "slurm-8" { // as its agents send it
+		if m := rs.Resource().Attributes(); spans.AttrText(m, spans.AttrRunID) == "slurm-8" { // as its agents send a job
 			m.PutStr(spans.AttrSlurmJobID, "8")
 			m.PutStr(spans.AttrK8SPodName, "agent-3")
 		}

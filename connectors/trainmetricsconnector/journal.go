@@ -19,51 +19,50 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// What is stored: each group of series by itself, with the values that it has; the ids of the spans that were last counted, in a ring of chunks, whose last one
-// grows by parts; and the state, which says how many there are of each. A batch stores the groups that it touched and its ids, all at once: a span that comes
-// again is known if, and only if, it is in the values.
+// The stored state: each group of series under a key of its own; the ids of the spans counted last, in a ring of chunks, the last of which grows by parts; and
+// the number of each. A batch stores its changed groups and its ids in one write: the ids of a span and its values are both stored or both not.
 const (
 	stateKey = "state"
 
-	// storedForm is raised when what is stored takes another form; what stands in layout need not be told.
+	// storedForm is raised with every change of the stored form, but for changes in layout.
 	storedForm = 6
 
 	chunkIDs  = 1 << 15
-	chunks    = 17 // the last of them is not full: 2¹⁹ ids at least, as many as are known without a restart
-	mostParts = 64 // of a chunk, before it is stored as a whole
+	chunks    = 17 // the last chunk is not full: at least 2¹⁹ ids, as many as without a restart
+	mostParts = 64 // of a chunk, before it is stored whole
 
 	mostGroups = 1 << 20
 )
 
-// journal is what the storage has of a store, and what it does not have yet.
+// journal is the stored state of a store, and the changes not stored yet.
 type journal struct {
-	keeps   bool     // there is a storage
-	taken   bool     // ids were taken back from it, and no batch has come yet
-	changed []*group // since they were stored
-	counted []uint64 // ids of spans, since they were stored
+	keeps   bool     // with a storage
+	taken   bool     // ids were restored, and no batch has come yet
+	changed []*group // not stored yet
+	counted []uint64 // ids of spans, not stored yet
 
-	layout int64    // of what is stored: see layoutOf
-	groups int      // keys that groups got
-	free   []string // the keys of those that are gone
+	layout int64    // of the stored state: see layoutOf
+	groups int      // number of keys of groups
+	free   []string // keys of deleted groups
 	ring   ring
-	runs   int // slots that runs had when they were taken back
+	runs   int // slots of runs when restored
 }
 
 // ring is how far the ids are stored.
 type ring struct {
-	chunk  int64    // that is not full
-	parts  int      // it is stored in
-	recent []uint64 // what is in it
+	chunk  int64    // the one not full
+	parts  int      // number of its stored parts
+	recent []uint64 // its ids
 }
 
-// note notes that a span is counted.
+// note adds the id of a counted span.
 func (j *journal) note(id uint64) {
 	if j.keeps && id != 0 {
 		j.counted = append(j.counted, id)
 	}
 }
 
-// change notes that a group is not as it is stored.
+// change marks a group as changed since it was stored.
 func (s *store) change(g *group) {
 	if s.journal.keeps && !g.changed {
 		g.changed = true
@@ -71,7 +70,7 @@ func (s *store) change(g *group) {
 	}
 }
 
-// write is what is stored at once.
+// write is one write to the storage.
 type write struct {
 	ops     []*storage.Operation
 	groups  []*group
@@ -82,7 +81,7 @@ type write struct {
 	gone    []kept // runs
 }
 
-// changes are what is to be stored; nil: nothing. Either stored or failed has to follow.
+// changes returns the next write; nil: nothing changed. A call of stored or failed has to follow.
 func (s *store) changes() *write {
 	j := &s.journal
 	if len(j.changed)+len(j.counted) == 0 && !s.accounts.stale() {
@@ -113,7 +112,7 @@ func (s *store) changes() *write {
 
 func (s *store) stored(w *write) { s.journal.free = append(s.journal.free, w.deleted...) }
 
-// failed has the next write store what this one did not.
+// failed returns a failed write to the changes, for the next write.
 func (s *store) failed(w *write) {
 	for _, g := range w.groups {
 		s.change(g)
@@ -141,12 +140,12 @@ func groupKeyOf(i int) string { return "group-" + strconv.Itoa(i) }
 func chunkKey(n int64) string { return "ids-" + strconv.FormatInt(n%chunks, 10) }
 func partKey(i int) string    { return "part-" + strconv.Itoa(i) }
 
-// add stores the ids of a write: as another part of the last chunk, or with all that is in it, so that there are never many parts, however small batches are.
+// add stores the ids of a write, as a part of the last chunk or with the whole chunk: the number of parts is bounded, however small batches are.
 func (r *ring) add(w *write) {
 	if len(w.ids) == 0 {
 		return
 	}
-	if r.chunk == 0 && r.parts == 0 && len(r.recent) == 0 { // there may be one of a state that could not be used
+	if r.chunk == 0 && r.parts == 0 && len(r.recent) == 0 { // an unusable earlier state may have left one
 		w.ops = append(w.ops, storage.DeleteOperation(chunkKey(0)))
 	}
 	r.recent = append(r.recent, w.ids...)
@@ -182,7 +181,7 @@ func idsOf(b []byte) []uint64 {
 	return ids
 }
 
-// layoutOf stands for all that has to be the same where values are taken back: the metrics.
+// layoutOf hashes everything that must not change between storing and restoring: the metrics.
 func layoutOf() int64 {
 	h := xxh3.New()
 	_, _ = fmt.Fprintln(h, storedForm)
@@ -197,12 +196,12 @@ func (s *store) codeState(c *codec) {
 	if c.num(j.layout) != j.layout {
 		c.Fail()
 	}
-	s.lastFlush = max(s.lastFlush, c.num(s.lastFlush)) // a series must not begin after a point of it
+	s.lastFlush = max(s.lastFlush, c.num(s.lastFlush)) // a series must not begin after its last point
 	j.groups, j.ring.chunk, j.ring.parts = int(c.num(int64(j.groups))), c.num(j.ring.chunk), int(c.num(int64(j.ring.parts)))
 	j.runs = int(c.num(int64(len(s.accounts.slots))))
 }
 
-// write is a group as it is stored.
+// write encodes a group.
 func (s *store) write(g *group) []byte {
 	c := &codec{}
 	if r := g.resource; r != nil {
@@ -224,7 +223,7 @@ func (s *store) write(g *group) []byte {
 // overflowFamily is stored in place of the family of a group.
 const overflowFamily = -1
 
-// read makes the group that is stored with a key.
+// read restores the group stored under a key.
 func (s *store) read(key string, b []byte) error {
 	c := &codec{Cursor: wire.Cursor{Rest: b}, reads: true}
 	of := resourceKey{service: c.text(""), run: c.text("")}
@@ -254,7 +253,7 @@ var (
 	errLayout = errors.New("it is of another version, or of another type of histograms")
 )
 
-// restore takes back what is stored.
+// restore restores the stored state.
 func (s *store) restore(ctx context.Context, from storage.Client, now time.Time) error {
 	j := &s.journal
 	b, err := from.Get(ctx, stateKey)
@@ -284,7 +283,7 @@ func (s *store) restore(ctx context.Context, from storage.Client, now time.Time)
 		return err
 	}
 	limit := s.room.limit
-	s.room.limit = math.MaxInt32 // they had room; where the limit is a lower one now, it is for what comes
+	s.room.limit = math.MaxInt32 // restored series had room; a lower limit holds only for new ones
 	defer func() { s.room.limit = limit }()
 	for i, op := range ops {
 		switch {
@@ -334,12 +333,13 @@ func (s *store) restoreRuns(ctx context.Context, from storage.Client) error {
 	return nil
 }
 
-// open takes back what the last process has counted, where there is a storage.
+// open restores the counts of the last process, with a storage.
 func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error) {
 	if c.cfg.Storage == nil {
 		return nil
 	}
-	if c.storage, err = storageclient.Open(ctx, host, c.cfg.Storage, component.KindConnector, c.id, "counts"); err != nil {
+	c.storage, err = storageclient.Open(ctx, host, c.cfg.Storage, component.KindConnector, c.id, "counts")
+	if err != nil {
 		return err
 	}
 	now := c.now()
@@ -360,7 +360,7 @@ func (c *trainMetrics) open(ctx context.Context, host component.Host) (err error
 	return nil
 }
 
-// save stores what is not stored yet, also what others have counted: calls that wait for one write go together with the next.
+// save stores all changes, those of concurrent calls too: calls that wait for one write share the next.
 func (c *trainMetrics) save(ctx context.Context) {
 	if c.storage == nil {
 		return
@@ -389,7 +389,7 @@ func (c *trainMetrics) save(ctx context.Context) {
 	}
 }
 
-// sync has on the disk what is stored. The storage says itself where it cannot.
+// sync flushes the storage to disk. The storage logs its own failures.
 func (c *trainMetrics) sync(ctx context.Context) {
 	if c.storage == nil {
 		return

@@ -29,18 +29,18 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// disk is a storage that outlives a process, and remembers what it held after each write.
+// disk is a storage that outlives a process, with its content after each write.
 type disk struct {
 	component.Component
 	storage.Client
 
 	mu     sync.Mutex
 	values map[string][]byte
-	synced map[string][]byte   // what a machine that dies leaves
+	synced map[string][]byte   // content after a machine's crash
 	states []map[string][]byte // where all is remembered
 	all    bool
 	err    error
-	owes   bool // what fails is done all the same, later
+	owes   bool // a failed write is done later all the same
 }
 
 func newDisk(values map[string][]byte) *disk { return &disk{values: maps.Clone(values)} }
@@ -58,7 +58,7 @@ func (d *disk) Get(ctx context.Context, key string) ([]byte, error) {
 }
 
 func (d *disk) Batch(_ context.Context, ops ...*storage.Operation) error {
-	runtime.Gosched() // whoever does not wait for a write goes on before it
+	runtime.Gosched() // callers that do not wait for the write run first
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil && !d.owes {
@@ -100,7 +100,7 @@ func (d *disk) set(err error) {
 	d.err = err
 }
 
-// written is how many writes there were.
+// written is the number of writes.
 func (d *disk) written() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,7 +118,7 @@ func (h diskHost) GetExtensions() map[component.ID]component.Component {
 
 var diskID = component.MustNewID("disk")
 
-// newKept is a connector on a storage, as a process that starts at that time.
+// newKept is a connector on a storage, in a process started at the given time.
 func newKept(tb testing.TB, d component.Component, clock time.Time, change ...func(*Config)) *bed {
 	tb.Helper()
 	b := newBed(tb, append(change, func(c *Config) { c.Storage = &diskID })...)
@@ -130,7 +130,7 @@ func newKept(tb testing.TB, d component.Component, clock time.Time, change ...fu
 	return b
 }
 
-// values are points without exemplars, which are not stored.
+// values drops the exemplars, which are not stored.
 func values(of map[string]point) map[string]point {
 	for key, p := range of {
 		p.exemplars, p.spans = nil, nil
@@ -139,7 +139,7 @@ func values(of map[string]point) map[string]point {
 	return of
 }
 
-// total is the sum of a metric over all its series.
+// total is the sum of a metric over all series.
 func total(of map[string]point, metric string) (n float64) {
 	for key, p := range of {
 		if strings.Contains(key, "|"+metric+"|") {
@@ -149,7 +149,7 @@ func total(of map[string]point, metric string) (n float64) {
 	return n
 }
 
-// A process that is killed and follows at any moment, with spans that come again, sends what one sends that was not: values, starts and ends of series.
+// A process killed and restarted at any moment, with spans sent again, emits the same values, starts and ends of series as one that was not killed.
 func TestKilledAtAnyMoment(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 19))
@@ -169,9 +169,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		var unacked []ptrace.Traces
 		for step := range 120 {
 			switch rng.IntN(6) {
-			case 0, 1: // a batch, before or after which the process may be killed
+			case 0, 1: // a batch; a kill may come before or after
 				td, before := ofEveryKind(rng.IntN(30)), maps.Clone(d.values)
-				id := uint64(step) // the same series, other spans
+				id := uint64(step) // the same series, different spans
 				if rng.IntN(3) > 0 {
 					renumber(td, id)
 				}
@@ -183,7 +183,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 				}
 				unacked = append(unacked, td)
 			case 2:
-				for _, td := range unacked { // they come again
+				for _, td := range unacked { // sent again
 					want.consume(td)
 					got.consume(td)
 				}
@@ -207,7 +207,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// renumber has spans be others, in other traces.
+// renumber gives spans new ids, in new traces.
 func renumber(td ptrace.Traces, n uint64) {
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -220,19 +220,19 @@ func renumber(td ptrace.Traces, n uint64) {
 	}
 }
 
-// What a call has returned for is stored, whoever wrote it: whenever the process is killed, what was not accepted comes again, and all is counted once.
+// When a call returns, its spans are stored, whichever call wrote them: after a kill at any time, spans not accepted are sent again, and all are counted once.
 func TestKilledAmongManyCalls(t *testing.T) {
 	const callers, each = 8, 25
 	d := newDisk(nil)
 	d.all = true
 	c := newKept(t, d, time.Time{})
 	var mu sync.Mutex
-	accepted := map[int]int{} // how many writes there were
+	accepted := map[int]int{} // the number of writes
 	var wg sync.WaitGroup
 	for g := range 2 * callers {
 		wg.Go(func() {
 			for i := range each {
-				id := g/2*each + i + 1 // two callers have the same: also the call for which nothing is new waits for the write
+				id := g/2*each + i + 1 // two callers share an id: the call without news waits for the write too
 				c.consume(one(spans.StageGet, id, 1e6))
 				n := d.written()
 				mu.Lock()
@@ -256,7 +256,7 @@ func TestKilledAmongManyCalls(t *testing.T) {
 	}
 }
 
-// What Prometheus has seen is stored, and not lost with the machine.
+// Values that Prometheus has scraped are stored, and survive a crash of the machine.
 func TestStoredBeforeItIsSent(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -274,7 +274,7 @@ func TestStoredBeforeItIsSent(t *testing.T) {
 	assert.Equal(t, values(sent), values(newKept(t, newDisk(stored), c.clock).flushed(0)))
 }
 
-// A storage that fails holds nothing up, and has all once it does not fail any more.
+// A failing storage delays nothing, and has everything once the storage recovers.
 func TestStorageFails(t *testing.T) {
 	t.Run("and forgets", func(t *testing.T) { storageFails(t, newDisk(nil)) })
 	t.Run("and owes", func(t *testing.T) {
@@ -325,7 +325,7 @@ func storageFails(t *testing.T, d *disk) {
 	assert.Equal(t, held, groups)
 }
 
-// What is of another version or broken is not used, and that is said.
+// State of a different version or damaged is not used, and a warning is logged.
 func TestStoredStateThatCannotBeUsed(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -352,7 +352,7 @@ func TestStoredStateThatCannotBeUsed(t *testing.T) {
 			want.consume(td)
 			assert.Equal(t, want.flushed(time.Second), c.flushed(time.Second))
 
-			follower := newKept(t, newDisk(other.values), c.clock) // from here on it is as ever
+			follower := newKept(t, newDisk(other.values), c.clock) // from here on as usual
 			assert.Zero(t, follower.logs.Len())
 			follower.consume(td)
 			assert.Equal(t, values(want.flushed(time.Second)), values(follower.flushed(time.Second)))
@@ -360,7 +360,7 @@ func TestStoredStateThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// Series end as if the process had gone on, unless they come again before the first flush.
+// Series end as if the process had gone on, unless spans arrive before the first flush.
 func TestExpiryWhileDown(t *testing.T) {
 	const key = prefix + "tq.stage.duration|[tq.function=rollout tq.stage=get]"
 	d := newDisk(nil)
@@ -386,7 +386,7 @@ func TestExpiryWhileDown(t *testing.T) {
 	assert.Contains(t, d.values, "group-0", "the key is used again")
 }
 
-// Where the limit was lowered what there is stays, and what is new goes to the overflow: the sums over all series go on.
+// With a lower limit existing series stay, and new ones go to the overflow: sums over all series go on.
 func TestLimitLowered(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -396,7 +396,7 @@ func TestLimitLowered(t *testing.T) {
 	before := c.flushed(time.Second)
 	follower := newKept(t, newDisk(d.values), c.clock, tight)
 	assert.Equal(t, values(before), values(follower.flushed(0)))
-	for i := range 40 { // twenty of them come again
+	for i := range 40 { // twenty are sent again
 		follower.consume(ofEveryKind(i))
 	}
 	after := follower.flushed(time.Second)
@@ -409,7 +409,7 @@ func TestLimitLowered(t *testing.T) {
 	assert.Equal(t, newRoom(follower.cfg.CardinalityLimit, follower.cfg.Histogram.Type), follower.store.room)
 }
 
-// What comes again first after a long time, for the backend or Kafka was away for longer than the process, was counted before.
+// Spans sent again after a long time are known, even if backend or Kafka were down longer than the process.
 func TestNothingComesForLong(t *testing.T) {
 	d := newDisk(nil)
 	td := ofEveryKind(1)
@@ -426,7 +426,7 @@ func TestNothingComesForLong(t *testing.T) {
 	}
 }
 
-// What was counted is sent with another type of histograms, too.
+// Restored counts are also sent with the other type of histograms.
 func TestOtherHistograms(t *testing.T) {
 	d := newDisk(nil)
 	newKept(t, d, time.Time{}).consume(ofEveryKind(1))
@@ -439,7 +439,7 @@ func TestOtherHistograms(t *testing.T) {
 	}
 }
 
-// Ids of a state that could not be used are in no value, and so are not taken back later either.
+// Ids of an unusable state are in no value, and are not restored later either.
 func TestNoIDsOfAnotherState(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -458,7 +458,7 @@ func TestNoIDsOfAnotherState(t *testing.T) {
 	assert.InDelta(t, total(want.flushed(time.Second), metric), total(again.flushed(time.Second), metric), 0)
 }
 
-// However many batches there were, and however small: the last ids are known, and the storage stays small.
+// However many and however small the batches: the last ids are known, and the storage stays small.
 func TestStoredIDsAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 19))
 	d := newDisk(nil)
@@ -485,7 +485,7 @@ func TestStoredIDsAreBounded(t *testing.T) {
 	assert.Zero(t, follower.store.seen.Early)
 }
 
-// A state that was stored is read by the versions that follow: where its form changes, storedForm must be raised.
+// Later versions read a stored state: a change of its form must raise storedForm.
 func TestStoredForm(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{}, tight)

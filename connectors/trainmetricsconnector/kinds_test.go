@@ -34,7 +34,7 @@ func withKinds(td ptrace.Traces) ptrace.Traces {
 	return td
 }
 
-// Spans with spans.AttrKind make the same metrics as spans that are recognised without it.
+// Spans with spans.AttrKind make the same metrics as spans without.
 func TestKinds(t *testing.T) {
 	of := func(change func(ptrace.Traces) ptrace.Traces) map[string]point {
 		c := newBed(t)

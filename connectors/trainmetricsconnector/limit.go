@@ -11,18 +11,18 @@ import (
 func targetInfo() metricID { return metricID(len(metrics)) }
 
 const (
-	// keptShare: one in so many of all series is kept for the metrics, the same number of points for each metric.
+	// keptShare: 1/keptShare of all series is reserved for the metrics, the same number of points for each metric.
 	keptShare = 4
-	// minKept is the least number of points that are kept for a metric: the overflow and one more.
+	// minKept is the least number of points reserved for a metric: the overflow and one more.
 	minKept = 2
-	// resourceShare is how many times the series that stay free one resource may have: four fifths of all when it is alone.
+	// resourceShare bounds a resource to this multiple of the free series: four fifths of all when alone.
 	resourceShare = 4
-	// maxNames bounds the values of one label in a group, such as names of verdicts: the values are searched one by one.
+	// maxNames bounds the values of one label in a group, for example names of verdicts: the search is linear.
 	maxNames = 256
 )
 
-// costs are the series of one point by metric, as Prometheus counts them: a native histogram is one; another has one for each bound that it may have, for
-// +Inf, its sum and its count.
+// costs are the series of one point by metric, as Prometheus counts them: a native histogram is one; an explicit one has a series per possible bound, for +Inf,
+// its sum and its count.
 func costs(t HistogramType) (cost []int, sum int) {
 	for _, m := range metrics {
 		if m.Instrument == spans.Histogram && t == Explicit {
@@ -38,12 +38,12 @@ func costs(t HistogramType) (cost []int, sum int) {
 	return cost, sum
 }
 
-// room shares out the series. Each metric has some that no other metric takes. The rest is for whoever comes first, as long as a resource
-// has at most resourceShare times the series that then stay free: a resource with endless names always leaves a part to the next.
+// room shares out the series. Each metric has some of its own. The rest is first come, first served, as long as a resource has at most resourceShare times the
+// series that then stay free: a resource with endless names always leaves a part to the next.
 type room struct {
 	limit int
 	taken int   // series in use, or kept for a metric
-	cost  []int // series of one point, by metric
+	cost  []int // of one point, by metric
 	used  []int // series in use, by metric, always with the overflow's point
 	kept  []int // series kept, by metric: a multiple of cost
 }
@@ -61,7 +61,7 @@ func newRoom(limit int, t HistogramType) room {
 	return r
 }
 
-// fits says whether there is room for a point of a metric in a resource; nil: a resource that is not there yet.
+// fits reports whether a point of a metric has room in a resource; nil: a new resource.
 func (r *room) fits(m metricID, of *resource) bool {
 	cost := r.cost[m]
 	if r.used[m] < r.kept[m] {
@@ -75,7 +75,6 @@ func (r *room) fits(m metricID, of *resource) bool {
 	return free >= 0 && has <= resourceShare*free
 }
 
-// take notes a point that fits.
 func (r *room) take(m metricID, of *resource) {
 	if r.used[m] >= r.kept[m] {
 		r.taken += r.cost[m]
@@ -84,7 +83,7 @@ func (r *room) take(m metricID, of *resource) {
 	of.series += r.cost[m]
 }
 
-// give takes note of a point that ended.
+// give returns the room of an ended point.
 func (r *room) give(m metricID, of *resource) {
 	r.used[m] -= r.cost[m]
 	of.series -= r.cost[m]

@@ -19,13 +19,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// tight leaves each metric room for one point beside the overflow, and nothing more.
+// tight leaves each metric room for one point beside the overflow.
 func tight(c *Config) {
 	_, sum := costs(c.Histogram.Type)
 	c.CardinalityLimit = minKept * sum
 }
 
-// addFunction adds a function of TransferQueue with all that series are made of: a dozen of them, most of them histograms.
+// addFunction adds a function of TransferQueue with the spans of all its series: a dozen, most of them histograms.
 func addFunction(b *spans.Batch, res spans.Resource, id int, name string) {
 	f := add(b, res, 8*id+1, name, spans.StageFunction, 914_024_000)
 	for _, attr := range []string{
@@ -40,7 +40,7 @@ func addFunction(b *spans.Batch, res spans.Resource, id int, name string) {
 	add(b, res, 8*id+5, name, spans.StagePut, 1).Attributes().PutBool(spans.AttrIncomplete, true)
 }
 
-// pageOf is a scraped page: how many series it has, and the sum of the values of all series of a name.
+// pageOf is a scraped page: the number of its series, and the sum of the values of all series of a name.
 type pageOf struct {
 	bytes, series int
 	total         map[string]float64
@@ -69,7 +69,7 @@ func scraped(t *testing.T, address string, histograms HistogramType) pageOf {
 	return p
 }
 
-// TestSeriesOfManyFunctions: whatever names a log has, what Prometheus scrapes has no more series than configured, and its sums are the sums of all spans.
+// TestSeriesOfManyFunctions: whatever the names in a log, Prometheus scrapes no more series than configured, and their sums are the sums of all spans.
 func TestSeriesOfManyFunctions(t *testing.T) {
 	const functions, perBatch = 100_000, 1_000
 	exp, address := startPrometheus(t)
@@ -110,7 +110,7 @@ func TestSeriesOfManyFunctions(t *testing.T) {
 	assert.Contains(t, said["metric"], "tq.", "which of them is full first depends on how many metrics there are")
 }
 
-// everything adds functions, steps, calls, passes, collectives and breakdowns with all that series are made of.
+// everything adds functions, steps, calls, passes, collectives and breakdowns with all attributes of metrics.
 func everything(b *spans.Batch, res spans.Resource, id int) {
 	name := fmt.Sprint("n", id)
 	addFunction(b, res, 10*id, name)
@@ -140,7 +140,7 @@ func addEvent(b *spans.Batch, res spans.Resource, id int, class string) {
 	s.Attributes().PutStr(spans.AttrEventClass, class)
 }
 
-// TestSeriesAreCountedAsPrometheusDoes: the count that the limit bounds is the number of series on the page.
+// TestSeriesAreCountedAsPrometheusDoes: the count under the limit is the number of series on the page.
 func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"default":                      func(*Config) {},
@@ -180,10 +180,11 @@ func TestSeriesAreCountedAsPrometheusDoes(t *testing.T) {
 	}
 }
 
-// TestOneTakesNotTheRoomOfOthers: after a service with endless names, its other metrics, and all metrics of another service, still have series.
+// TestOneTakesNotTheRoomOfOthers: beside a service with endless names, its own metrics of different names, and all metrics of another service, still have
+// series.
 func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 	for name, tt := range map[string]struct {
-		own   []string // metrics in which new names of the service find no room
+		own   []string // metrics without room for new names of the service
 		flood func(b *spans.Batch, i int)
 	}{
 		"functions": {[]string{"tq.", "trainbridge."}, func(b *spans.Batch, i int) { addFunction(b, resourceA, i, fmt.Sprint("f", i)) }},
@@ -234,7 +235,7 @@ func TestOneTakesNotTheRoomOfOthers(t *testing.T) {
 	}
 }
 
-// TestManyServices: a hundred thousand services, or runs, leave room for metrics that they do not have, and the room is bounded.
+// TestManyServices: a hundred thousand services, or runs, leave room for different metrics, and memory is bounded.
 func TestManyServices(t *testing.T) {
 	exp, address := startPrometheus(t)
 	c := newBed(t)
@@ -311,7 +312,7 @@ func TestRoomAgainstRecount(t *testing.T) {
 	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 }
 
-// TestLongNames: a name of a megabyte is not in every scrape, and names that begin alike are counted together.
+// TestLongNames: a name of a megabyte is cut in scrapes, and names with the same beginning are counted together.
 func TestLongNames(t *testing.T) {
 	c := newBed(t)
 	long := strings.Repeat("x", 1<<20)

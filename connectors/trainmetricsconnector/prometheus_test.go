@@ -21,8 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// startPrometheus starts contrib's prometheus exporter, with OpenMetrics for exemplars and without scope labels, and returns it
-// with its address.
+// startPrometheus starts contrib's prometheus exporter, with OpenMetrics for exemplars and without scope labels, and returns the exporter and its address.
 func startPrometheus(t *testing.T) (exporter.Metrics, string) {
 	t.Helper()
 	address := porttest.Addr(t)
@@ -56,7 +55,7 @@ func scrape(t *testing.T, address, accept string) string {
 	return string(body)
 }
 
-// TestPrometheusNames scrapes the real exporter: the names, units, labels and exemplars that users query.
+// TestPrometheusNames scrapes the real exporter: the names, units, labels and exemplars of users' queries.
 func TestPrometheusNames(t *testing.T) {
 	exp, address := startPrometheus(t)
 	c := newBed(t)
@@ -64,7 +63,7 @@ func TestPrometheusNames(t *testing.T) {
 	c.clock = time.Now() // the exporter's own expiration looks at the real clock
 
 	b := spans.NewBatch("test", "")
-	for i, run := range []string{"run-1", "run-2"} { // two runs of one job must not be one series twice
+	for i, run := range []string{"run-1", "run-2"} { // two runs of one job must not share a series
 		res := spans.Resource{Service: "verl", RunID: run}
 		f := add(b, res, 100*i+1, "rollout", spans.StageFunction, 914_024_000)
 		f.Attributes().PutDouble(spans.AttrTQGetUtilization, 0.25)
@@ -108,7 +107,7 @@ func TestPrometheusNames(t *testing.T) {
 		t.Log(page)
 	}
 
-	// Every series is gone once it ended, also where several of one metric end together.
+	// Every ended series is gone, even if several of one metric end together.
 	c.clock = c.clock.Add(time.Hour)
 	c.flush(context.Background())
 	assert.NotContains(t, scrape(t, address, openMetrics), "rollout")
@@ -152,7 +151,7 @@ func TestPrometheusRPC(t *testing.T) {
 	}
 }
 
-// TestPrometheusCollectives: the names of collectives, and counters of events that never happened are 0.
+// TestPrometheusCollectives: the names of collectives, and counters of absent events are 0.
 func TestPrometheusCollectives(t *testing.T) {
 	exp, address := startPrometheus(t)
 	c := newBed(t, withBuckets)
@@ -191,7 +190,7 @@ func TestPrometheusCollectives(t *testing.T) {
 	}
 }
 
-// TestPrometheusSteps: names, and that counters of steps can be rated from their first record on.
+// TestPrometheusSteps: names, and rate() works on counters of steps from the first record on.
 func TestPrometheusSteps(t *testing.T) {
 	exp, address := startPrometheus(t)
 	c := newBed(t)
@@ -224,8 +223,8 @@ func TestPrometheusSteps(t *testing.T) {
 		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }), want)
 	}
 
-	// The next flush counts on. With created-timestamp-zero-ingestion Prometheus reads the start from the protobuf page, as a
-	// Timestamp{seconds}, and takes the counter to be 0 there: rate() then misses nothing.
+	// The next flush counts on. With created-timestamp-zero-ingestion Prometheus reads the start from the protobuf page, as a Timestamp{seconds}, and takes the
+	// counter to be 0 at the start: rate() then misses nothing.
 	c.consume(oneStep(100, 100, map[string]float64{spans.AttrStepsCovered: 30}))
 	c.clock = c.clock.Add(time.Second)
 	c.flush(context.Background())

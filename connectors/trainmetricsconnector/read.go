@@ -15,14 +15,14 @@ import (
 // maxDuration is longer than any span of a job takes; the start of a longer span was never set.
 const maxDuration = 366 * 24 * time.Hour
 
-// resourceKey is what the resource of the metrics is made of. Host and pid would make a series per worker.
+// resourceKey is the resource of the metrics. Host and pid would make a series per worker.
 type resourceKey struct{ service, run string }
 
-// observation is what the store needs of any span.
+// observation is the part of a span common to all families.
 type observation struct {
 	resource   int32 // index in scratch.resources
 	values     int32 // index in the list of the family's reader
-	entry      int32 // as above, in scratch.entries, from 1; 0: it says nothing of the account
+	entry      int32 // as above, in scratch.entries, from 1; 0: nothing for the account
 	family     int8
 	incomplete bool
 	recordOnly bool // no backend has the span
@@ -32,16 +32,15 @@ type observation struct {
 	ns uint64
 }
 
-// scratch is the memory of one ConsumeTraces call, reused by the next.
 type scratch struct {
 	resources    []resourceKey
 	jobs         []label       // of all resources: their attributes of jobs
-	jobsEnd      []int32       // by resource, where its part of jobs ends
+	jobsEnd      []int32       // by resource, the end of its part of jobs
 	resource     view.Resource // of the span at hand
 	observations []observation
 	verdicts     []seriesName // of the observations
 	readers      []reader     // by family
-	calls        *rpcReader   // one of them
+	calls        *rpcReader   // an element of readers
 	entries      []book.Entry // of the observations
 	invalid      int64
 }
@@ -57,7 +56,7 @@ func newScratch() *scratch {
 	return s
 }
 
-// reset also lets go of the batch: the observations refer to its strings and slices.
+// reset also drops the references to the batch's strings and slices.
 func (s *scratch) reset() {
 	clear(s.resources)
 	clear(s.jobs)
@@ -71,7 +70,7 @@ func (s *scratch) reset() {
 	}
 }
 
-// read finds the spans that metrics are made of. It needs no lock.
+// read reads the spans with metrics, without a lock.
 func (s *scratch) read(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		s.resource.Read(rs.Resource().Attributes())
@@ -86,7 +85,7 @@ func (s *scratch) read(td ptrace.Traces) {
 			list := ss.Spans()
 			for i := range list.Len() {
 				span := list.At(i)
-				if view.IsDetail(span) { // no metric is made of one alone
+				if view.IsDetail(span) { // no metric is made of a detail alone
 					s.calls.readPart(span)
 					continue
 				}
@@ -99,16 +98,16 @@ func (s *scratch) read(td ptrace.Traces) {
 	}
 }
 
-// length is how long a span is, ns. It says false for a length that is negative or above maxDuration.
+// length is the duration of a span, ns. A negative one or one above maxDuration is not ok.
 func length(span ptrace.Span) (ns uint64, ok bool) {
 	start, end := span.StartTimestamp(), span.EndTimestamp()
 	ns = uint64(end - start)
 	return ns, end >= start && ns <= uint64(maxDuration)
 }
 
-// note adds an observation. values is where the reader keeps what the span says, ns how long it took.
+// note adds an observation. values is the index of the reader's values, ns the duration.
 func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values int, ns uint64) {
-	s.observations = append(s.observations, observation{}) // filled in place: it is large
+	s.observations = append(s.observations, observation{}) // filled in place, for its size
 	o := &s.observations[len(s.observations)-1]
 	o.resource, o.values, o.family = int32(len(s.resources)-1), int32(values), family
 	o.incomplete, o.recordOnly, o.ns = head.Incomplete, s.resource.RecordOnly, ns
@@ -124,10 +123,10 @@ func (s *scratch) note(span ptrace.Span, family int8, head *view.Head, values in
 	}
 }
 
-// maxCount is the most that one span can add to a counter: more than any job trains on, and sums of such numbers stay finite.
+// maxCount is the most that one span can add to a counter: more than any job trains on, and sums stay finite.
 const maxCount = 1 << 53
 
-// countOf is n, or NaN and bad where n is negative or above maxCount, which no count can be.
+// countOf is n, or NaN and bad for a negative n or one above maxCount.
 func countOf(n float64, bad *bool) float64 {
 	if n < 0 || n > maxCount {
 		n, *bad = math.NaN(), true
@@ -135,7 +134,7 @@ func countOf(n float64, bad *bool) float64 {
 	return n
 }
 
-// nanoseconds turns a time in s into ns. The time is bad when it is negative or above maxDuration; ok says that there is one.
+// nanoseconds turns seconds into ns. A negative time or one above maxDuration is bad; ok: the time is known.
 func nanoseconds(seconds float64, bad *bool) (ns uint64, ok bool) {
 	if seconds >= 0 && seconds <= maxDuration.Seconds() {
 		return uint64(math.Round(seconds * 1e9)), true

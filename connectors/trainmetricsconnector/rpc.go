@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rpc is the ZeroMQ calls, with the parts that follow them, and the groups of them.
+// rpc reads ZeroMQ calls, with the parts behind each, and groups of calls.
 var rpc = family{
 	kinds:  []view.Kind{view.KindCall, view.KindPass, view.KindSession, view.KindCalls},
 	reader: func(family int8) reader { return &rpcReader{family: family} },
@@ -45,14 +45,14 @@ func (k callKey) labels(m pcommon.Map, own label) {
 	own.put(m)
 }
 
-// callValues are what a call says. Sizes that are not there are NaN.
+// callValues are the values of a call. Unknown sizes are NaN.
 type callValues struct {
 	key               callKey
 	request, response float64                // By
 	parts             [view.RPCStages]uint64 // ns
 }
 
-// groupValues are what the root of a group of calls says. Numbers that are not there are NaN.
+// groupValues are the values of the root of a group of calls. Unknown numbers are NaN.
 type groupValues struct {
 	pass                bool // neither a session's set-up nor calls of no pass
 	calls, disagreement float64
@@ -61,7 +61,7 @@ type groupValues struct {
 
 type rpcReader struct {
 	family int8
-	last   pcommon.SpanID // of the call read last, whose parts follow; empty: there is none
+	last   pcommon.SpanID // of the latest call, followed by its parts; empty: none
 	calls  []callValues
 	groups []groupValues
 	call   view.Call
@@ -82,7 +82,7 @@ func (r *rpcReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	}
 }
 
-// readPart adds a part to the call before it: zmq_rpc writes them in this order.
+// readPart adds a part to the call before: zmq_rpc writes a call, then its parts.
 func (r *rpcReader) readPart(span ptrace.Span) {
 	if r.last.IsEmpty() || span.ParentSpanID() != r.last {
 		return
@@ -123,7 +123,7 @@ func (r *rpcReader) readGroup(span ptrace.Span, kind view.Kind, s *scratch) {
 	g, bad := &r.group, false
 	g.Read(span, &s.resource)
 	v := groupValues{pass: kind == view.KindPass, calls: countOf(g.Calls, &bad), disagreement: g.Disagreement, share: g.Share}
-	if kind == view.KindSession { // its shares are the shares of a single Init, which would set the gauges
+	if kind == view.KindSession { // a session has a single Init, whose shares would set the gauges
 		for i := range v.share {
 			v.share[i] = math.NaN()
 		}
@@ -160,7 +160,6 @@ func (a *rpcAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addCall puts a call into the series of its method.
 func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, v.key, primary(o, callDuration))
 	s.judge(g, o)
@@ -178,7 +177,6 @@ func (a *rpcAdder) addCall(s *store, o *observation, v *callValues, in *scratch)
 	addParts(s, o, g, rs, over, v)
 }
 
-// addParts counts what the stages of a call took.
 func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callValues) {
 	for i, ns := range v.parts {
 		if ns > 0 {
@@ -187,7 +185,6 @@ func addParts(s *store, o *observation, g *group, rs, over *rpcSeries, v *callVa
 	}
 }
 
-// addGroup puts the root of a group of calls into the series of its resource.
 func (a *rpcAdder) addGroup(s *store, o *observation, v *groupValues, in *scratch) {
 	g, rs, over := a.find(s, o, in, callKey{}, primary(o, passDuration))
 	g.takes(int64(o.ns))

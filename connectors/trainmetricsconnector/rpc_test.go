@@ -19,12 +19,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// addRPC appends a span of a trace of calls that ends at base + end.
+// addRPC appends a span of a trace of calls, ending at base + end.
 func addRPC(b *spans.Batch, res spans.Resource, id int, kind ptrace.SpanKind, name string, end, ns int64) ptrace.Span {
 	return b.Add(res, spans.Span{Trace: pcommon.TraceID{3}, ID: spanID(id), Name: name, Kind: kind, Start: base + end - ns, End: base + end})
 }
 
-// addCall appends a call as zmq_rpc writes it; a size below 0 is not known.
+// addCall appends a call as zmq_rpc writes one; a size below 0 is unknown.
 func addCall(b *spans.Batch, res spans.Resource, id int, method, transport string, ns, request, response int64) ptrace.Span {
 	s := addRPC(b, res, id, ptrace.SpanKindClient, method, ns, ns)
 	a := s.Attributes()
@@ -43,7 +43,7 @@ func addCall(b *spans.Batch, res spans.Resource, id int, method, transport strin
 	return s
 }
 
-// addSend appends the part of a call in which the request is sent.
+// addSend appends the part of a call that sends the request.
 func addSend(b *spans.Batch, res spans.Resource, call int, ns int64) {
 	b.Add(res, spans.Span{
 		Trace: pcommon.TraceID{3}, ID: spanID(call + 1<<20), Parent: spanID(call), Name: spans.SpanRPCSend, Kind: ptrace.SpanKindInternal,
@@ -72,7 +72,7 @@ const (
 	matmulUnix = "[network.transport=unix rpc.method=Matmul rpc.system.name=zeromq]"
 )
 
-// rpcBatch has every value that calls and their groups can have.
+// rpcBatch has every value of calls and their groups.
 func rpcBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	// The session's set-up.
@@ -94,7 +94,7 @@ func rpcBatch() ptrace.Traces {
 	addSend(b, resourceA, 4, 300_000_000)
 	addSend(b, resourceA, 6, 1e6) // not of the call before
 	addCall(b, resourceA, 5, "Matmul", "unix", 51_000_000, 64, 65).Attributes().PutDouble(spans.AttrZMQReceiveDuration, 0.05)
-	addSend(b, resourceA, 5, 1e6) // its stages stand on the call
+	addSend(b, resourceA, 5, 1e6) // ignored: the call itself has its stages
 	addCall(b, resourceA, 6, "Matmul", "tcp", 451_000, -1, 0)
 	for i, name := range rpcChildren {
 		addRPC(b, resourceA, 10+i, ptrace.SpanKindInternal, name, 1e6, 1e6)
@@ -160,13 +160,13 @@ func TestEveryRPCMetric(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-// wantPoint is a series that a test expects.
+// wantPoint is an expected series.
 type wantPoint struct {
 	value, sum float64 // value: of histograms the count
 	spans      []pcommon.SpanID
 }
 
-// takePoint compares a series with the one expected, and takes it out of the rest.
+// takePoint compares a series with the expected one, and takes the series out of the rest.
 func takePoint(t *testing.T, got map[string]point, key string, start pcommon.Timestamp, want wantPoint) {
 	t.Helper()
 	p, ok := got[prefix+key]
@@ -183,7 +183,7 @@ func takePoint(t *testing.T, got map[string]point, key string, start pcommon.Tim
 	assert.Equal(t, map[string]any{"service.name": "verl", "ml.run.id": "run-1", "service.instance.id": "run-1"}, p.host)
 }
 
-// ofRPC: durations are in nanoseconds, sizes and numbers of calls are as they are.
+// ofRPC: durations are in nanoseconds, sizes and numbers of calls have no factor.
 func ofRPC(metric string) float64 {
 	if metric == "rpc.client.call.duration" || metric == "zeromq.pass.duration" {
 		return 1e9
@@ -191,7 +191,7 @@ func ofRPC(metric string) float64 {
 	return 1
 }
 
-// TestRPCAgainstOracle sends random calls and groups in random batches, some twice, and sums them again straight from the input.
+// TestRPCAgainstOracle sends random calls and groups in random batches, some twice, and sums the input independently.
 func TestRPCAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -209,7 +209,7 @@ func TestRPCAgainstOracle(t *testing.T) {
 	}
 }
 
-// rpcOracle keeps what the series of the spans that it adds have to say.
+// rpcOracle has the expected series of the spans added.
 type rpcOracle struct {
 	counts map[string]uint64
 	totals map[string]int64 // ns, bytes or calls
@@ -434,7 +434,7 @@ func TestGroupValues(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: a name that begins as ours do says nothing about a span of another kind.
+// TestNamesOfOthers: the name of a span alone does not make a span ours.
 func TestNamesOfOthers(t *testing.T) {
 	c := newBed(t)
 	b := spans.NewBatch("test", "")
@@ -502,7 +502,7 @@ func TestRPCExpiry(t *testing.T) {
 	assert.Equal(t, ended, p.start)
 }
 
-// TestLongPasses: the series of passes that take ten minutes go on from one to the next.
+// TestLongPasses: the series of passes of ten minutes live on from each pass to the next.
 func TestLongPasses(t *testing.T) {
 	const key = prefix + "zeromq.pass.duration|" + zmqLabels
 	c := newBed(t)
@@ -551,7 +551,7 @@ func TestRPCOverflow(t *testing.T) {
 		"rpc.client.call.duration": 2 * methods, "rpc.client.request.size": 2 * methods, "rpc.client.response.size": methods,
 		"zeromq.pass.duration": 2, "zeromq.pass.calls": 2, "zeromq.stage.utilization": 0.75,
 	}, counted, "nothing is lost by it")
-	// Two calls of each of nine methods, and the pass of the other run, found no room.
+	// Two calls of each of nine methods, and the pass of the second run, found no room.
 	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: 2*(methods-limit) + 1}},
 		metricdatatest.IgnoreTimestamp())
 

@@ -13,15 +13,15 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// What is stored of a run: a head, the names of its writers, its pauses, and its steps in chunks. A batch stores the head, and what of the others it changed:
-// mostly the last chunk.
+// The stored state of a run: a head, the names of its writers, its pauses, and its steps in chunks. A batch stores the head and the changed rest: mostly the
+// last chunk.
 
 const stepsOfChunk = 256
 
-// kept is what the storage has of a run.
+// kept is the stored state of a run.
 type kept struct {
 	slot    int
-	stale   bool // the run is not as it is stored
+	stale   bool // the run changed since it was stored
 	chunks  int
 	writers int
 	pauses  int
@@ -40,14 +40,14 @@ func (k *kept) all() (keys []string) {
 	return keys
 }
 
-// runWrite is what is stored of a run at once.
+// runWrite is one run in a write.
 type runWrite struct {
 	run    *run
 	before kept
 	same   int
 }
 
-// changes adds to a write what is to be stored of runs.
+// changes adds all changes of runs to a write.
 func (a *accountAdder) changes(w *write) {
 	for i := range a.gone {
 		for _, key := range a.gone[i].all() {
@@ -62,7 +62,7 @@ func (a *accountAdder) changes(w *write) {
 	}
 }
 
-// stale says whether there is something to be stored.
+// stale reports whether any run changed.
 func (a *accountAdder) stale() bool {
 	for _, r := range a.slots {
 		if r != nil && r.kept.stale {
@@ -72,7 +72,7 @@ func (a *accountAdder) stale() bool {
 	return len(a.gone) > 0
 }
 
-// failed has the next write store what this one did not.
+// failed returns a failed write to the changes.
 func (a *accountAdder) failed(w *write) {
 	a.gone = append(w.gone, a.gone...)
 	for _, of := range w.runs {
@@ -130,7 +130,7 @@ func (r *run) code(c *codec, steps *int) {
 	if c.reading() && (r.outcome < running || r.outcome > failed) {
 		c.Fail()
 	}
-	r.changed, r.told, *steps = c.flag(r.changed), int(c.num(int64(r.told))), int(c.num(int64(*steps)))
+	r.changed, r.reported, *steps = c.flag(r.changed), int(c.num(int64(r.reported))), int(c.num(int64(*steps)))
 }
 
 func codeStep(c *codec, s *account.Step) {
@@ -144,7 +144,8 @@ func codeStep(c *codec, s *account.Step) {
 	s.Evaluated, s.Synthetic = c.flag(s.Evaluated), c.flag(s.Synthetic)
 	if c.flag(s.Checkpoint+s.Evaluation+s.Checkpoints+s.Evaluations > 0) {
 		for _, x := range []*float32{&s.Checkpoint, &s.Evaluation, &s.Checkpoints, &s.Evaluations} {
-			if *x = float32(c.float(float64(*x))); c.reading() && !(*x >= 0 && *x <= math.MaxFloat32) {
+			*x = float32(c.float(float64(*x)))
+			if c.reading() && !(*x >= 0 && *x <= math.MaxFloat32) {
 				c.Fail()
 			}
 		}
@@ -192,7 +193,7 @@ func codePauses(c *codec, pauses *[]pauseOf) {
 	}
 }
 
-// takeBack takes back the run of a slot. head is what is stored of it; none: the slot is free.
+// takeBack restores the run of a slot. head is its stored head; empty: the slot is free.
 func (a *accountAdder) takeBack(slot int, head []byte, get func(keys ...string) ([][]byte, error)) error {
 	a.slots = append(a.slots, nil)
 	if len(head) == 0 {

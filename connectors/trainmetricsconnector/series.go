@@ -7,11 +7,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// life is what every series has. Times are Unix ns.
+// life is common to all series. Times are Unix ns.
 type life struct {
 	start   int64 // nothing was in the series before
 	updated int64
-	newborn int // flushes that told of it as 0
+	newborn int // flushes that reported a 0
 }
 
 func (l *life) age() *life { return l }
@@ -19,28 +19,28 @@ func (l *life) age() *life { return l }
 // cover has nothing to do for a gauge or a counter.
 func (*life) cover(*emitter) {}
 
-// origin is the span that a value comes from.
+// origin is the span behind a value.
 type origin struct {
 	trace pcommon.TraceID
 	span  pcommon.SpanID
 	end   pcommon.Timestamp
 }
 
-// exemplar is one span that a series counted.
+// exemplar is a counted span.
 type exemplar struct {
 	value float64
 	origin
 }
 
-// exemplars are the largest and the latest value since the last flush. They go on being sent until the next value
-// comes: a training step may take minutes, longer than the flush and the scrape interval.
+// exemplars are the largest and the latest value since the last flush. Both are sent again until the next value: a training step may take minutes, longer than
+// the flush and the scrape interval.
 type exemplars struct {
 	largest, latest exemplar
 	any, sent       bool
 }
 
 func (e *exemplars) add(value float64, o *observation) {
-	if o.recordOnly { // nobody could look it up
+	if o.recordOnly { // no backend has the span
 		return
 	}
 	e.latest = exemplar{value: value, origin: o.origin}
@@ -50,7 +50,7 @@ func (e *exemplars) add(value float64, o *observation) {
 	e.any, e.sent = true, false
 }
 
-// histogram counts values of one kind: durations in ns, whose sum then is exact, or numbers.
+// histogram counts values of one kind: durations in ns, with an exact sum, or numbers.
 type histogram[T uint64 | float64] struct {
 	life
 	exemplars
@@ -60,7 +60,7 @@ type histogram[T uint64 | float64] struct {
 	min, max T
 }
 
-// observe counts a value, which is x in the metric's unit.
+// observe counts a value; x is the value in the metric's unit.
 func (h *histogram[T]) observe(value T, x float64) {
 	if h.count == 0 {
 		h.min, h.max = value, value
@@ -74,21 +74,21 @@ func (h *histogram[T]) observe(value T, x float64) {
 // cover has the bounds of the metric stand around the values.
 func (h *histogram[T]) cover(e *emitter) { h.buckets.cover(&e.s.bounds[e.id]) }
 
-// gauge is the value of the span that ended last.
+// gauge is the value of the last span to end.
 type gauge struct {
 	life
 	value float64
-	end   pcommon.Timestamp // of that span
+	end   pcommon.Timestamp // of its span
 }
 
-// counter counts spans, or sums what they say. A float64 counts without error up to 2⁵³.
+// counter counts spans, or sums their values. A float64 is exact up to 2⁵³.
 type counter struct {
 	life
 	exemplars
 	n float64
 }
 
-// named is the series of a verdict, or of one value of a label, which is its name alone.
+// named is the series of a verdict, or of one value of a label.
 type named[S any] struct {
 	name   seriesName
 	series *S
@@ -110,10 +110,10 @@ func (n seriesName) put(m pcommon.Map) {
 	}
 }
 
-// group are all series with the same labels of one resource: of one function, one source of training steps, one method of ZeroMQ calls, …
+// group has all series with the same labels of one resource: of a function, a source of training steps, a method of ZeroMQ calls, …
 type group struct {
-	resource   *resource // nil: the series that take what is above the limit
-	family     int8      // that made it
+	resource   *resource // nil: the overflow
+	family     int8      // its maker
 	labels     func(m pcommon.Map, own label)
 	code       func(c *codec) // of the key
 	forget     func()         // when all series have ended
@@ -121,18 +121,17 @@ type group struct {
 	incomplete *counter
 	verdicts   []named[counter]
 
-	at      string // its key in the storage, once it has one
+	at      string // its key in the storage, if any
 	changed bool   // since it was stored
 	gone    bool   // all series have ended
 }
 
-// resource holds the groups of one service and run.
 type resource struct {
 	key     resourceKey
 	series  int   // as Prometheus counts them
 	longest int64 // ns, of its steps and passes
 	late    lateRanks
-	job     []label  // spans.IsJobAttribute, as a resource of its spans has them
-	groups  []*group // in order of arrival, so that output has an order
-	bare    *group   // the group without labels, which all families share
+	job     []label  // spans.IsJobAttribute, by the resource of its spans
+	groups  []*group // in order of arrival: output has a fixed order
+	bare    *group   // the group without labels, common to all families
 }

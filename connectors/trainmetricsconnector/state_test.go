@@ -19,7 +19,7 @@ const (
 	liveCount = prefix + "ml.train.steps|[trainbridge.source=jsonl]"
 )
 
-// quiet is the alert of docs/queries.md: no new step for 10 min, of a run that has not ended.
+// quiet is the alert of docs/reference/queries.md: no new step for 10 min, of a run that has not ended.
 func (b *bed) quiet(got map[string]point) bool {
 	p, known := got[lastTime]
 	return known && float64(b.clock.UnixNano())/1e9-p.value > 600 && got[succeeds].value == 0 && got[fails].value == 0
@@ -56,7 +56,7 @@ func TestQuietRun(t *testing.T) {
 	assert.InDelta(t, 101, got[liveCount].value, 0, "no reset")
 }
 
-// A run that ended is never quiet, whatever told of the end. One that goes on after an error is.
+// A run that ended is never quiet, whatever reported its end. A run that goes on after an error may be.
 func TestEndedRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end     func(c *bed)
@@ -89,7 +89,7 @@ func TestEndedRun(t *testing.T) {
 	}
 }
 
-// A log of yesterday that is read today is no run that stands still.
+// Reading yesterday's log does not make its run stalled.
 func TestOldLogIsNotQuiet(t *testing.T) {
 	c := newBed(t)
 	for _, td := range jobSteps(1500) {
@@ -115,7 +115,7 @@ func TestOldLogIsNotQuiet(t *testing.T) {
 	assert.Equal(t, []any{"yesterday"}, c.notes.All()[0].ContextMap()["runs"])
 }
 
-// What is known of a run is known after a crash.
+// The state of a run survives a crash.
 func TestQuietRunAfterACrash(t *testing.T) {
 	d := newDisk(nil)
 	c := newKept(t, d, time.Time{})
@@ -129,7 +129,7 @@ func TestQuietRunAfterACrash(t *testing.T) {
 	assert.InDelta(t, 1, c.flushed(time.Second)[fails].value, 0)
 }
 
-// Series of a run whose steps take long outlive four of them.
+// The series of a run with long steps outlive four steps.
 func TestSeriesOutliveLongSteps(t *testing.T) {
 	c := newBed(t)
 	liveSteps(c, jobA, 3, 1200*second)
@@ -137,7 +137,7 @@ func TestSeriesOutliveLongSteps(t *testing.T) {
 	assert.True(t, c.flushed(2 * time.Minute)[liveCount].ended)
 }
 
-// Every counter and every histogram is 0 for two flushes, so that increase() counts the first of all.
+// Every counter and every histogram is 0 for two flushes: increase() counts the first event.
 func TestAllAreBornAtZero(t *testing.T) {
 	c := newBed(t)
 	c.store.zeros = zeroFlushes

@@ -37,7 +37,7 @@ var (
 	flopDisagreement = newMetric(spans.MetricFlopDisagreement)
 )
 
-// sourceKey are the labels of training steps: the format of the log, and the rank that wrote it with its host. The zero value is a step without all of these.
+// sourceKey are the labels of training steps: the format of the log, and the rank of the writer with its host. The zero value is a step without any.
 type sourceKey struct {
 	name string // trainbridge.source
 	host string
@@ -67,10 +67,10 @@ func sourceOf(s *view.Source, res *view.Resource) sourceKey {
 	return sourceKey{spans.Label(s.Format), spans.Label(cmp.Or(s.Host, res.Host)), s.Rank}
 }
 
-// stepValues are what a step, or a part of one, says. Numbers that are not there are NaN.
+// stepValues are the values of a step, or of a part of a step. Unknown numbers are NaN.
 type stepValues struct {
 	source       sourceKey
-	part         string     // its name; "": a step
+	part         string     // name of the part; "": a step
 	timed        bool       // observation.ns is the duration of one step
 	covers       int64      // ns, of the whole span
 	number       int64      // of the step; below 0: not known
@@ -130,7 +130,7 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	if n := countOf(st.Iterations, &bad); n > 0 {
 		v.planned = int64(n)
 	}
-	if bad { // the other values of the record still count
+	if bad { // the record's remaining values still count
 		s.invalid++
 	}
 	s.note(span, r.family, &st.Head, len(r.values), ns)
@@ -141,7 +141,6 @@ func (r *stepReader) read(span ptrace.Span, kind view.Kind, s *scratch) {
 	r.values = append(r.values, v)
 }
 
-// stepSeries are the series of the steps of one source.
 type stepSeries struct {
 	duration     *histogram[uint64]
 	parts        []named[histogram[uint64]]
@@ -152,7 +151,7 @@ type stepSeries struct {
 
 type stepAdder struct{ groups[sourceKey, stepSeries] }
 
-// add puts a step, or a part of one, into the series of its source.
+// add puts a step, or a part of a step, into the series of its source.
 func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	v := &from.(*stepReader).values[o.values]
 	first := stepCounts[0]
@@ -189,7 +188,6 @@ func (a *stepAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// emit writes the series of the steps of one source.
 func (a *stepAdder) emit(e *emitter, g *group) {
 	ss, l := seriesOf[stepSeries](g, a.family), labels{of: g}
 	emit(e, stepDuration, l, &ss.duration, durationPoint)

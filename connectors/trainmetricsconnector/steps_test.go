@@ -20,7 +20,7 @@ import (
 
 const second = int64(time.Second)
 
-// addStepSpan appends a step of a log that ends at the given second and covers one second.
+// addStepSpan appends a step of a log, of one second that ends at end.
 func addStepSpan(b *spans.Batch, res spans.Resource, id int, source string, rank, end int64, numbers map[string]float64) ptrace.Span {
 	trace := pcommon.TraceID{2, byte(id >> 16), byte(id >> 8), byte(id)}
 	s := b.Add(res, spans.Span{Trace: trace, ID: spanID(id), Name: spans.SpanStep, Start: base + (end-1)*second, End: base + end*second})
@@ -76,7 +76,7 @@ func warned(s ptrace.Span, name, cause, stage string) {
 	}
 }
 
-// stepBatch has every value that steps can have.
+// stepBatch has every value of a step.
 func stepBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	s := addStepSpan(b, jobA, 1, "megatron", 7, 10, map[string]float64{
@@ -154,7 +154,7 @@ func TestEveryStepMetric(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-// TestStepsAgainstOracle sends random steps in random batches, some twice, and sums them again straight from the input.
+// TestStepsAgainstOracle sends random steps in random batches, some twice, and sums the input independently.
 func TestStepsAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -195,7 +195,7 @@ func TestStepsAgainstOracle(t *testing.T) {
 				latest[k], gauge[k] = end, mfu
 			}
 		})
-		takeAccount(last) // TestAccount has an oracle for these
+		takeAccount(last) // TestAccount has an oracle for accounts
 		require.Len(t, last, len(sums)+len(counts)+len(gauge))
 		for key, want := range sums {
 			assert.InDelta(t, want, last[key].value, 0, key)
@@ -236,7 +236,7 @@ func TestGaugeIsNotSetBack(t *testing.T) {
 	c.consume(oneStep(4, 110, nil))
 	assert.InDelta(t, 0.5, c.flushed(time.Second)[key].value, 0, "a step without one")
 
-	// A record of a clock that is a year ahead does not hold the gauge for ever.
+	// A record by a clock a year ahead does not hold the gauge for ever.
 	c.consume(oneStep(5, 365*86_400, mfu(0.9)))
 	assert.InDelta(t, 0.9, c.flushed(time.Second)[key].value, 0)
 	for i := range 130 {
@@ -267,7 +267,7 @@ func checkSteps(t *testing.T, cases map[string]stepTest) {
 			if assert.Equal(t, tt.samples >= 0, ok) && ok {
 				assert.InDelta(t, tt.samples, p.value, 0)
 			}
-			takeAccount(got) // of what is judged here it has nothing
+			takeAccount(got) // no part of this test
 			series := 1
 			if tt.timed > 0 {
 				series++
@@ -364,7 +364,7 @@ func TestStepExpiry(t *testing.T) {
 	assert.Equal(t, ended, p.start)
 }
 
-// TestRareRecords: a log that writes once in 1000 s is alive in between, and its counters go on from where they were.
+// TestRareRecords: the series of a log with one record in 1000 s live on in between, and counters continue.
 func TestRareRecords(t *testing.T) {
 	const steps, gen = prefix + "ml.train.steps|[trainbridge.source=verl]", prefix + "ml.train.stage.duration|[ml.train.stage=gen trainbridge.source=verl]"
 	c := newBed(t)
@@ -415,7 +415,7 @@ func TestStepOverflow(t *testing.T) {
 	}, series)
 	assert.Equal(t, map[string]float64{
 		"ml.train.steps": ranks, "ml.train.tokens": 10 * ranks, "ml.train.step.duration": ranks, "ml.train.stage.duration": 3 * ranks,
-		"ml.run.time": 1, "ml.train.goodput": 1, // ten ranks tell of one step
+		"ml.run.time": 1, "ml.train.goodput": 1, // ten ranks log the same step
 	}, counted, "nothing is lost by it")
 	// Nine ranks, and two parts of the first rank's step, found no room.
 	metadatatest.AssertEqualConnectorTrainMetricsOverflowSpans(t, c.tel, []metricdata.DataPoint[int64]{{Value: (ranks-limit)*4 + 2}},

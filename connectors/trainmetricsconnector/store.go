@@ -12,7 +12,7 @@ import (
 // warmChunk is how many spans have their slots in the cache at a time.
 const warmChunk = 256
 
-// store holds the series. It is not safe for concurrent use.
+// store has the series. It is not safe for concurrent use.
 type store struct {
 	collector  string       // Config.Collector
 	bounds     []bounds.Set // by metric; nil: histograms are exponential
@@ -21,21 +21,21 @@ type store struct {
 
 	seen      seen.Seen
 	adders    []adder       // by family
-	accounts  *accountAdder // one of them
+	accounts  *accountAdder // an adder
 	fabric    *fabricAdder  // another
 	resources []*resource   // in order of arrival
 	byKey     map[resourceKey]*resource
 	overflow  group
 	lastFlush int64
-	zeros     int // flushes for which a counter or histogram is 0 at first
+	zeros     int // flushes in which a new counter or histogram is 0
 	journal   journal
-	past      []string // runs that ended long before they were read, until the log says so
+	past      []string // runs that ended long before they were read, to be logged
 
 	// Of the batch being applied.
 	now       int64
 	spilled   bool
 	spills    int64
-	full      int // the metric that was the first to find no room; −1: none
+	full      int // the first metric without room; −1: none
 	duplicate int64
 }
 
@@ -62,10 +62,10 @@ func newStore(cfg *Config, now time.Time) *store {
 	return s
 }
 
-// apply adds the observations of one batch. It leaves spills and duplicate as the counts of this batch.
+// apply adds the observations of one batch. spills and duplicate count this batch only.
 func (s *store) apply(in *scratch, now time.Time) {
 	s.now, s.spills, s.duplicate, s.full = now.UnixNano(), 0, 0, -1
-	if s.journal.taken { // however long it took until something came
+	if s.journal.taken { // the window begins with the first batch, however late
 		s.journal.taken = false
 		s.seen.Begin(s.now)
 	}
@@ -81,7 +81,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 			}
 		}
 		o := &in.observations[i]
-		// A span without an id cannot be told from another; it is counted.
+		// A span without an id is counted: duplicates cannot be recognised.
 		if o.id != 0 && s.seen.Known(o.id, s.now) {
 			s.duplicate++
 			continue
@@ -100,7 +100,7 @@ func (s *store) apply(in *scratch, now time.Time) {
 	s.accounts.fit()
 }
 
-// noteJobs keeps the job of each run, by the first resource with one.
+// noteJobs keeps the job of each run, by the first resource with a job.
 func (s *store) noteJobs(in *scratch) {
 	if len(in.jobs) == 0 {
 		return
@@ -118,7 +118,7 @@ func (s *store) noteJobs(in *scratch) {
 	}
 }
 
-// primary is the metric that a span of a new name adds to for certain, so that its room decides about the name: the metric whole, if the span is whole.
+// primary is the metric that a new name is certain to need, and so the metric whose room admits the name: whole, for a complete span.
 func primary(o *observation, whole metricID) metricID {
 	if o.incomplete {
 		return incompleteCount
@@ -126,8 +126,8 @@ func primary(o *observation, whole metricID) metricID {
 	return whole
 }
 
-// newGroup makes a group of r, or of a new resource where r is nil. The names outlive the batch they were read from. Without room for
-// its first metric the overflow is the group: groups without series would be unbounded.
+// newGroup makes a group of r, or of a new resource where r is nil. Names are cloned to outlive their batch. Without room for the first metric the group is the
+// overflow: groups without series would be unbounded.
 func (s *store) newGroup(r *resource, key resourceKey, first metricID) *group {
 	if !s.room.fits(first, r) || r == nil && !s.room.fits(targetInfo(), nil) {
 		s.spill(first)
@@ -153,7 +153,7 @@ func seriesOf[S any](g *group, family int8) *S {
 	return g.series[family].(*S)
 }
 
-// slot makes the series in a slot when there is none, or gives the overflow's series where there is no room.
+// slot makes the series in an empty slot, or returns the overflow's series where no room is left.
 func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 	if *at != nil {
 		return *at
@@ -170,7 +170,7 @@ func slot[S any](s *store, m metricID, fs *group, at, overflow **S) *S {
 	return *at
 }
 
-// spill notes that there was no room for a series of a metric.
+// spill notes a series of a metric without room.
 func (s *store) spill(m metricID) {
 	s.change(&s.overflow)
 	s.spilled = true
@@ -179,8 +179,7 @@ func (s *store) spill(m metricID) {
 	}
 }
 
-// touch marks a series as updated. A new one starts at the last flush: it held nothing then, and after a series of
-// the same name that expired.
+// touch marks a series as updated. A new series starts at the last flush, when it was 0: an earlier start could overlap an expired series of the same name.
 func (s *store) touch(l *life) {
 	if l.start == 0 {
 		l.start = s.lastFlush
@@ -191,7 +190,6 @@ func (s *store) touch(l *life) {
 // observe adds the duration of a span.
 func (s *store) observe(h *histogram[uint64], o *observation) { s.observeNS(h, o.ns, o) }
 
-// observeNS adds a time that a span states.
 func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	s.touch(&h.life)
 	seconds := float64(ns) / 1e9
@@ -199,7 +197,6 @@ func (s *store) observeNS(h *histogram[uint64], ns uint64, o *observation) {
 	h.exemplars.add(seconds, o)
 }
 
-// record adds a number that a span states.
 func (s *store) record(h *histogram[float64], value float64, o *observation) {
 	s.touch(&h.life)
 	h.observe(value, value)
@@ -212,8 +209,8 @@ func (s *store) count(c *counter, n float64, o *observation) {
 	c.add(n, o)
 }
 
-// set ignores a span that ended before the one whose value the gauge has: logs are read side by side, and late. Nor does
-// such a span keep the gauge alive, so that one end in the future cannot hold it for ever.
+// set ignores a span that ended before the gauge's own: logs are read concurrently, and late. Nor does an older span keep the gauge alive: an end in the future
+// cannot hold the gauge for ever.
 func (s *store) set(g *gauge, value float64, o *observation) {
 	if o.end < g.end {
 		return
@@ -229,7 +226,7 @@ func (s *store) judge(g *group, o *observation) {
 	}
 }
 
-// lose counts a span that is not whole.
+// lose counts an incomplete span.
 func (s *store) lose(g *group, o *observation) {
 	s.count(slot(s, incompleteCount, g, &g.incomplete, &s.overflow.incomplete), 1, o)
 }

@@ -44,7 +44,7 @@ func (k functionKey) labels(m pcommon.Map, own label) {
 // ofStage is the label of a stage.
 func ofStage(stage spans.TQStage) label { return label{spans.AttrTQStage, stage.String()} }
 
-// tqValues are what a span of TransferQueue says. Numbers that are not there are NaN.
+// tqValues are the values of a span of TransferQueue. Unknown numbers are NaN.
 type tqValues struct {
 	key        functionKey
 	stage      spans.TQStage
@@ -52,7 +52,7 @@ type tqValues struct {
 	throughput float64 // By/s, of a client operation
 }
 
-// functionShares are the values that only functions have.
+// functionShares are the values of functions only.
 type functionShares struct {
 	share                  [len(view.Function{}.Share)]float64
 	overhead, disagreement float64
@@ -106,14 +106,14 @@ type tqSeries struct {
 	incomplete   [spans.TQStages]*counter
 	disagreement *histogram[float64]
 	time         *counter                              // s, of functions whose shares are known
-	stageTime    [len(functionShares{}.share)]*counter // the time of each stage in that
+	stageTime    [len(functionShares{}.share)]*counter // of that, the time of each stage
 	share        [len(functionShares{}.share)]*gauge
 	overhead     *gauge
 }
 
 type tqAdder struct{ groups[functionKey, tqSeries] }
 
-// add puts one span into the series of its function. Overflow series have no labels, so one slot stands for all stages.
+// add puts a span into the series of its function. Overflow series have no labels: one slot stands for all stages.
 func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	r := from.(*tqReader)
 	v := &r.values[o.values]
@@ -129,12 +129,12 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 		ts.addTime(s, g, over, o, f)
 	}
 	if o.incomplete {
-		// The duration of such a span is only the part that was seen.
+		// The duration of an incomplete span covers only the part in the log.
 		s.count(slot(s, incompleteCount, g, &ts.incomplete[v.stage], &s.overflow.incomplete), 1, o)
 		return
 	}
 	s.observe(slot(s, m, g, &ts.duration[v.stage], &over.duration[spill]), o)
-	// A throughput of 0 stands for a size that is not known: the log counts tensors only.
+	// A throughput of 0 means an unknown size: the log counts tensors only.
 	if v.throughput > 0 && (v.stage == spans.TQClientGet || v.stage == spans.TQClientPut) {
 		s.record(slot(s, clientThroughput, g, &ts.throughput[v.stage], &over.throughput[spans.TQClientGet]), v.throughput, o)
 	}
@@ -154,8 +154,8 @@ func (a *tqAdder) add(s *store, o *observation, from reader, in *scratch) {
 	}
 }
 
-// addTime adds a function whose shares are known to the counters that TransferQueue's share of the time is made of. A function that lost the lines of a stage
-// is incomplete, but its FUNCTION_END says how long the stages took.
+// addTime adds a function with known shares to the counters behind TransferQueue's share of the time. A function without the lines of a stage is incomplete,
+// but its FUNCTION_END still has the durations of the stages.
 func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, f *functionShares) {
 	if math.IsNaN(f.overhead) {
 		return
@@ -169,7 +169,6 @@ func (ts *tqSeries) addTime(s *store, g *group, over *tqSeries, o *observation, 
 	}
 }
 
-// emit writes the series of one function.
 func (a *tqAdder) emit(e *emitter, g *group) {
 	ts, none := seriesOf[tqSeries](g, a.family), labels{of: g}
 	for st := range spans.TQStages {

@@ -34,11 +34,11 @@ type trainMetrics struct {
 	storage storage.Client // nil: none
 	saving  sync.Mutex     // one write at a time; locked before mu
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	store   *store
-	failing bool // the storage is, and that was said
+	failing bool // the storage fails, and a warning was logged
 
-	crowded sync.Once // says once that there is no room
+	crowded sync.Once // for the warning about missing room
 
 	cancel   context.CancelFunc
 	done     chan struct{}
@@ -67,12 +67,12 @@ func newTrainMetrics(cfg *Config, set connector.Settings, next consumer.Metrics)
 	return c, nil
 }
 
-// Capabilities says that the spans are only read.
+// Capabilities: the spans are only read.
 func (*trainMetrics) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Start takes back what is stored, and begins to flush. Its context ends when the collector has started, so it is not kept.
+// Start restores the stored state, and begins to flush. Its context ends when the collector has started, and is not kept.
 func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	if err := c.open(ctx, host); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *trainMetrics) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown sends the values that there are. It may be called twice, or without Start.
+// Shutdown sends the last values. It may be called twice, or without Start.
 func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	c.shutdown.Do(func() {
 		defer c.telemetry.Shutdown()
@@ -120,7 +120,7 @@ func (c *trainMetrics) Shutdown(ctx context.Context) (err error) {
 	return err
 }
 
-// ConsumeTraces counts the spans, and returns when what it counted is stored. It never fails: a refused flush is not the sender's matter, nor is the storage.
+// ConsumeTraces counts the spans, and returns when the counts are stored. It never fails: neither a refused flush nor the storage concerns the sender.
 func (c *trainMetrics) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	s := c.scratch.Get().(*scratch)
 	s.read(td)
@@ -167,7 +167,7 @@ func (c *trainMetrics) flush(ctx context.Context) {
 		c.logger.Info("runs of the past were read: their counters begin now. 'trainbridge replay' sends their metrics with the times of the logs",
 			zap.Strings("runs", past))
 	}
-	c.save(ctx) // before it is seen: after a crash no value is lower than one that was scraped, also where the machine went with it
+	c.save(ctx) // before values are sent: after a crash, even of the machine, no value is lower than one already scraped
 	c.sync(ctx)
 	if md.ResourceMetrics().Len() == 0 {
 		return

@@ -44,10 +44,10 @@ const base = 1_770_799_200_000_000_000
 
 var resourceA = spans.Resource{Service: "verl", RunID: "run-1", Host: "10.4.1.33", PID: 15930}
 
-// jobA is its job: what is of no worker.
+// jobA is its job: the resource without a worker.
 var jobA = spans.Resource{Service: "verl", RunID: "run-1"}
 
-// bed is a connector with a clock and a ticker of the test's own, and the metrics that it sent.
+// bed is a connector with a test clock and ticker, and the metrics sent.
 type bed struct {
 	*trainMetrics
 	t     testing.TB
@@ -64,7 +64,7 @@ type bed struct {
 func newBed(tb testing.TB, change ...func(*Config)) *bed {
 	tb.Helper()
 	cfg := defaultConfig()
-	cfg.Collector = "" // the only one
+	cfg.Collector = "" // a single collector
 	for _, f := range change {
 		f(cfg)
 	}
@@ -102,7 +102,7 @@ func (b *bed) consume(td ptrace.Traces) {
 	require.NoError(b.t, b.ConsumeTraces(context.Background(), td))
 }
 
-// flushed moves the clock on, flushes and returns what was sent, by series.
+// flushed advances the clock, flushes and returns the metrics sent, by series.
 func (b *bed) flushed(after time.Duration) map[string]point {
 	b.clock = b.clock.Add(after)
 	b.flush(context.Background())
@@ -201,7 +201,7 @@ func exponentialPointOf(tb testing.TB, p pmetric.ExponentialHistogramDataPoint) 
 	return o
 }
 
-// bound is above which the values of a bucket lie.
+// bound is the lower bound of a bucket.
 func bound(p pmetric.ExponentialHistogramDataPoint, i int) float64 {
 	return math.Exp2(math.Ldexp(float64(int(p.Positive().Offset())+i), -int(p.Scale())))
 }
@@ -226,7 +226,7 @@ func labelText(attrs pcommon.Map) string {
 	return fmt.Sprint(parts)
 }
 
-// changed are the series of one span to which something was done.
+// changed are the series of one span after a change.
 func (b *bed) changed(td ptrace.Traces, change func(pcommon.Map, ptrace.Span)) map[string]point {
 	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
 	change(s.Attributes(), s)
@@ -242,7 +242,7 @@ func spanID(n int) (id pcommon.SpanID) {
 // add appends a span of a stage.
 func add(b *spans.Batch, res spans.Resource, id int, function, stage string, ns int64) ptrace.Span {
 	s := b.Add(res, spans.Span{Trace: pcommon.TraceID{1}, ID: spanID(id), Name: function, Start: base, End: base + ns})
-	s.SetEndTimestamp(pcommon.Timestamp(base + ns)) // before its start, as a service's span may end
+	s.SetEndTimestamp(pcommon.Timestamp(base + ns)) // before the start, as a service's span may end
 	if function != "" {
 		s.Attributes().PutStr(spans.AttrTQFunction, function)
 	}
@@ -311,7 +311,7 @@ func TestEveryMetric(t *testing.T) {
 	assert.InDelta(t, 1.0, got[prefix+"trainbridge.incomplete.spans|[tq.function=rollout tq.stage=compute]"].value, 0)
 }
 
-// tqBatch has a function with all of its shares, its stages, one that was cut off, and a span that is not ours.
+// tqBatch has a function with all of its shares, its stages, a function cut off, and a foreign span.
 func tqBatch() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	f := add(b, resourceA, 1, "rollout", spans.StageFunction, 914_024_000)
@@ -334,12 +334,12 @@ func tqBatch() ptrace.Traces {
 	return b.Traces()
 }
 
-// TestOneOverheadPopulation: calls that died in compute have a GET, and no duration: divided by the functions' time, the sums of the histograms say
-// that TransferQueue took 89.5 % where it took 26.3 %, and 85 % where it took 15 %. The counters are of the functions whose shares are known.
+// TestOneOverheadPopulation: calls that died in compute have a GET and no duration. Sums of histograms, divided by the functions' time, would give
+// TransferQueue 89.5 % instead of 26.3 %, and 85 % instead of 15 %. The counters cover only functions with known shares.
 func TestOneOverheadPopulation(t *testing.T) {
 	for _, tt := range []struct {
-		get, put, total int64 // ms, of the call that ended
-		died            int   // calls that did not end, with the same GET
+		get, put, total int64 // ms, of the complete call
+		died            int   // calls without an end, with the same GET
 		naive, want     float64
 	}{
 		{300, 200, 1900, 4, 0.895, 0.263},
@@ -359,7 +359,7 @@ func TestOneOverheadPopulation(t *testing.T) {
 			spans.PutIncomplete(add(b, resourceA, 10*i+10, "rollout", spans.StageFunction, tt.total*1e6).Attributes(), "no_compute_end")
 			add(b, resourceA, 10*i+11, "rollout", spans.StageGet, tt.get*1e6)
 		}
-		// A call that lost the lines of its PUT is incomplete, but its shares are known: here the same as the other calls'.
+		// A call without the lines of its PUT is incomplete, but its shares are known: here the same as for complete calls.
 		lost := add(b, resourceA, 4, "rollout", spans.StageFunction, tt.total*1e6).Attributes()
 		m.CopyTo(lost)
 		spans.PutIncomplete(lost, "stage_missing")
@@ -373,13 +373,13 @@ func TestOneOverheadPopulation(t *testing.T) {
 		function := got[prefix+"tq.function.time|[tq.function=rollout]"].value
 		assert.InDelta(t, 2*total/1e3, function, 1e-12)
 		assert.InDelta(t, tt.want, (stage("tq.stage.time", "get").value+stage("tq.stage.time", "put").value)/function, 5e-4)
-		// What the histograms would say, without the call that lost lines.
+		// The ratio by histograms, without the incomplete call.
 		sums := stage("tq.stage.duration", "get").sum + stage("tq.stage.duration", "put").sum - float64(tt.get)/1e3
 		assert.InDelta(t, tt.naive, sums/got[prefix+"tq.function.duration|[tq.function=rollout]"].sum, 5e-4)
 	}
 }
 
-// consumeRandom gives the connector 40 batches of up to so many spans each, some of them twice, and returns what it sent last.
+// consumeRandom consumes 40 batches of up to most spans each, some of them twice, and returns the metrics sent last.
 func (b *bed) consumeRandom(rng *rand.Rand, most int, add func(batch *spans.Batch, id int)) (last map[string]point) {
 	var batches []ptrace.Traces
 	for i := range 40 {
@@ -399,7 +399,7 @@ func (b *bed) consumeRandom(rng *rand.Rand, most int, add func(batch *spans.Batc
 	return last
 }
 
-// checkHistogram holds a histogram against the values that are in it.
+// checkHistogram compares a histogram with its values.
 func checkHistogram(t *testing.T, key string, values []float64, got point) {
 	t.Helper()
 	slices.Sort(values)
@@ -419,7 +419,7 @@ func checkHistogram(t *testing.T, key string, values []float64, got point) {
 		}
 		assert.Equal(t, uint64(inside-below), got.buckets[i], "%s ≤ %v", key, bound)
 		below = inside
-		// The bucket in which the 95th percentile lies, by the histogram, holds the 95th percentile of the values.
+		// The bucket of the histogram's 95th percentile holds the 95th percentile of the values.
 		before := reached
 		reached += got.buckets[i]
 		if rank := uint64(math.Ceil(0.95 * float64(len(values)))); before < rank && rank <= reached {
@@ -429,7 +429,7 @@ func checkHistogram(t *testing.T, key string, values []float64, got point) {
 	}
 }
 
-// checkCounts holds histograms against the count and the sum of what is in them: whole numbers, of which scale make a unit.
+// checkCounts compares histograms with the count and the sum of their values: whole numbers, scale of them to the unit.
 func checkCounts(t *testing.T, last map[string]point, counts map[string]uint64, totals map[string]int64, scale func(metric string) float64) {
 	t.Helper()
 	for key, want := range counts {
@@ -446,7 +446,7 @@ func checkCounts(t *testing.T, last map[string]point, counts map[string]uint64, 
 
 func ofNanoseconds(string) float64 { return 1e9 }
 
-// TestAgainstOracle sends random spans in random batches, some twice, and counts them again straight from the input.
+// TestAgainstOracle sends random spans in random batches, some twice, and counts the input independently.
 func TestAgainstOracle(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -478,7 +478,7 @@ func TestAgainstOracle(t *testing.T) {
 	}
 }
 
-// tqOracle keeps every value of the spans that it adds, by the series that has to count it.
+// tqOracle keeps every value of the spans added, by series.
 type tqOracle struct {
 	durations map[string][]int64 // ns
 	speeds    map[string][]float64
@@ -553,7 +553,7 @@ func TestCumulativeAndStart(t *testing.T) {
 	assert.Equal(t, second, all[get].start)
 	assert.Equal(t, uint64(2), all[get].count)
 	assert.Equal(t, third, all[put].start)
-	// A clock that is set back.
+	// A clock set back.
 	all = c.flushed(-time.Hour)
 	assert.LessOrEqual(t, all[get].start, all[get].at)
 	assert.LessOrEqual(t, all[put].start, all[put].at)
@@ -592,7 +592,7 @@ func TestStaleness(t *testing.T) {
 	assert.Equal(t, newRoom(c.cfg.CardinalityLimit, c.cfg.Histogram.Type), c.store.room)
 }
 
-// TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter passes over the points that follow an end in the same metric.
+// TestEndedSeriesHaveMetricsOfTheirOwn: the prometheus exporter skips the points behind an end in the same metric.
 func TestEndedSeriesHaveMetricsOfTheirOwn(t *testing.T) {
 	c := newBed(t)
 	for i, st := range []string{"get", "compute", "put"} {
@@ -670,13 +670,13 @@ func TestCardinalityLimit(t *testing.T) {
 	require.NoError(t, err)
 	assert.Positive(t, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value)
 
-	// Room that became free is used.
+	// Free room is reused.
 	c.flushed(25 * time.Hour)
 	c.consume(one(spans.StageGet, 100_000, 1e6))
 	assert.Contains(t, c.flushed(time.Second), prefix+"tq.stage.duration|[tq.function=rollout tq.stage=get]")
 }
 
-// ofEveryKind has a span for every metric, and labels that only those of the same i have.
+// ofEveryKind has a span for every metric, and labels unique to i.
 func ofEveryKind(i int) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	res := resourceA
@@ -733,7 +733,7 @@ func TestRetryNeverCountsTwice(t *testing.T) {
 	c := newBed(t, func(c *Config) { c.MetricsExpiration = 0 })
 	batch := one(spans.StageGet, 1, 1e6)
 	c.consume(batch)
-	for range 100 { // a backend that is down for five hours, asked every three minutes
+	for range 100 { // a backend down for five hours, tried every three minutes
 		c.clock = c.clock.Add(3 * time.Minute)
 		c.consume(batch)
 	}
@@ -860,7 +860,7 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	for range 5 {
-		c.flush(context.Background()) // the clock of the test stands still: it has no lock
+		c.flush(context.Background()) // the test's clock has no lock, and stands still
 	}
 	wg.Wait()
 	for len(c.sent) > 0 {
@@ -888,14 +888,14 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Two collectors of one run: no series of one is a series of the other, also what finds no room and what ended, and together they are what one alone counts.
+// Two collectors of one run share no series, overflow and ended series included, and their sum is the count of a single collector.
 func TestTwoCollectors(t *testing.T) {
 	var beds [2]*bed
 	for i := range beds {
 		beds[i] = newBed(t, tight, func(c *Config) { c.Collector = fmt.Sprint("gateway-", i) })
 	}
 	const n = 300
-	for i := range n { // ever new names, so that some find no room
+	for i := range n { // ever new names: some find no room
 		b := spans.NewBatch("test", "")
 		add(b, resourceA, i+1, fmt.Sprint("f", i/20), spans.StageGet, 1e9)
 		beds[i%2].consume(b.Traces())
@@ -937,8 +937,8 @@ func TestFactory(t *testing.T) {
 	require.Equal(t, 1, sink.DataPointCount())
 }
 
-// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with a
-// duration, is counted once; so are calls, passes and collectives.
+// FuzzConsume: whatever OTLP holds, nothing panics and every span with a stage and a possible duration, and every step with a duration, counts once; likewise
+// calls, passes and collectives.
 func FuzzConsume(f *testing.F) {
 	raw, err := new(ptrace.ProtoMarshaler).MarshalTraces(oddSpans())
 	require.NoError(f, err)
@@ -960,7 +960,7 @@ func FuzzConsume(f *testing.F) {
 	})
 }
 
-// oddSpans has a span of every kind, some of them without what they should have.
+// oddSpans has a span of every kind, some with missing attributes.
 func oddSpans() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	s := add(b, resourceA, 1, "rollout", spans.StageFunction, 1e9)
@@ -992,7 +992,7 @@ func oddSpans() ptrace.Traces {
 	return b.Traces()
 }
 
-// observed counts the spans that a histogram or the counter of incomplete spans has to have, and the steps.
+// observed counts the spans expected in a histogram or in the counter of incomplete spans, and the steps.
 func observed(in *scratch) (want uint64, steps float64) {
 	met := map[uint64]bool{0: false}
 	for _, o := range in.observations {
@@ -1000,7 +1000,7 @@ func observed(in *scratch) (want uint64, steps float64) {
 			continue
 		}
 		met[o.id] = o.id != 0
-		measured := true // it has a duration
+		measured := true // has a duration
 		switch r := in.readers[o.family].(type) {
 		case *stepReader:
 			if v := &r.values[o.values]; v.part == "" {
@@ -1021,7 +1021,7 @@ func observed(in *scratch) (want uint64, steps float64) {
 	return want, steps
 }
 
-// countedIn counts what observed says, in the metrics.
+// countedIn counts the same in the metrics.
 func countedIn(md pmetric.Metrics) (got uint64, steps float64) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {

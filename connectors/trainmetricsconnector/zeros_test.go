@@ -19,20 +19,20 @@ func xid(id int) ptrace.Traces {
 	return b.Traces()
 }
 
-// increase() sees the first event of a class: its counter is 0 in two flushes before. Counters of a process that starts anew are not.
+// increase() sees the first event of a class: its counter is 0 in the two flushes before. A restored counter goes on without a 0.
 func TestCountersAreBornAtZero(t *testing.T) {
 	const series = prefix + "ml.run.events|[ml.run.event.class=xid]"
 	d := newDisk(nil)
 	b := newKept(t, d, time.Time{})
 	b.store.zeros = zeroFlushes
 	b.consume(xid(1))
-	var told []float64
+	var reported []float64
 	for range 4 {
-		told = append(told, b.flushed(15 * time.Second)[series].value)
+		reported = append(reported, b.flushed(15 * time.Second)[series].value)
 	}
 	b.consume(xid(2))
-	told = append(told, b.flushed(15 * time.Second)[series].value)
-	assert.Equal(t, []float64{0, 0, 1, 1, 2}, told)
+	reported = append(reported, b.flushed(15 * time.Second)[series].value)
+	assert.Equal(t, []float64{0, 0, 1, 1, 2}, reported)
 
 	next := newBed(t, func(c *Config) { c.Storage = &diskID })
 	next.clock, next.store.zeros = b.clock, zeroFlushes
@@ -41,7 +41,7 @@ func TestCountersAreBornAtZero(t *testing.T) {
 	assert.InDelta(t, 3, next.flushed(15 * time.Second)[series].value, 0, "no reset")
 }
 
-// A process that ends says what it has counted.
+// A process emits all counts before its end.
 func TestLastFlushTellsAll(t *testing.T) {
 	b := newBed(t)
 	b.store.zeros = zeroFlushes

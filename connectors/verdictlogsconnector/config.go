@@ -12,9 +12,9 @@ import (
 
 // Config of the train_verdicts connector.
 type Config struct {
-	// RateLimit is how many records a second leave, on average; the records of ten seconds may leave at once. What is over it is counted. Default 100.
+	// RateLimit is the number of records per second, on average, with a burst of ten seconds. Records over the limit are counted. Default 100.
 	RateLimit float64 `mapstructure:"rate_limit"`
-	// DedupWindow is how long a verdict about a span is remembered, so that a batch sent again makes no second record. Default 10m.
+	// DedupWindow is how long a verdict about a span is remembered: a batch sent again makes no second record. Default 10m.
 	DedupWindow time.Duration `mapstructure:"dedup_window"`
 }
 

@@ -5,7 +5,7 @@ import "time"
 // burst is the time whose records may leave at once: the verdicts on one slow step come together.
 const burst = 10 * time.Second
 
-// rate says when a record may leave. It is a bucket of tokens, full at the start.
+// rate is a token bucket, full at the start.
 type rate struct {
 	perSecond, tokens float64
 	last              time.Time
@@ -15,13 +15,13 @@ func newRate(perSecond float64, now time.Time) rate {
 	return rate{perSecond: perSecond, tokens: perSecond * burst.Seconds(), last: now}
 }
 
-// fill adds what the time since the last call allows. A clock that was set back adds nothing.
+// fill adds the tokens since the last call. A clock set back adds none.
 func (r *rate) fill(now time.Time) {
 	r.give(r.perSecond * max(0, now.Sub(r.last).Seconds()))
 	r.last = now
 }
 
-// take says whether one more record may leave.
+// take reports whether one more record may leave.
 func (r *rate) take() bool {
 	if r.tokens < 1 {
 		return false
@@ -30,7 +30,7 @@ func (r *rate) take() bool {
 	return true
 }
 
-// give adds tokens, as many as there is room for.
+// give adds tokens, up to the burst.
 func (r *rate) give(tokens float64) {
 	r.tokens = min(r.tokens+tokens, r.perSecond*burst.Seconds())
 }

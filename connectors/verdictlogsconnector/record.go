@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// kept are the span's attributes that a record takes over: where and in what it happened, and who is accused. What holds for the whole process (service, run,
-// mostly host and rank) stands on the resource, which records have too.
+// kept are the span's attributes in a record: place, object and accused. Attributes of the whole process (service, run, mostly host and rank) are on the
+// resource, which is copied too.
 var kept = map[string]bool{
 	spans.AttrKind: true, spans.AttrSource: true, spans.AttrHostName: true, spans.AttrProcessPID: true, spans.AttrRank: true,
 	spans.AttrIteration: true, spans.AttrStepWindow: true, spans.AttrStepPart: true, spans.AttrStage: true, spans.AttrRankSlowest: true,
@@ -24,7 +24,7 @@ var kept = map[string]bool{
 	spans.AttrNCCLLateRank: true, spans.AttrNCCLLateHost: true, spans.AttrNCCLStragglerRank: true, spans.AttrNCCLStragglerHost: true,
 }
 
-// levels are the severities of logs by those of verdicts.
+// levels maps severities of verdicts to severities of logs.
 var levels = map[string]struct {
 	number plog.SeverityNumber
 	text   string
@@ -33,7 +33,7 @@ var levels = map[string]struct {
 	spans.SeverityWarning: {plog.SeverityNumberWarn, "WARN"},
 }
 
-// recorder makes the records of one batch. A resource that has none is not there.
+// recorder makes the records of one batch. A resource without records is left out.
 type recorder struct {
 	logs     plog.Logs
 	now      pcommon.Timestamp
@@ -47,7 +47,7 @@ func newRecorder(now time.Time) *recorder {
 	return &recorder{logs: plog.NewLogs(), now: pcommon.NewTimestampFromTime(now), resource: -1}
 }
 
-// add makes the record of a verdict. Verdicts of one resource come one after the other.
+// add makes the record of a verdict. Verdicts arrive grouped by resource.
 func (r *recorder) add(td ptrace.Traces, f *found) {
 	if f.resource != r.resource {
 		from, to := td.ResourceSpans().At(f.resource), r.logs.ResourceLogs().AppendEmpty()
@@ -107,7 +107,7 @@ func (r *recorder) add(td ptrace.Traces, f *found) {
 	}
 }
 
-// addEvent makes the record of a line that tells how a run ends.
+// addEvent makes the record of a line about the end of a run.
 func (r *recorder) addEvent(span ptrace.Span) {
 	record := r.records.AppendEmpty()
 	record.SetEventName(spans.SpanEvent)
@@ -125,9 +125,9 @@ func (r *recorder) addEvent(span ptrace.Span) {
 
 // found is a verdict about a span, or an event.
 type found struct {
-	resource int // its place in the batch
+	resource int // index in the batch
 	span     ptrace.Span
 	verdict  view.Verdict
 	id       uint64 // of the verdict about this span; 0: the span has no id
-	event    bool   // the span is a line that tells how a run ends
+	event    bool   // the span is a line about the end of a run
 }

@@ -31,12 +31,12 @@ type verdictLogs struct {
 	seed      maphash.Seed
 	now       func() time.Time
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	seen seen.Seen
 	rate rate
 
-	crowded  sync.Once // says once that verdicts are over the limit
-	wrong    sync.Once // says once that records were refused
+	crowded  sync.Once // for the warning about the limit
+	wrong    sync.Once // for the warning about refused records
 	shutdown sync.Once
 }
 
@@ -54,19 +54,19 @@ func newVerdictLogs(cfg *Config, set connector.Settings, next consumer.Logs) (*v
 	}, nil
 }
 
-// Capabilities says that the spans are only read.
+// Capabilities: the spans are only read.
 func (*verdictLogs) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: false}
 }
 
-// Shutdown may be called twice: nothing is held that could be lost.
+// Shutdown may be called twice: no data is held.
 func (c *verdictLogs) Shutdown(context.Context) error {
 	c.shutdown.Do(c.telemetry.Shutdown)
 	return nil
 }
 
-// ConsumeTraces returns when the next component has taken the records, with its error: a batch whose records it cannot take now comes again. An error that is
-// permanent is about the records (Loki refuses old ones, for example) and says nothing of the spans, so they do not hear of it.
+// ConsumeTraces returns when the next component has taken the records, with its error: the batch of records refused for now is sent again. A permanent error
+// concerns the records only (Loki refuses old ones, for example), and is not returned to the sender of the spans.
 func (c *verdictLogs) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	all := c.find(td)
 	if len(all) == 0 {
@@ -85,7 +85,7 @@ func (c *verdictLogs) ConsumeTraces(ctx context.Context, td ptrace.Traces) error
 	return err
 }
 
-// refused counts records that are lost, and says so once.
+// refused counts lost records, and warns once.
 func (c *verdictLogs) refused(ctx context.Context, b *batch, err error) {
 	c.telemetry.ConnectorTrainVerdictsRefused.Add(ctx, b.chosen)
 	b.chosen = 0
@@ -95,7 +95,7 @@ func (c *verdictLogs) refused(ctx context.Context, b *batch, err error) {
 	})
 }
 
-// find returns the verdicts about the spans, and the events that tell how a run ends. Most batches have none, and need no memory.
+// find returns the verdicts about the spans, and the events about the end of a run. Most batches have none, and need no memory.
 func (c *verdictLogs) find(td ptrace.Traces) (all []found) {
 	for i, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -114,7 +114,7 @@ func (c *verdictLogs) find(td ptrace.Traces) (all []found) {
 	return all
 }
 
-// ofSpan appends the verdicts about a span. Their ids tell apart several verdicts of one name, by their order.
+// ofSpan appends the verdicts about a span. Several verdicts of one name get different ids, by their order.
 func (c *verdictLogs) ofSpan(all []found, resource int, span ptrace.Span) []found {
 	first := len(all)
 	for v := range view.Verdicts(span) {
@@ -133,14 +133,14 @@ func (c *verdictLogs) ofSpan(all []found, resource int, span ptrace.Span) []foun
 	return all
 }
 
-// batch is what becomes of the verdicts about a batch of spans.
+// batch is the result of choose.
 type batch struct {
 	logs                     plog.Logs
-	ids                      map[uint64]struct{} // of all verdicts that are new
-	chosen, known, overLimit int64               // those that became a record; that had become one before; that were too many
+	ids                      map[uint64]struct{} // of all new verdicts
+	chosen, known, overLimit int64               // verdicts with a record now; with an earlier record; over the rate
 }
 
-// choose makes records of the verdicts that are new and within the rate.
+// choose makes records of the new verdicts within the rate.
 func (c *verdictLogs) choose(td ptrace.Traces, all []found) batch {
 	now := c.now()
 	r, b := newRecorder(now), batch{ids: make(map[uint64]struct{}, len(all))}
@@ -150,7 +150,7 @@ func (c *verdictLogs) choose(td ptrace.Traces, all []found) batch {
 	c.rate.fill(now)
 	for i := range all {
 		f := &all[i]
-		if f.id != 0 { // a span without an id cannot be told from another
+		if f.id != 0 { // duplicates of a span without an id cannot be recognised
 			if _, twice := b.ids[f.id]; twice || c.seen.Has(f.id) {
 				b.known++
 				continue
@@ -168,7 +168,7 @@ func (c *verdictLogs) choose(td ptrace.Traces, all []found) batch {
 	return b
 }
 
-// settle keeps in mind what was accepted. What was refused comes again, and is counted then.
+// settle remembers accepted verdicts. A refused batch is sent again, and counted then.
 func (c *verdictLogs) settle(ctx context.Context, b *batch, accepted bool) {
 	c.mu.Lock()
 	if !accepted {

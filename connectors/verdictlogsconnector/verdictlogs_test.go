@@ -34,12 +34,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// bed is a connector with a clock of the test's own, and the records that it sent.
+// bed is a connector with a test clock, and the records sent.
 type bed struct {
 	*verdictLogs
 	t     testing.TB
 	clock time.Time
-	err   error // what the next component answers
+	err   error // answer of the next component
 	tel   *componenttest.Telemetry
 	said  *observer.ObservedLogs
 
@@ -82,7 +82,6 @@ func newBed(tb testing.TB, change ...func(*Config)) *bed {
 	return b
 }
 
-// records are the records of all that was sent.
 func (b *bed) records() (all []plog.LogRecord) {
 	for _, ld := range b.sent {
 		for _, rl := range ld.ResourceLogs().All() {
@@ -94,7 +93,7 @@ func (b *bed) records() (all []plog.LogRecord) {
 	return all
 }
 
-// counted holds the connector's own counters against what they should be.
+// counted checks the connector's own counters.
 func (b *bed) counted(records, known, overLimit int64) {
 	b.t.Helper()
 	t, ok := b.t.(*testing.T)
@@ -113,7 +112,7 @@ func (b *bed) counted(records, known, overLimit int64) {
 	}
 }
 
-// withVerdicts is a batch of n spans from the first on, each with verdicts of these names.
+// withVerdicts is a batch of n spans from first on, each with verdicts of the given names.
 func withVerdicts(first, n int, names ...string) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	for i := first; i < first+n; i++ {
@@ -134,7 +133,7 @@ func tell(s ptrace.Span, name string) {
 	e.Attributes().PutStr(spans.AttrVerdictReason, name+" because")
 }
 
-// TestGolden: the records of what train_perf and step_join make of every kind of log.
+// TestGolden: the records from the output of train_perf and step_join for every kind of log.
 func TestGolden(t *testing.T) {
 	for want, from := range map[string]string{
 		"tq.yaml":    "trainperfprocessor/testdata/want.yaml",
@@ -168,8 +167,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A batch whose spans have no verdict makes no call.
-// A line that tells how a run ends is a record, once; one that does not, is none.
+// A batch whose spans have no verdict makes no call. A line about the end of a run is a record, once; an event of a run that succeeded is none.
 func TestEvents(t *testing.T) {
 	c := newBed(t)
 	of := func() ptrace.Traces {
@@ -197,7 +195,7 @@ func TestEvents(t *testing.T) {
 	assert.Equal(t, "cuda_error", spans.AttrText(r.Attributes(), spans.AttrEventClass))
 }
 
-// A verdict about a span that is not drawn is a record like others, that leads to no trace.
+// A verdict about a span that is not exported is a record as usual, but without a trace id.
 func TestRecordOnly(t *testing.T) {
 	b := newBed(t)
 	td := withVerdicts(0, 1, spans.VerdictNCCLLate)
@@ -219,7 +217,7 @@ func TestNothingToSay(t *testing.T) {
 	assert.Empty(t, b.sent)
 }
 
-// What comes again within the window makes no second record, be it in the same batch or in a later one.
+// A verdict sent again within the window makes no second record, in the same batch or a later one.
 func TestSentTwice(t *testing.T) {
 	b := newBed(t)
 	send := func(td ptrace.Traces) { require.NoError(t, b.ConsumeTraces(t.Context(), td)) }
@@ -248,7 +246,7 @@ func TestSentTwice(t *testing.T) {
 	assert.Len(t, b.records(), 14, "spans without an id cannot be told apart")
 }
 
-// What the next component refuses is not known and takes nothing of the rate: the batch comes again.
+// Refused records are not known and use up no rate: the batch is sent again.
 func TestRefused(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.RateLimit = 1 })
 	b.err = errors.New("disk full")
@@ -261,7 +259,7 @@ func TestRefused(t *testing.T) {
 	b.counted(10, 0, 2)
 }
 
-// A record that is wrong says nothing of the spans: it is counted, that is said once, and nobody sends the spans again for it.
+// A permanent refusal is not the spans' fault: the records are counted, a warning is logged once, and no spans are sent again.
 func TestRefusedForGood(t *testing.T) {
 	b := newBed(t)
 	b.err = consumererror.NewPermanent(errors.New("entry too far behind"))
@@ -276,7 +274,7 @@ func TestRefusedForGood(t *testing.T) {
 	b.counted(1, 3, 0)
 }
 
-// The rate is bounded, what is over it is counted, once per verdict, and that is said once.
+// The rate is bounded, excess verdicts are counted once each, and a warning is logged once.
 func TestRate(t *testing.T) {
 	b := newBed(t, func(c *Config) { c.RateLimit = 2 })
 	send := func(first, n int) { require.NoError(t, b.ConsumeTraces(t.Context(), withVerdicts(first, n, "a"))) }
@@ -327,7 +325,7 @@ func TestSeverity(t *testing.T) {
 	}
 }
 
-// Events of other writers may lack anything or be of any type.
+// Events of foreign writers may lack any attribute, or have attributes of any type.
 func TestStrangeEvents(t *testing.T) {
 	b, td := newBed(t), withVerdicts(0, 1)
 	s := td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
@@ -362,10 +360,10 @@ func TestConcurrent(t *testing.T) {
 	b.counted(800, 1600, 0)
 }
 
-// BenchmarkHealthy: most batches have no verdict that is explained.
+// BenchmarkHealthy: most batches have no verdict.
 func BenchmarkHealthy(b *testing.B) { bench(b, 8192) }
 
-// BenchmarkSick: one span in a hundred has one.
+// BenchmarkSick: one span in a hundred has a verdict.
 func BenchmarkSick(b *testing.B) { bench(b, 8110, spans.VerdictTQOverhead) }
 
 func bench(b *testing.B, healthy int, names ...string) {

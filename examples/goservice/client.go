@@ -42,13 +42,13 @@ func newLoader(b *bridge.Bridge, server string) (*loader, error) {
 	return &loader{b, conn}, nil
 }
 
-// prepared is a batch that the server keeps, and the trace that tells how it came to be.
+// prepared is a batch in the server, and the trace of its preparation.
 type prepared struct {
 	key   string
 	trace trace.TraceID
 }
 
-// prefetchBatch takes samples from the data set, at random, for the batch that the job's logs call traceID.
+// prefetchBatch takes samples from the data set, at random, for the batch with the id traceID in the job's logs.
 func (l *loader) prefetchBatch(ctx context.Context, traceID string, samples int) (batch prepared, err error) {
 	ctx, cancel := context.WithTimeout(bridge.WithTraceID(ctx, traceID), 10*time.Second)
 	defer cancel()
@@ -99,7 +99,7 @@ func (l *loader) put(ctx context.Context, data []byte) (key string, err error) {
 	return stored.GetValue(), err
 }
 
-// pick unpacks the data set and takes so many samples of it, each once.
+// pick unpacks the data set and takes random samples, each at most once.
 func pick(data []byte, samples int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

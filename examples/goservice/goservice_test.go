@@ -32,7 +32,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, v := range os.Environ() { // what the machine has set is no part of a test
+	for _, v := range os.Environ() { // the machine's environment is no part of a test
 		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") || slices.Contains(spans.JobVariables(), name) {
 			_ = os.Unsetenv(name)
 		}
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// collector is an OTLP/gRPC server that keeps what it gets.
+// collector is an OTLP/gRPC server that keeps the spans received.
 type collector struct {
 	ptraceotlp.UnimplementedGRPCServer
 	mu  sync.Mutex
@@ -90,7 +90,7 @@ func (c *collector) tree(id pcommon.TraceID) string {
 	return out.String()
 }
 
-// startCollector makes the collector that the environment names.
+// startCollector starts the collector and names it in the environment.
 func startCollector(t *testing.T) *collector {
 	t.Helper()
 	c, server := &collector{}, grpc.NewServer()
@@ -174,7 +174,7 @@ func TestServeAndFetch(t *testing.T) {
 	require.NoError(t, <-served)
 }
 
-// The span says what the caller is told.
+// The span has the caller's error.
 func TestServerIsAway(t *testing.T) {
 	c := startCollector(t)
 	const id = "a1b2c3d4-5e6f-4a7b-8c9d-0e1f2a3b4c5d"
@@ -260,7 +260,7 @@ func TestServer(t *testing.T) {
 		err = conn.Invoke(t.Context(), "/"+serviceName+"/"+method, &garbage, new(wrapperspb.StringValue), grpc.ForceCodec(bytesCodec{}))
 		assert.Equal(t, codes.Internal, status.Code(err))
 	}
-	got, err = load(t, conn, key) // it still serves
+	got, err = load(t, conn, key) // the server still works
 	require.NoError(t, err)
 	assert.Equal(t, "samples", string(got))
 }
@@ -333,7 +333,7 @@ func TestPick(t *testing.T) {
 		_, err := pick(tt.data, 4)
 		require.ErrorContains(t, err, tt.want, name)
 	}
-	// Data that unpack to more than the data set are not unpacked to their end.
+	// Data larger than the data set are not unpacked to their end.
 	got, err = pick(pack(make([]byte, 2*datasetSamples*sampleSize)), datasetSamples)
 	require.NoError(t, err)
 	assert.Len(t, got, datasetSamples*sampleSize)

@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return serve(ctx, listen, func(ctx context.Context, addr string) error { return fetch(ctx, addr, ids, samples, out) })
 }
 
-// serve runs the data server until work, which gets its address, returns.
+// serve runs the data server until work, called with its address, returns.
 func serve(ctx context.Context, addr string, work func(ctx context.Context, addr string) error) error {
 	b, err := bridge.New(ctx, bridge.WithServiceName("data-server"))
 	if err != nil {
@@ -100,7 +100,7 @@ func serve(ctx context.Context, addr string, work func(ctx context.Context, addr
 	return errors.Join(err, <-served)
 }
 
-// stop lets calls that run end, for 5 s.
+// stop gives running calls 5 s to end.
 func stop(server *grpc.Server) {
 	timer := time.AfterFunc(5*time.Second, server.Stop)
 	defer timer.Stop()
@@ -131,7 +131,7 @@ func fetch(ctx context.Context, server string, ids []string, samples int, out io
 	return nil
 }
 
-// flush sends the spans that are queued, also after the signal. A service whose collector is away ends well all the same, after 5 s.
+// flush sends the queued spans, also after the signal. Without a collector the service ends in order, after 5 s.
 func flush(ctx context.Context, b *bridge.Bridge) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

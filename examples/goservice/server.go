@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	maxBatch = 4 << 20  // bytes of one batch
-	maxTotal = 64 << 20 // bytes of all batches that are stored; the oldest go first
+	maxBatch = 4 << 20  // bytes of a batch
+	maxTotal = 64 << 20 // bytes of all stored batches; the oldest go first
 
 	datasetKey     = "dataset"
 	datasetSamples = 4096
@@ -32,13 +32,13 @@ const (
 type dataServer struct {
 	mu      sync.Mutex
 	batches map[string][]byte
-	keys    []string // of batches that were stored, oldest first
+	keys    []string // of stored batches, oldest first
 	total   int      // bytes of the stored batches
 	stored  int      // batches ever
 }
 
-// newServer makes a gRPC server with the service. All that it has to do with tracing is the stats handler: it reads the caller's span from each request, and
-// makes a SERVER span below it.
+// newServer makes a gRPC server with the service. Its only part for tracing is the stats handler, which reads the caller's span from each request, and makes a
+// SERVER span below.
 func newServer(b *bridge.Bridge) *grpc.Server {
 	server := grpc.NewServer(
 		grpc.MaxRecvMsgSize(maxBatch+16), // 16: the wrapper around the bytes
@@ -82,7 +82,7 @@ func (s *dataServer) Store(_ context.Context, batch *wrapperspb.BytesValue) (*wr
 	return wrapperspb.String(key), nil
 }
 
-// dataset is what there is to load: samples of token ids, compressed.
+// dataset is the data to load: samples of token ids, compressed.
 func dataset() []byte {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // these are no secrets
 	raw := make([]byte, 0, datasetSamples*sampleSize)

@@ -20,13 +20,13 @@ import (
 // renewEvery bounds how often an exporter is replaced.
 const renewEvery = time.Second
 
-// one is an exporter of contrib.
+// one is contrib's exporter.
 type one interface {
 	component.Component
 	Capabilities() consumer.Capabilities
 }
 
-// renewing is an exporter that is replaced when it can send nothing any more.
+// renewing is an exporter that is replaced when its client is refused for good.
 type renewing[E one] struct {
 	make   func() (E, error)
 	log    *zap.Logger
@@ -36,7 +36,7 @@ type renewing[E one] struct {
 	mu    sync.RWMutex // held for reading while something is sent
 	host  component.Host
 	of    E
-	made  int // how many there were
+	made  int // number of exporters made before
 	since time.Time
 }
 
@@ -45,10 +45,9 @@ func newRenewing[E one](create func() (E, error), set exporter.Settings) (*renew
 	return &renewing[E]{make: create, log: set.Logger, now: time.Now, of: of}, err
 }
 
-// silent is a host that takes no reports: contrib's exporter reports success when it has a connection, also while nothing may be written.
+// silent is a host that takes no reports: contrib's exporter reports success once connected, even while writing is forbidden.
 type silent struct{ component.Host }
 
-// Capabilities are those of contrib's exporter.
 func (r *renewing[E]) Capabilities() consumer.Capabilities { return r.of.Capabilities() }
 
 // Start connects to the brokers when something is sent.
@@ -83,8 +82,8 @@ func (r *renewing[E]) send(ctx context.Context, by func(E) error) error {
 // faulty are the errors about records themselves.
 var faulty = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.UnsupportedForMessageFormat}
 
-// judged is permanent only where the data is wrong. Contrib's exporter calls each error permanent that franz-go does not retry by itself, such as a missing
-// right: receivers would pass over what was sent meanwhile.
+// judged keeps only errors about the data permanent. Contrib's exporter marks every error permanent that franz-go does not retry, such as a missing right:
+// receivers would skip the data sent meanwhile.
 func judged(err error) error {
 	var refusal *kerr.Error
 	if !consumererror.IsPermanent(err) || !errors.As(err, &refusal) {
@@ -96,7 +95,7 @@ func judged(err error) error {
 	return errors.New(err.Error())
 }
 
-// renew replaces the exporter, if no other call has done so.
+// renew replaces the exporter, unless another call has.
 func (r *renewing[E]) renew(ctx context.Context, made int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An exporter whose rights come late loses nothing and goes on by itself; it is not replaced more often than once a second.
+// An exporter whose rights come late loses nothing and continues on its own; it is not replaced more often than once a second.
 func TestRightsComeLate(t *testing.T) {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "otlp_spans"))
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestRightsComeLate(t *testing.T) {
 	require.NoError(t, e.Shutdown(t.Context()))
 }
 
-// Only what is wrong with the data is permanent.
+// Only errors about the data are permanent.
 func TestJudged(t *testing.T) {
 	of := func(err error) error {
 		return errors.Join(consumererror.NewPermanent(fmt.Errorf("error exporting: %w", err)))

@@ -21,14 +21,14 @@ type Config struct {
 	configgrpc.ClientConfig `mapstructure:",squash"`
 	// HTTP sends by HTTP instead, as protobuf to ENDPOINT/v1/traces and ENDPOINT/v1/metrics.
 	HTTP configoptional.Optional[confighttp.ClientConfig] `mapstructure:"http"`
-	// TimeoutConfig bounds one try. Default 30s: a slow backend must not be sent the same request again and again.
+	// TimeoutConfig bounds one attempt. Default 30s: a slow backend must not get the same request again and again.
 	exporterhelper.TimeoutConfig `mapstructure:",squash"`
-	// QueueConfig is a queue between the callers and the backend. Default: none, each caller sends its own request and waits. Where it is set, it holds at most
-	// 64 MiB and num_consumers requests are under way at once; a caller waits for room and for the result.
+	// QueueConfig is a queue between the callers and the backend. Default: none, each caller sends its own request and waits. If set, it holds at most 64 MiB,
+	// with num_consumers requests in flight; a caller waits for room and for the result.
 	QueueConfig configoptional.Optional[exporterhelper.QueueBatchConfig] `mapstructure:"sending_queue"`
-	// RecordOnly sends also the spans that are joined and counted, and not drawn (trainbridge.record_only): to a collector that does so. Default: these stay.
+	// RecordOnly also sends spans that are joined and counted, but not drawn (trainbridge.record_only), to a collector that joins them. Default: not sent.
 	RecordOnly bool `mapstructure:"record_only"`
-	// RetryConfig sends requests again that were not accepted, by default for ever.
+	// RetryConfig resends requests that were not accepted, by default for ever.
 	RetryConfig configretry.BackOffConfig `mapstructure:"retry_on_failure"`
 }
 

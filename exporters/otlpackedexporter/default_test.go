@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/exporters/otlpackedexporter/internal/metadata"
 )
 
-// A queue measures each request twice and hands it to another goroutine, while the caller waits anyway: there is one only where the configuration asks for it.
+// A queue measures each request twice and hands it to another goroutine, while the caller waits anyway, so the queue is off by default.
 func TestQueueIsOnRequest(t *testing.T) {
 	cfg := NewFactory().CreateDefaultConfig().(*Config)
 	require.False(t, cfg.QueueConfig.HasValue())
@@ -28,7 +28,7 @@ func TestQueueIsOnRequest(t *testing.T) {
 	assert.False(t, queue.Batch.HasValue())
 }
 
-// For an exporter that changes data the fan-out copies all of it for the other exporters.
+// For an exporter that mutates data, the fan-out copies everything for the other exporters.
 func TestDefaultNeedsNoCopies(t *testing.T) {
 	cfg := NewFactory().CreateDefaultConfig().(*Config)
 	set := exportertest.NewNopSettings(metadata.Type)

@@ -1,6 +1,6 @@
 //go:generate go tool -modfile=../../tools/go.mod mdatagen metadata.yaml
 
-// Package otlpackedexporter sends OTLP and reports the result: which requests a backend took, how many items it rejected of the requests it took, and whether
-// refused data is wrong itself or only came at the wrong time. Receivers that move a file offset when data was accepted need to know. See
-// docs/adr/0006-an-exporter-of-our-own.md.
+// Package otlpackedexporter sends OTLP and reports the result: the requests accepted by a backend, the number of items rejected in them, and whether refused
+// data is itself invalid or may be sent later. Receivers that advance a file offset on acceptance need these results. See
+// docs/reference/adr/0006-an-exporter-of-our-own.md.
 package otlpackedexporter

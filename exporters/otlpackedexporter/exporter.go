@@ -41,12 +41,12 @@ type otlpExporter struct {
 	userAgent string
 	client    client
 	health    health.Reporter
-	waiting   atomic.Int64 // items that were given and neither accepted nor refused
+	waiting   atomic.Int64 // items received and not yet accepted or refused
 
 	mu     sync.Mutex
-	since  time.Time // when the backend last began not to accept; zero while it does
-	told   time.Time // when the log was last told of it
-	toldOf bool      // it was logged since then that the backend does not accept
+	since  time.Time // start of the current failure; zero while the backend accepts
+	told   time.Time // time of the last log entry about the failure
+	toldOf bool      // the current failure was logged
 	noted  time.Time // when rejected items were last logged
 }
 
@@ -56,7 +56,7 @@ func newExporter(ctx context.Context, set exporter.Settings, cfg *Config) (*otlp
 		return nil, err
 	}
 	agent := fmt.Sprintf("%s/%s (%s/%s)", set.BuildInfo.Description, set.BuildInfo.Version, runtime.GOOS, runtime.GOARCH)
-	tel.ExporterOtlpAckedRejected.Add(ctx, 0) // increase() does not see a counter that begins above 0
+	tel.ExporterOtlpAckedRejected.Add(ctx, 0) // increase() misses a counter that begins above 0
 	return &otlpExporter{cfg: cfg, set: set, tel: tel, userAgent: agent}, nil
 }
 
@@ -78,7 +78,7 @@ func (e *otlpExporter) shutdown(context.Context) error {
 	return e.client.close()
 }
 
-// tracesIn is the consumer that receivers hand their spans to.
+// tracesIn is the consumer called by receivers.
 type tracesIn struct {
 	exporter.Traces
 	e *otlpExporter
@@ -88,7 +88,8 @@ type tracesIn struct {
 func (t tracesIn) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if !t.e.cfg.RecordOnly {
 		all := td.ResourceSpans().Len()
-		if td = drawn(td); td.ResourceSpans().Len() == 0 && all > 0 {
+		td = drawn(td)
+		if td.ResourceSpans().Len() == 0 && all > 0 {
 			return nil
 		}
 	}
@@ -106,11 +107,10 @@ func (m metricsIn) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error
 	return m.e.hold(ctx, md.DataPointCount(), func(ctx context.Context) error { return m.Metrics.ConsumeMetrics(ctx, md) })
 }
 
-// rejectedKey is of the *rejections of a request, in the context of all its tries.
+// rejectedKey is the context key of a request's *rejections, over all attempts.
 type rejectedKey struct{}
 
-// rejections are the items that the backend rejected in the parts of a request that it accepted. Other parts may have to be sent again before the request is
-// done.
+// rejections are the items rejected by the backend in accepted parts of a request. Other parts may need another attempt before the request is complete.
 type rejections struct {
 	mu sync.Mutex
 	refusal.Partial
@@ -119,7 +119,7 @@ type rejections struct {
 func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Context) error) error {
 	e.waiting.Add(int64(n))
 	defer e.waiting.Add(-int64(n))
-	ctx, cancel := ending.Context(ctx) // a server that stops waits for its calls
+	ctx, cancel := ending.Context(ctx) // a stopping server waits for its calls
 	defer cancel()
 	all := new(rejections)
 	if err := send(context.WithValue(ctx, rejectedKey{}, all)); err != nil {
@@ -135,7 +135,8 @@ func (e *otlpExporter) hold(ctx context.Context, n int, send func(context.Contex
 
 func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
 	rest, rejected, err := sendAll(ctx, spansOf(td), func(s spans) (int64, string, error) { return e.client.traces(ctx, s.Traces) }, e.trimmed)
-	if err = e.judge(ctx, rejected, err); err != nil && !consumererror.IsPermanent(err) {
+	err = e.judge(ctx, rejected, err)
+	if err != nil && !consumererror.IsPermanent(err) {
 		return consumererror.NewTraces(err, rest.Traces)
 	}
 	return err
@@ -143,7 +144,8 @@ func (e *otlpExporter) pushTraces(ctx context.Context, td ptrace.Traces) error {
 
 func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) error {
 	rest, rejected, err := sendAll(ctx, pointsOf(md), func(p points) (int64, string, error) { return e.client.metrics(ctx, p.Metrics) }, func() {})
-	if err = e.judge(ctx, rejected, err); err != nil && !consumererror.IsPermanent(err) {
+	err = e.judge(ctx, rejected, err)
+	if err != nil && !consumererror.IsPermanent(err) {
 		return consumererror.NewMetrics(err, rest.Metrics)
 	}
 	return err
@@ -151,8 +153,8 @@ func (e *otlpExporter) pushMetrics(ctx context.Context, md pmetric.Metrics) erro
 
 func (e *otlpExporter) trimmed() { e.tel.ExporterOtlpAckedTrimmed.Add(context.Background(), 1) }
 
-// judge says what an answer means: an error is permanent only when the data itself is wrong. After any other error, be it an expired token, a proxy's error
-// page or a backend that is away, the request is sent again.
+// judge classifies an answer: an error is permanent only when the data itself is invalid. After any other error, be it an expired token, a proxy's error page
+// or an unreachable backend, the request is sent again.
 func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err error) error {
 	if rejected != nil {
 		e.rejects(ctx, rejected)
@@ -178,7 +180,7 @@ func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err
 	return err
 }
 
-// rejects counts the items that were rejected in accepted requests.
+// rejects counts the items rejected in accepted requests.
 func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 	if p.Rejected == 0 {
 		e.tell("The backend accepted a request and says: "+p.Message, zap.String("endpoint", e.endpoint()))
@@ -205,7 +207,7 @@ func (e *otlpExporter) endpoint() string {
 
 const tellEvery = time.Minute
 
-// refuses says once a minute that the backend is away, or does not accept.
+// refuses logs once a minute that the backend is unreachable or refuses.
 func (e *otlpExporter) refuses(st *status.Status) {
 	e.health.Through(false)
 	e.mu.Lock()
@@ -239,7 +241,7 @@ func plain(st *status.Status) string {
 	return st.Code().String() + ": " + text
 }
 
-// accepts takes note that the backend answers, and says so after a time in which it did not.
+// accepts records that the backend accepts, and logs the end of a failure.
 func (e *otlpExporter) accepts() {
 	e.health.Through(true)
 	e.mu.Lock()

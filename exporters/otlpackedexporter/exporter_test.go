@@ -48,7 +48,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 )
 
-// backend is a real OTLP/gRPC server that answers as it is told, and accepts when there is nothing left to say.
+// backend is a real OTLP/gRPC server with prepared answers; afterwards it accepts.
 type backend struct {
 	ptraceotlp.UnimplementedGRPCServer
 	mu      sync.Mutex
@@ -162,7 +162,7 @@ func numbered(n, size int) ptrace.Traces {
 	return td
 }
 
-// Whatever a backend that does not accept says, the data waits and is accepted later; only INVALID_ARGUMENT is the data's fault.
+// For every error of the backend, the data waits and is accepted later; only INVALID_ARGUMENT is the data's fault.
 func TestCodes(t *testing.T) {
 	withDelay, err := status.New(codes.ResourceExhausted, "slow down").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Millisecond)})
 	require.NoError(t, err)
@@ -211,7 +211,7 @@ func TestPartialSuccess(t *testing.T) {
 	require.NoError(t, r.ConsumeTraces(t.Context(), numbered(1, 0)))
 }
 
-// A collector between the receivers and the backend passes on what the backend answered. Its OTLP receiver can only say that all was accepted, or an error.
+// A collector between the receivers and the backend passes on the backend's answer. Its OTLP receiver can only report success for all, or an error.
 func TestGateway(t *testing.T) {
 	b := &backend{partial: 7, text: "seven are bad"}
 	f := otlpreceiver.NewFactory()
@@ -235,7 +235,7 @@ func TestGateway(t *testing.T) {
 	assert.Equal(t, 4, b.calls)
 }
 
-// A server's limit of a message's size is found, whatever it is.
+// A server's limit of the message size is found, for any limit.
 func TestTooLarge(t *testing.T) {
 	b := &backend{}
 	r := connect(t, grpcTo(serve(t, b, grpc.MaxRecvMsgSize(4000))))
@@ -289,7 +289,7 @@ func TestPartsAreNotRepeated(t *testing.T) {
 	}
 }
 
-// Items that a backend rejected in one part are not forgotten when another part has to be sent again.
+// Rejected items of one part are still counted when another part has to be sent again.
 func TestPartlyRejectedPart(t *testing.T) {
 	b := &backend{
 		partial: 3, text: "bad",
@@ -305,7 +305,7 @@ func TestPartlyRejectedPart(t *testing.T) {
 	)
 }
 
-// What is joined and counted only is for collectors: a backend gets the rest of its message, and the message stays as it is.
+// Record-only spans are for collectors: a backend gets the rest of the message, and the message itself stays unchanged.
 func TestRecordOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		send  bool
@@ -337,7 +337,7 @@ func TestRecordOnly(t *testing.T) {
 	}
 }
 
-// Requests that wait for their next try are held as well.
+// Requests waiting for their next attempt are held as well.
 func TestAllThatWaitIsHeld(t *testing.T) {
 	r := connect(t, func(c *Config) {
 		c.Endpoint = "127.0.0.1:1"
@@ -376,7 +376,7 @@ func TestNoBackend(t *testing.T) {
 	assert.Equal(t, 1, r.logs.Len())
 }
 
-// A backend that takes nothing is a failure, once, until it takes something or says what is wrong with it; a caller that goes tells nothing.
+// A failing backend is reported once, until it accepts something or explains the error; a cancelled call is no report.
 func TestHealth(t *testing.T) {
 	host, e := healthtest.NewHost(), new(otlpExporter)
 	e.cfg, e.set.Logger = createDefaultConfig().(*Config), zap.NewNop()
@@ -406,7 +406,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A proxy that wants a login answers with its page, at once or after a redirection. That page has taken nothing.
+// A proxy that requires a login answers with its page, directly or after a redirection. No data was accepted.
 func TestLoginPage(t *testing.T) {
 	var mu sync.Mutex
 	var pages, posts int
@@ -416,10 +416,10 @@ func TestLoginPage(t *testing.T) {
 		defer mu.Unlock()
 		switch {
 		case req.Method != http.MethodPost:
-			pages++ // net/http goes there by itself
+			pages++ // net/http follows the redirection
 		case !expired:
 			posts++
-			w.Header().Set("Content-Type", "application/json") // of servers that have no protobuf
+			w.Header().Set("Content-Type", "application/json") // of servers without protobuf
 			_, _ = w.Write([]byte("{}"))
 			return
 		case req.Header.Get("Login") != "":

@@ -23,7 +23,7 @@ func NewFactory() exporter.Factory {
 		exporter.WithTraces(createTraces, metadata.TracesStability), exporter.WithMetrics(createMetrics, metadata.MetricsStability))
 }
 
-// queueBytes is the size of a queue where the configuration has one: some sixty of the largest requests.
+// queueBytes is the size of a configured queue: some sixty of the largest requests.
 const queueBytes = 64 << 20
 
 func createDefaultConfig() component.Config {
@@ -45,8 +45,8 @@ func createDefaultConfig() component.Config {
 	}
 }
 
-// quiet keeps exporterhelper from writing an error with its stack for each try, and from logging that data is dropped while a receiver keeps it: the exporter
-// itself logs the trouble.
+// quiet keeps exporterhelper from logging an error with a stack trace per attempt, and from logging dropped data that a receiver still holds: the exporter
+// itself logs failures.
 func quiet(set exporter.Settings) exporter.Settings {
 	set.Logger = zap.NewNop()
 	return set

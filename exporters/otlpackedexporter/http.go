@@ -26,7 +26,7 @@ import (
 const (
 	protobuf    = "application/x-protobuf"
 	maxResponse = 64 << 10
-	// As many as net/http follows.
+	// The limit of net/http.
 	maxRedirects = 10
 )
 
@@ -45,8 +45,7 @@ func newHTTPClient(ctx context.Context, e *otlpExporter, host component.Host) (c
 	return &httpClient{http: c, endpoint: strings.TrimSuffix(e.cfg.HTTP.Get().Endpoint, "/"), userAgent: e.userAgent}, nil
 }
 
-// onlyPosts follows a redirection with which the request is sent again (307, 308). With the others a client asks for a page (GET): a login page has taken
-// nothing.
+// onlyPosts follows a redirection that repeats the request (307, 308). After other redirections a client sends GET: a login page has accepted nothing.
 func onlyPosts(req *http.Request, via []*http.Request) error {
 	if req.Method != http.MethodPost || len(via) >= maxRedirects {
 		return http.ErrUseLastResponse
@@ -66,7 +65,7 @@ func (c *httpClient) traces(ctx context.Context, td ptrace.Traces) (int64, strin
 	}
 	answer, err := c.post(ctx, "/v1/traces", body)
 	resp := ptraceotlp.NewExportResponse()
-	if err != nil || resp.UnmarshalProto(answer) != nil { // an answer that is no OTLP says nothing
+	if err != nil || resp.UnmarshalProto(answer) != nil { // an answer other than OTLP has no partial success
 		return 0, "", err
 	}
 	return resp.PartialSuccess().RejectedSpans(), resp.PartialSuccess().ErrorMessage(), nil
@@ -85,7 +84,7 @@ func (c *httpClient) metrics(ctx context.Context, md pmetric.Metrics) (int64, st
 	return resp.PartialSuccess().RejectedDataPoints(), resp.PartialSuccess().ErrorMessage(), nil
 }
 
-// post returns the server's answer to a request that it took.
+// post returns the server's answer to an accepted request.
 func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(body))
 	if err != nil {
@@ -114,8 +113,7 @@ func (c *httpClient) post(ctx context.Context, path string, body []byte) ([]byte
 	return nil, httpError(resp, answer)
 }
 
-// httpError gives an HTTP status, with the answer if that is protobuf, the code that an OTLP/gRPC server would have answered with (OTLP specification,
-// "OTLP/HTTP Response").
+// httpError maps an HTTP status, and the answer if protobuf, to the code of an OTLP/gRPC server (OTLP specification, "OTLP/HTTP Response").
 func httpError(resp *http.Response, answer []byte) error {
 	text := "HTTP status " + resp.Status
 	var said spb.Status

@@ -6,8 +6,7 @@ import (
 	vocabulary "github.com/trainbridge/trainbridge/spans"
 )
 
-// drawn is a message without the resources whose spans are joined and counted, and not drawn. The message may be shared with others: where it has such a
-// resource, the rest is copied.
+// drawn is a message without its record-only resources. The message may be shared: if it has such a resource, the rest is copied.
 func drawn(td ptrace.Traces) ptrace.Traces {
 	left := 0
 	for _, rs := range td.ResourceSpans().All() {

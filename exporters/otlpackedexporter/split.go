@@ -12,16 +12,16 @@ import (
 	vocabulary "github.com/trainbridge/trainbridge/spans"
 )
 
-// message is a request that can be cut.
+// message is a request that can be split.
 type message[M any] interface {
 	count() int
 	part(from, to int) M // a copy
-	join(M) M            // the receiver and the next message, in this order
-	trim() (M, bool)     // a copy of a message of one item with its longest texts cut; false when there is nothing left to cut
+	join(M) M            // the receiver followed by the next message
+	trim() (M, bool)     // a copy of a one-item message with its longest texts cut; false: nothing left to cut
 }
 
-// sendAll sends a request and, where the server takes no message as large, its parts: limits differ (4 MiB by default), and only the server knows its own
-// limit. rest is the data that was not accepted when an error ends sendAll.
+// sendAll sends a request and, if it is too large for the server, its parts: limits differ (4 MiB by default), and only the server knows its own limit. rest is
+// the unaccepted data when an error ends sendAll.
 func sendAll[M message[M]](ctx context.Context, m M, send func(M) (int64, string, error), trimmed func()) (rest M, partial *refusal.Partial, err error) {
 	todo := []M{m}
 	again := false // the first was trimmed, and not by enough
@@ -103,7 +103,7 @@ func (s spans) join(o spans) spans {
 	return out
 }
 
-// Texts are cut to a quarter at each try, down to this.
+// Each attempt cuts texts to a quarter, but not below shortest.
 const shortest = 64
 
 func (s spans) trim() (spans, bool) {
@@ -144,7 +144,7 @@ func textBytes(m pcommon.Map) (n int) {
 	return n
 }
 
-// text is the part of a value that can be cut: bytes and lists become texts for that.
+// text is the part of a value that can be cut: bytes, maps and lists become texts for the purpose.
 func text(v pcommon.Value) string {
 	switch v.Type() {
 	case pcommon.ValueTypeStr, pcommon.ValueTypeBytes, pcommon.ValueTypeMap, pcommon.ValueTypeSlice:
@@ -165,7 +165,7 @@ type points struct{ pmetric.Metrics }
 
 func pointsOf(md pmetric.Metrics) points { return points{md} }
 
-// count is of metrics, which are not cut.
+// Metrics are not cut.
 func (p points) count() int { return p.MetricCount() }
 
 func (p points) part(from, to int) points {

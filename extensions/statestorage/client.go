@@ -14,12 +14,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// spare is how many outdated bytes a file may have, beyond four times the bytes in use, before it is written anew.
+// spare is the number of outdated bytes allowed in a file, beyond four times the bytes in use, before the file is rewritten.
 const spare = 1 << 20
 
 var errClosed = errors.New("the storage is closed")
 
-// client is the storage of one component: a file that batches are appended to, and their result in memory.
+// client is the storage of one component: an append-only file of batches, and their result in memory.
 type client struct {
 	ext  *stateStorage
 	path string
@@ -28,14 +28,14 @@ type client struct {
 	file   *os.File
 	size   int64             // of the file; another size was not made by us
 	values map[string][]byte // never changed in place
-	used   int64             // bytes of the log that values need
-	owed   map[string]bool   // keys of values that the file has not got yet: a Write failed
+	used   int64             // bytes of the log for current values
+	owed   map[string]bool   // keys whose values are not yet in the file: a Write failed
 	dirty  bool              // something may not be on the disk yet
-	lost   bool              // fsync failed: the system may have forgotten what was to be written, and says afterwards that all is well
+	lost   bool              // fsync failed: the kernel may have dropped dirty pages, and reports success afterwards
 	closed bool
 }
 
-// openClient reads the stored state. A file that cannot be used is set aside.
+// openClient reads the stored state. An unusable file is set aside.
 func openClient(ext *stateStorage, path string) (*client, error) {
 	c := &client{ext: ext, path: path, values: map[string][]byte{}}
 	info, err := os.Stat(path)
@@ -51,7 +51,8 @@ func openClient(ext *stateStorage, path string) (*client, error) {
 		}
 		return c, c.rewrite()
 	}
-	if c.file, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+	c.file, err = os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
 		return nil, err
 	}
 	c.size, err = readLog(c.file, info.Size(), c.apply)
@@ -70,7 +71,7 @@ func openClient(ext *stateStorage, path string) (*client, error) {
 	return c, nil
 }
 
-// setAside renames whatever stands at the path.
+// setAside renames the file at the path.
 func (c *client) setAside(why error) error {
 	aside := c.path + time.Now().UTC().Format(".20060102T150405.000Z")
 	if err := os.Rename(c.path, aside); err != nil {
@@ -81,7 +82,7 @@ func (c *client) setAside(why error) error {
 	return nil
 }
 
-// ready sees to it that the path names the file, with all that was stored and all that is owed.
+// ready ensures that the path names the open file, with all stored and all owed values.
 func (c *client) ready() error {
 	at, same := isAt(c.file, c.path)
 	whole := same && at.Size() == c.size
@@ -110,12 +111,13 @@ func (c *client) rewrite() error {
 	}
 	b := appendBatch([]byte(logHeader), ops)
 	next := c.path + ".new"
-	_ = os.Remove(next) // the file that a crash left
+	_ = os.Remove(next) // left by a crash
 	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	if _, err = c.ext.writeAt(f, b, 0); err == nil {
+	_, err = c.ext.writeAt(f, b, 0)
+	if err == nil {
 		err = c.ext.fsync(f)
 	}
 	if err == nil {
@@ -131,7 +133,7 @@ func (c *client) rewrite() error {
 	}
 	c.file, c.size, c.owed = f, int64(len(b)), nil
 	err = c.ext.syncDir()
-	c.dirty, c.lost = err != nil, err != nil // without its name on the disk the file is not there either
+	c.dirty, c.lost = err != nil, err != nil // without its directory entry on disk the file does not exist either
 	return err
 }
 
@@ -155,23 +157,23 @@ func (c *client) apply(ops []*storage.Operation) {
 	}
 }
 
-// Batch does all of the operations, in order, or none of them. Their changes are on the disk when Batch returns, and before them all that any component has
-// written before: a position in a file is never ahead of what was counted up to it.
+// Batch does all operations, in order, or none. Their changes are on disk when Batch returns, after all earlier writes of any component: a position in a file
+// is never ahead of the counts up to it.
 func (c *client) Batch(_ context.Context, ops ...*storage.Operation) error { return c.batch(ops, true) }
 
-// Write is a Batch whose changes a process that dies does not lose, but a machine that does may: there is no waiting for the disk. Where the disk takes nothing
-// the changes are made in memory, and owed to the disk: each Batch and Sync of any component first writes what is owed, and fails where it cannot.
+// Write is a Batch without waiting for the disk: its changes survive the death of the process, but not always of the machine. If the disk fails, the changes
+// are made in memory, and owed to the disk: each Batch and Sync of any component first writes the owed values, or fails.
 func (c *client) Write(_ context.Context, ops ...*storage.Operation) error {
 	return c.batch(ops, false)
 }
 
-// Sync has on the disk what any component has written.
+// Sync waits until all writes of all components are on disk.
 func (c *client) Sync(context.Context) error { return c.ext.sync() }
 
 func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	b := appendBatch(nil, ops)
-	if len(b) > 0 {
-		if err = c.ext.own(); err == nil && now {
+	if len(b) > 0 && now {
+		if err = c.ext.own(); err == nil {
 			err = c.ext.sync()
 		}
 	}
@@ -197,9 +199,12 @@ func (c *client) batch(ops []*storage.Operation, now bool) (err error) {
 	return err
 }
 
+// append writes a batch. Whether the file is still there is asked before something counts as stored: here, or by sync.
 func (c *client) append(b []byte, now bool) error {
-	if err := c.ready(); err != nil {
-		return err
+	if now || c.lost || len(c.owed) > 0 {
+		if err := c.ready(); err != nil {
+			return err
+		}
 	}
 	return c.put(b, now)
 }
@@ -211,14 +216,14 @@ func (c *client) put(b []byte, now bool) error {
 		err = c.fsync()
 	}
 	if err != nil {
-		_ = c.file.Truncate(c.size) // else the size says next time that the file is not as it was
+		_ = c.file.Truncate(c.size) // if this fails too, the size shows next time that the file has changed
 		return err
 	}
 	c.size, c.dirty = c.size+int64(len(b)), !now
 	return nil
 }
 
-// owe notes what the file has not got.
+// owe notes the keys missing in the file.
 func (c *client) owe(ops []*storage.Operation) {
 	if c.owed == nil {
 		c.owed = map[string]bool{}
@@ -230,7 +235,7 @@ func (c *client) owe(ops []*storage.Operation) {
 	}
 }
 
-// pay writes what is owed, in one batch.
+// pay writes the owed values, in one batch.
 func (c *client) pay() error {
 	if len(c.owed) == 0 {
 		return nil
@@ -250,7 +255,7 @@ func (c *client) pay() error {
 	return nil
 }
 
-// sync has on the disk what was written.
+// sync waits until the writes are on disk.
 func (c *client) sync() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,7 +267,7 @@ func (c *client) sync() error {
 
 // settle is sync with c.mu held.
 func (c *client) settle() error {
-	if len(c.owed) > 0 {
+	if len(c.owed) > 0 || c.dirty {
 		if err := c.ready(); err != nil {
 			return err
 		}
@@ -283,7 +288,7 @@ func (c *client) fsync() error {
 	return err
 }
 
-// Get returns the value stored with the key, nil if there is none.
+// Get returns the value stored with the key, nil if none.
 func (c *client) Get(ctx context.Context, key string) ([]byte, error) {
 	op := storage.GetOperation(key)
 	err := c.Batch(ctx, op)
@@ -300,7 +305,7 @@ func (c *client) Delete(ctx context.Context, key string) error {
 	return c.Batch(ctx, storage.DeleteOperation(key))
 }
 
-// Close lets go of the file, once all of it is on the disk.
+// Close closes the file, once everything is on disk.
 func (c *client) Close(context.Context) error {
 	c.ext.forget(c)
 	c.mu.Lock()
@@ -309,6 +314,6 @@ func (c *client) Close(context.Context) error {
 		return nil
 	}
 	c.closed = true
-	err := c.settle() // which may be with another file
+	err := c.settle() // settle may have replaced the file
 	return errors.Join(err, c.file.Close())
 }

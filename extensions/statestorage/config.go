@@ -12,13 +12,13 @@ import (
 
 // Config of the state_storage extension.
 type Config struct {
-	// Directory that keeps the state, one for each collector. It is made when it is not there. Required.
+	// Directory keeps the state of one collector. It is created if missing. Required.
 	Directory string `mapstructure:"directory"`
 }
 
 var errDirectory = errors.New("'directory' is not set: name a directory for the state (TRAINBRIDGE_STATE_DIR in the shipped configuration)")
 
-// Validate says whether the directory can be used or made. It changes nothing.
+// Validate checks whether the directory can be used or created. It changes nothing.
 func (c *Config) Validate() error {
 	if c.Directory == "" {
 		return errDirectory
@@ -26,13 +26,14 @@ func (c *Config) Validate() error {
 	for dir := filepath.Clean(c.Directory); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
-			continue // the directory is made in the nearest existing one above
+			continue // the directory will be created in the nearest existing ancestor
 		}
 		if err == nil && !info.IsDir() {
 			err = &fs.PathError{Op: "use", Path: dir, Err: unix.ENOTDIR}
 		}
 		if err == nil {
-			if err = unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+			err = unix.Access(dir, unix.W_OK|unix.X_OK)
+			if err != nil {
 				err = &fs.PathError{Op: "write to", Path: dir, Err: err}
 			}
 		}

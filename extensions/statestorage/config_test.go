@@ -22,7 +22,7 @@ func TestLoadConfig(t *testing.T) {
 	assert.Equal(t, &Config{Directory: "state"}, cfg)
 }
 
-// Validate reports all that it can know of a directory, and creates none.
+// Validate reports every detectable problem of a directory, and creates none.
 func TestValidate(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))

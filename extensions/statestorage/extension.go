@@ -27,7 +27,7 @@ import (
 const (
 	checkEvery  = 2 * time.Second
 	maxOpenings = 10
-	maxFileName = 200 // bytes; the suffix of a file that is set aside has to fit behind the name
+	maxFileName = 200 // bytes; leaves room for the suffix of a file set aside
 )
 
 var (
@@ -62,7 +62,7 @@ func newStateStorage(cfg *Config, log *zap.Logger) (extension.Extension, error) 
 // Directory is where the files are.
 func (e *stateStorage) Directory() string { return e.dir }
 
-// Start takes the directory; it is an error when another collector has it.
+// Start locks the directory, or fails if another collector holds the lock.
 func (e *stateStorage) Start(context.Context, component.Host) error {
 	if err := e.own(); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (e *stateStorage) Start(context.Context, component.Host) error {
 	return nil
 }
 
-// Shutdown closes the open files, and lets go of the directory.
+// Shutdown closes the open files, and unlocks the directory.
 func (e *stateStorage) Shutdown(ctx context.Context) error {
 	e.mu.Lock()
 	if !e.closed {
@@ -93,11 +93,12 @@ func (e *stateStorage) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// GetClient opens the storage of a component; name tells the storages of one component apart.
+// GetClient opens the storage of a component; name distinguishes the storages of one component.
 func (e *stateStorage) GetClient(_ context.Context, kind component.Kind, id component.ID, name string) (c storage.Client, err error) {
 	path := filepath.Join(e.dir, fileName(kind, id, name))
 	for range maxOpenings {
-		if c, err = e.open(path); !errors.Is(err, fs.ErrNotExist) {
+		c, err = e.open(path)
+		if !errors.Is(err, fs.ErrNotExist) {
 			break // else the directory was deleted meanwhile
 		}
 	}
@@ -132,7 +133,7 @@ func fileName(kind component.Kind, id component.ID, name string) string {
 	return file + ".state"
 }
 
-// own sees to it that the directory is there and this collector's, and after it was gone that all state is in it again.
+// own ensures that the directory exists and is locked by this collector, and rewrites all state after the directory was lost.
 func (e *stateStorage) own() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,7 +176,7 @@ func (e *stateStorage) own() error {
 	return errors.Join(errs...)
 }
 
-// syncDir has on the disk which files the names are of.
+// syncDir waits until the directory entries are on disk.
 func (e *stateStorage) syncDir() error {
 	d, err := os.Open(e.dir)
 	if err != nil {
@@ -184,7 +185,7 @@ func (e *stateStorage) syncDir() error {
 	return errors.Join(e.fsync(d), d.Close())
 }
 
-// sync has on the disk what any component has written.
+// sync waits until all writes of all components are on disk.
 func (e *stateStorage) sync() (err error) {
 	for _, c := range e.all() {
 		err = errors.Join(err, c.sync())
@@ -192,7 +193,7 @@ func (e *stateStorage) sync() (err error) {
 	return err
 }
 
-// watch looks after the directory when nothing is stored: the loss of a file would otherwise be noticed only after a crash. What was written comes to the disk.
+// watch checks the directory also while nothing is stored: otherwise the loss of a file would be noticed only after a crash. It also syncs pending writes.
 func (e *stateStorage) watch() {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -206,7 +207,7 @@ func (e *stateStorage) watch() {
 	}
 }
 
-// check says once that something is wrong, and once that it is mended.
+// check logs a problem once, and its end once.
 func (e *stateStorage) check() {
 	err := e.own()
 	if err == nil {

@@ -17,7 +17,7 @@ var (
 	holderLine = regexp.MustCompile(`^(pid \d+ on [\w.-]+)\n$`)
 )
 
-// lockFile locks a file for as long as it is open, and writes into it who has it. It does not wait.
+// lockFile locks a file for as long as it is open, and writes its holder into it. It does not wait.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -40,7 +40,7 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// holder is the text that the lock's owner wrote into it. This host's /proc/locks would not do: the owner may be in another container or on another host.
+// holder is the text that the lock's owner wrote. This host's /proc/locks would not do: the owner may be in another container or on another host.
 func holder(f *os.File) string {
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, 300))
 	if who := holderLine.FindSubmatch(b); err == nil && who != nil {

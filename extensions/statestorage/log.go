@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// A log is a line that names the format, then batches: the length of a payload and its xxh3 hash, 8 bytes each and little-endian, and the payload.
-// That is operations: a byte that says which, the key and, for a set, the value, each after its length as a varint.
+// A log is a line with the format's name, then batches: the length of the payload and its xxh3 hash, 8 bytes each, little-endian, and the payload. A payload is
+// operations: a byte for the type, the key and, for a set, the value, each after its length as a varint.
 const (
 	logHeader = "trainbridge state 1\n"
 	batchHead = 16
@@ -55,8 +55,8 @@ func appendBatch(b []byte, ops []*storage.Operation) []byte {
 	return b
 }
 
-// readLog calls apply with each batch of a log of that size, up to the first that is not whole. It returns how many bytes are good, and the error of the bytes
-// after them.
+// readLog calls apply with each batch of a log of the given size, up to the first incomplete batch. It returns the number of good bytes, and the error of the
+// bytes after them.
 func readLog(r io.Reader, size int64, apply func([]*storage.Operation)) (good int64, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	head := make([]byte, len(logHeader))

@@ -30,7 +30,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/storageclient"
 )
 
-// rig is an extension with a client, and what both have logged.
+// rig is an extension with a client, and the log of both.
 type rig struct {
 	*client
 	ext  *stateStorage
@@ -39,7 +39,7 @@ type rig struct {
 
 var tqTrace = component.MustNewID("tq_trace")
 
-// newExtension is one that is not started: nothing looks after the directory but calls of check.
+// newExtension is an extension before Start: only calls of check look at the directory.
 func newExtension(tb testing.TB, dir string) (*stateStorage, *observer.ObservedLogs) {
 	tb.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
@@ -79,7 +79,7 @@ func (r *rig) texts() map[string]string {
 	return out
 }
 
-// warnings are the entries logged at warn or above, each with its fields.
+// warnings are the log entries of level warn and above, with their fields.
 func warnings(logs *observer.ObservedLogs) []string {
 	var out []string
 	for _, e := range logs.TakeAll() {
@@ -120,7 +120,7 @@ func TestClient(t *testing.T) {
 	v, err := r.Get(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, "2", string(v))
-	v[0] = 'x' // it is the caller's
+	v[0] = 'x' // the caller owns the slice
 	v, err = r.Get(t.Context(), "b")
 	require.NoError(t, err)
 	assert.Equal(t, []byte{}, v)
@@ -166,7 +166,7 @@ func TestFileName(t *testing.T) {
 	assert.NotEqual(t, long, name("nccl/"+strings.Repeat("…", 301)))
 }
 
-// history stores some batches, and returns the state after each, the file after each, and where it is.
+// history stores some batches, and returns the state and the file size after each, and the final file.
 func history(t *testing.T, dir string) (states []map[string]string, ends []int, file []byte) {
 	t.Helper()
 	r := open(t, dir)
@@ -190,7 +190,7 @@ func history(t *testing.T, dir string) (states []map[string]string, ends []int, 
 	return states, ends, file
 }
 
-// damaged opens a state file with that content, and returns the state, the warnings, and the files set aside.
+// damaged opens a state file with the content, and returns the state, the warnings, and the file set aside.
 func damaged(t *testing.T, content []byte) (state map[string]string, warned []string, aside []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -214,7 +214,7 @@ func damaged(t *testing.T, content []byte) (state map[string]string, warned []st
 	return state, warned, aside
 }
 
-// A state file cut anywhere has the state after one of its batches, and goes on from there.
+// A state file truncated anywhere has the state after one of its batches, and storing continues from there.
 func TestCutAnywhere(t *testing.T) {
 	states, ends, file := history(t, t.TempDir())
 	for size := range len(file) + 1 {
@@ -226,7 +226,7 @@ func TestCutAnywhere(t *testing.T) {
 			}
 		}
 		switch {
-		case whole < 0: // less than the line at its beginning: 0 bytes, 1 byte, …
+		case whole < 0: // shorter than its first line: 0 bytes, 1 byte, …
 			require.Empty(t, state, size)
 			require.Len(t, warned, 1, size)
 			require.Equal(t, string(file[:size]), string(aside))
@@ -242,7 +242,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// A state file garbled anywhere has such a state, too; and the garbled file is kept.
+// The same for a state file garbled anywhere; the garbled file is kept.
 func TestGarbledAnywhere(t *testing.T) {
 	states, ends, file := history(t, t.TempDir())
 	for at := range file {
@@ -260,13 +260,13 @@ func TestGarbledAnywhere(t *testing.T) {
 		}
 		require.Equal(t, want, state, at)
 		require.Len(t, warned, 1, at)
-		if aside != nil { // else a length was garbled so that an end seems to be missing
+		if aside != nil { // else a garbled length made the end look truncated
 			require.Equal(t, bad, aside, at)
 		}
 	}
 }
 
-// A path that is no state file is set aside, whatever it is.
+// Anything at the path other than a state file is set aside.
 func TestForeign(t *testing.T) {
 	for name, content := range map[string][]byte{
 		"zeros":           make([]byte, 1<<16),
@@ -304,7 +304,7 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the directory while the collector runs, all state is in it again, without a component that stores.
+// After any damage to the directory while the collector runs, all state is rewritten, even if no component stores anything.
 func TestChangedWhileRunning(t *testing.T) {
 	all := map[string]string{"a": "1", "b": "2"}
 	for _, tt := range []struct {
@@ -367,7 +367,7 @@ func TestChangedWhileRunning(t *testing.T) {
 	}
 }
 
-// A directory that cannot be made again is said once, and that it can be, too.
+// A directory that cannot be created again is logged once, and so is its recovery.
 func TestBlockedWhileRunning(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	r := open(t, dir)
@@ -388,10 +388,10 @@ func TestBlockedWhileRunning(t *testing.T) {
 	assert.Equal(t, map[string]string{"a": "1"}, onDisk(t, r.path))
 }
 
-// A full disk costs nothing that was stored, and nothing stands in the way once it is free again.
+// A full disk loses no stored value, and storing continues once space is free.
 func TestFullDisk(t *testing.T) {
 	const inner = "STATE_FULL_DISK"
-	if os.Getenv(inner) == "" { // a process of its own: the limit is the process's, and the test binary writes files, too
+	if os.Getenv(inner) == "" { // in a process of its own: the limit is per process, and the test binary writes files, too
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), inner+"=1")
 		out, err := cmd.CombinedOutput()
@@ -412,7 +412,7 @@ func TestFullDisk(t *testing.T) {
 		assert.Equal(t, before, r.texts())
 		require.Equal(t, before, onDisk(t, r.path), room)
 	}
-	full(t, 5, func() { // so is the end when the whole file has to be written anew
+	full(t, 5, func() { // rewriting the whole file fails likewise
 		require.NoError(t, os.Remove(r.path))
 		r.ext.check()
 		require.ErrorIs(t, r.Set(t.Context(), "b", nil), unix.EFBIG)
@@ -427,7 +427,7 @@ func TestFullDisk(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// full calls f while no file of this process can grow beyond a size.
+// full calls f while no file of this process can grow beyond size.
 func full(t *testing.T, size int64, f func()) {
 	t.Helper()
 	var old unix.Rlimit
@@ -458,7 +458,7 @@ func TestSecondCollector(t *testing.T) {
 	assert.Empty(t, warnings(logs))
 }
 
-// One that was started in the place of a deleted directory keeps it; the first stores again when that has gone.
+// A collector started on a deleted directory's path keeps the new directory; the first collector stores again when the second has gone.
 func TestDirectoryTakenOver(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	first := open(t, dir)
@@ -504,7 +504,7 @@ func TestUnusableDirectory(t *testing.T) {
 	require.ErrorContains(t, ext.Start(t.Context(), componenttest.NewNopHost()), "'directory': cannot be locked: open "+filepath.Join(dir, lockName))
 }
 
-// The file's size is bounded by the state in it, however often that is stored.
+// The file's size is bounded by the state, for any number of writes.
 func TestBounded(t *testing.T) {
 	r := open(t, t.TempDir())
 	value := bytes.Repeat([]byte("v"), 100_000)
@@ -521,7 +521,7 @@ func TestBounded(t *testing.T) {
 	assert.Empty(t, warnings(r.logs))
 }
 
-// Against a map, with restarts, damage and deletion in between: a state is never other than one that was stored.
+// Against a map, with restarts, damage and deletion in between: a state is always one of the stored states.
 func TestModel(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -585,8 +585,8 @@ func FuzzReadLog(f *testing.F) {
 	})
 }
 
-// disk stands between the storage and its files. Some files cannot grow at times, it may have no block left for any, and fsync fails at times: the system
-// forgets then what was to be written, and says later that all is well. After each call died is given what a machine, or a process, would leave.
+// disk injects faults between the storage and its files: at times files cannot grow, no blocks are left, or fsync fails, after which dirty pages are lost and
+// later fsyncs succeed. After each call, died gets the files that a dead machine, or a dead process, would leave.
 type disk struct {
 	testing.TB
 	dir   string
@@ -662,7 +662,7 @@ func (d *disk) die() {
 	d.died(d.read)
 }
 
-// number is how often put was called for what is in a file; no part of a call is missing.
+// number is the number of put calls in a file; no call is partly present.
 func number(tb testing.TB, file []byte) (n int) {
 	tb.Helper()
 	if file == nil {
@@ -690,8 +690,8 @@ func put(n int) []*storage.Operation {
 	}
 }
 
-// Whenever the process or the machine dies: a position on the disk is never ahead of what was counted up to it, although nobody waits for the disk when
-// counting, and counting goes on where the disk takes nothing. Once it takes all again, all is there.
+// For a death of the process or the machine at any time: a position on disk is never ahead of the counts up to it, although counting does not wait for the disk
+// and continues while the disk fails. Once the disk works again, everything is stored.
 func TestMachineDies(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -756,7 +756,7 @@ func TestMachineDies(t *testing.T) {
 	}
 }
 
-// A batch as tail stores it: the positions of 10,000 files that all grew.
+// A batch as tail stores it: the positions of 10,000 grown files.
 func BenchmarkBatch(b *testing.B) {
 	r := open(b, b.TempDir())
 	var ops []*storage.Operation

@@ -14,23 +14,23 @@ type Account struct {
 	Start, End int64           // ns since 1970
 	Wall       float64         // s
 	Seconds    [States]float64 // s
-	Devices    [States]float64 // s, times the ranks that the job had then; 0: not known
-	Clock      bool            // false: no log has a clock, and Wall is what its steps took
+	Devices    [States]float64 // s, times the ranks of the job at the time; 0: unknown
+	Clock      bool            // false: no log has a clock, and Wall is the time of its steps
 
 	Attempts []Attempt
-	Steps    int64   // different ones that were done
-	Redone   int64   // that were done again
-	Ranks    int64   // the most that the job had; 0: not known
-	Usual    float64 // s, of one step: the median; NaN: not known
-	// Productive is s of the steps that counted; those that were slow count as long as is usual for the others.
+	Steps    int64   // without repetitions
+	Redone   int64   // repeated after restarts
+	Ranks    int64   // the largest number of ranks; 0: unknown
+	Usual    float64 // s, of one step: the median; NaN: unknown
+	// Productive is s of the steps that counted; a slow step counts only as long as its usual time.
 	Productive float64
 
 	Pauses []Pause // checkpoints and evaluations, in order of time
 	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time
-	Apart  []Gap   // between runs that have nothing to do with each other, in order of time: they are no time of the account
+	Apart  []Gap   // between unrelated runs, in order of time: outside of the account
 
 	Course [][]Step       // of each attempt in order of time, each step once
-	beside []beside       // of its steps, in the same order
+	beside []beside       // of the steps in Course, in the same order
 	Judged []*regimes.Run // of each attempt, step by step
 }
 
@@ -39,16 +39,16 @@ type Attempt struct {
 	First, Last int64 // numbers of steps; below 0: not numbered
 	Steps       int64
 	Redone      int64
-	Ranks       int64 // the most that the job had; 0: not known
-	Start, End  int64 // ns, of its steps
+	Ranks       int64 // the largest number of ranks; 0: unknown
+	Start, End  int64 // ns, of the steps
 
 	// Of the time before the attempt, where others were before:
-	stopped int64 // ns, when the one before was over
-	began   int64 // ns, when its process began; 0: not known
-	saved   int64 // ns, when the last checkpoint of the one before was written; 0: not known
+	stopped int64 // ns, end of the attempt before
+	began   int64 // ns, start of the process; 0: unknown
+	saved   int64 // ns, last checkpoint of the attempt before; 0: unknown
 }
 
-// beside is what was done in a step of the course and behind it, beside training.
+// beside is the time of a step of the course, and behind it, that was not training.
 type beside struct {
 	attempt, step    int
 	evaluated, saved float64 // s
@@ -57,47 +57,47 @@ type beside struct {
 // Pause is a checkpoint or an evaluation.
 type Pause struct {
 	State   State
-	After   int64   // the number of the step before it, or in which it was; below 0: not known
+	After   int64   // number of the step before, or with the pause; below 0: unknown
 	Seconds float64 // s
 	Between bool    // between two steps
 	At      Place   // of the step
 }
 
-// Gap is a time in which no step was done.
+// Gap is a time without a step.
 type Gap struct {
 	State      State
-	After      int64 // the number of the last step before it
+	After      int64 // number of the last step before
 	Start, End int64 // ns
-	At         Place // of that step
+	At         Place // of the step After
 }
 
-// Seconds is how long the gap was.
+// Seconds is the length of the gap.
 func (g Gap) Seconds() float64 { return float64(g.End-g.Start) / 1e9 }
 
 const (
-	// A gap of at least so many usual steps, and so many s, is a stall. Logging, garbage collection and a checkpoint that no log tells of take less.
+	// A gap of at least stalledSteps usual steps and stalledSeconds s is a stall. Logging, garbage collection and an unlogged checkpoint take less.
 	stalledSteps   = 20
 	stalledSeconds = 60
 
-	// A process that began in a gap of at least so many usual steps, and so many s, is a new attempt. Other logs begin between steps too.
+	// A process that began in a gap of at least beganSteps usual steps and beganSeconds s is a new attempt. Other logs begin between steps too.
 	beganSteps   = 3
 	beganSeconds = 10
 
-	// Logs are appended to: a gap of at least so many ns, two weeks, is between two runs. Jobs wait for repairs for days.
+	// Logs are appended to: a gap of at least two weeks, in ns, separates two runs. Jobs wait for repairs for days.
 	otherRun = 14 * 24 * 3600e9
 
 	mostListed = 10_000  // pauses, and gaps
-	mostDone   = 1 << 20 // numbers of steps that are kept one by one
+	mostDone   = 1 << 20 // numbers of steps kept individually
 	mostOfOne  = 1 << 16 // of a record
 )
 
-// Account tells the account so far. ok: there is a step.
+// Account makes the account so far. ok: the ledger has a step.
 func (l *Ledger) Account() (a Account, ok bool) {
 	steps := l.lead()
 	if !timed(steps) {
 		return a, false
 	}
-	t := teller{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}, told: map[int32]told{}}
+	t := builder{ledger: l, a: &a, done: make(map[int64]int64, len(steps)), attempts: map[int32]int32{}, logged: map[int32]logged{}}
 	a.Clock = !steps[0].Synthetic
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
@@ -115,18 +115,19 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	return a, true
 }
 
-// timed says whether there is a time to account for: a clock, or how long a step took.
+// timed says whether the steps have a time: a clock, or a duration.
 func timed(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return !s.Synthetic || s.End > s.Start })
 }
 
-// judge holds each step against those around it. excess is what is known of slow steps otherwise.
+// judge compares each step with its neighbours. excess is additional knowledge of slow steps.
 func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
 		of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
 		for i := range steps {
 			s := &steps[i]
-			if of.Seconds[i] = s.Each(); !(of.Seconds[i] > 0) {
+			of.Seconds[i] = s.Each()
+			if !(of.Seconds[i] > 0) {
 				of.Seconds[i] = math.NaN()
 			}
 			of.Loads[i].Ranks = int64(s.Ranks)
@@ -145,7 +146,7 @@ func (a *Account) judge(excess map[int64]float64) {
 				if of.State != regimes.Usual && of.State != regimes.Unknown && of.Segment < len(run.Segments) {
 					each = min(each, run.Segments[of.Segment].Level)
 				}
-				if more, ok := excess[s.Start]; ok { // also of the checkpoint or the evaluation in the step, which are no part of each
+				if more, ok := excess[s.Start]; ok { // also of the checkpoint or the evaluation in the step, not part of Each
 					each = min(each, max(0, (float64(s.End-s.Start)/1e9-more)/float64(s.Steps)))
 				}
 				a.Productive += each * float64(s.Steps)
@@ -154,7 +155,7 @@ func (a *Account) judge(excess map[int64]float64) {
 	}
 }
 
-// lead are the steps of the log that covers most steps, of those with a clock where there is one: logs of one training tell the same steps.
+// lead are the steps of the log that covers most steps, preferably one with a clock: logs of one training repeat the same steps.
 func (l *Ledger) lead() []Step {
 	l.sort()
 	covered := map[log]int64{}
@@ -179,7 +180,7 @@ func (l *Ledger) lead() []Step {
 			out = append(out, *s)
 		}
 	}
-	order(out) // a copy: what refers to a step of the ledger refers to its place
+	order(out) // a copy: references into the ledger are by position
 	return out
 }
 
@@ -194,38 +195,38 @@ func usual(steps []Step) float64 {
 	return stat.Among(all)
 }
 
-// teller goes through the steps of a run in order of time.
-type teller struct {
+// builder goes through the steps of a run in order of time.
+type builder struct {
 	ledger   *Ledger
 	a        *Account
-	at       int64           // ns: all before is told
-	last     *Step           // that was told last
-	done     map[int64]int64 // when each step was done first, ns
-	attempts map[int32]int32 // the last attempt of each writer
-	told     map[int32]told  // what each writer told last
-	pause    int             // of the ledger's
-	behind   [2]float64      // s of checkpoints and evaluations that follow the last step
-	spent    [States]int64   // ns
-	ranks    int64           // that the job had last; 0: not known
-	noted    int             // of the ledger's changes of that number, those before
-	saved    int64           // ns, when the last checkpoint of the attempt was written; 0: not known
-	stopped  int64           // ns, when the last attempt was over
-	began    int64           // ns, when the process of the next began; 0: not known
+	at       int64            // ns: end of the accounted time
+	last     *Step            // last accounted step
+	done     map[int64]int64  // when each step was done first, ns
+	attempts map[int32]int32  // the last attempt of each writer
+	logged   map[int32]logged // last accounted step of each writer
+	pause    int              // of the ledger's
+	behind   [2]float64       // s of checkpoints and evaluations after the last step
+	spent    [States]int64    // ns
+	ranks    int64            // the job's latest number; 0: unknown
+	noted    int              // number of the ledger's changes of ranks applied
+	saved    int64            // ns, last checkpoint of the attempt; 0: unknown
+	stopped  int64            // ns, when the last attempt was over
+	began    int64            // ns, start of the next process; 0: unknown
 }
 
-// told is the step of which a writer told last, and in which attempt of the run.
-type told struct {
+// logged is the last step of a writer, with the attempt of the run.
+type logged struct {
 	attempt int
 	number  int64
 }
 
-func (t *teller) spend(s State, from, to int64) {
+func (t *builder) spend(s State, from, to int64) {
 	t.spent[s] += to - from
 	t.a.Devices[s] += float64(to-from) / 1e9 * float64(t.ranks)
 }
 
-// had notes how many ranks the job had in a step.
-func (t *teller) had(s *Step) {
+// had notes the number of ranks of the job in a step.
+func (t *builder) had(s *Step) {
 	all := t.ledger.ranks
 	for t.noted < len(all) && all[t.noted].from <= s.Start {
 		t.noted++
@@ -237,21 +238,21 @@ func (t *teller) had(s *Step) {
 	t.a.Ranks = max(t.a.Ranks, t.ranks)
 }
 
-// paused tells of a checkpoint or an evaluation behind the last step. All up to its end is told then.
-func (t *teller) paused(of State, from, until int64) {
+// paused accounts for a checkpoint or an evaluation after the last step, up to until.
+func (t *builder) paused(of State, from, until int64) {
 	t.spend(of, from, until)
 	t.list(Pause{of, t.last.Number, float64(until-from) / 1e9, true, t.last.Place()}, until, clock(until)-clock(from))
 	t.at = until
 }
 
-func (t *teller) step(s *Step) {
+func (t *builder) step(s *Step) {
 	done, again := t.done[s.Number]
 	other := t.a.Clock && t.last != nil && s.Start-t.at >= otherRun
 	again = again && s.Number >= 0 && !other
 	half := (s.End - s.Start) / 2
 	if t.last != nil && (again && (s.Start < done-half || t.beside(s)) || s.Number == t.last.Number && s.Start < t.last.End-half ||
 		s.End <= t.at && s.End > s.Start) {
-		t.copyOf(s) // another rank, or another log, tells of the same step
+		t.copyOf(s) // the same step by another rank, or in another log
 		return
 	}
 	if again && t.goesOn(s) {
@@ -265,7 +266,7 @@ func (t *teller) step(s *Step) {
 		}
 		t.gap(s.Start, s)
 		t.a.Course = append(t.a.Course, nil)
-		if len(t.a.Course) == 1 { // mostly there is no other
+		if len(t.a.Course) == 1 { // usually the only one
 			t.a.Course[0] = make([]Step, 0, len(t.ledger.steps))
 		}
 		first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0))
@@ -275,13 +276,13 @@ func (t *teller) step(s *Step) {
 		t.gap(s.Start, nil)
 	}
 	t.attempts[s.Writer] = s.Attempt
-	t.told[s.Writer] = told{len(t.a.Attempts), s.Number}
+	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
 	t.had(s)
 	from := max(t.at, s.Start)
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	at.Ranks = max(at.Ranks, t.ranks)
 	at.Last, at.Steps, at.End = s.Number, at.Steps+int64(s.Steps), max(at.End, s.End)
-	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they lie behind it
+	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they came after the step
 		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
 	}
 	s.again = again
@@ -311,13 +312,13 @@ func (t *teller) step(s *Step) {
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
 }
 
-// goesOn says whether a record is more of the last step: some loops log each micro-batch with the number of its step. A restart takes longer.
-func (t *teller) goesOn(s *Step) bool {
+// goesOn says whether a record continues the last step: some loops log each micro-batch with the number of its step. A restart takes longer.
+func (t *builder) goesOn(s *Step) bool {
 	return s.Number == t.last.Number && s.Writer == t.last.Writer && s.Attempt == t.last.Attempt && s.Start-t.at < beganSeconds*1e9
 }
 
 // more adds a record to the last step.
-func (t *teller) more(s *Step) {
+func (t *builder) more(s *Step) {
 	t.gap(s.Start, nil)
 	of := InStep
 	if t.last.again {
@@ -333,17 +334,17 @@ func (t *teller) more(s *Step) {
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
 }
 
-// copyOf takes of another telling of the step what was not told.
-func (t *teller) copyOf(s *Step) {
+// copyOf takes the news of another record of the same step.
+func (t *builder) copyOf(s *Step) {
 	t.attempts[s.Writer] = max(t.attempts[s.Writer], s.Attempt)
-	t.told[s.Writer] = told{len(t.a.Attempts), s.Number}
+	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
 	t.behind[0] = max(t.behind[0], float64(s.Checkpoints))
 	t.behind[1] = max(t.behind[1], float64(s.Evaluations))
 }
 
-// beside says whether a writer goes forward beside others, who told of the step in this attempt. One that tells of the step a second time, or that is new
-// after all others are done, has restarted.
-func (t *teller) beside(s *Step) bool {
+// beside says whether a writer advances beside others that logged the step in this attempt. A writer that logs the step a second time, or that is new after all
+// others have finished, has restarted.
+func (t *builder) beside(s *Step) bool {
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
 	if s.Number < max(at.First, 0) || s.Number > at.Last {
 		return false
@@ -351,15 +352,15 @@ func (t *teller) beside(s *Step) bool {
 	if attempt, known := t.attempts[s.Writer]; known && s.Attempt > attempt {
 		return false
 	}
-	if was, known := t.told[s.Writer]; known && was.attempt == len(t.a.Attempts) {
+	if was, known := t.logged[s.Writer]; known && was.attempt == len(t.a.Attempts) {
 		return s.Number > was.number
 	}
 	return s.Start < t.at
 }
 
-// begins says whether an attempt begins with a step: its number goes back to one that was done, or behind a time as long as a stall to any, its writer says so,
-// or a process began in a time without steps.
-func (t *teller) begins(s *Step, again bool) bool {
+// begins says whether an attempt begins with a step: the number goes back to a finished step, or after a time as long as a stall to any lower number; the
+// writer says so; or the job was ended, or a process began, in a time without steps.
+func (t *builder) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
 	if known && s.Attempt > attempt || again && s.Number <= t.last.Number {
 		return true
@@ -374,15 +375,21 @@ func (t *teller) begins(s *Step, again bool) bool {
 	if s.Number >= 0 && s.Number < t.last.Number && t.stalls(float64(idle)/1e9) {
 		return true
 	}
-	if _, ok := t.process(s.Start); !ok || t.last.Evaluated {
+	if long := float64(idle) / 1e9; long < beganSeconds || long < beganSteps*t.a.Usual {
 		return false
 	}
-	long := float64(idle) / 1e9
-	return long >= beganSeconds && long >= beganSteps*t.a.Usual
+	_, ok := t.process(s.Start)
+	return ok && !t.last.Evaluated || t.ended(s.Start)
 }
 
-// process is when the last process began that did so after all that is told, ns.
-func (t *teller) process(before int64) (int64, bool) {
+// ended says whether the job was ended behind the start of the last step and before a time. The clock of the end may be that of the line before.
+func (t *builder) ended(before int64) bool {
+	i, _ := slices.BinarySearch(t.ledger.ends, before)
+	return t.a.Clock && i > 0 && t.ledger.ends[i-1] >= t.last.Start
+}
+
+// process is the start of the last process that began after the accounted time, ns.
+func (t *builder) process(before int64) (int64, bool) {
 	if !t.a.Clock {
 		return 0, false
 	}
@@ -393,15 +400,15 @@ func (t *teller) process(before int64) (int64, bool) {
 	return t.ledger.begins[i-1], true
 }
 
-func (t *teller) within(s *Step, of State, took int64) {
+func (t *builder) within(s *Step, of State, took int64) {
 	if took > 0 {
 		t.spend(of, 0, took)
 		t.list(Pause{of, s.Number, float64(took) / 1e9, false, s.Place()}, s.End, float64(took)/1e9)
 	}
 }
 
-// list lists a pause that was over at a time, and took so many s by the clock.
-func (t *teller) list(p Pause, until int64, took float64) {
+// list lists a pause with its end, and its duration by the clock, s.
+func (t *builder) list(p Pause, until int64, took float64) {
 	attempt := len(t.a.Course) - 1
 	of := beside{attempt: attempt, step: len(t.a.Course[attempt]) - 1}
 	if n := len(t.a.beside); n > 0 && t.a.beside[n-1].attempt == of.attempt && t.a.beside[n-1].step == of.step {
@@ -419,20 +426,20 @@ func (t *teller) list(p Pause, until int64, took float64) {
 	}
 }
 
-func (t *teller) listGap(g Gap) {
+func (t *builder) listGap(g Gap) {
 	t.spend(g.State, g.Start, g.End)
 	if len(t.a.Gaps) < mostListed {
 		t.a.Gaps = append(t.a.Gaps, g)
 	}
 }
 
-// stalls says whether a time without steps is too long for what trainers do between steps.
-func (t *teller) stalls(seconds float64) bool {
+// stalls says whether a time without steps is too long for the usual work between steps.
+func (t *builder) stalls(seconds float64) bool {
 	return seconds >= stalledSeconds && seconds >= stalledSteps*t.a.Usual
 }
 
-// idle tells of a time in which no step was done, and of which no log says why.
-func (t *teller) idle(to int64) {
+// idle accounts for an unexplained time without steps.
+func (t *builder) idle(to int64) {
 	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.Place()}
 	if t.stalls(g.Seconds()) {
 		g.State = Stalled
@@ -441,8 +448,8 @@ func (t *teller) idle(to int64) {
 	t.at = to
 }
 
-// apart begins the next run: what was before it has nothing to do with it.
-func (t *teller) apart(to int64) {
+// apart begins the next, unrelated run.
+func (t *builder) apart(to int64) {
 	if len(t.a.Apart) < mostListed {
 		t.a.Apart = append(t.a.Apart, Gap{Down, t.last.Number, t.at, to, t.last.Place()})
 	}
@@ -453,12 +460,12 @@ func (t *teller) apart(to int64) {
 	t.at, t.behind, t.saved = to, [2]float64{}, 0
 }
 
-// gap tells of the time up to the next step. first: that step, where an attempt begins with it.
-func (t *teller) gap(to int64, first *Step) {
+// gap accounts for the time up to the next step. first: the step, if an attempt begins with it.
+func (t *builder) gap(to int64, first *Step) {
 	if t.last == nil {
 		return
 	}
-	if !t.a.Clock { // its steps stand end to end: what a log tells of the time between them comes on top
+	if !t.a.Clock { // steps are back to back: logged time between them is added
 		t.onTop()
 		t.at = max(t.at, to)
 		return
@@ -473,7 +480,7 @@ func (t *teller) gap(to int64, first *Step) {
 	t.stopped = t.at
 	switch {
 	case to <= t.at:
-	case first != nil: // the last process that began before the step starts up until then
+	case first != nil: // from its start, the last process before the step is starting up
 		from := to
 		if began, ok := t.process(to); ok {
 			from, t.began = began, began
@@ -482,15 +489,15 @@ func (t *teller) gap(to int64, first *Step) {
 		t.had(first)
 		t.spend(StartUp, from, to)
 		t.at = to
-	case t.last.Evaluated: // the log has its result, and not how long it took
+	case t.last.Evaluated: // the log has the result without its duration
 		t.paused(Evaluation, t.at, to)
 	default:
 		t.idle(to)
 	}
 }
 
-// onTop tells of the pauses behind the last step of a log without a clock.
-func (t *teller) onTop() {
+// onTop accounts for the pauses after the last step of a log without a clock.
+func (t *builder) onTop() {
 	for i, of := range [...]State{Checkpoint, Evaluation} {
 		if s := t.behind[i]; s > 0 {
 			t.spend(of, 0, nanoseconds(s))
@@ -500,8 +507,8 @@ func (t *teller) onTop() {
 	t.behind = [2]float64{}
 }
 
-// timed tells of the pauses up to a time of which the log says when they were.
-func (t *teller) timed(to int64) {
+// timed accounts for the pauses with a logged time, up to a time.
+func (t *builder) timed(to int64) {
 	for ; t.pause < len(t.ledger.pauses) && t.ledger.pauses[t.pause].start < to; t.pause++ {
 		p := &t.ledger.pauses[t.pause]
 		from, until := max(p.start, t.at), min(p.end, to)
@@ -515,8 +522,8 @@ func (t *teller) timed(to int64) {
 	}
 }
 
-// finish tells of the time behind the last step.
-func (t *teller) finish() {
+// finish accounts for the time after the last step.
+func (t *builder) finish() {
 	a := t.a
 	if a.Clock {
 		t.after()
@@ -532,9 +539,9 @@ func (t *teller) finish() {
 	a.Wall = float64(whole) / 1e9
 }
 
-// after tells of the time behind the last step of a log with a clock.
-func (t *teller) after() {
-	for i, of := range [...]State{Checkpoint, Evaluation} { // what the log tells of behind the last step has its time, whether a line follows or not
+// after accounts for the time after the last step of a log with a clock.
+func (t *builder) after() {
+	for i, of := range [...]State{Checkpoint, Evaluation} { // logged pauses after the last step count, even without a later line
 		if took := nanoseconds(t.behind[i]); took > 0 {
 			t.paused(of, t.at, t.at+took)
 		}
@@ -545,7 +552,8 @@ func (t *teller) after() {
 			t.paused(p.state, from, p.end)
 		}
 	}
-	if t.a.End = max(t.at, t.ledger.last); t.a.End-t.at >= otherRun {
+	t.a.End = max(t.at, t.ledger.last)
+	if t.a.End-t.at >= otherRun {
 		t.a.End = t.at
 	}
 	t.spend(AfterEnd, t.at, t.a.End)

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/account"
 )
 
-// BenchmarkAccount tells the account of a run of 100,000 steps with 200 checkpoints.
+// BenchmarkAccount makes the account of a run of 100,000 steps with 200 checkpoints.
 func BenchmarkAccount(b *testing.B) {
 	var l account.Ledger
 	random := rand.New(rand.NewPCG(1, 2))

@@ -33,7 +33,7 @@ func whole(t *testing.T, a *Account) {
 	}
 }
 
-// accountOf is the account of a ledger, of which the sum is right.
+// accountOf is the account of a ledger, with its sum checked.
 func accountOf(t *testing.T, l *Ledger) *Account {
 	t.Helper()
 	a, ok := l.Account()
@@ -60,7 +60,7 @@ func seconds(states map[State]float64) (all [States]float64) {
 	return all
 }
 
-// most is how many records the ledgers of these tests have room for.
+// most is the capacity of the ledgers in these tests.
 const most = 1 << 15
 
 // add adds a step, and makes room.
@@ -94,7 +94,7 @@ func TestNanoseconds(t *testing.T) {
 	assert.Len(t, a.Attempts, 1)
 }
 
-// Two writers of the same steps are no restart, also where the clock of one is behind.
+// Two writers of the same steps are no restart, even with one clock behind the other.
 func TestTwoWriters(t *testing.T) {
 	for name, behind := range map[string]int64{"at once": 0, "0.1 s": 1e8, "0.9 s": 9e8, "1.5 s": 15e8, "1.9 s": 19e8, "earlier": -15e8} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// All of many writers tell of one step once, beyond what a ledger keeps too.
+// Records of one step by many writers count once, also beyond the capacity of a ledger.
 func TestManyWriters(t *testing.T) {
 	const writers, steps = 4096, 200
 	var l Ledger
@@ -133,7 +133,7 @@ func TestManyWriters(t *testing.T) {
 	assert.Zero(t, a.Seconds[Stalled])
 }
 
-// A crash after step 80, four minutes down of which one is start-up, and on from step 71.
+// A crash after step 80, four minutes down including one of start-up, and on from step 71.
 func TestRestart(t *testing.T) {
 	for name, of := range map[string]Step{"the same writer": {}, "another file": {Writer: 1}, "a launcher's attempt": {Attempt: 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +156,33 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// A requeued job continues with the next step: it was down between the two, and no step was repeated. Steps that continue at once, and ends long before the
+// pause, make no attempt.
+func TestEnded(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		ended, pause int64
+		attempts     int
+		of           State
+	}{
+		{"requeued", 160, 240, 2, Down},
+		{"the clock is that of the line before", 158, 240, 2, Down},
+		{"an end that was none", 160, 1, 1, Unexplained},
+		{"an end of before", 60, 240, 1, Stalled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var l Ledger
+			at := run(&l, 0, 1, 80, Step{})
+			l.Ended(second(c.ended))
+			run(&l, at+c.pause, 81, 120, Step{})
+			a := accountOf(t, &l)
+			assert.Equal(t, seconds(map[State]float64{InStep: 240, c.of: float64(c.pause)}), a.Seconds)
+			assert.Len(t, a.Attempts, c.attempts)
+			assert.Zero(t, a.Redone)
+		})
+	}
+}
+
 // Without a line of the new process all of the time between is down.
 func TestDownWithoutAProcess(t *testing.T) {
 	var l Ledger
@@ -168,7 +195,7 @@ func TestDownWithoutAProcess(t *testing.T) {
 	assert.Equal(t, 80, int(a.Gaps[0].After))
 }
 
-// Both writers go back after a restart; each step that was done again counts once.
+// Both writers go back after a restart; each repeated step counts once.
 func TestRestartOfTwoWriters(t *testing.T) {
 	for _, behind := range []int64{0, 3e8, 15e8} {
 		var l Ledger
@@ -189,7 +216,7 @@ func TestRestartOfTwoWriters(t *testing.T) {
 	}
 }
 
-// What a record tells of checkpoints behind a step lies between that step and the next.
+// A record's checkpoints after a step lie between the step and the next.
 func TestPausesBehindSteps(t *testing.T) {
 	var l Ledger
 	at := int64(0)
@@ -205,7 +232,7 @@ func TestPausesBehindSteps(t *testing.T) {
 			at += 7
 		case n == 12:
 			l.Part(of, Evaluation, 1, false)
-		case n == 13: // longer than the step: behind it
+		case n == 13: // longer than the step: after the step
 			l.Part(of, Checkpoint, 5, false)
 			at += 5
 		}
@@ -215,20 +242,20 @@ func TestPausesBehindSteps(t *testing.T) {
 	assert.Equal(t, 100, int(a.Steps))
 	assert.Len(t, a.Of(Checkpoint), 11)
 	assert.Equal(t, Pause{State: Checkpoint, After: 10, Seconds: 40, Between: true, At: Place{}}, a.Of(Checkpoint)[0])
-	assert.InDelta(t, 199.0, a.Productive, 1) // the step of 5 s of checkpoint is one of 2 s
+	assert.InDelta(t, 199.0, a.Productive, 1) // the step with 5 s of checkpoint is one of 2 s
 }
 
-// What the log has no time for is not told: a pause ends as the next step begins, and what is left of a checkpoint comes to nothing.
+// Without time in the log a pause is cut: the pause ends as the next step begins, and the rest of a checkpoint is dropped.
 func TestPausesThatDoNotFit(t *testing.T) {
 	var l Ledger
 	for n := range int64(10) {
 		l.Part(l.Add(Step{Number: n, Start: second(3 * n), End: second(3*n + 2)}), Checkpoint, 100, true)
 	}
 	a := accountOf(t, &l)
-	assert.Equal(t, seconds(map[State]float64{InStep: 20, Checkpoint: 9 + 100}), a.Seconds) // behind the last step all of it
+	assert.Equal(t, seconds(map[State]float64{InStep: 20, Checkpoint: 9 + 100}), a.Seconds) // the whole pause after the last step
 }
 
-// A checkpoint is carried to the step of another writer that tells of the same step.
+// A checkpoint moves to the same step of another writer.
 func TestCarriedCheckpoints(t *testing.T) {
 	var l Ledger
 	at := int64(0)
@@ -257,7 +284,7 @@ func TestStalledAndEvaluated(t *testing.T) {
 	assert.Equal(t, seconds(map[State]float64{InStep: 220, Stalled: 600, Evaluation: 30, Unexplained: 5, AfterEnd: 1}), a.Seconds)
 }
 
-// Without a clock steps stand end to end, and what is between them comes on top.
+// Without a clock steps are back to back, and pauses are added.
 func TestNoClock(t *testing.T) {
 	var l Ledger
 	l.Seen(second(-1000))
@@ -274,7 +301,7 @@ func TestNoClock(t *testing.T) {
 	assert.InDelta(t, 40.0/70, a.Goodput(), 1e-9)
 }
 
-// Of several logs of one training the one that has most steps and a clock is told.
+// Of several logs of one training the account is of the one with most steps and a clock.
 func TestSeveralLogs(t *testing.T) {
 	var l Ledger
 	run(&l, 0, 1, 100, Step{Source: 1})
@@ -310,7 +337,7 @@ func TestBeyondRoom(t *testing.T) {
 	assert.InDelta(t, 1, a.Usual, 1e-6)
 }
 
-// Where no two steps follow one another closely, records are put together all the same, and the run has its end.
+// Records are merged even where no two steps follow closely, and the run keeps its end.
 func TestBeyondRoomFarApart(t *testing.T) {
 	const steps = 3 * most / 2
 	for name, number := range map[string]func(n int64) int64{
@@ -356,7 +383,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A log to which runs are appended weeks apart: each has its own time, the time between them is none of a job, and nothing is done again.
+// A log with runs appended weeks apart: each run has its own time, the time between is not accounted, and no step is repeated.
 func TestRunsApart(t *testing.T) {
 	var l Ledger
 	l.Seen(second(-5))
@@ -377,7 +404,7 @@ func TestRunsApart(t *testing.T) {
 	assert.InDelta(t, 100./106, a.Goodput(), 1e-9)
 	assert.True(t, math.IsNaN(a.Google()) && math.IsNaN(a.CRE()))
 
-	l.Seen(second(end + 30*24*3600)) // nor is what comes weeks after the last step
+	l.Seen(second(end + 30*24*3600)) // nor is a line weeks after the last step
 	a = accountOf(t, &l)
 	assert.Equal(t, seconds(map[State]float64{StartUp: 5, InStep: 100}), a.Seconds)
 
@@ -400,7 +427,7 @@ func TestRunsApart(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// A loop that logs each micro-batch with the number of its step has done no step twice.
+// A loop that logs each micro-batch with the number of its step has not repeated any step.
 func TestMicroBatches(t *testing.T) {
 	var l Ledger
 	at := int64(0)

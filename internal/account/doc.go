@@ -1,3 +1,3 @@
-// Package account says where the wall-clock time of a training run went: every second, from the first line of its logs to the last, is in exactly one state. It
-// is made of the steps, checkpoints and evaluations that a training log tells of, by whoever reads the log: finished, or while it is written.
+// Package account divides the wall-clock time of a training run: every second, from the first line of its logs to the last, is in exactly one state. The input
+// is the steps, checkpoints and evaluations of a training log, by any reader of the log: of a finished or a growing log.
 package account

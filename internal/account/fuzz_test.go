@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reader takes numbers from what the fuzzer makes.
+// reader takes numbers from the fuzzer's bytes.
 type reader struct{ data []byte }
 
 func (r *reader) next(most int64) int64 {
@@ -27,7 +27,7 @@ func (r *reader) float() float64 {
 
 func (r *reader) bit() bool { return r.next(2) == 1 }
 
-// ledger makes whatever calls: small numbers, so that steps come again and overlap, and hostile ones.
+// ledger makes arbitrary calls: small numbers, for repeated and overlapping steps, and hostile ones.
 func (r *reader) ledger() *Ledger {
 	var l Ledger
 	var last []Ref
@@ -65,7 +65,7 @@ func (r *reader) ledger() *Ledger {
 	return &l
 }
 
-// No calls make a negative state, a number that is none, or a sum that is not the wall clock.
+// No calls make a negative state, a NaN, or a sum other than the wall clock.
 func FuzzAccount(f *testing.F) {
 	seed := make([]byte, 0, 4096)
 	for i := range 4096 {

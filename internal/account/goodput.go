@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Goodput is Productive by Wall: the time of the steps that counted, none longer than is usual for the steps around it. 0..1.
+// Goodput is Productive by Wall: the time of the steps that counted, none longer than usual for its neighbours. 0..1.
 func (a *Account) Goodput() float64 {
 	if a.Wall <= 0 {
 		return 0
@@ -16,9 +16,9 @@ func (a *Account) Goodput() float64 {
 
 // Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, by 100. Its events are job_start and
 // job_end at the first and the last line, step_start of each step, an eval_step as a custom badput event for each evaluation, and the save time of each
-// checkpoint. A step lasts until the next one starts; steps before the one that a restart goes back to count, and the last one counts until the end. The first
-// step of each attempt counts no longer than the mean of the others. A step that was saved several times has the mean of its save times. NaN: no log has a
-// clock, the log leaves out steps, or has several runs.
+// checkpoint. A step lasts until the next one starts; steps before the resumed step count, and the last step counts until the end. The first step of each
+// attempt counts no longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock, the log leaves out
+// steps, or has several runs.
 func (a *Account) Google() float64 {
 	if !a.Clock || a.Wall <= 0 || len(a.Apart) > 0 {
 		return math.NaN()
@@ -44,7 +44,7 @@ func (a *Account) Google() float64 {
 	return productive / whole
 }
 
-// saves are the s of checkpoints, of each step the mean of all times that it was saved.
+// saves are the s of checkpoints; a step saved several times counts with the mean.
 func (a *Account) saves() (sum float64) {
 	type save struct {
 		seconds float64
@@ -70,9 +70,9 @@ func (a *Account) saves() (sum float64) {
 //
 //	(t_w - t_ch - t_rm - t_re - t_save) / (t_w - t_re)
 //
-// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (where the log
-// tells of none: since the step from which the training goes on), t_re until the next process begins, and t_rm from there to the line of its first step; the
-// t_rm of the first process is in the formula too. NaN: no log has a clock, the log has several runs, or steps have no numbers and there was an interruption.
+// with t_w from the line of the first step to the last line, t_save for checkpoints, and of each interruption t_ch since the last checkpoint (without one in
+// the log: since the resumed step), t_re until the next process begins, and t_rm from there to the line of its first step; the formula includes the t_rm of the
+// first process. NaN: no log has a clock, the log has several runs, or an interruption without numbers of steps.
 func (a *Account) CRE() float64 {
 	if !a.Clock || len(a.Course) == 0 || len(a.Apart) > 0 {
 		return math.NaN()
@@ -125,7 +125,7 @@ func (a *Account) savedBefore(i int) (int64, bool) {
 
 // ETTR is the effective training time ratio of Meta, 0..1 (Revisiting Reliability in Large-Scale Machine Learning Research Clusters, arXiv 2410.21680):
 // productive runtime by the available wall-clock time of all attempts, R / (Q + R + U). Here Q is the time between attempts, and U the start-up of each, the
-// steps that were done again, and checkpoints that held the training up. NaN: no log has a clock, and none of these is known.
+// repeated steps, and blocking checkpoints. NaN: no log has a clock.
 func (a *Account) ETTR() float64 {
 	if !a.Clock || a.Wall <= 0 {
 		return math.NaN()
@@ -133,22 +133,22 @@ func (a *Account) ETTR() float64 {
 	return max(0, 1-(a.Seconds[StartUp]+a.Seconds[Down]+a.Seconds[Redone]+a.Seconds[Checkpoint])/a.Wall)
 }
 
-// clock is a time as Google's library has one: s since 1970, of whole µs. So sums of its steps are the same to the last bit.
+// clock is a time in the form of Google's library: s since 1970, of whole µs. So sums are the same to the last bit.
 func clock(ns int64) float64 { return float64(ns/1e3) / 1e6 }
 
 const (
-	mostStarts = 1 << 20 // steps that Google's goodput is told of
-	mostRuns   = 64      // times that numbers go back to those that the attempt has not had
+	mostStarts = 1 << 20 // steps for Google's goodput
+	mostRuns   = 64      // jumps back to numbers unseen in the attempt
 )
 
 // google goes through the starts of steps as ml-goodput-measurement does.
 type google struct {
 	starts     []start // since the first, or since the last restart
-	runs       []int   // where in them numbers go back
-	most       int64   // the largest number of them
+	runs       []int   // positions of the jumps back
+	most       int64   // the largest number
 	productive float64 // s, until the last restart
-	steps      int     // that lasted until a next one
-	holes      int     // of them, before which others are left out
+	steps      int     // with a next step
+	holes      int     // of steps, with gaps in the numbers before
 }
 
 type start struct {
@@ -157,7 +157,7 @@ type start struct {
 	evaluated float64 // s, until the next
 }
 
-// add adds the steps of a record, which are as long as each other, and the s of evaluations behind them. It is false where they are none of one training.
+// add adds the steps of a record, of equal length, and the s of evaluations after them. false: the steps are not of one training.
 func (g *google) add(s *Step, evaluated float64) bool {
 	if s.Number < 0 || g.steps+len(g.starts)+int(s.Steps) > mostStarts {
 		return false
@@ -197,7 +197,7 @@ func (g *google) has(number int64) bool {
 	return false
 }
 
-// close counts the steps before the one to which a restart goes back.
+// close counts the steps before the resumed one.
 func (g *google) close(back int64) {
 	total, first, others, counted := 0.0, 0.0, 0, 0
 	least := g.starts[0].number
@@ -233,7 +233,7 @@ func (g *google) close(back int64) {
 	g.starts, g.runs = g.starts[:0], g.runs[:0]
 }
 
-// end counts the rest, up to the end of the job, and is how many s counted.
+// end counts the rest, up to the end of the job, and returns the s that counted.
 func (g *google) end(at float64) float64 {
 	i := slices.IndexFunc(g.starts, func(s start) bool { return s.number == g.most })
 	last := g.starts[i].at

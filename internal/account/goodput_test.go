@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recorded is a job of testdata/goodput/record.py, in µs, and what others call its goodput. nil: they have none.
+// recorded is a job of testdata/goodput/record.py, in µs, with its goodput by other tools. nil: none.
 type recorded struct {
 	Name                     string
 	Start, End               int64
@@ -65,7 +65,7 @@ func TestGoodputAsOthersHaveIt(t *testing.T) {
 	}
 }
 
-// Records of ten steps that are as long as each other have the goodput of the steps one by one.
+// A record of ten equal steps has the goodput of ten single steps.
 func TestGoogleOfSeveralStepsInARecord(t *testing.T) {
 	var one, ten Ledger
 	for i := range int64(50) {
@@ -82,7 +82,7 @@ func TestGoogleOfSeveralStepsInARecord(t *testing.T) {
 	}
 	a, _ := one.Account()
 	b, _ := ten.Account()
-	assert.InDelta(t, 50.0/120, a.Google(), 1e-9) // 30 until the one that the restart goes back to, then 20
+	assert.InDelta(t, 50.0/120, a.Google(), 1e-9) // 30 up to the resumed step, then 20
 	assert.InDelta(t, a.Google(), b.Google(), 1e-9)
 }
 

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// State is what a run did in a second of its wall clock.
+// State is the activity of a run in a second of its wall clock.
 type State uint8
 
 // The states.
 const (
 	StartUp     State = iota // until the first step
 	InStep                   // in steps that counted
-	Checkpoint               // between steps or in them, as the trainer times it
-	Evaluation               // likewise
-	Redone                   // in steps that were done again after a restart
+	Checkpoint               // between steps or in them, as timed by the trainer
+	Evaluation               // as Checkpoint
+	Redone                   // in steps repeated after a restart
 	Down                     // between two attempts
 	Stalled                  // no step for far longer than usual, and no log says why
 	Unexplained              // between two steps, otherwise
@@ -25,50 +25,50 @@ const (
 
 var stateNames = [States]string{"start_up", "step", "checkpoint", "evaluation", "redone", "down", "stalled", "unexplained", "after_end"}
 
-// String is the name of the state, as metrics and the JSON report have it.
+// String is the state's name in metrics and the JSON report.
 func (s State) String() string { return stateNames[s] }
 
 // Step is a record of one step, or of several together.
 type Step struct {
-	Start, End  int64    // ns since 1970; equal: how long it took is not known
+	Start, End  int64    // ns since 1970; equal: the duration is unknown
 	Number      int64    // of the last step; below 0: the log numbers none
-	Offset      int64    // By, of its record in its log; below 0: not known
-	Trace       [16]byte // of its record
-	Steps       int32    // that it covers, at least 1
+	Offset      int64    // By, of its record in the log; below 0: unknown
+	Trace       [16]byte // of the record
+	Steps       int32    // number of steps, at least 1
 	Attempt     int32    // the writer's, from 0
-	Ranks       int32    // of the job then; 0: not known
-	Writer      int32    // who logged it, as the caller numbers them: a rank of a file
-	Name        uint32   // a hash of the writer's name: numbers are given as writers come, and logs are read beside each other
+	Ranks       int32    // of the job at the time; 0: unknown
+	Writer      int32    // the writer's number, given by the caller: a rank of a file
+	Name        uint32   // a hash of the writer's name: numbers depend on the order of reading, as logs are read in parallel
 	Checkpoint  float32  // s, in the step
 	Evaluation  float32  // s, in the step
 	Checkpoints float32  // s, behind the step
 	Evaluations float32  // s, behind the step
-	Source      int16    // which log, likewise: steps of several are of one training
+	Source      int16    // the log's number: steps of several logs are of one training
 	Evaluated   bool     // the log has the result of an evaluation behind the step
-	Synthetic   bool     // the log has no clock, its order and its durations are true
+	Synthetic   bool     // the log has no clock; its order and its durations are true
 
-	again bool // it was done before
+	again bool // a repetition
 }
 
-// Place is where its record stands.
+// Place is the position of the step's record.
 func (s *Step) Place() Place { return Place{s.Trace, s.Offset, s.Writer} }
 
-// Place is where a record stands, as the caller knows places.
+// Place is the position of a record, in the caller's terms.
 type Place struct {
 	Trace  [16]byte
-	Offset int64 // in the file of the writer; below 0: not known
+	Offset int64 // in the file of the writer; below 0: unknown
 	Writer int32
 }
 
-// length is how long the step took, ns, without what the trainer does in it beside training.
+// length is the duration of the step, ns, without checkpoints and evaluations in it.
 func (s *Step) length() float64 {
 	return max(0, float64(s.End-s.Start)-1e9*float64(s.Checkpoint+s.Evaluation))
 }
 
-// Each is how long one of the steps took, s, likewise; 0: not known.
+// Each is the duration of one of the steps, s, as in length; 0: unknown.
 func (s *Step) Each() float64 { return s.length() / 1e9 / float64(s.Steps) }
 
-// pause is a checkpoint or an evaluation of which the log says when it was.
+// pause is a checkpoint or an evaluation with a logged time.
 type pause struct {
 	start, end int64
 	state      State
@@ -76,16 +76,16 @@ type pause struct {
 
 const mostPauses = 1 << 17
 
-// Times and lengths beyond these are of no clock, and no sums of them overflow.
+// Times and lengths beyond these bounds are of no clock, and sums within do not overflow.
 const (
 	latest  = 1 << 62 // ns since 1970: in 2116
 	longest = 1e8     // s, of a pause: 3 years
 )
 
-// instant is a time that can be.
+// instant is a time within bounds.
 func instant(ns int64) int64 { return min(max(ns, 0), latest) }
 
-// nanoseconds are those of seconds, of which none are negative.
+// nanoseconds converts seconds, negative ones to 0.
 func nanoseconds(seconds float64) int64 {
 	if !(seconds > 0) {
 		return 0
@@ -101,17 +101,18 @@ func lengthen(was float32, seconds float64) float32 {
 	return float32(min(float64(was)+seconds, longest))
 }
 
-// Ledger collects what logs say of a run. It is of one goroutine. Who adds bounds its records by Merge. The zero value is empty.
+// Ledger collects the records of a run from its logs. Not safe for concurrent use. The caller bounds the number of records by Merge. The zero value is empty.
 type Ledger struct {
 	steps  []Step
 	pauses []pause
 	begins []int64           // ns, when a process began
-	excess map[int64]float64 // s, by which a step took longer than usual, by its start
-	ranks  []ranks           // as they changed, in the order in which they were told
-	first  int64             // ns, of the first line with a clock; 0: not known
+	ends   []int64           // ns, when the scheduler or the launcher ended the job
+	excess map[int64]float64 // s beyond the usual time of a step, by its start
+	ranks  []ranks           // changes, in order of arrival
+	first  int64             // ns, of the first line with a clock; 0: unknown
 	last   int64
-	merges int32 // how often neighbours were put together
-	same   int   // so many of the first steps are as Stored was told
+	merges int32 // number of merges
+	same   int   // number of first steps unchanged since Stored
 }
 
 // Ref is a step of a ledger.
@@ -132,25 +133,25 @@ func (l *Ledger) Add(s Step) Ref {
 	return Ref{l.merges, int32(len(l.steps) - 1)}
 }
 
-// Steps are the steps in the order in which they are kept. They belong to the ledger. The first same of them are as Stored was told.
+// Steps are the steps in their stored order, owned by the ledger. The first same of them are unchanged since Stored.
 func (l *Ledger) Steps() (steps []Step, same int) { return l.steps, l.same }
 
-// Stored notes that so many of the first steps are stored.
+// Stored notes that the first n steps are stored.
 func (l *Ledger) Stored(n int) { l.same = min(n, len(l.steps)) }
 
-// Pauses calls f with what Pause was called with.
+// Pauses calls f with the arguments of each call of Pause.
 func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 	for _, p := range l.pauses {
 		f(p.state, p.start, p.end)
 	}
 }
 
-// Len is how many records the ledger has.
+// Len is the number of records.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge makes room, until a quarter is free: what several writers tell of one step becomes one record, then every second record of a log is put to the one
-// before, then one writer stays, and then records are put together that do not follow one another closely: what lies between two is of the second. It says
-// whether there are fewer records now.
+// Merge frees a quarter of the steps: first, records of one step by several writers become one record, then every second record of a log joins the one before,
+// then one writer stays, and then records join that do not follow closely: the time between two is of the second. The result says whether the number of records
+// decreased.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	enough := before * 3 / 4
@@ -161,7 +162,7 @@ func (l *Ledger) Merge() bool {
 			shorten()
 		}
 	}
-	if len(l.steps) > enough && before > 1 { // of numbers that never go on: the first tell as much
+	if len(l.steps) > enough && before > 1 { // of numbers that never advance: the first are as good
 		l.steps = l.steps[:before/2]
 	}
 	l.merges++
@@ -169,23 +170,26 @@ func (l *Ledger) Merge() bool {
 	return len(l.steps) < before
 }
 
-// log is who tells steps in one order.
+// log identifies a sequence of steps in one order.
 type log struct {
 	source    int16
 	synthetic bool
 }
 
-// mostCovered bounds of how many steps of a record it is known that others tell of them too.
+// mostCovered bounds the steps of a record known to be in other records too.
 const mostCovered = 1 << 6
 
-// unite makes one record of what several writers of a log tell of one step at the same time.
+// unite merges the records of one step by several writers of a log at the same time.
 func (l *Ledger) unite() {
+	if !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Writer != l.steps[0].Writer }) {
+		return
+	}
 	type step struct {
 		number    int64
 		source    int16
 		synthetic bool
 	}
-	last := make(map[step]int, len(l.steps)) // the place among those kept
+	last := make(map[step]int, len(l.steps)) // position among the kept
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := step{s.Number, s.Source, s.Synthetic}
@@ -204,7 +208,7 @@ func (l *Ledger) unite() {
 	l.steps = kept
 }
 
-// one keeps the writer that tells of most steps.
+// one keeps the writer with most steps.
 func (l *Ledger) one() {
 	steps := map[int32]int64{}
 	best := l.steps[0].Writer
@@ -218,13 +222,13 @@ func (l *Ledger) one() {
 	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
 }
 
-// pair puts every second step to the one before: closely, of a log, where it follows at once; else of a writer.
+// pair joins every second step to the one before: closely, of a log, if adjacent; else of a writer.
 func (l *Ledger) pair(closely bool) {
 	type who struct {
 		log
 		writer int32
 	}
-	waits := map[who]int{} // the place of the last record among those kept: closely the next of a log follows, whoever wrote it
+	waits := map[who]int{} // position of the last kept record: closely, the next record of the log by any writer
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := who{log{s.Source, s.Synthetic}, 0}
@@ -246,7 +250,7 @@ func (l *Ledger) pair(closely bool) {
 	l.steps = kept
 }
 
-// joins says whether the next step may be put to this one.
+// joins says whether the next step may join this one.
 func (s *Step) joins(n *Step, closely bool) bool {
 	if n.Attempt != s.Attempt || n.Source != s.Source || n.Synthetic != s.Synthetic || s.Steps > math.MaxInt32-n.Steps || n.End < s.End ||
 		n.Number >= 0 && n.Number <= s.Number {
@@ -256,7 +260,7 @@ func (s *Step) joins(n *Step, closely bool) bool {
 	return !closely || follows && s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
 }
 
-// Part adds a checkpoint or an evaluation of so many seconds to a step: in it, or behind it.
+// Part adds a checkpoint or an evaluation of the given seconds to a step: within, or behind.
 func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	if step.merges != l.merges || !(seconds > 0) {
 		return
@@ -275,7 +279,7 @@ func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	*to = lengthen(*to, seconds)
 }
 
-// Evaluated notes that the log has the result of an evaluation behind a step.
+// Evaluated notes that the log has the result of an evaluation after a step.
 func (l *Ledger) Evaluated(step Ref) {
 	if step.merges == l.merges {
 		l.same = min(l.same, int(step.index))
@@ -283,7 +287,7 @@ func (l *Ledger) Evaluated(step Ref) {
 	}
 }
 
-// Pause adds a checkpoint or an evaluation of which the log says when it was.
+// Pause adds a checkpoint or an evaluation with a logged time.
 func (l *Ledger) Pause(of State, start, end int64) {
 	start, end = instant(start), instant(end)
 	if end > start && len(l.pauses) < mostPauses {
@@ -291,9 +295,10 @@ func (l *Ledger) Pause(of State, start, end int64) {
 	}
 }
 
-// Seen notes the clock of a line, ns since 1970: the wall clock of the run has it in.
+// Seen notes the clock of a line, ns since 1970: the wall clock of the run includes the line.
 func (l *Ledger) Seen(ns int64) {
-	if ns = instant(ns); ns == 0 {
+	ns = instant(ns)
+	if ns == 0 {
 		return
 	}
 	if l.first == 0 || ns < l.first {
@@ -302,10 +307,10 @@ func (l *Ledger) Seen(ns int64) {
 	l.last = max(l.last, ns)
 }
 
-// mostNoted bounds what is noted of steps beside them.
+// mostNoted bounds the notes beside the steps.
 const mostNoted = 1 << 17
 
-// Slow notes that a step, by its start, took so much longer than usual, s: who joins several logs knows more than the lengths of steps tell.
+// Slow notes the excess of a slow step over its usual time, s, by the step's start: a join of several logs knows more than the durations of steps.
 func (l *Ledger) Slow(start int64, excess float64) {
 	if l.excess == nil {
 		l.excess = map[int64]float64{}
@@ -315,21 +320,24 @@ func (l *Ledger) Slow(start int64, excess float64) {
 	}
 }
 
-// ranks is how many ranks the job had from a time on.
+// ranks is the number of ranks of the job from a time on.
 type ranks struct {
 	from int64 // ns
 	n    int64
 }
 
-// Had notes how many ranks the job had in the step that began then: communicators know more than the log of the training, which says once how many there are.
+// Had notes the number of ranks of the job in the step that began at start: communicators know more than the training log, which has the number once.
 func (l *Ledger) Had(n, start int64) {
 	if k := len(l.ranks); n > 0 && k < mostNoted && (k == 0 || l.ranks[k-1].n != n || start < l.ranks[k-1].from) {
 		l.ranks = append(l.ranks, ranks{instant(start), n})
 	}
 }
 
-// Begins notes when a process of the training began, ns since 1970: until its first step it starts up.
+// Begins notes the start of a process of the training, ns since 1970: until the first step the process is starting up.
 func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
+
+// Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
+func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
 
 // order sorts steps by time.
 func order(steps []Step) {
@@ -347,6 +355,7 @@ func order(steps []Step) {
 
 func (l *Ledger) sort() {
 	slices.Sort(l.begins)
+	slices.Sort(l.ends)
 	slices.SortStableFunc(l.ranks, func(a, b ranks) int { return cmp.Compare(a.from, b.from) })
 	slices.SortFunc(l.pauses, func(a, b pause) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end)) })
 }

@@ -11,7 +11,7 @@ import (
 
 const second = int64(1e9)
 
-// jobOf has steps of 1 s by each of some ranks, and checkpoints of 20 s behind each 100th, told by the last rank alone.
+// jobOf has steps of 1 s by each of some ranks, and checkpoints of 20 s after each 100th, logged by the last rank alone.
 func jobOf(steps, ranks int) *account.Ledger {
 	l := new(account.Ledger)
 	at := 1_700_000_000 * second
@@ -55,7 +55,7 @@ func TestMerge(t *testing.T) {
 	assert.False(t, new(account.Ledger).Merge())
 }
 
-// A part that comes behind an account finds its step, though steps came in no order.
+// A part added after an account finds its step, even with steps out of order.
 func TestPartBehindAnAccount(t *testing.T) {
 	var l account.Ledger
 	at := 1_700_000_000 * second

@@ -1,4 +1,4 @@
-// Package bounds gives the series of a metric that are exponential histograms the bounds of classic ones, the same for all: with bounds of its own each, a sum
+// Package bounds gives exponential histograms, the series of a metric, the bounds of classic histograms, the same for all series: with different bounds, a sum
 // by bound would be wrong.
 package bounds
 
@@ -11,13 +11,13 @@ import (
 const (
 	// Finest is the scale of bounds: buckets are 9 % wide.
 	Finest = 3
-	// Most is how many bounds a metric may have. Where its values need more, neighbours are put together.
+	// Most is the largest number of bounds of a metric. Where its values need more, neighbours are merged.
 	Most = 64
-	// Zero is the bound of what is 0 or below.
+	// Zero is the bound of values of 0 or below.
 	Zero = math.MinInt
 )
 
-// Set is the bounds around the buckets that have values. It only grows, or becomes coarser, which drops every second bound: series of bounds go on.
+// Set is the bounds around the buckets with values. A Set only grows, or becomes coarser by dropping every second bound: series of bounds continue.
 type Set struct {
 	coarser int          // than Finest, in steps of the scale
 	used    map[int]bool // buckets with values, at Scale
@@ -26,10 +26,10 @@ type Set struct {
 	values  []float64 // of uppers
 }
 
-// Scale is that of the bounds.
+// Scale is the scale of the bounds.
 func (s *Set) Scale() int { return Finest - s.coarser }
 
-// Add covers a bucket, whose base is 2^(2^-scale): base^index < value ≤ base^(index+1).
+// Add covers a bucket of base 2^(2^-scale): base^index < value ≤ base^(index+1).
 func (s *Set) Add(scale, index int) {
 	for scale < s.Scale() {
 		s.halve()
@@ -45,7 +45,7 @@ func (s *Set) Add(scale, index int) {
 	s.fit()
 }
 
-// AddZero covers values that are 0 or below.
+// AddZero covers values of 0 or below.
 func (s *Set) AddZero() {
 	if !s.zero {
 		s.zero = true
@@ -53,7 +53,7 @@ func (s *Set) AddZero() {
 	}
 }
 
-// fit makes the bounds anew, coarser where there are too many.
+// fit computes the bounds, coarser if too many.
 func (s *Set) fit() {
 	for {
 		at := make(map[int]bool, len(s.used)+2)
@@ -84,7 +84,7 @@ func (s *Set) halve() {
 	s.used = used
 }
 
-// Uppers are the bounds, ascending: upper is the bound 2^(upper × 2^-Scale), and that of the bucket upper-1. Zero may be the first.
+// Uppers are the bounds, ascending: upper is the bound 2^(upper × 2^-Scale), of the bucket upper-1. Zero may be the first.
 func (s *Set) Uppers() []int { return s.uppers }
 
 // Values are the bounds as numbers, in the order of Uppers.

@@ -17,12 +17,12 @@ func TestBounds(t *testing.T) {
 	s.Add(3, -8) // 1/2 to 2^(-7/8)
 	s.AddZero()
 	assert.InDeltaSlice(t, []float64{0, 0.5, math.Exp2(-7. / 8), 1, math.Exp2(1. / 8), 2, math.Exp2(9. / 8)}, s.Values(), 1e-15)
-	s.Add(1, 1) // √2 to 2, by a histogram that is coarser
+	s.Add(1, 1) // √2 to 2, by a coarser histogram
 	assert.Equal(t, 1, s.Scale())
 	assert.InDeltaSlice(t, []float64{0, 0.5, math.Sqrt(0.5), 1, math.Sqrt2, 2, 2 * math.Sqrt2}, s.Values(), 1e-15)
 }
 
-// Where there are too many, every second bound is dropped: those that stay were there before.
+// Beyond the limit every second bound is dropped: the remaining bounds existed before.
 func TestBoundsAreFew(t *testing.T) {
 	var s Set
 	var before []float64

@@ -16,7 +16,7 @@ import (
 
 func remote(s *Settings) { s.Remote = true }
 
-// TestAgain checks what becomes of records that come twice, as from a collector that died and does not know what has arrived.
+// TestAgain sends records twice, like a collector that died without knowing the last accepted ones.
 func TestAgain(t *testing.T) {
 	for name, c := range again {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ var again = map[string]struct {
 	},
 }
 
-// Whatever stretch of its log a collector sends again after a crash, the collectives are those that its records make once.
+// Whatever section of its log a collector sends again after a crash, the collectives are the same as for records sent once.
 func TestCrashes(t *testing.T) {
 	for seed := range uint64(100) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -124,10 +124,10 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// A rank whose collector is not heard of does not hang: nobody knows.
+// A rank whose collector is silent is not said to hang: the rank's state is unknown.
 func TestUnheard(t *testing.T) {
 	for name, c := range map[string]struct {
-		alive time.Duration // when the collector of rank 1 is heard of again; 0: never
+		alive time.Duration // when the collector of rank 1 sends its next heartbeat; 0: never
 		want  string
 	}{
 		"a dead collector":                    {want: "1: unheard, ranks 0, missing [1]"},
@@ -152,7 +152,7 @@ func TestUnheard(t *testing.T) {
 	}
 }
 
-// What was sent in an earlier life is judged and not added up again.
+// Collectives sent before a restart are judged and not added up again.
 func TestKnown(t *testing.T) {
 	r := newRig(t, 1, func(s *Settings) { s.Remote = true })
 	send := func(seq int, known bool) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// noises are ways in which the bandwidth of a healthy network varies: each returns the factors of one job, collective by collective. No factor is below
-// what congestion does to a link that works.
+// noises are the bandwidth variations of healthy networks: each returns the factors of a job, collective by collective. No factor is below the effect of
+// congestion on a working link.
 var noises = map[string]func(*rand.Rand) func() float64{
 	"normal 2 %":                func(r *rand.Rand) func() float64 { return func() float64 { return 1 + 0.02*r.NormFloat64() } },
 	"lognormal 5 %":             func(r *rand.Rand) func() float64 { return func() float64 { return math.Exp(0.05 * r.NormFloat64()) } },
@@ -45,7 +45,7 @@ func seldom(share, factor float64) func(*rand.Rand) func() float64 {
 	}
 }
 
-// sizes are those of the messages of a job, By.
+// sizes are the message sizes of a job, By.
 var sizes = map[string]func(*rand.Rand) func() float64{
 	"one size": func(*rand.Rand) func() float64 { return func() float64 { return 64 << 20 } },
 	"four sizes within an octave": func(r *rand.Rand) func() float64 {
@@ -54,17 +54,17 @@ var sizes = map[string]func(*rand.Rand) func() float64{
 	"1 KiB to 1 GiB": func(r *rand.Rand) func() float64 { return func() float64 { return math.Exp2(10 + 20*r.Float64()) } },
 }
 
-// drifts are factors of the bandwidth that change over a job, by the share of the job that is over.
+// drifts are factors of the bandwidth by the elapsed share of the job.
 var drifts = map[string]func(float64) float64{
 	"steady":            func(float64) float64 { return 1 },
 	"falls by 30 %":     func(x float64) float64 { return 1 - 0.3*x },
 	"rises to the full": func(x float64) float64 { return min(1, 0.5+5*x) },
 }
 
-// network has the time of a message grow with its size over 25 µs of latency: S / (α + S/β).
+// network is the bandwidth of a message with 25 µs of latency: S / (α + S/β).
 func network(size float64) (bandwidth float64) { return size / (25e-6 + size/200e9) }
 
-// lowBandwidths plays a job of n AllReduce of two ranks and says which were said to have a low bandwidth.
+// lowBandwidths plays a job of n AllReduce of two ranks and returns the ones with a low bandwidth.
 func lowBandwidths(t *testing.T, n int, size, noise func() float64, drift func(float64) float64) (low []int) {
 	t.Helper()
 	r := newRig(t, 2, nil)
@@ -135,7 +135,7 @@ func TestBandwidthSlowLink(t *testing.T) {
 	}
 }
 
-// TestBandwidthNotKnown: of 16 ranks two have a log. The time of a collective is a transfer, or the wait for one of the others: nothing is said of bandwidth.
+// TestBandwidthNotKnown: of 16 ranks two have a log. The time of a collective is a transfer, or the wait for a rank without a log: no bandwidth is judged.
 func TestBandwidthNotKnown(t *testing.T) {
 	r := newRig(t, 2, nil)
 	for seq := range 100 {

@@ -12,7 +12,7 @@ type lent struct {
 	n, m int32
 }
 
-// Records of eight ranks, each by a line of its own: joined, judged and let go. A record must not cost an allocation.
+// Records of eight ranks, each with a line of its own: joined, judged and freed. A record must not cost an allocation.
 func BenchmarkAdd(b *testing.B) {
 	const ranks = 8
 	j := New[lent](Settings{JoinConfig: DefaultJoinConfig(), Series: 1000})

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// close judges the collectives that have ended. They leave with the record at hand, whichever inputs brought their own records.
+// close judges the ended collectives. They leave with the current record, whichever inputs their records came from.
 func (j *joiner) close() {
 	for _, ended := range j.ended {
 		c := j.free.get()
@@ -26,7 +26,7 @@ func (j *joiner) close() {
 	j.ended = j.ended[:0]
 }
 
-// seal finds out which records a collective lacks, and gives it its ids.
+// seal finds the missing records of a collective, and gives it its ids.
 func (j *joiner) seal(c *closed) {
 	slices.SortStableFunc(c.parts, func(x, y part) int { return cmp.Compare(x.rank, y.rank) })
 	j.findOut(c)
@@ -36,9 +36,10 @@ func (j *joiner) seal(c *closed) {
 	c.comm.closed++
 }
 
-// findOut finds out whether the records are surely one collective, and which of its records are missing.
+// findOut decides whether the records are surely one collective, and finds the missing ones.
 func (j *joiner) findOut(c *closed) {
-	if c.sure = c.join == byNumber; !c.sure {
+	c.sure = c.join == byNumber
+	if !c.sure {
 		c.sure = c.track.trust(c.whole)
 	} else if c.track != nil {
 		j.absent(c)
@@ -52,14 +53,15 @@ func (c *closed) nameRanks() {
 	c.commName, c.commSize = c.comm.name, c.comm.size
 	for i := range c.parts {
 		p := &c.parts[i]
-		if p.name = spans.SpanNCCLRank; c.joined && int(p.rank) < len(c.comm.rows) {
+		p.name = spans.SpanNCCLRank
+		if c.joined && int(p.rank) < len(c.comm.rows) {
 			p.name = c.comm.rows[p.rank]
 		}
 	}
 }
 
-// trust says whether conclusions are drawn from a collective whose numbers are counted. After a collective that was not whole, some whole ones must come first:
-// records that were lost are soon lost again, and chance joins some that do not belong together.
+// trust reports whether a collective with counted numbers allows conclusions. Behind an incomplete collective some complete ones must come first: lost records
+// are soon followed by more, and chance joins foreign records.
 func (t *track) trust(whole bool) bool {
 	if !whole {
 		t.shaky = shaky
@@ -69,34 +71,34 @@ func (t *track) trust(whole bool) bool {
 	return t.shaky < 0
 }
 
-// MaxListed bounds the ranks that an attribute lists.
+// MaxListed bounds the ranks in an attribute.
 const MaxListed = 32
 
-// absent finds out which ranks have no record, and what that means.
+// absent finds the ranks without a record, and the reason.
 func (j *joiner) absent(c *closed) {
-	c.miss(j.heardOf)
+	c.miss(j.aliveSince)
 	stuck := c.findStuck()
 	comm := c.comm
 	switch c.outcome {
 	case Complete:
 		if stuck == 0 {
-			comm.completedAt = max(comm.completedAt, c.opened) // the ranks' logs are not read at one time: its end may be read late
+			comm.completedAt = max(comm.completedAt, c.opened) // logs are read at different times: the end of the collective may be read late
 		}
 	case TimedOut:
 		comm.settled = true
 		if len(c.unheard) > 0 {
 			c.outcome = Unheard
 		}
-		// Where there are records of completed operations only, a hang is that no rank has gone on since.
+		// Records of completed operations only are a hang if no rank has gone on since.
 		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
 		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4
 	case Evicted:
 		comm.settled = comm.settled || j.silent == 0
-	case Gap, Gone, Unheard, Ended, Tardy, Outcomes:
+	case Gap, Gone, Unheard, Ended, Late, Outcomes:
 	}
 }
 
-// miss lists the ranks that were seen before and have no record, and of those that are given up now the ones whose input was not heard of since.
+// miss lists the ranks with earlier records and none here, and of ranks given up now those whose input has been silent since.
 func (c *closed) miss(since int64) {
 	comm := c.comm
 	if comm.sparse {
@@ -122,7 +124,7 @@ func (c *closed) miss(since int64) {
 	}
 }
 
-// findStuck lists the ranks that did not complete by their log, and counts them.
+// findStuck lists and counts the ranks whose log has no end of the operation.
 func (c *closed) findStuck() (stuck int) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -140,8 +142,8 @@ func (c *closed) findStuck() (stuck int) {
 	return stuck
 }
 
-// carried is the trace that the records name, and the parent, where they agree; those that name none agree with all. ok is false where they do not, or
-// none names one.
+// carried is the trace named by the records, and the parent, if all agree; records without ids agree with all. ok is false for a contradiction, or if no record
+// names a trace.
 func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	for i := range c.parts {
 		m := c.parts[i].more
@@ -158,9 +160,8 @@ func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok boo
 	return trace, parent, !trace.IsEmpty()
 }
 
-// identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself where it is not joined. A trace that the
-// records name has more than this collective: there that key makes the ids of its spans. A record that comes too late is below the root that left, whatever it
-// names itself.
+// identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself if not joined. A trace named by the records
+// has more than one collective: there the key makes the ids of the spans. A late record is below the root that left, whatever ids the record has.
 func (c *closed) identify() {
 	var seq [9]byte
 	binary.BigEndian.PutUint64(seq[:], c.seq)
@@ -169,7 +170,7 @@ func (c *closed) identify() {
 	}
 	operation := c.operation()
 	if c.track != nil && c.track == c.comm.all {
-		operation = "" // ranks may disagree about it
+		operation = "" // ranks may disagree about the operation
 	}
 	var room [64]byte
 	joined := c.joined && c.join != byTime
@@ -182,9 +183,9 @@ func (c *closed) identify() {
 	}
 	trace, parent, named := c.carried()
 	switch {
-	case c.outcome == Tardy && c.rootID != nil:
+	case c.outcome == Late && c.rootID != nil:
 		c.trace, c.id, c.byID = c.rootID.trace, c.rootID.span, true
-	case c.outcome != Tardy && named:
+	case c.outcome != Late && named:
 		c.id = spans.SpanID(trace, "collective", c.trace[:])
 		c.trace, c.parent, c.byID = trace, parent, true
 	default:
@@ -219,7 +220,7 @@ func (c *closed) adopt() {
 	c.id = spans.SpanID(c.trace, "proxy", own[:])
 }
 
-// key appends the logged values that tell the record from others about the same operation.
+// key appends the logged values that distinguish the record from others of the same operation.
 func (p *part) key(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(p.rank))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.start))

@@ -10,26 +10,26 @@ import (
 // MaxRank bounds the ranks that are joined: the record of a rank with a larger number leaves alone.
 const MaxRank = 1<<16 - 1
 
-// Collective has the ranks' records of one collective, or the only record of an operation that is not joined, and what is said of it.
+// Collective has the ranks' records of one collective, or the single record of an operation that is not joined, and the conclusions.
 type Collective struct {
 	judged
-	// Place is for the taker to set: the place of the collective in the batch that it is sent with.
+	// Place is set by the taker: the place of the collective in its batch.
 	Place   int
 	placed  bool           // each record has a place of its own, in held
-	opens   *spans.RunSpan // of the first of its run that is sent
+	opens   *spans.RunSpan // set for the first collective sent of its run
 	crowded bool           // the trace has no room for all
 }
 
 // open is a collective that waits for records.
 type open struct {
 	comm  *communicator
-	track *track // nil: it is not joined
+	track *track // nil: not joined
 	run   *run
 
 	kind                          op.Kind
 	name                          string
 	seq                           uint64
-	joined, ordinal               bool // not joined: there is no collective around its record, which is one span
+	joined, ordinal               bool // not joined: a single span, without a collective around the record
 	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
 	parentKind                    op.Kind
 	parentSeq                     uint64
@@ -40,29 +40,29 @@ type open struct {
 	parts         []part
 	has           bits
 	ranks         int // distinct ranks
-	passed        int // known ranks that have gone on without it
+	passed        int // known ranks that have gone on without a record here
 	gap           uint64
-	opened, last  int64 // when its first and its last record were read
+	opened, last  int64 // when the first and the last record were read
 	bytes         int64
 	older, newer  *open // in the order of last
-	waiting       bool  // it is in the list of waiting collectives
+	waiting       bool  // in the list of waiting collectives
 	mismatch      bool
 	errs, retries int64
-	known         bool  // its records were sent in an earlier life
-	logged        int64 // the latest end of its records as logged, Unix ns
+	known         bool  // all records were sent before a restart
+	logged        int64 // the latest logged end of a record, Unix ns
 	join          join
-	when          stretch // where it is not joined by number
-	whole         bool    // it has all ranks, as far as that can be known where it is not joined by number
-	unsent        bool    // of a tardy record: the root that left was not drawn
-	rootID        *rootID // of a tardy record: the root that left, where byID holds for it
+	when          extent  // unless joined by number
+	whole         bool    // has all ranks, as far as known without a number
+	unsent        bool    // of a late record: the root that left was not drawn
+	rootID        *rootID // of a late record: the root that left, if an id decided its trace
 	outcome       Outcome
 }
 
-// closed is a collective that has ended: which records it lacks, its ids, times and bandwidths.
+// closed is an ended collective: its missing records, ids, times and bandwidths.
 type closed struct {
 	*open
 
-	sure               bool // there is no doubt that its records are one collective
+	sure               bool // its records are certainly one collective
 	commName           string
 	commSize           int32
 	trace              pcommon.TraceID
@@ -70,12 +70,12 @@ type closed struct {
 	id, parent         pcommon.SpanID
 	missing, stuck     []int32
 	missingCount       int
-	unheard            []int32 // of the missing ranks those whose input was not heard of
+	unheard            []int32 // missing ranks whose input is silent
 	hang               bool
 	waited             int64
 	start, end         int64
 	duration, transfer int64   // ns; op.Unknown
-	factor             float64 // factor of the bus bandwidth; NaN: there is none
+	factor             float64 // factor of the bus bandwidth; NaN: none
 	alg, bus           float64
 	busMean            float64 // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
 	disagreement       float64
@@ -84,7 +84,7 @@ type closed struct {
 	corrected          bool
 }
 
-// judged is a collective that was compared with those before: who was late, and whether its bandwidth and links are slow.
+// judged is a collective compared with earlier ones: its late ranks, slow bandwidth and slow links.
 type judged struct {
 	closed
 
@@ -95,37 +95,36 @@ type judged struct {
 	lateMax, lateCost   int64
 	slow                []slowRank
 	slowest             int        // index in slow of who was late here, or is named from here on; -1: none
-	newlySlow           bool       // one of slow is named for the first time
-	over                []slowRank // ranks that were slow and are not any more
+	newlySlow           bool       // one of slow is new
+	over                []slowRank // ranks that are no longer slow
 	hotLinks, slowLinks []string
 }
 
-// part is the record of one rank.
 type part struct {
 	held                 slot
 	rank                 int32
 	src                  *source
-	more                 *more // fields that few records have
+	more                 *more // rarely used fields
 	how                  *how
 	again                int32 // for a rank with several records: how many come before
 	state                op.State
-	left, bare, plain    bool  // the trace has no room for its span, for its details, for when it waited
+	left, bare, plain    bool  // no room in the trace for its span, for its details, for its phases
 	start, end, duration int64 // Unix ns, ns; op.Unknown
 	late                 int64 // ns behind the first to arrive; op.Unknown
 	reportedAlg          float64
 	reportedBus          float64
-	name                 string // name of its span
+	name                 string // of its span
 }
 
-// how has the fields that many records have in common.
+// how has fields shared by many records.
 type how struct {
 	global, waits bool
-	synthetic     bool // no clock of the operation is in the log: its end is about when the record was written
+	synthetic     bool // the log has no clock of the operation: the end is about the time of writing
 	time          spans.TimeSource
 	timing, unit  string
 }
 
-// more has the fields that few records have.
+// more has rarely used fields.
 type more struct {
 	came                 int // how much the record came by
 	peer                 int32
@@ -138,8 +137,8 @@ type more struct {
 	linkBandwidth        float64
 	linkWorst            float64
 	details              []detail
-	id                   pcommon.SpanID // of the rank's span; empty: the one of its rank
-	// By the ids that the record carries; empty: none. traceText is the id of the trace as logged.
+	id                   pcommon.SpanID // of the rank's span; empty: by rank
+	// By the ids in the record; empty: none. traceText is the id of the trace as logged.
 	trace     pcommon.TraceID
 	parent    pcommon.SpanID
 	traceText string
@@ -157,13 +156,13 @@ type source struct {
 	pid   int64
 	clock int32 // number of its clock in the run's estimator
 	name  string
-	key   string // without the file's folder, so that it is the same wherever the log lies
+	key   string // without the file's folder: the same wherever the log lies
 	node  int32  // the host's number; op.Unknown
-	// coarse says that its times are not compared: From.Coarse.
+	// coarse: its times are not compared (From.Coarse).
 	coarse bool
 }
 
-// slowRank is a rank that is late again and again, as stored but for its host.
+// slowRank is a straggler, as stored but for its host.
 type slowRank struct {
 	Rank       int32
 	Late, Cost int64   `json:",omitempty"` // ns
@@ -182,18 +181,18 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Complete Outcome = iota // all ranks are there
-	Gap                     // ranks that are not have gone on
-	Gone                    // ranks that are not were waited for in vain before
-	TimedOut                // nothing came for so long
-	Unheard                 // as TimedOut, but who reads the logs of missing ranks was not heard of either
-	Evicted                 // there was no room
+	Complete Outcome = iota // all ranks have a record
+	Gap                     // missing ranks have gone on
+	Gone                    // missing ranks were given up before
+	TimedOut                // no record came for HangTimeout
+	Unheard                 // like TimedOut, but the readers of the missing ranks' logs are silent too
+	Evicted                 // no room was left
 	Ended                   // reading ended
-	Tardy                   // a record that came after its collective had left
+	Late                    // a record of a collective that has already left
 	Outcomes
 )
 
-// reasons are spans.AttrIncompleteReason of collectives without ranks that were seen before.
+// reasons are spans.AttrIncompleteReason of collectives with missing known ranks.
 var reasons = [Outcomes]string{
 	Gap: spans.NCCLIncompleteGap, Gone: spans.NCCLIncompleteGone, TimedOut: spans.NCCLIncompleteTimeout, Unheard: spans.NCCLIncompleteUnheard,
 	Evicted: spans.NCCLIncompleteEvicted, Ended: spans.NCCLIncompleteEnd,
@@ -203,17 +202,17 @@ func (o Outcome) String() string {
 	switch o {
 	case Complete:
 		return "complete"
-	case Tardy:
+	case Late:
 		return "late"
 	case Gap, Gone, TimedOut, Unheard, Evicted, Ended, Outcomes:
 	}
 	return reasons[o]
 }
 
-// Found is which ranks were found of a collective that was joined by time.
+// Found is how many ranks were found for a collective joined by time.
 type Found uint8
 
-// How many ranks were found: all, some, or one, whose record fits no other.
+// All ranks, some, or a single one without a match.
 const (
 	FoundAll Found = iota
 	FoundSome
@@ -226,14 +225,14 @@ func (f Found) String() string { return [...]string{"all", "some", "one"}[f] }
 // Run is the id of its run.
 func (c *Collective) Run() string { return c.run.id }
 
-// Counts are the collectives and records by what happened to them.
+// Counts are the collectives and records by outcome.
 type Counts struct {
-	Left    [Outcomes]int64 // collectives and single operations, but not what proxies did
-	Found   [Founds]int64   // collectives that were joined by time
-	Sampled int64           // records of collectives that are not drawn because of JoinConfig.SampleRate
+	Left    [Outcomes]int64 // collectives and single operations, but not the operations of proxies
+	Found   [Founds]int64   // collectives joined by time
+	Sampled int64           // records of collectives not drawn because of JoinConfig.SampleRate
 }
 
-// Count counts collectives that have left.
+// Count counts the outcomes of a batch.
 func Count(batch []*Collective) (n Counts) {
 	for _, c := range batch {
 		if !c.proxy {
@@ -272,7 +271,7 @@ func (c *Collective) reset() {
 	}}
 }
 
-// unconfirmed says that the collective was joined by counting or by time only: its records may not all be of one collective.
+// unconfirmed: the collective was joined by counting or by time only, and its records may be of several collectives.
 func (c *open) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
 // operation is its name.
@@ -288,7 +287,7 @@ type bits []uint64
 
 func (b bits) has(i int32) bool { return int(i>>6) < len(b) && b[i>>6]>>(uint(i)&63)&1 == 1 }
 
-// set says whether it was not there.
+// set reports whether i is new.
 func (b *bits) set(i int32) bool {
 	for int(i>>6) >= len(*b) {
 		*b = append(*b, 0)
@@ -304,7 +303,7 @@ func (b bits) unset(i int32) {
 	}
 }
 
-// with is a new set that has both.
+// with is the union, a new set.
 func (b bits) with(o bits) bits {
 	out := make(bits, max(len(b), len(o)))
 	copy(out, b)

@@ -14,33 +14,31 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// run is what is known of one run.
 type run struct {
-	scores    int             // series of nccl.rank.score
-	id, file  string          // the first of its files, by name
-	trace     pcommon.TraceID // of its span
-	span      pcommon.SpanID
-	began     int64 // ns: of its first collective so far that was sent
-	comms     map[commKey]*communicator
-	clocks    map[string]int32
-	hosts     []*source // the first of each clock
-	nodes     map[string]int32
-	nodeNames []string
-	est       clocks.Estimator
-	links     links.Links     // rank to rank
-	between   links.Links     // node to node
-	ranks     map[int32]int32 // node of a global rank
-	closed    int
-	hot, slow []string           // names of links
-	moved     bool               // links have changed since they were told
-	since     int64              // the end of the first collective that had links
-	toldAt    int64              // when points of links were told last
-	told      map[[2]int32]int64 // records of the pairs when they were told last
+	scores          int             // series of nccl.rank.score
+	id, file        string          // the first of its files, by name
+	trace           pcommon.TraceID // of its span
+	span            pcommon.SpanID
+	began           int64 // ns: start of its first collective sent until now
+	comms           map[commKey]*communicator
+	clocks          map[string]int32
+	hosts           []*source // the first of each clock
+	nodes           map[string]int32
+	nodeNames       []string
+	est             clocks.Estimator
+	links           links.Links     // rank to rank
+	between         links.Links     // node to node
+	ranks           map[int32]int32 // node of a global rank
+	closed          int
+	hot, slow       []string           // names of links
+	moved           bool               // links have changed since the last report
+	since           int64              // the end of the first collective with links
+	reportedAt      int64              // time of the last report of links
+	reportedRecords map[[2]int32]int64 // records of the pairs in the last report
 }
 
 type commKey struct{ family, id string }
 
-// communicator is what is known of one communicator.
 type communicator struct {
 	run         *run
 	family      string // family of formats: each counts by itself
@@ -48,27 +46,27 @@ type communicator struct {
 	size        int32
 	tracks      [op.Kinds]*track
 	others      map[string]*track
-	all         *track // where one sequence counts all operations
-	seen        bits   // ranks that had a record
+	all         *track // for a single sequence that counts all operations
+	seen        bits   // ranks with a record
 	known       int    // how many
-	gone        bits   // ranks that had a record and were waited for in vain since
+	gone        bits   // ranks with an earlier record, given up since
 	lost        int    // how many
 	global      bool   // its ranks are global ranks, with any number
-	sparse      bool   // ranks may well have no record: VCCL logs sends between nodes, and only some of them
-	settled     bool   // ranks that were never seen are not waited for any more
+	sparse      bool   // ranks may lack records without a fault: VCCL logs sends between nodes, and only some of them
+	settled     bool   // unseen ranks are not waited for any more
 	completedAt int64  // when the first record of the last complete collective was read
 	window      *late.Window
 	baselines   map[baselineKey]*baseline.Baseline
 	hosts       []*source // by rank
-	inputs      []*input  // by rank, where it matters which of them live (Settings.Remote)
+	inputs      []*input  // by rank, to know whose readers are alive (Settings.Remote)
 	rows        []string  // by rank: the name of its spans
 	closed      int
-	reported    int   // closed, when the scores were told last
+	reported    int   // closed at the last report of scores
 	scored      bool  // its ranks have series
 	open        int   // collectives
 	bytes       int64 // memory, about
 	used        int64 // when its last record was read
-	forgotten   bool  // there may be another communicator in its place
+	forgotten   bool  // dropped; another communicator may have its place
 
 	counted
 }
@@ -79,7 +77,7 @@ type baselineKey struct {
 	bucket int
 }
 
-// track is one sequence of a communicator: its collectives of one operation, or all its collectives where the log counts them together.
+// track is a sequence of a communicator: its collectives of one operation, or all its collectives if the log counts them together.
 type track struct {
 	key  trackKey
 	open map[uint64]*open
@@ -87,9 +85,9 @@ type track struct {
 	last []lastSeq
 	top  uint64
 	any  bool
-	// again: top is of a record that was read again.
+	// again: top is of a record read again.
 	again bool
-	// shaky is how many collectives must be whole, where numbers are counted, before anything is concluded from one.
+	// shaky is the number of complete collectives still required, with counted numbers, before any conclusion.
 	shaky int
 }
 
@@ -151,7 +149,7 @@ func (comm *communicator) hostOf(rank int32) string {
 	return ""
 }
 
-// ranksOf is how many ranks of a communicator of so many have records that come.
+// ranksOf is the number of ranks with logs here in a communicator of a given size.
 func (j *joiner) ranksOf(size int32) int {
 	if len(j.ranks) == 0 {
 		return int(size)
@@ -181,7 +179,7 @@ func (j *joiner) full(c *open) bool {
 	return c.ranks+c.passed >= need
 }
 
-// whyFull is the outcome of a collective that is full.
+// whyFull is the outcome of a full collective.
 func (c *open) whyFull() Outcome {
 	switch {
 	case c.comm.sparse:
@@ -193,7 +191,7 @@ func (c *open) whyFull() Outcome {
 	return Complete
 }
 
-// lose takes note that a rank was waited for in vain.
+// lose gives up a rank.
 func (comm *communicator) lose(rank int32) {
 	if !comm.gone.has(rank) {
 		comm.gone.set(rank)
@@ -210,7 +208,7 @@ type rowKey struct {
 // maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and metrics made of spans have a series for each.
 const maxRows = 4096
 
-// row names the spans of a rank. Beyond so many all have one name.
+// row names the spans of a rank. Beyond maxRows all share a name.
 func (j *joiner) row(rank int32, host string) string {
 	if j.set.HideHosts {
 		host = ""
@@ -218,7 +216,8 @@ func (j *joiner) row(rank int32, host string) string {
 	key := rowKey{rank, host}
 	name, ok := j.rows[key]
 	if !ok {
-		if name = spans.SpanNCCLRank; len(j.rows) < maxRows {
+		name = spans.SpanNCCLRank
+		if len(j.rows) < maxRows {
 			name = spans.NCCLRankName(rank, host)
 			j.rows[key] = name
 		}
@@ -231,7 +230,7 @@ func (j *joiner) remember(c *communicator, bytes int) {
 	j.remembered += int64(bytes)
 }
 
-// forget makes room for new communicators: it forgets communicators in which nothing waits, the least recently heard of first.
+// forget makes room for new communicators by dropping idle ones, the least recently used first.
 func (j *joiner) forget() {
 	if j.remembered <= j.set.MaxStateBytes {
 		return
@@ -251,7 +250,7 @@ func (j *joiner) forget() {
 		}
 		j.remembered -= c.bytes
 		delete(c.run.comms, commKey{c.family, c.id})
-		// Inputs still have it, and collectives that have left.
+		// Inputs and collectives that have left still refer to c.
 		c.tracks, c.others, c.all, c.seen, c.gone, c.window, c.baselines = [op.Kinds]*track{}, nil, nil, nil, nil, nil, nil
 		c.hosts, c.inputs, c.rows, c.progress = nil, nil, nil, nil
 		c.forgotten = true

@@ -10,28 +10,28 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Conclusions are what was concluded of collectives from those before: a baseline, who is late again and again, which links are slow. A process that follows a
-// crash has not read those before. A collective that was sent already and is read again says what was said of it, nothing included. The zero value is empty.
+// Conclusions are judgements of collectives by earlier ones: a baseline, stragglers, slow links. After a crash a new process lacks the earlier ones. A
+// collective already sent and read again keeps its stored judgement, even an empty one. The zero value is empty.
 type Conclusions struct {
 	mu    sync.Mutex
 	known map[uint64]*conclusion // of the last processes; nil: nothing was said
 	fresh []byte                 // since Fresh
-	n     int                    // collectives in it
+	n     int                    // number of collectives in fresh
 }
 
 // RememberedConclusions is how many of the last collectives are to be remembered.
 const RememberedConclusions = 1 << 15
 
-// conclusion is what was concluded of a collective.
+// conclusion is the judgement of a collective.
 type conclusion struct {
 	Baseline, Deviation float64    `json:",omitempty"`
 	Late, Over          []slowRank `json:",omitempty"`
 	Slowest             int        `json:",omitempty"` // number in Late, from 1
-	New                 bool       `json:",omitempty"` // one of Late is named for the first time
+	New                 bool       `json:",omitempty"` // one of Late is new
 	Hot, Slow           []string   `json:",omitempty"` // links
 }
 
-// settle has a collective that leaves say what was said of it, where it was sent before; else what it says is remembered.
+// settle restores the judgement of a collective sent before; a new judgement is remembered.
 func (s *Conclusions) settle(c *judged) {
 	if s == nil {
 		return
@@ -43,7 +43,7 @@ func (s *Conclusions) settle(c *judged) {
 		c.conclude(said)
 		return
 	}
-	if s.n >= RememberedConclusions { // nobody stores them: no spans are sent
+	if s.n >= RememberedConclusions { // nobody stores the judgements: no spans are sent
 		s.fresh, s.n = nil, 0
 	}
 	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
@@ -58,13 +58,13 @@ func (c *judged) appendConclusion(b []byte) []byte {
 		Baseline: finite(c.baseline), Deviation: finite(c.deviation), Late: c.slow, Over: c.over, Slowest: c.slowest + 1, New: c.newlySlow,
 		Hot: c.hotLinks, Slow: c.slowLinks,
 	})
-	if err != nil { // texts and finite numbers: there is none
+	if err != nil { // texts and finite numbers: no error is possible
 		text = nil
 	}
 	return wire.AppendBytes(b, text)
 }
 
-// finite is 0, which is not said, for what JSON cannot say.
+// finite is 0, which is omitted, for values that JSON lacks.
 func finite(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0
@@ -72,7 +72,7 @@ func finite(x float64) float64 {
 	return x
 }
 
-// conclude has a collective say what was concluded; nil: nothing.
+// conclude sets the judgement of a collective; nil: none.
 func (c *judged) conclude(said *conclusion) {
 	if said == nil {
 		said = new(conclusion)
@@ -85,7 +85,7 @@ func (c *judged) conclude(said *conclusion) {
 	c.hotLinks, c.slowLinks = said.Hot, said.Slow
 }
 
-// hosted has the ranks that were said to be slow say where they are.
+// hosted adds the hosts to stored stragglers.
 func (c *judged) hosted(room, said []slowRank) []slowRank {
 	room = append(room[:0], said...)
 	for i := range room {
@@ -94,7 +94,7 @@ func (c *judged) hosted(room, said []slowRank) []slowRank {
 	return room
 }
 
-// Fresh is what was said since the last call, to be stored, of n collectives.
+// Fresh is the judgements since the last call, to be stored, of n collectives.
 func (s *Conclusions) Fresh() (b []byte, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Conclusions) Fresh() (b []byte, n int) {
 	return b, n
 }
 
-// Restore takes what Fresh gave, as far as it makes sense. It returns of how many collectives.
+// Restore takes the bytes of Fresh, up to the first damage. It returns the number of collectives.
 func (s *Conclusions) Restore(b []byte) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// concluded are the attributes of each collective that depend on those before.
+// concluded are the attributes of each collective that depend on earlier ones.
 func (r *rig) concluded() (all map[uint64]map[string]any, said int) {
 	all = make(map[uint64]map[string]any)
 	for _, c := range r.left {
@@ -28,8 +28,8 @@ func (r *rig) concluded() (all map[uint64]map[string]any, said int) {
 	return all, said
 }
 
-// A process that follows a crash says of collectives that were sent already what was said of them, nothing included, and judges what comes after them by what
-// was read since. Without what was stored it says something else.
+// After a crash the next process repeats the judgement of collectives already sent, even empty ones, and judges later ones by the collectives read since.
+// Without the stored judgements the results differ.
 func TestConclusionsAfterACrash(t *testing.T) {
 	const from, crash, end = 70, 160, 320
 	job := func(r *rig, from, to int) {
@@ -82,7 +82,7 @@ func TestConclusionsAfterACrash(t *testing.T) {
 	}
 }
 
-// Where nobody stores them, conclusions take no more and no more memory.
+// Without a reader of Fresh, the memory of judgements is bounded.
 func TestConclusionsAreBounded(t *testing.T) {
 	r := newRig(t, 2, nil)
 	r.both(1)
@@ -94,7 +94,7 @@ func TestConclusionsAreBounded(t *testing.T) {
 	assert.Less(t, len(s.fresh), 16*RememberedConclusions)
 }
 
-// What is cut or is nothing is of no use, and does no harm.
+// Cut or invalid bytes have no effect.
 func FuzzConclusions(f *testing.F) {
 	r := newRig(f, 2, func(s *Settings) { s.Conclusions = new(Conclusions) })
 	r.both(1, 2, 3)

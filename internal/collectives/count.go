@@ -8,55 +8,57 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// Where a log has neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for the same operation as the other ranks'
-// n-th. That is right until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So it has to be confirmed:
-// records that are joined must agree in size and time. Where it does not, the records are loose: they wait until all ranks have gone on, and are joined by
-// operation, size and time. Records that fit no others leave alone. Nothing is concluded from collectives that are joined in part.
+// For a log with neither communicator nor number (VCCL's schema), a rank's n-th record of an operation is taken for the same operation as the n-th records of
+// all ranks. This is right until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So size and time must
+// confirm the count: joined records agree in both. Contradicting records are loose: they wait until all ranks have gone on, and are joined by operation, size
+// and time. Records without a match leave alone. Partly joined collectives allow no conclusions.
+//
+// clockBound is the largest difference of the clocks of a job's hosts, ns: the accuracy of NTP between hosts, and the digits of times in logs.
 
 // clockBound is how far the clocks of a job's hosts may be apart, ns: the accuracy of NTP between hosts, and the digits of times in logs.
 const clockBound = 10_000_000
 
-// maxCluster bounds how long collectives follow one another so closely that time does not tell them apart, ns.
+// maxCluster bounds a row of collectives too dense to be separated by time, ns.
 const maxCluster = 100 * clockBound
 
-// releaseMost bounds the collectives that are released with one record: they go with the batch at hand.
+// releaseMost bounds the collectives released with one record: they go into the current batch.
 const releaseMost = 256
 
-// shaky is how many collectives in a row must be whole before lateness is concluded again after one that was not.
+// shaky is the number of consecutive complete collectives before lateness is judged again after an incomplete one.
 const shaky = 16
 
-// join is how the records of a collective were found to be one.
+// join is how the records of a collective were matched.
 type join uint8
 
 const (
-	byNumber join = iota // the log has it
+	byNumber join = iota // the log has the number
 	byCount              // n-th with n-th
-	byTime               // operation, size and time; or the record fits no other
+	byTime               // by operation, size and time; or the record has no match
 )
 
-// stretch is when the records of a collective began and ended, ns.
-type stretch struct {
+// extent is the range of the starts and ends of a collective's records, ns.
+type extent struct {
 	firstStart, lastStart, firstEnd, lastEnd, longest int64
 }
 
-func stretchOf(start, end int64) stretch {
-	return stretch{start, start, end, end, max(end-start, 0)}
+func extentOf(start, end int64) extent {
+	return extent{start, start, end, end, max(end-start, 0)}
 }
 
-func (s stretch) with(o stretch) stretch {
-	return stretch{
+func (s extent) with(o extent) extent {
+	return extent{
 		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
 	}
 }
 
-// one says whether records with these begins and ends can be one collective: its ranks are there at the same time, and where all wait for all they leave
-// together.
-func (s stretch) one(kind op.Kind) bool {
+// one reports whether records with the given starts and ends can be one collective: all ranks are present at the same time, and leave together if all wait for
+// all.
+func (s extent) one(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
 
-// slack is how far the ends of one collective may be apart.
-func (s stretch) slack(kind op.Kind) int64 {
+// slack is the largest distance of a collective's ends.
+func (s extent) slack(kind op.Kind) int64 {
 	if kind.Symmetric() {
 		return clockBound
 	}
@@ -65,19 +67,19 @@ func (s stretch) slack(kind op.Kind) int64 {
 
 // counted is the state of a communicator whose collectives have no number in the log.
 type counted struct {
-	loose     []*open // records that differ from the others' n-th, by when they ended
+	loose     []*open // records that contradict the count, by end
 	progress  []int64 // by rank: the last end, Unix ns
-	slowest   int32   // the rank that has come least far …
-	slowestOf int     // … of so many …
+	slowest   int32   // the rank with the least progress …
+	slowestOf int     // … of this many …
 	horizon   int64   // … to here
 	sweepAt   int64   // the horizon at which to look again at the waiting records
 }
 
-// countJoin joins the records of which the log has no number.
+// countJoin joins records without a number in the log.
 type countJoin struct{ *joiner }
 
 func (n countJoin) join(in *input, r *record) {
-	o, when := r.op, stretchOf(r.start, r.end)
+	o, when := r.op, extentOf(r.start, r.end)
 	c := r.track.open[o.Seq]
 	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(when).one(c.kind))
 	if refuted {
@@ -99,7 +101,7 @@ func (n countJoin) join(in *input, r *record) {
 	n.sweep(r.comm)
 }
 
-// settle lets a collective go that is full, unless its ranks say that they are several rings.
+// settle ends a full collective, unless its ranks form several rings.
 func (n countJoin) settle(c *open) {
 	if c.join == byTime || !n.full(c) {
 		return
@@ -129,7 +131,7 @@ func (comm *communicator) advance(rank int32, end int64) {
 	}
 }
 
-// sweep releases the collectives from which all ranks have gone on.
+// sweep releases the collectives that all ranks have passed.
 func (n countJoin) sweep(comm *communicator) {
 	if comm.open == 0 || comm.horizon < comm.sweepAt || n.silent > 0 && !comm.settled {
 		return
@@ -140,7 +142,7 @@ func (n countJoin) sweep(comm *communicator) {
 	}
 }
 
-// dissolve makes the records of a collective loose: they are no collective.
+// dissolve makes the records of a wrongly joined collective loose.
 func (n countJoin) dissolve(c *open) {
 	n.withdraw(c)
 	last := len(c.parts) - 1
@@ -162,7 +164,7 @@ func (n countJoin) dissolve(c *open) {
 	n.loosen(c)
 }
 
-// loosen has a collective of one record wait among the loose ones.
+// loosen adds a collective of one record to the loose ones.
 func (n countJoin) loosen(c *open) {
 	p := &c.parts[0]
 	c.has.set(p.rank)
@@ -172,26 +174,26 @@ func (n countJoin) loosen(c *open) {
 		c.errs, c.retries = m.errors, m.retries
 		c.bytes += m.bytes()
 	}
-	c.when = stretchOf(p.start, p.end)
+	c.when = extentOf(p.start, p.end)
 	n.enlist(c)
 	at, _ := slices.BinarySearchFunc(c.comm.loose, c, compareLoose)
 	c.comm.loose = slices.Insert(c.comm.loose, at, c)
 }
 
-// compareLoose orders loose records by when they ended, whichever was read first.
+// compareLoose orders loose records by end, independent of the reading order.
 func compareLoose(x, y *open) int {
 	p, q := &x.parts[0], &y.parts[0]
 	return cmp.Or(cmp.Compare(p.end, q.end), cmp.Compare(p.rank, q.rank), cmp.Compare(p.start, q.start), cmp.Compare(x.seq, y.seq))
 }
 
-// looseKey has the fields that the loose records of one collective share.
+// looseKey has the fields common to the loose records of a collective.
 type looseKey struct {
 	kind op.Kind
 	name string
 	size int64
 }
 
-// release lets go of the collectives that no record can join any more once all ranks have come to horizon. It returns how many collectives left.
+// release releases the collectives that no record can join any more once all ranks have come to horizon. It returns their number.
 func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left int) {
 	n.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
@@ -205,7 +207,7 @@ func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left
 	return left
 }
 
-// dissolveUpTo makes the records of collectives loose that should be whole by now.
+// dissolveUpTo dissolves collectives that should be complete by now.
 func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
@@ -214,7 +216,7 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	for _, t := range tracks {
 		for i := 0; t != nil && i < len(t.seqs); {
 			if c := t.open[t.seqs[i]]; c.when.lastEnd < horizon-c.when.slack(c.kind) {
-				n.dissolve(c) // which takes it out of seqs
+				n.dissolve(c) // dissolve removes c from seqs
 			} else {
 				i++
 			}
@@ -222,11 +224,11 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	}
 }
 
-// clusters are the loose records of one kind that ended at about the same time, where no more records can come, in the order in which they ended.
+// clusters are the loose records of one kind with about the same end, once no more can come, by end.
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
 	end := func(list []*open) {
-		// A record that is not loose yet ends at most one slack later, and is loose after another slack.
+		// A later loose record ends at most one slack later, and is loose after another slack.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
 		}
@@ -255,8 +257,7 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	return done
 }
 
-// match joins records that ended at about the same time. Several collectives of one kind in a row are told apart by counting, if all ranks have as many
-// records.
+// match joins records with about the same end. Consecutive collectives of one kind are separated by counting, if all ranks have equally many records.
 func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left int) {
 	for _, c := range list {
 		n.withdraw(c)
@@ -279,7 +280,8 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 				n.opens.put(ring.of[k])
 			}
 			c.joined = true
-			if c.whole = ring.closed || c.ranks >= comm.known-comm.lost; c.whole {
+			c.whole = ring.closed || c.ranks >= comm.known-comm.lost
+			if c.whole {
 				n.end(c, Complete)
 			} else {
 				n.end(c, why)
@@ -290,8 +292,8 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 	return left
 }
 
-// inRow is how many collectives in a row the records of several ranks are, which are sorted by rank. even says whether they can be so: each rank has as many,
-// and the ranks' n-th records were at the same time.
+// inRow is the number of consecutive collectives formed by the records of several ranks, sorted by rank. even: each rank has equally many, and the ranks' n-th
+// records coincide.
 func inRow(of []*open) (each int, even bool) {
 	ranks := 1
 	for i := range of[1:] {
@@ -327,14 +329,13 @@ func (c *open) absorb(o *open) {
 	c.known, c.logged = c.known && o.known, max(c.logged, o.logged)
 }
 
-// ring is a set of records in which each rank sends to the next, in a circle. It is closed if the records say so.
+// ring is a set of records in which each rank sends to the next, in a circle. A closed ring is proven by its records.
 type ring struct {
 	of     []*open
 	closed bool
 }
 
-// rings tells the process groups apart that do the same at the same time, where the records name the ranks that they send to. All records that do not are one
-// ring.
+// rings separates process groups that do the same at the same time, by the destinations in the records. Records without destinations form a single ring.
 func rings(list []*open) []ring {
 	next := make(map[int32]int32, len(list))
 	from := make(map[int32]int32, len(list))
@@ -346,9 +347,9 @@ func rings(list []*open) []ring {
 		}
 		next[rank], from[to] = to, rank
 	}
-	// Each rank sends to one rank and receives from one: these are circles, and lines of which the ends are not here.
+	// Each rank sends to one rank and receives from one: circles, and lines with missing ends.
 	of := make(map[int32]int, len(next)) // the ring of a rank
-	out := []ring{{}}                    // the first has the records that are in no circle
+	out := []ring{{}}                    // the first has the records outside of circles
 	for _, c := range list {
 		rank := c.parts[0].rank
 		i, ok := of[rank]
@@ -357,7 +358,8 @@ func rings(list []*open) []ring {
 			out = append(out, ring{closed: true})
 			for at := rank; ; {
 				of[at] = i
-				if at = next[at]; at == rank {
+				at = next[at]
+				if at == rank {
 					break
 				}
 			}
@@ -382,7 +384,7 @@ func circular(next map[int32]int32, rank int32) bool {
 	return next[rank] != rank
 }
 
-// several says whether the ranks are more than one closed ring.
+// several reports whether the ranks form more than one closed ring.
 func (n countJoin) several(parts []part) bool {
 	next := n.next[:0]
 	for i := range parts {
@@ -395,7 +397,8 @@ func (n countJoin) several(parts []part) bool {
 	first := parts[0].rank
 	at := first
 	for k := 1; k <= len(parts); k++ {
-		if at = next[at]; at < 0 || int(at) >= len(next) {
+		at = next[at]
+		if at < 0 || int(at) >= len(next) {
 			return false
 		}
 		if at == first {
@@ -412,7 +415,7 @@ func destination(p *part) int32 {
 	return p.more.destRank
 }
 
-// giveUp lets go of a collective that waits for too long, and of the records that wait with it.
+// giveUp ends a collective that waits for too long, and the records waiting with it.
 func (n countJoin) giveUp(c *open, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
@@ -425,7 +428,7 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 		}
 	case Evicted:
 		comm.settled = comm.settled || n.silent == 0
-	case Complete, Gap, Gone, Ended, Tardy, Outcomes:
+	case Complete, Gap, Gone, Ended, Late, Outcomes:
 	}
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {

@@ -15,7 +15,7 @@ func (c *Collective) describe(m pcommon.Map) {
 	c.measures(m)
 	c.lateness(m)
 	c.stragglers(m)
-	if !c.undrawn { // else there are none
+	if !c.undrawn { // else unknown
 		m.PutInt(spans.AttrNCCLErrors, c.errs)
 		m.PutInt(spans.AttrNCCLRetries, c.retries)
 	}
@@ -37,7 +37,7 @@ func (c *Collective) describe(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLLinkSlow, c.slowLinks, pcommon.Value.SetStr)
 }
 
-// identity writes which collective it is, and of which communicator.
+// identity writes the identity of the collective and its communicator.
 func (c *Collective) identity(m pcommon.Map) {
 	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts)))))
 	m.PutStr(spans.AttrNCCLOperation, c.operation())
@@ -59,13 +59,13 @@ func (c *Collective) identity(m pcommon.Map) {
 		m.PutBool(spans.AttrNCCLUnconfirmed, true)
 	}
 	putText(m, spans.AttrNCCLAlgorithm, c.algorithm)
-	if !c.undrawn { // no view of a collective has these
+	if !c.undrawn { // absent in all views of a collective
 		putText(m, spans.AttrNCCLProtocol, c.protocol)
 		putText(m, spans.AttrNCCLDatatype, c.datatype)
 		putCount(m, spans.AttrNCCLChannels, c.channels)
 	}
 	putIndex(m, spans.AttrNCCLMessageSize, c.size)
-	if !c.unconfirmed() { // the others may have it too
+	if !c.unconfirmed() { // shared by several collectives, perhaps
 		putIndex(m, spans.AttrNCCLDataSize, c.total)
 	}
 }
@@ -99,8 +99,8 @@ func (c *Collective) lateness(m pcommon.Map) {
 	m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
 }
 
-// stragglers writes which rank is late again and again: where this begins, where the rank was late in this collective, and where it is over. Of collectives
-// that follow each other closely only the first waits for a slow rank, so not each of them has the attribute.
+// stragglers writes the straggler: where it begins, where the rank was late in this collective, and where it ends. In a dense row of collectives only the first
+// waits for a slow rank: the rest lack the attribute.
 func (c *Collective) stragglers(m pcommon.Map) {
 	s := slowRank{Rank: op.Unknown}
 	if len(c.over) > 0 {
@@ -126,7 +126,7 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLStragglers, c.slow, setSlow)
 }
 
-// absence writes which ranks' records did not come.
+// absence writes the missing ranks.
 func (c *Collective) absence(m pcommon.Map) {
 	if c.missingCount > 0 {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
@@ -149,7 +149,7 @@ func (c *Collective) absence(m pcommon.Map) {
 	}
 }
 
-// attributes is about how many there will be.
+// attributes is the approximate number of attributes.
 func (p *part) attributes(c *Collective) int {
 	n := 4
 	if p.how.global {
@@ -164,7 +164,6 @@ func (p *part) attributes(c *Collective) int {
 	return n
 }
 
-// describe writes the attributes of one rank.
 func (p *part) describe(m pcommon.Map, c *Collective) {
 	if p.rank >= 0 {
 		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
@@ -226,7 +225,7 @@ func (d *more) describe(m pcommon.Map, joined bool) {
 	}
 }
 
-// usualUnit is the unit of NCCL's own tools, which need not be written.
+// usualUnit is the unit of NCCL's own tools, which is not written.
 const usualUnit = "GB/s"
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
@@ -255,7 +254,7 @@ func putIndex(m pcommon.Map, name string, v int64) {
 	}
 }
 
-// putAll puts a list, if there is anything in it.
+// putAll puts a list, unless empty.
 func putAll[T any](m pcommon.Map, name string, all []T, set func(v pcommon.Value, t T)) {
 	if len(all) == 0 {
 		return

@@ -11,10 +11,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// maxPhased is of how many ranks the trace shows when they waited and transferred: no one reads a thousand.
+// maxPhased bounds the ranks with spans of waiting and transferring: nobody reads a thousand.
 const maxPhased = 64
 
-// fit decides which ranks and details have spans of their own: the ranks that took longest and came last keep theirs.
+// fit decides which ranks and details have spans of their own: the latest and longest ranks keep theirs.
 func (c *Collective) fit() {
 	need, phased := len(c.parts), 0
 	if c.phased() {
@@ -48,7 +48,8 @@ func (c *Collective) fit() {
 		if n >= MaxSpans-maxAround {
 			p.left = true
 		}
-		if p.plain = n >= phased || room < 2; !p.plain {
+		p.plain = n >= phased || room < 2
+		if !p.plain {
 			room -= 2
 		}
 		if p.more != nil {
@@ -59,14 +60,14 @@ func (c *Collective) fit() {
 	}
 }
 
-// sums are the totals in one span for many spans of a name that found no room.
+// sums are the totals of a span that stands for many spans of a name without room.
 type sums struct {
 	name     string
 	took     []int64 // ns
 	from, to int64
 }
 
-// add takes one of a name.
+// add adds a span to the sums of its name.
 func add(all []*sums, name string, start, end, took int64) []*sums {
 	at := slices.IndexFunc(all, func(s *sums) bool { return s.name == name })
 	if at < 0 {
@@ -79,7 +80,7 @@ func add(all []*sums, name string, start, end, took int64) []*sums {
 	return all
 }
 
-// leftOut sums up the spans that found no room, by name.
+// leftOut sums up the spans without room, by name.
 func (c *Collective) leftOut() (all []*sums) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -105,7 +106,7 @@ func (c *Collective) leftOut() (all []*sums) {
 	return all
 }
 
-// aggregate stands for the spans that found no room.
+// aggregate adds a span per name for the spans without room.
 func (bd *builder) aggregate(c *Collective) {
 	for _, v := range c.leftOut() {
 		slices.Sort(v.took)

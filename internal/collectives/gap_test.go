@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Numbers that are missing behind a record that was read again after a restart are of collectives that were accepted before it. Numbers missing between
-// records that are read for the first time are a gap.
+// Numbers missing behind a record read again after a restart are of collectives accepted before the restart. Numbers missing between records read for the first
+// time are a gap.
 func TestGapOfWhatIsReadAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
-		again map[int]bool // numbers of what is read again
+		again map[int]bool // numbers of the records read again
 		want  map[uint64]uint64
 	}{
 		"nothing is read again":    {nil, map[uint64]uint64{3: 0, 20: 16, 40: 19, 41: 0, 50: 8}},

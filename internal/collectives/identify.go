@@ -12,22 +12,22 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// record is one rank's account of an operation, and where it belongs.
+// record is a rank's record of an operation, and its place.
 type record struct {
 	part
 	comm  *communicator
-	track *track // nil: no other rank has a record of the same operation
+	track *track // nil: no rank shares the operation
 	op    *op.Op
-	came  int   // how many lent lines or offsets it came by
-	at    int64 // when it was read, Unix ns
-	known bool  // it was sent in an earlier life: Input.Known
+	came  int   // number of its lent lines or offsets
+	at    int64 // when the record was read, Unix ns
+	known bool  // sent before a restart: Input.Known
 }
 
-// identify finds the communicator of a record and the sequence in which its operation has a number, and keeps what is needed of it. false: it came before.
+// identify finds the communicator of a record and the sequence of its operation's number, and copies the fields of the record. false: a repeated record.
 func (j *joiner) identify(in *input, r *record) bool {
 	j.note(r)
 	o := r.op
-	if o.HasSeq && o.Rank >= 0 && o.Rank <= MaxRank { // its ranks share the number
+	if o.HasSeq && o.Rank >= 0 && o.Rank <= MaxRank { // the ranks share the number
 		r.track = j.track(r.comm, o)
 	}
 	if j.set.Remote {
@@ -42,7 +42,7 @@ func (j *joiner) identify(in *input, r *record) bool {
 	return true
 }
 
-// note takes over what a record says about its communicator.
+// note copies the communicator's fields of a record.
 func (j *joiner) note(r *record) {
 	if r.comm.forgotten {
 		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})
@@ -59,7 +59,7 @@ func (j *joiner) note(r *record) {
 	}
 }
 
-// unnamed is the name that NCCL Inspector writes where a communicator has none.
+// unnamed is NCCL Inspector's name of a communicator without one.
 const unnamed = "unknown"
 
 func (j *joiner) runOf(from *From) *run {
@@ -68,7 +68,7 @@ func (j *joiner) runOf(from *From) *run {
 		trace, span := spans.RunIDs(from.Run)
 		r = &run{
 			id: from.Run, trace: trace, span: span, file: from.Path, began: math.MaxInt64, comms: make(map[commKey]*communicator), clocks: make(map[string]int32),
-			nodes: make(map[string]int32), ranks: make(map[int32]int32), told: make(map[[2]int32]int64),
+			nodes: make(map[string]int32), ranks: make(map[int32]int32), reportedRecords: make(map[[2]int32]int64),
 		}
 		j.runs[from.Run] = r
 	}
@@ -76,7 +76,7 @@ func (j *joiner) runOf(from *From) *run {
 	return r
 }
 
-// source makes the source of a host. Each host has a clock of its own, and so has each file where the host is not known or the clock is no host's.
+// source makes the source of a host. Each host has a clock of its own, and so has each file of an unknown host or with a clock different from the host's.
 func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	r := j.runOf(from)
 	name := j.names.Text(host)
@@ -85,7 +85,8 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 		s.name, s.key = from.Path, filepath.Base(from.Path)
 	}
 	var ok bool
-	if s.clock, ok = r.clocks[s.name]; !ok {
+	s.clock, ok = r.clocks[s.name]
+	if !ok {
 		s.clock = clocks.MaxClocks // is not looked at
 		if len(r.hosts) < clocks.MaxClocks {
 			s.clock = int32(len(r.hosts))
@@ -93,7 +94,8 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 			r.clocks[s.name] = s.clock
 		}
 	}
-	if s.node, ok = r.nodes[s.host]; !ok {
+	s.node, ok = r.nodes[s.host]
+	if !ok {
 		s.node = op.Unknown
 		if s.host != "" && len(r.nodeNames) < clocks.MaxClocks {
 			s.node = int32(len(r.nodeNames))
@@ -104,7 +106,7 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	return s
 }
 
-// find finds a communicator, or takes it up.
+// find finds or makes a communicator.
 func (j *joiner) find(r *run, key commKey) *communicator {
 	c := r.comms[key]
 	if c == nil {
@@ -143,14 +145,14 @@ func (j *joiner) track(comm *communicator, o *op.Op) *track {
 
 func (j *joiner) newTrack(comm *communicator) *track {
 	j.remember(comm, trackBytes)
-	j.ghosts.tracks++
-	return &track{key: j.ghosts.tracks, open: make(map[uint64]*open)}
+	j.departures.tracks++
+	return &track{key: j.departures.tracks, open: make(map[uint64]*open)}
 }
 
-// maxHows bounds them; they may be made again.
+// maxHows bounds hows; dropped ones may be made again.
 const maxHows = 256
 
-// howOf finds the how that the record has in common with others; mostly it is the how of the record before.
+// howOf finds the shared how of the record; mostly the how of the record before.
 func (j *joiner) howOf(o *op.Op) *how {
 	h := j.lastHow
 	if h != nil && h.timing == string(o.Timing) && h.time == o.Time && h.global == o.Global && h.waits == o.Waits &&
@@ -172,8 +174,7 @@ func (j *joiner) howOf(o *op.Op) *how {
 	return h
 }
 
-// moreOf copies the fields that few records have; nil: this one has none of them. Ids are made of them, so that only the record itself decides whether they are
-// there.
+// moreOf copies the rarely used fields; nil: all are empty. Ids are made of them: only the record itself may decide whether they exist.
 func moreOf(r *record) *more {
 	o := r.op
 	if r.came <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 &&
@@ -186,7 +187,8 @@ func moreOf(r *record) *more {
 	}
 	if o.IDs != nil {
 		m.trace, m.parent, _ = spans.Carried(r.comm.run.id, o.IDs)
-		if m.traceText = spans.Text(o.IDs[logids.Trace]); m.traceText == "" {
+		m.traceText = spans.Text(o.IDs[logids.Trace])
+		if m.traceText == "" {
 			m.traceText = spans.Text(o.IDs[logids.TraceParent])
 		}
 	}

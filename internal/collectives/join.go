@@ -6,13 +6,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// joining is a way to find the records of one collective: by the number that the log has (numberJoin), or by counting (countJoin).
+// joining finds the records of a collective: by the number in the log (numberJoin), or by counting (countJoin).
 type joining interface {
-	// join puts a record into its collective, and ends the collectives that wait for nothing else.
+	// join puts a record into its collective, and ends the collectives that are then complete.
 	join(in *input, r *record)
-	// settle ends a collective that is full.
+	// settle ends a full collective.
 	settle(c *open)
-	// giveUp ends a collective that is not full, and what waits with it.
+	// giveUp ends an incomplete collective, and the records waiting with it.
 	giveUp(c *open, why Outcome)
 }
 
@@ -23,16 +23,16 @@ func (j *joiner) by(way join) joining {
 	return countJoin{j}
 }
 
-// numberJoin joins the records of which the log has a number.
+// numberJoin joins records with a number in the log.
 type numberJoin struct{ *joiner }
 
 func (n numberJoin) join(in *input, r *record) {
 	c := r.track.open[r.op.Seq]
 	if c == nil {
-		if left, ok := n.ghosts.late(r.track.key, r.op.Seq, r.rank); ok {
+		if left, ok := n.departures.late(r.track.key, r.op.Seq, r.rank); ok {
 			c = n.single(r)
 			c.joined, c.unsent, c.rootID = true, !left.sent, left.byID
-			n.end(c, Tardy)
+			n.end(c, Late)
 			return
 		}
 		c = n.open(r)
@@ -50,9 +50,8 @@ func (n numberJoin) settle(c *open) {
 
 func (n numberJoin) giveUp(c *open, why Outcome) { n.end(c, why) }
 
-// goOn takes note that a rank has gone on to a collective: records that it left out before do not come any more, for ranks log in the order of their
-// operations. Where ranks have as many records of a collective as links, all of the rank's have come once it goes on. first says that it is the rank's first
-// record of the collective.
+// goOn notes that a rank has gone on to a collective: skipped records do not come any more, because ranks log in the order of their operations. For ranks with
+// a record per link, all records of a collective have come once the rank goes on. first: the rank's first record of the collective.
 func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	sparse, seq := c.comm.sparse, c.seq
 	if more := int(rank) + 1 - len(t.last); more > 0 {
@@ -62,12 +61,12 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	before := t.last[rank]
 	if before.seen && seq <= before.seq {
 		if first && !sparse && c.passed > 0 && seq < before.seq {
-			c.passed-- // it does come
+			c.passed-- // the record comes after all
 		}
 		return
 	}
 	t.last[rank] = lastSeq{seq, true}
-	next := before.seq + 1 // the first that is passed now
+	next := before.seq + 1 // the first one passed now
 	if sparse {
 		next = before.seq
 	}
@@ -82,7 +81,7 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 		o := t.open[t.seqs[i]]
 		if sparse || !o.has.has(rank) {
 			o.passed++
-			if n.settle(o); !o.waiting { // nor is it in seqs
+			if n.settle(o); !o.waiting { // nor is o in seqs
 				continue
 			}
 		}
@@ -90,28 +89,29 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	}
 }
 
-// take adds a record to a collective that waits, or begins to. first: it is the first of its rank.
+// take adds a record to a waiting or new collective. first: the first of its rank.
 func (j *joiner) take(in *input, c *open, r *record) (first bool) {
 	before, words := c.bytes, len(c.has)
-	if first = c.has.set(r.rank); first {
+	first = c.has.set(r.rank)
+	if first {
 		c.ranks++
 	}
 	c.bytes += int64(len(c.has)-words) * 8
 	c.put(r)
 	j.see(in, r)
 	j.wait(c, r.at, c.bytes-before)
-	j.hear(in)
+	j.startInput(in)
 	return first
 }
 
-// single makes a collective of a record that leaves alone.
+// single makes a collective of a single record.
 func (j *joiner) single(r *record) *open {
 	c := j.begin(r)
 	c.put(r)
 	return c
 }
 
-// open takes up a collective with its first record, which is not in it yet.
+// open makes a collective for its first record, which is added later.
 func (j *joiner) open(r *record) *open {
 	c, t := j.begin(r), r.track
 	comm, seq := r.comm, r.op.Seq
@@ -133,8 +133,7 @@ func (j *joiner) open(r *record) *open {
 	return c
 }
 
-// passedBy counts the ranks that have gone on before seq was taken up. Where its first rank has gone on too, numbers begin anew, as in a job that was started
-// again.
+// passedBy counts the ranks that went on before seq began. If its first rank has gone on too, numbers restart, as in a restarted job.
 func (t *track) passedBy(first int32, seq uint64) (n int) {
 	if t.beyond(first, seq) {
 		return 0
@@ -147,7 +146,7 @@ func (t *track) passedBy(first int32, seq uint64) (n int) {
 	return n
 }
 
-// begin makes a collective of what the first record of a collective says of the collective as a whole.
+// begin makes a collective from the common fields of its first record.
 func (j *joiner) begin(r *record) *open {
 	c := j.opens.get()
 	o := r.op
@@ -166,7 +165,7 @@ func (j *joiner) begin(r *record) *open {
 // put adds a record to a collective.
 func (c *open) put(r *record) {
 	o := r.op
-	// In AllToAll each rank may send as much as it likes, and the size of a send over a link is not the message size.
+	// AllToAll has a size per rank, and the size of a send over a link is not the message size.
 	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll && o.Sends == 0 || o.Kind != c.kind {
 		c.mismatch = c.joined
 	}

@@ -18,25 +18,25 @@ type Settings struct {
 	Ranks []int32
 	// HideHosts keeps hosts out of the names of spans.
 	HideHosts bool
-	// Remote says that records come from other collectors, which send some of them again after they died. Each record counts once, as long as its collective is
-	// remembered. A rank whose input nothing was heard of is told from one that hangs: see Input.Alive.
+	// Remote: records come from remote collectors, which repeat some of them after a crash. Each record counts once, as long as its collective is remembered. A
+	// rank with a silent input is distinguished from a hanging one: see Input.Alive.
 	Remote bool
 	// Series bounds the series of a run's metrics.
 	Series int
-	// Conclusions are what was said of collectives that may be read again. nil: nobody remembers.
+	// Conclusions are the judgements of collectives that may be read again. nil: none.
 	Conclusions *Conclusions
-	// OpenRun is told the first collective of a run, and each that began earlier; file is the first of the run's logs by name. It returns the span of the run, nil
-	// where that was sent already. No function: no run has a span.
+	// OpenRun is called with the first collective of a run, and with each one that began earlier; file is the first of the run's logs by name. It returns the span
+	// of the run, nil if already sent. No function: no run has a span.
 	OpenRun func(file string, start int64, source spans.TimeSource) *spans.RunSpan
 }
 
-// Joiner joins the ranks' records of collectives. H is what a record came by, and is given back when its collective leaves: a lent line, an offset. Its methods
-// and the methods of its inputs are safe for concurrent use, but not two methods of one Input.
+// Joiner joins the ranks' records of collectives. H is the origin of a record, returned when its collective leaves: a lent line, an offset. Its methods and the
+// methods of its inputs are safe for concurrent use, but not two methods of the same Input.
 type Joiner[H any] struct {
-	mu sync.Mutex // guards all below, and all that this reaches: runs, communicators, collectives that wait
+	mu sync.Mutex // guards everything below: runs, communicators, waiting collectives
 	joiner
 	held holds[H]
-	came []H // scratch: the H values of the collective that leaves
+	came []H // scratch: the origins of a leaving collective
 }
 
 // New makes a Joiner.
@@ -44,22 +44,22 @@ func New[H any](s Settings) *Joiner[H] {
 	return &Joiner[H]{joiner: newJoiner(s)}
 }
 
-// Waiting is the memory of the collectives that wait, in bytes, about.
+// Waiting is the approximate memory of the waiting collectives, in bytes.
 func (j *Joiner[H]) Waiting() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.bytes
 }
 
-// Learned appends the points that a batch of collectives taught: scores of ranks, offsets of clocks, traffic of links. It is called once for each batch,
-// when the batch is whole and before its spans are made: the first collective of a run that is sent opens the run.
+// Learned appends the points of a batch of collectives: scores of ranks, offsets of clocks, traffic of links. It is called once per complete batch, before the
+// spans are made: the first collective sent opens its run.
 func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.learned(points, batch)
 }
 
-// Free lets collectives that were taken be used again.
+// Free recycles collectives.
 func (j *Joiner[H]) Free(batch []*Collective) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,7 +73,7 @@ func (j *Joiner[H]) Free(batch []*Collective) {
 	}
 }
 
-// Leftover returns an error that says what waits or is held; nil: nothing, as it must be when all records have left.
+// Leftover returns an error about waiting or held records; nil: none, mandatory when all records have left.
 func (j *Joiner[H]) Leftover() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,7 +94,7 @@ func (j *Joiner[H]) Leftover() error {
 		j.bytes, tracks, j.held.used, j.begun, j.oldest, j.newest, j.again)
 }
 
-// leave hands over the collectives that leave.
+// leave passes the leaving collectives to take.
 func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	if len(j.leaving) == 0 {
 		return
@@ -112,8 +112,8 @@ func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	j.leaving = j.leaving[:0]
 }
 
-// Records gives each record of a collective that is being taken a place of its own: that which place returns of the range, among all that the collective came
-// by, of what the record came by. The collective has the place of the first; false: there is no record.
+// Records gives each record of a collective in take a place of its own: place maps the record's range among the collective's origins to its place. The
+// collective has the place of the first record; false: no record exists.
 func (c *Collective) Records(place func(from, to int) int) bool {
 	from := 0
 	for i := range c.parts {
@@ -129,30 +129,30 @@ func (c *Collective) Records(place func(from, to int) int) bool {
 	return len(c.parts) > 0
 }
 
-// joiner is the part of a Joiner that does not depend on H. Its methods are called with Joiner.mu held; collectives that they let go of are in leaving.
+// joiner is the part of a Joiner independent of H. Its methods are called with Joiner.mu held; collectives that end are in leaving.
 type joiner struct {
 	set   Settings
 	ranks []int32 // each once; none: all
 
-	names  spans.Interner
-	runs   map[string]*run
-	rows   map[rowKey]string
-	ghosts ghosts
+	names      spans.Interner
+	runs       map[string]*run
+	rows       map[rowKey]string
+	departures departures
 
 	sampler sampler
 	hows    map[how]*how // each how once
 	lastHow *how
 
 	waiting
-	heardOf    int64         // inputs that were not heard of since are taken to be dead, Unix ns
+	aliveSince int64         // inputs silent since are taken to be dead, Unix ns
 	remembered int64         // the memory of the communicators, in bytes
-	ended      []*open       // in the order in which they ended
-	leaving    []*Collective // those of them that are closed and judged
+	ended      []*open       // in order of their ends
+	leaving    []*Collective // the closed and judged ones
 	opens      pool[open]
 	free       pool[Collective]
 
-	silent int // inputs that have said nothing: their ranks are not known yet
-	begun  int // inputs with a record that goes on
+	silent int // inputs without a record yet: their ranks are unknown
+	begun  int // inputs with an unfinished record
 
 	record   record // scratch, as all below
 	arrivals []late.Arrival
@@ -164,17 +164,17 @@ type joiner struct {
 func newJoiner(s Settings) joiner {
 	return joiner{
 		set: s, ranks: slices.Compact(slices.Sorted(slices.Values(s.Ranks))), runs: make(map[string]*run), rows: make(map[rowKey]string),
-		sampler: newSampler(s.SampleRate), hows: make(map[how]*how), ghosts: ghosts{set: make(map[ghostKey]ghost)},
+		sampler: newSampler(s.SampleRate), hows: make(map[how]*how), departures: departures{set: make(map[departureKey]departure)},
 	}
 }
 
 const (
 	maxFree    = 2048 // collectives
-	perRoom    = 8    // that are allocated together
+	perRoom    = 8    // allocated together
 	usualParts = 64
 )
 
-// pool keeps what is used again. The zero value is ready.
+// pool recycles values. The zero value is ready.
 type pool[T any] []*T
 
 func (p *pool[T]) get() *T {
@@ -195,7 +195,7 @@ func (p *pool[T]) put(x *T) {
 	}
 }
 
-// add is the way of a record that was identified. It leaves at once, or waits in its collective for the records of the other ranks.
+// add processes an identified record, which leaves at once, or waits in its collective for the other ranks' records.
 func (j *joiner) add(in *input, r *record) {
 	switch {
 	case r.track == nil:
@@ -213,32 +213,31 @@ func (j *joiner) add(in *input, r *record) {
 // From says where the records of an Input are from.
 type From struct {
 	Run string
-	// Path is the log's. Where the host is not known, its base stands for the clock.
+	// Path is the path of the log. Its base stands for the clock of an unknown host.
 	Path string
 	// Family is the family of log formats. Each family is joined by itself: otherwise a collective in the logs of two tools would have each rank twice.
 	Family string
-	// OwnClock says that the times are not of the host's clock but of a clock of its own, such as a GPU's.
+	// OwnClock: the times are of a different clock from the host's, for example a GPU's.
 	OwnClock bool
-	// Coarse says that the times are about when it was, as a watchdog sees them: they are not compared.
+	// Coarse: the times are approximate, for example a watchdog's, and are not compared.
 	Coarse bool
 }
 
-// Input is one of the streams that records come by, such as a file. While an input has said nothing its ranks are not known, and where the size of a
-// communicator is not known either, its collectives wait for the input. The methods of one Input must not be called at the same time.
+// Input is a stream of records, for example a file. The ranks of a silent input are unknown, and if the size of a communicator is unknown too, its collectives
+// wait for the input. The methods of an Input must not be called concurrently.
 type Input[H any] struct {
 	From From // to be complete before Add is called
-	// Known says that the collectives of which all records are added while it is set were sent in an earlier life. They are judged, for what comes later is
-	// compared with them, but not added up.
+	// Known: collectives whose records are all added while Known is set were sent before a restart. They are judged, as a basis for later ones, but not added up.
 	Known bool
 	of    *Joiner[H]
 	take  func(c *Collective, came []H)
 	input
 }
 
-// input is the part of an Input that does not depend on H.
+// input is the part of an Input independent of H.
 type input struct {
-	heard bool  // it said something, or has nothing to say
-	alive int64 // when it was heard of last, Unix ns
+	started bool  // has had a record, or has none
+	alive   int64 // time of the last record or heartbeat, Unix ns
 
 	comms   map[string]*communicator
 	comm    *communicator // the last one, of the id
@@ -246,11 +245,11 @@ type input struct {
 	sources []*source
 }
 
-// maxKnown bounds what an input remembers of communicators and sources; it may ask again.
+// maxKnown bounds the communicators and sources cached in an input.
 const maxKnown = 256
 
-// Input makes an input. take is given each collective that leaves with a call of the input's methods, whichever inputs its records came by, and the H values of
-// its records (valid during the call). take is called with the Joiner locked and must not call it.
+// Input makes an input. take is called with each collective that leaves in a call of the input's methods, whichever inputs its records came from, and with the
+// origins of its records (valid during the call). take is called with the Joiner locked and must not call back.
 func (j *Joiner[H]) Input(from From, take func(c *Collective, came []H)) *Input[H] {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -258,17 +257,17 @@ func (j *Joiner[H]) Input(from From, take func(c *Collective, came []H)) *Input[
 	return &Input[H]{From: from, of: j, take: take, input: input{comms: make(map[string]*communicator)}}
 }
 
-// Heard says that the input has said something, or has nothing to say: nothing waits for it any more.
+// Heard ends the silence of an input: collectives do not wait any more for its first record.
 func (in *Input[H]) Heard() {
-	if in.heard {
+	if in.started {
 		return
 	}
 	in.of.mu.Lock()
 	defer in.of.mu.Unlock()
-	in.of.hear(&in.input)
+	in.of.startInput(&in.input)
 }
 
-// Alive says at Unix ns at that the input is still read, also where it has nothing to say.
+// Alive notes at Unix ns at that the input is still read, even without records.
 func (in *Input[H]) Alive(at int64) {
 	in.Heard()
 	in.of.mu.Lock()
@@ -276,10 +275,10 @@ func (in *Input[H]) Alive(at int64) {
 	in.alive = max(in.alive, at)
 }
 
-// Begin says that a record has begun whose rest comes later: reading does not end before its End.
+// Begin notes an unfinished record, completed later: reading does not end before its End.
 func (in *Input[H]) Begin() { in.unfinished(1) }
 
-// End says that the record that had begun was added, or is given up.
+// End notes that the unfinished record was added or given up.
 func (in *Input[H]) End() { in.unfinished(-1) }
 
 func (in *Input[H]) unfinished(n int) {
@@ -288,9 +287,8 @@ func (in *Input[H]) unfinished(n int) {
 	in.of.begun += n
 }
 
-// Add takes a rank's record of an operation, and came, the lines or offsets that it came by, read at Unix ns at. o is only read during the call. A line with
-// the records of several ranks is added rank by rank, each time with the same came. false: the record had come before (see Settings.Remote), and came is not
-// held.
+// Add takes a rank's record of an operation, and came, its lines or offsets, read at Unix ns at. o is only read during the call. A line with records of several
+// ranks is added rank by rank, with the same came. false: a repeated record (see Settings.Remote), and came is not held.
 func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	comm, src := in.communicator(o.Comm), in.source(o.Host, o.PID)
 	j := in.of
@@ -307,8 +305,7 @@ func (in *Input[H]) Add(o *op.Op, came []H, at int64) bool {
 	return true
 }
 
-// Resume says that all was added again that had been read when what is Known was sent: collectives of which all records are Known were sent as they are, and
-// what else comes of them is late.
+// Resume marks the end of the records read before the restart: collectives with only Known records were sent as they are, and their further records are late.
 func (in *Input[H]) Resume() {
 	j := in.of
 	j.mu.Lock()
@@ -317,8 +314,8 @@ func (in *Input[H]) Resume() {
 	j.leave(in.take)
 }
 
-// Expire lets go of collectives whose last record was read before the given Unix ns, the oldest first and about a batch of them. math.MaxInt64 says
-// that reading has ended: then all leave, once no record is unfinished.
+// Expire ends collectives whose last record was read before the given Unix ns, the oldest first and about a batch of them. math.MaxInt64 means the end of
+// reading: all leave, once no record is unfinished.
 func (in *Input[H]) Expire(before int64) {
 	j := in.of
 	j.mu.Lock()
@@ -327,7 +324,7 @@ func (in *Input[H]) Expire(before int64) {
 	j.leave(in.take)
 }
 
-// communicator finds the communicator of an operation; mostly it is the same as for the operation before.
+// communicator finds the communicator of an operation; mostly the one before.
 func (in *Input[H]) communicator(id []byte) *communicator {
 	if in.comm != nil && in.id == string(id) {
 		return in.comm
@@ -346,7 +343,7 @@ func (in *Input[H]) communicator(id []byte) *communicator {
 	return c
 }
 
-// source finds who wrote a record; mostly it is who wrote the one before.
+// source finds the writer of a record; mostly the one before.
 func (in *Input[H]) source(host []byte, pid int64) *source {
 	for _, s := range slices.Backward(in.sources) {
 		if s.pid == pid && s.host == string(host) {
@@ -363,12 +360,12 @@ func (in *Input[H]) source(host []byte, pid int64) *source {
 	return s
 }
 
-// holds keeps what records came by (a lent line of a file, an offset of a topic) apart from what they say, so that only Joiner and Input depend on the type H.
-// Freed slots are used again. The zero value is ready.
+// holds keeps the origins of records (a lent line of a file, an offset of a topic) apart from their content: only Joiner and Input depend on the type H. Freed
+// slots are recycled. The zero value is ready.
 type holds[H any] struct {
 	slots []hold[H]
-	free  slot // the first slot that holds nothing
-	used  int  // slots that hold something
+	free  slot // the first free slot
+	used  int  // slots in use
 }
 
 type hold[H any] struct {
@@ -379,13 +376,13 @@ type hold[H any] struct {
 // slot is the number of a hold, counted from 1.
 type slot int32
 
-// nowhere is the slot of a record that came by nothing.
+// nowhere is the slot of a record without an origin.
 const nowhere slot = 0
 
-// maxIdle bounds the slots that are kept while nothing is held.
+// maxIdle bounds the memory of empty holds, in slots.
 const maxIdle = 1 << 16
 
-// put holds the values that one record came by and returns their first slot.
+// put holds the origins of a record and returns their first slot.
 func (h *holds[H]) put(held []H) slot {
 	first := nowhere
 	for _, one := range slices.Backward(held) {
@@ -407,7 +404,7 @@ func (h *holds[H]) add(one hold[H]) slot {
 	return at
 }
 
-// take appends the values held from a first slot on, in the order in which they were put, and frees the slots.
+// take appends the origins from a first slot on, in order, and frees the slots.
 func (h *holds[H]) take(to []H, first slot) []H {
 	for at := first; at != nowhere; {
 		s := &h.slots[at-1]

@@ -26,7 +26,7 @@ type says struct {
 	start            int64  // µs
 	of               int    // ranks of the communicator; 0: not known
 	counted          bool   // the number is not in the log
-	alone            bool   // it has no number
+	alone            bool   // has no number
 	id               string // of the trace
 }
 
@@ -47,7 +47,7 @@ func (s says) op() *op.Op {
 
 const epoch = 1_781_000_000_000_000_000
 
-// rig is a joiner and the collectives that leave it. Records come by texts.
+// rig is a joiner and the collectives that left. Origins of records are texts.
 type rig struct {
 	tb     testing.TB
 	j      *Joiner[string]
@@ -105,7 +105,7 @@ func (r *rig) say(records ...says) {
 	}
 }
 
-// pass lets time pass, and has each input expire collectives that waited for too long.
+// pass advances the time, and has each input expire collectives.
 func (r *rig) pass(d time.Duration) {
 	r.now += d.Nanoseconds()
 	for _, in := range r.inputs {
@@ -140,7 +140,7 @@ func (r *rig) both(seqs ...int) {
 	}
 }
 
-// TestJoin checks which collectives leave, when and with what lines.
+// TestJoin checks the leaving collectives, their order and lines.
 func TestJoin(t *testing.T) {
 	for name, c := range joins {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestJoin(t *testing.T) {
 var joins = map[string]struct {
 	change func(*Settings)
 	do     func(r *rig)
-	want   []string // in the order in which they leave
+	want   []string // in the order of leaving
 }{
 	"two ranks": {do: func(r *rig) { r.both(0, 1) }, want: []string{"0: complete, ranks 0 1 by 0/0,1/0", "1: complete, ranks 0 1 by 0/1,1/1"}},
 	"in the order of ranks": {

@@ -20,23 +20,23 @@ func (j *joiner) judge(c *judged) {
 	}
 	j.set.Conclusions.settle(c)
 	j.draw(c)
-	j.haunt(c)
+	j.noteDeparture(c)
 }
 
-// compare compares the ranks with one another, and the collective with those before.
+// compare compares the ranks with each other, and the collective with earlier ones.
 func (j *joiner) compare(c *judged) {
 	c.latest, c.slowest = -1, -1
 	c.baseline, c.deviation = math.NaN(), math.NaN()
 	if !j.set.AnomalyDetection || !c.sure {
 		return
 	}
-	if c.joined && c.kind.Symmetric() && len(c.parts) > 1 && c.outcome != Tardy {
+	if c.joined && c.kind.Symmetric() && len(c.parts) > 1 && c.outcome != Late {
 		j.judgeArrivals(c)
 	}
 	j.judgeBandwidth(c)
 }
 
-// judgeArrivals finds out who came late, and who does so again and again.
+// judgeArrivals finds late ranks and stragglers.
 func (j *joiner) judgeArrivals(c *judged) {
 	j.arrivals = j.arrivals[:0]
 	for i := range c.parts {
@@ -71,14 +71,14 @@ func (j *joiner) judgeArrivals(c *judged) {
 	}
 }
 
-// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size. Where not all ranks have a record the shortest duration may
-// hold the wait for one of the others.
+// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size. With missing ranks the shortest duration may include the wait
+// for one of them.
 func (j *joiner) judgeBandwidth(c *judged) {
 	if c.lacksRanks() {
 		return
 	}
 	v := c.bus
-	if math.IsNaN(v) || c.commSize == 0 { // then some collectives of the communicator may say how many ranks there are, and others not
+	if math.IsNaN(v) || c.commSize == 0 { // in this case only some collectives of the communicator may have its size
 		v = c.alg
 	}
 	if math.IsNaN(v) {
@@ -93,7 +93,7 @@ func (j *joiner) judgeBandwidth(c *judged) {
 	}
 }
 
-// lacksRanks says whether the communicator has ranks that wait for one another in the collective and have no record.
+// lacksRanks reports whether ranks that wait for each other in the collective have no record.
 func (c *judged) lacksRanks() bool {
 	return !c.proxy && c.kind != op.Send && c.kind != op.Recv && (c.missingCount > 0 || int(c.commSize) > c.ranks)
 }
@@ -101,7 +101,7 @@ func (c *judged) lacksRanks() bool {
 // maxBaselines bounds the baselines of a communicator: operations × buckets of sizes.
 const maxBaselines = 512
 
-// baselineOf finds the baseline that a collective's bandwidth is compared with; nil: there is no room for one.
+// baselineOf finds the baseline of a collective's bandwidth; nil: no room.
 func (j *joiner) baselineOf(c *judged) *baseline.Baseline {
 	key := baselineKey{c.kind, c.name, baseline.Bucket(c.total)}
 	b := c.comm.baselines[key]
@@ -122,10 +122,10 @@ func (c *judged) lateOf(rank int32) int64 {
 	return c.parts[i].late
 }
 
-// linksEvery is how many collectives of a run lie between two looks at its links.
+// linksEvery is the number of collectives of a run between two looks at its links.
 const linksEvery = 64
 
-// follow adds up the data that went from rank to rank.
+// follow adds up the traffic between ranks.
 func (r *run) follow(c *judged) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -142,7 +142,7 @@ func (r *run) follow(c *judged) {
 	}
 }
 
-// followPart adds a record's traffic to the link between two ranks, if it has any, and to the link between their hosts.
+// followPart adds a record's traffic, if any, to the link between two ranks, and to the link between their hosts.
 func (r *run) followPart(c *judged, p *part) {
 	m := p.more
 	src, dst := m.sourceRank, m.destRank

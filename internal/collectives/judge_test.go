@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// TestBusFactorReadme recomputes records as NCCL Inspector's README and the outputs of nccl-tests print them.
+// TestBusFactorReadme recomputes records printed in NCCL Inspector's README and in outputs of nccl-tests.
 func TestBusFactorReadme(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -20,7 +20,7 @@ func TestBusFactorReadme(t *testing.T) {
 		digits   float64
 	}{
 		{"Inspector AllReduce", op.AllReduce, 8, 17179869184, 61974e-6, 277.211, 485.119, 1e-3},
-		// The size is per rank there: S is 8 times that.
+		// The size is per rank in the README: S is 8 times as large.
 		{"Inspector ReduceScatter", op.ReduceScatter, 8, 8 * 2147483648, 41057e-6, 418.439, 418.439 * 7 / 8, 1e-3},
 		{"Inspector ReduceScatter of 32", op.ReduceScatter, 32, 32 * 65536, 110e-6, 19.065018, 18.469236, 1e-6},
 		{"nccl-tests all_reduce_perf, 16 ranks", op.AllReduce, 16, 8589934592, 47535e-6, 180.71, 338.82, 1e-2},

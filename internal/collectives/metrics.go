@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Point is a value of a metric: learned from collectives, or stated by a log. Texts that are empty are not known.
+// Point is a value of a metric: learned from collectives, or stated by a log. Empty texts are unknown.
 type Point struct {
 	Metric              string // spans.MetricNCCL…
 	Run                 string
@@ -27,20 +27,20 @@ type Point struct {
 	sourceHost          string
 	destinationHost     string
 	overflow            bool
-	collector           string // of what was learned; what a log states is the same whoever reads it
+	collector           string // of learned values; values of a log are the same for every reader
 }
 
-// MetricShare is the share of a run's series that each metric of ranks, links and hosts may have, one in so many: the first to come have them. Links beyond
-// that are summed in one series.
+// MetricShare: each metric of ranks, links and hosts may have 1/MetricShare of a run's series: first come, first served. Further links are summed in one
+// series.
 const MetricShare = 5
 
-// learned appends the points that a batch of collectives taught about their runs.
+// learned appends the points of a batch of collectives about their runs.
 func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	var done *run
 	first := len(points)
 	for _, c := range batch {
 		r := c.run
-		if !c.undrawn && c.start < r.began { // the batches of other inputs may have it too
+		if !c.undrawn && c.start < r.began { // the batches of other inputs may have an earlier one
 			r.began = c.start
 			if j.set.OpenRun != nil {
 				c.opens = j.set.OpenRun(r.file, c.start, c.parts[0].how.time)
@@ -62,13 +62,13 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	return points
 }
 
-// due says whether it is time to tell of the ranks and clocks again: once for each window.
+// due reports whether ranks and clocks are to be reported again: once per window.
 func (comm *communicator) due(window int) bool {
 	since := comm.closed - comm.reported
 	return since > 0 && comm.closed >= MinWindow && (since >= window || comm.reported == 0)
 }
 
-// scorePoints adds the scores of the ranks, if there is room for the series of all of them.
+// scorePoints adds the scores of the ranks, if the series of all of them fit.
 func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
 	comm, r := c.comm, c.run
 	if !comm.scored && r.scores+len(comm.hosts) <= j.set.Series/MetricShare {
@@ -107,7 +107,7 @@ func (c *Collective) clockPoints(points []Point) []Point {
 	return points
 }
 
-// linkPoints adds points of the links of a run that changed, of at most so many links of each kind.
+// linkPoints adds points of the changed links of a run, at most a number of links of each kind.
 func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if !r.moved {
 		return points
@@ -116,7 +116,7 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if r.since == 0 {
 		r.since = at
 	}
-	r.toldAt = max(at, r.toldAt, r.since) // a later count must not have an older time
+	r.reportedAt = max(at, r.reportedAt, r.since) // a later count must not have an older time
 	beyond := func(metric string, o links.Pair) {
 		if o.Bytes > 0 {
 			p := r.linkPoint(metric, o)
@@ -139,10 +139,10 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 // rankLink adds the changed points of a link between two ranks.
 func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	key := [2]int32{l.Src, l.Dst}
-	if r.told[key] == l.Records {
+	if r.reportedRecords[key] == l.Records {
 		return points
 	}
-	r.told[key] = l.Records
+	r.reportedRecords[key] = l.Records
 	if l.Bytes > 0 {
 		points = append(points, r.linkPoint(spans.MetricNCCLLinkIO, l))
 	}
@@ -155,13 +155,13 @@ func (r *run) rankLink(points []Point, l links.Pair) []Point {
 }
 
 func (r *run) linkPoint(metric string, l links.Pair) Point {
-	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.toldAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
+	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.reportedAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
 }
 
-// overflowAttribute marks the one series of all links that have none of their own, as in the SDK's specification of cardinality limits.
+// overflowAttribute marks the series of all links without one of their own, as in the SDK's specification of cardinality limits.
 const overflowAttribute = "otel.metric.overflow"
 
-// Metrics makes metrics of points, of a job of that service name and written by a component of that scope and version.
+// Metrics makes metrics of points, for a service name and by a component's scope and version.
 func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if len(points) == 0 {
@@ -192,7 +192,6 @@ func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 	return md
 }
 
-// begin describes the metric of a point and returns the list of its points.
 func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	d := spans.MetricNamed(p.Metric)
 	d.Declare(m)
@@ -214,7 +213,7 @@ func (p *Point) put(dp pmetric.NumberDataPoint) {
 }
 
 func (p *Point) describe(m pcommon.Map) {
-	// Not of the resource: these would be no labels in Prometheus, and the series of several collectors and processes one.
+	// Not on the resource: Prometheus would have no labels, and a single series for several collectors and processes.
 	putText(m, spans.AttrCollector, p.collector)
 	putText(m, spans.AttrHostName, p.Host)
 	if p.PID != 0 {

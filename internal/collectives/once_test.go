@@ -16,8 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Whatever comes, in whatever order, with records lost, ranks that are silent and time that passes: each record leaves once, with the value that it came by,
-// and nothing waits in the end.
+// Whatever the order of records, with losses, silent ranks and passing time: each record leaves once, with its origin, and nothing waits in the end.
 func TestEachRecordOnce(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -26,7 +25,8 @@ func TestEachRecordOnce(t *testing.T) {
 			bounded := false
 			r := newRig(t, ranks, func(s *Settings) {
 				s.HangTimeout = time.Duration(1+rnd.IntN(100)) * time.Millisecond
-				if bounded = rnd.IntN(3) == 0; bounded {
+				bounded = rnd.IntN(3) == 0
+				if bounded {
 					s.MaxStateBytes = int64(rnd.IntN(20_000))
 				}
 			})
@@ -72,7 +72,7 @@ type spanID struct {
 	span  pcommon.SpanID
 }
 
-// byID counts the spans of all that left, and checks that writing them again gives the same.
+// byID counts the spans of all collectives, and checks that a second writing is equal.
 func byID(tb testing.TB, r *rig) map[spanID]int {
 	tb.Helper()
 	write := func() ptrace.Traces {
@@ -96,7 +96,7 @@ func byID(tb testing.TB, r *rig) map[spanID]int {
 	return n
 }
 
-// How the records of the ranks follow one another changes no id.
+// The interleaving of the ranks' records changes no id.
 func TestIDsInAnyOrder(t *testing.T) {
 	const ranks, collectives = 4, 20
 	var want map[spanID]int
@@ -118,27 +118,27 @@ func TestIDsInAnyOrder(t *testing.T) {
 	}
 }
 
-// A record that comes after its collective has left is below the root that left, whichever of them names a trace.
-func TestTardyID(t *testing.T) {
-	for name, c := range map[string]struct{ left, tardy, want string }{
-		"none": {}, "both": {"a", "a", "a"}, "the collective": {"a", "", "a"}, "the record": {left: "", tardy: "a"}, "another": {"a", "b", "a"},
+// A late record is below the root that left, whichever of the two names a trace.
+func TestLateID(t *testing.T) {
+	for name, c := range map[string]struct{ left, tooLate, want string }{
+		"none": {}, "both": {"a", "a", "a"}, "the collective": {"a", "", "a"}, "the record": {left: "", tooLate: "a"}, "another": {"a", "b", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 2, nil)
 			r.both(0)
 			first, second := numbered(0, 1), numbered(1, 1)
-			first.id, second.id = c.left, c.tardy
+			first.id, second.id = c.left, c.tooLate
 			r.say(first, numbered(0, 2), numbered(1, 2), second)
 			require.Contains(t, r.lines[len(r.lines)-1], "1: late")
-			root, tardy := r.left[1], r.left[len(r.left)-1]
+			root, tooLate := r.left[1], r.left[len(r.left)-1]
 			assert.Equal(t, c.want != "", root.byID)
-			assert.Equal(t, root.joinBy(), tardy.joinBy())
+			assert.Equal(t, root.joinBy(), tooLate.joinBy())
 			if c.want != "" {
 				assert.Equal(t, spans.TraceID("run", []byte(c.want)), root.trace)
 			}
 			ids := byID(t, r)
 			assert.Contains(t, ids, spanID{root.trace, root.id})
-			assert.Equal(t, spanID{root.trace, root.id}, spanID{tardy.trace, tardy.id}, "the parent of its rank")
+			assert.Equal(t, spanID{root.trace, root.id}, spanID{tooLate.trace, tooLate.id}, "the parent of its rank")
 			for id, n := range ids {
 				assert.Equal(t, 1, n, id)
 			}
@@ -146,7 +146,7 @@ func TestTardyID(t *testing.T) {
 	}
 }
 
-// Values that were put are taken once, in order, and their room is used again.
+// Origins are taken once, in order, and their slots are recycled.
 func TestHolds(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var h holds[int]

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is drawn by chance stands for what is not: its adjusted counts, as OpenTelemetry's own reader has them, add up to all.
+// Drawn collectives stand for the rest: their adjusted counts, by OpenTelemetry's own reader, add up to all.
 func TestSampler(t *testing.T) {
 	const n = 200_000
 	for _, rate := range []float64{0.5, 0.1, 0.01, 0.003, 0.0003} {

@@ -8,26 +8,26 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// JoinConfig says how collectives are joined and judged. It is squashed into the config of every component that joins collectives. SampleRate to
+// JoinConfig is the configuration of joining and judging collectives, squashed into the config of every component that joins collectives. SampleRate to
 // AnomalyThreshold have the meaning of VCCL's NCCL_TELEMETRY_… variables.
 type JoinConfig struct {
-	// Collector is the name of this collector among those that join collectives of the same runs: a label of what is learned from collectives. Default:
-	// TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no such label, where there is no other collector.
+	// Collector is the name of this collector among all that join collectives of the same runs: a label of metrics learned from collectives. Default:
+	// TRAINBRIDGE_COLLECTOR, else the host's name. Empty: no label, for a single collector.
 	Collector string `mapstructure:"collector"`
-	// SampleRate is the share of collectives to draw, 0..1, all ranks of a collective or none: of the others only the root is sent, for what joins and counts.
+	// SampleRate is the share of collectives to draw, 0..1, with all ranks or none: of the rest only the root is sent, for components that join and count.
 	// Collectives with errors, retries or anything unusual are always drawn. Default 1.
 	SampleRate float64 `mapstructure:"sample_rate"`
 	// WindowSize is how many collectives of a communicator scores and baselines look back on. 10..512, default 50.
 	WindowSize int `mapstructure:"window_size"`
 	// AnomalyDetection looks for slow ranks and low bandwidth. Default true.
 	AnomalyDetection bool `mapstructure:"anomaly_detection"`
-	// AnomalyThreshold is how many (robust) standard deviations below its baseline each of three bandwidths in a row is an anomaly. Default 3.5.
+	// AnomalyThreshold is the deviation of an anomaly in (robust) standard deviations below the baseline, for each of three bandwidths in a row. Default 3.5.
 	AnomalyThreshold float64 `mapstructure:"anomaly_threshold"`
-	// HangTimeout is how long a collective waits for the records of its other ranks before it leaves without them. Default 5m.
+	// HangTimeout is how long a collective waits for missing ranks before it leaves without them. Default 5m.
 	HangTimeout time.Duration `mapstructure:"hang_timeout"`
-	// CorrectClock corrects the times of hosts by the offsets that were estimated. Default false: they are attributes.
+	// CorrectClock corrects the times of hosts by the estimated offsets. Default false: offsets are attributes.
 	CorrectClock bool `mapstructure:"correct_clock"`
-	// MaxStateBytes bounds the memory of collectives that wait for their ranks; beyond it the oldest leave as they are. Default 64 MiB.
+	// MaxStateBytes bounds the memory of waiting collectives; beyond, the oldest leave incomplete. Default 64 MiB.
 	MaxStateBytes int64 `mapstructure:"max_state_bytes"`
 }
 
@@ -39,7 +39,7 @@ func DefaultJoinConfig() JoinConfig {
 	}
 }
 
-// MinWindow is the smallest JoinConfig.WindowSize, and how many collectives of a communicator there are before ranks have scores. MinState is the smallest
+// MinWindow is the smallest JoinConfig.WindowSize, and the number of collectives of a communicator before ranks have scores. MinState is the smallest
 // JoinConfig.MaxStateBytes.
 const (
 	MinWindow = 10

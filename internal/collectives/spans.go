@@ -11,14 +11,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// MaxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well. maxAround of them are the root and the spans that stand for others without room.
+// MaxSpans bounds a trace: Jaeger's page and Tempo handle 2,000 spans well. maxAround of them are the root and the aggregates of spans without room.
 const (
 	MaxSpans  = 2_000
 	maxAround = 10
 )
 
-// AddSpans writes the spans of collectives that have left, of a job of that service name. from is called with each collective before its spans are added. It
-// may be called again with the same collectives, and writes the same.
+// AddSpans writes the spans of collectives that have left, for a service name. from is called with each collective before its spans are added. A second call
+// with the same collectives writes the same spans.
 func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(place int)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
 	bd.roots()
@@ -37,7 +37,7 @@ type builder struct {
 	from    func(place int)
 }
 
-// roots adds the spans of the collectives as a whole, and the spans that stand alone.
+// roots adds the spans of the collectives as a whole, and single spans.
 func (bd *builder) roots() {
 	bd.Grow(len(bd.batch) + 1)
 	for _, c := range bd.batch {
@@ -46,18 +46,18 @@ func (bd *builder) roots() {
 			bd.AddRun(*c.opens)
 		}
 		switch {
-		case c.proxy && c.undrawn: // nothing joins or counts these
+		case c.proxy && c.undrawn: // no component joins or counts these
 		case c.proxy:
 			bd.proxy(c)
 		case !c.joined:
 			bd.single(c)
-		case c.outcome != Tardy:
+		case c.outcome != Late:
 			bd.root(c)
 		}
 	}
 }
 
-// ranks adds the spans of the ranks, rank by rank: spans of one resource follow one another.
+// ranks adds the spans of the ranks, rank by rank: spans of one resource are consecutive.
 func (bd *builder) ranks() {
 	for nth, more := 0, true; more; nth++ {
 		more = false
@@ -127,7 +127,7 @@ func (bd *builder) root(c *Collective) {
 	status(s, c.errs, c.retries, c.hang)
 }
 
-// status marks spans with errors and retries so that Jaeger and Tempo show them in red.
+// status marks spans with errors and retries, shown in red by Jaeger and Tempo.
 func status(s ptrace.Span, errs, retries int64, hang bool) {
 	message := ""
 	switch {
@@ -144,7 +144,7 @@ func status(s ptrace.Span, errs, retries int64, hang bool) {
 	s.Status().SetMessage(message)
 }
 
-// single is an operation that is not joined with others.
+// single adds the span of an operation that is not joined.
 func (bd *builder) single(c *Collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
@@ -162,19 +162,20 @@ func (bd *builder) single(c *Collective) {
 	}
 }
 
-// detailsOf adds the details below a span that stands alone.
+// detailsOf adds the details below a single span.
 func (bd *builder) detailsOf(c *Collective, p *part) {
 	if p.more == nil {
 		return
 	}
-	if c.crowded = len(p.more.details) > MaxSpans-maxAround; c.crowded {
-		p.bare = true // aggregate stands for them
+	c.crowded = len(p.more.details) > MaxSpans-maxAround
+	if c.crowded {
+		p.bare = true // aggregated instead
 		return
 	}
 	bd.details(c, p, c.id)
 }
 
-// proxy adds the span of a network proxy's operation: below its rank's span, where its collective is known.
+// proxy adds the span of a network proxy's operation: below its rank's span, if its collective is known.
 func (bd *builder) proxy(c *Collective) {
 	p := &c.parts[0]
 	name := spans.SpanNCCLProxyOp
@@ -195,7 +196,6 @@ func (bd *builder) proxy(c *Collective) {
 	bd.detailsOf(c, p)
 }
 
-// rank adds the span of one rank.
 func (bd *builder) rank(c *Collective, p *part) {
 	id, res := c.rankID(p), bd.resource(c, p)
 	start, end := p.start, p.end
@@ -234,7 +234,7 @@ func (bd *builder) rank(c *Collective, p *part) {
 	}
 }
 
-// phase adds the span of a part of a rank's time, if it has that part, behind the rank's span. Its name says all.
+// phase adds the span of a part of a rank's time, unless empty, behind the rank's span. The name is its only content.
 func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, to int64) {
 	if to > from {
 		bd.AddPart(&spans.Span{
@@ -244,24 +244,24 @@ func (bd *builder) phase(c *Collective, rank pcommon.SpanID, name string, from, 
 	}
 }
 
-// phased says whether it is known when the last rank came, so that waiting and transferring can be told apart.
+// phased reports whether the last rank's arrival is known, which separates waiting from transferring.
 func (c *Collective) phased() bool { return c.latest >= 0 && c.transfer > 0 && c.lateMax > leaving }
 
 // leaving is how far apart ranks leave a collective, ns: a shorter time is no waiting.
 const leaving = 10_000
 
-// begun is when the transfer began for a rank: all leave together, so that it took as long for all as for the rank that came last.
+// begun is when the transfer began for a rank: all leave together, and the transfer took as long for all as for the last rank.
 func (c *Collective) begun(p *part) int64 { return max(p.start, p.end-c.transfer) }
 
-// Ahead is by how much the row of the rank that came last begins before the row of the first, ns: Jaeger, which knows µs, draws spans that begin together in
-// any order, and among spans that end together its longest path goes through the one that began first.
+// Ahead is how far the row of the last rank begins before the row of the first, ns: Jaeger, with a precision of µs, draws spans with the same start in any
+// order, and among spans with the same end its longest path goes through the earliest start.
 const Ahead = 1000
 
-// scatter is how far apart the ranks' ends may be by one clock, ns.
+// scatter is the largest distance of the ranks' ends by one clock, ns.
 const scatter = 100_000
 
-// around is the time of the row of the rank that came last: it begins when the first came, for all wait for this rank. Drawn from its own arrival it would be
-// the shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the span that ended last) would be the path of a rank that waits.
+// around is the time of the last rank's row, from the first rank's arrival on: all wait for this rank. Drawn from its own arrival the row would be the
+// shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the latest end) would be the path of a waiting rank.
 func (c *Collective) around(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
 	if start-c.start < scatter && !c.placed { // by one clock
@@ -301,7 +301,7 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	}
 }
 
-// within is when it was. Where the log does not say, it began with its rank.
+// within is the time of the detail. Without a logged time it begins with its rank.
 func (d *detail) within(p *part) (start, end int64) {
 	took := max(d.duration, 0)
 	switch {

@@ -19,7 +19,7 @@ func (j *joiner) time(c *closed) {
 	if many {
 		j.offsets(c)
 	}
-	// Where only the time of writing is known, all records ended at the latest when the first of them was written.
+	// If only the time of writing is known, all records ended before the first of them was written.
 	written := int64(math.MaxInt64)
 	for i := range c.parts {
 		if p := &c.parts[i]; p.how.synthetic {
@@ -40,10 +40,10 @@ func (j *joiner) time(c *closed) {
 	c.measure()
 }
 
-// maxUncertainty is the uncertainty of an offset that says nothing, ns.
+// maxUncertainty is the uncertainty of a useless offset, ns.
 const maxUncertainty = 1e9
 
-// offsets learns from a collective how its hosts' clocks differ, and sets the offsets that are known.
+// offsets updates the estimate of the hosts' clocks from a collective, and sets the known offsets.
 func (j *joiner) offsets(c *closed) {
 	j.observeEnds(c)
 	est := &c.run.est
@@ -60,12 +60,13 @@ func (j *joiner) offsets(c *closed) {
 		return
 	}
 	c.reference = c.run.hosts[est.Reference()].name
-	if c.corrected = j.set.CorrectClock; c.corrected {
+	c.corrected = j.set.CorrectClock
+	if c.corrected {
 		c.correct()
 	}
 }
 
-// observeEnds has the run's estimator see when the ranks ended that left together.
+// observeEnds passes the ends of ranks that left together to the run's estimator.
 func (j *joiner) observeEnds(c *closed) {
 	if !c.kind.Symmetric() || c.mismatch || !c.sure {
 		return
@@ -90,10 +91,10 @@ func (c *closed) correct() {
 	}
 }
 
-// leastApart is by how much clocks have to differ before the root says so, ns: below, they are as good as those of most logs.
+// leastApart is the smallest difference of clocks worth an attribute of the root, ns: below, clocks are as good as in most logs.
 const leastApart = 1e6
 
-// apart is by how much the clocks that told the times differ, ns.
+// apart is the difference of the clocks behind the times, ns.
 func (c *closed) apart() float64 {
 	least, most := 0.0, 0.0 // the reference's
 	for i := range c.offsets {
@@ -103,7 +104,7 @@ func (c *closed) apart() float64 {
 	return most - least
 }
 
-// offset is what is known of a clock; nil: nothing.
+// offset is the offset of a clock; nil: unknown.
 func (c *closed) offset(clock int32) *clockOffset {
 	for i := range c.offsets {
 		if c.offsets[i].clock == clock {
@@ -154,9 +155,9 @@ func (c *closed) measure() {
 	}
 }
 
-// among is the number of ranks of the collective; 0: not known. VCCL's schema has no size of a communicator, but a record may name the next rank of its ring:
-// where the ring leads through all records and back to the first, no rank lacks a record. Whether the size of an AllGather is of one rank or of all, the schema
-// does not say either: there a number of ranks is of no use.
+// among is the number of ranks of the collective; 0: unknown. VCCL's schema has no size of a communicator, but a record may name the next rank of its ring: if
+// the ring leads through all records and back to the first, no rank lacks a record. Nor does the schema say whether the size of an AllGather is of one rank or
+// of all: in that case the number is useless.
 func (c *closed) among() int {
 	if c.commSize > 0 || !c.joined || c.unconfirmed() || len(c.parts) < 2 {
 		return int(c.commSize)
@@ -178,10 +179,10 @@ func (c *closed) among() int {
 	return len(c.parts)
 }
 
-// A duration of whole µs and a bandwidth of few digits may differ by so much without meaning anything.
+// Rounding: a duration of whole µs and a bandwidth of few digits may differ by this much.
 const roundingShare = 0.02
 
-// bandwidth is S/t of one rank, By/s; NaN: not known. Multiplied by the factor it is the bus bandwidth.
+// bandwidth is S/t of one rank, By/s; NaN: unknown. The factor makes it a bus bandwidth.
 func (c *closed) bandwidth(p *part) float64 {
 	if c.total <= 0 || p.duration <= 0 || p.state != op.Completed {
 		return math.NaN()
@@ -189,7 +190,7 @@ func (c *closed) bandwidth(p *part) float64 {
 	return float64(c.total) / (float64(p.duration) / 1e9)
 }
 
-// ownBandwidth is the bandwidth of one rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: it is not known.
+// ownBandwidth is the bandwidth of a rank without its waiting, By/s: where all wait for all, the bandwidth of the transfer. NaN: unknown.
 func (c *closed) ownBandwidth(p *part) float64 {
 	if !c.kind.Symmetric() || !p.how.waits {
 		return c.bandwidth(p)
@@ -200,7 +201,7 @@ func (c *closed) ownBandwidth(p *part) float64 {
 	return c.alg
 }
 
-// off is |recomputed − reported| / recomputed of one rank; 0: print rounding explains it, or there is nothing to compare.
+// off is |recomputed − reported| / recomputed of a rank; 0: within rounding, or nothing to compare.
 func (c *closed) off(p *part) float64 {
 	alg := c.bandwidth(p)
 	own, reported := alg*c.factor, p.reportedBus
@@ -216,13 +217,13 @@ func (c *closed) off(p *part) float64 {
 
 // The factor between algorithm and bus bandwidth: busbw = algbw · f(n), algbw = S/t.
 //
-// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (@03a204a1), and src/*.cu for the operations that it does not name: gather.cu, scatter.cu: (n−1)/n;
+// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (@03a204a1), and src/*.cu for the operations missing in the document: gather.cu, scatter.cu: (n−1)/n;
 // sendrecv.cu: 1. S is the size of nccl-tests: for AllGather, ReduceScatter, AllToAll, Gather and Scatter the bytes of all ranks together, else of the buffer
 // or message (op.Op.Total).
 
-// busFactor is f(n) of an operation among n ranks. ok is false where there is none: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but
-// for Send and Recv, whose factor does not depend on it), and for operations that nccl-tests does not know. inNetwork says that switches did the reduction
-// (see isInNetwork): it matters for AllReduce only, the document has no such factor for other operations.
+// busFactor is f(n) of an operation among n ranks. ok is false without a factor: for a communicator of one rank, of an unknown number of ranks (n ≤ 0; but
+// for Send and Recv, whose factor is constant), and for operations unknown in nccl-tests. inNetwork: switches did the reduction (see isInNetwork), which
+// matters for AllReduce only; the document has no factor for more operations.
 func busFactor(kind op.Kind, ranks int, inNetwork bool) (f float64, ok bool) {
 	if ranks == 1 || ranks < 1 && kind != op.Send && kind != op.Recv {
 		return 0, false
@@ -252,7 +253,7 @@ func isInNetwork(algorithm []byte) bool {
 	return false
 }
 
-// As NCCL_ALGO and the Inspector write them (NVLS_TREE) and as NCCL's ncclAlgoStr has them (NVLSTree). The others (RING, TREE, PAT) go from rank to rank.
+// Spellings of NCCL_ALGO and the Inspector (NVLS_TREE) and of NCCL's ncclAlgoStr (NVLSTree). All further algorithms (RING, TREE, PAT) go from rank to rank.
 var inNetwork = [][]byte{
 	[]byte("NVLS"), []byte("NVLS_TREE"), []byte("NVLSTree"), []byte("COLLNET"), []byte("COLLNET_DIRECT"), []byte("CollNetDirect"), []byte("COLLNET_CHAIN"),
 	[]byte("CollNetChain"), []byte("SHARP"),

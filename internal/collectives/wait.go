@@ -9,11 +9,11 @@ import (
 type waiting struct {
 	oldest, newest *open
 	bytes          int64
-	// again is the first of the collectives to look at again: they waited for inputs that had said nothing. nil: none.
+	// again is the first of the collectives to settle again: they waited for silent inputs. nil: none.
 	again *open
 }
 
-// The memory of a collective that waits, about, in bytes: itself and its place in the maps, the room for its ranks, and for each record what it came by and its
+// The approximate memory of a waiting collective, in bytes: itself and its place in the maps, the room for its ranks, and for each record its origin and its
 // rare fields (more).
 const (
 	collectiveBytes = 800
@@ -52,9 +52,9 @@ func (w *waiting) unlink(c *open) {
 	c.older, c.newer = nil, nil
 }
 
-// wait has a collective wait behind the others, which has so many more bytes.
+// wait puts a collective at the end of the list, with more bytes than before.
 func (j *joiner) wait(c *open, at, more int64) {
-	c.last = max(c.last, at) // inputs are read beside each other
+	c.last = max(c.last, at) // inputs are read concurrently
 	if !c.waiting {
 		c.track.insert(c)
 		j.enlist(c)
@@ -75,7 +75,7 @@ func (j *joiner) enlist(c *open) {
 	j.push(c)
 }
 
-// end has a collective wait for nothing more. close comes next, before what it concludes is asked for.
+// end ends the wait of a collective. close comes next, before anybody asks for its conclusions.
 func (j *joiner) end(c *open, why Outcome) {
 	c.outcome = why
 	if c.waiting {
@@ -90,7 +90,7 @@ func (j *joiner) withdraw(c *open) {
 	j.bytes -= c.bytes
 	c.comm.open--
 	c.waiting = false
-	if c.join != byTime { // else it is in no sequence
+	if c.join != byTime { // else c is in no sequence
 		c.track.remove(c.seq)
 	}
 }
@@ -117,21 +117,21 @@ func (t *track) remove(seq uint64) {
 	}
 }
 
-// hear takes note that an input has said something, or has nothing to say. When the last input is heard all ranks are known.
-func (j *joiner) hear(in *input) {
-	if in.heard {
+// startInput ends the silence of an input. When no input is silent all ranks are known.
+func (j *joiner) startInput(in *input) {
+	if in.started {
 		return
 	}
-	in.heard = true
+	in.started = true
 	if j.silent--; j.silent == 0 {
 		j.again = j.oldest
 	}
 }
 
-// againMost bounds the collectives that are looked at again with one record: collectives that leave go with the batch at hand.
+// againMost bounds the collectives settled again with one record: leaving collectives go into the current batch.
 const againMost = 8
 
-// lookAgain lets go of the collectives that waited for inputs that had said nothing.
+// lookAgain settles the collectives that waited for silent inputs.
 func (j *joiner) lookAgain(most int) {
 	for ; j.again != nil && most > 0; most-- {
 		c := j.again
@@ -140,7 +140,7 @@ func (j *joiner) lookAgain(most int) {
 	}
 }
 
-// bound lets go of the collectives that there is no room for.
+// bound ends the collectives without room.
 func (j *joiner) bound() {
 	most := j.set.MaxStateBytes
 	for j.forget(); j.oldest != nil && max(j.bytes, j.remembered) > most; j.forget() {
@@ -148,19 +148,20 @@ func (j *joiner) bound() {
 	}
 }
 
-// expireMost bounds what one call of expire lets go, in records: a batch.
+// expireMost bounds the records that leave in one call of expire: a batch.
 const expireMost = 2_000
 
 // expire lets go of the collectives whose last record was read before the given time.
 func (j *joiner) expire(before int64) {
 	why := TimedOut
-	if before == math.MaxInt64 { // reading ends: first the inputs end the records that they have begun
-		if why = Ended; j.begun > 0 {
+	if before == math.MaxInt64 { // end of reading: the inputs first end their unfinished records
+		why = Ended
+		if j.begun > 0 {
 			return
 		}
 	} else {
-		j.heardOf = before
-		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up the records that they have begun a little earlier
+		j.aliveSince = before
+		before -= j.set.HangTimeout.Nanoseconds() / 4 // inputs give up unfinished records a little earlier
 	}
 	j.lookAgain(expireMost / usualParts)
 	j.close()
@@ -170,18 +171,19 @@ func (j *joiner) expire(before int64) {
 	}
 }
 
-// resume lets go of the collectives that were sent in an earlier life.
+// resume ends the collectives sent before a restart.
 func (j *joiner) resume() {
 	var next *open
 	for c := j.oldest; c != nil; c = next {
-		if next = c.newer; c.known && c.join == byNumber {
-			j.end(c, Ended) // it is not sent again, and nothing is concluded from which ranks it lacks
+		next = c.newer
+		if c.known && c.join == byNumber {
+			j.end(c, Ended) // not sent again, and no conclusion from missing ranks
 		}
 	}
 	j.close()
 }
 
-// drop lets go of a collective that is not whole.
+// drop ends an incomplete collective.
 func (j *joiner) drop(c *open, why Outcome) {
 	j.by(c.join).giveUp(c, why)
 	j.close()

@@ -1,5 +1,5 @@
-// Package decimal reads decimal numbers as programs print them: as floats, as fixed-point numbers that lose no digit, as integers. It does not allocate for
-// numbers of usual length. All readers of logs use it.
+// Package decimal reads decimal numbers as programs print them: as floats, as fixed-point numbers that lose no digit, as integers. Numbers of usual length are
+// read without allocating. All readers of logs use decimal.
 package decimal
 
 import (
@@ -15,9 +15,8 @@ var (
 	ErrRange   = errors.New("number out of range")
 )
 
-// Nanos reads decimal seconds ("98231.402113", "0.052000s", "9.5e-07") as nanoseconds, without going through a float:
-// every printed digit counts. Digits beyond nanoseconds are cut off. It fails with ErrDecimal for text that is no number (such as nan, inf and the empty text)
-// and with ErrRange beyond ±292 years.
+// Nanos reads decimal seconds ("98231.402113", "0.052000s", "9.5e-07") as nanoseconds, without a float in between: every printed digit counts. Digits beyond
+// nanoseconds are cut off. The error is ErrDecimal for any other text (such as nan, inf and the empty text) and ErrRange beyond ±292 years.
 func Nanos(b []byte) (int64, error) {
 	if n := len(b); n > 0 && b[n-1] == 's' {
 		b = b[:n-1]
@@ -73,7 +72,7 @@ func Fixed9(b []byte) (int64, error) {
 	return signed(lo, neg), nil
 }
 
-// scientific reads "9.5367431640625e-07": Python prints small floats so. b begins with the number, its e is at i.
+// scientific reads "9.5367431640625e-07", Python's form of small floats. b begins with the number, its e is at i.
 func scientific(b []byte, i int, neg bool) (int64, error) {
 	if b[i] != 'e' && b[i] != 'E' {
 		return 0, ErrDecimal
@@ -93,7 +92,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 	if expNeg {
 		exp = -exp
 	}
-	// The value is 0.d1d2d3… × 10^point; its digits down to 1e-9 are taken.
+	// The value is 0.d1d2d3… × 10^point; digits down to 1e-9 count.
 	point, seenDot := exp, false
 	for _, c := range b[:i] {
 		seenDot = seenDot || c == '.'
@@ -135,7 +134,7 @@ func signed(v uint64, neg bool) int64 {
 	return int64(v)
 }
 
-// Digits reads the digits that stand at b[i:], and returns where they end; i: there are none. v is right for up to 19 digits.
+// Digits reads the digits at b[i:], and returns their end; i: none. v is right for up to 19 digits.
 func Digits(b []byte, i int) (v uint64, end int) {
 	for i < len(b) && b[i]-'0' <= 9 {
 		v = v*10 + uint64(b[i]-'0')
@@ -165,7 +164,7 @@ func Unsigned(b []byte, i int) (v uint64, end int) {
 	return v, end
 }
 
-// Integer reads the digits that b begins with, at most so many (up to 18), and returns how many they are; 0: none, or more.
+// Integer reads the digits at the beginning of b, not more than most of them (up to 18), and returns their number; 0: none, or more.
 func Integer(b []byte, most int) (v int64, n int) {
 	u, n := Digits(b, 0)
 	if n > most {
@@ -174,8 +173,8 @@ func Integer(b []byte, most int) (v int64, n int) {
 	return int64(u), n
 }
 
-// Thousandths reads a plain decimal number, without sign or exponent, times 1000 and rounded to the nearest: microseconds as nanoseconds. false: it is not
-// one, or does not fit.
+// Thousandths reads a plain decimal number, without sign or exponent, times 1000 and rounded to the nearest: microseconds as nanoseconds. false: b is not one,
+// or does not fit.
 func Thousandths(b []byte) (int64, bool) {
 	whole, i := Unsigned(b, 0)
 	if i == 0 || whole >= math.MaxInt64/1000 {

@@ -33,7 +33,7 @@ func TestNanos(t *testing.T) {
 	}
 }
 
-// rat reads a number with math/big and cuts it at nanoseconds.
+// rat reads a number with math/big and cuts digits beyond nanoseconds.
 func rat(text string) (*big.Int, bool) {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -48,7 +48,7 @@ func FuzzNanos(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if len(s) > 40 || strings.ContainsAny(s, "_/xXpPbBoOs") { // spellings that only math/big reads
+		if len(s) > 40 || strings.ContainsAny(s, "_/xXpPbBoOs") { // forms that only math/big reads
 			return
 		}
 		if i := strings.IndexAny(s, "eE"); i >= 0 && len(s)-i > 5 { // keep math/big quick

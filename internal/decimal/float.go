@@ -9,9 +9,9 @@ import (
 // exact10 are the powers of ten that a float64 holds exactly.
 var exact10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// Float reads a decimal number, rounded to the nearest float64 as strconv.ParseFloat does, and numbers that are not finite as Python, C and JSON writers spell
-// them: nan, -nan, NaN, inf, -inf, Infinity. A number that is too large becomes infinite, as in Python. It does not take blanks, hexadecimal, underscores or an
-// empty text, and does not allocate for up to 32 bytes.
+// Float reads a decimal number, rounded to the nearest float64 as in strconv.ParseFloat, and non-finite numbers in the spelling of Python, C and JSON writers:
+// nan, -nan, NaN, inf, -inf, Infinity. A number that is too large becomes infinite, as in Python. Blanks, hexadecimal, underscores and an empty text are
+// refused. Up to 32 bytes are read without allocating.
 func Float(b []byte) (float64, bool) {
 	v, n, exact := decimal(b)
 	switch {
@@ -31,7 +31,7 @@ func slow(b []byte) (float64, bool) {
 	return v, err == nil || math.IsInf(v, 0)
 }
 
-// Leading reads the number that b begins with, as Float reads one, and returns its length, 0 when there is none.
+// Leading reads the number at the beginning of b, as Float does, and returns its length, 0 without a number.
 func Leading(b []byte) (float64, int) {
 	v, n, exact := decimal(b)
 	if n > 0 && (n == len(b) || !continues(b[n])) {
@@ -60,13 +60,13 @@ func Leading(b []byte) (float64, int) {
 	return v, n
 }
 
-// continues says whether a number may go on with c.
+// continues says whether c may continue a number.
 func continues(c byte) bool {
 	return c-'0' <= 9 || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }
 
-// decimal reads the finite number that b begins with, in one pass: most of a log is numbers. n is its length, 0 for none. Without
-// exact it is well-formed, but v is not its value.
+// decimal reads the finite number at the beginning of b, in one pass: most of a log is numbers. n is the number's length, 0 for none. Without exact the number
+// is well-formed, but v is not its value.
 func decimal(b []byte) (v float64, n int, exact bool) {
 	var mantissa uint64
 	neg := len(b) > 0 && b[0] == '-'
@@ -114,7 +114,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 	return v, n, true
 }
 
-// exponent reads the "e-05" that b begins with. n is 0 where its digits are missing.
+// exponent reads the "e-05" at the beginning of b. n is 0 where the digits are missing.
 func exponent(b []byte) (v, n int) {
 	n = 1
 	neg := n < len(b) && b[n] == '-'
@@ -151,7 +151,7 @@ func notFinite(b []byte) (float64, bool) {
 	return 0, false
 }
 
-// GroupedFloat is Float for numbers that may have commas between thousands, as Python's "{:,}" writes them: "1,234,567.8".
+// GroupedFloat is Float for numbers with possible commas between thousands, as in Python's "{:,}": "1,234,567.8".
 func GroupedFloat(b []byte) (float64, bool) {
 	comma := bytes.IndexByte(b, ',')
 	if comma < 0 {
@@ -177,7 +177,7 @@ func GroupedFloat(b []byte) (float64, bool) {
 	return Float(append(out, b...))
 }
 
-// ReprFloat is Float for numbers that may be NumPy scalars as their repr shows them since NumPy 2: "np.float64(0.0042)", "np.int64(151)".
+// ReprFloat is Float for possible NumPy scalars in their repr since NumPy 2: "np.float64(0.0042)", "np.int64(151)".
 func ReprFloat(b []byte) (float64, bool) {
 	if n := len(b); n > 4 && b[0] == 'n' && b[n-1] == ')' {
 		if i := bytes.IndexByte(b, '('); i > 0 && (bytes.HasPrefix(b, []byte("np.")) || bytes.HasPrefix(b, []byte("numpy."))) {

@@ -1,5 +1,5 @@
-// Package ending has one end for all that a process still sends after it was told to stop. A collector stops its components one after the other, with no time
-// limit: each would wait by itself for a backend that is away.
+// Package ending has one deadline for everything that a process sends after the signal to stop. A collector stops its components one after the other, without a
+// time limit: each would wait separately for an unreachable backend.
 package ending
 
 import (

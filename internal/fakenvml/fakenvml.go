@@ -1,15 +1,13 @@
-// Package fakenvml builds a libnvidia-ml.so.1 that needs no GPU (nvml.c) and tells it what to answer, also while a
-// process has it loaded. It needs gcc, and takes nvml.h from the module's go-nvml.
+// Package fakenvml builds a libnvidia-ml.so.1 that needs no GPU (nvml.c) and sets its answers, also while a process has the library loaded. Building needs gcc,
+// and takes nvml.h from the module's go-nvml.
 //
-// A process finds the library by LD_LIBRARY_PATH, or by [nvml.WithLibraryPath] in a test. The dynamic linker never
-// unloads it and binds a process to the first one that it loaded: build it once in a test binary (TestMain), and start a
-// process for a library that lacks functions.
+// A process finds the library by LD_LIBRARY_PATH, or by [nvml.WithLibraryPath] in a test. The dynamic linker never unloads the library and binds a process to
+// the first one loaded: build the library once in a test binary (TestMain), and start a process for a library that lacks functions.
 //
 // # Directives
 //
-// The text of [State.Set] holds one directive in a line; it replaces the text before it, and an empty text stands for one healthy device. A mistake in it
-// aborts the process that loaded the library. DEVICE is the index of a GPU (2), one of its MIG devices (2/0), or * for all GPUs. CODE is a number of
-// nvmlReturn_t.
+// The text of [State.Set] holds one directive per line and replaces the text before; an empty text stands for one healthy device. A mistake in the text aborts
+// the process that loaded the library. DEVICE is the index of a GPU (2), one of its MIG devices (2/0), or * for all GPUs. CODE is a number of nvmlReturn_t.
 //
 //	devices N                     GPUs, 0 to 16
 //	model TEXT                    name of all GPUs
@@ -31,13 +29,13 @@
 //	mig DEVICE N                  MIG is enabled, with N (0 to 7) MIG devices
 //	xid DEVICE CODE               one XID event for each event set that is registered when the fake first sees the text
 //
-// FUNCTION stands for all its versions unless it names one: nvmlDeviceGetMemoryInfo fails both, nvmlDeviceGetMemoryInfo_v2
-// one. A slash and a number hold it to one value of its enum argument: nvmlDeviceGetSamples/3 (encoder), nvmlDeviceGetClockInfo/3.
+// FUNCTION without a version stands for all its versions: nvmlDeviceGetMemoryInfo fails both, nvmlDeviceGetMemoryInfo_v2 one. A slash and a number restrict
+// FUNCTION to one value of its enum argument: nvmlDeviceGetSamples/3 (encoder), nvmlDeviceGetClockInfo/3.
 //
 // # Values
 //
-// The values of GPU i, as NVML returns them. Values with _now are read at one instant, values without are those of the default samples, which are all the same:
-// up to 120 at multiples of 200 ms (power: 20 ms) of the clock up to now.
+// The values of GPU i, as NVML returns them. Values with _now are read at one instant, values without are those of the default samples, all equal: up to 120 at
+// multiples of 200 ms (power: 20 ms) of the clock up to now.
 //
 //	gpu_util, mem_util, enc_util, dec_util       40+i, 30+i, 50+i, 60+i %
 //	gpu_util_now, mem_util_now, enc_util_now …   45+i, 35+i, 55+i, 65+i %
@@ -61,16 +59,14 @@
 //	max_mig_devices                              7
 //	event_types                                  11: single and double bit ECC errors, XID errors
 //
-// UUID GPU-00000000-0000-0000-0000-00000000000i (12 decimal digits), name NVIDIA H200, driver 570.124.06, one compute
-// process with pid 1000+i and 8+i GiB.
+// UUID GPU-00000000-0000-0000-0000-00000000000i (12 decimal digits), name NVIDIA H200, driver 570.124.06, one compute process with pid 1000+i and 8+i GiB.
 //
-// MIG device m of GPU i: UUID MIG-00000000-0000-0000-000i-00000000000m, name NVIDIA H200 MIG 1g.10gb, memory 10 GiB, none
-// reserved, 1+m GiB used, one process with pid 2000+10i+m and 0.5 GiB, GPU instance m+1, compute instance 0. The GPU then
-// lists its MIG devices' processes instead of its own, and has neither utilisation nor remapped rows, as a real GPU.
-// MIG devices have index, UUID, name, memory and processes; all else is not supported.
+// MIG device m of GPU i: UUID MIG-00000000-0000-0000-000i-00000000000m, name NVIDIA H200 MIG 1g.10gb, memory 10 GiB, none reserved, 1+m GiB used, one process
+// with pid 2000+10i+m and 0.5 GiB, GPU instance m+1, compute instance 0. The GPU then lists its MIG devices' processes instead of its own, and has neither
+// utilisation nor remapped rows, as a real GPU. MIG devices have index, UUID, name, memory and processes; everything else is not supported.
 //
-// As the driver does, nvmlDeviceGetSamples without a buffer returns the room (120), with one the number of samples, or
-// NVML_ERROR_NOT_FOUND. Handles from before an nvmlShutdown are invalid after it.
+// As the driver does, nvmlDeviceGetSamples without a buffer returns the room (120), with one the number of samples, or NVML_ERROR_NOT_FOUND. Handles from
+// before an nvmlShutdown are invalid afterwards.
 package fakenvml
 
 import (
@@ -85,7 +81,7 @@ import (
 )
 
 const (
-	// Env names the state file to the library, which looks at nvmlInit. Without it there is one healthy device.
+	// Env names the state file to the library, read at nvmlInit. Without Env there is one healthy device.
 	Env = "FAKE_NVML"
 	// Library is the name of the library's file.
 	Library = "libnvidia-ml.so.1"
@@ -96,7 +92,7 @@ const (
 //go:embed nvml.c
 var source string
 
-// Build is BuildDir in a temporary folder of the test, which it returns.
+// Build is BuildDir in a temporary folder of the test, and returns the folder.
 func Build(tb testing.TB, without ...string) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -106,7 +102,7 @@ func Build(tb testing.TB, without ...string) string {
 	return dir
 }
 
-// BuildDir compiles the library into dir. Functions named by without are no symbols of it, as in an old driver.
+// BuildDir compiles the library into dir. Functions named by without are missing, as in an old driver.
 func BuildDir(dir string, without ...string) error {
 	header, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
 	if err != nil {
@@ -126,13 +122,13 @@ func BuildDir(dir string, without ...string) error {
 	return nil
 }
 
-// State has the answers of the fake, kept in a file that the fake maps.
+// State has the answers of the fake, in a file that the fake maps.
 type State struct {
 	file       *os.File
 	generation uint64 // odd while the text is being written
 }
 
-// New creates the state file. The text has the form that [State.Set] takes.
+// New creates the state file. The text is as for [State.Set].
 func New(path, text string) (*State, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -146,7 +142,7 @@ func New(path, text string) (*State, error) {
 	return s, s.Set(text)
 }
 
-// Use creates a state file for the test and names it in the test's environment. The calling test cannot be parallel.
+// Use creates a state file for the test and names the file in the test's environment. The calling test cannot be parallel.
 func Use(tb testing.TB, text string) *State {
 	tb.Helper()
 	s, err := New(filepath.Join(tb.TempDir(), "state"), text)
@@ -161,7 +157,7 @@ func Use(tb testing.TB, text string) *State {
 // Path is the value for Env.
 func (s *State) Path() string { return s.file.Name() }
 
-// Set replaces the text. The next call into the library sees it. An error is one of the file, or a text of 64 KiB and more.
+// Set replaces the text, visible to the next call into the library. An error is one of the file, or a text of 64 KiB or more.
 func (s *State) Set(text string) error {
 	if len(text) > stateSize-8-1 {
 		return fmt.Errorf("state of %d bytes", len(text))
@@ -174,7 +170,7 @@ func (s *State) Set(text string) error {
 	return nil
 }
 
-// Close closes the file. A process that mapped it goes on with the last text.
+// Close closes the file. A process that mapped the file goes on with the last text.
 func (s *State) Close() error { return s.file.Close() }
 
 func (s *State) bump() error {

@@ -20,7 +20,7 @@ import (
 
 const gib = 1 << 30
 
-// built is the folder of the one library that this process can load.
+// built is the folder of the one library for this process.
 var built string
 
 func TestMain(m *testing.M) {
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// process is a program that finds the library by LD_LIBRARY_PATH. It prints the number of devices, the processes of the
-// first, and which of the symbols the library has.
+// process is a program that finds the library by LD_LIBRARY_PATH. Its output is the number of devices, the processes of the first, and the symbols present in
+// the library.
 func process(symbols []string) {
 	library := nvml.New()
 	fmt.Println("init:", library.Init())
@@ -71,7 +71,7 @@ func load(tb testing.TB, text string) (nvml.Interface, *State) {
 	return library, state
 }
 
-// device is the handle of a GPU that must be there.
+// device is the handle of an existing GPU.
 func device(tb testing.TB, library nvml.Interface, index int) nvml.Device {
 	tb.Helper()
 	d, ret := library.DeviceGetHandleByIndex(index)
@@ -79,7 +79,7 @@ func device(tb testing.TB, library nvml.Interface, index int) nvml.Device {
 	return d
 }
 
-// ok is the value of a call that must succeed: ok[string](t)(device.GetName()).
+// ok is the value of a successful call: ok[string](t)(device.GetName()).
 func ok[T any](tb testing.TB) func(T, nvml.Return) T {
 	tb.Helper()
 	return func(value T, ret nvml.Return) T {
@@ -119,7 +119,7 @@ func TestDevices(t *testing.T) {
 	assert.Equal(t, nvml.ERROR_INVALID_ARGUMENT, ret)
 }
 
-// The package's doc comment says how the numbers are made; here they are for GPU 2.
+// The package's doc comment has the formulas of the numbers; here for GPU 2.
 func TestDefaults(t *testing.T) {
 	library, _ := load(t, "devices 3")
 	assert.Equal(t, "570.124.06", ok[string](t)(library.SystemGetDriverVersion()))
@@ -176,7 +176,7 @@ func TestSamples(t *testing.T) {
 		valueType, list, ret := d.GetSamples(kind, last)
 		require.Equal(t, nvml.SUCCESS, ret)
 		require.Equal(t, nvml.VALUE_TYPE_UNSIGNED_INT, valueType)
-		require.Len(t, list, 120) // go-nvml keeps the room that the driver named, and zeroes
+		require.Len(t, list, 120) // go-nvml keeps the driver's buffer size, and zeroes
 		for _, sample := range list {
 			if sample.TimeStamp != 0 {
 				assert.Equal(t, value, sample.SampleValue[0])
@@ -417,7 +417,7 @@ func TestProcesses(t *testing.T) {
 	assert.Empty(t, ok[[]nvml.ProcessInfo](t)(device(t, library, 1).GetComputeRunningProcesses()))
 }
 
-// A call never sees half of a text: in each one used memory is half of all.
+// A call never sees half of a text: in each text used memory is half of the total.
 func TestTextsAreWhole(t *testing.T) {
 	library, state := load(t, "value 0 mem_reserved 0\nvalue 0 mem_total 2\nvalue 0 mem_used 1")
 	d := device(t, library, 0)

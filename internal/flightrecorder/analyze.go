@@ -10,32 +10,32 @@ import (
 	"strings"
 )
 
-// Group is what the dumps say of a process group.
+// Group is the analysis of a process group.
 type Group struct {
 	Name, Desc string // of process_group: "0", "default_pg"
-	// Ranks are the global ranks of the group, ascending: those of pg_config. Where it does not say (gloo), those that have an entry, and of default_pg all up to
-	// the highest rank that has a dump.
+	// Ranks are the global ranks of the group, ascending: those of pg_config. Without ranks there (gloo), the ranks with an entry, and for default_pg all up to
+	// the highest rank with a dump.
 	Ranks []int32
 	// Members are of all Ranks, in their order.
 	Members []Member
-	// Missing are the ranks that have no dump: frozen, killed, not asked for one, or ended by their launcher because a rank that has a dump failed.
+	// Missing are the ranks without a dump: frozen, killed, not asked for a dump, or ended by their launcher after the failure of a rank with a dump.
 	Missing []int32
-	// Behind are the ranks that have a dump without the last collective that another rank enqueued: they did not return from enqueueing it. Where Missing is not
-	// empty, those are candidates as well, and may be further behind.
+	// Behind are the ranks with a dump that lacks the last collective enqueued by another rank: they did not return from enqueueing it. If Missing is not empty,
+	// the missing ranks are candidates as well, and may be further behind.
 	Behind []int32
-	// Elsewhere are those of Behind that wait in another group: they enqueued its Stuck, which others lack. Who is not among them is further up the chain; where
-	// all are, ranks wait for each other in groups that they call in different orders.
+	// Elsewhere are the ranks of Behind that wait in another group: they enqueued its Stuck, which others lack. A rank of Behind outside of Elsewhere is further
+	// up the chain; if none is, ranks wait for each other in groups called in different orders.
 	Elsewhere []int32
-	// Stateless says that no state is recorded of the group's operations, as with gloo.
+	// Stateless says that the group's operations have no recorded state, as with gloo.
 	Stateless bool
-	// Stuck is the first collective that is not known to be completed on all ranks; nil: there is none. Where Stateless, it is the first that not all ranks
-	// enqueued or that differs, and where ranks have no dump the last one, which may be complete: a rank that failed on its own dumps too, and waits for nobody.
+	// Stuck is the first collective not known to be completed on all ranks; nil: none. If Stateless, Stuck is the first that not all ranks enqueued or that
+	// differs, and with missing dumps the last one, which may be complete: a rank that failed alone dumps too, and waits for nobody.
 	Stuck *Collective
-	// Latest is the last collective that any rank enqueued; nil: there is none. Who enqueued it late says Collective.LastRank.
+	// Latest is the last collective enqueued by any rank; nil: none. Collective.LastRank is the rank that enqueued last.
 	Latest *Collective
-	// Mismatch is the first operation whose type, sizes or data types differ between ranks; nil: there is none.
+	// Mismatch is the first operation with a type, sizes or data types that differ between ranks; nil: none.
 	Mismatch *Collective
-	// Odd are the first operations, at most mostOdd, that ranks lack or that differ between ranks, also in nothing but their state.
+	// Odd are the first operations, at most mostOdd, that ranks lack or that differ between ranks, even in nothing but their state.
 	Odd []*Collective
 }
 
@@ -45,35 +45,35 @@ const mostOdd = 64
 type Member struct {
 	Rank    int32 // global
 	HasDump bool
-	// Last is the highest collective_seq_id that the rank recorded; 0: none.
+	// Last is the highest recorded collective_seq_id of the rank; 0: none.
 	Last int64
-	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: not told. With gloo Completed counts what timed out too, and all of them
-	// count what collective_seq_id does not.
+	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: unknown. With gloo Completed also counts time-outs, and all three count
+	// more than collective_seq_id does.
 	Enqueued, Started, Completed int64
 }
 
-// What of an operation differs.
+// What is the kind of a difference between operations.
 type What uint8
 
-// The kinds of differences, as torch/distributed/flight_recorder/components/types.py (MatchState) has them.
+// The kinds of differences, as in torch/distributed/flight_recorder/components/types.py (MatchState).
 const (
 	Same What = iota
 	Type
 	Sizes
 	Dtypes
-	State // one completed, another started or scheduled: no mistake of anybody
+	State // one completed, another started or scheduled: not an error
 )
 
 func (w What) String() string { return [...]string{"same", "type", "sizes", "dtypes", "state"}[w] }
 
-// Difference is a rank whose operation is another than that of Collective.Reference. Both sides may be wrong.
+// Difference is a rank with an operation other than Collective.Reference's. Either side may be wrong.
 type Difference struct {
 	Rank  int32
 	What  What
 	Entry Operation
 }
 
-// Operation is what a rank recorded of an operation. The slices are shared.
+// Operation is a rank's record of an operation. The slices are shared.
 type Operation struct {
 	Name                      string // profiling_name: nccl:all_reduce
 	InputSizes, OutputSizes   [][]int64
@@ -81,27 +81,27 @@ type Operation struct {
 	State                     string // scheduled, started, completed
 }
 
-// Collective is an operation of a group: what the ranks recorded under one number.
+// Collective is an operation of a group: the ranks' records under one number.
 type Collective struct {
 	Seq int64 // collective_seq_id; of sends and receives p2p_seq_id
 	P2P bool
 	Operation
-	Reference int32 // the first of Enqueued: Operation is its, and the others are compared with it
-	// Enqueued, Started and Completed are the ranks that recorded it, as far as they came: a rank of Completed is in Started and Enqueued too.
+	Reference int32 // the first of Enqueued: source of Operation; the others are compared with it
+	// Enqueued, Started and Completed are the ranks with a record, by state: a rank of Completed is in Started and Enqueued too.
 	Enqueued, Started, Completed []int32
-	// Lacking are the ranks that have a dump and did not record it.
+	// Lacking are the ranks with a dump but without a record.
 	Lacking []int32
-	// Unknown are the ranks that have no dump, or whose dump begins later.
+	// Unknown are the ranks without a dump, or with a dump that begins later.
 	Unknown   []int32
 	Differ    []Difference
 	TimeoutMS int64 // of Reference
-	// First and Last are when the first and the last of Enqueued enqueued it, Unix ns of their hosts' clocks, and LastRank is the last.
+	// First and Last are the first and the last time of enqueueing, Unix ns of the hosts' clocks, and LastRank is the last rank.
 	First, Last int64
 	LastRank    int32
 }
 
-// Analyze compares the dumps of a job's ranks. It looks at one dump at a time, so they may share memory (Reader.Read). Dumps without a rank are passed over,
-// and so is a second one of a rank. Groups come in the order of their ranks and names.
+// Analyze compares the dumps of a job's ranks. Analyze reads one dump at a time, so the dumps may share memory (Reader.Read). Dumps without a rank are skipped,
+// and so is a second dump of a rank. Groups come in the order of their ranks and names.
 func Analyze(dumps iter.Seq[*Dump]) []Group {
 	a := analysis{groups: map[string]*group{}, dumps: map[int32]bool{}, sigs: map[string]uint32{}, match: map[[3]uint32]What{}}
 	for d := range dumps {
@@ -114,18 +114,18 @@ func Analyze(dumps iter.Seq[*Dump]) []Group {
 
 type analysis struct {
 	groups map[string]*group
-	dumps  map[int32]bool // of global ranks; true: its first entries were dropped
+	dumps  map[int32]bool // of global ranks; true: the first entries were dropped
 	all    []signature
 	sigs   map[string]uint32 // index of all
 	key    []byte
 	match  map[[3]uint32]What
-	one    Collective // the one at hand: its lists are used again
+	one    Collective // current collective, with reused lists
 }
 
 type group struct {
 	name, desc string
 	ranks      []int32 // nil: pg_config does not say
-	gloo       bool    // all its entries are gloo's
+	gloo       bool    // all entries are gloo's
 	members    map[int32]*member
 }
 
@@ -151,11 +151,11 @@ const (
 
 var states = [...]string{"scheduled", "started", "completed"}
 
-// add takes what it needs of a dump.
+// add copies the needed parts of a dump.
 func (a *analysis) add(d *Dump) {
 	a.dumps[d.Rank] = len(d.Entries) > 0 && d.Entries[0].RecordID > 0
 	names := map[[2]Text]*group{}
-	for i := range d.Entries { // gloo calls all groups "" in pg_config: with more than one, nobody knows whose the ranks are
+	for i := range d.Entries { // gloo calls all groups "" in pg_config: with more than one, the group of the ranks is unknown
 		if e := &d.Entries[i]; len(e.ProcessGroup) > 0 {
 			names[[2]Text{e.ProcessGroup[0], e.desc()}] = nil
 		}
@@ -213,7 +213,8 @@ func (e *Entry) desc() Text {
 	return e.ProcessGroup[1]
 }
 
-// endsBatch says whether an entry is the end of a batch of sends and receives that counts as a collective, as until PyTorch 2.4: other ranks do not have it.
+// endsBatch says whether an entry is the end of a batch of sends and receives that counts as a collective, as until PyTorch 2.4: other ranks do not have the
+// entry.
 func (e *Entry) endsBatch(before []Entry) bool {
 	if e.IsP2P || !strings.HasSuffix(string(e.Name), "coalesced") || len(before) == 0 {
 		return false
@@ -222,7 +223,7 @@ func (e *Entry) endsBatch(before []Entry) bool {
 	return part.IsP2P && part.Collective == e.Collective && part.PGID == e.PGID
 }
 
-// group returns the group of a name and of ranks: groups that were split may share a name.
+// group returns the group of a name and of ranks: groups made by a split may share a name.
 func (a *analysis) group(name [2]Text, ranks Ranks) *group {
 	key := append(append(append(append(a.key[:0], name[0]...), 0), name[1]...), 0)
 	for _, r := range ranks {
@@ -247,7 +248,7 @@ func (a *analysis) member(g *group, rank int32) *member {
 	return m
 }
 
-// signature returns the number of what an entry is, beside its state.
+// signature returns the number of an entry's signature, without its state.
 func (a *analysis) signature(e *Entry) uint32 {
 	key := append(append(a.key[:0], e.Name...), 0)
 	for _, sizes := range [2][][]int64{e.InputSizes, e.OutputSizes} {
@@ -324,7 +325,7 @@ func elsewhere(groups []Group) {
 	}
 }
 
-// judge says what is the matter with a group.
+// judge finds the faults of a group.
 func (a *analysis) judge(g *group) Group {
 	out := Group{Name: g.name, Desc: g.desc, Ranks: g.ranks, Stateless: g.gloo}
 	last := int64(0)
@@ -332,7 +333,7 @@ func (a *analysis) judge(g *group) Group {
 		m := g.members[rank]
 		_, has := a.dumps[rank]
 		switch {
-		case m == nil && has: // its dump does not know the group: it never came so far
+		case m == nil && has: // the dump does not have the group: the rank never got there
 			m = a.member(g, rank)
 		case m == nil:
 			out.Members = append(out.Members, Member{Rank: rank, Enqueued: -1, Started: -1, Completed: -1})
@@ -359,7 +360,7 @@ func (a *analysis) judge(g *group) Group {
 	return out
 }
 
-// take notes what is the matter with an operation; last is the group's last collective. What is kept of the operation is a copy.
+// take notes the faults of an operation; last is the group's last collective. The kept operation is a copy.
 func (a *analysis) take(out *Group, g *group, c *Collective, last int64) {
 	wrong := slices.ContainsFunc(c.Differ, func(d Difference) bool { return d.What != State })
 	open := len(c.Completed) < len(c.Enqueued) || len(c.Lacking) > 0
@@ -397,7 +398,7 @@ func (c *Collective) clone() *Collective {
 	return &own
 }
 
-// collectives yields the collectives of a group in their order, each in the same memory. Those of a coalesced launch are one: the first of its parts that
+// collectives yields the collectives of a group in order, each in the same memory. The parts of a coalesced launch are one collective: the first part that
 // differs.
 func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 	return func(yield func(*Collective) bool) {
@@ -420,7 +421,8 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 			}
 			var c *Collective
 			for part := range parts {
-				if c = a.compare(g, seq, part, parts, at); len(c.Lacking)+len(c.Differ) > 0 {
+				c = a.compare(g, seq, part, parts, at)
+				if len(c.Lacking)+len(c.Differ) > 0 {
 					break
 				}
 			}
@@ -436,7 +438,7 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 	}
 }
 
-// countOf is how many of the first records have a number, or a lower one.
+// countOf is the number of first records with numbers up to seq.
 func countOf(list []record, seq int64) (n int) {
 	for n < len(list) && list[n].seq <= seq {
 		n++
@@ -444,7 +446,7 @@ func countOf(list []record, seq int64) (n int) {
 	return n
 }
 
-// compare compares what the ranks recorded as one of the parts of a collective; at: the first record of each rank that may be of it.
+// compare compares the ranks' records of one part of a collective; at: the first possible record of each rank.
 func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Collective {
 	c := &a.one
 	*c = Collective{
@@ -462,7 +464,7 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 		}
 		list := m.entries[0]
 		switch {
-		case m.dropped && (len(list) == 0 || seq < list[0].seq), m.dropped && at[i] == 0 && countOf(list, seq) < parts: // it begins later, or in the middle
+		case m.dropped && (len(list) == 0 || seq < list[0].seq), m.dropped && at[i] == 0 && countOf(list, seq) < parts: // begins later, or within the collective
 			c.Unknown = append(c.Unknown, rank)
 			continue
 		case at[i]+part >= len(list) || list[at[i]+part].seq != seq:
@@ -483,14 +485,14 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 			c.Differ = append(c.Differ, Difference{Rank: rank, What: what, Entry: sig.operation(rec.state)})
 		}
 	}
-	// Of an all-to-all only the sums are comparable, and nobody knows who is wrong.
+	// Of an all-to-all only the sums are comparable, and the wrong rank is unknown.
 	if uneven && ownSig != nil && len(c.Enqueued) == len(g.ranks) && len(c.Differ) == 0 && len(g.ranks) > 1 && in != out {
 		c.Differ = append(c.Differ, Difference{Rank: c.Reference, What: Sizes, Entry: c.Operation})
 	}
 	return c
 }
 
-// came notes a rank that recorded the operation.
+// came notes a rank with a record of the operation.
 func (c *Collective) came(rank int32, rec record) {
 	c.Enqueued = append(c.Enqueued, rank)
 	if rec.state >= started {
@@ -509,7 +511,7 @@ func (c *Collective) came(rank int32, rec record) {
 	}
 }
 
-// differ says what of two records differs, in a group of n ranks.
+// differ finds the difference of two records, in a group of n ranks.
 func (a *analysis) differ(x, y record, n int) What {
 	key := [3]uint32{x.sig, y.sig, uint32(n)}
 	what, ok := a.match[key]

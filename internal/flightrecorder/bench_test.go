@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// big makes the dump of a rank of a job: each fifth operation is of all ranks, three of five of eight neighbours, and one of all eighth ranks.
+// big makes the dump of a rank of a job: each fifth operation is of all ranks, three of five of eight neighbours, and one of every eighth rank.
 func big(rank, ranks int32, entries int) *Dump {
 	d := &Dump{Rank: rank, Version: "2.10", PGConfig: map[string]PG{}, PGStatus: map[string]Status{}}
 	all, tp, dp := jobGroup{name: "0", desc: "default_pg"}, jobGroup{name: strconv.Itoa(int(1 + rank/8)), desc: "tp"}, jobGroup{desc: "dp"}
@@ -58,7 +58,7 @@ func BenchmarkJob(b *testing.B) {
 		require.NoError(b, os.WriteFile(filepath.Join(dir, fmt.Sprintf("nccl_trace_rank_%d", rank)), p, 0o600))
 	}
 	debug.FreeOSMemory()
-	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600) // the peak begins anew
+	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o600) // resets the peak
 	b.SetBytes(bytes)
 	for b.Loop() {
 		groups := Analyze(func(yield func(*Dump) bool) {

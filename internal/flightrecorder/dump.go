@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Dump is the dump of one rank. There is more in the file: frames, threads, nccl_comm_state.
+// Dump is the dump of one rank. The file has more: frames, threads, nccl_comm_state.
 type Dump struct {
 	Rank     int32             `json:"-"` // global, of the file's name (RankOf); negative: unknown
 	Version  Text              `json:"version"`
@@ -26,7 +26,7 @@ type PG struct {
 	Ranks Ranks `json:"ranks"`
 }
 
-// Status is what a process group counts: ProcessGroupStatus.hpp. -1: none yet.
+// Status is the counters of a process group: ProcessGroupStatus.hpp. -1: none yet.
 type Status struct {
 	Enqueued  Integer `json:"last_enqueued_collective"`
 	Started   Integer `json:"last_started_collective"`
@@ -48,18 +48,18 @@ type Entry struct {
 	OutputSizes  [][]int64 `json:"output_sizes"`
 	OutputDtypes []Text    `json:"output_dtypes"`
 	State        Text      `json:"state"`                      // scheduled, started, completed
-	Started      Integer   `json:"time_discovered_started_ns"` // 0 or null: it did not start
+	Started      Integer   `json:"time_discovered_started_ns"` // 0 or null: not started
 	Completed    Integer   `json:"time_discovered_completed_ns"`
 	Retired      bool      `json:"retired"`
 	TimeoutMS    Integer   `json:"timeout_ms"`
 	IsP2P        bool      `json:"is_p2p"`
 }
 
-// ErrNotDump is a file that is no dump: its value is no dictionary, or has more in it than fits into a file of its size.
+// ErrNotDump is the error for a file that is no dump: its value is no dictionary, or has more content than fits into a file of its size.
 var ErrNotDump = errors.New("no dump of the Flight Recorder")
 
-// Prefixes begin the names of the files that PyTorch writes (TORCH_FR_DUMP_TEMP_FILE); the rank follows. FlightRecorder.cpp of c10d has the second since 2.9,
-// torch_npu the third.
+// Prefixes are the prefixes of PyTorch's file names (TORCH_FR_DUMP_TEMP_FILE); the rank follows. FlightRecorder.cpp of c10d has the second since 2.9, torch_npu
+// the third.
 var Prefixes = []string{"nccl_trace_rank_", "comm_lib_trace_rank_", "hccl_trace_rank_"}
 
 // IsName says whether a file is named as PyTorch names dumps.
@@ -68,10 +68,10 @@ func IsName(path string) bool {
 	return slices.ContainsFunc(Prefixes, func(prefix string) bool { return strings.Contains(base, prefix) })
 }
 
-// maxRankDigits tells a rank from a date.
+// maxRankDigits distinguishes a rank from a date.
 const maxRankDigits = 6
 
-// RankOf returns the global rank with which the name of a dump ends: nccl_trace_rank_3, …_3.json; -1: it ends with none.
+// RankOf returns the global rank at the end of a dump's name: nccl_trace_rank_3, …_3.json; -1: none.
 func RankOf(file string) int32 {
 	name := filepath.Base(file)
 	for _, ext := range []string{".gz", ".zst", ".json", ".txt", ".log"} {
@@ -98,10 +98,10 @@ func readJSON(text []byte, d *Dump) error {
 	return err
 }
 
-// Integer is a number that is exact to 64 bits, or a string of one; 0 where it is none.
+// Integer is a number exact to 64 bits, or a string of one; 0 otherwise.
 type Integer int64
 
-// UnmarshalJSON reads it; there is no error.
+// UnmarshalJSON never returns an error.
 func (n *Integer) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseInt(string(bytes.Trim(b, `"`)), 10, 64)
 	if err != nil {
@@ -114,7 +114,7 @@ func (n *Integer) UnmarshalJSON(b []byte) error {
 // Float is a number, or NaN.
 type Float float64
 
-// UnmarshalJSON reads it; there is no error.
+// UnmarshalJSON never returns an error.
 func (f *Float) UnmarshalJSON(b []byte) error {
 	v, err := strconv.ParseFloat(string(b), 64)
 	if err != nil {
@@ -124,10 +124,10 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Text is a string, or any other value as it is written.
+// Text is a string, or any other value as written.
 type Text string
 
-// UnmarshalJSON reads it; there is no error.
+// UnmarshalJSON never returns an error.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) != nil {
@@ -137,13 +137,13 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// maxRanks bounds the ranks that are read of a process group.
+// maxRanks bounds the ranks of a process group.
 const maxRanks = 1 << 20
 
-// Ranks are the global ranks of a process group, in its order: "[0, 1]" as PyTorch writes them, a list elsewhere. Of unknown ones there are none.
+// Ranks are the global ranks of a process group, in its order: "[0, 1]" in PyTorch's dumps, a list elsewhere. Empty: unknown.
 type Ranks []int32
 
-// UnmarshalJSON reads them; there is no error.
+// UnmarshalJSON never returns an error.
 func (r *Ranks) UnmarshalJSON(b []byte) error {
 	*r = (*r)[:0]
 	for field := range bytes.FieldsFuncSeq(b, func(c rune) bool { return c < '0' || c > '9' }) {

@@ -73,7 +73,7 @@ func TestAnalyze(t *testing.T) {
 		"a buffer that was too small": { // rank 1 forgot the first two
 			[]*Dump{ops(0, 1, "ccc"), ops(1, 3, "c"), ops(2, 1, "ccc"), ops(3, 1, "ccc")}, group,
 		},
-		"a number left out": { // its buffer goes back further
+		"a number left out": { // the buffer goes back further
 			[]*Dump{ops(0, 1, "ccc"), ops(1, 1, "ccc"), ops(2, 1, "ccc"), {Rank: 3, PGConfig: ops(3, 1, "").PGConfig, Entries: slices.Delete(ops(3, 1, "ccc").Entries, 1, 2)}},
 			group + ", stuck nccl:all_reduce 2 of [0 1 2] not [3]",
 		},
@@ -103,7 +103,7 @@ func TestWhen(t *testing.T) {
 	assert.Empty(t, g.Stuck.Completed)
 }
 
-// Until PyTorch 2.4 a batch of sends and receives counts as a collective, which the other ranks do not have.
+// Until PyTorch 2.4 a batch of sends and receives counts as a collective that the other ranks do not have.
 func TestBatch(t *testing.T) {
 	dumps := []*Dump{ops(0, 1, "ccc"), ops(1, 1, "ccc"), ops(2, 1, "cc"), ops(3, 1, "cc")}
 	for _, d := range dumps[:2] {
@@ -142,7 +142,7 @@ func TestMessages(t *testing.T) {
 	}, got)
 }
 
-// What is of a wrong type counts as missing, in both forms alike.
+// A value of a wrong type counts as missing, in both formats alike.
 func TestRead(t *testing.T) {
 	for in, want := range map[string]Dump{
 		"\x80\x02}.": {},
@@ -171,7 +171,7 @@ func TestRead(t *testing.T) {
 	assert.Equal(t, "GLOBAL", code.Opcode)
 }
 
-// A pickle that refers to one value many times makes no more of it than the file is long.
+// A pickle with many references to one value takes no more memory than in proportion to the file.
 func TestRepeated(t *testing.T) {
 	const n = 100_000
 	list := "](" + strings.Repeat("K\x01", n) + "eq\x00"

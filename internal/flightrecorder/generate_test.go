@@ -12,7 +12,7 @@ type jobGroup struct {
 	ranks      []int32
 }
 
-// step is what the ranks of a group do together.
+// step is a common operation of the ranks of a group.
 type step struct {
 	group int
 	op    string
@@ -20,8 +20,8 @@ type step struct {
 	count int64
 }
 
-// generate makes the dumps of a job of 2 to 16 ranks, with faults: ranks that stop, leave out or exchange an operation, sizes, data types and states that
-// differ, dumps that are missing, buffers that were too small. The ranks' dumps depend on the seed alone.
+// generate makes the dumps of a job of 2 to 16 ranks, with faults: ranks that stop, omit or exchange an operation, different sizes, data types and states,
+// missing dumps, and buffers that were too small. The dumps depend on the seed alone.
 func generate(seed uint64) []*Dump {
 	r := rand.New(rand.NewPCG(seed, 30))
 	n := int32(2 + r.IntN(15))
@@ -56,7 +56,7 @@ func generate(seed uint64) []*Dump {
 	return lose(r, groups, dumps)
 }
 
-// lose drops entries for which the buffers were too small, and dumps.
+// lose drops the entries beyond small buffers, and dumps.
 func lose(r *rand.Rand, groups []jobGroup, dumps []*Dump) []*Dump {
 	if len(groups) == 1 && r.IntN(4) == 0 { // the buffer was too small
 		room := 2 + r.IntN(8)
@@ -85,7 +85,7 @@ type fault struct {
 	kind string
 }
 
-// job is what the ranks do.
+// job is the work of the ranks.
 type job struct {
 	groups    []jobGroup
 	steps     []step
@@ -94,7 +94,7 @@ type job struct {
 	completed int           // steps
 }
 
-// run adds what a rank does to its dump.
+// run adds the work of a rank to its dump.
 func (j *job) run(d *Dump) {
 	seqs, p2ps := make([]Integer, len(j.groups)), make([]Integer, len(j.groups))
 	for i, s := range j.steps {
@@ -134,7 +134,7 @@ func (j *job) run(d *Dump) {
 	}
 }
 
-// does is what a rank does as a step, and how far it came; without an operation: nothing.
+// does is a rank's part in a step, and its state; without an operation: none.
 func (j *job) does(rank int32, i int) (s step, state Text) {
 	s, state = j.steps[i], "completed"
 	if i == j.completed {
@@ -195,7 +195,8 @@ func jobGroups(r *rand.Rand, n int32) []jobGroup {
 	return groups
 }
 
-// pipeline describes groups that only send. fr_trace dies where a send and a collective of a group have one number: it takes them for a coalesced launch.
+// pipeline describes groups that only send. fr_trace dies where a send and a collective of a group have one number, because it takes both as a coalesced
+// launch.
 const pipeline = "pp"
 
 var jobOps = []string{"all_reduce", "_all_gather_base", "_reduce_scatter_base", "broadcast", "all_to_all", "all_reduce_barrier", "reduce", "coalesced"}
@@ -218,7 +219,7 @@ func otherOp(op string) string {
 	return "all_reduce"
 }
 
-// entriesOf are the entries of a rank's step; own is the rank in its group. A count below 0 is one of another data type.
+// entriesOf are the entries of a rank's step; own is the rank in its group. A count below 0 means another data type.
 func entriesOf(s step, g jobGroup, own int) []Entry {
 	dtype, count, n := Text("BFloat16"), s.count, int64(len(g.ranks))
 	if count < 0 {

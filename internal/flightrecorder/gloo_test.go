@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gloo reads dumps that torch 2.15.0 wrote on CPUs, of jobs that truly ended so.
+// gloo reads dumps that torch 2.15.0 wrote on CPUs, of jobs with these real failures.
 func gloo(t *testing.T, name string) (dumps []*Dump) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/gloo/" + name + "/nccl_trace_rank_*")
@@ -29,7 +29,7 @@ func gloo(t *testing.T, name string) (dumps []*Dump) {
 	return dumps
 }
 
-// What PyTorch pickles is what it writes as JSON (torch._C._distributed_c10d._dump_fr_trace_json).
+// PyTorch's pickle and its JSON have the same content (torch._C._distributed_c10d._dump_fr_trace_json).
 func TestSameAsJSON(t *testing.T) {
 	n := 0
 	for _, name := range []string{"group-hang", "mismatch-op"} {
@@ -38,7 +38,7 @@ func TestSameAsJSON(t *testing.T) {
 			require.NoError(t, err)
 			same := &Dump{Rank: d.Rank}
 			require.NoError(t, new(Reader).Read(b, same))
-			for _, d := range []*Dump{same, d} { // it was written a moment later
+			for _, d := range []*Dump{same, d} { // written a moment later
 				d.Entries[len(d.Entries)-1].Retired = true
 				for id, s := range d.PGStatus {
 					s.Completed = s.Enqueued
@@ -84,7 +84,7 @@ func sayOperation(c *Collective) string {
 	return strings.Join(parts, " ")
 }
 
-// fr_trace ends in KeyError: ('0', 0) on all of these.
+// fr_trace ends in KeyError: ('0', 0) on all of them.
 func TestGloo(t *testing.T) {
 	for name, want := range map[string][]string{
 		"healthy":        {"0 default_pg [0 1 2 3]"},

@@ -13,8 +13,8 @@ type end struct {
 	src, dst int   // ranks of the group
 }
 
-// messages yields the sends and receives of a group whose other end was not recorded or differs, in the order of their numbers: the last of a pair of ranks in
-// the one's dump is the last in the other's. Where a dump begins later, its first messages are unknown, and not told. A receive from any rank is passed over.
+// messages yields the sends and receives of a group with an other end that was not recorded or differs, in the order of their numbers: the last of a pair of
+// ranks in one dump is the last in the other. Where a dump begins later, its first messages are unknown and left out. A receive from any rank is skipped.
 func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 	type pair struct{ src, dst int }
 	sends, receives := map[pair][]end{}, map[pair][]end{}

@@ -33,7 +33,7 @@ type answer struct {
 	Error   string            `json:"error"`
 }
 
-// odd is what fr_trace finds wrong with an operation.
+// odd is a fault of an operation by fr_trace.
 type odd struct {
 	name, desc string
 	seq, p2p   int64
@@ -58,20 +58,20 @@ func read(t *testing.T, dumps []*Dump) []*Dump {
 	return out
 }
 
-// TestOracle compares Analyze with torch.distributed.flight_recorder.fr_trace of PyTorch 2.15.0. To write its answers anew:
+// TestOracle compares Analyze with torch.distributed.flight_recorder.fr_trace of PyTorch 2.15.0. To record its answers anew:
 //
 //	make fr-trace TORCH=DIR
 //
 // Where fr_trace abstains or errs, less is compared:
-//   - Of a group of which a dump is missing it tells no rank that lacks an operation, whoever has a dump.
-//   - After the first difference in a group it does not check the sums of all-to-alls any more.
-//   - A send or a receive in a group of more than two ranks counts as one that the others lack: no set has one.
-//   - Of sends and receives it does not compare data types.
-//   - Dumps are cut to the highest first record_id, which counts the operations of all groups: sets whose buffers were too small have one group, and begin
-//     alike. What a dump begins behind counts as lacking there.
-//   - Where a coalesced launch of one rank meets another operation of another rank, it says of both that they are lacking or that sizes differ, and takes
-//     entries of other groups for those of the launch: of such a set, what came before in the group is compared, and that there is something at that number.
-//   - It dies of dumps of gloo (TestGloo), and of operations that it does not know.
+//   - Of a group with a missing dump fr_trace names no rank that lacks an operation.
+//   - After the first difference in a group fr_trace no longer checks the sums of all-to-alls.
+//   - A send or a receive in a group of more than two ranks counts as lacking on the others: no set has one.
+//   - fr_trace does not compare the data types of sends and receives.
+//   - Dumps are cut to the highest first record_id, a count over the operations of all groups: sets with small buffers have one group, and begin
+//     alike. Entries before the beginning of a dump count as lacking there.
+//   - Where a coalesced launch of one rank meets another operation of another rank, fr_trace reports both as lacking or with different sizes, and takes
+//     entries of other groups as the launch's: of these sets, the earlier part of the group is compared, and the presence of a fault at the number.
+//   - fr_trace dies of dumps of gloo (TestGloo), and of unknown operations.
 func TestOracle(t *testing.T) {
 	if *torch != "" {
 		ask(t)
@@ -112,7 +112,7 @@ func same(t *testing.T, want answer, seed uint64) int {
 	slices.Sort(missing)
 	assert.ElementsMatch(t, want.Missing, slices.Compact(missing), "set %d", seed)
 
-	// comparable leaves out what fr_trace does not tell, or tells wrongly.
+	// comparable leaves out the faults that fr_trace omits or gets wrong.
 	comparable := func(o odd) (string, bool) {
 		switch {
 		case tornSeq > 0 && (o.name != tornGroup || o.seq > tornSeq), o.seq < begins(dumps):
@@ -145,7 +145,7 @@ func same(t *testing.T, want answer, seed uint64) int {
 	return len(wanted)
 }
 
-// oddOf puts a Collective as fr_trace puts it.
+// oddOf puts a Collective in the form of fr_trace.
 func oddOf(g *Group, c *Collective) odd {
 	o := odd{name: g.Name, desc: g.Desc, seq: c.Seq, lacking: c.Lacking, differ: map[string]string{}}
 	if c.P2P {
@@ -165,7 +165,7 @@ func oddOf(g *Group, c *Collective) odd {
 	return o
 }
 
-// torn finds a coalesced launch that is none on another rank: its group and the first number; 0: there is none.
+// torn finds a coalesced launch that is none on another rank: its group and the first number; 0: none.
 func torn(dumps []*Dump) (name string, seq int64) {
 	type number struct {
 		name string
@@ -198,7 +198,7 @@ func torn(dumps []*Dump) (name string, seq int64) {
 	return name, seq
 }
 
-// begins is the number with which the last of the dumps begins whose first entries were dropped; 0: none were.
+// begins is the first number of the last dump with dropped entries; 0: none were dropped.
 func begins(dumps []*Dump) (seq int64) {
 	for _, d := range dumps {
 		if len(d.Entries) > 0 && d.Entries[0].RecordID > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/pickle"
 )
 
-// Reader reads dumps, one at a time. Names and shapes of all that it read are shared. The zero Reader is ready. It is not safe for concurrent use.
+// Reader reads dumps, one at a time. All dumps share their names and shapes. The zero Reader is ready. Not safe for concurrent use.
 type Reader struct {
 	pickle pickle.Decoder
 	texts  map[string]Text
@@ -20,10 +20,10 @@ type Reader struct {
 	left   int // values that may still be read: a pickle can refer to one value many times
 }
 
-// mostShared bounds the names and shapes that are kept from dump to dump.
+// mostShared bounds the names and shapes kept from dump to dump.
 const mostShared = 1 << 16
 
-// leastEntry is the least an entry can take in a pickle, B: it has twenty keys, of two bytes where they come again.
+// leastEntry is the smallest size of an entry in a pickle, B: twenty keys, of two bytes each when repeated.
 const leastEntry = 64
 
 // IsPickle says whether a file begins as a pickle does, of any protocol. Read reads protocols 2 to 5.
@@ -39,14 +39,15 @@ func IsPickle(text []byte) bool {
 	return false
 }
 
-// Read reads a dump, a pickle or JSON, into d, whose memory it uses again; Rank stays. Nothing of data is kept. A value of a wrong type counts as missing, and
-// so does all of a file of another kind: who needs entries looks for them. The error is one of pickle.Decoder, one of encoding/json, or ErrNotDump.
+// Read reads a dump, a pickle or JSON, into d, and reuses its memory; Rank stays. Nothing of data is kept. A value of a wrong type counts as missing, and so
+// does the whole content of another kind of file: a caller that needs entries must check for them. The error is one of pickle.Decoder, one of encoding/json, or
+// ErrNotDump.
 func (r *Reader) Read(data []byte, d *Dump) error {
 	*d = Dump{Rank: d.Rank, Entries: d.Entries[:0]}
 	if IsPickle(data) {
 		return r.readPickle(data, d)
 	}
-	d.Entries = nil // encoding/json would leave in it what the file lacks
+	d.Entries = nil // encoding/json would keep old values for missing fields
 	return readJSON(data, d)
 }
 
@@ -116,7 +117,7 @@ func (r *Reader) isList(v pickle.Value) bool {
 	return k == pickle.List || k == pickle.Tuple
 }
 
-// length is how many items of a container may be read.
+// length is the number of items of a container that may be read.
 func (r *Reader) length(v pickle.Value) int {
 	n := r.pickle.Len(v)
 	if r.left -= n; r.left < 0 {
@@ -224,7 +225,7 @@ func (r *Reader) text(v pickle.Value) Text {
 	return t
 }
 
-// longText is how many bytes of a text count as one value.
+// longText is the number of bytes of a text that count as one value.
 const longText = 64
 
 func (r *Reader) textList(v pickle.Value) []Text {
@@ -238,7 +239,8 @@ func (r *Reader) textList(v pickle.Value) []Text {
 		key = append(binary.AppendUvarint(key, uint64(len(t))), t...)
 	}
 	list, ok := r.lists[string(key)]
-	if r.key = key; !ok {
+	r.key = key
+	if !ok {
 		list = make([]Text, n)
 		for i := range n {
 			list[i] = r.text(r.pickle.Item(v, i))
@@ -268,7 +270,8 @@ func (r *Reader) sizes(v pickle.Value) [][]int64 {
 		}
 	}
 	shape, ok := r.shapes[string(key)]
-	if r.key = key; !ok {
+	r.key = key
+	if !ok {
 		shape = make([][]int64, n)
 		rest := key
 		for i := range shape {

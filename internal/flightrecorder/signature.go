@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// signature is what an entry is, beside its number and state.
+// signature is an entry without its number and state.
 type signature struct {
 	Operation
 	op        string // without the backend: all_reduce, send
@@ -39,7 +39,7 @@ func number(s string) int {
 	return int(n)
 }
 
-// elements is how many elements the first tensor has; 0: there is none.
+// elements is the number of elements of the first tensor; 0: none.
 func elements(sizes [][]int64) int64 {
 	if len(sizes) == 0 {
 		return 0
@@ -55,7 +55,7 @@ func product(dims []int64) int64 {
 	return n
 }
 
-// times multiplies; beyond 63 bits all products are one.
+// times multiplies; all products beyond 63 bits are equal.
 func times(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0
@@ -75,13 +75,13 @@ func (s *signature) operation(state uint8) Operation {
 // uneven says whether the tensors of the ranks may have different sizes.
 func (s *signature) uneven() bool { return s.op == "all_to_all" || s.op == "all_to_all_single" }
 
-// ends says whether it is the end of a coalesced launch, which has no tensors.
+// ends says whether s is the end of a coalesced launch, without tensors.
 func (s *signature) ends() bool {
 	return s.op == "coalesced" || s.op == "ALLGATHER_coalesced" || s.op == "REDUCE_SCATTER_coalesced"
 }
 
-// differ says what of two collectives of a group of n ranks differs, s being the reference: what Op.match of
-// torch/distributed/flight_recorder/components/types.py calls a mismatch, in its order.
+// differ finds the difference of two collectives of a group of n ranks, s being the reference: the mismatches of Op.match in
+// torch/distributed/flight_recorder/components/types.py, in its order.
 func (s *signature) differ(o *signature, n int64) What {
 	is := func(names ...string) bool { return slices.Contains(names, s.op) }
 	switch {
@@ -119,14 +119,14 @@ func gathers(gathered, shard [][]int64, n int64) bool {
 	return int64(len(gathered)) == n*int64(len(shard)) && all == times(one, n)
 }
 
-// differ says whether tensors have other data types; those without a dimension count for nothing.
+// differ says whether tensors have different data types; tensors without a dimension are ignored.
 func differ(a []Text, aSizes [][]int64, b []Text, bSizes [][]int64) bool {
 	has := func(sizes [][]int64) bool { return len(sizes) > 0 && len(sizes[0]) > 0 }
 	in := func(list []Text) func(Text) bool { return func(t Text) bool { return !slices.Contains(list, t) } }
 	return has(aSizes) && has(bSizes) && (slices.ContainsFunc(a, in(b)) || slices.ContainsFunc(b, in(a)))
 }
 
-// pairs says what of a send and a receive of one message differs.
+// pairs finds the difference of a send and a receive of one message.
 func (s *signature) pairs(receive *signature) What {
 	if !equal(s.InputSizes, receive.OutputSizes) {
 		return Sizes

@@ -1,4 +1,4 @@
-// Package health reports to the collector whether a component gets through to the system behind it, for the extension health_check.
+// Package health reports to the collector whether a component reaches the system behind it, for the extension health_check.
 package health
 
 import (
@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
-// errAway is without the cause, which may hold a secret: the page of health_check has no redaction.
+// errAway is without the cause, possibly a secret: the page of health_check has no redaction.
 var errAway = errors.New("nothing gets through; the log has the cause")
 
 // Reporter reports each change between success and failure. Before Start it reports nothing.
@@ -17,24 +17,24 @@ type Reporter struct {
 	mu    sync.Mutex
 	host  component.Host
 	away  bool // no server answers
-	fails bool // servers answer that they do not
+	fails bool // servers answer with failures
 }
 
-// Start begins to report to a host, as of a component that gets through.
+// Start begins to report to a host, with the component as reachable.
 func (r *Reporter) Start(host component.Host) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.host, r.away, r.fails = host, false, false
 }
 
-// Through takes note of an attempt and its success. Attempts that were cancelled tell nothing and must not come here.
+// Through notes an attempt and its success. Cancelled attempts mean nothing and must not be noted.
 func (r *Reporter) Through(ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.change(r.away, !ok)
 }
 
-// Answered takes note of a server that answers or cannot be reached, whatever becomes of the attempts: both have to succeed.
+// Answered notes a server that answers or cannot be reached, whatever the results of attempts: both have to succeed.
 func (r *Reporter) Answered(ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ func Columns(text string) (n int) {
 	return n
 }
 
-// columns is 2 for what East Asian scripts have as wide as two letters (Unicode's annex 11: wide, full width).
+// columns is 2 for East Asian characters of double width (Unicode's annex 11: wide, full width).
 func columns(r rune) int {
 	switch {
 	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0x303e, r >= 0x3041 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
@@ -31,7 +31,7 @@ func PadLeft(text string, width int) string { return blanks(text, width) + text 
 
 func blanks(text string, width int) string { return strings.Repeat(" ", max(0, width-Columns(text))) }
 
-// Cut is a text, or as much of it as fits in a width with "…" behind.
+// Cut is a text, truncated to a width with "…" if longer.
 func Cut(text string, width int) string {
 	if Columns(text) <= width {
 		return text
@@ -42,7 +42,7 @@ func Cut(text string, width int) string {
 	return text[:fitting(text, width-1)] + "…"
 }
 
-// fitting is how many bytes of a text fit in a width.
+// fitting is the number of bytes of a text that fit in a width.
 func fitting(text string, width int) int {
 	for i, r := range text {
 		if width -= columns(r); width < 0 {
@@ -52,7 +52,7 @@ func fitting(text string, width int) int {
 	return len(text)
 }
 
-// Wrap breaks text at blanks, words that are longer than a line, and Chinese anywhere.
+// Wrap breaks text at blanks, words longer than a line, and Chinese anywhere.
 func Wrap(text string, width int) (lines []string) {
 	var line strings.Builder
 	used := 0
@@ -83,13 +83,13 @@ func Wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-// firstLen is the length of a text's first rune: a line has one at least.
+// firstLen is the length of a text's first rune: a line has at least one.
 func firstLen(text string) int {
 	_, n := utf8.DecodeRuneInString(text)
 	return n
 }
 
-// words are the pieces of a text between which a line may end; each has the blank behind it.
+// words are the pieces of a text between possible line breaks; each has the blank behind it.
 func words(text string) (out []string) {
 	begin := 0
 	for i, r := range text {
@@ -106,7 +106,7 @@ func words(text string) (out []string) {
 	return append(out, text[begin:])
 }
 
-// closes says whether a text begins with what must not begin a line.
+// closes says whether a text begins with a character that must not begin a line.
 func closes(text string) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	return strings.ContainsRune("，。；：、）％", r)

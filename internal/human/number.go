@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-const mostDigits = 1e15 // from here on a float64 does not tell neighbouring tenths apart
+const mostDigits = 1e15 // neighbouring tenths are equal as float64 from here on
 
 // Thousands is a whole number with its digits in groups; of a float64, the nearest.
 func Thousands[N int | int64 | float64](n N) string {
@@ -32,7 +32,7 @@ func appendGrouped(b []byte, digits string) []byte {
 	return b
 }
 
-// Plural is a number of things, in English.
+// Plural is a number of items, in English.
 func Plural[N int | int64](n N, what string) string {
 	switch {
 	case n == 1:
@@ -50,7 +50,7 @@ func Binary(n int) string {
 
 const mostRuns = 32 // of Ranks
 
-// Ranks lists ranks that ascend, those that follow each other as a range: "ranks 3, 7, 12–15".
+// Ranks lists ascending ranks, consecutive ones as a range: "ranks 3, 7, 12–15".
 func Ranks(ascending []int64) string {
 	b := []byte("ranks ")
 	if len(ascending) == 1 {

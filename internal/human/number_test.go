@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Whatever a number is, its text keeps to a column.
+// The text of any number keeps to its column.
 func TestNumbersKeepToTheirColumn(t *testing.T) {
 	for _, x := range []float64{1e308, -1e308, 1e15, 123_456_789_012_345} {
 		for _, text := range []string{Thousands(x), Fixed(x, 4), Digits(x)} {
@@ -17,7 +17,7 @@ func TestNumbersKeepToTheirColumn(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "1e+308", Thousands(1e308))
-	assert.Equal(t, "1e+15 999999999999999.00 +1e+300 -1e+300 1.798e+308", strings.Join([]string{
+	assert.Equal(t, "1e+15 999999999999999.00 +1e+300 -1e+300 1.8e+308", strings.Join([]string{
 		Fixed(1e15, 2), Fixed(999_999_999_999_999, 2), Signed(1e300, 1), Signed(-1e300, 1), Fixed(math.MaxFloat64, 2),
 	}, " "))
 	assert.Equal(t, "123,456,789,012,345", Thousands(123_456_789_012_345.0))
@@ -27,16 +27,16 @@ func TestNumbersKeepToTheirColumn(t *testing.T) {
 
 func TestSeconds(t *testing.T) {
 	for s, want := range map[float64]string{
-		0: "0 s", 1: "1 s", 5.402: "5.402 s", 136.32: "136.3 s", 0.9994: "999.4 ms", 0.99996: "1 s", 0.89825: "898.2 ms", 123.4e-6: "123.4 µs",
+		0: "0 s", 1: "1 s", 5.402: "5.4 s", 136.32: "136 s", 0.9994: "999 ms", 0.9996: "1 s", 0.89825: "898 ms", 123.4e-6: "123 µs",
 		5e-9: "5 ns", 1e-9: "-",
-		-0.5: "-500 ms", 300: "300 s", 599.94: "599.9 s", 599.96: "10 min", 605.4: "10 min 5 s", 3599.6: "1 h", 3600: "1 h", 8040: "2 h 14 min",
+		-0.5: "-500 ms", 300: "300 s", 599.44: "599 s", 599.96: "10 min", 605.4: "10 min 5 s", 3599.6: "1 h", 3600: "1 h", 8040: "2 h 14 min",
 		-8040:   "-2 h 14 min",
-		359_940: "99 h 59 min", 443_160: "123.1 h", 4_443_160: "1,234 h", 1e300: "2.778e+296 h", math.NaN(): "-", math.Inf(1): "-",
+		359_940: "99 h 59 min", 443_160: "123 h", 4_443_160: "1,234 h", 1e300: "2.78e+296 h", math.NaN(): "-", math.Inf(1): "-",
 	} {
 		assert.Equal(t, want, Seconds(s))
 	}
-	assert.Equal(t, "898.2 ms", Nanoseconds(898_249_999))
-	for s, want := range map[float64]float64{0: 1e-9, 7.73: 1e-3, 12: 1e-2, 0.05: 1e-5, 700: 1, 7200: 60} {
+	assert.Equal(t, "898 ms", Nanoseconds(898_249_999))
+	for s, want := range map[float64]float64{0: 1e-9, 7.73: 1e-2, 12: 1e-1, 0.05: 1e-4, 700: 1, 7200: 60} {
 		assert.InEpsilon(t, want, LastDigit(s), 1e-12, s)
 	}
 }
@@ -45,8 +45,8 @@ func TestUnits(t *testing.T) {
 	for want, got := range map[string]string{
 		"256 MiB": Bytes(1 << 28), "1.5 TiB": Bytes(1<<40 + 1<<39), "1,000 B": Bytes(1000), "1.5 KiB": Bytes(1536),
 		"25 GiB": Bytes(100 * 256 << 20), "1 GiB": Bytes(1<<30 - 1),
-		"180.4 GB/s": Rate(180.44e9), "999 MB/s": Rate(999e6), "12.5 kB/s": Rate(12.5e3), "8 B/s": Rate(8), "162.4 MiB/s": BinaryRate(162.4 * (1 << 20)),
-		"312.4 TFLOP/s": Flops(312.4e12), "1.41 GHz": Hertz(1.41e9), "12.5%": Percent(0.125), "4.9%": Percent(0.04932), "100%": Percent(1),
+		"180 GB/s": Rate(180.44e9), "999 MB/s": Rate(999e6), "12.5 kB/s": Rate(12.5e3), "8 B/s": Rate(8), "162 MiB/s": BinaryRate(162.4 * (1 << 20)),
+		"312 TFLOP/s": Flops(312.4e12), "1.41 GHz": Hertz(1.41e9), "12.5%": Percent(0.125), "4.9%": Percent(0.04932), "100%": Percent(1),
 		"0.1%": Percent(0.0006), "0%": Percent(-0.0004), "1,234%": Percent(12.34),
 		"+12.5%": Change(1.125), "-12.5%": Change(0.875), "+0%": Change(1), "12,346": Digits(12345.6), "1.5e-06": Digits(1.5e-6),
 		"3e-05": Digits(3e-5), "1e+308": Digits(1e308),
@@ -63,7 +63,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// Numbers are written on hot paths, into memory that is there.
+// Numbers are written on hot paths, into existing memory.
 func TestNoAllocations(t *testing.T) {
 	b := make([]byte, 0, 64)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {

@@ -9,18 +9,19 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// Unknown stands for a number that is not known: NaN, or infinite.
+// Unknown stands for an unknown number: NaN, or infinite.
 const Unknown = "-"
 
-// most is how many significant digits numbers have; shares have one decimal. Zeros that say nothing are left out. The page's assets/units.js writes the same.
-const most = 4
+// most is the number of significant digits; shares have one decimal. Trailing zeros are left out. The page's assets/units.js writes the same.
+const most = 3
 
 type unit struct {
 	size float64
 	name string
 }
 
-// Units from the largest to the smallest. Sizes are powers of 1024; rates of 1000, as NCCL and nccl-tests have them, those of TransferQueue and ZeroMQ of 1024.
+// Units from the largest to the smallest. Sizes are powers of 1024; rates are powers of 1000, as in NCCL and nccl-tests, and TransferQueue's and ZeroMQ's of
+// 1024.
 var (
 	times       = []unit{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}
 	sizes       = []unit{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, "B"}}
@@ -30,14 +31,14 @@ var (
 	frequencies = []unit{{1e9, "GHz"}, {1e6, "MHz"}, {1e3, "kHz"}, {1, "Hz"}}
 )
 
-// Seconds is a duration in s: in s, ms, µs or ns; from ten minutes on in min and s, from an hour on in h and min. What is shorter than 2 ns has no length:
-// spans.Batch makes one of what has none.
+// Seconds is a duration in s: in s, ms, µs or ns; from ten minutes on in min and s, from an hour on in h and min. A duration below 2 ns is Unknown: spans.Batch
+// makes spans without a duration 1 ns long.
 func Seconds(s float64) string { return string(AppendSeconds(nil, s)) }
 
 // Nanoseconds is Seconds of a duration in ns.
 func Nanoseconds(ns int64) string { return Seconds(float64(ns) / 1e9) }
 
-// Range is what lies between two numbers as they are written, with their unit once where it is the same.
+// Range joins two written numbers, with one unit if equal.
 func Range(low, high string) string {
 	if low == high {
 		return high
@@ -45,10 +46,10 @@ func Range(low, high string) string {
 	return bare(low, high) + "–" + high
 }
 
-// Of is a part of a whole as they are written, with their unit once where it is the same.
+// Of joins the written numbers of a part and its whole, with one unit if equal.
 func Of(part, whole string) string { return bare(part, whole) + " of " + whole }
 
-// bare is a number without its unit where that is the unit of the other number.
+// bare is a number without its unit, if the other number has the same unit.
 func bare(number, other string) string {
 	i, j := strings.IndexAny(number, " %"), strings.IndexAny(other, " %")
 	if i > 0 && j > 0 && number[i:] == other[j:] {
@@ -57,7 +58,7 @@ func bare(number, other string) string {
 	return number
 }
 
-const tenMinutes = 599.95 // rounded to four digits, 600 s
+const tenMinutes = 599.5 // rounded to three digits: 600 s
 
 // AppendSeconds appends Seconds.
 func AppendSeconds(b []byte, s float64) []byte {
@@ -87,7 +88,7 @@ func AppendSeconds(b []byte, s float64) []byte {
 	return b
 }
 
-// LastDigit is what the last digit of a duration is worth as Seconds writes it, s.
+// LastDigit is the value of a duration's last digit as written by Seconds, s.
 func LastDigit(s float64) float64 {
 	switch a := math.Abs(s); {
 	case !(a > 0) || math.IsInf(a, 0):
@@ -119,13 +120,13 @@ func BinaryRate(n float64) string { return string(AppendBinaryRate(nil, n)) }
 // AppendBinaryRate appends BinaryRate.
 func AppendBinaryRate(b []byte, n float64) []byte { return appendIn(b, n, binaryRates) }
 
-// Flops is FLOP/s: TFLOP/s and so on.
+// Flops is FLOP/s: TFLOP/s and smaller and larger units.
 func Flops(n float64) string { return string(AppendFlops(nil, n)) }
 
 // AppendFlops appends Flops.
 func AppendFlops(b []byte, n float64) []byte { return appendIn(b, n, flops) }
 
-// Hertz is a frequency: GHz and so on.
+// Hertz is a frequency: GHz and smaller units.
 func Hertz(n float64) string { return string(appendIn(nil, n, frequencies)) }
 
 // Watts is a power in W.
@@ -153,7 +154,7 @@ func AppendPercent(b []byte, share float64) []byte {
 	return append(AppendDigits(b, x), '%')
 }
 
-// Change is a ratio of what is now to what was, as a change: 1.125 is +12.5%.
+// Change is the ratio of new to old, as a change: 1.125 is +12.5%.
 func Change(ratio float64) string {
 	text := Percent(ratio - 1)
 	if text[0] == '-' {
@@ -165,15 +166,15 @@ func Change(ratio float64) string {
 // Digits is a number without a unit.
 func Digits(x float64) string { return string(AppendDigits(nil, x)) }
 
-// AppendDigits appends Digits. What is 1e15 or more, or less than 1e-4, has an exponent; whole numbers have their digits in groups, and all of them.
+// AppendDigits appends Digits. Numbers of 1e15 or more, or below 1e-4, have an exponent; whole numbers have all their digits, in groups.
 func AppendDigits(b []byte, x float64) []byte { return appendDigits(b, x, most) }
 
-// appendIn writes a number in the largest unit that it reaches.
+// appendIn writes a number in its largest unit of at least 1.
 func appendIn(b []byte, x float64, units []unit) []byte {
 	if !stat.Finite(x) {
 		return append(b, Unknown...)
 	}
-	const reached = 0.99995 // rounded to four digits, it is 1
+	const reached = 0.9995 // rounded to three digits: 1
 	i := 0
 	for i < len(units)-1 && math.Abs(x) < units[i].size*reached {
 		i++
@@ -209,7 +210,7 @@ func appendDigits(b []byte, x float64, n int) []byte {
 // exponent is the power of ten of a number's first digit.
 func exponent(a float64) int { return int(math.Floor(math.Log10(a))) }
 
-// trimmed is how much of a number is left without the zeros at its end that stand behind a point, and without the point.
+// trimmed is the length of a number without trailing zeros behind a point, and without the point.
 func trimmed(digits []byte) int {
 	if bytes.IndexByte(digits, '.') < 0 {
 		return len(digits)
@@ -217,7 +218,7 @@ func trimmed(digits []byte) int {
 	return len(bytes.TrimRight(bytes.TrimRight(digits, "0"), "."))
 }
 
-// Fixed is a number with so many decimals, for columns that have a unit of their own.
+// Fixed is a number with a fixed number of decimals, for columns with a unit in the heading.
 func Fixed(x float64, decimals int) string {
 	if !stat.Finite(x) {
 		return Unknown
@@ -237,7 +238,7 @@ func Signed(x float64, decimals int) string {
 	return text
 }
 
-// Decimals is how many decimals a number of four significant digits has, 6 at most.
+// Decimals is the number of decimals of a number with three significant digits, at most 6.
 func Decimals(x float64) int {
 	if a := math.Abs(x); a > 0 && stat.Finite(x) {
 		return min(max(0, most-1-exponent(a)), 6)

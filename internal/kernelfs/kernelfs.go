@@ -1,4 +1,4 @@
-// Package kernelfs knows the file systems in which the kernel speaks of itself: nothing there is a log, many files have no end, and reading some has effects.
+// Package kernelfs knows the file systems with data of the kernel: none of their files are logs, many have no end, and reading some has effects.
 package kernelfs
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const mostNamed = 5
 
-// Passed are the directories that were passed over, each where such a file system begins, with the file system's name.
+// Passed are the skipped directories, each the root of such a file system, with the file system's name.
 type Passed map[string]string
 
 // String lists them by path: /proc (proc), /sys (sysfs).

@@ -2,7 +2,7 @@ package kernelfs
 
 import "golang.org/x/sys/unix"
 
-// names of the file systems by their numbers in statfs(2). devtmpfs has the number of tmpfs, where logs may be: its devices are no regular files.
+// names of the file systems by their numbers in statfs(2). devtmpfs has the number of tmpfs, a possible place of logs: its devices are no regular files.
 var names = map[int64]string{
 	unix.PROC_SUPER_MAGIC: "proc", unix.SYSFS_MAGIC: "sysfs", unix.CGROUP_SUPER_MAGIC: "cgroup", unix.CGROUP2_SUPER_MAGIC: "cgroup2",
 	unix.DEBUGFS_MAGIC: "debugfs", unix.TRACEFS_MAGIC: "tracefs", unix.DEVPTS_SUPER_MAGIC: "devpts", unix.SECURITYFS_MAGIC: "securityfs",
@@ -13,7 +13,7 @@ var names = map[int64]string{
 	0x62656570: "configfs", 0x65735543: "fusectl", 0x19800202: "mqueue", 0x67596969: "rpc_pipefs", 0x6e667364: "nfsd",
 }
 
-// Of returns the name of the kernel's file system in which a directory is; "": in none, or nobody knows.
+// Of returns the name of the kernel's file system of a directory; "": none, or unknown.
 func Of(dir string) string {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock is the real time of logs that are written live; tests put in their own.
+// Clock is the real time of live logs; tests inject their own.
 type Clock struct {
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
@@ -31,10 +31,10 @@ type HostClock struct {
 	Drift       float64
 }
 
-// Local is what the clock shows at a true time.
+// Local is the reading of the clock at a true time.
 func (c *HostClock) Local(at int64) int64 {
 	return at + c.Skew + int64(c.Drift*1e-6*float64(at-c.Start))
 }
 
-// Noise is a normal deviate that never exceeds 3, so that what is slow is slow on purpose.
+// Noise is a normal deviate bounded by 3, so that slow steps are slow on purpose.
 func Noise(rng *rand.Rand) float64 { return min(max(rng.NormFloat64(), -3), 3) }

@@ -11,15 +11,15 @@ import (
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
-// ErrOptions wraps everything that is wrong with the options of a generator.
+// ErrOptions wraps all errors in the options of a generator.
 var ErrOptions = errors.New("gen")
 
 // Sink writes the lines of logs. The first error sticks and stops the simulation.
 type Sink struct {
 	Clock Clock
 	Paced bool
-	Ctx   context.Context // the run's context: whatever waits, waits until it ends
-	Buf   []byte          // that all lines share
+	Ctx   context.Context // the run's context: its end ends all waits
+	Buf   []byte          // shared by all lines
 	Logs  []*Log
 	Err   error
 }
@@ -31,7 +31,7 @@ type Log struct {
 	W *bufio.Writer
 }
 
-// Create opens a log anew, where it stands, as a trainer does. A file that is not ours (without truth beside it) is not overwritten.
+// Create opens a new log in place, as a trainer does. A foreign file (without truth beside it) is not overwritten.
 func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 && !outfile.IsStream(l.Path) {
 		if _, err := os.Stat(truth); err != nil {
@@ -57,7 +57,7 @@ func (k *Sink) Wait(wall int64) {
 	}
 }
 
-// Write ends a message of so many physical lines and returns the buffer for reuse.
+// Write ends a message of one or more physical lines and returns the buffer for reuse.
 func (k *Sink) Write(l *Log, b []byte, lines int) []byte {
 	b = append(b, '\n')
 	if k.Err != nil {
@@ -106,7 +106,7 @@ func (k *Sink) Line(f *Log, b []byte, class Class) {
 	k.Buf = k.Write(f, b, 1)
 }
 
-// Close flushes and closes all logs, and says which there are.
+// Close flushes and closes all logs, and returns their list.
 func (k *Sink) Close() (files []File, err error) {
 	errs := []error{k.Err}
 	for _, l := range k.Logs {

@@ -14,7 +14,7 @@ func AppendSeconds(b []byte, us int64) []byte {
 	return AppendPadded(b, us%1e6, 6)
 }
 
-// AppendPadded prints v with so many digits, at most six, zeros in front.
+// AppendPadded prints v zero-padded to a number of digits, six or fewer.
 func AppendPadded(b []byte, v int64, digits int) []byte {
 	start := len(b)
 	b = append(b, "000000"[:digits]...)
@@ -75,7 +75,7 @@ func AppendRepr(b []byte, v float64) []byte {
 	return b
 }
 
-// NonFinite is the text of a float that is not finite, in the given words for NaN and infinity.
+// NonFinite is the text of a non-finite float, in the given words for NaN and infinity.
 func NonFinite(v float64, nan, inf string) string {
 	switch {
 	case math.IsNaN(v):

@@ -1,7 +1,7 @@
-// Package logids knows the ids by which a record of a log says which trace it belongs to. spans.Carried decides by them.
+// Package logids knows the ids that assign a log record to a trace. spans.Carried decides by them.
 package logids
 
-// Field is an id that a record may carry.
+// Field is a kind of id in a record.
 type Field uint8
 
 // The ids.
@@ -10,14 +10,14 @@ const (
 	Trace             // the trace: a UUID, 32 hex digits, a W3C traceparent, or any other text
 	TraceParent       // W3C Trace Context: the trace and the parent
 	Parent            // the parent span: 16 hex digits
-	Span              // the span in which the record was written, likewise: the parent, where no other is named
+	Span              // the span in which the record was written, in the same forms: the parent, if no other is named
 	fields
 )
 
-// DefaultTrace is the name of the field that has the trace, where nothing else is configured.
+// DefaultTrace is the default name of the field with the trace.
 const DefaultTrace = "trace_id"
 
-// Named is the id that a field of a name holds. The name is in small letters; parts are joined by underscores or not at all, as OTLP's JSON has them.
+// Named is the kind of id in a field, by its name. The name is in small letters; parts are joined by underscores or not at all, as in OTLP's JSON.
 func Named(name string) Field {
 	switch name {
 	case DefaultTrace, "traceid":
@@ -32,10 +32,10 @@ func Named(name string) Field {
 	return None
 }
 
-// Names are the names that Named knows.
+// Names are the names known to Named.
 var Names = [...]string{DefaultTrace, "traceid", "traceparent", "parent_id", "parent_span_id", "parentspanid", "span_id", "spanid"}
 
-// IDs are the ids that a record carries, as logged: parts of its line. The zero value has none.
+// IDs are the ids of a record, as logged: parts of its line. The zero value has none.
 type IDs [fields][]byte
 
 // Set takes an id. Setting None does nothing.
@@ -48,7 +48,7 @@ func (ids *IDs) Set(f Field, text []byte) {
 // Any says whether the record may name a trace.
 func (ids *IDs) Any() bool { return ids[Trace] != nil || ids[TraceParent] != nil }
 
-// Own moves the ids into other memory: what copy returns.
+// Own moves the ids into other memory, the results of copied.
 func (ids *IDs) Own(copied func([]byte) []byte) {
 	for f, text := range ids {
 		if text != nil {
@@ -57,7 +57,7 @@ func (ids *IDs) Own(copied func([]byte) []byte) {
 	}
 }
 
-// IsUUID says whether an id text is a UUID as it is mostly written, with dashes and in small letters, so that the trace id says it all.
+// IsUUID says whether an id text is a UUID in the usual form, with dashes and in small letters: then the trace id has all of the text.
 func IsUUID(text []byte) bool {
 	if len(text) != 36 {
 		return false

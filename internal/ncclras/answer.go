@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Answer is what RAS says of all communicators of a job, read rank by rank: two counts may be seconds apart.
+// Answer is RAS's report on all communicators of a job, read rank by rank: two counts may be seconds apart.
 type Answer struct {
 	// Version of NCCL, such as "2.29.7". CUDARuntime and CUDADriver are as CUDA numbers them: 12040.
 	Version                 string
@@ -18,7 +18,7 @@ type Answer struct {
 	// Operations names the columns of Rank.Counts: Broadcast, Reduce, AllGather, ReduceScatter, AllReduce. Send and Recv are not counted.
 	Operations    []string
 	Communicators []Communicator
-	// Collected is how long RAS took to ask all processes, s, and Timeouts how many connections gave no answer.
+	// Collected is the time of RAS for asking all processes, s, and Timeouts the number of connections without an answer.
 	Collected float64
 	Timeouts  int64
 }
@@ -52,7 +52,7 @@ type Rank struct {
 	// InitState and AsyncError are values of ncclResult_t.
 	InitState, AsyncError                    Result
 	FinalizeCalled, DestroyFlag, AbortedFlag bool
-	// Counts are the collectives launched by the rank, in the order of Answer.Operations; whether they have completed is not said, and CUDA graphs are left out.
+	// Counts are the collectives launched by the rank, in the order of Answer.Operations; completion is unknown, and CUDA graphs are left out.
 	Counts []uint64
 }
 
@@ -60,7 +60,7 @@ type Rank struct {
 type Missing struct {
 	Process
 	Rank int32
-	// Unresponsive: its process has not answered, or is not known. Else it has, and is no member (yet, or any more).
+	// Unresponsive: the process has not answered, or is unknown. Otherwise the process has answered, and is no member (yet, or any more).
 	Unresponsive bool
 	// Dead: RAS could not reach its process for 60 s, perhaps because the process ended in peace.
 	Dead bool
@@ -270,7 +270,8 @@ func (r *reader) place(p *Process, rank *int32, name []byte) (err error) {
 	switch string(name) {
 	case "rank":
 		var n int64
-		if n, err = r.integer(); err == nil && n >= 0 && n <= math.MaxInt32 {
+		n, err = r.integer()
+		if err == nil && n >= 0 && n <= math.MaxInt32 {
 			*rank = int32(n)
 		}
 	case "host":
@@ -303,7 +304,7 @@ func (r *reader) host() (string, error) {
 	return host, nil
 }
 
-// slab is how many counts memory is taken for at once.
+// slab is the number of counts allocated at once.
 const slab = 4096
 
 // countsOf reads the counts of a rank, in the order of Answer.Operations. An operation without a name in the rank counts 0.
@@ -320,7 +321,8 @@ func (r *reader) countsOf() ([]uint64, error) {
 			i = slices.IndexFunc(a.Operations, func(op string) bool { return op == string(name) })
 		}
 		if i < 0 {
-			if i = len(a.Operations); i >= maxOperations {
+			i = len(a.Operations)
+			if i >= maxOperations {
 				return errLarge
 			}
 			a.Operations = append(a.Operations, string(name))

@@ -42,8 +42,8 @@ type Client struct {
 }
 
 const (
-	// handshake is how long a process may take to say its protocol. A stopped process never does, though its kernel takes the connection: the next connection
-	// may get to another process. NCCL's own client waits as long (client.cc, TIMEOUT_INCREMENT).
+	// handshake bounds the wait for a process's protocol. A stopped process never does, though its kernel takes the connection: the next connection may get to
+	// another process. NCCL's own client waits as long (client.cc, TIMEOUT_INCREMENT).
 	handshake = time.Second
 	maxLine   = 1024 // rasClient.recvBuffer
 )
@@ -117,7 +117,8 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 		return nil, fmt.Errorf("%w: %q", ErrInvalid, line)
 	}
 	_ = conn.SetReadDeadline(time.Time{}) // as above; from here on ctx ends all waiting
-	if line, err = say(conn, in, "SET FORMAT json"); err != nil {
+	line, err = say(conn, in, "SET FORMAT json")
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -128,7 +129,8 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 		return nil, fmt.Errorf("%w: %q", ErrInvalid, line)
 	}
 	// Versions from 2.29.2 on know MONITOR, and refuse an unknown group; older versions do not know the command.
-	if line, err = say(conn, in, "MONITOR ?"); err != nil {
+	line, err = say(conn, in, "MONITOR ?")
+	if err != nil {
 		return nil, err
 	}
 	switch {

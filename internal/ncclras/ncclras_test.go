@@ -47,7 +47,7 @@ func ask(t *testing.T, addr string, risky bool, patience time.Duration) (*ncclra
 	return c.Ask(ctx)
 }
 
-// The output of each version is read as meant, the JSON with a missing comma too, and no command is said that a version might not survive.
+// The output of each version is read correctly, the JSON with a missing comma too, and no command is sent that a version might not survive.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		version  string
@@ -80,7 +80,7 @@ func TestNoCommunicators(t *testing.T) {
 	assert.Empty(t, a.Communicators)
 }
 
-// Servers of something else, or breaking off.
+// Other servers, and servers that break off.
 func TestHostile(t *testing.T) {
 	var whole bytes.Buffer
 	rastest.Write(&whole, rastest.V2307, hang())

@@ -83,7 +83,8 @@ func (s *scanner) quoted() error {
 		s.token = append(s.token, b)
 		if b == '\\' {
 			escaped = true
-			if b, err = s.in.ReadByte(); err != nil {
+			b, err = s.in.ReadByte()
+			if err != nil {
 				return err
 			}
 			s.token = append(s.token, b)

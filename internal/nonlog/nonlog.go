@@ -1,4 +1,5 @@
-// Package nonlog knows by their names what is no log: weights, datasets, pictures, compiled code, and what version control and package managers keep.
+// Package nonlog recognizes files other than logs by their names: weights, datasets, pictures, compiled code, and the files of version control and package
+// managers.
 package nonlog
 
 import (
@@ -10,12 +11,12 @@ import (
 	"strings"
 )
 
-// directories hold no logs, nor does anything below them. Of virtual environments site-packages is left out, whatever they are called.
+// directories hold no logs, at any depth. Of virtual environments site-packages is left out, whatever their names.
 var directories = []string{
 	".git", ".hg", ".svn", "node_modules", "__pycache__", "site-packages", "dist-packages", ".venv", ".tox", ".mypy_cache", ".pytest_cache", ".ruff_cache",
 }
 
-// suffixes are of binary files. Archives of logs (.tar, .zip, .xz) are not among them: check says how to unpack those that are not read, and a .tar is text.
+// suffixes are of binary files. Archives of logs (.tar, .zip, .xz) are not among them: check explains how to unpack unreadable archives, and a .tar is text.
 var suffixes = []string{
 	".pt", ".pth", ".bin", ".safetensors", ".ckpt", ".gguf", ".npz", ".npy", ".onnx", ".h5", ".hdf5", ".distcp", ".pdparams", ".pdopt",
 	".parquet", ".arrow", ".tfrecord", ".idx",
@@ -23,7 +24,7 @@ var suffixes = []string{
 	".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".ico", ".tiff", ".mp3", ".mp4", ".wav", ".avi", ".mov", ".webm", ".flac", ".pdf",
 }
 
-// truth ends the name of what trainbridge gen and bin/gen write beside the logs that they make: what is true of these, step by step.
+// truth ends the name of the file that trainbridge gen and bin/gen write beside their logs: the true events, step by step.
 const truth = "truth.json"
 
 func isTruth(name string) bool { return name == truth || strings.HasSuffix(name, "."+truth) }
@@ -38,8 +39,8 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// Of looks at a path below the base of a glob. It returns what makes it no log, the name of a directory or a suffix, and where in rel that directory or file
-// ends; "": it may be a log. What the pattern of the glob spells out is asked for.
+// Of checks a path below the base of a glob. The result is the reason, the name of a directory or a suffix, and the end of the directory or file in rel; "":
+// possibly a log. Names spelled out in the pattern of the glob are accepted.
 func Of(rel, pattern string, isDir bool) (name string, end int) {
 	for from := 0; from < len(rel); {
 		to := len(rel)
@@ -77,7 +78,7 @@ func spells(pattern, name string) bool {
 	return false
 }
 
-// Tally counts what was passed over, by its directory's name or its suffix.
+// Tally counts the skipped files, by the name of their directory or by their suffix.
 type Tally map[string]int
 
 const mostNamed = 5
@@ -95,7 +96,7 @@ func (t Tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Sum is how many there are.
+// Sum is the number of skipped files.
 func (t Tally) Sum() (n int) {
 	for _, one := range t {
 		n += one

@@ -43,7 +43,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Nothing that tests read is passed over, and no log that was recorded.
+// No file that tests read is skipped, and no recorded log.
 func TestOfFixtures(t *testing.T) {
 	var fixtures []string
 	for _, root := range []string{"../..", "../../../shared/logs"} {

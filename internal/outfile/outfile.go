@@ -1,6 +1,6 @@
-// Package outfile writes the files that commands are asked for, where whatever stands in the place of a file stays what it is: a device and a FIFO are written
-// to, a symbolic link stays and its target gets the content, a regular file is replaced at once and keeps its mode and owner. A file in the making has no name,
-// so that nothing is left behind however the process ends.
+// Package outfile writes the output files of commands, and preserves the kind of an existing file: a device and a FIFO are written to, a symbolic link stays
+// and its target gets the content, a regular file is replaced at once and keeps its mode and owner. An unfinished file has no name, and leaves nothing behind
+// however the process ends.
 package outfile
 
 import (
@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	mostLinks = 40 // symbolic links in a row, as the kernel has it
+	mostLinks = 40 // symbolic links in a row, as in the kernel
 	bufBytes  = 64 << 10
 )
 
 // errSocket is the error for a socket as the place of a file.
 var errSocket = errors.New("a socket cannot be opened: name a file, a FIFO or a device")
 
-// File is a file in the making. Commit puts it in its place; Close without Commit leaves all as it was.
+// File is an unfinished file. Commit puts the file in its place; Close without Commit changes nothing.
 type File struct {
 	*os.File
-	path   string      // as it was given
-	target string      // where it goes; "": File is the place itself
-	was    fs.FileInfo // what is replaced; nil: nothing
+	path   string      // as given
+	target string      // the destination; "": File is the destination itself
+	was    fs.FileInfo // the replaced file; nil: none
 }
 
 // Create begins a file. A FIFO without a reader is waited for, as in a shell. Errors name the path.
@@ -45,7 +45,7 @@ func Create(path string) (*File, error) {
 	})
 }
 
-// Grow begins a file that is read while it is written: it stands in its place at once, empty.
+// Grow begins a file that is read while it is written: in its place at once, empty.
 func Grow(path string) (*File, error) {
 	return begin(path, func(target string, _ fs.FileInfo) (*File, error) {
 		f, err := os.Create(target)
@@ -53,7 +53,7 @@ func Grow(path string) (*File, error) {
 	})
 }
 
-// begin opens what is written to as it is, and calls file where there is, or may be, a regular file.
+// begin opens a stream as it is, and calls file for a regular file or a new one.
 func begin(path string, file func(target string, was fs.FileInfo) (*File, error)) (*File, error) {
 	target, fi, err := resolve(path)
 	if err != nil {
@@ -63,7 +63,8 @@ func begin(path string, file func(target string, was fs.FileInfo) (*File, error)
 	fd, owned := own(target)
 	switch {
 	case owned:
-		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err == nil {
+		fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err == nil {
 			f.File = os.NewFile(uintptr(fd), path)
 		}
 	case fi == nil || fi.Mode().IsRegular():
@@ -81,7 +82,7 @@ func begin(path string, file func(target string, was fs.FileInfo) (*File, error)
 	return f, nil
 }
 
-// Dir is a directory with room for what goes into the file; "" where it goes into a device and its like.
+// Dir is a directory with the file system of the file; "" for a device or other stream.
 func (f *File) Dir() string {
 	if f.target == "" {
 		return ""
@@ -89,26 +90,27 @@ func (f *File) Dir() string {
 	return filepath.Dir(f.target)
 }
 
-// Commit puts the file in its place and closes it. Errors name the path.
+// Commit puts the file in its place and closes the file. Errors name the path.
 func (f *File) Commit() error {
 	var err error
 	if f.target != "" {
 		err = f.publish()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return named(f.path, err)
 	}
 	return nil
 }
 
-// IsStream says whether something stands in the place of a file that is written to as it is: a descriptor of this process, a FIFO, a device.
+// IsStream says whether the path is a stream, written to as it is: a descriptor of this process, a FIFO, a device.
 func IsStream(path string) bool {
 	target, fi, err := resolve(path)
 	_, owned := own(target)
 	return err == nil && (owned || fi != nil && !fi.Mode().IsRegular() && !fi.IsDir())
 }
 
-// Fill calls write with a buffer before w. Where w fails, the error is that of w, however often write has met it.
+// Fill calls write with a buffer before w. If w fails, the error is w's, however often write has met w's error.
 func Fill(w io.Writer, write func(io.Writer) error) error {
 	buf := bufio.NewWriterSize(w, bufBytes)
 	err := write(buf)
@@ -121,7 +123,7 @@ func Fill(w io.Writer, write func(io.Writer) error) error {
 	return buf.Flush()
 }
 
-// Temporary is an empty file without a name, for reading and writing. dir is the directory whose room it takes; "": where the system has temporary files.
+// Temporary is an empty file without a name, for reading and writing, on the file system of dir; "": the system's directory for temporary files.
 func Temporary(dir string) (*os.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -129,14 +131,15 @@ func Temporary(dir string) (*os.File, error) {
 	return unnamed(dir, dir, 0o600)
 }
 
-// resolve follows the symbolic links at the end of a path. fi is what stands there; nil: nothing does, and a file may.
+// resolve follows the symbolic links at the end of a path. fi is the file found; nil: none, and one may be created.
 func resolve(path string) (target string, fi fs.FileInfo, err error) {
 	for range mostLinks {
-		dir, name := filepath.Split(path) // without the cleaning of Dir, for which a/../b is b also where a is a link
+		dir, name := filepath.Split(path) // without the cleaning of Dir: a/../b would become b even where a is a link
 		if dir == "" {
 			dir = "."
 		}
-		if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		dir, err = filepath.EvalSymlinks(dir)
+		if err != nil {
 			return "", nil, err
 		}
 		path = filepath.Join(dir, name)
@@ -156,22 +159,23 @@ func resolve(path string) (target string, fi fs.FileInfo, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		if path = to; !filepath.IsAbs(to) {
+		path = to
+		if !filepath.IsAbs(to) {
 			path = dir + string(filepath.Separator) + to
 		}
 	}
 	return "", nil, syscall.ELOOP
 }
 
-// own says whether a path is a descriptor of this process: what /dev/stdout and /dev/fd/N lead to. It is written to as it is: opened by the path, a file that
-// the shell has opened would be written from its beginning, and a socket could not be opened at all.
+// own says whether a path is a descriptor of this process: the target of /dev/stdout and /dev/fd/N. A descriptor is written to directly: opening the path would
+// overwrite a file opened by the shell from its beginning, and fail for a socket.
 func own(path string) (fd int, ok bool) {
 	name, ok := strings.CutPrefix(path, "/proc/"+strconv.Itoa(os.Getpid())+"/fd/")
 	fd, err := strconv.Atoi(name)
 	return fd, ok && err == nil
 }
 
-// publish gives the file its name. A name cannot be put over another one, so that the file has a second one for a moment, in which signals wait.
+// publish gives the file its name. linkat cannot replace an existing name, so the file briefly has a second name; signals wait meanwhile.
 func (f *File) publish() error {
 	dir := filepath.Dir(f.target)
 	return unsignalled(func() error {
@@ -192,7 +196,7 @@ func (f *File) publish() error {
 	})
 }
 
-// link gives the file some name in a directory. Where the system cannot, a copy of it gets the name.
+// link gives the file some name in a directory, or a copy of the file where the system cannot.
 func (f *File) link(dir string) (string, error) {
 	name := filepath.Join(dir, ".trainbridge-"+rand.Text())
 	if link(f.File, name) == nil {
@@ -203,13 +207,14 @@ func (f *File) link(dir string) (string, error) {
 		return "", err
 	}
 	_, err = io.Copy(to, io.NewSectionReader(f.File, 0, math.MaxInt64))
-	if err = errors.Join(err, to.Close()); err != nil {
+	err = errors.Join(err, to.Close())
+	if err != nil {
 		_ = os.Remove(name)
 	}
 	return name, err
 }
 
-// likeBefore gives a file the owner and the mode of the one that it replaces. Only root may give files away.
+// likeBefore gives a file the owner and the mode of the replaced one. Only root may give files away.
 func (f *File) likeBefore(name string) error {
 	if st, ok := f.was.Sys().(*syscall.Stat_t); ok {
 		_ = os.Lchown(name, int(st.Uid), int(st.Gid))
@@ -217,10 +222,11 @@ func (f *File) likeBefore(name string) error {
 	return os.Chmod(name, f.was.Mode().Perm())
 }
 
-// removed makes a file without a name by taking its name away.
+// removed makes a file without a name by removing its name.
 func removed(dir string) (f *os.File, err error) {
 	err = unsignalled(func() error {
-		if f, err = os.CreateTemp(dir, ".trainbridge-*"); err != nil {
+		f, err = os.CreateTemp(dir, ".trainbridge-*")
+		if err != nil {
 			return err
 		}
 		return os.Remove(f.Name())
@@ -228,7 +234,7 @@ func removed(dir string) (f *os.File, err error) {
 	return f, err
 }
 
-// unsignalled calls do while signals that end the process wait. There is nothing to do after it but to end then.
+// unsignalled calls do while signals that end the process wait. After do, a received signal ends the process.
 func unsignalled(do func() error) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)

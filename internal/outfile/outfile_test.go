@@ -74,7 +74,7 @@ func textOf(t *testing.T, path string) string {
 	return string(b)
 }
 
-// A new file has the mode that any program's has.
+// A new file has the usual mode of a new file.
 func TestNewFileHasTheUmask(t *testing.T) {
 	for mask, want := range map[int]fs.FileMode{0o022: 0o644, 0o027: 0o640, 0o077: 0o600, 0o002: 0o664, 0: 0o666} {
 		umask(t, mask)
@@ -86,7 +86,7 @@ func TestNewFileHasTheUmask(t *testing.T) {
 	}
 }
 
-// A file that is replaced keeps its mode and owner; who has it open goes on reading the old one.
+// A replaced file keeps its mode and owner; a process with the old file open goes on reading the old one.
 func TestReplacedFileKeepsModeAndOwner(t *testing.T) {
 	umask(t, 0o077)
 	for _, mode := range []fs.FileMode{0o600, 0o644, 0o640, 0o666, 0o444} {
@@ -114,11 +114,11 @@ func TestReplacedFileKeepsModeAndOwner(t *testing.T) {
 	}
 }
 
-// A symbolic link stays one, and what it leads to gets the content: also through several, to another directory, and to what is not there yet.
+// A symbolic link stays, and its target gets the content: also through several links, to another directory, and to a missing target.
 func TestLinksStay(t *testing.T) {
 	for name, it := range map[string]struct {
 		links  map[string]string // by name
-		before bool              // the target is there
+		before bool              // the target exists
 	}{
 		"same directory":  {map[string]string{"link": "here/x", "here/x": ""}, true},
 		"dangling":        {map[string]string{"link": "there/x"}, false},
@@ -150,7 +150,7 @@ func TestLinksStay(t *testing.T) {
 					assert.Equal(t, to, got)
 				}
 			}
-			assert.Equal(t, "new", textOf(t, link)) // as the kernel follows it
+			assert.Equal(t, "new", textOf(t, link)) // as followed by the kernel
 			left := 0
 			require.NoError(t, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 				if err == nil && d.Type().IsRegular() {
@@ -192,7 +192,7 @@ func TestStreamsAreWrittenTo(t *testing.T) {
 	assert.Equal(t, []string{"fifo", "full", "null"}, names(t, dir))
 }
 
-// A descriptor of this process, such as /dev/stdout, is written to from where it is.
+// A descriptor of this process, such as /dev/stdout, is written to from its position.
 func TestOwnDescriptor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	f, err := os.Create(path)
@@ -218,7 +218,7 @@ func TestOwnDescriptor(t *testing.T) {
 	assert.Equal(t, "new", string(buf[:n]))
 }
 
-// What cannot be written to is said once, with the path that was given, and stays as it is.
+// An unwritable place gives one error, with the path as given, and stays unchanged.
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	loop, socket := filepath.Join(dir, "loop"), filepath.Join(dir, "socket")
@@ -242,7 +242,7 @@ func TestErrors(t *testing.T) {
 	assert.Equal(t, []string{"loop", "socket"}, names(t, dir))
 }
 
-// Without Commit nothing has changed, and while a file is made there is nothing to see of it.
+// Without Commit nothing has changed, and an unfinished file is invisible.
 func TestNothingBeforeCommit(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
@@ -261,7 +261,7 @@ func TestNothingBeforeCommit(t *testing.T) {
 	assert.Equal(t, []string{"x"}, names(t, dir))
 }
 
-// A file system without files that have no names: what is made there has its name taken away, and a copy comes to the place.
+// A file system without unnamed files: the new file's name is removed, and a copy is put in place.
 func TestWithoutUnnamedFiles(t *testing.T) {
 	umask(t, 0o027)
 	for _, before := range []fs.FileMode{0, 0o604} {
@@ -288,8 +288,8 @@ func TestWithoutUnnamedFiles(t *testing.T) {
 	}
 }
 
-// The error of a writer is told once, whatever the caller makes of it.
-func TestFillTellsOnce(t *testing.T) {
+// The error of a writer is reported once, however the caller uses it.
+func TestFillReportsOnce(t *testing.T) {
 	full := errors.New("full")
 	err := Fill(writerFunc(func([]byte) (int, error) { return 0, full }), func(w io.Writer) error {
 		var all error
@@ -306,11 +306,11 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// A signal in the moment in which a file has a second name waits for its end.
+// A signal during the second name of a file waits for the end of publish.
 func TestSignalWaits(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	signals := make(chan os.Signal, 1) // below nohup, or in the background of a script, tests ignore some of these, and their children would, too
+	signals := make(chan os.Signal, 1) // below nohup, or in the background of a script, tests ignore some of these signals, and so would their children
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(signals) })
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
@@ -323,7 +323,7 @@ func TestSignalWaits(t *testing.T) {
 	}
 }
 
-// interruptItself is the process of TestSignalWaits. It does not return.
+// interruptItself is the process of TestSignalWaits, and does not return.
 func interruptItself(dir string) {
 	n, _ := strconv.Atoi(os.Getenv("SIGNAL"))
 	_ = unsignalled(func() error {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unnamed makes a file without a name in a directory; errors about it call it name.
+// unnamed makes a file without a name in a directory; errors use name.
 func unnamed(dir, name string, perm uint32) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_RDWR|unix.O_TMPFILE|unix.O_CLOEXEC, perm)
 	if err != nil {
-		return removed(dir) // not every file system has such files
+		return removed(dir) // not supported by every file system
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }

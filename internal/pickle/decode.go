@@ -8,30 +8,30 @@ import (
 	"math"
 )
 
-// The errors beside CodeError. They come wrapped, with the offset.
+// The errors other than CodeError, wrapped with the offset.
 var (
 	// ErrTruncated is a pickle that ends before STOP.
 	ErrTruncated = errors.New("the pickle ends too early")
-	// ErrDense is a pickle whose values need more memory than Decoder allows.
+	// ErrDense is a pickle with values that need more memory than Decoder allows.
 	ErrDense = errors.New("the pickle's values take more than twice the file")
-	// ErrMalformed is a pickle that no Python could load, or with an opcode that this package does not know.
+	// ErrMalformed is a pickle that no Python could load, or with an unknown opcode.
 	ErrMalformed = errors.New("the pickle is malformed")
 )
 
 const (
-	spare    = 1 << 20 // B that a pickle may take beyond twice its size
+	spare    = 1 << 20 // B beyond twice the size of the pickle
 	mostData = 1 << 30 // B; positions have 31 bits
 	wordSize = 4       // B
-	maxDepth = 1 << 10 // marks that are open
+	maxDepth = 1 << 10 // open marks
 	memoGap  = 1 << 10 // numbers of the memo that a writer may leave out
 
 	leastProtocol, mostProtocol = 2, 5
 )
 
-// Value is a value of the pickle that its Decoder decoded last. The zero Value is the pickle's first byte, which is None.
+// Value is a value of the pickle last decoded. The zero Value is the pickle's first byte, decoded as None.
 type Value uint32
 
-// A Value with this bit is a container: the rest is the index of its header, which is two words: kind and length, and where its items begin.
+// A Value with this bit is a container: the rest is the index of its header of two words: kind and length, and the start of its items.
 const container = 1 << 31
 
 const (
@@ -41,23 +41,23 @@ const (
 	lengths   = moved - 1
 )
 
-// Decoder decodes pickles, one at a time, and keeps its buffer for the next. The zero Decoder is ready. It is not safe for concurrent use.
+// Decoder decodes pickles, one at a time, and keeps its buffer for the next. The zero Decoder is ready. Not safe for concurrent use.
 type Decoder struct {
 	data   []byte
 	buffer []uint32 // containers and the memo grow from its beginning, the stack from its end
 
 	used    int // words of containers and the memo
-	stack   int // index of the top of the stack; len(buffer): it is empty
+	stack   int // index of the top of the stack; len(buffer): empty
 	marks   []int
 	memo    int // where the memo is; room for memoMax values
 	memoMax int
 	memos   int // values of the memo, and gaps
-	pos     int // of the opcode at hand
-	next    int // behind its argument
+	pos     int // of the current opcode
+	next    int // behind the opcode's argument
 }
 
-// Decode decodes a pickle. Bytes behind STOP are not looked at, as Python's pickle.load does not. The Value and all that it holds are valid until the
-// next Decode, and as long as data is not changed. The error is a *CodeError, ErrTruncated, ErrDense or ErrMalformed.
+// Decode decodes a pickle. Bytes behind STOP are ignored, as in Python's pickle.load. The Value and all its content are valid until the next Decode, and as
+// long as data is unchanged. The error is a *CodeError, ErrTruncated, ErrDense or ErrMalformed.
 func (d *Decoder) Decode(data []byte) (Value, error) {
 	if len(data) > mostData {
 		return 0, ErrDense
@@ -102,7 +102,7 @@ func (d *Decoder) step(op byte) error {
 	switch op {
 	case opProto:
 		return d.skip(1)
-	case opFrame: // a hint for who reads from a stream
+	case opFrame: // a hint for readers of a stream
 		return d.skip(8)
 	case opMark:
 		if len(d.marks) == maxDepth {
@@ -154,7 +154,7 @@ func (d *Decoder) argument() ([]byte, error) {
 	return b, nil
 }
 
-// argumentAt returns the bytes of the scalar whose opcode is at pos, without their length, and where they end; -1: beyond the file.
+// argumentAt returns the bytes of the scalar with its opcode at pos, without their length, and their end; -1: beyond the file.
 func argumentAt(data []byte, pos int) (b []byte, end int) {
 	rest := data[pos+1:]
 	n, prefix := 0, 0
@@ -168,7 +168,8 @@ func argumentAt(data []byte, pos int) (b []byte, end int) {
 	case opBinFloat:
 		n = 8
 	case opInt, opLong, opFloat:
-		if n = bytes.IndexByte(rest, '\n'); n < 0 || n > maxDigits {
+		n = bytes.IndexByte(rest, '\n')
+		if n < 0 || n > maxDigits {
 			return nil, -1
 		}
 		return rest[:n], pos + n + 2
@@ -201,13 +202,13 @@ func argumentAt(data []byte, pos int) (b []byte, end int) {
 	return rest[:n], pos + 1 + prefix + n
 }
 
-// maxDigits bounds a number that is written as text: longer ones are no numbers of ours.
+// maxDigits bounds a number written as text: a longer one is not of PyTorch.
 const maxDigits = 64
 
-// height is how many values lie above the last mark.
+// height is the number of values above the last mark.
 func (d *Decoder) height() int { return len(d.buffer) - d.stack - d.floor() }
 
-// floor is how many values lie below the last mark.
+// floor is the number of values below the last mark.
 func (d *Decoder) floor() int {
 	if n := len(d.marks); n > 0 {
 		return d.marks[n-1]
@@ -257,7 +258,8 @@ func (d *Decoder) create(op byte) error {
 		n = d.height()
 		d.marks = d.marks[:len(d.marks)-1]
 	case opTuple1, opTuple2, opTuple3:
-		if n = int(op) - opTuple1 + 1; n > d.height() {
+		n = int(op) - opTuple1 + 1
+		if n > d.height() {
 			return ErrMalformed
 		}
 	}
@@ -307,7 +309,7 @@ func (d *Decoder) fill(op byte) error {
 	return d.add(at, n)
 }
 
-// add takes n values from the stack and adds them to a container, in the order in which they were pushed.
+// add moves n values from the stack into a container, in the order of their pushes.
 func (d *Decoder) add(at, n int) error {
 	if n == 0 {
 		return nil
@@ -323,7 +325,7 @@ func (d *Decoder) add(at, n int) error {
 		if _, err := d.room(n); err != nil {
 			return err
 		}
-	case have == 0: // all room there is is at the end
+	case have == 0: // all free room is at the end
 		to, err := d.room(n)
 		if err != nil {
 			return err
@@ -413,5 +415,5 @@ func (d *Decoder) remember(op byte) error {
 	return nil
 }
 
-// gap is a number of the memo that was left out.
+// gap is a missing number of the memo.
 const gap = math.MaxUint32

@@ -11,7 +11,7 @@ var (
 	mutateBy  = flag.Uint64("pickle.seed", 1, "the seed of the first")
 )
 
-// Opcodes with arguments that are mostly right, and a little of what else may stand in a pickle.
+// Opcodes with mostly valid arguments, and a few other pieces of a pickle.
 var pieces = []string{
 	"(", ")", "]", "}", "N", "0", "1", "2", "\x85", "\x86", "\x87", "\x88", "\x89", "\x94", "a", "e", "s", "u", "t", "l", "d", ".",
 	"K\x00", "K\xff", "M\x01\x02", "J\xfe\xff\xff\xff", "\x8a\x00", "\x8a\x01\x80", "\x8a\x09\xff\xff\xff\xff\xff\xff\xff\x7f\x00", "\x8b\x01\x00\x00\x00\x05",
@@ -22,7 +22,7 @@ var pieces = []string{
 
 var values = []string{"]", "}", "N", ")", "K\x00", "K\x01", "M\x01\x02", "X\x01\x00\x00\x00a", "\x88", "]q\x00", "}q\x05", "(NK\x01t", "}(NK\x01u", "](NNe", "h\x00"}
 
-// walk looks at a value and at what it holds, as long as there is budget.
+// walk visits a value and its content, as long as there is budget.
 func walk(d *Decoder, v Value, depth int, budget *int) {
 	if *budget--; *budget < 0 || depth == 0 {
 		return
@@ -46,15 +46,15 @@ func walk(d *Decoder, v Value, depth int, budget *int) {
 	}
 }
 
-// Whatever a program of opcodes does, it is decoded or refused, within its bounds. A fuzzer that measures coverage makes some 20,000 programs a second, this
-// one a hundred times as many: go test ./internal/pickle -run Mutations -timeout 0 -args -pickle.mutations 1000000000.
+// Any program of opcodes is decoded or refused, within the bounds. A fuzzer with coverage runs some 20,000 programs a second, this test a hundred times as
+// many: go test ./internal/pickle -run Mutations -timeout 0 -args -pickle.mutations 1000000000.
 func TestMutations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*mutateBy, 7))
 	var d Decoder
 	var in []byte
 	decoded := 0
 	for n := range *mutations {
-		if n%4 == 0 || len(in) < 4 { // else the last one is changed once more
+		if n%4 == 0 || len(in) < 4 { // otherwise the last input is mutated once more
 			in = append(in[:0], "\x80\x02("...)
 			for range 1 + rng.IntN(12) {
 				if rng.IntN(3) > 0 { // something for the opcodes to work on

@@ -65,7 +65,7 @@ var refused = map[byte]struct {
 
 // CodeError says that a pickle is no plain data: an opcode imports, calls or reaches out of the file. The opcode is not followed.
 type CodeError struct {
-	Opcode string // its name in CPython's Lib/pickle.py
+	Opcode string // the name in CPython's Lib/pickle.py
 	Offset int    // B, from the beginning of the file
 }
 

@@ -68,7 +68,7 @@ func decoded(t *testing.T, in string) string {
 	return show(&d, v, 6, &budget)
 }
 
-// What Python 3.11 prints of them.
+// The expected texts are Python 3.11's.
 func TestDecode(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x80\x02N.":                                                  "None",
@@ -100,7 +100,7 @@ func TestDecode(t *testing.T) {
 		"\x80\x02}K\x01Ns.":                                      "{1: None}",
 		"\x80\x02](X\x01\x00\x00\x00aq\x05h\x05h\x05e.":          `["a", "a", "a"]`,
 		"\x80\x04](\x8c\x01a\x94N\x94h\x00h\x01e.":               `["a", None, "a", None]`,
-		"\x80\x02]r\x01\x00\x00\x00j\x01\x00\x00\x00a.":          "[[[[[[…]]]]]]", // a list that is in itself
+		"\x80\x02]r\x01\x00\x00\x00j\x01\x00\x00\x00a.":          "[[[[[[…]]]]]]", // a list within itself
 		"\x80\x02NK\x010.":                                       "None",
 		"\x80\x02N(K\x01K\x021.":                                 "None",
 		"\x80\x02N(K\x0100.":                                     "None", // the second POP drops the mark
@@ -206,7 +206,7 @@ func TestBounds(t *testing.T) {
 	require.ErrorIs(t, err, ErrDense)
 }
 
-// A Decoder that is used again forgets the pickle before.
+// A reused Decoder forgets the pickle before.
 func TestAgain(t *testing.T) {
 	var d Decoder
 	_, err := d.Decode([]byte("\x80\x02X\x01\x00\x00\x00aq\x00."))

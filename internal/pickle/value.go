@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Kind is what a Value is.
+// Kind is the kind of a Value.
 type Kind uint8
 
 // The kinds.
@@ -24,7 +24,7 @@ const (
 	Dict
 )
 
-// Kind says what a value is.
+// Kind is the kind of a value.
 func (d *Decoder) Kind(v Value) Kind {
 	if v&container != 0 {
 		switch header := d.header(v); {
@@ -90,7 +90,7 @@ func (d *Decoder) Int(v Value) (n int64, ok bool) {
 	return 0, false
 }
 
-// twos reads a number in two's complement, the least byte first, of any length; not ok: it has more than 64 bits.
+// twos reads a number in two's complement, little-endian, of any length; not ok: more than 64 bits.
 func twos(b []byte) (n int64, ok bool) {
 	if len(b) == 0 {
 		return 0, true
@@ -144,7 +144,7 @@ func (d *Decoder) Text(v Value) []byte {
 	return b
 }
 
-// Len is how many items a list or a tuple has, or pairs a dictionary; 0 of all else.
+// Len is the number of items of a list or a tuple, or of pairs of a dictionary; 0 of other values.
 func (d *Decoder) Len(v Value) int {
 	if v&container == 0 {
 		return 0
@@ -160,8 +160,7 @@ func (d *Decoder) Len(v Value) int {
 // Item returns an item of a list or a tuple. It panics where i is not below Len.
 func (d *Decoder) Item(v Value, i int) Value { return Value(d.items(v)[i]) }
 
-// Pair returns a pair of a dictionary, in the order in which they were set: a key may come again, and then the last one counts. It panics where i is not
-// below Len.
+// Pair returns a pair of a dictionary, in order of assignment: a key may be repeated, and then the last one counts. Pair panics where i is not below Len.
 func (d *Decoder) Pair(v Value, i int) (key, value Value) {
 	all := d.items(v)
 	return Value(all[2*i]), Value(all[2*i+1])

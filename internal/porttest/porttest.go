@@ -1,4 +1,4 @@
-// Package porttest gives tests ports that nobody takes between a look and a server's bind.
+// Package porttest gives tests ports that stay free between their choice and a server's bind.
 package porttest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Host is an address of the loopback that no other test process uses.
+// Host is a loopback address of this test process alone.
 var Host = fmt.Sprintf("127.%d.%d.1", 1+os.Getpid()>>8%127, os.Getpid()%256)
 
 // given hands every port out once.
@@ -22,13 +22,13 @@ var given struct {
 	next int
 }
 
-// Addr is an address of Host at which nobody listens.
+// Addr is an unused address of Host.
 func Addr(tb testing.TB) string {
 	tb.Helper()
 	return net.JoinHostPort(Host, strconv.Itoa(On(tb, Host)))
 }
 
-// On is a port of a host at which nobody listens. It lies below the range that the kernel gives to outgoing connections.
+// On is an unused port of a host, below the kernel's range for outgoing connections.
 func On(tb testing.TB, host string) int {
 	tb.Helper()
 	given.Lock()
@@ -51,7 +51,7 @@ func On(tb testing.TB, host string) int {
 	return 0
 }
 
-// Listen opens a port of TCP that is free again as soon as it is closed.
+// Listen opens a TCP port that is free again right after its close.
 func Listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -60,10 +60,10 @@ func Listen(addr string) (net.Listener, error) {
 	return unshared{l}, nil
 }
 
-// unshared is a listener that no child has open when it is closed: one that is being started has for a moment all that this process has.
+// unshared is a listener without copies in children at its close: a child being started briefly inherits all descriptors of this process.
 type unshared struct{ net.Listener }
 
-// Close returns when the port is free. No child is started meanwhile, so that none has what shows it.
+// Close returns when the port is free. No child is started meanwhile, so none inherits the descriptor.
 func (l unshared) Close() error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

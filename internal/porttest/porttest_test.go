@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A port that is closed can be opened again at once, while children are being started; and none is given twice.
+// A closed port can be opened again at once, while children are being started; and no port is given twice.
 func TestClosedIsFree(t *testing.T) {
 	var children sync.WaitGroup
 	done := make(chan struct{})

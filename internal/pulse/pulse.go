@@ -1,4 +1,4 @@
-// Package pulse tells when the steps of a run stop coming, long before a watchdog of 10 to 30 min ends the job.
+// Package pulse detects that the steps of a run have stopped, long before a watchdog of 10 to 30 min ends the job.
 package pulse
 
 import (
@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	kept   = 64 // beats that are remembered
-	fewest = 5  // below so many nothing is usual
+	kept   = 64 // remembered beats
+	fewest = 5  // with fewer steps nothing is usual
 
-	// A run stalls after so many usual times between steps, or so much more than one where the usual times are long.
+	// A run stalls after 20 usual times between steps, or after one usual time and 10 minutes, whichever is shorter.
 	times = 20
 	more  = int64(10 * time.Minute)
-	// Trainers save and evaluate between steps: neither so few usual times nor so short a time is a stall, and none that is not twice the longest so far.
+	// Trainers save and evaluate between steps: neither a few usual times nor a short time is a stall, and no time below twice the longest so far.
 	fewestTimes = 3
 	shortest    = int64(time.Minute)
-	// An hour of evaluation hides stalls no longer than so.
+	// longestGap bounds the longest gap that counts, so that an hour of evaluation does not hide later stalls.
 	longestGap = int64(30 * time.Minute)
 )
 
-// Pulse is how regularly the steps of a run come. Its zero value has heard of none.
+// Pulse is the rhythm of the steps of a run. The zero value has no step.
 type Pulse struct {
 	Service string // of the last step
 	Number  int64  // of the last step; below 0: the log does not number steps
-	Behind  string // what the collectives since then lack; "": nothing is known
+	Behind  string // deficit of the collectives since then; "": unknown
 
 	ends, came [kept]int64 // ns: of the last steps, by their log and by our clock
 	n          int         // steps
 	longest    int64       // ns between two steps
 	over       bool        // the run has ended, or has died
-	told       bool        // that it stalls
+	reported   bool        // the stall was reported
 }
 
-// Step is a step that came now, and ended at end by its log's clock, ns. planned is how many the run has; 0: not known. false: it came before.
+// Step is a step that came now, and ended at end by its log's clock, ns. planned is the number of steps of the run; 0: unknown. false: the step is not new.
 func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) bool {
 	if p.n > 0 {
 		gap := end - p.ends[(p.n-1)%kept]
@@ -49,37 +49,38 @@ func (p *Pulse) Step(service string, number, planned, end int64, now time.Time) 
 	p.ends[p.n%kept], p.came[p.n%kept] = end, now.UnixNano()
 	p.n++
 	p.Service, p.Number, p.Behind = service, number, ""
-	p.over, p.told = planned > 0 && number >= planned, false
+	p.over, p.reported = planned > 0 && number >= planned, false
 	return true
 }
 
-// Over says that the run has said its last word: that it is done, or why it died.
+// Over says that the run has ended: finished, or dead for a known reason.
 func (p *Pulse) Over() { p.over = true }
 
 // Stall is a run whose steps have stopped.
 type Stall struct {
-	Since int64 // ns: when the last step ended, by its log
-	Quiet int64 // ns: for how long no step came
+	Since int64 // ns: end of the last step, by its log
+	Quiet int64 // ns: time without a step
 	Usual int64 // ns: the median time between steps
 }
 
-// Stalls says, once, that no step came for far longer than usual. deaf is until when nothing could be heard.
-func (p *Pulse) Stalls(now, deaf time.Time) (s Stall, ok bool) {
-	if p.over || p.told || p.n < fewest || !p.Live() {
+// Stalls reports once that no step came for far longer than usual. outage is the end of the last time without reception.
+func (p *Pulse) Stalls(now, outage time.Time) (s Stall, ok bool) {
+	if p.over || p.reported || p.n < fewest || !p.Live() {
 		return s, false
 	}
 	s.Since = p.ends[(p.n-1)%kept]
-	s.Quiet = now.UnixNano() - max(p.came[(p.n-1)%kept], deaf.UnixNano())
+	s.Quiet = now.UnixNano() - max(p.came[(p.n-1)%kept], outage.UnixNano())
 	s.Usual = p.usual()
 	most := max(shortest, fewestTimes*s.Usual, 2*p.longest, min(times*s.Usual, s.Usual+more))
 	if s.Quiet < most {
 		return s, false
 	}
-	p.told = true
+	p.reported = true
 	return s, true
 }
 
-// Live says whether steps came as fast as they were done: an old log is read faster, and its end says nothing of now. No clock is compared with another.
+// Live says whether steps came at the rate of their execution: an old log is read faster, and its end means nothing for the present. No clock is compared with
+// another.
 func (p *Pulse) Live() bool {
 	last := p.n - 1
 	for _, back := range []int{fewest - 1, kept / 4, kept - 1} {

@@ -13,7 +13,7 @@ var (
 	long  time.Time // ago
 )
 
-// beat lets n steps come, each as long as a time, as soon as they are done. The log's clock is behind by apart.
+// beat lets n steps come, each of the same duration, as soon as they are done. The log's clock is behind by apart.
 func beat(p *Pulse, from time.Time, first, n int64, each, apart time.Duration) time.Time {
 	for i := range n {
 		from = from.Add(each)
@@ -22,11 +22,11 @@ func beat(p *Pulse, from time.Time, first, n int64, each, apart time.Duration) t
 	return from
 }
 
-// when is after which time a run is told to stall; 0: not within two days. It is looked at once a second.
-func when(p *Pulse, last, deaf time.Time) time.Duration {
+// when is the time until a stall is reported; 0: not within two days. Checked once a second.
+func when(p *Pulse, last, outage time.Time) time.Duration {
 	for s := range 2 * 24 * 3600 {
 		after := time.Duration(s) * time.Second
-		if _, ok := p.Stalls(last.Add(after), deaf); ok {
+		if _, ok := p.Stalls(last.Add(after), outage); ok {
 			return after
 		}
 	}
@@ -35,7 +35,7 @@ func when(p *Pulse, last, deaf time.Time) time.Duration {
 
 var stalls = []struct {
 	name string
-	run  func(p *Pulse) (last, deaf time.Time)
+	run  func(p *Pulse) (last, outage time.Time)
 	want time.Duration
 }{
 	{"steps of 1 s: after a minute", func(p *Pulse) (time.Time, time.Time) { return beat(p, start, 1, 50, time.Second, 0), long }, time.Minute},
@@ -102,21 +102,21 @@ func TestStalls(t *testing.T) {
 	for _, tt := range stalls {
 		t.Run(tt.name, func(t *testing.T) {
 			var p Pulse
-			last, deaf := tt.run(&p)
-			assert.Equal(t, tt.want, when(&p, last, deaf))
+			last, outage := tt.run(&p)
+			assert.Equal(t, tt.want, when(&p, last, outage))
 		})
 	}
 }
 
-func TestTellsOnce(t *testing.T) {
+func TestReportsOnce(t *testing.T) {
 	var p Pulse
 	last := beat(&p, start, 1, 50, time.Second, 0)
 	s, ok := p.Stalls(last.Add(90*time.Second), time.Time{})
 	require.True(t, ok)
 	assert.Equal(t, Stall{Since: last.UnixNano(), Quiet: 90e9, Usual: 1e9}, s)
 	_, ok = p.Stalls(last.Add(time.Hour), time.Time{})
-	assert.False(t, ok, "it was told")
-	last = beat(&p, last.Add(time.Hour), 31, 5, time.Second, 0) // it was started anew
+	assert.False(t, ok, "it was reported")
+	last = beat(&p, last.Add(time.Hour), 31, 5, time.Second, 0) // restarted
 	_, ok = p.Stalls(last.Add(time.Minute), time.Time{})
 	assert.True(t, ok, "and stalls again")
 }

@@ -1,4 +1,4 @@
-// Package refusal tells errors of the data from errors of the way to the backend. Only refused data may be passed over.
+// Package refusal distinguishes errors of the data from errors on the way to the backend. Only refused data may be dropped.
 package refusal
 
 import (
@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Partial says that a backend accepted a request but for some of its items (OTLP's partial success). It comes wrapped as a permanent error: sending again would
-// not help.
+// Partial says that a backend accepted a request except for some items (OTLP's partial success). The error is wrapped as permanent: sending again would not
+// help.
 type Partial struct {
 	Rejected int64  // spans or data points
 	Message  string // the backend's
@@ -26,13 +26,13 @@ func (p *Partial) Error() string {
 	return fmt.Sprintf("the backend rejected %d items of a request that it accepted: %s", p.Rejected, p.Message)
 }
 
-// What a gateway answers to a request that its backend accepted in part: an OTLP receiver of the collector can only say that all was accepted, or an error.
+// A gateway's answer to a request that its backend accepted in part: an OTLP receiver of the collector can only report full success, or an error.
 const (
 	reason, domain          = "PARTIAL_SUCCESS", "trainbridge"
 	rejectedKey, messageKey = "rejected", "message"
 )
 
-// GRPCStatus is that answer. Clients that do not know it do not send again; without it they would be told INTERNAL, which says nothing of the data.
+// GRPCStatus is the answer of a gateway. Clients without support for partial success do not send again; the default INTERNAL would mean nothing for the data.
 func (p *Partial) GRPCStatus() *status.Status {
 	st := status.New(codes.InvalidArgument, p.Error())
 	info := &errdetails.ErrorInfo{
@@ -44,8 +44,8 @@ func (p *Partial) GRPCStatus() *status.Status {
 	return st
 }
 
-// FromGateway reads the error of a request: where it is a gateway's answer of that kind, and no other backend of the gateway said anything else, the backend
-// accepted the request but for these items.
+// FromGateway reads the error of a request: a gateway's partial success, if no other backend of the gateway returned an error, means that the backend accepted
+// the request except for the rejected items.
 func FromGateway(err error) (rejected int64, message string, _ error) {
 	st := status.Convert(err)
 	for _, detail := range st.Details() {
@@ -53,7 +53,7 @@ func FromGateway(err error) (rejected int64, message string, _ error) {
 			n, bad := strconv.ParseInt(info.GetMetadata()[rejectedKey], 10, 64)
 			p := Partial{n, info.GetMetadata()[messageKey]}
 			before, whole := strings.CutSuffix(st.Message(), p.Error())
-			if bad == nil && whole && !strings.ContainsAny(before, ";\n") { // which joins the errors of several
+			if bad == nil && whole && !strings.ContainsAny(before, ";\n") { // the gateway joins the errors of several backends
 				return p.Rejected, p.Message, nil
 			}
 		}
@@ -61,13 +61,13 @@ func FromGateway(err error) (rejected int64, message string, _ error) {
 	return 0, "", err
 }
 
-// AsPartial finds the partial success that an error is. Where the error is of several consumers, one of them has taken nothing perhaps: then it is none.
+// AsPartial finds the partial success in an error. With errors of several consumers, one of them may have accepted nothing: then the result is none.
 func AsPartial(err error) (p *Partial, ok bool) {
 	ok = len(each(err)) == 1 && errors.As(err, &p)
 	return p, ok
 }
 
-// each are the errors of several consumers, as the collector joins them, or the one that it is.
+// each are the errors of several consumers, as joined by the collector, or the single error.
 func each(err error) []error {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {
@@ -77,19 +77,19 @@ func each(err error) []error {
 }
 
 // tooLarge matches the errors of servers for a message over their limit: grpc-go ("received message larger than max"), grpc-java ("gRPC message exceeds maximum
-// size"), grpc-core ("Received message larger than max"), tonic ("message length too large"). gRPC has no code of its own for it.
+// size"), grpc-core ("Received message larger than max"), tonic ("message length too large"). gRPC has no code for the size.
 var tooLarge = regexp.MustCompile(`(?i)larger than max|exceeds maximum size|length too large|message too large|request entity too large|body too large`)
 
-// TooLarge says whether a request was refused for its size: its parts may be accepted.
+// TooLarge says whether a request was refused for its size: smaller parts may be accepted.
 func TooLarge(err error) bool {
 	st, ok := status.FromError(err)
 	return ok && st != nil && (st.Code() == codes.ResourceExhausted || st.Code() == codes.OutOfRange) && tooLarge.MatchString(st.Message())
 }
 
-// OfData says whether an error means that the data was refused, not that the backend, its credentials or something on the way there is in trouble: an OTLP
-// receiver says INVALID_ARGUMENT then. A permanent error that has no code is of a component of this collector, which has looked at the data.
+// OfData says whether an error means that the data was refused: an OTLP receiver then returns INVALID_ARGUMENT. Other errors are of the backend, its
+// credentials or the way there. A permanent error without a code is of a component of the collector, after looking at the data.
 //
-// Of the errors of several consumers all must say so.
+// Errors of several consumers must all be of the data.
 func OfData(err error) bool {
 	return err != nil && !slices.ContainsFunc(each(err), func(err error) bool { return !ofData(err) })
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// What one of several backends accepted in part says nothing of the others: only when it is all that was said may the rest be taken for accepted.
+// A partial success of one backend means nothing for the others: the rest counts as accepted only if no other error came.
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()
 	partial := consumererror.NewPermanent(&Partial{Rejected: 3, Message: "three; are bad"})

@@ -9,13 +9,13 @@ import (
 
 const (
 	leastPeriod = 4    // steps of a period
-	covered     = 0.9  // of them must be slow
-	candidates  = 8    // distances that are tried
+	covered     = 0.9  // share of a period's steps that must be slow
+	candidates  = 8    // distances tried
 	likeness    = 0.2  // of the median excess: their quartiles are no further apart
-	periods     = 3    // that are told
-	mixed       = 6    // one in so many steps is not slow, where these are as steady as all others
-	leastMixed  = 8    // such steps
-	steady      = 0.05 // of their median: so close are the quartiles of what is steady
+	periods     = 3    // reported at most
+	mixed       = 6    // one in that many steps is not slow, if as steady as all others
+	leastMixed  = 8    // steps of a mixture, at least
+	steady      = 0.05 // of their median: the distance of the quartiles of steady steps
 )
 
 // period finds periods among the slow steps.
@@ -39,7 +39,7 @@ func (j *judge) period() {
 	}
 }
 
-// strongest tells the period that most of the slow steps are of. It is false where there is none.
+// strongest finds the period with most of the slow steps. false: none.
 func (j *judge) strongest(slow []int, all int) bool {
 	var best Period
 	for _, every := range j.distances(slow) {
@@ -71,7 +71,7 @@ func (j *judge) strongest(slow []int, all int) bool {
 
 func mod(n, every int64) int64 { return (n%every + every) % every }
 
-// distances are those between slow steps that come up most often.
+// distances are the most frequent distances between slow steps.
 func (j *judge) distances(slow []int) (out []int64) {
 	count := map[int64]int{}
 	for a := range slow {
@@ -100,7 +100,7 @@ func (j *judge) regular(slow []int, p Period) bool {
 	return stat.Quantile(j.values, 0.75)-stat.Quantile(j.values, 0.25) <= likeness*stat.Median(j.values)
 }
 
-// keep tells a period, and holds its steps against one another.
+// keep keeps a period, and compares its steps with each other.
 func (j *judge) keep(slow []int, p Period) {
 	var steps []int
 	for _, i := range slow {
@@ -121,7 +121,7 @@ func (j *judge) keep(slow []int, p Period) {
 	j.run.Periods = append(j.run.Periods, p)
 }
 
-// among is what is usual among some steps.
+// among is the level of some steps.
 func (j *judge) among(steps []int) Level {
 	j.values = j.values[:0]
 	for _, i := range steps {
@@ -131,7 +131,7 @@ func (j *judge) among(steps []int) Level {
 	return Of(j.values)
 }
 
-// mixtures finds slow steps that are too many and too steady to be slow: they are of another length.
+// mixtures finds slow steps that are too many and too steady to be slow: they have another length.
 func (j *judge) mixtures() {
 	slow := make([][]int, len(j.run.members))
 	for _, i := range j.known {
@@ -152,7 +152,8 @@ func (j *judge) mixtures() {
 		}
 		for _, i := range steps {
 			s := &j.run.Steps[i]
-			if s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit; j.of.Seconds[i] <= l.Limit {
+			s.Usual, s.Spread, s.Limit = l.Usual, l.Spread, l.Limit
+			if j.of.Seconds[i] <= l.Limit {
 				s.State = Usual
 			}
 		}

@@ -1,5 +1,5 @@
-// Package regimes tells which steps of a job were slow, by their durations alone: each is held against its neighbours on both sides, in its own regime. A level
-// that lasts (another sequence length, world size or batch), a trend and a period are told as such, and make no step slow.
+// Package regimes finds the slow steps of a job, by their durations alone: each step is compared with its neighbours on both sides, in its own regime. A
+// lasting level (another sequence length, world size or batch), a trend and a period are reported too, and make no step slow.
 //
 // Everything is by order statistics (median, MAD, quartiles), so that a few slow steps, or the noise of a shared machine, move no limit.
 package regimes
@@ -11,82 +11,82 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// Attempt is the steps of one attempt, in order. Lists but Seconds may be nil; Number and Loads are as long as Seconds else.
+// Attempt is the steps of one attempt, in order. Lists but Seconds may be nil; Number and Loads are as long as Seconds otherwise.
 type Attempt struct {
-	Seconds []float64 // s each took; NaN, or not above 0: not known
+	Seconds []float64 // s of each; NaN, or not above 0: unknown
 	Number  []int64   // of each step; nil: 0, 1, 2, …
-	Loads   []Load    // what each worked on: a lasting change is a change of regime, whatever the times say
-	Starts  []int     // where attempts are judged together: the first steps of the later ones, which may warm up as step 0 may
+	Loads   []Load    // a lasting change is a change of regime, whatever the times
+	Starts  []int     // with several attempts judged together: the first steps of the later ones, possible warm-ups like step 0
 }
 
-// Load is what a step works on. 0: not known.
+// Load is the work of a step. 0: unknown.
 type Load struct{ Ranks, Batch, Tokens int64 }
 
-// Run is what the steps of an attempt show.
+// Run is the result for the steps of an attempt.
 type Run struct {
-	Steps    []Step    // one for each of Attempt.Seconds
-	Segments []Segment // in order, each from the end of the one before; one where the level never changes
+	Steps    []Step    // for each of Attempt.Seconds
+	Segments []Segment // in order and without gaps; a single segment if the level never changes
 	Periods  []Period
 
 	members []group
 	of      []place
 }
 
-// State is what is said of a step.
+// State is the verdict on a step.
 type State uint8
 
 // The states of a step.
 const (
-	Unknown  State = iota // it was not judged: its duration is not known, or too few are like it
-	Usual                 //
-	Slow                  // above Limit
-	First                 // slow, and it is the first of its attempt, or one of the first three that get faster: it warms up
-	Periodic              // above Limit, and no more so than each of its period
+	Unknown State = iota // not judged: without a duration, or with too few similar steps
+	Usual
+	Slow     // above Limit
+	First    // slow, and the first of its attempt, or one of the first three in falling order: a warm-up
+	Periodic // above Limit, like each step of its period
 )
 
-// Step is what is said of a step.
+// Step is the verdict on a step with its figures.
 type Step struct {
 	State
 	Segment              int     // the place in Run.Segments
-	Usual, Spread, Limit float64 // s; NaN where it was not judged. Of a Slow step that took longer than others of its period they are those of the period
+	Usual, Spread, Limit float64 // s; NaN if not judged. Of a Slow step above its period: the period's
 }
 
-// Segment is a level that holds: at an end of the attempt for 10 steps, within for longer than a burst of slow steps does.
+// Segment is a lasting level: at an end of the attempt for 10 steps, within for longer than a burst of slow steps.
 type Segment struct {
 	From, To int     // indices into Attempt.Seconds, half open
 	Level    float64 // s: the median
 	Spread   float64 // s: a robust standard deviation
-	Trend    float64 // by how much of the level steps grew from From to To, such as 0.2; 0: by less than 10 %, or not for sure
+	Trend    float64 // growth of the steps from From to To, as a share of the level, such as 0.2; 0: below 10 %, or uncertain
 }
 
-// Period is a step in every so many that takes longer, each time about as much.
+// Period is a step in every Every that takes longer, by about the same time.
 type Period struct {
-	Every, Rest int64   // n mod Every = Rest holds for the numbers n of its steps
-	Slow, Of    int     // of so many such steps so many were slow, such as 20 of 20
+	Every, Rest int64   // n mod Every = Rest for the numbers n of its steps
+	Slow, Of    int     // slow steps of the period, and all its steps, such as 20 of 20
 	All         int     // slow steps of the attempt, with those of the period
-	Usual       float64 // s: what one of them takes
-	Excess      float64 // s: what they took in all beyond what is usual for the others
+	Usual       float64 // s: of one of its steps
+	Excess      float64 // s: in all, beyond the usual time of the others
 }
 
 const (
-	near       = 64           // steps on each side that one is held against
-	least      = 8            // others that there must be
-	slower     = 0.1          // of what is usual: less is not slow
+	near       = 64           // neighbours on each side
+	least      = 8            // neighbours at least
+	slower     = 0.1          // of the usual time: less is not slow
 	deviations = 6            // robust standard deviations
-	few        = 8            // a spread of n values is taken for 1 + (few/n)² times what they show: that of few is often too low
-	upper      = 0.7          // the quantile that tells the spread of the upper half: three faulty steps in ten do not move it
-	skew       = 0.8 / 0.5244 // of its distance from the median: the standard deviation of a normal distribution, and a little less, as chance often has it larger
-	warm       = 3            // steps that may warm up
+	few        = 8            // a spread of n values is multiplied by 1 + (few/n)²: the spread of few values is often too low
+	upper      = 0.7          // the quantile for the spread of the upper half, unmoved by three faulty steps in ten
+	skew       = 0.8 / 0.5244 // of its distance from the median: a normal distribution's standard deviation, slightly less, because chance often raises it
+	warm       = 3            // possible warm-up steps
 )
 
-// Level is what is usual among alike durations.
+// Level is the usual value of similar durations.
 type Level struct {
 	Usual  float64 // s: the median
-	Spread float64 // s: a robust standard deviation, larger where the upper half has a wider one: long tails and mixtures lie above
-	Limit  float64 // s: what takes longer is slow
+	Spread float64 // s: a robust standard deviation, larger where the upper half is wider: long tails and mixtures are above
+	Limit  float64 // s: a longer step is slow
 }
 
-// Of is the level of durations in rising order; there must be one.
+// Of is the level of durations in rising order; at least one.
 func Of(sorted []float64) Level {
 	l := Level{Usual: stat.Median(sorted)}
 	short := few / float64(len(sorted))
@@ -95,7 +95,7 @@ func Of(sorted []float64) Level {
 	return l
 }
 
-// resolution is by how much durations differ that are rounded: where most are the same, and others by one in the last place. 0: they are not.
+// resolution is the step of rounded durations: most are the same, and others differ by one in the last place. 0: not rounded.
 func resolution(sorted []float64, usual float64) float64 {
 	at, found := slices.BinarySearch(sorted, usual)
 	if !found {
@@ -104,7 +104,7 @@ func resolution(sorted []float64, usual float64) float64 {
 	for at < len(sorted) && sorted[at] == usual {
 		at++
 	}
-	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // a single one may be slow
+	if at+1 >= len(sorted) || sorted[at] != sorted[at+1] { // a single larger value may be a slow step
 		return 0
 	}
 	step := sorted[at] - usual
@@ -115,16 +115,16 @@ func resolution(sorted []float64, usual float64) float64 {
 	return step * (1 + 1e-6)
 }
 
-// group is steps that are held against one another, in order.
+// group is steps for comparison with one another, in order.
 type group struct {
 	steps []int   // indices into Attempt.Seconds
-	slope float64 // s a step, which is taken off before
+	slope float64 // s a step, subtracted before
 }
 
-// place is where a step stands in the group that it is held against.
+// place is the position of a step in its group.
 type place struct{ group, at int }
 
-// Judge judges each step. It takes O(n) time and memory.
+// Judge judges each step, in O(n) time and memory.
 func Judge(of Attempt) *Run {
 	j := newJudge(of)
 	for _, p := range j.pieces() {
@@ -139,7 +139,7 @@ func Judge(of Attempt) *Run {
 	return j.run
 }
 
-// Neighbours appends to list the steps that a step is held against, in order, but for itself.
+// Neighbours appends to list the neighbours of a step, in order, without the step.
 func (r *Run) Neighbours(list []int, step int) []int {
 	p := r.of[step]
 	if p.group < 0 {
@@ -158,15 +158,15 @@ func (r *Run) Neighbours(list []int, step int) []int {
 type judge struct {
 	of      Attempt
 	run     *Run
-	known   []int     // indices of the steps whose duration is known
+	known   []int     // indices of the steps with a duration
 	logs    []float64 // of the known ones
-	first   []bool    // of all steps: it may warm up
+	first   []bool    // of all steps: a possible warm-up
 	regimes []regime
 	values  []float64 // scratch
-	over    []float64 // s of each step above what is usual
+	over    []float64 // s of each step above its usual time
 }
 
-// regime is a segment and the bursts in it, as places in judge.known.
+// regime is a segment and its bursts, as positions in judge.known.
 type regime struct {
 	from, to int
 	bursts   [][2]int
@@ -210,7 +210,7 @@ func (j *judge) middle(from, to int) float64 {
 	return stat.Among(j.values)
 }
 
-// pieces are the stretches of known steps between lasting changes of the load. Changes that follow one another within few steps are of one stretch.
+// pieces are the ranges of known steps between lasting changes of the load. Changes within few steps of one another are in one range.
 func (j *judge) pieces() (out [][2]int) {
 	n := len(j.known)
 	if n == 0 {
@@ -237,7 +237,7 @@ func (j *judge) pieces() (out [][2]int) {
 	return append(out, [2]int{from, n})
 }
 
-// judge holds the steps of a regime against one another, by load where loads alternate.
+// judge compares the steps of a regime with one another, by load where loads alternate.
 func (j *judge) judge(of int) {
 	r := &j.regimes[of]
 	segment := Segment{From: 0, To: len(j.of.Seconds)}
@@ -281,7 +281,7 @@ func (j *judge) judge(of int) {
 	j.run.Segments = append(j.run.Segments, segment)
 }
 
-// byLoad groups steps whose loads alternate. Loads of few steps are of one group.
+// byLoad groups steps with alternating loads. Loads of few steps are one group.
 func (j *judge) byLoad(steps []int) []group {
 	if j.of.Loads == nil {
 		return []group{{steps: steps}}
@@ -312,7 +312,7 @@ func (j *judge) byLoad(steps []int) []group {
 	return out
 }
 
-// hold holds each step of a group, and of its regime's bursts and first steps where they belong to it, against its neighbours.
+// hold compares each step of a group, with the regime's bursts and first steps of the group, with its neighbours.
 func (j *judge) hold(r *regime, g *group, all bool) {
 	of := len(j.run.members)
 	window := make([]float64, 0, 2*near+2)
@@ -352,10 +352,10 @@ func (j *judge) hold(r *regime, g *group, all bool) {
 		held = append(held, i)
 		j.over[i] = j.of.Seconds[i] - s.Usual
 	}
-	stretch := j.tail(held, limits)
+	widen := j.tail(held, limits)
 	for n, i := range held {
 		s := &j.run.Steps[i]
-		s.Limit = s.Usual + stretch*limits[n]
+		s.Limit = s.Usual + widen*limits[n]
 		if j.of.Seconds[i] > s.Limit {
 			s.State = Slow
 		}
@@ -363,13 +363,14 @@ func (j *judge) hold(r *regime, g *group, all bool) {
 	j.run.members = append(j.run.members, *g)
 }
 
-// tail is by how much limits are stretched: where twice as many steps lie in their upper half as above them, these are the end of a long tail and no fault.
+// tail is the factor that widens the limits: if the upper half below the limits has twice as many steps as lie above, these are the end of a long tail and no
+// fault.
 func (j *judge) tail(held []int, limits []float64) float64 {
-	stretch := 1.0
+	widen := 1.0
 	for range 4 {
 		above, below := 0, 0
 		for n, i := range held {
-			switch x := j.over[i] / (stretch * limits[n]); {
+			switch x := j.over[i] / (widen * limits[n]); {
 			case x > 1:
 				above++
 			case x > 0.5:
@@ -379,9 +380,9 @@ func (j *judge) tail(held []int, limits []float64) float64 {
 		if above == 0 || below < 2*above {
 			break
 		}
-		stretch *= 1.5
+		widen *= 1.5
 	}
-	return stretch
+	return widen
 }
 
 // warm names the first steps of attempts apart.

@@ -14,7 +14,7 @@ import (
 
 const seeds = 7
 
-// job is a simulated attempt whose slow steps are known.
+// job is a simulated attempt with known slow steps.
 type job struct {
 	*rand.Rand
 	Attempt
@@ -38,7 +38,7 @@ func (j *job) late(i int, by float64) {
 	}
 }
 
-// some makes so many steps slow by 0.5 to 3 times their time, anywhere from a step on.
+// some makes count steps slow by 0.5 to 3 times their time, at random from a step on.
 func (j *job) some(from, count int) *job {
 	for len(j.slow) < count {
 		j.late(from+j.IntN(len(j.Seconds)-from), 0.5+2.5*j.Float64())
@@ -76,7 +76,7 @@ func student(scale float64) func(r *rand.Rand) float64 {
 	}
 }
 
-// scenarios are kinds of jobs. Those that may say so of no step have none that is slow.
+// scenarios are kinds of jobs. Those with "none slow" have no slow step.
 var scenarios = map[string]func(seed uint64) *job{
 	"14 steps, 2 slow":              func(s uint64) *job { return steps(s, 14, flat(2), lognormal(0.02)).some(1, 2) },
 	"14 steps, none slow":           func(s uint64) *job { return steps(s, 14, flat(2), lognormal(0.05)) },
@@ -137,7 +137,7 @@ var scenarios = map[string]func(seed uint64) *job{
 	"whole seconds":    func(s uint64) *job { return rounded(steps(s, 300, flat(4.2), lognormal(0.02))) },
 }
 
-// clear makes steps slow by so many times their time.
+// clear makes some steps slow by a multiple of their time.
 func (j *job) clear(by float64, count int) *job {
 	for len(j.slow) < count {
 		j.late(1+j.IntN(len(j.Seconds)-1), by)
@@ -191,7 +191,7 @@ func lengths(seed uint64, of ...float64) *job {
 	return steps(seed, 300, func(int) float64 { return of[r.IntN(len(of))] }, lognormal(0.02))
 }
 
-// shrunk is a job that goes on with half of its ranks, which its log says.
+// shrunk is a job that continues with half of its ranks, as its log shows.
 func shrunk(seed uint64) *job {
 	j := steps(seed, 120, func(i int) float64 { return 4 * (1 + float64(i/70)*0.9) }, lognormal(0.03))
 	for i := range j.Seconds {
@@ -217,9 +217,9 @@ func rounded(j *job) *job {
 	return j
 }
 
-// In all scenarios at least 98 % of the slow steps are found, and none that is not.
+// In all scenarios at least 98 % of the slow steps are found, and no other.
 func TestScenarios(t *testing.T) {
-	tails := map[string]int{"heavy tails": 4, "heavy tails, none slow": 4} // 1 %: the tail has such steps
+	tails := map[string]int{"heavy tails": 4, "heavy tails, none slow": 4} // 1 %: steps of the tail
 	all, found := 0, 0
 	for name, make := range scenarios {
 		missed, wrong := 0, 0
@@ -252,7 +252,7 @@ func TestScenarios(t *testing.T) {
 	assert.GreaterOrEqual(t, float64(found), 0.98*float64(all))
 }
 
-// Levels that last are segments, and nothing else is.
+// Lasting levels are segments, and nothing else is.
 func TestSegments(t *testing.T) {
 	for name, want := range map[string]string{
 		"homogeneous, 1 %": "0-300 4", "faults anywhere": "0-300 4", "longer from half on": "0-100 2, 100-200 3", "longer from half on, 30 steps": "0-15 2, 15-30 3",
@@ -286,7 +286,7 @@ func TestTrend(t *testing.T) {
 	}
 }
 
-// A period is told with all of its seconds; what the period takes is usual for its steps, and one of them may be slow.
+// A period is reported with all of its seconds; the period's time is usual for its steps, and one of them may be slow.
 func TestPeriod(t *testing.T) {
 	for seed := range uint64(seeds) {
 		j := tenth(seed, 200)
@@ -316,7 +316,7 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
-// What warms up is named apart, also after a restart.
+// Warm-up steps have their own state, also after a restart.
 func TestFirst(t *testing.T) {
 	j := steps(1, 60, flat(4), lognormal(0.02))
 	j.Seconds[0], j.Seconds[1], j.Seconds[30] = 60, 12, 45
@@ -329,7 +329,7 @@ func TestFirst(t *testing.T) {
 	assert.Equal(t, Slow, Judge(j.Attempt).Steps[30].State)
 }
 
-// Steps of loads that alternate are held against those of their own.
+// Steps with alternating loads are compared with steps of the same load.
 func TestLoads(t *testing.T) {
 	j := steps(1, 200, flat(1), lognormal(0.02))
 	for i := range j.Seconds {
@@ -345,7 +345,7 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// What cannot be judged says so, and spoils nothing.
+// Steps that cannot be judged are Unknown, and do not affect others.
 func TestUnknown(t *testing.T) {
 	assert.Empty(t, Judge(Attempt{}).Steps)
 	bad := []float64{math.NaN(), 0, -1, math.Inf(1), math.Inf(-1)}

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	settles = 10   // steps that a level holds at least at an end of the attempt, twice as many within
-	burst   = 48   // steps: a higher level that ends again within so many is slow steps
-	blocks  = 16   // steps of which a spread is taken, and of which levels are compared
-	capped  = 3.0  // spreads: a step that is further off costs no more, so that some slow steps make no level
-	noise   = 0.8  // spreads that a step costs at its own level, about
+	settles = 10   // least steps of a level at an end of the attempt, twice as many within
+	burst   = 48   // steps: a higher level that ends sooner is slow steps
+	blocks  = 16   // steps in a block, for spreads and the comparison of levels
+	capped  = 3.0  // spreads: the cost of a step is capped, for robustness against some slow steps
+	noise   = 0.8  // spreads: cost of a step at its own level, about
 	finest  = 0.03 // the least spread, as a share
-	levels  = 128  // that are told apart
-	alike   = 0.1  // levels that differ by less, as logarithms, are one
+	levels  = 128  // tried at most
+	alike   = 0.1  // levels closer than this, as logarithms, are one
 )
 
 // segment finds the regimes of a piece of the known steps.
@@ -45,7 +45,7 @@ func (j *judge) segment(piece [2]int) {
 				break
 			}
 			hole := [2]int{parts[first].from, parts[next-1].to}
-			if math.Abs(parts[next].level-last) >= alike { // it is held against the higher side
+			if math.Abs(parts[next].level-last) >= alike { // compare with the higher side
 				if parts[next].level > last {
 					parts[next].from, parts[next].before = hole[0], hole[1]
 				} else {
@@ -64,15 +64,15 @@ func (j *judge) segment(piece [2]int) {
 	}
 }
 
-// part is a stretch of known steps with one level.
+// part is a range of known steps of equal level.
 type part struct {
 	from, to int
 	level    float64 // log s
 	burst    bool
-	before   int // the end of a burst that it begins with; 0: none
+	before   int // the end of the burst at the beginning of the part; 0: none
 }
 
-// joined joins parts between which there is no jump: a trend passes many levels.
+// joined joins parts without a jump between them: a trend passes many levels.
 func (j *judge) joined(parts []part) []part {
 	out := parts[:1]
 	for _, p := range parts[1:] {
@@ -87,7 +87,7 @@ func (j *judge) joined(parts []part) []part {
 	return out
 }
 
-// bursts marks the parts that are slow steps: higher than what is left on both sides, and over soon. Where they are many, they are how the job goes.
+// bursts marks the parts that are slow steps: higher than the rest on both sides, and short. Too many bursts are the normal course of the job.
 func bursts(parts []part) {
 	left := make([]int, len(parts))
 	for i := range left {
@@ -112,9 +112,9 @@ func bursts(parts []part) {
 	}
 }
 
-// levels are the places at which the level of the known steps changes: the piecewise constant logarithm that costs least, where a step costs its distance, at
-// most capped spreads, and each change as much as settles steps that are far off. See Fearnhead and Rigaill, "Changepoint Detection in the Presence of
-// Outliers" (arXiv 1609.07363); here with the absolute distance, on a grid of levels.
+// levels are the positions of changes in the level of the known steps: the piecewise constant logarithm of least cost. A step costs its distance, at most
+// capped spreads, and each change as much as settles distant steps. See Fearnhead and Rigaill, "Changepoint Detection in the Presence of Outliers" (arXiv
+// 1609.07363); here with the absolute distance, on a grid of levels.
 func (j *judge) levels(from, to int) (cuts []int) {
 	y := j.logs[from:to]
 	if len(y) < 2*settles {
@@ -122,7 +122,7 @@ func (j *judge) levels(from, to int) (cuts []int) {
 	}
 	grid, spread := grid(y)
 	cost, start := make([]float64, len(grid)), make([]int32, len(grid))
-	best, begun := make([]int32, len(y)), make([]int32, len(y)) // the cheapest level of each step, and where it began
+	best, begun := make([]int32, len(y)), make([]int32, len(y)) // the cheapest level of each step, and its start
 	least, change := 0.0, settles*(capped-noise)
 	for i, v := range y {
 		cheapest := math.Inf(1)
@@ -144,7 +144,7 @@ func (j *judge) levels(from, to int) (cuts []int) {
 	return cuts
 }
 
-// grid are the levels that are tried, and the spread of steps of one level: the median of what short blocks show, which a change of level moves little.
+// grid are the levels tried, and the spread of steps of one level: the median over short blocks, hardly moved by a change of level.
 func grid(y []float64) (out []float64, spread float64) {
 	var spreads []float64
 	var block []float64
@@ -168,13 +168,13 @@ func grid(y []float64) (out []float64, spread float64) {
 }
 
 const (
-	trendBlocks = 24  // of which the medians are compared, at most
+	trendBlocks = 24  // blocks for the comparison of medians, at most
 	blockSteps  = 6   // in each at least
-	concordant  = 0.9 // of their pairs must go one way
+	concordant  = 0.9 // share of pairs in one direction
 )
 
-// trend sets the slope of a group where it is sure, and returns the change over all of it as a share of its level, 0 below 10 %. Sen's slope and Kendall's
-// pairs, of the medians of blocks.
+// trend sets the slope of a group if certain, and returns the change over all of it as a share of its level, 0 below 10 %. Sen's slope and Kendall's pairs, of
+// the medians of blocks.
 func (g *group) trend(j *judge) float64 {
 	n := len(g.steps)
 	count := min(n/blockSteps, trendBlocks)

@@ -71,7 +71,7 @@ var clouds = []Kind{
 	},
 }
 
-// models are the keys of those who run models, and keep them and their records.
+// models are the keys for services that run models, and for stores of models and their records.
 var models = []Kind{
 	{
 		Name: "Hugging Face tokens", Begins: []string{"hf_", "api_org_"}, Pattern: `(?:hf_|api_org_)[0-9A-Za-z]{20,}`, Looks: Digits,
@@ -140,7 +140,7 @@ var models = []Kind{
 	},
 }
 
-// tools are the keys of what jobs are built and watched with.
+// tools are the keys for building and monitoring jobs.
 var tools = []Kind{
 	{
 		Name:    "GitHub tokens",
@@ -216,7 +216,7 @@ var tools = []Kind{
 	},
 }
 
-// webhooks are addresses by which anybody can write to a group.
+// webhooks are addresses with which anybody can write to a group.
 var webhooks = []Kind{
 	{
 		Name: "Webhooks of Feishu and Lark", Begins: []string{"open.feishu.cn", "open.larksuite.com"},
@@ -324,7 +324,7 @@ var general = []Kind{
 	},
 }
 
-// commands are passwords that are options of commands.
+// commands are passwords in options of commands.
 var commands = []Kind{
 	{
 		Name:     "`mysql -pX`",

@@ -2,7 +2,7 @@ package secrets
 
 import "strings"
 
-// named are known by the names of fields: settings, variables of the environment, options, parts of URLs. Words that are joined (apikey) are the same names.
+// named are known by the names of fields: settings, environment variables, options, parts of URLs. Joined words (apikey) are the same names.
 var named = []Kind{
 	{
 		Name: "Passwords", Names: []string{"password", "passwd", "passphrase", "passcode", "passwort"}, Source: gitleaks + "generic-api-key",
@@ -102,7 +102,7 @@ const (
 		"oss hdfs hive spark ray wandb mlflow clearml comet keystore truststore cert key ssl tls zip app service api bmc ipmi"
 )
 
-// before makes names of words and the word that follows each.
+// before makes names of two words, each of words before last.
 func before(last, words string) (out []string) {
 	for w := range strings.FieldsSeq(words) {
 		out = append(out, strings.ReplaceAll(w, "-", " ")+" "+last)

@@ -1,31 +1,31 @@
-// Package secrets lists the kinds of secrets that logs are known to hold: how each is known, by whose rule, and an example.
-// docs/redaction.md has the list for readers, and the tests send each example through every way out of the collector.
+// Package secrets lists the kinds of secrets found in logs: how each is recognized, the source of the rule, and an example. docs/reference/redaction.md has the
+// list for readers, and the tests send each example through every output of the collector.
 //
-// Patterns are facts about the secrets of a service. They are taken from lists that are kept, and written anew: without the names around a secret, and as
-// short as a log needs, where secrets are cut and wrapped.
+// Patterns are facts about the secrets of a service, taken from maintained lists and rewritten: without the names around a secret, and short, because logs cut
+// and wrap secrets.
 package secrets
 
 import "slices"
 
-// Kind is one kind of secret, known by a pattern or by the names of fields.
+// Kind is one kind of secret, recognized by a pattern or by the names of fields.
 type Kind struct {
-	Name string // what it is, as docs/redaction.md calls it
-	// Begins are texts in lower case, one of which stands where Pattern begins, in any case. A letter or digit begins a word there.
+	Name string // the name in docs/reference/redaction.md
+	// Begins are texts in lower case; one of them begins Pattern, in any case. A letter or digit must begin a word.
 	Begins []string
-	// Pattern is RE2, from one of Begins on. Its group is the secret; without a group, all of it is.
+	// Pattern is RE2, beginning with one of Begins. Its group is the secret; without a group, the whole match is.
 	Pattern string
-	// Names are the last words of the names of fields whose values are secrets, with blanks between words.
+	// Names are the last words of the names of fields with secret values, with blanks between words.
 	Names []string
 	Looks Looks
-	// Source says whose rule: a list and its rule, or a document.
+	// Source is the source of the rule: a list with the rule's name, or a document.
 	Source   string
 	Examples []Example
 }
 
-// Example is a text with a secret in it. No text stands in the source as one literal where a scanner of sources would take it for a real secret.
+// Example is a text with a secret in it. No text is a single literal in the source if a source scanner would take the text for a real secret.
 type Example struct{ Text, Secret string }
 
-// Looks says what a secret must look like, beyond its pattern or name.
+// Looks is the form required of a secret, beyond its pattern or name.
 type Looks uint8
 
 // The looks of secrets.
@@ -33,15 +33,15 @@ const (
 	Anything Looks = iota
 	Text           // no number
 	Phrase         // no number, and no path
-	Password       // 6 characters or more, of them a digit, and no number, path or word of many words
-	Long           // 12 characters or more, of them a digit, and no number
+	Password       // 6 characters or more, with a digit, and no number, path or word of many words
+	Long           // 12 characters or more, with a digit, and no number
 	Random         // 12 letters and digits in a row, of both kinds
 	Digits         // a digit, or letters of both cases
 	Basic          // base64 of name:password
 	Nothing        // no value is a secret
 )
 
-// The lists that rules are from.
+// The lists of the rules.
 const (
 	gitleaks    = "gitleaks v8.30.0: "     // github.com/gitleaks/gitleaks, config/gitleaks.toml
 	betterleaks = "betterleaks v1.7.0: "   // github.com/betterleaks/betterleaks, config/betterleaks.toml
@@ -53,9 +53,9 @@ const (
 
 // Parts of patterns.
 const (
-	slash = `(?:\\*/|%2[Ff])`             // as it is, as JSON writes it, and in a URL that is part of another
-	equal = `(?:=|%3[Dd])`                // likewise
-	apart = `[\s'",\[\]\\]`               // between the words of a command, or of argv as Python and JSON print it
+	slash = `(?:\\*/|%2[Ff])`             // plain, escaped by JSON, and in a URL within another
+	equal = `(?:=|%3[Dd])`                // in the same forms
+	apart = `[\s'",\[\]\\]`               // between the words of a command, or of argv as printed by Python and JSON
 	word  = `[^\s'",\[\]\\]+`             // a word of a command
 	sofar = `(?:[^\n|;&]*?` + apart + `)` // words of the same command
 )

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the list in docs/redaction.md anew")
+var update = flag.Bool("update", false, "write the list in docs/reference/redaction.md anew")
 
-// The list in docs/redaction.md is the table.
+// The list in docs/reference/redaction.md is the table.
 func TestDocument(t *testing.T) {
-	const path, begin, end = "../../docs/redaction.md", "<!-- kinds -->\n", "<!-- end of kinds -->"
+	const path, begin, end = "../../docs/reference/redaction.md", "<!-- kinds -->\n", "<!-- end of kinds -->"
 	var list strings.Builder
 	list.WriteString("| kind | known by | rule |\n|---|---|---|\n")
 	for _, k := range Kinds() {
@@ -42,7 +42,7 @@ func TestDocument(t *testing.T) {
 	assert.Equal(t, list.String(), is, "go test ./internal/secrets -run TestDocument -update")
 }
 
-// Each kind says how it is known, by whose rule, and what an example is. No example stands in the sources as a scanner would find it.
+// Each kind has its pattern or names, a source and an example. No example stands in the sources in a form that a scanner would find.
 func TestKinds(t *testing.T) {
 	sources := ""
 	var sourcesSb48 strings.Builder

@@ -1,4 +1,4 @@
-// Package stat has the figures of order that every part of trainbridge uses. All but Middle, Among and Select take values in rising order.
+// Package stat has the order statistics for all parts of trainbridge. All functions but Middle, Among and Select take values in rising order.
 package stat
 
 import (
@@ -9,11 +9,11 @@ import (
 // MADToSigma is the standard deviation of a normal distribution by its MAD: 1/Φ⁻¹(¾).
 const MADToSigma = 1.4826
 
-// Finite says whether x is a number: neither NaN nor infinite. x-x == 0 is not that for every x that is a product: arm64 computes both in one operation, and
-// what the rounding took off is left.
+// Finite says whether x is a number: neither NaN nor infinite. x-x == 0 fails for a product x: arm64 computes both in one operation, and the rounding error
+// remains.
 func Finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
 
-// Median is numpy.median: the middle value, of an even number the mean of the two in the middle. NaN: there are no values.
+// Median is numpy.median: the middle value, or of an even number the mean of the two middle values. NaN: no values.
 func Median[T ~int64 | ~float32 | ~float64](sorted []T) float64 {
 	n := len(sorted)
 	if n == 0 {
@@ -26,7 +26,7 @@ func Median[T ~int64 | ~float32 | ~float64](sorted []T) float64 {
 // Middle is the median of values in any order.
 func Middle(values []float64) float64 { return Among(slices.Clone(values)) }
 
-// Among is Middle of values that may be put in another order.
+// Among is Middle of values that may be reordered.
 func Among(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -39,7 +39,7 @@ func Among(values []float64) float64 {
 	return slices.Max(values[:n/2])/2 + upper/2
 }
 
-// Select is the value at a rank from 0. It orders the values so that none before that place is larger, and none behind it smaller, which takes O(n).
+// Select is the value at a rank from 0. Values are reordered: none before the rank is larger, and none behind is smaller. Time O(n).
 func Select(values []float64, rank int) float64 {
 	for len(values) > 16 {
 		n := len(values)
@@ -71,19 +71,19 @@ func Select(values []float64, rank int) float64 {
 	return values[rank]
 }
 
-// Quantile is the value at a rank, numpy.quantile with the method "inverted_cdf": the lowest value that at least the share q of all does not exceed. There must
-// be values.
+// Quantile is the value at a rank, numpy.quantile with the method "inverted_cdf": the lowest value not exceeded by at least the share q of all. There must be
+// values.
 func Quantile(sorted []float64, q float64) float64 {
 	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
 }
 
-// MAD is the median of |v − median|. There must be values. The distances grow to both sides of the median, so of the closest half each that lies above is no
-// farther than the next one below that is out, and the other way round.
+// MAD is the median of |v − median|. There must be values. The distances grow to both sides of the median, so among the closest half each included value above
+// is no farther than the next excluded value below, and vice versa.
 func MAD(sorted []float64, median float64) float64 {
 	n := len(sorted)
 	hi, _ := slices.BinarySearch(sorted, median)
 	half := n/2 + 1
-	from, to := max(0, half-hi), min(half, n-hi) // how many of them lie above
+	from, to := max(0, half-hi), min(half, n-hi) // number of them above
 	for from < to {
 		middle := (from + to) / 2
 		if sorted[hi+middle]-median <= median-sorted[hi-half+middle] {
@@ -107,5 +107,5 @@ func MAD(sorted []float64, median float64) float64 {
 	return farthest(lo, hi)/2 + d/2
 }
 
-// Sigma is the standard deviation as the median and the MAD of values tell it, whatever outliers there are.
+// Sigma is the standard deviation estimated from the median and the MAD of values, robust against outliers.
 func Sigma(sorted []float64, median float64) float64 { return MADToSigma * MAD(sorted, median) }

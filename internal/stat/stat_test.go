@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// As numpy 2.4 prints them: median, quantile(method="inverted_cdf") and median(abs(v - median(v))).
+// Values printed by numpy 2.4: median, quantile(method="inverted_cdf") and median(abs(v - median(v))).
 func TestNumpy(t *testing.T) {
 	for _, tt := range []struct {
 		values                []float64
@@ -35,7 +35,7 @@ func TestNumpy(t *testing.T) {
 	assert.True(t, math.IsNaN(Median[float64](nil)))
 }
 
-// The MAD is that by sorting the distances.
+// The MAD equals the one by sorting the distances.
 func TestMAD(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 1; n < 200; n++ {

@@ -9,29 +9,29 @@ import (
 	"go.uber.org/zap"
 )
 
-// Answers are what a component said of spans that may come again after a crash, and then have to be told the same. See docs/adr/0017.
+// Answers are a component's answers about spans that may come again after a crash, and then must get the same answers. See docs/reference/adr/0017.
 type Answers interface {
-	// Fresh is what was said since the last call, to be stored: n answers.
+	// Fresh returns the n answers since the last call, to be stored.
 	Fresh() (b []byte, n int)
-	// Restore takes what Fresh gave, as far as it makes sense. It returns how many answers are known by it.
+	// Restore reads the output of Fresh, as far as valid, and returns the number of restored answers.
 	Restore(b []byte) (n int)
 }
 
-// Memory stores answers, also for the process that follows. The instances of a component may share it. With Of, Purpose and Ring.Keep the zero value is ready.
+// Memory stores answers for the next process. The instances of a component may share a Memory. With Of, Purpose and Ring.Keep set, the zero value is ready.
 type Memory struct {
 	Of      Answers
-	Purpose string // of its storage
+	Purpose string // of the storage
 	Ring    Ring
 
-	mu      sync.Mutex // of a write, and of what follows
+	mu      sync.Mutex // held during a write, and the sending after
 	users   int
 	store   storage.Client // nil: none is configured
-	failing bool           // that was said
-	unsaved []byte         // what could not be stored
-	n       int            // answers in it
+	failing bool           // was logged
+	unsaved []byte         // answers that could not be stored
+	n       int            // answers in unsaved
 }
 
-// Open takes back what the last process has said. The first instance does so. Without an id nothing is stored.
+// Open restores the answers of the last process, at the first instance. Without an id nothing is stored.
 func (m *Memory) Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, of component.ID, log *zap.Logger) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,12 +52,12 @@ func (m *Memory) Open(ctx context.Context, host component.Host, id *component.ID
 	return nil
 }
 
-// Close lets go of the storage. The last instance does so.
+// Close closes the storage, at the last instance.
 func (m *Memory) Close(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.users == 0 {
-		return nil // it was not started
+		return nil // not started
 	}
 	if m.users--; m.users > 0 || m.store == nil {
 		return nil
@@ -67,8 +67,8 @@ func (m *Memory) Close(ctx context.Context) error {
 	return err
 }
 
-// Save stores what was said, before it is sent on. A storage that fails holds up nothing: what it did not take is stored with what is said next, as long as
-// Ring.Keep has room for all.
+// Save stores the new answers, before the spans are sent. A failing storage does not block: unsaved answers are stored with the next ones, as long as Ring.Keep
+// has room for all.
 func (m *Memory) Save(ctx context.Context, log *zap.Logger) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

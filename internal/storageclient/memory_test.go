@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// answers are numbers, in the order in which they were given.
+// answers are numbers, in order of arrival.
 type answers struct {
 	Answers
 	fresh []byte
@@ -27,7 +27,7 @@ func (a *answers) Fresh() (b []byte, n int) {
 	return b, n
 }
 
-// What could not be stored is stored as soon as there is room, before what was said later, also where nothing was. It never is more than Ring.Keep.
+// Unsaved answers are stored as soon as the storage works, before later ones, and also without later ones. Never more than Ring.Keep are kept.
 func TestMemoryTriesAgain(t *testing.T) {
 	store, of := &values{by: make(map[string][]byte)}, &answers{}
 	m := Memory{Of: of, Ring: Ring{Keep: 3}, store: store}

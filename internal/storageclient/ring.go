@@ -8,25 +8,24 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Ring stores the newest records of a component, batch by batch: each batch is a part, many parts become a chunk, and the oldest chunk goes. What a record is
-// knows the component, which finds their ends itself.
+// Ring stores the newest records of a component, batch by batch: each batch is a part, many parts become a chunk, and the oldest chunk is deleted. The
+// component defines the records, and finds their ends itself.
 type Ring struct {
-	Name string // its keys begin so
-	Keep int    // so many records are kept, and up to twice as many
+	Name string // prefix of the keys
+	Keep int    // number of kept records; up to twice as many are stored
 
 	chunk, parts int
-	recent       []byte // the records of the chunk that is not full
-	n            int    // records in it
+	recent       []byte // records of the unfinished chunk
+	n            int    // records in recent
 }
 
-const ringParts = 64 // of a chunk, before it is stored as a whole
+const ringParts = 64 // of a chunk, before the chunk is stored as a whole
 
 func (r *Ring) key() string           { return r.Name + "ring" }
 func (r *Ring) chunkKey(i int) string { return r.Name + "ring-chunk-" + strconv.Itoa(i%2) }
 func (r *Ring) partKey(i int) string  { return r.Name + "ring-part-" + strconv.Itoa(i) }
 
-// Add stores a batch of n records, and does what else is to be done at once with that, without waiting for the disk. What could not be stored is not in
-// the ring.
+// Add stores a batch of n records together with more operations, without waiting for the disk. After an error the batch is not in the ring.
 func (r *Ring) Add(ctx context.Context, to storage.Client, batch []byte, n int, more ...*storage.Operation) error {
 	next := *r
 	next.recent = append(next.recent, batch...)
@@ -64,7 +63,8 @@ func (r *Ring) Restore(ctx context.Context, from storage.Client) (records []byte
 	if _, err := fmt.Sscanf(string(b), "%d %d %d", &was.chunk, &was.parts, &was.n); err != nil || was.chunk < 0 || was.parts < 0 || was.parts > ringParts {
 		return nil, fmt.Errorf("its state is %q", b)
 	}
-	if records, err = from.Get(ctx, r.chunkKey(was.chunk+1)); err != nil {
+	records, err = from.Get(ctx, r.chunkKey(was.chunk+1))
+	if err != nil {
 		return nil, err
 	}
 	keys := []string{r.chunkKey(was.chunk)}

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// values is a storage that fails when it is told to.
+// values is a storage that fails on request.
 type values struct {
 	storage.Client
 	by   map[string][]byte
@@ -34,7 +34,7 @@ func (v *values) Batch(_ context.Context, ops ...*storage.Operation) error {
 	return nil
 }
 
-// Whenever the process ends, the newest records are known to the next one, in order, without a gap and not without end; what could not be stored is not.
+// Whenever the process ends, the next one knows the newest records, in order, without a gap and bounded; records that could not be stored are missing.
 func TestRing(t *testing.T) {
 	store, ring := &values{by: make(map[string][]byte)}, Ring{Name: "x-", Keep: 300}
 	next, most := uint64(0), 0

@@ -1,4 +1,4 @@
-// Package storageclient opens the storage that a component's setting 'storage' names.
+// Package storageclient opens the storage named by a component's setting 'storage'.
 package storageclient
 
 import (
@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/collector/extension/xextension/storage"
 )
 
-// Open opens the storage of a component, for one of its purposes. Without an id it keeps nothing. An error names the key and the fix.
+// Open opens the storage of a component, for one of its purposes. Without an id the storage keeps nothing. An error names the key and the fix.
 func Open(ctx context.Context, host component.Host, id *component.ID, kind component.Kind, of component.ID, purpose string) (storage.Client, error) {
 	if id == nil {
 		return storage.NewNopClient(), nil
@@ -29,17 +29,17 @@ func Open(ctx context.Context, host component.Host, id *component.ID, kind compo
 	return c, nil
 }
 
-// Behind is a storage that can leave it to the system when what is written comes to the disk.
+// Behind is a storage that can leave the time of writing to disk to the system.
 type Behind interface {
-	// Write does what Batch does, but only a process that dies loses nothing by it: where the machine dies, what was written since the last Batch or Sync may be
-	// lost, the last of it first. A Batch of any component brings to the disk what all have written before. Where Write fails the storage keeps the changes in
-	// memory, and owes them to the disk: until they are there, each Batch and Sync of any component fails. To write the same once more does no harm.
+	// Write is Batch, but safe only against the death of the process: if the machine dies, writes since the last Batch or Sync may be lost, the latest first. A
+	// Batch of any component brings all earlier writes to the disk. After a failed Write the storage keeps the changes in memory, still unwritten: until they are
+	// on disk, each Batch and Sync of any component fails. Repeating the same Write does no harm.
 	Write(ctx context.Context, ops ...*storage.Operation) error
-	// Sync brings what was written to the disk.
+	// Sync brings all writes to the disk.
 	Sync(ctx context.Context) error
 }
 
-// Write is for what is written with each batch of spans, where Batch would wait for the disk each time. A storage that knows no difference does a Batch.
+// Write is for writes with each batch of spans, where Batch would wait for the disk each time. A storage without Behind does a Batch.
 func Write(ctx context.Context, c storage.Client, ops ...*storage.Operation) error {
 	if b, ok := c.(Behind); ok {
 		return b.Write(ctx, ops...)
@@ -47,7 +47,7 @@ func Write(ctx context.Context, c storage.Client, ops ...*storage.Operation) err
 	return c.Batch(ctx, ops...)
 }
 
-// Sync has on the disk what was written.
+// Sync brings all writes to the disk.
 func Sync(ctx context.Context, c storage.Client) error {
 	if b, ok := c.(Behind); ok {
 		return b.Sync(ctx)

@@ -11,7 +11,7 @@ import (
 // the text of the error that wraps ErrDamaged.
 var ErrDamaged = errors.New("the event file is damaged")
 
-// DefaultMaxRecord is how long the data of a record may be, in bytes, where a Decoder says nothing else. TensorFlow 1 writes scalars and images in one record.
+// DefaultMaxRecord bounds the data of a record, in bytes, without a MaxRecord. TensorFlow 1 writes scalars and images in one record.
 const DefaultMaxRecord = 64 << 20
 
 const (
@@ -68,7 +68,7 @@ type Decoder struct {
 	Scalar func(Scalar)
 	// Start is called for each start of a session, or is nil.
 	Start func(Start)
-	// MaxRecord is how long the data of a record may be, in bytes; 0: DefaultMaxRecord.
+	// MaxRecord bounds the data of a record, in bytes; 0: DefaultMaxRecord.
 	MaxRecord int
 
 	rest   []byte // the beginning of a torn record
@@ -83,10 +83,10 @@ type Decoder struct {
 // NewDecoder makes a Decoder for a file's bytes from an offset on, at which a record begins: Offset of an earlier Decoder.
 func NewDecoder(offset int64) *Decoder { return &Decoder{offset: offset} }
 
-// Offset is where in the file the next record begins, in bytes; during a call of Scalar or Start, the record at hand.
+// Offset is the position of the next record in the file, in bytes; during a call of Scalar or Start, of the current record.
 func (d *Decoder) Offset() int64 { return d.offset }
 
-// Torn is how many bytes behind Offset wait for the rest of their record; 0 where the file is damaged. At the end of a finished file they are lost.
+// Torn is the number of bytes behind Offset that wait for the rest of their record; 0 where the file is damaged. At the end of a finished file they are lost.
 func (d *Decoder) Torn() int64 { return int64(len(d.rest)) + d.long - d.skip }
 
 // Counts are the numbers so far.
@@ -138,8 +138,7 @@ func (d *Decoder) forget() {
 	}
 }
 
-// recordSize is how many bytes the record takes that begins with b; as long as its length is not known, how many its header takes. Too long a record is left
-// to skip.
+// recordSize is the size of the record at the beginning of b; while its length is unknown, the size of the header. A record that is too long is left to skip.
 func (d *Decoder) recordSize(b []byte) int64 {
 	if len(b) < headerSize {
 		return headerSize
@@ -164,14 +163,14 @@ func (d *Decoder) recordSize(b []byte) int64 {
 	return size
 }
 
-// dataLength reads a header: how many bytes the data of its record have.
+// dataLength reads a header: the length of the record's data.
 func dataLength(header []byte) (n int64, ok bool) {
 	length := binary.LittleEndian.Uint64(header)
 	sum := binary.LittleEndian.Uint32(header[lengthSize:])
 	return int64(length), length <= mostEvent && checksum(header[:lengthSize]) == sum
 }
 
-// RecordSize is how many bytes the record takes that begins with b, its framing included; 0: b is too short to tell. The only error is ErrDamaged.
+// RecordSize is the size of the record at the beginning of b, with its framing; 0: b is too short. The only error is ErrDamaged.
 func RecordSize(b []byte) (int64, error) {
 	if len(b) < headerSize {
 		return 0, nil

@@ -5,7 +5,7 @@
 //   - which values are scalars: tensorflow/tensorboard tensorboard/data/server/data_compat.rs @70b76c92 (initial_metadata, tensor_proto_to_scalar), and
 //     tensorboard/data_compat.py (migrate_value).
 //
-// # What is a scalar
+// # Scalars
 //
 // A simple_value is a scalar: TensorFlow 1, torch.utils.tensorboard and tensorboardX write float32 so. A tensor of rank 0 is a scalar where the metadata of its
 // tag name the plugin "scalars": TensorFlow 2, Keras, JAX (clu, flax), and torch with new_style. The first metadata of a tag hold for the whole file, since the
@@ -15,7 +15,7 @@
 //
 // # Damage
 //
-// The last record of a file that grows may be torn. A Decoder waits for its rest, as TensorBoard does. Where the checksum of a length is wrong, nothing tells
-// where the next record begins: reading ends. Where the checksum of the data is wrong, only one record is lost. TensorBoard
-// reads no further in both cases (tensorboard/data/server/run.rs, reload_files).
+// The last record of a file that grows may be torn. A Decoder waits for its rest, as TensorBoard does. Where the checksum of a length is wrong, the beginning
+// of the next record is unknown: reading ends. Where the checksum of the data is wrong, only one record is lost. TensorBoard reads no further in both cases
+// (tensorboard/data/server/run.rs, reload_files).
 package tfevents

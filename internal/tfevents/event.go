@@ -185,13 +185,15 @@ func (d *Decoder) value(b []byte, at Scalar) bool {
 	tag := d.tags.of(name)
 	if tag.holds == unknown && len(metadata) > 0 {
 		var ok bool
-		if tag.holds, ok = holdsOf(metadata); !ok {
+		tag.holds, ok = holdsOf(metadata)
+		if !ok {
 			return false
 		}
 	}
 	if isTensor && tag.holds != others {
 		var ok bool
-		if at.Value, isSimple, ok = number(tensor); !ok {
+		at.Value, isSimple, ok = number(tensor)
+		if !ok {
 			return false
 		}
 	}

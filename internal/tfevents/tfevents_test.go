@@ -96,10 +96,10 @@ func readTruth(t *testing.T, path string) (want file) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	var told truth
+	var loaded truth
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	require.NoError(t, decoder.Decode(&told))
+	require.NoError(t, decoder.Decode(&loaded))
 	step := func(v any) int64 {
 		n, err := v.(json.Number).Int64()
 		require.NoError(t, err)
@@ -110,13 +110,13 @@ func readTruth(t *testing.T, path string) (want file) {
 		require.NoError(t, err)
 		return bits(f)
 	}
-	for _, row := range told.Scalars {
+	for _, row := range loaded.Scalars {
 		want.scalars = append(want.scalars, scalar{row[0].(string), step(row[1]), number(row[2]), number(row[3]), 0})
 	}
-	for _, row := range told.Starts {
+	for _, row := range loaded.Starts {
 		want.starts = append(want.starts, start{number(row[1]), step(row[0]), 0})
 	}
-	want.counts.Others = told.Others
+	want.counts.Others = loaded.Others
 	return want
 }
 

@@ -5,7 +5,7 @@ package trainers
 // torchtitan/components/checkpointer/dcp.py:137; NeMo 8cfedd72 nemo/lightning/pytorch/strategies/megatron_strategy.py:284, 350; DeepSpeed edaa7221
 // deepspeed/runtime/constants.py:382.
 
-// Timers says how a trainer is made to log the parts of its step, in English and in Chinese; of a source without such a switch, what any training loop can do.
+// Timers is the way to make a trainer log the parts of its step, in English and in Chinese; for a source without a switch, the way for any training loop.
 func Timers(source string) (english, chinese string) {
 	switch source {
 	case "megatron", "perf_monitor":
@@ -18,13 +18,13 @@ func Timers(source string) (english, chinese string) {
 	return "have the training loop log the time of loading data, such as data_time in JSON lines", "请让训练循环记录加载数据的耗时，例如在 JSON 行中写 data_time"
 }
 
-// Flags are the names under which a trainer has the settings that an advice is about; "": not known.
+// Flags are a trainer's names of the settings in an advice; "": unknown.
 type Flags struct {
-	Loading    string // workers that load data
-	Checkpoint string // saving asynchronously, or how often
+	Loading    string // number of workers that load data
+	Checkpoint string // asynchronous saving, or its frequency
 }
 
-// FlagsOf are those of a source.
+// FlagsOf are the Flags of a source.
 func FlagsOf(source string) Flags {
 	switch source {
 	case "megatron", "perf_monitor":

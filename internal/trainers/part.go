@@ -2,10 +2,10 @@ package trainers
 
 import "strings"
 
-// Part is what a trainer's timer measures.
+// Part is the kind of work measured by a trainer's timer.
 type Part uint8
 
-// The parts. Timers that are none of these are time of computing, where they stand right below the step.
+// The parts. Any other timer directly below the step is computing.
 const (
 	Computing Part = iota
 	Communicating
@@ -14,13 +14,13 @@ const (
 	Evaluating
 )
 
-// PartOf is which part of a step's time a timer measures, by the names that Megatron-LM (training.py), verl (timing_s) and others use.
+// PartOf is the part of a step's time measured by a timer, by the names in Megatron-LM (training.py), verl (timing_s) and others.
 func PartOf(name string) Part {
 	name = strings.ToLower(name)
 	switch {
 	case strings.HasSuffix(name, "-sync"), strings.Contains(name, "all-gather"), strings.Contains(name, "all-reduce"), strings.Contains(name, "reduce-scatter"),
 		strings.Contains(name, "recv"), strings.Contains(name, "send"):
-		return Communicating // and exposed: nothing else goes on meanwhile
+		return Communicating // and exposed: no other work at the same time
 	case name == "batch-generator", strings.Contains(name, "data"), strings.Contains(name, "fetch"):
 		return LoadingData
 	case strings.Contains(name, "checkpoint"), strings.Contains(name, "ckpt"), strings.HasPrefix(name, "save"):

@@ -1,30 +1,29 @@
-// Package trainers says what the step time of each trainer's log contains, as its source code has it. docs/trainers.md cites repository, commit, file and
-// line for each row.
+// Package trainers knows the content of the step time in each trainer's log, by the trainer's source code. docs/reference/trainers.md cites repository, commit,
+// file and line for each row.
 package trainers
 
 import "github.com/trainbridge/trainbridge/spans"
 
-// Place is where a part of the training loop lies, seen from the step time of the log.
+// Place is the position of a part of the training loop relative to the step time of the log.
 type Place uint8
 
 const (
-	// Unknown where the source differs by version or script, or the writer is not known. Parts of a record that are together longer than its step lie between.
+	// Unknown where the source differs by version or script, or the writer is unknown. Parts of a record that are together longer than its step lie between.
 	Unknown Place = iota
-	// Within the step time. What happens behind a step's line is within the step time of the next.
+	// Within the step time. Work after a step's line is within the step time of the next.
 	Within
 	// Between two steps: the gap between two windows holds the part.
 	Between
 )
 
-// Loop is where the parts of a training loop lie.
+// Loop is the positions of the parts of a training loop.
 type Loop struct {
 	Checkpoint, Evaluation, Data Place
 }
 
-// Of returns where the parts lie for a source (spans.AttrSource) and a kind of duration (spans.AttrStepDurationKind, "" for spans.DurationStep).
-// Steps whose time is the distance of two lines (spans.DurationInterval) hold everything but evaluations and checkpoints of stated length, which the receiver
-// takes out.
-// The mean that a bar shows is of the wall clock, and holds everything.
+// Of returns the position of the parts for a source (spans.AttrSource) and a kind of duration (spans.AttrStepDurationKind, "" for spans.DurationStep). Steps
+// with the distance of two lines as their time (spans.DurationInterval) hold everything but evaluations and checkpoints of stated length, which the receiver
+// subtracts. The mean shown by a bar is of the wall clock, and holds everything.
 func Of(source, kind string) Loop {
 	if kind == spans.DurationInterval {
 		return Loop{Checkpoint: Between, Evaluation: Between, Data: Within}
@@ -35,14 +34,14 @@ func Of(source, kind string) Loop {
 	switch source {
 	case "megatron", "nanochat":
 		return timed
-	case "torchtitan": // no step time: the distance of two lines, less the checkpoints that a line of their own states
+	case "torchtitan": // no step time: the distance of two lines, without checkpoints that have a line of their own
 		return timed
 	case "nemo", "openrlhf":
 		if bar {
 			return all
 		}
 		return timed
-	case "deepspeed": // iter time, of the pipeline engine; the other lines have no step time
+	case "deepspeed": // iter time, of the pipeline engine; other lines have no step time
 		return timed
 	case "nanogpt", "hf", "lightning", "torchtune":
 		return all

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestOf holds the function to the table in docs/trainers.md.
+// TestOf holds the function to the table in docs/reference/trainers.md.
 func TestOf(t *testing.T) {
 	const in, between, unknown = trainers.Within, trainers.Between, trainers.Unknown
 	for _, c := range []struct {

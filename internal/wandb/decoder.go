@@ -74,7 +74,7 @@ type Decoder struct {
 // IsFile says whether head begins a W&B file of version 0. 7 bytes are enough.
 func IsFile(head []byte) bool { return bytes.HasPrefix(head, []byte(header)) }
 
-// NewDecoder returns a decoder to be fed from offset on: 0, or the Offset of an earlier decoder.
+// NewDecoder returns a decoder for the bytes from offset on: 0, or the Offset of an earlier decoder.
 func NewDecoder(offset int64, handler Handler) *Decoder {
 	return &Decoder{handler: handler, pos: offset}
 }
@@ -83,7 +83,7 @@ func NewDecoder(offset int64, handler Handler) *Decoder {
 func (d *Decoder) Counts() Counts { return d.counts }
 
 // Offset is the place in the file of the first record not read to its end: all before went to the handler, or was counted. The place may lie up to a block
-// behind the bytes fed, where the rest of a block is passed over.
+// behind the bytes read, where the rest of a block is passed over.
 func (d *Decoder) Offset() int64 {
 	if d.begun {
 		return d.start

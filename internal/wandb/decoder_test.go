@@ -283,7 +283,7 @@ func without(b []byte, field protowire.Number, path ...protowire.Number) (to []b
 	return to
 }
 
-// The typed values of a real file say the same as the JSON beside.
+// The typed values of a real file equal the JSON beside them.
 func TestOnlyTyped(t *testing.T) {
 	b := []byte(header)
 	for _, r := range payloads(t, "testdata/typed-0.31.0.wandb.gz") {

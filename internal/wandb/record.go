@@ -101,7 +101,7 @@ const (
 	exitNotComplete = 3<<3 | uint64(protowire.VarintType)
 )
 
-// read gives a record to the handler. A malformed record gives nothing.
+// read passes a record to the handler. A malformed record is skipped.
 func (d *Decoder) read(b []byte) {
 	var tag uint64
 	var of []byte

@@ -1,4 +1,4 @@
-// Package wire reads what is stored or sent in binary: varints, numbers of 8 bytes, little-endian, and bytes behind their length. encoding/binary writes the
+// Package wire reads binary data, stored or received: varints, numbers of 8 bytes, little-endian, and bytes behind their length. encoding/binary writes the
 // numbers.
 package wire
 
@@ -7,16 +7,16 @@ import (
 	"math"
 )
 
-// Cursor is what is left to be read. Where it ends too early it is bad: nothing is left, and zeros are read.
+// Cursor is the unread rest. After a premature end the Cursor is bad: nothing is left, and zeros are read.
 type Cursor struct {
 	Rest []byte
 	Bad  bool
 }
 
-// Fail makes it bad.
+// Fail makes the Cursor bad.
 func (c *Cursor) Fail() { *c = Cursor{Bad: true} }
 
-// Uvarint reads what binary.AppendUvarint wrote.
+// Uvarint reads the output of binary.AppendUvarint.
 func (c *Cursor) Uvarint() uint64 {
 	v, n := binary.Uvarint(c.Rest)
 	if n <= 0 {
@@ -27,7 +27,7 @@ func (c *Cursor) Uvarint() uint64 {
 	return v
 }
 
-// Varint reads what binary.AppendVarint wrote.
+// Varint reads the output of binary.AppendVarint.
 func (c *Cursor) Varint() int64 {
 	v := c.Uvarint()
 	return int64(v>>1) ^ -int64(v&1)
@@ -52,7 +52,7 @@ func (c *Cursor) Byte() byte {
 	return 0
 }
 
-// Take reads so many bytes; nil: there are less.
+// Take reads n bytes; nil: fewer are left.
 func (c *Cursor) Take(n uint64) []byte {
 	if n > uint64(len(c.Rest)) {
 		c.Fail()
@@ -63,10 +63,10 @@ func (c *Cursor) Take(n uint64) []byte {
 	return b
 }
 
-// Bytes reads what AppendBytes wrote. They are a part of what is read.
+// Bytes reads the output of AppendBytes. The result is a part of Rest.
 func (c *Cursor) Bytes() []byte { return c.Take(c.Uvarint()) }
 
-// Count reads a number of things that take at least size bytes each.
+// Count reads a number of items of at least size bytes each.
 func (c *Cursor) Count(size int) int {
 	n := c.Uvarint()
 	if n > uint64(len(c.Rest)/size) {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// all is one of each.
+// all has one of each.
 type all struct {
 	u    uint64
 	v    int64
@@ -74,7 +74,7 @@ func TestBadNumbers(t *testing.T) {
 	assert.Equal(t, 2, c.Count(2))
 }
 
-// FuzzCursor: what is read is what was written, or the cursor is bad; it never reads beyond the end.
+// FuzzCursor: reading returns the written values, or the cursor is bad; reading never goes beyond the end.
 func FuzzCursor(f *testing.F) {
 	f.Add((&all{1, -1, 2, 3, "a", []string{"b"}}).append(nil))
 	f.Add([]byte{0})

@@ -8,8 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
-// Dir says why nothing can be written to a directory that is there, by a try: nothing else can say it of all file systems and users. Nothing of that is left
-// behind.
+// Dir says why an existing directory cannot be written to, by a try: no other test is right for all file systems and users. The try leaves nothing behind.
 func Dir(dir string) error {
 	try, err := outfile.Temporary(dir)
 	if err == nil {

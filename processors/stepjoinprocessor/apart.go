@@ -5,14 +5,14 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
 )
 
-// clearly is how many times the difference of the hosts' clocks a wait lasts at least, where the clocks are apart. How long a rank was waited for is told by
-// durations, and needs no clock that agrees with another; only the window needs one. The middle of a wait as long lies in one window by any of the clocks.
+// clearly is the least ratio of a wait to the clock offset of hosts for the wait to count. The length of a wait comes from durations, independent of clocks;
+// only the assignment to a window needs clocks. The middle of a wait this long is in the same window by any of the clocks.
 const clearly = 4
 
-// apart says whether the clocks of the run's hosts differ so much that it is not known at which moment of a window something on another host went on.
+// apart says whether the clocks of the run's hosts differ too much to place another host's event within a window.
 func (d *deriver) apart(r *facts.Run) bool { return r.Apart > int64(d.p.cfg.Tolerance) }
 
-// reach is how far from a window its leaves may begin, ns. A wait that is told fits in its window, whatever the clocks are.
+// reach is the largest distance of a leaf's beginning from its window, ns. A counted wait fits in its window by any of the clocks.
 func (d *deriver) reach(r *facts.Run, w *facts.Window) int64 {
 	if !d.apart(r) {
 		return slack
@@ -20,11 +20,11 @@ func (d *deriver) reach(r *facts.Run, w *facts.Window) int64 {
 	return max(slack, min(r.Apart, (w.End-w.Start)/clearly))
 }
 
-// slack is how far from a window its leaves may begin where clocks agree, ns: some logs have whole seconds.
+// slack is the largest distance of a leaf's beginning from its window with synchronized clocks, ns: some logs have whole seconds.
 const slack = int64(1e9)
 
-// despite adds what is known of a collective although clocks are apart: the wait for its last rank, where that is long enough. That nobody was waited for as
-// long is known of the others. within says that the collective is known to be of the window's group.
+// despite adds the clock-independent part of a collective: a long enough wait for its last rank. Of other collectives only the absence of such a wait is known.
+// within: the collective is known to be of the window's group.
 func (d *deriver) despite(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf, within bool) {
 	if !d.apart(r) || l.Kind != breakdown.Collective || l.Late < 0 || l.Flags.Has(facts.Timeless) {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// BenchmarkConsume is what passing costs per span, with what sweeps cost: each batch is a second later than the one before.
+// BenchmarkConsume is the cost of passing per span, including sweeps: each batch is a second later than the batch before.
 func BenchmarkConsume(b *testing.B) {
 	for _, of := range []struct {
 		name string
@@ -67,7 +67,7 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// BenchmarkOffline is what a training log alone costs per step, of which nothing but its duration is known.
+// BenchmarkOffline is the cost per step of a training log alone, with only the durations of steps.
 func BenchmarkOffline(b *testing.B) {
 	const steps, each = 60_000, 1000
 	b.ReportAllocs()
@@ -91,7 +91,7 @@ func BenchmarkOffline(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/steps, "ns/step")
 }
 
-// someRanks are 60 collectives of 16 ranks, of which the last is known by its process.
+// someRanks are 60 collectives of 16 ranks, the last known by its process.
 func someRanks(j *job, n int64) {
 	for i := range int64(60) {
 		at := (n*1000 + i) * 1e6

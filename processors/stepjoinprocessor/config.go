@@ -15,26 +15,25 @@ import (
 
 // Config of the step_join processor.
 type Config struct {
-	// Wait is for how long a step waits, from when its last span came, for what other logs say of its time. Default 10s.
+	// Wait is the time that a step waits, after its last span, for spans of other logs. Default 10s.
 	Wait time.Duration `mapstructure:"wait"`
-	// WaitLimit is how long after its last span a window waits for collectives of its time that are not all sent, as gateways say. It is told as partial then.
-	// Default 2m.
+	// WaitLimit is the longest time after its last span that a window waits for collectives still to be sent, as announced by gateways. Afterwards it is
+	// partial. Default 2m.
 	WaitLimit time.Duration `mapstructure:"wait_limit"`
-	// Keep is for how long what has passed is remembered, for steps that come later: longer than the longest step. Default 15m.
+	// Keep is the time for which past spans are remembered, for later steps: longer than the longest step. Default 15m.
 	Keep time.Duration `mapstructure:"keep"`
 	// Tolerance is by how much the clocks of two logs may differ. Default 1ms.
 	Tolerance time.Duration `mapstructure:"tolerance"`
-	// MaxBytes bounds what is remembered, about: a collective takes 136 bytes, a call of TransferQueue 800. Beyond, the oldest windows are closed before their
-	// time, and the oldest of the rest is forgotten. Default 16 MiB.
+	// MaxBytes bounds the memory, approximately: a collective takes 136 bytes, a call of TransferQueue 800. Beyond the bound, the oldest windows are closed
+	// early, and the oldest of the rest is dropped. Default 16 MiB.
 	MaxBytes int64 `mapstructure:"max_bytes"`
-	// Slowest is how many of the slowest collectives and passes of a step are told as spans of their own in its trace. Default 3.
+	// Slowest is the number of a step's slowest collectives and passes copied as spans of their own into its trace. Default 3.
 	Slowest int `mapstructure:"slowest"`
-	// Windows are names of spans of services (with * for any text) that others may lie in, beside those that are known. Default: none.
+	// Windows are further names of services' spans (with * for any text) that may contain other spans. Default: none.
 	Windows []string `mapstructure:"windows"`
-	// Leaves say of names of spans of services what their time is: one of the kinds of a breakdown, such as data_loading. Default: none.
+	// Leaves maps names of services' spans to the kind of their time in a breakdown, such as data_loading. Default: none.
 	Leaves map[string]string `mapstructure:"leaves"`
-	// Storage is the id of a storage extension that keeps what is known of steps, and what is still to be sent. Default: none, and a crash leaves roots unsent,
-	// and steps without what had come before.
+	// Storage is the id of a storage extension that keeps the roots still to be sent. Default: none, and a crash leaves them unsent.
 	Storage *component.ID `mapstructure:"storage"`
 }
 

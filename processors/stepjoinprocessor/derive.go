@@ -16,16 +16,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// joined is a leaf of another trace that belongs to a group.
+// joined is a leaf of another trace, assigned to a group.
 type joined struct {
 	leaf *facts.Leaf
 	by   string
-	at   int64 // where it is drawn from, ns
+	at   int64 // beginning as drawn, ns
 }
 
 func (j *joined) end() int64 { return j.at + j.leaf.End - j.leaf.Start }
 
-// deriver makes the spans that are added to groups. Its memory is used again.
+// deriver makes the spans added to groups. Its memory is reused.
 type deriver struct {
 	p        *stepJoin
 	resolver facts.Resolver
@@ -40,13 +40,14 @@ type deriver struct {
 	callBy   []string
 	timers   []why.Timer
 	seconds  []float64
-	ranks    int64 // that the job has in the window; 0: not known
+	ranks    int64 // of the job in the window; 0: unknown
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
-	out      *spans.Batch // of the groups that are closed now: breakdowns that were held go there too
+	out      *spans.Batch // of the groups being closed, and of breakdowns held so far
+	free     []*plain
 }
 
-// derive adds the spans of a group that is closed; placed: something of it has a clock. It is called with p.mu held and the run sorted.
+// derive adds the spans of a closed group; placed: a part of it has a clock. It is called with p.mu held and the run sorted.
 func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, ok := g.Main()
@@ -55,10 +56,10 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	if ok && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
 		g.Lacks(r.LostBy)
 	}
-	if r.Sampled && !r.RecordOnly { // what was left out did not come, as behind an exporter without record_only
+	if r.Sampled && !r.RecordOnly { // unsampled collectives did not come, as behind an exporter without record_only
 		g.Lacks(spans.PartialSampled)
 	}
-	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // of a step that was told, and when it was is forgotten
+	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // of a step already sent, whose time is forgotten
 		return
 	}
 	d.head(out, res, r, g, &w, ok, placed)
@@ -76,9 +77,9 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	}
 }
 
-// inside adds what happened in the main window of a group.
+// inside adds the content of a group's main window.
 func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
-	if twin := r.Twin(g, w); twin != nil { // another log tells the step in the trace of an id: what happened in it is told there
+	if twin := r.Twin(g, w); twin != nil { // another log has the step in the trace of an id: the content is added there
 		if of, _ := twin.Main(); twin.Promised {
 			d.tell(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration, spans.TimeDerived)
 		}
@@ -95,7 +96,7 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	d.breakdown(out, res, r, g, w, home, parent)
 }
 
-// top is the span that stands for the group.
+// top is the span that represents the group.
 func (d *deriver) top(g *facts.Group, w *facts.Window, ok bool) pcommon.SpanID {
 	if rooted(g) || !ok {
 		return spans.RootID(g.ID)
@@ -103,7 +104,7 @@ func (d *deriver) top(g *facts.Group, w *facts.Window, ok bool) pcommon.SpanID {
 	return w.Span
 }
 
-// root adds the parent that the tops of the group were given.
+// root adds the parent given to the roots of the group.
 func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *facts.Window, ok bool) {
 	name, source := spans.SpanStepRoot, spans.TimeDerived
 	if g.Functions() > 0 {
@@ -146,18 +147,18 @@ func putPartial(s ptrace.Span, g *facts.Group) {
 	}
 }
 
-// collect finds what belongs to the window: the pieces of its breakdown, and the leaves of other traces that join it. It returns the group of the one batch of
-// TransferQueue that lies in a step, where there is exactly one and no other step claims it.
+// collect finds the content of the window: the pieces of its breakdown, and the joined leaves of other traces. It returns the group of the TransferQueue batch
+// within a step, if there is exactly one and no other step claims it.
 func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
 	d.pieces, d.joined, d.calls, d.callBy = d.pieces[:0], d.joined[:0], d.calls[:0], d.callBy[:0]
 	d.resolver.Tolerance = d.p.cfg.Tolerance
 	d.gpus.begin(r, w)
 	d.own(r, g, w)
-	if w.Flags.Has(facts.Timeless) { // nothing but its own parts is known to be in it
+	if w.Flags.Has(facts.Timeless) { // only its own parts are known to be within
 		return nil
 	}
 	batches := 0
-	calls := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // no other window lies in these
+	calls := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // contains no other window
 	if !calls && r.ID != "" {
 		r.Within(w.Start-slack, w.End+slack, w.Kind != facts.Function, func(o *facts.Group) {
 			if o == g || o.End == 0 || w.Kind == facts.Function && o.Functions() > 0 || !d.resolver.Holds(r, w, o.Place()) {
@@ -186,7 +187,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			return
 		}
 		owner, by, ambiguous := r.Groups[l.Trace], "", false
-		if owner == nil && r.ID != "" { // spans that name no run may be of any job: nothing but their trace ties them
+		if owner == nil && r.ID != "" { // spans without a run may be of any job: only their trace ties them
 			at := facts.Place{Start: l.Start, End: l.End, Name: l.Name, Host: l.Host, PID: l.PID, Observed: l.Flags.Has(facts.Observed)}
 			if !d.resolver.Holds(r, w, at) {
 				return
@@ -209,16 +210,16 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			d.count(ambiguous)
 		}
 	})
-	for i := range d.calls { // when they move no more
+	for i := range d.calls { // d.calls is final, so pointers into it stay valid
 		d.joined = append(d.joined, joined{&d.calls[i], d.callBy[i], within(&d.calls[i], w)})
 	}
-	if w.Kind != facts.Step || batches != 1 || g.Functions() > 0 || d.apart(r) || batch.Observed() { // it has a batch of its own, or no sure place
+	if w.Kind != facts.Step || batches != 1 || g.Functions() > 0 || d.apart(r) || batch.Observed() { // the step has a batch of its own, or no certain place
 		return nil
 	}
 	return batch
 }
 
-// within is the start of a leaf as drawn in its window, ns: a leaf with a time of arrival, and late, ends with the window.
+// within is the start of a leaf as drawn in its window, ns: a late leaf with a time of arrival ends with the window.
 func within(l *facts.Leaf, w *facts.Window) int64 {
 	if !l.Flags.Has(facts.Observed) {
 		return l.Start
@@ -226,7 +227,7 @@ func within(l *facts.Leaf, w *facts.Window) int64 {
 	return max(min(l.Start, w.End-(l.End-l.Start)), w.Start)
 }
 
-// within says whether a group is another one or lies in it, or in one that does.
+// within says whether a group is other or lies in it, directly or not.
 func (d *deriver) within(r *facts.Run, g, other *facts.Group) bool {
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
 		g, _, _ = d.resolver.Home(r, g)
@@ -249,7 +250,7 @@ func (d *deriver) call(o *facts.Group, by string, ambiguous bool) {
 	}
 }
 
-// count counts a leaf that was joined.
+// count counts a joined leaf.
 func (d *deriver) count(ambiguous bool) {
 	d.counts.joined++
 	if ambiguous {
@@ -257,7 +258,7 @@ func (d *deriver) count(ambiguous bool) {
 	}
 }
 
-// own adds the pieces of a group's own trace. Parts of steps are taken of the main window: each rank tells its own.
+// own adds the pieces of a group's own trace. Parts of steps are taken from the main window only, because each rank writes its own.
 func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	times := d.parts(g, w)
 	if w != nil {
@@ -302,7 +303,7 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	}
 }
 
-// parts notes what each part of a step is in, and returns how often it was done: timers of a record of several steps are means, where they have room.
+// parts records the parent of each part of a step, and returns the number of repetitions: timers of a record of several steps are means, if they fit.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (times float64) {
 	clear(d.parents)
 	if w == nil || w.Kind != facts.Step {
@@ -324,7 +325,7 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (times float64) {
 	return 1
 }
 
-// stepOf is the step that a part is in.
+// stepOf is the step that contains a part.
 func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	parent := l.Parent
 	for range 8 {
@@ -337,7 +338,7 @@ func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	return parent
 }
 
-// pieceOf is what went on from start to end, or for as long where the times are made up.
+// pieceOf is a piece from start to end, or of that length only where the times are synthetic.
 func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown.Piece {
 	if flags.Has(facts.Timeless) {
 		return breakdown.Piece{Kind: kind, Seconds: float64(end-start) / 1e9}
@@ -345,7 +346,7 @@ func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown
 	return breakdown.Piece{Kind: kind, Start: start, End: end}
 }
 
-// piece adds a leaf to the breakdown. A collective is two: the wait for its last rank, and the rest.
+// piece adds a leaf to the breakdown. A collective is two pieces: the wait for its last rank, and the rest.
 func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	p := pieceOf(l.Kind, l.Start, l.End, l.Flags)
 	d.gpus.leaf(l)
@@ -358,19 +359,19 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 				return
 			}
 		}
-		p.Who.Unheard = l.Flags.Has(facts.Unheard)
+		p.Who.Unrecorded = l.Flags.Has(facts.Unheard)
 	case l.Shares:
 		p.Split = r.SharesOf(l)
 	}
 	d.pieces = append(d.pieces, p)
 }
 
-// wait adds the wait for the last rank of a collective and returns its end. The rank is to blame from the arrival of the last but one on: until then there was
-// another to wait for.
+// wait adds the wait for the last rank of a collective and returns its end. The rank is to blame from the arrival of the last but one on: until then another
+// rank was late, too.
 func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int64) {
 	end = min(l.Start+l.Late, l.End)
 	p.Kind, p.End = breakdown.Wait, max(end-l.Blame, l.Start)
-	d.pieces = append(d.pieces, p) // also without length: that nobody came late is known
+	d.pieces = append(d.pieces, p) // even without length: punctuality is known
 	if p.End < end {
 		p.Start, p.End = p.End, end
 		p.Who.Rank, p.Who.HasRank, p.Who.Host = int64(l.LateRank), l.LateRank >= 0, r.Text(l.LateHost)
@@ -381,7 +382,7 @@ func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int6
 	return end
 }
 
-// retell adds a step to the trace of the batch that it worked on, and says in its own trace where that is.
+// retell adds a step to the trace of its batch, with a link to it in the step's own trace.
 func (d *deriver) retell(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	s := d.tell(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
 	if w.Number >= 0 {
@@ -390,7 +391,7 @@ func (d *deriver) retell(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	d.tell(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
 }
 
-// tell adds a span that stands for a span of another trace.
+// tell adds a copy of a span of another trace.
 func (d *deriver) tell(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
 	span pcommon.SpanID, by string, source spans.TimeSource,
 ) ptrace.Span {
@@ -405,12 +406,12 @@ func (d *deriver) tell(out *spans.Batch, res spans.Resource, trace pcommon.Trace
 	return s
 }
 
-// copyID is the id of a span that stands in a trace for a span of another one.
+// copyID is the id of the copy of a span in another trace.
 func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
 	return spans.SpanID(trace, spans.KindJoined, of[:], span[:])
 }
 
-// aggregates adds a span for each operation of each communicator, and method of RPCs, that joined, and the slowest and the bad ones by themselves.
+// aggregates adds a span for each operation of each communicator, and for each method of RPCs, that joined, and copies of the slowest and the bad ones.
 func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	slices.SortFunc(d.joined, func(a, b joined) int {
 		return cmp.Or(cmp.Compare(a.leaf.Kind, b.leaf.Kind), cmp.Compare(r.Text(a.leaf.Comm), r.Text(b.leaf.Comm)),
@@ -470,7 +471,7 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	d.single(out, res, r, home, s.SpanID(), list)
 }
 
-// single tells the slowest of an aggregate, and those with a bad verdict, by themselves; in their own traces a span leads back.
+// single copies the slowest of an aggregate, and those with a bad verdict; a span in their own traces links back.
 func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	slices.SortStableFunc(list, func(a, b joined) int { return cmp.Compare(b.leaf.End-b.leaf.Start, a.leaf.End-a.leaf.Start) })
 	bad := 0
@@ -507,10 +508,10 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 	}
 }
 
-// breakdown adds the span that says where the time went. A window of which no part is known has none, but for steps: offline all of them have one, live those
-// of a run of which a part of a step was known before.
+// breakdown adds the breakdown span. A window without known parts has none, except steps: offline all steps have a breakdown, live all steps after the run's
+// first step with parts.
 func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
-	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function stand on it
+	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function are on its span
 		return
 	}
 	r.Parted = r.Parted || w.Kind == facts.Step && len(d.pieces) > 0
@@ -520,29 +521,21 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 	d.times = d.scratch.Of(w.Start, w.End, d.pieces)
 	b := &d.times
-	source, attributes := spans.TimeDerived, 27
-	if len(d.pieces) == 0 {
-		attributes = 9
-	}
+	source := spans.TimeDerived
 	if w.Flags.Has(facts.Timeless) {
 		source = spans.TimeSynthetic
 	}
-	// It is drawn as a point where the window begins. As long as the window, it would be what ends last, and Jaeger's page would take it for the critical path.
+	// The span is a point at the beginning of the window. As long as the window, it would be the last to end, and Jaeger's page would take it for the critical
+	// path.
 	made := spans.Span{
 		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
-		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: attributes,
+		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: 27,
 	}
 	held := d.p.offline && g.Partial == ""
-	of := window{spans.Resource{Service: g.Service, RunID: r.ID}, w.Kind, w.Number, d.ranks}
-	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() { // the span is made when all is known
-		length, window := b.Time[breakdown.Unattributed], d.window(r, w, b, nil)
-		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
-			s := d.out.Add(of.res, made)
-			var b breakdown.Breakdown
-			b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, length
-			of.put(s, &b)
-			d.judged(s, of.ranks, v, slow)
-		})
+	of := window{g.Service, r.ID, w.Kind, w.Number, d.ranks}
+	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() {
+		window := d.window(r, w, b, nil)
+		d.history.Hold(&window, d.plain(of, made, b.Time[breakdown.Unattributed]))
 		return
 	}
 	var s ptrace.Span
@@ -557,14 +550,14 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 	of.put(s, b)
 	putPartial(s, g)
-	notes := d.tellGPUs(s, r, w)
+	notes := d.putGPUState(s, r, w)
 	switch {
-	case g.Partial != "": // it cannot be held against others
+	case g.Partial != "": // incomparable
 	case held:
 		window := d.window(r, w, &d.times, notes)
 		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
 			d.judged(s, of.ranks, v, slow)
-			d.out.Take(of.res, s)
+			d.out.Take(res, s)
 		})
 	default:
 		window := d.window(r, w, &d.times, notes)
@@ -573,14 +566,51 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 }
 
-// window is what a breakdown says of its window.
+// plain is the breakdown of a window without known parts. Its span is made once its verdict is known; then the memory is reused.
+type plain struct {
+	d         *deriver
+	of        window
+	made      spans.Span
+	length    float64
+	onVerdict func(v *why.Verdict, slow bool)
+}
+
+// Attributes of a plain breakdown, and of a slow plain breakdown.
+const plainAttributes, slowAttributes = 5, 9
+
+// plain returns the callback for the verdict of a window.
+func (d *deriver) plain(of window, made spans.Span, length float64) (onVerdict func(v *why.Verdict, slow bool)) {
+	p := new(plain)
+	if n := len(d.free); n > 0 {
+		p, d.free = d.free[n-1], d.free[:n-1]
+	} else {
+		p.d, p.onVerdict = d, p.done
+	}
+	p.of, p.made, p.length = of, made, length
+	return p.onVerdict
+}
+
+func (p *plain) done(v *why.Verdict, slow bool) {
+	p.made.Attributes = plainAttributes
+	if slow {
+		p.made.Attributes = slowAttributes
+	}
+	s := p.d.out.Add(spans.Resource{Service: p.of.service, RunID: p.of.run}, p.made)
+	var b breakdown.Breakdown
+	b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, p.length
+	p.of.put(s, &b)
+	p.d.judged(s, p.of.ranks, v, slow)
+	p.d.free = append(p.d.free, p)
+}
+
+// window is the description of a window in its breakdown.
 type window struct {
-	res           spans.Resource
+	service, run  string
 	kind          facts.WindowKind
 	number, ranks int64
 }
 
-// put writes it, with the times that are known; nil: none.
+// put writes the description, with the known times; nil: none.
 func (t *window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	m := s.Attributes()
 	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]; of != "" {
@@ -597,7 +627,7 @@ func (t *window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	}
 }
 
-// judged writes what is usual for a window, and where it was slow why.
+// judged writes the usual time of a window, and the causes if slow.
 func (d *deriver) judged(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) {
 	if v.Judged {
 		s.Attributes().PutDouble(spans.AttrStepUsual, v.Usual)
@@ -621,7 +651,7 @@ func (d *deriver) judged(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) 
 	}
 }
 
-// putCause writes for programs what the verdict's sentence says of a cause.
+// putCause writes a cause of the verdict's sentence as attributes, for programs.
 func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventCause)
@@ -646,7 +676,7 @@ func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	return m
 }
 
-// window is what the history compares.
+// window is the input of the history.
 func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) why.Window {
 	k := why.Key{Run: r.ID, Steps: int64(w.Steps)}
 	if w.Batch >= 1 {
@@ -675,7 +705,7 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 	}
 }
 
-// putBreakdown writes the numbers of the kinds that are known, s.
+// putBreakdown writes the numbers of the known kinds, s.
 func putBreakdown(m pcommon.Map, b *breakdown.Breakdown) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		if !b.Known[k] {

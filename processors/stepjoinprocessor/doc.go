@@ -1,9 +1,9 @@
 //go:generate go tool -modfile=../../tools/go.mod mdatagen metadata.yaml
 
-// Package stepjoinprocessor is the step_join processor: it tells in the trace of each training step, batch of TransferQueue and RPC pass what else happened in
-// its time, where the time went, and why it was slow.
+// Package stepjoinprocessor is the step_join processor: it adds to the trace of each training step, TransferQueue batch and RPC pass the concurrent events of
+// other logs, a breakdown of the time, and the cause of slowness.
 //
-// Spans pass at once; only their tops get a parent, where the processor adds a root to the trace. read.go takes the facts of a batch; internal/facts keeps them
-// and says which belong together; derive.go makes the spans of a group that is closed, with internal/breakdown and internal/why; stepjoin.go closes groups and
-// sends; promises.go stores which roots are still to be sent; gpu.go tells of GPUs what internal/gpus keeps of the metrics that pass.
+// Spans pass at once; only the roots of a trace get a parent, if the processor will add a root to the trace. read.go takes the facts of a batch; internal/facts
+// keeps facts and decides which belong together; derive.go makes the spans of a closed group, with internal/breakdown and internal/why; stepjoin.go closes
+// groups and sends; promises.go stores the roots still to be sent; gpu.go adds the GPU values that internal/gpus keeps of passing metrics.
 package stepjoinprocessor

@@ -20,7 +20,7 @@ func NewFactory() processor.Factory {
 		processor.WithMetrics(f.createMetrics, metadata.MetricsStability))
 }
 
-// factory holds what the instances of one component share.
+// factory has the state shared by the instances of one component.
 type factory struct{ gpus *instances.Shared[*gpus.GPUs] }
 
 func (f *factory) createTraces(_ context.Context, set processor.Settings, cfg component.Config, next consumer.Traces) (processor.Traces, error) {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// goldenJobs are what is added to, and in which file it stands.
+// goldenJobs are jobs with their golden files.
 var goldenJobs = map[string]struct {
 	want string
 	job  func(j *job)
@@ -68,7 +68,7 @@ var goldenJobs = map[string]struct {
 	}},
 }
 
-// TestGolden holds what is added to the traces of jobs to golden files.
+// TestGolden compares the spans added to the traces of jobs with golden files.
 func TestGolden(t *testing.T) {
 	for name, tt := range goldenJobs {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func (j *job) call(method string, pid int64, host string, start, end int64) {
 	})
 }
 
-// rankStep is what one rank tells of a step.
+// rankStep is one rank's span of a step.
 func (j *job) rankStep(n, rank, start, end int64) {
 	trace := spans.StepTraceID(j.run, n)
 	id := spans.SpanID(trace, "step")

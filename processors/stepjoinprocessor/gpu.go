@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// createMetrics makes the instance that stands in a pipeline of metrics. It passes them as they are, and adds which runs the GPUs work for; the instance of
-// traces with the same component id knows what it has seen of GPUs.
+// createMetrics makes the instance for a pipeline of metrics. It passes metrics unchanged, and adds the runs for which the GPUs work; the instance of traces
+// with the same component id reads its GPU values.
 func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg
 	}))
 }
 
-// addInfo adds a point for each GPU and process of a run, by which metrics of GPUs are joined with those of runs and ranks.
+// addInfo adds a point for each GPU and process of a run, which joins metrics of GPUs with metrics of runs and ranks.
 func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	type home struct{ service, run string }
 	points := map[home]pmetric.NumberDataPointSlice{}
@@ -75,7 +75,8 @@ func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	}
 }
 
-// process notes which process wrote the spans of a resource, and about when it was at work: nvml says on which GPU it ran. Spans come in order of time, nearly.
+// process records the process that wrote the spans of a resource, and its approximate working time: nvml knows the GPU of the process. Spans come nearly in
+// order of time.
 func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	if r.res.Run == "" || r.res.Host == "" || r.res.PID.Or(0) <= 0 {
 		return
@@ -99,12 +100,12 @@ func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	}
 }
 
-// late finds out which process the last rank of a collective was: the span of that rank, in the same trace, is of its process. Its memory is used again.
+// late finds the process of a collective's last rank: the rank's span, in the same trace, has the process. Its memory is reused.
 type late struct {
 	wanted bool
 	ranks  map[pcommon.TraceID]lateLeaf
-	known  map[lateRank]struct{} // of which names has the name
-	names  map[string]struct{}   // of the spans of such ranks
+	known  map[lateRank]struct{} // known prefixes and names
+	names  map[string]struct{}   // span names of such ranks
 }
 
 // lateLeaf is a collective whose last rank is looked for.
@@ -115,7 +116,8 @@ type lateLeaf struct {
 }
 
 func (l *late) begin(wanted bool) {
-	if l.wanted = wanted; l.ranks == nil {
+	l.wanted = wanted
+	if l.ranks == nil {
 		l.ranks, l.known, l.names = map[pcommon.TraceID]lateLeaf{}, map[lateRank]struct{}{}, map[string]struct{}{}
 	}
 	clear(l.ranks)
@@ -123,7 +125,7 @@ func (l *late) begin(wanted bool) {
 	clear(l.names)
 }
 
-// note notes a leaf that was added last.
+// note records the leaf added last.
 func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
 	if !l.wanted || leaf.Kind != breakdown.Collective || leaf.LateRank < 0 || leaf.Blame <= 0 {
 		return
@@ -153,7 +155,7 @@ type lateRank struct {
 	host uint32
 }
 
-// latePIDs notes the processes of the ranks that came last. The span of a rank says its host in its name, and its process in its resource.
+// latePIDs records the processes of the last ranks. The span of a rank has the host in its name, and the process in its resource.
 func (r *reader) latePIDs(td ptrace.Traces) {
 	l := &r.late
 	if len(l.ranks) == 0 {
@@ -161,7 +163,7 @@ func (r *reader) latePIDs(td ptrace.Traces) {
 	}
 	for _, rs := range td.ResourceSpans().All() {
 		host, pid, known := "", int64(0), false
-		last, wanted := "", false // spans of one rank follow each other
+		last, wanted := "", false // spans of one rank are consecutive
 		for _, ss := range rs.ScopeSpans().All() {
 			list := ss.Spans()
 			for i := range list.Len() {
@@ -189,7 +191,7 @@ func (r *reader) latePIDs(td ptrace.Traces) {
 	}
 }
 
-// number is a whole number of 32 bits, −1 where there is none.
+// number is a whole number of 32 bits, −1 if absent.
 func number(attrs pcommon.Map, key string) int64 {
 	if v, ok := attrs.Get(key); ok && v.Type() == pcommon.ValueTypeInt && v.Int() == int64(int32(v.Int())) {
 		return v.Int()
@@ -197,12 +199,12 @@ func number(attrs pcommon.Map, key string) int64 {
 	return -1
 }
 
-// near is where the window was at work, and who was late in it. Its memory is used again.
+// near has the places where the window's work ran, and its late ranks. Its memory is reused.
 type near struct {
 	run       *facts.Run
 	processes map[facts.Process]struct{}
 	hosts     map[uint32]struct{}
-	late      map[breakdown.Who]int32 // the process of each rank that was waited for; −1: not known, or several
+	late      map[breakdown.Who]int32 // the process of each rank waited for; −1: unknown, or several
 
 	last    facts.Process
 	list    []gpus.Process
@@ -213,7 +215,7 @@ type near struct {
 	scratch gpus.Scratch
 }
 
-// begin begins with the processes of the run that were at work within a step: all of them work on it. What else is a window names its own.
+// begin begins with the processes of the run active within a step: all of them work on it. Other windows name their own process.
 func (n *near) begin(r *facts.Run, w *facts.Window) {
 	if n.processes == nil {
 		n.processes, n.hosts, n.late = map[facts.Process]struct{}{}, map[uint32]struct{}{}, map[breakdown.Who]int32{}
@@ -250,7 +252,7 @@ func (n *near) leaf(l *facts.Leaf) {
 	n.add(facts.Process{Host: l.LateHost, PID: l.LatePID})
 }
 
-// lateRank notes the process of a rank that was waited for. All collectives of the window that waited for it have to agree.
+// lateRank records the process of a rank waited for. All collectives of the window that waited for the rank must agree.
 func (n *near) lateRank(who *breakdown.Who, l *facts.Leaf) {
 	worker, ok := who.Worker()
 	if !ok {
@@ -263,18 +265,17 @@ func (n *near) lateRank(who *breakdown.Who, l *facts.Leaf) {
 	n.late[worker] = pid
 }
 
-// mostHeld bounds the events of a window, and mostNotes what is said of GPUs of which no rank is known.
+// mostHeld bounds the events of a window, and mostNotes the notes about GPUs of unknown ranks.
 const (
 	mostHeld  = 8
 	mostNotes = 4
 )
 
-// tellGPUs tells on a breakdown what the GPUs of the window were like, and returns what explains why it was slow. Nothing is told where no sample was taken
-// within the window.
-func (d *deriver) tellGPUs(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
+// putGPUState writes the state of the window's GPUs on a breakdown, and returns notes that explain slowness; nothing without a sample within the window.
+func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
 	n := &d.gpus
 	n.list, n.names, n.notes = n.list[:0], n.names[:0], n.notes[:0]
-	apart := d.apart(r) // then only what the window's own host says is surely of its time
+	apart := d.apart(r) // then only GPUs of the window's own host are certain to be of its time
 	for p := range n.processes {
 		if !apart || p.Host == w.Host {
 			n.list = append(n.list, gpus.Process{Host: r.Text(p.Host), PID: p.PID})
@@ -293,13 +294,13 @@ func (d *deriver) tellGPUs(s ptrace.Span, r *facts.Run, w *facts.Window) []why.N
 		return nil
 	}
 	putGPUs(s, &seen, w)
-	if seen.Stated { // which GPUs of a host are the window's is not known otherwise
+	if seen.Stated { // otherwise the GPUs of the window are unknown
 		d.noteGPUs(&seen, w)
 	}
 	return n.notes
 }
 
-// putGPUs writes the means, and an event for each GPU that was held down and for each error.
+// putGPUs writes the means, and an event for each throttled GPU and for each error.
 func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 	m := s.Attributes()
 	m.PutInt(spans.AttrGPUCount, int64(seen.GPUs))
@@ -329,7 +330,7 @@ func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 	for i := range seen.Held[:min(len(seen.Held), mostHeld)] {
 		h := &seen.Held[i]
 		if h.Most() == 0 {
-			break // by its power limit only
+			break // throttled only by the power limit
 		}
 		e := event(s, spans.EventGPUThrottled, max(h.Since, w.Start), h.GPU)
 		for c, seconds := range h.Seconds {
@@ -357,9 +358,9 @@ func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
 	return m
 }
 
-// noteGPUs notes which GPUs were held down by what a healthy machine does not have: "its GPU" of a rank that was waited for, where the process of that rank and
-// the GPUs of the process are stated; beside that the GPU of its host, which explains why computing took longer. That a GPU of the host of a late rank was held
-// down, which need not be that rank's, is no reason: the events tell it.
+// noteGPUs notes GPUs throttled for causes that a healthy machine does not have: "its GPU" of a rank waited for, if the rank's process and the process's GPUs
+// are stated; and a GPU of the window's host, as an explanation of longer computing. A throttled GPU on the host of a late rank, perhaps another rank's, is no
+// reason: only the events have it.
 func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	n := &d.gpus
 	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {

@@ -23,7 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// scrape is what nvml says of 8 GPUs of a host whose processes are 1000 and on, one each. GPU 3 was held down by heat for as long as hot says, in all.
+// scrape is the nvml metrics of 8 GPUs of a host with processes 1000 and up, one each. GPU 3 was throttled by heat for hot seconds in total.
 func scrape(host string, at int64, hot float64) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	rm := md.ResourceMetrics().AppendEmpty()
@@ -66,8 +66,8 @@ func (j *job) rank(n, start, end int64, rank int32, host string, pid int64) {
 	s.Attributes().PutInt(spans.AttrNCCLCommRank, int64(rank))
 }
 
-// slowRun is a run of 20 steps of 2 s with one collective each, in which rank 3 of node-1 is always the last, and in the last step for 1.5 s longer: then
-// GPU 3 was hot for 1.2 s. It returns the spans of the last step, and what the processor said of it.
+// slowRun is a run of 20 steps of 2 s with one collective each, in which rank 3 of node-1 is always last, and in the last step by 1.5 s more: then GPU 3 was
+// hot for 1.2 s. It returns the breakdown of the last step with the verdict's reason and the events.
 func slowRun(t *testing.T, pid int64) (breakdown, reason string, events []string) {
 	t.Helper()
 	b, j := newBench(t), newJob()
@@ -149,7 +149,7 @@ func attributesOf(m pcommon.Map) (list []string) {
 	return list
 }
 
-// The span of the rank says its process, and nvml says on which GPU that ran.
+// The rank's span has the process, and nvml has the GPU of the process.
 func TestItsGPU(t *testing.T) {
 	breakdown, reason, events := slowRun(t, 1000)
 	assert.Contains(t, reason, "waiting for rank 3 on node-1 in AllReduce of DP Group 0 (its GPU 3 was held down by heat for 1.2 s)")
@@ -162,7 +162,7 @@ func TestItsGPU(t *testing.T) {
 		"nccl.comm.name=DP Group 0 nccl.operation=AllReduce ml.step.cause.note=GPU 3 was held down by heat]", events[1])
 }
 
-// Where nvml knows none of the processes, the GPUs are those of the hosts: that one was hot is told, and nobody's GPU is named.
+// If nvml knows none of the processes, the GPUs are those of the hosts: a hot GPU is in the events, but is no rank's GPU.
 func TestNotItsGPU(t *testing.T) {
 	breakdown, reason, events := slowRun(t, 77_000)
 	assert.Contains(t, reason, "waiting for rank 3 on node-1 in AllReduce of DP Group 0")
@@ -172,7 +172,7 @@ func TestNotItsGPU(t *testing.T) {
 	assert.NotContains(t, events[1], "note")
 }
 
-// Where clocks of hosts are apart, only the GPUs of the window's own host are surely those of its time.
+// With clocks apart, only the GPUs of the window's own host are certain to be of its time.
 func TestGPUsOfClocksApart(t *testing.T) {
 	for apart, want := range map[int64]string{0: "trainbridge.gpu.count=2 ", second: "trainbridge.gpu.count=1 "} {
 		b, j := newBench(t), newJob()
@@ -197,7 +197,7 @@ func TestGPUsOfClocksApart(t *testing.T) {
 	}
 }
 
-// The instances of one component share what they know of GPUs; another component has its own.
+// The instances of one component share the known GPUs; another component has its own.
 func TestGPUsAreSharedByID(t *testing.T) {
 	f, ctx := NewFactory(), t.Context()
 	create := func(name string) (*stepJoin, interface {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// large is what comes in thousands.
+// large has the items that come in thousands.
 var large = []struct {
 	name string
 	most int64
@@ -74,7 +74,7 @@ var large = []struct {
 	}},
 }
 
-// BenchmarkLarge passes and closes what has n of something, for two n: where it is linear, both take as long for each.
+// BenchmarkLarge passes and closes n items, for two n: in linear time, both take as long per item.
 func BenchmarkLarge(b *testing.B) {
 	for _, of := range large {
 		for _, n := range []int64{of.most / 10, of.most} {
@@ -101,7 +101,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// alone is a function whose log has no id: its trace is its own.
+// alone is a function of a log without ids: its trace is its own.
 func (j *job) alone(n, pid, start, end int64) {
 	trace := spans.KeyTraceID(j.run, "alone", strconv.AppendInt(nil, n, 10))
 	s := j.out.Add(spans.Resource{Service: "verl", RunID: j.run, PID: pid, Host: "node-0", Time: spans.TimeAnchored}, spans.Span{

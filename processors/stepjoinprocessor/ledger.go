@@ -15,19 +15,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ledger knows of which windows and roots spans were made, also by the last process. What it did not know any more would be told a second time with less in it,
-// under the same ids. What was made is stored before it is sent: a process that follows a crash sends it as it was. See docs/adr/0017.
+// ledger remembers the windows and roots whose spans were made, also by the last process. Beyond its memory, spans would be made again with less content, under
+// the same ids. Spans are stored before they are sent: after a crash the next process sends them unchanged. See docs/reference/adr/0017.
 type ledger struct {
-	keeps        bool // there is a storage
+	keeps        bool // a storage exists
 	newer, older map[uint64]bool
 	fresh        []byte // since the last write
-	stored       bool   // something that is made
+	stored       bool   // some made spans are stored
 	ring         storageclient.Ring
 }
 
 const (
-	mostTold = 1 << 15 // at least so many are known
-	madeKey  = "made"  // what is not accepted yet
+	mostTold = 1 << 15 // at least so many are remembered
+	madeKey  = "made"  // not yet accepted
 )
 
 // has says whether the spans of a window, or of the root of a trace (no window), were made before.
@@ -36,7 +36,7 @@ func (t *ledger) has(trace pcommon.TraceID, window pcommon.SpanID) bool {
 	return t.newer[id] || t.older[id]
 }
 
-// note notes that they are made.
+// note records that the spans were made.
 func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
 	id := spans.IDHash(trace, window)
 	if t.add(id); t.keeps {
@@ -51,7 +51,7 @@ func (t *ledger) add(id uint64) {
 	t.newer[id] = true
 }
 
-// keep stores what is to be sent and is not accepted yet, and what it tells of. A storage that fails holds up nothing. It is called with p.sweeping held.
+// keep stores the spans to be sent and not accepted yet, with their windows. A failing storage blocks nothing. It is called with p.sweeping held.
 func (p *stepJoin) keep(ctx context.Context) {
 	t := &p.told
 	if !t.keeps || len(p.unsent) == 0 {
@@ -61,7 +61,7 @@ func (p *stepJoin) keep(ctx context.Context) {
 	for _, td := range p.unsent {
 		b, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(td)
 		if err != nil {
-			continue // cannot be: it was made here
+			continue // impossible: made here
 		}
 		made = wire.AppendBytes(made, b)
 	}
@@ -74,18 +74,19 @@ func (p *stepJoin) keep(ctx context.Context) {
 	t.fresh, t.stored = nil, true
 }
 
-// sent forgets what was accepted.
+// sent drops accepted spans.
 func (p *stepJoin) sent(ctx context.Context) {
 	if p.told.stored {
-		// Where this fails, it is sent once more after a crash, as it was.
+		// On failure, the spans are sent once more after a crash, unchanged.
 		p.told.stored = storageclient.Write(context.WithoutCancel(ctx), p.promises.store, storage.DeleteOperation(madeKey)) != nil
 	}
 }
 
-// restoreTold takes back what the last process has made, and has the first sweep send what was not accepted.
+// restoreTold restores the ledger of the last process, and has the first sweep send its unaccepted spans.
 func (p *stepJoin) restoreTold(ctx context.Context) error {
 	t := &p.told
-	if t.keeps = p.promises.keeps; !t.keeps {
+	t.keeps = p.promises.keeps
+	if !t.keeps {
 		return nil
 	}
 	t.ring = storageclient.Ring{Name: "told-", Keep: mostTold}

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// offline is a processor that reads finished logs.
+// offline is a processor for finished logs.
 func offline(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -24,7 +24,7 @@ func offline(t *testing.T) *bench {
 	return b
 }
 
-// lasting adds steps that took so long, s; where they are timeless the log has no clock.
+// lasting adds steps of the given durations, s; timeless: the log has no clock.
 func (j *job) lasting(seconds []float64, timeless bool) {
 	at := int64(1_700_000_000) * second
 	for i, s := range seconds {
@@ -42,7 +42,7 @@ func (j *job) lasting(seconds []float64, timeless bool) {
 	}
 }
 
-// breakdowns are what is usual, and the excess, by step.
+// breakdowns returns the usual time and the excess, by step.
 func breakdowns(t *testing.T, b *bench) (usual, excess map[int64]float64) {
 	t.Helper()
 	usual, excess = map[int64]float64{}, map[int64]float64{}
@@ -72,7 +72,7 @@ func breakdowns(t *testing.T, b *bench) (usual, excess map[int64]float64) {
 	return usual, excess
 }
 
-// Of a training log alone each step has a window, with or without a clock, and is judged by those on both sides, however many there are.
+// For a training log alone each step has a window, with or without a clock, and is compared with neighbours on both sides, for any number of steps.
 func TestOfflineTrainingLog(t *testing.T) {
 	for _, tt := range []struct {
 		steps    int
@@ -107,7 +107,7 @@ func (b *bench) sweepAll(t *testing.T) error {
 	return b.Shutdown(t.Context())
 }
 
-// Live, steps of which no part is known are broken down as soon as one had parts.
+// Live, steps without known parts get a breakdown once any step had parts.
 func TestLiveSteps(t *testing.T) {
 	b, j := newBench(t), newJob()
 	for n := range int64(30) {
@@ -127,7 +127,7 @@ func TestLiveSteps(t *testing.T) {
 	assert.Contains(t, strings.Join(down, "\n"), "ml.step.time.unattributed=1")
 }
 
-// How many windows were not judged is said when a run is over.
+// The number of unjudged windows is logged at the end of a run.
 func TestNotJudgedIsSaid(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	b, j := newBench(t), newJob()

@@ -20,12 +20,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// flaky is a storage that fails in one of its calls, or from one on.
+// flaky is a storage that fails in one call, or from that call on.
 type flaky struct {
 	memory
 	calls, fails int // the first is 0
 	forever      bool
-	kept         bool // what the failing call stores is there all the same, as where an fsync fails
+	kept         bool // the failing call still stores, like a failed fsync
 }
 
 var errDisk = errors.New("the disk is full")
@@ -60,7 +60,7 @@ func halves() (all []ptrace.Traces) {
 	return all
 }
 
-// whole says that no span has a parent that nobody sent, and that nothing is left in the storage.
+// whole checks that no span has an unsent parent, and that the storage is empty.
 func whole(t *testing.T, sink *consumertest.TracesSink, store *memory) {
 	t.Helper()
 	lines := told(sink)
@@ -71,7 +71,7 @@ func whole(t *testing.T, sink *consumertest.TracesSink, store *memory) {
 	}
 }
 
-// A group may be promised twice by one batch, its window first and then its root: both are kept, and go when it was sent, by this process or the next.
+// A batch may promise a group twice, first its window and then its root: both are kept, and deleted once sent, by this process or the next.
 func TestPromisedTwiceAtOnce(t *testing.T) {
 	for n := range 6 {
 		store := &flaky{memory: memory{values: map[string][]byte{}}, fails: n/2 - 1}
@@ -98,8 +98,8 @@ func TestPromisedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A storage that fails at any one call, or from then on, blocks no span and changes none. Where the process is killed then, positions of files are not stored
-// either: what comes again makes no orphan.
+// A storage that fails at any call, or from that call on, blocks no span and changes none. If the process is killed then, positions of files are not stored
+// either: repeats make no orphan.
 func TestStorageFails(t *testing.T) {
 	for fails := range 10 {
 		for _, forever := range []bool{false, true} {
@@ -121,7 +121,7 @@ func TestStorageFails(t *testing.T) {
 					require.NoError(t, next.ConsumeTraces(t.Context(), td))
 				}
 				next.over(t)
-				// What could not be deleted goes with the next that is kept.
+				// Undeleted promises are deleted with the next that is kept.
 				j := newJob()
 				aStep(j, 9, 2000*second)
 				require.NoError(t, next.ConsumeTraces(t.Context(), j.traces()))
@@ -132,7 +132,7 @@ func TestStorageFails(t *testing.T) {
 	}
 }
 
-// behind is a storage that does not wait for the disk, which takes nothing where err is set.
+// behind is a storage that does not wait for the disk; the disk fails if err is set.
 type behind struct {
 	memory
 	err error
@@ -144,7 +144,7 @@ func (d *behind) Write(ctx context.Context, ops ...*storage.Operation) error {
 
 func (d *behind) Sync(context.Context) error { return d.err }
 
-// A promise is kept in the storage until what counts the spans that were sent has these on the disk, too.
+// A promise stays in the storage until the counters of sent spans are on disk, too.
 func TestPromiseOutlivesWhatIsOwed(t *testing.T) {
 	store := &behind{memory{values: map[string][]byte{}}, errDisk}
 	b := newBench(t)
@@ -159,7 +159,7 @@ func TestPromiseOutlivesWhatIsOwed(t *testing.T) {
 	whole(t, b.sink, &store.memory)
 }
 
-// after is the process that follows one that was killed.
+// after is the process after a kill.
 func after(t *testing.T, b *bench, store storage.Client) *bench {
 	t.Helper()
 	next := newBench(t)
@@ -168,7 +168,7 @@ func after(t *testing.T, b *bench, store storage.Client) *bench {
 	return next
 }
 
-// A process that is killed before, while or after it passes or sends anything leaves no orphan: what it promised is sent by the next one.
+// A process killed before, during or after it passes or sends anything leaves no orphan: the next process keeps its promises.
 func TestKilledAnywhere(t *testing.T) {
 	for kill := range 14 {
 		store := &memory{values: map[string][]byte{}}
@@ -214,7 +214,7 @@ func (consumerFunc) Capabilities() consumer.Capabilities { return consumer.Capab
 
 func (f consumerFunc) ConsumeTraces(ctx context.Context, td ptrace.Traces) error { return f(ctx, td) }
 
-// A shutdown in an outage ends when its context does; the next process sends what was promised.
+// A shutdown during an outage ends with its context; the next process keeps the promises.
 func TestShutdownInAnOutage(t *testing.T) {
 	store := &memory{values: map[string][]byte{}}
 	b := newBench(t)
@@ -269,7 +269,7 @@ func TestManyAtOnce(t *testing.T) {
 	whole(t, b.sink, b.promises.store.(*memory))
 }
 
-// Spans that others write, with times and kinds that lie, neither panic nor stop what comes behind them.
+// Foreign spans with false times and kinds neither panic nor stop later spans.
 func TestHostile(t *testing.T) {
 	b := newBench(t)
 	td := ptrace.NewTraces()

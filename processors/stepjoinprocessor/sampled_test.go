@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// recorded has the collectives of a batch say how they were sampled: those that are drawn by a tracestate, the others by their resource.
+// recorded sets the sampling of a batch's collectives: drawn ones by a tracestate, the rest by their resource.
 func recorded(td ptrace.Traces, state string, only bool) ptrace.Traces {
 	for _, rs := range td.ResourceSpans().All() {
 		if spans.AttrText(rs.Resource().Attributes(), spans.AttrServiceName) != "nccl" {
@@ -26,11 +26,11 @@ func recorded(td ptrace.Traces, state string, only bool) ptrace.Traces {
 	return td
 }
 
-// Where collectives that sampling left out did not come, breakdowns are partial. Where they came, they are told, and linked to by nothing.
+// Without the collectives left out by sampling, breakdowns are partial. With them, breakdowns count them, without links.
 func TestSampledCollectives(t *testing.T) {
 	for name, tt := range map[string]struct {
 		state   string
-		also    bool // others, which are not drawn
+		also    bool // further collectives, not drawn
 		partial bool
 	}{
 		"all are drawn":             {"", false, false},

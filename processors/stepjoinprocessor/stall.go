@@ -18,13 +18,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// asleep is a time between two sweeps in which this process did not run: nothing was heard then.
+// asleep is the gap between two sweeps from which on nothing was received meanwhile.
 const asleep = 30 * time.Second
 
-// still is a time between two sweeps in which this process stood still, or held what it had to send.
+// still is the gap between two sweeps from which on the process was suspended, or held its output.
 const still = 5 * time.Second
 
-// hear notes until when nothing could be heard: while batches are refused, logs are not read. It is called with p.mu held.
+// hear updates the time until which nothing could be received: while batches are refused, logs are not read. It is called with p.mu held.
 func (p *stepJoin) hear(now time.Time) {
 	if p.refused || now.Sub(p.swept) > asleep {
 		p.deaf = now
@@ -74,7 +74,7 @@ func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
 	span.Status().SetMessage(text)
 }
 
-// lacks says which ranks a collective lacks.
+// lacks describes the ranks missing in a collective.
 func lacks(c *view.Collective) string {
 	text := cmp.Or(c.Operation, "a collective")
 	if name := cmp.Or(c.CommName, c.CommID); name != "" {
@@ -89,7 +89,7 @@ func lacks(c *view.Collective) string {
 	return text
 }
 
-// ranks is a list of ranks for a sentence; "": there are none.
+// ranks is a list of ranks for a sentence; "": none.
 func ranks(list view.List) string {
 	var of []int64
 	for i := range list.Len() {

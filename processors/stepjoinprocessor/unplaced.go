@@ -12,7 +12,7 @@ import (
 // Tables of RPCs have no clock. An id ties a pass to a step, and nothing ties the pass to a time.
 // In the step's trace a pass would lie at the time of its file, and the step's page would be mostly blank.
 // Spans pass at once, before the step's time is known, so a pass goes to a trace of its own, by a rule on its resource alone.
-// When the step is over, a copy of the pass is drawn within the step. See docs/adr/0018.
+// When the step is over, a copy of the pass is drawn within the step. See docs/reference/adr/0018.
 
 // clockless says whether a resource is of a table of RPCs, with ids and without a clock, and reads the resource then.
 func (r *reader) clockless(attrs pcommon.Map) bool {
@@ -57,12 +57,10 @@ func (r *reader) slowest(span ptrace.Span) {
 	if !ok || rank.Int() > int64(r.p.cfg.Slowest) || g == nil || g.Closed && !g.Waits(span.ParentSpanID()) || len(g.Unplaced) >= mostKept {
 		return
 	}
-	u := facts.Unplaced{
+	r.run.AddUnplaced(g, facts.Unplaced{
 		Span: span.SpanID(), Parent: span.ParentSpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Number: -1,
 		Name: r.run.Number(span.Name()), Call: true,
-	}
-	r.run.AddUnplaced(g, u)
-	r.write(factCall, 0, func(b []byte) []byte { return r.run.AppendUnplaced(append(b, r.trace[:]...), &u) })
+	})
 }
 
 // mostKept bounds the calls kept: with more passes in a trace no call is drawn.

@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// BenchmarkProcess: batches of 100 healthy functions of six spans each, as tq_trace sends them. ns/span and
-// allocs/span include the attributes added to the function and client spans.
+// BenchmarkProcess: batches of 100 healthy functions of six spans each, as tq_trace sends them. ns/span and allocs/span include the attributes of the function
+// and client spans.
 func BenchmarkProcess(b *testing.B) {
 	batch := spans.NewBatch("bench", "")
 	const functions = 100
@@ -31,7 +31,7 @@ func BenchmarkProcess(b *testing.B) {
 		perftest.AddClient(batch, 10*i+14, 10*i+11, spans.StageClientGet, start, 51_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 300*perftest.MiB)
 		perftest.AddClient(batch, 10*i+15, 10*i+13, spans.StageClientPut, start, 60_000_000).Attributes().PutDouble(spans.AttrTQThroughput, 253.33*perftest.MiB)
 	}
-	// The copies, which the processor writes into, are made outside the measured time.
+	// The copies, into which the processor writes, are made outside the measured time.
 	const copies = 64
 	fresh := make([]ptrace.Traces, copies)
 	p, _ := newTest(b)
@@ -52,14 +52,14 @@ func BenchmarkProcess(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/float64(6*functions), "ns/span")
 }
 
-// BenchmarkSteps: batches of 100 healthy steps as the receivers send them: of a JSONL log, which names no model, and of a Megatron log, which names one.
+// BenchmarkSteps: batches of 100 healthy steps as the receivers send them: of a JSONL log without a model, and of a Megatron log with one.
 func BenchmarkSteps(b *testing.B) {
 	known := perftest.Job
 	known.Model = &perftest.Aquila
 	for name, bb := range map[string]struct {
 		res   spans.Resource
 		attrs perftest.Attrs
-		room  int // attributes that the receivers make room for
+		room  int // room that receivers leave for attributes
 	}{
 		"no model": {perftest.Job, perftest.Attrs{
 			spans.AttrSource: "jsonl", spans.AttrIteration: nil, spans.AttrRecord: int64(1), spans.AttrStepsCovered: nil, spans.AttrStepDurationKind: nil,
@@ -99,7 +99,7 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// anew copies steps, with span ids of their own from the first one on, and with the values of other steps.
+// anew copies steps, with span ids of their own from first on, and with the values of random steps.
 func anew(steps ptrace.Traces, first, room int, rng *rand.Rand) ptrace.Traces {
 	fresh := ptrace.NewTraces()
 	steps.CopyTo(fresh)

@@ -16,10 +16,10 @@ import (
 
 // Config of the train_perf processor.
 type Config struct {
-	// VerdictStatus sets the status of a span with a bad verdict to Error, with its sentence: Jaeger and Tempo show and find it. Default true.
+	// VerdictStatus sets the status of a span with a bad verdict to Error, with the verdict's sentence: Jaeger and Tempo show and find errors. Default true.
 	VerdictStatus bool `mapstructure:"verdict_status"`
-	// Storage is the extension that keeps what was said of the spans that were judged last, so that those which are sent again after a crash get the same
-	// verdicts. Default none: after a restart they may get others.
+	// Storage is the extension that stores the verdicts of the spans judged last: spans sent again after a crash get the same verdicts. Default none: after a
+	// restart their verdicts may differ.
 	Storage *component.ID `mapstructure:"storage"`
 	// TQ holds the thresholds of the verdicts about TransferQueue functions.
 	TQ tq.Config `mapstructure:"tq"`
@@ -31,7 +31,7 @@ type Config struct {
 	NCCL collectives.Config `mapstructure:"nccl"`
 }
 
-// domains makes what train_perf knows about, each of its own part of the config. The counters say what became of their spans.
+// domains makes the domains of train_perf, each with its part of the config. The counters count the outcomes of their spans.
 func (c *Config) domains(p *trainPerf) []counted {
 	t := p.telemetry
 	return []counted{

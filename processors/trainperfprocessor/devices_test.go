@@ -125,7 +125,7 @@ func (tt *deviceCase) check(t *testing.T) {
 	}
 }
 
-// TestDeviceOfTheResource: hw.model of the resource comes before what nvml found.
+// TestDeviceOfTheResource: hw.model of the resource has priority over the nvml metrics.
 func TestDeviceOfTheResource(t *testing.T) {
 	p, _ := newTest(t, withAquila)
 	processMetrics(t, p, perftest.Scrape(perftest.GPU{Host: "a", Model: perftest.H200}))
@@ -137,7 +137,7 @@ func TestDeviceOfTheResource(t *testing.T) {
 	assert.False(t, perftest.Has(s, spans.AttrDeviceModel))
 }
 
-// TestDetectedLater: steps before the first scrape have no MFU, steps after it have one; a step that has passed is left alone.
+// TestDetectedLater: steps before the first scrape have no MFU, steps after the first scrape have; past steps do not change.
 func TestDetectedLater(t *testing.T) {
 	p, logs := newTest(t, withAquila)
 	b := spans.NewBatch("test", "")
@@ -151,7 +151,7 @@ func TestDetectedLater(t *testing.T) {
 	assert.Zero(t, logs.Len(), "nobody named a device: that is no warning")
 }
 
-// components makes the two instances of a component that stands in a pipeline of traces and in a pipeline of metrics.
+// components makes the two instances of a component, in a pipeline of traces and in a pipeline of metrics.
 func components(t *testing.T, f processor.Factory, name string) (processor.Traces, processor.Metrics, func() []float64) {
 	t.Helper()
 	set := processortest.NewNopSettings(metadata.Type)
@@ -165,7 +165,7 @@ func components(t *testing.T, f processor.Factory, name string) (processor.Trace
 	require.NoError(t, err)
 	require.NoError(t, traces.Start(context.Background(), componenttest.NewNopHost()))
 	require.NoError(t, metrics.Start(context.Background(), componenttest.NewNopHost()))
-	// The function sends one more step, of a log without host, and returns the peaks that such steps were held against so far.
+	// The function sends one more step of a log without host, and returns the peaks applied to such steps so far.
 	return traces, metrics, func() (peaks []float64) {
 		b := spans.NewBatch("test", "")
 		s := perftest.AddStep(b, perftest.Job, 1, 0.5, nil)
@@ -189,7 +189,7 @@ func TestDevicesAreSharedByID(t *testing.T) {
 	require.NoError(t, otherMetrics.ConsumeMetrics(ctx, perftest.Scrape(perftest.GPU{Host: "a", Model: perftest.A100})))
 	assert.Equal(t, []float64{peakA100}, otherPeaks())
 
-	// One instance that stops, even twice, takes nothing from the other.
+	// A shutdown of one instance, even twice, takes nothing from the instances left.
 	require.NoError(t, metrics.Shutdown(ctx))
 	require.NoError(t, metrics.Shutdown(ctx))
 	assert.Equal(t, []float64{peakH200}, peaks())
@@ -198,7 +198,7 @@ func TestDevicesAreSharedByID(t *testing.T) {
 	require.NoError(t, again.Shutdown(ctx))
 	require.NoError(t, traces.Shutdown(ctx))
 
-	// All have stopped: what they saw is dropped.
+	// After the last shutdown the known devices are dropped.
 	traces, metrics, peaks = components(t, f, "")
 	assert.Empty(t, peaks())
 	for _, c := range []component.Component{traces, metrics, otherTraces, otherMetrics} {
@@ -206,7 +206,7 @@ func TestDevicesAreSharedByID(t *testing.T) {
 	}
 }
 
-// TestDevicesAreBounded: that there is no room for another host is said once.
+// TestDevicesAreBounded: the log says once that no further host fits.
 func TestDevicesAreBounded(t *testing.T) {
 	p, logs := newTest(t)
 	var gpus []perftest.GPU

@@ -21,13 +21,13 @@ func NewFactory() processor.Factory {
 		processor.WithMetrics(f.createMetrics, metadata.MetricsStability))
 }
 
-// factory holds what the instances of one component share.
+// factory has the state shared by the instances of one component.
 type factory struct {
 	devices  *instances.Shared[*devices.Devices]
 	memories *instances.Shared[*memory]
 }
 
-// create makes an instance that knows the devices which the other instances of its component id see.
+// create makes an instance that shares devices and memory with the instances of its component id.
 func (f *factory) create(set processor.Settings, cfg component.Config) (*trainPerf, error) {
 	known, releaseDevices := f.devices.Use(set.ID)
 	said, releaseMemory := f.memories.Use(set.ID)

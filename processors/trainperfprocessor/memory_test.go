@@ -44,7 +44,7 @@ func stateIn(tb testing.TB, dir string) host {
 	return host{component.NewID(f.Type()), ext.(storage.Extension)}
 }
 
-// calls are TransferQueue functions, of which some spend much time there.
+// calls are TransferQueue functions, some of them slow in TransferQueue.
 func calls(from, to int) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	for i := from; i < to; i++ {
@@ -64,7 +64,7 @@ func judgedBy(t *testing.T, p *trainPerf, td ptrace.Traces) ptrace.Traces {
 	return out
 }
 
-// A process that follows a crash knows no call before, and gives the calls that come again the verdicts that they had. Without what was stored it does not.
+// After a crash, calls sent again get the same verdicts if these were stored; without storage their verdicts differ.
 func TestVerdictsAfterACrash(t *testing.T) {
 	for name, keeps := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestVerdictsAfterACrash(t *testing.T) {
 	}
 }
 
-// openMemory gives an instance, which was started without one, a storage where its config names it.
+// openMemory gives a running instance the storage that its config names.
 func openMemory(tb testing.TB, p *trainPerf, h host) {
 	tb.Helper()
 	p.memory = newMemory()
@@ -125,7 +125,7 @@ func (d *disk) Batch(ctx context.Context, ops ...*storage.Operation) error {
 	return d.Client.Batch(ctx, ops...)
 }
 
-// A storage that fails holds up nothing, and is told of once. What it did not take is stored when it takes something again.
+// A failing storage blocks nothing and is logged once. Unstored verdicts are stored as soon as the storage works again.
 func TestStorageFails(t *testing.T) {
 	p, logs := newTest(t)
 	h := stateIn(t, t.TempDir())
@@ -148,7 +148,7 @@ func TestStorageFails(t *testing.T) {
 	require.NoError(t, good.Close(t.Context()))
 }
 
-// cpu is the time of processors that the process has used.
+// cpu is the CPU time of the process.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -156,7 +156,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkStored: functions with their stages, a thousand at once, judged with and without a storage for what was said.
+// BenchmarkStored: a thousand functions with their stages, judged with and without storage of the verdicts.
 func BenchmarkStored(b *testing.B) {
 	for name, keeps := range map[string]bool{"stored": true, "not stored": false} {
 		b.Run(name, func(b *testing.B) {

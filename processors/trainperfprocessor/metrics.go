@@ -13,13 +13,13 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/nativemetrics"
 )
 
-// What became of a metric of Megatron's.
+// Outcomes of Megatron's metrics.
 var (
 	nativeRenamed = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "renamed")))
 	nativeLeft    = metric.WithAttributeSet(attribute.NewSet(attribute.String("outcome", "left")))
 )
 
-// processMetrics judges nothing. Metrics of GPUs say which devices there are; metrics that Megatron and NCCL send themselves get our names and units.
+// processMetrics judges nothing. It reads devices from the metrics of GPUs, and gives the native metrics of Megatron and NCCL our names and units.
 func (p *trainPerf) processMetrics(ctx context.Context, md pmetric.Metrics) (pmetric.Metrics, error) {
 	renamed, left := int64(0), int64(0)
 	for _, rm := range md.ResourceMetrics().All() {

@@ -50,7 +50,7 @@ func TestNativeLeft(t *testing.T) {
 	empty.SetName("megatron.training.loss")
 	perftest.Gauge(ms, "megatron.training.new_one", 1)
 	perftest.Gauge(ms, "megatron.training.loss", 1)
-	same := ms.AppendEmpty() // without a change of unit, its buckets stay what they are
+	same := ms.AppendEmpty() // without a change of unit, the buckets stay
 	same.SetName("megatron.training.grad_norm")
 	same.SetEmptyExponentialHistogram()
 	processMetrics(t, p, md)

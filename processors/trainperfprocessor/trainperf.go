@@ -18,14 +18,14 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/metadata"
 )
 
-// counted is a domain, and the counter of the outcomes of its spans.
+// counted is a domain with the counter of its outcomes.
 type counted struct {
 	domain.Domain
 	counter  metric.Int64Counter
 	outcomes []metric.AddOption
 }
 
-// memory is what was said of the spans that were judged last, also by the last process. The instances of one component share it.
+// memory has the verdicts of the spans judged last, also by the process before. The instances of one component share it.
 type memory struct {
 	said verdict.Memory
 	storageclient.Memory
@@ -37,7 +37,7 @@ func newMemory() *memory {
 	return m
 }
 
-// trainPerf has the domains judge spans. Calls may run concurrently: what one call needs is in its panel.
+// trainPerf has the domains judge spans. Calls may run concurrently: the state of a call is in its panel.
 type trainPerf struct {
 	cfg       *Config
 	id        component.ID
@@ -47,8 +47,8 @@ type trainPerf struct {
 	panels    sync.Pool // of *domain.Panel
 	memory    *memory
 	devices   *devices.Devices
-	release   func()    // lets go of devices and memory
-	crowded   sync.Once // there is no room for another host, and that was said
+	release   func()    // releases devices and memory
+	crowded   sync.Once // guards the log line about too many hosts
 }
 
 func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.Devices, release func()) (*trainPerf, error) {
@@ -70,7 +70,7 @@ func newTrainPerf(cfg *Config, set component.TelemetrySettings, known *devices.D
 	return p, nil
 }
 
-// start has the domains read the files that the config names, and takes back what the last process has said.
+// start has the domains read the files of the config, and restores the verdicts of the last process.
 func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 	for _, d := range p.domains {
 		if d, ok := d.Domain.(interface{ Start() error }); ok {
@@ -82,7 +82,7 @@ func (p *trainPerf) start(ctx context.Context, host component.Host) error {
 	return p.memory.Open(ctx, host, p.cfg.Storage, component.KindProcessor, p.id, p.logger)
 }
 
-// processTraces works in place. It never fails: what cannot be judged is passed on as it is, and counted.
+// processTraces works in place. It never fails: spans that cannot be judged pass unchanged, and are counted.
 func (p *trainPerf) processTraces(ctx context.Context, td ptrace.Traces) (ptrace.Traces, error) {
 	panel := p.panels.Get().(*domain.Panel)
 	panel.Judge(td)

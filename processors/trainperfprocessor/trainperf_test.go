@@ -141,7 +141,7 @@ func TestZMQOwnTelemetry(t *testing.T) {
 	perftest.AddGroup(b, 200, spans.SpanRPCSession, perftest.Attrs{spans.AttrZMQCallDuration: 1.0}) // no stages, twice
 	// no duration, twice
 	perftest.AddGroup(b, 300, spans.SpanRPCPass, perftest.Attrs{spans.AttrZMQSendDuration: 1.0})
-	// no duration, then its verdict
+	// no duration, then the verdict about the calls
 	perftest.AddGroup(b, 400, spans.SpanRPCPass, perftest.Attrs{spans.AttrZMQCallDuration: math.NaN(), spans.AttrZMQPassCalls: int64(999)})
 	perftest.AddGroup(b, 500, spans.SpanRPCSummary, perftest.RealPass)
 	process(t, p, b.Traces())
@@ -227,11 +227,11 @@ func compare(t *testing.T, file string, got ptrace.Traces) {
 	require.NoError(t, ptracetest.CompareTraces(want, got, ptracetest.IgnoreSpansOrder()))
 }
 
-// TestZMQBesideTheOtherDomains: one batch with a function of TransferQueue, a step and a pass; the RPC attributes take nothing from TransferQueue.
+// TestZMQBesideTheOtherDomains: one batch with a TransferQueue function, a step and a pass; RPC attributes do not disturb TransferQueue.
 func TestZMQBesideTheOtherDomains(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	f := perftest.AddFunction(b, 1, "rollout", perftest.Base, 1000, perftest.Stage{Name: "get", To: 400}, perftest.Stage{Name: "compute", From: 400, To: 1000})
-	f.Attributes().PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ) // an attribute that someone else has set
+	f.Attributes().PutStr(spans.AttrRPCSystem, spans.RPCSystemZeroMQ) // an attribute set by someone else
 	c := perftest.AddRPC(b, 10, 0, "tq.client_get", ptrace.SpanKindClient, perftest.Attrs{spans.AttrRPCSystem: "grpc"})
 	c.Attributes().PutStr(spans.AttrTQStage, spans.StageClientGet)
 	c.Attributes().PutDouble(spans.AttrTQThroughput, perftest.MiB)
@@ -245,18 +245,18 @@ func TestZMQBesideTheOtherDomains(t *testing.T) {
 	perftest.Numbers(t, s, map[string]float64{spans.AttrSamples: 32})
 }
 
-// TestNCCLBesideTheOtherDomains: one batch with a function of TransferQueue, a step, a pass and a collective with its ranks in between.
+// TestNCCLBesideTheOtherDomains: one batch with a TransferQueue function, a step, a pass and a collective, with the ranks of the collective in between.
 func TestNCCLBesideTheOtherDomains(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	failed := perftest.AllReduce.With(perftest.Attrs{spans.AttrNCCLErrors: int64(3)})
 	c1 := perftest.AddCollective(b, 1000, "AllReduce", failed)
 	f := perftest.AddFunction(b, 1, "AllReduce", perftest.Base, 1000, perftest.Stage{Name: "get", To: 400},
-		perftest.Stage{Name: "compute", From: 400, To: 1000}) // its name is not the name of a function
+		perftest.Stage{Name: "compute", From: 400, To: 1000}) // a collective's name, not a function's
 	for i := range 10 {
 		perftest.AddRank(b, 1001+i, 1000, i)
 	}
 	g := perftest.AddGroup(b, 20, spans.SpanRPCPass, perftest.RealPass)
-	// Attributes of TransferQueue do not make a function of it.
+	// Attributes of TransferQueue do not turn a collective into a function.
 	c2 := perftest.AddCollective(b, 2000, "AllGather", failed.With(perftest.Attrs{spans.AttrTQStage: spans.StageFunction, spans.AttrTQFunction: "rollout"}))
 	s := perftest.AddStep(b, perftest.Job, 7, 0.5, perftest.Attrs{spans.AttrBatchSize: int64(32)})
 	p, _ := newTest(t)
@@ -339,7 +339,7 @@ func TestStepsConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestVerdictStatus: a bad verdict is red in Jaeger, with its sentence, unless the span has an error of its own, or the config says never; each verdict is a
+// TestVerdictStatus: a bad verdict is red in Jaeger, with its sentence, unless the span has an error of its own, or the config disables this; each verdict is a
 // tag.
 func TestVerdictStatus(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -24,7 +24,7 @@ func perfLine(b []byte, i int) []byte {
 	)
 }
 
-// megatronLine is an iteration as Megatron prints it by default.
+// megatronLine is an iteration in Megatron's default format.
 func megatronLine(b []byte, i int) []byte {
 	stamp := time.Unix(1770828000+int64(i), int64(i%1000)*1e6).UTC().Format("2006-01-02 15:04:05.000000")
 	return fmt.Appendf(b, "[default7]: [%s] iteration %8d/ 9999999 | consumed samples: %12d | elapsed time per iteration (ms): %.1f | throughput per GPU (TFLOP/s/GPU): %.1f | learning rate: %.6E | global batch size: %5d | lm loss: %.6E | loss scale: %.1f | grad norm: %.3f | number of skipped iterations: %3d | number of nan iterations: %3d |\n",

@@ -23,14 +23,14 @@ type Config struct {
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 	step.PointsConfig         `mapstructure:",squash"`
-	// Redact says what of the texts is not passed on.
+	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`
 }
 
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate says what is wrong, naming the keys.
+// Validate names the wrong keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	return errors.Join(c.Check(), err)
@@ -42,7 +42,7 @@ const (
 	realtimeName  = "perf_realtime.log"
 )
 
-// isSummary says of a file whether it is the summary of a session, by its name. It is one object, written whole.
+// isSummary says whether a file is the summary of a session, by its name. A summary is one object, written whole.
 func isSummary(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, summaryPrefix) && strings.HasSuffix(name, ".json")

@@ -44,7 +44,7 @@ func newParts(r *filereceiver.Receiver, config component.Config) (filereceiver.P
 	}, nil
 }
 
-// detect makes what knows the records of the formats.
+// detect recognizes the records of the formats.
 func detect(string) tail.Detect {
 	p := newParser("", nil)
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
@@ -125,7 +125,7 @@ type document struct {
 func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	dir, name := filepath.Split(d.path)
 	stamp, ok := strings.CutPrefix(strings.TrimSuffix(name, ".json"), summaryPrefix)
-	// Where the rows stand in a table too, only this tells after a restart of the collector that they were counted before.
+	// Where the rows are also in a table, only this check finds, after a restart of the collector, that they were counted before.
 	d.summary.Rows = !ok || !tableIsRead(d.files, dir, stamp)
 	if !d.summary.Read(text, out) {
 		return tail.Rejected, "bad_summary"
@@ -133,7 +133,7 @@ func (d *document) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	return tail.Record, ""
 }
 
-// tableIsRead says whether the table of the session that began at a time (20260612_103000) is there and read, too.
+// tableIsRead says whether the table of the session that began at stamp (20260612_103000) exists and is read, too.
 func tableIsRead(files *tail.Config, dir, stamp string) bool {
 	table := dir + tablePrefix + stamp + ".log"
 	if !files.Includes(table) {

@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Lines that are no records are in the accounts, by reason.
+// Lines without a record are in the accounts, by reason.
 func TestAccounts(t *testing.T) {
 	for name, want := range map[string]struct {
 		records, duplicates int64
@@ -87,7 +87,7 @@ func TestAccounts(t *testing.T) {
 			res := filereceivertest.Read(t, metadatatest.NewSettings(tel), config(fixture(t, name)+"/*"), newParts)
 			assert.Equal(t, want.records, res.Counts.Records)
 			duplicates := int64(0)
-			if m, err := tel.GetMetric("otelcol_trainbridge.flagscale.duplicates"); err == nil { // it is not there before the first
+			if m, err := tel.GetMetric("otelcol_trainbridge.flagscale.duplicates"); err == nil { // absent before the first duplicate
 				duplicates = m.Data.(metricdata.Sum[int64]).DataPoints[0].Value
 			}
 			assert.Equal(t, want.duplicates, duplicates)
@@ -198,7 +198,7 @@ func TestConfig(t *testing.T) {
 	require.ErrorContains(t, err, "'timezone'")
 }
 
-// Summaries are documents wherever the globs reach them, so that `include: [dir/*]` is all there is to say.
+// Summaries are documents wherever the globs match, so that `include: [dir/*]` is enough.
 func TestDocuments(t *testing.T) {
 	files := []string{"/x/perf_summary_20260612_103000.json", "/x/perf_monitor/perf_summary_20260101_000000.json", "perf_summary_20260101_000000.json", "/x/perf_metrics_20260612_103000.log", "/x/a.json", "/x/perf_summary_20260612_103000.log"}
 	for include, want := range map[string][]int{
@@ -237,7 +237,7 @@ func (l *lines) Model(m *spans.Model)     { l.got = append(l.got, fmt.Sprintf("%
 func (l *lines) Prefix() *line.Prefix     { return &l.prefix }
 func (l *lines) Restarted()               { l.got = append(l.got, "restarted") }
 func (*lines) Retold()                    {}
-func (l *lines) feed(p *parser, s string) { p.Line([]byte(s), l) }
+func (l *lines) give(p *parser, s string) { p.Line([]byte(s), l) }
 
 // A restart of the collector between any two lines changes no record.
 func TestSaveRestore(t *testing.T) {
@@ -250,7 +250,7 @@ func TestSaveRestore(t *testing.T) {
 		for text := range strings.Lines(string(b)) {
 			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
 			want.prefix = got.prefix
-			want.feed(p, text)
+			want.give(p, text)
 		}
 		require.NotEmpty(t, want.got)
 		var state []byte
@@ -260,7 +260,7 @@ func TestSaveRestore(t *testing.T) {
 				q.Restore(state)
 			}
 			text = string(peeler.Peel([]byte(strings.TrimSuffix(text, "\n")), &got.prefix))
-			got.feed(q, text)
+			got.give(q, text)
 			state = q.Save()
 		}
 		assert.Equal(t, want.got, got.got)
@@ -270,7 +270,7 @@ func TestSaveRestore(t *testing.T) {
 	assert.Nil(t, p.Save())
 }
 
-// The sample logs, when they are there: nothing is rejected, and every row is one step.
+// The sample logs, where available: nothing is rejected, and every row is one step.
 func TestSamples(t *testing.T) {
 	for name, want := range map[string]struct {
 		glob               string

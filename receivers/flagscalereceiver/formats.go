@@ -13,10 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/step"
 )
 
-// format is a format that FlagScale's jobs write.
+// format is a format of FlagScale's jobs.
 type format struct {
 	name string
-	// reads says which receiver a line belongs to, for include_by_content.
+	// reads is the receiver of a line, for include_by_content.
 	reads tail.Reads
 	// open makes the reader of the file at path, one of files.
 	open func(path string, files *tail.Config) reader
@@ -25,13 +25,13 @@ type format struct {
 // perfMonitor is the format of the tables of FlagScale's perf_monitor.
 const perfMonitor = "perf_monitor"
 
-// formats are tried from the first to the last. Megatron's lines are train_log's first, which reads them from any trainer. To add a format, add its line.
+// formats are tried in order. Megatron's lines are train_log's first, the reader of any trainer. To add a format, add its line.
 var formats = []format{
 	{name: perfMonitor, reads: tail.ReadsOwn, open: openTable},
 	{name: "megatron", reads: tail.ReadsToo, open: func(string, *tail.Config) reader { return new(megatronstep.Parser) }},
 }
 
-// Formats are the formats of flagscale, in the order in which they are tried, and the summaries, which are documents.
+// Formats are the formats of flagscale, in order, and the summaries, which are documents.
 func Formats() []string {
 	names := make([]string, len(formats), len(formats)+1)
 	for i := range formats {
@@ -42,7 +42,7 @@ func Formats() []string {
 
 // reader reads the lines of one file in one format.
 type reader interface {
-	// Line reads a line. mine is false when it is not of the format.
+	// Line reads a line. mine is false for a line of another format.
 	Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
 	// Save and Restore are as in tail.Handler.
 	Save() []byte
@@ -54,13 +54,13 @@ type tableReader struct {
 	path    string
 	files   *tail.Config
 	table   perfmonitor.Parser
-	copied  bool // the rows of the session stand in a table that is read
+	copied  bool // the rows of the session are in a table that is read
 	nothing discard
 }
 
 func openTable(path string, files *tail.Config) reader { return &tableReader{path: path, files: files} }
 
-// discard takes records that are not wanted.
+// discard takes unwanted records.
 type discard struct{ rec record.Record }
 
 func (d *discard) Record() *record.Record {
@@ -70,7 +70,7 @@ func (d *discard) Record() *record.Record {
 
 func (*discard) Emit(*record.Record) {}
 
-// reasonSession is the reason of a line by which the job says that it starts anew.
+// reasonSession is the reason of the line at the start of a session.
 const reasonSession = "session"
 
 func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
@@ -96,8 +96,8 @@ func (t *tableReader) Line(text []byte, out step.Out) (v tail.Verdict, reason st
 	return tail.Ignored, "", false
 }
 
-// session finds out whether perf_realtime.log only repeats the rows of the table that the session writes too. The table has the breakdown as well, and
-// rows that come from one file only are not counted again after a restart of the collector.
+// session finds out whether perf_realtime.log only repeats the rows of the session's table. The table has the breakdown as well, and rows of a single file are
+// not counted again after a restart of the collector.
 func (t *tableReader) session(header []byte) {
 	started, ok := bytes.CutPrefix(bytes.TrimSpace(header), perfmonitor.Started)
 	if dir, name := filepath.Split(t.path); ok && name == realtimeName {
@@ -107,7 +107,7 @@ func (t *tableReader) session(header []byte) {
 	}
 }
 
-// tableState is what is kept over a restart.
+// tableState is the part that survives a restart.
 type tableState struct {
 	Copied bool   `json:"copied,omitempty"`
 	Table  []byte `json:"table,omitempty"`
@@ -130,7 +130,8 @@ func (t *tableReader) Restore(saved []byte) {
 	if json.Unmarshal(saved, &s) != nil {
 		return
 	}
-	if t.copied = s.Copied; s.Table != nil {
+	t.copied = s.Copied
+	if s.Table != nil {
 		t.table.Restore(s.Table)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The largest summaries and lines arrive whole, in messages that every backend takes.
+// The largest summaries and lines arrive whole, in messages within every backend's limit.
 func TestLargest(t *testing.T) {
 	const session = "Performance Monitor Session Started: 2026-04-10 08:00:00\n" // the row before waits for no more lines
 	list := func(n int, between string, item func(i int) string) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// recorded reads what Megatron printed (tools/record-trainers/megatron.py), with or without an argument dump before it.
+// recorded reads a recording of Megatron's output (tools/record-trainers/megatron.py), with or without an argument dump.
 func recorded(t *testing.T, name string, arguments ...string) (*filereceivertest.Result, string) {
 	t.Helper()
 	b, err := os.ReadFile("../internal/megatron/testdata/" + name)
@@ -50,7 +50,7 @@ func ms(text string) float64 {
 
 func length(s ptrace.Span) float64 { return float64(s.EndTimestamp()-s.StartTimestamp()) / 1e6 }
 
-// Times per rank were dropped: `[default3]:     rank  2: 75.63` was not for us. Each number of the log is held against its span.
+// Regression: times per rank were dropped (`[default3]: rank 2: 75.63`). Each number of the log is compared with its span.
 func TestTimesPerRank(t *testing.T) {
 	res, text := recorded(t, "slow_all.log")
 	assert.Equal(t, map[string]int64{"times_title": 12, "timer_title": 120, "not_flagscale": 1}, res.Counts.Ignored)
@@ -112,7 +112,7 @@ func TestTimesPerRank(t *testing.T) {
 	}
 }
 
-// Of each step, who computed for the longest, compared with whom.
+// Of each step, the rank with the longest computing, and its peers.
 func TestSlowestRank(t *testing.T) {
 	for _, tt := range []struct {
 		log, stages string
@@ -171,7 +171,7 @@ func TestStragglerReport(t *testing.T) {
 	assert.Len(t, reports, 12)
 	assert.Equal(t, want, got)
 
-	// With more than one pipeline stage, the extremes of all ranks say nothing about a rank.
+	// With more than one pipeline stage, the extremes of all ranks have no meaning for a rank.
 	res, _ = recorded(t, "slow_all.log", stages+"2", world4)
 	for _, s := range res.All(spans.SpanRanks) {
 		assert.Empty(t, filereceivertest.Attr(s, spans.AttrRankSlowest))
@@ -206,7 +206,7 @@ func TestStragglerReportAlone(t *testing.T) {
 	assert.EqualValues(t, 4, res.Counts.Records)
 }
 
-// A trace stays small, however many ranks there are.
+// A trace stays small, however many the ranks.
 func TestManyRanks(t *testing.T) {
 	lines := []string{"[2026-03-01 10:00:04] iteration 2/ 9 | elapsed time per iteration (ms): 1000.0 | lm loss: 2 |", "times across ranks (ms):"}
 	for timer := range 30 {
@@ -239,7 +239,7 @@ func TestManyRanks(t *testing.T) {
 	assert.Equal(t, "0.5125", filereceivertest.Attr(part, spans.AttrStageDurationMedian))
 }
 
-// The times of what is no step, and times whose timer's name was not seen, are counted.
+// The times of a record other than a step, and times under an unseen timer name, are counted.
 func TestRanksOfNoStep(t *testing.T) {
 	res := read(t, config(filereceivertest.Write(t, "host_0.output",
 		"     rank  0: 3.00", "times across ranks (ms):", "     rank  0: 3.00", "  model-and-optimizer-setup:", "     rank  0: 100.00", "     rank  1: 200.00",
@@ -252,7 +252,8 @@ func TestRanksOfNoStep(t *testing.T) {
 	assert.Len(t, res.All("forward-compute"), 1)
 }
 
-// Timers of 0.00 ms, a step of 0.0 ms and a report without a time drew "Negative duration" in Jaeger: nothing is zero long, nor ends before it begins.
+// Regression: timers of 0.00 ms, a step of 0.0 ms and a report without a time drew "Negative duration" in Jaeger. No span has zero length, or ends before its
+// start.
 func TestNothingIsZeroLong(t *testing.T) {
 	res := read(t, config(filereceivertest.Write(t, "host_0.output",
 		"[2026-03-01 10:00:04] iteration 2/ 9 | elapsed time per iteration (ms): 0.0 | lm loss: 2 |",

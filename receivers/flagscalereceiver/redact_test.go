@@ -11,7 +11,7 @@ import (
 
 const hubToken = "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
 
-// What a summary says of its session is text of the log, and so are the columns of a table that are not known.
+// A summary's description of its session is text of the log, and so are the unknown columns of a table.
 func TestSecretsDoNotLeave(t *testing.T) {
 	dir := t.TempDir()
 	filereceivertest.Put(t, dir, "perf_summary_20260612_103000.json", `{"session_info": {"start_time": "20260612_103000", "end_time": "2026-06-12T10:31:00", "total_iterations": 1, "hub_token": "plain-token-1", "note": "`+hubToken+`"},
@@ -24,7 +24,7 @@ func TestSecretsDoNotLeave(t *testing.T) {
 	}, 4, hubToken, "plain-token-1", "plain-key-2")
 }
 
-// Names have no invisible character, and no text has NUL: read checks that.
+// Names have no invisible character, and no text has NUL: checked by read.
 func TestHiddenCharacters(t *testing.T) {
 	dir := t.TempDir()
 	filereceivertest.Put(t, dir, "perf_summary_20260612_103000.json", `{"session_info": {"start_time": "20260612_103000", "end_time": "2026-06-12T10:31:00", "total_iterations": 1, "no\u202ete": "a\u0000b"},

@@ -12,12 +12,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// joined is the batch of collectives or packed records, and of points, that goes downstream together.
+// joined is the batch of collectives or packed records, and of points, sent together.
 type joined struct {
 	r           *ncclReceiver
 	collectives []*collectives.Collective
 	points      []collectives.Point
-	stretches   []stretch // of remote, instead of collectives
+	packed      []packedSpan // of remote, instead of collectives
 }
 
 func (r *ncclReceiver) newBatch() *joined {
@@ -29,15 +29,15 @@ func (r *ncclReceiver) newBatch() *joined {
 // Traces builds the spans.
 func (b *joined) Traces(out *spans.Batch, from filereceiver.From) {
 	collectives.AddSpans(out, b.r.cfg.ServiceName, b.collectives, func(place int) { from(tail.Place(place)) })
-	b.addStretches(out, from)
+	b.addPacked(out, from)
 }
 
-// Metrics makes metrics of the values that the logs state and of the judgements on the collectives.
+// Metrics makes metrics of the logged values and of the judgements on the collectives.
 func (b *joined) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.r.cfg.ServiceName, metadata.ScopeName, b.r.Set.BuildInfo.Version)
 }
 
-// Done lets the batch and its collectives be used again.
+// Done returns the batch and its collectives to their pools.
 func (b *joined) Done() {
 	r := b.r
 	r.count(collectives.Count(b.collectives))
@@ -46,11 +46,11 @@ func (b *joined) Done() {
 	}
 	clear(b.collectives)
 	clear(b.points)
-	*b = joined{collectives: b.collectives[:0], points: b.points[:0], stretches: emptied(b.stretches)}
+	*b = joined{collectives: b.collectives[:0], points: b.points[:0], packed: emptied(b.packed)}
 	r.batches.Put(b, maxFreeBatches)
 }
 
-// count adds what became of a batch to the receiver's own metrics.
+// count adds the results of a batch to the receiver's own metrics.
 func (r *ncclReceiver) count(n collectives.Counts) {
 	for i, n := range n.Left {
 		if n > 0 {

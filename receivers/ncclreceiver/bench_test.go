@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/metadata"
 )
 
-// inspectorLog is what rank of ranks writes about so many collectives.
+// inspectorLog is rank's log of a number of collectives.
 func inspectorLog(rank, ranks, collectives int) string {
 	var b strings.Builder
 	for i := range collectives {

@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sound checks what is true of all spans and metrics that the receiver sends, whatever the logs say.
+// sound checks the invariants of all spans and metrics, for any logs.
 func sound(tb testing.TB, r *filereceivertest.Result) {
 	tb.Helper()
 	type made struct {
@@ -78,7 +78,7 @@ func sound(tb testing.TB, r *filereceivertest.Result) {
 // incomplete are the reasons why a collective may not be whole.
 func incomplete() []string {
 	out := []string{spans.NCCLIncompleteStuck}
-	for o := collectives.Gap; o < collectives.Tardy; o++ {
+	for o := collectives.Gap; o < collectives.Late; o++ {
 		out = append(out, o.String())
 	}
 	return out
@@ -110,7 +110,7 @@ func soundMetrics(tb testing.TB, md pmetric.Metrics) {
 	}
 }
 
-// Whatever the bytes, all is counted, nothing panics, and what is sent is sound.
+// For any bytes, everything is counted, nothing panics, and the output is sound.
 func FuzzReceiver(f *testing.F) {
 	for _, name := range fixtures {
 		b, err := readFixture(name)

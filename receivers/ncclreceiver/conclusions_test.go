@@ -16,13 +16,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Collectives that come again after a crash have the content that they had, however little the next process reads of what came before them.
+// Collectives that come again after a crash have the same content, however little the next process reads of the records before.
 func TestCrashKeepsConclusions(t *testing.T) {
 	const all, again = 200, 12
 	lines := make([]string, all)
 	for i := range lines {
 		r := record{host: "node", of: 1, coll: "AllReduce", sn: i, size: 1 << 20, start: int64(i)*1000 + 1, us: 100 + int64(i%7)}
-		if i >= all-again && i%6 != 0 { // five in a row: what is slow once is not accused
+		if i >= all-again && i%6 != 0 { // five in a row: a single slow collective is not accused
 			r.us = 500
 		}
 		lines[i] = r.String() + "\n"

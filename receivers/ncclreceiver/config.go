@@ -21,21 +21,21 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Config is the configuration of nccl. The fields from Operations to MaxSize mean what VCCL's NCCL_TELEMETRY_… variables mean, as JoinConfig's fields do.
+// Config is the configuration of nccl. The fields from Operations to MaxSize mean the same as VCCL's NCCL_TELEMETRY_… variables, as JoinConfig's fields do.
 type Config struct {
 	tail.Config               `mapstructure:",squash"`
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 	collectives.JoinConfig    `mapstructure:",squash"`
-	// Kafka is read in place of files, if it is there.
+	// Kafka, if present, replaces the files.
 	Kafka configoptional.Optional[KafkaConfig] `mapstructure:"kafka"`
-	// RAS is asked how a live job stands, if set; without include nothing else is read.
+	// RAS, if set, is asked for the state of a live job; without include nothing else is read.
 	RAS configoptional.Optional[RASConfig] `mapstructure:"ras"`
-	// Redact says what of the texts is not passed on.
+	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`
-	// Join says where the records of the ranks are joined: local (default), here, which needs the logs of all ranks; or remote, by the receiver that the packed
-	// records get to. Of JoinConfig only HangTimeout matters then.
+	// Join is the place where the records of the ranks are joined: local (default), here, with the logs of all ranks; or remote, by the receiver of the packed
+	// records. With remote, only HangTimeout of JoinConfig matters.
 	Join string `mapstructure:"join"`
 	// Format of the files: auto (default: by their first line), nccl_inspector, nccl_profiler, flight_recorder, vccl_json, vccl_csv, vccl_flow, vccl_packed,
 	// vccl_mean or vccl_text.
@@ -55,13 +55,13 @@ const (
 	joinRemote = "remote"
 )
 
-// The values of Config.Format are the names of formats.All, and auto. The times of the Flight Recorder are what a watchdog saw.
+// The values of Config.Format are the names of formats.All, and auto. The times of the Flight Recorder are a watchdog's observations.
 const (
 	formatAuto     = "auto"
 	formatRecorder = formats.FlightRecorder
 )
 
-// Formats are the formats of nccl by their names in the configuration, in the order in which they are tried.
+// Formats are the formats of nccl by their names in the configuration, in order.
 func Formats() []string { return formats.Names() }
 
 var (
@@ -77,7 +77,7 @@ var (
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate says what is wrong, naming the keys.
+// Validate names the wrong keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	errs := []error{err}
@@ -111,7 +111,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) hasFiles() bool { return len(c.Include)+len(c.IncludeByContent)+len(c.Document) > 0 }
 
-// isDump says whether the Flight Recorder wrote a file: its dump is one object, written whole. The file's name tells, or the format that is set.
+// isDump says whether a file is a dump of the Flight Recorder, one object written whole, by the file's name or the configured format.
 func (c *Config) isDump(path string) bool {
 	return flightrecorder.IsName(path) || c.Format == formatRecorder && c.Includes(path)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/filereceiver/filereceivertest"
 )
 
-// errorsOf has for each configuration of testdata/config.yaml what is wrong with it.
+// errorsOf has the error of each configuration of testdata/config.yaml.
 var errorsOf = map[string]string{
 	"nccl":         "",
 	"nccl/all":     "",
@@ -61,7 +61,7 @@ func TestConfig(t *testing.T) {
 	want := createDefaultConfig().(*Config)
 	want.Include = []string{"logs/nccl/*"}
 	assert.Equal(t, want, all["nccl"])
-	// The defaults, as the documentation has them.
+	// The defaults, as in the documentation.
 	assert.Equal(t, "nccl", want.ServiceName)
 	assert.Equal(t, "local", want.Join)
 	assert.Equal(t, "auto", want.Format)
@@ -97,14 +97,14 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, &RASConfig{Endpoint: "localhost:28028", Interval: time.Minute, Timeout: 20 * time.Second}, all["nccl/ras"].(*Config).RAS.Get())
 	assert.Equal(t, &RASConfig{"[::1]:28029", 30 * time.Second, 15 * time.Second, true}, all["nccl/ras_all"].(*Config).RAS.Get())
 
-	// All that is wrong is said at once.
+	// All errors come at once.
 	require.ErrorContains(t, confmap.Validate(all["nccl/several"]), "'sample_rate' must be 0 to 1")
 	// No bound above.
 	want.MinSize, want.MaxSize = 1<<40, 0
 	require.NoError(t, want.Validate())
 }
 
-// Dumps of the Flight Recorder are documents wherever the globs reach them.
+// Dumps of the Flight Recorder are documents wherever the globs match.
 func TestDocuments(t *testing.T) {
 	dumps := []string{
 		"/logs/nccl_trace_rank_0", "/logs/nccl_trace_rank_1.json", "/logs/a/job7_nccl_trace_rank_3", "/logs/b/nccl_trace_rank_4", "/tmp/nccl_trace_rank_5",

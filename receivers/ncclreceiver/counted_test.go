@@ -64,7 +64,7 @@ func healthy(rnd *rand.Rand, ranks, n int) (out [][]message) {
 	return out
 }
 
-// perFile writes what each rank keeps into its file and returns the glob.
+// perFile writes the kept records of each rank into its file and returns the glob.
 func perFile(t *testing.T, collectives [][]message, keep func(m message) bool) (glob string, kept []message) {
 	t.Helper()
 	files := make(map[int]*strings.Builder)
@@ -86,17 +86,17 @@ func perFile(t *testing.T, collectives [][]message, keep func(m message) bool) (
 	return filepath.Join(dir, "*.json"), kept
 }
 
-// accusations are what a root may say that a verdict is made of.
+// accusations are the attributes of a root that make a verdict.
 var accusations = []string{
 	spans.AttrNCCLMismatch, spans.AttrNCCLStragglerRank, spans.AttrNCCLBandwidthDeviation, spans.AttrNCCLHang, spans.AttrNCCLRanksMissingCount,
 	spans.AttrNCCLSequenceGap,
 	spans.AttrIncomplete,
 }
 
-// mostLate is the most that a rank of healthy may come after the first, s.
+// mostLate is the largest lateness of a rank of healthy, s.
 const mostLate = 300e-6
 
-// accused returns the roots with an accusation, or with a lateness that is not true, and the largest bandwidth of a root, By/s.
+// accused returns the roots with an accusation, or with a false lateness, and the largest bandwidth of a root, By/s.
 func accused(r *filereceivertest.Result) (bad []string, most float64) {
 	for _, s := range r.All("") {
 		if v, ok := s.Attributes().Get(spans.AttrNCCLBandwidthAlgorithm); ok {
@@ -159,8 +159,8 @@ func truth(t *testing.T, r *filereceivertest.Result, kept []message) (joined int
 	return joined
 }
 
-// VCCL's document recommends NCCL_TELEMETRY_SAMPLE_RATE=0.1, and each rank draws by itself: the n-th records of two ranks are of collectives seconds apart.
-// Joined by number 300 of 303 healthy collectives were "bad", some with a multiple of the bandwidth there is.
+// VCCL's document recommends NCCL_TELEMETRY_SAMPLE_RATE=0.1, and each rank samples independently: the n-th records of two ranks are of collectives seconds
+// apart. Regression: joined by number, 300 of 303 healthy collectives were "bad", some with a multiple of the possible bandwidth.
 func TestSampledPerRank(t *testing.T) {
 	for _, ranks := range []int{2, 4, 16} {
 		t.Run(strconv.Itoa(ranks), func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestSampledPerRank(t *testing.T) {
 	}
 }
 
-// One lost line shifts all records that its rank has after it.
+// One lost line shifts all later records of its rank.
 func TestOneLostLine(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 2))
 	glob, kept := perFile(t, healthy(rnd, 8, 303), func(m message) bool { return m.rank != 3 || m.collective != 41 })

@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What was no record is in the accounts, by reason.
+// Lines without a record are in the accounts, by reason.
 func TestAccounts(t *testing.T) {
 	want := map[string]struct {
 		records           int64

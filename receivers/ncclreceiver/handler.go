@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stream is what a handler needs of tail.Stream.
+// stream is the part of tail.Stream that a handler needs.
 type stream interface {
 	Path() string
 	Lend(tag uint64) tail.Lent
@@ -24,7 +24,7 @@ type stream interface {
 	Ahead(visit func(text []byte) bool)
 }
 
-// input takes what the records of a stream say: an Input of the Joiner, or remote.
+// input takes the records of a stream: an Input of the Joiner, or remote.
 type input interface {
 	Heard()
 	Begin()
@@ -33,22 +33,22 @@ type input interface {
 	Expire(before int64)
 }
 
-// handler reads the lines of one stream and gives what they say to the joiner.
+// handler reads the lines of one stream and passes their records to the joiner.
 type handler struct {
 	r      *ncclReceiver
 	stream stream
 	from   *collectives.From // of input
 	input  input
-	remote *remote         // the input, where records are joined elsewhere; else nil
-	format *formats.Format // nil: not known yet
+	remote *remote         // the input if records are joined elsewhere; otherwise nil
+	format *formats.Format // nil: unknown so far
 	parser parse.Parser
 	out    parse.Out
-	quiet  int  // lines that said nothing
-	paired bool // one of the two files that VCCL writes for a network card
+	quiet  int  // lines without a record
+	paired bool // one of VCCL's two files for a network card
 	file   int
 
-	open      []tail.Lent // lines of a record that goes on
-	openSince int64       // when the first of them was read
+	open      []tail.Lent // lines of an unfinished record
+	openSince int64       // time of reading the first of them
 
 	now     int64
 	modTime int64
@@ -83,7 +83,7 @@ func (h *handler) setFormat(f *formats.Format) {
 	h.from.Family, h.from.OwnClock, h.from.Coarse = f.Tool, f.Name == formats.Profiler, f.Name == formats.FlightRecorder
 }
 
-// sniff finds the format by a line. While it is not known, the reason says why.
+// sniff finds the format by a line. While the format is unknown, the reason says why.
 func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	f, verdict, reason := formats.Of(text)
 	if f != nil {
@@ -95,8 +95,8 @@ func (h *handler) sniff(text []byte) (v tail.Verdict, reason string) {
 	return tail.Ignored, reason
 }
 
-// detect makes the function that knows the records of all formats. Where lines of a format look like those of other writers, it goes on until one of them is
-// sure, and a line may show that the file is of another format. A format that the configuration names is believed.
+// detect makes the function that recognizes the records of all formats. If lines of a format look like those of other writers, detection goes on until a
+// certain one, and a line may show another format. A format named in the configuration needs no proof.
 func (r *ncclReceiver) detect(path string) tail.Detect {
 	format := formats.Named(r.cfg.Format)
 	named := format != nil
@@ -105,7 +105,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 		parser = format.New(path, r.zone)
 	}
 	var out parse.Out
-	open := false // the line before began a record, or went on with it
+	open := false // the line before began or continued a record
 	return func(text []byte) tail.Reads {
 		if format == nil || format.Sure != nil && !named && !open {
 			if f, _, _ := formats.Of(text); f != nil && f != format {
@@ -123,7 +123,7 @@ func (r *ncclReceiver) detect(path string) tail.Detect {
 		record := v == parse.Record
 		open = record && out.Open
 		if format.Sure != nil {
-			// Any object begins with a brace, whatever it turns out to be.
+			// Any object begins with a brace, whatever its content.
 			record = format.Sure(path, text, &out) || named && record && len(out.Ops)+len(out.Samples) > 0
 		}
 		if record {
@@ -178,7 +178,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return tail.Record, ""
 }
 
-// maxQuiet is how many lines without a record a stream may begin with before the other streams stop waiting for its records.
+// maxQuiet is the number of first lines without a record after which the other streams no longer wait for a stream.
 const maxQuiet = 64
 
 func (h *handler) saidNothing() {
@@ -187,7 +187,7 @@ func (h *handler) saidNothing() {
 	}
 }
 
-// give hands on what the parser found in the open lines and, if line is set, in the line at hand. It returns the reason when none of it is wanted.
+// give passes on the results for the open lines and, if line is set, for the current line. The result is the reason when none of them is wanted.
 func (h *handler) give(line bool) (reason string) {
 	if !line && len(h.out.Ops)+len(h.out.Samples) == 0 {
 		return ""
@@ -198,11 +198,13 @@ func (h *handler) give(line bool) (reason string) {
 	wanted := h.out.Ops[:0]
 	for i := range h.out.Ops {
 		o := &h.out.Ops[i]
-		if reason = h.r.unwanted(o); reason != "" {
+		reason = h.r.unwanted(o)
+		if reason != "" {
 			continue
 		}
 		n := len(wanted)
-		if wanted = wanted[:n+1]; n < i {
+		wanted = wanted[:n+1]
+		if n < i {
 			wanted[n], *o = *o, wanted[n]
 		}
 	}
@@ -252,7 +254,7 @@ func (h *handler) take(c *collectives.Collective, lines []tail.Lent) {
 	h.batch.collectives = append(h.batch.collectives, c)
 }
 
-// Expire gives up on what has waited since before the given time.
+// Expire gives up everything waiting since before the given time.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -290,7 +292,7 @@ func (h *handler) Cut() tail.Delivery {
 	if h.remote != nil {
 		h.remote.pack(b)
 	}
-	if len(b.collectives)+len(b.points)+len(b.stretches) == 0 {
+	if len(b.collectives)+len(b.points)+len(b.packed) == 0 {
 		b.Done()
 		return nil
 	}
@@ -300,7 +302,7 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// Forget is called when the stream is gone: it says nothing any more.
+// Forget is called when the stream is gone and has no more records.
 func (h *handler) Forget() { h.input.Heard() }
 
 // Save returns the format and the state of its parser.
@@ -315,7 +317,7 @@ func (h *handler) Save() []byte {
 	return append(append(b, 0), h.parser.Save()...)
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (h *handler) Restore(saved []byte) {
 	format, state, ok := bytes.Cut(saved, []byte{0})
 	if !ok {

@@ -26,7 +26,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// live is a receiver that follows the logs of some ranks, with a clock of its own.
+// live is a receiver that follows the logs of some ranks, with an injected clock.
 type live struct {
 	t     *testing.T
 	dir   string
@@ -94,7 +94,7 @@ func (l *live) say(records ...record) {
 	}
 }
 
-// read waits until all that was said is read.
+// read waits until everything in the logs is read.
 func (l *live) read() {
 	l.t.Helper()
 	wait(l.t, "all lines", func() bool { return l.tl.Counts().Lines == l.lines })
@@ -114,7 +114,7 @@ func (l *live) do(what func()) {
 	what()
 }
 
-// roots waits for so many collectives.
+// roots waits for n collectives.
 func (l *live) roots(n int) map[string]ptrace.Span {
 	l.t.Helper()
 	var out map[string]ptrace.Span
@@ -126,8 +126,8 @@ func (l *live) roots(n int) map[string]ptrace.Span {
 	return out
 }
 
-// A rank that is missing at the wavefront is named when hang_timeout is over, not before; then no collective waits for it any more; and when it is back, it
-// counts again.
+// A rank missing at the wavefront is named after hang_timeout, not before; then no collective waits for the rank any more; after its return, the rank counts
+// again.
 func TestHang(t *testing.T) {
 	l := newLive(t, nil)
 	all := func(sn int, but int) {
@@ -152,13 +152,13 @@ func TestHang(t *testing.T) {
 	assert.InDelta(t, l.cfg.HangTimeout.Seconds()*5/4, number(t, s, spans.AttrNCCLWaited), 1e-9)
 	assert.Equal(t, ptrace.StatusCodeError, s.Status().Code())
 
-	all(3, 3) // the others go on without it, as after an abort
+	all(3, 3) // the others continue without it, as after an abort
 	s = l.roots(4)["AllReduce 3"]
 	assert.Equal(t, spans.NCCLIncompleteGone, attr(s, spans.AttrIncompleteReason))
 	assert.Equal(t, "[3]", attr(s, spans.AttrNCCLRanksMissing))
 	assert.Empty(t, attr(s, spans.AttrNCCLHang))
 
-	all(4, 2) // it is back; another is missing
+	all(4, 2) // back again; another is missing
 	l.read()
 	l.pass(l.cfg.HangTimeout / 2)
 	l.roots(4)
@@ -205,7 +205,7 @@ func TestHangOfSeveral(t *testing.T) {
 	}
 }
 
-// While the next component is away, reading pauses: records that are not read yet are not missing.
+// While the next component is down, reading pauses: unread records are not missing.
 func TestPauseIsNoHang(t *testing.T) {
 	l := newLive(t, func(c *Config) { c.MaxInFlightBytes = 64 << 10 })
 	l.do(func() { l.down = true })
@@ -229,8 +229,8 @@ func TestPauseIsNoHang(t *testing.T) {
 	}
 }
 
-// Where no log says how many ranks there are, collectives wait for the streams without a record so far. When the last of these streams turns out to be about
-// something else, the collectives that waited leave, with the next one.
+// Without the number of ranks in a log, collectives wait for the streams without a record so far. When the last of these streams turns out to have another
+// subject, the waiting collectives leave, with the next one.
 func TestSilentStream(t *testing.T) {
 	l := newLive(t, nil)
 	other, err := os.Create(filepath.Join(l.dir, "other.log"))
@@ -267,7 +267,7 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// The logs that exist at the start are all known before the first one is read: where no log says how many ranks there are, no rank is left out.
+// All logs that exist at the start are known before the first one is read: without the number of ranks in a log, no rank is left out.
 func TestStart(t *testing.T) {
 	const ranks = 200
 	var records []record
@@ -282,7 +282,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Ranks whose logs are elsewhere are waited for once.
+// Ranks with logs elsewhere are waited for once.
 func TestRanksElsewhere(t *testing.T) {
 	l := newLive(t, nil)
 	say := func(sn int) {

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/health/healthtest"
 )
 
-// A topic that cannot be read is a failure until the next message.
+// An unreadable topic is a failure until the next message.
 func TestGatewayHealth(t *testing.T) {
 	c, host := newCluster(t, 1), healthtest.NewHost()
 	g := c.startOn(host, func(context.Context, ptrace.Traces) error { return nil }, nil)

@@ -40,7 +40,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Logs that never repeat a name or number: the memory that they take stays within bounds.
+// Logs that never repeat a name or number: their memory stays within bounds.
 func TestHostile(t *testing.T) {
 	for name, line := range map[string]func(i int) record{
 		"communicators": func(i int) record {

@@ -55,7 +55,7 @@ func (r record) String() string {
 		comm, r.rank, r.of, epochUS+r.start+r.us+100, host, 1000+r.rank, coll, r.sn, r.size, r.us, trace)
 }
 
-// logs writes each rank's records into a file of its own and returns the glob.
+// logs writes each rank's records into a separate file and returns the glob.
 func logs(t *testing.T, records ...record) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,7 +81,7 @@ func roots(r *filereceivertest.Result) map[string]ptrace.Span {
 	return out
 }
 
-// rankSpans are what the ranks did, by rank.
+// rankSpans are the spans of the ranks, by rank.
 func rankSpans(r *filereceivertest.Result) (out []ptrace.Span) {
 	for _, s := range r.All("") {
 		if strings.HasPrefix(s.Name(), "rank ") || s.Name() == spans.SpanNCCLRank {
@@ -100,7 +100,7 @@ func number(t *testing.T, s ptrace.Span, name string) float64 {
 	return spans.ValueNumber(v)
 }
 
-// Four ranks on two hosts: the third comes 400 µs after the first; who is last waits for no one.
+// Four ranks on two hosts: the third comes 400 µs after the first; the last rank waits for no one.
 func TestCollective(t *testing.T) {
 	r := read(t, config(logs(
 		t,
@@ -149,7 +149,7 @@ func TestCollective(t *testing.T) {
 	assert.Len(t, below, 4)
 }
 
-// What records that did not come mean.
+// The meaning of missing records.
 func TestAbsent(t *testing.T) {
 	all := func(of, from, to int, but func(rank, sn int) bool) (out []record) {
 		for sn := from; sn < to; sn++ {
@@ -197,7 +197,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// Each setting leaves out what it says, and counts it.
+// Each setting leaves out its records, and counts them.
 func TestSettings(t *testing.T) {
 	glob := logs(t, twoOperations()...)
 	count := func(change func(*Config)) (r *filereceivertest.Result, operations map[string]int) {
@@ -249,7 +249,7 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// What is not drawn leaves as its root alone, with what is read of it.
+// An unsampled collective leaves as its root alone, with the records read so far.
 func TestNothingIsDrawn(t *testing.T) {
 	glob := logs(t, twoOperations()...)
 	all := roots(read(t, config(glob)))
@@ -363,7 +363,7 @@ func TestCap(t *testing.T) {
 	}
 }
 
-// Evicted collectives still leave, and records that come later join their traces.
+// Evicted collectives still leave, and later records join their traces.
 func TestEvicted(t *testing.T) {
 	const n = 20_000 // more than 1 MiB of records
 	var first, second []string

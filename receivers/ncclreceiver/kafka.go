@@ -24,9 +24,9 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/offsets"
 )
 
-// kafkaTopic reads a topic to which other collectors send the records of their logs, as a member of a consumer group. All records of a communicator are in one
-// partition, so that each partition is joined by itself (partition.go), and goes to another gateway as a whole: nothing that waits has to be handed over, for
-// its messages come again.
+// kafkaTopic reads a topic with the records that other collectors read from logs, as a member of a consumer group. All records of a communicator are in one
+// partition, so that each partition is joined separately (partition.go), and moves to another gateway as a whole: waiting records need no transfer, because
+// their messages come again.
 type kafkaTopic struct {
 	r      *ncclReceiver
 	cfg    *KafkaConfig
@@ -35,14 +35,14 @@ type kafkaTopic struct {
 
 	lookEvery, settle, retry, patience, markEvery time.Duration
 
-	ready  chan struct{} // closed when all of the following is set; what the client calls waits for it
+	ready  chan struct{} // closed when the following fields are set; the client's callbacks wait for it
 	client *kgo.Client
 	admin  *kadm.Client
 	life   context.Context // of everything below; ends with Shutdown
 	end    context.CancelFunc
 	loops  sync.WaitGroup
 
-	// committing is held while offsets are committed, and while partitions are given up: what is committed is ours.
+	// committing is held while offsets are committed, and while partitions are given up: only owned partitions are committed.
 	committing sync.Mutex
 
 	mu         sync.Mutex // guards all below
@@ -74,7 +74,7 @@ func newTopic(r *ncclReceiver, cfg *KafkaConfig) (*kafkaTopic, error) {
 	)
 }
 
-// Start begins to read. Brokers that cannot be reached are waited for.
+// Start begins to read. Unreachable brokers are waited for.
 func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	client, err := broker.Options(ctx, host, &t.cfg.ClientConfig, t.r.Set.Logger)
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 		kgo.BlockRebalanceOnPoll(), // a partition is not given up between a poll and the partition's queue
 		kgo.OnOffsetsFetched(t.offsetsFetched), kgo.AdjustFetchOffsetsFn(t.assigned),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, added map[string][]int32) {
-			if len(added) == 0 { // else it shows when offsets were fetched
+			if len(added) == 0 { // otherwise known when offsets were fetched
 				t.health.Through(true)
 			}
 		}),
@@ -112,7 +112,7 @@ func (t *kafkaTopic) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// answers tells which brokers answer: while none can be reached, no fetch has an error.
+// answers notes which brokers answer: while none can be reached, no fetch has an error.
 type answers struct{ *health.Reporter }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
@@ -129,7 +129,7 @@ func (a answers) OnBrokerE2E(_ kgo.BrokerMetadata, _ int16, e2e kgo.BrokerE2E) {
 	}
 }
 
-// Shutdown commits what was accepted, and leaves the group.
+// Shutdown commits the accepted position, and leaves the group.
 func (t *kafkaTopic) Shutdown(ctx context.Context) error {
 	if t.client == nil {
 		return nil
@@ -139,18 +139,18 @@ func (t *kafkaTopic) Shutdown(ctx context.Context) error {
 	t.client.AllowRebalance()
 	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), true)
 	t.client.Close()
-	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), false) // what was assigned meanwhile
+	t.giveUp(ctx, slices.Collect(maps.Keys(t.all())), false) // assigned meanwhile
 	return nil
 }
 
-// all are the partitions at hand.
+// all are the current partitions.
 func (t *kafkaTopic) all() map[int32]*partition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.partitions)
 }
 
-// poll gives what comes to the partitions. It never waits for one: those that have enough are paused.
+// poll passes fetched records to the partitions, without waiting for any: full partitions are paused.
 func (t *kafkaTopic) poll() {
 	for {
 		fetches := t.client.PollFetches(t.life)
@@ -194,11 +194,11 @@ func (t *kafkaTopic) mind() {
 	}
 }
 
-// requestTimeout bounds a request to the brokers that comes again anyway.
+// requestTimeout bounds a request to the brokers that is repeated anyway.
 const requestTimeout = 10 * time.Second
 
-// look finds out where the partitions end. What waits is given up only when all was read that was there when it had waited for long enough: a backlog, here or
-// at the brokers, is no missing rank.
+// look finds the ends of the partitions. A collective that waits for too long is given up only after reading everything that existed at the time-out: a
+// backlog, here or at the brokers, is no missing rank.
 func (t *kafkaTopic) look() {
 	partitions := t.all()
 	if len(partitions) == 0 {
@@ -209,7 +209,7 @@ func (t *kafkaTopic) look() {
 	asked := t.now()
 	ends, err := t.admin.ListEndOffsets(ctx, t.cfg.Topic)
 	if err != nil {
-		return // the poll says so too
+		return // the poll reports the error too
 	}
 	for id, p := range partitions {
 		if end, ok := ends.Lookup(t.cfg.Topic, id); ok && end.Err == nil {
@@ -218,7 +218,7 @@ func (t *kafkaTopic) look() {
 	}
 }
 
-// commit commits what is accepted of partitions. committing is held.
+// commit commits the accepted position of partitions. committing is held.
 func (t *kafkaTopic) commit(ctx context.Context, partitions map[int32]*partition) {
 	begins, texts := make(map[int32]kgo.EpochOffset), make(map[int32]string)
 	for id, p := range partitions {
@@ -270,12 +270,12 @@ func refusals(resp *kmsg.OffsetCommitResponse) (err error) {
 	return err
 }
 
-// offsetsFetched keeps what stands beside the committed offsets.
+// offsetsFetched keeps the metadata of the committed offsets.
 func (t *kafkaTopic) offsetsFetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range resp.Groups {
-		for i := range g.Topics { // there is one
+		for i := range g.Topics { // there is one topic
 			for _, p := range g.Topics[i].Partitions {
 				if p.Metadata != nil && p.Offset >= 0 {
 					t.fetched[p.Partition] = offsets.Committed(p.Offset, *p.Metadata)
@@ -297,7 +297,7 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 		return nil, err
 	}
 	for id, offset := range from[t.cfg.Topic] {
-		t.giveUp(ctx, []int32{id}, false) // an assignment that was cut short
+		t.giveUp(ctx, []int32{id}, false) // an interrupted assignment
 		at := offset.EpochOffset().Offset
 		t.mu.Lock()
 		committed, ok := t.fetched[id]
@@ -306,7 +306,7 @@ func (t *kafkaTopic) assigned(ctx context.Context, from map[string]map[int32]kgo
 			committed = offsets.Position{Begin: max(at, 0), From: max(at, 0)}
 		}
 		t.mu.Unlock()
-		if at >= 0 { // else there is nothing committed, and initial_offset decides
+		if at >= 0 { // otherwise nothing is committed, and initial_offset decides
 			at = max(min(committed.From, committed.Begin-t.cfg.LookBack), 0)
 			if start, ok := starts.Lookup(t.cfg.Topic, id); ok && start.Err == nil {
 				if lost := start.Offset - committed.Begin; lost > 0 {
@@ -342,7 +342,7 @@ func whence(at, begin int64) string {
 	return fmt.Sprintf("from offset %d on", at)
 }
 
-// giveUp ends the reading of partitions, and commits what was accepted until then.
+// giveUp ends the reading of partitions, and commits the accepted position.
 func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
 	<-t.ready
 	t.committing.Lock()
@@ -376,7 +376,7 @@ func (t *kafkaTopic) giveUp(ctx context.Context, ids []int32, commit bool) {
 	}
 }
 
-// warnEvery is how often a kind of warning is said.
+// warnEvery is the interval of a kind of warning.
 const warnEvery = time.Minute
 
 // warn says something at most once a minute.
@@ -391,7 +391,7 @@ func (t *kafkaTopic) warn(kind, text string) {
 	t.r.Set.Logger.Warn(t.r.Set.ID.String() + ": " + text)
 }
 
-// What became of a message.
+// Results for a message.
 var (
 	messageAccepted = is("message", "accepted")
 	messageIgnored  = is("message", "ignored")
@@ -399,7 +399,7 @@ var (
 	messageReleased = is("message", "released")
 )
 
-// What became of a record.
+// Results for a record.
 const (
 	recordJoined = iota
 	recordRepeated
@@ -413,7 +413,7 @@ func is(key, value string) metric.AddOption {
 	return metric.WithAttributeSet(attribute.NewSet(attribute.String(key, value)))
 }
 
-// add counts, unless there is nothing to count.
+// add counts n, unless 0.
 func add(ctx context.Context, to metric.Int64Counter, n int64, what metric.AddOption) {
 	if n > 0 {
 		to.Add(ctx, n, what)

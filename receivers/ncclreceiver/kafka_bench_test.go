@@ -28,7 +28,7 @@ func BenchmarkGateway(b *testing.B) {
 func benchmarkGateway(b *testing.B, rate float64) {
 	b.Helper()
 	const ranks, collectives, each = 8, 5000, 50
-	stretches := make([][][]byte, ranks)
+	partials := make([][][]byte, ranks)
 	size := 0
 	for rank := range ranks {
 		for _, s := range agent(b, fmt.Sprintf("node-pid%d.log", rank), inspectorLog(rank, ranks, collectives), func() int { return each }) {
@@ -36,7 +36,7 @@ func benchmarkGateway(b *testing.B, rate float64) {
 			s.Add(out)
 			message, err := new(ptrace.ProtoMarshaler).MarshalTraces(out.Messages()[0].Traces)
 			require.NoError(b, err)
-			stretches[rank] = append(stretches[rank], message)
+			partials[rank] = append(partials[rank], message)
 			size += len(message)
 		}
 	}
@@ -58,9 +58,9 @@ func benchmarkGateway(b *testing.B, rate float64) {
 		p := newPartition(t, 0, offsets.Position{}, 0)
 		p.settled = time.Time{}
 		var record kgo.Record
-		for i := range stretches[0] {
+		for i := range partials[0] {
 			for rank := range ranks {
-				record.Value = stretches[rank][i]
+				record.Value = partials[rank][i]
 				p.message(&record)
 				record.Offset++
 			}

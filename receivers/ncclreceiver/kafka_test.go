@@ -42,7 +42,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// cluster is a broker with a topic, and the collectors that write to it.
+// cluster is a broker with a topic, and the collectors that write to the topic.
 type cluster struct {
 	tb         testing.TB
 	brokers    []string
@@ -65,16 +65,16 @@ func newCluster(tb testing.TB, partitions int32) *cluster {
 	return c
 }
 
-// says has a collector send stretches as one message.
-func (c *cluster) says(partition int32, stretches ...*partial.Stretch) {
+// says sends packed records as one message of a collector.
+func (c *cluster) says(partition int32, partials ...*partial.Stretch) {
 	c.tb.Helper()
 	out := spans.NewBatch("scope", "version")
-	for _, s := range stretches {
+	for _, s := range partials {
 		s.Add(out)
 	}
 	for _, m := range out.Messages() {
-		var packer ptrace.ProtoMarshaler
-		b, err := packer.MarshalTraces(m.Traces)
+		var marshaler ptrace.ProtoMarshaler
+		b, err := marshaler.MarshalTraces(m.Traces)
 		require.NoError(c.tb, err)
 		c.message(partition, b)
 	}
@@ -156,7 +156,7 @@ func (g *gateway) stop() {
 	g.accounts()
 }
 
-// kill ends the gateway without anything that it could still do: no batch leaves, no offset is committed.
+// kill ends the gateway at once: no batch leaves, no offset is committed.
 func (g *gateway) kill() {
 	g.mu.Lock()
 	g.alive = false
@@ -186,25 +186,25 @@ func (g *gateway) metric(name string) (n int64) {
 	return n
 }
 
-// accounts checks that each message that was read is accounted for, once the gateway has nothing any more.
+// accounts checks that each message read is accounted for, once the gateway is empty.
 func (g *gateway) accounts() {
 	g.tb.Helper()
 	assert.Equal(g.tb, g.metric("trainbridge.nccl.kafka.read"), g.metric("trainbridge.nccl.kafka.messages"))
 	require.NoError(g.tb, g.tel.Shutdown(context.Background()))
 }
 
-// committed is what is committed of a partition.
+// committed is the committed position of a partition.
 func (c *cluster) committed(partition int32) offsets.Position {
 	c.tb.Helper()
 	all, err := kadm.NewClient(c.client).FetchOffsets(c.tb.Context(), "trainbridge-nccl")
 	o, ok := all.Lookup("otlp_nccl", partition)
-	if err != nil || !ok { // there is no such group yet
+	if err != nil || !ok { // no such group yet
 		return offsets.Position{Begin: -1}
 	}
 	return offsets.Committed(o.At, o.Metadata)
 }
 
-// agent is a collector that has read a log: the stretches that it sends.
+// agent is a collector that has read a log: its packed records.
 func agent(tb testing.TB, name, text string, most func() int) (list []*partial.Stretch) {
 	tb.Helper()
 	f, _, _ := formats.Of([]byte(text[:strings.IndexByte(text, '\n')]))
@@ -213,7 +213,7 @@ func agent(tb testing.TB, name, text string, most func() int) (list []*partial.S
 	left := most()
 	cut := func() {
 		if w.Len() > 0 {
-			s := stretchOf(name)
+			s := partialOf(name)
 			s.From.Family = f.Tool
 			w.Pack(s)
 			list = append(list, s)
@@ -236,11 +236,11 @@ func agent(tb testing.TB, name, text string, most func() int) (list []*partial.S
 	return list
 }
 
-func stretchOf(name string) *partial.Stretch {
+func partialOf(name string) *partial.Stretch {
 	return &partial.Stretch{From: collectives.From{Run: "run", Path: "/logs/" + name}, Service: "nccl", Host: "node", Comm: "0xabc"}
 }
 
-// A gateway sends what one receiver sends that reads all files itself.
+// A gateway sends the same as one receiver that reads all files itself.
 func TestGateway(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 19))
 	files := jobs["inspector v4.0"](rnd, 200)
@@ -252,7 +252,7 @@ func TestGateway(t *testing.T) {
 	require.NoError(t, err)
 	c.message(1, other)
 	c.message(1, []byte("no traces"))
-	broken := stretchOf("broken")
+	broken := partialOf("broken")
 	broken.Count, broken.Records = 3, []byte("no records")
 	c.says(1, broken)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -281,7 +281,7 @@ func TestGatewayModel(t *testing.T) {
 	}
 }
 
-// storm is what happens at random.
+// storm is a random course of events.
 type storm struct {
 	*cluster
 	t        *testing.T
@@ -292,10 +292,10 @@ type storm struct {
 	lookBack int64
 }
 
-// sentLog is a log on its way.
+// sentLog is a log being sent.
 type sentLog struct {
 	partition int32
-	stretches []*partial.Stretch
+	partials  []*partial.Stretch
 	next      int
 }
 
@@ -314,8 +314,8 @@ func newStorm(t *testing.T, rnd *rand.Rand) *storm {
 		maps.Copy(s.k.want, job.want)
 		maps.Copy(s.k.begins, job.begins)
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			l := &sentLog{partition: partition, stretches: agent(t, name, files[name], func() int { return 1 + rnd.IntN(12) })}
-			for _, s := range l.stretches {
+			l := &sentLog{partition: partition, partials: agent(t, name, files[name], func() int { return 1 + rnd.IntN(12) })}
+			for _, s := range l.partials {
 				s.From.Run = run
 			}
 			s.logs = append(s.logs, l)
@@ -369,14 +369,15 @@ func (s *storm) leave() *gateway {
 	return g
 }
 
-// say sends the next stretch of a log. Where enough is read again after a restart, its collector may die, and send again what it does not know to have arrived.
+// say sends the next packed records of a log. Where enough is read again after a restart, the collector may die, and send again everything that it does not
+// know to have arrived.
 func (s *storm) say(which int) {
 	l := s.logs[which]
 	if s.lookBack > 0 && s.rnd.IntN(20) == 0 {
 		l.next -= s.rnd.IntN(l.next + 1)
 	}
-	s.says(l.partition, l.stretches[l.next])
-	if l.next++; l.next == len(l.stretches) {
+	s.says(l.partition, l.partials[l.next])
+	if l.next++; l.next == len(l.partials) {
 		s.logs = slices.Delete(s.logs, which, which+1)
 	}
 }
@@ -388,7 +389,7 @@ func (g *gateway) ahead(d time.Duration) {
 	g.clock += d
 }
 
-// ranked is a stretch of the records that a rank of so many (0: not known) has of collectives.
+// ranked is packed records of collectives by one rank; of is the number of ranks (0: unknown).
 func ranked(rank, of int, seqs ...int) *partial.Stretch {
 	var w partial.Writer
 	for _, seq := range seqs {
@@ -406,20 +407,20 @@ func ranked(rank, of int, seqs ...int) *partial.Stretch {
 	return s
 }
 
-// heard is a heartbeat of a rank's log.
-func heard(rank int) *partial.Stretch {
+// heartbeatOf is a heartbeat of a rank's log.
+func heartbeatOf(rank int) *partial.Stretch {
 	s := logOf(rank)
 	s.ReadTo = 1
 	return s
 }
 
 func logOf(rank int) *partial.Stretch {
-	s := stretchOf(fmt.Sprintf("rank-%d.log", rank))
+	s := partialOf(fmt.Sprintf("rank-%d.log", rank))
 	s.From.Family, s.Host = "test", fmt.Sprintf("node-%d", rank)
 	return s
 }
 
-// rootsOf takes the roots that come.
+// rootsOf collects the roots.
 type rootsOf struct {
 	mu    sync.Mutex
 	roots map[string]ptrace.Span // by sequence number
@@ -454,7 +455,7 @@ func (r *rootsOf) has(n int) func() bool {
 	}
 }
 
-// A rank that hangs is told from one whose collector is not heard of, and a backlog is neither.
+// A hanging rank differs from a rank whose collector is silent, and a backlog is neither.
 func TestGatewayHang(t *testing.T) {
 	for name, it := range map[string]struct {
 		alive  bool
@@ -467,7 +468,7 @@ func TestGatewayHang(t *testing.T) {
 			wait(t, "the whole one", out.has(1))
 			g.ahead(4 * time.Minute)
 			if it.alive {
-				c.says(0, heard(1))
+				c.says(0, heartbeatOf(1))
 				wait(t, "the heartbeat", func() bool { return g.metric("trainbridge.nccl.kafka.read") == c.sent })
 			}
 			g.ahead(3 * time.Minute)
@@ -487,7 +488,7 @@ func TestGatewayHang(t *testing.T) {
 	}
 }
 
-// A gateway that follows another one sends nothing again that was given up, also where the rank that was missed comes at last.
+// A gateway after another sends nothing again that was given up, even if the missing rank comes at last.
 func TestGatewayLate(t *testing.T) {
 	c, out, roots := newCluster(t, 1), new(rootsOf), atomic.Int64{}
 	next := func(ctx context.Context, td ptrace.Traces) error {
@@ -512,7 +513,7 @@ func TestGatewayLate(t *testing.T) {
 	g.stop()
 }
 
-// While what leaves is not accepted nothing is given up, however long that takes: the records of the other ranks may be there already.
+// While the output is not accepted nothing is given up, however long: the records of the other ranks may be there already.
 func TestGatewayStuck(t *testing.T) {
 	c, out := newCluster(t, 1), new(rootsOf)
 	var tries atomic.Int64
@@ -540,7 +541,7 @@ func TestGatewayStuck(t *testing.T) {
 	g.stop()
 }
 
-// Where the log does not say how many ranks there are, what comes first is not taken for all.
+// Without the number of ranks in the log, the first records are not taken as all.
 func TestGatewayUnsized(t *testing.T) {
 	c, out := newCluster(t, 1), new(rootsOf)
 	g := c.start(out.take, nil)
@@ -548,14 +549,14 @@ func TestGatewayUnsized(t *testing.T) {
 	wait(t, "it is read", func() bool { return g.metric("trainbridge.nccl.kafka.read") == c.sent })
 	c.says(0, ranked(1, 0, 0, 1))
 	g.ahead(time.Minute)
-	c.says(0, heard(0))
+	c.says(0, heartbeatOf(0))
 	wait(t, "both", out.has(2))
 	assert.Equal(t, "2", attr(out.roots["0"], spans.AttrNCCLRanks))
 	assert.Equal(t, "2", attr(out.roots["1"], spans.AttrNCCLRanks))
 	g.stop()
 }
 
-// What the next component calls wrong is passed over and counted; the rest is sent.
+// Data refused by the next component is dropped and counted; the rest is sent.
 func TestGatewayRefused(t *testing.T) {
 	c, out := newCluster(t, 1), new(rootsOf)
 	next := func(ctx context.Context, td ptrace.Traces) error {
@@ -574,7 +575,7 @@ func TestGatewayRefused(t *testing.T) {
 	g.stop()
 }
 
-// What the brokers deleted before it was read is counted, and reading goes on.
+// Messages that the brokers deleted unread are counted, and reading goes on.
 func TestGatewayLost(t *testing.T) {
 	c, out := newCluster(t, 1), new(rootsOf)
 	g := c.start(out.take, nil)
@@ -593,7 +594,7 @@ func TestGatewayLost(t *testing.T) {
 	g.stop()
 }
 
-// What leaves goes on by runs: whatever keys messages by their run gets each of them by itself.
+// The output is split by runs: an exporter that keys messages by their run gets each run separately.
 func TestGatewayRuns(t *testing.T) {
 	c, out, runs := newCluster(t, 1), new(rootsOf), make(map[string]bool)
 	g := c.start(func(ctx context.Context, td ptrace.Traces) error {

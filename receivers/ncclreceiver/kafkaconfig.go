@@ -6,15 +6,15 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/kafka/configkafka"
 )
 
-// KafkaConfig says from which topic records come that other collectors have read (`join: remote`), in place of files. The keys are those of the Collector's
-// Kafka components.
+// KafkaConfig is the topic with the records read by other collectors (`join: remote`), in place of files. The keys are those of the Collector's Kafka
+// components.
 type KafkaConfig struct {
 	configkafka.ClientConfig   `mapstructure:",squash"`
 	configkafka.ConsumerConfig `mapstructure:",squash"`
 	// Topic is where the records are. Default otlp_nccl.
 	Topic string `mapstructure:"topic"`
-	// LookBack is how many messages of a partition are read again after a start or when another gateway had it, so that what follows is compared with what was
-	// before. Default 4096.
+	// LookBack is the number of messages of a partition that are read again after a start or a takeover, to compare new collectives with earlier ones. Default
+	// 4096.
 	LookBack int64 `mapstructure:"look_back"`
 }
 
@@ -34,7 +34,7 @@ var (
 		"offsets are committed when what the messages became was accepted")
 )
 
-// check checks all but what configkafka checks itself.
+// check checks everything that configkafka does not.
 func (c *KafkaConfig) check(check func(ok bool, err error)) {
 	check(c.Topic != "", errTopic)
 	check(c.GroupID != "", errGroup)
@@ -42,7 +42,7 @@ func (c *KafkaConfig) check(check func(ok bool, err error)) {
 	check(c.AutoCommit.Enable && c.AutoCommit.Interval > 0, errAutoCommit)
 }
 
-// What does not go together with it.
+// Contradictions with other keys.
 var (
 	errFilesToo = errors.New("'kafka' is read in place of files: " +
 		"leave out 'include', 'include_by_content' and 'document', or make two receivers of it, such as nccl/files")

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The largest dumps arrive whole, in messages that every backend takes: at once where all ranks have a dump, and when reading ends where a rank has none.
+// The largest dumps arrive whole, in messages within every backend's limit: at once if all ranks have a dump, and at the end of reading if a rank has none.
 func TestLargestDump(t *testing.T) {
 	const collectives = 20_000
 	entries := make([]string, collectives)
@@ -48,7 +48,7 @@ func TestLargestDump(t *testing.T) {
 	}
 }
 
-// Ranks of hosts with the longest names, which are given up together, arrive whole too, and so does the longest line.
+// Ranks of hosts with the longest names, given up together, arrive whole too, and so does the longest line.
 func TestLargestLine(t *testing.T) {
 	t.Run("hosts", func(t *testing.T) {
 		const ranks, longest = 1900, 2048 // a record of NCCL Inspector has no longer names

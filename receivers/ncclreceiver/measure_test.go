@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Bandwidths as nccl-tests' doc/PERFORMANCE.md has them, computed here another way: of a duration in s, by hand-written factors. AllGather, ReduceScatter and
+// Bandwidths of nccl-tests' doc/PERFORMANCE.md, computed independently here: from a duration in s, by hand-written factors. AllGather, ReduceScatter and
 // AllToAll log the size of one rank.
 func TestBandwidth(t *testing.T) {
 	const size, us = 3_145_733, 457
@@ -68,8 +68,8 @@ func TestBandwidth(t *testing.T) {
 	}
 }
 
-// VCCL's schema does not say how many ranks there are, but whom each sends to: where that leads through all records, none is missing, and there is a bus
-// bandwidth. Whose data the size of an AllGather is, the schema does not say either.
+// VCCL's schema does not have the number of ranks, but the destinations of sends: if they lead through all records, none is missing, and there is a bus
+// bandwidth. The schema does not specify whose data the size of an AllGather is, either.
 func TestBandwidthOfRings(t *testing.T) {
 	for _, tt := range []struct {
 		name, operation string
@@ -137,7 +137,7 @@ func TestNoBandwidth(t *testing.T) {
 	}
 }
 
-// A send has no room for thousands of details either: they become one span, which counts them all.
+// A send has no room for thousands of details: they become one span with their count.
 func TestDetailsOfASend(t *testing.T) {
 	const n = 3000
 	var events []string
@@ -158,7 +158,7 @@ func TestDetailsOfASend(t *testing.T) {
 	assert.Equal(t, r.All("Send")[0].SpanID(), sum.ParentSpanID())
 }
 
-// Each run of one receiver is opened once, by the first batch that is sent of it.
+// Each run of one receiver is opened once, by its first batch.
 func TestRuns(t *testing.T) {
 	dir := t.TempDir()
 	const runs = 5
@@ -167,7 +167,7 @@ func TestRuns(t *testing.T) {
 		require.NoError(t, os.Mkdir(folder, 0o700))
 		var lines []string
 		for sn := range 50 {
-			lines = append(lines, record{rank: 0, of: 2, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100}.String()) // these records wait until the end
+			lines = append(lines, record{rank: 0, of: 2, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100}.String()) // waiting until the end
 		}
 		filereceivertest.Put(t, folder, "rank0.log", strings.Join(lines, "\n")+"\n")
 	}
@@ -181,11 +181,11 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// A collective that was not sampled stays so when more of it comes late.
+// A collective that was not sampled stays unsampled when more of it comes late.
 func TestSampledLate(t *testing.T) {
 	var lines []string
 	const n = 200
-	for _, rank := range []int{0, 1} { // how many there are is not in the log: each rank's record leaves alone
+	for _, rank := range []int{0, 1} { // no number of ranks in the log: each rank's record leaves alone
 		for sn := range n {
 			lines = append(lines, record{rank: rank, sn: sn, size: 4096, start: int64(sn)*1000 + 1, us: 100}.String())
 		}
@@ -205,7 +205,7 @@ func TestSampledLate(t *testing.T) {
 	}
 }
 
-// Counts go on from where they were first seen, and do not go back.
+// Counts continue from their first value, and do not decrease.
 func TestCounts(t *testing.T) {
 	series := make(map[string][]pmetric.NumberDataPoint)
 	for _, name := range fixtures {
@@ -232,7 +232,7 @@ func TestCounts(t *testing.T) {
 	require.NotEmpty(t, series)
 	several := 0
 	for key, points := range series {
-		slices.SortStableFunc(points, func(a, b pmetric.NumberDataPoint) int { // batches are sent beside each other
+		slices.SortStableFunc(points, func(a, b pmetric.NumberDataPoint) int { // batches are sent concurrently
 			return cmp.Or(cmp.Compare(a.Timestamp(), b.Timestamp()), cmp.Compare(a.IntValue(), b.IntValue()))
 		})
 		for i, dp := range points[1:] {
@@ -244,7 +244,7 @@ func TestCounts(t *testing.T) {
 	assert.Positive(t, several)
 }
 
-// The span of a send says so when the log says that the send did not complete.
+// The span of a send shows that the log has no completion.
 func TestStuckSend(t *testing.T) {
 	text := `{"version":"2.5","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"}},"entries":[{"record_id":0,"process_group":["0",` +
 		`"default_pg"],"collective_seq_id":1,` +
@@ -263,7 +263,7 @@ func TestStuckSend(t *testing.T) {
 	}
 }
 
-// The bytes in VCCL's oldest rows add up to the bytes over a link, not to the size of the message: ranks that differ in them do not disagree.
+// The bytes in VCCL's oldest rows add up to the bytes over a link, not to the size of the message: different sums of ranks are no mismatch.
 func TestLinksAreNoMismatch(t *testing.T) {
 	row := func(rank, bytes int) string {
 		return fmt.Sprintf("20250710143000: Group:7, from rank %d to rank 8, channel_id:0, func:4,FuncTimes:1, 10.0.0.1->10.0.0.2 send %d Bytes used 1000 nsec, "+
@@ -280,7 +280,7 @@ func TestLinksAreNoMismatch(t *testing.T) {
 	assert.Equal(t, "true", attr(roots(other)["AllReduce 1"], spans.AttrNCCLMismatch))
 }
 
-// A run has a bounded number of score series, however many communicators it has.
+// A run has a bounded number of score series, for any number of communicators.
 func TestScoreSeries(t *testing.T) {
 	const most = 1000 / collectives.MetricShare
 	const comms, rounds = most/2 + 50, collectives.MinWindow + 2

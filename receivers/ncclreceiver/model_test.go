@@ -29,7 +29,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// disk is a storage extension, and its only client. Once killed it ignores writes: a process that is gone would not have written them.
+// disk is a storage extension, and its only client. Once killed, a disk ignores writes, as of a dead process.
 type disk struct {
 	component.StartFunc
 	component.ShutdownFunc
@@ -94,7 +94,7 @@ func follow(t *testing.T, cfg *Config, d *disk, take consumer.ConsumeTracesFunc)
 	next, err := consumer.NewTraces(take)
 	require.NoError(t, err)
 	set := receivertest.NewNopSettings(metadata.Type)
-	set.ID = component.NewID(metadata.Type) // the same each time: its positions are kept under it
+	set.ID = component.NewID(metadata.Type) // constant: the positions are stored under the ID
 	r, err := NewFactory().CreateTraces(t.Context(), set, cfg, next)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), d))
@@ -114,13 +114,13 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// history lists the attributes that depend on earlier records, which a restart forgets.
+// history lists the attributes that depend on earlier records, forgotten by a restart.
 var history = []string{
 	spans.AttrNCCLSequenceGap, spans.AttrNCCLLinkHot, spans.AttrNCCLLinkSlow, spans.AttrNCCLClockReference, spans.AttrNCCLClockOffset,
 	spans.AttrNCCLClockUncertainty,
 }
 
-// spanTexts writes all that spans say as text.
+// spanTexts writes spans as text.
 func spanTexts(td ptrace.Traces) map[spanKey]string {
 	out := make(map[spanKey]string)
 	for _, rs := range td.ResourceSpans().All() {
@@ -148,13 +148,13 @@ func spanTexts(td ptrace.Traces) map[spanKey]string {
 	return out
 }
 
-// taker is a consumer that knows which spans have to come.
+// taker is a consumer that knows the expected spans.
 type taker struct {
 	want map[spanKey]string
 
 	mu     sync.Mutex
 	refuse func() bool // nil: nothing
-	dead   bool        // the process is dead: nobody sees what it sends
+	dead   bool        // the process is dead: its output counts for nothing
 	tries  int
 	came   map[spanKey]bool
 	wrong  []string
@@ -188,7 +188,7 @@ func (k *taker) take(_ context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// hold holds watermarks against what has come. Each message has one run.
+// hold checks watermarks against the collectives so far. Each message has one run.
 func (k *taker) hold(td ptrace.Traces) {
 	k.messages++
 	for _, rs := range td.ResourceSpans().All() {
@@ -211,20 +211,20 @@ func (k *taker) hold(td ptrace.Traces) {
 	}
 }
 
-// word is what a watermark says.
+// word is the content of a watermark.
 type word struct {
 	until, sent int64
 	first       bool
 }
 
-// heardOf is a collective or a watermark that came.
+// heardOf is a collective or a watermark, as received.
 type heardOf struct {
 	message int
 	id      spanKey
 	word    *word
 }
 
-// midway holds watermarks against what comes after any of them: whoever hears of a run from then on knows which collectives went to another.
+// midway checks watermarks against the collectives after any of them: a receiver that starts with the run then knows which collectives went to another.
 func (k *taker) midway(t *testing.T) {
 	t.Helper()
 	said := 0
@@ -234,15 +234,15 @@ func (k *taker) midway(t *testing.T) {
 				continue
 			}
 			lost, known, whole, came := int64(0), false, false, map[spanKey]bool{}
-			heard := false
+			received := false
 			for _, h := range all[from:] {
 				switch w := h.word; {
 				case w == nil:
 					came[h.id] = true
 				case known:
 				default:
-					whole = whole || !heard && w.first
-					heard, known = true, w.until > 0
+					whole = whole || !received && w.first
+					received, known = true, w.until > 0
 					lost = max(lost, w.sent)
 				}
 			}
@@ -429,9 +429,9 @@ func perRank(name string, rnd *rand.Rand, n int, write func(rank int, ops []oper
 	return out
 }
 
-// TestModel does to logs, the consumer and the process what may happen to them, in random order: files grow by pieces, the consumer is away, the process is
-// stopped, or killed. The spans that come are the spans of the whole logs read at once: none comes more often than it may, none is missing, and each has the
-// same ids, parents and attributes.
+// TestModel subjects logs, the consumer and the process to random events in random order: files grow by pieces, the consumer is down, the process is stopped,
+// or killed. The spans are those of the whole logs read at once: none comes more often than allowed, none is missing, and each has the same ids, parents and
+// attributes.
 func TestModel(t *testing.T) {
 	seeds := uint64(4)
 	if testing.Short() {
@@ -451,7 +451,7 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	t.Helper()
 	conf := func(dir string) *Config {
 		c := config(dir + "/*")
-		c.AnomalyDetection = false // which rank is late again and again depends on earlier records
+		c.AnomalyDetection = false // repeated lateness depends on earlier records
 		if seed%2 == 0 {
 			c.MaxInFlightBytes = 64 << 10
 		}
@@ -462,7 +462,7 @@ func model(t *testing.T, rnd *rand.Rand, files map[string]string, seed uint64) {
 	names := slices.Sorted(maps.Keys(files))
 	document := strings.HasPrefix(names[0], flightrecorder.Prefixes[0])
 	if !document {
-		for _, name := range names { // where no log says how many ranks there are, collectives wait for the ranks with a file
+		for _, name := range names { // without the number of ranks in a log, collectives wait for the ranks with a file
 			grow(t, dir, files, name, 1+rnd.IntN(len(files[name])/4))
 		}
 	}
@@ -527,26 +527,27 @@ func expecting(t *testing.T, conf func(dir string) *Config, files map[string]str
 	return k
 }
 
-// grow appends the next n bytes to a file, and forgets a file that is whole.
+// grow appends the next n bytes to a file, and forgets a complete file.
 func grow(t *testing.T, dir string, files map[string]string, name string, n int) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	_, err = f.WriteString(files[name][:n])
 	require.NoError(t, errors.Join(err, f.Close()))
-	if files[name] = files[name][n:]; files[name] == "" {
+	files[name] = files[name][n:]
+	if files[name] == "" {
 		delete(files, name)
 	}
 }
 
-// behave says what the consumer does from now on: it takes all, nothing, or every third batch.
+// behave sets the consumer's behaviour from now on: accept all, nothing, or every third batch.
 func (k *taker) behave(rnd *rand.Rand) {
 	nth := 0
 	refuse := [...]func() bool{nil, func() bool { return true }, func() bool { nth++; return nth%3 != 0 }}[rnd.IntN(3)]
 	k.do(func() { k.refuse = refuse })
 }
 
-// getOn lets the receiver get on until there is a batch, or for some time.
+// getOn lets the receiver run until a batch comes, or for some time.
 func (k *taker) getOn(t *testing.T) {
 	t.Helper()
 	before, until := -1, time.Now().Add(20*time.Millisecond)

@@ -31,7 +31,7 @@ func texts(tb testing.TB, r *filereceivertest.Result) map[spanKey]string {
 	return out
 }
 
-// same checks that spans are the same, and says which spans differ.
+// same compares spans, and names those that differ.
 func same(tb testing.TB, want, got map[spanKey]string) {
 	tb.Helper()
 	assert.Len(tb, got, len(want))
@@ -42,7 +42,7 @@ func same(tb testing.TB, want, got map[spanKey]string) {
 	}
 }
 
-// The same bytes give the same spans whichever file is read first, and in whatever folder it is.
+// The same bytes give the same spans in any order of files, and in any folder.
 func TestOrderOfFiles(t *testing.T) {
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestOrderOfFiles(t *testing.T) {
 	}
 }
 
-// Each rank's records are in order; in which order the records of different ranks come does not matter. All collectives are whole.
+// Each rank's records are in order; the order between ranks does not matter. All collectives are complete.
 func TestAnyOrder(t *testing.T) {
 	var records []string
 	for sn := range 40 {
@@ -97,7 +97,7 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// Whichever rank lacks a record, and in whatever order the files are read: there is one gap, and the span names its rank.
+// Whichever rank lacks a record, and in any order of files: one gap, and its span names the rank.
 func TestGapOfAnyRank(t *testing.T) {
 	for missing := range 3 {
 		t.Run(strconv.Itoa(missing), func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestGapOfAnyRank(t *testing.T) {
 	}
 }
 
-// A job that is started again counts from the beginning: its collectives are whole. They share the traces of the first job where the log gives both
-// communicators the same name.
+// A restarted job counts from the beginning: its collectives are complete. They share the traces of the first job if the log gives both communicators the same
+// name.
 func TestNumbersBeginAnew(t *testing.T) {
 	var lines []string
 	for job := range 2 {
@@ -172,7 +172,7 @@ func TestSizeThatLies(t *testing.T) {
 	}
 }
 
-// The spans of sends, receives and proxies all have ids of their own, however alike they are.
+// The spans of sends, receives and proxies all have different ids, however alike.
 func TestAlike(t *testing.T) {
 	line := func(rank int, object string) string {
 		return fmt.Sprintf(`{"header":{"id":"0xabc","comm_name":"DP","rank":%d,"n_ranks":2,"nnodes":1},"metadata":{"inspector_output_format_version":"v4.0",`+

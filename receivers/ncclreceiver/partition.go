@@ -22,40 +22,40 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// partition joins the records of one partition of a topic. Its goroutine reads messages, gives their records to the joiner, and sends what leaves; while what
-// it sends is not accepted it reads nothing, and the partition is paused.
+// partition joins the records of one partition of a topic. Its goroutine reads messages, passes their records to the joiner, and sends the collectives that
+// leave; while they are not accepted, the goroutine reads nothing and the partition is paused.
 type partition struct {
-	t      *kafkaTopic
-	id     int32
-	floor  int64 // what lies before was sent in an earlier life
-	resume int64 // what lies before was read in an earlier life; 0: it is read again
-	ctx    context.Context
-	cancel context.CancelFunc
-	quit   chan struct{} // closed: the partition is given up
-	done   chan struct{} // closed when the goroutine has ended
-	wake   chan struct{} // something has come
+	t         *kafkaTopic
+	id        int32
+	floor     int64 // messages before were sent in an earlier life
+	resume    int64 // messages before were read in an earlier life; 0: all are read again
+	ctx       context.Context
+	cancel    context.CancelFunc
+	quit      chan struct{} // closed: the partition is given up
+	done      chan struct{} // closed when the goroutine has ended
+	signalled chan struct{} // something has come
 
 	// Of the goroutine.
-	tracker  *offsets.Tracker
-	inputs   map[inputKey]*feed
-	comms    map[commKey]bool // communicators without a known size
-	services map[string]string
-	others   *collectives.Input[int64] // stands for the inputs of which nothing has come yet
-	settled  time.Time                 // then all that live have been heard of
-	marks    map[string]*watermark     // by run
-	virgin   bool                      // nobody has read the partition before
-	since    time.Time                 // when this reading began
-	batches  map[string]*batch         // by run: whatever keys messages by their run gets them one by one
-	records  int                       // in batches
-	left     int                       // collectives that have left, ever
-	known    []*collectives.Collective // those that left and were sent in an earlier life
-	read     int64                     // messages
-	passed   int64                     // of them messages without a record that could be read
-	accepted int64                     // of the others, as counted
-	told     time.Time                 // when the position was told last
-	parser   ptrace.ProtoUnmarshaler
+	tracker   *offsets.Tracker
+	inputs    map[inputKey]*logInput
+	comms     map[commKey]bool // communicators without a known size
+	services  map[string]string
+	others    *collectives.Input[int64] // in place of the inputs without a record so far
+	settled   time.Time                 // time when all live inputs have been read
+	marks     map[string]*watermark     // by run
+	unclaimed bool                      // no gateway has read the partition before
+	since     time.Time                 // start of this reading
+	batches   map[string]*batch         // by run: an exporter that keys messages by their run gets each run separately
+	records   int                       // in batches
+	left      int                       // all collectives that have left
+	known     []*collectives.Collective // collectives that left and were sent in an earlier life
+	read      int64                     // messages
+	passed    int64                     // messages among them without a readable record
+	accepted  int64                     // of the others, as counted
+	published time.Time                 // last time the position was published
+	parser    ptrace.ProtoUnmarshaler
 
-	joiner *collectives.Joiner[int64] // a record comes by the offset of its message
+	joiner *collectives.Joiner[int64] // a record is identified by the offset of its message
 
 	committed offsets.Position // guarded by kafkaTopic.committing
 
@@ -68,22 +68,22 @@ type partition struct {
 	head    int64
 	holes   int64
 	end     int64     // where the partition ended …
-	endedAt time.Time // … at that time
+	endedAt time.Time // … at this time
 }
 
 // inputKey is a log.
 type inputKey struct{ run, host, path, family string }
 
-// feed is what a log brings.
-type feed struct {
+// logInput is the input of a log.
+type logInput struct {
 	*collectives.Input[int64]
-	heard time.Time
-	until int64 // when the last of its records began, or until when it was read and had none, Unix ns
+	lastRead time.Time
+	until    int64 // start of the last record, or end of the log read without a record, Unix ns
 }
 
 type commKey struct{ run, comm string }
 
-// Bounds of what is remembered; it may be made again.
+// Bounds of the memory; forgotten entries may be made again.
 const (
 	maxInputs = 1 << 16
 	maxComms  = 1 << 12
@@ -91,15 +91,15 @@ const (
 
 func newPartition(t *kafkaTopic, id int32, committed offsets.Position, from int64) *partition {
 	settings := t.r.settings()
-	settings.Remote = true // and no run has a span: gateways that share a run would each say something else of it
+	settings.Remote = true // and no run has a span: gateways that share a run would each send a different one
 	if settings.Collector != "" {
-		settings.Collector = fmt.Sprintf("%s/%d", settings.Collector, id) // what joiners of one run learn are series of their own
+		settings.Collector = fmt.Sprintf("%s/%d", settings.Collector, id) // results of several joiners of one run are separate series
 	}
 	p := &partition{
-		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1),
-		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*feed), comms: make(map[commKey]bool), services: make(map[string]string),
+		t: t, id: id, floor: committed.Begin, resume: committed.Head, quit: make(chan struct{}), done: make(chan struct{}), signalled: make(chan struct{}, 1),
+		tracker: offsets.New(committed, max(from, 0)), inputs: make(map[inputKey]*logInput), comms: make(map[commKey]bool), services: make(map[string]string),
 		batches: make(map[string]*batch), joiner: collectives.New[int64](settings), committed: committed,
-		marks: make(map[string]*watermark), virgin: committed == offsets.Position{} && from != -1, since: t.now(),
+		marks: make(map[string]*watermark), unclaimed: committed == offsets.Position{} && from != -1, since: t.now(),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.awaitOthers()
@@ -114,7 +114,7 @@ func (p *partition) awaitOthers() {
 	p.others, p.settled = p.joiner.Input(collectives.From{}, p.take), p.t.now().Add(p.t.settle)
 }
 
-// give takes records that were fetched.
+// give takes fetched records.
 func (p *partition) give(records []*kgo.Record) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,12 +124,12 @@ func (p *partition) give(records []*kgo.Record) {
 		p.paused = true
 		p.t.client.PauseFetchPartitions(map[string][]int32{p.t.cfg.Topic: {p.id}})
 	}
-	p.rouse()
+	p.signal()
 }
 
-func (p *partition) rouse() {
+func (p *partition) signal() {
 	select {
-	case p.wake <- struct{}{}:
+	case p.signalled <- struct{}{}:
 	default:
 	}
 }
@@ -163,17 +163,17 @@ func (p *partition) reaches(end int64, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.end, p.endedAt = end, at
-	p.rouse()
+	p.signal()
 }
 
-// position is what may be committed; false: nothing was read yet.
+// position is the committable position; false: nothing was read yet.
 func (p *partition) position() (offsets.Position, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.at, p.begun
 }
 
-// lag is how many messages are there that were not read.
+// lag is the number of unread messages.
 func (p *partition) lag() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +183,7 @@ func (p *partition) lag() int64 {
 	return max(p.end-p.head, 0)
 }
 
-// pending is how many messages were read of which not all was accepted.
+// pending is the number of messages read but not completely accepted.
 func (p *partition) pending() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,37 +207,37 @@ func (p *partition) run() {
 				return
 			}
 		}
-		if records == nil && (!p.expire() || !p.send()) { // small batches go together while there is more to read
+		if records == nil && (!p.expire() || !p.send()) { // small batches are joined while there is more to read
 			return
 		}
-		p.tell(records == nil)
+		p.publish(records == nil)
 		if records != nil {
 			continue
 		}
 		select {
 		case <-p.quit:
 			return
-		case <-p.wake:
+		case <-p.signalled:
 		}
 	}
 }
 
-// release counts the messages that whoever reads the partition next will read again.
+// release counts the messages that the next reader of the partition will read again.
 func (p *partition) release() {
-	p.tell(true)
+	p.publish(true)
 	add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, int64(p.tracker.Behind()), messageReleased)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.holes = 0
 }
 
-// tellEvery is how often the position is told while there is much to do.
-const tellEvery = 250 * time.Millisecond
+// publishEvery is the interval of publishing the position while there is much to do.
+const publishEvery = 250 * time.Millisecond
 
-// tell tells how far the partition is accepted.
-func (p *partition) tell(now bool) {
-	if at := p.t.now(); now || at.Sub(p.told) >= tellEvery {
-		p.told = at
+// publish publishes the accepted position of the partition.
+func (p *partition) publish(now bool) {
+	if at := p.t.now(); now || at.Sub(p.published) >= publishEvery {
+		p.published = at
 	} else {
 		return
 	}
@@ -248,7 +248,8 @@ func (p *partition) tell(now bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.head, p.holes = p.tracker.Head(), int64(p.tracker.Behind())
-	if p.begun = p.begun || p.read > 0; p.begun {
+	p.begun = p.begun || p.read > 0
+	if p.begun {
 		p.at = p.tracker.Position()
 	}
 }
@@ -256,7 +257,7 @@ func (p *partition) tell(now bool) {
 // message reads a message.
 func (p *partition) message(r *kgo.Record) {
 	if r.Offset < p.tracker.Head() {
-		return // it came before
+		return // a repetition
 	}
 	if p.resume > 0 && r.Offset >= p.resume {
 		p.resume = 0
@@ -265,23 +266,23 @@ func (p *partition) message(r *kgo.Record) {
 	p.read++
 	p.t.r.tel.TrainbridgeNcclKafkaRead.Add(p.ctx, 1)
 	p.tracker.Read(r.Offset)
-	stretches, err := p.stretches(r)
+	partials, err := p.partials(r)
 	p.tracker.Done()
 	switch {
 	case err != nil:
 		p.t.warn("rejected", fmt.Sprintf("a message of topic %s is passed over (partition %d, offset %d): %v", p.t.cfg.Topic, p.id, r.Offset, err))
 		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, 1, messageRejected)
-	case stretches == 0:
+	case partials == 0:
 		add(p.ctx, p.t.r.tel.TrainbridgeNcclKafkaMessages, 1, messageIgnored)
 	}
-	if err != nil || stretches == 0 {
+	if err != nil || partials == 0 {
 		p.passed++
 	}
 	p.freeKnown()
 }
 
-// stretches reads what a message has of records. A stretch that is broken is no reason to leave out the others.
-func (p *partition) stretches(r *kgo.Record) (n int, err error) {
+// partials reads the packed records of a message. A broken one does not affect the others.
+func (p *partition) partials(r *kgo.Record) (n int, err error) {
 	td, err := p.parser.UnmarshalTraces(r.Value)
 	if err != nil {
 		return 0, fmt.Errorf("it is no otlp_proto of traces: %w", err)
@@ -295,7 +296,7 @@ func (p *partition) stretches(r *kgo.Record) (n int, err error) {
 				}
 				n++
 				if failed == nil {
-					failed = p.stretch(&s, r.Offset)
+					failed = p.join(&s, r.Offset)
 				}
 				err = errors.Join(err, failed)
 			}
@@ -304,14 +305,14 @@ func (p *partition) stretches(r *kgo.Record) (n int, err error) {
 	return n, err
 }
 
-// stretch gives records to the joiner.
-func (p *partition) stretch(s *partial.Stretch, offset int64) error {
+// join passes packed records to the joiner.
+func (p *partition) join(s *partial.Stretch, offset int64) error {
 	if len(p.services) >= maxComms {
 		clear(p.services)
 	}
 	p.services[s.From.Run] = s.Service
 	in, now := p.input(s), p.t.now()
-	in.heard, in.Known = now, offset < p.floor
+	in.lastRead, in.Known = now, offset < p.floor
 	p.mark(s)
 	if s.Count == 0 {
 		in.Alive(now.UnixNano())
@@ -343,7 +344,7 @@ func (p *partition) stretch(s *partial.Stretch, offset int64) error {
 	return err
 }
 
-// unsized takes note of a communicator whose number of ranks the logs do not say. What comes first of it is of one collector: the others are waited for.
+// unsized notes a communicator without a number of ranks in the logs. The first records are of one collector: the others are waited for.
 func (p *partition) unsized(s *partial.Stretch) {
 	key := commKey{s.From.Run, s.Comm}
 	if p.comms[key] {
@@ -357,24 +358,24 @@ func (p *partition) unsized(s *partial.Stretch) {
 }
 
 // input finds the input of a log.
-func (p *partition) input(s *partial.Stretch) *feed {
+func (p *partition) input(s *partial.Stretch) *logInput {
 	key := inputKey{s.From.Run, s.Host, s.From.Path, s.From.Family}
 	in := p.inputs[key]
 	if in == nil {
 		if len(p.inputs) >= maxInputs {
 			p.forget()
 		}
-		in = &feed{Input: p.joiner.Input(s.From, p.take)}
+		in = &logInput{Input: p.joiner.Input(s.From, p.take)}
 		p.inputs[key] = in
 	}
 	return in
 }
 
-// forget makes room for new inputs: first it forgets those that were not heard of for long.
+// forget makes room for new inputs: first by forgetting the inputs that were silent for long.
 func (p *partition) forget() {
 	dead := p.t.now().Add(-p.t.r.cfg.HangTimeout)
 	for key, in := range p.inputs {
-		if in.heard.Before(dead) {
+		if in.lastRead.Before(dead) {
 			in.Heard()
 			delete(p.inputs, key)
 		}
@@ -388,7 +389,7 @@ func (p *partition) forget() {
 	}
 }
 
-// expire gives up what waited for too long when all was read that was there. false: the partition was given up.
+// expire gives up collectives that waited for too long, once everything that existed was read. false: the partition was given up.
 func (p *partition) expire() bool {
 	p.mu.Lock()
 	end, at := p.end, p.endedAt
@@ -411,7 +412,7 @@ func (p *partition) expire() bool {
 	return true
 }
 
-// freeKnown lets the collectives be used again that were sent in an earlier life.
+// freeKnown returns the collectives sent in an earlier life to their pool.
 func (p *partition) freeKnown() {
 	if len(p.known) > 0 {
 		p.joiner.Free(p.known)
@@ -420,7 +421,7 @@ func (p *partition) freeKnown() {
 	}
 }
 
-// take takes a collective that leaves, and the offsets that its records came by.
+// take takes a collective that leaves, with the offsets of its records.
 func (p *partition) take(c *collectives.Collective, came []int64) {
 	p.left++
 	run := c.Run()
@@ -440,7 +441,7 @@ func (p *partition) take(c *collectives.Collective, came []int64) {
 	p.records += len(came)
 }
 
-// batch is what goes downstream next of a run.
+// batch is the next batch of a run.
 func (p *partition) batch(run string) *batch {
 	b := p.batches[run]
 	if b == nil {
@@ -450,13 +451,13 @@ func (p *partition) batch(run string) *batch {
 	return b
 }
 
-// maxBatch bounds what is sent together, in records: about a message of the usual size.
+// maxBatch bounds a batch, in records: about a message of the usual size.
 const maxBatch = spans.MaxMessageSpans / 2
 
-// maxRetry is how long it takes at most until a batch is tried again.
+// maxRetry bounds the time until a batch is tried again.
 const maxRetry = 5 * time.Second
 
-// send sends what has left, for as long as it takes. false: the partition was given up before.
+// send sends the collectives that have left, for as long as needed. false: the partition was given up before.
 func (p *partition) send() bool {
 	p.watermarks()
 	for run, b := range p.batches {
@@ -509,7 +510,7 @@ func (p *partition) deliver(d tail.Delivery) bool {
 	}
 }
 
-// batch is the collectives of one run that go downstream together.
+// batch is the collectives of one run that are sent together.
 type batch struct {
 	p           *partition
 	service     string
@@ -537,7 +538,7 @@ func (b *batch) Metrics() pmetric.Metrics {
 	return collectives.Metrics(b.points, b.service, metadata.ScopeName, b.p.t.r.Set.BuildInfo.Version)
 }
 
-// Done counts the collectives, and lets them be used again.
+// Done counts the collectives, and returns them to their pool.
 func (b *batch) Done() {
 	b.p.t.r.count(collectives.Count(b.collectives))
 	b.p.joiner.Free(b.collectives)

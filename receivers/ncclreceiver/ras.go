@@ -88,7 +88,7 @@ func (p *rasPoller) poll(ctx context.Context) {
 		return
 	}
 	at := p.now()
-	p.tell(ctx, answer, err)
+	p.report(ctx, answer, err)
 	b := &rasBatch{p: p, at: at}
 	if err == nil {
 		var found []ras.Finding
@@ -99,7 +99,8 @@ func (p *rasPoller) poll(ctx context.Context) {
 			p.waiting = p.waiting[n:]
 		}
 	}
-	if b.found = p.waiting; len(b.found) == 0 && !b.sum.Known {
+	b.found = p.waiting
+	if len(b.found) == 0 && !b.sum.Known {
 		return
 	}
 	err = p.r.Deliver(b).Send(ctx)
@@ -124,8 +125,8 @@ var outcomes = []struct {
 	{ncclras.ErrInvalid, "invalid"},
 }
 
-// tell counts a question, and logs changes since the last.
-func (p *rasPoller) tell(ctx context.Context, answer *ncclras.Answer, err error) {
+// report counts a question, and logs changes since the last.
+func (p *rasPoller) report(ctx context.Context, answer *ncclras.Answer, err error) {
 	outcome := "answered"
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) {

@@ -127,7 +127,7 @@ func (l *asked) counted(t *testing.T, name string) map[string]int64 {
 	return all
 }
 
-// A job runs, hangs on a rank, and goes on: the spans with every attribute.
+// A job runs, hangs on a rank, and continues: the spans with every attribute.
 func TestRASHang(t *testing.T) {
 	l := newAsked(t, rastest.V2307, nil)
 	for range 10 {
@@ -210,7 +210,7 @@ func (l *asked) readGauges(t *testing.T) {
 	assert.InDelta(t, 0, series["nccl.ras.still "][22], 0)
 }
 
-// nccl#1730: nobody is named. A missing process is, with host and GPU; an error is told at once.
+// nccl#1730: no rank is named. A missing process is, with host and GPU; an error is reported at once.
 func TestRASFindings(t *testing.T) {
 	l := newAsked(t, rastest.V2307, nil)
 	l.minutes(t, 1)
@@ -277,7 +277,7 @@ func TestRASBackend(t *testing.T) {
 	assert.Equal(t, map[string]int64{"": 11}, l.counted(t, "trainbridge.nccl.ras.lost"))
 }
 
-// The reason for no answer is said once, or at a change; without a job nothing is warned of.
+// The reason for no answer is logged once, or at a change; without a job there are no warnings.
 func TestRASOutcomes(t *testing.T) {
 	for version, c := range map[string]struct {
 		outcome, says string

@@ -8,9 +8,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/ncclras"
 )
 
-// RASConfig says how NCCL's RAS server is asked how a live job stands, to see a hang before a watchdog ends the job. Off without `ras`.
+// RASConfig configures the questions to NCCL's RAS server about a live job, to see a hang before a watchdog ends the job. Off without `ras`.
 type RASConfig struct {
-	// Endpoint is host:port where the job's processes listen: the NCCL_RAS_ADDR of the job, else localhost:28028 (default). RAS has no authentication.
+	// Endpoint is host:port of the job's processes: the NCCL_RAS_ADDR of the job, else localhost:28028 (default). RAS has no authentication.
 	Endpoint string `mapstructure:"endpoint"`
 	// Interval is the time from question to question. Each question has RAS ask all processes of the job. Default 60s.
 	Interval time.Duration `mapstructure:"interval"`

@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ncclReceiver is what the handlers of one configured receiver share.
+// ncclReceiver is the part shared by the handlers of one configured receiver.
 type ncclReceiver struct {
 	*filereceiver.Receiver
 	cfg        *Config
@@ -28,11 +28,11 @@ type ncclReceiver struct {
 	operations map[string]bool                // canonical names; nil: all
 	ranks      map[int32]bool                 // nil: all
 	joiner     *collectives.Joiner[tail.Lent] // nil: records are joined elsewhere
-	said       *collectives.Conclusions       // of joiner; nil: there is no storage
-	unpaired   sync.Once                      // says that records do not pair up
+	said       *collectives.Conclusions       // of joiner; nil: no storage
+	unpaired   sync.Once                      // logs that records do not pair up
 	batches    filereceiver.Pool[joined]
 	writers    filereceiver.Pool[partial.Writer]
-	host       string // where this runs
+	host       string // host of the collector
 }
 
 const maxFreeBatches = 64
@@ -115,19 +115,19 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*ncclReceiver, error
 	return r, err
 }
 
-// settings are those of a joiner.
+// settings are the settings of a joiner.
 func (r *ncclReceiver) settings() collectives.Settings {
 	return collectives.Settings{JoinConfig: r.cfg.JoinConfig, Ranks: r.cfg.Ranks, HideHosts: r.cfg.Redact.HashHosts, Series: r.cfg.CardinalityLimit}
 }
 
-// The reasons of records that a setting leaves out.
+// The reasons of records excluded by a setting.
 const (
 	reasonOperation = "operation"
 	reasonRank      = "rank"
 	reasonSize      = "size"
 )
 
-// unwanted says which setting leaves a record out; empty: none.
+// unwanted returns the setting that excludes a record; empty: none.
 func (r *ncclReceiver) unwanted(o *op.Op) string {
 	if r.operations != nil {
 		name := o.Kind.String()

@@ -73,7 +73,7 @@ func tree(r *filereceivertest.Result) string {
 			draw(c, indent+"  ", zero)
 		}
 	}
-	// In what order they come depends on which file is read first.
+	// The order depends on the first file read.
 	slices.SortStableFunc(roots, func(a, b ptrace.Span) int {
 		rank := cmp.Compare(attr(a, spans.AttrNCCLCommRank), attr(b, spans.AttrNCCLCommRank))
 		return cmp.Or(cmp.Compare(a.StartTimestamp(), b.StartTimestamp()), cmp.Compare(a.Name(), b.Name()), rank)

@@ -28,7 +28,7 @@ func TestSecretsDoNotLeave(t *testing.T) {
 	}, 0, "node-17")
 }
 
-// Agents pack what is logged as it is: the gateway replaces it.
+// Agents pack the logged texts unchanged: the gateway redacts them.
 func TestSecretsOfAgents(t *testing.T) {
 	c := newCluster(t, 1)
 	for _, s := range agent(t, "inspector.log", strings.Join(inspectorLines("node-17", "TP "+hubToken), "\n")+"\n", func() int { return 20 }) {
@@ -57,7 +57,7 @@ func inspectorLines(host, comm string) []string {
 	return out
 }
 
-// The names of hosts and communicators have no invisible character: read checks that.
+// The names of hosts and communicators have no invisible character: checked by read.
 func TestHiddenCharacters(t *testing.T) {
 	r := read(t, config(
 		filereceivertest.Write(t, "inspector.log", inspectorLines("node\u202e-17\x00", "TP \u200b\x07")...),

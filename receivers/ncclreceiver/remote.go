@@ -16,39 +16,38 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// remote packs the records of one log, by communicators, for the receiver that joins them. Nothing waits for other ranks: a record is in the batch in which it
-// became whole, and its lines with it.
+// remote packs the records of one log, by communicators, for the receiver that joins them. Nothing waits for other ranks: a complete record is in the current
+// batch, with its lines.
 type remote struct {
 	h     *handler
 	from  collectives.From
-	comms map[string]*packer
-	last  *packer // of the last record; mostly the next is of the same communicator
+	comms map[string]*commWriter
+	last  *commWriter // of the last record; mostly the next is of the same communicator
 }
 
-// packer packs the records of one communicator.
-type packer struct {
-	id     string          // as logged
-	name   string          // spans.Name of it
-	writer *partial.Writer // nil while there is no record to send
-	places []tail.Place
-	record int64 // when a record was read last, Unix ns
-	told   int64 // when the receiver that joins heard of the log last, Unix ns
+// commWriter packs the records of one communicator.
+type commWriter struct {
+	id       string          // as logged
+	name     string          // spans.Name of id
+	writer   *partial.Writer // nil without a record to send
+	places   []tail.Place
+	record   int64 // when a record was read last, Unix ns
+	notified int64 // last time the joining receiver got records or a heartbeat of the log, Unix ns
 }
 
 const (
-	// maxPackers bounds the communicators of a log that are known. Heartbeats are for known ones only.
-	maxPackers = 256
-	// maxPacked is how many bytes of packed records one span has, about: some go into one message.
+	// maxLogComms bounds the known communicators of a log. Heartbeats are only for known ones.
+	maxLogComms = 256
+	// maxPacked is the size of the packed records of one span, bytes, about: several fit into a message.
 	maxPacked = 256 << 10
-	// heartbeat is how long a log is silent before it is said that it is being read, and then how often that is said.
+	// heartbeat is the silence of a log before the first heartbeat, and the interval of further ones.
 	heartbeat = 10 * time.Second
-	// heartbeatFor is how long a log is silent until nothing is said of it any more: logs of jobs that have ended lie about. It is far longer than what one would
-	// wait for a record.
+	// heartbeatFor is the silence of a log after which heartbeats end: logs of finished jobs remain. Far longer than any wait for a record.
 	heartbeatFor = time.Hour
 )
 
 func newRemote(h *handler, from collectives.From) *remote {
-	return &remote{h: h, from: from, comms: make(map[string]*packer)}
+	return &remote{h: h, from: from, comms: make(map[string]*commWriter)}
 }
 
 // Add packs a record.
@@ -56,30 +55,30 @@ func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	for _, l := range came {
 		r.h.stream.Take(l)
 	}
-	p := r.packer(o.Comm)
+	p := r.writerOf(o.Comm)
 	if p.writer == nil {
 		p.writer = r.h.r.writers.Get()
 	}
 	p.writer.Add(o)
 	p.places = append(p.places, r.h.stream.Place())
-	p.record, p.told = at, at
+	p.record, p.notified = at, at
 	if p.writer.Size() >= maxPacked {
 		r.cut(r.h.batch, p)
 	}
 	return true
 }
 
-func (r *remote) packer(id []byte) *packer {
+func (r *remote) writerOf(id []byte) *commWriter {
 	if r.last != nil && r.last.id == string(id) {
 		return r.last
 	}
 	p := r.comms[string(id)]
 	if p == nil {
-		if len(r.comms) >= maxPackers {
+		if len(r.comms) >= maxLogComms {
 			r.pack(r.h.batch)
 			clear(r.comms)
 		}
-		p = &packer{id: string(id), name: spans.Name(id)}
+		p = &commWriter{id: string(id), name: spans.Name(id)}
 		r.comms[p.id] = p
 	}
 	r.last = p
@@ -96,8 +95,8 @@ func (r *remote) pack(b *joined) {
 }
 
 // cut moves the records of a communicator into the batch.
-func (r *remote) cut(b *joined, p *packer) {
-	s := b.stretch(r)
+func (r *remote) cut(b *joined, p *commWriter) {
+	s := b.newPacked(r)
 	p.writer.Pack(&s.Stretch)
 	s.places = append(s.places[:0], p.places...)
 	p.places = p.places[:0]
@@ -112,31 +111,32 @@ func (*remote) Begin()       {}
 func (*remote) End()         {}
 func (*remote) Expire(int64) {}
 
-// Idle is called when all of the log was read and accepted. The receiver that joins is told so: it could not tell a rank that hangs from a host that is away.
+// Idle is called when all of the log was read and accepted, and sends heartbeats to the joining receiver: without them a hanging rank would look like an
+// unreachable host.
 func (h *handler) Idle(now time.Time) {
 	if h.remote == nil {
 		return
 	}
 	at := now.UnixNano()
 	for _, p := range h.remote.comms {
-		if at-p.told < int64(heartbeat) || at-p.record > int64(heartbeatFor) {
+		if at-p.notified < int64(heartbeat) || at-p.record > int64(heartbeatFor) {
 			continue
 		}
-		p.told = at
+		p.notified = at
 		if h.batch == nil {
 			h.batch = h.r.newBatch()
 		}
-		s := h.batch.stretch(h.remote)
+		s := h.batch.newPacked(h.remote)
 		s.Comm, s.ReadTo = p.name, at
 	}
 }
 
-// maxSaved bounds the communicators that a restart remembers.
+// maxSaved bounds the communicators in a checkpoint.
 const maxSaved = 64
 
-// save appends the communicators that heartbeats are for, a line each: a restart must not make ranks of whom there is nothing new unheard of.
+// save appends the communicators with heartbeats, a line each: after a restart, idle ranks must not become silent.
 func (r *remote) save(b []byte) []byte {
-	all := slices.SortedFunc(maps.Values(r.comms), func(p, q *packer) int { return cmp.Or(cmp.Compare(q.record, p.record), cmp.Compare(p.id, q.id)) })
+	all := slices.SortedFunc(maps.Values(r.comms), func(p, q *commWriter) int { return cmp.Or(cmp.Compare(q.record, p.record), cmp.Compare(p.id, q.id)) })
 	for _, p := range all[:min(len(all), maxSaved)] {
 		if all[0].record-p.record > int64(heartbeatFor) {
 			break
@@ -153,13 +153,13 @@ func (r *remote) restore(saved string) {
 		record, err := strconv.ParseInt(at, 10, 64)
 		id, malformed := strconv.Unquote(quoted)
 		if err == nil && malformed == nil && len(r.comms) < maxSaved {
-			r.comms[id] = &packer{id: id, name: spans.Name(id), record: record}
+			r.comms[id] = &commWriter{id: id, name: spans.Name(id), record: record}
 		}
 	}
 }
 
-// stretch is what one span has.
-type stretch struct {
+// packedSpan is the content of one span, with the places of its records.
+type packedSpan struct {
 	partial.Stretch
 
 	places []tail.Place // of the records
@@ -167,23 +167,24 @@ type stretch struct {
 
 const (
 	maxFreeWriters = 64
-	maxFreeBytes   = 32 << 10 // of packed records that are kept for use again
+	maxFreeBytes   = 32 << 10 // of packed records kept for reuse
 )
 
-// stretch adds one to the batch.
-func (b *joined) stretch(r *remote) *stretch {
-	n := len(b.stretches)
-	b.stretches = slices.Grow(b.stretches, 1)[:n+1]
-	s := &b.stretches[n]
+// newPacked adds a span to the batch.
+func (b *joined) newPacked(r *remote) *packedSpan {
+	n := len(b.packed)
+	b.packed = slices.Grow(b.packed, 1)[:n+1]
+	s := &b.packed[n]
 	s.Stretch = partial.Stretch{From: r.from, Service: b.r.cfg.ServiceName, Host: b.r.host, Records: s.Records[:0]}
 	return s
 }
 
-// emptied keeps the room of stretches.
-func emptied(all []stretch) []stretch {
+// emptied keeps the memory of spans.
+func emptied(all []packedSpan) []packedSpan {
 	for i := range all {
 		s := &all[i]
-		if s.Stretch = (partial.Stretch{Records: s.Records[:0]}); cap(s.Records) > maxFreeBytes {
+		s.Stretch = (partial.Stretch{Records: s.Records[:0]})
+		if cap(s.Records) > maxFreeBytes {
 			s.Records = nil
 		}
 		s.places = s.places[:0]
@@ -191,18 +192,18 @@ func emptied(all []stretch) []stretch {
 	return all[:0]
 }
 
-// addStretches adds the spans of packed records. They come from their number among the stretches.
-func (b *joined) addStretches(out *spans.Batch, from filereceiver.From) {
-	for i := range b.stretches {
+// addPacked adds the spans of packed records. Their place is their index.
+func (b *joined) addPacked(out *spans.Batch, from filereceiver.From) {
+	for i := range b.packed {
 		from(tail.Place(i))
-		b.stretches[i].Add(out)
+		b.packed[i].Add(out)
 	}
 }
 
-// Places are the records that a span was made of.
+// Places are the records of a span.
 func (b *joined) Places(n tail.Place) []tail.Place {
 	if b.r.joiner == nil {
-		return b.stretches[n].places
+		return b.packed[n].places
 	}
 	return []tail.Place{n}
 }

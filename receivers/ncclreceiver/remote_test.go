@@ -35,7 +35,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// elsewhere is the configuration of a receiver that reads the same logs and does not join them.
+// elsewhere is the configuration of a receiver that reads the same logs without joining.
 func elsewhere(cfg *Config) *Config {
 	c := *cfg
 	c.JoinConfig = collectives.DefaultJoinConfig()
@@ -44,13 +44,13 @@ func elsewhere(cfg *Config) *Config {
 	return &c
 }
 
-// stretches are the packed records and heartbeats of a message, in their order.
-func stretches(tb testing.TB, td ptrace.Traces) (out []partial.Stretch) {
+// partials are the packed records and heartbeats of a message, in order.
+func partials(tb testing.TB, td ptrace.Traces) (out []partial.Stretch) {
 	tb.Helper()
 	for _, rs := range td.ResourceSpans().All() {
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
 			st, ok, err := partial.FromSpan(rs.Resource().Attributes(), s)
-			assert.True(tb, ok, "nothing but stretches is sent")
+			assert.True(tb, ok, "nothing but packed records is sent")
 			require.NoError(tb, err)
 			out = append(out, st)
 		}
@@ -58,13 +58,13 @@ func stretches(tb testing.TB, td ptrace.Traces) (out []partial.Stretch) {
 	return out
 }
 
-// rejoined reads logs with join: remote, and joins what that gives as local does.
+// rejoined reads logs with join: remote, and joins the result as local does.
 func rejoined(tb testing.TB, cfg *Config) *filereceivertest.Result {
 	tb.Helper()
 	r := read(tb, elsewhere(cfg))
 	var all []partial.Stretch
 	for _, td := range r.Traces.AllTraces() {
-		all = append(all, stretches(tb, td)...)
+		all = append(all, partials(tb, td)...)
 	}
 	r.Traces.Reset()
 	opened := make(map[string]bool)
@@ -117,7 +117,7 @@ func rejoined(tb testing.TB, cfg *Config) *filereceivertest.Result {
 	return r
 }
 
-// What is joined elsewhere is as it is when it is joined here: the same golden files. How often a link's points are told depends on batches.
+// Remote joining gives the same result as local joining: the same golden files. The number of a link's points depends on batches.
 func TestRemoteJoined(t *testing.T) {
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestRemoteGolden(t *testing.T) {
 				for _, rs := range td.ResourceSpans().All() {
 					rs.Resource().Attributes().PutStr(spans.AttrHostName, "host")
 					for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-						s.SetSpanID(pcommon.SpanID{}) // of a path that is another each time
+						s.SetSpanID(pcommon.SpanID{}) // depends on the path, a new one each time
 					}
 				}
 			}
@@ -177,13 +177,13 @@ func TestRemoteJobs(t *testing.T) {
 				filereceivertest.Put(t, dir, name, text)
 			}
 			cfg := config(dir + "/*")
-			cfg.AnomalyDetection = false // it depends on the order in which the logs are read
+			cfg.AnomalyDetection = false // depends on the order of reading
 			same(t, texts(t, read(t, cfg)), texts(t, rejoined(t, cfg)))
 		})
 	}
 }
 
-// What is not wanted is not sent.
+// Excluded records are not sent.
 func TestRemoteSettings(t *testing.T) {
 	glob := logs(t, twoOperations()...)
 	for reason, change := range map[string]func(*Config){
@@ -198,7 +198,7 @@ func TestRemoteSettings(t *testing.T) {
 			assert.Equal(t, map[string]int64{reason: 80}, r.Counts.Ignored)
 			sent := 0
 			for _, td := range r.Traces.AllTraces() {
-				for _, s := range stretches(t, td) {
+				for _, s := range partials(t, td) {
 					sent += s.Count
 				}
 			}
@@ -211,8 +211,8 @@ func TestRemoteSettings(t *testing.T) {
 // Records of many communicators, and large ones: no span is too large, and nothing is lost.
 func TestRemoteCut(t *testing.T) {
 	var records []record
-	for i := range 2*maxPackers + 10 {
-		records = append(records, record{comm: fmt.Sprintf("0x%x", i%(maxPackers+5)+1), host: "n", of: 1, sn: i, size: 4096, start: int64(i)*1000 + 1, us: 100})
+	for i := range 2*maxLogComms + 10 {
+		records = append(records, record{comm: fmt.Sprintf("0x%x", i%(maxLogComms+5)+1), host: "n", of: 1, sn: i, size: 4096, start: int64(i)*1000 + 1, us: 100})
 	}
 	for i := range 9000 {
 		records = append(records, record{host: "n", of: 1, sn: i, size: 4096, start: int64(i)*1000 + 1, us: 100})
@@ -220,7 +220,7 @@ func TestRemoteCut(t *testing.T) {
 	r := read(t, elsewhere(config(logs(t, records...))))
 	count, most := 0, 0
 	for _, td := range r.Traces.AllTraces() {
-		for _, s := range stretches(t, td) {
+		for _, s := range partials(t, td) {
 			count += s.Count
 			most = max(most, len(s.Records))
 			assert.Equal(t, "nccl_inspector", s.From.Family)
@@ -231,14 +231,14 @@ func TestRemoteCut(t *testing.T) {
 	assert.LessOrEqual(t, most, maxPacked)
 }
 
-// A span that is refused takes its lines with it, and no others.
+// A refused span takes its lines with it, and no others.
 func TestRemoteRefused(t *testing.T) {
 	var records []record
 	for i := range 60 {
 		records = append(records, record{comm: [...]string{"0xa", "0xb", "0xc"}[i%3], host: "n", of: 1, sn: i, size: 4096, start: int64(i)*1000 + 1, us: 100})
 	}
 	next, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
-		for _, s := range stretches(t, td) {
+		for _, s := range partials(t, td) {
 			if s.Comm == "0xb" {
 				return consumererror.NewPermanent(status.Error(codes.InvalidArgument, "bad"))
 			}
@@ -252,13 +252,13 @@ func TestRemoteRefused(t *testing.T) {
 	assert.EqualValues(t, 40, counts.Sent)
 }
 
-// A log that is silent is said to be read, as often as it must be, and no longer than anyone may wait for it.
+// A silent log has heartbeats as often as needed, and no longer than anyone may wait for its records.
 func TestHeartbeat(t *testing.T) {
 	l := newLive(t, func(c *Config) { c.Join = joinRemote })
 	got := func() (beats []partial.Stretch, records int) {
 		l.do(func() {
 			for _, td := range l.got.Traces.AllTraces() {
-				for _, s := range stretches(t, td) {
+				for _, s := range partials(t, td) {
 					if records += s.Count; s.Count == 0 {
 						beats = append(beats, s)
 					}
@@ -285,7 +285,7 @@ func TestHeartbeat(t *testing.T) {
 	}
 	assert.NotEqual(t, beats[0].From.Path, beats[1].From.Path)
 
-	// While a record is not accepted, its log is not said to be read.
+	// While a record is not accepted, its log has no heartbeats.
 	l.do(func() { l.down = true })
 	l.say(record{host: "n", rank: 0, of: 3, sn: 2, size: 4096, start: 2000, us: 100})
 	l.read()
@@ -308,7 +308,7 @@ func TestHeartbeat(t *testing.T) {
 	assert.Len(t, beats, n)
 }
 
-// place is a stream that is nowhere.
+// place is a stream without a file.
 type place struct{}
 
 func (place) Path() string              { return "/logs/rank-0.log" }
@@ -318,7 +318,7 @@ func (place) Take(tail.Lent)            {}
 func (place) Place() tail.Place         { return 0 }
 func (place) Ahead(func(_ []byte) bool) {}
 
-// After a restart a log that has nothing new is heard of as before, by all communicators that had records in the last hour.
+// After a restart an idle log has heartbeats as before, for all communicators with records in the last hour.
 func TestHeartbeatAfterRestart(t *testing.T) {
 	cfg := elsewhere(config("/logs/*"))
 	base, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), cfg, newParts, nil, nil)
@@ -340,20 +340,20 @@ func TestHeartbeatAfterRestart(t *testing.T) {
 	assert.Equal(t, "nccl_inspector", h.format.Name)
 	h.Idle(at.Add(heartbeat / 2))
 	var ids []string
-	for _, s := range h.batch.stretches {
+	for _, s := range h.batch.packed {
 		ids = append(ids, s.Comm)
 		assert.Zero(t, s.Count)
 	}
 	assert.ElementsMatch(t, []string{"0xa", spans.Name("a\n\x00\" b")}, ids)
 	h.Idle(at.Add(heartbeat))
-	assert.Len(t, h.batch.stretches, 2)
+	assert.Len(t, h.batch.packed, 2)
 
 	h = newHandler(r, place{})
 	h.Restore([]byte("nccl_inspector\nnonsense\n1 \"\n \"x\"\x00"))
 	assert.Empty(t, h.remote.comms)
 }
 
-// topic is what comes of it: of each log and communicator the records, in the order in which they were accepted.
+// topic is the accepted output: of each log and communicator the records, in order of acceptance.
 type topic struct {
 	mu      sync.Mutex
 	refuse  func() bool
@@ -370,7 +370,7 @@ func (k *topic) take(tb testing.TB, td ptrace.Traces) error {
 	if k.dead || k.refuse != nil && k.refuse() {
 		return errors.New("down")
 	}
-	for _, s := range stretches(tb, td) {
+	for _, s := range partials(tb, td) {
 		if s.Count == 0 {
 			continue // after a restart
 		}
@@ -482,7 +482,7 @@ func TestRemoteOrder(t *testing.T) {
 		if tries++; tries%2 == 1 {
 			return errors.New("down")
 		}
-		for _, s := range stretches(t, td) {
+		for _, s := range partials(t, td) {
 			assert.NoError(t, partial.Read(s.Records, func(o *op.Op) { came = append(came, o.Seq) }))
 		}
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sample takes a value that the log states.
+// sample takes a logged value.
 func (h *handler) sample(s *parse.Sample) {
 	p := collectives.Point{
 		Metric: s.Metric, Run: h.from.Run, PID: s.PID, At: s.At, Value: s.Value, Statistic: s.Statistic, Record: s.Record,
@@ -35,14 +35,14 @@ func (h *handler) sample(s *parse.Sample) {
 	h.batch.points = append(h.batch.points, p)
 }
 
-// countKey is a count that a log states.
+// countKey identifies a logged count.
 type countKey struct {
 	host, comm, record string
 	pid                int64
 	rank               int32
 }
 
-// since is when a count was first seen: the log does not say when it began, and a new start time would mean that the count began anew.
+// since is the first time of a count: its beginning is not in the log, and a new start time would mean a restarted count.
 func (h *handler) since(key countKey, at int64) int64 {
 	first, ok := h.counted[key]
 	if !ok {
@@ -58,7 +58,7 @@ func (h *handler) since(key countKey, at int64) int64 {
 // maxCounted bounds the counts of a file: communicators × kinds of records.
 const maxCounted = 4096
 
-// words finds when VCCL's packed words were written: they count from a base that is not in the log, and the newest word is as old as the file.
+// words finds the times of VCCL's packed words: they count from a base missing from the log, and the newest word is as old as the file.
 type words struct {
 	file   int
 	base   int64
@@ -81,5 +81,5 @@ func (w *words) at(h *handler, word int64) int64 {
 	return w.base + word
 }
 
-// maxBack is how much older than the newest word others may be: VCCL writes the words that it kept of the time around an anomaly.
+// maxBack bounds the age of other words relative to the newest: VCCL writes the words of the time around an anomaly.
 const maxBack = 1_000_000_000

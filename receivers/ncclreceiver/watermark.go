@@ -11,28 +11,29 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// watermark is how far the collectives of a run were sent that come by a partition. Who joins steps learns by it whether more is to come of the time of a step.
+// watermark is the progress of sending a run's collectives of a partition. The joiner of steps (step_join) reads from it whether more collectives of a step's
+// time may come.
 type watermark struct {
 	source, run, service string
-	whole                bool  // of the run nothing was sent in an earlier life, or by another
-	sent                 int64 // the latest end of what was sent, also then, Unix ns
+	whole                bool  // nothing of the run was sent in an earlier life, or by another gateway
+	sent                 int64 // latest end of the collectives sent, also in an earlier life, Unix ns
 	epoch, number        int64 // of the word
-	until                int64 // when the records of each log are behind, and the collectives that wait began, Unix ns; 0: not known yet
+	until                int64 // all collectives that began before were sent, Unix ns; 0: unknown so far
 
-	told  time.Time // zero: not yet
-	fresh bool      // something changed since
+	reported time.Time // zero: not yet
+	fresh    bool      // something changed since
 }
 
 const (
-	// remindEvery is how often a watermark is told that does not move: whoever takes over the run's steps has to hear of it before it tells one (step_join waits
-	// for 10 s).
+	// remindEvery is the interval of repeating an unchanged watermark: a gateway that takes over the run's steps needs the watermark before reporting a step
+	// (step_join waits for 10 s).
 	remindEvery = 5 * time.Second
-	// silent is how long the logs of a live run are silent at most: heartbeats come every 10 to 15 s.
+	// silent bounds the silence of the logs of a live run: heartbeats come every 10 to 15 s.
 	silent = 20 * time.Second
 )
 
-// mark notes that a stretch came of a run. Where another gateway had the partition before, or this one in an earlier life, it may have sent some of the run, of
-// what was there then: not of a run that begins when all live runs have been heard of.
+// mark notes packed records of a run. Another gateway with the partition before, or this one in an earlier life, may have sent collectives of the run, up to
+// the records of that time: not of a run that begins after all live runs have sent records.
 func (p *partition) mark(s *partial.Stretch) {
 	run := s.From.Run
 	m := p.marks[run]
@@ -41,16 +42,16 @@ func (p *partition) mark(s *partial.Stretch) {
 			clear(p.marks)
 		}
 		m = &watermark{
-			source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.virgin || p.t.now().Sub(p.since) > silent, fresh: true,
+			source: fmt.Sprintf("%s/%d", p.t.cfg.Topic, p.id), run: run, epoch: p.since.UnixNano(), whole: p.unclaimed || p.t.now().Sub(p.since) > silent, fresh: true,
 		}
 		p.marks[run] = m
 	}
-	if m.service = s.Service; !m.whole && m.until == 0 && s.Count > 0 { // a heartbeat has no record
+	if m.service = s.Service; !m.whole && m.until == 0 {
 		m.sent = max(m.sent, s.End)
 	}
 }
 
-// began is when an operation began by its record, as far as that says.
+// began is the beginning of an operation, as far as its record shows.
 func began(o *op.Op) int64 {
 	if o.Start > 0 {
 		return o.Start
@@ -58,46 +59,46 @@ func began(o *op.Op) int64 {
 	return o.End - max(o.Duration, 0)
 }
 
-// watermarks puts what is to be told into the batches of the runs, behind the collectives that have left.
+// watermarks puts the due watermarks into the batches of the runs, behind the collectives that have left.
 func (p *partition) watermarks() {
 	now := p.t.now()
 	p.mu.Lock()
-	read := !p.endedAt.IsZero() && p.tracker.Head() >= p.end // else a log that was not heard of yet may be behind
+	read := !p.endedAt.IsZero() && p.tracker.Head() >= p.end // otherwise an unread log may be behind
 	p.mu.Unlock()
 	for run, m := range p.marks {
-		if since := now.Sub(m.told); since < p.t.markEvery {
+		if since := now.Sub(m.reported); since < p.t.markEvery {
 			continue
 		} else if read {
 			m.rise(p, now)
 			if !m.fresh && since < remindEvery {
 				continue
 			}
-		} else if !m.told.IsZero() {
+		} else if !m.reported.IsZero() {
 			continue
 		}
 		b := p.batch(run)
 		m.number++
 		b.mark, b.marked = *m, true
-		if m.told.IsZero() { // the run begins: this goes before its collectives
+		if m.reported.IsZero() { // the run begins: the watermark goes before its collectives
 			b.mark.until = 0
 			if m.whole {
 				b.mark.sent = 0
 			}
 		}
-		m.told, m.fresh = now, m.told.IsZero()
+		m.reported, m.fresh = now, m.reported.IsZero()
 	}
 }
 
-// rise finds out how far the run has come. A log that nobody has read for hang_timeout is not waited for.
+// rise advances the watermark. A log without records or heartbeats for hang_timeout is not waited for.
 func (m *watermark) rise(p *partition, now time.Time) {
 	until, dead := p.joiner.Since(m.run), now.Add(-p.t.r.cfg.HangTimeout)
-	heard := false
+	live := false
 	for key, in := range p.inputs {
-		if key.run == m.run && in.heard.After(dead) {
-			until, heard = min(until, in.until), true
+		if key.run == m.run && in.lastRead.After(dead) {
+			until, live = min(until, in.until), true
 		}
 	}
-	if heard && until > m.until {
+	if live && until > m.until {
 		m.until, m.fresh = until, true
 	}
 }
@@ -116,7 +117,7 @@ func (m *watermark) add(out *spans.Batch) {
 	a.PutInt(spans.AttrNCCLWatermarkNumber, m.number)
 	a.PutInt(spans.AttrNCCLWatermarkUntil, m.until)
 	a.PutInt(spans.AttrNCCLWatermarkSent, m.sent)
-	if m.whole && m.told.IsZero() {
+	if m.whole && m.reported.IsZero() {
 		a.PutBool(spans.AttrNCCLWatermarkFirst, true)
 	}
 }

@@ -21,8 +21,8 @@ type Config struct {
 	metadata.MetricsBuilderConfig `mapstructure:",squash"`
 	// Devices to sample: each an index, the beginning of a UUID (GPU-…, MIG-…), or a part of the model's name (H100). Default: all.
 	Devices []Device `mapstructure:"devices"`
-	// ErrorMode says what happens without a driver: ignore (one line, then idle until there is one) or propagate (the collector does not start).
-	// Default ignore.
+	// ErrorMode is the behaviour without a driver: ignore (one line, then idle until a driver is loaded) or propagate (the collector does not start). Default
+	// ignore.
 	ErrorMode string `mapstructure:"error_mode"`
 }
 
@@ -54,7 +54,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return duration.Unmarshal(conf, c)
 }
 
-// Validate says what is wrong, with the names of the YAML.
+// Validate names the YAML key of each error.
 func (c *Config) Validate() error {
 	var errs []error
 	if c.ErrorMode != errorIgnore && c.ErrorMode != errorPropagate {
@@ -68,7 +68,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Device names one or more GPUs, see Config.
+// Device selects GPUs, see Config.
 type Device string
 
 // matches says whether a GPU or MIG device is meant. index is the index of the GPU.

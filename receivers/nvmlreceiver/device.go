@@ -14,19 +14,19 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// device is a GPU, or a MIG device of one.
+// device is a GPU or a MIG device.
 type device struct {
 	handle                    nvml.Device
 	index                     int // of the GPU
 	uuid, name, model, parent string
 	wanted                    bool
-	nameless                  bool               // NVML did not tell its UUID: index-3 stands for it
-	mig                       bool               // it is cut into MIG devices
-	migless                   bool               // it cannot be cut
-	parts                     map[string]*device // its MIG devices, by UUID
-	list                      retry              // of these
+	nameless                  bool               // NVML has no UUID of the GPU: uuid is index-3
+	mig                       bool               // divided into MIG devices
+	migless                   bool               // without MIG support
+	parts                     map[string]*device // MIG devices by UUID
+	list                      retry              // of the list of MIG devices
 	fields                    []fieldOf
-	told                      bool // what it does not support has been said
+	logged                    bool // unsupported fields were logged
 
 	seen   [sampleKinds]uint64 // time stamp of the last sample of each kind, µs
 	pcie   [directions]counter
@@ -35,18 +35,18 @@ type device struct {
 	health
 }
 
-// health is what hw.status is made of, besides a GPU being lost. A GPU is silent when all its answers are errors.
+// health makes hw.status, together with the loss of a GPU. A GPU is silent when all its answers are errors.
 type health struct{ silent, remapPending, remapFailed, retirePending, slowed bool }
 
 // fieldOf is a field of one device.
 type fieldOf struct {
 	*field
-	known       bool // it was read once
+	known       bool // was read before
 	unsupported bool
 	retry
 }
 
-// retry says when to ask again for a value that fails: at the next scrape, then once a minute. Each error of a scrape is a line in the log.
+// retry is the time of the next attempt after a failure: the next scrape, then once a minute. Each error of a scrape is a line in the log.
 type retry struct {
 	failures int
 	at       time.Time
@@ -58,10 +58,11 @@ func (r *retry) fail(now time.Time) {
 	}
 }
 
-// identify finds a GPU and its name; known: an earlier scrape had it. Where NVML refuses, the device is one that matches no other.
+// identify finds a GPU and its name; known: an earlier scrape had the GPU. After an NVML error the device matches no other.
 func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret nvml.Return) {
 	d = &device{index: index, name: fmt.Sprintf("GPU %d", index), uuid: fmt.Sprintf("index-%d", index), nameless: true}
-	if d.handle, ret = g.lib.DeviceGetHandleByIndex(index); ret != nvml.SUCCESS {
+	d.handle, ret = g.lib.DeviceGetHandleByIndex(index)
+	if ret != nvml.SUCCESS {
 		return d, false, ret
 	}
 	uuid, ret := d.handle.GetUUID()
@@ -73,29 +74,30 @@ func (g *gpus) identify(index int, before []*device) (d *device, known bool, ret
 		return before[i], true, g.migMode(before[i])
 	}
 	d.uuid, d.nameless = uuid, false
-	d.model, _ = d.handle.GetName() // "" where it has none
+	d.model, _ = d.handle.GetName() // "" without a name
 	d.fields = g.fieldsOf(func(*field) bool { return true })
 	d.migless = !g.has("nvmlDeviceGetMigMode")
 	return d, false, g.migMode(d)
 }
 
-// migMode finds out whether a GPU is cut into MIG devices. On Hopper and later that changes while the driver runs.
+// migMode reads whether a GPU is divided into MIG devices. On Hopper and later the mode changes while the driver runs.
 func (g *gpus) migMode(d *device) nvml.Return {
 	if d.migless {
 		return nvml.SUCCESS
 	}
 	current, _, ret := d.handle.GetMigMode()
-	if d.migless = unsupported(ret); ret != nvml.SUCCESS {
+	d.migless = unsupported(ret)
+	if ret != nvml.SUCCESS {
 		return onlyLost(ret)
 	}
 	if mig := current == nvml.DEVICE_MIG_ENABLE; mig != d.mig {
-		d.mig, d.parts, d.told = mig, nil, false
+		d.mig, d.parts, d.logged = mig, nil, false
 		d.fields = g.fieldsOf(func(f *field) bool { return !mig || !f.mig || f.whole })
 	}
 	return nvml.SUCCESS
 }
 
-// fieldsOf returns the fields that a metric in use needs.
+// fieldsOf returns the fields of the enabled metrics.
 func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
 	var list []fieldOf
 	for i := range fields {
@@ -106,7 +108,7 @@ func (g *gpus) fieldsOf(use func(*field) bool) []fieldOf {
 	return list
 }
 
-// has says whether the driver has a function. Calling one that it lacks ends the process: the linker finds it only then.
+// has says whether the driver has a function. A call of a missing function ends the process, because the linker binds functions at the first call.
 func (g *gpus) has(symbol string) bool {
 	has, known := g.symbols[symbol]
 	if !known {
@@ -118,7 +120,7 @@ func (g *gpus) has(symbol string) bool {
 	return has
 }
 
-// readAll reads the devices and keeps the ones that are still there.
+// readAll reads the devices and drops the lost ones.
 func (g *gpus) readAll() {
 	g.devices = slices.DeleteFunc(g.devices, func(d *device) bool {
 		if g.broken != nvml.SUCCESS {
@@ -143,7 +145,7 @@ func (g *gpus) readAll() {
 	})
 }
 
-// read reads the fields of one device. It says with what the device answered that it is lost.
+// read reads the fields of one device. The result is the answer that means a lost device, or SUCCESS.
 func (g *gpus) read(d *device) nvml.Return {
 	failed, failing, fine := make(map[nvml.Return][]string), false, false
 	for i := range d.fields {
@@ -170,8 +172,7 @@ func (g *gpus) read(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// readField reads a field, by its other way where the device or its driver does not have the first. A field that was read once is not given up,
-// unless it is deprecated.
+// readField reads a field, in the second way where the device or the driver lacks the first. A field that was read before stays, unless deprecated.
 func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 	for !f.unsupported && !g.began.Before(f.at) {
 		ret := nvml.ERROR_FUNCTION_NOT_FOUND
@@ -180,7 +181,7 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 		}
 		switch {
 		case ret == nvml.SUCCESS:
-			f.known, f.retry, g.heard = true, retry{}, true
+			f.known, f.retry, g.answered = true, retry{}, true
 			return ret
 		case f.other != nil && (ret == nvml.ERROR_DEPRECATED || !f.known && unsupported(ret)):
 			if f.name != f.other.name {
@@ -199,7 +200,7 @@ func (g *gpus) readField(d *device, f *fieldOf) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// readParts reads the MIG devices that a GPU has at the moment: they come and go while the driver runs.
+// readParts reads the current MIG devices of a GPU: MIG devices come and go while the driver runs.
 func (g *gpus) readParts(gpu *device) nvml.Return {
 	if g.began.Before(gpu.list.at) {
 		return nvml.SUCCESS
@@ -219,11 +220,11 @@ func (g *gpus) readParts(gpu *device) nvml.Return {
 		if lost(ret) {
 			return ret
 		}
-		if ret != nvml.SUCCESS { // no device has this index, or none that may be used
+		if ret != nvml.SUCCESS { // no device has this index, or no permission
 			continue
 		}
 		uuid, ret := h.GetUUID()
-		if ret != nvml.SUCCESS || there[uuid] != nil { // it moved in between
+		if ret != nvml.SUCCESS || there[uuid] != nil { // moved in between
 			continue
 		}
 		d := gpu.parts[uuid]
@@ -244,10 +245,10 @@ func (g *gpus) readParts(gpu *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// lose keeps a GPU that fell off the bus, to report that at every scrape. It says so once, and whether that was now.
+// lose keeps a GPU that fell off the bus, to report the loss at every scrape. The log has the loss once; the result says whether the loss is new.
 func (g *gpus) lose(d *device, ret nvml.Return) bool {
 	for _, was := range g.gone {
-		if was.index == d.index { // the same GPU: a lost GPU does not tell its UUID
+		if was.index == d.index { // the same GPU: a lost GPU has no UUID
 			return false
 		}
 	}
@@ -267,8 +268,8 @@ func (g *gpus) found(d *device) {
 	}
 }
 
-// placed takes note of the index of a GPU that told its UUID; known: it was there before. A lost GPU with this index was this GPU without its UUID, or is
-// no longer there: NVML then numbers the other GPUs anew.
+// placed notes the index of a GPU with a UUID; known: an earlier scrape had the GPU. A lost GPU with the same index was this GPU without a UUID, or is gone:
+// NVML then renumbers the GPUs.
 func (g *gpus) placed(d *device, known bool) {
 	for uuid, was := range g.gone {
 		switch {
@@ -282,12 +283,12 @@ func (g *gpus) placed(d *device, known bool) {
 	}
 }
 
-// lost says whether an answer means that the GPU is no longer to be had.
+// lost says whether an answer means that the GPU is gone.
 func lost(ret nvml.Return) bool {
 	return ret == nvml.ERROR_GPU_IS_LOST || ret == nvml.ERROR_RESET_REQUIRED || ret == nvml.ERROR_GPU_NOT_FOUND
 }
 
-// onlyLost is SUCCESS for every other answer.
+// onlyLost is SUCCESS for answers that do not mean a lost GPU.
 func onlyLost(ret nvml.Return) nvml.Return {
 	if lost(ret) {
 		return ret
@@ -295,7 +296,7 @@ func onlyLost(ret nvml.Return) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// broken says whether an answer means that NVML as a whole does not work any more.
+// broken says whether an answer means that NVML as a whole no longer works.
 func broken(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_UNINITIALIZED, nvml.ERROR_DRIVER_NOT_LOADED, nvml.ERROR_LIBRARY_NOT_FOUND, nvml.ERROR_LIB_RM_VERSION_MISMATCH:
@@ -304,7 +305,7 @@ func broken(ret nvml.Return) bool {
 	return false
 }
 
-// unsupported says whether an answer to the first question for a field will stay the same: it is not asked for again.
+// unsupported says whether the first answer for a field is final: the field is not read again.
 func unsupported(ret nvml.Return) bool {
 	switch ret {
 	case nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_FUNCTION_NOT_FOUND, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_ARGUMENT_VERSION_MISMATCH, nvml.ERROR_DEPRECATED,
@@ -314,7 +315,7 @@ func unsupported(ret nvml.Return) bool {
 	return false
 }
 
-// state describes a GPU that is there.
+// state is the state of a GPU that is not lost.
 func (h *health) state() metadata.AttributeHwState {
 	switch {
 	case h.silent, h.remapFailed:
@@ -325,7 +326,7 @@ func (h *health) state() metadata.AttributeHwState {
 	return metadata.AttributeHwStateOk
 }
 
-// status reports the state of a GPU: 1 for the state that it is in, 0 for the other states.
+// status reports the state of a GPU: 1 for the current state, 0 for the others.
 func (g *gpus) status(d *device, state metadata.AttributeHwState) {
 	if !d.wanted {
 		return
@@ -339,7 +340,7 @@ func (g *gpus) status(d *device, state metadata.AttributeHwState) {
 	}
 }
 
-// supported reports which fields the device has, and logs once which it lacks.
+// supported reports the fields that the device has, and logs the missing fields once.
 func (g *gpus) supported(d *device) {
 	var lacks []string
 	for _, f := range d.fields {
@@ -350,13 +351,13 @@ func (g *gpus) supported(d *device) {
 		}
 		g.mb.RecordTrainbridgeGpuFieldSupportedDataPoint(g.now, v, g.host, d.uuid, d.name, d.model, f.name, d.options()...)
 	}
-	if !d.told && len(lacks) > 0 {
+	if !d.logged && len(lacks) > 0 {
 		g.logger.Info("A GPU does not have some fields; they are left out.", zap.String("gpu", d.name), zap.Strings("fields", lacks))
 	}
-	d.told = true
+	d.logged = true
 }
 
-// options is the attribute that only MIG devices have.
+// options is the attribute of MIG devices.
 func (d *device) options() []metadata.MetricAttributeOption {
 	if d.parent == "" {
 		return nil
@@ -370,7 +371,7 @@ type counter struct {
 	at    time.Time
 }
 
-// add takes the next reading. ok is false for the first reading, and where the counter began anew.
+// add takes the next reading. ok is false for the first reading, and after a restart of the counter.
 func (c *counter) add(value uint64, at time.Time) (perSecond float64, ok bool) {
 	last := *c
 	c.value, c.at = value, at

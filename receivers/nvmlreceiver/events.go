@@ -14,13 +14,13 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// maxEvents is how many events are taken at one scrape: a GPU in distress may make them faster than they are read.
+// maxEvents limits the events of one scrape: a failing GPU may queue events faster than a scrape reads them.
 const maxEvents = 1000
 
 // xids counts the XID errors of all GPUs. Codes: docs.nvidia.com/deploy/xid-errors.
 type xids struct {
-	set   nvml.EventSet           // nil: NVML has none, or no metric needs it
-	of    map[nvml.Device]*device // a lost GPU no longer tells its UUID, so its handle has to do
+	set   nvml.EventSet           // nil: no events in NVML, or no metric needs them
+	of    map[nvml.Device]*device // a lost GPU has no UUID, but the handle stays
 	count map[xid]int64
 	names map[string]*device // the last known of each UUID in count
 }
@@ -34,7 +34,7 @@ func newXIDs() xids {
 	return xids{count: make(map[xid]int64), names: make(map[string]*device)}
 }
 
-// watch begins anew; the counts stay. A driver that has no events has no event set.
+// watch registers for events anew; the counts stay. A driver without events has no event set.
 func (x *xids) watch(lib nvml.Interface) {
 	x.of = make(map[nvml.Device]*device)
 	if set, ret := lib.EventSetCreate(); ret == nvml.SUCCESS {
@@ -55,7 +55,7 @@ func (x *xids) free() {
 	}
 }
 
-// readXIDs takes what NVML queued since the last scrape. The first of each code is said.
+// readXIDs reads the events that NVML queued since the last scrape. The first event of each code is logged.
 func (g *gpus) readXIDs() {
 	x := &g.xids
 	if x.set == nil || len(x.of) == 0 {

@@ -12,16 +12,16 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// field is a value that NVML tells of a device, with the metrics that are made of it. Names and units of NVML: its nvml.h.
+// field is a value that NVML has of a device, with its metrics. Names and units are those of nvml.h.
 type field struct {
 	name   string
-	symbol string // the function of NVML that it calls
-	mig    bool   // MIG devices have it too
-	whole  bool   // a GPU cut into MIG devices still has it for the whole
-	// enabled says whether any metric that it is for is switched on.
+	symbol string // function of NVML
+	mig    bool   // MIG devices have the field too
+	whole  bool   // a GPU with MIG devices still has the field for the whole GPU
+	// enabled says whether any metric of the field is on.
 	enabled func(*metadata.MetricsConfig) bool
 	read    func(*gpus, *device) nvml.Return
-	other   *field // another way, for devices or drivers that do not have this one
+	other   *field // second way, for devices or drivers without this one
 }
 
 // The indices of counters and of samples.
@@ -67,7 +67,7 @@ var fields = concat(
 	[]field{
 		{
 			name: "hw.gpu.memory.usage", symbol: "nvmlDeviceGetMemoryInfo_v2", mig: true, whole: true, enabled: memoryEnabled,
-			// Unlike the first version, the second does not count what the driver keeps for itself as used.
+			// Unlike version 1, version 2 does not count the driver's reserved memory as used.
 			read: func(g *gpus, d *device) nvml.Return {
 				m, ret := d.handle.GetMemoryInfo_v2()
 				return g.memory(d, m.Used, m.Total, ret)
@@ -141,7 +141,7 @@ var fields = concat(
 				reasons, ret := d.handle.GetCurrentClocksEventReasons()
 				return g.throttled(d, reasons, ret)
 			},
-			other: &field{ // its name before driver 535
+			other: &field{ // the name before driver 535
 				name: "trainbridge.gpu.throttle.active", symbol: "nvmlDeviceGetCurrentClocksThrottleReasons",
 				read: func(g *gpus, d *device) nvml.Return {
 					reasons, ret := d.handle.GetCurrentClocksThrottleReasons()
@@ -203,7 +203,7 @@ func recordPower(g *gpus, d *device, milliwatts float64) {
 	g.mb.RecordHwPowerDataPoint(g.now, milliwatts/1e3, g.host, d.uuid, d.name, d.model, metadata.AttributeHwTypeGpu)
 }
 
-// sampled is a field that NVML keeps samples of. Where a driver keeps none, it is the current reading, from the function called symbol.
+// sampled is a field with samples in NVML. Without samples the value is the current reading, from the function called symbol.
 func sampled(
 	name string, kind int, symbol string, enabled func(*config) bool, current func(nvml.Device) (uint32, nvml.Return), record func(*gpus, *device, float64),
 ) []field {
@@ -226,7 +226,8 @@ func sampled(
 				return ret
 			}
 			// Utilisation is sampled only every sixth of a second to every second.
-			if ret = now(g, d); unsupported(ret) && d.seen[kind] > 0 { // there are samples, if not at every scrape
+			ret = now(g, d)
+			if unsupported(ret) && d.seen[kind] > 0 { // samples exist, if not at every scrape
 				ret = nvml.SUCCESS
 			}
 			return ret
@@ -235,10 +236,10 @@ func sampled(
 	}}
 }
 
-// mean is the mean of the n samples that NVML took since the last scrape; the first scrape takes all samples that NVML kept.
+// mean is the mean of the n samples since the last scrape; the first scrape takes all samples of NVML's buffer.
 func (g *gpus) mean(d *device, kind int) (mean float64, n int, ret nvml.Return) {
 	last := d.seen[kind]
-	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or is not the one of the samples
+	if last > uint64(g.began.UnixMicro()) { // the host's clock was set back, or the samples have another clock
 		last = 0
 	}
 	valueType, samples, ret := d.handle.GetSamples(samplings[kind], last)
@@ -331,7 +332,7 @@ var reasons = [...]metadata.AttributeThrottleReason{
 	metadata.AttributeThrottleReasonHwThermalSlowdown, metadata.AttributeThrottleReasonHwPowerBrakeSlowdown, metadata.AttributeThrottleReasonDisplayClockSetting,
 }
 
-// hardwareSlowdown are the reasons that a healthy machine does not have: too hot, too little power, or told to by the host's power supply.
+// hardwareSlowdown are the throttle reasons of a machine with a fault: too hot, too little power, or the power brake of the host's power supply.
 const hardwareSlowdown = nvml.ClocksThrottleReasonHwSlowdown | nvml.ClocksThrottleReasonHwThermalSlowdown | nvml.ClocksThrottleReasonHwPowerBrakeSlowdown
 
 func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
@@ -345,8 +346,8 @@ func (g *gpus) throttled(d *device, bits uint64, ret nvml.Return) nvml.Return {
 	return ret
 }
 
-// pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports): these wrap several times from scrape to
-// scrape, so they are none, whatever type NVML gives them.
+// pcieCounters reads the bytes over PCIe in both directions. Some GPUs have counters of 32 bits (A100, by reports), which wrap several times between scrapes
+// and are useless, whatever type NVML gives them.
 func (g *gpus) pcieCounters(d *device) nvml.Return {
 	v := []nvml.FieldValue{receive: {FieldId: nvml.FI_DEV_PCIE_COUNT_RX_BYTES}, transmit: {FieldId: nvml.FI_DEV_PCIE_COUNT_TX_BYTES}}
 	if ret := fieldValues(d, v); ret != nvml.SUCCESS {
@@ -383,7 +384,7 @@ func (g *gpus) pcieThroughput(d *device) nvml.Return {
 	return nvml.SUCCESS
 }
 
-// nvlinkSum reads the data bytes over all links at once (NVLink 2 to 4), which NVML counts in KiB.
+// nvlinkSum reads the data bytes over all links at once (NVLink 2 to 4), in KiB.
 func (g *gpus) nvlinkSum(d *device) nvml.Return {
 	v := []nvml.FieldValue{
 		receive:  {FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ScopeId: math.MaxUint32},
@@ -420,7 +421,7 @@ func (g *gpus) nvlinkEach(d *device) nvml.Return {
 		case !unsupported(r):
 			return r
 		}
-		sum[i%directions] += d.links[i] // also of a link that went down: without it the sum would go back
+		sum[i%directions] += d.links[i] // also of a link that is down: otherwise the sum would decrease
 	}
 	if ret == nvml.SUCCESS {
 		for i := range sum {
@@ -437,7 +438,7 @@ func (g *gpus) nvlink(d *device, direction int, bytes uint64, at time.Time) {
 	}
 }
 
-// processes reports the memory of each process, which may have several contexts.
+// processes reports the memory of each process. A process may have several contexts.
 func (g *gpus) processes(d *device) nvml.Return {
 	list, ret := d.handle.GetComputeRunningProcesses()
 	if ret != nvml.SUCCESS {
@@ -456,7 +457,7 @@ func (g *gpus) processes(d *device) nvml.Return {
 	return ret
 }
 
-// fieldValues asks for several values, each with an answer of its own, and returns the first answer that is no success.
+// fieldValues reads several values, each with its own answer, and returns the first answer other than SUCCESS.
 func fieldValues(d *device, v []nvml.FieldValue) nvml.Return {
 	ret := d.handle.GetFieldValues(v)
 	for i := range v {
@@ -467,7 +468,7 @@ func fieldValues(d *device, v []nvml.FieldValue) nvml.Return {
 	return ret
 }
 
-// answer is NVML's answer for one value. A value of a type that this version does not know is not supported.
+// answer is NVML's answer for one value. A value of an unknown type is not supported.
 func answer(v nvml.FieldValue) nvml.Return {
 	if ret := nvml.Return(v.NvmlReturn); ret != nvml.SUCCESS || !math.IsNaN(number(v)) {
 		return ret
@@ -475,7 +476,7 @@ func answer(v nvml.FieldValue) nvml.Return {
 	return nvml.ERROR_NOT_SUPPORTED
 }
 
-// at is when NVML took a value.
+// at is the time of a value in NVML.
 func (g *gpus) at(v nvml.FieldValue) time.Time {
 	if v.Timestamp > 0 {
 		return time.UnixMicro(v.Timestamp)
@@ -496,10 +497,10 @@ func integer(v nvml.FieldValue) uint64 {
 	return 0
 }
 
-// count turns a counter's value into the value of a point. Beyond 2⁶³ it begins anew: after 8 months of NVLink at its full speed.
+// count turns a counter into the value of a point. Beyond 2⁶³ the value restarts at 0: after 8 months of NVLink at full speed.
 func count(v uint64) int64 { return int64(v & math.MaxInt64) }
 
-// value reads nvmlValue_t, a union. NaN is a type that this version does not know.
+// value reads nvmlValue_t, a union. NaN is an unknown type.
 func value(valueType uint32, b [8]byte) float64 {
 	switch nvml.ValueType(valueType) {
 	case nvml.VALUE_TYPE_DOUBLE:

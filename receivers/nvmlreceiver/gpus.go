@@ -23,16 +23,16 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// lookAgain is how often NVML is started anew while a GPU is lost: NVML finds a GPU that was reset only then.
+// lookAgain is the interval of NVML restarts while a GPU is lost: NVML finds a reset GPU only after a restart.
 const lookAgain = time.Minute
 
-// library is NVML as go-nvml loads it, one for all receivers of the process: go-nvml keeps what it finds in the library in variables of its package.
+// library is NVML as go-nvml loads it, shared by all receivers of the process: go-nvml keeps the library's symbols in package variables.
 var library = sync.OnceValue(func() nvml.Interface { return nvml.New() })
 
-// loading is held while go-nvml counts who loaded the library, or reads that.
+// loading guards go-nvml's count of users of the library.
 var loading sync.Mutex
 
-// gpus scrapes all GPUs of the host. Its methods but start, scrape and shutdown run in one goroutine at a time: the pass.
+// gpus scrapes all GPUs of the host. All methods but start, scrape and shutdown run in one goroutine at a time, the pass.
 type gpus struct {
 	cfg    *Config
 	logger *zap.Logger
@@ -41,28 +41,28 @@ type gpus struct {
 	host   string
 	mb     *metadata.MetricsBuilder
 
-	// pass is the last pass while it has not been waited for to its end: the driver may not answer for long.
+	// pass is the last pass until its result was read: the driver may hang.
 	pass  chan scraped
-	stuck bool // that has been said
+	stuck bool // logged that the driver hangs
 
 	connected bool
-	away      map[string]bool // reasons why there is no driver that were logged since there was one
-	told      []string        // the devices, as logged
-	missed    bool            // that devices are missing was logged
-	driver    string          // its version
+	away      map[string]bool // reasons for a missing driver, logged since the last time with a driver
+	logged    []string        // the devices, as logged
+	missed    bool            // missing devices were logged
+	driver    string          // version
 	symbols   map[string]bool // whether the driver has a function
 	devices   []*device
-	gone      map[string]*device // by UUID: GPUs that fell off the bus and were not seen since
+	gone      map[string]*device // by UUID: GPUs that fell off the bus and have not come back
 	looked    time.Time          // when NVML was last started
 	xids      xids
 
 	// Of the pass.
-	began   time.Time
-	now     pcommon.Timestamp // the same
-	errs    scrapererror.ScrapeErrors
-	broken  nvml.Return // the answer for which NVML has to be started anew; SUCCESS: none
-	refused nvml.Return // the last error of any field; SUCCESS: none
-	heard   bool        // some field was read
+	began    time.Time
+	now      pcommon.Timestamp // the same
+	errs     scrapererror.ScrapeErrors
+	broken   nvml.Return // the answer that requires a restart of NVML, or SUCCESS
+	refused  nvml.Return // the last error of any field; SUCCESS: none
+	answered bool        // some field was read
 }
 
 // scraped is the result of a pass.
@@ -83,7 +83,7 @@ func newGPUs(cfg *Config, set receiver.Settings, lib nvml.Interface) *gpus {
 	}
 }
 
-// start looks for a driver only where the config wants an error without one, and then no longer than a scrape would: it may hang.
+// start looks for a driver only where error_mode is propagate, and no longer than a scrape would: the driver may hang.
 func (g *gpus) start(ctx context.Context, _ component.Host) error {
 	g.host, _ = os.Hostname() // without a name the attribute is empty
 	if g.cfg.ErrorMode != errorPropagate {
@@ -102,7 +102,7 @@ var errNoAnswer = errors.New("NVML does not answer: the driver or a GPU hangs. L
 // scrape makes a pass over the devices.
 func (g *gpus) scrape(ctx context.Context) (pmetric.Metrics, error) { return g.wait(ctx, g.collect) }
 
-// wait makes a pass. It does not wait longer than ctx for a driver that hangs; the pass goes on, and its metrics leave with a later scrape.
+// wait makes a pass, and waits for a hanging driver no longer than ctx; the pass goes on, and a later scrape returns its metrics.
 func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (pmetric.Metrics, error) {
 	if g.pass == nil {
 		g.pass = make(chan scraped, 1)
@@ -117,7 +117,7 @@ func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (
 		g.pass, g.stuck = nil, false
 		return s.metrics, s.err
 	case <-ctx.Done():
-		if g.stuck { // said at the first time
+		if g.stuck { // logged at the first time
 			return pmetric.NewMetrics(), nil
 		}
 		g.stuck = true
@@ -125,8 +125,7 @@ func (g *gpus) wait(ctx context.Context, pass func() (pmetric.Metrics, error)) (
 	}
 }
 
-// shutdown ends NVML, for which it waits no longer than a scrape would. NVML counts who started it, so NVML is ended also when the driver hangs and
-// answers later.
+// shutdown ends NVML, and waits no longer than a scrape would. NVML counts its users, so a driver that answers later still ends NVML.
 func (g *gpus) shutdown(ctx context.Context) error {
 	ctx, cancel := g.patience(ctx)
 	defer cancel()
@@ -157,8 +156,8 @@ func (g *gpus) patience(ctx context.Context) (context.Context, context.CancelFun
 func (g *gpus) collect() (pmetric.Metrics, error) {
 	g.began = g.clock()
 	g.now, g.errs = pcommon.NewTimestampFromTime(g.began), scrapererror.ScrapeErrors{}
-	g.broken, g.refused, g.heard = nvml.SUCCESS, nvml.SUCCESS, false
-	g.readXIDs() // also before NVML is started anew, which loses the events
+	g.broken, g.refused, g.answered = nvml.SUCCESS, nvml.SUCCESS, false
+	g.readXIDs() // also before a restart of NVML, which loses the events
 	var before []*device
 	if g.connected && len(g.gone) > 0 && g.began.Sub(g.looked) >= lookAgain {
 		before = g.devices
@@ -178,20 +177,20 @@ func (g *gpus) collect() (pmetric.Metrics, error) {
 	res.SetHostName(g.host)
 	md := g.mb.Emit(metadata.WithResource(res.Emit()))
 	switch {
-	case g.broken != nvml.SUCCESS: // what the devices said means nothing then
+	case g.broken != nvml.SUCCESS: // then the answers of the devices mean nothing
 		g.disconnect()
 		return pmetric.NewMetrics(), g.sayAway(startError(g.broken))
-	case g.refused != nvml.SUCCESS && !g.heard: // by all devices: they have failed, or NVML has
+	case g.refused != nvml.SUCCESS && !g.answered: // by all devices: all of them failed, or NVML did
 		g.disconnect()
 		return md, g.sayAway(startError(g.refused))
-	case g.heard && len(g.away) > 0:
+	case g.answered && len(g.away) > 0:
 		clear(g.away)
 		g.logger.Info("NVML is there again.")
 	}
 	return md, g.errs.Combine()
 }
 
-// connect starts NVML and finds the devices. What was known of the devices before stays known.
+// connect starts NVML and finds the devices. The knowledge of earlier devices stays.
 func (g *gpus) connect(before []*device) error {
 	g.looked = g.clock()
 	loading.Lock()
@@ -206,7 +205,7 @@ func (g *gpus) connect(before []*device) error {
 		g.disconnect()
 		return startError(ret)
 	}
-	g.driver, _ = g.lib.SystemGetDriverVersion() // "" where it does not tell
+	g.driver, _ = g.lib.SystemGetDriverVersion() // "" without a version
 	if g.cfg.Metrics.HwErrors.Enabled && g.has("nvmlEventSetCreate") {
 		g.xids.watch(g.lib)
 	}
@@ -222,14 +221,14 @@ func (g *gpus) connect(before []*device) error {
 		case nvml.SUCCESS:
 			g.devices = append(g.devices, d)
 			g.xids.register(d)
-		case nvml.ERROR_NO_PERMISSION: // a GPU that this container was not given
+		case nvml.ERROR_NO_PERMISSION: // a GPU outside this container
 			g.logger.Debug("A GPU may not be read.", zap.String("gpu", d.name))
 		default:
 			refused[d] = ret
 		}
 	}
 	for _, ret := range refused {
-		if len(g.devices) == 0 && !lost(ret) || broken(ret) { // NVML as a whole has failed, not only that GPU
+		if len(g.devices) == 0 && !lost(ret) || broken(ret) { // NVML as a whole failed, not only one GPU
 			g.disconnect()
 			return startError(ret)
 		}
@@ -243,14 +242,14 @@ func (g *gpus) connect(before []*device) error {
 	if !g.missed {
 		g.sayMissing(matched)
 	}
-	if names := g.names(); !slices.Equal(names, g.told) {
-		g.told = names
+	if names := g.names(); !slices.Equal(names, g.logged) {
+		g.logged = names
 		g.logger.Info("NVML samples GPUs.", zap.Strings("gpus", names), zap.String("driver", g.driver))
 	}
 	return nil
 }
 
-// startError explains an error of NVML as a whole, and says what helps.
+// startError explains an error of NVML as a whole, with the remedy.
 func startError(ret nvml.Return) error {
 	switch ret {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
@@ -269,12 +268,12 @@ func (g *gpus) disconnect() {
 	g.xids.free()
 	loading.Lock()
 	defer loading.Unlock()
-	_ = g.lib.Shutdown() // what it says helps no one: the driver may be away
+	_ = g.lib.Shutdown() // the answer helps no one: the driver may be gone
 }
 
 var errNoDriver = errors.New("no NVIDIA driver: libnvidia-ml.so.1 was not found (in a container: is the NVIDIA runtime set, with the capability 'utility'?)")
 
-// sayAway logs that there is no driver, and why, each reason once. It returns an error where error_mode is propagate.
+// sayAway logs each reason for a missing driver once. The result is an error where error_mode is propagate.
 func (g *gpus) sayAway(err error) error {
 	if g.cfg.ErrorMode == errorPropagate {
 		return err
@@ -283,14 +282,14 @@ func (g *gpus) sayAway(err error) error {
 		g.away[text] = true
 		level := zap.WarnLevel
 		if errors.Is(err, errNoDriver) {
-			level = zap.InfoLevel // most likely there is no GPU
+			level = zap.InfoLevel // most likely a host without a GPU
 		}
 		g.logger.Log(level, fmt.Sprintf("nvml is idle until there is a driver: %v", err))
 	}
 	return nil
 }
 
-// sayMissing says once which of the devices that are asked for do not exist. MIG devices may come later.
+// sayMissing logs once the configured devices that do not exist. MIG devices may come later.
 func (g *gpus) sayMissing(matched []bool) {
 	mig := slices.ContainsFunc(g.devices, func(d *device) bool { return d.mig })
 	for i, yes := range matched {

@@ -25,7 +25,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// bed is a scraper with a clock of its own and a log to look at.
+// bed is a scraper with its own clock and an observed log.
 type bed struct {
 	*gpus
 	log *observer.ObservedLogs
@@ -51,7 +51,7 @@ func newBed(t *testing.T, lib nvml.Interface, change ...func(*Config)) *bed {
 func (b *bed) begin(t *testing.T) *bed {
 	t.Helper()
 	require.NoError(t, b.start(context.Background(), componenttest.NewNopHost()))
-	if !b.connected { // else the first scrape does
+	if !b.connected { // otherwise the first scrape connects
 		if err := b.connect(nil); err != nil {
 			require.NoError(t, b.sayAway(err))
 		}
@@ -78,7 +78,7 @@ func (b *bed) warnings() []string {
 // points are values by metric and attributes: "hw.power hw.id=GPU-0".
 type points map[string]float64
 
-// pointsOf leaves out the attributes that are the same everywhere.
+// pointsOf leaves out the attributes that all points share.
 func pointsOf(md pmetric.Metrics) points {
 	all := points{}
 	for _, rm := range md.ResourceMetrics().All() {
@@ -163,13 +163,13 @@ func TestValues(t *testing.T) {
 	assert.Empty(t, b.warnings())
 }
 
-// A field that a driver or GPU lacks is asked for once, and another way is taken where there is one.
+// A field that a driver or GPU lacks is read once, then in the second way if the field has one.
 func TestUnsupported(t *testing.T) {
 	for _, tt := range []struct {
 		function string
-		gone     string // the metrics that are missing then
-		instead  points // or what takes its place
-		asked    int    // by the one GPU that lacks it
+		gone     string // missing metrics
+		instead  points // or their replacement
+		asked    int    // calls on the GPU without the field
 	}{
 		{"GetSamples", "", points{"hw.power": 700.5, "hw.gpu.utilization task=general": 0.91}, 4},
 		{"GetUtilizationRates", "hw.gpu.utilization task=general", nil, 1},
@@ -200,7 +200,7 @@ func TestUnsupported(t *testing.T) {
 				h := newHost(2)
 				h.set("1/Device"+tt.function, ret)
 				if tt.gone != "" && strings.HasPrefix(tt.gone, "hw.gpu.utilization") || tt.gone == "hw.power" {
-					h.set("DeviceGetSamples", ret) // only if this fails too is the other way taken at once
+					h.set("DeviceGetSamples", ret) // the second way is tried at once only if this call fails too
 				}
 				b := newBed(t, h).begin(t)
 				for range 3 {
@@ -223,7 +223,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// A function that the driver's library lacks must not be called: that would end the process.
+// A function that the driver's library lacks must not be called: the call would end the process.
 func TestOldDriver(t *testing.T) {
 	h := newHost(1)
 	for _, name := range []string{"Samples", "FieldValues", "ViolationStatus", "RemappedRows", "CurrentClocksEventReasons", "MemoryInfo_v2", "MigMode"} {
@@ -252,7 +252,7 @@ func TestOldDriver(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(said[0].ContextMap()["fields"]), "trainbridge.gpu.nvlink.io")
 }
 
-// Other errors are errors of the scrape, and asked again at the next one, then a minute later.
+// Any other error is an error of the scrape; the next attempts are at the next scrape and a minute later.
 func TestPartialErrors(t *testing.T) {
 	h := newHost(2)
 	h.set("1/DeviceGetTemperature", nvml.ERROR_TIMEOUT)
@@ -283,7 +283,7 @@ func TestPartialErrors(t *testing.T) {
 	assert.Contains(t, got, "hw.temperature id=GPU-1 sensor_location=gpu")
 }
 
-// A GPU that falls off the bus is reported and the others go on, whichever call finds it out; after a reset it is read again.
+// A GPU that falls off the bus is reported and the others go on, whichever call finds the loss; after a reset the GPU is read again.
 func TestLost(t *testing.T) {
 	for _, function := range []string{"GetSamples", "GetMemoryInfo_v2", "GetFieldValues", "GetClockInfo", "GetComputeRunningProcesses", "GetRemappedRows"} {
 		t.Run(function, func(t *testing.T) {
@@ -329,7 +329,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A GPU that was lost before the start has no name but its index.
+// A GPU lost before the start has only an index as its name.
 func TestLostAtStart(t *testing.T) {
 	h := newHost(2)
 	h.set("0/DeviceGetHandleByIndex", nvml.ERROR_GPU_IS_LOST)
@@ -347,7 +347,7 @@ func TestLostAtStart(t *testing.T) {
 	assert.Len(t, b.log.FilterMessage("A GPU is back.").All(), 1)
 }
 
-// A GPU that the container has no access to does not count as a GPU.
+// A GPU without permission for the container does not count as a GPU.
 func TestNoPermission(t *testing.T) {
 	h := newHost(2)
 	h.set("0/DeviceGetHandleByIndex", nvml.ERROR_NO_PERMISSION)
@@ -422,7 +422,8 @@ func TestDriverGoes(t *testing.T) {
 					h.set(name, ret)
 				}
 				for range 4 {
-					if _, err = b.next(); mode == errorPropagate {
+					_, err = b.next()
+					if mode == errorPropagate {
 						require.Error(t, err)
 					}
 				}
@@ -431,9 +432,10 @@ func TestDriverGoes(t *testing.T) {
 					assert.Len(t, b.warnings(), 1)
 				}
 				assert.Equal(t, 1, h.called("Shutdown"))
-				h.set("Init", nvml.SUCCESS) // it starts and works not
+				h.set("Init", nvml.SUCCESS) // starts, but does not work
 				for range 3 {
-					if _, err = b.next(); mode == errorIgnore {
+					_, err = b.next()
+					if mode == errorIgnore {
 						require.NoError(t, err)
 					}
 				}
@@ -456,7 +458,7 @@ func TestDriverGoes(t *testing.T) {
 	}
 }
 
-// A driver that hangs does not hold up the scrapes after it.
+// A driver that hangs does not hold up later scrapes.
 func TestHang(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h).begin(t)
@@ -507,12 +509,12 @@ func TestXIDs(t *testing.T) {
 		assert.Len(t, slices.DeleteFunc(slices.Collect(keys(got)), func(k string) bool { return !strings.Contains(k, "xid_") }), 2)
 	}
 	want(got, 2, 1)
-	h.set("0/DeviceGetSamples", nvml.ERROR_GPU_IS_LOST) // that is what XID 79 says
+	h.set("0/DeviceGetSamples", nvml.ERROR_GPU_IS_LOST) // the message of XID 79
 	xid(1, 31)
 	got, err = b.next()
 	require.Error(t, err)
 	want(got, 3, 1)
-	b.at = b.at.Add(lookAgain) // NVML anew: the counts stay
+	b.at = b.at.Add(lookAgain) // NVML restarted: the counts stay
 	h.set("0/DeviceGetSamples", nvml.SUCCESS)
 	got, err = b.next()
 	require.NoError(t, err)
@@ -609,7 +611,7 @@ func TestStatus(t *testing.T) {
 		"hot": {func(d *mock.Device) {
 			d.GetCurrentClocksEventReasonsFunc = func() (uint64, nvml.Return) { return nvml.ClocksThrottleReasonHwThermalSlowdown, nvml.SUCCESS }
 		}, "degraded"},
-		"power cap": {func(*mock.Device) {}, "ok"}, // the mock's: at its power limit, as a busy GPU is
+		"power cap": {func(*mock.Device) {}, "ok"}, // the mock's default: at the power limit, as a busy GPU is
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(1)
@@ -754,7 +756,7 @@ func off(m *metadata.MetricsConfig) {
 	}
 }
 
-// A metric that is switched off costs no call.
+// A metric that is off costs no call.
 func TestSwitchedOff(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h, func(c *Config) {

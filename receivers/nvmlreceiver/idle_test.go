@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// Without cgo the receiver says once why it is idle, or does not start.
+// Without cgo the receiver logs once why nothing is read, or does not start.
 func TestIdle(t *testing.T) {
 	for mode, warnings := range map[string]int{errorIgnore: 1, errorPropagate: 0} {
 		core, log := observer.New(zapcore.InfoLevel)

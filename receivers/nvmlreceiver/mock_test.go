@@ -12,8 +12,8 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 )
 
-// host is NVML with GPUs that answer what a test says. A function that fails is named as in nvml.h, without the prefix: DeviceGetName, or
-// 1/DeviceGetName for GPU 1 alone.
+// host is NVML with GPUs whose answers a test sets. A failing function has its name of nvml.h without the prefix: DeviceGetName, or 1/DeviceGetName for GPU 1
+// alone.
 type host struct {
 	mock.Interface
 	mu        sync.Mutex
@@ -72,7 +72,7 @@ func newHost(count int) *host {
 	return h
 }
 
-// call counts the call and says how it ends.
+// call counts the call and returns its answer.
 func (h *host) call(name string) nvml.Return {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +100,7 @@ func (h *host) called(name string) int {
 	return h.calls[name]
 }
 
-// gpu is a GPU that has everything.
+// gpu is a GPU with all features.
 func (h *host) gpu(i int) *mock.Device {
 	call := func(name string) nvml.Return { return h.call(fmt.Sprintf("%d/Device%s", i, name)) }
 	return &mock.Device{
@@ -153,7 +153,7 @@ func (h *host) gpu(i int) *mock.Device {
 			return call("GetFieldValues")
 		},
 		GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) {
-			// One process with two contexts, and one whose memory the driver does not know.
+			// One process with two contexts, and one with unknown memory.
 			return []nvml.ProcessInfo{
 				{Pid: 42, UsedGpuMemory: 10}, {Pid: 43, UsedGpuMemory: math.MaxUint64}, {Pid: 42, UsedGpuMemory: 7},
 			}, call("GetComputeRunningProcesses")

@@ -27,7 +27,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver/internal/metadata"
 )
 
-// The whole way through cgo, go-nvml and the dynamic linker, to a library of our own. The linker never unloads it, so it is one for all.
+// The whole way through cgo, go-nvml and the dynamic linker, to a fake library. The linker never unloads a library, so all tests share one.
 func TestNVML(t *testing.T) {
 	lib := nvml.New(nvml.WithLibraryPath(filepath.Join(fakenvml.Build(t), fakenvml.Library)))
 	for name, test := range map[string]func(*testing.T, nvml.Interface){
@@ -72,7 +72,7 @@ func testController(t *testing.T, lib nvml.Interface) {
 
 var goldenFile = filepath.Join("testdata", "golden.yaml")
 
-// testGolden scrapes without the controller, so that it is known which text each scrape saw.
+// testGolden scrapes without the controller, so that the state at each scrape is known.
 func testGolden(t *testing.T, lib nvml.Interface) {
 	t.Helper()
 	state := fakenvml.Use(t, "devices 2\nmig 1 2\nxid 0 63\n")
@@ -91,7 +91,7 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 	md, err := b.scrape(context.Background())
 	require.NoError(t, err)
 	got := pointsOf(md)
-	for k, want := range (points{ // by hand, of fakenvml's documentation
+	for k, want := range (points{ // by hand, from fakenvml's documentation
 		"hw.gpu.utilization id=GPU-00000000-0000-0000-0000-000000000000 task=general": 0.40,
 		// of two samples
 		"hw.power id=GPU-00000000-0000-0000-0000-000000000000":                                                                                      450,
@@ -123,7 +123,7 @@ func testGolden(t *testing.T, lib nvml.Interface) {
 		pmetrictest.IgnoreMetricsOrder(), pmetrictest.IgnoreMetricDataPointsOrder()))
 }
 
-// names leaves only which metrics there are.
+// names keeps only the names of the metrics.
 func names(md pmetric.Metrics) pmetric.Metrics {
 	to := pmetric.NewMetrics()
 	list := to.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()
@@ -176,7 +176,7 @@ func testNVMLLost(t *testing.T, lib nvml.Interface) {
 	for _, uuid := range []string{first, third} {
 		assert.Len(t, got.of(uuid), len(before.of(uuid))+4, "as before, and rates") // pcie and nvlink, two directions
 	}
-	require.NoError(t, state.Set("devices 3\nlost 1\nxid 0 31\n")) // seen first by the scrape that starts NVML anew
+	require.NoError(t, state.Set("devices 3\nlost 1\nxid 0 31\n")) // seen first by the scrape that restarts NVML
 	b.at = b.at.Add(lookAgain)
 	got, err = b.next()
 	require.NoError(t, err)
@@ -267,7 +267,7 @@ func testNVMLTwo(t *testing.T, lib nvml.Interface) {
 		got, err := one.next()
 		require.NoError(t, err)
 		assert.Len(t, got, len(want)+8, "as at first, and rates: pcie and nvlink of two devices")
-		if i%10 == 0 { // NVML anew, while the other one uses it
+		if i%10 == 0 { // a restart of NVML while the other receiver uses the library
 			_ = one.shutdown(context.Background())
 			one = newBed(t, lib).begin(t)
 			_, err = one.next()
@@ -282,7 +282,7 @@ func testNVMLTwo(t *testing.T, lib nvml.Interface) {
 	}
 }
 
-// An old driver's library lacks functions. Calling one would end the process, so this test is a process of its own.
+// An old driver's library lacks functions. Calling one would end the process, so the test runs in its own process.
 func TestOldLibrary(t *testing.T) {
 	if dir := os.Getenv("TEST_OLD_LIBRARY"); dir != "" {
 		b := newBed(t, nvml.New(nvml.WithLibraryPath(filepath.Join(dir, fakenvml.Library)))).begin(t)
@@ -305,7 +305,7 @@ func TestOldLibrary(t *testing.T) {
 	assert.Contains(t, string(out), "--- PASS: TestOldLibrary")
 }
 
-// BenchmarkScrape is a scrape of 8 GPUs. At one per second, 5 ms would be 0.5 % of a core.
+// BenchmarkScrape is a scrape of 8 GPUs. At one scrape a second, 5 ms would be 0.5 % of a core.
 func BenchmarkScrape(b *testing.B) {
 	lib := nvml.New(nvml.WithLibraryPath(filepath.Join(fakenvml.Build(b), fakenvml.Library)))
 	fakenvml.Use(b, "devices 8\n")

@@ -20,8 +20,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// code is any answer of NVML. Answers that say that NVML as a whole does not work come only if ill; the answer that makes go-nvml take more and more memory
-// for a list never comes.
+// code is a random answer of NVML. Answers for a failure of NVML as a whole come only if ill; the answer that makes go-nvml allocate without end for a list
+// never comes.
 func code(r *rand.Rand, ill bool) nvml.Return {
 	for {
 		ret := nvml.Return(r.IntN(31))
@@ -34,7 +34,7 @@ func code(r *rand.Rand, ill bool) nvml.Return {
 	}
 }
 
-// check checks what is true of each scrape, whatever NVML answers. pointsOf has checked that no series is there twice.
+// check checks the invariants of each scrape, whatever NVML answers. pointsOf has checked that no series is there twice.
 func check(t *testing.T, got points) {
 	t.Helper()
 	states := map[string]float64{}
@@ -52,7 +52,7 @@ func check(t *testing.T, got points) {
 	}
 }
 
-// Any function of all GPUs but the first answers anything, scrape for scrape: the first one does not notice.
+// Random answers of any function of all GPUs but the first, scrape for scrape: the first GPU is not affected.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -68,9 +68,9 @@ func TestRandom(t *testing.T) {
 			scrape := func() points { return scrapeLater(t, b, h, r) }
 			stayHealthy(t, scrape, h, r, want.of("GPU-0"))
 			require.Empty(t, b.log.FilterMessageSnippet("idle").All())
-			for range 200 { // now the first one and the library as well
+			for range 200 { // now the first GPU and the library as well
 				for _, name := range slices.Sorted(maps.Keys(h.calls)) {
-					if h.set(name, nvml.SUCCESS); name != "Shutdown" && r.IntN(60) == 0 { // it has to count
+					if h.set(name, nvml.SUCCESS); name != "Shutdown" && r.IntN(60) == 0 { // counts its users
 						h.set(name, code(r, true))
 					}
 				}
@@ -84,7 +84,7 @@ func TestRandom(t *testing.T) {
 			for _, uuid := range []string{"GPU-0", "GPU-1", "GPU-2", "GPU-3"} {
 				failed, there := scrape()["hw.status id="+uuid+" state=failed"]
 				assert.True(t, there, uuid)
-				assert.Zero(t, failed, uuid) // it may be degraded: the older way to read throttle reasons says so
+				assert.Zero(t, failed, uuid) // may be degraded: the older API of throttle reasons reports a slowdown
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func partOfLast(h *host) {
 	}
 }
 
-// scrapeLater scrapes after some time, in which counters went on and events came.
+// scrapeLater scrapes after a while in which counters increased and events came.
 func scrapeLater(t *testing.T, b *bed, h *host, r *rand.Rand) points {
 	t.Helper()
 	b.at = b.at.Add(time.Duration(r.IntN(20)) * time.Second)
@@ -118,7 +118,7 @@ func scrapeLater(t *testing.T, b *bed, h *host, r *rand.Rand) points {
 	return got
 }
 
-// stayHealthy scrapes while all GPUs but the first one fail now and then: the first one keeps all of its points.
+// stayHealthy scrapes while all GPUs but the first fail now and then: the first GPU keeps all its points.
 func stayHealthy(t *testing.T, scrape func() points, h *host, r *rand.Rand, last points) {
 	t.Helper()
 	for range 200 {
@@ -142,7 +142,7 @@ func stayHealthy(t *testing.T, scrape func() points, h *host, r *rand.Rand, last
 	}
 }
 
-// The same through cgo: lost GPUs, other numbers of them, MIG, failing functions and fields, and a driver that comes and goes.
+// The same through cgo: lost GPUs, a changing number of GPUs, MIG, failing functions and fields, and a driver that comes and goes.
 func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(6, 0))
@@ -170,7 +170,7 @@ func testNVMLRandom(t *testing.T, lib nvml.Interface) {
 		got, _ := b.next()
 		check(t, got)
 	}
-	require.NoError(t, state.Set("all 1\n")) // NVML learns of another number of GPUs only when it is started anew
+	require.NoError(t, state.Set("all 1\n")) // NVML sees a changed number of GPUs only after a restart
 	_, err = b.next()
 	require.NoError(t, err)
 	require.NoError(t, state.Set("devices 4\n"))
@@ -194,7 +194,7 @@ var failing = []string{
 	"nvmlDeviceGetMigDeviceHandleByIndex", "nvmlDeviceRegisterEvents",
 }
 
-// ill is a text of fakenvml in which the GPUs from the first one on fail; where all is set, the library fails too.
+// ill is a state of fakenvml in which the GPUs from first on fail; with all the library fails too.
 func ill(r *rand.Rand, first int, all bool) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "devices %d\n", 2+r.IntN(3))

@@ -60,7 +60,7 @@ func TestEndHangs(t *testing.T) {
 	<-ended
 }
 
-// NVML counts who started it: when a receiver is stopped while the driver hangs, NVML is ended as soon as the driver answers.
+// NVML counts its users: when a receiver stops while the driver hangs, NVML is ended as soon as the driver answers.
 func TestStopWhileItHangs(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h).begin(t)
@@ -89,10 +89,10 @@ func TestStopWhileItHangs(t *testing.T) {
 	assert.Equal(t, h.called("Init"), h.called("Shutdown"))
 }
 
-// vanish takes a GPU out, as a reset of the bus does: NVML then numbers the others anew. Calls to it are still named by its old number.
+// vanish removes a GPU, as a reset of the bus does: NVML renumbers the others. Its calls keep the old number in their names.
 func (h *host) vanish(i int) { h.gpus = append(h.gpus[:i:i], h.gpus[i+1:]...) }
 
-// lose makes the host say that the GPU is lost, whatever index it has.
+// lose makes the host report the GPU as lost, whatever its index.
 func (h *host) lose(d *mock.Device) {
 	byIndex := h.DeviceGetHandleByIndexFunc
 	h.DeviceGetHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
@@ -103,7 +103,7 @@ func (h *host) lose(d *mock.Device) {
 	}
 }
 
-// The GPU that takes the index of a lost GPU is another one: it is found, and lost, by its own name.
+// The GPU that takes the index of a lost GPU is a different GPU: found, and lost, by its own name.
 func TestIndicesMove(t *testing.T) {
 	h := newHost(3)
 	b := newBed(t, h).begin(t)
@@ -135,7 +135,7 @@ func TestIndicesMove(t *testing.T) {
 	assert.Len(t, b.warnings(), 2)
 }
 
-// A GPU that was lost before the start is not taken for a known one that moves to its index.
+// A GPU lost before the start is not confused with a known GPU that moves to its index.
 func TestNamelessIndexMoves(t *testing.T) {
 	h := newHost(3)
 	h.lose(h.gpus[1])
@@ -152,7 +152,7 @@ func TestNamelessIndexMoves(t *testing.T) {
 	assert.Empty(t, b.log.FilterMessage("A GPU is back.").All())
 }
 
-// A GPU that was lost before the start tells its name and is lost again, both in one start of NVML: that is one lost GPU.
+// A GPU lost before the start reports its name and is lost again, both in one start of NVML: still one lost GPU.
 func TestNamelessGetsName(t *testing.T) {
 	h := newHost(2)
 	h.set("0/DeviceGetHandleByIndex", nvml.ERROR_GPU_IS_LOST)
@@ -169,7 +169,7 @@ func TestNamelessGetsName(t *testing.T) {
 	assert.Len(t, b.warnings(), 1)
 }
 
-// A lost GPU that told its name in a start of NVML in vain, and not in the next, is one lost GPU.
+// A lost GPU that reported its name in a failed start of NVML, and not in the next, is one lost GPU.
 func TestLostAgain(t *testing.T) {
 	h := newHost(2)
 	b := newBed(t, h).begin(t)
@@ -188,7 +188,7 @@ func TestLostAgain(t *testing.T) {
 	assert.InDelta(t, 1, got["hw.status id=GPU-1 state=failed"], 0)
 }
 
-// Two GPUs that say they are the same stay two.
+// Two GPUs with one UUID stay two.
 func TestOneUUID(t *testing.T) {
 	h := newHost(3)
 	h.gpus[1].GetUUIDFunc = h.gpus[0].GetUUIDFunc
@@ -229,7 +229,7 @@ func TestLastLost(t *testing.T) {
 	assert.Equal(t, 3, h.called("Init"))
 }
 
-// A GPU may turn out lost in the very scrape that starts NVML anew for another GPU, and a lost GPU may answer to its name, at another index.
+// A GPU may turn out lost in the very scrape that restarts NVML for another GPU, and a lost GPU may report its name at a new index.
 func TestLostByRestart(t *testing.T) {
 	h := newHost(3)
 	zero, one := h.gpus[0], h.gpus[1]
@@ -281,7 +281,7 @@ func TestRestartKeepsTheOthers(t *testing.T) {
 	assert.Equal(t, 1, h.called("0/DeviceGetRemappedRows"))
 }
 
-// A GPU that only ever says that something is wrong has failed, whatever it was before.
+// A GPU whose answers are all errors has failed, whatever its state before.
 func TestSilent(t *testing.T) {
 	h := newHost(2)
 	b := newBed(t, h).begin(t)
@@ -303,7 +303,7 @@ func TestSilent(t *testing.T) {
 	assert.Empty(t, b.warnings())
 }
 
-// each sets the answer of all functions of a GPU ("1/") that were called so far, or of all GPUs ("").
+// each sets the answer of all functions of a GPU ("1/") called before, or of all GPUs ("").
 func (h *host) each(gpu string, ret nvml.Return) {
 	for name := range h.calls {
 		if i := strings.IndexByte(name, '/'); i > 0 && strings.HasPrefix(name, gpu) {
@@ -312,7 +312,7 @@ func (h *host) each(gpu string, ret nvml.Return) {
 	}
 }
 
-// A field that fails for good does not give an error and a line in the log at every scrape.
+// A field that fails for good does not log an error at every scrape.
 func TestFailsForever(t *testing.T) {
 	h := newHost(2)
 	h.set("1/DeviceGetTemperature", nvml.ERROR_UNKNOWN)
@@ -337,7 +337,7 @@ func TestFailsForever(t *testing.T) {
 	}
 }
 
-// A field that was there is not dropped when the driver denies it: that is an error, and may pass.
+// A known field is not dropped when the driver denies support: an error that may pass.
 func TestNoLongerSupported(t *testing.T) {
 	for _, ret := range []nvml.Return{nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_INVALID_ARGUMENT, nvml.ERROR_NO_PERMISSION} {
 		t.Run(ret.Error(), func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestNoLongerSupported(t *testing.T) {
 			assert.Contains(t, got, "hw.energy id=GPU-0")
 		})
 	}
-	t.Run("all", func(t *testing.T) { // handles that are no longer valid
+	t.Run("all", func(t *testing.T) { // invalid handles
 		h := newHost(2)
 		b := newBed(t, h).begin(t)
 		_, err := b.next()
@@ -387,7 +387,7 @@ func TestNothingSupported(t *testing.T) {
 	assert.Equal(t, 1, h.called("Init"))
 }
 
-// A GPU that nobody asked for may be lost.
+// A GPU outside the configured devices may be lost.
 func TestUnwantedLost(t *testing.T) {
 	h := newHost(2)
 	b := newBed(t, h, func(c *Config) { c.Devices = []Device{"0"} }).begin(t)
@@ -405,7 +405,7 @@ func TestUnwantedLost(t *testing.T) {
 	assert.Zero(t, h.called("1/DeviceRegisterEvents"))
 }
 
-// When NVML as a whole does not work any more, nothing is said of its devices.
+// While NVML as a whole does not work, the devices have no metrics.
 func TestBrokenSaysNothing(t *testing.T) {
 	h := newHost(2)
 	b := newBed(t, h).begin(t)
@@ -424,7 +424,7 @@ func TestBrokenSaysNothing(t *testing.T) {
 	}
 }
 
-// PCIe counters of 32 bits, as of an A100, wrap within a second: they are no counters. A type of 64 bits does not tell.
+// PCIe counters of 32 bits, as of an A100, wrap within a second and are no counters. A type of 64 bits is no proof.
 func TestNarrowCounters(t *testing.T) {
 	rx, tx := [2]uint32{nvml.FI_DEV_PCIE_COUNT_RX_BYTES, 0}, [2]uint32{nvml.FI_DEV_PCIE_COUNT_TX_BYTES, 0}
 	const counter, rate = "hw.gpu.io direction=receive id=GPU-0", "trainbridge.gpu.pcie.throughput direction=receive id=GPU-0"
@@ -480,7 +480,7 @@ func TestNarrowCounters(t *testing.T) {
 	})
 }
 
-// The bytes of an NVLink that goes down stay in the sum: it is a counter.
+// The bytes of an NVLink that goes down stay in the sum, a counter.
 func TestLinkGoesDown(t *testing.T) {
 	h := newHost(1)
 	delete(h.fields, [2]uint32{nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, math.MaxUint32})
@@ -499,7 +499,7 @@ func TestLinkGoesDown(t *testing.T) {
 	}
 }
 
-// After the host's clock was set back, samples are as new as they say, not as old as the last one before.
+// After the host's clock was set back, the time of a sample is taken as given, not compared with samples before.
 func TestClockSetBack(t *testing.T) {
 	h := newHost(1)
 	b := newBed(t, h).begin(t)
@@ -518,7 +518,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// A value of a type that this version does not know is not supported, rather than 0 or NaN.
+// A value of an unknown type is not supported, rather than 0 or NaN.
 func TestUnknownValueType(t *testing.T) {
 	h := newHost(1)
 	h.valueType = 99
@@ -533,7 +533,7 @@ func TestUnknownValueType(t *testing.T) {
 	}
 }
 
-// Numbers that are too large for a point are never negative.
+// Numbers too large for a point are never negative.
 func TestHugeNumbers(t *testing.T) {
 	h := newHost(1)
 	for k := range h.fields {
@@ -564,7 +564,7 @@ func TestHugeNumbers(t *testing.T) {
 	}
 }
 
-// Where there are samples, one scrape without a new one and without a current reading is no reason to give up.
+// A field with samples stays after a scrape without a new sample and a current reading.
 func TestNoSampleNoReading(t *testing.T) {
 	h := newHost(1)
 	h.set("DeviceGetPowerUsage", nvml.ERROR_NOT_SUPPORTED)
@@ -577,7 +577,7 @@ func TestNoSampleNoReading(t *testing.T) {
 		require.NoError(t, err)
 		assert.InDelta(t, float64(watts), got["hw.power id=GPU-0"], 1e-9)
 	}
-	h = newHost(1) // there are no samples
+	h = newHost(1) // no samples
 	h.set("DeviceGetPowerUsage", nvml.ERROR_NOT_SUPPORTED)
 	h.set("DeviceGetSamples", nvml.ERROR_NOT_FOUND)
 	b = newBed(t, h, func(c *Config) { c.Metrics.TrainbridgeGpuFieldSupported.Enabled = true }).begin(t)
@@ -587,7 +587,7 @@ func TestNoSampleNoReading(t *testing.T) {
 	assert.Zero(t, got["trainbridge.gpu.field.supported field=hw.power id=GPU-0"])
 }
 
-// A state is the last one that was read, not what a failed call left.
+// The status is of the last successful reading, not the leftover of a failed call.
 func TestStatusStays(t *testing.T) {
 	h := newHost(1)
 	h.gpus[0].GetRemappedRowsFunc = func() (int, int, bool, bool, nvml.Return) { return 0, 0, false, true, nvml.SUCCESS }
@@ -610,7 +610,7 @@ func TestStatusStays(t *testing.T) {
 	assert.InDelta(t, 1, got["hw.status id=GPU-0 state=degraded"], 0)
 }
 
-// MIG devices that cannot be listed are a partial error, once a minute.
+// A failing list of MIG devices is a partial error, once a minute.
 func TestMIGFails(t *testing.T) {
 	h := newHost(2)
 	h.gpus[0].GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
@@ -628,7 +628,7 @@ func TestMIGFails(t *testing.T) {
 	assert.InDelta(t, 3, errs, 1)
 }
 
-// A GPU whose list fails now and then is asked at every scrape.
+// A GPU whose list fails now and then is read at every scrape.
 func TestMIGFailsOnce(t *testing.T) {
 	h := newHost(1)
 	h.gpus[0].GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
@@ -642,7 +642,7 @@ func TestMIGFailsOnce(t *testing.T) {
 	}
 }
 
-// Events that come faster than they are taken do not hold up the scrape.
+// Events that come faster than the scrape reads them do not hold up the scrape.
 func TestEventFlood(t *testing.T) {
 	h := newHost(1)
 	h.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {

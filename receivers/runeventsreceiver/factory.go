@@ -23,7 +23,7 @@ func createDefaultConfig() component.Config {
 	return &Config{Config: tail.DefaultConfig(), Redact: redact.DefaultConfig(), RunConfig: spans.RunConfig{ServiceName: "train"}}
 }
 
-// holdTimeout is how long a traceback waits for its last line.
+// holdTimeout bounds the wait of a traceback for its last line.
 const holdTimeout = time.Second
 
 func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
@@ -41,7 +41,7 @@ func newParts(_ *filereceiver.Receiver, config component.Config) (filereceiver.P
 // Formats are the formats of run_events: any text.
 func Formats() []string { return []string{"run_events"} }
 
-// detect takes a file in which something failed, where no other receiver knows a line of it.
+// detect takes a file with a failure in it, if no other receiver knows a line of the file.
 func detect(path string) tail.Detect {
 	s := events.NewScanner(path, nil, time.Time{})
 	return func(text []byte) tail.Reads {

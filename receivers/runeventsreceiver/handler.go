@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 )
 
-// handler knows no records: filereceiver finds the events between them.
+// handler knows no records: filereceiver finds the events in the lines.
 type handler struct{}
 
 func newHandler(*tail.Stream) tail.Handler { return handler{} }

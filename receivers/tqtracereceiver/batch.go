@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// functionBatch is the functions, operations and samples of a file that go downstream together.
+// functionBatch is the functions, operations and samples of a file that are sent together.
 type functionBatch struct {
 	r      *tqReceiver
 	run    string
@@ -55,7 +55,7 @@ type builder struct {
 	r   *tqReceiver
 	b   *functionBatch
 	buf [3][]byte // for keys
-	// The ids of the run's span, to which every root links.
+	// The ids of the run's span; every root links to the run.
 	runTrace pcommon.TraceID
 	runSpan  pcommon.SpanID
 }
@@ -77,7 +77,7 @@ func (b *functionBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	}
 }
 
-// began is when the first call or operation begins: math.MaxInt64 where there is none.
+// began is the start of the first call or operation: math.MaxInt64 without any.
 func (b *functionBatch) began() (int64, spans.TimeSource) {
 	at, source := int64(math.MaxInt64), spans.TimeSynthetic
 	for i := range b.out.Functions {
@@ -97,8 +97,8 @@ func (bd *builder) resource(who assemble.Who) spans.Resource {
 	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
 }
 
-// identify makes the ids of a span whose natural key is its process, function and raw time. A text that names no trace
-// gives each record a trace of its own; else the resource says how the record came into its trace.
+// identify makes the ids of a span whose natural key is its process, function and raw time. A text without a trace gives each record a trace of its own; else
+// the resource says how the record joined its trace.
 func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
 	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)
 	bd.buf[1] = append(bd.buf[1][:0], name...)
@@ -114,7 +114,7 @@ func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, n
 	return trace, spans.SpanID(trace, role, fn, pid, key.Bytes())
 }
 
-// The names of the spans say which stage they are: they need no spans.AttrTQStage.
+// The span names say the stage: no need for spans.AttrTQStage.
 var (
 	stageNames = [3]string{spans.SpanTQGet, spans.SpanTQCompute, spans.SpanTQPut}
 	opNames    = [4]string{
@@ -123,7 +123,7 @@ var (
 	}
 )
 
-// putTraceID writes the id text of the log, where the trace id does not say it already: a text that names none, and one that was hashed.
+// putTraceID writes the log's id text where the trace id differs from the text: a text without a trace, and a hashed one.
 func putTraceID(m pcommon.Map, trace pcommon.TraceID, text string) {
 	if !spans.IsUUID(text, trace) {
 		m.PutStr(spans.AttrTQTraceID, cmp.Or(text, "N/A"))
@@ -181,7 +181,7 @@ func (bd *builder) function(f *assemble.Function) {
 	}
 }
 
-// lone adds an operation with no function around it: the root of its trace.
+// lone adds an operation outside of any function: the root of its trace.
 func (bd *builder) lone(o *assemble.Op) {
 	res := bd.resource(o.Who)
 	res.Time = o.Source
@@ -218,8 +218,8 @@ func (bd *builder) op(res spans.Resource, o *assemble.Op, trace pcommon.TraceID,
 	return s
 }
 
-// lost are the sentences about spans that began and did not end. There is none for a function without FUNCTION_END, which verl prints only where data is put
-// back, nor for a function that ended without the lines of a stage.
+// lost are the sentences about spans that began and did not end. A function without FUNCTION_END has none, because verl prints FUNCTION_END only where data is
+// put back; nor has a function that ended without the lines of a stage.
 var lost = map[string]string{
 	assemble.ReasonNoGetEnd:     "GET began and never ended: the process died in it, or its line was lost",
 	assemble.ReasonNoComputeEnd: "COMPUTE began and never ended: the process died in it, or its line was lost",
@@ -241,7 +241,8 @@ func (bd *builder) fields(m pcommon.Map, from, to int) {
 	}
 }
 
-// Metrics makes gauges of the points: one metric per name. The host is a label: on the resource there would be a target_info for each process in Prometheus.
+// Metrics makes gauges of the points: one metric per name. The host is a label: as a resource attribute it would make a target_info for each process in
+// Prometheus.
 func (b *functionBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	var list pmetric.MetricSlice

@@ -28,7 +28,7 @@ func (*noLines) Place() tail.Place { return 0 }
 func (*noLines) Path() string      { return "/logs/run/driver.log" }
 func (*noLines) ByArrival()        {}
 
-// typicalLog is what one driver prints: workers of several pids, a few calls at once in each, DETAIL on.
+// typicalLog is the output of one driver: workers of several pids, a few concurrent calls in each, DETAIL on.
 func typicalLog(calls int, ray bool) [][]byte {
 	r := rand.New(rand.NewPCG(1, 1))
 	type timed struct {
@@ -99,7 +99,7 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The handler from line to delivered pdata. cpu-ns/line is what counts on a busy machine.
+// The handler from line to delivered pdata. cpu-ns/line is the measure on a busy machine.
 func BenchmarkHandler(b *testing.B) {
 	for _, ray := range []bool{false, true} {
 		for _, build := range []bool{false, true} {
@@ -135,7 +135,7 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-// With tail before it: file to delivered pdata.
+// The same with tail: from the file to delivered pdata.
 func BenchmarkReadAll(b *testing.B) {
 	for _, ray := range []bool{false, true} {
 		b.Run(fmt.Sprintf("ray=%v", ray), func(b *testing.B) {

@@ -19,14 +19,14 @@ type Config struct {
 	spans.RunConfig           `mapstructure:",squash"`
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
-	// Redact says what of the texts is not passed on.
+	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`
 }
 
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate says what is wrong, naming the keys.
+// Validate names the wrong keys.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	return errors.Join(c.Check(), err)

@@ -34,7 +34,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// robber empties what it is given, as a batching consumer may, and then fails n times.
+// robber empties its argument, as a batching consumer may, and then fails n times.
 type robber struct {
 	consumertest.TracesSink
 	fail []error
@@ -68,7 +68,7 @@ func (r *metricsRobber) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) 
 	return r.MetricsSink.ConsumeMetrics(ctx, md)
 }
 
-// oneBatch reads lines into a batch and returns how to deliver it.
+// oneBatch reads lines into a batch and returns its delivery.
 func oneBatch(t *testing.T, r *tqReceiver, lines ...string) tail.Delivery {
 	t.Helper()
 	h := r.handle(&noLines{})
@@ -138,7 +138,7 @@ func TestWithoutPipeline(t *testing.T) {
 	}
 }
 
-// After a restart the clock goes on where it was, and records without any clock get keys of their own.
+// After a restart the clock continues, and records without any clock get unique keys.
 func TestSaveRestore(t *testing.T) {
 	b := &filereceivertest.Result{}
 	r := prepared(t, &b.Traces, nil)
@@ -248,7 +248,7 @@ func TestPidOfFileName(t *testing.T) {
 	assert.Equal(t, int64(2642022), pid.Int())
 }
 
-// The receiver says once, with what to do, that no record has an id; with a single id it does not.
+// The receiver logs once, with the remedy, that no record has an id; a single id prevents the message.
 func TestNoIDs(t *testing.T) {
 	line := "[TQ-TRACE] trace_id=%s | func=f | stage=COMPUTE_END | duration=0.4s | timestamp=%d.0\n"
 	var all strings.Builder

@@ -7,22 +7,22 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/tqline"
 )
 
-// format is a format in which jobs with a TransferQueue log their work.
+// format is a log format of jobs with a TransferQueue.
 type format struct {
 	name string
-	// detect says whether a line without its prefix is a record, for include_by_content. It may use rec.
+	// detect says whether a line without its prefix is a record, for include_by_content. rec is scratch memory.
 	detect func(text []byte, rec *tqline.Line) bool
-	// parse takes a line without its prefix. mine is false when it is not of the format.
+	// parse reads a line without its prefix. mine is false for a line of another format.
 	parse func(h *handler, text []byte, l *tail.Line) (v tail.Verdict, reason string, mine bool)
 }
 
-// formats are tried from the first to the last. To add a format, add its line.
+// formats are tried in order. To add a format, add its line.
 var formats = [...]format{
 	{name: "tq_trace", detect: isTrace, parse: (*handler).trace},
 	{name: "tq_neighbours", detect: isNeighbour, parse: (*handler).neighbour},
 }
 
-// Formats are the formats of tq_trace, in the order in which they are tried.
+// Formats are the formats of tq_trace, in order.
 func Formats() []string {
 	var names []string
 	for _, f := range formats {
@@ -31,7 +31,7 @@ func Formats() []string {
 	return names
 }
 
-// detect makes the function that knows the records of all formats.
+// detect makes the function that recognizes the records of all formats.
 func detect(string) tail.Detect {
 	var peeler envelope.Peeler
 	var prefix line.Prefix

@@ -45,17 +45,16 @@ type handler struct {
 	perf    perfRecords
 	names   spans.Interner
 
-	// For records without any clock: how many there were, where the reconstructed time stands (ns), and how much of it
-	// the stages of the current function took.
+	// For records without any clock: their number, the reconstructed time (ns), and the time of the current function's stages within it.
 	ordinal, made, staged int64
 
-	records, nameless int64 // of this process; nameless: the records whose trace_id says nothing; -1: that is told
+	records, nameless int64 // of this process; nameless: records without a trace in trace_id; -1: already logged
 
 	batch *functionBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64          // ns: the first start of all batches
 }
 
-// stream is what a handler needs of tail.Stream.
+// stream is the part of tail.Stream that a handler needs.
 type stream interface {
 	assemble.Lines
 	Path() string
@@ -67,10 +66,10 @@ type procKey struct {
 	pid  int64
 }
 
-// enoughIDs is how many records without an id are no accident.
+// enoughIDs is the number of records without an id that is no accident.
 const enoughIDs = 8
 
-// maxProcs bounds the processes remembered for one file.
+// maxProcs bounds the known processes of one file.
 const maxProcs = 4096
 
 func (r *tqReceiver) handle(s stream) *handler {
@@ -82,7 +81,7 @@ func (r *tqReceiver) handle(s stream) *handler {
 	return h
 }
 
-// fill makes sure that there is a batch to fill.
+// fill makes a batch if none is open.
 func (h *handler) fill() {
 	if h.batch == nil {
 		h.batch = h.r.newBatch()
@@ -175,7 +174,7 @@ func (h *handler) peelGlued(head []byte) {
 	h.prefix.Repeated = repeated
 }
 
-// process finds who printed the line.
+// process finds the process that printed the line.
 func (h *handler) process() *assemble.Proc {
 	pid := h.prefix.PID
 	if pid == 0 {
@@ -198,7 +197,7 @@ func (h *handler) process() *assemble.Proc {
 	return p
 }
 
-// wall returns the wall clock that the line carries, in ns.
+// wall returns the wall clock of the line, in ns.
 func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	raw = h.prefix.Stamp
 	if raw == nil {
@@ -211,7 +210,7 @@ func (h *handler) wall() (ns int64, raw []byte, ok bool) {
 	return ns, raw, err == nil
 }
 
-// unixFrom is the smallest timestamp that is Unix time and no perf_counter: no machine runs for 31 years.
+// unixFrom is the smallest timestamp taken as Unix time, not perf_counter: no machine runs for 31 years.
 const unixFrom = int64(1e18)
 
 // place finds out when and where the record was printed.
@@ -244,8 +243,8 @@ func (h *handler) place(l *tail.Line) {
 	}
 }
 
-// placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus
-// the durations of the records before it.
+// placeByOrder gives a time to a record without any clock: its arrival while tailing; else the file's modification time plus the durations of the records
+// before.
 func (h *handler) placeByOrder(l *tail.Line) {
 	at := &h.at
 	h.ordinal++
@@ -271,7 +270,7 @@ func (h *handler) placeByOrder(l *tail.Line) {
 		h.made += max(0, d-h.staged)
 		h.staged, d = 0, 0
 	case tqline.ClientEnd:
-		if h.rec.Log { // no stage around it will count its time
+		if h.rec.Log { // no enclosing stage will count the time
 			h.made += d
 			d = 0
 		}
@@ -288,7 +287,7 @@ func (*handler) read(l *tail.Line) time.Time {
 	return l.Written()
 }
 
-// repeated counts n lines that Ray dropped.
+// repeated counts n lines dropped by Ray.
 func (r *tqReceiver) repeated(n int64, path string) {
 	r.tel.TrainbridgeTqRepeatedLines.Add(context.Background(), n)
 	if !r.Said("repeated") {
@@ -300,7 +299,7 @@ func (r *tqReceiver) repeated(n int64, path string) {
 	}
 }
 
-// Expire gives up on what is held since before the given time.
+// Expire gives up everything held since before the given time.
 func (h *handler) Expire(before time.Time) {
 	ns := before.UnixNano()
 	h.fill()
@@ -331,7 +330,7 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// noIDs tells the user what it means that no record has an id. TransferQueue reads the id from BatchMeta.extra_info, where verl puts none.
+// noIDs explains to the user that no record has an id. TransferQueue reads the id from BatchMeta.extra_info, where verl puts none.
 func (r *tqReceiver) noIDs(records int64, path string) {
 	if !r.Said("ids") {
 		r.Once(
@@ -347,7 +346,7 @@ func (r *tqReceiver) noIDs(records int64, path string) {
 
 const stateVersion = 1
 
-// Save returns the clock anchors and the counters that make the keys of records without a clock.
+// Save returns the clock anchors and the counters for the keys of records without a clock.
 func (h *handler) Save() []byte {
 	anchors := h.anchors.Save()
 	if anchors == nil && h.ordinal == 0 {
@@ -359,7 +358,7 @@ func (h *handler) Save() []byte {
 	return append(b, anchors...)
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (h *handler) Restore(state []byte) {
 	if len(state) == 0 || state[0] != stateVersion {
 		return

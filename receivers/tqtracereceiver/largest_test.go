@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Calls without an END that are given up together arrive all, in messages that every backend takes.
+// Calls without an END that are given up together all arrive, in messages within every backend's limit.
 func TestLargestExpiry(t *testing.T) {
 	// As many fields as are kept, with names and texts as long as are kept.
 	var fields strings.Builder
@@ -22,7 +22,7 @@ func TestLargestExpiry(t *testing.T) {
 		fmt.Fprintf(&fields, " | %s%d=%s", strings.Repeat("n", spans.MaxAttributeBytes), i, strings.Repeat("v", spans.MaxAttributeBytes))
 	}
 	for name, c := range map[string]struct {
-		format string // of the call's number and its time, µs
+		format string // with the call's number and time, µs
 		calls  int
 	}{
 		"functions":               {"[TQ-TRACE] trace_id=N/A | func=f | pid=1 | stage=FUNCTION_START | call=%d | timestamp=1.%06d", 70_000},

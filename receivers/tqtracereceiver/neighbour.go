@@ -35,7 +35,7 @@ func (h *handler) neighbour(b []byte, l *tail.Line) (v tail.Verdict, reason stri
 	return tail.Ignored, "", false
 }
 
-// when is the time of a metric: the stamp of its line, else about when it was written. ns.
+// when is the time of a metric, ns: the stamp of its line, else about the time of writing.
 func (h *handler) when(l *tail.Line) int64 {
 	if ns, _, ok := h.wall(); ok {
 		return ns
@@ -61,11 +61,11 @@ func (h *handler) cost(b []byte, l *tail.Line) (tail.Verdict, string) {
 	return tail.Record, ""
 }
 
-// perfRecords are the [Performance] records whose three lines are not yet together; other lines may stand between them.
+// perfRecords are the [Performance] records with some of their three lines missing; other lines may stand between.
 type perfRecords struct{ open []*perfRecord }
 
 type perfRecord struct {
-	head     point // who, when and of which storage unit
+	head     point // process, time and storage unit
 	requests float64
 	rate     float64
 	average  float64
@@ -92,7 +92,7 @@ func (p *perfRecords) line(h *handler, kind tqline.Neighbour, b []byte, l *tail.
 		})
 		return tail.Record, ""
 	}
-	// The oldest record of the process that still lacks this line.
+	// The oldest record of the process that still lacks the line.
 	for i, r := range p.open {
 		if r.head.who != who || kind == tqline.PerfRange && r.ranged {
 			continue
@@ -123,7 +123,7 @@ func (p *perfRecords) line(h *handler, kind tqline.Neighbour, b []byte, l *tail.
 		p.leave(h, i)
 		return tail.Record, ""
 	}
-	if kind == tqline.PerfRange { // other software may print such a line
+	if kind == tqline.PerfRange { // other software may print a line like it
 		return tail.Ignored, "not_tq"
 	}
 	return tail.Rejected, "no_performance_header"
@@ -137,7 +137,7 @@ func (h *handler) operation(p point, op tqline.PerfOp) {
 	}
 }
 
-// leave sends the totals of a record, which stand in its first line.
+// leave sends the totals of a record, from its first line.
 func (p *perfRecords) leave(h *handler, i int) {
 	r := p.open[i]
 	p.open = append(p.open[:i], p.open[i+1:]...)
@@ -190,7 +190,7 @@ var metricInfo = [metricIDs]spans.Metric{
 type point struct {
 	metric                               metricID
 	who                                  assemble.Who
-	at, start                            int64 // start: of the range it covers; 0: none
+	at, start                            int64 // start: of the measured range; 0: none
 	value                                float64
 	function, direction, unit, operation string
 }

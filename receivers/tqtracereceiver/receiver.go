@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/tqtracereceiver/internal/metadata"
 )
 
-// tqReceiver is what the handlers of one configured receiver share.
+// tqReceiver is the part shared by the handlers of one configured receiver.
 type tqReceiver struct {
 	*filereceiver.Receiver
 	cfg     *Config

@@ -136,7 +136,7 @@ func TestIDsAreDeterministic(t *testing.T) {
 		for _, name := range fixtures {
 			b := read(t, func(c *Config) { c.RunID = run }, fixture(t, name+".log"))
 			for _, s := range b.All("") {
-				if s.Name() == spans.SpanRun { // its id follows from the folder, too, which is another one each time
+				if s.Name() == spans.SpanRun { // the id follows from the folder too, a new one each time
 					continue
 				}
 				got[s.TraceID().String()+s.SpanID().String()]++
@@ -157,8 +157,8 @@ func TestIDsAreDeterministic(t *testing.T) {
 	}
 }
 
-// Every parent exists, in the same trace; every trace of one id text holds all its functions.
-// TestDied: a call that died in compute was a healthy bar of 273 ms; a call that ended and only lost a line did not die.
+// TestDied: every parent exists, in the same trace; every trace of one id text holds all its functions. A call that died in compute must not look like a
+// healthy bar of 273 ms; a call that ended and only lost a line did not die.
 func TestDied(t *testing.T) {
 	const start = `INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | pid=9 | stage=FUNCTION_START | timestamp=100.000000
 INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=GET_START | batch_size=4 | timestamp=100.000020
@@ -237,7 +237,7 @@ func TestAccounts(t *testing.T) {
 	assert.Equal(t, int64(10), b.Counts.Records)
 }
 
-// What carries a line takes nothing from its record.
+// The wrapping of a line does not change its record.
 func TestWrapped(t *testing.T) {
 	const record = "INFO:2026-02-11 16:40:00,120:[TQ-TRACE] trace_id=a1b2c3d4 | func=get_data | stage=%s | duration=0.5s | timestamp=%d.5"
 	log := func(format string) string {
@@ -285,7 +285,7 @@ func TestSampleLogs(t *testing.T) {
 				}
 			}
 			dedup := strings.Contains(path, "dedup")
-			if !dedup { // there, START lines are lost
+			if !dedup { // without START lines
 				assert.Equal(t, count("stage=FUNCTION_START"), functions)
 				assert.Len(t, b.All(spans.SpanTQGet), count("stage=GET_END"))
 				assert.Len(t, b.All(spans.SpanTQPut), count("stage=PUT_END"))

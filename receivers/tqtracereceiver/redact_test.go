@@ -22,7 +22,7 @@ func TestSecretsDoNotLeave(t *testing.T) {
 	}, 3, hubToken, "plain-token-1", "hunter2")
 }
 
-// Names and labels have no invisible character, and no text has NUL: read checks that.
+// Names and labels have no invisible character, and no text has NUL: checked by read.
 func TestHiddenCharacters(t *testing.T) {
 	r := read(t, nil, write(t, "x.log",
 		"(TaskRunner pid=1, ip=10.\u200b1) INFO:2026-03-05 09:30:00,120:[TQ-TRACE] trace_id=N/A | func=gene\u202erate\x00 | stage=FUNCTION_START | timestamp=1000.000000",

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWayOfALine looks for each file that docs/architecture.md names on the way of a line.
+// TestWayOfALine looks for each file that docs/reference/architecture.md names on the way of a line.
 func TestWayOfALine(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "reference", "architecture.md"))
 	require.NoError(t, err)
 	_, way, ok := strings.Cut(string(text), "\n### One line of TransferQueue, file by file\n")
 	require.True(t, ok)

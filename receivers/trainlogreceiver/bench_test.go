@@ -40,7 +40,7 @@ var typical = map[string]func(i int) string{
 	},
 }
 
-// From file to delivered pdata, with its tail. cpu-ns/line is what counts on a busy machine.
+// From file to delivered pdata, with tail. cpu-ns/line is the measure on a busy machine.
 func BenchmarkReadAll(b *testing.B) {
 	for _, name := range []string{"jsonl", "hf"} {
 		const lines = 100_000
@@ -94,7 +94,7 @@ func (o *noOut) Prefix() *line.Prefix {
 	return &o.prefix
 }
 
-// The parser alone: what finding out the format costs, for records and for other text.
+// The parser alone: the cost of detecting the format, for records and for other text.
 func BenchmarkParser(b *testing.B) {
 	for name, line := range map[string]string{
 		"jsonl": typical["jsonl"](1000), "hf": typical["hf"](1000),

@@ -30,23 +30,23 @@ type Config struct {
 	clock.ZoneConfig          `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
 	step.PointsConfig         `mapstructure:",squash"`
-	// Redact says what of the texts is not passed on.
+	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`
-	// Format is the format of the log; auto, the default, finds it out line by line.
+	// Format is the format of the log; auto, the default, detects the format line by line.
 	Format string `mapstructure:"format"`
-	// Patterns are lines of the log with placeholders where the numbers stand: "iter {iteration}: loss {loss}, time {step_time:ms}ms". They come before the
+	// Patterns are lines of the log with placeholders in place of the numbers: "iter {iteration}: loss {loss}, time {step_time:ms}ms". Patterns come before the
 	// formats.
 	Patterns []string `mapstructure:"patterns"`
-	// Fields gives names of the log a meaning. It comes before what the receiver knows.
+	// Fields gives names of the log a meaning, before the receiver's own names.
 	Fields map[string]FieldConfig `mapstructure:"fields"`
-	// TraceIDField is the name of the field that says which trace a record belongs to, without regard to case. Default trace_id, which is traceId too. The
-	// names of W3C Trace Context (traceparent) and of parents (span_id, parent_id) are known beside it.
+	// TraceIDField is the name of the field with a record's trace, without regard to case. Default trace_id, which includes traceId. The names of W3C Trace
+	// Context (traceparent) and of parents (span_id, parent_id) are known too.
 	TraceIDField string `mapstructure:"trace_id_field"`
 }
 
-// FieldConfig says what a name of the log means.
+// FieldConfig is the meaning of a name in the log.
 type FieldConfig struct {
-	// Metric is the gauge that the value goes to: a new name, or the name of a metric that the receiver knows (ml.train.loss).
+	// Metric is the gauge of the value: a new name, or the name of a metric known to the receiver (ml.train.loss).
 	Metric string `mapstructure:"metric"`
 	// Unit is the UCUM unit of a gauge with a new name.
 	Unit string `mapstructure:"unit"`
@@ -54,7 +54,7 @@ type FieldConfig struct {
 	Scale float64 `mapstructure:"scale"`
 }
 
-// formatAuto is the value of Config.Format that is not the name of a format.
+// formatAuto is the value of Config.Format for any format.
 const formatAuto = "auto"
 
 var (
@@ -68,13 +68,13 @@ var (
 	errID    = errors.New("'trace_id_field' must be the name of a field, and not one of 'fields'")
 )
 
-// metricName is what OpenTelemetry allows (API specification, instrument name syntax).
+// metricName is OpenTelemetry's rule for names (API specification, instrument name syntax).
 var metricName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\-/]{0,254}$`)
 
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate says all that is wrong at once, naming the keys.
+// Validate names all wrong keys at once.
 func (c *Config) Validate() error {
 	_, err := c.Location()
 	errs := []error{c.Check(), err}
@@ -103,13 +103,13 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// PatternError says what is wrong with a pattern of Config.Patterns, at which of its characters; nil: nothing.
+// PatternError says what is wrong with a pattern of Config.Patterns, with the position of the character; nil: nothing.
 func PatternError(text string) error {
 	_, err := pattern.Compile(text)
 	return err
 }
 
-// patterns are those of the configuration, which was validated.
+// patterns are the patterns of a validated configuration.
 func (c *Config) patterns() (out []*pattern.Pattern) {
 	for _, text := range c.Patterns {
 		if p, err := pattern.Compile(text); err == nil {
@@ -119,7 +119,7 @@ func (c *Config) patterns() (out []*pattern.Pattern) {
 	return out
 }
 
-// known is the target of a metric that the receiver has anyway.
+// known is the target of a metric known to the receiver.
 func (f FieldConfig) known() (object.Target, bool) {
 	if f.Metric == spans.AttrGPUUtilization {
 		return object.MappedGPU(f.scale()), true
@@ -160,5 +160,5 @@ func (c *Config) mapped() map[string]object.Target {
 
 const stateFile = "trainer_state.json"
 
-// isState says of a file whether it is the Trainer's state, by its name. It is one object, written whole again and again.
+// isState says whether a file is the Trainer's state, by its name. The state is one object, rewritten whole each time.
 func isState(path string) bool { return filepath.Base(path) == stateFile }

@@ -54,7 +54,7 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, FieldConfig{Metric: "dataloader.wait", Unit: "s", Scale: 0.001}, cfg.Fields["wait_ms"])
 }
 
-// The Trainer's state is a document wherever the globs reach it.
+// The Trainer's state is a document wherever the globs match.
 func TestDocuments(t *testing.T) {
 	files := []string{"/out/trainer_state.json", "/out/checkpoint-500/trainer_state.json", "out/trainer_state.json", "trainer_state.json", "/out/a.jsonl", "/out/old_trainer_state.json"}
 	for include, want := range map[string][]int{
@@ -78,7 +78,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// sinks take what a receiver sends, one channel a signal.
+// sinks take the receiver's output, one channel a signal.
 type sinks struct {
 	traces  chan ptrace.Traces
 	metrics chan pmetric.Metrics
@@ -111,7 +111,7 @@ func started(t *testing.T, cfg *Config) sinks {
 	return s
 }
 
-// next returns the next steps, in as many batches as they come.
+// next returns the next n steps, from any number of batches.
 func (s sinks) next(t *testing.T, n int) []ptrace.Span {
 	t.Helper()
 	b := &filereceivertest.Result{}
@@ -140,7 +140,7 @@ func appendTo(t *testing.T, path, text string) {
 	require.NoError(t, f.Close())
 }
 
-// A log grows, is cut by the job's restart (verl opens its file anew), and grows again.
+// A log grows, is truncated by the job's restart (verl reopens its file), and grows again.
 func TestLive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl")
 	s := started(t, live(path))
@@ -159,7 +159,7 @@ func TestLive(t *testing.T) {
 	assert.NotEqual(t, one[0].SpanID(), again[0].SpanID())
 }
 
-// trainer_state.json is written anew at each checkpoint, with all rows so far: each row counts once.
+// trainer_state.json is rewritten at each checkpoint, with all rows so far: each row counts once.
 func TestStateIsRewritten(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "trainer_state.json")

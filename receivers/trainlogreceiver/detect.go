@@ -12,34 +12,34 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
-// detect makes what knows the records of a format, or of all.
+// detect recognizes the records of a format, or of all formats.
 func detect(format string, mapped fields, patterns []*pattern.Pattern) tail.Detect {
 	p := newParser(format, mapped, patterns)
-	var w telling
+	var w certainty
 	return step.Detect(func(text []byte, out step.Out) tail.Reads {
-		w = telling{Out: out, text: text}
-		if v, _ := p.Line(text, &w); v != tail.Record || w.doubtful && !w.sure {
+		w = certainty{Out: out, text: text}
+		if v, _ := p.Line(text, &w); v != tail.Record || w.ambiguous && !w.sure {
 			return tail.ReadsNot
 		}
 		return tail.ReadsOwn
 	})
 }
 
-// telling tells records that only a training writes from those that other programs write too: dicts of settings in a program's source or at its start
-// ("CONFIG = {'lr': 1e-4, 'epoch': 3}"), and objects of a step with numbers, which may be the step of anything.
-type telling struct {
+// certainty distinguishes a training's own records from records of other programs: dicts of settings in a program's source or at its start ("CONFIG = {'lr':
+// 1e-4, 'epoch': 3}"), and objects of a step with numbers, possibly a step of anything.
+type certainty struct {
 	step.Out
-	text           []byte // the line
-	doubtful, sure bool   // there were such records
+	text            []byte // the line
+	ambiguous, sure bool   // kinds of records seen
 }
 
-func (w *telling) Emit(rec *record.Record) {
-	doubtful := rec.Kind == record.Step && (rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key) ||
+func (w *certainty) Emit(rec *record.Record) {
+	ambiguous := rec.Kind == record.Step && (rec.Source == hf.Source && !rec.Has(record.Loss) && introduced(w.text, rec.Key) ||
 		rec.Source == jsonl.Source && !measures(rec))
-	w.doubtful, w.sure = w.doubtful || doubtful, w.sure || !doubtful
+	w.ambiguous, w.sure = w.ambiguous || ambiguous, w.sure || !ambiguous
 }
 
-// introduced says whether what stands before a dict calls it settings.
+// introduced says whether the text before a dict calls the dict settings.
 func introduced(text, dict []byte) bool {
 	i := max(bytes.Index(text, dict), 0)
 	before := bytes.ToLower(bytes.TrimSpace(text[:i]))
@@ -47,13 +47,13 @@ func introduced(text, dict []byte) bool {
 		bytes.Contains(before, []byte("settings")) || bytes.Contains(before, []byte("args")) || bytes.Contains(before, []byte("param"))
 }
 
-// measured are parts of names that trainings give to what they measure. Those of trackers have a slash: actor/kl, train/reward.
+// measured are parts of the names of measurements in trainings. Names of trackers have a slash: actor/kl, train/reward.
 var measured = [][]byte{
 	[]byte("/"), []byte("loss"), []byte("reward"), []byte("acc"), []byte("kl"), []byte("entropy"), []byte("return"), []byte("advantage"), []byte("grad"),
 	[]byte("score"), []byte("token"), []byte("perplexity"), []byte("ppl"), []byte("norm"),
 }
 
-// measures says whether a record says more than which step it is of, in words of trainings.
+// measures says whether a record has more than the number of its step, in words of trainings.
 func measures(rec *record.Record) bool {
 	for f := range rec.All() {
 		switch f {
@@ -68,8 +68,8 @@ func measures(rec *record.Record) bool {
 	})
 }
 
-// Losses makes what reads the lines of a training log, and calls visit with the iteration and the loss of each step, or with its gradient norm where no loss
-// stands. NaN: the line has no iteration.
+// Losses makes a reader of the lines of a training log that calls visit with the iteration and the loss of each step, or with its gradient norm if there is no
+// loss. NaN: the line has no iteration.
 func Losses(visit func(iteration, value float64)) func(text []byte) {
 	p := newParser(formatAuto, nil, nil)
 	read := step.Detect(func(text []byte, out step.Out) tail.Reads {

@@ -24,21 +24,21 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
 
-// format is a way in which trainers print their records.
+// format is a format of trainers' records.
 type format struct {
 	name string // as in the configuration
-	// open makes the reader of a stream. A line is of this format when the reader says so.
+	// open makes the reader of a stream; the reader decides whether a line is of its format.
 	open func(fields) reader
-	// alone is open where the configuration names the format, and no other is tried. nil: as open.
+	// alone replaces open where the configuration names the format, and no other is tried. nil: as open.
 	alone func(fields) reader
-	// within: another format has its lines, too. It is tried only where the configuration names it.
+	// within: the lines are also those of another format. The format is tried only if named in the configuration.
 	within bool
 	// common: lines of many writers look like this format. The next line is tried with the other formats first.
 	common bool
 }
 
-// formats are tried from the first to the last. NeMo's lines have Megatron's iterations and OpenRLHF's lines have dicts, so both come before Megatron
-// and dicts; rules of blocks are Megatron's too, so blocks come before; any program may print pairs, so they come last. To add a format, add its line.
+// formats are tried in order. NeMo's lines have Megatron's iterations and OpenRLHF's lines have dicts, so both come before Megatron and dicts; rules of blocks
+// are Megatron's too, so blocks come before; any program may print pairs, so pairs come last. To add a format, add its line.
 var formats = []format{
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }, alone: openObjects},
 	{name: "openrlhf", open: func(f fields) reader { return reader{line: single(openrlhf.New(f).Parse)} }},
@@ -61,13 +61,13 @@ var formats = []format{
 	{name: "keyvalue", open: openPairs, common: true},
 }
 
-// documents are the formats of files that are rewritten whole, in the order in which they are tried.
+// documents are the formats of files that are rewritten whole, in order.
 var documents = []format{
 	{name: hf.SourceState, open: func(f fields) reader { return reader{line: rows(hf.New(f).State)} }},
 	{name: "jsonl", open: func(f fields) reader { return reader{line: rows(jsonl.New(f).Line)} }},
 }
 
-// Formats are the formats of train_log by their names in the configuration, in the order in which they are tried.
+// Formats are the formats of train_log by their names in the configuration, in order.
 func Formats() []string {
 	names := make([]string, len(formats))
 	for i := range formats {
@@ -76,18 +76,18 @@ func Formats() []string {
 	return names
 }
 
-// fields are the names that the configuration gives a meaning.
+// fields are the names with a meaning from the configuration.
 type fields = map[string]object.Target
 
 // reader reads the lines of one stream in one format.
 type reader struct {
-	// line reads a line. mine is false when it is not of the format; reason may say then what else it is.
+	// line reads a line. mine is false for a line of another format; reason may then name the kind of line.
 	line func(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool)
-	// blank takes a line of blanks. nil: they say nothing.
+	// blank takes a line of blanks. nil: ignored.
 	blank func()
-	// others says that another format has told a record. nil: that says nothing.
+	// others says that another format has found a record. nil: ignored.
 	others func()
-	// memory is the state that earlier lines leave for later ones. nil: there is none.
+	// memory is the state from line to line. nil: none.
 	memory interface {
 		Save() []byte // JSON; nil: nothing
 		Restore(state []byte)
@@ -115,7 +115,7 @@ func openMegatron(f fields) reader {
 	return withFields(reader{line: p.Line, memory: p}, f)
 }
 
-// openDeepSpeed passes over the timers of steps that have no record.
+// openDeepSpeed skips the timers of steps without a record.
 func openDeepSpeed(f fields) reader {
 	p := new(deepspeed.Parser)
 	line := single(p.Parse)
@@ -169,12 +169,12 @@ func openTables(f fields) reader {
 	return reader{line: func(text []byte, out step.Out) (tail.Verdict, string, bool) { return p.Line(text, out) }, others: p.Others, memory: p}
 }
 
-// plain opens a format in which each line stands for itself, with a function that finds one record in a line.
+// plain opens a format of independent lines, from a function that finds one record in a line.
 func plain(parse func(text []byte, rec *record.Record) (found bool, reason string)) func(fields) reader {
 	return func(f fields) reader { return withFields(reader{line: single(parse)}, f) }
 }
 
-// rows makes reader.line of a parser that finds any number of records in a line.
+// rows makes reader.line of a parser for any number of records in a line.
 func rows(line func(text []byte, out object.Out) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		found, reason := line(text, out)
@@ -188,7 +188,7 @@ func rows(line func(text []byte, out object.Out) (found bool, reason string)) fu
 	}
 }
 
-// single makes reader.line of a parser that finds one record in a line.
+// single makes reader.line of a parser for one record in a line.
 func single(parse func(text []byte, rec *record.Record) (found bool, reason string)) func([]byte, step.Out) (tail.Verdict, string, bool) {
 	return func(text []byte, out step.Out) (tail.Verdict, string, bool) {
 		rec := out.Record()
@@ -204,7 +204,7 @@ func single(parse func(text []byte, rec *record.Record) (found bool, reason stri
 	}
 }
 
-// withFields gives the fields that a format does not know the meaning they have in the configuration.
+// withFields gives fields unknown to a format their meaning from the configuration.
 func withFields(r reader, f fields) reader {
 	if len(f) == 0 {
 		return r

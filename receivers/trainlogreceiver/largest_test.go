@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The largest documents and lines arrive whole, in messages that every backend takes.
+// The largest documents and lines arrive whole, in messages within every backend's limit.
 func TestLargest(t *testing.T) {
 	row := func(i int) string { return fmt.Sprintf(`{"step": %d, "loss": 2.5}`, i) }
 	rows := func(from, to int, row func(int) string, between string) string {

@@ -23,15 +23,15 @@ type parser struct {
 	formats []format
 	readers []reader // of formats
 	last    int      // the format of the record before
-	told    []bool   // which formats have told a record
+	found   []bool   // formats with a record so far
 	prefix  logger.Prefix
 	clock   prefixClock
 	wrap    wrap
 	rows    int             // the format of objects; -1: none
 	objects envelope.Peeler // of messages in objects
-	depth   int             // objects around the text at hand
+	depth   int             // objects around the current text
 	since   int             // lines in a row that began with the seconds since the line before
-	// inPasted: the text at hand is part of a line.
+	// inPasted: the current text is part of a line.
 	inPasted bool
 }
 
@@ -58,7 +58,7 @@ func newParser(name string, mapped fields, patterns []*pattern.Pattern) *parser 
 	return p
 }
 
-// Line reads one line, without what a logger may have put before.
+// Line reads one line, without a possible logger's prefix.
 func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if len(text) == 0 || text[0] <= ' ' && len(bytes.TrimSpace(text)) == 0 {
 		for i := range p.readers {
@@ -68,16 +68,16 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 		}
 		return tail.Ignored, "empty"
 	}
-	if n := glued(text); n > 0 { // printed past a bar, whose drawing has no line's end
+	if n := glued(text); n > 0 { // printed past a bar, drawn without a line's end
 		v, reason := p.Line(text[:n], out)
-		if told, why := p.Line(text[n:], out); told != tail.Ignored {
-			v, reason = told, why
+		if of, why := p.Line(text[n:], out); of != tail.Ignored {
+			v, reason = of, why
 		}
 		return v, reason
 	}
 	p.prefix.Reset()
 	if bare := text[0] == '{'; !bare {
-		if rest, ok := p.stamped(text); ok && len(rest) > 0 { // a format that takes any text would take the time with it
+		if rest, ok := p.stamped(text); ok && len(rest) > 0 { // a format that takes any text would take the time too
 			text, out = rest, prefixed{out, p}
 		}
 	}
@@ -92,11 +92,12 @@ func (p *parser) Line(text []byte, out step.Out) (tail.Verdict, string) {
 	if mine {
 		return v, reason
 	}
-	if v, reason, mine = p.message(text, out); mine {
+	v, reason, mine = p.message(text, out)
+	if mine {
 		return v, reason
 	}
 	p.prefix = stamp
-	var rests [maxPieces][]byte // what may be the message: behind all pieces most likely
+	var rests [maxPieces][]byte // possible messages: most likely the text behind all pieces
 	n := p.strip(text, rests[:])
 	for i := n - 1; i >= 0; i-- {
 		if v, why, mine := p.message(rests[i], prefixed{out, p}); mine {
@@ -116,8 +117,7 @@ var lossMark = []byte("loss")
 
 const mostPasted = 4 << 10 // bytes
 
-// pasted reads records that were printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first
-// words are the same.
+// pasted reads records printed without a line's end between them, as two threads do: "step 1 loss 2.31step 2 loss 2.29". Their first words are the same.
 func (p *parser) pasted(text []byte, out step.Out) bool {
 	if p.inPasted || len(text) > mostPasted {
 		return false
@@ -145,9 +145,10 @@ func (p *parser) pasted(text []byte, out step.Out) bool {
 	return is
 }
 
-// broken reads a line of a message that rich has broken into several.
+// broken reads a line of a message that rich broke into several lines.
 func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	if v, reason, mine = p.more(text, out); mine {
+	v, reason, mine = p.more(text, out)
+	if mine {
 		return v, reason, true
 	}
 	if column := logger.Rich(text); column > 0 {
@@ -159,11 +160,12 @@ func (p *parser) broken(text []byte, out step.Out) (v tail.Verdict, reason strin
 	return v, reason, false
 }
 
-// strip takes a logger's pieces off one by one, and keeps what is left each time, from where a logger is sure. It returns how many these are.
+// strip removes a logger's pieces one by one, and keeps each remaining text from the first certain logger on. The result is the number of texts.
 func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	for range rests {
 		var ok bool
-		if text, ok = logger.Next(text, &p.prefix); !ok {
+		text, ok = logger.Next(text, &p.prefix)
+		if !ok {
 			break
 		}
 		if message := bytes.TrimLeft(text, " \t"); p.prefix.Sure && len(message) > 0 {
@@ -174,7 +176,7 @@ func (p *parser) strip(text []byte, rests [][]byte) (n int) {
 	return n
 }
 
-// glued returns where a bar ends that other text stands behind; 0: none. Dicts behind bars are the Trainer's (hf), and its parser reads both.
+// glued returns the end of a bar with other text behind; 0: none. Dicts behind bars are the Trainer's (hf), and its parser reads both.
 func glued(text []byte) int {
 	if !bytes.Contains(text, percentMark) {
 		return 0
@@ -188,9 +190,10 @@ func glued(text []byte) int {
 
 var percentMark, dictMark = []byte("%|"), []byte("{'")
 
-// stamped takes the time of moreutils' ts off. The seconds since the line before (ts -i) are no value where the line before began so, too.
+// stamped removes the time of moreutils' ts. The seconds since the line before (ts -i) are no value if the line before also began with seconds.
 func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
-	if rest, ok = logger.Stamp(text, &p.prefix); ok {
+	rest, ok = logger.Stamp(text, &p.prefix)
+	if ok {
 		return rest, true
 	}
 	rest, words, ok := logger.Since(text)
@@ -206,7 +209,8 @@ func (p *parser) stamped(text []byte) (rest []byte, ok bool) {
 // object reads an object: a record, or else the message in the object of a logger.
 func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	if p.rows >= 0 {
-		if v, reason, mine = p.readers[p.rows].line(text, out); mine {
+		v, reason, mine = p.readers[p.rows].line(text, out)
+		if mine {
 			if v == tail.Record {
 				p.last = p.rows
 			}
@@ -234,12 +238,13 @@ func (p *parser) object(text []byte, out step.Out) (v tail.Verdict, reason strin
 	return v, reason, p.rows >= 0 || v != tail.Ignored
 }
 
-// maxPieces bounds what a logger puts before a message.
+// maxPieces bounds a logger's pieces before a message.
 const maxPieces = 8
 
 // message reads a line of a trainer. The format of the record before comes first.
 func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
-	if v, reason, mine = p.readers[p.last].line(text, out); mine {
+	v, reason, mine = p.readers[p.last].line(text, out)
+	if mine {
 		p.note(p.last, v)
 		return v, reason, true
 	}
@@ -262,15 +267,15 @@ func (p *parser) message(text []byte, out step.Out) (v tail.Verdict, reason stri
 	return v, reason, false
 }
 
-// note tells the other formats that one has told a record.
+// note tells the other formats that one format has found a record.
 func (p *parser) note(format int, v tail.Verdict) {
-	if v != tail.Record || p.told != nil && p.told[format] {
+	if v != tail.Record || p.found != nil && p.found[format] {
 		return
 	}
-	if p.told == nil {
-		p.told = make([]bool, len(p.readers))
+	if p.found == nil {
+		p.found = make([]bool, len(p.readers))
 	}
-	p.told[format] = true
+	p.found[format] = true
 	for i := range p.readers {
 		if others := p.readers[i].others; others != nil && i != format {
 			others()
@@ -278,7 +283,7 @@ func (p *parser) note(format int, v tail.Verdict) {
 	}
 }
 
-// prefixed gives a record what its logger says: the rank, and by the time before, how long the step took.
+// prefixed gives a record the values of its logger: the rank, and the step's duration from the time before.
 type prefixed struct {
 	step.Out
 	p *parser
@@ -290,18 +295,18 @@ func (o prefixed) Emit(rec *record.Record) {
 	if pre.HasRank && !rec.HasRank {
 		rec.Rank, rec.HasRank = pre.Rank, true
 	}
-	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 && !rec.Open { // lines that belong to an open record may tell its time
+	if rec.Kind == record.Step && rec.Stamp == nil && rec.Unix == 0 && !rec.Open { // further lines of an open record may have its time
 		o.p.clock.note(pre, rec)
 	}
 	o.Out.Emit(rec)
 }
 
-// prefixClock makes times of steps of a logger's stamps that are no place in time: they lack the year, or the day.
+// prefixClock makes times of steps from a logger's stamps without the year, or the day.
 type prefixClock struct {
 	clock count.Clock
 	last  float64
 	days  float64
-	rank  int64 // whose lines it reads
+	rank  int64 // of the clock's lines
 	has   bool
 }
 
@@ -325,7 +330,7 @@ func (c *prefixClock) note(pre *logger.Prefix, rec *record.Record) {
 
 const halfDay = 12 * 3600 // s
 
-// Save is as in tail.Handler. The state of each format stands under its name.
+// Save is as in tail.Handler, with the state of each format under its name.
 func (p *parser) Save() []byte {
 	states := make(map[string]json.RawMessage)
 	for i, r := range p.readers {

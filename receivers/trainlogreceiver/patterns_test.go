@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
-// lines are of the form that the trainers print, and the numbers ours.
+// lines have the form of the trainers, with invented numbers.
 var lines = map[string]string{
 	"step:1/1395 train_loss:10.8258 train_time:1000ms step_avg:nanms":                                                         "step iteration=1 iterations=1395 loss=10.8258",
 	"step:2/1395 train_time:1250ms step_avg:125.00ms":                                                                         "step iteration=2 iterations=1395",
@@ -70,7 +70,7 @@ var lines = map[string]string{
 	"3:\tlearn: 1.0628625\ttest: 1.1268824\tbest: 1.1268824 (3)\ttotal: 215ms\tremaining: 1.13s":                                                          "step iteration=3 loss=1.0628625",
 }
 
-// sourced are lines of trainers whose records have a source of their own.
+// sourced are lines of trainers with a source of their own.
 var sourced = map[string]map[string]string{
 	"nanogpt": {
 		"iter 100: loss 2.3456, time 45.23ms, mfu 30.12%":  "step iteration=100 duration=0.04523(ms) loss=2.3456 mfu=0.3012(%)",
@@ -120,7 +120,7 @@ var sourced = map[string]map[string]string{
 	},
 }
 
-// others are lines that no built-in pattern is for.
+// others are lines without a built-in pattern.
 var others = []string{
 	"", "iter ", "iter 5: loss 2.1", "iter x: loss 2.1, time 4ms", "the iter 5: loss 2.1, time 4ms", "step 250: train loss 2.3", "step 250: loss 2.3",
 	"step 250: train loss a, val loss 2", "iter 7: loss x, time 4ms", "step 12 | loss: 2.1 | lr: 1e-5", "Step 5", "Step x | Validation loss: 1",

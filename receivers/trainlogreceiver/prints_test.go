@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// How programs print their steps: each style of testdata/prints.styles, with what its numbers are.
+// Programs' ways to print their steps: each style of testdata/prints.styles, with the meaning of its numbers.
 func TestPrints(t *testing.T) {
 	text, err := os.ReadFile("testdata/prints.styles")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestPrints(t *testing.T) {
 				if words[1] != "-" {
 					within(t, words[1], attr(steps[i], spans.AttrLoss), 0.006)
 				}
-				if words[2] != "-" && i > 0 { // some times are those since the line before
+				if words[2] != "-" && i > 0 { // some times are since the line before
 					within(t, words[2], strconv.FormatFloat(filereceivertest.Took(steps[i]), 'g', -1, 64), 0.006)
 				}
 			}
@@ -43,7 +43,7 @@ func TestPrints(t *testing.T) {
 	}
 }
 
-// within compares numbers: styles print three digits or so.
+// within compares numbers: styles print about three digits.
 func within(t *testing.T, want, got string, by float64) {
 	t.Helper()
 	w, err := strconv.ParseFloat(want, 64)

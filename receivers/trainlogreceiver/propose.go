@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/pattern"
 )
 
-// ProposePattern makes a pattern of the lines of a log that nobody understands: of those that come most often with other numbers in them. "": there are none.
+// ProposePattern makes a pattern of the most frequent lines, equal but for their numbers, of a log without a known format. "": none.
 func ProposePattern(lines []string) string {
 	var peeler line.Peeler
 	bare := make([]string, len(lines))
@@ -23,7 +23,8 @@ func ProposePattern(lines []string) string {
 			if !ok {
 				break
 			}
-			if b = rest; pre.Sure {
+			b = rest
+			if pre.Sure {
 				message = rest
 			}
 		}

@@ -70,7 +70,7 @@ func points(b *filereceivertest.Result, name string) []float64 {
 	return out
 }
 
-// waterfall draws the spans as text, one a line, in the order in which they came.
+// waterfall draws the spans as text, one a line, in order of arrival.
 func waterfall(b *filereceivertest.Result) string {
 	children := map[pcommon.SpanID][]ptrace.Span{}
 	var roots []ptrace.Span
@@ -158,7 +158,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// A format that is set leaves the others' records alone.
+// A configured format ignores records of other formats.
 func TestFormats(t *testing.T) {
 	for format, sources := range map[string][]string{
 		"auto": {
@@ -181,7 +181,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// The samples of the project, where they are at hand: what is in them was counted by eye.
+// The samples of the project, where available, with contents counted by eye.
 func TestSamples(t *testing.T) {
 	logs := filepath.Join("..", "..", "..", "shared", "logs")
 	for name, want := range map[string]struct{ records, rejected int64 }{
@@ -220,7 +220,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// A log without steps and times: records are numbered, and reading them again gives the same ids.
+// A log without steps and times: records are numbered, and reading again gives the same ids.
 func TestOrdinals(t *testing.T) {
 	path := write(t, "seed.jsonl", `{"loss": 2.0, "throughput": 100}`, `{"loss": 1.99, "throughput": 102}`, `{"loss": 1.99, "throughput": 102}`)
 	b := read(t, nil, path)
@@ -240,7 +240,7 @@ func TestOrdinals(t *testing.T) {
 	assert.Len(t, b.All(spans.SpanRun), 1)
 }
 
-// Ranks that append to one file are told apart, and share the trace of a step.
+// Ranks that append to one file are distinguished, and share the trace of a step.
 func TestRanks(t *testing.T) {
 	steps := read(t, nil, fixture(t, "ranks.log")).All(spans.SpanStep)
 	assert.Equal(t, []string{"0", "1", "0", "1", "1"}, attrs(steps, spans.AttrRank))
@@ -250,7 +250,7 @@ func TestRanks(t *testing.T) {
 	assert.Equal(t, spans.StepTraceID("run", 1), steps[0].TraceID())
 }
 
-// A job that goes back to a checkpoint does the same steps again: the same traces, other spans.
+// A job that goes back to a checkpoint repeats steps: the same traces, other spans.
 func TestRestart(t *testing.T) {
 	steps := filereceivertest.ByEnd(read(t, nil, write(t, "x.jsonl",
 		`{"step": 10, "loss": 2.5, "step_time": 0.5}`, `{"step": 20, "loss": 2.4, "step_time": 0.5}`, `{"step": 30, "loss": 2.3, "step_time": 0.5}`,
@@ -264,7 +264,7 @@ func TestRestart(t *testing.T) {
 	assert.Less(t, steps[2].StartTimestamp(), steps[4].StartTimestamp())
 }
 
-// Two runs appended to one file, without steps: records are numbered on.
+// Two runs appended to one file, without steps: the numbers of records continue.
 func TestAppendedRuns(t *testing.T) {
 	run := []string{`{'loss': 2.0, 'epoch': 0.5}`, `{'loss': 1.5, 'epoch': 1.0}`, `{'train_runtime': 10.0, 'train_loss': 1.75, 'epoch': 1.0}`}
 	b := read(t, nil, write(t, "x.log", append(run, run...)...))
@@ -301,7 +301,7 @@ func TestFields(t *testing.T) {
 	assert.Equal(t, []string{"", "", "0.25"}, attrs(steps, spans.AttrLoss))
 }
 
-// The field that is named decides, in every format; trace_id is any field then.
+// The configured field decides, in every format; trace_id is then an ordinary field.
 func TestTraceIDField(t *testing.T) {
 	const uuid = "6f1c2b3a-0000-4000-8000-000000000001"
 	of := spans.TraceID("", []byte(uuid))
@@ -337,7 +337,7 @@ func TestIDsOfRows(t *testing.T) {
 	}
 }
 
-// Numbers that JSON does not have (NaN) are text on spans, and numbers in gauges.
+// Numbers that JSON lacks (NaN) are text on spans, and numbers in gauges.
 func TestNotFinite(t *testing.T) {
 	b := read(t, nil, write(t, "x.jsonl", `{"step": 1, "loss": NaN, "throughput": Infinity, "x": -Infinity}`))
 	s := b.All(spans.SpanStep)[0]
@@ -351,7 +351,7 @@ func TestNotFinite(t *testing.T) {
 	assert.Equal(t, []float64{math.Inf(1)}, points(b, spans.AttrSampleThroughput))
 }
 
-// Records of one line are told apart, without times and with the number of one step.
+// Records of one line are distinguished, without times and with the number of one step.
 func TestSeveralInALine(t *testing.T) {
 	steps := read(
 		t, nil, write(t, "x.jsonl", `[{"step": 1, "loss": 2}, {"step": 1, "grad_norm": 3}]`, `{'step': 2, 'loss': 2}{'step': 2, 'loss': 4}`),
@@ -363,7 +363,7 @@ func TestSeveralInALine(t *testing.T) {
 	assert.NotEqual(t, steps[2].SpanID(), steps[3].SpanID())
 }
 
-// Some loggers write each metric of a step into a line of its own, at one time.
+// Some loggers write each metric of a step on a separate line, with one time.
 func TestMetricByMetric(t *testing.T) {
 	steps := read(t, nil, write(t, "x.jsonl", `{"ts": 1781260200, "step": 1, "loss": 2}`, `{"ts": 1781260200, "step": 1, "lr": 1}`)).All(spans.SpanStep)
 	require.Len(t, steps, 2)
@@ -378,8 +378,7 @@ func TestOrdinalsOfTwoFormats(t *testing.T) {
 	assert.NotEqual(t, steps[0].TraceID(), steps[1].TraceID())
 }
 
-// Whatever a line holds, it is a record of the lines, ignored or rejected, with a reason unless it is a record.
-// The format of the record before comes first, so each must refuse the others' lines.
+// Any line is a record, ignored or rejected, with a reason unless a record. The format of the record before comes first, so each must refuse the others' lines.
 func TestNeMoAfterMegatron(t *testing.T) {
 	b := read(t, nil, write(t, "x.log",
 		"[2026-06-12 10:00:00] iteration        3/     100 | consumed samples:           96 | elapsed time per iteration (ms): 500.0 | lm loss: 2.5E+00 |",

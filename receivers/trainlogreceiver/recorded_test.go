@@ -43,10 +43,10 @@ func truth(t *testing.T, name string) (steps, evaluations []logged) {
 	return steps, evaluations
 }
 
-// What the Trainer of Transformers and TRL print has neither step nor time: both stand in tqdm's bar. It was read as records 1, 2, 3 of 1 ns.
+// Regression: the output of the Trainer of Transformers and of TRL has neither step nor time outside of tqdm's bar, and was read as records 1, 2, 3 of 1 ns.
 func TestRecordedBars(t *testing.T) {
 	for name, c := range map[string]struct {
-		timed int // records whose duration is known
+		timed int // records with a duration
 		near  float64
 	}{
 		"bar":          {12, 0.15},
@@ -92,7 +92,7 @@ func TestRecordedBars(t *testing.T) {
 	}
 }
 
-// Without a bar nothing says how long a step took.
+// Without a bar the duration of a step is unknown.
 func TestRecordedPrinter(t *testing.T) {
 	b := read(t, nil, filepath.Join("testdata", "recorded", "printer.log"))
 	steps, _ := truth(t, "printer")
@@ -106,8 +106,8 @@ func TestRecordedPrinter(t *testing.T) {
 	}
 }
 
-// LLaMA-Factory's trainer_log.jsonl: its throughput, 90 tokens per second, was taken for samples, its last row for a step, and it has neither
-// durations nor times. It says how long the job has run, in whole seconds: the first row may come from a job that was resumed.
+// Regression: LLaMA-Factory's trainer_log.jsonl, without durations and times: its throughput, 90 tokens per second, was read as samples, its last row as a
+// step. The job's running time is in whole seconds, and the first row may come from a resumed job.
 func TestRecordedLlamaFactory(t *testing.T) {
 	b := read(t, nil, filepath.Join("testdata", "recorded", "trainer_log.jsonl"))
 	steps, evaluations := truth(t, "llamafactory")
@@ -149,7 +149,7 @@ func TestRecordedAxolotl(t *testing.T) {
 	assert.InEpsilon(t, 42.04, number(b.All(spans.SpanEvaluation)[0], spans.AttrPerplexity), 1e-9)
 }
 
-// trainer_state.json says what standard output says: in one series, each step counted twice.
+// trainer_state.json repeats standard output: in one series, each step would count twice.
 func TestRecordedStateBesideOutput(t *testing.T) {
 	b := read(t, nil, filepath.Join("testdata", "recorded", "bar.log"), filepath.Join("testdata", "recorded", "trainer_state.json"))
 	bySource := map[string][]string{}

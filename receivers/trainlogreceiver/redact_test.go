@@ -37,7 +37,7 @@ import (
 
 const hubToken = "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"
 
-// What loggers write beside the numbers: settings, environments and messages, flat, nested and as text.
+// Texts of loggers beside the numbers: settings, environments and messages, flat, nested and as text.
 func TestSecretsDoNotLeave(t *testing.T) {
 	path := write(t, "x.log",
 		`{"timestamp": "2026-06-12T10:30:00Z", "step": 1, "loss": 2.3, "api_key": "plain-key-1", "hub_token": "`+hubToken+`", "tokens_per_sec": 512, "eos_token": "</s>", "max_tokens": 4096}`,
@@ -84,7 +84,7 @@ func TestRedactedIsCountedAndSamplesAreRedacted(t *testing.T) {
 	}, m.Data.(metricdata.Sum[int64]), metricdatatest.IgnoreTimestamp())
 }
 
-// A line that the backend refuses is shown without its secrets, and it is the refused line, not a neighbour in its message.
+// A line that the backend refuses is logged without its secrets, and is the refused line, not a neighbour in its message.
 func TestSampleOfRefusedIsRedacted(t *testing.T) {
 	const secret = "sk-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
 	core, logs := observer.New(zap.WarnLevel)
@@ -197,7 +197,7 @@ func TestHostsAreHashed(t *testing.T) {
 	assert.True(t, hosts[strings.TrimSuffix(strings.TrimPrefix(note, "peer "), " is slow")], note)
 }
 
-// Names, labels and resources have no invisible character, and no text has NUL: read checks that.
+// Names, labels and resources have no invisible character, and no text has NUL: checked by read.
 func TestHiddenCharacters(t *testing.T) {
 	r := read(t, nil, write(t, "x.log",
 		"(TaskRunner pid=42, ip=10.1\u202e.2) "+`{"step": 1, "loss": 2.3, "a\u0000b\u202ec": "x\u0000y\tz", "`+"rtl\u2067\u200b\ufeff\u0085"+`": 2, "nested": {"k\u200d": "v"}}`,

@@ -82,7 +82,7 @@ var rowTests = map[string]struct {
 	},
 }
 
-// TestRowsThatAreNoSteps: rows of an epoch and of data that is not trained on stand among those of steps, and are evaluations.
+// TestRowsThatAreNoSteps: rows of an epoch and of held-out data, among rows of steps, are evaluations.
 func TestRowsThatAreNoSteps(t *testing.T) {
 	for name, tt := range rowTests {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRowsThatAreNoSteps(t *testing.T) {
 	}
 }
 
-// TestDeepSpeedBelowMegatron: DeepSpeed's lines and Megatron's line of one step, in either order, are one step with what all of them say.
+// TestDeepSpeedBelowMegatron: DeepSpeed's lines and Megatron's line of one step, in either order, are one step with the values of all lines.
 func TestDeepSpeedBelowMegatron(t *testing.T) {
 	for _, megatronFirst := range []bool{false, true} {
 		var lines []string

@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// sampleOf is where a name of W&B's samples goes: metric and label, and how many of its unit are one of the metric's.
+// sampleOf is the target of a name of W&B's samples: metric and label, and the conversion of its unit.
 var sampleOf = map[string]struct {
 	series string
 	per    float64
@@ -37,7 +37,7 @@ var sampleOf = map[string]struct {
 	"pcieTxBytes":          {"trainbridge.gpu.pcie.throughput network.io.direction=transmit", 1},
 }
 
-// samplesOf is what the SDK's own reader finds in a file, by series and device: by the time in µs the value.
+// samplesOf is the content of a file by the SDK's own reader, by series and device: by the time in µs the value.
 func samplesOf(t *testing.T, path string) map[string]map[int64]float64 {
 	t.Helper()
 	var truth struct {
@@ -124,7 +124,7 @@ func near(t *testing.T, want, got map[string]map[int64]float64) {
 	}
 }
 
-// The samples of GPUs in a W&B file are those that the SDK's own reader gives.
+// The GPU samples of a W&B file equal those of the SDK's own reader.
 func TestGPUSamples(t *testing.T) {
 	for _, name := range []string{"gpu-0.31.0", "gpu-0.19.11"} {
 		t.Run(name, func(t *testing.T) {
@@ -173,11 +173,11 @@ func withoutSamples(t *testing.T, file []byte) []byte {
 	return out
 }
 
-// Samples change nothing of the steps around them, and make no spans.
+// Samples do not change the steps around them, and make no spans.
 func TestGPUSamplesBesideSteps(t *testing.T) {
 	file, err := os.ReadFile("testdata/trackers/gpu.wandb")
 	require.NoError(t, err)
-	dir := t.TempDir() // the same for both: the ids of a run's spans have its path in them
+	dir := t.TempDir() // the same for both: the ids of a run's spans depend on its path
 	with := read(t, nil, filereceivertest.Put(t, dir, "gpu.wandb", string(file)))
 	without := read(t, nil, filereceivertest.Put(t, dir, "gpu.wandb", string(withoutSamples(t, file))))
 	assert.Empty(t, gpuPoints(t, without.Metrics.AllMetrics()))
@@ -186,7 +186,7 @@ func TestGPUSamplesBesideSteps(t *testing.T) {
 	assert.Equal(t, points(without, spans.AttrLoss), points(with, spans.AttrLoss))
 }
 
-// A file that grows: a sample comes before the first step is there.
+// A growing file: a sample comes before the first step.
 func TestGPUSamplesLive(t *testing.T) {
 	file, err := os.ReadFile("testdata/trackers/gpu.wandb")
 	require.NoError(t, err)

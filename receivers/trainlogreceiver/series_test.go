@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestSeriesOfManyRanks: labels that never repeat do not make a series each in Prometheus. Fields that the receiver does not know make none at all.
+// TestSeriesOfManyRanks: labels that never repeat do not make a series each in Prometheus. Fields unknown to the receiver make none at all.
 func TestSeriesOfManyRanks(t *testing.T) {
 	const n = 20_000
 	for name, line := range map[string]func(i int) string{

@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Real runs with stalls of 3 s. The truth is of callbacks in the loops: how many steps, from the first's begin to the last's end, s, and which stalled.
+// Real runs with stalls of 3 s. The truth is of callbacks in the loops: the number of steps, the time from the first's begin to the last's end, s, and the
+// stalled steps.
 func TestBarsAgreeWithTheTruth(t *testing.T) {
 	for name, want := range map[string]struct {
 		steps, seconds float64
@@ -42,7 +43,7 @@ func TestBarsAgreeWithTheTruth(t *testing.T) {
 	}
 }
 
-// What is printed past a bar is a line of its own.
+// Text printed past a bar is a separate line.
 func TestTextBehindBars(t *testing.T) {
 	b := read(t, nil, write(t, "x.log",
 		"\r  0%|          | 0/20 [00:00<?, ?it/s]step 0 loss 2.3641", "\r  5%|▌         | 1/20 [00:00<00:05,  3.28it/s]step 1 loss 2.4165",
@@ -72,7 +73,7 @@ func TestOddTimes(t *testing.T) {
 	filereceivertest.OddTimes(t, zone("UTC"), lines...)
 	filereceivertest.OddTimes(t, zone("Asia/Shanghai"), lines...)
 
-	// A time of the log that cannot be true does not become the time of the span.
+	// An impossible time in the log does not become the time of the span.
 	r := read(t, nil, write(t, "x.log", lines[1]))
 	s := r.All(spans.SpanStep)[0]
 	assert.Zero(t, s.StartTimestamp())

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// scalarsOf reads what the fixtures of the decoders hold, as TensorBoard's loader or W&B's SDK reads them.
+// scalarsOf reads the content of the decoders' fixtures, by TensorBoard's loader or W&B's SDK.
 func scalarsOf(t *testing.T, path string, packed bool, into any) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -29,7 +29,7 @@ func scalarsOf(t *testing.T, path string, packed bool, into any) {
 	require.NoError(t, d.Decode(into))
 }
 
-// The losses of a TensorBoard file and their steps are those that TensorBoard reads.
+// The losses of a TensorBoard file and their steps equal those of TensorBoard.
 func TestTensorBoard(t *testing.T) {
 	var want struct{ Scalars [][4]any }
 	scalarsOf(t, "../../internal/tfevents/testdata/lightning.json", false, &want)

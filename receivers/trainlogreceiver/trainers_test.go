@@ -17,11 +17,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The table of docs/trainers.md: each trainer that is said to be read has a fixture, and its format reads it, set or found out.
+// The table of docs/reference/trainers.md: each trainer in it has a fixture, read by its format, configured or detected.
 func TestTrainers(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "trainers.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "trainers.md"))
 	require.NoError(t, err)
-	fixturesOf := regexp.MustCompile(`\]\(\.\./receivers/trainlogreceiver/testdata/([^)]+)\)`)
+	fixturesOf := regexp.MustCompile(`\]\((?:\.\./)+receivers/trainlogreceiver/testdata/([^)]+)\)`)
 	rows, unread := 0, 0
 	named := map[string]bool{}
 	for line := range strings.SplitSeq(string(doc), "\n") {
@@ -46,7 +46,7 @@ func TestTrainers(t *testing.T) {
 			named[f[1]] = true
 			b := read(t, func(c *Config) { c.Format = format }, fixture(t, f[1]))
 			assert.Positive(t, b.Counts.Records, line)
-			if strings.HasPrefix(f[1], "trainers/") { // hf.log has a line that was cut
+			if strings.HasPrefix(f[1], "trainers/") { // hf.log has a truncated line
 				assert.Empty(t, b.Counts.Rejected, line)
 			}
 			assert.Equal(t, b.Counts.Records, read(t, nil, fixture(t, f[1])).Counts.Records, "found out: %s", line)
@@ -60,7 +60,7 @@ func TestTrainers(t *testing.T) {
 	}
 }
 
-// What the recorded runs did, according to their other files and the scripts in tools/record-trainers, not to our parsers.
+// The course of the recorded runs, by their other files and the scripts in tools/record-trainers, not by trainbridge's parsers.
 func TestRecordings(t *testing.T) {
 	losses := func(name string) (iterations []string, loss []float64) {
 		for _, s := range filereceivertest.ByEnd(read(t, nil, fixture(t, name)).All(spans.SpanStep)) {
@@ -81,7 +81,7 @@ func TestRecordings(t *testing.T) {
 		assert.Equal(t, strconv.Itoa(n+1), batches[n])
 		assert.InEpsilon(t, exact[i], drawn[n], 0.005, "batch %d", n)
 	}
-	// The same model on the same batches in the same order, by another trainer: its first epoch has the same losses.
+	// The same model on the same batches in the same order, by another trainer: the first epoch has the same losses.
 	_, composed := losses("trainers/composer_file.txt")
 	require.Len(t, composed, 8)
 	for i, loss := range composed {
@@ -115,13 +115,13 @@ func TestRecordings(t *testing.T) {
 	for i, loss := range tuned[:8] {
 		assert.InDelta(t, 2.5*math.Pow(0.95, float64(i+1)), loss, 1e-12)
 	}
-	// nanogpt.sh interrupts the job behind iteration 16 and resumes it at 10.
+	// nanogpt.sh interrupts the job after iteration 16 and resumes at 10.
 	at, _ = losses("trainers/nanogpt.log")
 	assert.Equal(t, []string{"0", "2", "4", "6", "8", "10", "12", "14", "16", "10", "12", "14", "16", "18", "20", "22"}, at)
 }
 
-// CSVLogger writes its file anew when a metric comes that has no column. The rows that were read come again, in other places of other lines: they are
-// the same spans, not new ones. It holds rows back, so the time at which they are read says nothing of how long a step took.
+// CSVLogger rewrites its file for a metric without a column. Rows already read come again, in other places of other lines: they are the same spans, not new
+// ones. CSVLogger buffers rows, so the time of reading is not the duration of a step.
 func TestTableIsWrittenAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "metrics.csv")
 	s := started(t, live(path))
@@ -148,7 +148,7 @@ func TestTableIsWrittenAnew(t *testing.T) {
 	require.Len(t, again.All(spans.SpanEvaluation), 1)
 }
 
-// The same table read twice by one receiver, as after a rewriting, counts once; and a new row of a step that was read is not lost.
+// The same table read twice by one receiver, as after a rewrite, counts once; and a new row of an earlier step is not lost.
 func TestRowsOfOneStep(t *testing.T) {
 	b := read(t, nil, write(t, "metrics.csv", "step,lr,loss", "1,0.1,", "1,,2.5", "2,,2.25", "step,lr,loss,mem", "1,0.1,,", "1,,2.5,", "1,,,8", "2,,2.25,"))
 	steps := b.All(spans.SpanStep)

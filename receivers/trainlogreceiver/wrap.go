@@ -10,18 +10,18 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/logger"
 )
 
-// wrap joins the lines into which rich.logging.RichHandler breaks a message that is wider than its terminal, 80 columns in a file:
+// wrap joins the lines of a message that rich.logging.RichHandler broke at the width of its terminal, 80 columns in a file:
 //
 //	[12:14:31] INFO     Epoch [1/2] Step [1/12] loss: 2.3641 lr:        frames.py:15
 //	                    5.00e-02 step_time: 27.7ms tokens/s: 147749
 //
-// The first line's record waits for the lines below: nobody knows of a line that is the last.
+// The first line's record waits for the lines below: no line is known to be the last.
 type wrap struct {
 	Column int      `json:"column"`          // of the message
-	Lines  int      `json:"lines"`           // so many of it came; 0: there is none
-	Text   []byte   `json:"text"`            // of these
-	Has    bool     `json:"has,omitempty"`   // they hold a record
-	Known  [][]byte `json:"known,omitempty"` // names of its fields that objects do not know
+	Lines  int      `json:"lines"`           // lines of the message so far; 0: no message
+	Text   []byte   `json:"text"`            // of the lines
+	Has    bool     `json:"has,omitempty"`   // the lines hold a record
+	Known  [][]byte `json:"known,omitempty"` // names of fields unknown to objects
 }
 
 const (
@@ -36,7 +36,8 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	p.prefix.Reset()
 	rest, ok := text, true
 	for pieces := 0; pieces < 2 && !richMessage(text, rest, column); pieces++ {
-		if rest, ok = logger.Next(rest, &p.prefix); !ok {
+		rest, ok = logger.Next(rest, &p.prefix)
+		if !ok {
 			return tail.Ignored, "", false
 		}
 	}
@@ -46,24 +47,24 @@ func (p *parser) first(text []byte, column int, out step.Out) (v tail.Verdict, r
 	}
 	p.wrap.Column, p.wrap.Lines, p.wrap.Text = column, 1, append(p.wrap.Text[:0], message...)
 	whole := message
-	if last := whole[len(whole)-1]; last == ':' || last == '=' { // its value is in the next line
+	if last := whole[len(whole)-1]; last == ':' || last == '=' { // the value is on the next line
 		whole = bytes.TrimRight(whole[:bytes.LastIndexByte(whole, ' ')+1], " ")
 	}
 	return p.message(whole, wrapped{prefixed{out, p}, p, len(whole) < len(message) || before})
 }
 
-// richMessage says whether rest is the message: pieces were taken off up to its column.
+// richMessage says whether rest is the message: the pieces up to its column were removed.
 func richMessage(text, rest []byte, column int) bool {
 	return bytes.Index(text, bytes.TrimSpace(rest)) >= column
 }
 
-// more reads a line that goes on with a message.
+// more reads a line that continues a message.
 func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	w := &p.wrap
 	rest := bytes.TrimLeft(text, " ")
 	indent := len(text) - len(rest)
 	column := w.Column
-	if column == logger.RichLevel { // behind a time that was taken off
+	if column == logger.RichLevel { // behind a removed time
 		column = max(indent, timedColumn)
 	}
 	if w.Lines == 0 || indent != column || w.Lines == mostWrapped || len(w.Text)+len(text) > mostText || logger.Rich(text) > 0 {
@@ -76,11 +77,11 @@ func (p *parser) more(text []byte, out step.Out) (v tail.Verdict, reason string,
 
 const timedColumn = 20 // the least of a message behind a time
 
-// wrapped gives records of wrapped lines to the record of the first.
+// wrapped adds records of wrapped lines to the record of the first.
 type wrapped struct {
 	prefixed
 	p       *parser
-	certain bool // a line follows, or is the one at hand: its time may be in that
+	certain bool // a line follows, or is the current one: the time may be on it
 }
 
 // Emit is as in step.Out.
@@ -116,7 +117,7 @@ func (w *wrap) knows(name []byte) bool {
 	return false
 }
 
-// wrapKey is where the state of wrapped lines stands among those of the formats.
+// wrapKey is the key of the state of wrapped lines, among those of the formats.
 const wrapKey = "wrap"
 
 func (w *wrap) save(states map[string]json.RawMessage) {

@@ -21,7 +21,7 @@ func (s *sink) Prefix() *line.Prefix { return &s.prefix }
 func (*sink) Model(*spans.Model)     {}
 func (*sink) Restarted()             {}
 
-// recordsOf are the records of a log, of a parser that is restarted at every line.
+// recordsOf are the records of a log, by a parser restarted at every line.
 func recordsOf(text string) []string {
 	var state []byte
 	var peeler line.Peeler
@@ -69,7 +69,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// What any program prints below a line that names a step is no record.
+// Text of any program below a line that names a step is no record.
 func TestNoBlocks(t *testing.T) {
 	for _, text := range []string{
 		"Step 1/3 : FROM python:3.12\n ---> 5b3421cc8455\n", "| step | loss | lr |\nwords\n", "step: 100\nloss: 2.3\n", "Step 5\n    loss = criterion(out, y)\n",

@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// wrapper puts around a line what a launcher, a container's runtime or a collector of logs puts there, as the tools' sources or real runs have it.
+// wrapper wraps a line like a launcher, a container runtime or a log collector, by the tools' sources or real runs.
 type wrapper struct {
 	name string
 	wrap func(at time.Time, inner string) string
@@ -27,7 +27,7 @@ type wrapper struct {
 	rank   string // of the records; "": none
 	host   string
 	frames bool // carriage returns become line ends
-	// lacks says why lines that hold carriage returns cannot be read in it; "": they can.
+	// lacks says why lines with carriage returns cannot be read; "": they can.
 	lacks string
 }
 
@@ -76,7 +76,7 @@ var (
 			"process": map[string]any{"id": 7507}, "time": map[string]any{"repr": "2026-11-26 12:14:10.6", "timestamp": float64(at.UnixMicro()) / 1e6},
 		}
 	}
-	// The journal prints a message that has letters no terminal may get as its bytes.
+	// The journal prints a message with letters forbidden on terminals as its bytes.
 	bytesOf = func(_ time.Time, inner string) any {
 		if !strings.ContainsAny(inner, "\r\x1b") {
 			return inner
@@ -91,7 +91,7 @@ var (
 
 const blob = "journalctl prints a message with carriage returns as [4.6K blob data]"
 
-// journal makes what journalctl prints for a terminal: tabs become blanks.
+// journal makes the output of journalctl for a terminal: tabs become blanks.
 func journal(format, layout string) func(time.Time, string) string {
 	wrap := printf(format, layout)
 	return func(at time.Time, inner string) string { return wrap(at, strings.ReplaceAll(inner, "\t", "        ")) }
@@ -203,7 +203,7 @@ var wrappers = []wrapper{
 	}},
 }
 
-// family is a format of records, as a trainer prints it.
+// family is a format of records, as printed by a trainer.
 type family struct {
 	name  string
 	lines []string
@@ -270,7 +270,7 @@ func (f *family) in(w *wrapper) string {
 	return b.String()
 }
 
-// enveloped is what a record says, whatever stands around it.
+// enveloped is the content of a record, in any wrapper.
 type enveloped struct{ iteration, loss, source, duration string }
 
 func steps(r *filereceivertest.Result, durations bool) (out []enveloped) {
@@ -309,7 +309,7 @@ func TestWrappers(t *testing.T) {
 			}
 			t.Run(f.name+"/"+w.name, func(t *testing.T) {
 				path := write(t, "enveloped.log", f.in(w))
-				require.NoError(t, os.Chtimes(path, time.Time{}, began.Add(time.Hour))) // a time without a year is one before
+				require.NoError(t, os.Chtimes(path, time.Time{}, began.Add(time.Hour))) // a time without a year is before the file time
 				r := read(t, nil, path)
 				assert.Equal(t, bare, steps(r, true))
 				if w.host != "" && !f.bar {
@@ -361,7 +361,7 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// Records that were printed without a line's end between them.
+// Records printed without a line's end between them.
 func TestPasted(t *testing.T) {
 	r := read(t, nil, write(t, "pasted.log", "step 1 loss 2.31\nstep 2 loss 2.29step 3 loss 2.27\nstep: 4, loss: 2.25step: 5, loss: 2.23step: 6, loss: 2.21\nstep 7 loss 2.19\n"))
 	var got []string

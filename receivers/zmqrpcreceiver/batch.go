@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// passBatch is the passes and totals of a file that go downstream together.
+// passBatch is the passes and totals of a file that are sent together.
 type passBatch struct {
 	r      *zmqReceiver
 	run    string
@@ -23,7 +23,7 @@ type passBatch struct {
 	finals []*final
 }
 
-// Done lets the batch and its groups be used again.
+// Done returns the batch and its groups to their pools.
 func (b *passBatch) Done() {
 	r := b.r
 	for _, g := range b.groups {
@@ -41,16 +41,17 @@ func (b *passBatch) Done() {
 // builder turns groups into spans.
 type builder struct {
 	*spans.Batch
-	res    spans.Resource // of the spans that are added next
-	server spans.Resource // of the server that they call
+	res    spans.Resource // of the next spans
+	server spans.Resource // of the called server
 	run    ref
-	whole  bool // calls say all that their rows do
+	whole  bool // calls have all columns of their rows
 }
 
-// begin has the spans that are added next be of calls over a transport, whose trace an id decided or not, and returns where their times come from.
+// begin sets the transport of the next calls and whether an id decided their trace, and returns the source of their times.
 func (bd *builder) begin(transport string, byID, observed bool) spans.TimeSource {
 	r := &bd.res
-	if r.JoinBy = ""; byID {
+	r.JoinBy = ""
+	if byID {
 		r.JoinBy = spans.JoinByID
 	}
 	r.Time, r.System, r.Transport = timeSource(observed), spans.RPCSystemZeroMQ, transport
@@ -163,7 +164,7 @@ func (g *group) describe(m pcommon.Map) {
 	t := &g.sums
 	m.PutDouble(spans.AttrZMQCallDuration, seconds(t.NS[rpclog.Total]))
 	for i := range stageSpans {
-		// For server and offline time a column of zeros means that nothing was measured.
+		// For server and offline time a column of zeros means that the log has no measurement.
 		if st := &stageSpans[i]; t.Has.Has(st.column) && (i < callStages || t.NS[st.column] > 0) {
 			m.PutDouble(st.duration, seconds(t.NS[st.column]))
 		}
@@ -199,7 +200,7 @@ func putSizes(m pcommon.Map, has rpclog.Columns, sent, received int64) {
 
 func (c *call) end() int64 { return c.start + c.ns[rpclog.Total] }
 
-// attributes is how many describe will write, about.
+// attributes is the number of attributes that describe will write, about.
 func (c *call) attributes() int {
 	n := 5 + c.fieldsTo - c.fieldsFrom
 	if c.bare {
@@ -208,7 +209,7 @@ func (c *call) attributes() int {
 	return n
 }
 
-// describe writes the attributes of a call. Its method is its name.
+// describe writes the attributes of a call. The span's name is the method.
 func (c *call) describe(m pcommon.Map, g *group, whole bool) {
 	m.PutInt(spans.AttrZMQCallID, c.id)
 	putSizes(m, c.has, c.sent, c.received)

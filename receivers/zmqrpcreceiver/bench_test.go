@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/metadata"
 )
 
-// passes makes a log of so many passes of 98 calls, in layout v1.
+// passes makes a log of n passes of 98 calls, in layout v1.
 func passes(n int) string {
 	var b strings.Builder
 	b.WriteString("ZeroMQ Performance Log - Transport: IPC\n" + strings.Repeat("=", 120) + "\n")

@@ -18,22 +18,22 @@ type Config struct {
 	tail.Config               `mapstructure:",squash"`
 	spans.RunConfig           `mapstructure:",squash"`
 	filereceiver.SeriesConfig `mapstructure:",squash"`
-	// Redact says what of the texts is not passed on.
+	// Redact configures the redaction of texts.
 	Redact redact.Config `mapstructure:"redact"`
-	// SessionStart lists the methods that a client calls first. The calls before the first pass are a trace of their own. Default [Init].
+	// SessionStart lists the first methods of a client. The calls before the first pass have a trace of their own. Default [Init].
 	SessionStart []string `mapstructure:"session_start"`
-	// PassStart lists the methods that begin a forward pass, and so a trace. Default [Embedding].
+	// PassStart lists the methods that begin a forward pass, and with it a trace. Default [Embedding].
 	PassStart []string `mapstructure:"pass_start"`
-	// PassEnd lists the methods that end a forward pass. May be empty: then the next pass ends it. Default [LMHead].
+	// PassEnd lists the methods that end a forward pass. If empty, the next pass ends it. Default [LMHead].
 	PassEnd []string `mapstructure:"pass_end"`
-	// MaxCalls ends a pass, or a trace of calls outside of passes, after so many calls. 1..1900 (a trace holds 2,000 spans), default 1000.
+	// MaxCalls ends a pass, or a trace of calls outside of passes, after that many calls. 1..1900 (a trace holds 2,000 spans), default 1000.
 	MaxCalls int `mapstructure:"max_calls"`
 }
 
 // maxSpans bounds a trace: Jaeger's page and Tempo take 2,000 spans well.
 const maxSpans = 2_000
 
-// maxCallSpans leaves room for the root, the summary and the spans that stand for stages without room.
+// maxCallSpans leaves room for the root, the summary and the aggregate spans of stages.
 const maxCallSpans = maxSpans - 100
 
 var (
@@ -45,7 +45,7 @@ var (
 // Unmarshal refuses durations without a unit.
 func (c *Config) Unmarshal(conf *confmap.Conf) error { return duration.Unmarshal(conf, c) }
 
-// Validate says what is wrong, naming the keys.
+// Validate names the wrong keys.
 func (c *Config) Validate() error {
 	errs := []error{c.Check()}
 	if c.MaxCalls < 1 || c.MaxCalls > maxCallSpans {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// groupKind is what the calls of a trace are.
+// groupKind is the kind of the calls of a trace.
 type groupKind uint8
 
 const (
@@ -31,25 +31,25 @@ type group struct {
 	kind      groupKind
 	ordinal   int64 // of passes
 	transport string
-	end       string // why it ended
-	since     int64  // when its first row was read, ns
+	end       string // reason of the end
+	since     int64  // time of reading the first row, ns
 	held      []tail.Held
 
 	number                int64 // in the session
-	block                 int64 // how often the ids had begun anew
+	block                 int64 // number of restarts of the ids
 	rows                  spans.Digest
-	root, session, before ref // before and session: none where there is none
+	root, session, before ref // before and session: zero without one
 	calls                 []call
 	fields                []field
 	text                  int // bytes of the log
 	sums                  totals
-	disagreement          float64 // the largest of its calls
-	compared              bool    // disagreement was computed; it may be 0
+	disagreement          float64 // the largest of the calls
+	compared              bool    // disagreement was computed; may be 0
 	slowest               int32   // index in calls
 
 	carried bool           // some call carries the id of a trace
-	parent  pcommon.SpanID // that all calls name; empty: there is none
-	left    int64          // calls that carry another id, and are in that trace
+	parent  pcommon.SpanID // parent of all calls; empty: none
+	left    int64          // calls with another id, moved to its trace
 }
 
 // call is one row.
@@ -64,24 +64,23 @@ type call struct {
 	disagreement         float64 // of throughput; 0: none beyond print rounding
 	start                int64
 	observed             bool
-	compared             bool  // its throughput was computed
-	bare                 bool  // its stages are no spans: the trace would have too many
+	compared             bool  // the throughput was computed
+	bare                 bool  // stages are no spans: the trace would have too many
 	slowest, largest     uint8 // rank in the group, from 1; 0: below the first ranks
 	fieldsFrom, fieldsTo int
 
-	trace  pcommon.TraceID // by the id that the row carries; empty: none
-	parent pcommon.SpanID  // likewise
+	trace  pcommon.TraceID // by the id in the row; empty: none
+	parent pcommon.SpanID  // by the id in the row; empty: none
 	place  tail.Place
 }
 
-// maxText bounds the bytes of the log in a trace: its names and unknown columns fill the rest of the 4 MB that a trace may have. A field takes
-// fieldBytes beside its text.
+// maxText bounds the bytes of log text in a trace: names and unknown columns fill the rest of a trace's 4 MB. A field takes fieldBytes beside its text.
 const (
 	maxText    = 1 << 20
 	fieldBytes = 64
 )
 
-// field is a column that this version does not know.
+// field is an unknown column.
 type field struct{ name, text string }
 
 func (g *group) reset() {
@@ -90,11 +89,11 @@ func (g *group) reset() {
 	*g = group{held: g.held[:0], calls: g.calls[:0], fields: g.fields[:0]}
 }
 
-// name makes the ids of the group's root. The natural key is the group's rows, the first row of its session, and how many groups the session had before.
+// name makes the ids of the group's root. The natural key is the group's rows, the first row of its session, and the number of earlier groups in the session.
 func (g *group) name(run string, session []byte) {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(g.number))
-	if g.root.ByID { // the trace has more than this group
+	if g.root.ByID { // the trace has more groups
 		g.root.Span = spans.SpanID(g.root.Trace, rootNames[g.kind], session, number[:], g.rows.Key())
 		return
 	}
@@ -110,8 +109,8 @@ func (g *group) id(role string, key []byte) pcommon.SpanID {
 	return spans.SpanID(g.root.Trace, role, key)
 }
 
-// apart decides the trace of a group whose calls carry ids: the one that most of them name, and of several the first. It takes the calls out that
-// name others, and returns them: for each trace a group of calls without a pass. Calls without an id stay.
+// apart decides the trace of a group whose calls carry ids: the most frequent id, and of several the first. apart removes the calls with other ids and returns
+// them: for each trace a group of calls without a pass. Calls without an id stay.
 func (g *group) apart(empty func() *group) (others []*group) {
 	var traces []pcommon.TraceID
 	counts := make(map[pcommon.TraceID]int)
@@ -158,7 +157,7 @@ func (g *group) apart(empty func() *group) (others []*group) {
 	return others
 }
 
-// take adds a call of another group, which has these fields.
+// take adds a call of another group, with the fields of that group.
 func (g *group) take(c *call, fields []field) {
 	from := len(g.fields)
 	g.fields = append(g.fields, fields[c.fieldsFrom:c.fieldsTo]...)
@@ -169,7 +168,7 @@ func (g *group) take(c *call, fields []field) {
 	g.compared, g.disagreement = g.compared || c.compared, max(g.disagreement, c.disagreement)
 }
 
-// agree finds the parent that all calls name.
+// agree finds the common parent of all calls.
 func (g *group) agree() {
 	g.parent = g.calls[0].parent
 	for i := range g.calls {
@@ -179,14 +178,15 @@ func (g *group) agree() {
 	}
 }
 
-// ranks is how many slowest calls and how many largest calls are marked.
+// ranks is the number of slowest calls and of largest calls that are marked.
 const ranks = 5
 
-// finish ranks the calls and decides which of them have their stages as spans.
+// finish ranks the calls and decides whose stages become spans.
 func (g *group) finish(why string) {
 	g.end = why
 	rank(g.calls, func(c *call) int64 { return c.ns[rpclog.Total] }, func(i int, r uint8) {
-		if g.calls[i].slowest = r; r == 1 {
+		g.calls[i].slowest = r
+		if r == 1 {
 			g.slowest = int32(i)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stream is what a handler needs of tail.Stream.
+// stream is the part of tail.Stream that a handler needs.
 type stream interface {
 	Path() string
 	Hold() tail.Held
@@ -23,8 +23,8 @@ type stream interface {
 	Beginning(visit func(text []byte) bool)
 }
 
-// handler turns the lines of one stream into groups of calls. The lines of a group are held until it ends: it leaves as a whole, and a restart
-// reads it again from its first line.
+// handler turns the lines of one stream into groups of calls. The lines of a group are held until the group ends: a group is sent as a whole, and a restart
+// reads the group again from its first line.
 type handler struct {
 	r      *zmqReceiver
 	stream stream
@@ -33,33 +33,32 @@ type handler struct {
 	names  spans.Interner
 	looked bool // for a header at the beginning of the file
 
-	file int // the number of the file that state.Ahead counts rows of
+	file int // number of the file of state.Ahead
 
 	state state
-	saved state // the state before the first line that is held
+	saved state // the state before the first held line
 	open  *group
-	final *final // the summary that is being read
+	final *final // the summary being read
 
 	batch   *passBatch // nil between Cut and the next line, so that idle files keep no memory
 	runDone bool
 }
 
-// state is what is kept over a restart.
+// state is the part that survives a restart.
 type state struct {
 	Parser []byte `json:"parser,omitempty"`
-	// Session is the key of the session, of its first row as printed. Empty: the next row begins one.
+	// Session is the key of the session, its first row as printed. Empty: the next row begins a session.
 	Session []byte `json:"session,omitempty"`
 	Groups  int64  `json:"groups"`         // of the session
-	Passes  int64  `json:"passes"`         // of them
-	More    bool   `json:"more,omitempty"` // the pass before was cut: the next calls belong to it
+	Passes  int64  `json:"passes"`         // of the session
+	More    bool   `json:"more,omitempty"` // the last pass was cut off: the next calls continue it
 	LastID  int64  `json:"last_id"`
-	Block   totals `json:"block"`            // rows since the ids began anew
-	Blocks  int64  `json:"blocks,omitempty"` // how often they did
+	Block   totals `json:"block"`            // rows since the last restart of the ids
+	Blocks  int64  `json:"blocks,omitempty"` // restarts of the ids
 	// Root is the root span of the session, Last the root span of the group before.
 	Root ref `json:"root"`
 	Last ref `json:"last"`
-	// End is where the time of the last row stands, ns. Ahead is how many rows that were already in the file follow from there on, and Live whether a live line
-	// anchored them.
+	// End is the time of the last row, ns. Ahead is the number of following rows already in the file, and Live whether a live line anchored End.
 	End   int64 `json:"end"`
 	Ahead int   `json:"ahead,omitempty"`
 	Live  bool  `json:"live,omitempty"`
@@ -104,7 +103,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	case rpclog.Title:
 		h.restart()
 	case rpclog.Header:
-		if columns != h.parser.Header() { // else the same header is repeated
+		if columns != h.parser.Header() { // otherwise the same header is repeated
 			h.restart()
 		}
 	case rpclog.Summary:
@@ -127,7 +126,7 @@ var reasons = [...]string{
 	rpclog.Section: "section", rpclog.Unknown: "unknown",
 }
 
-// restart ends everything: the client has begun to write anew.
+// restart ends everything: the client writes a new log.
 func (h *handler) restart() {
 	h.endSummary()
 	h.close(spans.PassEndRestart)
@@ -182,7 +181,7 @@ func (h *handler) call(l *tail.Line) {
 	}
 }
 
-// begin opens a group with the row at hand.
+// begin opens a group with the current row.
 func (h *handler) begin(l *tail.Line, is role) {
 	st := &h.state
 	h.snapshot()
@@ -206,7 +205,7 @@ func (h *handler) begin(l *tail.Line, is role) {
 	h.open = g
 }
 
-// snapshot keeps the state before the row at hand: after a restart this row and the following ones are read again.
+// snapshot keeps the state before the current row: a restart reads again from this row.
 func (h *handler) snapshot() {
 	h.saved = h.state
 	h.saved.Parser = h.parser.Save()
@@ -218,7 +217,7 @@ func (h *handler) add(l *tail.Line) {
 	from := len(g.fields)
 	for _, f := range row.Fields {
 		if f.ID == logids.Trace && logids.IsUUID(f.Text) {
-			continue // it is the trace id as it stands
+			continue // already the trace id
 		}
 		g.fields = append(g.fields, field{h.names.Text([]byte(f.Name)), spans.Text(f.Text)})
 		g.text += len(f.Name)
@@ -242,9 +241,8 @@ func (h *handler) add(l *tail.Line) {
 	h.check(row, c)
 }
 
-// place returns when the call began, and moves the time of the log on. The log has no clock. A row that was seen arriving ended then; where
-// rows were there before, the last of them ended when the file was written last, and each before it when the next one (with its offline
-// work) began. Time between calls is not known then.
+// place returns the start of the call, and advances the time of the log. The log has no clock. A row seen on arrival ended on arrival; of rows already in the
+// file, the last ended at the file's modification time, and each earlier one at the start (with offline work) of the next. Time between calls is then unknown.
 func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 	st := &h.state
 	if l.File != h.file {
@@ -271,7 +269,7 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 		st.Live = l.Live
 		end := anchor.UnixNano() - rest
 		start = max(end-d, offline) // a file can be of 1970
-		// A client makes one call at a time. The call before may have been seen late: then this call begins where that one ended.
+		// A client makes one call at a time. The previous row may have been read late: then the call begins at the end of the previous call.
 		if st.End-end < maxLate {
 			start = max(start, st.End+offline)
 		}
@@ -280,10 +278,10 @@ func (h *handler) place(l *tail.Line, d, offline int64) (start int64) {
 	return start
 }
 
-// maxLate bounds how late rows are seen. If the row before seems to have ended so much later than this one, the clock was set back.
+// maxLate bounds the delay of reading a row. If the previous row seems to end more than maxLate after the current row, the clock was set back.
 const maxLate = 10 * int64(time.Second)
 
-// maxLog bounds the time that a log is taken to cover: ten years.
+// maxLog bounds the time that a log may cover: ten years.
 const maxLog = 10 * 365 * 24 * int64(time.Hour)
 
 // close ends the open group and hands it over.
@@ -295,7 +293,7 @@ func (h *handler) close(why string) {
 	h.open = nil
 	st := &h.state
 	st.More = g.kind == passGroup && (why == spans.PassEndMax || why == spans.PassEndTimeout)
-	// A pass is refused as a whole, so its lines are one place; where they are only to be found again, each call has its own.
+	// A pass is refused as a whole, so its lines are one place; where positions are only for a reader, each call has its own.
 	for i, held := range g.held { // a line of each call
 		if h.stream.Release(held); h.r.Locates() {
 			g.calls[i].place = h.stream.Place()
@@ -312,7 +310,8 @@ func (h *handler) close(why string) {
 		others = g.apart(h.r.groups.Get)
 	}
 	g.name(h.run, st.Session)
-	if st.Last, st.Summed = g.root, false; g.kind == sessionGroup {
+	st.Last, st.Summed = g.root, false
+	if g.kind == sessionGroup {
 		st.Root = g.root
 	}
 	g.finish(why)
@@ -324,7 +323,7 @@ func (h *handler) close(why string) {
 	}
 }
 
-// Expire gives up on a group and on a summary that began before the given time.
+// Expire ends a group and a summary that began before the given time.
 func (h *handler) Expire(before time.Time) {
 	ns := before.UnixNano()
 	if h.batch == nil {
@@ -358,10 +357,10 @@ func (h *handler) Cut() tail.Delivery {
 	return h.r.Deliver(b)
 }
 
-// InOrder says that groups are numbered, and that the time of a row follows from the rows around it.
+// InOrder: groups are numbered, and the time of a row follows from its neighbours.
 func (h *handler) InOrder() {}
 
-// Save returns the state before the first line that is held.
+// Save returns the state before the first held line.
 func (h *handler) Save() []byte {
 	s := h.saved
 	if h.open == nil && h.final == nil {
@@ -378,12 +377,12 @@ func (h *handler) Save() []byte {
 	return b
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (h *handler) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) != nil {
 		return
 	}
 	h.parser.Restore(s.Parser)
-	h.state, h.file = s, 1 // the number that tail gives the first file
+	h.state, h.file = s, 1 // the number of a stream's first file
 }

@@ -33,27 +33,27 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// feed is a stream of lines for one handler, and what it sent.
-type feed struct {
+// lineStream is a stream of lines for one handler, with the spans sent.
+type lineStream struct {
 	t     *testing.T
 	h     *handler
 	lines []string
 	next  int
 	held  map[tail.Held]int // line numbers
 	n     tail.Held
-	file  int // the number of the file that the lines are of
+	file  int // number of the file of the lines
 	sent  consumertest.TracesSink
 }
 
-func newFeed(t *testing.T, lines ...string) *feed {
+func newLineStream(t *testing.T, lines ...string) *lineStream {
 	t.Helper()
-	f := &feed{t: t, lines: lines, held: make(map[tail.Held]int)}
+	f := &lineStream{t: t, lines: lines, held: make(map[tail.Held]int)}
 	f.restart(nil)
 	return f
 }
 
 // restart makes a handler with the state of another.
-func (f *feed) restart(state []byte) {
+func (f *lineStream) restart(state []byte) {
 	var h *handler
 	_, err := filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), config("x"), func(
 		r *filereceiver.Receiver, cfg component.Config,
@@ -67,24 +67,24 @@ func (f *feed) restart(state []byte) {
 	f.h = h
 }
 
-func (*feed) Path() string { return "/logs/zmq_performance.log" }
+func (*lineStream) Path() string { return "/logs/zmq_performance.log" }
 
-func (*feed) ByArrival() {}
+func (*lineStream) ByArrival() {}
 
-func (f *feed) Hold() tail.Held {
+func (f *lineStream) Hold() tail.Held {
 	f.n++
 	f.held[f.n] = f.next
 	return f.n
 }
 
-func (f *feed) Release(h tail.Held) {
+func (f *lineStream) Release(h tail.Held) {
 	assert.Contains(f.t, f.held, h, "released once")
 	delete(f.held, h)
 }
 
-func (*feed) Place() tail.Place { return 0 }
+func (*lineStream) Place() tail.Place { return 0 }
 
-func (f *feed) Ahead(visit func([]byte) bool) {
+func (f *lineStream) Ahead(visit func([]byte) bool) {
 	for _, l := range f.lines[f.next+1:] {
 		if !visit([]byte(l)) {
 			return
@@ -92,7 +92,7 @@ func (f *feed) Ahead(visit func([]byte) bool) {
 	}
 }
 
-func (f *feed) Beginning(visit func([]byte) bool) {
+func (f *lineStream) Beginning(visit func([]byte) bool) {
 	for _, l := range f.lines[:f.next] {
 		if !visit([]byte(l)) {
 			return
@@ -100,20 +100,20 @@ func (f *feed) Beginning(visit func([]byte) bool) {
 	}
 }
 
-// line hands the i-th line over.
-func (f *feed) line(i int, observed time.Time, live bool) {
+// line passes the i-th line.
+func (f *lineStream) line(i int, observed time.Time, live bool) {
 	f.next = i
 	f.h.Line(&tail.Line{Text: []byte(f.lines[i]), Observed: observed, Live: live, ModTime: filereceivertest.Written, File: f.file})
 }
 
-func (f *feed) cut() {
+func (f *lineStream) cut() {
 	if deliver := f.h.Cut(); deliver != nil {
 		require.NoError(f.t, deliver.Send(context.Background()))
 	}
 }
 
-// spans returns the spans that were sent.
-func (f *feed) spans() []ptrace.Span {
+// spans returns the sent spans.
+func (f *lineStream) spans() []ptrace.Span {
 	var out []ptrace.Span
 	for _, s := range filereceivertest.Spans(f.sent.AllTraces(), "") {
 		if s.Name() != spans.SpanRun {
@@ -124,7 +124,7 @@ func (f *feed) spans() []ptrace.Span {
 }
 
 // all are the spans sent, as text.
-func (f *feed) all() []string {
+func (f *lineStream) all() []string {
 	var out []string
 	for _, s := range f.spans() {
 		out = append(
@@ -136,7 +136,7 @@ func (f *feed) all() []string {
 }
 
 // end gives up the open group and sends all spans.
-func (f *feed) end() {
+func (f *lineStream) end() {
 	f.h.Expire(time.Unix(0, math.MaxInt64))
 	f.cut()
 }
@@ -147,7 +147,7 @@ func TestRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lines := strings.Split(strings.TrimSuffix(fixtureText(t, name), "\n"), "\n")
 			feedAll := func(at int) []string {
-				f := newFeed(t, lines...)
+				f := newLineStream(t, lines...)
 				for i := range lines {
 					if i == at {
 						f.cut()
@@ -187,7 +187,7 @@ func fixtureText(t *testing.T, name string) string {
 	return string(b)
 }
 
-// when says when a span was, in ms from when the file was written, and how that is known.
+// when is the time of a span, in ms relative to the modification time, with the source of the time.
 func when(s ptrace.Span) string {
 	ms := func(at pcommon.Timestamp) int64 { return at.AsTime().Sub(filereceivertest.Written).Milliseconds() }
 	return fmt.Sprintf("%d-%d %s", ms(s.StartTimestamp()), ms(s.EndTimestamp()), attr(s, spans.AttrTimeSource))
@@ -200,7 +200,7 @@ func TestTimes(t *testing.T) {
 		name   string
 		header string
 		lines  []timedRow
-		// want is when each call was, in ms from when the file was written.
+		// want is the time of each call, in ms after the modification time.
 		want []string
 	}{
 		{"seen arriving", "ID Method Total(ms)", []timedRow{{1000, true, "1 A 100"}, {5000, true, "2 A 300"}}, []string{"900-1000 observed", "4700-5000 observed"}},
@@ -237,18 +237,18 @@ func TestTimes(t *testing.T) {
 }
 
 type timedRow struct {
-	at   int  // ms after the file was written, when it was read
+	at   int  // time of reading, ms after the modification time
 	live bool // seen arriving
 	row  string
 }
 
-// timesOf is when the calls of the rows were.
+// timesOf is the times of the calls of the rows.
 func timesOf(t *testing.T, header string, rows []timedRow) (got []string) {
 	t.Helper()
-	f := newFeed(t, header)
+	f := newLineStream(t, header)
 	f.line(0, filereceivertest.Written, false)
 	for i, l := range rows {
-		// Rows read at one time are in the file together; rows that are not there yet cannot be seen ahead.
+		// Rows read at one time are in the file together; later rows cannot be seen ahead.
 		f.lines = f.lines[:1]
 		for j, there := range rows {
 			if j <= i || there.at == l.at && there.live == l.live {
@@ -266,9 +266,9 @@ func timesOf(t *testing.T, header string, rows []timedRow) (got []string) {
 	return got
 }
 
-// Rows seen ahead in a file say nothing of the rows of another file, such as the one that replaced it.
+// Rows seen ahead in a file do not affect the rows of another file, such as its successor.
 func TestTimesInAnotherFile(t *testing.T) {
-	f := newFeed(t, "ID Method Total(ms)", "1 A 100", "2 A 100", "3 A 100")
+	f := newLineStream(t, "ID Method Total(ms)", "1 A 100", "2 A 100", "3 A 100")
 	f.line(0, filereceivertest.Written, false)
 	f.line(1, filereceivertest.Written, false)
 	f.lines, f.file = []string{"ID Method Total(ms)", "1 B 5"}, 1
@@ -284,7 +284,7 @@ func TestTimesInAnotherFile(t *testing.T) {
 	}, got)
 }
 
-// Each row's time is read by the header above it, also when looking ahead.
+// Each row's time is read by the header above the row, also when looking ahead.
 func TestTimesUnderAnotherHeader(t *testing.T) {
 	for name, tc := range map[string]struct{ header, more string }{
 		"a column more":       {"ID Method Ser(ms) Total(ms)", "100 4000"},
@@ -311,10 +311,10 @@ func TestTimesUnderAnotherHeader(t *testing.T) {
 	}
 }
 
-// When the clock is set back within a pass, its root still spans all its calls.
+// When the clock is set back within a pass, the pass's root still covers all calls.
 func TestRootWhenTheClockIsSetBack(t *testing.T) {
 	lines := []string{"ID Method Total(ms)", "1 Embedding 10", "2 A 10", "3 LMHead 10"}
-	f := newFeed(t, lines...)
+	f := newLineStream(t, lines...)
 	for i, ms := range []int{0, 60_000, 60_020, 0} {
 		f.lines = lines[:i+1]
 		f.line(i, filereceivertest.Written.Add(time.Duration(ms)*time.Millisecond), true)
@@ -329,9 +329,9 @@ func TestRootWhenTheClockIsSetBack(t *testing.T) {
 	}, got)
 }
 
-// A pass that was cut by a timeout goes on as a pass.
+// A pass cut off by a timeout goes on as a pass.
 func TestPassGoesOnAfterATimeout(t *testing.T) {
-	f := newFeed(t, rows("Embedding A B LMHead Ping")...)
+	f := newLineStream(t, rows("Embedding A B LMHead Ping")...)
 	for i := range f.lines {
 		f.line(i, filereceivertest.Written, false)
 		if strings.Contains(f.lines[i], " A ") {
@@ -353,14 +353,14 @@ func TestPassGoesOnAfterATimeout(t *testing.T) {
 	assert.Equal(t, []string{"rpc.pass 1 2 timeout true", "rpc.pass 2 2 method ", "rpc.calls  1 timeout "}, got)
 }
 
-// When reading begins at the end of the file, new rows are read by the header above them: by the last header, where the file holds several logs.
+// When reading begins at the end of the file, new rows are read by the last header above.
 func TestHeaderBeforeTheStart(t *testing.T) {
 	for name, above := range map[string][]string{
 		"one log":  {"Log - Transport: TCP", "====", "ID Method Total(ms)", "1 A 1"},
 		"two logs": {"Log - Transport: IPC", "ID Total(ms) Method", "1 5 A", "Log - Transport: TCP", "ID Method Total(ms)", "1 A 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFeed(t, append(above, "2 A 2", "Log - Transport: SHM", "ID Method Offline(ms)")...)
+			f := newLineStream(t, append(above, "2 A 2", "Log - Transport: SHM", "ID Method Offline(ms)")...)
 			f.line(len(above), filereceivertest.Written, true)
 			f.end()
 			got := strings.Join(f.all(), "\n")
@@ -370,7 +370,7 @@ func TestHeaderBeforeTheStart(t *testing.T) {
 	}
 }
 
-// A consumer that takes the data and fails gets the same data again.
+// A consumer that empties the data and fails gets the same data again.
 func TestRetry(t *testing.T) {
 	var got []string
 	tries := 0
@@ -386,7 +386,7 @@ func TestRetry(t *testing.T) {
 		return nil
 	}, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 	require.NoError(t, err)
-	f := newFeed(t, strings.Split(fixtureText(t, "v1.log"), "\n")...)
+	f := newLineStream(t, strings.Split(fixtureText(t, "v1.log"), "\n")...)
 	f.h.r.Receiver, err = filereceiver.Prepare(receivertest.NewNopSettings(metadata.Type), config("x"), newParts, take, nil)
 	require.NoError(t, err)
 	for i := range f.lines {
@@ -402,7 +402,7 @@ func TestRetry(t *testing.T) {
 	assert.Positive(t, cap(f.h.r.groups.Get().calls), "the groups are used again")
 }
 
-// Numbers of a row that do not agree are counted.
+// Contradictory numbers of a row are counted.
 func TestInconsistentRows(t *testing.T) {
 	tel := componenttest.NewTelemetry()
 	defer func() { require.NoError(t, tel.Shutdown(context.Background())) }()
@@ -412,7 +412,7 @@ func TestInconsistentRows(t *testing.T) {
 		"Log - Transport: IPC",
 		"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Comm(ms) GPU(ms) Total(ms) Sent(KB) Recv(KB) Throughput(MB/s)",
 		"1 A 1.000 1.000 1.000 1.000 4.000 1.000 4.000 10.00 10.24 4.94",
-		"2 A 1.000 1.000 1.000 1.000 4.101 1.001 3.998 10.00 10.24 4.94", // all by rounding or by what a sum may miss
+		"2 A 1.000 1.000 1.000 1.000 4.101 1.001 3.998 10.00 10.24 4.94", // all explained by rounding or by missing parts of a sum
 		"3 A 1.000 1.000 1.000 1.000 4.104 1.000 4.000 10.00 10.24 4.94",
 		"4 A 1.000 1.000 1.000 1.000 3.997 1.000 4.000 10.00 10.24 4.94",
 		"5 A 1.000 1.000 1.000 1.000 4.000 1.002 4.000 10.00 10.24 4.94",
@@ -443,7 +443,7 @@ func appendTo(t *testing.T, path, text string) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// Rows arrive while the receiver runs, and a second run of the client writes the file anew.
+// Rows arrive while the receiver runs, and a second run of the client rewrites the file.
 func TestLive(t *testing.T) {
 	dir := t.TempDir()
 	lines := rows("Init Embedding A LMHead")

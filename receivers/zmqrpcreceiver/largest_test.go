@@ -9,10 +9,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The largest tables, passes and rows arrive whole, in messages that every backend takes.
+// The largest tables, passes and rows arrive whole, in messages within every backend's limit.
 func TestLargest(t *testing.T) {
 	const columns = "ID Method Offline(ms) Serialize(ms) Send(ms) Recv(ms) Deserialize(ms) GPU(ms) Total(ms)"
-	// As many further columns as are read; a row of them is a line of almost 1 MiB.
+	// The largest number of further columns; a row of them is a line of almost 1 MiB.
 	var more, cells strings.Builder
 	for i := range 55 {
 		fmt.Fprintf(&more, " %s%d", strings.Repeat("n", 70), i)

@@ -56,7 +56,7 @@ func follow(t *testing.T, cfg *Config, dir string, take consumer.ConsumeTracesFu
 	next, err := consumer.NewTraces(take)
 	require.NoError(t, err)
 	set := receivertest.NewNopSettings(metadata.Type)
-	set.ID = component.NewID(metadata.Type) // the same each time: its positions are kept under it
+	set.ID = component.NewID(metadata.Type) // constant: the positions are stored under the ID
 	r, err := NewFactory().CreateTraces(t.Context(), set, cfg, next)
 	require.NoError(t, err)
 	require.NoError(t, r.Start(t.Context(), host{id, ext}))
@@ -77,7 +77,7 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// spanTexts writes all that spans say as text, their times only if times is set: these depend on when rows are seen.
+// spanTexts writes the spans as text, with their times only if times is set: times depend on when rows are read.
 func spanTexts(td ptrace.Traces, times bool) map[spanKey]string {
 	out := make(map[spanKey]string)
 	for _, rs := range td.ResourceSpans().All() {
@@ -103,7 +103,7 @@ func spanTexts(td ptrace.Traces, times bool) map[spanKey]string {
 	return out
 }
 
-// taker is a consumer that knows which spans have to come.
+// taker is a consumer that knows the expected spans.
 type taker struct {
 	want  map[spanKey]string
 	times bool
@@ -151,7 +151,7 @@ func (k *taker) set(refuse func(map[spanKey]string) bool) {
 	k.refuse = refuse
 }
 
-// so returns whether something is so, for wait.
+// so locks around a condition, for wait.
 func (k *taker) so(what func() bool) func() bool {
 	return func() bool {
 		k.mu.Lock()
@@ -168,7 +168,7 @@ func (k *taker) check(t *testing.T) {
 	require.Len(t, k.came, len(k.want))
 }
 
-// randomLog is a log of so many rows. At its end nothing is open.
+// randomLog is a log of n rows, with nothing open at its end.
 func randomLog(rnd *rand.Rand, n int) string {
 	var b strings.Builder
 	b.WriteString("Log - Transport: IPC\n====\n" + header + " Sent(KB) Recv(KB)\n====\n")
@@ -201,7 +201,7 @@ func randomLog(rnd *rand.Rand, n int) string {
 	return b.String()
 }
 
-// TestModel does to a log, the consumer and the process what may happen to them, in random order. The spans are those of the whole log read at once.
+// TestModel subjects a log, the consumer and the process to random events in random order. The spans are those of the whole log read at once.
 func TestModel(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestModel(t *testing.T) {
 				require.NoError(t, errors.Join(err, f.Close()))
 				log = log[n:]
 				k.set(someRefusal(rnd))
-				// Let it get on, or not.
+				// Give the receiver time, or not.
 				if rnd.IntN(3) > 0 {
 					before, until := -1, time.Now().Add(20*time.Millisecond)
 					wait(t, "a batch, or time passes", k.so(func() bool {
@@ -278,7 +278,7 @@ func someRefusal(rnd *rand.Rand) func(map[spanKey]string) bool {
 	}
 }
 
-// rename rotates a log: path.1 is the newest of the old files, of which there are then n.
+// rename rotates a log: path.1 is the newest of the n old files.
 func rename(t *testing.T, path string, n int) {
 	t.Helper()
 	for i := n - 1; i > 0; i-- {
@@ -287,7 +287,7 @@ func rename(t *testing.T, path string, n int) {
 	require.NoError(t, os.Rename(path, path+".1"))
 }
 
-// A restart with batches in flight: all spans come as without it, with the same times. Rows that arrive after it are placed when they were seen.
+// A restart with batches in flight: all spans come as without the restart, with the same times. Rows after the restart have their times of arrival.
 func TestRestartInFlight(t *testing.T) {
 	log := randomLog(rand.New(rand.NewPCG(1, 4)), 6000) // three batches; two of them may be in flight
 	for name, tc := range map[string]struct {
@@ -319,7 +319,7 @@ func TestRestartInFlight(t *testing.T) {
 			require.Less(t, len(k.came), len(k.want))
 			require.Empty(t, k.wrong)
 
-			var arrived map[string]ptrace.Span // calls that were not in the log, by method
+			var arrived map[string]ptrace.Span // calls added to the log later, by method
 			stop = follow(t, config(path), positions, k.until(&arrived))
 			defer stop()
 			k.set(nil)
@@ -359,7 +359,7 @@ func (k *taker) until(arrived *map[string]ptrace.Span) func(context.Context, ptr
 	}
 }
 
-// While the next component is down, reading pauses. A pass whose rest is not read yet does not time out then.
+// While the next component is down, reading pauses. A pass whose rest is unread does not time out meanwhile.
 func TestPauseCutsNoPass(t *testing.T) {
 	const passes = 40
 	log := wideLog(passes)
@@ -414,7 +414,7 @@ func TestPauseCutsNoPass(t *testing.T) {
 	assert.Equal(t, map[string]int{spans.PassEndMethod: passes}, ends)
 }
 
-// wideLog has passes of five rows, so wide that few of them fill what may be in flight.
+// wideLog has passes of five rows, wide enough that a few fill the in-flight limit.
 func wideLog(passes int) string {
 	var b strings.Builder
 	for i := range passes {
@@ -445,7 +445,7 @@ func startTail(t *testing.T, cfg *Config, next consumer.Traces, clock func() tim
 	return tl
 }
 
-// Reading that begins at the end of a log knows the columns that the header above says.
+// Reading that begins at the end of a log knows the columns of the header above.
 func TestStartAtEnd(t *testing.T) {
 	for name, tc := range map[string]struct{ above, transport, comma string }{
 		"CSV with a mark at its beginning": {"\xef\xbb\xbfID,Method,Total(ms)\n1,A,1\n", "", ","},
@@ -459,7 +459,7 @@ func TestStartAtEnd(t *testing.T) {
 			stop := follow(t, cfg, t.TempDir(), func(_ context.Context, td ptrace.Traces) error { got <- td; return nil })
 			defer stop()
 			id := 1
-			// Rows that come before the receiver has looked are above the end too.
+			// Rows written before the receiver's first look are above the end too.
 			wait(t, "a pass", func() bool {
 				id += 2
 				appendTo(t, path, strings.ReplaceAll(fmt.Sprintf("%d Embedding 7\n%d LMHead 8\n", id, id+1), " ", tc.comma))

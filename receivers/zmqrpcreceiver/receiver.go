@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/zmqrpcreceiver/internal/rpclog"
 )
 
-// zmqReceiver is what the handlers of one configured receiver share.
+// zmqReceiver is the part shared by the handlers of one configured receiver.
 type zmqReceiver struct {
 	*filereceiver.Receiver
 	cfg     *Config
@@ -25,7 +25,7 @@ type zmqReceiver struct {
 	groups  filereceiver.Pool[group]
 }
 
-// role is what a method says about the calls around it.
+// role is the meaning of a method for its session and pass.
 type role struct{ session, begin, end bool }
 
 func newParts(base *filereceiver.Receiver, config component.Config) (filereceiver.Parts, error) {
@@ -40,11 +40,11 @@ func newParts(base *filereceiver.Receiver, config component.Config) (filereceive
 	}, nil
 }
 
-// Formats are the formats of zmq_rpc: one, whose header says which columns a table has.
+// Formats are the formats of zmq_rpc: one, whose header names the columns of a table.
 func Formats() []string { return []string{"zmq_rpc"} }
 
-// detect makes the function that knows the tables of ZeroMQ clients: their header, or a call below it. Many tables have an id, a method and a time; these have
-// stages.
+// detect makes the function that recognizes the tables of ZeroMQ clients: their header, or a call below. Many tables have an id, a method and a time; the
+// stages are specific.
 func detect(string) tail.Detect {
 	const stages = 1<<rpclog.Serialize | 1<<rpclog.Send | 1<<rpclog.Receive | 1<<rpclog.Deserialize
 	var p rpclog.Parser
@@ -75,7 +75,7 @@ func newReceiver(base *filereceiver.Receiver, cfg *Config) (*zmqReceiver, error)
 	return r, nil
 }
 
-// inconsistency is a way in which the numbers of a row contradict one another.
+// inconsistency is a kind of contradiction between the numbers of a row.
 type inconsistency uint8
 
 const (

@@ -105,7 +105,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Lines that are no rows are in the accounts, by reason.
+// Lines without a row are in the accounts, by reason.
 func TestAccounts(t *testing.T) {
 	for name, want := range map[string]struct {
 		records           int64
@@ -126,7 +126,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// oracle reads a log with nothing but its header: the cells of each row by the name of their column, and the numbers of its summary.
+// oracle reads a log by its header alone: the cells of each row by the name of their column, and the numbers of its summary.
 func oracle(tb testing.TB, path string) (rows []map[string]string, last []map[string]string) {
 	tb.Helper()
 	b, err := os.ReadFile(path)
@@ -162,7 +162,7 @@ func micros(tb testing.TB, ms string) int64 {
 	return n
 }
 
-// Logs that others collected, where the checkout has them beside it: a call for each row, as long as the printed time, and totals as in the summary.
+// Logs collected by others, where the checkout has them: a call for each row, with the printed duration, and totals as in the summary.
 func TestRealLogs(t *testing.T) {
 	files, err := filepath.Glob("../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestRealLogs(t *testing.T) {
 	}
 }
 
-// checkTimesOfRows compares every call, its parts and when they were with the row that it came of.
+// checkTimesOfRows compares every call, its parts and their times with its row.
 func checkTimesOfRows(t *testing.T, r *filereceivertest.Result, rows []map[string]string) {
 	t.Helper()
 	columns := map[string][]string{
@@ -247,7 +247,8 @@ func checkTimesOfRows(t *testing.T, r *filereceivertest.Result, rows []map[strin
 
 const header = "ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Total(ms)"
 
-// rows are calls of the given methods, all of 1 ms, the ids counted from 1; "#" starts them anew, "header" and "columns" are headers, the same and another.
+// rows are calls of the given methods, all of 1 ms, the ids counted from 1; "#" restarts the ids, "header" and "columns" are headers, the same and a different
+// one.
 func rows(methods string) []string {
 	out := []string{"ZeroMQ Performance Log - Transport: IPC", header}
 	id := 0
@@ -323,7 +324,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// The passes of a session are linked with it and with one another, and with nothing of another session.
+// The passes of a session are linked with the session and with one another, not with another session.
 func TestLinks(t *testing.T) {
 	r := text(t, func(c *Config) { c.SpanLinks = true }, rows("Init Embedding LMHead # Embedding LMHead Embedding LMHead Init Embedding LMHead")...)
 	run, runSpan := spans.RunIDs("run")
@@ -344,7 +345,7 @@ func TestLinks(t *testing.T) {
 	}, got)
 }
 
-// A trace keeps within 2,000 spans: the slowest calls have their stages as spans, the others as attributes, and one span per stage stands for the others.
+// A trace keeps within 2,000 spans: the slowest calls have their stages as spans, the others as attributes, and one span per stage aggregates the others.
 func TestCap(t *testing.T) {
 	const n = 1896
 	lines := []string{"ZeroMQ Performance Log - Transport: IPC", header + " Offline(ms)"}
@@ -464,7 +465,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A summary is in the trace of the group before it, if that group has none yet. A line of a summary is not taken for the title of another log.
+// A summary joins the trace of the group before it, if the group has none yet. A line of a summary is not taken for the title of another log.
 func TestSummaries(t *testing.T) {
 	lines := append(rows("Embedding A LMHead"), "SUMMARY", "Total RPC Calls: 3", "Transport: TCP", "Average Total Time: 1.000 ms", "====")
 	lines = append(lines, rows("sum Embedding LMHead sum")[2:]...)
@@ -484,7 +485,7 @@ func TestSummaries(t *testing.T) {
 	assert.Equal(t, run, sums[1].Links().At(0).TraceID())
 }
 
-// The server's computing is a span of another service, below the client's waiting: Jaeger draws its dependencies from that.
+// The server's computing is a span of another service, below the client's waiting: Jaeger derives the dependencies from the services.
 func TestServerIsAService(t *testing.T) {
 	r := read(t, config(filereceivertest.Copy(t, filepath.Join("testdata", "v4.log"))))
 	servers := 0
@@ -504,7 +505,7 @@ func TestServerIsAService(t *testing.T) {
 	assert.Equal(t, 1, servers)
 }
 
-// Time that no stage explains is a span where it is at least 1 % of the call, without the ticks between the stages; the root has the sum of all such time.
+// Time outside all stages is a span if at least 1 % of the call, without the ticks between the stages; the root has the sum of all such time.
 func TestUnattributed(t *testing.T) {
 	r := text(t, nil, "Log - Transport: IPC", "ID Method Ser(ms) Recv(ms) Total(ms)", "1 A 1.000 98.000 100.000", "2 A 1.000 98.001 100.000")
 	rows := r.All(spans.SpanRPCUnattributed)

@@ -11,14 +11,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stageSpan is a column that becomes a span. A value of 0 does not: the log says that it was shorter than its last digit, and Jaeger marks spans without
-// duration as invalid.
+// stageSpan is a column that becomes a span. A value of 0 does not: the duration was below the last digit, and Jaeger marks spans without duration as invalid.
 type stageSpan struct {
 	column         rpclog.Column
 	name, duration string
 }
 
-// stageSpans begin with the stages of a call, which the client works through one after the other (tee_runner_optimized.py, _send_request).
+// stageSpans begin with the stages of a call, one after the other in the client (tee_runner_optimized.py, _send_request).
 var stageSpans = [...]stageSpan{
 	{rpclog.Serialize, spans.SpanRPCSerialize, spans.AttrZMQSerializeDuration},
 	{rpclog.Send, spans.SpanRPCSend, spans.AttrZMQSendDuration},
@@ -28,16 +27,16 @@ var stageSpans = [...]stageSpan{
 	{rpclog.Offline, spans.SpanRPCOffline, spans.AttrZMQOfflineDuration},
 }
 
-// callStages is how many of stageSpans are the parts of a call's time. Server compute is within receive, offline work beside the call.
+// callStages is the number of stageSpans that are parts of a call's time. Server compute is within receive, offline work outside of the call.
 const callStages = 4
 
 // tick is Jaeger's unit of time, ns.
 const tick = 1000
 
-// maxAround is the number of spans of a trace that are no calls or stages: the root, the summary and the spans that stand for stages without one.
+// maxAround is the number of spans of a trace besides calls and stages: the root, the summary and the aggregates of stages.
 const maxAround = 2 + len(stageSpans)
 
-// stages is how many spans beside its own the call has.
+// stages is the number of spans below the call.
 func (c *call) stages() (n int) {
 	for i := range stageSpans {
 		if c.ns[stageSpans[i].column] > 0 {
@@ -50,7 +49,7 @@ func (c *call) stages() (n int) {
 	return n
 }
 
-// left is the part of a call's time that is drawn as rpc.unattributed: less than 1 % would only be one row more. The sums have all unattributed time.
+// left is the part of a call's time drawn as rpc.unattributed: less than 1 % would only be one row more. The sums have all unattributed time.
 func (c *call) left() int64 {
 	if rest := c.unattributed(); rest >= c.ns[rpclog.Total]/100 {
 		return rest
@@ -58,10 +57,9 @@ func (c *call) left() int64 {
 	return 0
 }
 
-// stages adds the spans of a call's stages, one after the other from its start. They have no attributes: their names say what they are. The time that no stage
-// explains is drawn at the end: the log does not say between which stages it lies; where there is enough, a tick of it follows each stage, for Jaeger's
-// critical path leaves out a span that ends as the next begins. Nor does the log say when in rpc.receive the server computed: that is drawn at the end of
-// rpc.receive.
+// stages adds the spans of a call's stages, one after the other from the call's start. Stages have no attributes: their names say enough. Unattributed time is
+// drawn at the end, because its position is not in the log; if long enough, a tick of it follows each stage, because Jaeger's critical path leaves out a span
+// that ends as the next begins. The time of the server's computing within rpc.receive is not in the log either: it is drawn at the end of rpc.receive.
 func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	at := c.start
 	within, until := id, c.end() // of server compute, where the log does not have the receive time
@@ -92,7 +90,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	if offline := c.ns[rpclog.Offline]; offline > 0 {
 		add(spans.SpanRPCOffline, g.root.Span, c.start-offline, offline)
 	}
-	if server := c.ns[rpclog.Server]; server > 0 { // last, for its resource is another one
+	if server := c.ns[rpclog.Server]; server > 0 { // last, because of its different resource
 		res, kind := bd.of(spans.SpanRPCServer)
 		bd.Add(res, spans.Span{
 			Trace: g.root.Trace, ID: spans.SpanID(g.root.Trace, spans.SpanRPCServer, id[:]), Parent: within, Name: spans.SpanRPCServer, Kind: kind,
@@ -101,7 +99,7 @@ func (bd *builder) stages(g *group, c *call, id pcommon.SpanID) {
 	}
 }
 
-// of returns the service that does the work of a stage. The server is a service of its own, so that Jaeger draws who calls whom.
+// of returns the service that does the work of a stage. The server is a separate service, so that Jaeger draws the dependency.
 func (bd *builder) of(stage string) (spans.Resource, ptrace.SpanKind) {
 	if stage == spans.SpanRPCServer {
 		return bd.server, ptrace.SpanKindServer

@@ -12,10 +12,10 @@ import (
 
 // final is the summary at the end of a log.
 type final struct {
-	since    int64 // when its first line was read, ns
+	since    int64 // time of reading the first line, ns
 	at       int64 // time of the last row, ns
 	observed bool
-	group    ref // the last one before it
+	group    ref // the last group before
 	id       ref
 	held     []tail.Held
 	place    tail.Place
@@ -24,7 +24,7 @@ type final struct {
 	compared []comparison
 }
 
-// comparison is what became of one statistic.
+// comparison is the result for one statistic.
 type comparison struct {
 	key string
 	off float64 // |recomputed − reported| / recomputed; 0: print rounding explains it
@@ -33,7 +33,7 @@ type comparison struct {
 // maxSummaryLines bounds a summary. Real ones have up to 20 lines.
 const maxSummaryLines = 200
 
-// beginSummary opens a summary with the line at hand.
+// beginSummary opens a summary with the current line.
 func (h *handler) beginSummary(l *tail.Line) {
 	h.snapshot()
 	f := &final{since: l.Observed.UnixNano(), at: h.state.End, observed: l.Live, group: h.state.Last, rows: h.state.Block}
@@ -47,7 +47,7 @@ func (h *handler) beginSummary(l *tail.Line) {
 	h.final = f
 }
 
-// keep holds a line of the summary: the headings too, a restart needs them to read the rest.
+// keep holds a line of the summary, headings too: a restart needs the headings to read the rest.
 func (h *handler) keep(l *tail.Line) {
 	if h.final == nil || len(h.final.held) >= maxSummaryLines {
 		h.endSummary()
@@ -61,11 +61,12 @@ func (h *handler) statistic(l *tail.Line) {
 	h.keep(l)
 	f := h.final
 	if len(f.stats) == 0 {
-		if f.id.Trace = f.group.Trace; f.group.none() {
+		f.id.Trace = f.group.Trace
+		if f.group.none() {
 			f.id.Trace = spans.KeyTraceID(h.run, "zeromq.summary", spans.ShortKey(l.Text))
 		}
 		key := spans.ShortKey(l.Text)
-		if f.group.ByID { // the trace has more than this group
+		if f.group.ByID { // the trace has more groups
 			key = append(key, f.group.Span[:]...)
 		}
 		f.id.Span = spans.SpanID(f.id.Trace, spans.SpanRPCSummary, key)
@@ -95,8 +96,8 @@ func (h *handler) endSummary() {
 	h.batch.finals = append(h.batch.finals, f)
 }
 
-// compare recomputes a statistic from the rows. ok is false for statistics that do not follow from rows: GPU compute, for example, is
-// measured in another way in each version.
+// compare recomputes a statistic from the rows. ok is false for statistics that do not follow from rows: GPU compute, for example, is measured differently in
+// each version.
 func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	if t.Calls == 0 {
 		return 0, false
@@ -140,7 +141,8 @@ func (t *totals) compare(s *rpclog.Stat) (off float64, ok bool) {
 	case "total_data_received":
 		own, slack, ok = float64(t.Received), bySlack, t.Has.Has(rpclog.Received)
 	case "average_throughput":
-		if own, ok = (float64(t.Sent)+float64(t.Received))/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0; ok {
+		own, ok = (float64(t.Sent)+float64(t.Received))/seconds(t.NS[rpclog.Total]), t.NS[rpclog.Total] > 0
+		if ok {
 			slack = own * (2*bySlack/max(1, float64(t.Sent)+float64(t.Received)) + nsSlack/seconds(t.NS[rpclog.Total]))
 		}
 	}

@@ -34,7 +34,7 @@ func addSaturated(a, b int64) int64 {
 	return a + b
 }
 
-// explained is the sum of the stages of a call, and how many stages the log has.
+// explained is the sum of the stages of a call, and the number of stages in the log.
 func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n int64) {
 	for i := range stageSpans[:callStages] {
 		if s := stageSpans[i].column; has.Has(s) {
@@ -45,7 +45,7 @@ func explained(ns *[rpclog.Durations]int64, has rpclog.Columns) (sum int64, n in
 	return sum, n
 }
 
-// unattributed is the part of a call's time that no stage explains. A part that printing may have rounded (half a digit of each number) counts as 0.
+// unattributed is the part of a call's time outside all stages. A part within the rounding of the print (half a digit of each number) counts as 0.
 func (c *call) unattributed() int64 {
 	sum, n := explained(&c.ns, c.has)
 	if rest := c.ns[rpclog.Total] - sum; n > 0 && 2*rest > (n+1)*c.step {
@@ -54,7 +54,7 @@ func (c *call) unattributed() int64 {
 	return 0
 }
 
-// sharedMemory says whether tensors go through shared memory, so that the sizes in the log are the sizes of the messages about them.
+// sharedMemory says whether tensors go through shared memory: then the sizes in the log are those of the control messages.
 func sharedMemory(transport string) bool { return strings.Contains(transport, "SHM") }
 
 // networkTransport is the semconv name: ZeroMQ's ipc is a Unix domain socket. Empty: neither.
@@ -86,7 +86,7 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 		return
 	}
 	own := c.recomputed()
-	if !(own > 0) { // or not known
+	if !(own > 0) { // or unknown
 		return
 	}
 	g.compared, c.compared = true, true
@@ -99,14 +99,14 @@ func (h *handler) check(row *rpclog.Row, c *call) {
 	}
 }
 
-// commSlack: the writers time Comm as a whole, so it includes the time between the stages: up to 0.08 ms in real logs.
+// commSlack: the writers time Comm as a whole, including the time between the stages: up to 0.08 ms in real logs.
 const commSlack = 100_000
 
 func (h *handler) inconsistent(what inconsistency) {
 	h.r.tel.TrainbridgeZmqInconsistentRows.Add(context.Background(), 1, inconsistencyOptions[what])
 }
 
-// recomputed is (sent + received) / total, By/s. NaN: not known.
+// recomputed is (sent + received) / total, By/s. NaN: unknown.
 func (c *call) recomputed() float64 {
 	if !c.has.Has(rpclog.Sent) || !c.has.Has(rpclog.Received) || c.ns[rpclog.Total] <= 0 {
 		return math.NaN()

@@ -22,7 +22,7 @@ const rulesFile = "deploy/prometheus/rules.yml"
 
 var badVerdict = regexp.MustCompile("(?m)^\\| `([a-z_]+)`(?:, cause `[a-z_]+`)? \\| [a-z, ]*bad")
 
-// ruleCases says for which alerts promtool's tests have a case in which it fires, one in which it does not, and a series that lacks values for a while.
+// ruleCases returns the alerts for which promtool's tests have a case that fires, a case that does not, and a series with a gap.
 func ruleCases(t *testing.T, tests string) (fires, silent, restarts map[string]bool) {
 	t.Helper()
 	var cases struct {
@@ -49,7 +49,7 @@ func ruleCases(t *testing.T, tests string) (fires, silent, restarts map[string]b
 	return fires, silent, restarts
 }
 
-// Each rule of deploy/prometheus has a case in which it fires, one in which it does not, one with a restart, and a section of docs/alerts.md.
+// Each rule of deploy/prometheus has a case that fires, a case that does not, a case with a restart, and a section of docs/alerts.md.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	page := func(path string) string {
@@ -90,7 +90,7 @@ func TestAlertRules(t *testing.T) {
 	assert.Equal(t, alerts, strings.Count(runbook, "\n## "), "sections of docs/alerts.md")
 	assert.LessOrEqual(t, len(strings.Fields(runbook)), 700, "words of docs/alerts.md")
 
-	verdicts := badVerdict.FindAllStringSubmatch(page("docs/semconv.md"), -1)
+	verdicts := badVerdict.FindAllStringSubmatch(page("docs/reference/semconv.md"), -1)
 	require.Greater(t, len(verdicts), 10)
 	for _, v := range verdicts {
 		assert.Contains(t, tests, fmt.Sprintf("trainbridge_verdict_name=%q, trainbridge_verdict_severity=\"bad\"", v[1]))
@@ -98,13 +98,13 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// alert is what Prometheus says of an alert.
+// alert is an alert as Prometheus returns it.
 type alert struct {
 	Labels          map[string]string
 	State, ActiveAt string
 }
 
-// alerts are those of a name, by run.
+// alerts are the alerts of a name, by run.
 func (p *prometheus) alerts(name string) (map[string]alert, error) {
 	var data struct{ Alerts []alert }
 	if err := p.ask("/api/v1/alerts", nil, &data); err != nil {
@@ -119,7 +119,7 @@ func (p *prometheus) alerts(name string) (map[string]alert, error) {
 	return out, nil
 }
 
-// stepsOfJob is a job for sh that logs so many steps to a file, or until there is one with the name FILE.stop, and says that it is done.
+// stepsOfJob is a job for sh that logs the given number of steps to a file, or until FILE.stop exists, and states its completion.
 const stepsOfJob = `
 i=0
 while [ $i -lt $2 ] && [ ! -e "$1.stop" ]; do
@@ -130,7 +130,7 @@ done
 echo "Training completed." >> "$1"
 `
 
-// shortRules are the rules of deploy/prometheus with TrainStepsStopped after 5 s, looked at every second, as what Prometheus's configuration has of them.
+// shortRules are the rules of deploy/prometheus with TrainStepsStopped after 5 s, evaluated every second, as a part of Prometheus's configuration.
 func shortRules(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repoRoot, rulesFile))
@@ -146,7 +146,7 @@ func shortRules(tb testing.TB) string {
 	return fmt.Sprintf("rule_files: [%q]", write(tb, "rules.yml", rules))
 }
 
-// A job that is stopped raises the alert, which stays, also over a crash of the collector, and goes with the next step. One that says it is done raises none.
+// A stopped job raises the alert, which survives a crash of the collector, and clears with the next step. A completed job raises none.
 func TestStoppedJobRaisesAlert(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()
@@ -168,7 +168,7 @@ func TestStoppedJobRaisesAlert(t *testing.T) {
 
 	const name = "TrainStepsStopped"
 	require.NoError(t, job.cmd.Process.Signal(syscall.SIGSTOP))
-	// firing waits until the job is quiet for so many seconds, by what the collector tells, and says since when there is the alert.
+	// firing waits until the job is quiet for least seconds, by the collector's metric, and returns the alert's start.
 	firing := func(least float64) (since string) {
 		eventually(t, func() error {
 			quiet, err := prom.value(`time() - ml_train_step_last_time_seconds{instance="stops"}`)

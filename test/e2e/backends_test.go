@@ -27,8 +27,8 @@ import (
 // jaeger is a real Jaeger v2 with its memory storage.
 type jaeger struct {
 	*process
-	otlp string // address of its OTLP/gRPC port
-	ui   string // base URL of its query API
+	otlp string // address of the OTLP/gRPC port
+	ui   string // base URL of the query API
 }
 
 func startJaeger(tb testing.TB) *jaeger {
@@ -65,7 +65,7 @@ var (
 	farOff  = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// find asks for every trace that has a span of the service ("": of any). Raw: without Jaeger's clock skew correction.
+// find returns every trace with a span of the service ("": of any). Raw: without Jaeger's clock skew correction.
 func (j *jaeger) find(service string) (ptrace.Traces, error) {
 	q := url.Values{
 		"query.service_name":   {service},
@@ -80,12 +80,12 @@ func (j *jaeger) find(service string) (ptrace.Traces, error) {
 // verl is find for the default service.
 func (j *jaeger) verl() (ptrace.Traces, error) { return j.find("verl") }
 
-// trace asks for one trace.
+// trace returns one trace.
 func (j *jaeger) trace(id pcommon.TraceID) (ptrace.Traces, error) {
 	return j.traces("/api/v3/traces/" + id.String() + "?raw_traces=true")
 }
 
-// traces returns an empty set when Jaeger says that it has no such trace.
+// traces returns an empty set for an unknown trace.
 func (j *jaeger) traces(path string) (ptrace.Traces, error) {
 	body, err := get(j.ui+path, "")
 	if none := (*statusError)(nil); errors.As(err, &none) && none.code == http.StatusNotFound {
@@ -101,7 +101,7 @@ func (j *jaeger) traces(path string) (ptrace.Traces, error) {
 	return (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(answer.Result)
 }
 
-// tempo is a real Grafana Tempo, all its parts in one process.
+// tempo is a real Grafana Tempo, all parts in one process.
 type tempo struct {
 	*process
 	otlp string
@@ -113,7 +113,7 @@ func startTempo(tb testing.TB) *tempo {
 	return startTempoWith(tb, "", "")
 }
 
-// startTempoWith starts Tempo with more settings: of its WAL, and any.
+// startTempoWith starts Tempo with extra settings: of the WAL, and any.
 func startTempoWith(tb testing.TB, wal, more string) *tempo {
 	tb.Helper()
 	httpPort := porttest.On(tb, porttest.Host)
@@ -137,7 +137,7 @@ usage_report: {reporting_enabled: false}
 	return s
 }
 
-// search runs a TraceQL query over the last half hour and returns the ids of the traces that match.
+// search runs a TraceQL query over the last half hour and returns the ids of the matching traces.
 func (s *tempo) search(query string) (map[pcommon.TraceID]bool, error) {
 	now := time.Now()
 	return s.searchIn(now.Add(-30*time.Minute), now.Add(time.Minute), query)
@@ -181,7 +181,7 @@ func (s *tempo) awaitFound(tb testing.TB, query string, want map[pcommon.TraceID
 	})
 }
 
-// all asks for each of the traces that another backend holds.
+// all returns the traces held by another backend.
 func (s *tempo) all(traces map[pcommon.TraceID]map[pcommon.SpanID]*node) (ptrace.Traces, error) {
 	all := ptrace.NewTraces()
 	for id := range traces {
@@ -194,7 +194,7 @@ func (s *tempo) all(traces map[pcommon.TraceID]map[pcommon.SpanID]*node) (ptrace
 	return all, nil
 }
 
-// trace asks for one trace. Tempo's protobuf answer has the wire form of OTLP's TracesData.
+// trace returns one trace. Tempo's protobuf answer has the wire form of OTLP's TracesData.
 func (s *tempo) trace(id pcommon.TraceID) (ptrace.Traces, error) {
 	body, err := get(s.api+"/api/traces/"+id.String(), "application/protobuf")
 	if err != nil {
@@ -270,7 +270,7 @@ type point struct {
 	value float64
 }
 
-// raw are the samples of the series that a selector names, in a stretch of time that ends at a time.
+// raw are the samples of a selector's series in a range ending at end.
 func (p *prometheus) raw(selector string, end time.Time, stretch string) (map[string][]point, error) {
 	return p.points("/api/v1/query", url.Values{"query": {selector + "[" + stretch + "]"}, "time": {strconv.FormatInt(end.Unix(), 10)}})
 }
@@ -312,7 +312,7 @@ func (p *prometheus) points(path string, q url.Values) (map[string][]point, erro
 	return out, nil
 }
 
-// value is the answer to a query of one series.
+// value is the value of a query for one series.
 func (p *prometheus) value(promQL string) (float64, error) {
 	got, err := p.query(promQL)
 	if err != nil || len(got) != 1 {
@@ -321,7 +321,7 @@ func (p *prometheus) value(promQL string) (float64, error) {
 	return got[0].Value, nil
 }
 
-// awaitValues waits until each query is answered with one series that has this value.
+// awaitValues waits until each query returns one series with its value.
 func (p *prometheus) awaitValues(tb testing.TB, want map[string]float64) {
 	tb.Helper()
 	eventually(tb, func() error {
@@ -347,13 +347,13 @@ func ofJob(name string, want map[string]float64) map[string]float64 {
 	return out
 }
 
-// exemplar is a point of a histogram that names its trace.
+// exemplar is an exemplar of a histogram, with its trace.
 type exemplar struct {
 	Labels map[string]string
 	Value  string
 }
 
-// exemplars returns the exemplars of the last hour of the series that a selector names.
+// exemplars returns the exemplars of the last hour of a selector's series.
 func (p *prometheus) exemplars(selector string) ([]exemplar, error) {
 	now := time.Now()
 	var data []struct{ Exemplars []exemplar }

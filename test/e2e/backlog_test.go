@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Eight wide logs wait for a backend that is away. When it comes, their requests fit a receiver with the default limit, and all arrives.
+// Eight wide logs wait for an unreachable backend. Once it is back, their requests fit a receiver with the default limit, and everything arrives.
 func TestWideBacklog(t *testing.T) {
 	t.Parallel()
 	const files, steps = 8, 1500
@@ -40,7 +40,7 @@ func TestWideBacklog(t *testing.T) {
 	require.NoError(t, p.restore())
 	sum := accountsOf(t, c, "train_log", files*steps)
 	assert.Zero(t, sum["refused"]+sum["rejected"], "%v", sum)
-	// Traces that Jaeger has accepted are not found at once.
+	// Jaeger finds accepted traces only after a delay.
 	eventually(t, func() error {
 		td, err := j.find("train")
 		if err != nil {
@@ -70,10 +70,10 @@ func TestWideBacklog(t *testing.T) {
 	c.stop(t)
 }
 
-// noBackend finds the log line about a backend that is away, with the shipped config.
+// noBackend matches the log line about an unreachable backend, with the shipped config.
 var noBackend = regexp.MustCompile(`(?m)^(\S+)\twarn\t.*no backend at .*connection refused.*TRAINBRIDGE_OTLP_ENDPOINT`)
 
-// One line a minute says that there is no backend, and nothing else does.
+// One line a minute reports a missing backend, and no further line does.
 func TestNoBackendLine(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()
@@ -82,7 +82,8 @@ func TestNoBackendLine(t *testing.T) {
 	c.up(t)
 	var lines [][]string
 	eventually(t, func() error {
-		if lines = noBackend.FindAllStringSubmatch(c.output(t), -1); len(lines) < 2 {
+		lines = noBackend.FindAllStringSubmatch(c.output(t), -1)
+		if len(lines) < 2 {
 			return fmt.Errorf("%d lines", len(lines))
 		}
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// browser is a page in a headless Chromium, told what to do by the DevTools protocol over two pipes.
+// browser is a page in a headless Chromium, controlled by the DevTools protocol over two pipes.
 type browser struct {
 	t       *testing.T
 	to      io.Writer
@@ -30,8 +30,8 @@ type browser struct {
 	next     int
 	waiting  map[int]chan reply
 	loaded   chan struct{}
-	requests []string // addresses that were asked for
-	errors   []string // of scripts and of the log: the policy's, for one
+	requests []string // addresses requested
+	errors   []string // of scripts and of the log, among them violations of the policy
 }
 
 type reply struct {
@@ -39,7 +39,7 @@ type reply struct {
 	Error  *struct{ Message string }
 }
 
-// openBrowser starts a Chromium with an empty page. It ends with the test.
+// openBrowser starts a Chromium with an empty page, until the end of the test.
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
@@ -63,7 +63,7 @@ func openBrowser(t *testing.T) *browser {
 		b.listen(from)
 	}()
 	t.Cleanup(func() {
-		to.Close() // which ends it
+		to.Close() // which ends Chromium
 		cancel()
 		_ = cmd.Wait()
 		from.Close()
@@ -84,7 +84,7 @@ func openBrowser(t *testing.T) *browser {
 	return b
 }
 
-// run runs a subtest, which fails where the browser does.
+// run runs a subtest, which fails with the browser.
 func (b *browser) run(t *testing.T, name string, f func()) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func (b *browser) run(t *testing.T, name string, f func()) {
 	b.t = t
 }
 
-// listen takes what the browser says: JSON, each ended by a zero.
+// listen reads the browser's messages: JSON, each terminated by a zero byte.
 func (b *browser) listen(from io.Reader) {
 	r := bufio.NewReaderSize(from, 1<<20)
 	for {
@@ -190,7 +190,7 @@ func (b *browser) open(address string) {
 	}
 }
 
-// eval has the page work out an expression, which may be a promise.
+// eval has the page evaluate an expression, possibly a promise.
 func (b *browser) eval(expression string, to any) {
 	b.t.Helper()
 	var r struct {
@@ -223,7 +223,7 @@ func (b *browser) press(key string) {
 	}
 }
 
-// screenshot is a picture of what the window shows, PNG.
+// screenshot is a PNG of the window.
 func (b *browser) screenshot() []byte {
 	b.t.Helper()
 	var shot struct{ Data string }
@@ -233,7 +233,7 @@ func (b *browser) screenshot() []byte {
 	return picture
 }
 
-// said are the addresses that were asked for, and the errors.
+// said are the requested addresses, and the errors.
 func (b *browser) said() (requests, errors []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -36,7 +36,7 @@ func checkLine(t *testing.T, dir string, env []string, line string) (stdout, std
 	return out.String(), errs.String(), 0
 }
 
-// checkedJob makes the directory that docs/check.md speaks of: a job, its configuration, and an old log.
+// checkedJob makes the directory of docs/reference/check.md: a job, its configuration, and an old log.
 func checkedJob(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -52,14 +52,14 @@ func checkedJob(t *testing.T) (dir string) {
 	return dir
 }
 
-// progress is what commands say on a busy machine.
+// progress is the commands' output on a busy machine.
 var progress = regexp.MustCompile(`(?m)^reading: .*\n`)
 
-// The commands of docs/check.md, on a job in all formats: nothing is off.
+// The commands of docs/reference/check.md, on a job in all formats: nothing is off.
 func TestCheckDoc(t *testing.T) {
 	t.Parallel()
 	dir := checkedJob(t)
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/check.md"))
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/reference/check.md"))
 	require.NoError(t, err)
 	n := 0
 	for _, line := range shellLines(string(text)) {
@@ -87,7 +87,7 @@ func TestCheckDoc(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist, "nothing is left on the disk")
 }
 
-// Exit codes, with nothing on the standard error that the account has said.
+// Exit codes, with nothing on standard error that the account already contains.
 func TestCheckExit(t *testing.T) {
 	t.Parallel()
 	dir := checkedJob(t)
@@ -115,14 +115,14 @@ func TestCheckExit(t *testing.T) {
 			assert.Contains(t, out, tt.want)
 			assert.Contains(t, errs, tt.err)
 			if tt.err == "" {
-				assert.Empty(t, progress.ReplaceAllString(errs, "")) // which a busy machine shows
+				assert.Empty(t, progress.ReplaceAllString(errs, "")) // shown on a busy machine
 			}
 			assert.NotRegexp(t, stack, out+errs)
 		})
 	}
 }
 
-// Nothing is off in the logs of jobs that are in order, in all formats that bin/gen can write.
+// Logs of healthy jobs pass without findings, in all formats of bin/gen.
 func TestCheckHealthy(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

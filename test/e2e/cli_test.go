@@ -26,7 +26,7 @@ import (
 // stack finds the frames of stack traces.
 var stack = regexp.MustCompile(`(?m)^goroutine |\.go:\d+`)
 
-// For each port of the shipped config that another process has, one line names the port's key and variable, and that process.
+// For each port of the shipped config taken by another process, one line names the port's key and variable, and the process.
 func TestTakenPorts(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
@@ -77,7 +77,7 @@ func TestConfigErrorAtStart(t *testing.T) {
 	}
 }
 
-// An empty variable is an unset one: the state goes where the shipped config puts it.
+// An empty variable is an unset variable: the state goes to the shipped config's directory.
 func TestEmptyStateDirectory(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t, trainbridgeBin(t), "/nothing/*", freeAddr(t))
@@ -105,7 +105,7 @@ func checkInterrupt(t *testing.T) {
 	assert.Less(t, strings.Count(out, "\n"), 100, out)
 }
 
-// absences are ways in which a backend is not there; what each returns brings it back.
+// absences are ways of a backend's absence; each returns a function that restores it.
 var absences = map[string]func(s *sequence) (back func()){
 	"closed port": func(s *sequence) func() {
 		s.sink.down()
@@ -131,8 +131,8 @@ var absences = map[string]func(s *sequence) (back func()){
 	},
 }
 
-// A collector whose backend went away ends within 10 s of SIGTERM, whatever it still has to send: batches of all receivers, joined spans, and calls of services
-// that it has taken. The next one sends it all. The test runs beside no other: how long an end takes depends on who else wants the cores.
+// A collector whose backend went away exits within 10 s of SIGTERM, for any pending work: batches of all receivers, joined spans, and accepted calls of
+// services. The next process sends everything. The test runs alone: the duration of an exit depends on the load of the cores.
 func TestStopsWithoutBackend(t *testing.T) {
 	t.Run("Ctrl-C", checkInterrupt)
 	for name, leave := range absences {
@@ -154,11 +154,11 @@ func TestStopsWithoutBackend(t *testing.T) {
 				service := make(chan error, 1)
 				go func() { service <- send(t, otlp, pcommon.TraceID{1}) }() //nolint:testifylint // its only requirement is that an address can be parsed
 				s.c.waits(t, 3)
-				lasts(3 * time.Second) // step_join waits 2 s for what may come, then sends
+				lasts(3 * time.Second) // step_join waits 2 s for late spans, then sends
 				began := time.Now()
 				for range signals {
 					require.NoError(t, s.c.cmd.Process.Signal(syscall.SIGTERM))
-					s.c.says(t, "stopping; once more ends it at once") // two signals at once are one
+					s.c.says(t, "stopping; once more ends it at once") // two signals at once count as one
 				}
 				code, _ := s.c.end(t)
 				assert.LessOrEqual(t, time.Since(began), 10*time.Second)
@@ -172,7 +172,7 @@ func TestStopsWithoutBackend(t *testing.T) {
 	}
 }
 
-// A request that never ends keeps a collector from stopping for a while. The second signal does not wait for it.
+// A request that never ends delays the exit of a collector. The second signal does not wait for it.
 func TestSecondSignal(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shippedConfig is the config that the binary embeds.
+// shippedConfig is the config embedded in the binary.
 func shippedConfig(tb testing.TB) string {
 	tb.Helper()
 	path, err := filepath.Abs(filepath.Join(repoRoot, "otelcol-config.yaml"))
@@ -37,8 +37,8 @@ type collector struct {
 	scrape  []string
 }
 
-// newCollector prepares a collector with the shipped config, on free ports and with its state in a folder of its own.
-// logs is the comma-separated list of globs; each of more is YAML that is merged over the config.
+// newCollector prepares a collector with the shipped config, on free ports and with its state in a folder of its own. logs is the comma-separated list of
+// globs; each of more is YAML merged over the config.
 func newCollector(tb testing.TB, bin, logs, backend string, more ...string) *collector {
 	tb.Helper()
 	health, metrics, own := freeAddr(tb), freeAddr(tb), freeAddr(tb)
@@ -69,7 +69,7 @@ service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: 
 	return c
 }
 
-// readersConfig has receivers, each {name, settings}, whose spans go to train_metrics, to the backend and, where there is one, to a Tempo.
+// readersConfig has receivers, each {name, settings}, whose spans go to train_metrics, to the backend and, if not nil, to a Tempo.
 func readersConfig(s *tempo, receivers [][2]string) string {
 	var tempos, also string
 	var blocks, names strings.Builder
@@ -91,7 +91,7 @@ service:
 `, blocks.String(), tempos, strings.TrimSuffix(names.String(), ", "), also, names.String())
 }
 
-// launch starts the process and does not wait for it.
+// launch starts the process without waiting.
 func (c *collector) launch(tb testing.TB) {
 	tb.Helper()
 	c.process = start(tb, "trainbridge", c.bin, c.env, c.args...)
@@ -158,7 +158,7 @@ func (c *collector) accounts() (map[string]map[string]int64, error) {
 	return all, nil
 }
 
-// waits waits until so many receivers have lines that the backend has not accepted.
+// waits waits until the given number of receivers have lines not yet accepted by the backend.
 func (c *collector) waits(tb testing.TB, receivers int) {
 	tb.Helper()
 	eventually(tb, func() error {

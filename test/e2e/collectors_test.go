@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// agents are two collectors that read logs of one run, each those of its own host, and count what they read.
+// agents are two collectors of one run, each on its own host, that count their logs.
 type agents struct {
 	*testing.T
 	dirs       [2]string
@@ -25,7 +25,7 @@ type agents struct {
 	functions  int // in both logs
 }
 
-// log writes so many functions of TransferQueue, and as many sends over one link, into the logs of an agent.
+// log writes n TransferQueue functions, and n sends over one link, into the logs of an agent.
 func (a *agents) log(agent, n int) {
 	a.Helper()
 	var functions, sends strings.Builder
@@ -48,8 +48,8 @@ func appendTo(tb testing.TB, file, text string) {
 	require.NoError(tb, errors.Join(err, f.Close()))
 }
 
-// Two collectors of one run, on one host and so with names: in Prometheus the sum of what they count is what happened, while they count, when they stand
-// still, and after one of them has started again.
+// Two named collectors of one run on one host: in Prometheus the sum of their counters is the true number, while they count, while they are idle, and after a
+// restart of either.
 func TestCollectorsOfARun(t *testing.T) {
 	t.Parallel()
 	a, s := &agents{T: t}, startSink(t)
@@ -80,12 +80,12 @@ func TestCollectorsOfARun(t *testing.T) {
 	p.awaitValues(t, map[string]float64{`sum(resets(` + functions + `[5m]))`: 0, `sum(resets(` + link + `[5m]))`: 0})
 	a.rose(p, functions, float64(a.functions-before))
 
-	// Nothing is counted any more: Prometheus looks back on 5 s of that.
+	// Counting has ended: Prometheus looks back on 5 s without change.
 	p.awaitValues(t, map[string]float64{
 		`sum(increase(` + functions + `[5s]))`: 0, `sum(increase(` + link + `[5s]))`: 0, `count(count_over_time(` + functions + `[5s]) > 3)`: 2,
 	})
 
-	// The name stays when a collector starts again: the counter goes on in its series.
+	// The name survives a restart of the collector: the counter continues in its series.
 	a.collectors[1].stop(t)
 	a.collectors[1].up(t)
 	a.log(0, 40)
@@ -98,8 +98,8 @@ func TestCollectorsOfARun(t *testing.T) {
 	}
 }
 
-// A collector that is killed again and again while its logs grow has counted what is in them, no more and no less, and Prometheus saw no counter fall:
-// what comes again after a crash is known, and what was not scraped is not lost.
+// A collector killed again and again while its logs grow counts each event exactly once, and Prometheus sees no counter fall: repeats after a crash are
+// recognized, and unscraped counts are not lost.
 func TestCountersSurviveKills(t *testing.T) {
 	t.Parallel()
 	dir, s := t.TempDir(), startSink(t)
@@ -132,7 +132,7 @@ func TestCountersSurviveKills(t *testing.T) {
 		grow()
 		moment(rnd, 1500)
 		grow()
-		moment(rnd, 400) // as likely as not, it is being read
+		moment(rnd, 400) // as likely as not in the middle of reading
 		c.kill()
 		grow()
 		c.up(t)
@@ -143,7 +143,7 @@ func TestCountersSurviveKills(t *testing.T) {
 		want["sum(resets("+name+"[10m]))"] = 0
 	}
 	p.awaitValues(t, want)
-	grow() // and all that came again was there before this
+	grow() // all repeats had come before
 	for i, name := range counters {
 		want["sum("+name+")"] = per[i] * float64(n)
 	}
@@ -152,8 +152,7 @@ func TestCountersSurviveKills(t *testing.T) {
 	c.assertQuiet(t)
 }
 
-// Where the disk of the state is full for a while, and the collector is killed then, it has counted afterwards what is in its logs: no position was stored that
-// was ahead of the counters.
+// A collector killed while the disk of its state is full for a time counts its logs correctly afterwards: no stored position is ahead of the counters.
 func TestCountersSurviveAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, state, sink := t.TempDir(), t.TempDir(), startOTLPSink(t)
@@ -193,7 +192,7 @@ func TestCountersSurviveAFullDisk(t *testing.T) {
 	c.stop(t)
 }
 
-// counted says what is wrong with the sum of a counter.
+// counted compares the sum of a counter with want.
 func (c *collector) counted(name string, want int) func() error {
 	return func() error {
 		list, err := metricsOf(c.metrics)
@@ -213,7 +212,7 @@ func (c *collector) counted(name string, want int) func() error {
 	}
 }
 
-// rose waits until both counters have risen by so much since they were first scraped. Prometheus extrapolates by a scrape or two, which may be far apart.
+// rose waits until both counters have risen by want since their first scrape. Prometheus extrapolates by one or two scrapes, possibly far apart.
 func (a *agents) rose(p *prometheus, counter string, want float64) {
 	a.Helper()
 	eventually(a, func() error {

@@ -21,17 +21,17 @@ import (
 	"github.com/trainbridge/trainbridge"
 )
 
-// compose is what the test reads of deploy/compose/compose.yaml.
+// compose has the tested parts of deploy/compose/compose.yaml.
 type compose struct {
 	Services map[string]*struct {
 		Command, Volumes, Ports []string
 		Environment             map[string]string
 	}
 	Volumes map[string]any
-	mounted map[string]string // our files, by service and path in its container
+	mounted map[string]string // our files, by service and path in the container
 }
 
-// inContainer are the ports at which each service listens in its container: as its image does without settings, else as its file says.
+// inContainer are the ports on which each service listens in its container: the image's defaults, or the file's settings.
 var inContainer = map[string][]string{
 	"trainbridge": {"4317", "4318", "8889", "8888"}, "jaeger": {"4317", "16686"}, "tempo": {"4317", "3200"}, "prometheus": {"9090"}, "grafana": {"3000"},
 }
@@ -44,8 +44,8 @@ func listens(t *testing.T, addr string) {
 	assert.Contains(t, inContainer[host], port, addr)
 }
 
-// There is no Docker here. The file is what the specification of Compose says, what it mounts is there, Tempo, Prometheus and trainbridge take it, and each
-// address in it is one at which a service listens; nothing is reached from outside of the host.
+// Without Docker: the file follows the Compose specification, its mounts exist, Tempo, Prometheus and trainbridge accept their files, each address in it is one
+// on which a service listens, and nothing is reachable from outside the host.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(repoRoot, "deploy/compose")

@@ -27,7 +27,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// board is what the tests read of a file of deploy/grafana/dashboards.
+// board has the tested parts of a file of deploy/grafana/dashboards.
 type board struct {
 	UID, Title, Description string
 	Tags                    []string
@@ -82,10 +82,10 @@ func (b *board) panel(tb testing.TB, title string) *panel {
 
 var (
 	variable = regexp.MustCompile(`\$(?:\{(\w+)(?::\w+)?\}|(\w+))`)
-	ofDocs   = regexp.MustCompile(`docs/([a-z-]+\.md)(?:#([a-z-]+))?`)
+	ofDocs   = regexp.MustCompile(`docs/((?:reference/)?[a-z-]+\.md)(?:#([a-z-]+))?`)
 )
 
-// A dashboard's panels have ids, texts and places of their own; its variables are defined, and what it points to is there.
+// A dashboard's panels have unique ids, texts and places; its variables are defined, and its references exist.
 func TestDashboardFiles(t *testing.T) {
 	t.Parallel()
 	all, texts := boards(t)
@@ -145,7 +145,7 @@ type viewer struct {
 	step       string
 }
 
-// asked is a query with the values of its variables, as Grafana sends it.
+// asked is a query with the values of its variables, as sent by Grafana.
 func (v *viewer) asked(tb testing.TB, query string) string {
 	tb.Helper()
 	return variable.ReplaceAllStringFunc(query, func(name string) string {
@@ -176,7 +176,7 @@ func (v *viewer) with(name, value string) *viewer {
 	return &w
 }
 
-// line is what a query answered of one series.
+// line is a query's answer for one series.
 type line struct {
 	labels map[string]string
 	points []float64
@@ -194,8 +194,8 @@ func (l line) has(labels map[string]string) bool {
 
 func (l line) last() float64 { return l.points[len(l.points)-1] }
 
-// lines are what a target of Prometheus answers: of a panel over time at each step, of a table at the end. Points without a number are left out, and lines that
-// have none.
+// lines are the answer of a Prometheus target: for a panel over time at each step, for a table at the end. Points that are no numbers are left out, and lines
+// without points.
 func (v *viewer) lines(tb testing.TB, target *panelTarget) (all []line, err error) {
 	tb.Helper()
 	start := v.start
@@ -218,13 +218,13 @@ func (v *viewer) lines(tb testing.TB, target *panelTarget) (all []line, err erro
 	return all, err
 }
 
-// found are the traces that a target of Tempo finds.
+// found are the traces found by a Tempo target.
 func (v *viewer) found(tb testing.TB, target *panelTarget) (map[pcommon.TraceID]bool, error) {
 	tb.Helper()
 	return v.tempo.searchIn(v.start.Add(-time.Minute), v.end.Add(time.Minute), v.asked(tb, target.Query))
 }
 
-// empty are the targets that have no answer, not even with other values of the variable run.
+// empty are the targets without an answer, even with other values of the variable run.
 func (v *viewer) empty(tb testing.TB, b *board, runs ...string) (none []string, err error) {
 	tb.Helper()
 	for _, p := range b.Panels {
@@ -253,7 +253,7 @@ func (v *viewer) empty(tb testing.TB, b *board, runs ...string) (none []string, 
 
 var labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 
-// choices are the values that a variable offers.
+// choices are the values offered by a variable.
 func (v *viewer) choices(tb testing.TB, query any) (values []string, err error) {
 	tb.Helper()
 	text, _ := query.(map[string]any)["query"].(string)
@@ -265,7 +265,7 @@ func (v *viewer) choices(tb testing.TB, query any) (values []string, err error) 
 	return values, err
 }
 
-// Every panel of the dashboards shows something, and what is true: of replayed logs whose truth is known, and of a live collector.
+// Every panel of the dashboards shows true data: of replayed logs with known truth, and of a live collector.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
 	all, _ := boards(t)
@@ -290,13 +290,13 @@ const (
 
 type labels = map[string]string
 
-// risen are lines of the dashboard of a run that rise by a fault.
+// risen are lines of a run's dashboard that rise by a fault.
 type risen struct {
 	panel  string
 	labels labels
 }
 
-// faultPanels says for each fault of `gen run` what rises, beside what rises with each of them.
+// faultPanels has the lines that rise by each fault of `gen run`, beside the lines common to all faults.
 var faultPanels = map[string][]risen{
 	"straggler":     {{parts, labels{"ml_step_part": "collective.wait"}}, {lateRanks, nil}},
 	"gpu":           {{parts, labels{"ml_step_part": "collective.wait"}}, {lateRanks, nil}},
@@ -324,7 +324,7 @@ func (v *viewer) peak(tb testing.TB, b *board, of risen) float64 {
 	return top
 }
 
-// notReplayed are panels of what is of now, or of logs without a clock.
+// notReplayed are panels about the present, or about logs without a clock.
 var notReplayed = []string{
 	"Time since the last step", "Runs that have ended", "Lines that tell how runs end", "Time lost", "Calls, 95th percentile", "Time of calls by stage", "Passes, 95th percentile",
 }
@@ -333,7 +333,7 @@ func testReplayedBoards(t *testing.T, all map[string]*board) {
 	t.Helper()
 	start := time.Now().Add(-26 * time.Hour).Truncate(time.Hour)
 	s := startTempoWith(t, tempoSlack, tempoAtOnce)
-	p := startPrometheusWith(t, oldSamples, []string{takesSamples, "--storage.tsdb.retention.time=90d"}) // which scrapes nothing: no sample is of now
+	p := startPrometheusWith(t, oldSamples, []string{takesSamples, "--storage.tsdb.retention.time=90d"}) // no scrape targets: no sample is of the present
 	send := func(dir, run string, more ...string) {
 		out, err := replay(t, append([]string{dir, "--run", run, "--service", "gpt", "--metrics", p.api}, more...)...)
 		require.NoError(t, err, out)
@@ -396,7 +396,7 @@ func testReplayedBoards(t *testing.T, all map[string]*board) {
 // end is when the last step was over, in ns.
 func (tr *jobTruth) end() int64 { return tr.Steps[len(tr.Steps)-1].End }
 
-// checkTruth holds the panels of a run against its truth, over the whole run. Steps with faults are longer by them than those of the healthy run.
+// checkTruth compares the panels of a run with its truth, over the whole run. Each fault lengthens its steps, relative to the healthy run.
 func (v *viewer) checkTruth(t *testing.T, all map[string]*board, tr, well *jobTruth) {
 	t.Helper()
 	w := v.with("__rate_interval", v.asked(t, "$__range"))
@@ -455,7 +455,7 @@ func (v *viewer) checkTruth(t *testing.T, all map[string]*board, tr, well *jobTr
 	}
 }
 
-// row is what the training log of a job states.
+// row is a record of a job's training log.
 type row struct {
 	Loss, Throughput float64
 	Took             float64   `json:"step_time_s"`
@@ -475,7 +475,7 @@ func (tr *jobTruth) rows(tb testing.TB) (all []row) {
 	return all
 }
 
-// check holds the one line of a target at the end against the truth.
+// check compares the single line of a target, at the end, with the truth.
 func (v *viewer) check(t *testing.T, b *board, title string, target int, of labels, want, off float64) {
 	t.Helper()
 	lines, err := v.lines(t, b.panel(t, title).Targets[target])
@@ -489,7 +489,7 @@ func (v *viewer) check(t *testing.T, b *board, title string, target int, of labe
 	}
 }
 
-// liveJob is the shipped collector on logs of several runs, which grow, and on GPUs, with its servers.
+// liveJob is the shipped collector with its servers, on growing logs of several runs and on GPUs.
 func liveJob(t *testing.T) *viewer {
 	t.Helper()
 	s := startTempo(t)
@@ -518,7 +518,7 @@ service:
 		prom: startPrometheus(t, c.scrape...), tempo: s, step: "1s", start: time.Now(),
 		vars: labels{"job": "gpt", "run": "live", "host": ".*", "rank": ".*", "gpu": ".*", "collector": ".*", "__rate_interval": "1m"},
 	}
-	grow(t, tr.dir+"/*/*", logs, 0, 2) // what is counted rises with the second half
+	grow(t, tr.dir+"/*/*", logs, 0, 2) // counters rise with the second half
 	more := []byte("{\"step\": 2, \"lo\ntorch.OutOfMemoryError: CUDA out of memory.\n")
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "train", "more.jsonl"), more, 0o600))
 	c.up(t)
@@ -536,7 +536,7 @@ service:
 	return v
 }
 
-// offersNone are the variables that have no value to choose.
+// offersNone are the variables without a value to choose.
 func (v *viewer) offersNone(tb testing.TB, b *board) (none []string, err error) {
 	tb.Helper()
 	for _, x := range b.Templating.List {
@@ -544,7 +544,8 @@ func (v *viewer) offersNone(tb testing.TB, b *board) (none []string, err error) 
 			continue
 		}
 		values, e := v.choices(tb, x.Query)
-		if err = cmp.Or(err, e); len(values) == 0 {
+		err = cmp.Or(err, e)
+		if len(values) == 0 {
 			none = append(none, "variable "+x.Name)
 		}
 	}
@@ -567,7 +568,7 @@ func testLiveBoards(t *testing.T, all map[string]*board) {
 				return err
 			}
 			for _, title := range append(empty, none...) {
-				if title != "Slowest links A" { // NCCL Inspector tells of none, replayed logs do
+				if title != "Slowest links A" { // NCCL Inspector has no links, replayed logs have
 					missing = append(missing, uid+": "+title)
 				}
 			}

@@ -20,8 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// system is this host as a mount namespace sees it that keeps what is written to /etc, /usr and /var for itself: what dpkg installs there is gone with it.
-// No systemd runs in it.
+// system is this host in a mount namespace with private /etc, /usr and /var: packages installed there vanish with the namespace. No systemd runs in it.
 type system struct{ pid string }
 
 func newSystem(tb testing.TB) system {
@@ -47,7 +46,7 @@ exec sleep infinity`, "sh", tb.TempDir())
 	return system{strconv.Itoa(p.cmd.Process.Pid)}
 }
 
-// run runs commands of root, and returns what they say.
+// run runs commands as root, and returns their output.
 func (s system) run(tb testing.TB, commands string) string {
 	tb.Helper()
 	out, err := exec.Command("nsenter", "--target", s.pid, "--mount", "sh", "-euc", commands).CombinedOutput()
@@ -55,7 +54,7 @@ func (s system) run(tb testing.TB, commands string) string {
 	return string(out)
 }
 
-// systemctl starts trainbridge.service as systemd does: its user, its state directory, its environment, its command.
+// systemctl starts trainbridge.service as systemd does: with its user, state directory, environment and command.
 func (s system) systemctl(tb testing.TB) *process {
 	tb.Helper()
 	return start(tb, "trainbridge", "nsenter", nil, "--target", s.pid, "--mount", "sh", "-ec", `
@@ -70,8 +69,8 @@ cd "$(unit WorkingDirectory)"
 eval "exec setpriv --reuid=$(unit User) --regid=$(unit Group) --init-groups --no-new-privs --bounding-set=-all --pdeathsig=KILL $(unit ExecStart)"`)
 }
 
-// A day of an administrator: the deb is installed, its service reads a job that grows, the job's numbers are on the page, the job stops and there is an
-// alert, the deb is upgraded under the running job, and removed. Each line of the job is one span, none is lost and none is there twice.
+// An administrator's day: the deb is installed, its service reads a growing job, the job's numbers are on the page, the job stops and an alert fires, the deb
+// is upgraded under the running job, and removed. Each line of the job is exactly one span.
 func TestReleaseDay(t *testing.T) { //nolint:funlen // one day, hour by hour
 	logs, err := os.MkdirTemp("", "day") //nolint:usetesting // the service's user may not enter the test's
 	require.NoError(t, err)
@@ -138,7 +137,7 @@ EOF`, logs, j.otlp, porttest.Host, ports[0], ports[1], ports[2], ports[3], ports
 	}
 	more()
 
-	// It stops, and there is one alert; it goes on, and there is none.
+	// The job stops, and one alert fires; the job continues, and the alert clears.
 	alerts := func(want string) {
 		eventually(t, func() error {
 			got, err := prom.alerts("TrainStepsStopped")
@@ -153,7 +152,7 @@ EOF`, logs, j.otlp, porttest.Host, ports[0], ports[1], ports[2], ports[3], ports
 	require.NoError(t, job.cmd.Process.Signal(syscall.SIGCONT))
 	alerts("")
 
-	// The next version comes while the job runs: dpkg puts the files there, and the service is restarted.
+	// A new version during the job: dpkg installs the files, and restarts the service.
 	host.run(t, install+newer)
 	assert.Contains(t, host.run(t, "dpkg-query -W trainbridge"), "99")
 	assert.Contains(t, host.run(t, "cat /etc/trainbridge/trainbridge.env"), "TRAINBRIDGE_SERVICE=gpt")
@@ -162,13 +161,13 @@ EOF`, logs, j.otlp, porttest.Host, ports[0], ports[1], ports[2], ports[3], ports
 	service.ready(t, "http://"+address(2))
 	more()
 
-	// Evening: the job is done. All of it is there, once.
+	// Evening: the job is complete. Each line arrived once.
 	require.NoError(t, os.WriteFile(log+".stop", nil, 0o600))
 	code, _ := job.end(t)
 	require.Zero(t, code)
 	text, err := os.ReadFile(log)
 	require.NoError(t, err)
-	steps := strings.Count(string(text), "\n") - 1 // the last line says that it is done
+	steps := strings.Count(string(text), "\n") - 1 // the last line states completion
 	assert.Greater(t, steps, 10)
 	eventually(t, func() error {
 		td, err := j.find("gpt")
@@ -179,7 +178,7 @@ EOF`, logs, j.otlp, porttest.Host, ports[0], ports[1], ports[2], ports[3], ports
 		for _, rs := range td.ResourceSpans().All() {
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, s := range ss.Spans().All() {
-					if s.Name() == spans.SpanRun { // sent again at each start, and the same: docs/runs.md
+					if s.Name() == spans.SpanRun { // sent again at each start, and the same: docs/reference/runs.md
 						continue
 					}
 					ids[s.TraceID().String()+s.SpanID().String()+" "+s.Name()]++
@@ -203,7 +202,7 @@ EOF`, logs, j.otlp, porttest.Host, ports[0], ports[1], ports[2], ports[3], ports
 	})
 	prom.awaitValues(t, map[string]float64{`ml_train_steps_total{instance="day"}`: float64(steps), `ml_run_ended{instance="day", ml_run_outcome="success"}`: 1})
 
-	// Night: it is removed, and what was read stays until it is purged.
+	// Night: after removal, the state remains until the purge.
 	service.stop(t)
 	host.run(t, "dpkg -r trainbridge; test ! -e /usr/bin/trainbridge; test -n \"$(ls -A /var/lib/trainbridge)\"; test -e /etc/trainbridge/trainbridge.env")
 	host.run(t, "dpkg -P trainbridge; test ! -e /var/lib/trainbridge; test ! -e /etc/trainbridge")

@@ -41,17 +41,17 @@ func (c *collector) merge(tb testing.TB, text string) {
 	c.args = append(c.args, "--config", write(tb, "more.yaml", text))
 }
 
-// otlpPorts are those of an agent's receiver for services.
+// otlpPorts configures an agent's receiver for services.
 func otlpPorts(tb testing.TB) string {
 	tb.Helper()
 	return fmt.Sprintf("receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}", freeAddr(tb), freeAddr(tb))
 }
 
-// joinedSpan stands for what step_join adds: it may tell less of a step whose parts come later than it waits.
+// joinedSpan stands for step_join's spans: their content depends on the parts that arrive within its wait.
 const joinedSpan = "joined"
 
-// told is what a backend has been told of a job: each span's name and times, by its ids. RPCs have no clock in their log: their times are of when their lines
-// came. The spans of runs are left out: each collector says where it met the run first, under an id of its own.
+// told is a backend's content of a job: each span's name and times, by its ids. RPCs have no clock in their log: their times are those of reading. The spans of
+// runs are left out: each collector writes its first meeting of the run under an id of its own.
 func told(j *jaeger) (map[[2]string]string, error) {
 	td, err := j.find("")
 	if err != nil {
@@ -59,7 +59,7 @@ func told(j *jaeger) (map[[2]string]string, error) {
 	}
 	a := readAll(td)
 	if err := a.err(); err != nil {
-		if len(a.problems) > 0 { // such as two spans under one id
+		if len(a.problems) > 0 { // for instance two spans under one id
 			err = fatal(err)
 		}
 		return nil, err
@@ -82,7 +82,7 @@ func told(j *jaeger) (map[[2]string]string, error) {
 	return all, nil
 }
 
-// grow appends a part of each of these logs, in the directories of the same names.
+// grow appends a part of each of these logs, in directories of the same names.
 func grow(tb testing.TB, from, to string, part, parts int) {
 	tb.Helper()
 	files, err := filepath.Glob(from)

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// otlpAgent prepares an agent of deploy/otlp that reads the logs in a directory.
+// otlpAgent prepares an agent of deploy/otlp for the logs in a directory.
 func otlpAgent(tb testing.TB, run, dir, gateway string) *collector {
 	tb.Helper()
 	a := deployed(tb, "otlp/agent.yaml", "TRAINBRIDGE_RUN_ID="+run, "TRAINBRIDGE_LOGS="+dir+"/*/*", "TRAINBRIDGE_OTLP_ENDPOINT="+gateway)
@@ -29,12 +29,12 @@ func otlpAgent(tb testing.TB, run, dir, gateway string) *collector {
 	return a
 }
 
-// otlpGateway prepares a gateway of deploy/otlp, and says where agents reach it.
+// otlpGateway prepares a gateway of deploy/otlp, and returns its address for agents.
 func otlpGateway(tb testing.TB, name, backend string) (g *collector, addr string) {
 	tb.Helper()
 	addr = freeAddr(tb)
 	g = deployed(tb, "otlp/gateway.yaml", "TRAINBRIDGE_COLLECTOR="+name, "TRAINBRIDGE_OTLP_ENDPOINT="+backend)
-	// A step is told of once all agents have had time to come back: what comes later would change its root.
+	// step_join must wait until all agents are back: later spans would change the step's root.
 	g.merge(tb, fmt.Sprintf(`
 receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}}
 processors: {step_join: {wait: 20s}}
@@ -43,7 +43,7 @@ connectors: {train_metrics: {metrics_flush_interval: 1s}}
 	return g, addr
 }
 
-// direct is what a backend is told by one collector that reads all logs.
+// direct is a backend's content from one collector that reads all logs.
 func direct(tb testing.TB, run, logs string) map[[2]string]string {
 	tb.Helper()
 	j := startJaeger(tb)
@@ -68,7 +68,7 @@ func direct(tb testing.TB, run, logs string) map[[2]string]string {
 	return all
 }
 
-// alike says how what a backend was told differs from what it should have been, but for what step_join adds.
+// alike returns the differences between a backend's content and want, except step_join's spans.
 func alike(want map[[2]string]string, j *jaeger) error {
 	got, err := told(j)
 	if err != nil {
@@ -86,7 +86,8 @@ func alike(want map[[2]string]string, j *jaeger) error {
 	return fmt.Errorf("%d spans, and %d are not as they should be: %.2000v", n, len(want), want)
 }
 
-// Two agents with logs of their own and a gateway tell what one collector tells that reads all logs, though the gateway, an agent and the backend are away.
+// Two agents with logs of their own and a gateway send the same as one collector that reads all logs, though the gateway, an agent and the backend are
+// temporarily down.
 func TestDeployOTLP(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "8", "--steps", "30", "--seed", "3", "--fault-every", "4", "--faults", "straggler,data_loading,get,put", "--nccl", "nccl_inspector")
@@ -115,11 +116,11 @@ func TestDeployOTLP(t *testing.T) {
 	}
 	write(0)
 	for _, a := range agents {
-		a.up(t) // there is no gateway yet
+		a.up(t) // before the gateway
 	}
 	g.up(t)
 	write(1)
-	whole := tr.Steps[:len(tr.Steps)*2/parts-1] // the next one is not yet
+	whole := tr.Steps[:len(tr.Steps)*2/parts-1] // the next step is incomplete
 	for i, n := range brokenDown(t, j, whole) {
 		whole[i].checkBreakdown(t, n, timed...)
 	}
@@ -138,13 +139,13 @@ func TestDeployOTLP(t *testing.T) {
 	g.up(t)
 	eventually(t, func() error { return alike(want, j) })
 	counted(t, g, j, agents)
-	brokenDown(t, j, tr.Steps[len(tr.Steps)*4/parts+1:]) // of a step that was under way it may be told less
+	brokenDown(t, j, tr.Steps[len(tr.Steps)*4/parts+1:]) // the step in progress may lack parts
 	for _, c := range append(agents, g) {
 		c.stop(t)
 	}
 }
 
-// brokenDown waits until a backend has been told of each of these steps where its time went.
+// brokenDown waits until a backend has the breakdown of each of these steps.
 func brokenDown(t *testing.T, j *jaeger, steps []*jobStep) (breakdowns []*node) {
 	t.Helper()
 	eventually(t, func() error {
@@ -169,12 +170,12 @@ func brokenDown(t *testing.T, j *jaeger, steps []*jobStep) (breakdowns []*node) 
 	return breakdowns
 }
 
-// timed are the parts that logs say the time of. RPCs are where their lines came.
+// timed are the parts with times in the logs. RPCs have the time of reading.
 var timed = []string{
 	spans.PartGet, spans.PartPut, spans.PartCollective, spans.PartWait, spans.PartDataLoading, spans.PartCheckpoint, spans.PartEvaluation,
 }
 
-// counted checks that the gateway has counted what the backend has, and that no series has two writers.
+// counted checks that the gateway's counters agree with the backend, and that no series has two writers.
 func counted(t *testing.T, g *collector, j *jaeger, agents []*collector) {
 	t.Helper()
 	eventually(t, func() error {
@@ -219,7 +220,7 @@ func counted(t *testing.T, g *collector, j *jaeger, agents []*collector) {
 	}
 }
 
-// Of two gateways each has the runs that its name says. One that is dead holds up its own runs only, and what was on its way is not lost.
+// Of two gateways each has the runs of its name. A dead gateway holds up its own runs only, and loses nothing in transit.
 func TestDeployBalanced(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "4", "--steps", "20", "--seed", "5")
@@ -273,18 +274,18 @@ func TestDeployBalanced(t *testing.T) {
 	for i, n := range brokenDown(t, backends[0], tr.Steps) {
 		tr.Steps[i].checkBreakdown(t, n, timed...)
 	}
-	brokenDown(t, backends[1], tr.Steps[len(tr.Steps)/parts+2:]) // of the steps that were under way it may be told less
+	brokenDown(t, backends[1], tr.Steps[len(tr.Steps)/parts+2:]) // steps in progress may lack parts
 	gateways[0].kill()
 	grow(t, logs, dirs[0], 0, parts)
 	for _, c := range []*collector{agents[0], agents[1], gateways[1]} {
-		c.stop(t) // also while its gateway is dead
+		c.stop(t) // also while its gateway is down
 	}
 }
 
-// probe is the name of spans that say where their run goes.
+// probe is the name of spans that show the destination of their run.
 const probe = "probe"
 
-// runsOf finds a run for each gateway: which one has it goes by a hash.
+// runsOf finds a run for each gateway: a hash assigns runs to gateways.
 func runsOf(t *testing.T, backends []*jaeger, agent func(run, dir string) (*collector, string)) []string {
 	t.Helper()
 	a, otlp := agent(probe, t.TempDir())
@@ -305,7 +306,7 @@ func runsOf(t *testing.T, backends []*jaeger, agent func(run, dir string) (*coll
 		s.SetEndTimestamp(s.StartTimestamp() + 1e6)
 		require.NoError(t, sendTraces(t, otlp, td))
 		for i, j := range backends {
-			td, err := j.trace(pcommon.TraceID{n}) // it is there: the agent answers when the gateway's backend has it
+			td, err := j.trace(pcommon.TraceID{n}) // present already: the agent answers after the gateway's backend
 			require.NoError(t, err)
 			if td.SpanCount() > 0 {
 				runs[i] = run
@@ -315,7 +316,7 @@ func runsOf(t *testing.T, backends []*jaeger, agent func(run, dir string) (*coll
 	return runs
 }
 
-// What the backend refuses is what the agent counts as refused, and does not hold up the rest: the gateway between them passes on the answer.
+// The agent counts the backend's refusals as refused, and they do not hold up the rest: the gateway in between passes the answer on.
 func TestDeployRefusal(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]behaviour{"by number": partial, "as wrong": poison} {
@@ -360,10 +361,10 @@ func TestDeployRefusal(t *testing.T) {
 	}
 }
 
-// The example of docs/scale.md, over an agent's file: what is to be replaced does not leave the host.
+// The example of docs/reference/scale.md, over an agent's file: replaced text does not leave the host.
 func TestDeployRedact(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/scale.md"))
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs/reference/scale.md"))
 	require.NoError(t, err)
 	_, example, _ := strings.Cut(string(text), "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")

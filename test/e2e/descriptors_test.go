@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	fewDescriptors = 64 // the hard limit, which Go makes the soft one
+	fewDescriptors = 64 // the hard limit, raised to the soft limit by Go
 	manyFiles      = 300
 )
 
@@ -31,7 +31,7 @@ type manyLogs struct {
 
 func seeded() *rand.Rand { return rand.New(rand.NewPCG(27, 6)) }
 
-// write appends so many records to each log. The logs from packed on are packed, each in one write.
+// write appends records to each log. The logs from packed on are packed, each in one write.
 func (m *manyLogs) write(t *testing.T, packed, records int) {
 	t.Helper()
 	for i := range m.made {
@@ -73,7 +73,7 @@ func (m *manyLogs) arrived(k *otlpSink) error {
 	return nil
 }
 
-// Logs that are more than the process may have open take turns: all that is written to them arrives, the collector's own pages answer, and one line says so.
+// Logs beyond the limit of open files take turns: all their lines arrive, the collector's own pages answer, and one line reports the limit.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
 	for name, packed := range map[string]int{"plain": manyFiles, "packed": 100} {
@@ -93,7 +93,7 @@ func TestFewDescriptors(t *testing.T) {
 				eventually(t, func() error { return logs.arrived(k) })
 				logs.write(t, packed, 8)
 			}
-			// The backend is away: what cannot be sent holds no descriptor that another log needs.
+			// The backend is down: unsent data holds no descriptor needed by another log.
 			k.down()
 			logs.write(t, packed, 5)
 			_, err := c.accounts()

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// demoRun names the run of a demo: without a name it has one by its directory, which is another in a chroot.
+// demoRun names the run of a demo: the default name is of its directory, which differs in a chroot.
 const demoRun = "TRAINBRIDGE_RUN_ID=demo"
 
-// demo is the logs of a small job, and what the tested binary reports of them.
+// demo is the logs of a small job, and the tested binary's report of them.
 type demo struct{ dir, report string }
 
 func newDemo(tb testing.TB) demo {
@@ -32,7 +32,7 @@ func newDemo(tb testing.TB) demo {
 	return d
 }
 
-// reportOf is what a command says to `report PLACE`, where the logs are at PLACE for it.
+// reportOf is a command's output for `report PLACE`, where PLACE is the path of the logs for that command.
 func (d demo) reportOf(tb testing.TB, place string, command ...string) string {
 	tb.Helper()
 	cmd := exec.Command(command[0], append(command[1:], "report", place)...)
@@ -52,7 +52,7 @@ func packages(tb testing.TB, kinds ...string) (dir string) {
 	return dir
 }
 
-// only is the one file that a pattern finds.
+// only is the single file matching a pattern.
 func only(tb testing.TB, pattern ...string) string {
 	tb.Helper()
 	found, err := filepath.Glob(filepath.Join(pattern...))
@@ -61,7 +61,7 @@ func only(tb testing.TB, pattern ...string) string {
 	return found[0]
 }
 
-// A deb has the program, its pages and a service that systemd takes, and what is configured is the administrator's. `make release-test` installs it.
+// A deb has the program, its man pages and a service accepted by systemd, and the configuration belongs to the administrator. `make release-test` installs it.
 func TestDeb(t *testing.T) {
 	t.Parallel()
 	d := newDemo(t)
@@ -94,7 +94,7 @@ func TestDeb(t *testing.T) {
 	run(t, nil, "systemd-analyze", "verify", "--man=no", root+unit)
 }
 
-// checkManPages finds a page for each command that the program has.
+// checkManPages checks for a man page of each command.
 func checkManPages(t *testing.T, dir string) {
 	t.Helper()
 	help, err := exec.Command(trainbridgeBin(t), "-h").Output()
@@ -114,7 +114,7 @@ func checkManPages(t *testing.T, dir string) {
 	}
 }
 
-// pip installs a wheel of the tested binary without the network, where its tag fits this machine, and what docs/install.md says then is so.
+// pip installs a wheel of the tested binary offline, if its tag fits this machine, and then the statements of docs/install.md hold.
 func TestWheel(t *testing.T) {
 	t.Parallel()
 	checkWheel(t, packages(t, "wheel"))
@@ -135,13 +135,13 @@ func checkWheel(t *testing.T, dir string) {
 	assert.FileExists(t, work+"/venv/share/man/man1/trainbridge.1.gz")
 }
 
-// install is the block of docs/install.md for a kind of file: commands that are run where the files are.
+// install is the block of docs/install.md for a kind of file: commands to run in the directory of the files.
 func install(tb testing.TB, kind string) string {
 	tb.Helper()
 	return docBlock(tb, "docs/install.md", kind)
 }
 
-// docBlock is the block of a page whose language has a mark after it.
+// docBlock is the block of a page with a mark after its language.
 func docBlock(tb testing.TB, page, mark string) string {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repoRoot, page))
@@ -152,7 +152,7 @@ func docBlock(tb testing.TB, page, mark string) string {
 	return block
 }
 
-// runScript runs commands in a directory and returns what they say.
+// runScript runs commands in a directory and returns their output.
 func runScript(tb testing.TB, dir, commands string) string {
 	tb.Helper()
 	cmd := exec.Command("bash", "-euc", commands)

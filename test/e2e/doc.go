@@ -1,3 +1,3 @@
-// Package e2e runs the shipped collector binaries against a real Jaeger, Tempo and Prometheus and asks the servers' own APIs what arrived.
-// Its tests need those binaries, so they sit behind the build tag e2e: `make e2e`.
+// Package e2e runs the shipped collector binaries against a real Jaeger, Tempo and Prometheus and queries the servers' own APIs. Its tests need the binaries of
+// these servers, hence the build tag e2e: `make e2e`.
 package e2e

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The end of a job arrives in Jaeger, Prometheus and the file of verdicts: what a training log has between its steps, and what stderr has without any.
+// The end of a job arrives in Jaeger, Prometheus and the file of verdicts: from a training log, between its steps, and from a stderr without steps.
 func TestRunEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

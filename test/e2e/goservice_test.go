@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// prefetch is what examples/goservice adds to a trace: its loader's spans, and its server's spans below the two calls.
+// prefetch is the part of a trace from examples/goservice: its loader's spans, and its server's spans below the two calls.
 const prefetch = `prefetch_batch data-loader Internal
   tq.get data-loader Internal
     tq.client.get data-loader Client
@@ -34,7 +34,7 @@ const prefetch = `prefetch_batch data-loader Internal
         goservice.Data/Store data-server Server
 `
 
-// goservice is examples/goservice: a data server, and a loader that can be run.
+// goservice is examples/goservice: a data server, and a loader run on demand.
 type goservice struct {
 	*process
 	bin, addr string
@@ -48,7 +48,7 @@ func startGoservice(tb testing.TB, otlp, runID string) *goservice {
 		bin: filepath.Join(tb.TempDir(), "goservice"), addr: freeAddr(tb),
 		env: []string{
 			"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + otlp, "OTEL_RESOURCE_ATTRIBUTES=ml.run.id=" + runID,
-			// Debian's Prometheus takes all histograms of a name to be native where one is.
+			// Debian's Prometheus expects all histograms of a name to be native if any is.
 			"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION=base2_exponential_bucket_histogram",
 		},
 	}
@@ -66,7 +66,7 @@ func startGoservice(tb testing.TB, otlp, runID string) *goservice {
 	return s
 }
 
-// fetch runs the loader for these ids, and returns the traces that it says it has sent, in that order.
+// fetch runs the loader for these ids, and returns the traces that it reports as sent, in order.
 func (s *goservice) fetch(tb testing.TB, ids ...string) []pcommon.TraceID {
 	tb.Helper()
 	args := []string{"fetch", "--server", s.addr, "--samples", "512"}
@@ -86,14 +86,14 @@ func (s *goservice) fetch(tb testing.TB, ids ...string) []pcommon.TraceID {
 	return traces
 }
 
-// A Go service that says the trace_id of a batch is seen in the waterfall of that batch's log lines, on both sides of its gRPC calls.
+// A Go service that names the trace_id of a batch appears in the waterfall of the batch's log lines, on both sides of its gRPC calls.
 func TestGoService(t *testing.T) {
 	t.Parallel()
 	const runID, text = "goservice", "batch-17"
 	j, s := startJaeger(t), startTempo(t)
 	logs, rpcs := t.TempDir(), t.TempDir()
 	tr := generate(t, logs, "--seed", "6", "--workers", "1", "--batches", "8", "--na", "0.2", "--duration-scale", "0.5")
-	// A job may call its batches what it likes.
+	// Batch ids are free text.
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "worker-9.err"), []byte(waterfall(text, time.Now())), 0o600))
 	gen(t, "zmq", "--out", filepath.Join(rpcs, "zmq.log"), "--passes", "1") // has calls of its own: rpc.client.call.duration
 	otlp := freeAddr(t)
@@ -107,7 +107,7 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 
 	batch := tr.functions[slices.IndexFunc(tr.functions, func(f *function) bool { return f.TraceID != "N/A" })].TraceID
 	ids := service.fetch(t, batch, text, "N/A", "")
-	service.stop(t) // the service sends its spans when it stops
+	service.stop(t) // the service sends its spans on exit
 
 	ofBatch := tr.outline(batch)
 	t.Run("one trace in Jaeger", func(t *testing.T) {
@@ -147,7 +147,7 @@ receivers: {otlp: {protocols: {grpc: {endpoint: %q}}}, tq_trace: {run_id: %s}}
 	c.assertQuiet(t)
 }
 
-// outline is what checkMixedTrace wants of a batch's log lines: its functions in order, with their stages.
+// outline is the expected text of a batch's log lines for checkMixedTrace: its functions in order, with their stages.
 func (tr *truth) outline(batch string) string {
 	var out strings.Builder
 	functions := slices.DeleteFunc(slices.Clone(tr.functions), func(f *function) bool { return f.TraceID != batch })
@@ -167,7 +167,7 @@ func (tr *truth) outline(batch string) string {
 // checkMixedTraceQL: queries for the spans of either process find the batch's traces.
 func checkMixedTraceQL(t *testing.T, s *tempo, batch string, ids []pcommon.TraceID) {
 	t.Helper()
-	// Until Tempo has compacted its blocks, it matches a query with each part of a trace that came at about one time: the spans of one process.
+	// Before compaction, Tempo matches a query with each part of a trace that arrived together: the spans of one process.
 	for query, want := range map[string][]pcommon.TraceID{
 		fmt.Sprintf(`{ resource.service.name = "data-loader" && span.tq.trace_id = %q }`, batch): ids[:1],
 		`{ resource.service.name = "verl" && span.tq.trace_id = "batch-17" }`:                    ids[1:2],
@@ -187,7 +187,7 @@ func setOf(ids []pcommon.TraceID) map[pcommon.TraceID]bool {
 	return set
 }
 
-// checkMixedTrace wants the log's spans and then the service's spans in a trace, each span within its parent.
+// checkMixedTrace expects the log's spans and then the service's spans in a trace, each span within its parent.
 func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, error), id pcommon.TraceID, log string) {
 	t.Helper()
 	var trace map[pcommon.SpanID]*node
@@ -219,7 +219,7 @@ func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, er
 			continue
 		}
 		pids[service] = n.of(spans.AttrProcessPID)
-		if parent != nil { // one host, one clock
+		if parent != nil { // same host, same clock
 			assert.LessOrEqual(t, parent.StartTimestamp(), n.StartTimestamp(), n.Name())
 			assert.Less(t, n.StartTimestamp(), parent.EndTimestamp(), n.Name())
 			if n.Kind() != ptrace.SpanKindServer { // a server's span may end after the caller has its answer
@@ -231,7 +231,7 @@ func checkMixedTrace(t *testing.T, find func(pcommon.TraceID) (ptrace.Traces, er
 	assert.NotEqual(t, pids["data-loader"], pids["data-server"])
 }
 
-// of returns an attribute of the resource as text, empty when it is not there.
+// of returns an attribute of the resource as text, empty if absent.
 func (n *node) of(key string) string {
 	v, ok := n.resource.Attributes().Get(key)
 	if !ok {
@@ -240,7 +240,7 @@ func (n *node) of(key string) string {
 	return v.AsString()
 }
 
-// A service whose collector is away, or was killed, does its work and ends.
+// A service whose collector is unreachable or killed still works and exits.
 func TestGoServiceWithoutCollector(t *testing.T) {
 	t.Parallel()
 	otlp, j := freeAddr(t), startJaeger(t)

@@ -51,7 +51,7 @@ func sendTraces(tb testing.TB, addr string, td ptrace.Traces) error {
 	return err
 }
 
-// The tests below rely on this one: the servers answer with the spans that were sent, and a cut proxy is like a server that is away.
+// Foundation of the tests below: the servers return the spans sent, and a cut proxy acts as a server that is down.
 func TestHarness(t *testing.T) {
 	t.Parallel()
 	j, s := startJaeger(t), startTempo(t)

@@ -18,7 +18,7 @@ import (
 // healthWithin shortens the minute of the shipped configurations.
 const healthWithin = "extensions: {health_check: {component_health: {recovery_duration: 3s}}}"
 
-// red waits until health says that nothing gets through.
+// red waits until health reports that nothing is delivered.
 func (c *collector) red(tb testing.TB) {
 	tb.Helper()
 	eventually(tb, func() error {
@@ -30,7 +30,7 @@ func (c *collector) red(tb testing.TB) {
 	})
 }
 
-// Health is 200 without anything to send, red while the backend takes nothing, and 200 again when the backend goes on.
+// Health is 200 with nothing to send, red while the backend accepts nothing, and 200 again once the backend accepts.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	logs, backend := t.TempDir(), freeAddr(t)
@@ -49,7 +49,7 @@ func TestHealth(t *testing.T) {
 	c.stop(t)
 }
 
-// A gateway without its brokers reads nothing, and says so until they are there.
+// A gateway without its brokers reads nothing, and reports this until they are up.
 func TestHealthOfKafka(t *testing.T) {
 	t.Parallel()
 	b := newKafka(t, freeAddr(t), 4)

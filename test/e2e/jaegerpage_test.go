@@ -26,8 +26,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// pageDir is Jaeger's web page as it was built: JAEGER_UI_DIR, else where a checkout may have it beside itself; "": it is not there. The page is not in the
-// repository, and Jaeger as we build it has none.
+// pageDir is Jaeger's built web page: JAEGER_UI_DIR, else a checkout's default place beside the repository; "": absent. The repository has no copy, and our
+// build of Jaeger has none.
 func pageDir(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(cmp.Or(os.Getenv("JAEGER_UI_DIR"), filepath.Join(repoRoot, "../shared/jaeger-ui/build")))
@@ -55,7 +55,7 @@ type pageSpan struct {
 
 	service  string
 	children []*pageSpan // in the order of rows: by start
-	byEnd    []*pageSpan // the child that ends last comes first
+	byEnd    []*pageSpan // the child with the latest end first
 	parent   *pageSpan
 	depth    int
 }
@@ -74,14 +74,14 @@ func (s *pageSpan) tag(key string) string {
 // red says whether the row has the mark of an error.
 func (s *pageSpan) red() bool { return s.tag("error") == "true" }
 
-// broken says whether a stage or an operation, or one within a function, began and never ended. A function without its end is not: verl prints the end
+// broken says whether a stage or an operation, or one within a function, began and never ended. A function without its end is not broken: verl prints the end
 // only where data is put back.
 func (s *pageSpan) broken() bool {
 	reason := s.tag(spans.AttrIncompleteReason)
 	return strings.HasSuffix(reason, "_end") && reason != "no_function_end"
 }
 
-// label is the row's text: "service operation", with the service that is called, as the page writes the row of a client span without a server span below it.
+// label is the row's text: "service operation", with the called service, as the page writes the row of a client span without a server span below.
 func (s *pageSpan) label() string {
 	called := ""
 	if peer := s.tag(spans.AttrPeerService); peer != "" && s.tag("span.kind") == "client" {
@@ -135,8 +135,8 @@ func (tr *pageTrace) arrange() {
 	}
 }
 
-// title is what search results and the page's head call the trace: the service and operation of the span without a parent here that has the fewest references,
-// of these the first (getTracePageHeaderParts).
+// title is the trace's name in search results and in the page's head: the service and operation of the first span without a parent here, among those with the
+// fewest references (getTracePageHeaderParts).
 func (tr *pageTrace) title() string {
 	var best *pageSpan
 	for _, s := range tr.rows {
@@ -147,7 +147,7 @@ func (tr *pageTrace) title() string {
 	return best.service + ": " + best.OperationName
 }
 
-// critical are the bars of the critical path by span: criticalPathForTrace of the page, which begins at the first row, and without an error has at least one.
+// critical are the bars of the critical path by span: criticalPathForTrace of the page begins at the first row, and has at least one bar unless it fails.
 func (tr *pageTrace) critical() (bars map[string]int, err error) {
 	type times struct{ start, end int64 }
 	at := map[string]times{}
@@ -206,7 +206,7 @@ func (tr *pageTrace) critical() (bars map[string]int, err error) {
 	return bars, err
 }
 
-// pages asks as the page does for all traces of a service; more is a further parameter and its value.
+// pages queries all traces of a service as the page does; more is a further parameter and its value.
 func (j *jaeger) pages(service string, more ...string) ([]*pageTrace, error) {
 	q := url.Values{"service": {service}, "start": {"0"}, "end": {strconv.FormatInt(farOff.UnixMicro(), 10)}, "lookback": {"custom"}, "limit": {"100000"}}
 	for i := 0; i+1 < len(more); i += 2 {
@@ -226,7 +226,7 @@ func (j *jaeger) pages(service string, more ...string) ([]*pageTrace, error) {
 	return answer.Data, nil
 }
 
-// tied says whether rows below one span start at one: Jaeger gives them in any order, and the page keeps it.
+// tied says whether sibling rows start at the same time: Jaeger returns such rows in any order, and the page keeps the order.
 func (tr *pageTrace) tied() bool {
 	type place struct {
 		parent *pageSpan
@@ -252,8 +252,8 @@ func (tr *pageTrace) labels() []string {
 	return out
 }
 
-// The pages that a user sees in Jaeger for generated logs of each kind. Jaeger's API is asked always, and read as the page reads it; where the page itself is
-// there, Chromium opens it, and it must draw the same.
+// Users' pages in Jaeger for generated logs of each kind. Jaeger's API is always queried, and read as the page reads it; with a built page, Chromium also opens
+// the page, which must draw the same.
 func TestJaegerPage(t *testing.T) {
 	t.Parallel()
 	page := pageDir(t)
@@ -308,7 +308,7 @@ func TestJaegerPage(t *testing.T) {
 	}
 }
 
-// awaitPages asks for the pages of each service until all is there: two answers agree, and have the spans that waited for their end.
+// awaitPages queries the pages of each service until complete: two answers agree, and have the spans that waited for their end.
 func (j *jaeger) awaitPages(t *testing.T) map[string][]*pageTrace {
 	t.Helper()
 	services := map[string][]*pageTrace{}
@@ -360,7 +360,7 @@ func checkPages(t *testing.T, service string, traces []*pageTrace) {
 	}
 }
 
-// checkBatches: a function and its stages in the order in which they ran; bad spans are red, and good spans are not.
+// checkBatches: a function and its stages are in the order of execution; bad spans are red, and good spans are not.
 func checkBatches(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var batch *pageTrace
@@ -391,7 +391,7 @@ func checkBatches(t *testing.T, traces []*pageTrace) *pageTrace {
 	return batch
 }
 
-// checkSteps: the parts of a step lie in the order of Megatron's timers, the timers of forward-backward below it.
+// checkSteps: the parts of a step are in the order of Megatron's timers, the timers of forward-backward below it.
 func checkSteps(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var step *pageTrace
@@ -421,7 +421,7 @@ func checkSteps(t *testing.T, traces []*pageTrace) *pageTrace {
 	return step
 }
 
-// checkPasses: calls in their order, each with its stages.
+// checkPasses: calls are in order, each with its stages.
 func checkPasses(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var pass *pageTrace
@@ -444,12 +444,12 @@ func checkPasses(t *testing.T, traces []*pageTrace) *pageTrace {
 		}
 	}
 	for _, stage := range []string{spans.SpanRPCSerialize, spans.SpanRPCSend, spans.SpanRPCReceive, spans.SpanRPCDeserialize} {
-		assert.GreaterOrEqual(t, names[stage], 49, "%s on the critical path", stage) // of 98 calls; the page leaves out a call that ends as the next one begins
+		assert.GreaterOrEqual(t, names[stage], 49, "%s on the critical path", stage) // of 98 calls; the page leaves out a call that ends as the next begins
 	}
 	return pass
 }
 
-// checkRanks: the rows of a collective tell the ranks and their hosts apart, and the critical path goes through the rank that all others wait for.
+// checkRanks: the rows of a collective show the ranks and their hosts, and the critical path goes through the rank for which all others wait.
 func checkRanks(t *testing.T, traces []*pageTrace) *pageTrace {
 	t.Helper()
 	var collective *pageTrace
@@ -544,7 +544,7 @@ func (tr *pageTrace) checkPage(t *testing.T, j *jaeger) {
 	t.Logf("%d rows, %d red, %d bars of the critical path", len(rows), red, black)
 }
 
-// chromium returns a page's elements once its scripts have run, in a window with room for a hundred rows.
+// chromium returns a page's elements after its scripts have run, in a window with room for a hundred rows.
 func chromium(t *testing.T, address string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

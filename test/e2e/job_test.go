@@ -23,7 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// jobTruth is what `trainbridge gen run` knows of the job whose logs it wrote.
+// jobTruth is the truth of a job written by `trainbridge gen run`.
 type jobTruth struct {
 	dir    string
 	RunID  string `json:"run_id"`
@@ -31,7 +31,7 @@ type jobTruth struct {
 	Steps  []*jobStep
 }
 
-// jobStep is a step: the seconds of each part, how many spans of each kind are of it, and why it was slow.
+// jobStep is a step: the seconds of each part, the number of spans of each kind, and the cause of slowness.
 type jobStep struct {
 	Step             int
 	TraceID          string `json:"trace_id"`
@@ -71,10 +71,10 @@ type jobBed struct {
 
 func (tr *jobTruth) read(t *testing.T) *jobBed {
 	t.Helper()
-	return tr.readFor(t, "10s") // as it is shipped
+	return tr.readFor(t, "10s") // the shipped value
 }
 
-// readFor is read with another time for which steps wait for what belongs to them.
+// readFor is read with another wait of step_join.
 func (tr *jobTruth) readFor(t *testing.T, wait string) *jobBed {
 	t.Helper()
 	b := &jobBed{jaeger: startJaeger(t), tempo: startTempo(t)}
@@ -89,7 +89,7 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp_acked/tempo, train_m
 	return b
 }
 
-// await waits until Jaeger has as many breakdowns as the job has steps, and returns all that it has of the job.
+// await waits until Jaeger has a breakdown for each step of the job, and returns Jaeger's content of the job.
 func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[int]*node) {
 	t.Helper()
 	held := 0
@@ -111,7 +111,7 @@ func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[in
 		if len(breakdowns) < len(tr.Steps) {
 			return fmt.Errorf("%d breakdowns of %d steps", len(breakdowns), len(tr.Steps))
 		}
-		if held != before { // what is joined to steps comes behind the breakdowns too
+		if held != before { // joined spans follow the breakdowns, too
 			return fmt.Errorf("%d spans, %d before", held, before)
 		}
 		return a.err()
@@ -121,7 +121,7 @@ func (b *jobBed) await(t *testing.T, tr *jobTruth) (a *answer, breakdowns map[in
 	return a, breakdowns
 }
 
-// oneRun checks that all that was read is of one run, which is said once.
+// oneRun checks that all spans are of one run, with one span of the run.
 func oneRun(t *testing.T, tr *jobTruth, a *answer) {
 	t.Helper()
 	runs := 0
@@ -136,14 +136,14 @@ func oneRun(t *testing.T, tr *jobTruth, a *answer) {
 	assert.Equal(t, 1, runs, "spans "+spans.SpanRun)
 }
 
-// kindsOf counts the spans of a trace by their kind, and says how deep it is.
+// kindsOf counts the spans of a trace by kind, and returns its depth.
 func kindsOf(t *testing.T, trace map[pcommon.SpanID]*node) (kinds map[string]int, roots []*node, deepest int) {
 	t.Helper()
 	kinds = map[string]int{}
 	for _, n := range trace {
 		if kind := n.str(spans.AttrKind); kind != "" {
 			kinds[kind]++
-		} else if view.KindOf(n.Span) == view.KindStep { // its name says it
+		} else if view.KindOf(n.Span) == view.KindStep { // the kind follows from the name
 			kinds[spans.KindStep]++
 		}
 		if n.ParentSpanID().IsEmpty() {
@@ -158,7 +158,7 @@ func kindsOf(t *testing.T, trace map[pcommon.SpanID]*node) (kinds map[string]int
 	return kinds, roots, deepest
 }
 
-// checkBreakdown holds a breakdown against the truth. Parts of which nothing is known are left out.
+// checkBreakdown compares a breakdown with the truth. Unknown parts are left out.
 func (s *jobStep) checkBreakdown(t *testing.T, n *node, only ...string) {
 	t.Helper()
 	for prefix, want := range map[string]map[string]float64{spans.StepTimePrefix: s.Time, spans.StepSumPrefix: s.Sum, spans.StepUnionPrefix: s.Union} {
@@ -181,7 +181,7 @@ func (s *jobStep) checkBreakdown(t *testing.T, n *node, only ...string) {
 	}
 }
 
-// because is the first cause that the verdict on a breakdown names; empty without a verdict.
+// because is the first cause in the verdict of a breakdown; empty without a verdict.
 func because(n *node) string {
 	for v := range view.Verdicts(n.Span) {
 		_, causes, _ := strings.Cut(v.Reason, "): ")
@@ -192,7 +192,7 @@ func because(n *node) string {
 	return ""
 }
 
-// cause is how the verdict names what made the step slow.
+// cause is the verdict's name for the cause of the slow step.
 func (s *jobStep) cause() string {
 	switch c := s.Cause; c.Kind {
 	case "straggler", "gpu":
@@ -211,8 +211,8 @@ func (s *jobStep) cause() string {
 	return "?"
 }
 
-// checkCause checks that the verdict on the breakdown names the cause, where there are enough steps before to hold this one against: 13, and of those with a
-// checkpoint or an evaluation there are too few.
+// checkCause checks that the verdict on the breakdown names the cause, where enough earlier steps exist for comparison: 13, which steps with a checkpoint or an
+// evaluation never reach.
 func (s *jobStep) checkCause(t *testing.T, n *node) {
 	t.Helper()
 	if s.Cause != nil && s.Step > 13 && s.Time[spans.PartCheckpoint] == 0 && s.Time[spans.PartEvaluation] == 0 {
@@ -222,8 +222,8 @@ func (s *jobStep) checkCause(t *testing.T, n *node) {
 
 const jobFaults = "straggler,link,gpu,data_loading,get,put,rpc.serialize"
 
-// Where all logs of a job carry the id of the step, there is one trace per step in Jaeger and Tempo, with one root and all that any log says of the step; where
-// its time went is exact, and why it was slow is said.
+// If all logs of a job carry the id of the step, Jaeger and Tempo have one trace per step, with one root and every log's spans of the step; the breakdown is
+// exact, and names the cause of a slow step.
 func TestJobWithIDs(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -262,8 +262,8 @@ func TestJobWithIDs(t *testing.T) {
 	}
 }
 
-// kinds are how many spans of each kind the trace of the step has. The pass of RPCs, which no clock places, is in a trace of its own: here it is told, with its
-// three slowest calls.
+// kinds are the numbers of spans of each kind in the trace of the step. The pass of RPCs, not placed by any clock, has a trace of its own, with a copy here of
+// its three slowest calls.
 func (s *jobStep) kinds() map[string]int {
 	kinds := map[string]int{spans.KindRoot: 1, spans.KindBreakdown: 1}
 	maps.Copy(kinds, s.Spans)
@@ -279,7 +279,7 @@ func (s *jobStep) checkTrace(t *testing.T, backend string, id pcommon.TraceID, g
 	want := s.kinds()
 	var a *answer
 	size := 0
-	eventually(t, func() error { // Tempo has spans some time after it took them
+	eventually(t, func() error { // Tempo finds accepted spans after a delay
 		td, err := get(id)
 		if err != nil {
 			return err
@@ -333,8 +333,8 @@ func (tr *jobTruth) checkStepTime(t *testing.T, b *jobBed) {
 	})
 }
 
-// Without ids, all layers whose logs have a clock are told in the trace of the step, exactly as many as there were, and TraceQL finds them. The table of RPCs
-// has no clock: where it stood before the collector came, its passes join nothing.
+// Without ids, all layers with a clock in their logs are in the trace of the step, in their true number, and TraceQL finds them. The table of RPCs has no
+// clock: if written before the collector's start, its passes join nothing.
 func TestJobWithoutIDs(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "16", "--steps", "50", "--ids", "none", "--seed", "5", "--fault-every", "4", "--faults", "straggler,link,data_loading,get,put")
@@ -368,7 +368,7 @@ func TestJobWithoutIDs(t *testing.T) {
 	b.stop(t)
 }
 
-// checkAggregates checks that all of each layer is told in the trace of a step, and that what is told by itself leads to a span that is there.
+// checkAggregates checks that the trace of a step has all of each layer, and that links lead to existing spans.
 func (s *jobStep) checkAggregates(t *testing.T, trace map[pcommon.SpanID]*node) {
 	t.Helper()
 	got := map[string]int{}
@@ -389,11 +389,11 @@ func (s *jobStep) checkAggregates(t *testing.T, trace map[pcommon.SpanID]*node) 
 	assert.Equal(t, want, got, "step %d", s.Step)
 }
 
-// A step of 20,000 collectives opens in Jaeger and in Tempo: they are counted there, each is a trace of its own.
+// A step of 20,000 collectives opens in Jaeger and in Tempo: the step has their number, and each is a trace of its own.
 func TestJobManyCollectives(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "2", "--steps", "1", "--ids", "none", "--collectives-per-step", "20000", "--checkpoint-every", "0", "--eval-every", "0")
-	b := tr.readFor(t, "25s") // beside other tests, 40,000 lines may take a shipped collector longer than it waits
+	b := tr.readFor(t, "25s") // beside other tests, reading 40,000 lines may take a shipped collector longer than its wait
 	s := tr.Steps[0]
 	require.Equal(t, 20000, s.Spans[spans.KindCollective])
 	id := spans.StepTraceID(tr.RunID, int64(s.Step))

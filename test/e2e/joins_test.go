@@ -17,9 +17,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// What an operator joins: a run with its Slurm job, its namespace and its GPUs, as nvml and as dcgm-exporter have them, by the queries of docs/queries.md. The
-// page of dcgm-exporter in testdata is ours, of the form of NVIDIA/dcgm-exporter internal/pkg/rendermetrics/render_metrics.go and of the labels that its
-// transformation for Kubernetes adds.
+// An operator's joins: a run with its Slurm job, its namespace and its GPUs, by nvml and by dcgm-exporter, with the queries of docs/reference/queries.md. The
+// page of dcgm-exporter in testdata is ours, in the form of NVIDIA/dcgm-exporter internal/pkg/rendermetrics/render_metrics.go with the labels added by its
+// transformation for Kubernetes.
 func TestJoins(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "16", "--steps", "40", "--seed", "9")
@@ -41,17 +41,17 @@ func TestJoins(t *testing.T) {
 		dcgm), nil, c.scrape...)
 	c.up(t)
 	prom.awaitValues(t, map[string]float64{
-		`sum(ml_train_tokens_total{trainbridge_source="jsonl"})`: float64(tr.Tokens), // the one truth of tokens
+		`sum(ml_train_tokens_total{trainbridge_source="jsonl"})`: float64(tr.Tokens), // the single truth of tokens
 		`count(hw_power_watts)`:                                  2,
 	})
-	// A log that names its process, which fakenvml says has memory of the first GPU, its host and its rank.
+	// A log that names its process, with memory of the first GPU in fakenvml, its host and its rank.
 	var lines strings.Builder
 	for i := range 3 {
 		fmt.Fprintf(&lines, "(TaskRunner pid=1000, ip=10.1.2.3) {\"step\": %d, \"loss\": 2.5, \"rank\": 5, \"hostname\": %q, \"tokens\": 1000}\n", i+1, host)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(logs, "rank.log"), []byte(lines.String()), 0o600))
 
-	queries := section(t, "docs/queries.md", "## Joins")
+	queries := section(t, "docs/reference/queries.md", "## Joins")
 	require.Len(t, queries, 7)
 	const gpu = "GPU-00000000-0000-0000-0000-000000000000"
 	run := map[string]string{"job": "llama", "instance": tr.RunID}
@@ -84,7 +84,7 @@ func serveDCGM(t *testing.T, host string) (addr string) {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// checkJoins waits until each query has one answer, with the labels that are wanted; nil: none.
+// checkJoins waits until each query has one answer, with the expected labels; nil: none.
 func checkJoins(t *testing.T, prom *prometheus, queries []string, wants []map[string]string) {
 	t.Helper()
 	for i, want := range wants {

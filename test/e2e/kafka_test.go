@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// broker is a real Kafka of one node, with topics that are there when they are first asked for. It survives kill -9: up starts it again with the same data.
+// broker is a real single-node Kafka that creates topics on first use. It survives kill -9: up starts it again with the same data.
 type broker struct {
 	*process
 	addr string
@@ -33,7 +33,7 @@ func startKafka(tb testing.TB, partitions int) *broker {
 	return b
 }
 
-// newKafka prepares a broker, which may have another listener: its address, and the one by which it is reached.
+// newKafka prepares a broker, optionally with a second listener: its address, and its advertised address.
 func newKafka(tb testing.TB, addr string, partitions int, other ...string) *broker {
 	tb.Helper()
 	libs, err := filepath.Abs(filepath.Join(repoRoot, "bin/tools/kafka"))
@@ -60,7 +60,7 @@ func (b *broker) up(tb testing.TB) {
 	})
 }
 
-// topics makes topics, as docs/scale.md does: one that comes into being with its first message may be late for that one.
+// topics creates topics, as docs/reference/scale.md does: a topic created by its first message may be too late for that message.
 func (b *broker) topics(tb testing.TB, names ...string) {
 	tb.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
@@ -75,7 +75,7 @@ func (b *broker) topics(tb testing.TB, names ...string) {
 	})
 }
 
-// shared waits until each of the groups has so many members, and each of them partitions: a partition that moves leaves what step_join knew where it was.
+// shared waits until each group has the given number of members, and each member has partitions: a partition that moves loses step_join's state.
 func (b *broker) shared(tb testing.TB, members int, groups ...string) {
 	tb.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
@@ -83,7 +83,8 @@ func (b *broker) shared(tb testing.TB, members int, groups ...string) {
 	defer client.Close()
 	eventually(tb, func() error {
 		all, err := kadm.NewClient(client).DescribeGroups(tb.Context(), groups...)
-		if err = errors.Join(err, all.Error()); err != nil {
+		err = errors.Join(err, all.Error())
+		if err != nil {
 			return err
 		}
 		for name, g := range all {
@@ -101,7 +102,7 @@ func (b *broker) shared(tb testing.TB, members int, groups ...string) {
 	})
 }
 
-// rights has the broker ask what its clients may do: all but what deny takes from them.
+// rights has the broker check its clients' rights: everything is allowed until deny.
 func (b *broker) rights(tb testing.TB) (deny, allow func()) {
 	tb.Helper()
 	b.env = append(b.env, "KAFKA_CONFIG=authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nallow.everyone.if.no.acl.found=true")
@@ -146,7 +147,7 @@ func (b *broker) rights(tb testing.TB) (deny, allow func()) {
 	return deny, allow
 }
 
-// Agents and gateways that start before they may write to Kafka go on by themselves when they may.
+// Agents and gateways that start before they may write to Kafka continue on their own once they may.
 func TestKafkaRightsComeLate(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "8", "--steps", "10", "--seed", "3")
@@ -172,7 +173,7 @@ type kafkaBed struct {
 	broker         *broker
 	agent, gateway *collector
 	jaeger         *jaeger
-	forgets        bool // the gateway ends while steps are under way: of some the root alone is told
+	forgets        bool // the gateway is killed, and step_join's state lost: some steps have only the root
 }
 
 // through prepares the way of a job's logs by a broker.
@@ -183,8 +184,8 @@ func (tr *jobTruth) through(t *testing.T, b *broker) *kafkaBed {
 	bed.agent = deployed(t, "kafka/agent.yaml", kafka, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+bed.logs+"/*/*")
 	bed.agent.merge(t, otlpPorts(t))
 	bed.gateway = deployed(t, "kafka/gateway.yaml", kafka, "TRAINBRIDGE_OTLP_ENDPOINT="+bed.jaeger.otlp, "TRAINBRIDGE_COLLECTOR=gateway-0")
-	// A step waits for longer than a broker takes to come back, or it would be told in two parts. No collectives are among the logs, and no longer waited for.
-	bed.gateway.merge(t, "{processors: {step_join: {wait: 20s, wait_limit: 20s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
+	// A step waits longer than the broker's restart takes, or it would be sent in two parts.
+	bed.gateway.merge(t, "{processors: {step_join: {wait: 20s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
 	return bed
 }
 
@@ -194,7 +195,7 @@ func (bed *kafkaBed) grow(part, parts int) {
 	grow(bed.T, bed.tr.dir+"/[tz]*/*", bed.logs, part, parts)
 }
 
-// check waits until the gateway's backend has been told what that of one collector has that reads all logs.
+// check waits until the gateway's backend has the content of one collector that reads all logs.
 func (bed *kafkaBed) check() {
 	bed.Helper()
 	direct := startJaeger(bed)
@@ -231,7 +232,7 @@ func (bed *kafkaBed) check() {
 	c.assertQuiet(bed)
 }
 
-// A job's logs go by Kafka to a gateway and are there what one collector says that reads them all and sends them itself, while the broker dies twice.
+// A job's logs arrive through Kafka and a gateway as from one collector that reads and sends everything itself, while the broker is killed twice.
 func TestKafka(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", "data_loading,get,put")
@@ -248,7 +249,7 @@ func TestKafka(t *testing.T) {
 			bed.broker.up(t)
 		}
 	}
-	// What the gateway counts is what happened: what came twice has the same ids.
+	// The gateway's counters are exact: repeats have the same ids.
 	steps := map[string]float64{}
 	eventually(t, func() error {
 		list, err := metricsOf(bed.gateway.metrics)

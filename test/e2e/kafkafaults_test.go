@@ -22,13 +22,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The agent and the gateway die at once, again and again while the logs grow: nothing is lost, what comes again is the same, and no span has a parent that
-// nobody sends. There are no RPCs among the logs: these have no clock, so that what is read again has other times.
+// The agent and the gateway are killed together, again and again while the logs grow: nothing is lost, repeats are identical, and no span's parent is missing.
+// RPC logs are left out: without a clock, their times differ when read again.
 func TestKafkaKilled(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", "data_loading,get,put")
 	require.NoError(t, os.RemoveAll(filepath.Join(tr.dir, "zmq")))
 	bed := tr.through(t, startKafka(t, 4))
+	bed.forgets = true
 	bed.gateway.up(t)
 	bed.agent.up(t)
 	const parts = 5
@@ -45,7 +46,7 @@ func TestKafkaKilled(t *testing.T) {
 	bed.check()
 }
 
-// Agent and gateway may be there before the broker and its topics are, and end when they are asked to while it is away.
+// Agent and gateway may start before the broker and its topics exist, and exit on request while it is down.
 func TestKafkaLate(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "8", "--steps", "20", "--seed", "5")
@@ -69,7 +70,7 @@ func TestKafkaLate(t *testing.T) {
 	bed.agent.waits(t, 1)
 	bed.broker.up(t)
 	bed.grow(1, 4)
-	// Where the broker dies in its first seconds, franz-go does not take back what was under way, and the agent ends by lastStop of main.go.
+	// If the broker is killed in its first seconds, franz-go does not abort requests in flight, and the agent exits by lastStop of main.go.
 	lasts(3 * time.Second)
 	bed.grow(2, 4)
 	bed.broker.kill()
@@ -80,14 +81,14 @@ func TestKafkaLate(t *testing.T) {
 	bed.check()
 }
 
-// cable is what a process reaches the broker by, until it is cut.
+// cable is a process's connection to the broker, until cut.
 type cable struct {
-	island string // the network of the process; "": it has none of its own
+	island string // the network namespace of the process; "": none of its own
 	proxy  *proxy // instead
 }
 
-// cabled starts a broker and lays a cable for each of so many processes, on networks of their own. Where there can be none, all but the first have no cable,
-// and that one is a proxy.
+// cabled starts a broker and lays a cable for each process, in network namespaces of their own. Without permission for namespaces, only the first has a cable,
+// a proxy.
 func cabled(tb testing.TB, partitions, processes int) (*broker, []cable) {
 	tb.Helper()
 	cables := make([]cable, processes)
@@ -118,7 +119,7 @@ func cabled(tb testing.TB, partitions, processes int) (*broker, []cable) {
 	return b, cables
 }
 
-// lay makes a network with a cable to ours, whose ends have these addresses.
+// lay makes a network namespace with a cable to ours, with these addresses at its ends.
 func lay(island, ours, theirs string) error {
 	for _, args := range [][]string{
 		{"netns", "add", island},
@@ -145,7 +146,7 @@ func ip(args ...string) error {
 	return nil
 }
 
-// up starts a process at the end of the cable. Whoever is not there does not reach its ports.
+// up starts a process at the end of the cable. Its ports are reachable only from its namespace.
 func (c *cable) up(tb testing.TB, a *collector) {
 	tb.Helper()
 	if c.proxy != nil {
@@ -163,7 +164,7 @@ func (c *cable) up(tb testing.TB, a *collector) {
 	})
 }
 
-// cut cuts it: what is sent does not arrive, and nobody is told. (A proxy breaks connections.)
+// cut cuts the cable: packets are dropped silently. (A proxy breaks connections.)
 func (c *cable) cut(tb testing.TB) {
 	tb.Helper()
 	if c.island == "" {
@@ -182,15 +183,15 @@ func (c *cable) mend(tb testing.TB) {
 	require.NoError(tb, ip("link", "set", c.island, "up"))
 }
 
-// How long the first agent is cut off, and what room the gateway has that has little.
+// The time for which the first agent is cut off, and the room of the small gateway.
 const (
 	cutOff = time.Minute
 	room   = 1 << 20
 )
 
-// Of four agents on networks of their own one is cut off for a minute, while all logs grow. A gateway that waits for longer tells what one receiver tells. One
-// that does not wait for so long names the ranks of which it hears nothing, and accuses nobody. One that has no room for what waits lets the oldest go. Of all
-// collectives there is one root, and of all ranks a span, in the end.
+// Of four agents in network namespaces of their own one is cut off for a minute, while all logs grow. A gateway with a longer wait sends the same as one
+// receiver. A gateway with a shorter wait names the silent ranks, and accuses none. A gateway without room for waiting collectives drops the oldest wait. In
+// the end each collective has one root, and each rank a span.
 func TestFleetCut(t *testing.T) {
 	t.Parallel()
 	dir, direct := t.TempDir(), startSpanSink(t)
@@ -238,7 +239,7 @@ func (f *fleet) growCut(c *cable, gateways []*cutGateway) {
 	f.grow(rnd, 0.2)
 	eventually(f, func() error {
 		for _, g := range gateways {
-			if n := len(g.have(spans.AttrNCCLCommID)); n < len(f.logs) { // of these all ranks are known
+			if n := len(g.have(spans.AttrNCCLCommID)); n < len(f.logs) { // all ranks are known of these
 				return fmt.Errorf("%s has sent collectives of %d communicators", g.name, n)
 			}
 		}
@@ -260,7 +261,7 @@ type cutGateway struct {
 	fleet
 
 	sink *spanSink
-	peak int64 // bytes of collectives that waited
+	peak int64 // bytes of waiting collectives
 }
 
 // cutGateway starts a gateway with settings of its receiver.
@@ -285,7 +286,7 @@ func (g *cutGateway) look() {
 	}
 }
 
-// all says whether the roots and the spans of ranks are there that one receiver has sent, each once or with the same content.
+// all says whether every root and rank's span of one receiver is present, each once or with the same content.
 func (g *cutGateway) all(direct *spanSink) error {
 	want, got := direct.parts(), g.sink.parts()
 	missing := 0
@@ -305,7 +306,7 @@ func (g *cutGateway) all(direct *spanSink) error {
 	return nil
 }
 
-// accusesNobody checks that no rank is missed but those of the agent that was cut off, and that none is said to hang.
+// accusesNobody checks that only ranks of the cut agent are reported missing, and none hanging.
 func (g *cutGateway) accusesNobody() {
 	g.Helper()
 	for _, text := range g.sink.roots() {
@@ -317,7 +318,7 @@ func (g *cutGateway) accusesNobody() {
 	}
 }
 
-// have is what the roots have of an attribute.
+// have is the roots' values of an attribute.
 func (g *cutGateway) have(name string) map[string]bool {
 	all := map[string]bool{}
 	for _, text := range g.sink.roots() {
@@ -326,7 +327,7 @@ func (g *cutGateway) have(name string) map[string]bool {
 	return all
 }
 
-// listed is the value of an attribute in the text of a span; "": it has none.
+// listed is the value of an attribute in the text of a span; "": absent.
 func listed(text, name string) string {
 	_, value, _ := strings.Cut(text, " "+name+"=")
 	value, _, _ = strings.Cut(value, " ")

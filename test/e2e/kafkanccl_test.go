@@ -46,14 +46,14 @@ type fleet struct {
 	dirs     []string // of the agents' logs
 	agents   []*collector
 	gateways []*collector
-	logs     []*ncclLog // one for each communicator
+	logs     []*ncclLog // one per communicator
 	files    []*grownFile
-	patience time.Duration // how long a collective waits for its ranks
-	session  time.Duration // how long Kafka keeps a gateway's partitions of spans for it
+	patience time.Duration // the wait of a collective for its ranks
+	session  time.Duration // Kafka's session timeout for a gateway's partitions of spans
 	more     string        // configuration of the gateways
 }
 
-// grownFile is a log that grows at an agent.
+// grownFile is a growing log at an agent.
 type grownFile struct {
 	text string
 	at   int
@@ -62,7 +62,7 @@ type grownFile struct {
 
 const agentsOfFleet = 4
 
-// newFleet prepares the agents for logs that are not yet there: each file of a communicator goes to one of them.
+// newFleet prepares the agents for future logs: each file of a communicator goes to one of them.
 func newFleet(t *testing.T, b *broker, name, backend string, logs ...*ncclLog) *fleet {
 	t.Helper()
 	f := &fleet{T: t, broker: b, all: t, name: name, run: "job-" + name, backend: backend, logs: logs, patience: 5 * time.Minute, session: 6 * time.Second}
@@ -111,7 +111,7 @@ exporters: {kafka: {traces: {topic: spans-%[1]s}}, otlp_acked: {compression: non
 	g.up(tb)
 }
 
-// grow appends to the logs until they have about this share, some more and some less, in the middle of a line too.
+// grow appends to the logs up to about this share, unevenly, also in the middle of a line.
 func (f *fleet) grow(rnd *rand.Rand, share float64) {
 	f.Helper()
 	for _, g := range f.files {
@@ -134,7 +134,7 @@ func (f *fleet) collectives() (n int) {
 	return n
 }
 
-// direct has one collector read all logs that are there and send to a backend of its own.
+// direct has one collector read all present logs and send to a backend of its own.
 func (f *fleet) direct(backend string) *collector {
 	f.Helper()
 	c := newCollector(f, trainbridgeBin(f), "", backend, fmt.Sprintf("{exporters: {otlp_acked: {compression: none}}, receivers: {nccl: {hang_timeout: %s}}}", f.patience))
@@ -173,7 +173,7 @@ func (f *fleet) stop() {
 	}
 }
 
-// spanSink is a backend that knows each span as text, by its ids.
+// spanSink is a backend that keeps each span as text, by its ids.
 type spanSink struct {
 	ptraceotlp.UnimplementedGRPCServer
 	addr string
@@ -183,7 +183,7 @@ type spanSink struct {
 	spans  map[[2]string]string
 	differ []string
 	copies int
-	steps  []*node // breakdowns and roots of traces that came
+	steps  []*node // received breakdowns and roots of traces
 }
 
 func startSpanSink(tb testing.TB) *spanSink {
@@ -204,7 +204,7 @@ func (s *spanSink) Export(_ context.Context, req ptraceotlp.ExportRequest) (ptra
 	return ptraceotlp.NewExportResponse(), nil
 }
 
-// take notes all spans but that of the run, which one receiver has where it sees the first record.
+// take records all spans but that of the run, whose content depends on the first record seen.
 func (s *spanSink) take(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		for _, ss := range rs.ScopeSpans().All() {
@@ -261,7 +261,7 @@ func textOf(resource pcommon.Map, s ptrace.Span) string {
 	return b.String()
 }
 
-// unlike says how the spans differ from those of one receiver that reads all logs.
+// unlike returns the differences from the spans of one receiver that reads all logs.
 func (f *fleet) unlike(want, got *spanSink) error {
 	want.mu.Lock()
 	defer want.mu.Unlock()
@@ -299,7 +299,7 @@ func (f *fleet) unlike(want, got *spanSink) error {
 	return fmt.Errorf("%d spans of %d are missing, %d differ, %d should not be there; such as\n%s", missing, len(want.spans), differ, more, example)
 }
 
-// What may happen to a fleet.
+// Faults of a fleet.
 var fleetFaults = []struct {
 	name string
 	do   func(f *fleet, rnd *rand.Rand, s *spanSink)
@@ -350,7 +350,7 @@ func (f *fleet) pause(c *collector, d time.Duration) {
 	require.NoError(f, c.cmd.Process.Signal(syscall.SIGCONT))
 }
 
-// Whatever happens, in an order that a seed draws: what gateways send is what one receiver sends that reads all logs, each span once or with the same content.
+// Under any faults, in a random order: the gateways send the same as one receiver that reads all logs, each span once or with the same content.
 func TestFleetFaults(all *testing.T) {
 	all.Parallel()
 	b := startKafka(all, 6)
@@ -392,8 +392,8 @@ func TestFleetFaults(all *testing.T) {
 	}
 }
 
-// Four agents with logs of their own and two gateways tell Jaeger and Prometheus what one receiver tells that reads all logs, though an agent, the broker and
-// the gateways are killed, also in what is counted.
+// Four agents with logs of their own and two gateways send Jaeger and Prometheus the same as one receiver that reads all logs, including counters, though an
+// agent, the broker and the gateways are killed.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -421,7 +421,8 @@ func TestFleet(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if got, err = j.find(""); err != nil {
+		got, err = j.find("")
+		if err != nil {
 			return err
 		}
 		w, g := &spanSink{spans: make(map[[2]string]string)}, &spanSink{spans: make(map[[2]string]string)}
@@ -447,7 +448,7 @@ func TestFleet(t *testing.T) {
 	c.stop(t)
 }
 
-// growKilling has the logs grow while an agent, the broker and each gateway are killed, also the one that counts.
+// growKilling grows the logs while an agent, the broker and each gateway are killed, including the counting gateway.
 func (f *fleet) growKilling() {
 	f.Helper()
 	rnd := rand.New(rand.NewPCG(1, 19))
@@ -477,7 +478,7 @@ func (f *fleet) growKilling() {
 	f.grow(rnd, 1)
 }
 
-// checkRoots holds the collectives against the truth of the first communicator, which has a slow rank.
+// checkRoots compares the collectives with the truth of the first communicator, which has a slow rank.
 func (f *fleet) checkRoots(td ptrace.Traces) {
 	f.Helper()
 	a := read(td) // a trace for each
@@ -503,7 +504,7 @@ func (f *fleet) checkRoots(td ptrace.Traces) {
 	assert.InDelta(f, want, cost, 0.01*want, "what it cost to wait")
 }
 
-// The gateway that has the steps of a run has its collectives too, whoever joined them: where the time of a step went is exact.
+// The gateway with the steps of a run also has its collectives, wherever they were joined: the steps' breakdowns are exact.
 func TestFleetSteps(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "16", "--steps", "20", "--seed", "4", "--nccl", "nccl_inspector")
@@ -520,7 +521,7 @@ func TestFleetSteps(t *testing.T) {
 	for _, a := range f.agents {
 		a.up(t)
 	}
-	// A step waits for its collectives no longer than step_join says, and five agents may take longer to start: so the steps come last.
+	// A step's wait for its collectives is limited by step_join, and five agents may take longer to start, so the steps come last.
 	ranks := 0
 	for _, g := range f.files {
 		ranks += strings.Count(g.text, "\n")

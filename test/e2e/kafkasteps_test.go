@@ -19,11 +19,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stepFleet is a fleet that has the logs of a job, those of its steps at an agent of their own. limit is how long steps wait for their collectives at most.
+// stepFleet is a fleet with the logs of a job, the steps at an agent of their own. limit is the longest wait of steps for their collectives.
 func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...string) (*fleet, *jobTruth) {
 	t.Helper()
-	// It begins now, and is written faster: of a log that grows more than heartbeats are apart behind its own times nobody knows that more is to come.
-	tr := generateJob(t, append([]string{"--ranks", "16", "--nccl", "nccl_inspector", "--start", time.Now().Format(time.RFC3339Nano)}, flags...)...)
+	tr := generateJob(t, append([]string{"--ranks", "16", "--nccl", "nccl_inspector"}, flags...)...)
 	f := newFleet(t, b, name, backend, &ncclLog{name: "nccl", dir: filepath.Join(tr.dir, "nccl")})
 	f.run, f.more = tr.RunID, fmt.Sprintf("processors: {step_join: {wait: 3s, wait_limit: %s}}", limit)
 	for _, a := range f.agents {
@@ -43,15 +42,15 @@ func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...st
 	return f, tr
 }
 
-// told waits until all steps are told, and holds each breakdown that is not partial against the truth of its collectives. It returns how many are whole, and
-// how many are not, by the reason.
+// told waits until all steps have a breakdown, and compares each breakdown that is not partial with the truth of its collectives. It returns the number of
+// whole breakdowns, and of partial ones by reason.
 func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[string]int) {
 	f.Helper()
 	eventually(f, func() error {
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
 		told := map[string]bool{}
-		for _, n := range sink.steps { // of one that was under way in a crash there may be the root alone
+		for _, n := range sink.steps { // a step in progress at a crash may have only its root
 			told[n.TraceID().String()] = true
 		}
 		missing := slices.DeleteFunc(slices.Clone(tr.Steps), func(s *jobStep) bool { return told[strings.ReplaceAll(s.TraceID, "-", "")] })
@@ -82,7 +81,7 @@ func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[strin
 	return whole, partial
 }
 
-// An agent that begins when the steps are long over, as one that is started later, is waited for.
+// A late agent, started long after the end of the steps, is waited for.
 func TestFleetLateAgent(t *testing.T) {
 	t.Parallel()
 	sink := startSpanSink(t)
@@ -101,7 +100,7 @@ func TestFleetLateAgent(t *testing.T) {
 	assert.Empty(t, partial)
 }
 
-// Whatever happens: where a breakdown is not the truth, it says that it is partial, and why.
+// Under any faults, a breakdown that differs from the truth is marked partial, with the reason.
 func TestFleetStepFaults(all *testing.T) {
 	all.Parallel()
 	b, told := startKafka(all, 6), 0
@@ -109,7 +108,7 @@ func TestFleetStepFaults(all *testing.T) {
 		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 23))
 			sink := startSpanSink(t)
-			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, "40s", "--steps", "60", "--seed", strconv.FormatUint(seed, 10))
+			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, "20s", "--steps", "60", "--seed", strconv.FormatUint(seed, 10))
 			f.all = all
 			for _, a := range f.agents {
 				a.up(quiet{t})
@@ -127,7 +126,7 @@ func TestFleetStepFaults(all *testing.T) {
 			t.Log(happened)
 			whole, partial := f.told(tr, sink)
 			t.Logf("%v: %d breakdowns are whole, partial %v", happened, whole, partial)
-			told += whole // of a gateway that stood still through all of a job there may be none
+			told += whole // a gateway suspended during a whole job may have none
 		})
 	}
 	assert.Positive(all, told)

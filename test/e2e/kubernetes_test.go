@@ -33,7 +33,7 @@ type stepSink struct {
 	ptraceotlp.UnimplementedGRPCServer
 
 	mu   sync.Mutex
-	runs map[string]map[int64]map[pcommon.SpanID]string // ml.run.id, iteration, span: its name
+	runs map[string]map[int64]map[pcommon.SpanID]string // ml.run.id, iteration, span: name
 	addr string
 }
 
@@ -70,7 +70,7 @@ func (s *stepSink) Export(_ context.Context, req ptraceotlp.ExportRequest) (ptra
 	return ptraceotlp.NewExportResponse(), nil
 }
 
-// has says whether these runs, each by its number of steps, are all that came, each step once.
+// has says whether exactly these runs arrived, with their numbers of steps, each step once.
 func (s *stepSink) has(want map[string]int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *podLog) restart() {
 	p.starts()
 }
 
-// write logs n steps. One line in four comes in two pieces, as one of more than 16 KiB does.
+// write logs n steps. One line in four is in two pieces, as lines over 16 KiB are.
 func (p *podLog) write(n int) {
 	p.tb.Helper()
 	f, err := os.OpenFile(p.path(), os.O_APPEND|os.O_WRONLY, 0o600)
@@ -147,7 +147,7 @@ func (p *podLog) write(n int) {
 	require.NoError(p.tb, f.Close())
 }
 
-// rotate does what the kubelet does at 10 MiB: it compresses what was rotated before, renames the log, and has the runtime begin another.
+// rotate does the kubelet's rotation at 10 MiB: it compresses the last rotated file, renames the log, and has the runtime begin a new log.
 func (p *podLog) rotate() {
 	p.tb.Helper()
 	old, err := filepath.Glob(p.path() + ".*")
@@ -166,15 +166,14 @@ func (p *podLog) rotate() {
 		require.NoError(p.tb, w.Close())
 		require.NoError(p.tb, f.Close())
 		require.NoError(p.tb, os.Rename(path+".tmp", path+".gz"))
-		// Held, so that its inode is not given to another log at once: docs/reliability.md, "Not held".
-		require.NoError(p.tb, os.Rename(path, filepath.Join(p.tb.TempDir(), "gone")))
+		require.NoError(p.tb, os.Remove(path))
 	}
 	p.rotations++
 	require.NoError(p.tb, os.Rename(p.path(), fmt.Sprintf("%s.20261126-1000%02d", p.path(), p.rotations)))
 	require.NoError(p.tb, os.WriteFile(p.path(), nil, 0o600))
 }
 
-// manifest is what the tests read of the objects in a file of deploy/kubernetes.
+// manifest has the tested parts of the objects in a file of deploy/kubernetes.
 type manifest struct {
 	Kind string
 	Data map[string]string // of a ConfigMap
@@ -201,7 +200,7 @@ type environment struct {
 	} `yaml:"valueFrom"`
 }
 
-// manifests reads a file of deploy, such as "kubernetes/agent.yaml", and returns its objects by their kinds.
+// manifests reads a file of deploy, such as "kubernetes/agent.yaml", and returns its objects by kind.
 func manifests(tb testing.TB, file string) map[string]*manifest {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "deploy", file))
@@ -218,7 +217,7 @@ func manifests(tb testing.TB, file string) map[string]*manifest {
 	}
 }
 
-// onDisk is what a pod's container has in its environment, with what the kubelet would fill in, by the field's path; its directories are below root.
+// onDisk is the environment of a pod's container, with the kubelet's values by field path; its directories are below root.
 func onDisk(env []environment, root string, fields map[string]string) (vars []string) {
 	for _, e := range env {
 		if at := e.ValueFrom.FieldRef.FieldPath; at != "" {
@@ -237,7 +236,7 @@ func onDisk(env []environment, root string, fields map[string]string) (vars []st
 	return vars
 }
 
-// The API of Kubernetes and the operator's CRD have each field of the manifests; their configurations are those of deploy/otlp, and a collector takes them.
+// Kubernetes' API and the operator's CRD have each field of the manifests; the configurations are those of deploy/otlp, and a collector accepts them.
 func TestKubernetesManifests(t *testing.T) {
 	t.Parallel()
 	python := binary(t, "TRAINBRIDGE_KUBERNETES_PYTHON", "bin/tools/kubernetes/bin/python", "make kubernetes")
@@ -292,7 +291,7 @@ func TestKubernetesManifests(t *testing.T) {
 	config, err := yaml.Marshal(operator.Spec.Config)
 	require.NoError(t, err)
 	root := t.TempDir()
-	env := append(onDisk(operator.Spec.Env, root, nil), "OTEL_CONFIG="+string(config)) // how the operator hands it over (pkg/sidecar/pod.go)
+	env := append(onDisk(operator.Spec.Env, root, nil), "OTEL_CONFIG="+string(config)) // as the operator passes it (pkg/sidecar/pod.go)
 	run(t, env, trainbridgeBin(t), "validate", "--config=env:OTEL_CONFIG")
 }
 
@@ -305,8 +304,8 @@ func startPods(t *testing.T, s *stepSink, env []string, more ...string) *collect
 	return c
 }
 
-// An agent on a node reads what the kubelet writes, through its links or where they lead: each line once, however the kubelet rotates, also while the agent is
-// away, and each pod is a run.
+// An agent on a node reads the kubelet's logs, through the links or directly: each line once, for any rotation, also while the agent is down, and each pod is a
+// run.
 func TestKubernetesLogs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"links", "files"} {
@@ -353,7 +352,7 @@ func TestKubernetesLogs(t *testing.T) {
 	}
 }
 
-// All pods of a job are one run, whose logs are in one directory of a node or read by an agent in each pod, and the next job is another.
+// All pods of a job are one run, with logs in one directory of a node or read by an agent in each pod, and the next job is another run.
 func TestKubernetesJobs(t *testing.T) {
 	t.Parallel()
 	steps := func(path string, from, to int) {

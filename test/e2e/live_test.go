@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// A log that is written and rotated while the collector tails it arrives whole, and Prometheus sees rates.
+// A log written and rotated while the collector tails it arrives whole, and Prometheus shows rates.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	j, logs := startJaeger(t), t.TempDir()
@@ -50,7 +50,7 @@ connectors: {train_metrics: {metrics_flush_interval: 1s}}
 	c.assertQuiet(t)
 }
 
-// Jaeger and Tempo take zstd, which costs a third of gzip's CPU. A server that does not would answer UNIMPLEMENTED, and no span would arrive.
+// Jaeger and Tempo accept zstd, at a third of gzip's CPU. A server without zstd would answer UNIMPLEMENTED, and no span would arrive.
 func TestZstdAcrossTheNetwork(t *testing.T) {
 	t.Parallel()
 	j, s, id := startJaeger(t), startTempo(t), uuid.New()
@@ -71,7 +71,7 @@ func TestZstdAcrossTheNetwork(t *testing.T) {
 	c.stop(t)
 }
 
-// How long it takes from the last line of a function in its log to its spans in Jaeger's answer, with the shipped config. Printed, not asserted.
+// The time from the last line of a function in its log to its spans in Jaeger's answer, with the shipped config. Printed, not asserted.
 func BenchmarkLineToJaeger(b *testing.B) {
 	bin, j, logs := trainbridgeBin(b), startJaeger(b), b.TempDir()
 	c := newCollector(b, bin, globOf(logs), j.otlp)
@@ -103,7 +103,7 @@ func BenchmarkLineToJaeger(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// waterfall is one short function, as verl logs it, that ended at a wall time.
+// waterfall is one short function in verl's format, ended at a wall time.
 func waterfall(id string, end time.Time) string {
 	var out strings.Builder
 	for _, l := range []struct {
@@ -127,7 +127,7 @@ func waterfall(id string, end time.Time) string {
 	return out.String()
 }
 
-// Logs that were rotated before anybody tailed them: a function may begin in one file and end in the next.
+// Logs rotated before any reader started: a function may begin in one file and end in the next.
 func TestRotatedBefore(t *testing.T) {
 	t.Parallel()
 	j, logs := startJaeger(t), t.TempDir()

@@ -33,7 +33,7 @@ const (
 	perJunkFiles = 70 << 20 // for each 10,000
 )
 
-// Idle logs, calls that never end and files that are no logs cost little.
+// Idle logs, calls without an end and files that are no logs cost little.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	addr := startSink(t).addr
@@ -44,7 +44,7 @@ func TestMemory(t *testing.T) {
 		logs := t.TempDir()
 		written := time.Now().Add(-*memoryAge)
 		for i := range *memoryFiles {
-			// A thousand files in a directory: a job has at most so many workers.
+			// A thousand files per directory, the limit of a job's workers.
 			path := filepath.Join(logs, strconv.Itoa(i/1000), fmt.Sprintf("worker-%d.err", i))
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 			require.NoError(t, os.WriteFile(path, []byte(waterfall(uuid.NewString(), written)), 0o600))
@@ -91,7 +91,7 @@ func TestMemory(t *testing.T) {
 	empty.stop(t)
 }
 
-// read waits until tq_trace has read so many lines.
+// read waits until tq_trace has read the given number of lines.
 func (c *collector) read(tb testing.TB, lines int) {
 	tb.Helper()
 	eventually(tb, func() error {
@@ -114,7 +114,7 @@ func memoryOf(tb testing.TB, c *collector, name string) int64 {
 	return n
 }
 
-// junkFiles has a log lie beside files that are none.
+// junkFiles puts a log beside files that are no logs.
 func junkFiles(t *testing.T, empty *collector) {
 	t.Helper()
 	logs, now := t.TempDir(), time.Now()

@@ -29,9 +29,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Data that jobs send themselves, by OTLP to the config that is built into the binary: NCCL Inspector's metrics (NVIDIA/nccl
-// plugins/profiler/inspector/inspector_otel.cc @88980683) and Megatron-LM's spans and metrics (NVIDIA/Megatron-LM megatron/core/telemetry @68f64227). The
-// payloads in testdata/otlp are ours.
+// Data sent by jobs themselves, over OTLP to the built-in config: NCCL Inspector's metrics (NVIDIA/nccl plugins/profiler/inspector/inspector_otel.cc @88980683)
+// and Megatron-LM's spans and metrics (NVIDIA/Megatron-LM megatron/core/telemetry @68f64227). The payloads in testdata/otlp are ours.
 func TestNative(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
@@ -70,7 +69,7 @@ func TestNative(t *testing.T) {
 			prom.await(t, `{job="megatron-lm",instance=~"`+tt.run+`-.*"}`, payload(t, "megatron_metrics.prom", tt.run))
 		})
 	}
-	eventually(t, func() error { // one name, one type, whoever sends it
+	eventually(t, func() error { // one name, one type, for all senders
 		got, err := prom.query(`ml_train_loss{job="train"}`)
 		if err == nil && len(got) != 1 {
 			err = fmt.Errorf("%v", got)
@@ -90,7 +89,7 @@ func TestNative(t *testing.T) {
 	assert.NotContains(t, c.output(t), "Instrument description conflict", "one text per metric, whoever sends it")
 }
 
-// checkSent: Jaeger has the traces as they were sent, each span once.
+// checkSent: Jaeger has the traces unchanged, each span once.
 func checkSent(t *testing.T, j *jaeger, sent ptrace.Traces) {
 	t.Helper()
 	for id, trace := range read(sent).traces {
@@ -114,7 +113,8 @@ func checkSent(t *testing.T, j *jaeger, sent ptrace.Traces) {
 	}
 }
 
-// outlines are the traces of megatron_traces.json, by the last byte of their ids. In the second one the job goes on: the spans above the step are not sent yet.
+// outlines are the traces of megatron_traces.json, by the last byte of their ids. In the second trace the job is still running: the spans above the step are
+// not sent yet.
 var outlines = map[byte]string{
 	1: `megatron.pretrain
   megatron.train
@@ -149,7 +149,7 @@ func postJSON(tb testing.TB, signal string, payload []byte) error {
 	return post(tb, signal, "application/json", "", payload)
 }
 
-// postProto is what the Python SDK does when OTEL_EXPORTER_OTLP_PROTOCOL is http/protobuf and OTEL_EXPORTER_OTLP_COMPRESSION gzip.
+// postProto posts like the Python SDK with OTEL_EXPORTER_OTLP_PROTOCOL http/protobuf and OTEL_EXPORTER_OTLP_COMPRESSION gzip.
 func postProto(tb testing.TB, signal string, payload []byte) error {
 	tb.Helper()
 	var body []byte
@@ -212,14 +212,14 @@ func post(tb testing.TB, signal, contentType, encoding string, body []byte) erro
 	return err
 }
 
-// raw is a message that is bytes already.
+// raw is an encoded message.
 type raw struct{}
 
 func (raw) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
 func (raw) Unmarshal(data []byte, v any) error { *v.(*[]byte) = data; return nil }
 func (raw) Name() string                       { return "proto" }
 
-// Data that are no OTLP are refused, each time as the sender's fault.
+// Data other than OTLP is refused, each time as the sender's fault.
 func checkRefused(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	good := payload(t, "nccl_inspector.json", "")
@@ -296,7 +296,7 @@ func (p *prometheus) await(tb testing.TB, selector string, text []byte) {
 	})
 }
 
-// outline is a trace as text: children below their parents, in order of time. A span whose parent is not there is a root.
+// outline is a trace as text: children below their parents, in order of time. A span without its parent is a root.
 func outline(trace map[pcommon.SpanID]*node) string {
 	var b strings.Builder
 	var write func(list []*node, indent string)

@@ -30,7 +30,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ncclLog is what `gen nccl` knows about the logs it wrote.
+// ncclLog is the truth of logs written by `gen nccl`.
 type ncclLog struct {
 	name, dir string
 	run       ncclRun
@@ -102,7 +102,7 @@ func ncclArgs(dir string, flags ...string) []string {
 	return append([]string{"nccl", "--out", dir, "--truth", dir + ".truth.json", "--timezone", "UTC"}, flags...)
 }
 
-// readNCCL reads what the generator knows about the logs in a folder.
+// readNCCL reads the generator's truth of the logs in a folder.
 func readNCCL(tb testing.TB, dir, name string) *ncclLog {
 	tb.Helper()
 	l := &ncclLog{name: name, dir: dir}
@@ -126,7 +126,7 @@ func readNCCL(tb testing.TB, dir, name string) *ncclLog {
 
 func (l *ncclLog) receiver() string { return "nccl/" + l.name }
 
-// newNCCLCollector prepares a collector that reads the logs.
+// newNCCLCollector prepares a collector for the logs.
 func newNCCLCollector(t *testing.T, bin, backend string, s *tempo, logs ...*ncclLog) *collector {
 	t.Helper()
 	var receivers [][2]string
@@ -145,7 +145,7 @@ type ncclKey struct {
 	sequence  uint64
 }
 
-// ncclAnswer are the collectives that a backend has.
+// ncclAnswer are a backend's collectives.
 type ncclAnswer struct {
 	*answer
 	of map[ncclKey]*node
@@ -229,7 +229,7 @@ func (l *ncclLog) compare(a *ncclAnswer, key ncclKey, n *node, want *ncclTruth) 
 	if dataSize := n.number(spans.AttrNCCLDataSize); dataSize > 0 { // the example profiler and VCCL_DOC's schema do not say how many ranks a size is for
 		number(spans.AttrNCCLDataSize, float64(want.DataSize), 0)
 		number(spans.AttrNCCLBandwidthAlgorithm, want.Alg, 1e-9*want.Alg)
-		if n.int(spans.AttrNCCLCommSize) > 0 || n.number(spans.AttrNCCLBandwidthBus) > 0 { // of VCCL where its ring is closed
+		if n.int(spans.AttrNCCLCommSize) > 0 || n.number(spans.AttrNCCLBandwidthBus) > 0 { // of VCCL with a closed ring
 			number(spans.AttrNCCLBandwidthBus, want.Bus, 1e-9*want.Bus)
 		}
 	}
@@ -325,7 +325,7 @@ func TestNCCL(t *testing.T) {
 	c.stop(t)
 }
 
-// checkHang: the collective in which rank 5 is missing for the first time says so, and which one it is.
+// checkHang: the first collective without rank 5 has the verdict, with the missing rank.
 func (l *ncclLog) checkHang(t *testing.T, a *ncclAnswer) {
 	t.Helper()
 	last := l.truth[60]
@@ -336,7 +336,7 @@ func (l *ncclLog) checkHang(t *testing.T, a *ncclAnswer) {
 	assert.Contains(t, reason, strconv.FormatUint(last.Sequence, 10))
 }
 
-// checkErrorsAndRetries: the collectives that had errors or retries say so, and no other.
+// checkErrorsAndRetries: only the collectives with errors or retries have the verdicts.
 func (l *ncclLog) checkErrorsAndRetries(t *testing.T, a *ncclAnswer) {
 	t.Helper()
 	for _, want := range l.truth {
@@ -346,10 +346,10 @@ func (l *ncclLog) checkErrorsAndRetries(t *testing.T, a *ncclAnswer) {
 	}
 }
 
-// checkTempo: Tempo finds the collectives to which a rank came later than a limit.
+// checkTempo: Tempo finds the collectives with a rank later than a limit.
 func (l *ncclLog) checkTempo(t *testing.T, s *tempo, a *ncclAnswer) {
 	t.Helper()
-	const limit = 4e-3 // s; no lateness is so near to the limit that the ranks' leaving decides
+	const limit = 4e-3 // s; no lateness is close enough to the limit to depend on the ranks' finish
 	want := make(map[pcommon.TraceID]bool)
 	for _, n := range a.of {
 		if n.attr(spans.AttrNCCLLateMax) > limit {
@@ -369,7 +369,7 @@ func (l *ncclLog) checkTempo(t *testing.T, s *tempo, a *ncclAnswer) {
 	})
 }
 
-// checkStraggler: the slow rank is named within 20 steps, and no other.
+// checkStraggler: only the slow rank is named, within 20 steps.
 func (l *ncclLog) checkStraggler(t *testing.T, a *ncclAnswer) {
 	t.Helper()
 	first := -1
@@ -411,7 +411,7 @@ func (l *ncclLog) checkClocks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	prom.awaitValues(t, map[string]float64{fmt.Sprintf("count(nccl_clock_offset_seconds{job=%q})", l.name): 4})
 }
 
-// checkLinks: how much each rank sent to which rank, and which link is slow.
+// checkLinks: the bytes sent between each pair of ranks, and the slow link.
 func (l *ncclLog) checkLinks(t *testing.T, prom *prometheus, a *ncclAnswer) {
 	t.Helper()
 	slow, sent := "", make(map[string]float64)
@@ -464,7 +464,7 @@ func checkNCCLPrometheus(t *testing.T, prom *prometheus, l *ncclLog) {
 	prom.awaitValues(t, ofJob(l.name, want))
 }
 
-// Values over time that VCCL logs, and its sends: every line is accounted for, and is in Prometheus or in Jaeger.
+// VCCL's samples over time, and its sends: every line is accounted for, and is in Prometheus or in Jaeger.
 func TestNCCLSamples(t *testing.T) {
 	t.Parallel()
 	j := startJaeger(t)
@@ -506,7 +506,7 @@ func TestNCCLSamples(t *testing.T) {
 	c.stop(t)
 }
 
-// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, and no collective is said to miss a rank.
+// Ranks append while the collector runs and is killed, again and again: every collective is whole in the end, without a verdict about a missing rank.
 func TestNCCLCrash(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"nccl_inspector", "nccl_inspector_v4.4", "vccl_json"} {
@@ -547,7 +547,7 @@ func TestNCCLCrash(t *testing.T) {
 	}
 }
 
-// VCCL writes two files per network card in turn, and cuts the file that it turns to: no row is missed.
+// VCCL alternates between two files per network card, truncating each before reuse: no row is missed.
 func TestNCCLFlip(t *testing.T) {
 	t.Parallel()
 	j := startJaeger(t)
@@ -557,7 +557,7 @@ func TestNCCLFlip(t *testing.T) {
 	c.up(t)
 	written := generateNCCLInto(
 		t, l.dir, "flip", "--live", "--format", "vccl_flow", "--flip-at", "20000", "--seed", "4", "--ranks", "8", "--nodes", "2", "--steps", "80", "--compute",
-		"100ms", // a busy machine reads a file before it is its turn again
+		"100ms", // a busy machine reads a file before its next turn
 	)
 	overwritten := int64(0)
 	for _, f := range written.run.Files {
@@ -598,7 +598,7 @@ func TestNCCLManyRanks(t *testing.T) {
 		}
 		return err
 	})
-	sent := sink.spans.Load() // beside the ranks' spans: when 64 of them waited and transferred, and the spans that stand for the other ranks'
+	sent := sink.spans.Load() // beside the ranks' spans: the wait and transfer of 64 ranks, and the spans that stand for the remaining ranks'
 	assert.Greater(t, sent, int64(1000*1025))
 	assert.LessOrEqual(t, sent, int64(1000*(1025+2*64+2)+1))
 	// 256,000 healthy steps of a rank: no rank is named as a straggler.
@@ -626,7 +626,7 @@ func TestNCCLManyRanks(t *testing.T) {
 	c.stop(t)
 }
 
-// number is an attribute that is a number, NaN when it is not there.
+// number is a numeric attribute, NaN if absent.
 func (n *node) number(key string) float64 {
 	v, ok := n.get(key)
 	if !ok {
@@ -635,7 +635,7 @@ func (n *node) number(key string) float64 {
 	return spans.ValueNumber(v)
 }
 
-// sink counts the spans that arrive over OTLP: a million of them are too many for a backend of a test.
+// sink counts spans received over OTLP: a million spans are too many for a backend of a test.
 type sink struct {
 	ptraceotlp.UnimplementedGRPCServer
 	addr  string
@@ -649,7 +649,7 @@ func startSink(tb testing.TB) *sink {
 	return s
 }
 
-// serveTraces has a backend of the test's own take spans over OTLP, and returns its address.
+// serveTraces serves a test's own backend over OTLP, and returns its address.
 func serveTraces(tb testing.TB, backend ptraceotlp.GRPCServer) string {
 	tb.Helper()
 	listener, err := porttest.Listen("127.0.0.1:0")

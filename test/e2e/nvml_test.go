@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// fakeGPU has the values of fakenvml's documentation for a GPU, and the XID that TestNVML lets it have.
+// fakeGPU has fakenvml's documented values of a GPU, and the XID injected by TestNVML.
 var fakeGPU = map[string]float64{
 	`hw_gpu_utilization_ratio{hw_id="%s",hw_gpu_task="general",hw_name="GPU 0",hw_model="NVIDIA A100-SXM4-80GB"}`: 0.40,
 	`hw_gpu_utilization_ratio{hw_id="%s",hw_gpu_task="encoder"}`:                                                  0.50,
@@ -41,8 +41,8 @@ var fakeGPU = map[string]float64{
 	`trainbridge_gpu_process_memory_usage_bytes{hw_id="%s",process_pid="1000"}`:                                   8 << 30,
 }
 
-// Both binaries load NVML (one of ours: there is no GPU here) as the shipped config says, and Prometheus has each metric of nvml's README. Then a GPU falls off
-// the bus, the driver goes and comes back, and a training log gets its MFU by the GPU model that was found.
+// Both binaries load NVML (our fake: this machine has no GPU) with the shipped config, and Prometheus has each metric of nvml's README. Then a GPU falls off
+// the bus, the driver goes and comes back, and a training log gets its MFU from the detected GPU model.
 func TestNVML(t *testing.T) {
 	t.Parallel()
 	dir := fakenvml.Build(t)

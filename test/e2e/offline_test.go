@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socketless in the environment of this test binary has it become another program, as its arguments say, which the kernel ends as soon as it asks for a socket.
+// socketless turns this test binary, by its environment, into another program given by its arguments, which the kernel kills at its first socket call.
 const socketless = "TRAINBRIDGE_E2E_NO_SOCKETS"
 
-// becomeSocketless does not return where socketless is set. It takes a process: a filter of one thread would have that thread end, and with it all servers that
-// were started from it.
+// becomeSocketless does not return if socketless is set. The filter needs a process: a filter of one thread would kill that thread, and with it all servers
+// started from it.
 func becomeSocketless() {
 	if os.Getenv(socketless) == "" {
 		return
@@ -48,7 +48,7 @@ func becomeSocketless() {
 	panic(err)
 }
 
-// noSockets is a command that asks for no socket, or dies.
+// noSockets is a command that is killed if it opens a socket.
 func noSockets(t *testing.T, bin string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -70,7 +70,8 @@ func fileTree(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// Commands that read finished logs ask for no socket, and leave nothing on the disk: neither beside the logs, nor where they run, nor for temporary files.
+// Commands for finished logs open no socket, and leave nothing on disk: neither beside the logs, nor in their working directory, nor in the temporary
+// directory.
 func TestFinishedLogsNeedNothing(t *testing.T) {
 	t.Parallel()
 	job := generateJob(t, "--ranks", "2", "--steps", "30")
@@ -94,7 +95,7 @@ func TestFinishedLogsNeedNothing(t *testing.T) {
 		cmd.Stdin = strings.NewReader(string(logs))
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Run(); err != nil { // check says by its exit code that something is off
+		if err := cmd.Run(); err != nil { // check reports findings by its exit code
 			status := cmd.ProcessState.Sys().(syscall.WaitStatus)
 			assert.False(t, status.Signaled(), "%v: %v", args, err)
 			assert.Equal(t, "check", args[0], out.String())
@@ -104,7 +105,7 @@ func TestFinishedLogsNeedNothing(t *testing.T) {
 	}
 	assert.Equal(t, before, fileTree(t, job.dir))
 
-	show := noSockets(t, trainbridgeBin(t), "show", "--jaeger", "http://127.0.0.1:1") // which asks for one: the check can fail
+	show := noSockets(t, trainbridgeBin(t), "show", "--jaeger", "http://127.0.0.1:1") // opens a socket: the check can fail
 	require.Error(t, show.Run())
 	status := show.ProcessState.Sys().(syscall.WaitStatus)
 	assert.Equal(t, syscall.SIGSYS, status.Signal())

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// model makes the spans that a truth asks for.
+// model makes the spans of a truth.
 func model(tr *truth) ptrace.Traces {
 	b := spans.NewBatch("e2e", "")
 	var last byte
@@ -40,7 +40,7 @@ func model(tr *truth) ptrace.Traces {
 	return b.Traces()
 }
 
-// twoCalls are two functions of one process, one of which has no trace_id.
+// twoCalls are two functions of one process, one without a trace_id.
 func twoCalls() *truth {
 	stages := func(at int64) []stage {
 		get := stage{Stage: "get", StartUnixNano: at, EndUnixNano: at + 1_000_000, DurationUS: 1000, Done: true}
@@ -57,7 +57,7 @@ func twoCalls() *truth {
 	}}
 }
 
-// The other tests rely on compare, so it must find every kind of error.
+// Foundation of the other tests: compare finds every kind of error.
 func TestCompare(t *testing.T) {
 	tr := twoCalls()
 	require.NoError(t, tr.compare(model(tr)).err())
@@ -66,7 +66,8 @@ func TestCompare(t *testing.T) {
 		spoil func(list ptrace.SpanSlice)
 		want  string
 	}{
-		"a function is lost":   {func(l ptrace.SpanSlice) { l.RemoveIf(func(s ptrace.Span) bool { return s.SpanID()[0] == 1 }) }, "missing: 3"}, // with it the parent of two stages
+		// The function is the parent of two stages.
+		"a function is lost":   {func(l ptrace.SpanSlice) { l.RemoveIf(func(s ptrace.Span) bool { return s.SpanID()[0] == 1 }) }, "missing: 3"},
 		"a stage is lost":      {func(l ptrace.SpanSlice) { l.RemoveIf(func(s ptrace.Span) bool { return s.SpanID()[0] == 4 }) }, "missing: 1"},
 		"an operation is lost": {func(l ptrace.SpanSlice) { l.RemoveIf(func(s ptrace.Span) bool { return s.SpanID()[0] == 3 }) }, "missing: 1"},
 		"an orphan":            {func(l ptrace.SpanSlice) { l.At(2).SetParentSpanID(pcommon.SpanID{99}) }, "a parent that is not there"},

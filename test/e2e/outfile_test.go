@@ -32,7 +32,7 @@ func smallLog(t *testing.T, steps int) string {
 	return write(t, "train.jsonl", b.String())
 }
 
-// writers are the commands that write a file, by what they write. The last argument is the file.
+// writers are the commands that write a file, by its kind. The last argument is the file.
 func writers(t *testing.T, log string) map[string][]string {
 	t.Helper()
 	bin, generator := trainbridgeBin(t), genBin(t)
@@ -48,7 +48,7 @@ func writers(t *testing.T, log string) map[string][]string {
 	}
 }
 
-// shell runs a command line of the shell with a mask of its own; the arguments are "$@".
+// shell runs a command line of the shell with its own umask; the arguments are "$@".
 func shell(t *testing.T, umask, line string, args ...string) (out string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", "umask " + umask + "; " + line, "sh"}, args...)...)
@@ -57,7 +57,7 @@ func shell(t *testing.T, umask, line string, args ...string) (out string, err er
 	return string(b), err
 }
 
-// Whatever stands in the place of a file stays what it is, for every command that writes one.
+// Commands keep the type of an existing output path, for every command that writes a file.
 func TestWhatStandsThereStays(t *testing.T) {
 	t.Parallel()
 	for name, args := range writers(t, smallLog(t, 20)) {
@@ -110,7 +110,7 @@ func TestWhatStandsThereStays(t *testing.T) {
 	}
 }
 
-// modeOf is the mode of what a path names itself.
+// modeOf is the mode of the path itself, without following links.
 func modeOf(tb testing.TB, path string) fs.FileMode {
 	tb.Helper()
 	fi, err := os.Lstat(path)
@@ -118,7 +118,7 @@ func modeOf(tb testing.TB, path string) fs.FileMode {
 	return fi.Mode()
 }
 
-// streams are written to as they are: a FIFO, and what a link such as /dev/stdout leads to.
+// streams are written in place: a FIFO, and the target of a link such as /dev/stdout.
 func streams(t *testing.T, dir string, args []string, run func(umask, path string)) {
 	t.Helper()
 	fifo := filepath.Join(dir, "fifo")
@@ -132,7 +132,7 @@ func streams(t *testing.T, dir string, args []string, run func(umask, path strin
 	assert.Positive(t, <-got)
 	assert.Equal(t, fs.ModeNamedPipe, modeOf(t, fifo).Type())
 
-	stdout := filepath.Join(dir, "stdout") // as /dev/stdout is one
+	stdout := filepath.Join(dir, "stdout") // like /dev/stdout
 	require.NoError(t, os.Symlink("/proc/self/fd/1", stdout))
 	out, err := shell(t, "022", `"$@" 2>/dev/null | wc -c`, append(args, stdout)...)
 	require.NoError(t, err, out)
@@ -147,7 +147,7 @@ func streams(t *testing.T, dir string, args []string, run func(umask, path strin
 	assert.Equal(t, fs.ModeSymlink, modeOf(t, stdout).Type())
 }
 
-// devices are for root: a device stays one, a full one is an error, and a directory in which nothing can be made stays as it is.
+// devices are for root: a device stays a device, a full device is an error, and a directory without write permission stays unchanged.
 func devices(t *testing.T, dir string, args []string, run func(umask, path string)) {
 	t.Helper()
 	null, full := filepath.Join(dir, "null"), filepath.Join(dir, "full")
@@ -177,7 +177,7 @@ func devices(t *testing.T, dir string, args []string, run func(umask, path strin
 	assert.Equal(t, "old", string(text))
 }
 
-// The tables of csv are files in a directory, and each of them is written as any file.
+// The tables of csv are files in a directory, each written like any file.
 func TestTablesStay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -202,13 +202,14 @@ func TestTablesStay(t *testing.T) {
 	assert.Equal(t, fs.FileMode(0o640), fi.Mode())
 	out, err = shell(t, "027", `"$@"`, append(args, filepath.Join(dir, "new"))...)
 	require.NoError(t, err, out)
-	if fi, err = os.Stat(filepath.Join(dir, "new")); assert.NoError(t, err) {
+	fi, err = os.Stat(filepath.Join(dir, "new"))
+	if assert.NoError(t, err) {
 		assert.Equal(t, fs.FileMode(0o750), fi.Mode().Perm())
 	}
 }
 
-// A command that ends in the midst of its work leaves nothing behind, neither of the standard input nor beside its file. SIGKILL stands for a panic: no code of
-// the process runs after it.
+// A command killed in the middle leaves nothing behind, neither of standard input nor beside its file. SIGKILL stands for a panic: no code of the process runs
+// afterwards.
 func TestNothingStaysBehind(t *testing.T) {
 	t.Parallel()
 	bin, log := trainbridgeBin(t), smallLog(t, 20)
@@ -217,10 +218,10 @@ func TestNothingStaysBehind(t *testing.T) {
 	server, err := porttest.Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = server.Close() })
-	hangups := make(chan os.Signal, 1) // below nohup a test ignores these, and its commands would, too
+	hangups := make(chan os.Signal, 1) // below nohup a test ignores these signals, and its commands would, too
 	signal.Notify(hangups, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangups) })
-	input := []byte(strings.Repeat(string(line), 1+(1<<20)/len(line))) // more than a pipe holds: when it is written, the command has read
+	input := []byte(strings.Repeat(string(line), 1+(1<<20)/len(line))) // more than a pipe holds: once written, the command has read
 	for name, args := range map[string][]string{
 		"report": {"report", "-"}, "html": {"report", "-", "-o", "x.html"}, "json": {"report", "-", "-o", "x.json"},
 		"perfetto": {"report", "-", "-o", "x.pftrace"}, "csv": {"report", "-", "--format", "csv", "-o", "x"},
@@ -251,7 +252,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	}
 }
 
-// A command that ends while its file is made leaves the one that is there.
+// A command that dies while writing leaves the existing file unchanged.
 func TestUnfinishedFileIsNotThere(t *testing.T) {
 	t.Parallel()
 	bin, log := trainbridgeBin(t), smallLog(t, 400_000)
@@ -296,14 +297,14 @@ func hasOpen(pid int, dir string) error {
 	return fmt.Errorf("no file of %s is open", dir)
 }
 
-// A full standard output is told in one sentence, and by the exit code.
+// A full standard output is reported in one sentence, and by the exit code.
 func TestFullStandardOutput(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = full.Close() })
 	var log strings.Builder
-	for i := range 3000 { // each a verdict of its own, so that the document is long
+	for i := range 3000 { // distinct verdicts, for a long document
 		fmt.Fprintf(&log, `{"step": %d, "timestamp": "%s", "loss": NaN, "step_time_s": 1.0}`+"\n", i+1, time.Unix(1_767_323_045+int64(i), 0).UTC().Format(time.RFC3339))
 	}
 	bin, path := trainbridgeBin(t), write(t, "train.jsonl", log.String())
@@ -327,7 +328,7 @@ func TestFullStandardOutput(t *testing.T) {
 	}
 }
 
-// --set is applied to the built-in configuration where no other is named.
+// --set applies to the built-in configuration unless another is named.
 func TestSetWithoutConfig(t *testing.T) {
 	t.Parallel()
 	bin := trainbridgeBin(t)

@@ -28,8 +28,8 @@ import (
 // repoRoot is where the default paths of the binaries and the shipped config live.
 const repoRoot = "../.."
 
-// binary finds a program, in the environment variable env or at its default place. A missing one fails the test:
-// a skipped end-to-end test looks like a passed one.
+// binary finds a program, in the environment variable env or at its default place. A missing program fails the test: a skipped end-to-end test looks like a
+// passed test.
 func binary(tb testing.TB, env, path, fix string) string {
 	tb.Helper()
 	if p := os.Getenv(env); p != "" {
@@ -51,7 +51,7 @@ func trainbridgeBin(tb testing.TB) string {
 	return binary(tb, "TRAINBRIDGE_BIN", "bin/trainbridge", "make build")
 }
 
-// fullBin is the build with the components that the agent leaves out.
+// fullBin is the build with the components left out of the agent.
 func fullBin(tb testing.TB) string {
 	tb.Helper()
 	return binary(tb, "TRAINBRIDGE_FULL_BIN", "bin/trainbridge-full", "make build-full")
@@ -93,20 +93,20 @@ func promtoolBin(tb testing.TB) string {
 	return binary(tb, "PROMTOOL_BIN", "promtool", "apt-get install prometheus")
 }
 
-// freeAddr is an address at which nobody listens.
+// freeAddr is an address without a listener.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
 	return porttest.Addr(tb)
 }
 
-// The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. One test at a time has them (takeShippedPorts).
+// The ports of the shipped config, and of the Jaeger and the Prometheus of `make run`. One test at a time uses them (takeShippedPorts).
 var (
 	collectorPorts = []int{4317, 4318, 8888, 8889, 13133}
 	jaegerPorts    = []int{13134, 14317, 16685, 16686}
 	prometheusPort = 9090
 )
 
-// takeShippedPorts waits until no other test uses the ports above, of this process or another, and keeps them until the end of the test and its processes.
+// takeShippedPorts waits until no test, of any process, uses the ports above, and keeps them until the end of the test and its processes.
 func takeShippedPorts(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "trainbridge-e2e-ports.lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -115,7 +115,7 @@ func takeShippedPorts(t *testing.T) {
 	require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
 }
 
-// requireFree fails the test when somebody listens on a port that it needs.
+// requireFree fails the test if a required port has a listener.
 func requireFree(tb testing.TB, ports ...int) {
 	tb.Helper()
 	for _, port := range ports {
@@ -133,7 +133,7 @@ type process struct {
 	done chan struct{} // closed when the process is gone
 }
 
-// start runs a program until the end of the test. When the test fails, the end of its log is shown.
+// start runs a program until the end of the test. If the test fails, the end of the program's log is shown.
 func start(tb testing.TB, name, bin string, env []string, args ...string) *process {
 	tb.Helper()
 	return startWith(tb, name, bin, env, &syscall.SysProcAttr{}, args...)
@@ -173,8 +173,8 @@ func startWith(tb testing.TB, name, bin string, env []string, attr *syscall.SysP
 	return p
 }
 
-// hasInotify says whether a collector would get its two instances of inotify. A user has 128, for all tests and all else: a collector that gets none polls, and
-// misses what is rewritten.
+// hasInotify says whether a collector would get its two inotify instances. A user has 128, for all tests and all else: a collector without inotify polls, and
+// misses rewrites.
 func hasInotify() error {
 	for range 2 {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
@@ -201,7 +201,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// end waits until the process ends, and returns its exit code and all that it has printed.
+// end waits until the process ends, and returns its exit code and output.
 func (p *process) end(tb testing.TB) (code int, out string) {
 	tb.Helper()
 	select {
@@ -213,7 +213,7 @@ func (p *process) end(tb testing.TB) (code int, out string) {
 	return p.cmd.ProcessState.ExitCode(), p.output(tb)
 }
 
-// stop asks the process to end, and fails the test if it does not end well.
+// stop asks the process to end, and fails the test on a failed exit.
 func (p *process) stop(tb testing.TB) {
 	tb.Helper()
 	require.NoError(tb, p.cmd.Process.Signal(syscall.SIGTERM))
@@ -235,7 +235,7 @@ func (p *process) tail(lines int) string {
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
 }
 
-// output is all that the process has printed so far. The process itself writes it to the file, so that all is there when it has ended.
+// output is the process's output so far. The process itself writes the file, so it is complete after the exit.
 func (p *process) output(tb testing.TB) string {
 	tb.Helper()
 	data, err := os.ReadFile(p.log)
@@ -252,13 +252,14 @@ func (p *process) status(name string) (n int64, err error) {
 	_, rest, _ := bytes.Cut(data, []byte("\n"+name+":"))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
 	text, isKiB := bytes.CutSuffix(bytes.TrimSpace(line), []byte(" kB"))
-	if n, err = strconv.ParseInt(string(text), 10, 64); isKiB {
+	n, err = strconv.ParseInt(string(text), 10, 64)
+	if isKiB {
 		n <<= 10
 	}
 	return n, err
 }
 
-// inotify counts the instances that the process has.
+// inotify counts the process's inotify instances.
 func (p *process) inotify(tb testing.TB) (n int) {
 	tb.Helper()
 	fds, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.cmd.Process.Pid))
@@ -292,10 +293,10 @@ func (p *process) ready(tb testing.TB, url string) {
 
 type fatalError struct{ error }
 
-// fatal marks an error that no waiting can mend.
+// fatal marks an error that waiting cannot cure.
 func fatal(err error) error { return fatalError{err} }
 
-// patience is how long that which is waited for may stand still. A crowded machine is slow: a test that says how long something takes runs alone.
+// patience is the longest time without progress. A crowded machine is slow: a test about a duration runs alone.
 const patience = 2 * time.Minute
 
 // eventually calls f, less and less often, until it returns nil. It fails the test with f's last error.
@@ -306,7 +307,7 @@ func eventually(tb testing.TB, f func() error) {
 	}
 }
 
-// within calls f until it returns nil, says the same for this long, or has taken five times as long.
+// within calls f until it returns nil, returns the same error for still, or has taken five times as long.
 func within(still time.Duration, f func() error) error {
 	began, moved, last := time.Now(), time.Now(), ""
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
@@ -325,17 +326,17 @@ func within(still time.Duration, f func() error) error {
 		if now.Sub(moved) > still || now.Sub(began) > 5*still {
 			return fmt.Errorf("after %v, of which it stood still for %v: %w", now.Sub(began).Round(time.Second), now.Sub(moved).Round(time.Second), err)
 		}
-		time.Sleep(max(pause, min(4*now.Sub(asked), 2*time.Second))) // asking takes a core from those who are to answer
+		time.Sleep(max(pause, min(4*now.Sub(asked), 2*time.Second))) // polling takes CPU time from the polled servers
 	}
 }
 
-// moment waits for up to so many ms, as a seed draws: what comes next finds the others at anything.
+// moment waits for a random time of up to upTo ms: the next action meets the other processes in any state.
 func moment(rnd *rand.Rand, upTo int) { time.Sleep(time.Duration(rnd.IntN(upTo)) * time.Millisecond) }
 
-// lasts has a fault last. No condition says when it has lasted for long enough.
+// lasts lets a fault last. No condition tells when it has lasted long enough.
 func lasts(d time.Duration) { time.Sleep(d) }
 
-// No connection outlives its request: servers come and go, and goleak counts connections that are left.
+// No connection outlives its request: servers come and go, and goleak counts remaining connections.
 var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // statusError is an answer other than 200.
@@ -377,7 +378,7 @@ func write(tb testing.TB, name, text string) string {
 	return path
 }
 
-// run runs a command to its end; its output is shown when it fails.
+// run runs a command to its end; its output is shown on failure.
 func run(tb testing.TB, env []string, bin string, args ...string) {
 	tb.Helper()
 	cmd := exec.Command(bin, args...)

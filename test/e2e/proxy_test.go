@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
-// proxy stands before a server's TCP port, so that the server can be away and come back with all its data.
+// proxy is in front of a server's TCP port, to let the server disappear and come back with all its data.
 type proxy struct {
 	addr, target string
 
@@ -45,7 +45,7 @@ func (p *proxy) cut() {
 	p.wg.Wait()
 }
 
-// restore opens the port again, the same one.
+// restore opens the same port again.
 func (p *proxy) restore() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *proxy) serve(l net.Listener, c net.Conn) {
 	p.mu.Unlock()
 }
 
-// pipe copies one direction; its end ends the other direction as well.
+// pipe copies one direction; its end ends the opposite direction as well.
 func pipe(dst, src net.Conn) {
 	_, _ = io.Copy(dst, src)
 	dst.Close()

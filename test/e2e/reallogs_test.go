@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Logs that others collected, where the checkout has them beside it: every file becomes spans, or metrics if it has no spans, and every line is accounted for.
+// Logs from third parties, if present beside the checkout: every file becomes spans, or metrics if it has no spans, and every line is accounted for.
 func TestRealLogs(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(repoRoot, "../shared/logs/verl_tq")
@@ -54,7 +54,7 @@ func TestRealLogs(t *testing.T) {
 	}
 }
 
-// Training logs likewise: each folder is one job. What is broken in the samples on purpose is rejected, nothing else.
+// The same for training logs: each folder is one job. Only the samples' deliberately broken lines are rejected.
 func TestRealTrainingLogs(t *testing.T) {
 	t.Parallel()
 	broken := map[string]int64{"jsonl_seed004": 1} // the half-written last line
@@ -94,7 +94,8 @@ func TestRealTrainingLogs(t *testing.T) {
 			c.up(t)
 			var sum map[string]int64
 			eventually(t, func() error { // a last line without a newline counts as a line after pending_timeout
-				if sum = accountsOf(t, c, receiver, lines); sum["rejected"] != broken[name] {
+				sum = accountsOf(t, c, receiver, lines)
+				if sum["rejected"] != broken[name] {
 					return fmt.Errorf("%v, want %d rejected", sum, broken[name])
 				}
 				return nil
@@ -106,7 +107,7 @@ func TestRealTrainingLogs(t *testing.T) {
 	}
 }
 
-// awaitOutput waits until a service has spans in Jaeger, which finds what it has taken a little later, or the page has a metric, where one is named.
+// awaitOutput waits until a service has spans in Jaeger, which finds accepted spans after a delay, or the page has the metric, if named.
 func awaitOutput(t *testing.T, j *jaeger, service string, c *collector, metric string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -122,7 +123,7 @@ func awaitOutput(t *testing.T, j *jaeger, service string, c *collector, metric s
 	})
 }
 
-// ownSpans counts the spans of a service. Logs of one run have the same trace ids, so that a trace may have spans of several services.
+// ownSpans counts the spans of a service. Logs of one run have the same trace ids, so a trace may have spans of several services.
 func ownSpans(j *jaeger, service string) (n int, err error) {
 	td, err := j.find(service)
 	if err != nil {
@@ -188,7 +189,7 @@ func TestRealZMQLogs(t *testing.T) {
 	}
 }
 
-// What NCCL and its relatives write, likewise: every file becomes spans or metrics. What is broken in the samples on purpose is rejected, nothing else.
+// The same for NCCL and its relatives: every file becomes spans or metrics. Only the samples' deliberately broken lines are rejected.
 func TestRealNCCLLogs(t *testing.T) {
 	t.Parallel()
 	broken := map[string]int64{

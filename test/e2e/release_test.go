@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// What `make dist` made. These tests are `make release-test`: root, some minutes, and Debian's packages.
+// The output of `make dist`. These tests are `make release-test`: root, some minutes, and Debian's packages.
 func dist(elem ...string) string {
 	return filepath.Join(append([]string{repoRoot, "bin/dist"}, elem...)...)
 }
@@ -64,7 +64,7 @@ func TestReleaseFloor(t *testing.T) {
 	}
 }
 
-// The names of the wheels say where they run.
+// The names of the wheels state their platform.
 func TestReleaseWheels(t *testing.T) {
 	found, err := filepath.Glob(dist("*.whl"))
 	require.NoError(t, err)
@@ -90,14 +90,14 @@ func TestReleaseTar(t *testing.T) {
 	assert.Contains(t, said, "trainbridge "+releaseVersion(t)+", commit "+strings.TrimSpace(string(commit)))
 }
 
-// The binary with NVML loads the driver's library when it runs, as the one of `make build` does.
+// The binary with NVML loads the driver's library at run time, like that of `make build`.
 func TestReleaseNVML(t *testing.T) {
 	bin, err := filepath.Abs(dist("build/linux_amd64/trainbridge"))
 	require.NoError(t, err)
 	testNVML(t, bin, fakenvml.Build(t))
 }
 
-// The binaries of arm64 give the same report: the static one alone, the one with NVML with a glibc of arm64.
+// The binaries of arm64 give the same report: the static binary alone, the binary with NVML with a glibc of arm64.
 func TestReleaseARM64(t *testing.T) {
 	d := newDemo(t)
 	assert.Equal(t, d.report, d.reportOf(t, d.dir, qemu, dist("build/linux_arm64_static/trainbridge")))
@@ -121,7 +121,7 @@ func inChroot(t *testing.T, root, line string) string {
 	return string(out)
 }
 
-// checkInstalled asks the program as the service's user, who reads what all may read and writes the state.
+// checkInstalled runs the program as the service's user, who reads world-readable files and writes the state.
 func checkInstalled(t *testing.T, root string, d demo) {
 	t.Helper()
 	assert.Equal(t, d.report, d.reportOf(t, "/demo", "chroot", "--userspec=trainbridge", root, "/usr/bin/trainbridge"))
@@ -138,7 +138,7 @@ func TestReleasePackages(t *testing.T) {
 	t.Run("rpm", func(t *testing.T) { checkRPM(t, root, d) }) // where the deb was purged
 }
 
-// dpkg installs, upgrades, removes and purges the deb: the state and what is configured outlive the upgrade.
+// dpkg installs, upgrades, removes and purges the deb: the state and the configuration outlive the upgrade.
 func checkDeb(t *testing.T, root string, d demo) {
 	t.Helper()
 	deb := dist("trainbridge_" + releaseVersion(t) + "_amd64.deb")
@@ -179,7 +179,7 @@ func checkRPM(t *testing.T, root string, d demo) {
 	inChroot(t, root, "test ! -e /usr/bin/trainbridge")
 }
 
-// What is in the apk runs where there is nothing else.
+// The program of the apk runs in an otherwise empty root.
 func TestReleaseAPK(t *testing.T) {
 	d := newDemo(t)
 	root := t.TempDir()
@@ -192,7 +192,7 @@ func TestReleaseAPK(t *testing.T) {
 	assert.Equal(t, d.report, d.reportOf(t, "/demo", "chroot", root, "/usr/bin/trainbridge"))
 }
 
-// runc runs the image as its user, with a root that cannot be written.
+// runc runs the image as its user, with a read-only root.
 func TestReleaseImage(t *testing.T) {
 	d := newDemo(t)
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -228,7 +228,7 @@ func runImage(t *testing.T, bundle string, d demo) string {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(bundle+"/config.json", raw, 0o600))
 	for dir := d.dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		require.NoError(t, os.Chmod(dir, 0o755)) // the image's user reads them
+		require.NoError(t, os.Chmod(dir, 0o755)) // the image's user reads the logs
 	}
 	cmd := exec.Command("runc", "--root", t.TempDir(), "run", "--bundle", bundle, fmt.Sprintf("trainbridge-%d", os.Getpid()))
 	var stdout, stderr bytes.Buffer
@@ -237,7 +237,7 @@ func runImage(t *testing.T, bundle string, d demo) string {
 	return strings.ReplaceAll(stdout.String(), "/demo", "DIR")
 }
 
-// `make dist` in another clone of the commit gives the same bytes. What is not committed is not in the clone: commit first.
+// `make dist` in another clone of the commit gives the same bytes. The clone has only committed files: commit first.
 func TestReleaseBytes(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "somewhere", "else")
 	run(t, nil, "git", "clone", "--quiet", repoRoot, clone)
@@ -251,7 +251,7 @@ func TestReleaseBytes(t *testing.T) {
 	runScript(t, dist(), install(t, "check"))
 }
 
-// A stranger's collector has one of our receivers, from a clone that `replaces` names, as docs/install.md says.
+// A third party's collector has one of our receivers, from a clone named by `replaces`, as in docs/install.md.
 func TestReleaseStranger(t *testing.T) {
 	work := t.TempDir()
 	out, manifest := filepath.Join(work, "collector"), filepath.Join(work, "manifest.yaml")
@@ -275,7 +275,7 @@ func TestReleaseStranger(t *testing.T) {
 	assert.Contains(t, runScript(t, work, "collector/collector components"), "name: train_log")
 }
 
-// releaseVersion is the version that the manifest says.
+// releaseVersion is the version in the manifest.
 func releaseVersion(tb testing.TB) string {
 	tb.Helper()
 	text, err := os.ReadFile(filepath.Join(repoRoot, "builder-config.yaml"))

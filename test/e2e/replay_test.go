@@ -24,7 +24,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The settings of docs/replay.md.
+// The settings of docs/reference/replay.md.
 const (
 	tempoSlack   = ", ingestion_time_range_slack: 720h"
 	tempoAtOnce  = "query_frontend: {search: {query_ingesters_until: 720h}}"
@@ -34,9 +34,9 @@ const (
 	findBreakdowns = `{ name = "breakdown" && span.ml.step.time.compute > 0.0 }`
 )
 
-// docs/replay.md tells the settings that the tests here run with.
+// docs/reference/replay.md has the settings of the tests here.
 func TestReplaySettings(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(repoRoot, "docs", "replay.md"))
+	text, err := os.ReadFile(filepath.Join(repoRoot, "docs", "reference", "replay.md"))
 	require.NoError(t, err)
 	for _, setting := range []string{strings.TrimPrefix(tempoSlack, ", "), tempoAtOnce, oldSamples, takesSamples, findBreakdowns} {
 		assert.Contains(t, string(text), setting)
@@ -50,20 +50,20 @@ func replay(tb testing.TB, args ...string) (output string, err error) {
 	return string(out), err
 }
 
-// aDayAgo writes the logs of a job that ran a day and more ago.
+// aDayAgo writes the logs of a job that ran at least a day ago.
 func aDayAgo(tb testing.TB) (tr *jobTruth, start time.Time) {
 	tb.Helper()
 	start = time.Now().Add(-26 * time.Hour).Truncate(time.Hour)
 	return generateJob(tb, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", jobFaults, "--start", start.Format(time.RFC3339)), start
 }
 
-// passedOver is what is said of the truth beside the logs.
+// passedOver is the output about the truth beside the logs.
 const passedOver = "passed over by name, as no logs: 1 truth.json; a file that is named itself is read\n"
 
-// slowly is what a reading says that takes for longer than a few seconds.
+// slowly is the output of a reading longer than a few seconds.
 const slowly = `(?:reading: .*\n)*`
 
-// Yesterday's job is in Jaeger and Tempo at its own time, whole, and is found there by TraceQL; sent twice, it is there once.
+// Yesterday's job is in Jaeger and Tempo at its own time, whole, and found by TraceQL; sent twice, it is present once.
 func TestReplayTraces(t *testing.T) {
 	t.Parallel()
 	tr, start := aDayAgo(t)
@@ -74,7 +74,7 @@ func TestReplayTraces(t *testing.T) {
 		assert.Regexp(t, `^`+passedOver+slowly+`Sent \d+ spans to `+to+`, of `+start.UTC().Format("2006-01-02 15:04:")+`\d\d to [-0-9]+ [:0-9]+ UTC\.\n$`, out)
 	}
 	var a *answer
-	eventually(t, func() error { // Jaeger finds what it has taken a little later
+	eventually(t, func() error { // Jaeger finds accepted spans after a delay
 		td, err := j.find("")
 		if err != nil {
 			return err
@@ -114,8 +114,8 @@ func TestReplayTraces(t *testing.T) {
 	})
 }
 
-// Yesterday's job is graphed by Prometheus: what the log states at its own times, where the time of its steps went, at each quarter of a minute what the truth
-// had by then, and how long steps took.
+// Prometheus graphs yesterday's job: the log's numbers at its own times, the breakdown of its steps, every quarter of a minute the truth up to then, and the
+// durations of steps.
 func TestReplayMetrics(t *testing.T) {
 	t.Parallel()
 	tr, start := aDayAgo(t)
@@ -177,7 +177,7 @@ func TestReplayMetrics(t *testing.T) {
 	checkAccount(t, p, tr, last)
 }
 
-// checkAccount holds where the wall clock went, at the end, against what the report says.
+// checkAccount compares the account of the wall clock, at the end, with the report's.
 func checkAccount(t *testing.T, p *prometheus, tr *jobTruth, last time.Time) {
 	t.Helper()
 	var doc struct {
@@ -204,7 +204,7 @@ func checkAccount(t *testing.T, p *prometheus, tr *jobTruth, last time.Time) {
 	assert.InDelta(t, doc.Jobs[0].Account.Goodput, share["{}"][0].value, 1e-3)
 }
 
-// losses are what the training log states.
+// losses are the training log's losses.
 func losses(tb testing.TB, tr *jobTruth) (all []point) {
 	tb.Helper()
 	f, err := os.Open(filepath.Join(tr.dir, "train", "train.jsonl"))
@@ -222,14 +222,14 @@ func losses(tb testing.TB, tr *jobTruth) (all []point) {
 	return all
 }
 
-// Where a server is not there, or does not take old data, the error names the flag and the fix.
+// If a server is missing, or does not accept old data, the error names the flag and the fix.
 func TestReplayRefused(t *testing.T) {
 	t.Parallel()
 	tr, _ := aDayAgo(t)
 	away := freeAddr(t)
 	deaf := startPrometheus(t)
 	own := freeAddr(t)
-	today := startPrometheusWith(t, "", []string{takesSamples}, own, strings.TrimPrefix(deaf.api, "http://")) // it has samples of now
+	today := startPrometheusWith(t, "", []string{takesSamples}, own, strings.TrimPrefix(deaf.api, "http://")) // has samples of the present
 	eventually(t, func() error {
 		got, err := today.query(`up == 1`)
 		if err == nil && len(got) == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pageChart is a chart of the report's page, as its data have it.
+// pageChart is a chart of the report's page, by its data.
 type pageChart struct {
 	Kind, Title, Unit string
 	Xs                []float64
@@ -73,8 +73,7 @@ func (b *browser) charts() map[string]*pageChart {
 	return out
 }
 
-// drawn has the page draw all charts, as it does before it is printed, and says of each whether something is there: how many of the pixels of its canvases are
-// not empty, or how many shapes or rows it has.
+// drawn has the page draw all charts, as before printing, and measures each: the non-empty pixels of its canvases, or its shapes or rows.
 const drawn = `(async () => {
   const out = {};
   for (const box of document.querySelectorAll(".chart")) {
@@ -90,7 +89,7 @@ const drawn = `(async () => {
   return out;
 })()`
 
-// silent requires that nothing was asked for but the page itself, and that no script failed and the policy forbade nothing.
+// silent requires that only the page itself was requested, that no script failed, and that the policy was not violated.
 func (b *browser) silent(address string) {
 	b.t.Helper()
 	requests, errors := b.said()
@@ -153,7 +152,7 @@ func TestReportPage(t *testing.T) {
 	b.silent(address)
 }
 
-// pageDrawn is that every chart is drawn.
+// pageDrawn: every chart is drawn.
 func pageDrawn(t *testing.T, b *browser, charts map[string]*pageChart) {
 	t.Helper()
 	var ink map[string]int
@@ -177,7 +176,7 @@ func pageDrawn(t *testing.T, b *browser, charts map[string]*pageChart) {
 	assert.GreaterOrEqual(t, waterfalls, 3)
 }
 
-// pageNumbers is that the charts have the numbers of the logs.
+// pageNumbers: the charts have the numbers of the logs.
 func pageNumbers(t *testing.T, dir string, charts map[string]*pageChart) {
 	t.Helper()
 	lines := trainLines(t, filepath.Join(dir, "train", "train.jsonl"))
@@ -219,7 +218,7 @@ func pageNumbers(t *testing.T, dir string, charts map[string]*pageChart) {
 	for _, m := range charts["Calls by method"].Items {
 		assert.Equal(t, int64(len(regexp.MustCompile(`(?m)^\d+\s+`+m.Name+`\s`).FindAll(rpc, -1))), m.Count, m.Name)
 	}
-	// The samples of each card, whose number is that of the list in which they stand.
+	// The samples of each card; the card's number is its index in the list.
 	var utilization [8]float64
 	for _, l := range lines {
 		for i, v := range l.Utilization {
@@ -240,13 +239,13 @@ func pageNumbers(t *testing.T, dir string, charts map[string]*pageChart) {
 	assert.Len(t, late.Values, len(late.Rows)*len(late.Columns))
 }
 
-// distribution is how the JSON document writes one.
+// distribution is a distribution in the JSON document.
 type distribution struct {
 	Count         int64
 	Sum, P50, P95 float64
 }
 
-// pageTruth is what the page is held against of the JSON document.
+// pageTruth has the compared parts of the JSON document.
 type pageTruth struct {
 	Jobs []struct {
 		Conclusion, Severity string
@@ -282,7 +281,7 @@ type pageTruth struct {
 	}
 }
 
-// pageDocument is that the page says what the JSON document of the same logs says.
+// pageDocument: the page agrees with the JSON document of the same logs.
 func pageDocument(t *testing.T, b *browser, dir string, charts map[string]*pageChart) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.json")
@@ -363,7 +362,7 @@ func sumOf(values []*float64) (sum float64) {
 	return sum
 }
 
-// pageOneChart is that a chart is read, zoomed and filtered by keyboard and by mouse.
+// pageOneChart: a chart is read, zoomed and filtered by keyboard and by mouse.
 func pageOneChart(t *testing.T, b *browser) {
 	t.Helper()
 	const chart = `document.querySelector(".chart.series")`
@@ -381,11 +380,11 @@ func pageOneChart(t *testing.T, b *browser) {
 	b.press("0")
 	b.eval(chart+`.chart.drawn.shown()`, &r)
 	assert.InDelta(t, 60, r.Max, 0.5)
-	// A button takes its series out.
+	// A button hides its series.
 	var pressed string
 	b.eval(`(() => { const e = `+chart+`.querySelector(".legend button"); e.click(); const p = e.getAttribute("aria-pressed"); e.click(); return p; })()`, &pressed)
 	assert.Equal(t, "false", pressed)
-	// Dragging over a part shows that part.
+	// Dragging over a part zooms to it.
 	var box struct{ X, Y, Width, Height float64 }
 	b.eval(`(() => { `+chart+`.scrollIntoView({block: "center"}); const r = `+chart+`.querySelector(".u-over").getBoundingClientRect();
 		return {x: r.x, y: r.y, width: r.width, height: r.height}; })()`, &box)
@@ -402,11 +401,11 @@ func pageOneChart(t *testing.T, b *browser) {
 	assert.InDelta(t, 1+0.5*59, r.Max, 1)
 }
 
-// pageWaterfall is that a trace is searched and zoomed.
+// pageWaterfall: a trace is searched and zoomed.
 func pageWaterfall(t *testing.T, b *browser) {
 	t.Helper()
 	const chart = `document.querySelector(".chart.waterfall")`
-	// What proves a cause leads to its trace.
+	// The evidence of a cause links to its trace.
 	var there bool
 	b.eval(`(() => { const a = document.querySelector(".causes a[href^='#trace-']"); a.closest("details").open = true; a.click();
 		return document.querySelector(a.getAttribute("href")).getBoundingClientRect().top < innerHeight; })()`, &there)
@@ -432,7 +431,7 @@ func pageWaterfall(t *testing.T, b *browser) {
 	length := window[1]
 	assert.Positive(t, length)
 	b.eval(chart+`.querySelector("[role=tree]").focus()`, nil)
-	b.press("Enter") // to the row that was found
+	b.press("Enter") // to the row found
 	b.eval(chart+`.chart.drawn.window()`, &window)
 	assert.Less(t, window[1]-window[0], length/2)
 	b.press("0")
@@ -442,7 +441,7 @@ func pageWaterfall(t *testing.T, b *browser) {
 	assert.InDelta(t, length/2, window[1]-window[0], length*0.01)
 }
 
-// pageColours is that the page is light or dark as the system is, unless it is told otherwise.
+// pageColours: the page is light or dark like the system, unless set otherwise.
 func pageColours(t *testing.T, b *browser) {
 	t.Helper()
 	page := func() (colour string) {
@@ -462,7 +461,7 @@ func pageColours(t *testing.T, b *browser) {
 	assert.Equal(t, light, page())
 }
 
-// pagePaper is that the page can be printed, and is as before then.
+// pagePaper: the page can be printed, and is unchanged afterwards.
 func pagePaper(t *testing.T, b *browser) {
 	t.Helper()
 	var pdf struct{ Data string }
@@ -475,7 +474,7 @@ func pagePaper(t *testing.T, b *browser) {
 	assert.Equal(t, "auto", theme)
 }
 
-// pageNarrow is that the page fits a telephone.
+// pageNarrow: the page fits a telephone.
 func pageNarrow(t *testing.T, b *browser, address string) {
 	t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 480, "height": 900, "deviceScaleFactor": 1, "mobile": true}, nil)
@@ -490,7 +489,7 @@ func pageNarrow(t *testing.T, b *browser, address string) {
 	assert.Equal(t, 480, picture.Bounds().Dx())
 }
 
-// A page of no spans says so, and a page in Chinese is one.
+// A page without spans says so, and a page in Chinese is in Chinese.
 func TestReportPageEmpty(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "job")
@@ -504,7 +503,7 @@ func TestReportPageEmpty(t *testing.T) {
 	b.silent(address)
 }
 
-// Whatever a log holds is text on the page: it ends no element, begins none, and runs nothing.
+// Any content of a log is text on the page: it ends no element, begins none, and runs nothing.
 func TestReportPageHostile(t *testing.T) {
 	t.Parallel()
 	const name = `</script><script>window.pwned=1</script><img/src=x/onerror=window.pwned=2>`
@@ -534,7 +533,7 @@ func TestReportPageHostile(t *testing.T) {
 	b.silent(address)
 }
 
-// Several runs are a table that sorts by its columns, whose rows lead to their sections, and whose names are text.
+// Several runs are a table that sorts by its columns, with rows that link to their sections, and with names as text.
 func TestReportPageOfRuns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

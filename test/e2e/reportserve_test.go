@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// serveReport starts `report --serve` of logs and returns the address that it prints.
+// serveReport starts `report --serve` of logs and returns the printed address.
 func serveReport(t *testing.T, args ...string) (p *process, address string) {
 	t.Helper()
 	p = start(t, "report", trainbridgeBin(t), nil, append([]string{"report", "--serve"}, args...)...)
@@ -33,7 +33,8 @@ func serveReport(t *testing.T, args ...string) (p *process, address string) {
 		if !p.running() {
 			return fatal(errors.New(p.tail(5)))
 		}
-		if address, _, _ = strings.Cut(p.output(t), "\n"); !strings.HasPrefix(address, "http://127.0.0.1:") {
+		address, _, _ = strings.Cut(p.output(t), "\n")
+		if !strings.HasPrefix(address, "http://127.0.0.1:") {
 			return fmt.Errorf("it says %q", address)
 		}
 		return nil
@@ -63,8 +64,8 @@ func (b *browser) is(expression string) {
 	assert.True(b.t, is, expression)
 }
 
-// A page that is served grows with its logs, and leaves the reader what is open, zoomed, searched and in the window; it has addresses for steps and traces,
-// says when logs or the server are gone, and shows itself to nobody without the token.
+// A served page grows with its logs, and keeps the reader's open sections, zoom, search and scroll position; it has addresses for steps and traces, reports
+// missing logs or a stopped server, and requires the token.
 func TestReportServe(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "job")
@@ -110,7 +111,7 @@ func TestReportServe(t *testing.T) {
 	b.says(`document.querySelector(".state.bad")?.textContent.includes("does not answer")`)
 }
 
-// serveGrows: lines that come to the log come onto the page, which keeps what the reader did.
+// serveGrows: new lines of the log appear on the page, which keeps the reader's state.
 func serveGrows(b *browser, log string, more []byte) {
 	const chart = `[...document.querySelectorAll(".chart.series")].find((c) => c.chart.spec.title === "Loss and learning rate")`
 	const trace = `document.querySelector(".chart.waterfall")`
@@ -167,7 +168,7 @@ func serveGrows(b *browser, log string, more []byte) {
 	b.is(`document.querySelector(".state").textContent.startsWith("as of ")`)
 }
 
-// serveSame: without new logs, the page has the elements of the page that --format html writes.
+// serveSame: without new logs, the page has the elements of --format html.
 func serveSame(b *browser, address, dir string) {
 	const body = `(() => {
 		const body = document.body.cloneNode(true);
@@ -189,7 +190,7 @@ func serveSame(b *browser, address, dir string) {
 	assert.Equal(b.t, want, got)
 }
 
-// serveAddresses: a step and a trace have addresses, whose fragments a reader can keep; what is not there is said.
+// serveAddresses: a step and a trace have addresses with fragments to keep; a missing target is reported.
 func serveAddresses(b *browser) {
 	seen := func(e string) string {
 		return `(() => { const r = ` + e + `?.getBoundingClientRect(); return r && r.height && r.bottom > 0 && r.top < innerHeight; })()`
@@ -215,7 +216,7 @@ func serveAddresses(b *browser) {
 	b.eval(`location.hash = "#step=4012"`, nil)
 	b.says(`document.querySelector(".told").textContent === "Step 4012 is not on this page, which has steps 1 to 60."`)
 
-	// After a reload, for which the cookie is enough, the address leads there again.
+	// After a reload, which needs only the cookie, the address leads there again.
 	b.eval(`location.hash = "#trace=`+id+`"`, nil)
 	b.eval(`window.old = true`, nil)
 	b.call("Page.reload", nil, nil)
@@ -249,7 +250,7 @@ func servePictures(b *browser) {
 	b.call("Emulation.clearDeviceMetricsOverride", nil, nil)
 }
 
-// picture keeps a screenshot where `go test -artifacts` is told to.
+// picture keeps a screenshot under `go test -artifacts`.
 func picture(b *browser, name string) []byte {
 	b.t.Helper()
 	text := b.screenshot()
@@ -257,7 +258,7 @@ func picture(b *browser, name string) []byte {
 	return text
 }
 
-// serveOther: a page of another port of this host, to which the browser gives the cookie too, gets nothing by any way; nor does who has no token.
+// serveOther: a page on another port of this host, to which the browser sends the cookie too, gets nothing in any way; nor does a client without a token.
 func serveOther(b *browser, address string) {
 	served, _, _ := strings.Cut(address, "?")
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -299,7 +300,7 @@ func serveOther(b *browser, address string) {
 	b.says(`document.querySelector("article")`)
 }
 
-// serveClients: two hundred at once get the page and its data.
+// serveClients: two hundred concurrent clients get the page and its data.
 func serveClients(t *testing.T, address string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -340,7 +341,7 @@ func serveClients(t *testing.T, address string) {
 	all.Wait()
 }
 
-// Ten thousand names of which each would like to be markup, a script, an end, or another direction of writing are text on the page, and update it as others do.
+// Ten thousand names that try to be markup, a script, an end, or another direction of writing are text on the page, and updates work as usual.
 func TestReportServeHostile(t *testing.T) {
 	t.Parallel()
 	kinds := []string{
@@ -398,7 +399,7 @@ func TestReportServeHostile(t *testing.T) {
 	assert.Empty(t, errs)
 }
 
-// A server of 10,000 steps that has read them again and again takes at most 64 MiB more than the report that is written takes. It runs alone.
+// A server of 10,000 steps that has read them repeatedly takes at most 64 MiB more than a written report takes. It runs alone.
 func TestReportServeMemory(t *testing.T) {
 	var b strings.Builder
 	line := func(i int) {

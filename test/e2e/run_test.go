@@ -34,7 +34,7 @@ func makeRun(t *testing.T, env ...string) *process {
 
 var runPorts = slices.Concat(collectorPorts, jaegerPorts, []int{prometheusPort})
 
-// startRun starts the script. Its processes are a group of their own, so that processes left behind can be counted.
+// startRun starts the script in a process group of its own, to count processes left behind.
 func startRun(t *testing.T, env ...string) *process {
 	t.Helper()
 	for path, fix := range map[string]string{"bin/trainbridge": "make build", "bin/tools/jaeger": "make jaeger"} {
@@ -48,12 +48,12 @@ func startRun(t *testing.T, env ...string) *process {
 	return p
 }
 
-// ended waits for the end of the script, and checks that it ended well and that none of its processes is left.
+// ended waits for the end of the script, and checks its success and that none of its processes is left.
 func ended(t *testing.T, p *process) string {
 	t.Helper()
 	code, out := p.end(t)
 	require.Zero(t, code, "exit code of tools/run.sh")
-	eventually(t, func() error { // the system lets go of orphans in its own time
+	eventually(t, func() error { // orphans are reaped after a delay
 		if err := syscall.Kill(-p.cmd.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("processes are left behind: %w", err)
 		}
@@ -94,8 +94,7 @@ func checkDrawing(t *testing.T, text string) map[string]int {
 	return calls
 }
 
-// The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to look further. All of it is one test, which waits for the
-// shipped ports once.
+// The output of `make run`: the waterfall of a batch that waits for its data, and the addresses to open. A single test, to wait for the shipped ports once.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
@@ -108,7 +107,7 @@ func TestMakeRun(t *testing.T) {
 func checkRunOnce(t *testing.T) {
 	t.Helper()
 	text := ended(t, makeRun(t, "RUN_ONCE=1", "SEED=42"))
-	// First what the logs of one job in all formats say by themselves.
+	// First the report on the logs of one job in all formats.
 	report, served, found := strings.Cut(text, "\n== reading")
 	assert.Less(t, strings.Index(report, "A page of these logs"), strings.Index(report, " steps were slow"), "the page's address comes first")
 	assert.Regexp(t, runPage, report)
@@ -118,7 +117,7 @@ func checkRunOnce(t *testing.T) {
 		assert.Contains(t, report, "\n"+title+"\n")
 	}
 	require.True(t, found, text)
-	// Then, from Jaeger: why its steps were slow, where their time went, and the slowest with all that any log says of it.
+	// Then, from Jaeger: the causes of slow steps, their breakdown, and the slowest step with the spans of all logs.
 	job, others, found := strings.Cut(served, "\n== reading")
 	require.True(t, found, text)
 	assert.Regexp(t, `^.*\n.* lines read, .*\n\nAll 75 traces of service demo .*\n\nStep \d+ took [\d.]+ s, [\d.]+ m?s more than usual \([\d.]+ s\): [\d.]+ m?s `, job)
@@ -169,7 +168,7 @@ func checkRunUntilStopped(t *testing.T) {
 		return nil
 	})
 	text := p.output(t)
-	// The addresses answer, and have this job.
+	// The addresses answer, with this job.
 	for _, m := range runURL.FindAllStringSubmatch(text, -1) {
 		checkAddress(t, m[2])
 	}
@@ -179,7 +178,7 @@ func checkRunUntilStopped(t *testing.T) {
 		require.NoError(t, err)
 		assert.Contains(t, string(body), "<title>Jaeger UI</title>")
 	}
-	require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)) // as a terminal sends it
+	require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT)) // as a terminal sends the signal
 	text = ended(t, p)
 	calls := checkDrawing(t, text)
 	want := make(map[string]int)
@@ -194,7 +193,7 @@ func checkRunUntilStopped(t *testing.T) {
 	assert.Equal(t, []string{strconv.FormatInt(tr.run.Lines, 10), strconv.FormatInt(tr.run.Neighbours, 10)}, read[1:], "lines read, and not for us")
 }
 
-// checkPageLinks: the traces of the page are those that Jaeger has.
+// checkPageLinks: the traces of the page are in Jaeger.
 func checkPageLinks(t *testing.T, text string) {
 	t.Helper()
 	address := runPage.FindStringSubmatch(text)
@@ -211,7 +210,7 @@ func checkPageLinks(t *testing.T, text string) {
 	}
 }
 
-// Logs that nobody understands, or that do not exist, end `make run` before it starts a server, with the reason. It took 300 s and gave no reason.
+// Unknown or missing logs end `make run` before it starts a server, with the reason.
 func checkRunOnNothing(t *testing.T) {
 	t.Helper()
 	unknown := write(t, "x.log", strings.Repeat("some text\n", 300))
@@ -228,7 +227,7 @@ func checkRunOnNothing(t *testing.T) {
 	}
 }
 
-// A second `make run`, or another server at one of the ports, is named instead of being taken for a server of this run.
+// A second `make run`, or another server at any of the ports, is named instead of being taken for a server of this run.
 func checkRunTwice(t *testing.T) {
 	t.Helper()
 	logs := t.TempDir()
@@ -244,7 +243,7 @@ func checkRunTwice(t *testing.T) {
 	}
 }
 
-// checkAddress asks one of the addresses that the script prints for the job.
+// checkAddress requests an address printed by the script for the job.
 func checkAddress(t *testing.T, address string) {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -270,7 +269,7 @@ func checkAddress(t *testing.T, address string) {
 	})
 }
 
-// The commands of README.md and of the waterfalls' page do what they say: the binary's commands run here, other commands in the tests that are named here.
+// The commands of README.md and of the waterfalls' page work as stated: the binary's commands run here, other commands in the tests named here.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
@@ -279,15 +278,15 @@ func TestReadme(t *testing.T) {
 		"trainbridge report job-logs":                     TestWheel,
 
 		"make run":   TestMakeRun,
-		"make test":  TestReadme, // it runs this test
-		"make build": TestReadme, // its binary is run here
+		"make test":  TestReadme, // runs this test
+		"make build": TestReadme, // the built binary is run here
 		"bin/trainbridge show --tempo http://127.0.0.1:3200": TestShowSources,
 		"bin/trainbridge show --file spans.json":             TestShowSources,
 		"TRAINBRIDGE_LOGS='/data/job/logs/*' TRAINBRIDGE_SERVICE=llama3-8b TRAINBRIDGE_OTLP_ENDPOINT=127.0.0.1:14317 bin/trainbridge": TestLogsOfAnyKind,
 	}
 	commands := commandsOfReadme(t, elsewhere)
 
-	// A checkout with the files that the commands name, and a Jaeger at the default address that holds a job.
+	// A checkout with the files named by the commands, and a Jaeger at the default address with a job.
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
 	require.NoError(t, os.Symlink(trainbridgeBin(t), filepath.Join(dir, "bin", "trainbridge")))
@@ -322,11 +321,11 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// commandsOfReadme returns the commands of the pages which TestReadme runs. Any other command stands in elsewhere, under the test that runs it.
+// commandsOfReadme returns the pages' commands for TestReadme. Any other command is in elsewhere, with the test that runs it.
 func commandsOfReadme(t *testing.T, elsewhere map[string]func(*testing.T)) []string {
 	t.Helper()
 	var text []byte
-	for _, page := range []string{"README.md", "docs/waterfalls.md"} {
+	for _, page := range []string{"README.md", "docs/reference/waterfalls.md"} {
 		more, err := os.ReadFile(filepath.Join(repoRoot, page))
 		require.NoError(t, err)
 		text = append(append(text, more...), '\n')
@@ -346,7 +345,7 @@ func commandsOfReadme(t *testing.T, elsewhere map[string]func(*testing.T)) []str
 	return commands
 }
 
-// checkCommand holds what a command of README.md printed, or wrote below dir, against what the page says.
+// checkCommand compares the output of a command of README.md, printed or written below dir, with the page.
 func checkCommand(t *testing.T, dir, line, out string) {
 	t.Helper()
 	switch args := strings.Fields(line)[1:]; args[0] {
@@ -363,7 +362,7 @@ func checkCommand(t *testing.T, dir, line, out string) {
 		assert.Regexp(t, `\b8\s+of\s+50\s+steps\s+were\s+slow`, out)
 	case "check":
 		assert.Regexp(t, `(?m)^Read as it should be: check found nothing of what it looks for\.$`, out)
-	case "run": // the example sent its spans into the trace that the next command draws
+	case "run": // the example sent its spans into the trace drawn by the next command
 		assert.Contains(t, out, "9fddca35a6b44a70848589eaab933522")
 	case "show":
 		if strings.Contains(line, "--trace") { // TestGoService has the log's spans in it too
@@ -395,7 +394,8 @@ func shellLines(text string) []string {
 			continue
 		}
 		line, more := strings.CutSuffix(line, "\\")
-		if line = strings.TrimSpace(line); open {
+		line = strings.TrimSpace(line)
+		if open {
 			out[len(out)-1] += " " + line
 		} else {
 			out = append(out, line)

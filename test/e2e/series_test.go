@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxSeries is how many series Prometheus stores of a target with the shipped config, whatever names its logs have.
+// maxSeries bounds the series stored by Prometheus of a target with the shipped config, for any names in the logs.
 const maxSeries = 10_000
 
 // renamed are the records of the torture campaign, each with names of its own.
@@ -43,7 +43,7 @@ var renamed = []struct {
 	}},
 }
 
-// writeRenamed writes logs of all receivers, so many runs of each, and returns the variables that name them and how many lines each receiver is to read.
+// writeRenamed writes logs of all receivers for several runs, and returns the variables that name the logs and the number of lines for each receiver.
 func writeRenamed(t *testing.T, runs int) (env []string, lines map[string]int64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -80,7 +80,7 @@ func writeRenamed(t *testing.T, runs int) (env []string, lines map[string]int64)
 	return env, lines
 }
 
-// Logs of all receivers, in several directories and so of several runs, with a new name in each record: there stay few series.
+// Logs of all receivers, in several directories and so of several runs, with a new name in each record: the series stay few.
 func TestSeriesOfTheWholeTarget(t *testing.T) {
 	t.Parallel()
 	env, lines := writeRenamed(t, 3)

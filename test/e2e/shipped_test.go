@@ -16,8 +16,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Both binaries run the shipped config, on the ports and with the defaults that it has: validate passes, a log becomes traces, and the
-// collector finds nothing to complain about.
+// Both binaries run the shipped config, with its ports and defaults: validate passes, a log becomes traces, and the collector logs no complaint.
 func TestShippedConfig(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)
@@ -26,7 +25,7 @@ func TestShippedConfig(t *testing.T) {
 		bin  func(testing.TB) string
 		args []string
 	}{
-		{"trainbridge", trainbridgeBin, nil}, // the config that is embedded
+		{"trainbridge", trainbridgeBin, nil}, // the embedded config
 		{"ocb", ocbBin, []string{"--config", shippedConfig(t), "--config", verdictsConfig(t)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,12 +80,12 @@ func TestShippedConfig(t *testing.T) {
 	}
 }
 
-// freePorts has a collector with the shipped config take ports that are free.
+// freePorts has a collector with the shipped config choose free ports.
 var freePorts = []string{
 	"TRAINBRIDGE_OTLP_PORT=0", "TRAINBRIDGE_OTLP_HTTP_PORT=0", "TRAINBRIDGE_METRICS_PORT=0", "TRAINBRIDGE_TELEMETRY_PORT=0", "TRAINBRIDGE_HEALTH_PORT=0",
 }
 
-// portsOf are the ports that a collector with freePorts says it has, by the name in its variable.
+// portsOf are the ports reported by a collector with freePorts, by the name in the variable.
 func portsOf(tb testing.TB, p *process) map[string]string {
 	tb.Helper()
 	ports := map[string]string{}
@@ -102,7 +101,7 @@ func portsOf(tb testing.TB, p *process) map[string]string {
 	return ports
 }
 
-// Jobs that share a host have a collector each, with the configuration that is built in: one on its own ports, the others on free ones, and all of them answer.
+// Jobs on a shared host have a collector each, with the built-in configuration: one on its own ports, the others on free ports, and all answer.
 func TestCollectorsOfOneHost(t *testing.T) {
 	t.Parallel()
 	takeShippedPorts(t)

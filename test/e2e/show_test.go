@@ -29,7 +29,7 @@ func shown(t *testing.T, columns string, args ...string) string {
 	return string(out)
 }
 
-// `show` on a real Jaeger prints the figures that the generator wrote, over all traces and not the latest hundred; with a limit it says which share it saw.
+// `show` on a real Jaeger prints the generator's figures, over all traces and not the latest hundred; with a limit it states the share read.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	j := startJaeger(t)
@@ -81,7 +81,7 @@ func TestShow(t *testing.T) {
 	c.stop(t)
 }
 
-// functionSum is what the truth says of the calls of a function; durations are in microseconds.
+// functionSum is the truth about the calls of a function; durations are in microseconds.
 type functionSum struct{ calls, incomplete, duration, overhead int64 }
 
 func sumsOf(t *testing.T, tr *truth) map[string]*functionSum {

@@ -36,7 +36,7 @@ func (c *collector) says(tb testing.TB, lines ...string) {
 	})
 }
 
-// lineCount is how many lines the log has, without the lines about the signal that ends the collector.
+// lineCount is the number of lines in the log, without the lines about the terminating signal.
 func (c *collector) lineCount(tb testing.TB) int {
 	tb.Helper()
 	return strings.Count(c.output(tb), "\n")
@@ -57,7 +57,7 @@ func (c *collector) checkPlain(tb testing.TB) {
 	assert.NotRegexp(tb, stack, out)
 }
 
-// withoutLogs is a collector with the defaults of the shipped config, but for its ports, in a directory of its own.
+// withoutLogs is a collector with the defaults of the shipped config, except its ports, in a directory of its own.
 func withoutLogs(tb testing.TB, backend string, env ...string) *collector {
 	tb.Helper()
 	c := newCollector(tb, trainbridgeBin(tb), "", backend)
@@ -65,7 +65,7 @@ func withoutLogs(tb testing.TB, backend string, env ...string) *collector {
 	return c
 }
 
-// A start that finds nothing to read says so, where it looked, and what to do, in one line of at most six.
+// A start that finds nothing to read reports the searched places and a remedy, in one of at most six lines.
 func TestSilenceOfEmptyGlobs(t *testing.T) {
 	t.Parallel()
 	c := withoutLogs(t, freeAddr(t))
@@ -90,7 +90,7 @@ func TestSilenceOfEmptyGlobs(t *testing.T) {
 	c.stop(t)
 }
 
-// A log that nobody understands is named within seconds, with its first line, without its secrets; ten thousand such logs are one line.
+// An unrecognized log is named within seconds, with its first line, without its secrets; ten thousand such logs are one line.
 func TestSilenceOfUnknownLogs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -135,7 +135,7 @@ func TestSilenceOfUnknownLogs(t *testing.T) {
 	c.stop(t)
 }
 
-// Logs whose ids are all N/A, and Ray's deduplication: each gets one line that says what to do.
+// Logs whose ids are all N/A, and Ray's deduplication: each gets one line with a remedy.
 func TestSilenceOfTransferQueue(t *testing.T) {
 	t.Parallel()
 	j, logs := startJaeger(t), t.TempDir()
@@ -152,7 +152,7 @@ func TestSilenceOfTransferQueue(t *testing.T) {
 	}
 }
 
-// logsOfAnyKind writes logs of all kinds into a directory. It returns how many lines each receiver is to read, and from how many files.
+// logsOfAnyKind writes logs of all kinds into a directory. It returns the expected number of lines per receiver, and the number of files.
 func logsOfAnyKind(t *testing.T, dir string) (lines map[string]int64, files int) {
 	t.Helper()
 	generate(t, filepath.Join(dir, "tq"), "--workers", "3", "--batches", "5", "--seed", "3")
@@ -188,7 +188,7 @@ func logsOfAnyKind(t *testing.T, dir string) (lines map[string]int64, files int)
 	return lines, files
 }
 
-// hasSpans returns an error with the names that are missing among the spans of a service.
+// hasSpans returns an error with the names missing among the spans of a service.
 func hasSpans(j *jaeger, service string, names ...string) error {
 	td, err := j.find(service)
 	if err != nil {
@@ -210,7 +210,7 @@ func hasSpans(j *jaeger, service string, names ...string) error {
 	return nil
 }
 
-// One variable for logs of all kinds: each file is read once, by the receiver that understands it, and belongs to the job. A second start says why nothing more
+// One variable for logs of all kinds: each file is read once, by the receiver of its format, and belongs to the job. A second start reports why nothing more
 // comes.
 func TestLogsOfAnyKind(t *testing.T) {
 	t.Parallel()
@@ -225,7 +225,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		delete(all, "run_events") // there is no log that nobody else understands
+		delete(all, "run_events") // no log is left for run_events
 		got := map[string]int64{}
 		for receiver, a := range all {
 			got[receiver] = a["lines"]
@@ -244,7 +244,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 	c.stop(t)
 	assert.NotContains(t, c.output(t), "no record")
 
-	// Files that were empty, and new files, go to their receivers, too.
+	// Formerly empty files, and new files, go to their receivers, too.
 	c.up(t)
 	c.says(t, fmt.Sprintf(`Reading %d files, .* already read to the end: to read them again, stop, remove /\S+ and start`, files))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "empty.log"), []byte("{\"step\": 1, \"loss\": 2.5}\n"), 0o600))
@@ -263,7 +263,7 @@ func TestLogsOfAnyKind(t *testing.T) {
 	c.stop(t)
 }
 
-// The fixtures of each receiver, which are of all formats that it reads, go to no other one.
+// The fixtures of each receiver, covering all its formats, go to no other receiver.
 func TestFixturesByContent(t *testing.T) {
 	t.Parallel()
 	for dir, receiver := range map[string]string{
@@ -291,7 +291,7 @@ func TestFixturesByContent(t *testing.T) {
 	}
 }
 
-// Metrics say how far the collector has read: here with a backlog that waits for its backend.
+// Metrics report the reading progress: here with a backlog that waits for its backend.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	logs := t.TempDir()

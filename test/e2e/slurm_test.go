@@ -18,8 +18,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A real Slurm runs the prolog, the job and the epilog of docs/slurm.md: all lines of a job become spans, also where the backend is away for
-// a time, its report is in its folder, and nothing is left.
+// A real Slurm runs the prolog, the job and the epilog of docs/reference/slurm.md: all lines of a job become spans, also with a temporarily unreachable
+// backend, its report is in its folder, and nothing is left.
 func TestReleaseSlurm(t *testing.T) { //nolint:funlen // a cluster starts once
 	j := startJaeger(t)
 	work, err := os.MkdirTemp("", "slurm") //nolint:usetesting // the jobs' user may not enter the test's
@@ -51,7 +51,7 @@ func TestReleaseSlurm(t *testing.T) { //nolint:funlen // a cluster starts once
 	}()
 	cmd := exec.Command("unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", script, work, bin, deploy, j.otlp, away.addr,
 		strconv.Itoa(porttest.On(t, "127.0.0.1")), strconv.Itoa(porttest.On(t, "127.0.0.1")))
-	cmd.Stdin = strings.NewReader(docBlock(t, "docs/slurm.md", "setup") + `
+	cmd.Stdin = strings.NewReader(docBlock(t, "docs/reference/slurm.md", "setup") + `
 sed -i "s#^TRAINBRIDGE_OTLP_ENDPOINT=.*#TRAINBRIDGE_OTLP_ENDPOINT=$otlp#; s@^#\(\[ .*= gpu \)@\1@" /etc/trainbridge/slurm.env
 echo "[ \"\$JOB_NAME\" != away ] || TRAINBRIDGE_OTLP_ENDPOINT=$away" >>/etc/trainbridge/slurm.env
 `)

@@ -14,13 +14,13 @@ import (
 
 var soakFor = flag.Duration("soak", 90*time.Second, "how long TestSoak runs; `make soak` runs it for an hour")
 
-// usage is what a collector holds at a moment. Go has a thread per blocked system call, not per goroutine: the heap tells of goroutines that leak.
+// usage is the resources held by a collector. Go has a thread per blocked system call, not per goroutine: the heap shows leaked goroutines.
 type usage struct{ rss, heap, files, threads int64 }
 
 // soakSlack is how much more a collector may hold at the end than after the warm-up, beside a tenth.
 var soakSlack = usage{rss: 16 << 20, heap: 16 << 20, files: 8, threads: 4}
 
-// A collector that reads and delivers for long, while logs are rotated and the backend comes and goes, holds no more at the end than after its warm-up.
+// A collector that reads and delivers for a long time, while logs are rotated and the backend comes and goes, holds no more at the end than after its warm-up.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSequence(t, trainbridgeBin(t), 1, newTally())
@@ -77,7 +77,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// usage asks the kernel, and the collector for its heap.
+// usage reads from the kernel, and from the collector the heap.
 func (s *sequence) usage() (u usage) {
 	s.Helper()
 	var err error
@@ -106,7 +106,7 @@ func (u usage) String() string {
 	return fmt.Sprintf("RSS %d MiB, heap %d MiB, %d files, %d threads", u.rss>>20, u.heap>>20, u.files, u.threads)
 }
 
-// least is the least of each number: the part that garbage and troubles add comes and goes.
+// least is the minimum of each number: the share of garbage and faults comes and goes.
 func least(all []usage) usage {
 	u := all[0]
 	for _, v := range all {

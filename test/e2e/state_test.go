@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stateConfig has the exporter and the storage of the shipped config, and nothing that makes a start slower.
+// stateConfig has the exporter and the storage of the shipped config, and nothing that slows a start.
 const stateConfig = `
 receivers: {tq_trace: {include: [%q], storage: state_storage, run_id: %q, service_name: %q}}
 processors: {train_perf: }
@@ -38,7 +38,7 @@ type stateRun struct {
 	bin, config, service string
 	tr                   *truth
 	jaeger               *jaeger
-	state, file          string // directory, and the state of the receiver in it
+	state, file          string // directory, and the receiver's state file in it
 	rest                 map[string][]byte
 }
 
@@ -74,7 +74,7 @@ func (r *stateRun) start(t *testing.T) {
 	r.process = start(t, "trainbridge", r.bin, nil, "--config", r.config)
 }
 
-// restart ends the collector, which delivers what it has and stores its positions, and starts it again.
+// restart stops the collector, which delivers its data and stores its positions, and starts it again.
 func (r *stateRun) restart(t *testing.T) {
 	t.Helper()
 	r.stop(t)
@@ -93,7 +93,7 @@ func (r *stateRun) says(t *testing.T, text string) {
 	})
 }
 
-// finish writes the second half and waits until every span of the log is there, with its own id.
+// finish writes the second half and waits until every span of the log is present, with its own id.
 func (r *stateRun) finish(t *testing.T) *answer {
 	t.Helper()
 	for path, data := range r.rest {
@@ -111,7 +111,8 @@ func (r *stateRun) finish(t *testing.T) *answer {
 		if err != nil {
 			return err
 		}
-		if a = r.tr.compare(td); len(a.missing) == 0 && len(a.problems) > 0 {
+		a = r.tr.compare(td)
+		if len(a.missing) == 0 && len(a.problems) > 0 {
 			return fatal(a.err())
 		}
 		return a.err()
@@ -119,7 +120,7 @@ func (r *stateRun) finish(t *testing.T) *answer {
 	return a
 }
 
-// warned counts the warnings in the collector's log that hold a text.
+// warned counts the warnings in the collector's log with a text.
 func (r *stateRun) warned(t *testing.T, text string) int {
 	t.Helper()
 	n := 0
@@ -131,7 +132,7 @@ func (r *stateRun) warned(t *testing.T, text string) int {
 	return n
 }
 
-// A state that was damaged while no collector ran is set aside with one warning that names it; the log is delivered to its end.
+// A state damaged while no collector ran is set aside with one warning that names it; the log is delivered to its end.
 func TestDamagedState(t *testing.T) {
 	t.Parallel()
 	j := startJaeger(t)
@@ -172,8 +173,7 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// A state directory that is deleted under a collector that has nothing to store comes back, with all positions: after a crash nothing is
-// delivered again.
+// A state directory deleted under an idle collector comes back, with all positions: after a crash nothing is delivered again.
 func TestDeletedState(t *testing.T) {
 	t.Parallel()
 	j := startJaeger(t)
@@ -192,7 +192,7 @@ func TestDeletedState(t *testing.T) {
 				if err == nil && info.Size() < 100 {
 					err = errors.New("there are no positions in it")
 				}
-				if err == nil && r.warned(t, r.state) == 0 { // the file is there a moment before the word is
+				if err == nil && r.warned(t, r.state) == 0 { // the file exists a moment before the log line
 					err = errors.New("the collector has not said so")
 				}
 				return err
@@ -207,7 +207,7 @@ func TestDeletedState(t *testing.T) {
 	}
 }
 
-// A second collector on the state directory of a running one ends at once and names the owner; the running one is not disturbed.
+// A second collector on the state directory of a running collector exits at once and names the owner; the first is not disturbed.
 func TestSecondCollector(t *testing.T) {
 	t.Parallel()
 	r := newStateRun(t, startJaeger(t))

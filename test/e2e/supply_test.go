@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// `make sbom` lists each module that is linked into a binary, with its version, and nothing else.
+// `make sbom` lists exactly the modules linked into a binary, with their versions.
 func TestSBOM(t *testing.T) {
 	for name, bin := range map[string]string{"trainbridge": trainbridgeBin(t), "trainbridge-full": fullBin(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func checkSBOM(t *testing.T, raw []byte, bin string) {
 	assert.Regexp(t, `^v\d+\.\d+\.\d+$`, bom.Metadata.Component.Version)
 }
 
-// ocb builds the agent: the same components, of the same modules. So what the tests say of the one binary is true of the other. (That ocb's reads and sends,
-// TestShippedConfig and TestNVML show.)
+// ocb builds the agent: the same components, of the same modules, so tests of either binary hold for both. (TestShippedConfig and TestNVML show that ocb's
+// reads and sends.)
 func TestOCB(t *testing.T) {
 	t.Parallel()
 	var components [2]string
@@ -66,7 +66,7 @@ func TestOCB(t *testing.T) {
 		require.NoError(t, err)
 		_, list, found := strings.Cut(string(out), "\nreceivers:\n")
 		require.True(t, found, "%s", out)
-		components[i] = ofModule.ReplaceAllString(list, "") // only ocb says it
+		components[i] = ofModule.ReplaceAllString(list, "") // only in ocb's output
 		info, err := buildinfo.ReadFile(bin)
 		require.NoError(t, err)
 		versions[i] = map[string]string{}
@@ -87,7 +87,7 @@ func TestOCB(t *testing.T) {
 
 var ofModule = regexp.MustCompile(`(?m)^ +module: .*\n`)
 
-// A vulnerability that our code calls fails `make vuln`, one that it does not call passes, and a database that cannot be reached is reported.
+// A vulnerability called by our code fails `make vuln`, an uncalled vulnerability passes, and an unreachable database is reported.
 func TestVulnerabilityCheck(t *testing.T) {
 	t.Parallel()
 	database := func(symbol string) string {

@@ -23,11 +23,11 @@ import (
 	"github.com/trainbridge/trainbridge/internal/fakenvml"
 )
 
-// terminal is a pseudo-terminal with a program on it, and what was written to it.
+// terminal is a pseudo-terminal with a program, and the program's output.
 type terminal struct {
 	master, program *os.File // our side, and the program's
 	cmd             *exec.Cmd
-	read            chan struct{} // closed when all that was written is in text
+	read            chan struct{} // closed when text is complete
 
 	mu   sync.Mutex
 	text strings.Builder
@@ -63,7 +63,7 @@ func openTerminal(t *testing.T, width, height uint16) *terminal {
 			_ = term.cmd.Process.Kill()
 			_ = term.cmd.Wait()
 		}
-		_ = term.program.Close() // a test that is well has closed it
+		_ = term.program.Close() // already closed in a passing test
 		<-term.read
 		term.master.Close()
 	})
@@ -80,7 +80,7 @@ func (term *terminal) start(t *testing.T, env []string, bin string, args ...stri
 	require.NoError(t, term.cmd.Start())
 }
 
-// end waits for the end of the program, and returns all that it has written.
+// end waits for the end of the program, and returns its output.
 func (term *terminal) end(t *testing.T) string {
 	t.Helper()
 	require.NoError(t, term.cmd.Wait())
@@ -123,7 +123,7 @@ func (term *terminal) screen() []string {
 
 var atStep = regexp.MustCompile(`step (\d+)`)
 
-// follows waits until the screen is at a step above one, and says at which.
+// follows waits until the screen is at a step beyond above, and returns the step.
 func (term *terminal) follows(t *testing.T, above int64) (at int64) {
 	t.Helper()
 	eventually(t, func() (err error) {
@@ -135,7 +135,8 @@ func (term *terminal) follows(t *testing.T, above int64) (at int64) {
 		if m == nil {
 			return fmt.Errorf("no step: %q", lines)
 		}
-		if at, err = strconv.ParseInt(m[1], 10, 64); err != nil || at <= above {
+		at, err = strconv.ParseInt(m[1], 10, 64)
+		if err != nil || at <= above {
 			return fmt.Errorf("step %d, not above %d: %w", at, above, err)
 		}
 		return nil
@@ -143,7 +144,7 @@ func (term *terminal) follows(t *testing.T, above int64) (at int64) {
 	return at
 }
 
-// The screen follows a log that is being written, in any size, with the GPUs of this host, and leaves the terminal as it was.
+// The screen follows a growing log, in any size, with the GPUs of this host, and restores the terminal.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	bin, log := trainbridgeBin(t), filepath.Join(t.TempDir(), "train.jsonl")
@@ -197,7 +198,7 @@ func TestTop(t *testing.T) {
 	assert.Equal(t, before, term.modes(t))
 }
 
-// A whole job, with where the time of its steps goes and verdicts, into a pipe; SIGTERM ends it.
+// A whole job, with its steps' breakdown and verdicts, into a pipe; SIGTERM ends the program.
 func TestTopOfAJob(t *testing.T) {
 	t.Parallel()
 	bin, dir := trainbridgeBin(t), filepath.Join(t.TempDir(), "job")

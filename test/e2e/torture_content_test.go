@@ -17,13 +17,13 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// spanID is where a backend puts a span: what comes there later replaces what came before, or is there twice.
+// spanID is a backend's key of a span: a later span with the key replaces the earlier or duplicates it.
 type spanID struct {
 	trace pcommon.TraceID
 	span  pcommon.SpanID
 }
 
-// content is all that a span says. Most spans come once: their fields are told apart only where the sum is another.
+// content is the whole content of a span. Most spans come once: their fields are compared only if the sums differ.
 type content struct {
 	resource pcommon.Map
 	scope    pcommon.InstrumentationScope
@@ -55,8 +55,8 @@ func contentOf(resource pcommon.Map, scope pcommon.InstrumentationScope, s ptrac
 	return c
 }
 
-// fields are what a span says, by name. Whether an attribute stands on the span or on its resource says nothing: a batch has on the resource what all its spans
-// share (ADR 10), and batches are cut elsewhere after a crash.
+// fields are a span's values, by name. Attributes of the span and of its resource count alike: a resource has the attributes common to all its spans of a batch
+// (ADR 10), and batches are cut elsewhere after a crash.
 func (o *content) fields() map[string]string {
 	s, resource, scope := o.span, o.resource, o.scope
 	c := map[string]string{
@@ -80,7 +80,7 @@ func (o *content) fields() map[string]string {
 	return c
 }
 
-// differ names the fields that are not the same, or that only one has.
+// differ names the fields that differ, or that only one side has.
 func (o *content) differ(to *content) (list []string) {
 	was, now := o.fields(), to.fields()
 	all := maps.Clone(was)
@@ -95,7 +95,7 @@ func (o *content) differ(to *content) (list []string) {
 	return list
 }
 
-// difference says what these fields were and are; a field that is not there is empty.
+// difference prints the old and new values of these fields; an absent field is empty.
 func (o *content) difference(to *content) string {
 	was, now, list := o.fields(), to.fields(), o.differ(to)
 	for i, key := range list {
@@ -104,7 +104,7 @@ func (o *content) difference(to *content) string {
 	return strings.Join(list, "; ")
 }
 
-// changed is a span that came again with another content.
+// changed is a span that came again with different content.
 type changed struct {
 	id  spanID
 	was *content
@@ -115,7 +115,7 @@ func (c *changed) String() string {
 	return fmt.Sprintf("%s, span %v of trace %v: %s", c.was.span.Name(), c.id.span, c.id.trace, c.was.difference(c.now))
 }
 
-// sorts are the spans that came again with another content, one of each name and of each set of fields that differ, and how many there are of it.
+// sorts are the changed spans, one of each name and of each set of differing fields, with their number.
 func sorts(all []changed) (list []string) {
 	number, first := make(map[string]int), make(map[string]*changed)
 	for i := range all {
@@ -132,7 +132,7 @@ func sorts(all []changed) (list []string) {
 	return list
 }
 
-// The campaign relies on this test: the sink notices a span that comes again under its id and says something else, whatever it is.
+// Foundation of the campaign: the sink notices a span that comes again under its id with any difference.
 func TestTortureSinkContent(t *testing.T) {
 	spanOf := func(change func(resource pcommon.Map, s ptrace.Span)) item {
 		resource, s := pcommon.NewMap(), ptrace.NewSpan()

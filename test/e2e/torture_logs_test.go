@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// record is some lines of a log, and the keys of the spans that they become: each key must be accepted once. The lines are without newlines.
+// record is some lines of a log, and the keys of their spans: each key must be accepted once. The lines are without newlines.
 type record struct {
 	receiver string
 	lines    [2][]string // by the format's two files
@@ -27,14 +27,14 @@ type record struct {
 type logFormat struct {
 	receiver, env string
 	names         [2]string
-	// joint: a record has lines in both files; else it is in one of them.
+	// joint: a record has lines in both files; else in one of them.
 	joint bool
-	// counts: ids depend on all rows of the log before, so it cannot be read from its middle without a state.
+	// counts: ids depend on all earlier rows of the log, so it cannot be read from its middle without a state.
 	counts bool
 	head   string
-	// unordered: a record says the same wherever it stands.
+	// unordered: a record's meaning does not depend on its place.
 	unordered bool
-	// counter is a metric of train_metrics with one for each record, or for each key of a record where perKey is set.
+	// counter is a metric of train_metrics that counts each record, or with perKey each key of a record.
 	counter string
 	perKey  bool
 	// make writes the n-th record, from 0, of a file.
@@ -70,7 +70,7 @@ func logClock(n int) time.Time {
 	return time.Date(2026, 3, 5, 9, 30, 0, 0, time.Local).Add(time.Duration(n) * 50 * time.Millisecond)
 }
 
-// in is a record of lines in one file.
+// in is a record with lines in one file.
 func in(file int, receiver string, lines, keys []string) record {
 	r := record{receiver: receiver, keys: keys}
 	r.lines[file] = lines
@@ -111,7 +111,7 @@ func jsonLine(rng *rand.Rand, file, n int, more string) record {
 	return in(file, "train_log", []string{text}, []string{fmt.Sprint("jsonl ", i)})
 }
 
-// wideFields are some 1.6 KB of fields such as a logger writes for every layer.
+// wideFields are some 1.6 KB of fields, as logged per layer.
 func wideFields(rng *rand.Rand) string {
 	var b strings.Builder
 	for i := range 33 {
@@ -149,7 +149,7 @@ func zmqRecord(rng *rand.Rand, file, n int) record {
 	return in(file, "zmq_rpc", lines, keys)
 }
 
-// ncclRecord is a collective of two ranks, each of which has a file.
+// ncclRecord is a collective of two ranks, with a file each.
 func ncclRecord(rng *rand.Rand, _, n int) record {
 	r := record{receiver: "nccl", keys: []string{fmt.Sprint("nccl ", n), fmt.Sprint("nccl ", n, " rank 0"), fmt.Sprint("nccl ", n, " rank 1")}}
 	for rank := range r.lines {
@@ -163,7 +163,7 @@ func ncclRecord(rng *rand.Rand, _, n int) record {
 	return r
 }
 
-// spanKey names the record of a span, as record.keys does; empty for spans of no line. Ranks of a collective know its number only by their trace.
+// spanKey names the record of a span, as record.keys does; empty for spans of no line. The number of a rank's collective is known only by the trace.
 func spanKey(resource pcommon.Map, s ptrace.Span) string {
 	str := func(key string) string {
 		v, ok := s.Attributes().Get(key)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// peerConfig reads the same logs with contrib's file_log: offsets in file_storage, and the exporter's queue on disk, as their documentation advises for
-// deliveries that survive a restart.
+// peerConfig reads the same logs with contrib's file_log: offsets in file_storage, and the exporter's queue on disk, as its documentation advises for delivery
+// across restarts.
 func peerConfig(logs, sink string) string {
 	var receivers, names []string
 	for _, format := range logFormats {

@@ -22,18 +22,18 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// step is one thing that happens to a job, its disk or its backend.
+// step is one event of a job, its disk or its backend.
 type step struct {
 	name string
 	do   func(s *sequence)
-	// forgets says that the collector loses its state: the logs on disk are read again.
+	// forgets: the collector loses its state, and reads the logs on disk again.
 	forgets bool
-	// disorders says that the logs on disk no longer tell in which order they were written, or not fully. A log whose ids depend on all
-	// earlier rows is then left alone where the state does not have these rows, or is lost too.
+	// disorders: the order of writing is no longer visible in the logs on disk, or not fully. A log whose ids depend on all earlier rows is then left alone
+	// unless the state has these rows and is not lost.
 	disorders bool
 }
 
-// steps are all that a sequence is drawn from.
+// steps are all possible events of a sequence.
 var steps = append([]step{
 	{name: "kill", do: func(s *sequence) { s.kill(); s.work(); s.launch() }},
 	{name: "kill_at_start", do: func(s *sequence) {
@@ -92,7 +92,7 @@ var steps = append([]step{
 	{name: "junk_files", do: (*sequence).junkFiles},
 }, codeSteps()...)
 
-// codeSteps answer with each code of gRPC, 1 to 16. INVALID_ARGUMENT is left to poison: it says that the data are wrong.
+// codeSteps answer with each code of gRPC, 1 to 16. INVALID_ARGUMENT, an error of the data, is left to poison.
 func codeSteps() []step {
 	var list []step
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
@@ -103,7 +103,7 @@ func codeSteps() []step {
 	return list
 }
 
-// fault has the sink behave in this way while work goes on, and the collector perhaps is restarted.
+// fault sets the sink's behaviour during work, perhaps with a restart of the collector.
 func fault(how behaviour) func(s *sequence) {
 	return func(s *sequence) {
 		s.sink.set(how)
@@ -112,7 +112,7 @@ func fault(how behaviour) func(s *sequence) {
 	}
 }
 
-// busy is the work that goes on while the backend is in trouble.
+// busy is the work during a backend's fault.
 func (s *sequence) busy() {
 	s.work()
 	s.pause(500)
@@ -145,7 +145,7 @@ func (s *sequence) wide() {
 	s.write(f, all)
 }
 
-// long writes lines that are nearly too long, together perhaps more than one message holds, and one line that is too long.
+// long writes lines near the length limit, together perhaps more than one message holds, and one line above the limit.
 func (s *sequence) long() {
 	f := s.filesOf("train_log")[s.rng.IntN(2)]
 	var all []record
@@ -157,21 +157,21 @@ func (s *sequence) long() {
 	s.eachFile(func(f *logFile) { s.append(f, append(bytes.Repeat([]byte("x"), 1<<20+1), '\n')) })
 }
 
-// The styles of rotation: a log has one all its life.
+// The styles of rotation, fixed for each log.
 const (
 	numbered = 1 + iota // log.1 is the newest
 	dated               // log-20260305
 )
 
-// rotate renames a log and begins a new one.
+// rotate renames a log and begins a new log.
 func (s *sequence) rotate(f *logFile, style int) {
 	s.check(os.Rename(f.path, s.makeRoom(f, style)))
 	s.check(os.WriteFile(f.path, nil, 0o600))
 	f.offset = 0
 }
 
-// copyTruncate copies a log and cuts it. A writer that does not append goes on at its offset, behind a hole. Lines that were never read before the cut are not
-// known again in the copy (bridge/tail says so). A log whose lines mean something by those before would then not be read rightly.
+// copyTruncate copies a log and truncates it. A writer without O_APPEND continues at its offset, behind a hole. Lines not read before the truncation are not
+// recognized in the copy (see bridge/tail). A log whose lines depend on earlier lines would then be misread.
 func (s *sequence) copyTruncate(f *logFile, sparse bool) {
 	if !f.format.unordered && (len(f.records) == 0 || !s.delivered(f.records[:1])) {
 		return
@@ -185,7 +185,7 @@ func (s *sequence) copyTruncate(f *logFile, sparse bool) {
 	}
 }
 
-// makeRoom returns the name under which the log's present lines are kept.
+// makeRoom returns the name for the log's present lines.
 func (s *sequence) makeRoom(f *logFile, style int) string {
 	if f.style == 0 {
 		f.style = style
@@ -205,7 +205,7 @@ func (s *sequence) makeRoom(f *logFile, style int) string {
 	return name
 }
 
-// deleteOldest removes the oldest file when all of it is done with.
+// deleteOldest removes the oldest file once it is fully delivered and stored.
 func (s *sequence) deleteOldest(f *logFile) {
 	if n := len(f.old); n > 1 && s.doneWith(f, f.old[n-1].path, f.old[n-1].records) {
 		s.check(os.Remove(f.old[n-1].path))
@@ -214,7 +214,7 @@ func (s *sequence) deleteOldest(f *logFile) {
 	}
 }
 
-// rewrite begins a log anew in the same file, when all of it is done with.
+// rewrite begins a log anew in the same file, once it is fully delivered and stored.
 func (s *sequence) rewrite(f *logFile) {
 	if !s.doneWith(f, f.path, f.records) {
 		return
@@ -225,16 +225,15 @@ func (s *sequence) rewrite(f *logFile) {
 	s.append(f, []byte(f.format.head))
 }
 
-// doneWith says whether all of a file was accepted, and the state has that. Lines that were accepted in the last second before a crash are read again: what
-// they count, and which step they follow, the next process learns from the file alone.
+// doneWith says whether all of a file was accepted, with the positions stored. Lines accepted in the last second before a crash are read again: their counts,
+// and the steps before them, are read from the file alone.
 func (s *sequence) doneWith(f *logFile, path string, records []int) bool {
 	return s.delivered(records) &&
 		(s.forgets || s.peer || within(storeLimit, func() error { return s.storedFiles(f.format.receiver, path) }) == nil)
 }
 
-// flip swaps the names of two logs of a receiver; the writers stay with their files. Where something else follows, a writer's lines are then in two streams,
-// which are read beside each other. Logs whose records mean something by those before are spared that, and joint records: a collective waits for a rank only
-// until later lines of that rank were read.
+// flip swaps the names of two logs of a receiver; the writers keep their files. At the cut a writer's lines are then in two streams, read independently.
+// Excluded are logs whose records depend on earlier records, and joint records: a collective waits for a rank only until later lines of that rank were read.
 func (s *sequence) flip() {
 	for i := 0; i < len(s.files); i += 2 {
 		a, b := s.files[i], s.files[i+1]
@@ -249,7 +248,7 @@ func (s *sequence) flip() {
 	}
 }
 
-// compress packs one rotated file of each log, as logrotate does: the packed file grows beside the other, which is then removed.
+// compress packs one rotated file of each log, as logrotate does: the packed file grows beside the original, which is then removed.
 func (s *sequence) compress(suffix string) {
 	s.eachFile(func(f *logFile) {
 		if len(f.old) == 0 {
@@ -299,7 +298,7 @@ func (s *sequence) diskFull() {
 	free()
 }
 
-// fullFor leaves no room for some files of the state, for a while: they are on a disk of their own, which is full. A name of each stays where it was.
+// fullFor puts some files of the state on a full disk, for a while. Their former names keep the old content.
 func fullFor(pattern string) func(s *sequence) {
 	return func(s *sequence) {
 		s.kill()
@@ -327,7 +326,7 @@ func fullFor(pattern string) func(s *sequence) {
 	}
 }
 
-// fill takes all blocks of the disk that a folder is on, until free is called.
+// fill takes all blocks of a folder's disk, until free is called.
 func fill(tb testing.TB, dir string) (free func()) {
 	tb.Helper()
 	filler := filepath.Join(dir, "filler")
@@ -340,7 +339,7 @@ func fill(tb testing.TB, dir string) (free func()) {
 	return func() { require.NoError(tb, os.Remove(filler)) }
 }
 
-// smallDisk is a disk of its own, of so many bytes, for a folder.
+// smallDisk mounts a disk of the given size on a folder.
 func smallDisk(tb testing.TB, dir string, size int64) {
 	tb.Helper()
 	require.NoError(tb, syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprint("size=", size)))
@@ -350,7 +349,7 @@ func smallDisk(tb testing.TB, dir string, size int64) {
 // damage does something to every file in the folder of the state.
 func (s *sequence) damage(do func(path string) error) {
 	entries, err := os.ReadDir(s.state)
-	if !os.IsNotExist(err) { // a collector that was killed early has made no folder
+	if !os.IsNotExist(err) { // a collector killed early has made no folder
 		s.check(err)
 	}
 	for _, e := range entries {
@@ -360,7 +359,7 @@ func (s *sequence) damage(do func(path string) error) {
 	}
 }
 
-// forget removes the state, and perhaps its folder, which may be a mount.
+// forget removes the state, and perhaps its folder, unless a mount.
 func (s *sequence) forget() {
 	if s.mounted || s.rng.IntN(2) == 0 {
 		s.damage(os.RemoveAll)
@@ -398,8 +397,7 @@ func (s *sequence) garble(path string) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// touch moves the modification times of logs, as when the clock was set. (A clock of its own for one process would need a kernel that has it: its time
-// namespaces leave the wall clock alone, and Go asks the kernel, not libc.)
+// touch moves the modification times of logs, as if the clock was set. (Linux time namespaces do not cover the wall clock, and Go asks the kernel, not libc.)
 func (s *sequence) touch(by time.Duration) {
 	s.eachFile(func(f *logFile) {
 		at := time.Now().Add(by)
@@ -410,7 +408,7 @@ func (s *sequence) touch(by time.Duration) {
 	})
 }
 
-// unreadable takes the right to read from the logs for a while. The collector runs without the privileges to read them all the same.
+// unreadable removes the read permission of the logs for a while. The collector has no privileges to bypass permissions.
 func (s *sequence) unreadable() {
 	var taken []string
 	s.eachFile(func(f *logFile) {
@@ -428,7 +426,7 @@ func (s *sequence) unreadable() {
 	}
 }
 
-// junkFiles has hundreds of files beside the logs that are none: empty ones, texts and long texts, of which some grow, some become logs, and one goes.
+// junkFiles puts hundreds of non-logs beside the logs: empty files, texts and long texts; some grow, some become logs, and one disappears.
 func (s *sequence) junkFiles() {
 	const files = 300
 	dir := filepath.Join(s.junk, strconv.Itoa(len(s.done)))
@@ -446,7 +444,7 @@ func (s *sequence) junkFiles() {
 			switch {
 			case s.rng.IntN(2) == 0:
 				s.addTo(path(i), "another line\n")
-			case !s.peer: // it reads other folders
+			case !s.peer: // the peer reads other folders
 				s.becomeLog(path(i))
 			}
 		}
@@ -459,7 +457,7 @@ func (s *sequence) junkFiles() {
 	}
 }
 
-// becomeLog writes records to a file that has had none so far.
+// becomeLog writes records to a file that had none.
 func (s *sequence) becomeLog(path string) {
 	text := []byte("\n") // the last line may have no end
 	for range 1 + s.rng.IntN(5) {

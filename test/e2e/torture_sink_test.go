@@ -27,10 +27,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/porttest"
 )
 
-// receiveLimit is how large a message may be: the default of gRPC, and so of Jaeger, Tempo and the collector.
+// receiveLimit is the largest message: the default of gRPC, and so of Jaeger, Tempo and the collector.
 const receiveLimit = 4 << 20
 
-// item is a span or a log line that the sink is sent.
+// item is a received span or log line.
 type item struct {
 	key     string // of a span, see spanKey, empty for a span of no line; of a log line, its text
 	trace   pcommon.TraceID
@@ -38,7 +38,7 @@ type item struct {
 	content *content // of a span
 }
 
-// identity is the part of a span that must be the same whenever it is sent again.
+// identity is the part of a span that must never change when sent again.
 type identity struct {
 	trace  pcommon.TraceID
 	span   pcommon.SpanID
@@ -56,10 +56,10 @@ func (it *item) oneIn(n uint32) bool {
 	return h.Sum32()%n == 0
 }
 
-// behaviour is how the sink treats a request: which items it takes or refuses, how many it says it rejected, and the error.
+// behaviour is the sink's treatment of a request: the items accepted or refused, the reported number of rejections, and the error.
 type behaviour func(ctx context.Context, k *otlpSink, items []item) (rejected int, err error)
 
-// otlpSink is an OTLP server that knows which items it accepted and which it refused for good.
+// otlpSink is an OTLP server that remembers its accepted and its finally refused items.
 type otlpSink struct {
 	addr   string
 	mu     sync.Mutex
@@ -67,23 +67,23 @@ type otlpSink struct {
 	server *grpc.Server // nil: connections are refused
 
 	accepted map[string]identity
-	contents map[spanID]*content        // of all spans, those of no line too
-	changes  []changed                  // spans that came again with another content
+	contents map[spanID]*content        // of all spans, also of no line
+	changes  []changed                  // spans that came again with different content
 	refused  map[string]bool            // keys
-	traces   map[string]pcommon.TraceID // of keys that were refused
-	cut      map[pcommon.TraceID]bool   // traces of which a span was refused: a call without a stage has other shares than the whole one
+	traces   map[string]pcommon.TraceID // of refused keys
+	cut      map[pcommon.TraceID]bool   // traces with a refused span: a call without a stage has different shares
 	roots    map[pcommon.TraceID]string // keys of collectives
 	seconds  []string                   // keys that came again with another identity
 	copies   int                        // how many keys came again with the same identity
 
-	// process is the collector that runs now, as it calls itself in a header; the next fields are of answers to it, not to earlier processes.
+	// process is the name of the running collector, sent in a header; the next fields are about answers to this process only.
 	process string
-	// final are the spans that were refused as a whole request, or by number, and were not accepted since.
+	// final are the spans refused with their whole request, or by number, and not accepted since.
 	final    map[identity]bool
 	byNumber bool
 }
 
-// processHeader is the header in which a collector names itself: requests of a killed collector may be answered while the next one runs.
+// processHeader is the header with a collector's name: requests of a killed collector may be answered while the next runs.
 const processHeader = "torture-process"
 
 func startOTLPSink(tb testing.TB) *otlpSink {
@@ -109,7 +109,7 @@ func (k *otlpSink) down() {
 	}
 }
 
-// up opens the port again, the same one.
+// up opens the same port again.
 func (k *otlpSink) up() error {
 	l, err := porttest.Listen(k.addr)
 	if err != nil {
@@ -131,7 +131,7 @@ func (k *otlpSink) set(how behaviour) {
 	k.how = how
 }
 
-// begin says that another process sends from now on.
+// begin sets the name of the sending process.
 func (k *otlpSink) begin(process string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +139,7 @@ func (k *otlpSink) begin(process string) {
 	clear(k.final)
 }
 
-// current says whether a request is of the process that runs now.
+// current says whether a request is of the running process.
 func (k *otlpSink) current(ctx context.Context) bool {
 	return strings.Join(metadata.ValueFromIncomingContext(ctx, processHeader), "") == k.process
 }
@@ -180,7 +180,7 @@ func (k *otlpSink) accept(ctx context.Context, items []item) {
 	}
 }
 
-// compare holds a span against what came under its id before. A log line of the peer has no id.
+// compare compares a span with the earlier span of its id. A log line of the peer has no id.
 func (k *otlpSink) compare(it *item) {
 	if it.content == nil {
 		return
@@ -201,7 +201,7 @@ func (k *otlpSink) meet(it *item) {
 	}
 }
 
-// refuse notes an item that is refused for its content. A final refusal leaves the collector no doubt that the item is lost.
+// refuse notes an item refused for its content. A final refusal makes the loss certain for the collector.
 func (k *otlpSink) refuse(ctx context.Context, final bool, it *item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -225,7 +225,7 @@ func (k *otlpSink) refusedFor(key string) bool {
 	return k.refused[key]
 }
 
-// refusals are the keys of records with a refused span, which the process has to count, and whether some were refused by number only.
+// refusals are the keys of records with a refused span, to be counted by the process, and whether some were refused by number only.
 func (k *otlpSink) refusals() (final map[string]bool, byNumber bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -240,7 +240,7 @@ func (k *otlpSink) refusals() (final map[string]bool, byNumber bool) {
 	return final, k.byNumber
 }
 
-// has says whether a key was accepted. A rank's key has the number of the collective, which is known by its trace.
+// has says whether a key was accepted. A rank's key has the number of the collective, known by its trace.
 func (k *otlpSink) has(key string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -251,7 +251,7 @@ func (k *otlpSink) has(key string) bool {
 	return ok
 }
 
-// progress is a number that grows with each item that is accepted.
+// progress is a number that grows with each accepted item.
 func (k *otlpSink) progress() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -290,7 +290,7 @@ type logSink struct {
 	*otlpSink
 }
 
-// Export takes log lines, as the peer sends them.
+// Export takes the peer's log lines.
 func (k *logSink) Export(ctx context.Context, req plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
 	var items []item
 	for _, rl := range req.Logs().ResourceLogs().All() {
@@ -313,7 +313,7 @@ func accept(ctx context.Context, k *otlpSink, items []item) (int, error) {
 	return 0, nil
 }
 
-// failing answers with a code, which may say when to try again.
+// failing answers with a code, with or without a retry delay.
 func failing(code codes.Code, retry time.Duration) behaviour {
 	st := status.New(code, "torture")
 	if retry > 0 {
@@ -326,7 +326,7 @@ func failing(code codes.Code, retry time.Duration) behaviour {
 	return func(context.Context, *otlpSink, []item) (int, error) { return 0, st.Err() }
 }
 
-// poison refuses each request that holds one of certain records, as a backend does with an id that it cannot store.
+// poison refuses each request with certain records, like a backend with an id that it cannot store.
 func poison(ctx context.Context, k *otlpSink, items []item) (int, error) {
 	bad := false
 	for i := range items {
@@ -362,13 +362,13 @@ func partial(ctx context.Context, k *otlpSink, items []item) (rejected int, err 
 	return rejected, nil
 }
 
-// half takes the first half and says that it failed.
+// half takes the first half and reports failure.
 func half(ctx context.Context, k *otlpSink, items []item) (int, error) {
 	k.accept(ctx, items[:len(items)/2])
 	return 0, status.Error(codes.Unavailable, "disk full")
 }
 
-// slow takes its time.
+// slow answers after a delay.
 func slow(took time.Duration) behaviour {
 	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
 		select {
@@ -381,7 +381,7 @@ func slow(took time.Duration) behaviour {
 	}
 }
 
-// hang never answers; it may have taken the items.
+// hang never answers, with or without accepting the items.
 func hang(taken bool) behaviour {
 	return func(ctx context.Context, k *otlpSink, items []item) (int, error) {
 		if taken {
@@ -392,14 +392,14 @@ func hang(taken bool) behaviour {
 	}
 }
 
-// answer is what the sink says to these items while it behaves so.
+// answer is the sink's answer to items under a behaviour.
 func (s *sequence) answer(how behaviour, items ...item) error {
 	s.sink.set(how)
 	_, err := s.sink.answer(s.Context(), items)
 	return err
 }
 
-// The campaign relies on this test: the sink notices items that are lost, that come again, and that come under another id.
+// Foundation of the campaign: the sink notices items that are lost, repeated, or under another id.
 func TestTortureSink(t *testing.T) {
 	s := newSequence(t, "", 1, newTally())
 	r := in(0, "train_log", []string{"line 1"}, []string{"jsonl 1"})
@@ -432,7 +432,7 @@ func TestTortureSinkRanks(t *testing.T) {
 	assert.Zero(t, s.lost(&collective))
 }
 
-// A record that the sink refuses for its content need not arrive; its neighbours must.
+// A record refused for its content need not arrive; its neighbours must.
 func TestTortureSinkRefusal(t *testing.T) {
 	s := newSequence(t, "", 1, newTally())
 	var bad, good item
@@ -451,7 +451,7 @@ func TestTortureSinkRefusal(t *testing.T) {
 	require.NoError(t, s.answer(poison, good))
 	assert.Zero(t, s.lost(&goodOne))
 
-	// The collector has to count records that were refused alone, and not accepted later.
+	// The collector must count records refused alone, and not accepted later.
 	s.records = []record{badOne, goodOne}
 	mustCount := func(lines int64) {
 		t.Helper()

@@ -39,14 +39,15 @@ var (
 	tortureSteps     = flag.String("torture.steps", "", "comma-separated: only these steps")
 	tortureAlone     = flag.Bool("torture.alone", false, "one kind of step in a sequence, all kinds in turn")
 	torturePeer      = flag.Bool("torture.peer", false, "the same schedules with file_log beside it, and a table of what both lose")
-	// A user has 128 inotify instances by default, and a collector takes two: one that gets none polls, and may miss what is rewritten.
+	// A user has 128 inotify instances by default, and a collector takes two: a collector without inotify polls, and may miss rewrites.
 	tortureParallel = flag.Int("torture.parallel", min(12*runtime.GOMAXPROCS(0), 48), "sequences at once")
 )
 
 const (
-	// rssLimit is how much memory the collector may take in a sequence, whatever it reads: 256 MiB of any log above some 90 MiB of an idle collector.
+	// rssLimit is the largest memory of the collector in a sequence, for any logs: 256 MiB above some 90 MiB of an idle collector.
 	rssLimit = 352 << 20
-	// drainLimit is the time after the last trouble within which everything must arrive; restLimit is how long nothing may arrive before the sequence gives up.
+	// drainLimit is the time after the last fault within which everything must arrive; restLimit is the time without progress after which the sequence gives
+	// up.
 	drainLimit = 5 * time.Minute
 	restLimit  = 30 * time.Second
 	storeLimit = 2 * time.Second
@@ -64,9 +65,9 @@ type sequence struct {
 	restarts bool // a step is not an exchange of names, but a restart, a rotation, …
 	peer     bool // the collector is file_log's
 	files    []*logFile
-	halves   bool // one of the two files of joint records may be gone, and the other not
+	halves   bool // only one of the two files of joint records may be left
 	records  []record
-	junk     string // a folder of files of all kinds, of which some become logs
+	junk     string // a folder of mixed files, some of which become logs
 	late     int    // records in these
 	forgets  bool
 	full     bool // the disk of some of the state is full for a while
@@ -84,7 +85,7 @@ type logFile struct {
 	path      string
 	offset    int64 // of the writer
 	made      int   // records
-	records   []int // indices of the records that are in the file now
+	records   []int // indices of the records now in the file
 	style     int
 	rotations int
 	old       []*oldFile
@@ -110,8 +111,8 @@ func newTally() *tally { return &tally{steps: make(map[string]*stepTally)} }
 
 type stepTally struct{ sequences, failed, lines, lost int }
 
-// The promise of the shipped configuration, in a world that a seed draws: nothing is lost that could be read and that the backend did not refuse for its
-// content, nothing comes under a second id, or with a second content under its id, nothing hangs, memory is bounded, and the account is right.
+// The promise of the shipped configuration, under random faults: no readable data is lost unless the backend refused its content, nothing comes under a second
+// id, or with different content under its id, nothing hangs, memory is bounded, and the account is right.
 func TestTorture(t *testing.T) {
 	bin := trainbridgeBin(t)
 	known := steps
@@ -242,7 +243,7 @@ func (s *sequence) prepare() {
 	}
 }
 
-// intervals makes the shipped configuration quick. Nothing else in it is changed but ports and paths.
+// intervals shortens the intervals of the shipped configuration, the only change beside ports and paths.
 func (s *sequence) intervals() string {
 	var shipped struct {
 		Exporters map[string]any
@@ -257,7 +258,7 @@ func (s *sequence) intervals() string {
 		fmt.Fprintf(&b, "  %s: {poll_interval: 20ms}\n", format.receiver)
 	}
 	for _, name := range shipped.Service.Pipelines["traces"].Exporters {
-		if shipped.Exporters[name] != nil { // it is an exporter, not a connector
+		if shipped.Exporters[name] != nil { // an exporter, not a connector
 			fmt.Fprintf(
 				&b, "exporters:\n  %s: {timeout: 1s, retry_on_failure: {initial_interval: 50ms, max_interval: 300ms}, headers: {%s: '${env:TORTURE_PROCESS}'}}\n", name,
 				processHeader,
@@ -274,24 +275,24 @@ func (s *sequence) check(err error) {
 	}
 }
 
-// pause waits for up to so many ms.
+// pause waits for up to upTo ms.
 func (s *sequence) pause(upTo int) { moment(s.rng, upTo) }
 
-// quiet keeps the logs of processes that were killed out of the output of a failed test.
+// quiet keeps the logs of killed processes out of the output of a failed test.
 type quiet struct{ testing.TB }
 
-// Failed is asked by start before it shows the logs: it says no.
+// Failed returns false: start then does not show the logs.
 func (quiet) Failed() bool { return false }
 
 func (s *sequence) launch() {
 	s.started++
 	process := strconv.Itoa(s.started)
 	s.sink.begin(process)
-	s.c.env = append(s.c.env, "TORTURE_PROCESS="+process) // the last one counts
+	s.c.env = append(s.c.env, "TORTURE_PROCESS="+process) // the last value counts
 	s.c.launch(quiet{s})
 }
 
-// alive fails the test when the collector has ended by itself. On a full disk it need not start, as long as it says so.
+// alive fails the test if the collector has exited on its own. On a full disk it may refuse to start, with a message.
 func (s *sequence) alive() {
 	s.Helper()
 	if !s.c.running() && s.mounted && s.c.logged("no space left on device") {
@@ -319,7 +320,7 @@ func (s *sequence) stop() {
 	s.check(s.c.cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-s.c.done:
-		// Before the collector listens to the signal, the signal itself kills it.
+		// Before the collector handles the signal, the signal itself kills it.
 		if state := s.c.cmd.ProcessState; !state.Success() && !strings.Contains(state.String(), "terminated") {
 			s.count(func(t *tally) { t.died++ })
 			s.fail("died", "%v after SIGTERM", state)
@@ -331,7 +332,7 @@ func (s *sequence) stop() {
 	}
 }
 
-// measure takes the most memory that the process had.
+// measure records the process's peak memory.
 func (s *sequence) measure() {
 	if peak, err := s.c.status("VmHWM"); err == nil {
 		s.peak = max(s.peak, peak)
@@ -347,8 +348,8 @@ func (s *sequence) eachFile(do func(f *logFile)) {
 	}
 }
 
-// spared says whether a log is left alone by the step: it needs the order that the step would disturb, unless it was read and the state has that.
-// The halves of joint records come apart when a rank's lines are read out of order, so the records have to be delivered before.
+// spared says whether the step leaves a log alone: the log needs the order that the step would disturb, unless it was read and the state has it. The halves of
+// joint records come apart when a rank's lines are read out of order, so the records must be delivered before.
 func (s *sequence) spared(f *logFile) bool {
 	if !s.step.disorders {
 		return false
@@ -362,7 +363,7 @@ func (s *sequence) spared(f *logFile) bool {
 	return false
 }
 
-// stored says whether the state on disk knows of all lines of a log, so that no process reads them again.
+// stored says whether the state on disk covers all lines of a log, so no process reads them again.
 func (s *sequence) stored(f *logFile) error {
 	paths := []string{f.path}
 	for _, o := range f.old {
@@ -448,7 +449,7 @@ func (s *sequence) write(f *logFile, all []record) {
 	s.records = append(s.records, all...)
 }
 
-// append writes in pieces that do not end where lines end.
+// append writes in pieces that do not end at line ends.
 func (s *sequence) append(f *logFile, text []byte) {
 	out, err := os.OpenFile(f.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	s.check(err)
@@ -460,14 +461,15 @@ func (s *sequence) append(f *logFile, text []byte) {
 		_, err = out.WriteAt(text[:n], f.offset)
 		s.check(err)
 		f.offset += int64(n)
-		if text = text[n:]; len(text) > 0 {
+		text = text[n:]
+		if len(text) > 0 {
 			s.pause(5)
 		}
 	}
 	s.check(out.Close())
 }
 
-// delivered says whether the sink has all of these records, or has refused them.
+// delivered says whether the sink has accepted or refused all of these records.
 func (s *sequence) delivered(records []int) bool {
 	for _, i := range records {
 		if s.lost(&s.records[i]) > 0 {
@@ -477,12 +479,13 @@ func (s *sequence) delivered(records []int) bool {
 	return true
 }
 
-// lost is the number of lines of a record that were not accepted, and not refused for their content.
+// lost is the number of lines of a record neither accepted nor refused for their content.
 func (s *sequence) lost(r *record) (lines int) {
 	if s.peer {
 		for _, part := range r.lines {
 			for _, line := range part {
-				if line = strings.TrimRight(line, " "); !s.sink.has(line) && !s.sink.refusedFor(line) {
+				line = strings.TrimRight(line, " ")
+				if !s.sink.has(line) && !s.sink.refusedFor(line) {
 					lines++
 				}
 			}
@@ -527,7 +530,7 @@ func (s *sequence) settle() {
 		s.count(func(t *tally) { t.seconds += n })
 		s.fail("second id", "%d spans came with another id, such as %s", n, s.sink.seconds[0])
 	}
-	// Without its state a collector does not know when it read a log that has no clock, and what it said; a state that had no room is not one.
+	// Without its state a collector has lost the reading time of logs without a clock, and its earlier verdicts; a state without room counts as lost.
 	if n := len(s.sink.changes); n > 0 && !s.forgets && !s.full {
 		s.count(func(t *tally) { t.changes += n })
 		s.fail("second content", "%d spans came with another content:\n%s", n, strings.Join(sorts(s.sink.changes), "\n"))
@@ -548,7 +551,7 @@ func (s *sequence) settle() {
 	}
 }
 
-// drain waits until every line has arrived, or nothing moves any more; it returns the lines that are lost.
+// drain waits until every line has arrived, or progress ends; it returns the lost lines.
 func (s *sequence) drain() (lost int) {
 	s.Helper()
 	deadline := time.Now().Add(drainLimit)
@@ -573,7 +576,7 @@ func (s *sequence) drain() (lost int) {
 		}
 		if !s.peer { // the peer's accounts prove nothing
 			accounts, err := s.c.accounts()
-			if now := fmt.Sprint(accounts); now != moved || err != nil { // one that is starting does not answer yet
+			if now := fmt.Sprint(accounts); now != moved || err != nil { // a starting collector does not answer yet
 				moved, quiet = now, time.Now()
 			}
 		}
@@ -591,25 +594,25 @@ func (s *sequence) drain() (lost int) {
 	return lost
 }
 
-// balanced says what is wrong with the account of a collector to which nothing happens any more.
+// balanced checks the account of an idle collector.
 func (s *sequence) balanced() error {
 	all, err := s.c.accounts()
 	if err != nil {
 		return err
 	}
-	delete(all, "run_events") // nothing is written for it
+	delete(all, "run_events") // no test data is written for it
 	if len(all) != len(logFormats) {
 		err = fmt.Errorf("%d receivers have accounts", len(all))
 	}
 	want, byNumber := s.refusedLines()
 	for _, format := range logFormats {
 		a := all[format.receiver]
-		// Lines of a log that was cut before it was read, or that is read again without a state, wait for the other ranks' lines for minutes.
+		// Lines of a log truncated before it was read, or read again without a state, wait for the other ranks' lines for minutes.
 		waits := format.joint && (a["truncations"] > 0 || s.halves && s.forgets)
 		if a["lines"] != a["records"]+a["ignored"]+a["rejected"] || a["records"] != a["sent"]+a["refused"]+a["pending"] || a["pending"] != 0 && !waits {
 			err = errors.Join(err, fmt.Errorf("%s: %v", format.receiver, a))
 		}
-		// Lines that were refused by number are counted as their share of a request.
+		// Lines refused by number are counted as their share of a request.
 		if refused := a["refused"]; refused != want[format.receiver] && (!byNumber || refused > 0 != (want[format.receiver] > 0)) {
 			err = errors.Join(err, fmt.Errorf("%s: %d lines were refused, counted are %d", format.receiver, want[format.receiver], refused))
 		}
@@ -617,7 +620,7 @@ func (s *sequence) balanced() error {
 	return err
 }
 
-// counted says which counters are not what is in the logs. What a collector counted goes with its state.
+// counted returns the counters that differ from the logs. Counts are lost with the state.
 func (s *sequence) counted() (err error) {
 	if s.forgets {
 		return nil
@@ -640,7 +643,7 @@ func (s *sequence) counted() (err error) {
 	return err
 }
 
-// refusedLines are the lines that the process which runs now has to count as refused, by receiver, and whether some of them were refused by number.
+// refusedLines are the lines to be counted as refused by the running process, by receiver, and whether some of them were refused by number.
 func (s *sequence) refusedLines() (lines map[string]int64, byNumber bool) {
 	final, byNumber := s.sink.refusals()
 	lines = make(map[string]int64)
@@ -660,7 +663,7 @@ func (s *sequence) refusedLines() (lines map[string]int64, byNumber bool) {
 	return lines, byNumber
 }
 
-// fail marks the sequence as failed, and says how to repeat it.
+// fail marks the sequence as failed, with instructions to repeat it.
 func (s *sequence) fail(kind, format string, args ...any) {
 	s.Helper()
 	text := fmt.Sprintf(format, args...)
@@ -679,7 +682,7 @@ func (s *sequence) fail(kind, format string, args ...any) {
 		kind, text, s.seed, strings.Join(s.done, ", "), s.seed, only, s.c.tail(12))
 }
 
-// kinds are the names of the steps that were done.
+// kinds are the names of the executed steps.
 func (s *sequence) kinds() []string { return slices.Compact(slices.Sorted(slices.Values(s.done))) }
 
 func (s *sequence) count(f func(t *tally)) {

@@ -41,7 +41,7 @@ func TestTQ(t *testing.T) {
 	t.Parallel()
 	j, s := startJaeger(t), startTempo(t)
 	logs := t.TempDir()
-	// Half the scale, so that a log of 40 batches ends now and begins within the half hour that Tempo serves at once.
+	// Half the scale, for a log of 40 batches that ends now and begins within the half hour that Tempo serves at once.
 	tr := generate(t, logs, "--seed", "20260211", "--workers", "4", "--batches", "40", "--concurrency", "3", "--duration-scale", "0.5",
 		"--na", "0.1", "--crash", "0.03", "--compute-only", "0.05", "--overhead-high", "0.25")
 	c := newCollector(t, trainbridgeBin(t), globOf(logs), j.otlp, fmt.Sprintf(toTempo, s.otlp))
@@ -69,7 +69,7 @@ func TestTQ(t *testing.T) {
 	c.assertQuiet(t)
 }
 
-// attr is a numeric attribute, NaN when it is not there.
+// attr is a numeric attribute, NaN if absent.
 func (n *node) attr(key string) float64 {
 	v, ok := n.get(key)
 	if !ok || v.Type() != pcommon.ValueTypeDouble {
@@ -78,7 +78,7 @@ func (n *node) attr(key string) float64 {
 	return v.Double()
 }
 
-// checkUtilization compares the recomputed shares of a function with the shares that its printed durations give.
+// checkUtilization compares the recomputed shares of a function with the shares by its printed durations.
 func checkUtilization(t *testing.T, f *function, n *node) {
 	t.Helper()
 	if f.Ratios == nil {
@@ -92,13 +92,12 @@ func checkUtilization(t *testing.T, f *function, n *node) {
 	} {
 		assert.InDelta(t, float64(r.Num)/float64(r.Den), n.attr(name), 1e-9, "%s of %v", name, f)
 	}
-	// The stages of a function do not overlap, so that the time that no stage covers is the rest. Printing rounds each
-	// end to 1 µs, so that neighbours may overlap by one.
+	// The stages of a function do not overlap, so the time outside any stage is the rest. Printing rounds each end to 1 µs, so neighbours may overlap by 1 µs.
 	rest := 1 - float64(f.Ratios.Overhead.Num+f.Ratios.Compute.Num)/float64(f.DurationUS)
 	assert.InDelta(t, rest, n.attr(spans.AttrTQUnattributedUtilization), 3/float64(f.DurationUS)+1e-9, "unattributed of %v", f)
 }
 
-// checkTempo asks for every trace that Jaeger has.
+// checkTempo queries every trace in Jaeger.
 func checkTempo(t *testing.T, s *tempo, tr *truth, a *answer) {
 	t.Helper()
 	eventually(t, func() error {
@@ -157,7 +156,7 @@ func (tr *truth) durations() map[[2]string][]float64 {
 	return out
 }
 
-// checkPrometheus compares the histograms with the truth: count, sum, and the quantile that PromQL estimates.
+// checkPrometheus compares the histograms with the truth: count, sum, and PromQL's estimate of a quantile.
 func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 	t.Helper()
 	want := tr.durations()
@@ -170,7 +169,7 @@ func checkPrometheus(t *testing.T, prom *prometheus, tr *truth) {
 		}
 		return out, err
 	}
-	eventually(t, func() error { // each query is of a moment of its own
+	eventually(t, func() error { // each query is of its own moment
 		if err := sameCounts(want, series); err != nil {
 			return err
 		}
@@ -198,7 +197,7 @@ func sameCounts(want map[[2]string][]float64, series func(query string) (map[[2]
 	return nil
 }
 
-// sameDistributions says whether the sums are those of the truth, and the quantiles of the native histograms within 5 % of it.
+// sameDistributions says whether the sums equal the truth's, and the quantiles of the native histograms are within 5 % of it.
 func sameDistributions(want map[[2]string][]float64, series func(query string) (map[[2]string]float64, error)) error {
 	sums, err := series("sum by (tq_function, tq_stage) (histogram_sum(tq_stage_duration_seconds))")
 	if err != nil {
@@ -227,7 +226,7 @@ func sameDistributions(want map[[2]string][]float64, series func(query string) (
 	return nil
 }
 
-// sameFunctions says whether Prometheus counts the functions that ended.
+// sameFunctions says whether Prometheus counts the completed functions.
 func sameFunctions(prom *prometheus, tr *truth) error {
 	functions, err := prom.query("sum by (tq_function) (histogram_count(tq_function_duration_seconds))")
 	if err != nil {
@@ -251,8 +250,8 @@ func sameFunctions(prom *prometheus, tr *truth) error {
 // overheadQuery is how connectors/trainmetricsconnector/README.md makes TransferQueue's share of the time of a run.
 const overheadQuery = `sum(rate(tq_stage_time_seconds_total{tq_stage=~"get|put"}[5m])) / sum(rate(tq_function_time_seconds_total[5m]))`
 
-// TestTQOverhead: the share of TransferQueue that Prometheus answers is what verl's analyze_tq_logs.py says, ΣGET+PUT over the time of the calls that ended,
-// however many calls died and whatever lines were lost. The histograms, which have two populations, said 89.5 % where it was 26.3 %.
+// TestTQOverhead: the share of TransferQueue in Prometheus equals the share by verl's analyze_tq_logs.py, ΣGET+PUT over the time of completed calls, for any
+// number of crashed calls and lost lines. Histograms mix two populations: they gave 89.5 % instead of 26.3 %.
 func TestTQOverhead(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(repoRoot, "connectors", "trainmetricsconnector", "README.md"))
@@ -262,12 +261,12 @@ func TestTQOverhead(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		flags []string
-		lost  float64 // share of the lines that are lost
+		lost  float64 // share of lost lines
 		off   float64 // how far the answer may be off, relative
 		naive float64 // how far off the histograms are at least
 	}{
 		"calls that died": {[]string{"--crash", "0.7"}, 0, 1e-9, 0.5},
-		// The lines that are left are a sample of the calls: 5 % without an end, and shares of two decimals for some.
+		// The remaining lines are a sample of the calls: 5 % without an end, and some with shares of two decimals.
 		"5 % of the lines lost": {nil, 0.05, 0.02, 0.15},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -292,13 +291,13 @@ func TestTQOverhead(t *testing.T) {
 				return err
 			})
 			want := tr.overhead()
-			eventually(t, func() error { // a scrape that comes late leaves a gap
+			eventually(t, func() error { // a late scrape leaves a gap
 				got, err := prom.value(whole)
 				if err != nil {
 					return err
 				}
 				naive, err := prom.value(`sum(histogram_sum(tq_stage_duration_seconds{tq_stage=~"get|put"})) / sum(histogram_sum(tq_function_duration_seconds))`)
-				if err == nil && (math.Abs(got/want-1) > tt.off || naive <= want*(1+tt.naive)) { // the log must have what misleads the histograms
+				if err == nil && (math.Abs(got/want-1) > tt.off || naive <= want*(1+tt.naive)) { // the log must mislead the histograms
 					err = fmt.Errorf("true %.2f %%, Prometheus %.2f %%, the sums of the histograms %.2f %%", 100*want, 100*got, 100*naive)
 				}
 				return err
@@ -308,7 +307,7 @@ func TestTQOverhead(t *testing.T) {
 	}
 }
 
-// overhead is TransferQueue's share of the time of the calls that ended.
+// overhead is TransferQueue's share of the time of completed calls.
 func (tr *truth) overhead() float64 {
 	var tq, total float64
 	for _, f := range tr.functions {
@@ -350,7 +349,7 @@ func loseLines(t *testing.T, dir string, share float64) {
 	}
 }
 
-// checkExemplars follows the exemplars of a counter, for those of native histograms are not read by Debian's Prometheus, to their traces.
+// checkExemplars follows the exemplars of a counter to their traces; Debian's Prometheus does not read those of native histograms.
 func checkExemplars(t *testing.T, prom *prometheus, a *answer) {
 	t.Helper()
 	eventually(t, func() error {
@@ -383,7 +382,7 @@ func checkExemplars(t *testing.T, prom *prometheus, a *answer) {
 	})
 }
 
-// checkPromtool lints the page that Prometheus scrapes.
+// checkPromtool lints the page scraped by Prometheus.
 func checkPromtool(t *testing.T, url string) {
 	t.Helper()
 	page, err := get(url, "text/plain;version=0.0.4")
@@ -404,7 +403,7 @@ func checkAccounts(t *testing.T, c *collector, tr *truth) {
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 }
 
-// accounts are what tq_trace counts when it reads so many lines.
+// accounts are the counters of tq_trace after the given number of lines.
 func accounts(t *testing.T, c *collector, lines int64) map[string]int64 {
 	t.Helper()
 	sum := accountsOf(t, c, "tq_trace", lines)
@@ -412,8 +411,8 @@ func accounts(t *testing.T, c *collector, lines int64) map[string]int64 {
 	return sum
 }
 
-// accountsOf waits until a receiver has read at least so many lines, none is on its way, and what holds for every log holds: the counters of one page may be of
-// different moments.
+// accountsOf waits until a receiver has read at least the given number of lines, none is pending, and the invariants of every log hold: the counters of one
+// page may be of different moments.
 func accountsOf(t *testing.T, c *collector, receiver string, lines int64) map[string]int64 {
 	t.Helper()
 	var sum map[string]int64
@@ -424,7 +423,7 @@ func accountsOf(t *testing.T, c *collector, receiver string, lines int64) map[st
 		}
 		sum = all[receiver]
 		switch {
-		case sum["lines"] < lines || sum["pending"] > 0: // items that expired only now may still be on their way
+		case sum["lines"] < lines || sum["pending"] > 0: // items that have just expired may still be pending
 			return fmt.Errorf("%v, want %d lines", sum, lines)
 		case sum["lines"] != sum["records"]+sum["ignored"]+sum["rejected"]:
 			return fmt.Errorf("%v, want lines = records + ignored + rejected", sum)

@@ -56,7 +56,7 @@ type trainRecord struct {
 	MFU float64
 }
 
-// generateTrain writes a log of a kind, which is a receiver too: "jsonl" or, with flags of its own, "jsonl/minimal".
+// generateTrain writes a log of a kind, also the name of a receiver: "jsonl" or, with flags of its own, "jsonl/minimal".
 func generateTrain(tb testing.TB, name, receiver string, flags ...string) *trainLog {
 	tb.Helper()
 	return generateTrainIn(tb, tb.TempDir(), name, receiver, flags...)
@@ -90,7 +90,7 @@ func (l *trainLog) steps() []*trainRecord {
 	return slices.DeleteFunc(slices.Clone(l.records), func(r *trainRecord) bool { return r.Kind != spans.SpanStep })
 }
 
-// number is a value of the truth; ok is false for a value that the record does not have.
+// number is a value of the truth; ok is false if the record has no such value.
 func (r *trainRecord) number(name string) (v float64, ok bool) {
 	switch x := r.Values[name].(type) {
 	case float64:
@@ -102,7 +102,7 @@ func (r *trainRecord) number(name string) (v float64, ok bool) {
 	return 0, false
 }
 
-// numberOf is a numeric attribute, also where it stands as text because JSON has no such number.
+// numberOf is a numeric attribute, also as text where JSON has no such number.
 func numberOf(v pcommon.Value) float64 {
 	switch v.Type() {
 	case pcommon.ValueTypeDouble:
@@ -127,13 +127,13 @@ func same(a, b float64) bool {
 	return a == b || math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-9*math.Abs(b)
 }
 
-// check holds a backend's answer against the truth: each record is one span, with the printed numbers in base units, and there are no other spans.
+// check compares a backend's answer with the truth: each record is one span, with the printed numbers in base units, and no other spans exist.
 func (l *trainLog) check(td ptrace.Traces) *trainAnswer {
 	a := &trainAnswer{answer: read(td), found: make(map[*trainRecord]*node)}
 	type key struct {
 		name string
 		at   int64
-		end  int64 // of iterations that were repeated after a restart
+		end  int64 // of iterations repeated after a restart
 	}
 	nodes := make(map[key]*node)
 	count := make(map[string]int)
@@ -190,7 +190,7 @@ func (a *trainAnswer) record(r *trainRecord, n *node) {
 	for name := range r.Values {
 		want, _ := r.number(name)
 		if name == spans.AttrStepDuration {
-			continue // the span's length says it: see below
+			continue // the span's length has the value: see below
 		}
 		v, ok := n.get(name)
 		if !ok || !same(numberOf(v), want) {
@@ -305,7 +305,7 @@ func (l *trainLog) checkTraceQL(t *testing.T, s *tempo, a *trainAnswer) {
 	s.awaitFound(t, `{ resource.service.name = "megatron" && span.ml.train.flop.utilization < 0.3 }`, want)
 }
 
-// Logs that grow while the collector runs; FlagScale's session is started anew, which truncates perf_realtime.log.
+// Logs that grow while the collector runs; FlagScale's session is restarted, which truncates perf_realtime.log.
 func TestTrainLive(t *testing.T) {
 	t.Parallel()
 	j := startJaeger(t)
@@ -363,11 +363,11 @@ receivers:
 	c.stop(t)
 }
 
-// checkMFU compares what train_perf computed with the truth's own arithmetic.
+// checkMFU compares train_perf's results with the truth's own arithmetic.
 func checkMFU(t *testing.T, l *trainLog, a *trainAnswer) {
 	t.Helper()
 	if l.name != "flagscale" && l.name != "megatron" {
-		return // the other logs do not say their batch size
+		return // the other logs have no batch size
 	}
 	for r, n := range a.found {
 		if r.Kind == spans.SpanStep {
@@ -419,7 +419,7 @@ func checkTrainPrometheus(t *testing.T, prom *prometheus, l *trainLog) {
 			if strings.Contains(name, "%s") {
 				query = fmt.Sprintf(name, job)
 			}
-			if l.name == "hf" { // standard output and trainer_state.json say the same, each in a series of its own
+			if l.name == "hf" { // standard output and trainer_state.json have the same values, each in a series of its own
 				query = "max(" + query + ")"
 			}
 			got, err := prom.query(query)
@@ -441,7 +441,7 @@ func checkTrainAccounts(t *testing.T, c *collector, l *trainLog) {
 	assert.Zero(t, sum["rejected"]+sum["refused"], "%v", sum)
 }
 
-// checkTrainVerdicts: the faults that were planted in the logs get verdicts, with the numbers.
+// checkTrainVerdicts: the faults planted in the logs get verdicts, with the numbers.
 func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trainAnswer) {
 	t.Helper()
 	said := make(map[string]map[string]int)
@@ -460,14 +460,14 @@ func checkTrainVerdicts(t *testing.T, logs []*trainLog, answers map[string]*trai
 	assert.Equal(t, 1, said["jsonl"][spans.VerdictLossNotFinite])
 	low := 0
 	for _, r := range logs[1].steps() {
-		if r.MFU < 0.3 && r.Iteration > 1 { // the first one warms up
+		if r.MFU < 0.3 && r.Iteration > 1 { // the first step warms up
 			low++
 		}
 	}
 	assert.Equal(t, low, said["megatron"][spans.VerdictMFULow])
 }
 
-// A format that only the configuration knows reaches Jaeger as steps.
+// A format known only to the configuration reaches Jaeger as steps.
 func TestPatternReachesJaeger(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

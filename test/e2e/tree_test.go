@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kernelRoot makes a root directory that has the kernel's file systems, a program, and its libraries. The machine's own root may have millions of files.
+// kernelRoot makes a root directory with the kernel's file systems, a program, and its libraries. The machine's own root may have millions of files.
 func kernelRoot(t *testing.T, bin string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -34,12 +34,12 @@ func kernelRoot(t *testing.T, bin string) string {
 		}
 		require.NoError(t, syscall.Mount(path, to, "", syscall.MS_BIND|syscall.MS_REC, ""))
 		t.Cleanup(func() { assert.NoError(t, syscall.Unmount(to, syscall.MNT_DETACH)) })
-		require.NoError(t, syscall.Mount("", to, "", syscall.MS_PRIVATE|syscall.MS_REC, "")) // what is unmounted here stays mounted there
+		require.NoError(t, syscall.Mount("", to, "", syscall.MS_PRIVATE|syscall.MS_REC, "")) // an unmount here must not propagate
 	}
 	return root
 }
 
-// Trees that hold the kernel's file systems come to an end, and these are named.
+// A walk over trees with the kernel's file systems ends, and names these file systems.
 func TestTreesOfTheMachine(t *testing.T) {
 	t.Parallel()
 	bin := trainbridgeBin(t)
@@ -53,7 +53,7 @@ func TestTreesOfTheMachine(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		cmd := exec.CommandContext(ctx, bin, args...)
 		cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Chroot: root}
-		out, _ := cmd.CombinedOutput() // whether there are logs is its own affair
+		out, _ := cmd.CombinedOutput() // success depends on the logs found, and is not tested here
 		require.NoError(t, ctx.Err(), args)
 		cancel()
 		require.NotNil(t, cmd.ProcessState, args)
@@ -62,7 +62,7 @@ func TestTreesOfTheMachine(t *testing.T) {
 	}
 }
 
-// Commands that read finished logs read more of them than they may have open.
+// Commands for finished logs read more logs than they may have open.
 func TestFinishedLogsTakeTurns(t *testing.T) {
 	t.Parallel()
 	logs := &manyLogs{dir: t.TempDir(), rng: seeded()}

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// truth is what `gen tq` knows about the log it wrote: JSON lines, one function each, then one {"run": …}.
+// truth is the truth of a log by `gen tq`: JSON lines, one function each, then one {"run": …}.
 type truth struct {
 	run       truthRun
 	functions []*function
@@ -42,7 +42,7 @@ type truthRun struct {
 	}
 }
 
-// function is one call. Wall times are of the simulated clock, durations are as the log prints them.
+// function is one call. Wall times are of the simulated clock, durations are as printed in the log.
 type function struct {
 	TraceID       string `json:"trace_id"`
 	Batch         int
@@ -105,11 +105,11 @@ func generate(tb testing.TB, dir string, flags ...string) *truth {
 // globOf matches the logs in dir, rotated ones too.
 func globOf(dir string) string { return filepath.Join(dir, "worker-*.err*") }
 
-// node is a span as a backend answers it, all its copies together.
+// node is a span as returned by a backend, all its copies together.
 type node struct {
 	ptrace.Span
 	resource pcommon.Resource
-	joined   bool // step_join made it
+	joined   bool // made by step_join
 	copies   int
 	children []*node
 	claimed  bool
@@ -131,7 +131,7 @@ func (n *node) get(key string) (pcommon.Value, bool) {
 	return n.resource.Attributes().Get(key)
 }
 
-// str is an attribute as text; empty when it is not there.
+// str is an attribute as text; empty if absent.
 func (n *node) str(key string) string {
 	v, ok := n.get(key)
 	if !ok {
@@ -148,7 +148,7 @@ func (n *node) int(key string) int64 {
 	return v.Int()
 }
 
-// idText is the trace id of a call of TransferQueue as its log has it: a UUID is the trace id itself, and stands on no span.
+// idText is the trace id of a TransferQueue call as logged: a UUID is the trace id itself, and is no attribute.
 func idText(s ptrace.Span) string {
 	if v, ok := s.Attributes().Get(spans.AttrTQTraceID); ok {
 		return v.AsString()
@@ -158,11 +158,11 @@ func idText(s ptrace.Span) string {
 
 func (n *node) duration() int64 { return int64(n.EndTimestamp() - n.StartTimestamp()) }
 
-// answer is the spans that a backend holds of one log.
+// answer is a backend's spans of one log.
 type answer struct {
 	traces   map[pcommon.TraceID]map[pcommon.SpanID]*node
 	problems []string
-	missing  []string // of the truth, and parents: what may still come
+	missing  []string // of the truth, and parents: may still come
 	ids      int
 	copies   int // copies of spans, beyond the first span of each id
 	found    map[*function]*node
@@ -172,12 +172,12 @@ func (a *answer) wrong(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
-// clockTolerance: the log's wall clock has milliseconds, and the span's start may be off by the microsecond that printing rounds.
+// clockTolerance: the log's wall clock has milliseconds, and the span's start may be off by the microsecond of print rounding.
 const clockTolerance = 1_100_000
 
 func near(a, b int64) bool { return a-b <= clockTolerance && b-a <= clockTolerance }
 
-// read is what logs say in a backend's answer: readAll without what step_join added. The children of a root that step_join gave to a trace are its tops.
+// read is the logs' part of a backend's answer: readAll without step_join's spans. The children of a root by step_join become roots.
 func read(td ptrace.Traces) *answer {
 	a := readAll(td)
 	for id, trace := range a.traces {
@@ -197,8 +197,8 @@ func read(td ptrace.Traces) *answer {
 	return a
 }
 
-// readAll sorts a backend's answer into traces and looks for errors that it shows without the truth: copies that differ, orphans. The root that step_join gives
-// to a trace comes when the trace is over: one that is not there yet is missing.
+// readAll sorts a backend's answer into traces and looks for errors visible without the truth: differing copies, orphans. step_join's root of a trace comes at
+// the trace's end: until then it is missing.
 func readAll(td ptrace.Traces) *answer {
 	a := &answer{traces: make(map[pcommon.TraceID]map[pcommon.SpanID]*node), found: make(map[*function]*node)}
 	for _, rs := range td.ResourceSpans().All() {
@@ -244,7 +244,7 @@ func readAll(td ptrace.Traces) *answer {
 	return a
 }
 
-// callKey names the calls of a function in one process and batch.
+// callKey identifies the calls of a function in one process and batch.
 type callKey struct {
 	trace, fn string
 	pid       int64
@@ -272,8 +272,8 @@ func (a *answer) calls() map[callKey][]*node {
 	return have
 }
 
-// completeFirst are the functions in the order in which compare claims spans for them. A printed duration names a function among the functions of its process;
-// open functions have no duration and come last.
+// completeFirst are the functions in the order in which compare assigns spans to them. A printed duration identifies a function among the functions of its
+// process; open functions have no duration and come last.
 func (tr *truth) completeFirst() []*function {
 	want := slices.Clone(tr.functions)
 	slices.SortStableFunc(want, func(x, y *function) int {
@@ -288,7 +288,7 @@ func (tr *truth) completeFirst() []*function {
 	return want
 }
 
-// compare holds a backend's answer against the truth: every span of the truth is there once, below the right parent, at the right time, and no other span.
+// compare compares a backend's answer with the truth: every span of the truth exists once, below the right parent, at the right time, and no other span does.
 func (tr *truth) compare(td ptrace.Traces) *answer {
 	a := read(td)
 	have := a.calls()
@@ -299,7 +299,7 @@ func (tr *truth) compare(td ptrace.Traces) *answer {
 			if f.Outcome == complete && n.duration() != f.DurationUS*1000 || !near(int64(n.StartTimestamp()), f.StartUnixNano) {
 				continue
 			}
-			// The earliest, not the nearest: the clock of a process may be off, but it is off for all of its functions alike.
+			// The earliest, not the nearest: the clock of a process may be off, but equally for all its functions.
 			if best < 0 || n.StartTimestamp() < have[k][best].StartTimestamp() {
 				best = i
 			}
@@ -342,7 +342,7 @@ func (a *answer) function(f *function, n *node) {
 	if incomplete := n.str(spans.AttrIncomplete) == "true"; incomplete != (f.Outcome != complete) {
 		a.wrong("%v: %s=%v", f, spans.AttrIncomplete, incomplete)
 	}
-	// A function that died in a stage is red, and says so.
+	// A function that died in a stage is red, with a message.
 	died := len(f.Stages) > 0 && !f.Stages[len(f.Stages)-1].Done
 	if red := n.Status().Code() == ptrace.StatusCodeError && strings.Contains(n.Status().Message(), "never ended"); red != died {
 		a.wrong("%v: its status is %v %q", f, n.Status().Code(), n.Status().Message())
@@ -395,7 +395,7 @@ func (a *answer) stage(f *function, st *stage, parent *node, kind ptrace.SpanKin
 	}
 }
 
-// err sums up what is wrong; nil: nothing.
+// err sums up the errors; nil: none.
 func (a *answer) err() error {
 	if len(a.missing) == 0 && len(a.problems) == 0 {
 		return nil
@@ -410,7 +410,7 @@ func (a *answer) err() error {
 	return fmt.Errorf("%d ids, %d further copies\nmissing: %d%s\nwrong: %d%s", a.ids, a.copies, len(a.missing), show(a.missing), len(a.problems), show(a.problems))
 }
 
-// await asks a backend until nothing of the truth is missing, then requires that nothing is wrong either.
+// await queries a backend until nothing of the truth is missing, then requires that nothing is wrong either.
 func (tr *truth) await(tb testing.TB, find func() (ptrace.Traces, error)) *answer {
 	tb.Helper()
 	var a *answer
@@ -419,7 +419,8 @@ func (tr *truth) await(tb testing.TB, find func() (ptrace.Traces, error)) *answe
 		if err != nil {
 			return err
 		}
-		if a = tr.compare(td); len(a.missing) > 0 {
+		a = tr.compare(td)
+		if len(a.missing) > 0 {
 			return a.err()
 		}
 		return nil

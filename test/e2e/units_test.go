@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// The report's page writes numbers as all other outputs do.
+// The report's page writes numbers like all other outputs.
 func TestUnitsOfPage(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("../../cmd/trainbridge/internal/report/html/assets/units.js")

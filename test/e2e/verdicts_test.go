@@ -24,7 +24,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// verdictsConfig is what the binary merges over its configuration where TRAINBRIDGE_VERDICTS is set.
+// verdictsConfig is the part merged by the binary over its configuration if TRAINBRIDGE_VERDICTS is set.
 func verdictsConfig(tb testing.TB) string {
 	tb.Helper()
 	path, err := filepath.Abs(filepath.Join(repoRoot, "otelcol-verdicts.yaml"))
@@ -32,7 +32,7 @@ func verdictsConfig(tb testing.TB) string {
 	return path
 }
 
-// said is a verdict about a span, as it stands on the span and in its record.
+// said is a verdict about a span, as on the span and in its record.
 type said struct {
 	trace        pcommon.TraceID
 	span         pcommon.SpanID
@@ -40,7 +40,7 @@ type said struct {
 	time         pcommon.Timestamp
 }
 
-// recordsIn are the verdicts in a file of log records, how often each is there, and their number. A line that is not written whole is not there yet.
+// recordsIn are the verdicts in a file of log records with their multiplicity, and their number. An incomplete last line does not count yet.
 func recordsIn(path string) (records map[said]int, n int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *answer) verdictsOn() map[said]int {
 	return all
 }
 
-// awaitSlowSteps waits until the records say of each step that the truth knows to be slow why it was.
+// awaitSlowSteps waits until the records have the cause of each truly slow step.
 func awaitSlowSteps(t *testing.T, tr *jobTruth, path string) {
 	t.Helper()
 	slow := 0
@@ -98,7 +98,7 @@ func awaitSlowSteps(t *testing.T, tr *jobTruth, path string) {
 		slow = 0
 		for _, s := range tr.Steps {
 			if s.Cause == nil || s.Step <= 13 || s.Time[spans.PartCheckpoint]+s.Time[spans.PartEvaluation] > 0 {
-				continue // too few to hold it against
+				continue // too few earlier steps to compare
 			}
 			slow++
 			if told[spans.TraceID("", []byte(s.TraceID))] == "" {
@@ -110,7 +110,7 @@ func awaitSlowSteps(t *testing.T, tr *jobTruth, path string) {
 	assert.Positive(t, slow)
 }
 
-// recordedOnce says whether the verdicts on the spans in Jaeger are the records in a file, each once, and how many there are.
+// recordedOnce says whether the verdicts on the spans in Jaeger are the records in a file, each once, and returns their number.
 func recordedOnce(j *jaeger, path string) (n int, err error) {
 	records, n, err := recordsIn(path)
 	if err != nil {
@@ -126,7 +126,7 @@ func recordedOnce(j *jaeger, path string) (n int, err error) {
 	return n, nil
 }
 
-// sendTwice sends a verdict, as a client does that had no answer.
+// sendTwice sends a verdict twice, like a client without an answer.
 func sendTwice(t *testing.T, otlp string, at time.Time) {
 	t.Helper()
 	td := ptrace.NewTraces()
@@ -145,8 +145,8 @@ func sendTwice(t *testing.T, otlp string, at time.Time) {
 	}
 }
 
-// Each verdict on a span in Jaeger is one record in the file, with the ids of its trace and span; the steps that the truth knows to be slow are among
-// them. A batch that is sent twice makes no second record. A second connector with a low rate writes what it may, and counts the rest.
+// Each verdict on a span in Jaeger is one record in the file, with the ids of its trace and span; the truly slow steps are among them. A batch sent twice makes
+// no second record. A second connector with a low rate writes up to its limit, and counts the rest.
 func TestVerdictsAsRecords(t *testing.T) {
 	t.Parallel()
 	tr := generateJob(t, "--ranks", "16", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", jobFaults)
@@ -176,7 +176,8 @@ service:
 		if err != nil {
 			return err
 		}
-		if _, written, err = recordsIn(few); err != nil {
+		_, written, err = recordsIn(few)
+		if err != nil {
 			return err
 		}
 		own, err := c.ownMetrics()

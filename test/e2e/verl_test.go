@@ -20,10 +20,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// verlCall is a call of a function in a worker of testdata/verl/job.py, and the trace id that its batch has in the driver.
+// verlCall is a call of a function in a worker of testdata/verl/job.py, and its batch's trace id in the driver.
 type verlCall struct{ Func, ID string }
 
-// runVerl runs the job with the real TransferQueue and returns its calls, the glob of its workers' logs, and what the driver says on stderr.
+// runVerl runs the job with the real TransferQueue and returns its calls, the glob of its workers' logs, and the driver's stderr.
 func runVerl(t *testing.T, dir string, env, args []string) (calls []verlCall, logs, said string) {
 	t.Helper()
 	python := binary(t, "TRANSFERQUEUE_PYTHON", "bin/tools/transferqueue/bin/python", "make transferqueue")
@@ -41,7 +41,7 @@ func runVerl(t *testing.T, dir string, env, args []string) (calls []verlCall, lo
 }
 
 // integrations/verl gives the batches of the real TransferQueue ids: the calls of all functions and workers of a batch are one trace, and none is N/A. Without
-// it each call is a trace of its own. The lines are read where Ray's workers write them.
+// the integration each call is a trace of its own. The lines are read where Ray's workers write them.
 func TestVerlTraceIDs(t *testing.T) {
 	t.Parallel()
 	module, err := filepath.Abs(filepath.Join(repoRoot, "integrations/verl"))
@@ -54,7 +54,7 @@ func TestVerlTraceIDs(t *testing.T) {
 		env, args []string
 		named     bool // by the id of the batch
 		traces    int
-		errors    int // of the module, on stderr: two happen, one is said
+		errors    int // of the module, on stderr: of two errors the first is printed
 	}{
 		{"without", nil, nil, false, 12, 0},
 		{"sitecustomize", []string{"PYTHONPATH=" + site + ":" + module}, nil, true, 3, 0}, // before transfer_queue, in every process
@@ -102,7 +102,7 @@ func TestVerlTraceIDs(t *testing.T) {
 	}
 }
 
-// listed writes traces with their functions in an order of its own, so that two lists can be compared; named with their ids.
+// listed writes traces with their functions in a canonical order, to compare two lists; named with their ids.
 func listed(functions map[string][]string, named bool) (lines []string) {
 	for id, names := range functions {
 		slices.Sort(names)

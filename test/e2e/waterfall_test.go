@@ -13,8 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The page of a step is as wide as the step in Jaeger, though the passes of RPCs have no clock: of logs replayed, and of logs read while they are
-// written.
+// The page of a step is as wide as the step in Jaeger, though the passes of RPCs have no clock: for replayed logs, and for logs read while being written.
 func TestWaterfall(t *testing.T) {
 	t.Parallel()
 	t.Run("replayed", func(t *testing.T) {
@@ -41,7 +40,7 @@ func TestWaterfall(t *testing.T) {
 	})
 }
 
-// checkWidths holds the traces of all steps, as Jaeger's page reads them, against the truth: they last as long, and have the pass.
+// checkWidths compares the traces of all steps, as read by Jaeger's page, with the truth: they have the same duration, and the pass.
 func (tr *jobTruth) checkWidths(t *testing.T, j *jaeger, service string) {
 	t.Helper()
 	var all map[string]*pageTrace

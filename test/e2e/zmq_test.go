@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// zmqLog is what `gen zmq` knows about the log it wrote.
+// zmqLog is the truth of a log by `gen zmq`.
 type zmqLog struct {
 	name  string
 	path  string
@@ -75,7 +75,8 @@ func generateZMQ(tb testing.TB, path, name string, flags ...string) *zmqLog {
 		}
 		require.NoErrorf(tb, dec.Decode(&rec), "%s after %d passes", truth, len(l.roots))
 		if rec.Run != nil {
-			if l.run = *rec.Run; l.run.Footer != nil {
+			l.run = *rec.Run
+			if l.run.Footer != nil {
 				l.run.Footers = 1
 			}
 			return l
@@ -94,7 +95,7 @@ type zmqAnswer struct {
 	of map[*zmqRoot]*node
 }
 
-// check holds a backend's answer against the truth: each pass is a trace, each row a call with its stages, which add up to the printed sums.
+// check compares a backend's answer with the truth: each pass is a trace, each row a call with its stages, which add up to the printed sums.
 func (l *zmqLog) check(td ptrace.Traces) *zmqAnswer {
 	a := &zmqAnswer{answer: read(td), of: make(map[*zmqRoot]*node)}
 	var roots []*node
@@ -234,7 +235,7 @@ func TestZMQ(t *testing.T) {
 				wait, tcp := float64(r.SendNS+r.ReceiveNS-r.ServerNS)/float64(r.TotalNS), l.name == "tcp.log"
 				for verdict, want := range map[string]bool{
 					spans.VerdictZMQSerializeHigh: r.SerializeHigh, spans.VerdictZMQTransportHigh: tcp && wait > 0.3,
-					// Verdicts about how a client is written stand on its first pass.
+					// Verdicts about the client's code are on its first pass.
 					spans.VerdictZMQCallsHigh: i == 0 && r.Calls > 50, spans.VerdictZMQTransportTCP: i == 0 && tcp,
 				} {
 					assert.Equal(t, want, said[verdict] != "", "%s of pass %d of %s: %q", verdict, i, l.name, said[verdict])
@@ -249,7 +250,7 @@ func TestZMQ(t *testing.T) {
 // receiver is the component that reads the log.
 func (l *zmqLog) receiver() string { return "zmq_rpc/" + l.name }
 
-// newZMQCollector prepares a collector that reads the logs and sends their spans to Jaeger and Tempo.
+// newZMQCollector prepares a collector that sends the logs' spans to Jaeger and Tempo.
 func newZMQCollector(t *testing.T, bin string, j *jaeger, s *tempo, logs ...*zmqLog) *collector {
 	t.Helper()
 	var receivers [][2]string
@@ -262,7 +263,7 @@ func newZMQCollector(t *testing.T, bin string, j *jaeger, s *tempo, logs ...*zmq
 	return newCollector(t, bin, filepath.Join(t.TempDir(), "none"), j.otlp, readersConfig(s, receivers))
 }
 
-// checkTempo: Tempo has every trace that Jaeger has, and finds the traces whose passes serialize for more than 30 % of the time.
+// checkTempo: Tempo has every trace in Jaeger, and finds the traces whose passes serialize for more than 30 % of the time.
 func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 	t.Helper()
 	eventually(t, func() error {
@@ -284,7 +285,7 @@ func (l *zmqLog) checkTempo(t *testing.T, s *tempo, a *zmqAnswer) {
 	s.awaitFound(t, query, want)
 }
 
-// await asks Jaeger until everything is there.
+// await queries Jaeger until everything has arrived.
 func (l *zmqLog) await(t *testing.T, j *jaeger) (a *zmqAnswer) {
 	t.Helper()
 	eventually(t, func() error {
@@ -298,7 +299,7 @@ func (l *zmqLog) await(t *testing.T, j *jaeger) (a *zmqAnswer) {
 	return a
 }
 
-// checkZMQPrometheus asks for the sums over the log's calls and passes, and for the disagreement of its summary.
+// checkZMQPrometheus queries the sums over the log's calls and passes, and the disagreement of its summary.
 func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 	t.Helper()
 	var all zmqSums
@@ -313,7 +314,7 @@ func checkZMQPrometheus(t *testing.T, prom *prometheus, l *zmqLog) {
 			inPasses += float64(r.Calls)
 		}
 	}
-	// A pass that broke off does not count in the metrics of passes.
+	// An aborted pass does not count in the metrics of passes.
 	passes := slices.DeleteFunc(l.passes(), func(r *zmqRoot) bool { return !r.Complete })
 	last := passes[len(passes)-1]
 	want := map[string]float64{
@@ -346,7 +347,7 @@ func TestZMQLive(t *testing.T) {
 		live.roots = append(live.roots, l.roots...)
 		live.run.Lines += l.run.Lines
 		live.run.Footers += l.run.Footers
-		accountsOf(t, c, live.receiver(), live.run.Lines) // what is overwritten before it was read is lost
+		accountsOf(t, c, live.receiver(), live.run.Lines) // rows overwritten before reading are lost
 	}
 	a := live.await(t, j)
 	for i, r := range live.roots {

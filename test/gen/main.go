@@ -1,5 +1,5 @@
-// Gen writes logs of which the truth is known, for the tests and the benchmark: see package commands. `make gen` builds it. The logs of a whole job are written
-// by `trainbridge gen run`.
+// Gen writes logs with known truth, for the tests and the benchmark: see package commands. `make gen` builds it. `trainbridge gen run` writes the logs of a
+// whole job.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := commands.New().ExecuteContext(ctx)
 	stop()
-	if err != nil { // cobra has printed it
+	if err != nil { // cobra has printed the error
 		os.Exit(1)
 	}
 }

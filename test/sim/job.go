@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// trainer writes what a trainer logs. Times are s since the job began.
+// trainer writes the log of a trainer. Times are s since the job began.
 type trainer interface {
-	// traits says what the log tells.
+	// traits describes the content of the log.
 	traits() traits
-	// begin are the first lines of an attempt, loaded the step that a checkpoint has.
+	// begin are the first lines of an attempt; loaded is the step of the loaded checkpoint.
 	begin(j *job, at float64, loaded int64)
 	step(j *job, s *step)
-	// save and evaluate are told after the iteration n, between steps.
+	// save and evaluate are called after the iteration n, between steps.
 	save(j *job, at, took float64, n int64)
 	evaluate(j *job, at, took float64, n int64)
 	// die is the word of a launcher when a process is gone.
@@ -30,13 +30,12 @@ type trainer interface {
 
 // traits of a log.
 type traits struct {
-	clock   bool // its lines have stamps
-	parts   bool // it tells of data loading
+	clock   bool // lines have stamps
+	parts   bool // times of data loading are logged
 	started bool // lines before the first step have stamps
-	lines   bool // the time of a step is that from line to line, with what lies between
+	lines   bool // the time of a step is the time between lines, with everything in between
 }
 
-// step is one step as it went.
 type step struct {
 	n                  int64
 	start, took, usual float64
@@ -60,7 +59,7 @@ type share struct {
 // fault makes a step slow.
 type fault struct {
 	extra float64
-	part  string // "": in what no log tells
+	part  string // "": a part in no log
 	rank  int    // -1: none
 	host  string
 	open  bool // of a period, or no fault at all: not scored
@@ -68,7 +67,7 @@ type fault struct {
 	test  bool // an evaluation within the step
 	link  bool // slow transfer
 
-	untold bool // a reader may leave the cause open
+	unexplained bool // a reader may leave the cause open
 }
 
 // job is a simulated job at work.
@@ -94,12 +93,12 @@ type job struct {
 
 	done   map[int64]bool
 	useful float64
-	over   map[string]float64 // by part and rank of faults: s, above the usual time, noise among that
-	drifts bool               // what is usual changes from step to step
+	over   map[string]float64 // by part and rank of faults: s, above the usual time, noise included
+	drifts bool               // the usual time changes from step to step
 	truth  Truth
 }
 
-// logFile is a log that is being written.
+// logFile is an open log.
 type logFile struct {
 	*bufio.Writer
 	file *os.File
@@ -153,7 +152,7 @@ func (j *job) pick(count, from, to, apart int) []int64 {
 	return picked
 }
 
-// clear is the least fault at a step that is beyond doubt: 15 % of the usual time, and eight standard deviations; up to three times of that.
+// clear draws a clear fault at a step: at least 15 % of the usual time and eight standard deviations, up to three times as much.
 func (j *job) clear(n int64) float64 {
 	return j.level(n) * max(0.18, 10*j.noise.deviation) * j.uniform(1, 3)
 }
@@ -169,7 +168,7 @@ func (j *job) add(f fault, steps ...int64) {
 	}
 }
 
-// start begins an attempt: its first line is at hand, its first step comes after took seconds.
+// start begins an attempt: its first line comes at once, its first step after took seconds.
 func (j *job) start(took float64, loaded int64) {
 	t := j.out.traits()
 	j.out.begin(j, j.now, loaded)
@@ -195,14 +194,12 @@ func (j *job) spend(state string, s float64) {
 	}
 }
 
-// steps are trained one after the other.
 func (j *job) steps(from, to int64) {
 	for n := from; n <= to; n++ {
 		j.step(n)
 	}
 }
 
-// step trains one step.
 func (j *job) step(n int64) {
 	usual := j.level(n)
 	s := &step{n: n, start: j.now, usual: usual, took: usual * j.noise.next(j.rng), batch: 256}
@@ -262,7 +259,7 @@ func (j *job) disturb(s *step, f fault) {
 	}
 	called := f.part
 	for i := range s.parts {
-		if slices.Contains(within[f.part], s.parts[i].name) { // a timer runs on while one within it does
+		if slices.Contains(within[f.part], s.parts[i].name) { // a timer includes the timers within it
 			s.parts[i].took += f.extra
 		}
 		if s.parts[i].name == called {
@@ -277,7 +274,7 @@ func (j *job) disturb(s *step, f fault) {
 		j.truth.Open[s.n] = true
 		return
 	}
-	slow := Slow{Iteration: s.n, Extra: f.extra, Part: f.part, Untold: f.untold, Rank: f.rank, Host: f.host}
+	slow := Slow{Iteration: s.n, Extra: f.extra, Part: f.part, Untold: f.unexplained, Rank: f.rank, Host: f.host}
 	if j.beside != nil {
 		slow.Devices = f.extra * float64(j.ranks)
 	}
@@ -320,7 +317,7 @@ func (j *job) end(after float64) {
 	j.out.end(j, j.now)
 }
 
-// settle adds up what happened.
+// settle adds up the truth.
 func (j *job) settle() {
 	t := &j.truth
 	for _, s := range t.States {
@@ -344,7 +341,7 @@ func (j *job) settle() {
 	if len(t.Lost) > 0 && t.Share == 0 {
 		t.Share = slices.Max(t.Lost) / t.Wall
 	}
-	if t.untold {
+	if t.noClock {
 		t.Wall, t.States, t.Goodput = 0, nil, 0
 	}
 	steps := count(t.Steps)
@@ -369,7 +366,7 @@ func (t *Truth) redone() (n int) {
 	return n
 }
 
-// together has some states of the account as one sum, where no log can tell them apart.
+// together merges states of the account that no log can distinguish.
 func (t *Truth) together(states ...string) {
 	sum := 0.0
 	for _, state := range states {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// silent is a trainer that says nothing but its steps.
+// silent is a trainer that logs nothing but its steps.
 type silent struct{}
 
 func (silent) save(*job, float64, float64, int64)     {}
@@ -24,7 +24,7 @@ type lines struct {
 	has  traits
 	name string
 	head func(j *job, at float64) string // nil: none
-	open bool                            // what follows a step's text is in the same line
+	open bool                            // the text behind a step's is on the same line
 	line func(j *job, s *step) string
 }
 
@@ -86,8 +86,8 @@ func nemo() *lines {
 	}}
 }
 
-// verl is the console of verl, and its FileLogger where both is set. Parts lie within timing_s/step, in which checkpoints and evaluations are (until 0.5); no
-// part is the loading of data.
+// verl is the console of verl, and with both also its FileLogger. Parts lie within timing_s/step, checkpoints and evaluations too (until 0.5); no part is the
+// loading of data.
 func verl(both bool) *lines {
 	var file io.Writer
 	return &lines{name: "verl.log", line: func(j *job, s *step) string {
@@ -123,7 +123,7 @@ func verlParts() []share {
 	return []share{{"gen", 0.52}, {"reward", 0.04}, {"old_log_prob", 0.09}, {"ref", 0.08}, {"adv", 0.002}, {"update_actor", 0.25}}
 }
 
-// deepspeed is the standard output of DeepSpeed. The end of a step has a stamp, and its samples per second are the only time that the log has.
+// deepspeed is the standard output of DeepSpeed. The end of a step has a stamp, and its samples per second are the only time in the log.
 func deepspeed() *lines {
 	line := func(j *job, at float64, by, format string, args ...any) string {
 		return fmt.Sprintf("[%s] [INFO] [%s] ", strings.Replace(j.stamp(at, "2006-01-02 15:04:05.000"), ".", ",", 1), by) + fmt.Sprintf(format, args...)
@@ -139,7 +139,7 @@ func deepspeed() *lines {
 	}}
 }
 
-// torchtitan is the console of torchtitan. Checkpoints are saved between steps and say so; a step's stamp comes when its metrics are logged.
+// torchtitan is the console of torchtitan. Checkpoints are saved between steps and logged; a step's stamp is the time of logging its metrics.
 type torchtitan struct {
 	silent
 	w io.Writer
@@ -171,7 +171,7 @@ func (t *torchtitan) save(j *job, at, took float64, _ int64) {
 
 func (t *torchtitan) end(j *job, at float64) { t.say(j, at, "Training completed") }
 
-// bar is Transformers' Trainer with its progress bar: a bar per step, and a dict over it. The log knows whole seconds. Releases of 2023 round the epoch to two
+// bar is Transformers' Trainer with its progress bar: a bar per step, with a dict above. Times are whole seconds. Releases of 2023 round the epoch to two
 // digits, later ones do not.
 func bar(total int64, rounded bool) *lines {
 	since, moved, weight := 0.0, 0.0, 1.0 // tqdm smooths its speed
@@ -215,7 +215,8 @@ func perfMonitor() *lines {
 		return rule + "\nPerformance Monitor Session Started: " + j.stamp(at, time.DateTime) + "\n" + rule +
 			"\nTimestamp            Step     TFLOPS/GPU   TFLOPS     Samples/s    Tokens/s     Time(ms)   Memory(GB)\n" + strings.Repeat("-", 96) + "\n"
 	}, line: func(j *job, s *step) string {
-		if all = append(all, s.took); s.n != 1 && s.n%10 != 0 {
+		all = append(all, s.took)
+		if s.n != 1 && s.n%10 != 0 {
 			return ""
 		}
 		took := median(all[len(all)/2:])
@@ -228,7 +229,7 @@ func perfMonitor() *lines {
 type pair struct {
 	trainer
 	second *lines
-	one    bool // into one file
+	one    bool // into a single file
 }
 
 func (p *pair) traits() traits {

@@ -8,8 +8,8 @@ import (
 
 const megatronTime = "2006-01-02 15:04:05.000000"
 
-// megatron is the standard output of Megatron-LM. Its interval-time runs from line to line, and stands still while a checkpoint is saved or an evaluation runs:
-// their timers come after the line of the iteration.
+// megatron is the standard output of Megatron-LM. Its interval-time runs from line to line, and stands still during checkpoints and evaluations: their timers
+// come after the line of the iteration.
 type megatron struct {
 	w     io.Writer
 	name  string
@@ -68,7 +68,7 @@ func (m *megatron) step(j *job, s *step) {
 	}
 }
 
-// each has the timers of each rank. Of a rank that computes for longer, one timer is longer, and that around it; the others wait for the gradients.
+// each has the timers of each rank. A rank that computes longer has one longer timer, and so has the timer around; all other ranks wait for the gradients.
 func (m *megatron) each(j *job, s *step) {
 	m.printf("times across ranks (ms):")
 	f := j.faults[s.n]
@@ -119,10 +119,10 @@ func (m *megatron) end(j *job, at float64) {
 	m.printf("[after training is done] datetime: %s ", j.stamp(at+m.shift, megatronTime))
 }
 
-// within are the timers in which another runs, where that is another one's time too.
+// within are the timers around a timer, which include its time.
 var within = map[string][]string{"batch-generator": {"forward-compute", "forward-backward"}}
 
-// megatronParts are the timers of --timing-log-level 2, of which batch-generator is within forward-compute, and that within forward-backward.
+// megatronParts are the timers of --timing-log-level 2: batch-generator is within forward-compute, and forward-compute within forward-backward.
 func megatronParts() []share {
 	return []share{
 		{"forward-backward", 0.86},

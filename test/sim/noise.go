@@ -16,7 +16,7 @@ func lognormal(sigma float64) noise {
 	return noise{func(r *rand.Rand) float64 { return math.Exp(sigma * r.NormFloat64()) }, sigma}
 }
 
-// autoregressive is noise that goes on: each value is rho times the one before, and something new. Sigma is its deviation in the long run.
+// autoregressive is correlated noise: each value is rho times the one before, and a fresh part. Sigma is its deviation in the long run.
 func autoregressive(rho, sigma float64) noise {
 	x, started := 0.0, false
 	return noise{func(r *rand.Rand) float64 {
@@ -30,7 +30,7 @@ func autoregressive(rho, sigma float64) noise {
 	}, sigma}
 }
 
-// heavy is noise of which a tenth lies far out, up to 5 %.
+// heavy is noise with a tenth far out, up to 5 %.
 func heavy(sigma float64) noise {
 	return noise{func(r *rand.Rand) float64 {
 		x := sigma * r.NormFloat64()
@@ -41,7 +41,7 @@ func heavy(sigma float64) noise {
 	}, 1.6 * sigma}
 }
 
-// collected is noise with spikes below 8 %, as a garbage collector makes them every 15 to 45 steps.
+// collected is noise with spikes below 8 %, like a garbage collector's every 15 to 45 steps.
 func collected(sigma float64) noise {
 	left := 20
 	return noise{func(r *rand.Rand) float64 {

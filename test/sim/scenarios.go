@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// unknown is the cause of a step of which no log tells more than its time.
+// unknown is the cause of a step with only a time in the logs.
 var unknown = fault{rank: -1}
 
 // of is a fault in a named part.
 func of(part string) fault { return fault{part: part, rank: -1} }
 
-// setUp is what most jobs begin with.
+// setUp is common to most jobs.
 func (j *job) setUp(out trainer, usual float64, n noise, shares ...share) {
 	j.out, j.noise, j.shares = out, n, shares
 	j.level = func(int64) float64 { return usual }
 }
 
-// whole runs a job of one attempt, without anything between its steps.
+// whole runs a job of one attempt, with only steps.
 func (j *job) whole(steps int) {
 	j.start(0, 0)
 	j.steps(1, int64(steps))
@@ -31,10 +31,10 @@ func loop(data float64) []share {
 	return []share{{"data_time", data}, {"forward_time", 0.3 * (1 - data)}, {"backward_time", 0.6 * (1 - data)}}
 }
 
-// unsaid is a pattern of a sentence that no log says why.
+// unsaid is a pattern of a sentence about missing evidence.
 const unsaid = "(?i)(does not say|do not say|no log (here )?(says|tells|explains)|not known|cannot (say|tell))"
 
-// say adds patterns that the conclusion must have.
+// say adds patterns required in the conclusion.
 func (j *job) say(patterns ...string) { j.truth.Must = append(j.truth.Must, patterns...) }
 
 // Scenarios are all kinds of jobs.
@@ -202,7 +202,7 @@ func everyday() []Scenario {
 				}
 			}
 			j.end(2)
-			j.truth.Lost, j.truth.Share = []float64{j.truth.States[Evaluation]}, 0.02 // told, but no loss
+			j.truth.Lost, j.truth.Share = []float64{j.truth.States[Evaluation]}, 0.02 // reported, but no loss
 			j.say("(?i)evaluat")
 		}},
 		{"torchtitan: checkpoints, a slow step", Faulty, func(j *job) {
@@ -276,7 +276,7 @@ func megatronSaves(j *job, took func(i int) float64, count int) {
 	j.say("(?i)checkpoint")
 }
 
-// blame are jobs with logs of NCCL, which tell who was waited for.
+// blame are jobs with logs of NCCL, which identify the rank that others waited for.
 func blame() []Scenario {
 	return []Scenario{
 		{"nccl: one host of 8 ranks 5 % slower", Faulty, func(j *job) {
@@ -344,13 +344,13 @@ func blame() []Scenario {
 		{"nccl: megatron's stamps in another zone", Faulty, func(j *job) {
 			lateRank(j, &megatron{total: 120, shift: 8 * 3600})
 			for n, f := range j.faults {
-				f.untold = true
+				f.unexplained = true
 				j.faults[n] = f
 			}
 			j.start(10, 0)
 			j.steps(1, 120)
 			j.end(1)
-			j.truth.untold = true
+			j.truth.noClock = true
 			j.truth.Somewhere = []string{"--timezone", fmt.Sprintf(`rank %d\b`, j.truth.Rank)}
 		}},
 		{"nccl: megatron's stamps in another zone, which a flag names", Faulty, func(j *job) {
@@ -380,7 +380,7 @@ func (j *job) withNCCL(out trainer, usual float64, ranks int, hosts ...string) {
 	j.ranks, j.hosts, j.beside = ranks, hosts, &collectives{offset: map[string]float64{}}
 }
 
-// lateRank is one rank that comes late at times, by 1 to 3.5 s.
+// lateRank is a rank late at times, by 1 to 3.5 s.
 func lateRank(j *job, out trainer) {
 	j.withNCCL(out, 3, 8, "gpu-a", "gpu-b")
 	rank := j.between(0, 7)
@@ -390,7 +390,7 @@ func lateRank(j *job, out trainer) {
 	j.truth.Rank, j.truth.Host = rank, j.host(rank)
 }
 
-// attempts are jobs that begin anew.
+// attempts are jobs with restarts.
 func attempts() []Scenario {
 	return []Scenario{
 		{"crash at 80, back to 70, 240 s down", Faulty, func(j *job) { restarts(j, &megatron{total: 160}, [][3]float64{{80, 70, 240}}, 160) }},
@@ -419,7 +419,7 @@ func attempts() []Scenario {
 	}
 }
 
-// restarts is a job that dies at steps and goes on from checkpoints: the last step before, the step that is loaded, the time between.
+// restarts is a job that dies at steps and continues from checkpoints: the last step before, the loaded step, the time between.
 func restarts(j *job, out trainer, at [][3]float64, last int64) {
 	j.setUp(out, 4.15, lognormal(0.005))
 	down, again := 0.0, 0.0
@@ -437,7 +437,7 @@ func restarts(j *job, out trainer, at [][3]float64, last int64) {
 	j.say("(?i)(down|restart|between attempts)")
 }
 
-// changes are jobs in which steps become longer or shorter for good, and none is slow.
+// changes are jobs whose steps become longer or shorter for good, without a slow step.
 func changes() []Scenario {
 	return []Scenario{
 		{"16 to 8 ranks", Shrinking, func(j *job) {
@@ -521,7 +521,7 @@ func homogeneous() []Scenario {
 			j.start(start, 0)
 			j.steps(1, int64(steps))
 			j.end(after)
-			if t.traits().lines { // the first step has no line before it
+			if t.traits().lines { // the first step has no line before
 				j.truth.together(StartUp, Step)
 			}
 			if !t.traits().parts {

@@ -67,7 +67,7 @@ func TestScenarios(t *testing.T) {
 	assert.GreaterOrEqual(t, len(names), 30)
 }
 
-// The wall clock of the truth is that of the stamps in the log.
+// The wall clock of the truth agrees with the stamps in the log.
 func TestWall(t *testing.T) {
 	stamp := regexp.MustCompile(`(?m)(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6})\]? (?:iteration|$)`)
 	seen := 0
@@ -83,7 +83,7 @@ func TestWall(t *testing.T) {
 				}
 			}
 		}
-		if len(all) == 0 || truth.Wall == 0 || s.Name == "killed in mid-step" { // the last line of that is torchrun's
+		if len(all) == 0 || truth.Wall == 0 || s.Name == "killed in mid-step" { // torchrun's line is the last there
 			continue
 		}
 		seen++

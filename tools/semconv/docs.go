@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// Tables of READMEs stand between <!-- semconv: metrics DOMAIN COMPONENT -->, <!-- semconv: attributes DOMAIN GROUP --> or
-// <!-- semconv: verdicts DOMAIN --> and <!-- semconv end -->.
-var tables = regexp.MustCompile(`(?s)(<!-- semconv: (\w+) (\w+)(?: ([\w.]+))? -->\n).*?(<!-- semconv end -->)`)
+// Tables of components' pages stand between <!-- semconv: metrics DOMAIN COMPONENT --> and <!-- semconv end -->.
+var tables = regexp.MustCompile(`(?s)(<!-- semconv: metrics (\w+) (\w+) -->\n).*?(<!-- semconv end -->)`)
 
-// readmes writes the tables of the components' READMEs.
-func readmes(root string, ds []*domain) error {
-	files, err := filepath.Glob(filepath.Join(root, "*", "*", "README.md"))
+// pages writes the tables of the components' pages.
+func pages(root string, ds []*domain) error {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "reference", "*.md"))
 	if err != nil {
 		return err
 	}
@@ -29,11 +28,11 @@ func readmes(root string, ds []*domain) error {
 		}
 		text := tables.ReplaceAllStringFunc(string(old), func(s string) string {
 			m := tables.FindStringSubmatch(s)
-			rows, err := table(ds, m[2], m[3], m[4])
+			rows, err := metricTable(ds, m[2], m[3])
 			if err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", f, err))
 			}
-			return m[1] + "\n" + rows + "\n" + m[5]
+			return m[1] + "\n" + rows + "\n" + m[4]
 		})
 		if text != string(old) {
 			errs = append(errs, write(f, text))
@@ -42,30 +41,21 @@ func readmes(root string, ds []*domain) error {
 	return errors.Join(errs...)
 }
 
-// table is a table of a README: the metrics of a domain that a component makes, a group of attributes of a domain, or the verdicts about a domain.
-func table(ds []*domain, kind, domain, which string) (string, error) {
-	if rows := verdictTable(ds, domain); kind == "verdicts" && rows != "" {
-		return rows, nil
-	}
+// metricTable has a component's metrics of a domain.
+func metricTable(ds []*domain, domain, component string) (string, error) {
 	b := &strings.Builder{}
 	for _, d := range ds {
-		switch {
-		case kind == "metrics" && d.File == domain:
-			for _, g := range of(d, "metric") {
-				if slices.Contains(g.Annotations.By, which) {
-					fmt.Fprintf(b, "| %s | %s, %s | %s | %s | %s |\n", code(g.MetricName), g.Instrument, g.Unit, cell(g.Brief, g.Note), refs(g), prometheus(g))
-				}
-			}
-		case kind == "attributes" && d.File == domain:
-			for _, g := range of(d, "attribute_group") {
-				if g.ID == "registry."+which {
-					return attributeTable(ds, g), nil
-				}
+		if d.File != domain {
+			continue
+		}
+		for _, g := range of(d, "metric") {
+			if slices.Contains(g.Annotations.By, component) {
+				fmt.Fprintf(b, "| %s | %s, %s | %s | %s | %s |\n", code(g.MetricName), g.Instrument, g.Unit, cell(g.Brief, g.Note), refs(g), prometheus(g))
 			}
 		}
 	}
 	if b.Len() == 0 {
-		return "", fmt.Errorf("no %s of %s %s", kind, domain, which)
+		return "", fmt.Errorf("no metrics of %s %s", domain, component)
 	}
 	return "| metric | type, unit | | labels | name in Prometheus |\n|---|---|---|---|---|\n" + b.String(), nil
 }
@@ -74,7 +64,7 @@ func attributeTable(ds []*domain, g *group) string {
 	b := &strings.Builder{}
 	for _, a := range g.Attributes {
 		if resolve(ds, a.Ref) != nil {
-			continue // it stands in a table of its own
+			continue // has a table of its own
 		}
 		kind := a.Type.Name
 		if a.Ref != "" {
@@ -88,13 +78,10 @@ func attributeTable(ds []*domain, g *group) string {
 	return "| attribute | type | unit | |\n|---|---|---|---|\n" + b.String()
 }
 
-// verdictTable has the verdicts about one domain, or all.
-func verdictTable(ds []*domain, domain string) string {
+// verdictTable has all verdicts.
+func verdictTable(ds []*domain) string {
 	b := &strings.Builder{}
 	for _, m := range verdicts(ds) {
-		if domain != "" && m.domain != domain {
-			continue
-		}
 		row := func(name string, m *member) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s |\n",
 				name, strings.Join(m.Annotations.Severity, ", "), m.Annotations.On, m.Annotations.Unit, cell(m.Brief), cell(m.Note))
@@ -104,9 +91,6 @@ func verdictTable(ds []*domain, domain string) string {
 			c := &m.Annotations.Causes[i]
 			row(code(m.Value)+", cause "+code(c.Value), c)
 		}
-	}
-	if b.Len() == 0 {
-		return ""
 	}
 	return "| verdict | severity | on | unit | when, by default | what to do |\n|---|---|---|---|---|---|\n" + b.String()
 }
@@ -190,7 +174,7 @@ var prometheusUnits = map[string]string{
 	"s": "_seconds", "By": "_bytes", "By/s": "_bytes_per_second", "ns": "_nanoseconds", "J": "_joules", "W": "_watts", "Hz": "_hertz", "Cel": "_celsius",
 }
 
-// prometheus is the name that the prometheus exporter gives a metric.
+// prometheus is the prometheus exporter's name of a metric.
 func prometheus(g *group) string {
 	name := strings.ReplaceAll(g.MetricName, ".", "_")
 	switch {

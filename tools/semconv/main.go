@@ -1,6 +1,6 @@
-// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/semconv.md and the tables of READMEs
-// from spans/registry, which is in the schema of OpenTelemetry's weaver. Annotations hold what the schema has no place for: the Go name, the unit of an
-// attribute, the severity of a verdict.
+// Command semconv makes Go names, metric descriptors, the table of verdicts, the structs of internal/traces/view, docs/reference/semconv.md and tables of
+// docs/reference from spans/registry, in the schema of OpenTelemetry's weaver. Annotations hold values without a place in the schema: the Go name, the unit of
+// an attribute, the severity of a verdict.
 //
 //	go -C tools run ./semconv ..
 package main
@@ -50,7 +50,7 @@ func generate(root string) error {
 	for name, file := range map[string]string{
 		"names.go": "spans/generated_names.go", "metrics.go": "spans/generated_metrics.go",
 		"verdicts.go": "spans/generated_verdicts.go", "kinds.go": "internal/traces/view/generated_kinds.go",
-		"views.go": "internal/traces/view/generated_views.go", "semconv.md": "docs/semconv.md",
+		"views.go": "internal/traces/view/generated_views.go", "semconv.md": "docs/reference/semconv.md",
 	} {
 		var b bytes.Buffer
 		if err := t.ExecuteTemplate(&b, name+".tmpl", ds); err != nil {
@@ -58,7 +58,8 @@ func generate(root string) error {
 		}
 		text := b.Bytes()
 		if strings.HasSuffix(file, ".go") {
-			if text, err = format.Source(text); err != nil {
+			text, err = format.Source(text)
+			if err != nil {
 				return fmt.Errorf("%s: %w\n%s", file, err, b.Bytes())
 			}
 		}
@@ -66,7 +67,7 @@ func generate(root string) error {
 			return err
 		}
 	}
-	return readmes(root, ds)
+	return pages(root, ds)
 }
 
 // instruments are the names in package spans of weaver's instruments.

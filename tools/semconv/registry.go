@@ -15,12 +15,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// domain is one file, in weaver's schema for semantic conventions. Its first comment says "Title: what it is about".
+// domain is a file, in weaver's schema for semantic conventions. Its first comment is "Title: brief".
 type domain struct {
 	File, Title, Brief string
 
 	Groups  []*group `yaml:"groups"`
-	Views   []*group // of Groups, those that are views: see view
+	Views   []*group // the views among Groups: see view
 	Imports struct {
 		Metrics []string `yaml:"metrics"`
 	} `yaml:"imports"`
@@ -43,18 +43,18 @@ type group struct {
 		Go      string            `yaml:"go"`
 		Name    string            `yaml:"name"`    // of a span
 		By      []string          `yaml:"by"`      // the components that make the metric
-		Labels  string            `yaml:"labels"`  // what a README says of the metric's attributes
+		Labels  string            `yaml:"labels"`  // text of a README about the metric's attributes
 		Metrics map[string]string `yaml:"metrics"` // Go names of imported metrics
 		Units   map[string]string `yaml:"units"`
 		Room    string            `yaml:"room"` // Go name of how many of the attributes a span mostly gets
 
 		// Of a view.
 		View   string   `yaml:"view"`   // Go name of the struct
-		Prefix string   `yaml:"prefix"` // that its fields do not have of the attributes' Go names
-		Fields []string `yaml:"fields"` // others than those of attributes, as Go declares them; one word: embedded
-		// How it is read. "": all is generated. finish: all but a method of this name, which is called at the end. own: only the method take is, for a Read by
-		// hand. none: within other views only. note: within other views too, by a call for each attribute that is not theirs; so few spans have one that
-		// to have its attributes in their switches makes small views a fifth slower.
+		Prefix string   `yaml:"prefix"` // of the attributes' Go names, dropped from field names
+		Fields []string `yaml:"fields"` // further fields, as Go declarations; a single word: embedded
+		// How attributes are read. "": all is generated. finish: all but a method finish, called at the end. own: only the method take, for a Read by hand. none:
+		// within other views only. note: within other views too, by a call for each foreign attribute; few spans have any, and switches with its attributes would
+		// make small views a fifth slower.
 		Read string `yaml:"read"`
 	} `yaml:"annotations"`
 }
@@ -75,18 +75,18 @@ type attribute struct {
 		GoType string            `yaml:"go_type"`
 		Unit   string            `yaml:"unit"`
 		Values map[string]string `yaml:"values"` // Go names of values of the referenced attribute
-		// Members of the referenced attribute that only this domain has: the kinds of its spans, the verdicts about them.
+		// Members of the referenced attribute in this domain only: the kinds of its spans, the verdicts about them.
 		Members []member `yaml:"members"`
 
 		// Of a reference in a view.
 		Field    string `yaml:"field"`    // where the rule of fieldName has no good name; "-": none
 		As       string `yaml:"as"`       // Go type, where the rule of goType has another
 		Sets     string `yaml:"sets"`     // a flag that the attribute sets, whatever its value
-		Inherits bool   `yaml:"inherits"` // what the resource says holds where the span says nothing
+		Inherits bool   `yaml:"inherits"` // the resource's value holds if the span has none
 	} `yaml:"annotations"`
 }
 
-// attrType is a name such as "int[]" or the members of an enum.
+// attrType is a name such as "int[]", or the members of an enum.
 type attrType struct {
 	Name    string
 	Members []member
@@ -115,16 +115,14 @@ type member struct {
 	Stability   string `yaml:"stability"`
 	Annotations struct {
 		Go       string   `yaml:"go"`
-		Severity []string `yaml:"severity"` // several: the first is the usual one
+		Severity []string `yaml:"severity"` // of several, the first is the usual one
 		Unit     string   `yaml:"unit"`
 		On       string   `yaml:"on"`
-		Causes   []member `yaml:"causes"` // of a verdict: values of trainbridge.verdict.cause. What a cause does not say is as of the verdict.
+		Causes   []member `yaml:"causes"` // of a verdict: values of trainbridge.verdict.cause. Empty fields of a cause are the verdict's.
 	} `yaml:"annotations"`
-
-	domain string // the file of the member
 }
 
-// read reads all files of the registry: what is common to all domains first, which is the order of docs/semconv.md too. Keys that it does not know are errors.
+// read reads all files of the registry: the file common to all domains first, also the order of docs/reference/semconv.md. Unknown keys are errors.
 func read(dir string) ([]*domain, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -175,14 +173,13 @@ func read(dir string) ([]*domain, error) {
 	return out, check(out)
 }
 
-// join gives the attributes the members that domains have for them.
+// join adds the domains' members to the attributes.
 func join(ds []*domain) {
 	for _, d := range ds {
 		for _, g := range d.Groups {
 			for _, ref := range g.Attributes {
 				a, causes := resolve(ds, ref.Ref), resolve(ds, "trainbridge.verdict.cause")
 				for _, m := range ref.Annotations.Members {
-					m.domain = d.File
 					for i := range m.Annotations.Causes {
 						c := &m.Annotations.Causes[i].Annotations
 						if len(c.Severity) == 0 {
@@ -200,7 +197,7 @@ func join(ds []*domain) {
 
 var goName = regexp.MustCompile(`^[A-Z]\w*$`)
 
-// check finds mistakes that weaver's schema does not: names given twice, references to nothing, entries without text.
+// check finds mistakes beyond weaver's schema: duplicate names, references to nothing, entries without text.
 func check(ds []*domain) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -280,7 +277,7 @@ type room struct {
 	N           int
 }
 
-// resolve finds an attribute of the registry that another group refers to; nil: it is of the semantic conventions.
+// resolve finds a referenced attribute of the registry; nil: an attribute of the semantic conventions.
 func resolve(ds []*domain, ref string) *attribute {
 	if ref == "" {
 		return nil
@@ -314,8 +311,8 @@ func constants(ds []*domain) []constant {
 	return out
 }
 
-// sections orders the Go names as the registry has them: a block per group of attributes, a block of the values of each enum, and for each domain a block of
-// spans and events, and a block of metrics.
+// sections orders the Go names like the registry: a block per group of attributes, a block of the values of each enum, and for each domain a block of spans and
+// events, and a block of metrics.
 func sections(ds []*domain) []section {
 	var out []section
 	done := map[string]bool{}
@@ -380,7 +377,7 @@ func attributeNames(d *domain, g *group, add func(string, []constant)) {
 	}
 }
 
-// attributeDoc says of what type an attribute is, and its unit.
+// attributeDoc is an attribute's type and unit.
 func attributeDoc(a *attribute) string {
 	switch unit := a.Annotations.Unit; {
 	case a.Ref != "" && a.Annotations.Go != "":

@@ -12,21 +12,21 @@ import (
 type view struct {
 	Go, Doc  string
 	Read     string   // how: see group
-	Embedded []string // other structs of the package
-	Asked    string   // the one of them that is asked about attributes that are not the view's
+	Embedded []string // embedded structs of the package
+	Asked    string   // the one of Embedded that reads foreign attributes
 	Fields   []field  // read from attributes
-	More     []string // declarations of further fields: parts, arrays, what is computed
+	More     []string // declarations of further fields: parts, arrays, computed ones
 	Readings []reading
-	Inherits []string // assignments of what the span's resource says
+	Inherits []string // assignments from the span's resource
 }
 
 type field struct{ Name, Type, Doc string }
 
-// reading is one attribute of a view, or of one of its parts.
+// reading is an attribute of a view, or of one of its parts.
 type reading struct {
 	Attribute, Const string
 	Targets, Values  string // both sides of the assignment
-	Template         bool   // the attribute's name goes on; the target has it as key
+	Template         bool   // the attribute's name is a prefix; the rest is the target's key
 
 	path     string // of the part, from the view
 	of       field
@@ -87,7 +87,8 @@ func viewOf(ds []*domain, all map[string]*group, g *group) (*view, error) {
 		}
 	}
 	var err error
-	if v.Readings, err = readings(ds, all, v.Go); err != nil {
+	v.Readings, err = readings(ds, all, v.Go)
+	if err != nil {
 		return nil, err
 	}
 	for i := range v.Readings {
@@ -100,7 +101,7 @@ func viewOf(ds []*domain, all map[string]*group, g *group) (*view, error) {
 	return v, nil
 }
 
-// add declares a field, unless it is one of a part or of an array. Another attribute may have the same field.
+// add declares a field, unless part of a part or an array. Several attributes may have the same field.
 func (v *view) add(f field, attribute string) {
 	if f.Name == "" || strings.ContainsAny(f.Name, ".[(") {
 		return
@@ -114,7 +115,7 @@ func (v *view) add(f field, attribute string) {
 	v.Fields = append(v.Fields, f)
 }
 
-// readings are those of a view and of its parts: one switch for all is faster than asking part by part.
+// readings are the readings of a view and of its parts: a single switch for all is faster than asking part by part.
 func readings(ds []*domain, all map[string]*group, name string) ([]reading, error) {
 	g := all[name]
 	if g == nil {
@@ -165,7 +166,7 @@ func (r *reading) assign(receiver string) {
 	}
 }
 
-// inherited assigns what a resource says of its spans to a view.
+// inherited assigns a resource's values to a view of its spans.
 func inherited(v *view, stated []reading) []string {
 	var out []string
 	add := func(to, from string) {
@@ -189,7 +190,7 @@ func inherited(v *view, stated []reading) []string {
 	return out
 }
 
-// named is the attribute of a name, where it has its Go name; nil: there is none.
+// named is the attribute of a name, with its Go name; nil: none.
 func named(ds []*domain, name string) *attribute {
 	for _, d := range ds {
 		for _, g := range d.Groups {
@@ -203,8 +204,8 @@ func named(ds []*domain, name string) *attribute {
 	return nil
 }
 
-// fieldName is the field that a view reads an attribute into, with the way to it: as annotated, else the attribute's Go name without Attr and the view's
-// prefix. "" is none: the attribute only sets a flag.
+// fieldName is a view's field for an attribute, with its path: as annotated, else the attribute's Go name without Attr and the view's prefix. "" is none: the
+// attribute only sets a flag.
 func fieldName(g *group, ref, a *attribute) string {
 	switch ref.Annotations.Field {
 	case "-":
@@ -222,14 +223,14 @@ func fieldName(g *group, ref, a *attribute) string {
 	return name
 }
 
-// goType is the type of a field. A whole number with a unit is a quantity; one without names or orders something.
+// goType is the type of a field. A whole number with a unit is a quantity; without a unit it names or orders something.
 func goType(ref, a *attribute) string {
 	switch kind := strings.TrimSuffix(strings.TrimPrefix(a.Type.Name, "template["), "]"); {
 	case ref.Annotations.As != "":
 		return ref.Annotations.As
 	case a.Annotations.GoType != "":
 		return "spans." + a.Annotations.GoType
-	case strings.HasSuffix(kind, "["): // int[] and its like
+	case strings.HasSuffix(kind, "["): // int[] and similar
 		return "List"
 	case kind == "boolean":
 		return "bool"

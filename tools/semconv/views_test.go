@@ -33,7 +33,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestViews: a view that the registry cannot mean is an error, and nothing is generated.
+// TestViews: a wrong view is an error, and nothing is generated.
 func TestViews(t *testing.T) {
 	ds, err := read(filepath.Join(root, "spans/registry"))
 	if err != nil {

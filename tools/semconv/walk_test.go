@@ -77,7 +77,7 @@ func (v *vocabulary) template(name string) string {
 	return ""
 }
 
-// knows says whether anything has this name, is this value, or several names begin with it.
+// knows reports whether name is a name, a value, or a common prefix of several names.
 func (v *vocabulary) knows(name string) bool {
 	if v.attributes[name] != nil || v.metrics[name] != nil || v.names[name] || v.template(name) != "" {
 		return true
@@ -95,7 +95,7 @@ func (v *vocabulary) knows(name string) bool {
 	return false
 }
 
-// foreign says whether others write the name, in files that our components read.
+// foreign reports whether foreign writers use the name, in files that our components read.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "megatron.training.") || name == "process.uptime"
 }
@@ -138,7 +138,7 @@ type entity struct {
 	Attributes keyValues `yaml:"attributes"`
 }
 
-// golden is a file of traces or metrics, as plogtest and its like write them.
+// golden is a file of traces or metrics, as written by plogtest and similar packages.
 type golden struct {
 	ResourceSpans []struct {
 		Resource   entity `yaml:"resource"`
@@ -213,7 +213,7 @@ func (w *walker) attribute(key string) {
 	}
 }
 
-// verdictsOf holds the verdicts that a span lists against the events that explain them.
+// verdictsOf compares the verdicts that a span lists with their explaining events.
 func (w *walker) verdictsOf(span keyValues, events []keyValues) {
 	names := span.strings("trainbridge.verdict")
 	for _, name := range names {
@@ -227,7 +227,8 @@ func (w *walker) verdictsOf(span keyValues, events []keyValues) {
 	for _, e := range events {
 		said := func(key string) string { return strings.Join(e.strings(key), "") }
 		name, cause, severity := said("trainbridge.verdict.name"), said("trainbridge.verdict.cause"), said("trainbridge.verdict.severity")
-		if explained = append(explained, name); worst != "bad" {
+		explained = append(explained, name)
+		if worst != "bad" {
 			worst = severity
 		}
 		of := w.verdicts[name]
@@ -244,7 +245,8 @@ func (w *walker) verdictsOf(span keyValues, events []keyValues) {
 		return
 	}
 	slices.Sort(names)
-	if explained = slices.Compact(explained); !slices.Equal(names, explained) {
+	explained = slices.Compact(explained)
+	if !slices.Equal(names, explained) {
 		w.Errorf("%s: %v are explained of %v", w.file, explained, names)
 	}
 	if got := span.strings("trainbridge.verdict.severity"); !slices.Equal(got, []string{worst}) {
@@ -261,7 +263,7 @@ func (w *walker) metric(m goldenMetric) {
 	case g == nil && !w.upstream[m.Name]:
 		w.Errorf("%s: the registry has no metric %s", w.file, m.Name)
 	case g != nil && g.Instrument == "gauge" && instrument == "counter" && strings.HasSuffix(w.file, "/native_want.yaml"):
-		// A metric that a job counts itself stays a counter.
+		// A metric counted by the job itself stays a counter.
 	case g != nil && (g.Unit != m.Unit || g.Brief != m.Description || g.Instrument != instrument):
 		w.Errorf("%s: %s is a %s, %s, %q; the registry has %s, %s, %q", w.file, m.Name, instrument, m.Unit, m.Description, g.Instrument, g.Unit, g.Brief)
 	}
@@ -317,7 +319,7 @@ func (w *walker) yaml(text []byte) {
 	}
 }
 
-// jaeger reads the answers of Jaeger's API that show's tests have.
+// jaeger reads the answers of Jaeger's API in show's tests.
 func (w *walker) jaeger(text []byte) {
 	var answer struct {
 		Data []struct {
@@ -345,7 +347,7 @@ func (w *walker) jaeger(text []byte) {
 // jaegerTags are the tags that Jaeger adds to a span.
 var jaegerTags = []string{"span.kind", "otel.status_code", "otel.status_description", "otel.scope.name", "otel.scope.version", "error", "internal.span.format"}
 
-// repository calls f for each file of the repository that is no build output.
+// repository calls f for each file of the repository but build output.
 func repository(t *testing.T, f func(path string, text []byte)) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -376,7 +378,7 @@ func repository(t *testing.T, f func(path string, text []byte)) {
 	}
 }
 
-// TestGoldenFiles: names that a golden file shows stand in the registry, and names of the registry are shown by a golden file, or at least written by code.
+// TestGoldenFiles: names in a golden file are in the registry, and names of the registry are in a golden file, or at least written by code.
 func TestGoldenFiles(t *testing.T) {
 	v, ds := readVocabulary(t)
 	w := &walker{T: t, vocabulary: v, seen: map[string]bool{}}
@@ -436,7 +438,7 @@ func TestGoldenFiles(t *testing.T) {
 	t.Logf("shown by none of %d golden files, but written by code: %s", files, strings.Join(byCode, " "))
 }
 
-// TestAdded: the attributes that train_perf adds to a span stand in groups whose room the registry counts.
+// TestAdded: the attributes that train_perf adds to a span are in groups whose room the registry counts.
 func TestAdded(t *testing.T) {
 	_, ds := readVocabulary(t)
 	known := map[string]bool{}
@@ -494,7 +496,7 @@ func TestAdded(t *testing.T) {
 	}
 }
 
-// TestUnits: units are those that Prometheus' exporter has a word for, shares, and counts in braces. A unit with a Go name is the unit of something.
+// TestUnits: units are units known to Prometheus' exporter, shares, and counts in braces. A unit with a Go name is in use.
 func TestUnits(t *testing.T) {
 	_, ds := readVocabulary(t)
 	used := units(ds)
@@ -519,7 +521,7 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// TestVerdicts: so many names are as many as somebody keeps in mind. Another one is mostly a cause of one that is there.
+// TestVerdicts: most is as many names as somebody keeps in mind. A new one is mostly a cause of an existing one.
 func TestVerdicts(t *testing.T) {
 	const most = 24
 	v, _ := readVocabulary(t)
@@ -535,10 +537,10 @@ func TestVerdicts(t *testing.T) {
 
 var attributeRow = regexp.MustCompile("(?m)^\\| `([a-z_.]+)`")
 
-// TestAttributes: docs/attributes.md has 20 attributes, all of the registry, each with a query that the page has, or with where it is seen.
+// TestAttributes: docs/reference/attributes.md has 20 attributes, all in the registry, each with a query from the page, or with its place.
 func TestAttributes(t *testing.T) {
 	v, _ := readVocabulary(t)
-	text, err := os.ReadFile(filepath.Join(root, "docs/attributes.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/attributes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -559,12 +561,13 @@ func TestAttributes(t *testing.T) {
 
 var dotted = regexp.MustCompile("`((?:tq|zeromq|nccl|rpc|ml\\.train|ml\\.step|trainbridge)(?:\\.[a-z0-9_]+)+)`")
 
-// TestDocuments: a name that a page tells of stands in the registry.
+// TestDocuments: names in a page are in the registry.
 func TestDocuments(t *testing.T) {
 	v, _ := readVocabulary(t)
 	n := 0
 	repository(t, func(path string, text []byte) {
-		if !strings.HasSuffix(path, ".md") || path == "CHANGELOG.md" || path == "docs/events.md" || strings.HasSuffix(path, "/documentation.md") { // forms are no attributes
+		if !strings.HasSuffix(path, ".md") || path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") ||
+			path == "docs/reference/events.md" { // forms are no attributes
 			return
 		}
 		for _, m := range dotted.FindAllStringSubmatch(string(text), -1) {
@@ -579,7 +582,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestPrometheusNames holds the names in READMEs against some names that Prometheus has.
+// TestPrometheusNames compares the names in READMEs with some names of Prometheus.
 func TestPrometheusNames(t *testing.T) {
 	v, _ := readVocabulary(t)
 	for metric, want := range map[string]string{
@@ -598,14 +601,14 @@ func TestPrometheusNames(t *testing.T) {
 }
 
 var (
-	// prometheusName is what stands in a query, a script or a rule where a metric is meant: labels and names of receivers have no such ends.
+	// prometheusName matches metrics in a query, a script or a rule: labels and names of receivers have different ends.
 	prometheusName = regexp.MustCompile(`\b((?:tq|zeromq|nccl|rpc|ml|hw|trainbridge)_[a-z0-9_]+_(?:total|seconds|bytes|ratio|hertz|per_second|celsius|watts|joules)(?:_bucket|_sum|_count|_total)?|(?:otelcol|trainbridge_tail)_[a-z0-9_]*[a-z0-9])\b`)
 	telemetryKey   = regexp.MustCompile(`(?m)^    ([a-z0-9_.]+):$`)
 	dottedOn       = regexp.MustCompile(`^\.[a-z]`)
 	literalName    = regexp.MustCompile(`"(trainbridge\.[a-z_.]+)"`)
 )
 
-// TestMetricNames: a metric that a page, a script, a rule or a dashboard asks for is one that there is, by the name that Prometheus gives it.
+// TestMetricNames: a metric in a page, a script, a rule or a dashboard exists, by its name in Prometheus.
 func TestMetricNames(t *testing.T) {
 	v, _ := readVocabulary(t)
 	known := map[string]bool{}
@@ -638,11 +641,12 @@ func TestMetricNames(t *testing.T) {
 			for _, m := range literalName.FindAllStringSubmatch(string(text), -1) {
 				known[strings.ReplaceAll(m[1], ".", "_")] = true
 			}
-		case path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") || strings.Contains(path, "testdata") || strings.HasPrefix(path, "docs/adr/"):
+		case path == "CHANGELOG.md" || strings.HasSuffix(path, "/documentation.md") || strings.Contains(path, "testdata") ||
+			strings.HasPrefix(path, "docs/reference/adr/"):
 		case strings.HasSuffix(path, ".go"):
 		default:
 			for _, at := range prometheusName.FindAllIndex(text, -1) {
-				if !dottedOn.Match(text[at[1]:]) { // not the name as OpenTelemetry has it
+				if !dottedOn.Match(text[at[1]:]) { // not OpenTelemetry's name
 					asked[string(text[at[0]:at[1]])] = path
 				}
 			}

@@ -1,5 +1,5 @@
-// Command wheel packs a binary as a wheel for pip, which puts it on the path as it is. The platform in the wheel's name is read from the binary, so that pip
-// installs it where it runs and nowhere else. The same files give the same bytes.
+// Command wheel packs a binary as a wheel for pip, which installs the binary on the path. The platform in the wheel's name is read from the binary: pip
+// installs the wheel where the binary runs and nowhere else. The same files give the same bytes.
 //
 // Formats: packaging.python.org/specifications, "Binary distribution format", "Platform compatibility tags" (PEP 600, 656), "Core metadata"; SBOMs by PEP 770.
 package main
@@ -37,7 +37,7 @@ Description-Content-Type: text/markdown
 
 %s`
 
-// file is one of the wheel's, by its path there.
+// file is a file of the wheel, by its path.
 type file struct {
 	path string
 	data []byte

@@ -18,8 +18,8 @@ var (
 	machoMachines = map[macho.Cpu]string{macho.CpuAmd64: "x86_64", macho.CpuArm64: "arm64"}
 )
 
-// platforms returns the tags of the systems that the program runs on: the glibc that it asks for, musl where it asks for no library, or the macOS that it says.
-// A static program gets no tag of glibc, though it runs there: it would be as good a match for pip as the one with NVML.
+// platforms returns the tags of the systems that the program runs on: its least glibc, musl for a program without libraries, or its least macOS. A static
+// program gets no tag of glibc, though it would run: pip would find it as good a match as the program with NVML.
 func platforms(program []byte) ([]string, error) {
 	if f, err := elf.NewFile(bytes.NewReader(program)); err == nil {
 		machine, ok := elfMachines[f.Machine]
@@ -61,7 +61,7 @@ func platforms(program []byte) ([]string, error) {
 	return nil, errors.New("it does not say for which macOS it is")
 }
 
-// glibc returns N of the least glibc 2.N that has all versions of symbols that the program asks for.
+// glibc returns N of the least glibc 2.N with all symbol versions of the program.
 func glibc(f *elf.File) (int, error) {
 	versions, err := f.DynamicVersionNeeds()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program builds a program that does nothing.
+// program builds an empty program.
 func program(t *testing.T, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -29,9 +29,9 @@ func program(t *testing.T, env ...string) string {
 	return out
 }
 
-// Programs of other processors are these ones with another machine in their header.
+// Programs of other processors are the same with a different machine in their header.
 func TestPlatforms(t *testing.T) {
-	const elfMachine, machoMachine = 18, 4 // where it stands, low byte first
+	const elfMachine, machoMachine = 18, 4 // offset of the machine, low byte first
 	linux, err := os.ReadFile(program(t, "GOOS=linux", "GOARCH=amd64"))
 	require.NoError(t, err)
 	darwin, err := os.ReadFile(program(t, "GOOS=darwin", "GOARCH=arm64"))
@@ -50,7 +50,7 @@ func TestPlatforms(t *testing.T) {
 		tags, err := platforms(c.raw)
 		require.NoError(t, err)
 		assert.Equal(t, []string{c.tag}, tags)
-		for n := range 4096 { // a file that broke off
+		for n := range 4096 { // a truncated file
 			_, _ = platforms(c.raw[:n])
 		}
 	}

@@ -1,7 +1,7 @@
-// words holds the comments of Go code to nouns: it fails where more than 5 % of the words of a package's comments are pronouns and the like. Comments of well-kept
-// repositories of this field (opentelemetry-collector-contrib's fileconsumer and kafkareceiver, Jaeger, Prometheus) have 2.9 to 4.4 %.
+// words holds the comments of Go code to nouns: the command fails if more than 5 % of the words of a package's comments are pronouns and the like. Comments of
+// well-kept repositories of this field (opentelemetry-collector-contrib's fileconsumer and kafkareceiver, Jaeger, Prometheus) have 2.9 to 4.4 %.
 //
-// It also counts `if x = y; cond` with a plain assignment, which hides the assignment from a reader who looks for conditions: 40 in the repository are the limit.
+// `if x = y; cond` with a plain assignment counts too, because it hides the assignment from a reader who looks for conditions: at most 40 in the repository.
 //
 //	go -C tools run ./words ROOT [-top]
 package main
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// read counts all Go files under root but the generated ones and those of bin.
+// read counts all Go files under root but generated ones and those of bin.
 func read(root string) ([]*pack, error) {
 	byDir := map[string]*pack{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -106,7 +106,7 @@ func (p *pack) count(files *token.FileSet, file *ast.File) {
 	})
 }
 
-// judge prints what is above a limit, or with all every package, and says whether nothing is.
+// judge prints the packages above a limit, or with all every package, and reports whether no package is.
 func judge(packs []*pack, all bool) bool {
 	good := true
 	var whole pack

@@ -1,4 +1,4 @@
-// Package tailtest reads what a Tailer has stored, for tests that ask which lines a process that follows would read again.
+// Package tailtest reads a Tailer's stored positions, for tests of reading after a restart.
 package tailtest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/checkpoint"
 )
 
-// Accepted says up to which byte each file was read and accepted, by the file's inode. A packed file that was accepted to its end has math.MaxInt64.
+// Accepted is the offset up to which each file was read and accepted, by inode. A packed file accepted as a whole has math.MaxInt64.
 func Accepted(ctx context.Context, stored storage.Client) (map[uint64]int64, error) {
 	b, err := stored.Get(ctx, checkpoint.IndexKey)
 	if err != nil || len(b) == 0 {
@@ -29,7 +29,7 @@ func Accepted(ctx context.Context, stored storage.Client) (map[uint64]int64, err
 		}
 		stream, err := checkpoint.Decode(b)
 		if errors.Is(err, checkpoint.ErrDamaged) {
-			continue // its files are read again
+			continue // the files are read again
 		}
 		for i := range stream.Files {
 			f := &stream.Files[i]

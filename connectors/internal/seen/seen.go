@@ -1,4 +1,4 @@
-// Package seen remembers which spans a connector took, so that a batch that is sent again is not taken again.
+// Package seen remembers the spans that a connector took, to recognise a batch sent again.
 package seen
 
 import (
@@ -12,17 +12,17 @@ import (
 // maxIDs bounds the ids of one generation: 4 MiB of ids in a half-full table, 16 MiB for both generations.
 const maxIDs = 1 << 19
 
-// Seen remembers ids in two generations: an id is known for at least one window (and at most two) after it was last met, unless more than maxIDs other ids
-// came meanwhile. It is not safe for concurrent use.
+// Seen remembers ids in two generations: an id is known for at least one window (and at most two) after its last use, unless more than maxIDs ids came
+// meanwhile. It is not safe for concurrent use.
 type Seen struct {
-	// Early counts generations that were ended by their size, not their age.
+	// Early counts generations that ended by their size, not their age.
 	Early int64
 
 	current, previous idSet
 	window            int64 // ns
 	since             int64 // Unix ns: start of the current generation
 	max               int
-	warmed            uint64 // of no meaning: it keeps the compiler from leaving out Warm
+	warmed            uint64 // without meaning: keeps the compiler from leaving out Warm
 }
 
 // New remembers ids for a window.
@@ -54,8 +54,7 @@ func (s *Seen) rotate() {
 // Has reports whether the id was met before.
 func (s *Seen) Has(id uint64) bool { return s.current.has(id) || s.previous.has(id) }
 
-// Known reports whether the id was met before, and remembers it. An id that is asked for again and again (a batch
-// that is retried for hours) stays known.
+// Known reports whether the id is known, and remembers the id. An id that is asked for again and again (a batch retried for hours) stays known.
 func (s *Seen) Known(id uint64, now int64) bool {
 	if !s.current.add(id) {
 		return true
@@ -69,11 +68,11 @@ func (s *Seen) Known(id uint64, now int64) bool {
 	return old
 }
 
-// Warm reads the slots where an id will be looked for. The tables are larger than the caches; who warms the ids of a chunk before asking for them
-// waits for all the slots at once in place of one after the other (measured: a third of the time per span).
+// Warm reads the slots of an id. The tables are larger than the caches; a caller that warms a chunk of ids first waits for all slots at once, not one after the
+// other (measured: a third of the time per span).
 func (s *Seen) Warm(id uint64) { s.warmed += s.current.touch(id) + s.previous.touch(id) }
 
-// ID is 64 bits that stand for a span, never 0. Span ids alone may be small numbers that repeat in every trace.
+// ID is a 64-bit hash of a span's ids, never 0. Span ids alone may be small numbers that repeat in every trace.
 func ID(trace pcommon.TraceID, span pcommon.SpanID) uint64 {
 	hi, lo := binary.BigEndian.Uint64(trace[:8]), binary.BigEndian.Uint64(trace[8:])
 	id := binary.BigEndian.Uint64(span[:]) ^ bits.RotateLeft64(lo*0x9e3779b97f4a7c15, 29) ^ hi*0xc2b2ae3d27d4eb4f

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSeenAgainstMap compares with a map of every id and when it was last met.
+// TestSeenAgainstMap compares with a map of every id and its last use.
 func TestSeenAgainstMap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	s := Seen{window: 100, max: 1 << 30}
@@ -40,7 +40,7 @@ func TestSeenIsBounded(t *testing.T) {
 	s := Seen{window: 1 << 60, max: 4096}
 	for id := range uint64(100_000) {
 		require.False(t, s.Known(id+1, 0))
-		// At least the last half of the ids that seen may hold is known.
+		// At least the last half of the possible ids is known.
 		if id >= 4000 {
 			require.True(t, s.Has(id-3999))
 		}

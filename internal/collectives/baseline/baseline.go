@@ -1,4 +1,3 @@
-// Package baseline judges a bandwidth by the bandwidths before it.
 package baseline
 
 import (
@@ -10,17 +9,18 @@ import (
 )
 
 const (
-	minValues = 10 // before that there is nothing to judge by
+	minValues = 10 // fewer values are no basis for a judgement
 	maxWindow = 4096
 	floor     = 0.01 // of the median: a spread below 1 % is not worth an alarm
 
 	// LeastEffect is how far below the median a bandwidth must be, relative. Bandwidths of a healthy network vary by 10 % and more with message size, congestion
-	// and other traffic; a collective at 80 % takes 25 % longer, and less does not make a step slow: a step is slow from 10 % on, and hides some of its transfers.
+	// and foreign traffic; a collective at 80 % takes 25 % longer. A smaller loss does not make a step slow: a step is slow from 10 % on, and hides some of its
+	// transfers.
 	LeastEffect = 0.2
 
-	inARow = 3   // a slow link slows what follows too; a single transfer may be slow for many reasons
-	enough = 20  // values that tell what is common: with fewer the row must be longer
-	common = 0.1 // of the window: bandwidths so low, as common as this, are usual
+	inARow = 3   // a slow link slows the following collectives too; a single transfer may be slow for many reasons
+	enough = 20  // values for an estimate of common ones: with fewer, the row must be longer
+	common = 0.1 // of the window: low bandwidths as common as this are usual
 )
 
 // Baseline is the window of one population of bandwidths: a communicator, an operation, a size bucket. It is not safe for concurrent use.
@@ -31,12 +31,12 @@ type Baseline struct {
 	size      int
 	threshold float64
 
-	evidence float64 // of the low bandwidths that came last, in a row: the sum of their squared deviations
-	usual    bool    // before the row began, bandwidths so low were common
+	evidence float64 // of the latest row of low bandwidths: the sum of their squared deviations
+	usual    bool    // equally low bandwidths were common before the row
 }
 
-// New makes a Baseline over the last window values (10 to 4096). threshold is how many robust standard deviations each of three low bandwidths is below the
-// median; more of them may be closer.
+// New makes a Baseline over the last window values (10 to 4096). threshold is the deviation of each of three low bandwidths, in robust standard deviations
+// below the median; in a longer row each may be closer.
 func New(window int, threshold float64) *Baseline {
 	window = min(max(window, minValues), maxWindow)
 	return &Baseline{size: window, threshold: threshold}
@@ -49,12 +49,12 @@ type Judgement struct {
 	Low       bool
 }
 
-// Observe judges v by the window before and adds v to the window. ok is false for the first 10 values and for values that are no bandwidth: NaN, ±Inf
-// and values ≤ 0, which are not added.
+// Observe judges v by the window before and adds v to the window. ok is false for the first 10 values and for values that are no bandwidth: NaN, ±Inf and
+// values ≤ 0, which are not added.
 //
-// v is low as the last of a row in which each is [LeastEffect] below the median, and which is no chance. With normal noise the probability of a row falls
-// as exp(−Σd²/2) with its deviations d: the sum is to reach that of three at the threshold. No deviation counts for more than the threshold, so that a
-// row has at least three. Where a tenth of the window before the row was as low, low bandwidths are usual, as of transfers that overlap with others.
+// v is low as the last of a row of values [LeastEffect] below the median, unless chance explains the row. With normal noise the probability of a row with
+// deviations d falls as exp(−Σd²/2): the sum has to reach the sum of three at the threshold. No deviation counts for more than the threshold: a row has at
+// least three. If a tenth of the window before the row was as low, low bandwidths are usual, for example of overlapping transfers.
 func (b *Baseline) Observe(v float64) (j Judgement, ok bool) {
 	if !(v > 0) || math.IsInf(v, 1) {
 		return j, false
@@ -97,7 +97,7 @@ func (b *Baseline) add(v float64) {
 	b.next = (b.next + 1) % b.size
 	from, _ := slices.BinarySearch(b.sorted, old)
 	to, _ := slices.BinarySearch(b.sorted, v)
-	if to > from { // the values between move by one, either way
+	if to > from { // the values between move by one place
 		to--
 		copy(b.sorted[from:to], b.sorted[from+1:to+1])
 	} else {
@@ -106,8 +106,8 @@ func (b *Baseline) add(v float64) {
 	b.sorted[to] = v
 }
 
-// Bucket is the bucket of a size in By, eight for each power of two: sizes of one bucket differ by less than 1/8, and so do their bandwidths where the latency
-// governs, which is less than [LeastEffect]. Sizes below 8 are buckets of their own; −1: no size (≤ 0).
+// Bucket is the bucket of a size in By, eight for each power of two: sizes of a bucket differ by less than 1/8, and so do their bandwidths where latency
+// dominates, less than [LeastEffect]. Sizes below 8 are buckets of their own; −1: no size (≤ 0).
 func Bucket(size int64) int {
 	if size <= 0 {
 		return -1

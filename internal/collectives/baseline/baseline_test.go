@@ -118,8 +118,8 @@ func TestBucket(t *testing.T) {
 	assert.Equal(t, 62*8+7, Bucket(math.MaxInt64))
 }
 
-// TestRow: one low bandwidth says nothing, nor do two; of three each is 20 % and 3.5 robust standard deviations below the median; of noise more are needed; and
-// what is common is usual.
+// TestRow: neither one nor two low bandwidths are low; of three each is 20 % and 3.5 robust standard deviations below the median; noise needs more; and common
+// values are usual.
 func TestRow(t *testing.T) {
 	steady := slices.Repeat([]float64{100, 101, 99}, 10) // σ̂ is 1.4826
 	noisy := slices.Repeat([]float64{100, 110, 90}, 10)  // σ̂ is 14.826

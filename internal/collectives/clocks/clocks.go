@@ -1,30 +1,30 @@
-// Package clocks estimates how far hosts' clocks are apart from when collectives end.
+// Package clocks estimates the offsets of hosts' clocks from the ends of collectives.
 //
-// All ranks leave an AllReduce, AllGather, ReduceScatter or AllToAll together, within some 10 µs. Each such end is seen by the clock of every host, so that the
-// differences between their times are the offsets, with noise; offsets drift by up to 50 ppm with the hosts' crystals.
+// All ranks leave an AllReduce, AllGather, ReduceScatter or AllToAll together, within some 10 µs. Every host's clock sees the same end: the differences
+// between the times are the offsets, with noise; offsets drift by up to 50 ppm with the hosts' crystals.
 //
 // # Method
 //
-// A clock's end of a collective is the median of the ends of its ranks. Its difference to the reference's end is a point of that clock, at its own end. A line
+// A clock's end of a collective is the median of the ends of its ranks. The difference to the reference's end is a point of the clock, at its own end. A line
 // (offset and drift) goes through the last 64 points of each clock:
 //
-//   - first Tukey's resistant line (Exploratory Data Analysis, 1977, ch. 10: medians of the outer thirds), which a sixth of outliers on one side does not move;
-//   - then least squares through the points within 3.5 robust standard deviations of it (1.4826·MAD), twice. The drift has a prior N(0, 100 ppm): points
-//     that span too little time to tell the drift (64 collectives in 0.6 s) leave it near 0, where it does no harm.
+//   - first Tukey's resistant line (Exploratory Data Analysis, 1977, ch. 10: medians of the outer thirds), robust against a sixth of outliers on one side;
+//   - then least squares through the points within 3.5 robust standard deviations (1.4826·MAD), twice. The drift has a prior N(0, 100 ppm): points that span
+//     too little time for an estimate (64 collectives in 0.6 s) leave the drift near 0, where it is harmless.
 //
-// The uncertainty is 2.2 standard deviations of the line at that moment, widened for few points (the variance of the noise has a prior too, (30 µs)² worth four
-// points), and grows with the distance from the points. An error that all points share cannot be seen: a host that always learns later than others that
-// a collective is over seems to be ahead by that time.
+// The uncertainty is 2.2 standard deviations of the line at the given time, widened for few points (the variance of the noise has a prior too, (30 µs)² worth
+// four points), and grows with the distance from the points. An error common to all points is invisible: a host that always learns late of the end of a
+// collective seems to be ahead by the delay.
 //
-// Three points in a row that are far from the line but near to one another are a clock that was set (NTP, a leap second, a restored virtual machine): its
-// points before are forgotten, but not its drift. If it was the reference that was set, all other clocks jump against it, each on its own. After a pause much
-// longer than the points span, they are forgotten too.
+// Three points in a row far from the line but near each other mean a clock that was set (NTP, a leap second, a restored virtual machine): its earlier points
+// are forgotten, but not its drift. If the reference was set, all other clocks jump, each on its own. Points are also forgotten after a pause much longer than
+// their span.
 //
 // # The reference
 //
-// The reference is the first clock ever seen, for good. A clock that does not meet it in a collective is compared with clocks that do (or with clocks that meet
-// such clocks, …): each of these has an estimate of the reference's time, the points of the clock are then differences to the mean of these estimates, and its
-// uncertainty includes theirs. A clock uses the shortest chain it ever had. Without any chain, Offset is not ok.
+// The reference is the first clock ever seen, for good. A clock that never shares a collective with the reference is compared with clocks that do (or by a
+// longer chain): each has an estimate of the reference's time, the points of the clock are then differences to the mean of the estimates, and its uncertainty
+// includes the clocks' own. A clock uses the shortest chain ever seen. Without any chain, Offset is not ok.
 package clocks
 
 import (
@@ -41,10 +41,10 @@ const (
 	gapPoints  = 8
 	gapSpans   = 2
 	trim       = 3.5    // robust standard deviations
-	minTrim    = 20e3   // ns: closer than that nothing is an outlier
+	minTrim    = 20e3   // ns: closer points are no outliers
 	driftPrior = 100e-6 // standard deviation
 	noisePrior = 30e3   // ns, standard deviation …
-	noiseCount = 4      // … worth so many points
+	noiseCount = 4      // … worth this number of points
 	refit      = 8      // points until a full window is fitted again
 	width      = 2.2    // standard deviations: 1.96 would be 95 % of a normal distribution, had the noise not been cut off and the line not aged by refit points
 )
@@ -55,17 +55,17 @@ type End struct {
 	At    int64 // Unix ns
 }
 
-// Estimator holds what is known about the clocks: about 1.3 KB for each. The zero value is ready; it is not safe for concurrent use.
+// Estimator has the state of all clocks, about 1.3 KB each. The zero value is ready; it is not safe for concurrent use.
 type Estimator struct {
 	clocks []*state
 	any    bool
 	first  int32
-	here   []int32 // clocks of this collective
+	here   []int32 // clocks in the collective
 	ends   []int64
 	next   []int32 // the next end of the same clock
 }
 
-// Reference is the first clock seen, the one that offsets are from; −1: none yet.
+// Reference is the first clock seen, the zero of all offsets; −1: none yet.
 func (e *Estimator) Reference() int32 {
 	if !e.any {
 		return -1
@@ -73,8 +73,8 @@ func (e *Estimator) Reference() int32 {
 	return e.first
 }
 
-// Offset is how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half width
-// of an interval that has the true value 19 times out of 20, ns. ok is false for a clock that never met the reference, not even by way of other clocks.
+// Offset is how many ns a clock was ahead of the reference's when it showed at (Unix ns): the reference showed at − offset then. uncertainty is the half
+// width of an interval with the true value 19 times out of 20, ns. ok is false for a clock without a chain to the reference.
 func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, ok bool) {
 	if !e.any || clock < 0 || int(clock) >= len(e.clocks) || e.clocks[clock] == nil {
 		return 0, 0, false
@@ -91,7 +91,7 @@ func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, 
 	return float64(s.baseOffset) + y, math.Sqrt(width*width*variance + s.chain*s.chain), true
 }
 
-// Observe takes the ends of one collective that all ranks leave together, in the order of the collectives.
+// Observe takes the ends of a collective that all ranks leave together, in the order of the collectives.
 func (e *Estimator) Observe(ends []End) {
 	e.group(ends)
 	if len(e.here) < 2 {
@@ -105,10 +105,10 @@ func (e *Estimator) Observe(ends []End) {
 		}
 	}
 	if hops == math.MaxInt32 {
-		return // none of them ever met the reference
+		return // no chain to the reference
 	}
-	// The reference's time: exact where its end is here, else by the clocks nearest to it. It is a difference to one end, for float64 has not enough digits for
-	// Unix ns.
+	// The reference's time: exact if its end is known, else by the clocks nearest to it. The time is a difference to one of the ends: float64 has not enough
+	// digits for Unix ns.
 	var zero int64
 	var sum, chain float64
 	n := 0
@@ -144,7 +144,7 @@ func (e *Estimator) Observe(ends []End) {
 	}
 }
 
-// hops is how many others are between a clock and the reference, plus one; 0: it is the reference.
+// hops is the length of a clock's chain to the reference; 0: the reference.
 func (e *Estimator) hops(clock int32) (int32, bool) {
 	s := e.clocks[clock]
 	return s.hops, clock == e.first || s.n > 0
@@ -187,19 +187,19 @@ func (e *Estimator) group(ends []End) {
 	}
 }
 
-// state is what is known of a clock.
+// state is the state of a clock.
 type state struct {
 	hops  int32
-	head  int32   // of its ends in this collective
+	head  int32   // of its ends in the collective
 	end   int64   // their median
-	chain float64 // uncertainty of the clocks that it is compared with, ns
+	chain float64 // uncertainty of the clocks in the comparison, ns
 
-	// A ring of points relative to base and baseOffset, so that float64 is exact enough.
+	// A ring of points relative to base and baseOffset, for the precision of float64.
 	base, baseOffset int64
 	x, y             [window]float64
 	n, next          int
 	fitted           bool
-	fresh            int // points since it was fitted
+	fresh            int // points since the last fit
 	far              int // of the last, in a row, how many were far from the line
 	drift            float64
 	line             line
@@ -221,7 +221,7 @@ func (s *state) forget() { s.n, s.next, s.fitted, s.far, s.fresh = 0, 0, false, 
 
 func (s *state) add(at, offset int64) {
 	if s.n >= gapPoints {
-		// After a pause much longer than the points span, the line through them says nothing, and would bend for a new one instead of refusing it.
+		// After a pause much longer than the points' span the line is worthless, and would bend for a new point instead of rejecting it.
 		oldest, newest := s.x[0], s.x[(s.next+window-1)%window]
 		if s.n == window {
 			oldest = s.x[s.next]
@@ -251,7 +251,7 @@ func (s *state) add(at, offset int64) {
 	}
 }
 
-// jump forgets all but the last points if these are near to one another.
+// jump forgets all but the last points if the last ones are near each other.
 func (s *state) jump() {
 	last := func(i int) int { return (s.next + window - jumpPoints + i) % window }
 	lo, hi := math.Inf(1), math.Inf(-1)

@@ -19,7 +19,7 @@ type hosts struct {
 	drift    []float64
 	ranks    int     // per host
 	jitter   float64 // ns, standard deviation per rank
-	outliers float64 // share of ends that are late by up to 5 ms
+	outliers float64 // share of ends late by up to 5 ms
 	now      float64 // ns since epoch, true time
 	ends     []End
 }
@@ -106,7 +106,7 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// TestEarly asks from the first collectives on, when there is little to go by: the uncertainty must say so.
+// TestEarly asks from the first collectives on, with little data: the uncertainty must say so.
 func TestEarly(t *testing.T) {
 	for _, pause := range []float64{10e6, 10e9} {
 		within, n := 0, 0
@@ -130,7 +130,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestAway asks for times that are long ago or ahead: the drift carries on, and the uncertainty grows with the distance.
+// TestAway asks for times long ago or ahead: the drift carries on, and the uncertainty grows with the distance.
 func TestAway(t *testing.T) {
 	within, n := 0, 0
 	for seed := range uint64(200) {
@@ -172,8 +172,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestJump sets a clock by 3 s, forth and back, and by 500 µs: five collectives later the offset is right again, and the offsets of the other clocks never were
-// wrong.
+// TestJump sets a clock by 3 s, forth and back, and by 500 µs: five collectives later the offset is right again, and the offsets of all other clocks were
+// right throughout.
 func TestJump(t *testing.T) {
 	for _, jump := range []float64{3e9, -3e9, 500e3, -37e9} {
 		for _, who := range []int{1, 0} { // 0: the reference itself
@@ -201,7 +201,7 @@ func TestJump(t *testing.T) {
 	}
 }
 
-// TestChain has hosts that never meet the reference: their offsets are known by way of hosts that do, with more uncertainty; offsets of islands are not known.
+// TestChain has hosts that never meet the reference: their offsets follow from hosts that do, with more uncertainty; offsets of islands are unknown.
 func TestChain(t *testing.T) {
 	within, n := 0, 0
 	for seed := range uint64(40) {
@@ -233,7 +233,7 @@ func TestChain(t *testing.T) {
 				require.False(t, ok, "it shares no collective with anyone who knows the reference")
 			}
 		}
-		h.meet(e, 100e6, 0, 3) // now they meet: the short way counts
+		h.meet(e, 100e6, 0, 3) // now the two meet: the short chain counts
 		for range 40 {
 			h.meet(e, 100e6, 0, 3)
 		}
@@ -268,7 +268,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// FuzzObserve feeds anything: no panic, the reference stays, and an offset that is ok is finite.
+// FuzzObserve observes random ends: no panic, the reference stays, and an ok offset is finite.
 func FuzzObserve(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, int64(epoch))
 	f.Add([]byte{0, 255, 1, 0, 0, 128, 1, 7}, int64(math.MaxInt64))

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// fit puts the line through the points, unless it went through nearly all of them before.
+// fit fits the line to the points, unless few points changed.
 func (s *state) fit() {
 	if s.fitted && (s.fresh == 0 || s.n == window && s.fresh < refit && s.far == 0) {
 		return
@@ -27,7 +27,7 @@ func (s *state) fit() {
 	}
 }
 
-// resistant is Tukey's line through the medians of the first and the last third; of fewer than three points, one with the drift known before.
+// resistant is Tukey's line through the medians of the first and the last third; for fewer than three points, a line with the drift known before.
 func (s *state) resistant() (center, level, slope float64) {
 	var order [window]int
 	o := order[:s.n]
@@ -61,7 +61,7 @@ func (s *state) resistant() (center, level, slope float64) {
 			slope = (median(last, y) - median(first, y)) / dx
 		}
 	}
-	// Steeper than any clock is noise of points that are near to one another in time.
+	// A steeper slope than any clock's is noise of points close in time.
 	slope = max(-5*driftPrior, min(slope, 5*driftPrior))
 	center = median(o, x)
 	return center, median(o, func(i int) float64 { return s.y[i] - slope*(s.x[i]-center) }), slope
@@ -86,7 +86,7 @@ func (s *state) least(center, level, slope, limit float64) {
 			sxx, sxy = sxx+(x-mx)*(x-mx), sxy+(x-mx)*(y-my)
 		}
 	}
-	// y − mean = slope'·x with slope' ~ N(drift − slope, driftPrior²): the noise that the prior is weighed with is that around the first line.
+	// y − mean = slope'·x with slope' ~ N(drift − slope, driftPrior²): the prior is weighted with the noise around the first line.
 	noise := s.residual(center+mx, level+slope*mx+my, slope, limit, center, level, slope, n)
 	prior := noise * noise / (driftPrior * driftPrior)
 	change := (sxy + prior*(s.drift-slope)) / (sxx + prior)

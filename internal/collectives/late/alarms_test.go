@@ -18,14 +18,15 @@ var (
 type model struct {
 	name string
 	job  job
-	// miss is the share of slow ranks that may be missed within 20 steps, by chance twice its standard deviation more: none among 64 up to σ = 1.5 %.
+	// miss is the acceptable share of slow ranks missed within 20 steps, by chance twice its standard deviation more: none among 64 up to σ = 1.5 %.
 	miss float64
 }
 
 func models() (m []model) {
 	for _, starts := range []bool{true, false} {
 		add := func(name string, j job, miss float64) {
-			if j.starts = starts; !starts {
+			j.starts = starts
+			if !starts {
 				name += ", no times"
 			}
 			if j.ranks == 0 {
@@ -56,7 +57,7 @@ func models() (m []model) {
 		add("differ by 0.3 %", job{sigma: 0.002, differ: 0.003}, 0)
 		add("all together", job{sigma: 0.01, rho: 0.3, hiccup: 1e-3, common: 0.05, every: 50, differ: 0.003, perStep: 4}, 0)
 		add("long transfers", job{sigma: 0.01, transfer: 80e6}, 0)
-		// Fewer ranks tell less about σ: it takes longer to be sure.
+		// Fewer ranks give less evidence about σ: certainty takes longer.
 		for i, miss := range []float64{0.4, 0.15, 0.05} {
 			n := 2 << i
 			add(fmt.Sprintf("%d ranks", n), job{sigma: 0.01, ranks: n}, miss/2)
@@ -68,9 +69,9 @@ func models() (m []model) {
 	return m
 }
 
-// TestFalseAlarms counts how often a healthy rank is named: at most once in 100,000 rank-steps. Each time it is named anew counts. The short run that is the
-// default has too few rank-steps per model to hold each model to that rate (half an alarm would be allowed): there the rate holds for all models together, and
-// no model may have more than three alarms (with one in 100,000, four or more would come about once in 600 runs).
+// TestFalseAlarms counts how often a healthy rank is named: at most once in 100,000 rank-steps. Each renewed naming counts. The default short run has too few
+// rank-steps for a rate per model (half an alarm would be allowed): the rate holds for all models together, and no model may have more than three alarms (with
+// one in 100,000, four or more would come about once in 600 runs).
 func TestFalseAlarms(t *testing.T) {
 	allHealthy, allAlarms := 0, 0
 	for i, m := range models() {
@@ -92,7 +93,7 @@ func TestFalseAlarms(t *testing.T) {
 	assert.LessOrEqual(t, float64(allAlarms), float64(allHealthy)/1e5)
 }
 
-// TestFound makes one rank 5 % slower, from the beginning or after 100 steps: it must be named within 20 steps, and no other.
+// TestFound makes one rank 5 % slower, from the beginning or after 100 steps: this rank, and no other, must be named within 20 steps.
 func TestFound(t *testing.T) {
 	for i, m := range models() {
 		t.Run(m.name, func(t *testing.T) {

@@ -5,16 +5,15 @@ import (
 	"math/bits"
 )
 
-// weights say what collectives usually weigh: the sums of their weights' power ⅔, by power of four. The power is ⅔ because neither one step in fifty that takes
-// a hundred times as long must be the measure of all, nor a hundred collectives that follow each other at once.
+// weights has the usual weights of collectives: the sums of their weights' power ⅔, by power of four. The power is ⅔ because the measure must be neither
+// the one step in fifty that takes a hundred times as long, nor a hundred back-to-back collectives.
 type weights struct {
 	sums  [33]float64
 	calls int
-	usual int // the power from which on upwards a third of all is
+	usual int // a third of the sum is at or above this power
 }
 
-// counts says whether a collective of weight v counts. anew says that the collectives before should not have counted: there was nothing yet to compare them
-// with.
+// counts reports whether a collective of weight v counts. anew: the collectives before should not have counted, for lack of a comparison then.
 func (w *weights) counts(v float64) (ok, anew bool) {
 	at := bits.Len64(uint64(v)) / 2
 	root := math.Cbrt(v)
@@ -34,14 +33,14 @@ func (w *weights) counts(v float64) (ok, anew bool) {
 	return at >= w.usual-weightPowers, w.calls > 1 && w.calls < 1/weightMemory && w.usual > before+weightPowers
 }
 
-// moving is a mean that forgets.
+// moving is a moving average.
 type moving struct {
 	mean   float64
 	n      int
-	spread float64 // of mean, for values of spread 1: the inverse of how many values it is worth
+	spread float64 // of mean, for values of spread 1: the inverse of the effective number of values
 }
 
-// add takes the mean of so many values.
+// add adds the mean of several values.
 func (m *moving) add(mean float64, values int, memory float64) {
 	m.n++
 	share := max(1/float64(m.n), memory)
@@ -49,7 +48,7 @@ func (m *moving) add(mean float64, values int, memory float64) {
 	m.spread = (1-share)*(1-share)*m.spread + share*share/float64(max(values, 1))
 }
 
-// restart forgets what was learnt in another unit, or from collectives that should not have counted. Who is named stays named.
+// restart forgets everything learnt in another unit, or from collectives that should not have counted. Named ranks stay named.
 func (w *Window) restart(timed bool) {
 	w.timed, w.counted = timed, 0
 	w.noise = [2]moving{}
@@ -71,7 +70,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	interval, starts := w.interval(a, b.n)
 	timed := 2*starts >= b.n
 	if timed && interval < 0 {
-		return // there are times, but not yet of two collectives
+		return // times exist, but not yet of two collectives
 	}
 	if timed != w.timed {
 		w.weights = weights{}
@@ -128,7 +127,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	w.learn(&t)
 }
 
-// tally has the sums over the ranks of a collective that learn needs.
+// tally has the sums over the ranks of a collective, for learn.
 type tally struct {
 	noise         [2]float64
 	noisy         [2]int
@@ -152,7 +151,8 @@ func (w *Window) limits() {
 	grown := (1 + rho) / (1 - rho)
 	s2 := variance * grown
 	w.sigma = math.Sqrt(variance)
-	if w.k = material; !w.timed {
+	w.k = material
+	if !w.timed {
 		w.k = sigmaShare * w.sigma
 		if w.spreadOf >= manyRanks {
 			w.k += spreadShare * math.Sqrt(max(0, w.spread-w.ownNoise*s2))
@@ -172,7 +172,7 @@ func (w *Window) limits() {
 	w.cut = max(cutSigma*w.sigma, cutK*w.k)
 }
 
-// sum takes the next value of a rank, as it was cut off.
+// sum adds the next, clipped value of a rank.
 func (w *Window) sum(p *rank, y float64, t *tally) {
 	for lag := range int(p.ys) {
 		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
@@ -231,7 +231,8 @@ func (w *Window) average(p *rank, y float64, t *tally) {
 
 // page goes on with Page's sums.
 func (w *Window) page(p *rank, y float64) {
-	if p.up = max(0, p.up+y-w.k); p.up == 0 && !p.named {
+	p.up = max(0, p.up+y-w.k)
+	if p.up == 0 && !p.named {
 		p.run = 0
 	} else {
 		p.run = min(p.run+1, int32(w.size))
@@ -243,15 +244,16 @@ func (w *Window) page(p *rank, y float64) {
 		}
 		return
 	}
-	if p.down = max(0, p.down+w.k/2-y); p.down > w.h {
+	p.down = max(0, p.down+w.k/2-y)
+	if p.down > w.h {
 		p.named, p.up, p.run = false, 0, 0
 		w.slows--
 		w.over = append(w.over, p.id)
 	}
 }
 
-// mostNoise is what one squared difference may add to their mean: (3σ)², or one hiccup would say that all is noise. It is never so little that the mean cannot
-// grow.
+// mostNoise bounds the part of a single squared difference in their mean: (3σ)², or one hiccup would pass everything off as noise. The bound is never too
+// small for the mean to grow.
 func (w *Window) mostNoise() float64 {
 	if w.noise[0].n == 0 {
 		return math.Inf(1)
@@ -259,7 +261,7 @@ func (w *Window) mostNoise() float64 {
 	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.least())
 }
 
-// least is a variance that counts as nothing: the square of a tenth of K.
+// least is a negligible variance: the square of a tenth of K.
 func (w *Window) least() float64 {
 	if w.timed {
 		return material * material / 100

@@ -1,38 +1,38 @@
-// Package late tells who came late to collectives, who does so again and again, and how much time it cost the others.
+// Package late finds the ranks late to collectives, the ranks late again and again, and the cost for the others.
 //
 // # One collective
 //
-// Where all ranks leave together (AllReduce, AllGather, ReduceScatter, AllToAll) at some moment e, and durations include waiting, rank i came at e − Durationᵢ.
-// The first to come has the longest duration, and rank i came max_j Durationⱼ − Durationᵢ after it: e is gone, and with it every clock. The error that
-// remains is how far apart the ranks really leave, microseconds.
+// Where all ranks leave together (AllReduce, AllGather, ReduceScatter, AllToAll) at some moment e, and durations include waiting, rank i came at e −
+// Durationᵢ. The first to come has the longest duration, and rank i came max_j Durationⱼ − Durationᵢ later: e cancels out, and with e every clock. The
+// remaining error is the scatter of the ranks' leaving, microseconds.
 //
 // # Over the window
 //
-// How late a rank is behind the median of the others is its deviation in the work since they last met; a rank that is slow deviates to one side again and
-// again. Four steps lead from there to a name:
+// The lateness of a rank behind the median of the others is its deviation in the work since the last collective; a slow rank deviates to one side again and
+// again. Four steps lead to a name:
 //
-//  1. Only collectives that follow work say something. Where several come in a row (buckets) all but the first start with all ranks in step: their lateness
-//     is near zero whichever rank is slow, and would dilute any mean. The weight of a collective is the median rank's work time, from the end of the last
-//     collective to the start of this one; where there are no times, the mean lateness. Collectives that weigh less than about a sixteenth of the others
-//     (see weights) are left out of the window, but their cost is counted.
-//  2. Lateness y is measured in the median rank's work time, so that a checkpoint is a step like others; without times in ns. It is cut off at ±max(5σ, 3K),
-//     so that a hiccup of three steps weighs no more than a bad moment.
-//  3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither a slow rank nor a delay that all ranks
-//     share changes these differences. Differences over two collectives tell the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and
-//     E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), so that 1+ρ is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
-//  4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K); the rank is named when S > H. K is the lateness that does not matter yet,
-//     and H = L/θ, where θ solves −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 of noise that is not skewed; then H = L·s²/2K): a walk with that drift,
-//     variance and skewness passes H with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise is. H is at least 4K and S must have been
-//     above 0 five times.
+//  1. Only collectives behind work have evidence. In a row of collectives (buckets) all but the first start with all ranks in step: their lateness is near
+//     zero whichever rank is slow, and would dilute any mean. The weight of a collective is the median rank's work time, from the end of the last
+//     collective to the start of the next; without times, the mean lateness. Collectives lighter than about a sixteenth of the usual weight (see weights)
+//     are left out of the window, but their cost counts.
+//  2. Lateness y is measured in the median rank's work time, which makes a checkpoint a step like any; without times in ns. y is clipped at ±max(5σ, 3K):
+//     a hiccup of three steps weighs no more than a bad moment.
+//  3. σ² comes from differences of a rank's consecutive values, averaged over all ranks and 32 collectives: neither a slow rank nor a delay common to all
+//     ranks changes the differences. Differences over two collectives give the autocorrelation ρ: in an AR(1) process E(yₜ−yₜ₋₁)² = 2σ²(1−ρ) and
+//     E(yₜ−yₜ₋₂)² = 2σ²(1−ρ²), hence 1+ρ is their quotient; the variance of sums grows by s² = σ²·(1+ρ)/(1−ρ) with each value.
+//  4. Page's cumulative sum (Biometrika 41, 1954) per rank: S = max(0, S + y − K); the rank is named when S > H. K is the largest harmless lateness, and
+//     H = L/θ, where θ solves −K + θs²/2 + θ²κ/6 = 0 (κ: third cumulant, 0 for symmetric noise; then H = L·s²/2K): a walk with the same drift, variance and
+//     skewness passes H with probability exp(−θH) = exp(−L) (Lundberg's exponent), whatever the noise. H is at least 4K and S must have been above 0 five
+//     times.
 //
 // With times K is 2 % of the work time: less than half of the 5 % to be found (half would be optimal for long runs: Moustakides, Ann. Stat. 14, 1986; with s²
-// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without times nothing says how long
-// the work took: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of the transfers'
-// time. L = 16: see TestFalseAlarms for the false alarms that remain. Skewed noise (lognormal) has a mean above its median, which is added to K.
+// and 20 steps given √(L·s²/40) is, 1.6 % for σ = 1.5 % and ρ = 0.5), and four times the differences between healthy GPUs. Without times the length of
+// the work is unknown: K is 1.25 σ + 2 standard deviations of the persistent differences between the ranks (known among 16 or more), at least 2.5 % of the
+// transfers' time. L = 16: see TestFalseAlarms for the remaining false alarms. Skewed noise (lognormal) has a mean above its median, which is added to K.
 //
-// A rank is no longer named when the sum the other way round, of K/2 − y, passes the same H. A lateness between K/2 and K decides nothing either way.
+// A rank is no longer named when the opposite sum, of K/2 − y, passes the same H. A lateness between K/2 and K decides nothing either way.
 //
-// The median is taken over the other ranks, without the one in question: with two ranks a median of both would be half way between them.
+// The median is taken over the other ranks: with two ranks a median of both would be half way between them.
 //
 // Operations and sizes may alternate: lateness is about arriving.
 package late
@@ -46,15 +46,15 @@ const (
 	minSize, maxSize = 8, 512
 	maxRanks         = 4096
 
-	// Which collectives count (step 1).
+	// Selection of collectives (step 1).
 	weightMemory = 1. / 512 // EWMA
 	weightPowers = 2        // powers of four
 
 	// σ and ρ (step 3).
 	noiseMemory  = 1. / 32 // EWMA; longer among fewer than eight ranks
 	maxRho       = 0.9
-	warmUp       = 4     // collectives from which nothing but σ is learnt; their evidence counts later
-	robust       = 3     // the first of these collectives: σ² is by the median of squares, as values cannot be cut off yet
+	warmUp       = 4     // collectives for learning σ only; their evidence counts later
+	robust       = 3     // the first of the warm-up: σ² is by the median of squares, for lack of a clipping limit
 	medianToMean = 2.198 // of a squared normal variable: 1/Φ⁻¹(¾)²
 	freedom      = 16    // s² is taken as 1 + 16/values times as large: few values may say too little
 
@@ -70,9 +70,9 @@ const (
 	minRun        = 5
 	cutSigma      = 5
 	cutK          = 3
-	minWork       = 1. / 4 // share of the transfer's time: a shorter work time counts as this, so that K does not go to 0
+	minWork       = 1. / 4 // share of the transfer's time: a shorter work time counts as this share, to keep K above 0
 
-	minScored = 5 // work times from which on there is a score
+	minScored = 5 // work times before the first score
 	refresh   = 3 // times per window, a rank's median work time is computed anew
 
 	most = 1 << 62 // ns: more is not a time
@@ -81,33 +81,32 @@ const (
 // Arrival is one rank's record of a collective.
 type Arrival struct {
 	Rank     int32
-	Duration int64 // ns, waiting for the others included (op.Op.Waits); negative: unknown, it takes no part
-	Start    int64 // ns on the rank's own clock, 0: unknown. Only compared with other times of the same rank
+	Duration int64 // ns, waiting for the others included (op.Op.Waits); negative: unknown, the rank takes no part
+	Start    int64 // ns on the rank's own clock, 0: unknown. Only compared with times of the same rank
 }
 
-// Slow is a rank that is clearly slow.
+// Slow is a clearly slow rank.
 type Slow struct {
 	Rank  int32
-	Late  int64   // ns behind the median of the other ranks: the median since it became slow, at most over the window
+	Late  int64   // ns behind the median of the other ranks: the median since the rank became slow, at most over the window
 	Score float64 // see Window.Score; NaN: unknown
-	Cost  int64   // rank-ns: the sum of Result.Cost over the window where it was the last
-	New   bool    // named with this call
+	Cost  int64   // rank-ns: the sum of Result.Cost over the window, of collectives with the rank last
+	New   bool    // named in this call
 }
 
-// Result is the judgement of one collective.
+// Result is the judgement of a collective.
 type Result struct {
-	Last int   // index of the last to arrive, the first of equals; −1: there is none (fewer than two ranks, or all came at the same time)
-	Max  int64 // ns, how late it was
-	Cost int64 // rank-ns that the others would have been spared had it come with the last but one: (n−1)·(late_last − late_second)
-	// Slow are the ranks that are clearly slow, worst first. Valid until the next call of Observe.
+	Last int   // index of the last to arrive, the first of equals; −1: none (fewer than two ranks, or all came at the same time)
+	Max  int64 // ns, lateness of the last
+	Cost int64 // rank-ns saved by the others had the last come with the last but one: (n−1)·(late_last − late_second)
+	// Slow are the clearly slow ranks, worst first. Valid until the next call of Observe.
 	Slow []Slow
-	// Over are the ranks that were slow until this call and are as fast as the others again. Valid until the next call of Observe.
+	// Over are the ranks that were slow until now and are as fast as the others again. Valid until the next call of Observe.
 	Over []int32
 }
 
-// Window looks back on the collectives of one communicator, of all its operations together: the time between two collectives is only work if none is left out.
-// It keeps 12 bytes per rank and collective looked back on, of 4096 ranks: further ranks count for Result but are never named. It is not safe for concurrent
-// use.
+// Window has the last collectives of a communicator, of all operations together: the time between two collectives is only work if none is left out. A Window
+// takes 12 bytes per rank and collective, for 4096 ranks: further ranks count for Result but are never named. It is not safe for concurrent use.
 type Window struct {
 	size  int
 	index map[int32]int32 // index of a rank in ranks
@@ -117,49 +116,49 @@ type Window struct {
 	calls   uint64
 	weights weights
 	timed   bool // the unit of y is the work time, else ns
-	counted int  // collectives, in this unit
+	counted int  // collectives, in the current unit
 
 	noise     [2]moving // ½(yₜ−yₜ₋₁)², ½(yₜ−yₜ₋₂)²
 	cube      moving    // (y − the rank's mean)³
 	shift     moving    // y: how far the mean is above the median
 	spread    float64   // mean of the ranks' squared means …
-	ownNoise  float64   // … and how much of s² is in there by chance
+	ownNoise  float64   // … and the part of s² in it by chance
 	spreadOf  int       // ranks
 	transfer  float64   // EWMA, ns
 	sigma     float64
 	k, h, cut float64
 	best      float64 // median work time of the best rank, ns
 
-	at     []int32 // for each arrival its index in ranks; −1: not known
+	at     []int32 // for each arrival its index in ranks; −1: unknown
 	works  []int64 // for each arrival its work time, ns; −1: unknown
 	times  []int64
 	values []float32
 	halves []float32
 	slow   []Slow
 	over   []int32
-	slows  int // ranks that are named
+	slows  int // number of named ranks
 }
 
-// cell is the data about a rank in one collective.
+// cell is a rank's part in one collective.
 type cell struct {
 	late float32 // ns behind the median of the others
-	cost float32 // Result.Cost where it was the last, ns
+	cost float32 // Result.Cost if the rank was last, ns
 	work float32 // ns; −1: unknown
 }
 
-// rank is what is known about a rank.
+// rank is the state of a rank.
 type rank struct {
 	id    int32
 	seen  uint64 // call
 	end   int64  // end of its last collective, own clock; 0: unknown
 	n     int32  // values in the rings
 	next  int32
-	works int32 // collectives that counted and had a work time
+	works int32 // counting collectives with a work time
 
 	y      [2]float64 // the last two
 	ys     int8
 	mean   float64
-	ownVar float64 // the part of s² that is in mean by chance
+	ownVar float64 // the part of s² in mean by chance
 	means  int32
 	early  [warmUp + 1]float64
 	held   int8
@@ -172,7 +171,7 @@ type rank struct {
 	median float64 // work time, ns; 0: unknown
 }
 
-// NewWindow makes a Window that looks back on size collectives that count (8 to 512; 0: DefaultSize).
+// NewWindow makes a Window over size counting collectives (8 to 512; 0: DefaultSize).
 func NewWindow(size int) *Window {
 	if size <= 0 {
 		size = DefaultSize
@@ -182,8 +181,8 @@ func NewWindow(size int) *Window {
 	return w
 }
 
-// Observe takes what the ranks say about one collective, in any order but in the order of the collectives, and fills late, of the same length: late[i] is how
-// many ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known only count for Result.Last, Max and Cost.
+// Observe takes the ranks' records of a collective, in any order of ranks but in the order of the collectives, and fills late, of the same length: late[i] is
+// how many ns a[i] came behind the first; −1: unknown. Collectives with less than half of the ranks known count only for Result.Last, Max and Cost.
 func (w *Window) Observe(a []Arrival, late []int64) Result {
 	w.calls++
 	w.over = w.over[:0]
@@ -223,7 +222,8 @@ func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 		}
 	}
 	for i := range a {
-		if late[i] = -1; a[i].Duration >= 0 {
+		late[i] = -1
+		if a[i].Duration >= 0 {
 			late[i] = b.longest - a[i].Duration
 		}
 	}
@@ -238,9 +238,9 @@ func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 	return r, b
 }
 
-// Score is the relative score of a rank as nvidia-resiliency-ext (NVRx) defines it: the best rank's time ÷ this rank's, 0..1; 0.5 is twice as slow as the
-// best. Time is the time between the end of the last collective and the start of this one on the rank's own clock, its median over the window. ok is false
-// where there are not yet five such times.
+// Score is the relative score of a rank as defined by nvidia-resiliency-ext (NVRx): the best rank's time ÷ the rank's own, 0..1; 0.5 is twice as slow as the
+// best. Time is the time from the end of the last collective to the next start on the rank's own clock, its median over the window. ok is false for fewer than
+// five times.
 func (w *Window) Score(rank int32) (score float64, ok bool) {
 	at, ok := w.index[rank]
 	if !ok {

@@ -105,7 +105,8 @@ func TestSlow(t *testing.T) {
 		s := r.Slow[0]
 		assert.InEpsilon(t, 0.05*j.work, s.Late, 0.1)
 		assert.False(t, s.New)
-		// The 63 others waited for it alone from the moment the last of them came, some 2.4 σ after the median (the maximum of 63 normal variables), 50 times.
+		// The 63 others waited only for the slow rank from the arrival of the last of them on, some 2.4 σ after the median (the maximum of 63 normal variables), 50
+		// times.
 		assert.InEpsilon(t, 50*63*(0.05-2.4*0.005)*j.work, s.Cost, 0.1)
 		score, ok := j.window.Score(17)
 		require.Equal(t, starts, ok)
@@ -134,7 +135,7 @@ func TestScore(t *testing.T) {
 	late := make([]int64, 2)
 	for i := range 12 {
 		a := []Arrival{{Rank: 4, Start: clock[0] + 100, Duration: 150}, {Rank: 9, Start: clock[1] + 200, Duration: 50}}
-		if i == 8 { // a hiccup of one rank is not its score
+		if i == 8 { // one hiccup of a rank is not its score
 			a[0].Start += 1e6
 		}
 		w.Observe(a, late)
@@ -188,7 +189,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// TestBetween: a rank that is a little slow, but not so that it matters, is not named; nor does one that is named and gets a little better come and go.
+// TestBetween: a slightly slow rank is not named; a named rank that gets a little better stays named, without being named anew.
 func TestBetween(t *testing.T) {
 	j := (&job{ranks: 64, sigma: 0.003, starts: true, slow: map[int32]float64{5: 0.01}}).start(1)
 	require.Empty(t, j.steps(2000))
@@ -199,7 +200,7 @@ func TestBetween(t *testing.T) {
 	require.Len(t, j.next(func(Slow) {}).Slow, 1, "still is")
 }
 
-// TestPartial leaves out records: a collective with less than half of the ranks says nothing, one with more does.
+// TestPartial leaves out records: a collective with less than half of the ranks has no evidence, a fuller one has.
 func TestPartial(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
@@ -294,7 +295,7 @@ func TestAllocations(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { j.window.Observe(j.a, j.late) }))
 }
 
-// FuzzObserve feeds anything: no panic, lateness is never negative but where it is unknown, and one rank has none; scores are within 0 and 1.
+// FuzzObserve observes random arrivals: no panic, known lateness is never negative, and a single rank has none; scores are within 0 and 1.
 func FuzzObserve(f *testing.F) {
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), uint8(3), int64(1))
 	f.Add([]byte{0, 255, 255, 255, 255, 255, 255, 255, 127, 1, 0, 0, 0, 0, 0, 0, 0, 128, 2, 9}, uint8(2), int64(math.MaxInt64/256))
@@ -344,7 +345,7 @@ func BenchmarkObserve(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			j := bench.job.start(1)
 			j.steps(60)
-			// Collectives made before: the simulated job itself takes longer than the code that is measured.
+			// Collectives made beforehand: simulating the job takes longer than the measured code.
 			var all [16][]Arrival
 			window := j.window
 			for i := range all {

@@ -5,26 +5,26 @@ import (
 	"math/rand/v2"
 )
 
-// job is a training job as these tests imagine it: each step every rank works, then they meet in collectives.
+// job is a training job: each step every rank works, then all meet in collectives.
 type job struct {
 	ranks    int
 	work     float64 // ns of a step
 	transfer float64 // ns of a collective; 0: a tenth of work
-	perStep  int     // collectives, one after the other; 0: 1
+	perStep  int     // consecutive collectives; 0: 1
 	layers   int     // layers of the work, with a collective after each; 0: 1
 	starts   bool    // whether the log has times
 
 	sigma  float64 // jitter per rank and step, of the work: Gaussian, unless …
-	rho    float64 // … it is an AR(1) process
+	rho    float64 // … for an AR(1) process
 	shape  float64 // … or lognormal, exp(N(0, shape)) scaled to standard deviation sigma
 	hiccup float64 // chance per rank and step to take 0.2 to 3 steps longer
-	common float64 // standard deviation of the noise that all ranks share
+	common float64 // standard deviation of the noise common to all ranks
 	every  int     // steps between checkpoints, which take 10 times as long
 	differ float64 // persistent differences between the ranks: ±differ, uniform
 	slow   map[int32]float64
-	from   int                 // step from which on they are slow
+	from   int                 // first slow step
 	until  int                 // 0: for ever
-	keep   func(rank int) bool // says which ranks have records; nil: all
+	keep   func(rank int) bool // the ranks with records; nil: all
 	change func([]Arrival)     // changes the arrivals
 
 	rng    *rand.Rand
@@ -72,7 +72,7 @@ func (j *job) jitter(i int) float64 {
 	return j.sigma * j.rng.NormFloat64()
 }
 
-// next runs a step and calls named with each rank that was named in it.
+// next runs a step and calls named with each rank named in it.
 func (j *job) next(named func(Slow)) (last Result) {
 	for range j.layers {
 		all := (1 + j.common*j.rng.NormFloat64()) / float64(j.layers)
@@ -88,7 +88,7 @@ func (j *job) next(named func(Slow)) (last Result) {
 			if j.rng.Float64() < j.hiccup {
 				w += 0.2 + 2.8*j.rng.Float64()
 			}
-			j.left[i] += max(w, 0.01) * j.work // now: when it arrives
+			j.left[i] += max(w, 0.01) * j.work // now: its arrival
 		}
 		for k := range j.perStep {
 			if k > 0 {

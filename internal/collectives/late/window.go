@@ -34,7 +34,7 @@ func (w *Window) arrive(a []Arrival) {
 	}
 }
 
-// find gives a rank a place; −1: there is none left.
+// find gives a rank a place; −1: none left.
 func (w *Window) find(id int32) int32 {
 	at, ok := w.index[id]
 	switch {
@@ -50,7 +50,7 @@ func (w *Window) find(id int32) int32 {
 	return at
 }
 
-// reset is for a rank that was away for longer than the window.
+// reset restarts a rank that was away for longer than the window.
 func (w *Window) reset(p *rank) {
 	if p.named {
 		w.slows--
@@ -90,7 +90,8 @@ func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	p := &w.ranks[at]
 	w.rings[int(at)*w.size+int(p.next)] = cell{float32(late), float32(cost), float32(work)}
 	p.next++
-	if p.n = max(p.n, p.next); int(p.next) == w.size {
+	p.n = max(p.n, p.next)
+	if int(p.next) == w.size {
 		p.next = 0
 	}
 	if work >= 0 {
@@ -102,7 +103,7 @@ func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	return p
 }
 
-// addCost adds the cost of a collective that does not count to the collective before.
+// addCost adds the cost of a collective that does not count to the one before.
 func (w *Window) addCost(at int32, cost int64) {
 	p := &w.ranks[at]
 	if p.n == 0 {
@@ -139,7 +140,8 @@ func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known boo
 
 // named lists the slow ranks.
 func (w *Window) named() []Slow {
-	if w.slow = w.slow[:0]; w.slows == 0 {
+	w.slow = w.slow[:0]
+	if w.slows == 0 {
 		return w.slow
 	}
 	for i := range w.ranks {
@@ -163,7 +165,7 @@ func (w *Window) named() []Slow {
 	return w.slow
 }
 
-// interval is the median of the ranks' work times, −1: of less than half of n they are known. starts is how many say when they started.
+// interval is the median of the ranks' work times, −1 if known for less than half of n. starts is the number of ranks with a start time.
 func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 	w.times = w.times[:0]
 	for i := range a {
@@ -183,13 +185,13 @@ func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 
 // others are medians of all durations but one.
 type others struct {
-	lower, upper  int64   // a duration up to lower is in the lower half, one from upper on in the upper one
+	lower, upper  int64   // a duration up to lower is in the lower half, from upper on in the upper half
 	below, at, up float64 // the median of the others for a duration in the lower half, in the middle, in the upper half
 	mid           float64 // the median of all
 }
 
-// behind is by how much a duration falls short of the median of the others: how late its rank came. With two ranks, and nearly so with four, the median of all
-// would be drawn half way to the late one.
+// behind is how far a duration falls short of the median of the others: the lateness of its rank. With two ranks, and nearly so with four, the late rank would
+// pull the median of all half way to itself.
 func (o *others) behind(d int64) float64 {
 	switch {
 	case d <= o.lower:
@@ -221,7 +223,7 @@ func (w *Window) medians(a []Arrival) (o others) {
 	return others{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2, mid: m}
 }
 
-// nth moves the value that would be v[k], were v sorted, there, smaller ones before and larger ones behind (Hoare's FIND).
+// nth moves the k-th smallest value to v[k], smaller ones before and larger ones behind (Hoare's FIND).
 func nth[T int64 | float32](v []T, k int) {
 	lo, hi := 0, len(v)-1
 	for lo < hi {

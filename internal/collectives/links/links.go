@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// MaxTracked is how many pairs are told apart at all.
+	// MaxTracked is the number of pairs tracked separately.
 	MaxTracked = 4096
 
-	recent  = 32 // bandwidths per pair that Slow looks at
+	recent  = 32 // bandwidths per pair, for Slow
 	minSeen = 8  // … and from how many on
 	minHot  = 4  // pairs among which one can be hot, or slow
 	top     = 10
@@ -26,7 +26,7 @@ type Pair struct {
 	Src, Dst int32
 	Bytes    int64 // since the beginning
 	Records  int64
-	// Bandwidth is the bandwidth of the last record that had one and Median the median of the last 32, By/s; NaN: there was none.
+	// Bandwidth is the latest bandwidth and Median the median of the last 32, By/s; NaN: none.
 	Bandwidth, Median float64
 }
 
@@ -48,7 +48,7 @@ type pair struct {
 	stale bool // Median is not yet the median of last
 }
 
-// Add counts bytes (By) that went from src to dst within ns. Where these are unknown, ≤ 0, it only counts the record.
+// Add counts bytes (By) sent from src to dst within ns. Unknown values, ≤ 0, only count the record.
 func (l *Links) Add(src, dst int32, bytes, ns int64) {
 	bandwidth := math.NaN()
 	if bytes > 0 && ns > 0 {
@@ -57,7 +57,7 @@ func (l *Links) Add(src, dst int32, bytes, ns int64) {
 	l.add(src, dst, bytes, bandwidth)
 }
 
-// AddBandwidth counts a record that only states a bandwidth, By/s.
+// AddBandwidth counts a record with only a bandwidth, By/s.
 func (l *Links) AddBandwidth(src, dst int32, bytesPerSecond float64) {
 	l.add(src, dst, 0, bytesPerSecond)
 }
@@ -98,10 +98,10 @@ func (p *Pair) count(bytes int64) {
 	}
 }
 
-// Len is how many pairs are told apart.
+// Len is the number of pairs tracked separately.
 func (l *Links) Len() int { return len(l.pairs) }
 
-// Walk gives the first n pairs in the order in which they were first seen. Median is not filled in.
+// Walk visits the first n pairs in order of appearance. Median is not set.
 func (l *Links) Walk(n int, visit func(Pair)) {
 	for i := range min(len(l.pairs), n) {
 		p := l.pairs[i].Pair
@@ -147,7 +147,8 @@ func (l *Links) Hot() []Pair {
 // Slow are the pairs whose median bandwidth is below half of the median of all pairs' medians, at most 10, the slowest first; only among at least 4 pairs with
 // 8 bandwidths each. The slice is valid until the next call of Hot or Slow.
 func (l *Links) Slow() []Pair {
-	if l.list = l.list[:0]; l.measured < minHot {
+	l.list = l.list[:0]
+	if l.measured < minHot {
 		return nil
 	}
 	l.medians = l.medians[:0]

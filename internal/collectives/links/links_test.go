@@ -134,7 +134,7 @@ func TestSlow(t *testing.T) {
 	assert.Len(t, l.Slow(), 10)
 }
 
-// TestMedians compares with medians computed from all that was added.
+// TestMedians compares with medians of all values.
 func TestMedians(t *testing.T) {
 	var l Links
 	rng := rand.New(rand.NewPCG(1, 1))

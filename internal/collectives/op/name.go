@@ -7,13 +7,13 @@ var names = [Kinds]string{
 	Gather: "Gather", Scatter: "Scatter", Send: "Send", Recv: "Recv", SendRecv: "SendRecv",
 }
 
-// ProxyStep is the Op.Name of one step of a network proxy's operation.
+// ProxyStep is the Op.Name of a step of a network proxy's operation.
 const ProxyStep = "ProxyStep"
 
 // String is the name of the operation, empty for Other.
 func (k Kind) String() string { return names[k] }
 
-// Symmetric says whether every rank needs all others, so that none can leave before the last has arrived and all leave about together.
+// Symmetric reports whether every rank needs all others: no rank leaves before the last has arrived, and all leave about together.
 func (k Kind) Symmetric() bool {
 	switch k {
 	case AllReduce, AllGather, ReduceScatter, AllToAll:
@@ -23,7 +23,7 @@ func (k Kind) Symmetric() bool {
 	return false
 }
 
-// Canonical makes names alike that differ in spelling only: "all_reduce", "ncclAllReduce" and "AllReduce" are "allreduce".
+// Canonical unifies spellings: "all_reduce", "ncclAllReduce" and "AllReduce" are "allreduce".
 func Canonical(name string) string {
 	b := make([]byte, 0, len(name))
 	for i := range len(name) {
@@ -38,7 +38,7 @@ func Canonical(name string) string {
 	return strings.TrimPrefix(string(b), "nccl")
 }
 
-// KindOf returns the operation of a name as ncclFuncToString (NCCL src/enqueue.cc) spells it, or one of the spellings of AllToAll that are about.
+// KindOf returns the operation of a name as spelt by ncclFuncToString (NCCL src/enqueue.cc), or in another known spelling of AllToAll.
 func KindOf[T string | []byte](name T) Kind {
 	for k, known := range names {
 		if known == string(name) {

@@ -1,4 +1,4 @@
-// Package op has one form for the records of collectives in every format: the operation of one rank.
+// Package op is the common form of collectives' records in every format: the operation of one rank.
 package op
 
 import (
@@ -11,9 +11,9 @@ import (
 // Kind is an operation of NCCL.
 type Kind uint8
 
-// The operations. Their names are those of NCCL's API without "nccl".
+// The operations, named as in NCCL's API without "nccl".
 const (
-	Other Kind = iota // Op.Name has its name
+	Other Kind = iota // Op.Name has the name
 	AllReduce
 	AllGather
 	ReduceScatter
@@ -28,10 +28,10 @@ const (
 	Kinds
 )
 
-// Unknown is the value of an integer field that the log does not state.
+// Unknown is the value of an integer field not in the log.
 const Unknown = -1
 
-// State is how far an operation had come when it was written down.
+// State is the progress of an operation when its record was written.
 type State uint8
 
 // The states; the last two are of PyTorch's Flight Recorder.
@@ -41,9 +41,9 @@ const (
 	Scheduled
 )
 
-// Op is an operation of one rank. Slices point into the line that was read and are valid as long as it is. Init makes an Op in which nothing is known.
+// Op is an operation of one rank. Slices point into the line read and are valid as long as the line. Init makes an empty Op.
 type Op struct {
-	// The communicator. Comm is its id: "0x…" in small letters without leading zeros for a hash, else text as logged; empty where the format has none.
+	// The communicator. Comm is its id: "0x…" in small letters without leading zeros for a hash, else text as logged; empty for formats without ids.
 	Comm, CommName []byte
 	CommSize       int32 // ranks; 0: unknown
 	Nodes          int32 // 0: unknown
@@ -55,13 +55,14 @@ type Op struct {
 	Kind Kind
 	Name []byte // as logged, for Other
 	Seq  uint64 // per communicator and Kind, unless SeqOfAll
-	// Again: the record was held before a restart. Those between it and the next one may have been accepted then, and do not come again.
+	// Again: the record was held before a restart. Records between an Again record and the next one may have been accepted before the restart, and do not come
+	// again.
 	Again bool
-	// HasSeq says that Seq counts the operations that the ranks do together, so that equal numbers of two ranks are one operation. Never for Send and Recv.
+	// HasSeq: Seq counts the operations that the ranks do together, and equal numbers of two ranks are one operation. Never for Send and Recv.
 	HasSeq bool
-	// SeqOfAll says that Seq counts all collectives of the communicator together, not those of each Kind: PyTorch's collective_seq_id.
+	// SeqOfAll: Seq counts all collectives of the communicator together, not per Kind: PyTorch's collective_seq_id.
 	SeqOfAll bool
-	// Ordinal says that Seq is not in the log: it is how many operations of this kind the rank's log had before.
+	// Ordinal: Seq is not in the log, but the number of earlier operations of the kind in the rank's log.
 	Ordinal bool
 
 	Peer                int32 // of Send and Recv; Unknown
@@ -75,7 +76,7 @@ type Op struct {
 	Start, End int64
 	Duration   int64 // ns; Unknown. Where Start is known, End = Start + Duration
 	Time       spans.TimeSource
-	// Waits says that Duration includes waiting for the other ranks to arrive, as the duration of a kernel does.
+	// Waits: Duration includes waiting for the arrival of the other ranks, like the duration of a kernel.
 	Waits bool
 
 	Timing                        []byte // Inspector: kernel_gpu, kernel_cpu, collective_cpu, …
@@ -83,32 +84,31 @@ type Op struct {
 	Channel, Channels             int32 // Unknown; 0: unknown
 	Stream                        int64 // Unknown
 
-	// As logged, in By/s; NaN: not there. ReportedUnit is the log's unit: GB/s or Gbit/s.
+	// As logged, in By/s; NaN: absent. ReportedUnit is the log's unit: GB/s or Gbit/s.
 	ReportedAlg, ReportedBus float64
 	ReportedUnit             string
 
 	Errors, Retries int64
 	State           State
-	TimedOut        bool // the log itself says that it waited too long
+	TimedOut        bool // a timeout in the log itself
 
-	// Of VCCL's rows, one per send: how many, and their sliding bandwidth, By/s. 0 sends: the record is no such row.
+	// Of VCCL's rows, one per send: their number, and their sliding bandwidth, By/s. 0 sends: not a row of VCCL.
 	Sends                             int64
 	LinkBandwidth, LinkBandwidthWorst float64
 
 	Details []Detail
 
-	// IDs are the ids of its trace that the record carries; nil: none.
+	// IDs are the ids of the trace in the record; nil: none.
 	IDs *logids.IDs
 
-	// Proxy says that this is an operation of a network proxy for a rank. Its collective, where it is known, is the one with ParentKind and ParentSeq in the
-	// communicator.
+	// Proxy: an operation of a network proxy for a rank. Its collective, if known, has ParentKind and ParentSeq in the communicator.
 	Proxy      bool
 	HasParent  bool
 	ParentKind Kind
 	ParentSeq  uint64
 }
 
-// Detail is a part of an operation: the part of one channel or one proxy.
+// Detail is a part of an operation: of a channel or a proxy.
 type Detail struct {
 	Name       string // a span name: spans.SpanNCCLChannel, …
 	Start, End int64  // Unix ns; 0: unknown
@@ -119,11 +119,11 @@ type Detail struct {
 	Size       int64  // By; Unknown
 	Direction  string // send | receive | ""
 	Operation  string // the proxy's activity: ScheduleSend, SendWait, …; ""
-	// Under is the index in Op.Details of the detail that this is a part of; Unknown: of the operation itself.
+	// Under is the index in Op.Details of the enclosing detail; Unknown: the operation itself.
 	Under int32
 }
 
-// Init makes an operation of which nothing is known. It keeps the room for details.
+// Init empties an operation, but for the memory of details.
 func (o *Op) Init() {
 	*o = Op{
 		Rank: Unknown, Peer: Unknown, Source: Unknown, Destination: Unknown, Size: Unknown, Total: Unknown, Duration: Unknown, Channel: Unknown, Stream: Unknown,

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
-// The fields of a record, each a column, in the order of the format: a field that comes to op.Op is added at the end of its table, and version grows.
+// The fields of a record, each a column, in the order of the format: a new field of op.Op is added at the end of its table, and version grows.
 var (
 	ints64 = [...]func(o *op.Op) *int64{
 		func(o *op.Op) *int64 { return &o.PID },
@@ -67,9 +67,9 @@ const hasIDs = 1 << len(flags)
 
 const idFields = len(logids.IDs{})
 
-// The columns, by the tables above. Those from colName on have a value for each detail of a record, all others one for each record.
+// The columns, by the tables above. Columns from colName on have a value for each detail of a record, all others one for each record.
 const (
-	colKind   = 0 // always written, a byte for each record: a packing is never shorter than what it claims
+	colKind   = 0 // always written, a byte for each record: a packing is never shorter than its claim
 	colInt64  = 1
 	colInt32  = colInt64 + len(ints64)
 	colNumber = colInt32 + len(ints32)
@@ -80,7 +80,7 @@ const (
 	colFlags      = colID + idFields
 	colTime       = colFlags + 1
 	colUnit       = colFlags + 2
-	colEnd        = colFlags + 3 // what End is more than Start and Duration say
+	colEnd        = colFlags + 3 // End, less Start and Duration
 	colState      = colFlags + 4
 	colParentKind = colFlags + 5
 	colDetails    = colFlags + 6 // how many
@@ -120,7 +120,7 @@ var absent = func() (v [columns]int64) {
 	return v
 }()
 
-// behind is a time by how much it is after the end that start and duration say; where they say none, from 1970 on.
+// behind is the base of an end: the end by start and duration; without a start, 1970.
 func behind(start, duration int64) int64 {
 	if start == 0 {
 		return 0

@@ -106,28 +106,29 @@ func fill(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// Every field of every record is as it was, whatever it is; but for Again, which only the one that reads the log knows.
+// Every field of every record survives, whatever its value; but for Again, known only to the reader of the log.
 func TestEveryField(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		ops := make([]op.Op, 1+r.IntN(50))
 		for i := range ops {
-			if i > 0 && r.IntN(2) == 0 { // some are as the one before but for a field
+			if i > 0 && r.IntN(2) == 0 { // some equal the one before but for a field
 				ops[i] = ops[i-1]
 				field := reflect.ValueOf(&ops[i]).Elem()
-				if field = field.Field(r.IntN(field.NumField())); field.Kind() != reflect.Pointer {
+				field = field.Field(r.IntN(field.NumField()))
+				if field.Kind() != reflect.Pointer {
 					fill(r, field)
 				}
 			} else {
 				fill(r, reflect.ValueOf(&ops[i]).Elem())
 			}
-			ops[i].Again = false // what is sent again comes again to who knows it
+			ops[i].Again = false // not transported
 		}
 		roundTrip(t, ops)
 	}
 }
 
-// inspector are records as NCCL Inspector writes them: n of one rank, verbose ones with the times of so many channels.
+// inspector are records of NCCL Inspector: n of one rank, verbose ones with the times of their channels.
 func inspector(n, channels int, seed uint64) []op.Op {
 	r := rand.New(rand.NewPCG(seed, 2))
 	ops := make([]op.Op, n)
@@ -172,7 +173,7 @@ func TestSteady(t *testing.T) {
 	assert.Less(t, len(pack(inspector(100, 2, 1))), 100*65)
 }
 
-// A writer that packed is empty, and what it packs next does not depend on what it packed before.
+// A writer is empty after packing, and its next packing does not depend on the previous one.
 func TestReuse(t *testing.T) {
 	var w Writer
 	var s Stretch
@@ -261,7 +262,7 @@ func TestSpan(t *testing.T) {
 	require.ErrorContains(t, err, "6 records and has 5")
 }
 
-// Whatever comes by way of the network is read or refused, and a Joiner can take it.
+// Any bytes from the network are read or refused, and a Joiner can take the records.
 func FuzzRead(f *testing.F) {
 	f.Add(pack(inspector(20, 2, 1)))
 	f.Add(pack(inspector(3, 0, 1)))
@@ -290,7 +291,7 @@ func FuzzRead(f *testing.F) {
 		out := spans.NewBatch("", "")
 		collectives.AddSpans(out, "", batch, func(int) {})
 		out.Messages()
-		// What was read can be packed again, and is the same then.
+		// Records can be packed again without a change.
 		var s Stretch
 		w.Pack(&s)
 		var again []string

@@ -12,8 +12,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Read gives each packed record to visit, in the order in which they were added. The record is valid during the visit, which may change it. All is checked
-// before the first visit: of records that cannot be read none is visited.
+// Read passes each packed record to visit, in order. The record is valid during the visit, which may change it. Everything is checked before the first visit:
+// broken records are not visited at all.
 func Read(packed []byte, visit func(o *op.Op)) error {
 	r := readers.Get().(*reader)
 	defer r.free()
@@ -26,7 +26,7 @@ func Read(packed []byte, visit func(o *op.Op)) error {
 	return nil
 }
 
-// count is how many records there are, if the rest of them is right.
+// count is the number of records, as claimed.
 func count(packed []byte) int {
 	if len(packed) == 0 || packed[0] != version {
 		return -1
@@ -42,14 +42,14 @@ var (
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// reader goes through all columns side by side, so that what it takes does not grow with the packed records.
+// reader goes through all columns in parallel: its memory does not grow with the packed records.
 type reader struct {
 	packed     []byte
 	n, details int
 	texts      []textAt
 	cursors    [columns]cursor
-	varying    []int // columns whose values differ, but for those of details
-	all        op.Op // what all records have
+	varying    []int // columns with different values, but for details
+	all        op.Op // values common to all records
 	op         op.Op
 	end, count int64 // columns colEnd and colDetails of the record
 	ids        logids.IDs
@@ -59,7 +59,7 @@ type reader struct {
 // textAt is where a text of the dictionary is.
 type textAt struct{ from, to uint32 }
 
-// What a reader keeps from one packing to the next.
+// Bounds of a reader's memory between packings.
 const (
 	maxNames   = 1024
 	maxTexts   = 1 << 14
@@ -95,7 +95,7 @@ func (r *reader) open(packed []byte) error {
 	packed = packed[:len(packed)-1]
 	r.packed = packed
 	in := wire.Cursor{Rest: packed[1:]}
-	// Each of these takes a byte at least.
+	// Each takes at least a byte.
 	n, details, texts := in.Uvarint(), in.Uvarint(), in.Uvarint()
 	if n > uint64(len(packed)) || details > uint64(len(packed)) || texts > uint64(len(packed)) {
 		return errBroken
@@ -178,7 +178,7 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	return true
 }
 
-// bounds are the values that a column may have.
+// bounds are the limits of a column's values.
 func (r *reader) bounds(at int) (lo, hi int64) {
 	switch {
 	case at == colKind, at == colParentKind:
@@ -197,7 +197,7 @@ func (r *reader) bounds(at int) (lo, hi int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// begin takes what all records have.
+// begin sets the values common to all records.
 func (r *reader) begin() {
 	r.all.Init()
 	r.end, r.count = absent[colEnd], absent[colDetails]
@@ -249,7 +249,8 @@ func (r *reader) set(o *op.Op, at int, v int64) {
 		for i, f := range flags {
 			*f(o) = v>>i&1 == 1
 		}
-		if o.IDs = nil; v&hasIDs != 0 {
+		o.IDs = nil
+		if v&hasIDs != 0 {
 			o.IDs = &r.ids
 		}
 	case at == colTime:
@@ -267,7 +268,7 @@ func (r *reader) set(o *op.Op, at int, v int64) {
 	}
 }
 
-// detail makes the next detail, of a record with this start.
+// detail makes the next detail of a record with the given start.
 func (r *reader) detail(start int64) op.Detail {
 	c := &r.cursors
 	d := op.Detail{
@@ -279,7 +280,7 @@ func (r *reader) detail(start int64) op.Detail {
 	return d
 }
 
-// text is an entry of the dictionary. It is a part of what was packed.
+// text is an entry of the dictionary, a part of the packing.
 func (r *reader) text(n int64) []byte {
 	if n == 0 {
 		return nil
@@ -310,13 +311,13 @@ type cursor struct {
 	begun          bool // delta: the first value was given
 	base, step     int64
 	unit           uint64
-	rest           []byte // the numbers that were not read yet
+	rest           []byte // numbers not read yet
 }
 
 // varies says whether the values may differ.
 func (c *cursor) varies() bool { return c.unit > 0 || c.delta }
 
-// next is the next value. There must be one.
+// next is the next value, which must exist.
 func (c *cursor) next() int64 {
 	if c.delta && !c.begun {
 		c.begun = true
@@ -327,7 +328,7 @@ func (c *cursor) next() int64 {
 		for shift := 0; ; shift += 7 {
 			b := c.rest[0]
 			c.rest = c.rest[1:]
-			n |= uint64(b&0x7f) << shift // bits beyond 64 are dropped, if anyone wrote them
+			n |= uint64(b&0x7f) << shift // bits beyond 64 are dropped
 			if b < 0x80 {
 				break
 			}
@@ -340,7 +341,7 @@ func (c *cursor) next() int64 {
 	return v
 }
 
-// ends is how many numbers there are.
+// ends counts the numbers.
 func ends(b []byte) (n int) {
 	for _, x := range b {
 		n += int(x>>7 ^ 1)

@@ -12,9 +12,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Stretch is a stretch of the records that one log has of one communicator. A log is known by its run, the host of who reads it, and its path.
+// Stretch is a section of one log's records of one communicator. A log is identified by its run, the host of its reader, and its path.
 type Stretch struct {
-	// From says where the records are from. It has all that collectives.Input needs.
+	// From is the origin of the records, complete for collectives.Input.
 	From collectives.From
 	// Service is the service.name of the job.
 	Service string
@@ -22,7 +22,7 @@ type Stretch struct {
 	Host string
 	// Comm is the id of the communicator, as a name: spans.Name of op.Op.Comm.
 	Comm string
-	// Count is how many records there are. 0: this is a heartbeat. The log has nothing that was not sent before, and ReadTo says since when that holds at least.
+	// Count is the number of records. 0: a heartbeat, sent while the log has no unsent records; ReadTo is the time for which this holds at least.
 	Count int
 	// Records are the packed records, for Read.
 	Records []byte
@@ -34,8 +34,8 @@ type Stretch struct {
 	key [16]byte // of the first record, for the id of the span
 }
 
-// Add adds the span of a stretch. All stretches of a run's communicator have one trace id, so that whatever keys messages by trace ids keeps them together and
-// in order. Their spans are no trace that anyone would look at.
+// Add adds the span of a stretch. All stretches of a run's communicator have one trace id: whatever keys messages by trace id keeps them together and in order.
+// Their spans form no trace for a reader.
 func (s *Stretch) Add(out *spans.Batch) {
 	trace := spans.KeyTraceID(s.From.Run, spans.SpanNCCLPartial, []byte(s.Comm))
 	key := s.key
@@ -68,7 +68,7 @@ func (s *Stretch) Add(out *spans.Batch) {
 
 var errNoRecords = errors.New("a span nccl.partial has no records: it was not written by trainbridge, or attributes were taken from it on the way")
 
-// FromSpan reads a span and the attributes of its resource. false: it is no stretch but another span. Whether its records can be read, only Read knows.
+// FromSpan reads a span and the attributes of its resource. ok is false for any other span. Only Read finds broken records.
 func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error) {
 	if span.Name() != spans.SpanNCCLPartial {
 		return s, false, nil

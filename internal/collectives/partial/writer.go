@@ -30,7 +30,7 @@ type Writer struct {
 	length  int // of the texts together
 }
 
-// Add takes the next record. It keeps nothing of o.
+// Add adds a record, without a reference to o.
 func (w *Writer) Add(o *op.Op) {
 	if w.n == 0 {
 		w.begin(o)
@@ -120,17 +120,18 @@ func (w *Writer) text(at int, b []byte) {
 		c.put(0)
 		return
 	}
-	n := c.last // mostly it is the same as before
+	n := c.last // mostly the same as before
 	if n == 0 || w.texts[n-1] != string(b) {
 		var ok bool
-		if n, ok = w.numbers[string(b)]; !ok {
+		n, ok = w.numbers[string(b)]
+		if !ok {
 			n = w.learn(string(b))
 		}
 	}
 	c.put(n)
 }
 
-// name takes a text of which nil and empty are the same.
+// name adds a text for which nil and empty are the same.
 func (w *Writer) name(at int, s string) {
 	c := &w.columns[at]
 	n := c.last
@@ -139,7 +140,8 @@ func (w *Writer) name(at int, s string) {
 		n = 0
 	case n == 0 || w.texts[n-1] != s:
 		var ok bool
-		if n, ok = w.numbers[s]; !ok {
+		n, ok = w.numbers[s]
+		if !ok {
 			n = w.learn(s)
 		}
 	}
@@ -163,7 +165,7 @@ func (w *Writer) Len() int { return w.n }
 // Size is about how many bytes the packed records have, mostly less.
 func (w *Writer) Size() int { return w.n*64 + w.details*24 + w.length + len(w.texts) }
 
-// Pack moves the records into a stretch: all of it but where they are from. Records are overwritten.
+// Pack moves the records into a stretch: all but their origin. Records is overwritten.
 func (w *Writer) Pack(s *Stretch) {
 	s.Comm, s.Count, s.Start, s.End, s.key = w.comm, w.n, w.start, w.end, w.key
 	b := s.Records[:0]
@@ -207,7 +209,7 @@ func (c *column) put(v int64) {
 	c.last = v
 }
 
-// maxIdle bounds the values for which an empty column keeps room.
+// maxIdle bounds the memory of an empty column, in values.
 const maxIdle = 1024
 
 func (c *column) reset() {
@@ -217,15 +219,15 @@ func (c *column) reset() {
 	}
 }
 
-// The forms of a column. The nth value is base + unit · (the nth number), or the one before + base + unit · (the nth number). Where unit is 0 no numbers are
-// written: all values are the same, or grow by the same.
+// The forms of a column. The nth value is base + unit · (the nth number), or the one before + base + unit · (the nth number). With unit 0 no numbers are
+// written: all values are equal, or grow evenly.
 const (
 	formOffset  byte = 0
 	formDelta   byte = 1
-	formInteger byte = 2 // flag: the values are those of float64, all of them integers
+	formInteger byte = 2 // flag: values are float64, all integers
 )
 
-// append writes the column, if it has other values than those that are absent.
+// append writes the column, unless all its values are absent.
 func (c *column) append(b []byte, at int) []byte {
 	always := at == colKind || at == colName
 	if c.n == 0 || len(c.values) == 0 && c.last == absent[at] && !always {
@@ -262,7 +264,7 @@ func (c *column) append(b []byte, at int) []byte {
 		deltas.add(uint64(v - values[i] - step))
 	}
 	if deltas.gcd > 0 {
-		more := 0 // bytes of the deltas beyond those of the offsets
+		more := 0 // bytes of the deltas, less those of the offsets
 		for i, v := range values[1:] {
 			more += size(uint64(v-values[i]-step)/deltas.gcd) - size(uint64(v-lo)/offsets.gcd)
 		}
@@ -299,7 +301,7 @@ func appendOffsets(b []byte, values []int64, lo int64, gcd uint64) []byte {
 	return b
 }
 
-// integers turns the bits of floats into the integers that they are, if all of them are.
+// integers converts the bits of floats to integers, if all of them are whole.
 func integers(values []int64) bool {
 	for _, v := range values {
 		f := math.Float64frombits(uint64(v))
@@ -313,7 +315,7 @@ func integers(values []int64) bool {
 	return true
 }
 
-// unit finds the greatest number that divides all numbers: times in ns are mostly whole µs, bandwidths whole kB/s.
+// unit finds the greatest common divisor: times in ns are mostly whole µs, bandwidths whole kB/s.
 type unit struct{ gcd uint64 }
 
 func (u *unit) add(v uint64) {

@@ -1,4 +1,4 @@
-// Package healthtest has a host that keeps what components report.
+// Package healthtest has a host that keeps the reports of components.
 package healthtest
 
 import (
@@ -27,7 +27,7 @@ func (h *Host) Report(event *componentstatus.Event) {
 	h.seen = append(h.seen, event.Status())
 }
 
-// Seen are the statuses of all events so far, in their order.
+// Seen are the statuses of all events so far, in order.
 func (h *Host) Seen() []componentstatus.Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -113,7 +113,8 @@ func (s *Server) talk(conn net.Conn) {
 			}
 		case s.Version != V2283 && strings.HasPrefix(lower, "set format "):
 			format := lower[len("set format "):]
-			if reply = "OK\n"; format != "text" && format != "json" {
+			reply = "OK\n"
+			if format != "text" && format != "json" {
 				reply = "ERROR: Invalid format " + cmd[len("set format "):] + "\n"
 			}
 			json = format == "json"

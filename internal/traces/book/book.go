@@ -1,4 +1,4 @@
-// Package book puts what spans say of a run's time into the run's ledger: for finished logs and for logs that are still written, by the same rules.
+// Package book adds up the time in a run's spans in the run's ledger: for finished and for growing logs, by the same rules.
 package book
 
 import (
@@ -28,10 +28,10 @@ const (
 	textLimit   = 512     // By, of a name
 )
 
-// Entry is what one span says of the time. Its texts live as long as the span.
+// Entry is the time in one span. Its texts live as long as the span.
 type Entry struct {
 	kind         view.Kind
-	id           pcommon.SpanID // of a step; of a part that of its step
+	id           pcommon.SpanID // of a step; of a part: the id of its step
 	step         account.Step
 	epoch        int64 // of the step; below 0: not known
 	source, file string
@@ -41,17 +41,18 @@ type Entry struct {
 	behind     bool
 	seconds    float64 // of a part, or of an evaluation without a clock; of a breakdown more than usual
 	ranks      int64   // of the job, in a breakdown; 0: not known
-	start, end int64   // ns, of an evaluation with one; both 0: how long the evaluation took is not known
+	start, end int64   // ns, of an evaluation; both 0: its duration is unknown
 }
 
-// Step is the entry of a step as v has read it. The file is of the log, and the offset, in By, of the record in it; −1: not known.
+// Step is the entry of a step, read by v. file is its log, and offset, in By, the place of its record; −1: unknown.
 func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset int64) Entry {
 	e := Entry{kind: view.KindStep, id: s.SpanID(), source: v.Format, file: file, rank: v.Rank.Or(-1), step: account.Step{
 		Start: int64(s.StartTimestamp()), End: int64(s.EndTimestamp()), Number: v.Step().Or(-1), Steps: int32(min(v.Covered(), math.MaxInt32)),
 		Attempt: int32(min(res.RunAttempt.Or(0), math.MaxInt32)), Synthetic: res.TimeSource == spans.TimeSynthetic,
 		Ranks: int32(min(v.WorldSize.Or(res.WorldSize.Or(0)), math.MaxInt32)), Trace: s.TraceID(), Offset: offset,
 	}}
-	if e.epoch = -1; v.Epoch >= 0 && v.Epoch < math.MaxInt32 {
+	e.epoch = -1
+	if v.Epoch >= 0 && v.Epoch < math.MaxInt32 {
 		e.epoch = int64(v.Epoch)
 	}
 	if v.TimePoint || e.step.End-e.step.Start <= 1 {
@@ -60,12 +61,12 @@ func Step(s ptrace.Span, v *view.Step, res *view.Resource, file string, offset i
 	return e
 }
 
-// Breakdown is the entry of a breakdown as b has read it. ok: it is of a step. It begins with the step.
+// Breakdown is the entry of a breakdown, read by b, which begins with its step. ok: the window is a step.
 func Breakdown(s ptrace.Span, b *view.Breakdown) (e Entry, ok bool) {
 	return Entry{kind: view.KindBreakdown, start: int64(s.StartTimestamp()), seconds: b.Excess, ranks: b.WorldSize.Or(0)}, b.Window == spans.WindowStep
 }
 
-// Part is the entry of a named part of a step. ok: the account has a state for such parts.
+// Part is the entry of a named part of a step. ok: the account has a state for the part.
 func Part(s ptrace.Span, name string, res *view.Resource) (e Entry, ok bool) {
 	e = Entry{kind: view.KindPart, id: s.ParentSpanID(), seconds: length(s)}
 	loop := trainers.Of(res.Source, res.StepDurationKind)
@@ -103,42 +104,42 @@ func Evaluation(s ptrace.Span, res *view.Resource, file string) Entry {
 	return e
 }
 
-// Covers is how long the record of a step is, ns; 0 of what is none.
+// Covers is the length of a step's record, ns; 0 for other entries.
 func (e *Entry) Covers() int64 { return e.step.End - e.step.Start }
 
-// source is the log's format, which stands on the resource, and on a span where it is another.
+// source is the log's format, by the span, else by the resource.
 func source(s ptrace.Span, res *view.Resource) string {
 	return cmp.Or(spans.AttrText(s.Attributes(), spans.AttrSource), res.Source)
 }
 
-// length is how long a span is, s; 0 of one that ends before it starts.
+// length is the length of a span, s; 0 for an end before the start.
 func length(s ptrace.Span) float64 {
 	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
 }
 
-// Book is the ledger of a run, and what is known of the spans in it. The zero value is empty.
+// Book is the ledger of a run, with the identities of its spans. The zero value is empty.
 type Book struct {
 	Ledger account.Ledger
 
-	ids      recent[pcommon.SpanID] // the steps to which parts may still come: mostly in the same message, or in one of the next
+	ids      recent[pcommon.SpanID] // the steps whose parts may still come: mostly in the same message, or in one of the next
 	sources  map[string]int32
 	files    map[string]int32
 	writers  map[Writer]int32
-	numbers  recent[numbered]   // the same steps by their numbers, to which evaluations may still come
+	numbers  recent[numbered]   // the same steps by their numbers, for later evaluations
 	counters map[int32]*counter // by writer
 }
 
-// counter makes one sequence of the numbers of a writer that counts the steps of each epoch anew.
+// counter makes a continuous sequence of step numbers that restart with each epoch.
 type counter struct {
 	epoch, last int64 // of the last step; the epoch below 0: not known
 	before      int64 // steps of the epochs before
 	starts      map[int64]int64
 }
 
-// mostEpochs of a writer are known, so that a restart goes back to one.
+// mostEpochs of a writer are remembered, for a restart from an earlier epoch.
 const mostEpochs = 4096
 
-// number is the number of a step among those of all epochs.
+// number is the number of a step in the sequence over all epochs.
 func (c *counter) number(number, epoch int64) int64 {
 	if number < 0 || epoch < 0 {
 		return number
@@ -148,7 +149,7 @@ func (c *counter) number(number, epoch int64) int64 {
 		if c.starts == nil {
 			c.starts = map[int64]int64{c.epoch: c.before}
 		}
-		c.before += c.last + 1 - min(number, 1) // where the first step of an epoch is 0 there is one more
+		c.before += c.last + 1 - min(number, 1) // one more if the first step of an epoch is 0
 		if len(c.starts) < mostEpochs {
 			c.starts[epoch] = c.before
 		}
@@ -161,7 +162,7 @@ func (c *counter) number(number, epoch int64) int64 {
 	return c.before + number
 }
 
-// own is a writer that outlives the span.
+// own is a copy of the writer that outlives the span.
 func (w Writer) own() Writer {
 	w.File = text(w.File)
 	return w
@@ -190,7 +191,7 @@ func (b *Book) Put(e *Entry) {
 		of := b.Ledger.Add(step)
 		b.ids.note(e.id, of)
 		b.numbers.note(numbered{source, anyFile, e.step.Number}, of)
-		if e.file != "" { // of logs that are read beside each other, any may have told the number last
+		if e.file != "" { // with concurrently read logs, any may have the latest step of the number
 			b.numbers.note(numbered{source, number(&b.files, e.file, text), e.step.Number}, of)
 		}
 	case view.KindBreakdown:
@@ -208,11 +209,11 @@ func (b *Book) Put(e *Entry) {
 // nameOf is a hash of a writer's name.
 func nameOf(file string, rank int64) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(file)) // as package hash says, it never fails
+	_, _ = h.Write([]byte(file)) // by package hash, it never fails
 	return h.Sum32() + uint32(rank)
 }
 
-// counter is that of a writer.
+// counter is the counter of a writer.
 func (b *Book) counter(writer int32) *counter {
 	c := b.counters[writer]
 	if c == nil {
@@ -234,7 +235,7 @@ func (b *Book) evaluation(e *Entry) {
 	if file, steps := b.files[e.file]; steps { // a file without steps has the results of another
 		at.file = file
 	}
-	of, ok := b.told(at)
+	of, ok := b.byNumber(at)
 	switch {
 	case ok && e.seconds > 0:
 		b.Ledger.Part(of, account.Evaluation, e.seconds, true)
@@ -243,12 +244,12 @@ func (b *Book) evaluation(e *Entry) {
 	}
 }
 
-// told is the step of a number.
-func (b *Book) told(at numbered) (of account.Ref, ok bool) { return b.numbers.find(at) }
+// byNumber is the step of a number.
+func (b *Book) byNumber(at numbered) (of account.Ref, ok bool) { return b.numbers.find(at) }
 
-// recent finds the steps that were put last by a key. Most are never asked for: they are sorted into maps when one is.
+// recent finds the latest steps by a key. Few are ever looked up: the maps are built at a look-up.
 type recent[K comparable] struct {
-	put         []keyed[K] // since the last time that one was asked for
+	put         []keyed[K] // since the last look-up
 	now, before map[K]account.Ref
 }
 
@@ -258,7 +259,7 @@ type keyed[K comparable] struct {
 }
 
 func (r *recent[K]) note(k K, of account.Ref) {
-	if len(r.put) >= 4*mostBooked { // those before would be forgotten by now
+	if len(r.put) >= 4*mostBooked { // earlier ones would be forgotten by now
 		r.put = slices.Delete(r.put, 0, 2*mostBooked)
 	}
 	r.put = append(r.put, keyed[K]{k, of})
@@ -279,18 +280,18 @@ func (r *recent[K]) find(k K) (account.Ref, bool) {
 	return of, ok
 }
 
-// An account of 100,000 steps takes 0.2 s to tell.
+// The account of 100,000 steps takes 0.2 s.
 const (
 	dueAlways = 512
 	dueShare  = 64
 	dueQuiet  = time.Minute
 )
 
-// Due says whether the account of a run that still goes on is to be told anew, when that of so many steps was told last and nothing came for a time: of more
-// than 512 steps when 1 in 64 is new, or when nothing came for a minute. So accounts take a few ms for each interval of metrics.
-func (b *Book) Due(told int, quiet time.Duration) bool {
+// Due reports whether the account of a running job is to be reported again, with reported steps in the last report and a quiet time: beyond 512 steps only if 1
+// in 64 is new, or after a minute without news. So accounts take a few ms per interval of metrics.
+func (b *Book) Due(reported int, quiet time.Duration) bool {
 	n := b.Ledger.Len()
-	return n <= dueAlways || n < told || n-told >= n/dueShare || quiet >= dueQuiet
+	return n <= dueAlways || n < reported || n-reported >= n/dueShare || quiet >= dueQuiet
 }
 
 // File is the log of a writer; "": not known.
@@ -303,14 +304,14 @@ func (b *Book) File(of int32) string {
 	return ""
 }
 
-// Writer is who logs steps: the number of the source in Sources, the log, "" where it is not known, and the rank, −1 likewise.
+// Writer is a writer of steps: the number of its source in Sources, the log, "" if unknown, and the rank, −1 if unknown.
 type Writer struct {
 	Source int32
 	File   string
 	Rank   int64
 }
 
-// Names are the sources and the writers by the numbers that steps in the ledger have.
+// Names are the sources and the writers by their numbers in the ledger's steps.
 func (b *Book) Names() (sources []string, writers []Writer) {
 	sources, writers = make([]string, min(len(b.sources), mostWriters)), make([]Writer, min(len(b.writers), mostWriters))
 	for name, n := range b.sources {
@@ -322,7 +323,7 @@ func (b *Book) Names() (sources []string, writers []Writer) {
 	return sources, writers
 }
 
-// Restore fills an empty book with what another one had. Parts of its steps that come behind it find them no more.
+// Restore fills an empty book with the content of a previous one. Later parts of the restored steps find no step.
 func Restore(sources []string, writers []Writer, steps []account.Step) *Book {
 	b := &Book{sources: map[string]int32{}, writers: map[Writer]int32{}}
 	for _, name := range sources {
@@ -355,7 +356,7 @@ func Fit(books iter.Seq[*Book], most int) {
 	}
 }
 
-// number numbers keys, as far as there is room.
+// number numbers keys, while room is left.
 func number[K comparable](m *map[K]int32, k K, own func(K) K) int32 {
 	n, ok := (*m)[k]
 	if ok {
@@ -364,11 +365,12 @@ func number[K comparable](m *map[K]int32, k K, own func(K) K) int32 {
 	if *m == nil {
 		*m = map[K]int32{}
 	}
-	if n = int32(len(*m)); n < mostWriters {
+	n = int32(len(*m))
+	if n < mostWriters {
 		(*m)[own(k)] = n
 	}
 	return n
 }
 
-// text is a copy of a name, which must not keep the message alive that the name stands in.
+// text is a copy of a name: a reference would keep the whole message alive.
 func text(s string) string { return strings.Clone(s[:min(len(s), textLimit)]) }

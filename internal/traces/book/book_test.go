@@ -33,7 +33,7 @@ func stepsOf(steps int) *book.Book {
 	return b
 }
 
-// A log that counts the steps of each epoch anew has as many steps as it says, and none of them is done again until the job goes back to an epoch.
+// A log whose step numbers restart with each epoch has all its steps, and none counts as redone until the job goes back to an epoch.
 func TestStepsPerEpoch(t *testing.T) {
 	for _, first := range []int64{0, 1} {
 		b := new(book.Book)
@@ -89,7 +89,7 @@ func TestFit(t *testing.T) {
 	book.Fit(books, 0) // as far as possible
 }
 
-// A book that is restored has the same account, sources and writers.
+// A restored book has the same account, sources and writers.
 func TestRestore(t *testing.T) {
 	b := stepsOf(50)
 	sources, writers := b.Names()

@@ -1,5 +1,5 @@
-// Package cause says what went on in a part of the time of a step, a batch or a pass, and who was behind it, in English and in Chinese: the sentence of a slow
-// window and the report that sums up many windows have it from here.
+// Package cause describes the activity in a part of a step, a batch or a pass, and its culprit, in English and in Chinese: for the sentence of a slow window
+// and for the report over many windows.
 package cause
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Who is behind a part of the time. What is not known is empty.
+// Who is the culprit of a part of the time. Unknown fields are empty.
 type Who struct {
 	Rank    int64
 	HasRank bool
@@ -27,7 +27,7 @@ func (t text) in(chinese bool) string {
 	return t.english
 }
 
-// parts are all that step_join tells apart; each text stands behind a time.
+// parts are all parts of step_join; each text follows a time.
 var parts = map[string]text{
 	spans.PartCheckpoint:        {"in a checkpoint", "保存检查点"},
 	spans.PartEvaluation:        {"in an evaluation", "评估"},
@@ -47,7 +47,7 @@ var parts = map[string]text{
 	spans.PartUnattributed:      {"that no log explains", "没有日志能够解释"},
 }
 
-// Append says what went on: "waiting for rank 9 on node-1 in AllReduce of DP Group 0".
+// Append describes a part: "waiting for rank 9 on node-1 in AllReduce of DP Group 0".
 func Append(b []byte, part string, who Who, chinese bool) []byte {
 	switch known, ok := parts[part]; {
 	case part == spans.PartWait && who.HasRank:
@@ -71,7 +71,7 @@ func Append(b []byte, part string, who Who, chinese bool) []byte {
 	return b
 }
 
-// AppendRank names the rank, and its host where that is known.
+// AppendRank names the rank, and its host if known.
 func AppendRank(b []byte, who Who, chinese bool) []byte {
 	b = strconv.AppendInt(append(b, "rank "...), who.Rank, 10)
 	if who.Host != "" {

@@ -8,40 +8,39 @@ import (
 
 // Reason is why logs do not explain a part of the time.
 type Reason struct {
-	Of      string  // one of the spans.Reason… values
+	Of      string  // a spans.Reason… value
 	Trainer string  // spans.AttrSource of the steps; "": not known
 	Apart   float64 // s, by how much the hosts' clocks differ; 0: not known
 }
 
-// reasons are those that depend on nothing else.
+// reasons are the fixed texts.
 var reasons = map[string]text{
 	spans.ReasonArrivals: {
-		"no log says when ranks came to their collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1",
-		"没有日志给出各 rank 到达集合通信的时刻：无法判断谁迟到；请设置 NCCL_INSPECTOR_ENABLE=1 与 NCCL_INSPECTOR_DUMP_VERBOSE=1",
+		"no log says when ranks reached their collectives, so the late rank is not known; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1",
+		"没有日志给出各 rank 到达集合通信的时刻，无法判断谁迟到；请设置 NCCL_INSPECTOR_ENABLE=1 与 NCCL_INSPECTOR_DUMP_VERBOSE=1",
 	},
 	spans.ReasonSomeArrivals: {
-		"no log says when every rank came to its collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1",
-		"并非所有 rank 都有到达集合通信的时刻：无法判断谁迟到；请设置 NCCL_INSPECTOR_ENABLE=1 与 NCCL_INSPECTOR_DUMP_VERBOSE=1",
+		"some ranks do not log when they reached their collectives, so the late rank is not known; " +
+			"set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1",
+		"部分 rank 没有到达集合通信的时刻，无法判断谁迟到；请设置 NCCL_INSPECTOR_ENABLE=1 与 NCCL_INSPECTOR_DUMP_VERBOSE=1",
 	},
 	spans.ReasonServerTime: {
-		"no column of the server's time: waiting for it cannot be told from the transport; log the server's time", "没有服务端耗时列：无法区分等待服务端与网络传输；请记录服务端耗时",
+		"the server's time is not logged, so server and transport cannot be told apart; log the server's time", "没有服务端耗时列，无法区分等待服务端与网络传输；请记录服务端耗时",
 	},
-	spans.ReasonStageTime: {"no column of the pass tells of the rest; log the time of each stage", "前向过程没有其余各列；请记录每个阶段的耗时"},
-	spans.ReasonDevices: {
-		"no rank alone was late: profile such a window, and look at the clocks of the GPUs", "没有单独迟到的 rank：请对此类窗口做性能剖析，并检查 GPU 频率",
-	},
+	spans.ReasonStageTime: {"the rest of the pass is not logged; log the time of each stage", "前向过程没有其余各列；请记录每个阶段的耗时"},
+	spans.ReasonDevices:   {"no single rank was late; profile such a window, and check the clocks of the GPUs", "没有单独迟到的 rank；请对此类窗口做性能剖析，并检查 GPU 频率"},
 	spans.ReasonStepTimers: {
-		"no timers of its step: loading data, a checkpoint and an evaluation cannot be told apart; log each training step with its timers",
-		"所在步没有计时：无法区分加载数据、检查点与评估；请记录每个训练步及其计时",
+		"no timers of the step, so loading data, checkpoint and evaluation cannot be told apart; log each training step with its timers",
+		"所在步没有计时，无法区分加载数据、检查点与评估；请记录每个训练步及其计时",
 	},
-	spans.ReasonProfile: {"every log that could tell was read: profile such a window", "能说明原因的日志都已读取：请对此类窗口做性能剖析"},
+	spans.ReasonProfile: {"all logs that could tell were read; profile such a window", "能说明原因的日志都已读取；请对此类窗口做性能剖析"},
 }
 
-// Append says the reason, and what to do about it; nothing of a reason that is not known.
+// Append adds the reason, with advice; nothing for an unknown reason.
 func (r Reason) Append(b []byte, chinese bool) []byte {
 	switch r.Of {
 	case spans.ReasonClocksApart:
-		b = append(b, text{"the clocks of its hosts are ", "主机时钟"}.in(chinese)...)
+		b = append(b, text{"the hosts' clocks are ", "主机时钟"}.in(chinese)...)
 		switch {
 		case r.Apart <= 0:
 			b = append(b, text{"", "不一致"}.in(chinese)...)
@@ -51,12 +50,12 @@ func (r Reason) Append(b []byte, chinese bool) []byte {
 			b = append(human.AppendSeconds(b, r.Apart), ' ')
 		}
 		return append(b, text{
-			"apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP", "，其日志无法按时间对齐：请用 NTP 或 PTP 校时",
+			"apart, so their logs cannot be aligned; set the clocks by NTP or PTP", "，其日志无法按时间对齐；请用 NTP 或 PTP 校时",
 		}.in(chinese)...)
 	case spans.ReasonTimers:
 		english, inChinese := trainers.Timers(r.Trainer)
 		return append(b, text{
-			"no timers of the step: loading data cannot be told from computing; " + english, "没有步内计时：无法区分加载数据与计算；" + inChinese,
+			"no timers of the step, so loading data and computing cannot be told apart; " + english, "没有步内计时，无法区分加载数据与计算；" + inChinese,
 		}.in(chinese)...)
 	}
 	return append(b, reasons[r.Of].in(chinese)...)

@@ -19,10 +19,10 @@ func TestReasons(t *testing.T) {
 	}
 	assert.Empty(t, cause.Reason{Of: "of a later version"}.Append(nil, false))
 	for want, r := range map[string]cause.Reason{
-		"the clocks of its hosts are 50 ms apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP": {
+		"the hosts' clocks are 50 ms apart, so their logs cannot be aligned; set the clocks by NTP or PTP": {
 			Of: spans.ReasonClocksApart, Apart: 0.05,
 		},
-		"no timers of the step: loading data cannot be told from computing; set megatron_log_level=2 of NeMo's MegatronStrategy": {
+		"no timers of the step, so loading data and computing cannot be told apart; set megatron_log_level=2 of NeMo's " + "MegatronStrategy": {
 			Of: spans.ReasonTimers, Trainer: "nemo",
 		},
 	} {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// book puts what a span says of the run's time into the ledger.
+// book puts the time of a span into the ledger.
 func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	switch kind {
 	case view.KindStep:
@@ -31,9 +31,10 @@ func (j *Job) book(s ptrace.Span, kind view.Kind, res *resource) {
 	}
 }
 
-// Account is the account of the job's time, nil where its logs have none. Nothing may be added to the job afterwards.
+// Account is the account of the job's time, nil if its logs have no times. Nothing may be added to the job afterwards.
 func (j *Job) Account() *account.Account {
 	if j.account == nil {
+		j.Tell(&j.Ledger)
 		if a, ok := j.Ledger.Account(); ok && a.Wall > 0 {
 			j.account = &a
 		}
@@ -41,7 +42,7 @@ func (j *Job) Account() *account.Account {
 	return j.account
 }
 
-// books are those of all jobs.
+// books are the books of all jobs.
 func (j *Jobs) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, job := range j.by.by {

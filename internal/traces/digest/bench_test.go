@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// jobLike makes messages such as receivers and train_perf write of one job: so many records of each kind.
+// jobLike makes messages of a job like receivers and train_perf, with a number of records of each kind.
 type jobLike struct {
 	*spans.Batch
 	n uint64

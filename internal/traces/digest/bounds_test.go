@@ -17,8 +17,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// All that is told of jobs, in figures of eleven digits: the last few of a sum may differ with the order.
-func told(jobs *Jobs) string {
+// All figures of jobs, in eleven digits: the last few of a sum may differ with the order.
+func figures(jobs *Jobs) string {
 	var b strings.Builder
 	line := func(a ...any) { fmt.Fprintln(&b, a...) }
 	values := func(name string, v *Values) {
@@ -26,7 +26,7 @@ func told(jobs *Jobs) string {
 	}
 	for _, j := range jobs.Rows() {
 		line("job", j.Run, j.Services, j.Hosts, j.Spans, j.First, j.Last)
-		toldOfCalls(j, line, values)
+		figuresOfCalls(j, line, values)
 		for _, f := range j.Functions.Rows() {
 			line(f.Name, f.Incomplete, f.WithoutID, f.Verdicts, f.Slowest)
 			values("took", &f.Took)
@@ -72,7 +72,7 @@ func told(jobs *Jobs) string {
 	return b.String()
 }
 
-func toldOfCalls(j *Job, line func(...any), values func(string, *Values)) {
+func figuresOfCalls(j *Job, line func(...any), values func(string, *Values)) {
 	c := &j.Passes.Calls
 	values("calls", &c.Took)
 	for i := range c.Stages {
@@ -87,7 +87,7 @@ func toldOfCalls(j *Job, line func(...any), values func(string, *Values)) {
 	line(j.Passes.Count, len(j.Passes.Newest()), j.Passes.Middle(), j.Passes.Sum())
 }
 
-// Consumers are concurrent, and files are read side by side: what comes first is chance. Within a message parents are before their children.
+// Consumers are concurrent, and files are read in parallel: the order of messages is chance. Within a message parents come before their children.
 func TestAnyOrder(t *testing.T) {
 	m := newJobLike()
 	var messages []ptrace.Traces
@@ -113,7 +113,7 @@ func TestAnyOrder(t *testing.T) {
 		for _, td := range messages {
 			j.Batch(td)
 		}
-		return told(j)
+		return figures(j)
 	}
 	first := sum()
 	for range 3 {
@@ -130,7 +130,7 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// What a job of a million spans takes is bounded: the values of the budget, and some megabytes.
+// The memory of a job of a million spans is bounded: the values of the budget, and some megabytes.
 func TestBounded(t *testing.T) {
 	m, j := newJobLike(), New()
 	flush := func() {
@@ -155,7 +155,7 @@ func TestBounded(t *testing.T) {
 	assert.Equal(t, int64(32), job.Steps.Rows()[0].Measures[Loss].Over.Width)
 }
 
-// Names that never end and steps that are far apart: they stay in memory, and what finds no room is counted as other.
+// With endless names and steps far apart memory is bounded, and names without room are counted as other.
 func TestHostile(t *testing.T) {
 	m, j := newJobLike(), New()
 	before := heap()

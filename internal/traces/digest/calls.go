@@ -11,47 +11,47 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// RPCOffline is the work between calls that some logs state, beside the stages of view.RPCStage.
+// RPCOffline is the work between calls in some logs, beside the stages of view.RPCStage.
 const RPCOffline = view.RPCStages
 
-// Calls are RPCs together, as TSQP's analyze_zmq_performance.py reports them.
+// Calls are sums over RPCs, as reported by TSQP's analyze_zmq_performance.py.
 type Calls struct {
 	Took           Values                     // s
-	Stages         [view.RPCStages + 1]Values // s, by view.RPCSerialize, … and RPCOffline: of the calls that have the stage
+	Stages         [view.RPCStages + 1]Values // s, by view.RPCSerialize, … and RPCOffline: of the calls with the stage
 	Sent, Received Values                     // By
 	Throughput     Values                     // By/s, of the calls whose tensors go through the messages
 	Incomplete     int
 	Slowest        Top[Call]
-	Largest        Top[Call] // by the bytes that were sent and received
+	Largest        Top[Call] // by bytes sent and received
 	methods        table[string, Method]
 }
 
-// Call is one RPC. What is not known is NaN.
+// Call is an RPC. Unknown values are NaN.
 type Call struct {
 	ID                         view.Int
 	Method                     string
 	Took                       float64
 	Stages                     [view.RPCStages + 1]float64 // s
 	Sent, Received, Throughput float64
-	receive                    pcommon.SpanID // the server's time is within it
+	receive                    pcommon.SpanID // includes the server's time
 }
 
-// Method sums up the calls of one method.
+// Method sums up the calls of a method.
 type Method struct {
 	Name                 string
 	Took, Sent, Received Values
 }
 
-// CallLog has the calls of one log. Where the numbers of its calls began anew, as they do after a warm-up, Calls are those since then.
+// CallLog has the calls of a log. If the numbers of its calls restarted, as they do after a warm-up, Calls are the calls since then.
 type CallLog struct {
 	File       string // "": not said, or the calls of a service
 	Transports map[string]int
 	WarmUp     int64 // calls before the numbers began anew
 	Calls
-	block int64 // how often they did
+	block int64 // number of restarts
 }
 
-// Methods are the methods, that which took most of the time first.
+// Methods are the methods, by time, the largest first.
 func (c *Calls) Methods() []*Method {
 	return c.methods.rows(func(a, b *Method) int {
 		return cmp.Or(cmp.Compare(b.Took.Sum(), a.Took.Sum()), cmp.Compare(a.Name, b.Name))
@@ -77,7 +77,7 @@ func (c *Calls) each(f func(*Values)) {
 // Overall is all bytes by the time of all calls, By/s.
 func (c *Calls) Overall() float64 { return (c.Sent.Sum() + c.Received.Sum()) / c.Took.Sum() }
 
-// Total is the time of a stage of all calls, s. view.RPCUnattributed is what no other stage explains, view.RPCTransport is sending and receiving without the
+// Total is the time of a stage of all calls, s. view.RPCUnattributed is the rest outside of stages, view.RPCTransport is sending and receiving without the
 // server.
 func (c *Calls) Total(stage view.RPCStage) float64 {
 	of := func(stage view.RPCStage) float64 { return c.Stages[stage].Sum() }
@@ -99,7 +99,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 	ps := &d.Passes
 	v := &ps.c
 	v.Read(s, &res.Resource)
-	at, _ := d.places.find(s.TraceID(), view.KindPass) // a pass is one record: its first span says where it is
+	at, _ := d.places.find(s.TraceID(), view.KindPass) // a pass is one record: its first span has the place
 	file := cmp.Or(res.file, at.file)
 	log := ps.logs.of(file, Other, mostLogs, func(file string) (string, *CallLog) {
 		file = text(file)
@@ -112,7 +112,7 @@ func (d *Digest) call(s ptrace.Span, res *resource) {
 	if transport := cmp.Or(v.Network, "-"); log.Transports[transport] > 0 || len(log.Transports) < mostLogs {
 		log.Transports[transport]++
 	}
-	d.told(s, &v.Head, res)
+	d.countVerdicts(s, &v.Head, res)
 	ps.Calls.add(s, v, res)
 	if at.block < log.block { // passes come in any order
 		log.WarmUp++
@@ -131,7 +131,7 @@ func (c *Calls) add(s ptrace.Span, v *view.Call, res *resource) {
 	if took != took {
 		took = length(s)
 	}
-	if took == 1e-9 { // spans.Batch makes it of a call that took no time
+	if took == 1e-9 { // spans.Batch makes a call without duration 1 ns long
 		took = 0
 	}
 	c.Took.Add(took)
@@ -165,7 +165,7 @@ func (c *Call) fill(v *view.Call, m *Method, took float64) {
 	copy(c.Stages[:], v.Duration[:])
 }
 
-// stageOf is the stage that a part of a call is; false for rpc.unattributed, which is not drawn of each call.
+// stageOf is the stage of a call's part; false for rpc.unattributed, which is not drawn per call.
 func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	switch s.Name() {
 	case spans.SpanRPCSerialize:
@@ -184,7 +184,7 @@ func stageOf(s ptrace.Span) (view.RPCStage, bool) {
 	return 0, false
 }
 
-// part adds a stage of a call, which came before it.
+// part adds a stage of the call before.
 func (d *Passes) part(s ptrace.Span, _ *resource) {
 	stage, ok := stageOf(s)
 	if !ok || d.stated {
@@ -203,7 +203,8 @@ func (c *Calls) stage(stage view.RPCStage, took float64, s ptrace.Span) {
 	for _, top := range [...]Top[Call]{c.Slowest, c.Largest} {
 		for i := range top {
 			if r := &top[i]; (r.Span == parent || r.Of.receive == parent) && r.Trace == s.TraceID() {
-				if r.Of.Stages[stage] = took; stage == view.RPCReceive {
+				r.Of.Stages[stage] = took
+				if stage == view.RPCReceive {
 					r.Of.receive = s.SpanID()
 				}
 			}

@@ -9,29 +9,30 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Cost is what one cause cost in all slow windows of a kind, as step_join names it.
+// Cost is the cost of a cause, as named by step_join, over all slow windows of a kind.
 type Cost struct {
-	Part string   // one of the spans.Part… values; PartUnattributed: what no log explains
-	Rank view.Int // that was waited for
-	Host string   // its
+	Part string   // a spans.Part… value; PartUnattributed: not explained by any log
+	Rank view.Int // of the awaited rank
+	Host string   // of the rank
 
 	Windows int64
 	Time    Total // s, more than usual
-	Devices Total // s x ranks that waited; empty where their number is not known
+	Devices Total // s x waiting ranks; empty if their number is unknown
 	Dearest Top[Blamed]
 	reasons []Reason
 }
 
 // Reason is why the logs do not explain a part of the time.
 type Reason struct {
-	Of    string  // one of the spans.Reason… values
+	Of    string  // a spans.Reason… value
 	Time  Total   // s
 	Apart float64 // s, by how much the clocks of hosts differ at most
 }
 
-// mostReasons is how many reasons of a cost are told apart.
+// mostReasons bounds the reasons of a cost counted separately.
 const mostReasons = 16
 
 // because notes why a part of the time was not explained.
@@ -57,10 +58,10 @@ func (c *Cost) Reasons() []Reason {
 	})
 }
 
-// Blamed is what is known of a cause in one window.
+// Blamed is a cause in one window.
 type Blamed struct {
 	Iteration       view.Int
-	Comm, Operation string // the collective in which it showed
+	Comm, Operation string // the collective with the wait
 	Note            string
 }
 
@@ -70,7 +71,7 @@ type blame struct {
 	host string
 }
 
-// mostCauses is how many causes of a kind of window are told apart.
+// mostCauses bounds the causes of a kind of window counted separately.
 const mostCauses = 256
 
 func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
@@ -89,7 +90,7 @@ func (w *Window) causes(s ptrace.Span, b *view.Breakdown, res *resource) {
 	}
 }
 
-// Costs are what the causes of the slow windows cost, the dearest first.
+// Costs are the costs of the causes of slow windows, the most expensive first.
 func (w *Window) Costs() []*Cost {
 	return w.costs.rows(func(a, b *Cost) int {
 		return cmp.Or(
@@ -101,23 +102,23 @@ func (w *Window) Costs() []*Cost {
 
 // places are where the records of the last windows stand in their logs: a breakdown is derived of several logs, and stands in none.
 type places struct {
-	by    map[placeKey]noted
-	ring  []placeKey
+	by    map[uint64]int32 // places in ring, by placeKey
+	ring  []noted
 	next  int
 	files []string
 	known map[string]int32 // by the place in files
 }
 
-// noted is a place without pointers: of so many the garbage collector would look at each.
+// noted is a place without pointers, which the garbage collector need not scan.
 type noted struct {
+	key           uint64
 	file          int32
 	offset, block int64
 }
 
-// placeKey is a trace and what kind of log is of interest: the logs of a trace are read side by side, and any may come first.
-type placeKey struct {
-	trace pcommon.TraceID
-	of    view.Kind // KindStep, KindFunction, KindPass
+// placeKey hashes a trace and a kind of log (KindStep, KindFunction, KindPass): the logs of a trace are read in parallel, and any may come first.
+func placeKey(trace pcommon.TraceID, of view.Kind) uint64 {
+	return spans.IDHash(trace, pcommon.SpanID{byte(of)})
 }
 
 type place struct {
@@ -129,43 +130,57 @@ type place struct {
 // mostPlaces is how many windows are remembered until their breakdown comes.
 const mostPlaces = 1 << 16
 
-// note notes where the first record of a trace is in logs of a kind. It says whether the trace is a new one.
+// note notes the first record of a trace in logs of a kind. first: the trace is new.
 func (p *places) note(s ptrace.Span, res *resource, of view.Kind, block int64) (first bool) {
 	if p == nil || res.offset < 0 {
 		return false
 	}
-	k := placeKey{s.TraceID(), of}
-	known, again := p.by[k]
-	switch {
-	case again && cmp.Or(cmp.Compare(p.files[known.file], res.file), cmp.Compare(known.offset, res.offset)) <= 0:
+	k := placeKey(s.TraceID(), of)
+	i, again := p.by[k]
+	if again {
+		if was := &p.ring[i]; cmp.Or(cmp.Compare(p.files[was.file], res.file), cmp.Compare(was.offset, res.offset)) > 0 {
+			*was = noted{k, p.number(res.file), res.offset, block}
+		}
 		return false
-	case again:
-	case len(p.ring) < mostPlaces:
-		p.ring = append(p.ring, k)
-	default:
-		delete(p.by, p.ring[p.next])
-		p.ring[p.next] = k
+	}
+	now := noted{k, p.number(res.file), res.offset, block}
+	if len(p.ring) < mostPlaces {
+		i = int32(len(p.ring))
+		p.ring = append(p.ring, now)
+	} else {
+		i = int32(p.next)
+		delete(p.by, p.ring[i].key)
+		p.ring[i] = now
 		p.next = (p.next + 1) % mostPlaces
 	}
 	if p.by == nil {
-		p.by, p.known = map[placeKey]noted{}, map[string]int32{}
+		p.by = map[uint64]int32{}
 	}
-	file, ok := p.known[res.file]
-	if !ok {
-		file = int32(len(p.files))
-		p.files, p.known[res.file] = append(p.files, res.file), file
-	}
-	p.by[k] = noted{file, res.offset, block}
-	return !again
+	p.by[k] = i
+	return true
 }
 
-// find says where the first record of a trace is, in logs of the first kind that there is.
+// number is the place of a file in files.
+func (p *places) number(file string) int32 {
+	n, ok := p.known[file]
+	if !ok {
+		if p.known == nil {
+			p.known = map[string]int32{}
+		}
+		n = int32(len(p.files))
+		p.files, p.known[file] = append(p.files, file), n
+	}
+	return n
+}
+
+// find is the first record of a trace, in logs of the first kind with one.
 func (p *places) find(trace pcommon.TraceID, of ...view.Kind) (at place, ok bool) {
 	if p == nil {
 		return place{}, false
 	}
 	for _, kind := range of {
-		if n, ok := p.by[placeKey{trace, kind}]; ok {
+		if i, ok := p.by[placeKey(trace, kind)]; ok {
+			n := &p.ring[i]
 			return place{p.files[n.file], n.offset, n.block}, true
 		}
 	}

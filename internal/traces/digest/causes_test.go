@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The dearest cause is first, and its dearest windows are known by the records that they are of.
+// The most expensive cause is first, and its windows are identified by their records.
 func TestCauses(t *testing.T) {
 	m := newMaker()
 	for i, causes := range [][]view.Cause{

@@ -13,10 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Collective sums up the collectives of one operation, in one communicator or in all. Times and bandwidths are of the completed ones.
+// Collective sums up the collectives of an operation, in a communicator or in all. Times and bandwidths are of the completed ones.
 type Collective struct {
 	ID           string // of the communicator, "": not known, or all
-	Communicator string // its name, else its id, else "-"; name and id where several have one name; "": all
+	Communicator string // its name, else its id, else "-"; name and id if several share a name; "": all
 	Operation    string
 
 	Count, Incomplete int
@@ -24,15 +24,15 @@ type Collective struct {
 	Algorithm, Bus    Values       // By/s, recomputed
 	BusOver           Series       // By/s, by start in ms since 1970
 	Late              Values       // s, of the last rank behind the first
-	Cost              Total        // s x ranks that waited for the last rank
+	Cost              Total        // s x ranks waiting for the last rank
 	Last              map[Who]int  // how often each was last
 	Sizes             map[int]Size // by the power of two: Sizes[i] are the messages of at least 2^i and less than 2^(i+1) By
 	Errors, Retries   float64
 	Hangs             int
-	Slowest           Top[Instance] // by the time they took
+	Slowest           Top[Instance] // by duration
 	Latest            Top[Instance] // by the lateness of the last rank
-	// Records are what the ranks tell, one by one: the time that each took part, and the bandwidth that its log states. They are what a script sees that reads
-	// the log line by line.
+	// Records are the ranks' records, one by one: each rank's duration, and the bandwidth in its log. A script that reads the log line by line has the same
+	// values.
 	Records struct{ Took, Bandwidth Values } // s; By/s
 	Verdicts
 }
@@ -45,7 +45,7 @@ type Size struct {
 	Took, Bus Total // s, By/s
 }
 
-// Instance is one collective.
+// Instance is a collective.
 type Instance struct {
 	Communicator, Operation string
 	Sequence                view.Int
@@ -53,44 +53,44 @@ type Instance struct {
 	Last                    view.LateRank
 }
 
-// Communicator is what is known of one.
+// Communicator is a communicator with its number of collectives.
 type Communicator struct {
 	ID, Name    string // Name: else the id, else "-"
-	Size        int64  // ranks, the most that were said
+	Size        int64  // largest number of ranks logged
 	Collectives int64
 }
 
-// Rank sums up what one rank of a communicator did.
+// Rank sums up the records of a rank of a communicator.
 type Rank struct {
 	Communicator    string // its id, else its name
 	Rank            int64
 	Host            string
 	Records         int64
-	Last            int64       // how often it came last
-	Late            Total       // s behind the first, of all records that say it
-	Cost            Total       // s x ranks that waited for it
-	Waited          Total       // s x ranks, from the first arrival on, of the collectives to which it came last
-	Straggler       int64       // how often it was late again and again
-	Latest          Top[string] // its records, by how late it came; the operation of each
+	Last            int64       // number of collectives with the rank last
+	Late            Total       // s behind the first, of all records with a lateness
+	Cost            Total       // s x ranks waiting for the rank
+	Waited          Total       // s x ranks, from the first arrival on, of the collectives with the rank last
+	Straggler       int64       // number of collectives with the rank as a straggler
+	Latest          Top[string] // its records, by lateness; the operation of each
 	Errors, Retries float64
 	Over            Lateness
 	Until           int64 // ns, of its last record
-	Missed          int64 // collectives without a record of it since then
+	Missed          int64 // collectives without a record of the rank since then
 }
 
-// Host sums up how late the ranks of one host were.
+// Host sums up the lateness of a host's ranks.
 type Host struct {
 	Name   string
-	Waited Total // s x ranks of other hosts that waited for one of it, from the first arrival on; Waited.Count is how many records of ranks
-	Others int64 // how many records of its ranks waited for one of another host
+	Waited Total // s x ranks of other hosts that waited for a rank of the host, from the first arrival on; Waited.Count is the number of ranks' records
+	Others int64 // number of records of its ranks that waited for a rank of another host
 }
 
-// Link is from one rank to another, or from one host to another.
+// Link connects two ranks, or two hosts.
 type Link struct {
 	Source, Destination string
 	Bytes               float64 // By, as the logs' records add up; NaN: not said
 	Bandwidth           float64 // By/s, the latest; NaN: not said
-	Hot, Slow           int64   // how many collectives said so
+	Hot, Slow           int64   // number of collectives with the link as hot, as slow
 	at                  pcommon.Timestamp
 }
 
@@ -132,7 +132,7 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 	})
 	c.Collectives++
 	c.Size = max(c.Size, v.CommSize.N)
-	d.told(s, &v.Head, res, &g.Verdicts, &all.Verdicts)
+	d.countVerdicts(s, &v.Head, res, &g.Verdicts, &all.Verdicts)
 	last := v.Last.Rank
 	for _, of := range [...]*Collective{g, all} {
 		of.add(s, v, res, g)
@@ -168,7 +168,7 @@ func (d *Digest) collective(s ptrace.Span, res *resource) {
 			l.Slow++
 		}
 	}
-	if v.Rank.OK { // it stands alone, and is its own record
+	if v.Rank.OK { // not joined: its own record
 		cs.record(s, &recentCollective{communicator: comm, g: g, all: all, transfer: math.NaN(), late: math.NaN()}, v.Rank.N, res, &view.Rank{
 			Late: math.NaN(), Errors: v.Errors, Retries: v.Retries, BandwidthReported: v.BandwidthReported,
 		})
@@ -233,7 +233,7 @@ func (g *Collective) last(v *view.LateRank) {
 	g.Last[who]++
 }
 
-// LastMostOften is who was last most often, and how often; "" where that is not known.
+// LastMostOften is the rank last most often, and how often; "" if unknown.
 func (g *Collective) LastMostOften() (who string, times int) {
 	var most Who
 	for w, n := range g.Last {
@@ -253,7 +253,7 @@ type Who struct {
 	Host string // "": not known
 }
 
-// String is such as "rank 3 on gpu-node-0".
+// String is for example "rank 3 on gpu-node-0".
 func (w Who) String() string {
 	text := "rank " + strconv.FormatInt(w.Rank, 10)
 	if w.Host != "" {
@@ -262,7 +262,7 @@ func (w Who) String() string {
 	return text
 }
 
-// rank adds what a rank did in a collective that came before it.
+// rank adds a rank's record of the collective before.
 func (d *Collectives) rank(s ptrace.Span, res *resource) {
 	of, ok := d.recent.get(s.ParentSpanID())
 	if !ok {
@@ -287,11 +287,11 @@ func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *
 	r.Retries += orZero(v.Retries)
 	if !v.Incomplete && v.State == "" {
 		took := length(s)
-		if v.Last && !math.IsNaN(of.transfer) { // it is drawn from when the first came
+		if v.Last && !math.IsNaN(of.transfer) { // drawn from the first arrival on
 			took = of.transfer
 		}
 		for _, c := range [...]*Collective{of.g, of.all} {
-			if took > 1e-9 { // spans.Batch makes it of a record that does not say how long it took
+			if took > 1e-9 { // spans.Batch makes a record without duration 1 ns long
 				c.Records.Took.Add(took)
 			}
 			c.Records.Bandwidth.Add(v.BandwidthReported)
@@ -340,7 +340,7 @@ func (d *Collectives) rankOf(communicator string, n int64) *Rank {
 	})
 }
 
-// linkNamed is the link of a text such as "0→8".
+// linkNamed is the link of a text like "0→8".
 func (d *Collectives) linkNamed(name string) *Link {
 	from, to, ok := strings.Cut(name, "→")
 	if !ok {
@@ -366,7 +366,8 @@ func (d *Collectives) Rows() []*Collective {
 		ids[k.communicator][k.id] = true
 	}
 	for k, g := range d.by.by {
-		if g.Communicator = k.communicator; len(ids[k.communicator]) > 1 && k.id != "" {
+		g.Communicator = k.communicator
+		if len(ids[k.communicator]) > 1 && k.id != "" {
 			g.Communicator += " " + k.id
 		}
 	}
@@ -397,7 +398,7 @@ func (d *Collectives) Ranks() []*Rank {
 // Links are the links between ranks, in the order of their numbers.
 func (d *Collectives) Links() []*Link { return d.links.rows(orderLinks) }
 
-// Nodes are the links between hosts. Their bandwidth is the mean over the links between ranks on them, where it is known on which host each rank is.
+// Nodes are the links between hosts. Their bandwidth is the mean over the links between ranks on them, as far as the host of each rank is known.
 func (d *Collectives) Nodes() []*Link {
 	hosts := map[string]string{}
 	for k, r := range d.ranks.by {
@@ -429,7 +430,7 @@ func orderLinks(a, b *Link) int {
 	return cmp.Or(compareNumbers(a.Source, b.Source), compareNumbers(a.Destination, b.Destination))
 }
 
-// compareNumbers orders texts that are numbers by these.
+// compareNumbers orders numeric texts by number.
 func compareNumbers(a, b string) int {
 	n, errA := strconv.Atoi(a)
 	m, errB := strconv.Atoi(b)
@@ -442,7 +443,7 @@ func compareNumbers(a, b string) int {
 // CommunicatorName is the name of a collective's communicator, else its id, else "-".
 func CommunicatorName(v *view.Collective) string {
 	name := v.CommName
-	if name == "unknown" { // as NCCL Inspector says when it has none
+	if name == "unknown" { // NCCL Inspector's name of an unnamed one
 		name = ""
 	}
 	return cmp.Or(name, v.CommID, "-")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Most is how many names of a kind (functions, methods, ranks, hosts, links, verdicts) are told apart: what comes beyond is one more, [Other].
-// Of those that have distributions there are fewer, so that names that never end do not fill the memory.
+// Most bounds the names of a kind (functions, methods, ranks, hosts, links, verdicts) counted separately: the rest is counted as [Other]. Names with
+// distributions have a lower bound, to keep endless names from filling the memory.
 const (
 	Most            = 10_000
 	mostDistributed = 1_000
@@ -19,7 +19,7 @@ const (
 	mostShown       = 5
 )
 
-// table holds what is known by a key, of so many keys at most.
+// table maps keys to values, with a bound on the number of keys.
 type table[K comparable, V any] struct {
 	by    map[K]*V
 	last  *V // most often the next span is of the same
@@ -27,7 +27,7 @@ type table[K comparable, V any] struct {
 	Left  int64 // how often a key found no room
 }
 
-// of finds what is known by a key, or begins it. What finds no room is counted by the key other. own makes a key whose texts the table may keep.
+// of finds or begins the value of a key. Keys without room share the key other. begin clones the texts of a key.
 func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	if t.last != nil && t.lastK == k {
 		return t.last
@@ -39,7 +39,8 @@ func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 		}
 		if len(t.by) >= most {
 			t.Left++
-			if v = t.by[other]; v != nil {
+			v = t.by[other]
+			if v != nil {
 				return v
 			}
 			k = other
@@ -51,12 +52,12 @@ func (t *table[K, V]) of(k, other K, most int, begin func(k K) (K, *V)) *V {
 	return v
 }
 
-// rows are what is known, in order.
+// rows are the values, in order.
 func (t *table[K, V]) rows(order func(a, b *V) int) []*V {
 	return slices.SortedFunc(maps.Values(t.by), order)
 }
 
-// note notes a name, as long as there are not too many, and returns it as it is kept.
+// note notes a name, up to a bound, and returns the stored copy.
 func note(m map[string]bool, name string) string {
 	if m[name] {
 		return name
@@ -69,7 +70,7 @@ func note(m map[string]bool, name string) string {
 	return name
 }
 
-// text is a copy of a name, which must not keep the message alive that it stands in, and is not too long.
+// text is a copy of a name, cut to a limit: a reference would keep the whole message alive.
 func text(s string) string { return strings.Clone(s[:min(len(s), textLimit)]) }
 
 // ByCount are the keys, the highest numbers first.

@@ -1,9 +1,9 @@
 // Package digest sums up spans: sums and distributions per TransferQueue function, series per training log, RPCs and their passes, collectives per operation
-// and communicator, where the time of steps went and what that cost, how often each verdict was passed. It prints nothing: code that prints, plots or compares
-// reads the figures here.
+// and communicator, the time of steps by part and its cost, the number of each verdict. It prints nothing: code that prints, plots or compares reads the
+// figures here.
 //
-// It takes spans one by one, in any order, and keeps none. What it keeps is bounded: see [Values], [Top], [Series] and [Most]. The figures are the same in
-// whatever order the spans come, but for the last digits of sums and for names beyond the limits. Times are in s, sizes in By, rates per second.
+// Spans are added one by one, in any order, and not kept. Memory is bounded: see [Values], [Top], [Series] and [Most]. The figures are independent of the order
+// of spans, but for the last digits of sums and for names beyond the limits. Times are in s, sizes in By, rates per second.
 package digest
 
 import (
@@ -23,18 +23,19 @@ type Digest struct {
 	Verdicts    Findings
 
 	places *places // nil: where breakdowns belong in the logs is of no interest
-	kept   kept    // of a job it is that of all jobs
+	kept   kept    // of a job: shared by all jobs
 }
 
-// resource is who did the work of the spans at hand, and where in which log their record stands.
+// resource is the origin of the current spans, and the place of their record in a log.
 type resource struct {
 	view.Resource
 
-	file   string // the log; "": not said
-	offset int64  // By, of the first line of the record; -1: not said
+	file   string  // the log; "": not said
+	offset int64   // By, of the first line of the record; -1: not said
+	places *places // places of the windows, for a breakdown, which is in no log: see at
 }
 
-// locate reads where the record of a span stands. Of a record the first span says it.
+// locate reads the place of a span's record, in the attributes of the first span of a record.
 func (r *resource) locate(s ptrace.Span) (found bool) {
 	for name, v := range s.Attributes().All() {
 		switch name {
@@ -129,7 +130,7 @@ func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {
 	}
 }
 
-// length is how long a span is, s; 0 of one that ends before it starts.
+// length is the length of a span, s; 0 for an end before the start.
 func length(s ptrace.Span) float64 {
 	return float64(max(0, int64(s.EndTimestamp()-s.StartTimestamp()))) / 1e9
 }

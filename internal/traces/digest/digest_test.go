@@ -52,7 +52,7 @@ func (m *maker) step(iteration, start int64, loss, mfu float64) {
 	attrs.PutStr(spans.AttrVerdictSeverity, spans.SeverityWarning)
 }
 
-// digest is that of the one job.
+// digest is the digest of the only job.
 func (m *maker) digest() *Digest {
 	j := New()
 	j.Batch(m.Traces())
@@ -105,7 +105,7 @@ func TestSteps(t *testing.T) {
 	assert.Equal(t, map[string]int{spans.VerdictMFULow: 3}, l.Shown())
 }
 
-// breakdown makes the breakdown of a window; over is by how much it is above its limit, 0 where it is not slow.
+// breakdown makes the breakdown of a window; over is its excess above its limit, 0 if not slow.
 func (m *maker) breakdown(window string, start, took int64, over float64, times map[string]float64) {
 	m.n++
 	s := m.Add(spans.Resource{Service: "rl", RunID: "r"}, spans.Span{

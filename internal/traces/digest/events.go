@@ -3,30 +3,32 @@ package digest
 import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/trainbridge/trainbridge/bridge/events"
+	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Event is a line that tells how a run ends.
+// Event is a line about the end of a run.
 type Event struct {
 	view.Event
 	At
 	Time int64 // ns since 1970; 0: nobody knows when the line was written
-	Own  bool  // the line says its time itself
+	Own  bool  // the time is in the line itself
 	Host string
-	PID  int64 // 0: not told
+	PID  int64 // 0: unknown
 }
 
-// Ends are the lines of one run that tell how it ends. The zero value has none.
+// Ends are the lines of a run about its end. The zero value has none.
 type Ends struct {
 	Events     []Event // in no order
-	EventsLeft int64   // events beyond these
+	EventsLeft int64   // number of events beyond mostEvents
 
 	latest   latest // of all logs
 	latestOf map[string]*latest
 }
 
-// AddEnd takes what a span says of the end of its run: an event, or a step, after which the run has gone on.
+// AddEnd adds a span's evidence of the end of its run: an event, or a later step.
 func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	if kind != view.KindEvent && kind != view.KindStep {
 		return
@@ -40,7 +42,7 @@ func (d *Ends) AddEnd(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	d.stepped(s, &r, res.TimeSource == spans.TimeSynthetic)
 }
 
-// mostEvents bounds the events of a job: of 10,000 ranks that die of one cause, each says so in a few lines.
+// mostEvents bounds the events of a job: of 10,000 ranks that die of one cause, each has a few lines.
 const mostEvents = 100_000
 
 // event keeps an event.
@@ -55,16 +57,17 @@ func (d *Ends) event(s ptrace.Span, res *resource) {
 	if source == "" {
 		source = res.TimeSource
 	}
-	if e.Own = source == spans.TimeLogged; source == spans.TimeSynthetic {
+	e.Own = source == spans.TimeLogged
+	if source == spans.TimeSynthetic {
 		e.Time = 0
 	}
 	d.Events = append(d.Events, e)
 }
 
-// goesOn is how many steps must come after an event until the run has gone on: ranks that do not know yet of an end may finish one, and write of one more.
+// goesOn is the number of steps behind an event that prove that the run went on: ranks unaware of an end may finish a step, and log another.
 const goesOn = 3
 
-// latest are the places of the last steps of a log, and their times; the last one first.
+// latest are the places and times of the last steps of a log, the last one first.
 type latest struct{ offsets, times [goesOn]int64 }
 
 func (l *latest) note(list *[goesOn]int64, v int64) {
@@ -94,7 +97,19 @@ func (d *Ends) stepped(s ptrace.Span, res *resource, madeUp bool) {
 	of.note(&of.offsets, res.offset)
 }
 
-// WentOn says whether steps came after an event: in its log, or, where its line has a time, in any log.
+// Tell notes in a ledger that the job was ended from outside: later steps are of another attempt.
+func (d *Ends) Tell(l *account.Ledger) {
+	for i := range d.Events {
+		switch e := &d.Events[i]; events.Class(e.Class) {
+		case events.ClassCancelled, events.ClassTimeLimit, events.ClassSummary:
+			if e.Time != 0 {
+				l.Ended(e.Time)
+			}
+		}
+	}
+}
+
+// WentOn reports whether steps came after an event: in its log, or in any log if its line has a time.
 func (d *Ends) WentOn(e *Event) bool {
 	if of := d.latestOf[e.File]; of != nil && e.Offset >= 0 && of.offsets[goesOn-1] > 0 {
 		return of.offsets[goesOn-1] > e.Offset

@@ -22,7 +22,7 @@ type FunctionSums struct {
 	Total, Get, Compute, Put float64 // s
 }
 
-// Ratio is a share of the summed time, as verl's analyser reports it; NaN where there is none.
+// Ratio is a share of the summed time, as in verl's analyser; NaN if undefined.
 func (s *FunctionSums) Ratio(seconds float64) float64 { return seconds / s.Total }
 
 // Mean is the mean of a summed time, s; NaN where no call is complete.
@@ -33,12 +33,12 @@ func (s *FunctionSums) plus(o *FunctionSums) {
 	s.Total, s.Get, s.Compute, s.Put = s.Total+o.Total, s.Get+o.Get, s.Compute+o.Compute, s.Put+o.Put
 }
 
-// Function sums up the calls of one TransferQueue function.
+// Function sums up the calls of a TransferQueue function.
 type Function struct {
 	Name                  string
 	Incomplete, WithoutID int
 	Took                  Values    // s, of complete calls
-	Stages                [3]Values // s, by spans.TQGet, TQCompute and TQPut: of the complete calls of which the stage's time is known
+	Stages                [3]Values // s, by spans.TQGet, TQCompute and TQPut: of the complete calls with a known time of the stage
 	Overhead              Values    // share of get and put, of complete calls
 	Slowest               Top[view.Int]
 	Verdicts
@@ -52,7 +52,7 @@ func (f *Function) Sums() FunctionSums {
 	}
 }
 
-// Operation sums up the client operations of one kind.
+// Operation sums up the client operations of a kind.
 type Operation struct {
 	Stage      spans.TQStage
 	Incomplete int
@@ -64,17 +64,17 @@ type Operation struct {
 	Verdicts
 }
 
-// Overall is all bytes by the time that they took, By/s; NaN where no size is known.
+// Overall is all bytes by their time, By/s; NaN if no size is known.
 func (o *Operation) Overall() float64 { return o.Size.Sum() / o.moving.value() }
 
 // Functions are the TransferQueue functions.
 type Functions struct {
-	Traces     int64 // that have calls; 0 where it is not said where records stand
+	Traces     int64 // with calls; 0 if the places of records are unknown
 	by         table[string, Function]
 	operations map[spans.TQStage]*Operation
 	high       int // calls above highOverhead
 	hosts      map[string]bool
-	highHosts  map[string]bool // where these ran
+	highHosts  map[string]bool // hosts of these calls
 	unmeasured map[spanKey]*measured
 	v          view.Function
 	stage      view.Stage
@@ -85,7 +85,7 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// measured is a call of which no train_perf has measured all stages: their spans tell where its time went.
+// measured is a call without train_perf's shares of all stages: its time is taken from the stages' spans.
 type measured struct {
 	f           *Function
 	host        string
@@ -94,7 +94,7 @@ type measured struct {
 	judged      bool    // the overhead is known
 }
 
-// mostUnmeasured is how many of them wait for their stages.
+// mostUnmeasured bounds the calls that wait for their stages.
 const mostUnmeasured = 4096
 
 func (d *Functions) function(name string) *Function {
@@ -112,8 +112,8 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 		fs.Traces++
 	}
 	f := fs.function(cmp.Or(v.Name, s.Name()))
-	d.told(s, &v.Head, res, &f.Verdicts)
-	if v.TraceID != "" && spans.NoTraceID(v.TraceID) { // without a text it is the trace id
+	d.countVerdicts(s, &v.Head, res, &f.Verdicts)
+	if v.TraceID != "" && spans.NoTraceID(v.TraceID) { // without a text the trace id is the id
 		f.WithoutID++
 	}
 	host := cmp.Or(v.Host, res.Host)
@@ -136,7 +136,8 @@ func (d *Digest) function(s ptrace.Span, res *resource) {
 	}
 	known := [3]bool{}
 	for stage, share := range v.Share {
-		if known[stage] = !math.IsNaN(share); known[stage] {
+		known[stage] = !math.IsNaN(share)
+		if known[stage] {
 			f.Stages[stage].Add(math.Round(share*took*1e9) / 1e9)
 		}
 	}
@@ -161,7 +162,7 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 	switch v.Stage {
 	case spans.TQGet, spans.TQCompute, spans.TQPut:
 		if v.Verdicts.Len() > 0 {
-			d.told(s, &v.Head, res, &fs.function(v.Function).Verdicts)
+			d.countVerdicts(s, &v.Head, res, &fs.function(v.Function).Verdicts)
 		}
 		if len(fs.unmeasured) > 0 {
 			fs.measure(s, v.Stage)
@@ -183,7 +184,7 @@ func (d *Digest) stage(s ptrace.Span, res *resource) {
 		if f := fs.by.by[v.Function]; f != nil {
 			of = append(of, &f.Verdicts)
 		}
-		d.told(s, &v.Head, res, of...)
+		d.countVerdicts(s, &v.Head, res, of...)
 	}
 	if v.Incomplete {
 		o.Incomplete++
@@ -243,7 +244,7 @@ func (d *Functions) Sum() *FunctionSums {
 	return all
 }
 
-// High is how many calls spent more than 30 % of their time in TransferQueue, and on which host, if that was on one of several.
+// High is the number of calls with more than 30 % of their time in TransferQueue, and the host, if one of several had all of them.
 func (d *Functions) High() (calls int, host string) {
 	if len(d.highHosts) == 1 && len(d.hosts) > 1 {
 		for host = range d.highHosts {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Jobs sums up spans by job. Its methods may be called by several goroutines until Rows is; what Rows returns is not changed by anyone then.
+// Jobs sums up spans by job. Its methods may be called concurrently until Rows; the result of Rows does not change any more.
 type Jobs struct {
 	mu sync.Mutex
 	by table[jobKey, Job]
@@ -24,20 +24,20 @@ type Jobs struct {
 	ending bool
 }
 
-// Job is all that is known of one run of a job.
+// Job is a run of a job.
 type Job struct {
-	Run string // ml.run.id; "": its spans name none, and Service tells the job
+	Run string // ml.run.id; "": its spans name none, and the job is identified by Service
 	Digest
 	Services    []string // by name
 	Hosts       []string // likewise
 	Spans       int64
-	First, Last int64 // ns since 1970, of all spans but those of the run as a whole and those whose times are made up; 0: there is none
+	First, Last int64 // ns since 1970, of all spans but run spans and made-up times; 0: none
 
 	Ends
 	services, hosts map[string]bool
 	gpus            table[gpuKey, GPU]
 
-	book.Book // of its steps, from which the account of its time is made
+	book.Book // of its steps, for the account of its time
 	account   *account.Account
 }
 
@@ -47,7 +47,7 @@ type jobKey struct{ run, service string }
 // New sums up nothing yet.
 func New() *Jobs { return new(Jobs) }
 
-// Ending sums up nothing but how runs end, and what their collectives tell: who asks for that alone needs no figures.
+// Ending sums up only the ends of runs and their collectives, for callers without need of figures.
 func Ending() *Jobs { return &Jobs{ending: true} }
 
 // Batch adds the spans of a message.
@@ -80,12 +80,12 @@ func (j *Jobs) each(f func(*Values)) {
 	}
 }
 
-// add adds spans of one resource, whose times are of a clock or made up.
+// add adds spans of a resource, with times of a clock or made-up ones.
 func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	n := list.Len()
 	j.Spans += int64(n)
 	res.file, res.offset = "", -1
-	located := true // until a span that begins a list does not say where its record stands: then none does
+	located := true // until the first span of a list lacks a place: then no span has one
 	for i := range n {
 		s := list.At(i)
 		kind := view.KindOf(s)
@@ -111,7 +111,7 @@ func (j *Job) add(list ptrace.SpanSlice, res *resource, madeUp, ending bool) {
 	}
 }
 
-// job is that of a resource.
+// job is the job of a resource.
 func (j *Jobs) job(res *resource) *Job {
 	k := jobKey{run: res.Run}
 	if k.run == "" {

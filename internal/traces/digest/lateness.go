@@ -5,7 +5,7 @@ import "go.opentelemetry.io/collector/pdata/pcommon"
 // columns is how many columns of time the matrix of lateness has at most.
 const columns = 128
 
-// Lateness is how late a rank came, by columns of time that all ranks share: see Collectives.Columns.
+// Lateness is the lateness of a rank, by columns of time common to all ranks: see Collectives.Columns.
 type Lateness []Late
 
 // Late is how late a rank came in a column of time.
@@ -15,7 +15,7 @@ type Late struct {
 	Sum   float64 // s
 }
 
-// Mean lateness, s; 0 where there is none.
+// Mean lateness, s; 0 if none.
 func (l *Late) Mean() float64 {
 	if l.Count == 0 {
 		return 0
@@ -27,12 +27,12 @@ func (l *Late) plus(o Late) {
 	l.Count, l.Max, l.Sum = l.Count+o.Count, max(l.Max, o.Max), l.Sum+o.Sum
 }
 
-// timeAxis are columns of equal width. Where there would be more than 128, each becomes twice as wide.
+// timeAxis are columns of equal width, at most 128: beyond, the width doubles.
 type timeAxis struct {
 	width, first, n int64 // ns; in widths; columns
 }
 
-// Columns are the columns of Rank.Over: the first begins at start, ns since 1970, and each is so many ns wide. There are none where n is 0.
+// Columns are the columns of Rank.Over: the first begins at start, ns since 1970, and each is width ns wide. n is their number.
 func (d *Collectives) Columns() (start, width int64, n int) {
 	return d.clock.first * d.clock.width, d.clock.width, int(d.clock.n)
 }
@@ -70,7 +70,7 @@ func (a *timeAxis) add(d *Collectives, row *Lateness, at int64, late float64) {
 	(*row)[i-a.first].plus(Late{1, float32(late), late})
 }
 
-// halve makes one column of each two; first is that of the first.
+// halve merges columns in pairs; first is the index of the first.
 func (l *Lateness) halve(first int64) {
 	from := floor(first, 2)
 	merged := (*l)[:0]
@@ -84,14 +84,14 @@ func (l *Lateness) halve(first int64) {
 	*l = merged
 }
 
-// recentCollective is what the spans of the ranks need to know of their collective.
+// recentCollective has the collective's values for the spans of its ranks.
 type recentCollective struct {
 	communicator string
 	g, all       *Collective
 	transfer     float64 // s; NaN: not known
 	late         float64 // s, of the last rank behind the first; NaN: not known
-	last         int64   // that rank
-	host         string  // its
+	last         int64   // the last rank
+	host         string  // of the last rank
 }
 
 // recent has the last collectives. Their ranks come in the same message, or in one of the next.

@@ -11,11 +11,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// GPU has the samples of one card.
+// GPU has the samples of a GPU.
 type GPU struct {
-	Host, ID    string // ID: hw.id, the card's UUID or its number in its record
+	Host, ID    string // ID: hw.id, the GPU's UUID or its number in its record
 	Name, Model string
-	Rank        view.Int // whose log states it
+	Rank        view.Int // of the log with the values
 	Utilization Values   // share
 	Power       Values   // W
 	Temperature Values   // Cel
@@ -35,14 +35,14 @@ func (j *Job) GPUs() []*GPU {
 	})
 }
 
-// Metrics adds what logs and drivers state as values: samples of GPUs, and what links between ranks and hosts have moved.
+// Metrics adds the values of logs and drivers: samples of GPUs, and the traffic of links between ranks and hosts.
 func (j *Jobs) Metrics(md pmetric.Metrics) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var res resource
 	for _, rm := range md.ResourceMetrics().All() {
 		res.Read(rm.Resource().Attributes())
-		var job *Job // of a resource without a metric that is read there is none
+		var job *Job // nil for a resource without relevant metrics
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				of := readers[m.Name()]
@@ -65,7 +65,7 @@ func (j *Jobs) Metrics(md pmetric.Metrics) {
 	}
 }
 
-// GPUs adds what a log states of a GPU, as Metrics does with its points.
+// GPUs adds a log's values of a GPU, like the points of Metrics.
 func (j *Jobs) GPUs(v *spans.GPUValues) {
 	of, ok := gpuReaders[v.Metric]
 	if !ok || v.Label != "" && v.Label == of.attr && v.Of != of.value || len(v.Values) == 0 {
@@ -86,7 +86,7 @@ func (j *Jobs) GPUs(v *spans.GPUValues) {
 	j.kept.look(len(v.Values), j.each)
 }
 
-// gpuReader reads the samples of a card whose attribute has a value, or that do not have it.
+// gpuReader reads the samples of a GPU with a value of an attribute, or without the attribute.
 type gpuReader struct {
 	attr, value string
 	values      func(*GPU) *Values
@@ -146,7 +146,7 @@ func (r *gpuReader) point(j *Job, p pmetric.NumberDataPoint, res *resource) {
 	r.values(j.gpu(k, name, model)).Add(spans.PointNumber(p))
 }
 
-// gpu is a card; name and model are of one that is new.
+// gpu is a GPU; name and model are for a new one.
 func (j *Job) gpu(k gpuKey, name, model string) *GPU {
 	return j.gpus.of(k, gpuKey{id: Other}, mostDistributed, func(k gpuKey) (gpuKey, *GPU) {
 		k.host, k.id = text(k.host), text(k.id)
@@ -154,7 +154,7 @@ func (j *Job) gpu(k gpuKey, name, model string) *GPU {
 	})
 }
 
-// between is the link between the ranks that a point names; of links without a series of their own, and of none, it is nil.
+// between is the link between a point's ranks; nil for the sum of links without a series of their own, and without ranks.
 func (d *Collectives) between(p pmetric.NumberDataPoint) *Link {
 	from, okFrom := rankIn(p.Attributes(), spans.AttrNCCLSource)
 	to, okTo := rankIn(p.Attributes(), spans.AttrNCCLDestination)
@@ -173,7 +173,7 @@ func rankIn(m pcommon.Map, name string) (string, bool) {
 	return strconv.FormatInt(n.N, 10), n.OK
 }
 
-// moved notes the bytes that a counter states: the highest is the last.
+// moved notes the bytes of a counter: the highest value is the last.
 func (l *Link) moved(p pmetric.NumberDataPoint) {
 	if x := spans.PointNumber(p); !(l.Bytes > x) {
 		l.Bytes = x

@@ -12,7 +12,6 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// gauges makes points of one run.
 type gauges struct {
 	pmetric.MetricSlice
 }

@@ -13,7 +13,7 @@ import (
 type Pass struct {
 	At
 	Incomplete bool
-	Told       []string // the titles of the verdicts, as they were passed
+	Told       []string // the titles of the verdicts, in order
 	Verdicts
 
 	Ordinal                      float64 // number of the pass in its session, from 1
@@ -32,7 +32,7 @@ func (p *Pass) figures(v *view.Group) {
 	p.Serialize, p.Transport, p.Server = RPCShare(v, view.RPCSerialize), RPCShare(v, view.RPCTransport), RPCShare(v, view.RPCServer)
 }
 
-// RPCShare is the share that a stage has of the time of a group's calls: train_perf's if it ran, else from the durations. NaN: not known.
+// RPCShare is the share of a stage in the time of a group's calls: train_perf's if available, else from the durations. NaN: unknown.
 func RPCShare(v *view.Group, stage view.RPCStage) float64 {
 	if !math.IsNaN(v.Share[stage]) {
 		return v.Share[stage]
@@ -53,14 +53,14 @@ func RPCShare(v *view.Group, stage view.RPCStage) float64 {
 // Passes are the groups of RPCs, and the RPCs.
 type Passes struct {
 	Count, Incomplete int
-	Complete          PassFigures // of the passes that were seen to their end
+	Complete          PassFigures // of the complete passes
 	Calls             Calls       // all of the job
 	newest            []*Pass
 	whole             wholeLog
 	verdicts          Verdicts
 	logs              table[string, CallLog]
 	log               *CallLog // of the last call
-	stated            bool     // it says its stages itself, though they have spans
+	stated            bool     // has its stages as attributes, though they have spans
 	v                 view.Group
 	c                 view.Call
 }
@@ -101,7 +101,7 @@ func (d *Digest) group(s ptrace.Span, kind view.Kind, res *resource) {
 			ps.newest = slices.Clone(ps.Newest())
 		}
 	}
-	d.told(s, &v.Head, res, of...)
+	d.countVerdicts(s, &v.Head, res, of...)
 }
 
 // Newest are the newest thousand passes, by start.
@@ -110,7 +110,7 @@ func (d *Passes) Newest() []*Pass {
 	return d.newest[max(0, len(d.newest)-mostSlow):]
 }
 
-// Middle has the medians of the passes that were seen to their end.
+// Middle has the medians of the complete passes.
 func (d *Passes) Middle() *Pass {
 	c := &d.Complete
 	return &Pass{
@@ -122,11 +122,11 @@ func (d *Passes) Middle() *Pass {
 // Sum is how often each verdict was passed on all passes.
 func (d *Passes) Sum() Verdicts { return d.verdicts }
 
-// Whole is the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints of a file. Nil: there is only
-// one of these groups.
+// Whole is the sum of the passes, the set-up and the calls of no pass: the figures that TSQP's analyze_zmq_performance.py prints for a file. Nil: only one of
+// these groups exists.
 func (d *Passes) Whole() *Pass { return d.whole.pass() }
 
-// wholeLog adds groups of calls up. A sum to which a group did not add is not known, but for the server's: servers that say nothing are passed over.
+// wholeLog adds up groups of calls. A sum is unknown if any group lacks its value, but for the server's: silent servers are skipped.
 type wholeLog struct {
 	groups int
 	calls  float64
@@ -138,7 +138,7 @@ type wholeLog struct {
 func (w *wholeLog) add(v *view.Group) {
 	if w.groups++; w.groups == 1 {
 		w.sum = *v
-		w.sum.Head = view.Head{} // which refers to the span
+		w.sum.Head = view.Head{} // refers to the span
 		w.sum.Share = [view.RPCStages]float64{}
 		for i := range w.sum.Share {
 			w.sum.Share[i] = math.NaN()

@@ -5,11 +5,11 @@ import "github.com/trainbridge/trainbridge/internal/stat"
 // buckets is how many buckets a series has at most.
 const buckets = 4096
 
-// Series are values along an axis of whole numbers: steps, or milliseconds. Each number has a bucket of its own, until there would be more than 4,096: then
-// each bucket holds twice as many numbers as before, and so on. So a series of any length takes some 200 kB at most, and one of 4,096 steps is exact.
-// It is the same in whatever order its values come.
+// Series are values along an axis of whole numbers: steps, or milliseconds. Each number has a bucket of its own, up to 4,096 buckets: beyond, each bucket holds
+// twice as many numbers, and so on. A series of any length takes some 200 kB at most, and a series of 4,096 steps is exact. The result is independent of the
+// order of values.
 type Series struct {
-	Width   int64 // how many numbers a bucket holds: a power of two; 0: there is no value
+	Width   int64 // numbers per bucket: a power of two; 0: no value
 	first   int64 // of the first bucket, in widths
 	buckets []Bucket
 }
@@ -44,7 +44,7 @@ func (b *Bucket) Plus(o *Bucket) {
 	}
 }
 
-// Add adds a number that is known: neither NaN nor infinite.
+// Add adds a number, but for NaN and infinities.
 func (s *Series) Add(at int64, x float64) {
 	if !stat.Finite(x) {
 		return
@@ -68,7 +68,7 @@ func (s *Series) Add(at int64, x float64) {
 	s.buckets[i-s.first].add(x)
 }
 
-// halve makes one bucket of each two.
+// halve merges buckets in pairs.
 func (s *Series) halve() {
 	s.Width *= 2
 	first := floor(s.first, 2)

@@ -14,10 +14,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Figure is what a training log states of a step, or what train_perf recomputes of it.
+// Figure is a value of a step in a training log, or recomputed by train_perf.
 type Figure uint8
 
-// The figures. Rates are of all devices unless they say otherwise.
+// The figures. Rates are of all devices unless otherwise named.
 const (
 	StepTime                     Figure = iota // s
 	Loss                                       //
@@ -27,7 +27,7 @@ const (
 	SampleThroughput                           // 1/s: performance/samples_per_second
 	TokenThroughput                            // 1/s: performance/tokens_per_second
 	DeviceTokenThroughput                      // 1/s
-	FlopThroughputReported                     // 1/s, as the log states it: performance/tflops_total
+	FlopThroughputReported                     // 1/s, as logged: performance/tflops_total
 	DeviceFlopThroughputReported               // 1/s, likewise: performance/tflops_per_gpu
 	FlopThroughput                             // 1/s, recomputed
 	DeviceFlopThroughput                       // 1/s, recomputed
@@ -39,13 +39,13 @@ const (
 	Figures
 )
 
-// Measure is one figure of a log: its distribution, and its series by step. Of a record without a number the step is its place among the log's records.
+// Measure is a figure of a log: its distribution, and its series by step. The step of a record without a number is its place among the log's records.
 type Measure struct {
 	Values
 	Over Series
 
 	at     int64 // the last step
-	newest Total // its values
+	newest Total // values of the last step
 }
 
 func (m *Measure) add(at int64, x float64) {
@@ -62,10 +62,10 @@ func (m *Measure) add(at int64, x float64) {
 	}
 }
 
-// Latest is what was stated of the last step: the mean, where several ranks state it. NaN where there is none.
+// Latest is the value of the last step: the mean over the ranks that log it. NaN: none.
 func (m *Measure) Latest() float64 { return m.newest.Mean() }
 
-// Below are the buckets of the series of which the mean is below a limit: with the limit Quantile(0.1) those that 004's "低于 P10" marks.
+// Below are the buckets of the series with a mean below a limit: with the limit Quantile(0.1), the buckets marked as "低于 P10" in 004.
 func (m *Measure) Below(limit float64) (out []Bucket) {
 	for _, b := range m.Over.Buckets() {
 		if b.Mean() < limit {
@@ -75,16 +75,16 @@ func (m *Measure) Below(limit float64) (out []Bucket) {
 	return out
 }
 
-// LossAt is a loss and where it stands.
+// LossAt is a loss and its place.
 type LossAt struct {
 	Step  view.Int
 	Value float64 // NaN: not finite
-	Text  string  // of one that is not finite
+	Text  string  // of a non-finite loss
 	At
 	record int64
 }
 
-// String is the loss with four digits, or the text that stands for one that is not finite; "" of nil.
+// String is the loss with four digits, or the text of a non-finite one; "" for nil.
 func (l *LossAt) String() string {
 	if l == nil {
 		return ""
@@ -92,12 +92,12 @@ func (l *LossAt) String() string {
 	return LossText(view.Loss{Value: l.Value, Text: l.Text})
 }
 
-// Log has the records of one kind of training log.
+// Log has the records of a kind of training log.
 type Log struct {
-	Name     string // its format; "": not known
+	Name     string // its format; "": unknown
 	Records  int64
-	Covered  float64 // steps: of the rank that tells most, since each may tell all
-	World    int64   // ranks, the most that the log says there are; 0: it does not
+	Covered  float64 // steps, of the rank with most: each rank may log all
+	World    int64   // largest number of ranks in the log; 0: not logged
 	Measures [Figures]Measure
 
 	First, Last, Lowest *LossAt // by step, then by time; nil: no loss
@@ -106,22 +106,22 @@ type Log struct {
 	Parts               map[string]*Values // s, of the named parts of steps
 	Verdicts
 
-	told  map[teller]*float64 // steps
-	by    teller              // the last one: mostly the next step is of the same
-	steps *float64
+	covered map[writer]*float64 // steps
+	by      writer              // the last writer: mostly the next step has the same
+	steps   *float64
 }
 
-// teller is who tells of steps.
-type teller struct {
+// writer is a writer of steps.
+type writer struct {
 	rank, local int64 // -1: not known
 	host        string
 }
 
-const mostTellers = 4096
+const mostWriters = 4096
 
 // covers adds steps of a record.
 func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
-	by := teller{res.Rank.Or(-1), -1, res.Host}
+	by := writer{res.Rank.Or(-1), -1, res.Host}
 	if v, ok := s.Attributes().Get(spans.AttrRank); ok {
 		by.rank = view.IntOf(v).Or(-1)
 	}
@@ -129,16 +129,16 @@ func (l *Log) covers(steps float64, s ptrace.Span, res *resource) {
 		by.local = view.IntOf(v).Or(-1)
 	}
 	if l.steps == nil || by != l.by {
-		of := l.told[by]
+		of := l.covered[by]
 		if of == nil {
-			if len(l.told) >= mostTellers {
+			if len(l.covered) >= mostWriters {
 				return
 			}
-			if l.told == nil {
-				l.told = make(map[teller]*float64)
+			if l.covered == nil {
+				l.covered = make(map[writer]*float64)
 			}
 			of = new(float64)
-			l.told[by] = of
+			l.covered[by] = of
 		}
 		l.by, l.steps = by, of
 	}
@@ -160,7 +160,7 @@ func (d *Steps) log(format string) *Log {
 	})
 }
 
-// mostLogs is how many kinds of training logs are told apart.
+// mostLogs bounds the kinds of training logs counted separately.
 const mostLogs = 32
 
 func (d *Digest) step(s ptrace.Span, res *resource) {
@@ -168,7 +168,7 @@ func (d *Digest) step(s ptrace.Span, res *resource) {
 	v.Read(s, &res.Resource)
 	d.places.note(s, res, view.KindStep, 0)
 	l := d.Steps.log(v.Format)
-	d.told(s, &v.Head, res, &l.Verdicts)
+	d.countVerdicts(s, &v.Head, res, &l.Verdicts)
 	l.Records++
 	l.covers(v.Covered(), s, res)
 	l.World = max(l.World, res.WorldSize.Or(0))
@@ -222,7 +222,7 @@ func (l *Log) loss(s ptrace.Span, v *view.Step, res *resource) {
 	}
 }
 
-// after says whether a loss stands behind that of another record: by step where they have one, then by time, then by their place in the log.
+// after reports whether a loss is later than another record's: by step if known, then by time, then by place in the log.
 func (l *LossAt) after(v *view.Step, start int64) bool {
 	return cmp.Or(cmp.Compare(l.Step.Or(math.MaxInt64), v.Step().Or(math.MaxInt64)), cmp.Compare(l.Start, start), cmp.Compare(l.record, v.Record.N)) > 0
 }
@@ -241,7 +241,8 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 		if len(l.Parts) >= mostDistributed {
 			name = Other
 		}
-		if of = l.Parts[name]; of == nil {
+		of = l.Parts[name]
+		if of == nil {
 			of = new(Values)
 			l.Parts[name] = of
 		}
@@ -249,30 +250,30 @@ func (d *Steps) part(s ptrace.Span, res *resource) {
 	of.Add(length(s))
 }
 
-// beside adds what a log says of its ranks, or a validation.
+// beside adds a log's values of its ranks, or a validation.
 func (d *Digest) beside(s ptrace.Span, kind view.Kind, res *resource) {
 	if kind == view.KindRanks {
 		var v view.Ranks
 		if v.Read(s, &res.Resource); v.Verdicts.Len() > 0 {
-			d.told(s, &v.Head, res, &d.Steps.log(v.Format).Verdicts)
+			d.countVerdicts(s, &v.Head, res, &d.Steps.log(v.Format).Verdicts)
 		}
 		return
 	}
 	var v view.Evaluation
 	v.Read(s, &res.Resource)
 	l := d.Steps.log(v.Format)
-	d.told(s, &v.Head, res, &l.Verdicts)
+	d.countVerdicts(s, &v.Head, res, &l.Verdicts)
 	m := &l.Measures[ValidationLoss]
 	m.add(v.Step().Or(m.Count()+1), v.Loss.Value)
 }
 
-// Rows are the logs that tell of steps or of validations, by name.
+// Rows are the logs with steps or validations, by name.
 func (d *Steps) Rows() []*Log {
 	all := d.by.rows(func(a, b *Log) int { return cmp.Compare(a.Name, b.Name) })
 	return slices.DeleteFunc(all, func(l *Log) bool { return l.Records == 0 && l.Measures[ValidationLoss].Count() == 0 })
 }
 
-// LossText is a loss with four digits, or the text that stands for one that is not finite.
+// LossText is a loss with four digits, or the text of a non-finite one.
 func LossText(l view.Loss) string {
 	switch {
 	case math.IsNaN(l.Value):

@@ -7,15 +7,17 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// At is where a span is: its trace, and the log that it was made of.
+// At is the place of a span: its trace, and its log.
 type At struct {
 	Trace  pcommon.TraceID
 	Span   pcommon.SpanID
 	Start  int64  // ns since 1970
 	File   string // "": not said
-	Offset int64  // By, of the first line of its record in the file; -1: not said
+	Offset int64  // By, of the first line of its record in the file; -1: unknown
 }
 
 // compare orders by start, then by id.
@@ -23,22 +25,26 @@ func (a *At) compare(b *At) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.Trace[:], b.Trace[:]), slices.Compare(a.Span[:], b.Span[:]))
 }
 
-// at is where a span is.
+// at is the place of a span. The place of a breakdown is looked up by its window, for few of them.
 func (r *resource) at(s ptrace.Span) At {
-	return At{Trace: s.TraceID(), Span: s.SpanID(), Start: int64(s.StartTimestamp()), File: r.file, Offset: r.offset}
+	at := At{Trace: s.TraceID(), Span: s.SpanID(), Start: int64(s.StartTimestamp()), File: r.file, Offset: r.offset}
+	if window, ok := r.places.find(at.Trace, view.KindStep, view.KindFunction, view.KindPass); ok {
+		at.File, at.Offset = window.file, window.offset
+	}
+	return at
 }
 
-// Top are the spans with the largest weights, the largest first; equal ones are in the order of time. It is the same in whatever order they come.
+// Top are the spans with the largest weights, the largest first; equal ones are in the order of time. The result is independent of the order of spans.
 type Top[T any] []Ranked[T]
 
-// Ranked is a span with what is worth to know of it.
+// Ranked is a span with its details.
 type Ranked[T any] struct {
 	Weight float64
 	At
 	Of T
 }
 
-// add takes a span that is among the n largest, and returns what is to be said of it; nil where there is no room for the span.
+// add adds a span among the n largest, and returns its details to fill in; nil if the span has no room.
 func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	list := *t
 	if math.IsNaN(weight) || len(list) == n && weight < list[n-1].Weight {
@@ -49,7 +55,7 @@ func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	for i < end {
 		middle := (i + end) / 2
 		switch c := cmp.Or(cmp.Compare(weight, list[middle].Weight), list[middle].compare(&at)); {
-		case c == 0: // it came again
+		case c == 0: // a repetition
 			return nil
 		case c < 0:
 			i = middle + 1

@@ -2,16 +2,16 @@ package digest
 
 import "cmp"
 
-// Unheard is a communicator of which not all ranks have a log, or not one of the whole time.
+// Unheard is a communicator with missing logs, or with logs that end early.
 type Unheard struct {
 	*Communicator
 
 	Heard int64   // how many ranks have records
-	None  []int64 // the ranks that have none; empty where nobody is missing, or the ranks have other numbers than 0 to Size-1
-	Early []*Rank // their records end before those of the others
+	None  []int64 // the ranks without records; empty if all have some, or if ranks are not numbered 0 to Size-1
+	Early []*Rank // ranks whose records end early
 }
 
-// Ended are the ranks whose records end early, and how many collectives the first of them missed.
+// Ended are the ranks whose records end early, and the number of collectives that the first of them missed.
 func (u *Unheard) Ended() (ranks []int64, missed int64) {
 	for _, r := range u.Early {
 		ranks, missed = append(ranks, r.Rank), max(missed, r.Missed)
@@ -19,13 +19,13 @@ func (u *Unheard) Ended() (ranks []int64, missed int64) {
 	return ranks, missed
 }
 
-// early is how many collectives a rank missed whose log ends too early: the last ones may lack one that was not written yet.
+// early is the number of missed collectives that make a log end early: the record of the last one may be unwritten.
 const early = 2
 
-// Unheard are the communicators whose logs are not all there, the largest first.
+// Unheard are the communicators with missing logs, the largest first.
 func (d *Collectives) Unheard() (out []Unheard) {
 	if d.ranks.Left > 0 {
-		return nil // who was heard is not known
+		return nil // the ranks with logs are not all known
 	}
 	by := map[string][]*Rank{}
 	for _, r := range d.Ranks() {
@@ -52,7 +52,7 @@ func (d *Collectives) Unheard() (out []Unheard) {
 				u.None = append(u.None, n)
 			}
 		}
-		if int64(len(u.None))+u.Heard != c.Size { // some are above: they are numbered over all communicators
+		if int64(len(u.None))+u.Heard != c.Size { // some numbers are above: ranks are numbered over all communicators
 			u.None = nil
 		}
 		out = append(out, u)

@@ -12,19 +12,19 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// QuantileError is the relative error of quantiles of more values than are kept: the value that is told is within 1 % of the true one.
+// QuantileError is the relative error of quantiles beyond the stored values: the result is within 1 % of the true one.
 const QuantileError = 0.01
 
 const (
-	mostKept  = 100_000 // values of one kind, whose quantiles are exact; of more there is a sketch
-	leastKept = 2048    // of each kind, however many kinds there are
+	mostKept  = 100_000 // values of a kind with exact quantiles; beyond, a sketch
+	leastKept = 2048    // of each kind, however many kinds
 	budget    = 4 << 20 // values of all kinds of a digest together: 32 MiB
 	lookEvery = 65_536  // spans between two looks at the budget
 )
 
-const bins = 2048 // of a sketch: 17 decades. What is below the highest 17 is counted with the lowest of these
+const bins = 2048 // of a sketch: 17 decades. Values below the highest 17 are counted in the lowest bin
 
-// indices is which bucket of a sketch a value is in. The interpolation is twice as fast as a logarithm, and has 1 % more buckets.
+// indices is the bucket of a value in a sketch. The interpolation is twice as fast as a logarithm, and has 1 % more buckets.
 var indices = func() mapping.IndexMapping {
 	m, err := mapping.NewCubicallyInterpolatedMapping(QuantileError)
 	if err != nil {
@@ -40,7 +40,7 @@ type Total struct {
 	min, max float64
 }
 
-// Add adds a number that is known; NaN and the infinities are none.
+// Add adds a number, but for NaN and infinities.
 func (t *Total) Add(x float64) {
 	if !stat.Finite(x) {
 		return
@@ -53,19 +53,19 @@ func (t *Total) Add(x float64) {
 	t.min, t.max = min(t.min, x), max(t.max, x)
 }
 
-// Count is how many numbers there are.
+// Count is the number of values.
 func (t *Total) Count() int64 { return t.n }
 
-// Sum is 0 where there is no number.
+// Sum is 0 without numbers.
 func (t *Total) Sum() float64 { return t.sum.value() }
 
-// Mean is NaN where there is no number.
+// Mean is NaN without numbers.
 func (t *Total) Mean() float64 { return t.Sum() / float64(t.n) }
 
-// Min is NaN where there is no number.
+// Min is NaN without numbers.
 func (t *Total) Min() float64 { return t.known(t.min) }
 
-// Max is NaN where there is no number.
+// Max is NaN without numbers.
 func (t *Total) Max() float64 { return t.known(t.max) }
 
 func (t *Total) known(x float64) float64 {
@@ -75,18 +75,18 @@ func (t *Total) known(x float64) float64 {
 	return x
 }
 
-// Values are numbers with their distribution: their quantiles are exact up to 100,000 values where the budget of the digest has room for them, and within
+// Values are numbers with their distribution: quantiles are exact up to 100,000 values if the budget of the digest has room for them, and within
 // [QuantileError] beyond. The zero value is empty.
 type Values struct {
 	Total
 
-	mean, m2 float64 // and the sum of the squared distances to it (Welford)
+	mean, m2 float64 // and the sum of the squared distances from the mean (Welford)
 	exact    []float64
 	sorted   bool
 	sketch   *ddsketch.DDSketch
 }
 
-// Add adds a number that is known; NaN and the infinities are none.
+// Add adds a number, but for NaN and infinities.
 func (v *Values) Add(x float64) {
 	if !stat.Finite(x) {
 		return
@@ -115,14 +115,14 @@ func (v *Values) summarize() {
 	v.exact = nil
 }
 
-// kept is which values are kept, of all kinds of a digest. The zero value has seen none.
+// kept bounds the stored values, of all kinds of a digest. The zero value has seen none.
 type kept struct {
 	most  int64 // of one kind; 0: mostKept
 	spans int   // since the budget was looked at
 }
 
-// look notes so many spans, and looks at the budget now and then: where there is no room for so many values of each kind, it is for half as many. How many that
-// are in the end depends on how many values there are of each kind, and not on their order: a kind that has become a sketch counts as if it were full.
+// look counts spans, and checks the budget now and then: if the values of all kinds exceed it, the bound per kind is halved. The final bound depends on the
+// number of values of each kind, not on their order: a kind that has become a sketch counts as full.
 func (k *kept) look(spans int, each func(func(*Values))) {
 	if k.spans += spans; k.spans >= lookEvery {
 		k.settle(each)
@@ -145,16 +145,16 @@ func (k *kept) settle(each func(func(*Values))) {
 	})
 }
 
-// put adds to the sketch, which refuses what is beyond ±10³⁰⁰: that is counted, and has no quantile.
+// put adds to the sketch, which refuses values beyond ±10³⁰⁰: they count, without a quantile.
 func (v *Values) put(x float64) { _ = v.sketch.Add(x) }
 
-// Std is the standard deviation of the numbers (numpy.std), NaN where there is none.
+// Std is the standard deviation of the numbers (numpy.std), NaN without numbers.
 func (v *Values) Std() float64 { return v.known(math.Sqrt(v.m2 / float64(v.n))) }
 
 // Exact says whether quantiles are exact.
 func (v *Values) Exact() bool { return v.sketch == nil }
 
-// Quantile is the value below which a share q of all lie, interpolated between the two next to it, as numpy.quantile and pandas do. NaN where there is none.
+// Quantile is the value below which a share q of all lie, interpolated between neighbours, as in numpy.quantile and pandas. NaN without numbers.
 func (v *Values) Quantile(q float64) float64 {
 	switch {
 	case v.n == 0:
@@ -183,7 +183,7 @@ func (v *Values) Quantile(q float64) float64 {
 	return x
 }
 
-// sum adds with the error of each addition kept (Neumaier), so that it is the same in whatever order the numbers come, but for the last digit.
+// sum adds with the error of each addition kept (Neumaier): the result is independent of the order of the numbers, but for the last digit.
 type sum struct{ s, err float64 }
 
 func (t *sum) add(x float64) {

@@ -18,7 +18,7 @@ func valuesOf(all ...float64) *Values {
 	return v
 }
 
-// The wanted numbers are those of numpy 2: quantile, std.
+// The wanted numbers are from numpy 2: quantile, std.
 func TestValues(t *testing.T) {
 	v := valuesOf(5, 1, math.NaN(), 4, 2, math.Inf(1), 3, 10)
 	for q, want := range map[float64]float64{0: 1, 0.1: 1.5, 0.25: 2.25, 0.5: 3.5, 0.95: 8.75, 0.99: 9.75, 1: 10} {
@@ -52,7 +52,7 @@ var distributions = map[string]func(random *rand.Rand) float64{
 
 var ranks = []float64{0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1}
 
-// Up to the values that are kept, quantiles are numpy's; beyond they are within the stated error of the true ones, whatever the distribution.
+// Up to the stored values quantiles equal numpy's; beyond, they are within the stated error, whatever the distribution.
 func TestSketch(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, draw := range distributions {
@@ -85,7 +85,7 @@ func TestSketch(t *testing.T) {
 	}
 }
 
-// A digest of many distributions keeps no more values than there is room for; which ones is the same in whatever order they come.
+// A digest of many distributions stores no more values than the budget; which ones is independent of the order.
 func TestBudget(t *testing.T) {
 	var order []int // the n-th distribution has 100·n values, all together 4,485,000
 	for i := range 300 {

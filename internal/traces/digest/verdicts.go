@@ -13,7 +13,7 @@ import (
 // Verdicts are how often each verdict was passed, by title.
 type Verdicts map[string]int
 
-// Shown are the counts, also where there is none.
+// Shown are the counts, not nil.
 func (v Verdicts) Shown() map[string]int {
 	if v == nil {
 		return map[string]int{}
@@ -21,11 +21,11 @@ func (v Verdicts) Shown() map[string]int {
 	return v
 }
 
-// Finding is one verdict, over all spans that it was passed on.
+// Finding is a verdict, over all spans with the verdict.
 type Finding struct {
 	view.Said
 	Count int64
-	Worst Top[view.Verdict] // those that are furthest from their limits, in ratio
+	Worst Top[view.Verdict] // the furthest from their limits, in ratio
 }
 
 // Findings are all verdicts.
@@ -44,8 +44,8 @@ func (d *Findings) Rows() []*Finding {
 	})
 }
 
-// told counts the verdicts of a span, also for what the span is of.
-func (d *Digest) told(s ptrace.Span, head *view.Head, res *resource, of ...*Verdicts) {
+// countVerdicts counts the verdicts of a span, in further counts too.
+func (d *Digest) countVerdicts(s ptrace.Span, head *view.Head, res *resource, of ...*Verdicts) {
 	if head.Verdicts.Len() == 0 {
 		return
 	}
@@ -60,10 +60,10 @@ func (d *Digest) told(s ptrace.Span, head *view.Head, res *resource, of ...*Verd
 			if *counts == nil {
 				*counts = Verdicts{}
 			}
-			(*counts)[title]++ // titles are those of the findings, which are bounded
+			(*counts)[title]++ // titles are the findings' own, which are bounded
 		}
 		if v.Reason == "" && math.IsNaN(v.Value) {
-			continue // no event explains it
+			continue // without an explaining event
 		}
 		if worst := f.Worst.add(mostShown, excess(&v), s, res); worst != nil {
 			*worst = view.Verdict{Said: f.Said, Reason: text(v.Reason), Value: v.Value, Threshold: v.Threshold}
@@ -71,10 +71,11 @@ func (d *Digest) told(s ptrace.Span, head *view.Head, res *resource, of ...*Verd
 	}
 }
 
-// excess is how far a value is from its limit, whichever side is the bad one; 0 where that is not known.
+// excess is how far a value is beyond its limit, in either direction; 0 if unknown.
 func excess(v *view.Verdict) float64 {
 	r := math.Abs(v.Value / v.Threshold)
-	if r = max(r, 1/r); math.IsNaN(r) {
+	r = max(r, 1/r)
+	if math.IsNaN(r) {
 		return 0
 	}
 	return r

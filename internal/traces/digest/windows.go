@@ -12,16 +12,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window sums up the breakdowns of one kind: where the time of steps, of batches or of passes went.
+// Window sums up the breakdowns of a kind: the time of steps, of batches or of passes.
 type Window struct {
-	Of        string // one of the spans.Window… values; "": not known
+	Of        string // a spans.Window… value; "": unknown
 	Took      Values // s
-	Over      Series // s, by iteration; of what has none, by its place
+	Over      Series // s, by iteration; without one, by ordinal
 	Parts     map[string]*Part
 	Judged    int64 // of windows: the others are like too few
 	SlowCount int
-	Excess    Total         // s, by which slow ones took longer than usual
-	Devices   Total         // s, the same times the ranks that the job had then
+	Excess    Total         // s, excess of slow windows over the usual time
+	Devices   Total         // s, the excess multiplied by the job's current ranks
 	Slow      Top[Slow]     // the dearest thousand
 	SlowTook  Values        // s, of the slow ones
 	Longest   Top[view.Int] // the iterations of the longest
@@ -30,15 +30,15 @@ type Window struct {
 	Verdicts
 }
 
-// Part is the exclusive time of one part, in s; Slow that of the windows that were slow. Both are of the windows whose logs tell of the part.
+// Part is the exclusive time of a part, in s; Slow of slow windows. Both are of windows whose logs have the part.
 type Part struct {
 	Name      string
 	All, Slow Values
-	Devices   Total  // s, of All, times the ranks that the job had then; 0: not known
+	Devices   Total  // s, of All, multiplied by the job's current ranks; 0: unknown
 	Over      Series // s, by iteration
 }
 
-// Slow is a window that took longer than usual.
+// Slow is a window longer than usual.
 type Slow struct {
 	Iteration view.Int
 	Took      float64 // s
@@ -46,7 +46,7 @@ type Slow struct {
 	Reason    string  // a sentence
 }
 
-// sampled is a window that may be a typical one.
+// sampled is a candidate for a typical window.
 type sampled struct {
 	iteration view.Int
 	took      float64
@@ -54,7 +54,7 @@ type sampled struct {
 
 const mostSampled = 512
 
-// SlowOf is what a breakdown says of its window; false for one that was not slow.
+// SlowOf is a breakdown's verdict on its window; false if not slow.
 func SlowOf(s ptrace.Span) (Slow, bool) {
 	for v := range view.Verdicts(s) {
 		if v.Name == spans.VerdictStepSlow {
@@ -64,7 +64,7 @@ func SlowOf(s ptrace.Span) (Slow, bool) {
 	return Slow{}, false
 }
 
-// Windows are the breakdowns, by what they are of.
+// Windows are the breakdowns, by kind.
 type Windows struct {
 	by table[string, Window]
 	b  view.Breakdown
@@ -73,14 +73,12 @@ type Windows struct {
 func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	b := &d.Windows.b
 	b.Read(s)
-	if at, ok := d.places.find(s.TraceID(), view.KindStep, view.KindFunction, view.KindPass); ok {
-		res.file, res.offset = at.file, at.offset
-	}
+	res.places = d.places
 	w := d.Windows.by.of(b.Window, Other, mostLogs, func(name string) (string, *Window) {
 		name = text(name)
 		return name, &Window{Of: name, Parts: map[string]*Part{}}
 	})
-	d.told(s, &b.Head, res, &w.Verdicts)
+	d.countVerdicts(s, &b.Head, res, &w.Verdicts)
 	took := b.Length()
 	w.Took.Add(took)
 	at := b.Iteration.Or(w.Took.Count())
@@ -88,7 +86,7 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 	if of := w.Longest.add(mostShown, took, s, res); of != nil {
 		*of = b.Iteration
 	}
-	id := s.TraceID() // a hash, so that those with the lowest are any
+	id := s.TraceID() // a hash: the lowest are a random sample
 	if of := w.sample.add(mostSampled, -float64(binary.BigEndian.Uint32(id[8:])), s, res); of != nil {
 		*of = sampled{b.Iteration, took}
 	}
@@ -114,7 +112,8 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 			if len(w.Parts) >= mostDistributed {
 				name = Other
 			}
-			if part = w.Parts[name]; part == nil {
+			part = w.Parts[name]
+			if part == nil {
 				part = &Part{Name: name}
 				w.Parts[name] = part
 			}
@@ -126,19 +125,20 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 			part.Slow.Add(p.Seconds)
 		}
 	}
+	res.places = nil
 }
 
-// order is that of kinds of windows: those that hold others first.
+// order is the order of kinds of windows, enclosing ones first.
 var order = map[string]int{spans.WindowStep: -3, spans.WindowBatch: -2, spans.WindowPass: -1}
 
-// Rows are the kinds of windows, those that hold others first.
+// Rows are the kinds of windows, enclosing ones first.
 func (d *Windows) Rows() []*Window {
 	return d.by.rows(func(a, b *Window) int {
 		return cmp.Or(cmp.Compare(order[a.Of], order[b.Of]), cmp.Compare(a.Of, b.Of))
 	})
 }
 
-// ByTime are the parts, that which took most of the time first; what no part explains comes last.
+// ByTime are the parts by time, the largest first; the unattributed rest comes last.
 func (w *Window) ByTime() []*Part {
 	var all []*Part
 	for _, p := range w.Parts {
@@ -166,7 +166,7 @@ func (w *Window) Share(p *Part) float64 {
 	return p.All.Sum() / w.Took.Sum()
 }
 
-// Typical is a window that took about as long as half of them do: of 512 that are drawn by their ids, the one that is closest. False: there is none.
+// Typical is a window of about median length: of 512 drawn by id, the closest. False: none.
 func (w *Window) Typical() (at At, iteration view.Int, ok bool) {
 	middle, closest := w.Took.Quantile(0.5), math.Inf(1)
 	for i := range w.sample {

@@ -22,7 +22,7 @@ type client struct {
 	http          *http.Client
 }
 
-// newClient asks at an address; without a scheme it is one of HTTP. There is no proxy: the address is meant literally.
+// newClient makes a client of an address; without a scheme the address is HTTP. No proxy is used: the address is meant literally.
 func newClient(product, address string) client {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -30,10 +30,10 @@ func newClient(product, address string) client {
 	return client{product, strings.TrimSuffix(address, "/"), &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: parallel}, Timeout: time.Minute}}
 }
 
-// done closes idle connections at the end of a request to a source, so that its owner has nothing to close.
+// done closes idle connections at the end of a request: the owner of a source has nothing to close.
 func (c *client) done() { c.http.CloseIdleConnections() }
 
-// Address is the URL that is asked.
+// Address is the requested URL.
 func (c *client) Address() string { return c.base }
 
 func (c *client) String() string { return c.product + " at " + c.base }
@@ -67,7 +67,7 @@ func (c *client) get(ctx context.Context, path string, query url.Values, accept 
 	return resp.StatusCode, body, nil
 }
 
-// other says that something else than the store answered.
+// other is the error about an answer of a foreign server.
 func (c *client) other(path, why string) error {
 	return fmt.Errorf("%w %s's query API: %s%s %s", ErrNotAPI, c.product, c.base, path, why)
 }

@@ -13,14 +13,14 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// maxMessage bounds one line or message of a file.
+// maxMessage bounds a line or message of a file.
 const maxMessage = 512 << 20
 
-// ErrNoOTLP says that a file has something else in it than the collector's file exporter writes.
+// ErrNoOTLP: the file was not written by the collector's file exporter.
 var ErrNoOTLP = errors.New("not a file of the collector's file exporter")
 
-// Files reads files that the collector's file exporter wrote, rotated ones too: a line of OTLP JSON per batch, or (format: proto) the length of a
-// batch in four bytes and its protobuf. Lines of metrics and logs are passed over, and so is the last batch while it is being written.
+// Files reads files of the collector's file exporter, rotated ones too: a line of OTLP JSON per batch, or (format: proto) the length of a batch in four bytes
+// and its protobuf. Lines of metrics and logs are skipped, and so is an unfinished last batch.
 func Files(paths ...string) (*Memory, error) {
 	td := ptrace.NewTraces()
 	for _, path := range paths {
@@ -79,7 +79,7 @@ func readLines(r *bufio.Reader, into ptrace.Traces) error {
 	}
 }
 
-// readLine returns a line, with io.EOF one that does not end.
+// readLine returns a line; with io.EOF, an unfinished one.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -107,7 +107,7 @@ func readMessages(r *bufio.Reader, into ptrace.Traces) error {
 		if length > maxMessage {
 			return fmt.Errorf("batch %d: %w: neither JSON lines nor lengths and protobuf, or it is compressed", n, ErrNoOTLP)
 		}
-		var message bytes.Buffer // grows with the bytes there are, whatever the length says
+		var message bytes.Buffer // grows with the actual bytes, whatever the length says
 		switch got, err := io.CopyN(&message, r, int64(length)); {
 		case errors.Is(err, io.EOF) && n > 1 && got < int64(length):
 			return nil

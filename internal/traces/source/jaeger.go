@@ -40,7 +40,7 @@ func (j *Jaeger) ask(ctx context.Context, path string, query url.Values) (body [
 	return nil, false, fmt.Errorf("%s: %s", j, failed.Error.Message)
 }
 
-// Services implements Source. Jaeger's own is not among them: it traces itself.
+// Services implements Source. Jaeger's own service is left out: Jaeger traces itself.
 func (j *Jaeger) Services(ctx context.Context) ([]string, error) {
 	defer j.done()
 	const path = "/api/v3/services"

@@ -10,13 +10,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// Memory is a Source of spans that somebody holds.
+// Memory is a Source of spans in memory.
 type Memory struct {
 	name   string
 	traces []*tree.Trace
 }
 
-// NewMemory is a source of spans, with a name that sentences call it by. The spans must not change any more.
+// NewMemory is a source of spans, with a name for sentences. The spans must not change any more.
 func NewMemory(name string, td ptrace.Traces) *Memory { return &Memory{name, tree.Build(td)} }
 
 func (m *Memory) String() string { return m.name }

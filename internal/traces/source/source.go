@@ -1,5 +1,5 @@
-// Package source reads traces from where they are: a [Jaeger], a [Tempo], files of the collector's file exporter ([Files]), [Memory]. Code that reads traces
-// asks a [Source] and need not know which one.
+// Package source reads traces from a store: a [Jaeger], a [Tempo], files of the collector's file exporter ([Files]), [Memory]. Code that reads traces uses a
+// [Source], whatever the store.
 package source
 
 import (
@@ -30,24 +30,24 @@ var (
 type Source interface {
 	// String is the source's name in a sentence: "Jaeger at http://127.0.0.1:16686".
 	String() string
-	// Services are the names of the services that have spans, sorted.
+	// Services are the names of the services with spans, sorted.
 	Services(ctx context.Context) ([]string, error)
-	// Trace is all of one trace; ErrNoTrace.
+	// Trace is a whole trace, or ErrNoTrace.
 	Trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, error)
-	// Find returns the newest traces that a query asks for. None is no error.
+	// Find returns the newest traces of a query. None is no error.
 	Find(ctx context.Context, q Query) (*Found, error)
 }
 
-// Query says which traces are asked for.
+// Query selects traces.
 type Query struct {
-	Services []string // only traces of these; none: of any service
-	Run      string   // with a span of this run (ml.run.id); "": any
-	Limit    int      // the newest so many traces, not counting traces about a run as a whole; 0: all
+	Services []string // only traces of these; empty: any service
+	Run      string   // with a span of the run (ml.run.id); "": any
+	Limit    int      // number of newest traces, not counting traces about a run as a whole; 0: all
 	Now      time.Time
-	Counting time.Duration // the time that a store has to count the traces beyond the limit
+	Counting time.Duration // time limit for counting the traces beyond Limit
 }
 
-// services are the services that are asked for, else all services of a source.
+// services are the query's services, else all services of a source.
 func (q *Query) services(ctx context.Context, s Source) ([]string, error) {
 	if len(q.Services) > 0 {
 		return q.Services, nil
@@ -62,14 +62,14 @@ type Found struct {
 	Older  error // why traces older than the last days could not be read
 }
 
-// Share is how many traces were read of how many there are. Traces that are only about a run as a whole do not count.
+// Share is the number of traces read, of all traces. Traces about a run as a whole do not count.
 type Share struct {
 	Read  int  `json:"read"`
 	There int  `json:"there"`
-	More  bool `json:"more"` // there are more traces, which were not counted
+	More  bool `json:"more"` // further traces exist, not counted
 }
 
-// newest keeps the newest traces that were asked for.
+// newest keeps the newest traces up to a limit.
 func newest(traces []*tree.Trace, limit int) []*tree.Trace {
 	tree.SortByStart(traces)
 	n := 0
@@ -84,7 +84,7 @@ func newest(traces []*tree.Trace, limit int) []*tree.Trace {
 	return traces
 }
 
-// count counts the traces that are not about a run as a whole.
+// count counts the traces, but for traces about a run as a whole.
 func count(traces []*tree.Trace) (n int) {
 	for _, t := range traces {
 		if !t.IsRun() {
@@ -94,7 +94,7 @@ func count(traces []*tree.Trace) (n int) {
 	return n
 }
 
-// ParseID reads a trace id: 32 hex digits, whose leading zeros may be missing, or a UUID as it stands in a log.
+// ParseID reads a trace id: 32 hex digits, with or without leading zeros, or a UUID as in a log.
 func ParseID(text string) (id pcommon.TraceID, err error) {
 	digits := strings.ReplaceAll(text, "-", "")
 	if len(digits) < 2*len(id) {

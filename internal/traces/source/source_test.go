@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var now = time.Date(2026, 2, 11, 9, 0, 0, 0, time.UTC)
 
-// kept makes n traces, one per second before a time, of the services a and b in turn and of the runs x and y, and one about run x as a whole.
+// kept makes n traces, one per second before a time, of the services a and b in turn and of the runs x and y, and a trace about run x as a whole.
 func kept(n int, before time.Time) ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := before.Add(-time.Duration(n+1) * time.Second).UnixNano()
@@ -56,7 +56,7 @@ func ids(traces []*tree.Trace) (out []pcommon.TraceID) {
 	return out
 }
 
-// inFile writes traces as the file exporter does, a line per resource, with something else between them.
+// inFile writes traces like the file exporter, a line per resource, with foreign lines between.
 func inFile(tb testing.TB, td ptrace.Traces) string {
 	tb.Helper()
 	var b bytes.Buffer
@@ -82,8 +82,8 @@ func written(tb testing.TB, data []byte) string {
 	return path
 }
 
-// tempoServer answers as Tempo 2 does: at most so many traces of a search, in no order; times in s; ids without leading zeros; no more than
-// 168 h; old traces only where no time is asked for.
+// tempoServer answers like Tempo 2: at most limit traces of a search, unordered; times in s; ids without leading zeros; no more than 168 h; old traces only for
+// searches without a time.
 func tempoServer(t *testing.T, m *Memory, old bool) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = new(atomic.Int64)
@@ -198,7 +198,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// Each trace is asked for once, however many searches find it.
+// Each trace is read once, however many searches find it.
 func TestTempoReadsOnce(t *testing.T) {
 	const n = 300
 	url, asked := tempoServer(t, NewMemory("memory", kept(n, now)), false)

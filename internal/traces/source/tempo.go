@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	tempoRange = 167 * time.Hour // Tempo refuses to search 168 h and a second, unless it is told otherwise
-	tempoWeeks = 8               // searched back; Tempo keeps two, unless it is told otherwise
+	tempoRange = 167 * time.Hour // by default Tempo refuses to search 168 h and a second
+	tempoWeeks = 8               // searched back; by default Tempo keeps two
 )
 
-// Tempo is the HTTP API of Grafana Tempo. It searches blocks by the time at which their spans came: spans of old logs are found only until
-// they are in a block, by a search that names no time.
+// Tempo is the HTTP API of Grafana Tempo. It searches blocks by the arrival time of spans: until spans of old logs are in a block, only a search without a time
+// finds them.
 type Tempo struct{ client }
 
 // NewTempo is the Tempo whose HTTP port, 3200 by default, is at an address.
@@ -40,7 +40,7 @@ func (t *Tempo) ask(ctx context.Context, path string, query url.Values, accept s
 		return nil, false, err
 	case status == http.StatusOK:
 		return body, true, nil
-	case status == http.StatusNotFound && len(body) == 0: // Tempo's answer when it does not have the trace
+	case status == http.StatusNotFound && len(body) == 0: // Tempo's answer about an unknown trace
 		return nil, false, nil
 	case status == http.StatusBadRequest || status >= http.StatusInternalServerError:
 		return nil, false, fmt.Errorf("%s: %s", t, strings.TrimSpace(string(body[:min(len(body), 500)])))
@@ -93,7 +93,7 @@ func (t *Tempo) trace(ctx context.Context, id pcommon.TraceID) (*tree.Trace, err
 	if !found {
 		return nil, noTrace(t, id)
 	}
-	var u ptrace.ProtoUnmarshaler // its answer has the wire form of OTLP's TracesData
+	var u ptrace.ProtoUnmarshaler // the answer has the wire form of OTLP's TracesData
 	td, err := u.UnmarshalTraces(body)
 	if err != nil {
 		return nil, t.other(path, "is not OTLP: "+err.Error())
@@ -116,11 +116,11 @@ func (t *Tempo) Find(ctx context.Context, q Query) (*Found, error) {
 	for to := q.Now.Add(time.Hour); len(all) < tempoWeeks; to = to.Add(-tempoRange) {
 		all = append(all, window{to.Add(-tempoRange), to})
 	}
-	all = append(all, window{}) // at any time: for traces that are not yet in a block
+	all = append(all, window{}) // at any time: for traces not yet in a block
 	return newWindows(&tempoSearch{Tempo: t, known: map[pcommon.TraceID]*tree.Trace{}}, q, time.Second).all(ctx, services, all)
 }
 
-// tempoSearch asks for each trace once, however often it is found.
+// tempoSearch reads each trace once, however often a search finds it.
 type tempoSearch struct {
 	*Tempo
 	known map[pcommon.TraceID]*tree.Trace
@@ -156,7 +156,7 @@ func (t *tempoSearch) window(ctx context.Context, service string, in window, n i
 	return traces, len(ids) >= n, nil
 }
 
-// read asks for the traces that are not known yet, some at once.
+// read reads the unknown traces, some in parallel.
 func (t *tempoSearch) read(ctx context.Context, ids []pcommon.TraceID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id pcommon.TraceID) bool { return t.known[id] != nil })
 	traces, errs := make([]*tree.Trace, len(ids)), make([]error, parallel)
@@ -165,7 +165,8 @@ func (t *tempoSearch) read(ctx context.Context, ids []pcommon.TraceID) error {
 		wg.Go(func() {
 			for i := worker; i < len(ids) && errs[worker] == nil; i += parallel {
 				var err error
-				if traces[i], err = t.trace(ctx, ids[i]); !errors.Is(err, ErrNoTrace) { // it may be gone by now
+				traces[i], err = t.trace(ctx, ids[i])
+				if !errors.Is(err, ErrNoTrace) { // deleted since the search
 					errs[worker] = err
 				}
 			}

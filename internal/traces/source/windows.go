@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	page     = 100 // traces of one answer
+	page     = 100 // traces of an answer
 	maxPage  = 100_000
 	recent   = 7 * 24 * time.Hour
 	tomorrow = 24 * time.Hour // clocks of other hosts may be ahead
 )
 
-// store is a backend with a search that is bounded by time and by a number of traces.
+// store is a backend whose search is bounded by time and by a number of traces.
 type store interface {
-	// window asks for traces of a service with spans in a window of time, at most n traces, by start. No traces are no error. Full says that there may be more.
+	// window asks for traces of a service with spans in a window of time, at most n traces, by start. No traces are no error. full: more traces may exist.
 	window(ctx context.Context, service string, in window, n int) (traces []*tree.Trace, full bool, err error)
 }
 
-// windows collects the newest traces of a store. Stores have no pages, and no order that all of them keep to: a window of time that holds more than a page is
-// asked for in two parts, the later one first.
+// windows collects the newest traces of a store. Stores have no pages, and no common order: a window of time with more than a page is split in two, the later
+// part first.
 type windows struct {
 	store
 	Query
@@ -32,9 +32,9 @@ type windows struct {
 
 	traces map[pcommon.TraceID]*tree.Trace
 	older  error
-	seen   map[pcommon.TraceID]bool // traces that were in an answer
-	there  map[pcommon.TraceID]bool // the traces among them that were asked for, without traces about a run as a whole
-	more   bool                     // there may be more traces, which were not counted
+	seen   map[pcommon.TraceID]bool // traces in earlier answers
+	there  map[pcommon.TraceID]bool // the wanted traces among them, but for traces about a run as a whole
+	more   bool                     // further traces may exist, not counted
 	until  time.Time                // the counting ends then; zero while traces are collected
 }
 
@@ -48,8 +48,8 @@ func newWindows(s store, q Query, shortest time.Duration) *windows {
 // window is a span of time; zero: whenever.
 type window struct{ from, to time.Time }
 
-// all asks for the traces of services one after the other, in the first window, which must be readable, then in earlier windows: stores with an index per day
-// search years slowly, or not at all.
+// all collects the traces of each service, in the first window, which must be readable, then in earlier windows: stores with an index per day search years
+// slowly, or not at all.
 func (w *windows) all(ctx context.Context, services []string, all []window) (*Found, error) {
 	for _, service := range services {
 		w.until = time.Time{}
@@ -77,7 +77,7 @@ func (w *windows) found() *Found {
 	return &Found{Traces: traces, Share: Share{Read: count(traces), There: len(w.there), More: w.more}, Older: w.older}
 }
 
-// within asks for a window, and for parts of it where it has more than n traces.
+// within collects a window, by parts if the window has more than n traces.
 func (w *windows) within(ctx context.Context, service string, in window, n int) error {
 	counts := !w.until.IsZero()
 	if counts {
@@ -112,7 +112,7 @@ func (w *windows) within(ctx context.Context, service string, in window, n int) 
 	return w.within(ctx, service, window{in.from, cut}, page)
 }
 
-// cut is where a window with too many traces is cut: few of the traces in its answer are before.
+// cut is the time to split a full window: few traces of its answer are before.
 func (in window) cut(traces []*tree.Trace) time.Time {
 	var at time.Time
 	if len(traces) > 0 {
@@ -124,7 +124,7 @@ func (in window) cut(traces []*tree.Trace) time.Time {
 	return at
 }
 
-// take keeps, or only counts, traces that were not in an answer before. fresh: there were any.
+// take keeps, or only counts, traces new since earlier answers. fresh: at least one is new.
 func (w *windows) take(traces []*tree.Trace) (fresh bool) {
 	for _, t := range traces {
 		if w.seen[t.ID] {
@@ -144,7 +144,7 @@ func (w *windows) take(traces []*tree.Trace) (fresh bool) {
 	return fresh
 }
 
-// enough begins to count where all traces since a time are known, and they are as many as were asked for.
+// enough begins to count when all traces since a time are known, and the limit is reached.
 func (w *windows) enough(since time.Time) {
 	if w.Limit == 0 || !w.until.IsZero() {
 		return

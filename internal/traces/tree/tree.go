@@ -1,4 +1,4 @@
-// Package tree puts spans together that a store or a file gives in any order: the traces, and each trace as the tree that is drawn.
+// Package tree assembles unordered spans of a store or a file: into traces, and each trace into the tree to draw.
 package tree
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Span is a span with its place in the tree, and with the attributes common to all kinds. The attributes of its kind are read by the view of that kind.
+// Span is a span with its place in the tree, and with the attributes common to all kinds. The view of its kind reads the rest.
 type Span struct {
 	ptrace.Span
 	Kind     view.Kind
 	Head     view.Head
-	Resource *view.Resource // one for all spans that share it
+	Resource *view.Resource // shared by all spans of the resource
 
 	Parent   *Span // nil: a root
 	Children []*Span
-	Orphan   bool // names a parent that is not in the trace. The root that step_join sends when a trace is over may be still to come: its children are none
+	Orphan   bool // its parent is not in the trace. Children of step_join's root, sent only when a trace is over, are no orphans
 }
 
 // Start is in ns since 1970.
@@ -30,13 +30,13 @@ func (s *Span) Start() int64 { return int64(s.StartTimestamp()) }
 // End is in ns since 1970.
 func (s *Span) End() int64 { return int64(s.EndTimestamp()) }
 
-// NS is the duration in ns, 0 of a span that ends before it starts.
+// NS is the duration in ns, 0 for an end before the start.
 func (s *Span) NS() int64 { return max(0, s.End()-s.Start()) }
 
 // Failed says whether the status is an error.
 func (s *Span) Failed() bool { return s.Status().Code() == ptrace.StatusCodeError }
 
-// Trace is all spans with one trace id.
+// Trace is all spans with the same trace id.
 type Trace struct {
 	ID         pcommon.TraceID
 	Roots      []*Span // by start: spans without a parent, and orphans
@@ -44,7 +44,7 @@ type Trace struct {
 	Start, End int64   // ns since 1970, of the first and the last span
 }
 
-// First is the span that a trace begins with; of several roots that begin together it is the longest.
+// First is the first span of a trace; of several roots with the same start, the longest.
 func (t *Trace) First() *Span {
 	if len(t.Roots) == 0 { // the parents are a circle
 		return t.Spans[0]
@@ -104,12 +104,12 @@ func Build(td ptrace.Traces) []*Trace {
 	return traces
 }
 
-// SortByStart sorts traces by start, and traces that start together by id.
+// SortByStart sorts traces by start, then by id.
 func SortByStart(traces []*Trace) {
 	slices.SortFunc(traces, func(a, b *Trace) int { return cmp.Or(cmp.Compare(a.Start, b.Start), slices.Compare(a.ID[:], b.ID[:])) })
 }
 
-// byStart sorts parents before the children that start with them.
+// byStart sorts parents before children with the same start.
 func byStart(a, b *Span) int {
 	idA, idB := a.SpanID(), b.SpanID()
 	return cmp.Or(cmp.Compare(a.Start(), b.Start()), cmp.Compare(b.End(), a.End()), slices.Compare(idA[:], idB[:]))

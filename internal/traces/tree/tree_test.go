@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A store answers in any order, with copies, with spans whose parents it does not have, and may hold spans that nobody should send.
+// A store answers in any order, with copies, with spans without their parents, and may have impossible spans.
 func TestBuild(t *testing.T) {
 	td := ptrace.NewTraces()
 	add := func(trace, id, parent byte, start, end pcommon.Timestamp) {
@@ -26,8 +26,8 @@ func TestBuild(t *testing.T) {
 	add(2, 2, 1, 10, 40)
 	add(2, 1, 0, 10, 50)
 	add(2, 1, 0, 10, 50) // a copy
-	add(2, 4, 9, 60, 55) // no parent, and it ends before it starts
-	add(1, 5, 5, 5, 6)   // a span that is its own parent
+	add(2, 4, 9, 60, 55) // no parent, and an end before the start
+	add(1, 5, 5, 5, 6)   // its own parent
 	add(3, 6, 7, 70, 80) // a circle
 	add(3, 7, 6, 70, 80)
 	traces := Build(td)
@@ -49,10 +49,10 @@ func TestBuild(t *testing.T) {
 	assert.Equal(t, pcommon.SpanID{3}, root.Children[0].Children[0].SpanID())
 	assert.Equal(t, int64(0), tree.Spans[3].NS())
 
-	td = ptrace.NewTraces() // add adds to it
+	td = ptrace.NewTraces() // for the next calls of add
 	id := pcommon.TraceID{4}
 	add(4, 8, 0, 1, 2)
-	for _, parent := range []pcommon.SpanID{spans.RootID(id), {99}} { // a root that step_join has not sent yet is no parent that is missing
+	for _, parent := range []pcommon.SpanID{spans.RootID(id), {99}} { // a root that step_join has not sent yet is no missing parent
 		td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).SetParentSpanID(parent)
 		s := Build(td)[0].Roots[0]
 		assert.Equal(t, parent == pcommon.SpanID{99}, s.Orphan)

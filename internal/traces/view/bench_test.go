@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// benchSpans are spans as the receivers write them and train_perf passes them on.
+// benchSpans are spans as the receivers write and train_perf extends them.
 func benchSpans(b *testing.B) map[Kind]ptrace.Span {
 	b.Helper()
 	of := func(kind Kind, name string, attrs ...attr) ptrace.Span {

@@ -20,15 +20,15 @@ func (g *GPUs) throttled(cause string) *Throttled {
 	return &g.Throttled[len(g.Throttled)-1]
 }
 
-// PartTime is the time of one part, in s.
+// PartTime is the time of a part, in s.
 type PartTime struct {
-	Part    string  // one of the Part… values
-	Seconds float64 // exclusive: those of all parts add up to the length of what it is of
+	Part    string  // a Part… value
+	Seconds float64 // exclusive: the times of all parts add up to the window's length
 	Sum     float64 // of the durations of all its spans
-	Union   float64 // wall-clock in which it went on
+	Union   float64 // wall-clock time with at least one of its spans
 }
 
-// Read reads a span of KindBreakdown. It uses the memory of its lists again.
+// Read reads a span of KindBreakdown. It reuses the memory of its lists.
 func (b *Breakdown) Read(span ptrace.Span) {
 	times, throttled := b.Times[:0], b.GPUs.Throttled[:0]
 	*b = noBreakdown
@@ -36,7 +36,7 @@ func (b *Breakdown) Read(span ptrace.Span) {
 	b.take(span.Attributes())
 }
 
-// Length is how long what it is of took, in s: the exclusive times of all parts together.
+// Length is the length of the window, in s: the exclusive times of all parts together.
 func (b *Breakdown) Length() (sum float64) {
 	for _, p := range b.Times {
 		if p.Seconds > 0 {
@@ -46,7 +46,7 @@ func (b *Breakdown) Length() (sum float64) {
 	return sum
 }
 
-// part finds a part, or adds it. There are some 15; those of one part mostly stand together.
+// part finds or adds a part. A breakdown has some 15; attributes of the same part are mostly neighbours.
 func (b *Breakdown) part(part string) *PartTime {
 	for i := len(b.Times) - 1; i >= 0; i-- {
 		if b.Times[i].Part == part {
@@ -57,7 +57,7 @@ func (b *Breakdown) part(part string) *PartTime {
 	return &b.Times[len(b.Times)-1]
 }
 
-// Causes are the causes that a span of KindBreakdown names, the largest first.
+// Causes are the causes in a span of KindBreakdown, the largest first.
 func Causes(span ptrace.Span) iter.Seq[Cause] {
 	return func(yield func(Cause) bool) {
 		for _, e := range span.Events().All() {

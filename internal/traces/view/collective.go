@@ -2,7 +2,7 @@ package view
 
 import "go.opentelemetry.io/collector/pdata/ptrace"
 
-// LateRank is a rank that came late, and the time that it cost the others.
+// LateRank is a late rank, and its cost for the others.
 type LateRank struct {
 	Rank       Int // absent: not known
 	Host       string
@@ -17,8 +17,8 @@ func (c *Collective) MissingRanks() int64 {
 	return int64(c.Missing.Len())
 }
 
-// LacksRanks says whether the communicator has ranks without a record of the collective, which the others may have waited for. Sends and receives are of
-// one rank each.
+// LacksRanks reports whether the communicator has ranks without a record of the collective, possibly the rank that others waited for. Sends and receives have a
+// single rank.
 func (c *Collective) LacksRanks() bool {
 	if c.Operation == "Send" || c.Operation == "Recv" {
 		return false

@@ -677,9 +677,9 @@ func (l *Link) Read(span ptrace.Span) {
 
 // Event is a line that tells how a run ends: KindEvent.
 type Event struct {
-	// ml.run.event.class: What the line is evidence of; docs/events.md says what each class may claim.
+	// ml.run.event.class: What the line is evidence of; docs/reference/events.md says what each class may claim.
 	Class string
-	// ml.run.event.form: Which line it is, by the table of docs/events.md.
+	// ml.run.event.form: Which line it is, by the table of docs/reference/events.md.
 	Form string
 	// ml.run.event.text: The line, without the prefixes of launchers; at most 2,048 bytes.
 	Text string

@@ -10,14 +10,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Said tells verdicts apart. "": not said.
+// Said distinguishes verdicts. "": absent.
 type Said struct {
 	Name, Severity string
-	Cause          string // of several that the name stands for
-	Stage          string // of TransferQueue, where the verdict is about one of several
+	Cause          string // of several under the same name
+	Stage          string // of TransferQueue, for a verdict about a stage
 }
 
-// Title is the name, with the cause or the stage where there is one: "nccl_link (slow)".
+// Title is the name, with the cause or the stage if any: "nccl_link (slow)".
 func (s *Said) Title() string {
 	if of := cmp.Or(s.Cause, s.Stage); of != "" {
 		return s.Name + " (" + of + ")"
@@ -25,7 +25,7 @@ func (s *Said) Title() string {
 	return s.Name
 }
 
-// Told are the verdicts of a span: those that events explain, and those that only its list names.
+// Told are the verdicts of a span: those with an explaining event, and those only in its list.
 func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
 	return func(yield func(Verdict) bool) {
 		for i := range h.Verdicts.Len() {
@@ -36,7 +36,8 @@ func (h *Head) Told(span ptrace.Span) iter.Seq[Verdict] {
 					continue
 				}
 				explained = true
-				if v.Severity = cmp.Or(v.Severity, h.Severity); !yield(v) {
+				v.Severity = cmp.Or(v.Severity, h.Severity)
+				if !yield(v) {
 					return
 				}
 			}
@@ -73,7 +74,7 @@ func verdictOf(e ptrace.SpanEvent) Verdict {
 	return out
 }
 
-// Job is which run of which job a resource is.
+// Job identifies the run and the job of a resource.
 type Job struct{ Service, Run string }
 
 // Read reads the attributes of a resource.

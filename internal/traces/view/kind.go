@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Kind says what a span stands for.
+// Kind is the meaning of a span.
 type Kind uint8
 
 // String is the value of spans.AttrKind, empty for KindOther.
@@ -22,7 +22,7 @@ func (k Kind) String() string {
 // IsGroup says whether the kind is a group of calls.
 func (k Kind) IsGroup() bool { return k == KindPass || k == KindSession || k == KindCalls }
 
-// byText finds the kind of a name with one comparison: a switch over all names makes five, for each span that is read.
+// byText finds the kind of a name with a single comparison: a switch over all names makes five, for each span read.
 var byText = func() (table [256]Kind) {
 	for k := KindOther + 1; k < kinds; k++ {
 		at := slotOf(names[k])
@@ -34,7 +34,7 @@ var byText = func() (table [256]Kind) {
 	return table
 }()
 
-// slotOf is another number for each name. There is far more room than names, so that a new name mostly finds a free one.
+// slotOf is a hash of a name. The table has far more room than names: a new name mostly finds a free slot.
 func slotOf(name string) uint8 {
 	if name == "" {
 		return 0
@@ -49,7 +49,7 @@ func kindNamed(name string) Kind {
 	return KindOther
 }
 
-// KindOf says what a span stands for: the kind that its writer says in the first attribute, else the kind that it looks like.
+// KindOf is the kind of a span: its writer's, in the first attribute, else the recognised one.
 func KindOf(span ptrace.Span) Kind {
 	for name, v := range span.Attributes().All() {
 		if name != spans.AttrKind {
@@ -62,30 +62,30 @@ func KindOf(span ptrace.Span) Kind {
 	return recognise(span)
 }
 
-// IsDetail says whether a span is below a call or below the root of a collective, by its name. A call has five of them and a collective thousands, and what
-// they say together stands on the call or on the root: who needs no more than that tells them apart without touching their attributes.
+// IsDetail reports, by the name, whether a span is below a call or below the root of a collective. A call has five details and a collective thousands, summed
+// up on the call or on the root: callers content with the sums skip details without reading attributes.
 func IsDetail(span ptrace.Span) bool {
 	name := span.Name()
 	if strings.HasPrefix(name, "rpc.") {
-		// A call may have any method for its name. It has attributes, which are beside the name in memory; the kind is not.
+		// The name of a call may be any method. Calls have attributes, stored beside the name in memory, unlike the kind.
 		return ofRPC(name) == KindCallPart && (span.Attributes().Len() == 0 || span.Kind() != ptrace.SpanKindClient)
 	}
 	return spans.IsNCCLPart(name)
 }
 
-// recognise finds the kind of a span whose first attribute is not spans.AttrKind: its name says it, it is from another writer, from before the attribute was
-// there, or from a store that puts attributes in another order. Names that only we use tell the kind; for other names the attributes that their
-// kind always has must be there.
+// recognise finds the kind of a span whose first attribute is not spans.AttrKind: the name implies the kind, or the span is of a foreign writer, older than the
+// attribute, or from a store with another order of attributes. Names of ours alone imply the kind; for other names the attributes mandatory for the kind must
+// be present.
 func recognise(span ptrace.Span) Kind {
 	k := byName(span)
 	if is, ok := span.Attributes().Get(spans.AttrKind); ok {
-		if named := kindNamed(spans.ValueText(is)); named != KindOther { // a copy has the name of its original in another trace
+		if named := kindNamed(spans.ValueText(is)); named != KindOther { // a copy in another trace has the name of its original
 			return named
 		}
 	}
 	switch k {
 	case KindStep, KindRanks, KindPass, KindSession, KindCalls, KindRPCSummary, KindEvent:
-		return k // whatever else they have
+		return k // whatever the rest
 	}
 	var (
 		collective, tq, function, part, aggregate, zeromq, method, source bool
@@ -111,7 +111,7 @@ func recognise(span ptrace.Span) Kind {
 			source = true
 		}
 	}
-	ours := k != KindOther && k != KindEvaluation && k != KindRun && k != KindSummary // a function or an operation may have any other name
+	ours := k != KindOther && k != KindEvaluation && k != KindRun && k != KindSummary // the name of a function or an operation is arbitrary
 	switch {
 	case ours && aggregate:
 		return KindAggregate
@@ -135,7 +135,7 @@ func recognise(span ptrace.Span) Kind {
 	return k
 }
 
-// byName is the kind of a span whose name only we use. A call may have any method for its name.
+// byName is the kind of a span with a name of ours. The name of a call may be any method.
 func byName(span ptrace.Span) Kind {
 	switch name := span.Name(); name {
 	case spans.SpanStep:

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// RPCStage numbers the stages that calls spend their time on.
+// RPCStage numbers the stages of a call's time.
 type RPCStage uint8
 
 // The stages. Their durations add up to the duration of the calls, but for RPCServer, which is within RPCReceive. RPCTransport has a share only: RPCSend and
@@ -32,7 +32,7 @@ func (s RPCStage) String() string {
 	return rpcStages[s]
 }
 
-// RPCStageOf is the stage that a part of a call is, by the name of its span. ok is false for others, such as what the server did.
+// RPCStageOf is the stage of a call's part, by the name of its span. ok is false for other spans, for example the server's.
 func RPCStageOf(name string) (s RPCStage, ok bool) {
 	switch name {
 	case spans.SpanRPCSerialize:

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Step is the iteration, or the ordinal of the record where there is none.
+// Step is the iteration, else the ordinal of the record.
 func (p Place) Step() Int {
 	if !p.Iteration.OK && p.Record.N > 0 {
 		return p.Record
@@ -18,10 +18,10 @@ func (p Place) Step() Int {
 	return p.Iteration
 }
 
-// Loss is a loss, which may be one that is not finite.
+// Loss is a loss, finite or not.
 type Loss struct {
 	Value float64 // NaN: absent, or not finite
-	Text  string  // of a loss that is no finite number, as it was sent: "NaN", "+Inf", "-Infinity", …
+	Text  string  // of a loss that is no finite number, as sent: "NaN", "+Inf", "-Infinity", …
 }
 
 func lossOf(v pcommon.Value) Loss {
@@ -32,7 +32,7 @@ func lossOf(v pcommon.Value) Loss {
 	return l
 }
 
-// NotFinite is "NaN", "+Inf" or "-Inf", empty for a loss that is finite or absent.
+// NotFinite is "NaN", "+Inf" or "-Inf", empty for a finite or absent loss.
 func (l Loss) NotFinite() string {
 	if l.Text == "" {
 		return ""
@@ -48,7 +48,7 @@ func (l Loss) NotFinite() string {
 	return ""
 }
 
-// Covered is how many steps the record stands for: one where the span does not say it.
+// Covered is the number of steps in the record, by default 1.
 func (s *Step) Covered() float64 {
 	if s.StepsCovered > 1 {
 		return s.StepsCovered
@@ -56,9 +56,9 @@ func (s *Step) Covered() float64 {
 	return 1
 }
 
-// finish tells the duration from the span's length, where no attribute does.
+// finish derives the duration from the span's length, without an attribute.
 func (s *Step) finish(span ptrace.Span) {
-	// A length of 1 ns is none: spans.Batch makes it of a step that took no time.
+	// A length of 1 ns is none: spans.Batch makes the span of an instant 1 ns long.
 	if length := int64(span.EndTimestamp() - span.StartTimestamp()); !s.ownDuration && !s.TimePoint && !s.Incomplete && length > 1 {
 		s.Duration = float64(length) / 1e9 / s.Covered()
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// shares are the stages of a function that have a share of its time: spans.TQGet, TQCompute and TQPut, which index them.
+// shares is the number of a function's stages with a share of its time: spans.TQGet, TQCompute and TQPut, as indices.
 const shares = 3
 
-// finish tells the stage from the span's name, where no attribute does.
+// finish derives the stage from the span's name, without an attribute.
 func (s *Stage) finish(span ptrace.Span) {
 	if !s.ownStage {
 		s.Stage = spans.TQStageNamed(span.Name())

@@ -9,10 +9,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// absent is a quantity that the span does not say.
+// absent is a quantity missing in the span.
 var absent = math.NaN()
 
-// blank is a view of a span that says nothing: all its quantities are absent.
+// blank is a view of an empty span: all its quantities are absent.
 func blank[T any]() (out T) {
 	fill(reflect.ValueOf(&out).Elem())
 	return out
@@ -39,7 +39,7 @@ type Int struct {
 	OK bool
 }
 
-// Or is the number, or another where it is absent.
+// Or is the number, or other if absent.
 func (i Int) Or(other int64) int64 {
 	if i.OK {
 		return i.N
@@ -47,7 +47,7 @@ func (i Int) Or(other int64) int64 {
 	return other
 }
 
-// IntOf reads a whole number: an integer, or a double that has no decimals and is below 2⁵³.
+// IntOf reads a whole number: an integer, or a double without decimals and below 2⁵³.
 func IntOf(v pcommon.Value) Int {
 	if n := v.Int(); n != 0 {
 		return Int{n, true} // most values are integers; the code below is not inlined
@@ -67,7 +67,7 @@ func intOfDouble(v pcommon.Value) Int {
 	return Int{}
 }
 
-// ordinalOf reads a whole number that is not negative.
+// ordinalOf reads a whole number not below 0.
 func ordinalOf(v pcommon.Value) Int {
 	if n := v.Int(); n > 0 {
 		return Int{n, true} // as in IntOf
@@ -80,7 +80,7 @@ func ordinalOf(v pcommon.Value) Int {
 
 func flagOf(v pcommon.Value) bool { return v.Type() == pcommon.ValueTypeBool && v.Bool() }
 
-// List is an attribute that is a list. The zero value is empty.
+// List is an attribute of type list. The zero value is empty.
 type List struct {
 	of pcommon.Slice
 	n  int
@@ -99,8 +99,8 @@ func (l List) Len() int { return l.n }
 // At is the element i.
 func (l List) At(i int) pcommon.Value { return l.of.At(i) }
 
-// Text is the element i, empty where it is no text.
+// Text is the element i, empty if not a text.
 func (l List) Text(i int) string { return spans.ValueText(l.of.At(i)) }
 
-// Int is the element i, absent where it is no whole number.
+// Int is the element i, absent if not a whole number.
 func (l List) Int(i int) Int { return IntOf(l.of.At(i)) }

@@ -123,7 +123,7 @@ func TestIsDetail(t *testing.T) {
 	}
 }
 
-// none says nothing of its spans.
+// none is an empty resource.
 var none Resource
 
 // read has a view read a span.
@@ -144,7 +144,7 @@ func views() map[string]any {
 	}
 }
 
-// everything is all attributes that some view reads, with values that no field has when it is absent.
+// everything has all attributes of all views, with values different from the absent ones.
 func everything(tb testing.TB) ptrace.Span {
 	tb.Helper()
 	span := spanOf(tb, "name", internal)
@@ -221,7 +221,7 @@ func walk(path string, v reflect.Value, f func(path string, v reflect.Value)) {
 	}
 }
 
-// Each field of each view is read from an attribute, and is absent where there is none: a number that is 0 there would be taken for one that was measured.
+// Each field of each view is read from an attribute, and is absent without the attribute: a 0 would be taken for a measurement.
 func TestReadWholeAndEmpty(t *testing.T) {
 	full := everything(t)
 	empty := spanOf(t, "", internal)
@@ -269,7 +269,7 @@ func TestReadOtherTypes(t *testing.T) {
 				switch {
 				case f.Kind() == reflect.Float64:
 					assert.True(t, math.IsNaN(f.Float()), path)
-				case f.Kind() == reflect.Bool, path == "stage.Stage", path == "step.Loss.Text", path == "evaluation.Loss.Text": // told by presence
+				case f.Kind() == reflect.Bool, path == "stage.Stage", path == "step.Loss.Text", path == "evaluation.Loss.Text": // set by presence
 				default:
 					assert.True(t, f.IsZero(), path)
 				}
@@ -418,7 +418,7 @@ func TestResource(t *testing.T) {
 	assert.Equal(t, want, r)
 }
 
-// What a resource says holds for each of its spans that says nothing else, and for nothing but what our writers put there: its host is no span's own host.
+// A resource's values hold for each of its spans without own values, but only for attributes that our writers put on resources: its host is no span's own host.
 func TestResourceOfSpans(t *testing.T) {
 	full := everything(t).Attributes()
 	var r Resource

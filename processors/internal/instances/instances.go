@@ -1,4 +1,4 @@
-// Package instances keeps what the instances of one component have in common: the collector makes an instance of it per signal and pipeline.
+// Package instances shares values between the instances of one component: the collector creates an instance per signal and pipeline.
 package instances
 
 import (
@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 )
 
-// Shared has one value for each component id that is in use.
+// Shared has a value per component id in use.
 type Shared[T any] struct {
 	make func() T
 	mu   sync.Mutex
@@ -19,12 +19,12 @@ type used[T any] struct {
 	users int
 }
 
-// New returns a Shared that makes a value where an id has none.
+// New returns a Shared. value makes the value at the first Use of an id.
 func New[T any](value func() T) *Shared[T] {
 	return &Shared[T]{make: value, used: make(map[component.ID]*used[T])}
 }
 
-// Use gives the value of a component, and what its instance calls when it no longer needs it. The last such call drops the value.
+// Use returns the value of a component id, and a function that releases it. The last release drops the value.
 func (s *Shared[T]) Use(id component.ID) (value T, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 // Remembered is how many spans a Memory knows at least.
 const Remembered = 1 << 15
 
-// Memory knows what was said of the spans that were judged last. A verdict depends on what came before its span. A span comes again where its batch was
-// refused, or the process was killed before it knew that the batch was accepted. Then it has the verdicts that it had: else its id would have two contents.
-// The zero value is empty.
+// Memory remembers the verdicts about the spans judged last. A verdict depends on the spans before its own. A span is judged again where its batch was refused,
+// or where the process was killed before the batch was acknowledged. Such a span gets its first verdicts again: else one span id would have two contents. The
+// zero value is empty.
 type Memory struct {
 	mu          sync.Mutex
 	said, older map[uint64][]judgement // older was full before said was begun
 	fresh       []byte                 // since Fresh
-	n           int                    // spans in it
+	n           int                    // number of spans in fresh
 }
 
-// settle has the sheet say of a span what was said of it before; else that is remembered now.
+// settle puts the remembered verdicts of a span on the sheet, or remembers the sheet's.
 func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 	id := spans.IDHash(span.TraceID(), span.SpanID())
 	m.mu.Lock()
@@ -52,7 +52,7 @@ func (m *Memory) note(id uint64, said []judgement) {
 	m.said[id] = said
 }
 
-// Fresh is what was said since the last call, to be stored: n spans.
+// Fresh returns the verdicts since the last call, of n spans, for storage.
 func (m *Memory) Fresh() (b []byte, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *Memory) Fresh() (b []byte, n int) {
 	return b, n
 }
 
-// Restore takes what Fresh gave, as far as it makes sense. It returns how many spans are known by it.
+// Restore reads the output of Fresh up to the first malformed entry, and returns the number of spans read.
 func (m *Memory) Restore(b []byte) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *Memory) Restore(b []byte) (n int) {
 	return n
 }
 
-// storedForm is added to severities, and raised by as many as there are when what is stored takes another form: what is of another form is not taken back.
+// storedForm is added to severities. A new storage format raises it by the number of severities, so an entry of an older format is not read.
 const storedForm = 4
 
 func appendSaid(b []byte, id uint64, said []judgement) []byte {

@@ -21,7 +21,7 @@ func spanNumber(n uint64) ptrace.Span {
 	return s
 }
 
-// judged is a span as it leaves: with a verdict where one is given.
+// judged is a span after judgement, with a verdict if say.
 func judged(m *Memory, n uint64, say bool) map[string]any {
 	v, sheet, span := NewCause(hot, spans.CauseLinkHot, "Rank {rank} came late.", &places).In(spans.TQPut), Sheet{Status: true, Memory: m}, spanNumber(n)
 	sheet.Begin()
@@ -37,7 +37,7 @@ func judged(m *Memory, n uint64, say bool) map[string]any {
 	return all
 }
 
-// A span that comes again has the verdicts that it had, or none where it had none, also in a process that knows only what the first one stored.
+// A span judged again keeps its verdicts, or their absence, also after a restart from the stored memory.
 func TestMemory(t *testing.T) {
 	var m Memory
 	late, fine := judged(&m, 1, true), judged(&m, 2, false)
@@ -59,7 +59,7 @@ func TestMemory(t *testing.T) {
 		assert.Zero(t, n, "it is known")
 	}
 	assert.Zero(t, new(Memory).Restore(append(b[:9:9], 1)), "of an older form")
-	for cut := range len(b) { // whatever stands there
+	for cut := range len(b) {
 		assert.Less(t, new(Memory).Restore(b[:cut]), 3)
 	}
 }

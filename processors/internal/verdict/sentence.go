@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// Places are the values that the sentences of a domain may name, each with how it is read from a T. A value that is not known is NaN, below 0 or
-// empty: the section that names it is then left out.
+// Places are the values that the sentences of a domain may name, each with its reader. NaN, a negative number or an empty text is an unknown value: the section
+// that names it is left out.
 type Places[T any] struct {
 	Numbers map[string]func(of *T) float64
 	Counts  map[string]func(of *T) int64
@@ -18,17 +18,17 @@ type Places[T any] struct {
 	When    map[string]func(of *T) bool             // conditions of sections
 }
 
-// sentence is a template that was compiled once:
+// sentence is a compiled template:
 //
-//	{place}          a value of Places: a number with at most four digits, a count, a text. {value} and {threshold} come from the verdict.
+//	{place}          a value of Places: a number with at most three digits, a count, a text. {value} and {threshold} come from the verdict.
 //	{place:style}    a number as percent, seconds, bytes, rate or binary rate (By/s), or flop/s: see internal/human
-//	[text]           left out as a whole where a place right in it is not known; a section within it is left out by itself
-//	[text|other]     the other text instead
-//	[when? text]     there where the condition holds; the space before the text is the text's
+//	[text]           left out as a whole where a place right in it is unknown; a section within is left out on its own
+//	[text|other]     the alternative text instead
+//	[when? text]     present where the condition holds; the space before the text belongs to the text
 //	[when?text|other]
 type sentence[T any] []part[T]
 
-// part is one of: plain text, a value, a section.
+// part is plain text, a value or a section.
 type part[T any] struct {
 	text   string
 	number func(of *T) float64
@@ -42,7 +42,7 @@ type part[T any] struct {
 	then, otherwise sentence[T]
 }
 
-// given is what a verdict brings to its sentence.
+// given has the numbers that a verdict passes to its sentence.
 type given struct{ value, threshold float64 }
 
 // style is how a number is written.
@@ -53,7 +53,7 @@ var styles = map[string]style{
 	"binary rate": human.AppendBinaryRate, "flop/s": human.AppendFlops,
 }
 
-// write appends the sentence. It says false where a place right in it is not known.
+// write appends the sentence. It returns false where a place at the top level is unknown.
 func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {
 	known := true
 	for i := range s {
@@ -83,7 +83,7 @@ func (s sentence[T]) write(b []byte, of *T, g given) ([]byte, bool) {
 	return b, known
 }
 
-// write appends a number. It says false where the number is NaN, or known is false.
+// write appends a number. It returns false where the number is NaN, or known is false.
 func (p *part[T]) write(b []byte, x float64, known bool) ([]byte, bool) {
 	if math.IsNaN(x) {
 		return b, false
@@ -91,7 +91,7 @@ func (p *part[T]) write(b []byte, x float64, known bool) ([]byte, bool) {
 	return p.style(b, x), known
 }
 
-// choose appends what a section says.
+// choose appends the text of a section.
 func (p *part[T]) choose(b []byte, of *T, g given) []byte {
 	from := len(b)
 	if p.when == nil || p.when(of) {
@@ -105,7 +105,7 @@ func (p *part[T]) choose(b []byte, of *T, g given) []byte {
 	return b
 }
 
-// compile panics on a malformed template: each template is a constant, so that any test that loads its package finds the mistake.
+// compile panics on a malformed template. Templates are constants, so any test that loads the package finds the mistake.
 func compile[T any](template string, places *Places[T]) sentence[T] {
 	c := compiler[T]{template: template, rest: template, places: places}
 	s := c.until("")
@@ -124,7 +124,7 @@ func (c *compiler[T]) fail(why string) {
 	panic(fmt.Sprintf("verdict: %s before %q in %q", why, c.rest, c.template))
 }
 
-// until compiles up to one of the bytes of end, which is left to be read.
+// until compiles up to one of the bytes of end, and leaves that byte unread.
 func (c *compiler[T]) until(end string) (s sentence[T]) {
 	for c.rest != "" {
 		i := strings.IndexAny(c.rest, "{[]|")
@@ -182,7 +182,8 @@ func (c *compiler[T]) section() (p part[T]) {
 	p.section = true
 	c.rest = c.rest[1:]
 	if i := strings.IndexAny(c.rest, "{[]|?"); i > 0 && c.rest[i] == '?' {
-		if p.when = c.places.When[c.rest[:i]]; p.when == nil {
+		p.when = c.places.When[c.rest[:i]]
+		if p.when == nil {
 			c.fail("no such condition")
 		}
 		c.rest = c.rest[i+1:]

@@ -9,13 +9,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Summary is spans.AttrSummary as it is written: shares between dots, other parts behind semicolons. Its memory is used again.
+// Summary is the text of spans.AttrSummary: shares between dots, then parts behind semicolons. The buffer is reused.
 type Summary struct{ Text []byte }
 
 // Begin starts the summary of the next span.
 func (s *Summary) Begin() { s.Text = s.Text[:0] }
 
-// Share writes a share of the span's time. A share that is not known (NaN) is left out.
+// Share writes a share of the span's time, unless NaN.
 func (s *Summary) Share(name string, x float64) {
 	if math.IsNaN(x) {
 		return
@@ -24,7 +24,7 @@ func (s *Summary) Share(name string, x float64) {
 	s.Text = human.AppendPercent(append(s.Text, ' '), x)
 }
 
-// Item begins what stands between dots.
+// Item begins an item between dots.
 func (s *Summary) Item(text string) {
 	if len(s.Text) > 0 {
 		s.Text = append(s.Text, " · "...)
@@ -40,7 +40,7 @@ func (s *Summary) Part(text string) {
 	s.Text = append(s.Text, text...)
 }
 
-// Put sets the attribute, if there is something to say.
+// Put sets the attribute, unless the text is empty.
 func (s *Summary) Put(span ptrace.Span) {
 	if len(s.Text) > 0 {
 		span.Attributes().PutStr(spans.AttrSummary, string(s.Text))

@@ -1,5 +1,4 @@
-// Package verdict says what processors have found out about spans, and writes it to them: a name, a severity, the value with the threshold that it is
-// held against, and a sentence for people.
+// Package verdict writes verdicts to spans: a name, a severity, the value with its threshold, and a sentence for people.
 package verdict
 
 import (
@@ -30,12 +29,12 @@ type Verdict[T any] struct {
 
 // kind is the part of a verdict that does not depend on the T.
 type kind struct {
-	name, tag    string // tag is the attribute that only verdicts of the name set
+	name, tag    string // the attribute set only by verdicts of this name
 	cause, stage string // values of spans.AttrVerdictCause and spans.AttrTQStage; "": none
 	severity     Severity
 }
 
-// kindOf is the verdict of a name and a cause, with the usual severity. It panics where the registry has no severity of the name.
+// kindOf is a verdict of the registry, by name and cause, with the usual severity. It panics on an unknown name.
 func kindOf(name, cause string) kind {
 	known, _ := spans.VerdictNamed(name, cause)
 	severity := slices.Index(severityText[:], known.Severity)
@@ -45,19 +44,19 @@ func kindOf(name, cause string) kind {
 	return kind{name: name, tag: spans.AttrVerdictPrefix + name, cause: cause, severity: Severity(severity)}
 }
 
-// New makes a verdict with its sentence; see sentence for how one is written. The registry has its severity. New panics on a name that is not in the
-// registry, and on a sentence with a place that is not in Places.
+// New makes a verdict; see sentence for the template. The severity is the registry's. New panics on a name missing in the registry, and on a place missing in
+// Places.
 func New[T any](name, text string, places *Places[T]) *Verdict[T] {
 	return NewCause(name, "", text, places)
 }
 
-// NewCause makes the verdict of one cause of several.
+// NewCause makes the verdict of one cause where a name has several.
 func NewCause[T any](name, cause, text string, places *Places[T]) *Verdict[T] {
 	v := &Verdict[T]{kind: kindOf(name, cause), sentence: compile(text, places)}
 	return v.As(v.kind.severity)
 }
 
-// As is the verdict with another severity than the usual one.
+// As is the verdict with another severity.
 func (v *Verdict[T]) As(severity Severity) *Verdict[T] {
 	v.kind.severity, v.episode = severity, v.kind.name+v.kind.cause+severityText[severity]
 	return v
@@ -69,10 +68,10 @@ func (v *Verdict[T]) In(stage spans.TQStage) *Verdict[T] {
 	return v
 }
 
-// Episode tells the verdict from others that hold for records of their own: those of its name with another cause or severity.
+// Episode is the key of the verdict's episodes: name, cause and severity.
 func (v *Verdict[T]) Episode() string { return v.episode }
 
-// Say gives the verdict about of, which fills its sentence. The value and the threshold are in the unit of the attribute that is judged; NaN: there is none.
+// Say gives the verdict about of. The value and the threshold are in the unit of the judged attribute; NaN: none.
 func (v *Verdict[T]) Say(sheet *Sheet, of *T, value, threshold float64) {
 	said := given{value: value, threshold: threshold}
 	sheet.text, _ = v.sentence.write(sheet.text[:0], of, said)
@@ -85,7 +84,7 @@ func (s *Sheet) Tell(name, sentence string, value, threshold float64) {
 	s.said = append(s.said, judgement{kind: &k, reason: sentence, given: given{value: value, threshold: threshold}})
 }
 
-// Text appends a sentence that stands beside a verdict, or is part of another one's.
+// Text is a sentence of its own, beside a verdict or as a part of another sentence.
 type Text[T any] struct{ sentence sentence[T] }
 
 // NewText compiles a template as New does.
@@ -97,10 +96,10 @@ func (t *Text[T]) Append(b []byte, of *T) []byte {
 	return b
 }
 
-// Sheet holds the verdicts about one span until they are written to it. Its memory is used again.
+// Sheet collects the verdicts about one span before they are written. The memory is reused.
 type Sheet struct {
 	Status  bool    // a bad verdict sets the status of its span
-	Memory  *Memory // of what was said of spans that come again; nil: none
+	Memory  *Memory // verdicts of spans that are judged again; nil: none
 	settled bool
 	said    []judgement
 	text    []byte
@@ -115,7 +114,7 @@ type judgement struct {
 // Begin starts the sheet of the next span.
 func (s *Sheet) Begin() { s.said, s.settled = s.said[:0], false }
 
-// Settle ends what is said of a span: where it comes again, that is what was said of it before. Put does so, too.
+// Settle closes the sheet: a span judged before gets its first verdicts again. Put calls Settle.
 func (s *Sheet) Settle(span ptrace.Span) {
 	if s.Memory != nil && !s.settled {
 		s.Memory.settle(s, span)
@@ -123,7 +122,7 @@ func (s *Sheet) Settle(span ptrace.Span) {
 	s.settled = true
 }
 
-// Empty says whether there is no verdict.
+// Empty says whether the sheet has no verdict.
 func (s *Sheet) Empty() bool { return len(s.said) == 0 }
 
 // Attributes is how many attributes Put will add: their number is known before the map has to grow.
@@ -134,14 +133,14 @@ func (s *Sheet) Attributes() int {
 	return len(s.said) + 2
 }
 
-// Reset lets go of the sentences.
+// Reset drops the sentences.
 func (s *Sheet) Reset() {
 	clear(s.said[:cap(s.said)])
 	s.said = s.said[:0]
 }
 
-// Put writes the verdicts to the span they are about: the names as a list and each as a tag of its own, which is all that Jaeger can search, the worst
-// severity, and for each an event at the span's end that explains it. The sentence of the first bad one is the span's status, where it has none that says more.
+// Put writes the verdicts to their span: the names as a list and as a tag each, since Jaeger searches only tags; the worst severity; and an event at the span's
+// end per verdict. The sentence of the first bad verdict becomes the span's status, unless the span has an error message of its own.
 func (s *Sheet) Put(span ptrace.Span) {
 	s.Settle(span)
 	if len(s.said) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rank is what the sentences of these tests are about.
+// rank is the subject of the sentences in these tests.
 type rank struct {
 	host    string
 	number  int64 // −1: not known

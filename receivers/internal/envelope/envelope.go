@@ -1,4 +1,4 @@
-// Package envelope takes lines out of what carries them: the prefixes of bridge/line, and JSON objects around a line of text.
+// Package envelope removes the wrapping of lines: the prefixes of bridge/line, and JSON objects around a line of text.
 //
 //	{"log":"text\n","stream":"stdout","time":"2026-08-03T09:14:22.776244708Z"}         docker's json-file, Fluent Bit
 //	{"MESSAGE":"text","__REALTIME_TIMESTAMP":"1785748462523417", …}                    journalctl -o json
@@ -7,7 +7,7 @@
 //	{"labels":{…},"line":"text","timestamp":"…"}                                       logcli -o jsonl
 //	{"message":"text","source_type":"kubernetes_logs","timestamp":"…", …}              vector
 //
-// The objects of a program's own logger ([Peeler.Logger]) look like records too, so whoever reads records opens them:
+// The objects of a program's own logger ([Peeler.Logger]) look like records too, so the reader of records opens them:
 //
 //	{"level":"info","ts":1785748462.776,"msg":"text"}                                  zap, slog, Python's logging, structlog
 //	{"text":"…","record":{"message":"text","time":{"timestamp":1795695250.68}, …}}     loguru, serialize=True
@@ -26,16 +26,16 @@ import (
 // MaxDepth bounds envelopes in envelopes.
 const MaxDepth = 3
 
-// Peeler peels the lines of one stream. The zero value is ready. It is not safe for concurrent use.
+// Peeler peels the lines of one stream. The zero value is ready. Not safe for concurrent use.
 type Peeler struct {
 	outer line.Peeler
 	inner *[MaxDepth]opened // nil until an envelope is met: most streams have none
 	exp   *export           // nil until an entry of a journal is met
-	// Opened says that the line stood in an object: it may hold several, as a carriage return ends none there.
+	// Opened says that the line stood in an object: the text may hold several lines, as a carriage return ends none within an object.
 	Opened bool
 }
 
-// opened is one object that was opened.
+// opened is one opened object.
 type opened struct {
 	line   line.Peeler
 	prefix line.Prefix
@@ -43,7 +43,7 @@ type opened struct {
 	stamp  []byte         // of a number
 }
 
-// Peel is as line.Peeler's, and opens objects that carry lines.
+// Peel is as line.Peeler's, and also opens envelopes.
 func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
 	if len(b) > 7 && (b[0] == '_' || b[0] == 'M') || p.exp != nil {
 		if text, ok := p.journal(b); ok {
@@ -83,8 +83,8 @@ func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
 	return b
 }
 
-// Logger opens the object of a program's logger, and returns its message, peeled. The time becomes that of the logger. ok is false where b is none. The message
-// lives until the next object of its depth, below MaxDepth, is opened.
+// Logger opens the object of a program's logger, and returns its message, peeled. The time becomes the logger's. ok is false where b is no such object. The
+// message lives until the next object of its depth, below MaxDepth, is opened.
 func (p *Peeler) Logger(b []byte, pre *line.Prefix, depth int) (message []byte, ok bool) {
 	var f found
 	if len(b) < 2 || jsonlike.Blanks(b, 1) == len(b) || b[jsonlike.Blanks(b, 1)] != '"' || !f.read(b) || f.raw == nil || !f.logged() {
@@ -108,7 +108,7 @@ func (p *Peeler) level(depth int) *opened {
 	return &p.inner[depth]
 }
 
-// peel takes the prefixes off a text, which say more of the line than those around it.
+// peel takes the prefixes off a text; inner prefixes say more of the line than outer ones.
 func (o *opened) peel(text []byte, pre *line.Prefix) []byte {
 	text = bytes.TrimRight(text, "\r\n")
 	text = o.line.Peel(text, &o.prefix)
@@ -138,20 +138,20 @@ func carries(b []byte) bool {
 	return false
 }
 
-// found is what an object says.
+// found is the content of an object.
 type found struct {
 	raw   []byte // the text, as printed: "…", […] or {…}
 	stamp []byte // a time in letters
 	clock []byte // a time as a number
 
-	log, journal, cloud, loki, vector, text bool // whose text it is
-	proof                                   bool // a name that only they have
+	log, journal, cloud, loki, vector, text bool // the system of the text
+	proof                                   bool // a name of that system alone
 	level                                   bool
 }
 
 var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}", "")}
 
-// read reads the members of an object. false: it is none.
+// read reads the members of an object. false: b is none.
 func (f *found) read(b []byte) bool {
 	i, more := jsonlike.Begin(b, 0, '}')
 	for more {
@@ -162,7 +162,8 @@ func (f *found) read(b []byte) bool {
 		if at < 0 {
 			return false
 		}
-		if at = jsonlike.Colon(b, at); at < 0 {
+		at = jsonlike.Colon(b, at)
+		if at < 0 {
 			return false
 		}
 		from := jsonlike.Blanks(b, at)
@@ -222,7 +223,7 @@ func (f *found) time(text []byte) {
 	}
 }
 
-// loguru reads the record that stands beside the whole line.
+// loguru reads the record beside the whole line.
 func (f *found) loguru(raw []byte) {
 	var in found
 	if raw[0] != '{' || !in.read(raw) || in.raw == nil {
@@ -237,7 +238,7 @@ func (f *found) loguru(raw []byte) {
 	}
 }
 
-// carrier says whether the object is of a system that carries lines, not of the program's own logger.
+// carrier says whether the object is of a log transport, not of the program's own logger.
 func (f *found) carrier() bool {
 	switch {
 	case f.raw == nil || f.text:
@@ -255,11 +256,11 @@ func (f *found) logged() bool {
 	return f.text || f.level || f.proof || f.stamp != nil || f.clock != nil
 }
 
-// message is the text without escapes; own is where it may lie.
+// message is the text without escapes; own is memory for it.
 func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	own.Reset()
 	switch f.raw[0] {
-	case '{': // what a program printed as JSON stands in the payload as it is
+	case '{': // a program's JSON stands in the payload unchanged
 		var in found
 		if in.read(f.raw) && in.raw != nil && in.raw[0] == '"' && in.vector {
 			text, end := lexer.Text(in.raw, 0, own)
@@ -273,7 +274,7 @@ func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	return text, end >= 0
 }
 
-// numbers are the bytes of a message that is no printable text, which a journal prints one by one.
+// numbers are the bytes of an unprintable message, which a journal prints as numbers.
 func numbers(b []byte, own *jsonlike.Texts) (text []byte, ok bool) {
 	i, more := jsonlike.Begin(b, 0, ']')
 	for more {
@@ -288,7 +289,7 @@ func numbers(b []byte, own *jsonlike.Texts) (text []byte, ok bool) {
 	return *own, jsonlike.Close(b, i, ']') == len(b)
 }
 
-// at is the time in the notation of clock.Stamps; nil: there is none.
+// at is the time in the notation of clock.Stamps, or nil.
 func (f *found) at(own *[]byte) []byte {
 	if f.stamp != nil {
 		return f.stamp

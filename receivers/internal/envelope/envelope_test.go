@@ -108,7 +108,7 @@ func TestJoin(t *testing.T) {
 	long := strings.Repeat("a", 16<<10)
 	assert.Equal(t, "…", join(`{"log":"`+long+`","stream":"stdout","time":"t"}`))
 	assert.Equal(t, `{"log":"`+long+`b\n","stream":"stdout","time":"u"}`, join(`{"log":"b\n","stream":"stdout","time":"u"}`))
-	for range 100 { // a line that never ends
+	for range 100 { // a line without an end
 		assert.Equal(t, "…", join(at+" stdout P "+long))
 	}
 	assert.Less(t, len(p.Out), 300<<10)

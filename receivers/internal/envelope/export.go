@@ -7,11 +7,11 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// export reads entries as journalctl -o export writes them (systemd.io/JOURNAL_EXPORT_FORMATS): a field a line, and a field with other than printable letters
-// as its name in a line, eight bytes of length, little endian, and the value.
+// export reads entries in the format of journalctl -o export (systemd.io/JOURNAL_EXPORT_FORMATS): a field a line; a field with unprintable bytes as its name on
+// a line, eight bytes of length, little endian, and the value.
 type export struct {
 	stamp []byte
-	left  int // bytes of a length that are not read yet
+	left  int // unread bytes of the length
 }
 
 var (
@@ -22,7 +22,7 @@ var (
 
 const lengthBytes = 8
 
-// journal returns the message that a line of an entry holds.
+// journal returns the message in a line of an entry.
 func (p *Peeler) journal(b []byte) (text []byte, ok bool) {
 	e := p.exp
 	switch {
@@ -33,7 +33,8 @@ func (p *Peeler) journal(b []byte) (text []byte, ok bool) {
 			e.left -= n + 1
 			return nil, true
 		}
-		if e.left = 0; !zero {
+		e.left = 0
+		if !zero {
 			return nil, false
 		}
 		return b[n:], true

@@ -7,10 +7,10 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
-// Pieces joins what runtimes of containers cut out of long lines, 16 KiB each: CRI marks all pieces but the last with P (kubelet's log format, CRI-O's conmon,
-// containerd), and docker's json-file leaves the line's end to the last. The zero value is ready. Fields are exported for checkpoints.
+// Pieces joins the pieces of long lines that container runtimes split, 16 KiB each: CRI marks all pieces but the last with P (kubelet's log format, CRI-O's
+// conmon, containerd), and docker's json-file leaves the line's end to the last. The zero value is ready. Fields are exported for checkpoints.
 type Pieces struct {
-	Out []byte `json:"out,omitempty"` // of standard output: what came so far, with the first piece's time
+	Out []byte `json:"out,omitempty"` // of standard output: the pieces so far, with the first piece's time
 	Err []byte `json:"err,omitempty"`
 }
 
@@ -25,7 +25,7 @@ var (
 	full      = []byte("F ")
 )
 
-// Join returns the line that b ends: b itself where it is no piece. more says that b is a piece that others follow.
+// Join returns the line that b ends: b itself where it is no piece. more says that b is a piece with more to follow.
 func (p *Pieces) Join(b []byte) (whole []byte, more bool) {
 	switch {
 	case len(b) < 32:

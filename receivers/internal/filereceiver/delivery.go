@@ -22,10 +22,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Batch is the result of a handler's Cut. It keeps records, not pdata: a consumer may change or empty what it is given
-// even when it fails, so each try builds its data anew, and the usual single try costs no copy.
+// Batch is the result of a handler's Cut. A Batch keeps records, not pdata: a consumer may change or empty its argument even when the call fails, so each try
+// builds the data anew, and the usual single try costs no copy.
 type Batch interface {
-	// Traces adds the spans. From is called with the tail.Place of each record before its spans are added.
+	// Traces adds the spans. Traces calls from with the tail.Place of each record before adding the spans of the record.
 	Traces(out *spans.Batch, from From)
 	// Metrics may return no points: then no metrics are sent.
 	Metrics() pmetric.Metrics
@@ -33,24 +33,23 @@ type Batch interface {
 	Done()
 }
 
-// Spread is a Batch whose spans are made of several records each. It calls From with numbers of its own, and Places says of such a number which records it is.
+// Spread is a Batch whose spans are made of several records each. The Batch calls From with its own numbers, and Places maps a number to the records.
 type Spread interface {
 	Places(n tail.Place) []tail.Place
 }
 
-// Valued is a Batch that gives what its records state of GPUs also as it is, to who reads nothing else of what it states as values. The values live until the
-// call returns.
+// Valued is a Batch that passes the GPU values of its records as they are, to a consumer of nothing else. The values live until the call returns.
 type Valued interface {
 	GPUs(to func(*spans.GPUValues))
 }
 
-// Texter is a Batch that knows whether its spans have a text of the log, or a field with a name of the log's, and whether its points have a label made of such
-// a text. Where they have none there is nothing to redact.
+// Texter is a Batch that knows whether its spans have texts or field names of the log, and whether its points have labels made of texts. Without texts nothing
+// is redacted.
 type Texter interface {
 	Texts() (onSpans, onPoints bool)
 }
 
-// From takes note of the record whose spans come next.
+// From notes the record of the next spans.
 type From func(tail.Place)
 
 // Deliver sends a batch downstream.
@@ -62,33 +61,34 @@ func (r *Receiver) HasTraces() bool { return r.traces != nil }
 // HasMetrics says whether there is a metrics pipeline.
 func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
 
-// Locates says whether logs are read once, for a person: then spans say where their records stand, and all that these say.
+// Locates says whether logs are read once, for a person: then spans have the position of their record and all its values.
 func (r *Receiver) Locates() bool { return r.locate }
 
-// delivery is batches of one receiver, of several streams perhaps, that are sent together.
+// delivery is batches of one receiver, perhaps of several streams, sent together.
 type delivery struct {
-	r       *Receiver
-	batches []Batch
-	traces  progress
-	metrics progress
-	doubted bool  // the next component refused everything so far
-	since   int64 // what it had accepted before it refused everything
-	built   bool  // once at least: the redacted texts are counted
-	refused tail.Refused
-	where   func(batch int, p tail.Place) (path string, begin int64, ok bool)
+	r        *Receiver
+	batches  []Batch
+	traces   progress
+	metrics  progress
+	refusing bool  // everything so far was refused
+	since    int64 // count of accepted messages at the first refusal
+	built    bool  // once at least: the redacted texts are counted
+	refused  tail.Refused
+	where    func(batch int, p tail.Place) (path string, begin int64, ok bool)
 }
 
-// progress is what became of one signal.
+// progress is the state of one signal.
 type progress struct {
-	batches  int // of metrics: batches that were sent whole
-	messages int // messages accepted or refused for good; of metrics, only messages of the batches after these
+	batches  int // of metrics: batches sent whole
+	messages int // messages accepted or refused for good; of metrics, only messages after those batches
 	done     bool
 }
 
 // Join takes in another batch of the same receiver.
 func (d *delivery) Join(other tail.Delivery) bool {
 	o, ok := other.(*delivery)
-	if ok = ok && o.r == d.r; ok {
+	ok = ok && o.r == d.r
+	if ok {
 		d.batches = append(d.batches, o.batches...)
 	}
 	return ok
@@ -101,7 +101,7 @@ func (d *delivery) Locate(where func(batch int, p tail.Place) (path string, begi
 	}
 }
 
-// Send sends what has not been sent yet.
+// Send sends the unsent rest.
 func (d *delivery) Send(ctx context.Context) error {
 	if d.r.traces != nil && !d.traces.done {
 		if err := d.sendTraces(ctx); err != nil {
@@ -124,13 +124,13 @@ func (d *delivery) Send(ctx context.Context) error {
 	return nil
 }
 
-// sendTraces sends message by message. The messages are cut anew at each try, in the same places.
+// sendTraces sends message by message. The messages are cut again at each try, in the same places.
 func (d *delivery) sendTraces(ctx context.Context) error {
 	messages := d.build(ctx, false)
 	total := spanCount(messages)
 	for ; d.traces.messages < len(messages); d.traces.messages++ {
 		td := messages[d.traces.messages].Traces
-		messages[d.traces.messages] = spans.Message{} // so that its memory is free as soon as it was sent
+		messages[d.traces.messages] = spans.Message{} // frees the memory at once
 		n := td.SpanCount()                           // before a consumer takes it
 		err := d.r.sendTraces(ctx, td)
 		partial, isPartial := refusal.AsPartial(err)
@@ -152,7 +152,7 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 	return nil
 }
 
-// build makes the messages of all batches. With keep they know from which records their spans come.
+// build makes the messages of all batches. With keep, messages know the records of their spans.
 func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	out.KeepLinks(d.r.parts.SpanLinks)
@@ -185,7 +185,7 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	return messages
 }
 
-// locate writes on the first span of each record where the record stands. Two records of one line have one origin, and a trace each.
+// locate writes the position of each record on its first span. Two records of one line have one origin, and a trace each.
 func (d *delivery) locate(m spans.Message) {
 	for i, origins := range m.Origins {
 		list, last, trace := m.Traces.ResourceSpans().At(i).ScopeSpans().At(0).Spans(), int64(spans.NoOrigin), pcommon.TraceID{}
@@ -228,7 +228,7 @@ func spanCount(messages []spans.Message) (n int) {
 	return n
 }
 
-// partly counts the spans refused of an accepted message. It is not known which spans these are, only their share.
+// partly counts the refused spans of an accepted message. Only their share is known.
 func (d *delivery) partly(p *refusal.Partial, total int) {
 	d.refused.Share += float64(p.Rejected) / float64(max(total, 1))
 	d.refused.Err = errors.Join(d.refused.Err, p)
@@ -266,24 +266,23 @@ func all(n int) []int {
 	return out
 }
 
-// unanimous is how many single spans must be refused, with nothing accepted, before the rest is not tried.
+// unanimous is the number of single spans that must be refused, with none accepted, before the rest is not tried.
 const unanimous = 16
 
-// sift sends a message that was refused in halves, and these in halves, down to the spans that are refused each by itself. It accuses them only when something
-// else was accepted since, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is waited for like a backend that is
-// away.
+// sift sends a refused message in halves, and each half in halves again, down to single refused spans. Spans are counted as refused only after something else
+// was accepted, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is retried like an unreachable backend.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()
-	if !d.doubted {
-		d.doubted, d.since = true, d.r.accepted.Load()
+	if !d.refusing {
+		d.refusing, d.since = true, d.r.accepted.Load()
 	}
 	var bad []int
 	begins := beginnings(m.Traces)
-	var parts []stretch
+	var parts []spanRange
 	if n == 1 {
 		bad = []int{0}
 	} else {
-		parts = stretch{0, n}.halves(begins)
+		parts = spanRange{0, n}.halves(begins)
 	}
 	for len(parts) > 0 {
 		p := parts[0]
@@ -309,21 +308,21 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 	if d.r.accepted.Load() == d.since {
 		return nothing(cause)
 	}
-	d.doubted = false
+	d.refusing = false
 	d.refuse(m, bad, cause)
 	return nil
 }
 
-// nothing is the error of a try in which everything was refused.
+// nothing is the error of a try without any accepted record.
 func nothing(cause error) error {
-	// Not wrapped: it must not look like an error of the data.
+	// Not wrapped: the error must not look like an error of the data.
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
 }
 
-// stretch is a part of a message: its spans from one number up to another.
-type stretch struct{ from, to int }
+// spanRange is a part of a message: spans from one number up to another.
+type spanRange struct{ from, to int }
 
-// beginnings says of each span whether it is a child of none that stands before it: a call begins there, its stages follow.
+// beginnings says of each span whether its parent is not among the spans before: a call begins there, followed by its stages.
 func beginnings(td ptrace.Traces) (begins []bool) {
 	of, above := pcommon.TraceID{}, map[pcommon.SpanID]bool{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -340,9 +339,9 @@ func beginnings(td ptrace.Traces) (begins []bool) {
 	return begins
 }
 
-// halves cuts where a call begins, nearest to the middle: the next component measures it by its stages. Only spans of a single one are cut apart, and always in
-// the same places.
-func (p stretch) halves(begins []bool) []stretch {
+// halves splits at the beginning of the call nearest to the middle: the next component measures a call by its stages. Only a single call is split within,
+// always in the same places.
+func (p spanRange) halves(begins []bool) []spanRange {
 	mid := (p.from + p.to) / 2
 	at := mid
 	for off := range p.to - p.from {
@@ -355,11 +354,11 @@ func (p stretch) halves(begins []bool) []stretch {
 			break
 		}
 	}
-	return []stretch{{p.from, at}, {at, p.to}}
+	return []spanRange{{p.from, at}, {at, p.to}}
 }
 
 // of returns a copy of the part.
-func (p stretch) of(td ptrace.Traces) ptrace.Traces {
+func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 	out := ptrace.NewTraces()
 	at := 0
 	for _, rs := range td.ResourceSpans().All() {
@@ -381,7 +380,7 @@ func (p stretch) of(td ptrace.Traces) ptrace.Traces {
 	return out
 }
 
-// sendMetrics sends the points batch by batch, small batches together. The messages are cut anew at each try, in the same places.
+// sendMetrics sends the points batch by batch, small batches together. The messages are cut again at each try, in the same places.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
 		if b, ok := d.batches[d.metrics.batches].(Valued); ok && d.r.gpus != nil {
@@ -438,7 +437,7 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 // maxPoints bounds the points of a message.
 const maxPoints = spans.MaxMessageSpans
 
-// cutPoints splits points that are too many for one message. A message split off has a resource for each metric. Receivers give gauges and sums (numbers).
+// cutPoints splits points that exceed one message. The rest of a split message has a resource per metric. Receivers send gauges and sums (numbers).
 func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	var sizer pmetric.ProtoMarshaler
 	if md.DataPointCount() <= maxPoints && sizer.MetricsSize(md) <= spans.MaxMessageBytes {
@@ -448,7 +447,7 @@ func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
-				var points pmetric.NumberDataPointSlice // of the same metric, in the message at hand
+				var points pmetric.NumberDataPointSlice // of the same metric, in the current message
 				begun := false
 				for _, p := range spans.Points(m).All() {
 					size := sizer.NumberDataPointSize(p) + perPointRoom
@@ -474,7 +473,7 @@ func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 // perPointRoom is for the lengths before a point.
 const perPointRoom = 8
 
-// likeMetric makes a metric that is as another but for its points, which it returns.
+// likeMetric makes a copy of a metric without its points, and returns the new points.
 func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmetric.Metric) pmetric.NumberDataPointSlice {
 	rm.Resource().CopyTo(own.Resource())
 	scope := own.ScopeMetrics().AppendEmpty()
@@ -503,8 +502,8 @@ func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
 	return err
 }
 
-// withRun says in the metadata of a message which run all of its spans are of, if they are of one: kafka's exporter can make it the message's key
-// (message_key_from_metadata_key), so that a run's messages stay together, and whole.
+// withRun writes the run into the metadata of a message whose spans are all of one run: kafka's exporter can use the run as message key
+// (message_key_from_metadata_key), which keeps a run's messages together, and whole.
 func withRun(ctx context.Context, td ptrace.Traces) context.Context {
 	run := ""
 	for i, rs := range td.ResourceSpans().All() {
@@ -534,7 +533,7 @@ func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
 
 const scopeName = "github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 
-// redacted counts the texts of spans that were replaced.
+// redacted counts the replaced texts of spans.
 type redacted struct {
 	inst                metric.Int64Counter
 	keys, values, hosts metric.MeasurementOption
@@ -560,8 +559,8 @@ func (c *redacted) add(ctx context.Context, n redact.Counts) {
 	}
 }
 
-// Pool keeps values for use again: to grow their memory anew costs more than to fill it. A sync.Pool would lose them at every garbage collection.
-// The zero value is ready.
+// Pool keeps values for reuse: growing new ones costs more than filling old ones. A sync.Pool would lose the values at every garbage collection. The zero value
+// is ready.
 type Pool[T any] struct {
 	mu   sync.Mutex
 	free []*T

@@ -44,7 +44,7 @@ func (n *counted) Traces(out *spans.Batch, from From) {
 func (n *counted) Metrics() pmetric.Metrics { return pmetric.NewMetrics() }
 func (n *counted) Done()                    { n.done = true }
 
-// next is the next component: it calls answer for each message with the names of its spans, and empties it, as a consumer that mutates may.
+// next is the next component: answer is called for each message with the names of its spans, and the message is emptied, as by a consumer that mutates.
 type next struct {
 	answer func(names []string) error
 	got    map[string]int
@@ -84,7 +84,7 @@ func bad(text string) error {
 	return consumererror.NewPermanent(status.Error(codes.InvalidArgument, text))
 }
 
-// A record that is refused takes no neighbour with it, in whichever of the batches that were joined it is.
+// A refused record takes no neighbour with it, whichever of the joined batches has the record.
 func TestOneBadRecord(t *testing.T) {
 	for _, want := range []int{0, 1, 4999, 5000, 7777, 9999} {
 		r, n := with(t, func(names []string) error {
@@ -109,7 +109,7 @@ func TestOneBadRecord(t *testing.T) {
 	}
 }
 
-// ofRun is a batch that opens a run, as the receivers' do.
+// ofRun is a batch that opens a run, as the receivers' batches do.
 type ofRun struct{ counted }
 
 func (r *ofRun) Traces(out *spans.Batch, from From) {
@@ -119,7 +119,7 @@ func (r *ofRun) Traces(out *spans.Batch, from From) {
 	out.AddRun(spans.RunSpan{Run: "other run", File: "b.log", Start: 1, Time: spans.TimeSynthetic})
 }
 
-// A message of one run says which, so that it can be the message's key; one of several says none.
+// A message of one run has the run in its metadata, for the message key; a message of several runs has none.
 func TestWithRun(t *testing.T) {
 	for want, runs := range map[string][]string{"run": {"run", "run"}, "": {"run", "other run"}, "alone": {"alone"}} {
 		td := ptrace.NewTraces()
@@ -130,7 +130,7 @@ func TestWithRun(t *testing.T) {
 	}
 }
 
-// The span of a run is made of no record: when it is refused, no record is.
+// The span of a run is made of no record: when the span is refused, no record is.
 func TestRunRefused(t *testing.T) {
 	r, n := with(t, func(names []string) error {
 		if slices.Contains(names, spans.SpanRun) {
@@ -146,7 +146,7 @@ func TestRunRefused(t *testing.T) {
 	assert.Len(t, n.got, 20)
 }
 
-// A backend that refuses whatever it is given is not believed: that is a wrong address or tenant, not 5,000 wrong records.
+// A backend that refuses everything has a wrong address or tenant, not 5,000 wrong records.
 func TestAllRefused(t *testing.T) {
 	away := true
 	r, n := with(t, func([]string) error {
@@ -184,7 +184,7 @@ func TestAllBad(t *testing.T) {
 	assert.Len(t, refused.Places[0], 100)
 }
 
-// A single bad record in a log that says nothing else: nobody knows whether the record is bad or the backend is. It waits, alone, until something is accepted.
+// A single bad record in a log without others: bad record or bad backend is unknown. The record waits, alone, until something is accepted.
 func TestBadAlone(t *testing.T) {
 	r, n := with(t, func(names []string) error {
 		if names[0] == "0" {
@@ -202,7 +202,7 @@ func TestBadAlone(t *testing.T) {
 	assert.Len(t, n.got, 1)
 }
 
-// An error that is not the data's fault is waited out, also when the exporter calls it permanent.
+// An error that is not the data's fault is retried, even if the exporter calls the error permanent.
 func TestOtherCodes(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		if code == codes.InvalidArgument {
@@ -253,7 +253,7 @@ func TestAwayWhileSifting(t *testing.T) {
 	assert.Len(t, n.got, 99)
 }
 
-// Spans that a partial success rejects are only counted, and not sent again.
+// Spans rejected by a partial success are only counted, not sent again.
 func TestPartial(t *testing.T) {
 	for rejected, want := range map[int64]float64{1: 0.001, 500: 0.5, 999: 0.999} {
 		r, n := with(t, func([]string) error { return consumererror.NewPermanent(&refusal.Partial{Rejected: rejected}) })
@@ -334,7 +334,8 @@ func TestPointsFit(t *testing.T) {
 				require.True(t, d.Join(r.Deliver(c.gauges)))
 			}
 			for range 100 {
-				if err = d.Send(t.Context()); err == nil {
+				err = d.Send(t.Context())
+				if err == nil {
 					break
 				}
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A line that is no record of its log is offered to bridge/events: what tells how a run ends stands between the records of any log.
+// A line that is no record of its log is offered to bridge/events: the lines about the end of a run stand between the records of any log.
 
-// withEvents makes handlers that offer the lines which are no records.
+// withEvents makes handlers that offer lines without a record.
 func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 	return func(s *tail.Stream) tail.Handler {
 		h := newHandler(s)
@@ -37,7 +37,7 @@ func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 	}
 }
 
-// inOrder and idle keep what a handler is besides.
+// inOrder and idle keep the optional interfaces of a handler.
 type (
 	inOrder struct {
 		*eventful
@@ -71,7 +71,7 @@ type eventful struct {
 	last   time.Time            // when the last line came
 }
 
-// event is an event and where its line stands.
+// event is an event with the position of its line.
 type event struct {
 	events.Event
 	place  tail.Place
@@ -81,7 +81,7 @@ type event struct {
 }
 
 const (
-	// mostOfForm bounds the spans of one form in a log: of a warning that comes again and again the first tell enough.
+	// mostOfForm bounds the spans of one form in a log: the first of a repeated warning are enough.
 	mostOfForm = 200
 	mostSeen   = 4096
 	repeated   = "event_repeated"
@@ -89,7 +89,7 @@ const (
 
 var seed = maphash.MakeSeed()
 
-// Line gives the line to the handler, and offers what is no record.
+// Line passes the line to the handler, and offers lines without a record.
 func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	v, reason := h.Handler.Line(l)
 	if h.scan == nil {
@@ -97,7 +97,8 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	}
 	text := l.Text
 	if v == tail.Record {
-		if text = events.Glued(text); text == nil {
+		text = events.Glued(text)
+		if text == nil {
 			h.scan.Record(l.Text)
 			return v, reason
 		}
@@ -119,14 +120,14 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	case n > 0 && h.r.parts.Events:
 		return tail.Record, ""
 	case n > 0:
-		return tail.Ignored, "event" // it is no record of its log
+		return tail.Ignored, "event" // no record of its log
 	case found[0].Class != events.ClassWarning:
 		return tail.Ignored, repeated
 	}
 	return v, reason
 }
 
-// take keeps the events that are news, and returns how many are.
+// take keeps the new events, and returns their number.
 func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 	for i := range found {
 		e := &found[i]
@@ -164,7 +165,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 	return n
 }
 
-// Expire ends events whose lines did not come.
+// Expire ends events whose remaining lines did not come.
 func (h *eventful) Expire(before time.Time) {
 	h.Handler.Expire(before)
 	if h.scan != nil && h.scan.Busy() && h.last.Before(before) {
@@ -182,7 +183,7 @@ func (h *eventful) Cut() tail.Delivery {
 	b := &eventBatch{of: h, found: h.found}
 	h.found = nil
 	of, ok := d.(*delivery)
-	if !ok { // it has none
+	if !ok { // no stamp
 		return h.r.Deliver(b)
 	}
 	b.Batch = of.batches[0]
@@ -192,7 +193,7 @@ func (h *eventful) Cut() tail.Delivery {
 
 // eventBatch is a batch with events.
 type eventBatch struct {
-	Batch // nil: there are only events
+	Batch // nil: only events
 	of    *eventful
 	found []event
 }
@@ -223,7 +224,7 @@ func (b *eventBatch) Metrics() pmetric.Metrics {
 	return pmetric.NewMetrics()
 }
 
-// eventLength is how long the span of an event is, ns: a line has no length, and stores keep microseconds.
+// eventLength is the length of an event's span, ns: a line has no length, and stores keep microseconds.
 const eventLength = int64(time.Millisecond)
 
 // Traces adds a span for each event.
@@ -260,7 +261,7 @@ func (b *eventBatch) Traces(out *spans.Batch, from From) {
 	}
 }
 
-// stampKey is the time of an event where its own line has one.
+// stampKey is the time of an event with a stamp on its own line.
 func stampKey(e *event) []byte {
 	if !e.Own {
 		return nil

@@ -1,5 +1,5 @@
-// Package filereceiver is what all receivers of log files share: one instance for traces and metrics, so that a file is
-// read once, and the delivery of batches.
+// Package filereceiver is the common part of all receivers of log files: one instance for traces and metrics, so that a file is read once, and the delivery of
+// batches.
 package filereceiver
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Parts are what makes one kind of receiver.
+// Parts define one kind of receiver.
 type Parts struct {
 	Tail       tail.Config
 	NewHandler tail.NewHandler
@@ -38,26 +38,26 @@ type Parts struct {
 	HoldTimeout time.Duration
 	// Joint and InTurn are those of tail.Settings.
 	Joint, InTurn bool
-	// Scope names the receiver in what it sends.
+	// Scope is the receiver's name in the data.
 	Scope string
 	// Series bounds the series of the metrics. 0: not at all.
 	Series int
 	// SpanLinks is spans.RunConfig.SpanLinks.
 	SpanLinks bool
-	// Answers are stored before the spans of which they were given are sent. nil: what is said of a record depends on nothing before.
+	// Answers are stored before their spans are sent. nil: records do not depend on earlier answers.
 	Answers storageclient.Answers
-	// Keep is how many answers are kept at least.
+	// Keep is the number of answers kept at least.
 	Keep int
-	// Run names the job of the logs, Zone the zone of stamps that have none: for what stands between the records (bridge/events).
-	// Events says that the log's records are its events.
+	// Run names the job of the logs, Zone the zone of stamps without one: for the lines between the records (bridge/events). Events says that the log's records
+	// are the events.
 	Events bool
 	Run    spans.RunConfig
 	Zone   *time.Location
-	// Source is read in place of files, and delivers as they do. nil: files are read.
+	// Source replaces the files, and delivers like them. nil: files are read.
 	Source component.Component
-	// Beside runs beside the reading, with the same delivery. nil: nothing.
+	// Beside runs alongside the reading, with the same delivery. nil: nothing.
 	Beside component.Component
-	// Shutdown lets go of what Make took. nil: nothing.
+	// Shutdown frees the resources of Make. nil: none.
 	Shutdown func()
 }
 
@@ -81,14 +81,14 @@ type Receiver struct {
 	gpus func(*spans.GPUValues) // takes Valued batches in place of metrics; nil: nobody does
 
 	accepted atomic.Int64 // messages of spans
-	locate   bool         // spans say where their records stand
+	locate   bool         // spans have the position of their records
 	bare     bool         // without the spans of parts
 
 	runs    *runs
 	answers *storageclient.Memory // nil: none
 
 	member *member
-	said   sync.Map // the keys of what Once has logged
+	said   sync.Map // keys already logged by Once
 
 	start, stop sync.Once
 	forget      func()
@@ -97,7 +97,7 @@ type Receiver struct {
 
 // NewFactory makes a factory of traces and metrics receivers.
 func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, traces, metrics component.StabilityLevel, mk Make) receiver.Factory {
-	// One instance per configured receiver; the collector asks for it once per signal.
+	// One instance per configured receiver; the collector asks once per signal.
 	var mu sync.Mutex
 	instances := make(map[component.Config]*Receiver)
 	instance := func(set receiver.Settings, cfg component.Config) (*Receiver, error) {
@@ -144,16 +144,16 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		}, metrics))}
 }
 
-// factory is also for programs that read files once, in process (cmd/trainbridge/internal/offline).
+// factory also serves programs that read files once, in process (cmd/trainbridge/internal/offline).
 type factory struct {
 	mk Make
 	receiver.Factory
 }
 
-// Once makes a receiver that reads its files once, to their end; scope names it in what it sends. Release is called after the reading, and says where the runs
-// of the logs begin: no log alone knows the first record of its run, so whoever reads all of them sends the spans. A consumer may be nil.
-// What settings has of Sorter, Pace and Watch is taken; with locate, each record's first span says where the record stands in its log; bare leaves out the
-// spans of spans.Batch.AddPart. Where gpus is not nil, it takes what training logs state of GPUs, and metrics has nothing of these logs.
+// Once makes a receiver that reads its files once, to their end; scope is the receiver's name in the data. Release is called after the reading, and returns the
+// beginnings of the runs: no log alone knows the first record of its run, so the caller, who reads all logs, sends the spans. A consumer may be nil. Of
+// settings, Sorter, Pace and Watch are used; with locate, each record's first span has the position of the record in its log; bare leaves out the spans of
+// spans.Batch.AddPart. With gpus, the GPU values of training logs go to gpus, and metrics gets nothing of training logs.
 func (f *factory) Once(
 	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
 	traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
@@ -168,7 +168,7 @@ func (f *factory) Once(
 	own.Detect, own.DetectAll = r.parts.Detect, r.parts.Events
 	once, err = tail.NewOnce(r.parts.Tail, own, r.parts.NewHandler)
 	return once, r.parts.Scope, func() []spans.RunSpan {
-		_ = r.release(context.Background()) // it has no storage, and so no error
+		_ = r.release(context.Background()) // without storage, so no error
 		return slices.Collect(maps.Values(r.runs.began))
 	}, err
 }
@@ -180,7 +180,8 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 		return nil, err
 	}
 	r := &Receiver{Set: set, obs: obs, traces: traces, metrics: metrics, runs: new(runs)}
-	if r.parts, err = mk(r, cfg); err != nil {
+	r.parts, err = mk(r, cfg)
+	if err != nil {
 		return r, err
 	}
 	if r.parts.NewHandler != nil {
@@ -189,10 +190,12 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	if r.parts.Answers != nil {
 		r.answers = &storageclient.Memory{Of: r.parts.Answers, Purpose: "conclusions", Ring: storageclient.Ring{Keep: r.parts.Keep}}
 	}
-	if r.redactor, err = redact.New(r.parts.Redact); err != nil {
+	r.redactor, err = redact.New(r.parts.Redact)
+	if err != nil {
 		return r, err
 	}
-	if r.redacted, err = newRedacted(set); err != nil {
+	r.redacted, err = newRedacted(set)
+	if err != nil {
 		return r, err
 	}
 	r.series, err = newSeries(r.parts.Series, set)
@@ -214,13 +217,13 @@ func ReadAll(
 	if err != nil {
 		return tail.Counts{}, err
 	}
-	defer func() { _ = r.release(ctx) }() // it has no storage, and so no error
+	defer func() { _ = r.release(ctx) }() // without storage, so no error
 	settings := r.tailSettings()
 	settings.Clock = clock
 	return tail.ReadAll(ctx, r.parts.Tail, settings, r.parts.NewHandler)
 }
 
-// Start begins to read. The collector calls it once for each pipeline.
+// Start begins to read. The collector calls Start once for each pipeline.
 func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 	r.start.Do(func() {
 		if b := r.parts.Beside; b != nil {
@@ -235,18 +238,21 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 			return
 		}
 		if id := r.parts.Tail.Storage; id != nil {
-			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer says what is wrong with it
-				if r.err = r.runs.remember(ctx, e, r); r.err != nil {
+			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer reports the error
+				r.err = r.runs.remember(ctx, e, r)
+				if r.err != nil {
 					return
 				}
 			}
 		}
 		if r.answers != nil {
-			if r.err = r.answers.Open(ctx, host, r.parts.Tail.Storage, component.KindReceiver, r.Set.ID, r.Set.Logger); r.err != nil {
+			r.err = r.answers.Open(ctx, host, r.parts.Tail.Storage, component.KindReceiver, r.Set.ID, r.Set.Logger)
+			if r.err != nil {
 				return
 			}
 		}
-		if r.err = r.tail.Start(ctx, host); r.err != nil {
+		r.err = r.tail.Start(ctx, host)
+		if r.err != nil {
 			return
 		}
 		r.member = newMember(r)
@@ -294,17 +300,17 @@ func (r *Receiver) release(ctx context.Context) error {
 	return err
 }
 
-// Scope names the receiver in what it sends.
+// Scope is the receiver's name in the data.
 func (r *Receiver) Scope() string { return r.parts.Scope }
 
-// Once says something of a receiver once in its life.
+// Once logs a text once in the life of a receiver.
 func (r *Receiver) Once(level zapcore.Level, key, text string) {
 	if _, said := r.said.LoadOrStore(key, true); !said {
 		r.Set.Logger.Log(level, r.Set.ID.String()+": "+text)
 	}
 }
 
-// Said says whether Once has said it.
+// Said says whether Once has logged the key.
 func (r *Receiver) Said(key string) bool {
 	_, said := r.said.Load(key)
 	return said

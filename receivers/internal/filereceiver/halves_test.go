@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// Calls are cut apart from one another, not from their stages; only a single one is cut within.
+// Calls are separated from one another, not from their stages; only a single call is split within.
 func TestHalves(t *testing.T) {
 	td := ptrace.NewTraces()
 	list := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
@@ -28,9 +28,9 @@ func TestHalves(t *testing.T) {
 	add(2, 1, 0)
 	begins := beginnings(td)
 	assert.Equal(t, []bool{true, false, false, true, false, false, true, false, false, true}, begins)
-	assert.Equal(t, []stretch{{0, 6}, {6, 10}}, stretch{0, 10}.halves(begins))
-	assert.Equal(t, []stretch{{0, 3}, {3, 6}}, stretch{0, 6}.halves(begins))
-	assert.Equal(t, []stretch{{6, 9}, {9, 10}}, stretch{6, 10}.halves(begins))
-	assert.Equal(t, []stretch{{3, 4}, {4, 6}}, stretch{3, 6}.halves(begins))
-	assert.Equal(t, []stretch{{4, 5}, {5, 6}}, stretch{4, 6}.halves(begins))
+	assert.Equal(t, []spanRange{{0, 6}, {6, 10}}, spanRange{0, 10}.halves(begins))
+	assert.Equal(t, []spanRange{{0, 3}, {3, 6}}, spanRange{0, 6}.halves(begins))
+	assert.Equal(t, []spanRange{{6, 9}, {9, 10}}, spanRange{6, 10}.halves(begins))
+	assert.Equal(t, []spanRange{{3, 4}, {4, 6}}, spanRange{3, 6}.halves(begins))
+	assert.Equal(t, []spanRange{{4, 5}, {5, 6}}, spanRange{4, 6}.halves(begins))
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// OpenRun is told where a log of a run begins. It returns the span of a run that is met for the first time in this process, else nil. The span is the given
-// one, or what an earlier process has sent of the same run: a span that comes again says the same. A receiver that reads its files once returns none, and says
-// in the end where the runs begin.
+// OpenRun notes the beginning of a log of a run. The result is the span of a run that is new in this process, else nil. The span is the argument, or the one
+// that an earlier process sent for the run: a repeated span must be equal. A receiver that reads its files once returns nil, and reports the beginnings of the
+// runs at the end.
 func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 	opened, others := r.runs.open(span, r)
 	if opened == nil {
@@ -39,21 +39,21 @@ func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 	return opened
 }
 
-// processRuns are shared by all receivers of a collector: a run has one span, whatever its logs are.
+// processRuns are shared by all receivers of a collector: a run has one span for all its logs.
 var processRuns runs
 
-// runs are the runs whose train.run span was sent, and the spans that were sent before a restart.
+// runs are the runs whose train.run span was sent, and the spans sent before a restart.
 type runs struct {
 	mu    sync.Mutex
-	by    map[string]*Receiver // who has sent it
-	named string               // of the first run that has only its directory for a name: "id (of file)"
+	by    map[string]*Receiver // sender
+	named string               // the first run named by its directory: "id (of file)"
 	once  sync.Once
-	began map[string]spans.RunSpan // where all logs are read before a run is told: its beginning so far; nil: it is told at once
+	began map[string]spans.RunSpan // earliest beginnings where all logs are read before the spans are sent; nil: spans are sent at once
 
 	store storage.Client // nil: none
 	of    storage.Extension
 	users map[*Receiver]bool // of store
-	known []spans.RunSpan    // what is in store, the oldest first
+	known []spans.RunSpan    // stored spans, the oldest first
 }
 
 const (
@@ -80,7 +80,8 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	}
 	r.by[span.Run] = by
 	if span.By == "" {
-		if others = r.named; others == "" {
+		others = r.named
+		if others == "" {
 			r.named = fmt.Sprintf("%s (of %s)", span.Run, span.File)
 		}
 	}
@@ -96,7 +97,7 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	if text, err := json.Marshal(r.known); err == nil { // texts and numbers
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		defer cancel()
-		// A run's positions come to the disk after its start: else the span that comes again would say something else.
+		// A run's start is stored before its positions: otherwise a repeated span would differ.
 		if err := storageclient.Write(ctx, r.store, storage.SetOperation(knownKey, text)); err != nil {
 			by.Once(zapcore.InfoLevel, "runs", "the start of the run could not be stored: "+err.Error())
 		}
@@ -104,7 +105,7 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	return &span, others
 }
 
-// remember reads what earlier processes have sent. The receivers of a collector share one storage: the first extension that is named.
+// remember reads the spans that earlier processes sent. The receivers of a collector share one storage: the first extension named.
 func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +115,7 @@ func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receive
 			return fmt.Errorf("'storage': %w", err)
 		}
 		text, err := store.Get(ctx, knownKey)
-		if err != nil || json.Unmarshal(text, &r.known) != nil { // nothing was sent before, or what is there is no use
+		if err != nil || json.Unmarshal(text, &r.known) != nil { // nothing was stored, or the content is unusable
 			r.known = nil
 		}
 		r.store, r.of, r.users = store, from, make(map[*Receiver]bool)
@@ -125,7 +126,7 @@ func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receive
 	return nil
 }
 
-// release forgets the runs of a receiver that stops: a collector that takes up a new configuration begins anew.
+// release forgets the runs of a receiver that stops: a collector with a new configuration starts anew.
 func (r *runs) release(ctx context.Context, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -53,7 +53,7 @@ func (d onDisk) Close(context.Context) error {
 	return nil
 }
 
-// of makes a receiver of a collector, with what it says.
+// of makes a receiver of a collector, with its log.
 func of(shared *runs, name string) (*Receiver, *observer.ObservedLogs) {
 	core, said := observer.New(zap.InfoLevel)
 	set := receivertest.NewNopSettings(component.MustNewType(name))
@@ -65,7 +65,7 @@ func opening(run string, start int64) spans.RunSpan {
 	return spans.RunSpan{Run: run, By: "run_id", Service: "job", File: "/logs/" + run, Start: start, Time: spans.TimeLogged}
 }
 
-// Five receivers of one run send one train.run span; a collector that starts anew sends one again.
+// Five receivers of one run send one train.run span; a restarted collector sends one again.
 func TestRunsAreOpenedOnce(t *testing.T) {
 	var shared runs
 	a, _ := of(&shared, "a")
@@ -80,7 +80,7 @@ func TestRunsAreOpenedOnce(t *testing.T) {
 	assert.Nil(t, b.OpenRun(opening("y", 6)))
 }
 
-// What is sent again after a restart is what was sent before, whoever sends it then.
+// A span sent again after a restart equals the span sent before, whichever receiver sends.
 func TestRunsSayTheSameAfterARestart(t *testing.T) {
 	state := &disk{kept: make(map[string][]byte)}
 	var first runs
@@ -125,7 +125,7 @@ func TestRunsSayTheSameAfterARestart(t *testing.T) {
 	require.NoError(t, c.release(t.Context()))
 }
 
-// Neither two directories as two runs nor two jobs of one name as one run come about without a line about it.
+// Two directories as two runs, and two jobs of one name as one run, are logged.
 func TestRunsAreNamed(t *testing.T) {
 	var shared runs
 	a, said := of(&shared, "a")

@@ -19,14 +19,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// SeriesConfig bounds what a receiver's gauges and counters are in Prometheus. Labels come from the log, which may have endless names, ranks or hosts.
+// SeriesConfig bounds a receiver's gauges and counters in Prometheus. Labels come from the log, with any number of names, ranks or hosts.
 type SeriesConfig struct {
-	// CardinalityLimit is how many series the receiver's own metrics may have. Points of more are not sent, but counted; a series without a point for ten
-	// minutes frees its room. The default is 400, and 1000 of nccl.
+	// CardinalityLimit is the number of series that the receiver's own metrics may have. Points beyond are counted, not sent; a series without a point for ten
+	// minutes frees its place. The default is 400, and 1000 of nccl.
 	CardinalityLimit int `mapstructure:"cardinality_limit"`
 }
 
-// DefaultCardinalityLimit leaves room for train_metrics and the GPUs in 10,000 series, which is what one scrape should hold at most.
+// DefaultCardinalityLimit leaves room for train_metrics and the GPUs in 10,000 series, the most that one scrape should hold.
 const DefaultCardinalityLimit = 400
 
 var (
@@ -35,7 +35,7 @@ var (
 	errCardinality = errors.New("'cardinality_limit' must be at least 1, such as 400")
 )
 
-// Validate names the key that is wrong.
+// Validate names the wrong key.
 func (c *SeriesConfig) Validate() error {
 	if c.CardinalityLimit < 1 {
 		return errCardinality
@@ -43,10 +43,10 @@ func (c *SeriesConfig) Validate() error {
 	return nil
 }
 
-// forgetSeries is how long a series keeps its room without a point, and up to twice that: the prometheus exporter shows it for five minutes.
+// forgetSeries is how long a series keeps its place without a point, and up to twice as long: the prometheus exporter shows a series for five minutes.
 const forgetSeries = 5 * time.Minute
 
-// series are the time series that were met lately: in the current generation or in the one before.
+// series are the time series of the current generation and the one before.
 type series struct {
 	limit   int // 0: none
 	now     func() time.Time
@@ -59,7 +59,7 @@ type series struct {
 	current, previous map[uint64]struct{}
 	live              int // in either
 	since             time.Time
-	full              bool // the log was told
+	full              bool // was logged
 }
 
 func newSeries(limit int, set receiver.Settings) (*series, error) {
@@ -74,7 +74,7 @@ func newSeries(limit int, set receiver.Settings) (*series, error) {
 	}, nil
 }
 
-// trim takes out the points whose series find no room, and returns how many. It also cuts labels that are too long.
+// trim removes the points of series beyond the limit, and returns their number. trim also cuts labels that are too long.
 func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	if s.limit == 0 {
 		return 0
@@ -84,7 +84,7 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	s.age()
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
-		// These two attributes of a resource are labels: job and instance.
+		// Two attributes of a resource are labels: job and instance.
 		from := s.text(s.text(0, spans.AttrText(attrs, spans.AttrServiceName)), spans.AttrText(attrs, spans.AttrServiceInstanceID))
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -115,7 +115,7 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	return dropped
 }
 
-// count notes points that trim took out, once they are out for good.
+// count counts points removed by trim, once they are removed for good.
 func (s *series) count(ctx context.Context, dropped int64) {
 	if dropped > 0 {
 		s.dropped.Add(context.WithoutCancel(ctx), dropped, s.id)
@@ -146,9 +146,9 @@ func (s *series) admit(key uint64) bool {
 	return true
 }
 
-// labels are the labels of the point before: mostly the next point of a metric has them too, because a file is of one rank.
+// labels are the labels of the point before: mostly also of the next point of a metric, because a file is of one rank.
 type labels struct {
-	n    int // 0: none, or more than there is room for
+	n    int // 0: none, or too many
 	list [8]struct {
 		name, text string
 		number     int64
@@ -181,7 +181,8 @@ func (l *labels) same(attrs pcommon.Map) bool {
 
 // keep takes labels that are texts and integers; a label of another type is as good as none.
 func (l *labels) keep(attrs pcommon.Map) {
-	if l.n = attrs.Len(); l.n > len(l.list) {
+	l.n = attrs.Len()
+	if l.n > len(l.list) {
 		l.n = 0
 		return
 	}

@@ -91,7 +91,7 @@ func newBench(tb testing.TB, limit int) *bench {
 	return b
 }
 
-// points sends a batch and says how many points arrived.
+// points sends a batch and returns the number of points that arrived.
 func (b *bench) points(tb testing.TB, batch gauges) int {
 	tb.Helper()
 	b.sent = nil
@@ -131,7 +131,7 @@ func TestSeriesLimit(t *testing.T) {
 	assert.Equal(t, map[string]any{"cardinality_limit": int64(10), "metric": "speed"}, b.logs.All()[0].ContextMap())
 }
 
-// TestSeriesAreForgotten: series of ranks, hosts and processes that are gone free their room.
+// TestSeriesAreForgotten: series of finished ranks, hosts and processes free their places.
 func TestSeriesAreForgotten(t *testing.T) {
 	b := newBench(t, 4)
 	old, kept := gauges{metrics: []string{"loss"}, ranks: 2}, gauges{metrics: []string{"loss"}, first: 2, ranks: 2}
@@ -152,7 +152,7 @@ func TestSeriesAreForgotten(t *testing.T) {
 	assert.Equal(t, 2, b.points(t, kept))
 }
 
-// TestRetryCountsDroppedOnce: a batch that waits for hours for its backend has as many points too many as when it came.
+// TestRetryCountsDroppedOnce: a batch that waits for hours for its backend counts its dropped points once.
 func TestRetryCountsDroppedOnce(t *testing.T) {
 	b := newBench(t, 1)
 	b.err = errors.New("away")

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: it has an escape that the notation lacks.
+// unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: an escape unknown to the notation.
 func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 	for {
 		n := bytes.IndexByte(text, '\\')
@@ -14,7 +14,8 @@ func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 			return append(dst, text...), true
 		}
 		dst = append(dst, text[:n]...)
-		if text = text[n+1:]; len(text) == 0 {
+		text = text[n+1:]
+		if len(text) == 0 {
 			return dst, false
 		}
 		c := text[0]

@@ -1,6 +1,6 @@
 package jsonlike
 
-// Blanks returns where the blanks at b[i:] end: i itself where there are none.
+// Blanks returns the end of the blanks at b[i:]: i itself without blanks.
 func Blanks(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\t' || b[i] == '\n' || b[i] == '\r') {
 		i++
@@ -8,7 +8,7 @@ func Blanks(b []byte, i int) int {
 	return i
 }
 
-// The punctuation is read with the blanks before it, in functions that are inlined.
+// Punctuation is read with the blanks before, in functions that are inlined.
 
 // Begin passes over the opening bracket at b[i]: there is more unless the closing bracket follows.
 func Begin(b []byte, i int, closing byte) (end int, more bool) {
@@ -18,15 +18,17 @@ func Begin(b []byte, i int, closing byte) (end int, more bool) {
 
 // Colon reads the colon behind a name.
 func Colon(b []byte, i int) (end int) {
-	if i = Blanks(b, i); i < len(b) && b[i] == ':' {
+	i = Blanks(b, i)
+	if i < len(b) && b[i] == ':' {
 		return i + 1
 	}
 	return -1
 }
 
-// Comma reads the comma behind a member or an element. Where there is none the closing bracket has to be at the end.
+// Comma reads the comma behind a member or an element. Without a comma the closing bracket must be at the end.
 func Comma(b []byte, i int) (end int, more bool) {
-	if i = Blanks(b, i); i < len(b) && b[i] == ',' {
+	i = Blanks(b, i)
+	if i < len(b) && b[i] == ',' {
 		return i + 1, true
 	}
 	return i, false
@@ -40,7 +42,7 @@ func Close(b []byte, i int, closing byte) (end int) {
 	return -1
 }
 
-// String reads a text by the quote that it begins with, " or '. It returns what stands between the quotes; where that has escapes, see Lexer.Text.
+// String reads a text by its opening quote, " or '. The result is the text between the quotes; with escapes, see Lexer.Text.
 func String(b []byte, i int) (text []byte, escaped bool, end int) {
 	quote := b[i]
 	i++

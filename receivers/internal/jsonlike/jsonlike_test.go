@@ -75,7 +75,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// behind passes over blanks, where there is something before them.
+// behind passes over blanks, after a successful read.
 func behind(b []byte, i int) int {
 	if i < 0 {
 		return -1
@@ -85,7 +85,8 @@ func behind(b []byte, i int) int {
 
 // next reads a comma, or the closing bracket.
 func next(b []byte, i int, closing byte) (end int, more bool) {
-	if i, more = jsonlike.Comma(b, i); more {
+	i, more = jsonlike.Comma(b, i)
+	if more {
 		return jsonlike.Blanks(b, i), true
 	}
 	return jsonlike.Close(b, i, closing), false
@@ -178,14 +179,16 @@ func object(b []byte, i int) (v any, end int) {
 	all := map[string]any{}
 	i, more := jsonlike.Begin(b, i, '}')
 	for more {
-		if i = jsonlike.Blanks(b, i); i >= len(b) || b[i] != '"' {
+		i = jsonlike.Blanks(b, i)
+		if i >= len(b) || b[i] != '"' {
 			return nil, -1
 		}
 		key, at := value(b, i)
 		if at < 0 {
 			return nil, -1
 		}
-		if at = jsonlike.Colon(b, at); at < 0 {
+		at = jsonlike.Colon(b, at)
+		if at < 0 {
 			return nil, -1
 		}
 		v, at := value(b, jsonlike.Blanks(b, at))
@@ -212,7 +215,7 @@ func list(b []byte, i int) (v any, end int) {
 	return all, jsonlike.Close(b, i, ']')
 }
 
-// FuzzJSON: a value that encoding/json reads, the package reads alike, and a value that is cut has no end.
+// FuzzJSON: a value accepted by encoding/json is read alike, and a truncated value has no end.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"a": 1, "b": [1.5e-3, {"c": null}], "d": "x\u00e9\n\ud83d\ude00"}`, `[]`, `{}`, ` [ true , false ]`, `{"a":"\ud83d"}`, `"\\"`, `{"a" :{"b" :[ ]}}`,

@@ -2,13 +2,13 @@ package jsonlike
 
 import "strings"
 
-// Notation says which quotes, brackets and escapes there are.
+// Notation is the set of quotes, brackets and escapes.
 type Notation uint8
 
 // The notations.
 const (
-	JSON   Notation = iota // those of RFC 8259
-	Python                 // and ', ( and the escapes \x, \U and \'; a character that begins no escape stands for itself
+	JSON   Notation = iota // RFC 8259
+	Python                 // and ', ( and the escapes \x, \U and \'; a character without meaning as an escape stands for itself
 )
 
 // Lexer reads the values of a format.
@@ -17,7 +17,7 @@ type Lexer struct {
 	Word     *Word // of values without quotes
 }
 
-// Value passes over the value at b[i]. Its text is what stands between the quotes, with escapes as they are; all else is as printed.
+// Value passes over the value at b[i]. A text is returned without its quotes and with its escapes; any other value as printed.
 func (x *Lexer) Value(b []byte, i int) (text []byte, end int) {
 	if i >= len(b) {
 		return nil, -1
@@ -37,10 +37,10 @@ func (x *Lexer) Value(b []byte, i int) (text []byte, end int) {
 	return b[i:end], end
 }
 
-// Texts are the texts of a record that had escapes.
+// Texts are the texts of a record after resolving their escapes.
 type Texts []byte
 
-// maxTexts is how much room is kept from record to record.
+// maxTexts is the memory kept from record to record.
 const maxTexts = 64 << 10
 
 // Reset forgets the texts of the record before.
@@ -51,11 +51,12 @@ func (t *Texts) Reset() {
 	*t = (*t)[:0]
 }
 
-// Text reads the text in quotes at b[i]. It is a part of b, or of own where it had escapes. An escape that the notation lacks ends nowhere.
+// Text reads the text in quotes at b[i]. The text is a part of b, or of own if escapes were resolved. An escape unknown to the notation has no end.
 func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 	text, escaped, end := String(b, i)
 	if escaped && end >= 0 {
-		if text = x.resolve(text, own); text == nil {
+		text = x.resolve(text, own)
+		if text == nil {
 			return nil, -1
 		}
 	}
@@ -66,13 +67,14 @@ func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 func (x *Lexer) resolve(text []byte, own *Texts) []byte {
 	from := len(*own)
 	all, ok := unescape(*own, text, x.Notation)
-	if *own = all; !ok {
+	*own = all
+	if !ok {
 		return nil
 	}
 	return all[from:len(all):len(all)]
 }
 
-// Nested passes over an object or list, by brackets and quotes alone: { [ and ", in Python ( and ' too. It does not check which bracket closes which.
+// Nested passes over an object or list, by brackets and quotes alone: { [ and ", in Python ( and ' too. Pairs of brackets are not checked.
 func (x *Lexer) Nested(b []byte, i int) (end int) {
 	depth := 0
 	for i < len(b) {
@@ -97,7 +99,8 @@ func (x *Lexer) Nested(b []byte, i int) (end int) {
 			if b[i] == '\'' && x.Notation == JSON {
 				break
 			}
-			if _, _, i = String(b, i); i < 0 {
+			_, _, i = String(b, i)
+			if i < 0 {
 				return -1
 			}
 			continue
@@ -107,7 +110,7 @@ func (x *Lexer) Nested(b []byte, i int) (end int) {
 	return -1
 }
 
-// Bare reads a value without quotes: 1e-5, null, NaN, and with the bytes that they need np.float64, ncclFloat32, 0x262ca50, (nil).
+// Bare reads a value without quotes: 1e-5, null, NaN, and with the bytes in Word np.float64, ncclFloat32, 0x262ca50, (nil).
 func (x *Lexer) Bare(b []byte, i int) (end int) {
 	if i >= len(b) || x.Word[b[i]] < begins {
 		return -1
@@ -118,7 +121,7 @@ func (x *Lexer) Bare(b []byte, i int) (end int) {
 	return i
 }
 
-// Word says of each byte whether it ends a value without quotes, may go on with it, or begin it too.
+// Word says of each byte whether it ends a value without quotes, continues it, or may begin it.
 type Word [256]uint8
 
 const (
@@ -136,7 +139,7 @@ func Alphanumeric(others string) *Word {
 	return &w
 }
 
-// Until are words that end before a delimiter and begin with one of some bytes; "": with any.
+// Until are words that end before a delimiter and begin with one of first; "": with any byte.
 func Until(delimiters, first string) *Word {
 	var w Word
 	for c := range w {

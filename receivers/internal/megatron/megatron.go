@@ -11,41 +11,41 @@ import (
 // Source is record.Record's Source of everything here.
 const Source = "megatron"
 
-// Out takes the records of a line; step.Out is one. Emit is called before Record is called again.
+// Out takes the records of a line; step.Out implements Out. Emit is called before Record is called again.
 type Out interface {
 	Record() *record.Record
 	Emit(*record.Record)
 }
 
-// Result says what a line is.
+// Result is the kind of a line.
 type Result uint8
 
 // The results.
 const (
 	Other     Result = iota // not a line of Megatron
-	Records                 // handed to Out, one or more
-	Ignored                 // a line of Megatron without a record; reason says which
+	Records                 // one or more, handed to Out
+	Ignored                 // a line of Megatron without a record, with the reason
 	Begin                   // the argument dump begins: a job starts
-	Arguments               // Parser.Arguments holds what the line states
+	Arguments               // Parser.Arguments has the arguments of the line
 	End                     // the argument dump ends
-	Malformed               // a record that cannot be read; reason says why
+	Malformed               // an unreadable record, with the reason
 )
 
-// Argument is one of Megatron's arguments, as printed. It lives as long as the line.
+// Argument is one of Megatron's arguments, as printed. An Argument lives as long as the line.
 type Argument struct{ Name, Value []byte }
 
-// maxDigits bounds the integers that are read: what is longer is none of Megatron's counts.
+// maxDigits bounds the integers: a longer one is none of Megatron's counts.
 const maxDigits = 15
 
-// Parser reads the lines of one stream, without their prefixes. The zero value is ready. It is not safe for concurrent use.
+// Parser reads the lines of one stream, without their prefixes. The zero value is ready. Not safe for concurrent use.
 type Parser struct {
-	// Dump says that the argument dump has begun and not ended. A caller keeps it over a restart.
+	// Dump says that the argument dump has begun and not ended. A caller keeps Dump over a restart.
 	Dump bool
 
 	args   []Argument
 	names  []byte   // names made for extras
-	order  []*known // the columns that the record before began with
-	ranked bool     // the lines that follow have the times of the ranks, for a timer:
+	order  []*known // first columns of the record before
+	ranked bool     // the next lines are the times of the ranks, for a timer:
 	timer  []byte   // its name
 }
 
@@ -104,7 +104,7 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 	if start := p.find(t); start >= 0 {
 		p.ranked = false
 		if !bytes.HasPrefix(t[start:], wordRank) {
-			p.Dump = false // a dump that was cut off is over when the job trains
+			p.Dump = false // a truncated dump ends when training begins
 		}
 		return p.records(t[start:], out)
 	}
@@ -122,7 +122,7 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 	return Other, ""
 }
 
-// bare takes off what Python's logging puts before the lines of Megatron Core: "INFO:megatron.core.timers:".
+// bare removes the prefix of Python's logging before the lines of Megatron Core: "INFO:megatron.core.timers:".
 func bare(t []byte) []byte {
 	if b, ok := bytes.CutPrefix(t, wordLogger); ok {
 		if i := bytes.IndexByte(b, ':'); i >= 0 && i+1 < len(b) {
@@ -132,7 +132,7 @@ func bare(t []byte) []byte {
 	return t
 }
 
-// find returns where the first record of a line begins, -1 for none. The text before it has prefixes that the caller does not know.
+// find returns the position of the first record of a line, -1 for none. The text before has prefixes unknown to the caller.
 func (p *Parser) find(t []byte) int {
 	at := -1
 	for from := 0; ; {
@@ -157,7 +157,7 @@ func (p *Parser) find(t []byte) int {
 	return at
 }
 
-// isNeMo knows "Training epoch 0, iteration 45/99 | lr: …": NeMo's lines go on as Megatron's do.
+// isNeMo recognizes "Training epoch 0, iteration 45/99 | lr: …": NeMo's lines continue as Megatron's do.
 func isNeMo(before []byte) bool {
 	return bytes.HasSuffix(before, []byte(", ")) && bytes.Contains(before, []byte("Training epoch "))
 }
@@ -182,25 +182,27 @@ func stampBefore(t []byte, i int) int {
 	return i
 }
 
-// iterationOf reads "iteration        3/ 7629408 |"; rest begins after the bar and is nil when there is none.
+// iterationOf reads "iteration 3/ 7629408 |"; rest begins after the bar, nil without one.
 func iterationOf(b []byte) (n, total int64, rest []byte) {
 	if len(b) < 14 || !bytes.HasPrefix(b, wordIteration) || b[9] != ' ' {
 		return 0, 0, nil
 	}
 	b = blanks(b[9:])
 	n, d := decimal.Integer(b, maxDigits)
-	if b = b[d:]; d == 0 || len(b) == 0 || b[0] != '/' {
+	b = b[d:]
+	if d == 0 || len(b) == 0 || b[0] != '/' {
 		return 0, 0, nil
 	}
 	b = blanks(b[1:])
 	total, d = decimal.Integer(b, maxDigits)
-	if b = blanks(b[d:]); d == 0 || len(b) == 0 || b[0] != '|' {
+	b = blanks(b[d:])
+	if d == 0 || len(b) == 0 || b[0] != '|' {
 		return 0, 0, nil
 	}
 	return n, total, b[1:]
 }
 
-// records reads the record that t begins with and the records glued to it.
+// records reads the record at the beginning of t and the records glued to it.
 func (p *Parser) records(t []byte, out Out) (Result, string) {
 	found := false
 	for len(t) > 0 {
@@ -223,7 +225,7 @@ func (p *Parser) records(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
-// iteration reads one iteration record and returns what is glued to it.
+// iteration reads one iteration record and returns the text glued to it.
 func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	rec := out.Record()
 	rec.Source, rec.Of, rec.Open, rec.Dedup = Source, record.Mean, true, true
@@ -241,7 +243,8 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	for c.next(t) {
 		fields = fields || len(c.key) > 0
 		k, end := p.field(rec, c.key, c.value)
-		if learn = learn && k != nil && len(p.order) < maxOrder; learn {
+		learn = learn && k != nil && len(p.order) < maxOrder
+		if learn {
 			p.order = append(p.order, k)
 		}
 		if end < len(c.value) { // "0.0[Rank 6] (after …", "0 iteration 4/ 10 |"
@@ -256,14 +259,14 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	return t, fields
 }
 
-// column is "key: value |". key is empty when there is none.
+// column is "key: value |". key is empty without one.
 type column struct {
 	key, value []byte
-	at         int // of value in the text that the column was cut from
+	at         int // of value in the text before the cut
 	rest       []byte
 }
 
-// next cuts a column off. It says false when there is nothing more, or the next record has lost the newline before it.
+// next cuts a column off. The result is false at the end, or where the next record has lost the newline before it.
 func (c *column) next(t []byte) bool {
 	if len(t) == 0 {
 		return false
@@ -291,7 +294,7 @@ func begins(b []byte) bool {
 	return b[0] == '[' || bytes.HasPrefix(b, wordIteration) && len(b) > 9 && b[9] == ' '
 }
 
-// known is a column that has a field.
+// known is a column with a field.
 type known struct {
 	name  string
 	field record.Field
@@ -331,18 +334,20 @@ var knownByName = func() map[string]*known {
 	return m
 }()
 
-// maxOrder bounds the columns remembered: Megatron has a third of that.
+// maxOrder bounds the remembered columns: Megatron has a third as many.
 const maxOrder = 64
 
-// inOrder takes the columns that follow each other as in the record before, which nearly all do: there is no need to look for where each
-// ends and what it is called. It returns the rest of the line.
+// inOrder reads the columns that come in the order of the record before, as nearly all do, without searching their ends and names. The result is the rest of
+// the line.
 func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	for i, k := range p.order {
 		b, ok := bytes.CutPrefix(blanks(t), []byte(k.name))
-		if ok = ok && len(b) > 0 && b[0] == ':'; ok {
+		ok = ok && len(b) > 0 && b[0] == ':'
+		if ok {
 			b = blanks(b[1:])
 			v, n := decimal.Leading(b)
-			if b = blanks(b[n:]); n > 0 && len(b) > 0 && b[0] == '|' {
+			b = blanks(b[n:])
+			if n > 0 && len(b) > 0 && b[0] == '|' {
 				rec.SetIn(k.field, v, k.unit)
 				t = b[1:]
 				continue
@@ -354,8 +359,7 @@ func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	return t
 }
 
-// field takes one column of an iteration line and returns how much of the value belongs to it, and which column it is when the
-// column is known and the value is a number.
+// field reads one column of an iteration line and returns the length of its value, and the column if known and a number.
 func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	if len(key) == 0 {
 		return nil, len(value)
@@ -382,7 +386,8 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 			n++
 		}
 	}
-	if rest = value[n:]; len(rest) > 0 && !isGlue(rest) {
+	rest = value[n:]
+	if len(rest) > 0 && !isGlue(rest) {
 		// "0:00:00", "58.2GB": a text that begins with a number.
 		rec.AddExtra(record.Extra{Name: p.name(key, ""), Text: value})
 		return nil, len(value)
@@ -400,7 +405,7 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	return k, n
 }
 
-// isGlue says whether what follows a number begins another record.
+// isGlue says whether another record begins after a number.
 func isGlue(b []byte) bool {
 	t := blanks(b)
 	return len(t) > 0 && begins(t)
@@ -436,7 +441,7 @@ func (p *Parser) name(key []byte, suffix string) []byte {
 	return made
 }
 
-// memory reads "[Rank 6] (after 1 iterations) memory (MB) | allocated: …" and returns what is glued to it. MB is MiB.
+// memory reads "[Rank 6] (after 1 iterations) memory (MB) | allocated: …" and returns the text glued to it. MB is MiB.
 func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
 	rec := out.Record()
 	rec.Kind, rec.Source = record.Side, Source
@@ -586,7 +591,7 @@ optimizer
   params-all-gather
 `)
 
-// timers reads the titles of the timers, and the older form with all in one line: "time (ms) | forward-compute: 120.31 | …".
+// timers reads the titles of the timers, and the older form with all timers on one line: "time (ms) | forward-compute: 120.31 | …".
 func (p *Parser) timers(t []byte, out Out) (Result, string) {
 	switch string(t) {
 	case "(min, max) time across ranks (ms):", "max time across ranks (ms):":
@@ -631,7 +636,8 @@ func timer(t []byte, out Out) bool {
 	name = name[:len(name)-1]
 	stage := record.Stage{Name: name, Place: places[string(name)]}
 	b := t[i+3:]
-	if b = trim(b); len(b) > 0 && b[0] == '(' {
+	b = trim(b)
+	if len(b) > 0 && b[0] == '(' {
 		fastest, n := decimal.Leading(b[1:])
 		after := b[1+n:]
 		if n == 0 || !bytes.HasPrefix(after, []byte(", ")) {
@@ -659,8 +665,8 @@ func timer(t []byte, out Out) bool {
 // maxTimer bounds the name of a timer.
 const maxTimer = 128
 
-// rank reads "forward-compute:" and "rank  3: 46.21", ms, which _get_all_ranks_time_string() of megatron/core/timers.py prints for
-// --timing-log-option all. Ranks without a time are not printed.
+// rank reads "forward-compute:" and "rank 3: 46.21", ms, printed by _get_all_ranks_time_string() of megatron/core/timers.py for --timing-log-option all. Ranks
+// without a time are not printed.
 func (p *Parser) rank(t []byte, out Out) (Result, string) {
 	if name, ok := bytes.CutSuffix(t, []byte{':'}); ok && len(name) <= maxTimer {
 		p.timer = append(p.timer[:0], name...)
@@ -684,13 +690,13 @@ func (p *Parser) rank(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
-// reported are the parts that StragglerDetector times: getting the batch, and the forward passes.
+// reported are the parts timed by StragglerDetector: getting the batch, and the forward passes.
 var reported = record.Outline(`
 DRtt
 Rtt *
 `)
 
-// stragglers reads what StragglerDetector.report() of megatron/core/utils.py prints for --log-straggler, the extremes over all ranks:
+// stragglers reads the output of StragglerDetector.report() of megatron/core/utils.py for --log-straggler, the extremes over all ranks:
 //
 //	[2024-03-14 23:07:56] | MnRtt/Rnk: 3453.08ms/8 | MxRtt/Rnk: 3468.20ms/0 | MnPwr/Rnk: 601796.00W/8 | … | MxEtpt/Rnk: 297.32TF/8
 func stragglers(t []byte, out Out) (Result, string) {
@@ -737,7 +743,7 @@ func addRanked(rec *record.Record, name, value []byte) {
 	}
 }
 
-// etpt reads "^^^^ Bottom 2 Ranks with lowest  Etpt(TF): 296.02/0, 296.17/2,", which follows the report where --straggler-minmax-count is above 1.
+// etpt reads "^^^^ Bottom 2 Ranks with lowest Etpt(TF): 296.02/0, 296.17/2,", printed after the report where --straggler-minmax-count is above 1.
 func etpt(t []byte, out Out) bool {
 	head, list, ok := bytes.Cut(t[len(wordEtpt):], []byte(" Etpt(TF): "))
 	name := nameBottom
@@ -791,7 +797,7 @@ func (p *Parser) argument(t []byte) bool {
 	for dots < len(rest) && rest[dots] == '.' {
 		dots++
 	}
-	// A name of 48 characters and more has no dots after it.
+	// A name of 48 characters or more is not followed by dots.
 	if dots == 0 && len(name) < 48 || dots > 0 && dots < len(rest) && rest[dots] != ' ' {
 		return false
 	}
@@ -806,7 +812,7 @@ func (p *Parser) argument(t []byte) bool {
 		}
 	}
 	if string(name) == "use_tp_pp_dp_mapping" && string(value) == "True" {
-		// The ranks of a pipeline stage do not follow each other then. This name comes after the name of the size, in the order of the alphabet.
+		// The ranks of a pipeline stage are then not contiguous. The name comes after the name of the size, in alphabetical order.
 		name, value = []byte("pipeline_model_parallel_size"), []byte("-1")
 	}
 	p.args = append(p.args, Argument{name, value})
@@ -824,7 +830,7 @@ func pattern(value []byte) []byte {
 	return layers
 }
 
-// padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", which comes after the dump.
+// padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", printed after the dump.
 func (p *Parser) padded(t []byte) bool {
 	if !bytes.HasPrefix(t, wordPadded) {
 		return false
@@ -847,7 +853,7 @@ func blanks(b []byte) []byte {
 	return b
 }
 
-// trim cuts blanks off both ends, as log lines have them.
+// trim cuts the blanks of log lines off both ends.
 func trim(b []byte) []byte {
 	b = blanks(b)
 	for n := len(b); n > 0 && (b[n-1] == ' ' || b[n-1] == '\t' || b[n-1] == '\r'); n-- {

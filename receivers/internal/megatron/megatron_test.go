@@ -296,7 +296,7 @@ func TestArguments(t *testing.T) {
 	})
 }
 
-// Every printed number comes back as it was, whatever its size and the text around it.
+// Every printed number comes back unchanged, whatever its size and the text around it.
 func TestRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	var p Parser
@@ -325,7 +325,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Every line of the sample logs that are of Megatron is read, when they are there.
+// Every Megatron line of the sample logs is read, where the logs are available.
 func TestSamples(t *testing.T) {
 	names, err := filepath.Glob("../../../../shared/logs/megatron_flagscale_stdout/*.log")
 	require.NoError(t, err)

@@ -1,6 +1,6 @@
 package record
 
-// Field numbers what a record can say.
+// Field numbers the values of a record.
 type Field uint8
 
 // The fields, with their base units.

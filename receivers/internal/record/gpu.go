@@ -7,17 +7,17 @@ type GPUSample struct {
 	Value  float64 // in the unit of the metric
 }
 
-// NoDevice is the device of a value without a number of its device.
+// NoDevice is the device of a value without a device number.
 const NoDevice = 1<<16 - 1
 
-// GPUMetric is a metric of GPUs as nvml has it, with the label that tells its series apart.
+// GPUMetric is a metric of GPUs as nvml has it, with the label that distinguishes its series.
 type GPUMetric uint8
 
 // The metrics, with their units.
 const (
-	GPUUtilization       GPUMetric = iota // share of the time in which a kernel ran
+	GPUUtilization       GPUMetric = iota // share of the time with a running kernel
 	GPUMemoryUsage                        // By
-	GPUMemoryUtilization                  // share of the memory that is in use
+	GPUMemoryUtilization                  // share of the memory in use
 	GPUTemperature                        // Cel
 	GPUPower                              // W
 	GPUEnergy                             // J since the driver was loaded

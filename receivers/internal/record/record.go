@@ -1,4 +1,4 @@
-// Package record is what the parsers of training logs fill: one Record per record of a log, in base units.
+// Package record is the output of the parsers of training logs: one Record per record of a log, in base units.
 package record
 
 import (
@@ -9,83 +9,83 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
-// Kind says what a record is about.
+// Kind is the kind of a record.
 type Kind uint8
 
 // The kinds of a record.
 const (
 	Step       Kind = iota // one training step, or several
 	Evaluation             // a validation result
-	Summary                // what the job says about itself at its end
-	Side                   // values that belong to the record before it, in lines of their own
-	Ranks                  // what a job says about the times of its ranks
-	Sample                 // Samples at Unix, and nothing else: no step, and no time of steps
+	Summary                // the job's own summary at its end
+	Side                   // values of the record before, on separate lines
+	Ranks                  // times of the job's ranks
+	Sample                 // Samples at Unix, without a step or times of steps
 )
 
-// DurationOf says which time a duration is: of one step, or a mean or median of several.
+// DurationOf is the meaning of a duration: of one step, or a mean or median of several.
 type DurationOf uint8
 
 // The values of DurationOf.
 const (
-	OneStep DurationOf = iota // this very step
+	OneStep DurationOf = iota // the step itself
 	Mean                      // the mean over the steps covered
 	Median                    // the median of many steps before (FlagScale's perf_monitor)
 )
 
-// Record is what one record of a log says. A parser fills it; its slices point into the line and live as long as that.
-// The zero value is empty and ready; Reset makes it so again, keeping memory.
+// Record is one record of a log. A parser fills it; the slices point into the line and live as long as the line. The zero value is empty and ready; Reset
+// empties a Record, keeping memory.
 type Record struct {
 	Kind   Kind
 	Source string // the format, a constant: megatron, perf_monitor, jsonl, …
 
-	// The end of the record, as far as the record itself tells. Without it, the stamp of the line's prefix is used.
-	Stamp   []byte // "2026-06-12 10:30:57", as clock.Stamps reads it
+	// The end of the record, as far as the record itself has it. Without it, the stamp of the line's prefix is used.
+	Stamp   []byte // "2026-06-12 10:30:57", in a form of clock.Stamps
 	Unix    int64  // ns since the epoch, for records with a number; RawUnix is its text
 	RawUnix []byte
 
-	// Start is when the record began, ns since the epoch, where the log states that too. 0: not.
+	// Start is the start of the record, ns since the epoch, if the log has it. 0: unknown.
 	Start int64
-	// Key is the natural key of the record beside its time, where there may be several of a step at one time: raw text of the log.
-	// nil: the time alone, or without one the text of the line.
+	// Key is the natural key of the record beside its time, where a step may have several at one time: raw text of the log. nil: the time alone, or without one
+	// the text of the line.
 	Key []byte
 
-	// IDs are the ids of its trace that the record carries.
+	// IDs are the trace ids in the record.
 	IDs logids.IDs
 
-	// Open: lines that follow may belong to this record (Side, or Join): it waits for them up to HoldTimeout.
+	// Open: later lines may belong to the record (Side, or Join): the record waits for them up to HoldTimeout.
 	Open bool
-	// Unnumbered: likewise, and the next line states the record's iteration: only then has the record its place in time and trace.
+	// Unnumbered: as Open, and the next line states the iteration: only then the record has its place in time and trace.
 	Unnumbered bool
-	// Join: the record belongs to the waiting record if that has the same rank and iteration, else it stands by itself.
+	// Join: the record joins the waiting record of the same rank and iteration, else it is independent.
 	Join bool
-	// Dedup: the same record may stand in another file of the receiver too; then it counts once.
+	// Dedup: the same record may be in another file of the receiver, and then counts once.
 	Dedup bool
 
-	// Of says which time Duration is.
+	// Of is the meaning of Duration.
 	Of DurationOf
-	// Covers is how many steps the record is of, as far as the log says. 0: the iterations of the records before tell.
+	// Covers is the number of steps of the record, as far as the log says. 0: derived from the iterations of the records before.
 	Covers int64
 	// Several: a record without an iteration covers an unknown number of steps: the time since the record before is not the time of one step.
 	Several bool
 
-	// Late: the writer holds records back, so that the time at which the record is read says nothing of when it was.
+	// Late: the writer buffers records, so the time of reading does not show the time of the record.
 	Late bool
 
-	// Rank as the record states it (not its prefix). Valid when HasRank.
+	// Rank is the rank in the record (not in its prefix). Valid when HasRank.
 	Rank    int64
 	HasRank bool
-	// Host is that of the rank, as the record names it. nil: it does not.
+	// Host is the host of the rank, as named in the record. nil: none.
 	Host []byte
 
-	// Counted: ConsumedTokens is exact: the difference of two records is of the steps between. Other logs round for people.
+	// Counted: ConsumedTokens is exact: the difference of two records is the tokens of the steps between. Other logs round for people.
 	Counted bool
-	// EitherTokens: Tokens may also be those since the run began.
+	// EitherTokens: Tokens may also count since the start of the run.
 	EitherTokens bool
 
-	// GPUs is hw.gpu.utilization of each device, 0..1. OneGPU: there is one value, and no list whose places number the devices.
+	// GPUs is hw.gpu.utilization of each device, 0..1. OneGPU: a single value, not a list indexed by device.
 	GPUs   []float64
 	OneGPU bool
-	// Samples are what GPUs were like when the record ends; at Unix, where that is known.
+	// Samples are the values of GPUs at the end of the record; at Unix, if known.
 	Samples []GPUSample
 
 	Stages []Stage
@@ -94,34 +94,33 @@ type Record struct {
 	Dropped int
 
 	has    uint64
-	values [NumFields]float64 // of the fields in has; the other values are left from earlier records
-	units  [NumFields]Unit    // likewise
+	values [NumFields]float64 // of the fields in has; others are left from earlier records
+	units  [NumFields]Unit    // of the fields in has
 }
 
-// Stage is a part of the step that the record states a duration of.
+// Stage is a part of the step with a duration in the record.
 type Stage struct {
 	Name []byte
-	// Seconds is its duration; where the log has the range over ranks, the duration of the slowest rank, and Min of the fastest.
+	// Seconds is the duration; where the log has the range over ranks, the duration of the slowest rank, and Min of the fastest.
 	Seconds, Min float64
 	HasMin       bool
-	// Place is where in the step it belongs, nil where the trainer's code does not tell.
+	// Place is the position in the step, nil where the trainer's code does not show it.
 	Place *Place
-	// Rank is the rank that took this time, where HasRank says that the log has a time per rank. A part has as many Stages, one after the other.
+	// Rank is the rank of this duration, if HasRank: the log has a time per rank. A part has as many Stages, one after the other.
 	Rank    int64
 	HasRank bool
 }
 
-// Extra is a field that has no place in Field. Text nil: a number.
+// Extra is a value without a Field. Text nil: a number.
 type Extra struct {
 	Name  []byte
 	Text  []byte
 	Value float64
-	// Metric is the gauge that the value goes to as well, if any, with its unit and the value of its label spans.AttrStatistic, if any.
+	// Metric is the gauge of the value, if any, with its unit and the value of its label spans.AttrStatistic, if any.
 	Metric, Unit, Statistic string
 }
 
-// MaxExtra bounds the unknown fields kept of one record, because each attribute put into a span is compared with all before it. verl
-// prints over a hundred.
+// MaxExtra bounds the unknown fields of one record, because each attribute put into a span is compared with all before. verl prints over a hundred.
 const MaxExtra = 256
 
 // Reset empties the record.
@@ -142,7 +141,7 @@ func (r *Record) Set(f Field, v float64) {
 	r.values[f], r.units[f] = v, Base
 }
 
-// SetIn sets a field given in another unit, and remembers which.
+// SetIn sets a field in another unit, and remembers the unit.
 func (r *Record) SetIn(f Field, v float64, u Unit) {
 	r.has |= 1 << f
 	r.values[f], r.units[f] = u.InBase(v), u
@@ -151,10 +150,10 @@ func (r *Record) SetIn(f Field, v float64, u Unit) {
 // Unset takes a field away.
 func (r *Record) Unset(f Field) { r.has &^= 1 << f }
 
-// Merge adds the fields that the other record has and this one lacks, but not its Stages and Extra.
+// Merge adds the fields of the other record that are missing here, without its Stages and Extra.
 func (r *Record) Merge(o *Record) {
 	for f := range NumFields {
-		if f == Tokens && o.EitherTokens { // whose sense follows from the record in its place
+		if f == Tokens && o.EitherTokens { // their meaning depends on the record's place
 			continue
 		}
 		if o.Has(f) && !r.Has(f) {
@@ -168,7 +167,7 @@ func (r *Record) Merge(o *Record) {
 	r.Dropped += o.Dropped
 }
 
-// Layout is which fields are set, in which units.
+// Layout is the fields set, with their units.
 type Layout struct {
 	has   uint64
 	units [NumFields]Unit
@@ -177,7 +176,7 @@ type Layout struct {
 // Layout returns the record's layout, to compare with the layout of the record before.
 func (r *Record) Layout() Layout { return Layout{r.has, r.units} }
 
-// UnitOf is the unit in which a field was given.
+// UnitOf is the unit of a field as given.
 func (r *Record) UnitOf(f Field) Unit { return r.units[f] }
 
 // Has says whether a field is set.
@@ -188,7 +187,7 @@ func (r *Record) Empty() bool {
 	return r.has == 0 && len(r.Stages) == 0 && len(r.Extra) == 0 && len(r.GPUs) == 0 && len(r.Samples) == 0
 }
 
-// All returns the fields that are set, in their order, in base units.
+// All returns the fields that are set, in order, in base units.
 func (r *Record) All() iter.Seq2[Field, float64] {
 	return func(yield func(Field, float64) bool) {
 		for rest := r.has; rest != 0; rest &= rest - 1 {
@@ -200,7 +199,7 @@ func (r *Record) All() iter.Seq2[Field, float64] {
 	}
 }
 
-// Get returns a field in its base unit, NaN when it is not set (or is NaN).
+// Get returns a field in its base unit, NaN when unset (or NaN).
 func (r *Record) Get(f Field) float64 {
 	if !r.Has(f) {
 		return math.NaN()

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// Reset names the fields one by one: none may be forgotten.
+// Reset names the fields individually: none may be forgotten.
 func TestReset(t *testing.T) {
 	var r record.Record
 	v := reflect.ValueOf(&r).Elem()

@@ -6,11 +6,11 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/line"
 )
 
-// lookBack bounds how far before a record its time is looked for.
+// lookBack bounds the search for a time before a record.
 const lookBack = 256
 
-// LastStamp returns the last date and time in the end of b, as clock.Stamps reads it, nil when there is none. It is for records
-// that follow something which bridge/line does not peel: a progress bar, "[titan]".
+// LastStamp returns the last date and time in the end of b, in a form of clock.Stamps, or nil. Used for records after a text that bridge/line does not peel: a
+// progress bar, "[titan]".
 func LastStamp(b []byte) []byte {
 	b = b[max(0, len(b)-lookBack):]
 	for end := len(b); ; {

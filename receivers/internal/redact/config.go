@@ -8,12 +8,12 @@ import (
 	"go.opentelemetry.io/collector/config/configopaque"
 )
 
-// Config says which parts of the logs' texts are not passed on. Every file receiver has it as `redact:`.
+// Config configures the redaction of the logs' texts. Every file receiver has it as `redact:`.
 type Config struct {
-	// Enabled replaces secrets by [redacted]: values of fields whose name says so (api_key, hub_token, password) and texts of a well-known shape
-	// (docs/redaction.md has the list). Default true.
+	// Enabled replaces secrets by [redacted]: values of fields with a secret's name (api_key, hub_token, password) and texts of a well-known shape
+	// (docs/reference/redaction.md has the list). Default true.
 	Enabled bool `mapstructure:"enabled"`
-	// Keys are regular expressions (RE2) of more field names, as the log has them, whose values are secret whatever they are. Default: none.
+	// Keys are regular expressions (RE2) of more field names, as the log has them; any value of a matching field is secret. Default: none.
 	Keys []string `mapstructure:"keys"`
 	// Values are regular expressions (RE2) of more secrets; each is looked for in every text. Default: none.
 	Values []string `mapstructure:"values"`
@@ -36,7 +36,7 @@ var (
 	errDisabled = errors.New("'redact::keys' and 'redact::values' do nothing with 'redact::enabled: false': take them out, or enable it")
 )
 
-// Validate says what is wrong, naming the keys. The collector calls it by itself.
+// Validate names the wrong keys. The collector calls it.
 func (c *Config) Validate() error {
 	_, keys := compile("keys", c.Keys)
 	_, values := compile("values", c.Values)

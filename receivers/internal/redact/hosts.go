@@ -17,13 +17,13 @@ type hosts struct {
 	known map[string]string
 }
 
-// maxHosts bounds the hashes that are remembered.
+// maxHosts bounds the cache of hashes.
 const maxHosts = 1 << 14
 
-// hostBytes is how much of a hash is kept: among a million hosts two are the same once in 37 million runs.
+// hostBytes is the kept length of a hash: among a million hosts two are the same once in 37 million runs.
 const hostBytes = 8
 
-// hash is what stands for a host, the same wherever the key is.
+// hash is the replacement of a host, the same with the same key.
 func (h *hosts) hash(name string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *hosts) hash(name string) string {
 	return out
 }
 
-// host hashes the value of a field that names a host, with its port left as it is. A value such as localhost, which names no certain host, stays.
+// host hashes the value of a field for a host, with its port unchanged. A value such as localhost, common to all hosts, stays.
 func (h *hosts) host(s string, n *Counts) string {
 	name, port := s, ""
 	if i := strings.LastIndexByte(s, ':'); i > 0 && strings.IndexByte(s, ':') == i {
@@ -61,7 +61,7 @@ func (h *hosts) host(s string, n *Counts) string {
 	return h.hash(name) + port
 }
 
-// local says of an address that it names no host.
+// local says that an address identifies no host.
 func local(a netip.Addr) bool { return a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() }
 
 // addresses hashes the IP addresses in a text, each a word of its own, with or without a port.
@@ -105,7 +105,7 @@ func ofWord(c byte) bool {
 	return letter(c) || digit(c) || c == '.' || c == ':' || c == '_' || c >= utf8.RuneSelf
 }
 
-// ofHosts are the last words of the names of fields that name a host.
+// ofHosts are the last words of the names of fields for a host.
 var ofHosts = set("host hostname hostnames fqdn nodename addr address ip ipaddr")
 
 // isHost says whether a field names a host: host.name, server.address, hostname, MASTER_ADDR, node_ip.

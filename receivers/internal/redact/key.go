@@ -6,10 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
-// maxWords bounds the words looked at, from the end of a name: the last words say what a field is.
+// maxWords bounds the words that count, from the end of a name: the last words say the meaning of a field.
 const maxWords = 4
 
-// classify says what values of a field are secrets, by the name of the field: words in snake, camel or kebab case, with dots between the names of objects.
+// classify says which values of a field are secrets, by the name of the field: words in snake, camel or kebab case, with dots between the names of objects.
 func classify(name string) secrets.Looks {
 	for rest := name; ; {
 		parent, after, ok := strings.Cut(rest, ".")
@@ -21,13 +21,14 @@ func classify(name string) secrets.Looks {
 		}
 		rest = after
 	}
-	var words [maxWords]string // the last one first
+	var words [maxWords]string // the last word first
 	n := 0
 	for end := len(name); end > 0 && n < maxWords; {
 		begin := wordStart(name, end)
 		word := name[begin:end]
 		end = begin
-		if word = strings.TrimRight(word, "0123456789_-./: []'\""); word != "" {
+		word = strings.TrimRight(word, "0123456789_-./: []'\"")
+		if word != "" {
 			words[n] = strings.ToLower(word)
 			n++
 		}
@@ -42,7 +43,7 @@ func classify(name string) secrets.Looks {
 	return ending(name, w[0], w[1])
 }
 
-// known looks up the last words of a name, which the table of secrets has or not. More words know better.
+// known looks the last words of a name up in the table of secrets. The longest match decides.
 func known(words []string) (looks secrets.Looks, ok bool) {
 	var joined [maxName]byte
 	at := len(joined)
@@ -70,7 +71,7 @@ var named = func() map[string]secrets.Looks {
 	return out
 }()
 
-// ending classifies a name by what its last word ends in, where the table does not have its words.
+// ending classifies a name by the end of its last word, where the table does not have the words.
 func ending(name, last, before string) secrets.Looks {
 	for _, end := range [...]string{
 		"key", "token", "pass", "pwd", "secret", "password", "passwd", "passphrase", "密码", "密钥", "秘钥", "私钥", "口令", "令牌",
@@ -105,7 +106,7 @@ func ending(name, last, before string) secrets.Looks {
 	return secrets.Nothing
 }
 
-// ofNoService classifies the name of something that is of no known service: by the word before, and stricter where no variable of the environment is named.
+// ofNoService classifies a name without a known service: by the word before, and more strictly for a name that is no environment variable.
 func ofNoService(name, before string, models map[string]bool, env, other secrets.Looks) secrets.Looks {
 	switch {
 	case before == "" || models[before]:
@@ -116,13 +117,13 @@ func ofNoService(name, before string, models map[string]bool, env, other secrets
 	return other
 }
 
-// variable says whether a name is one of the environment, such as MYCORP_KEY.
+// variable says whether a name is an environment variable's, such as MYCORP_KEY.
 func variable(name string) bool {
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	return strings.IndexByte(name, '_') > 0 && name == strings.ToUpper(name)
 }
 
-// wordStart is where the word begins that ends at name[end-1]. Of "HTTPApiKey" the words are HTTP, Api and Key.
+// wordStart is the start of the word that ends at name[end-1]. Of "HTTPApiKey" the words are HTTP, Api and Key.
 func wordStart(name string, end int) int {
 	i := end - 1
 	for i > 0 {
@@ -154,7 +155,7 @@ func set(words string) map[string]bool {
 }
 
 var (
-	// asText may follow the word that counts.
+	// asText may follow the significant word.
 	asText = set("value text str plain raw header data")
 	// tokensOfModels stand before "token" in the names of models and of their data.
 	tokensOfModels = set("eos bos pad padding unk unknown sep cls mask image img video audio speech vision visual special next per last first prev " +

@@ -50,7 +50,7 @@ func TestEachKind(t *testing.T) {
 	}
 }
 
-// The names in the table are those by which values are judged, in any case, joined and in words.
+// The names in the table decide about values, in any case, joined and in words.
 func TestEachName(t *testing.T) {
 	for _, k := range secrets.Kinds() {
 		for _, n := range k.Names {
@@ -64,14 +64,14 @@ func TestEachName(t *testing.T) {
 	}
 }
 
-// A secret that the end of a long text cuts in two leaves nothing, wherever it is cut.
+// A secret truncated by the end of a long text leaves no trace, wherever it is cut.
 func TestSecretAtTheCut(t *testing.T) {
 	r, err := New(DefaultConfig())
 	require.NoError(t, err)
 	for _, k := range secrets.Kinds() {
 		for _, e := range k.Examples {
 			at, known := strings.Index(e.Text, e.Secret), 0
-			for _, b := range k.Begins { // which are no secret
+			for _, b := range k.Begins { // not secret itself
 				if strings.HasPrefix(strings.ToLower(e.Secret), b) {
 					known = max(known, len(b))
 				}

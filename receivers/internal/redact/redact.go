@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Counts are the texts that were replaced.
+// Counts are the replaced texts.
 type Counts struct {
 	Keys   int64 // because of the name of the field
 	Values int64 // because of their shape
@@ -25,7 +25,7 @@ type Redactor struct {
 	walkers sync.Pool
 }
 
-// New makes the redactor of a configuration, nil where there is nothing to do.
+// New makes the redactor of a configuration, nil without anything to do.
 func New(cfg Config) (*Redactor, error) {
 	if !cfg.Enabled && !cfg.HashHosts {
 		return nil, nil
@@ -34,7 +34,7 @@ func New(cfg Config) (*Redactor, error) {
 		return nil, err
 	}
 	r := &Redactor{finder: finder{builtIn: cfg.Enabled}}
-	r.keys, _ = compile("keys", cfg.Keys) // Validate has seen them
+	r.keys, _ = compile("keys", cfg.Keys) // checked by Validate
 	r.values, _ = compile("values", cfg.Values)
 	if cfg.HashHosts {
 		r.hosts = &hosts{key: []byte(cfg.HashKey)}
@@ -42,10 +42,10 @@ func New(cfg Config) (*Redactor, error) {
 	return r, nil
 }
 
-// sampleRoom is how much more of a line than its sample is searched: a secret that is cut in two would not be found.
+// sampleRoom is the length beyond the sample that is searched: a truncated secret would not be found.
 const sampleRoom = 4 << 10
 
-// Sample is the beginning of a line, of at most so many bytes, for the collector's own log.
+// Sample is the beginning of a line, with a bounded number of bytes, for the collector's own log.
 func (r *Redactor) Sample(line []byte, most int) string {
 	s := strings.ToValidUTF8(string(line[:min(len(line), most+sampleRoom)]), "\uFFFD")
 	if r != nil {
@@ -54,7 +54,7 @@ func (r *Redactor) Sample(line []byte, most int) string {
 	return cut(s, most)
 }
 
-// Line is a line without secrets, for a file that can be read as the log is.
+// Line is a line without secrets, for a file as readable as the log.
 func (r *Redactor) Line(line []byte) []byte {
 	if r == nil {
 		return line
@@ -62,7 +62,7 @@ func (r *Redactor) Line(line []byte) []byte {
 	return []byte(r.text(string(line), &Counts{}))
 }
 
-// Batch redacts all texts of the spans that a batch will be made of. Once it has made its messages, done returns the counts.
+// Batch redacts all texts of a batch's future spans. After the batch has made its messages, done returns the counts.
 func (r *Redactor) Batch(b *spans.Batch) (done func() Counts) {
 	if r == nil {
 		return func() Counts { return Counts{} }
@@ -93,7 +93,7 @@ func (r *Redactor) Metrics(md pmetric.Metrics) (n Counts) {
 	return w.counts
 }
 
-// Attribute returns a text as an attribute may have it.
+// Attribute returns a text as it may stand in an attribute.
 func (r *Redactor) Attribute(name, text string) string {
 	if r == nil {
 		return text
@@ -106,7 +106,7 @@ func (r *Redactor) Attribute(name, text string) string {
 	return spans.AttrText(m, name)
 }
 
-// walker goes through the spans of a batch. It remembers the names of fields from batch to batch.
+// walker goes through the spans of a batch, with a cache of field names from batch to batch.
 type walker struct {
 	*finder
 	counts Counts
@@ -115,16 +115,16 @@ type walker struct {
 	rename []*field
 }
 
-// field is what is known of the attributes with one name.
+// field is the cached knowledge about the attributes with one name.
 type field struct {
 	name  string
-	shown string // the name without the secrets in it
+	shown string // the name without secrets
 	named Counts // the secrets in the name
 	class secrets.Looks
-	skip  bool // not of the log, or what a reader needs to find the file
+	skip  bool // not of the log, or needed to find the file
 	host  bool
-	last  string // the value that was looked at last: values repeat
-	clean string // what it became
+	last  string // last value: values repeat
+	clean string // its redacted form
 	n     Counts
 }
 
@@ -142,7 +142,7 @@ func (r *Redactor) walker() *walker {
 	return w
 }
 
-// kept are attributes that are not made of texts of a log, ids, and paths.
+// kept are attributes that are no log texts, ids, and paths.
 var kept = map[string]bool{
 	spans.AttrServiceName: true, spans.AttrServiceInstanceID: true, spans.AttrRunID: true, spans.AttrLogFile: true, spans.AttrTimeSource: true,
 	spans.AttrSource: true, spans.AttrKind: true,
@@ -178,7 +178,7 @@ func (w *walker) field(name string) *field {
 }
 
 func (w *walker) newField(name string) *field {
-	name = strings.Clone(name) // it outlives the batch
+	name = strings.Clone(name) // outlives the batch
 	inLog := name
 	for _, p := range prefixes {
 		inLog = strings.TrimPrefix(inLog, p)
@@ -215,7 +215,7 @@ func (w *walker) value(f *field, s string) string {
 	return clean
 }
 
-// bounded cuts a text that redaction made longer than an attribute may be: a hash is longer than most addresses.
+// bounded truncates a text that redaction made longer than an attribute may be: a hash is longer than most addresses.
 func bounded(clean, s string) string {
 	if len(clean) > max(len(s), spans.MaxAttributeBytes) {
 		return spans.Text(clean)
@@ -231,7 +231,7 @@ func (c Counts) since(o Counts) Counts {
 
 func (w *walker) span(s ptrace.Span) {
 	name := s.Name()
-	if f := w.field(name); f.shown != f.name { // there are as few names of spans as of fields
+	if f := w.field(name); f.shown != f.name { // names of spans are as few as those of fields
 		s.SetName(f.shown)
 		w.counts.add(f.named)
 	}

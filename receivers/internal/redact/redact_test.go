@@ -178,7 +178,7 @@ func TestCountsEachText(t *testing.T) {
 	assert.Equal(t, Counts{}, traces(r, td))
 }
 
-// The spans and resources of a batch are redacted before they are measured, and no text becomes longer than an attribute may be.
+// The spans and resources of a batch are redacted before their size is measured, and no text exceeds the limit of an attribute.
 func TestBatch(t *testing.T) {
 	r, err := New(Config{HashHosts: true, HashKey: "0123456789abcdef"})
 	require.NoError(t, err)
@@ -331,14 +331,14 @@ func vocabulary(t *testing.T) []string {
 	return out
 }
 
-// Real logs and the logs of the tests have no secrets, and nothing in them is taken for one.
+// Real logs and the logs of the tests have no secrets, and no text in them is mistaken for one.
 func TestNothingInRealLogs(t *testing.T) {
 	r, err := New(DefaultConfig())
 	require.NoError(t, err)
 	var logs []string
 	for root, of := range map[string]string{"../../../../shared/logs": "shared/logs/", "../../..": "testdata/"} {
 		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error { // shared is not everywhere
-			settings := d != nil && d.Name() == "config.yaml" // which may have a password
+			settings := d != nil && d.Name() == "config.yaml" // may have a password
 			if err == nil && !d.IsDir() && !settings && strings.Contains(path, of) {
 				logs = append(logs, path)
 			}

@@ -8,14 +8,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/secrets"
 )
 
-// shape is a kind of secret that is known by its look, with one of the texts that it begins with.
+// shape is a kind of secret with a recognizable form, with one of its prefixes.
 type shape struct {
 	begins string // lower case
 	re     *regexp.Regexp
 	looks  secrets.Looks
 }
 
-// shapesOf are the shapes by their first byte, in either case, and seconds are the bytes that follow it.
+// shapesOf are the shapes by their first byte, in either case, and seconds are the possible second bytes.
 var shapesOf, seconds = func() (by [256][]shape, second [256][256]bool) {
 	for _, k := range secrets.Kinds() {
 		if k.Pattern == "" {
@@ -42,7 +42,7 @@ func cases(c byte) []byte {
 	return []byte{c}
 }
 
-// beginsAt returns the shapes that may begin at s[i], where there may be one.
+// beginsAt returns the shapes that may begin at s[i].
 func beginsAt(s string, i int) []shape {
 	if i+1 >= len(s) || !seconds[s[i]][s[i+1]] || !startsWord(s, i) {
 		return nil
@@ -60,7 +60,7 @@ func hasPrefix(s, prefix string) bool {
 	return len(s) >= len(prefix) && (s[:len(prefix)] == prefix || strings.EqualFold(s[:len(prefix)], prefix))
 }
 
-// startsWord says whether a word or a sign may begin at s[i]: no letter or digit is before it, unless that is a part of an escaped sign (\n, \u0026, %3D) or
+// startsWord says whether a word or a sign may begin at s[i]: the byte before is no letter or digit, except as a part of an escaped sign (\n, \u0026, %3D) or
 // of a colour.
 func startsWord(s string, i int) bool {
 	if i == 0 || !letter(s[i]) && !digit(s[i]) && s[i] != '-' {
@@ -84,10 +84,10 @@ func startsWord(s string, i int) bool {
 	return false
 }
 
-// reach is how far behind its beginning a shape is looked for. What is longer is taken whole once it is found.
+// reach is the searched length of a shape. A longer secret is removed whole once found.
 const reach = 1024
 
-// shaped replaces the secrets that are known by their look.
+// shaped replaces the secrets with a recognizable form.
 func shaped(s string, n *Counts) string {
 	var out edit
 	open := isCut(s)
@@ -134,7 +134,7 @@ func (sh *shape) find(s string, i int) (begin, end int, ok bool) {
 	return i + at[0], i + at[1], true
 }
 
-// beginning finds the secret of a shape whose end was cut off: what would be found if the text went on.
+// beginning finds the secret of a shape whose end was truncated.
 func (sh *shape) beginning(s string, i int) (begin, end int, ok bool) {
 	begin, _, ok = sh.find(s+strings.Repeat("0", 80), i)
 	if !ok {

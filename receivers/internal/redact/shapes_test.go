@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tokens stand in the texts below for what a scanner of sources would take for real secrets.
+// tokens replace secret-like texts in the cases below, which source scanners would report.
 var tokens = strings.NewReplacer(
 	"{hf}", "h"+"f_QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUi", "{ghp}", "gh"+"p_0123456789abcdefghijABCDEFGHIJ012345", "{ghs}", "gh"+"s_0123456789abcdefghijABCDEFGHIJ012345",
 	"{sk}", "s"+"k-ant-api03-Abc_dEf-0123456789abcdefABCDEF-xyz", "{ds}", "s"+"k-0123456789abcdef0123456789abcdef", "{sf}", "s"+"k-qwertyuiopasdfghjklzxcvbnmqwertyuiopasdfghjklzxcvb1n",
@@ -23,7 +23,7 @@ var tokens = strings.NewReplacer(
 
 // shapes are secrets as they really appear in the logs of jobs, between « and ».
 var shapes = []string{
-	// W&B and its like
+	// W&B and similar services
 	"wandb login «{hex40}»", "+ wandb login --relogin --host=https://wandb.corp «{hex40}»", "wandb: using key «{hex40}»", "wandb: Using API key: «{hex40}»", "WANDB_API_KEY=«{hex40}»",
 	"export WANDB_API_KEY=\"«{hex40}»\"", "wandb.login(key=\"«{hex40}»\", relogin=True)", "['wandb', 'login', '«{hex40}»']", "wandb_key: «{hex40}»", "machine api.wandb.ai\n  login user\n  password «{hex40}»",
 	"wandb login «{wb}»", "swanlab login -k «0123456789abcdefABCDE»", "SWANLAB_API_KEY='«0123456789abcdefABCDE»'", "comet_ml.init(api_key='«QwErTyUiOp0123456789AsDfG»')",

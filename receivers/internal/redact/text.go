@@ -13,20 +13,20 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Redacted stands where a secret was.
+// Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-// minSecret is the length of the shortest text that is looked into: k=v with a name that means something.
+// minSecret is the length of the shortest searched text: k=v with a meaningful name.
 const minSecret = 8
 
 // finder looks for secrets in texts.
 type finder struct {
 	builtIn      bool
 	keys, values []*regexp.Regexp
-	hosts        *hosts // nil: they are left
+	hosts        *hosts // nil: hosts stay
 }
 
-// class is what the name of a field says, as the log has it.
+// class classifies a field by its name in the log.
 func (f *finder) class(name string) secrets.Looks {
 	for _, re := range f.keys {
 		if re.MatchString(name) {
@@ -78,13 +78,13 @@ func replace(re *regexp.Regexp, s string, n *Counts) string {
 	return out.text(s)
 }
 
-// edit is a text with some parts of it replaced.
+// edit is a text with some parts replaced.
 type edit struct {
 	out  strings.Builder
-	from int // the rest of the text is as it was
+	from int // start of the unchanged rest
 }
 
-// put replaces a part behind those that were replaced before.
+// put replaces a part behind all parts replaced before.
 func (e *edit) put(s string, begin, end int, by string) {
 	e.out.WriteString(s[e.from:begin])
 	e.out.WriteString(by)
@@ -99,7 +99,7 @@ func (e *edit) text(s string) string {
 	return e.out.String()
 }
 
-// look says, in one pass over a text, whether names with values and known shapes may be in it.
+// look says, in one pass over a text, whether the text may have names with values, and known shapes.
 func look(s string) (pairs, shapes bool) {
 	for i := range len(s) - 1 {
 		is := bytesOf[s[i]]
@@ -119,7 +119,7 @@ func look(s string) (pairs, shapes bool) {
 	return pairs, shapes
 }
 
-// bytesOf says what may be at a byte.
+// bytesOf is the possible meanings of a byte.
 var bytesOf = func() (out [256]uint8) {
 	for _, c := range [...]byte{'=', ':', '|', ',', '%', '-', '.', fullWidth, boxDrawing} {
 		out[c] |= separates
@@ -139,7 +139,7 @@ const (
 	boxDrawing = 0xE2      // of │
 )
 
-// mayPair says whether a name and its value may stand at s[i], where an option or dots before a value count too.
+// mayPair says whether a name and its value may stand at s[i], including an option or dots before a value.
 func mayPair(s string, i int) bool {
 	if c := s[i]; c == '-' || c == '.' {
 		return s[i+1] == c
@@ -147,7 +147,8 @@ func mayPair(s string, i int) bool {
 	return separator(s, i) > 0
 }
 
-// separator is how many bytes at s[i] separate a name from its value; 0: none. A blank does so behind an option or dots, a comma between texts in quotes.
+// separator is the number of bytes at s[i] that separate a name from its value; 0: none. A blank separates behind an option or dots, a comma between texts in
+// quotes.
 func separator(s string, i int) int {
 	switch c := s[i]; c {
 	case '=', ':', '|':
@@ -172,8 +173,7 @@ func separator(s string, i int) int {
 	return 0
 }
 
-// assignments replaces the values of names that stand in the text itself: JSON and Python's dicts, k=v, YAML, --options, argv, tables, the dots of Megatron's
-// arguments.
+// assignments replaces the values of names in the text itself: JSON and Python's dicts, k=v, YAML, --options, argv, tables, the dots of Megatron's arguments.
 func (f *finder) assignments(s string, n *Counts) string {
 	var out edit
 	open := isCut(s)
@@ -204,7 +204,7 @@ func (f *finder) assignments(s string, n *Counts) string {
 	return out.text(s)
 }
 
-// nameBefore finds the name before a separator, with the words before it where they say more: API key: X.
+// nameBefore finds the name before a separator, with preceding words where they matter: API key: X.
 func (f *finder) nameBefore(s string, i int) (begin, end int, looks secrets.Looks) {
 	end = len(strings.TrimRight(s[:i], ` "'\].`))
 	for strings.HasSuffix(s[:end], "%22") {
@@ -243,13 +243,13 @@ func listed(s string, begin, i int) bool {
 	return begin > 0 && s[begin-1] == '(' && !strings.HasPrefix(strings.TrimLeft(s[i+1:], " "), "(")
 }
 
-// isCut says whether a text may have been cut, since it is as long as an attribute may be.
+// isCut says whether a text may have been truncated, by its length.
 func isCut(s string) bool { return len(s) > spans.MaxAttributeBytes-utf8.UTFMax }
 
 // maxName bounds the name before a value.
 const maxName = 64
 
-// nameStart is where the name begins that ends at s[end-1].
+// nameStart is the start of the name that ends at s[end-1].
 func nameStart(s string, end int) int {
 	i := end
 	for i > 0 && end-i < maxName {
@@ -274,7 +274,7 @@ func nameStart(s string, end int) int {
 	return i
 }
 
-// value finds the value that follows at s[i:]: the text in quotes, a list, or up to a blank or the end of a list's member.
+// value finds the value at s[i:]: the text in quotes, a list, or up to a blank or the end of a list's member.
 func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
 	for i < len(s) && strings.IndexByte(" \t>\\=:|", s[i]) >= 0 {
 		i++
@@ -295,7 +295,7 @@ func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
 		if j := strings.IndexByte(s[i:], ']'); j >= 0 {
 			return i, i + j + 1
 		}
-		return i, len(s) // of a text that was cut
+		return i, len(s) // of a truncated text
 	}
 	end = wordEnd(s, i)
 	if looks != secrets.Text {
@@ -317,7 +317,7 @@ func value(s string, i int, name string, looks secrets.Looks) (begin, end int) {
 	return i, end
 }
 
-// quoted is where the text ends whose quote is at s[i].
+// quoted is the end of the text whose quote is at s[i].
 func quoted(s string, i int) (end int) {
 	for j := i + 1; j < len(s); j++ {
 		if s[j] == s[i] && (s[j-1] != '\\' || i > 0 && s[i-1] == '\\') {
@@ -327,10 +327,11 @@ func quoted(s string, i int) (end int) {
 			return j
 		}
 	}
-	return len(s) // of a text that was cut
+	return len(s) // of a truncated text
 }
 
-// wordEnd is where the word ends that begins at s[i]: before a blank, the end of a list's member, a quote, or such a sign in a URL or in escaped text.
+// wordEnd is the end of the word that begins at s[i]: before a blank, the end of a list's member, a quote, or an escape of one of them in a URL or an escaped
+// text.
 func wordEnd(s string, i int) int {
 	for j := i; j < len(s); j++ {
 		switch c := s[j]; {
@@ -354,7 +355,7 @@ func wordEnd(s string, i int) int {
 	return len(s)
 }
 
-// ends are the bytes at which a word ends, and the parenthesis of a call.
+// ends are the bytes that end a word, and the parenthesis of a call.
 var ends = func() (out [256]bool) {
 	for _, c := range []byte(" \t\r\n,;&)]}(|\"'`") {
 		out[c] = true
@@ -362,7 +363,7 @@ var ends = func() (out [256]bool) {
 	return out
 }()
 
-// hides says whether a value is a secret: not an empty one, or a placeholder for a secret.
+// hides says whether a value is a secret: not empty, and no placeholder for a secret.
 func hides(looks secrets.Looks, v string) bool {
 	switch strings.ToLower(v) {
 	case "", "none", "null", "nil", "true", "false", "undefined", "unset", "n/a", Redacted, "{", "[", "(", "[]", "required", "optional":
@@ -410,15 +411,15 @@ func isPath(v string) bool {
 	return strings.IndexByte("/.~", v[0]) >= 0 || strings.Contains(v, "://") || len(v) > 2 && v[1] == ':' && (v[2] == '\\' || v[2] == '/')
 }
 
-// mixed says whether there is a digit, or letters of both cases.
+// mixed says whether a text has a digit, or letters of both cases.
 func mixed(v string) bool {
 	return strings.ContainsAny(v, "0123456789") || v != strings.ToLower(v) && v != strings.ToUpper(v)
 }
 
-// random says whether enough letters and digits follow each other, of both kinds: no name in words, such as sk-learn-compatible-estimators-v2.
+// random says whether a run of letters and digits, of both kinds, is long enough: no name in words, such as sk-learn-compatible-estimators-v2.
 func random(v string) bool {
 	const enough = 12
-	letters, digits := 0, 0 // of the run so far
+	letters, digits := 0, 0 // of the current run
 	for i := range len(v) {
 		switch {
 		case letter(v[i]):
@@ -441,7 +442,7 @@ func isBasic(v string) bool {
 	return err == nil && slices.Contains(b, ':') && utf8.Valid(b) && !slices.ContainsFunc(b, func(c byte) bool { return c < ' ' })
 }
 
-// cut makes a text at most so long, at the edge of a rune.
+// cut truncates a text to a length, at the edge of a rune.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail"
 )
 
-// numbered is a stream that knows which of its lines are held.
+// numbered is a stream that knows its held lines.
 type numbered struct {
 	direct
 
@@ -34,7 +34,7 @@ func (n *numbered) Release(h tail.Held) {
 	delete(n.open, h)
 }
 
-// What is read again from the beginning of a batch, with the state that was saved there, says what it said: not only under the same ids.
+// Reading again from the beginning of a batch, with the state saved there, gives the same spans: not only the same ids.
 func TestReadAgain(t *testing.T) {
 	lines := []string{
 		"step it=1 stamp=2026-01-01T00:00:01 memMiB=3", "step it=2 stamp=2026-01-01T00:00:02", "step it=5 stamp=2026-01-01T00:00:10 open", "side dur=0.5 loss=1",
@@ -42,7 +42,7 @@ func TestReadAgain(t *testing.T) {
 		"step it=3 stamp=2026-01-01T00:00:30 open a:1", "side late:1", "restart", "step it=4 stamp=2026-01-01T00:00:31", "step loss=3 stamp=2026-01-01T00:00:35",
 		"model", "step loss=4 stamp=2026-01-01T00:00:39 trace=x", "eval vloss=4 stamp=2026-01-01T00:00:40", "step it=9 stamp=2026-01-01T00:00:41 open trace=y", "side b:2",
 	}
-	// read gives the lines from one on to a handler, and calls at before each.
+	// read passes the lines to a handler, beginning at a given one, and calls at before each.
 	read := func(from int, state []byte, at func(line int, h *handler, s *numbered)) map[pcommon.SpanID]any {
 		res, s := &result{}, &numbered{open: make(map[tail.Held]int)}
 		h := handlerWith(t, &s.direct, &res.traces, nil)
@@ -82,7 +82,7 @@ func TestReadAgain(t *testing.T) {
 		again := read(m.from, m.state, func(int, *handler, *numbered) {})
 		require.NotEmpty(t, again)
 		for id, got := range again {
-			if want := whole[id]; want != nil { // the run begins where its first record is read
+			if want := whole[id]; want != nil { // the run begins at the first record read
 				assert.Equal(t, want, got, "read again from line %d, with the state before line %d", m.from, line)
 			} else {
 				assert.Equal(t, "train.run", got.(map[string]any)["name"])
@@ -91,7 +91,7 @@ func TestReadAgain(t *testing.T) {
 	}
 }
 
-// said is all that a span says, whether it stands on the span or on its resource.
+// said is all attributes of a span, on the span or on its resource.
 func said(resource pcommon.Map, span ptrace.Span) map[string]any {
 	all := resource.AsRaw()
 	maps.Copy(all, span.Attributes().AsRaw())

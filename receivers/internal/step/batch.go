@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stepBatch is the records that go downstream together, packed: a record has few of the fields.
+// stepBatch is the records that are sent together, packed: a record has few of the fields.
 type stepBatch struct {
 	pool   *filereceiver.Pool[stepBatch]
 	set    *Settings
@@ -35,7 +35,7 @@ type stepBatch struct {
 	texts  bool // some model is known
 	hosts  bool // some host is
 
-	samples []sample // they have no spans
+	samples []sample // without spans
 }
 
 type key struct {
@@ -43,39 +43,39 @@ type key struct {
 	ID    pcommon.SpanID  `json:"id"`
 }
 
-// item is one record, placed. Times are ns since the epoch.
+// item is one record with its time and trace. Times are ns since the epoch.
 type item struct {
 	kind         record.Kind
 	hasIteration bool
-	point        bool // how long it took is not known
-	local        bool // the rank is that on its node
-	ownUnits     bool // units are not those of the log's other records
-	oneGPU       bool // of which no number is known
+	point        bool // the duration is unknown
+	local        bool // the rank is the local one
+	ownUnits     bool // units differ from those of the log's other records
+	oneGPU       bool // a GPU of unknown number
 	trace        pcommon.TraceID
 	id, parent   pcommon.SpanID
 	start, end   int64
 	iteration    int64
-	ordinal      int64 // where there is no iteration
-	covered      int64 // 0: not known
+	ordinal      int64 // without an iteration
+	covered      int64 // 0: unknown
 	rank         int64
 	shared       uint32 // index in stepBatch.shared
 	dropped      uint32 // fields
 	place        tail.Place
-	units        string // where ownUnits says so
+	units        string // if ownUnits
 
-	slow  *rankSlow // nil: not known
+	slow  *rankSlow // nil: unknown
 	parts int       // drawn with their ranks
 
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }
 
-// placed is an item that is not packed yet: with what it shares with the records around it.
+// placed is an item before packing, with the properties shared with its neighbours.
 type placed struct {
 	item
 	about
 }
 
-// about is where the times of a record come from, and who logged it.
+// about is the source of a record's times, and its logger.
 type about struct {
 	source         string
 	time           spans.TimeSource
@@ -87,15 +87,15 @@ type about struct {
 	model          *spans.Model
 }
 
-// shared is what records share: it stands on their resource.
+// shared is the common part of records, written on their resource.
 type shared struct {
 	about
 	units  string
 	stated spans.Stated
 }
 
-// tells says whether the length of the span says how long a step took, to the nanosecond.
-func (it *item) tells(seconds float64) bool {
+// exact says whether the length of the span is the time of a step, to the nanosecond.
+func (it *item) exact(seconds float64) bool {
 	steps := max(it.covered, 1)
 	length := it.end - it.start
 	return !it.point && it.start >= 0 && length > 1 && math.Abs(float64(length)-seconds*1e9*float64(steps)) <= float64(steps)
@@ -108,7 +108,7 @@ type value struct {
 	v     float64
 }
 
-// stands says whether the value stands on the resource, and not on the span.
+// stands says whether the value goes to the resource, not to the span.
 func (v value) stands(on *spans.Resource) bool {
 	number := fieldInfos[v.field].stated
 	return number > 0 && on.Stated.Is(number-1, v.v)
@@ -154,13 +154,13 @@ func (b *stepBatch) Done() {
 	}
 }
 
-// maxKept bounds the records of a batch that is kept, and maxSamples the values of GPUs.
+// maxKept bounds the records of a batch kept for reuse, and maxSamples the values of GPUs.
 const (
 	maxKept    = 1 << 13
 	maxSamples = 1 << 13
 )
 
-// Texts is as in filereceiver.Texter: a record of numbers that are known has no text of the log but its host.
+// Texts is as in filereceiver.Texter: a record of known numbers has no text of the log but its host.
 func (b *stepBatch) Texts() (onSpans, onPoints bool) {
 	return b.texts || b.hosts || len(b.stages)+len(b.extras) > 0, b.hosts
 }
@@ -173,7 +173,7 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	b.texts, b.hosts = b.texts || it.model != nil, b.hosts || it.host != ""
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
-		if f == record.Duration && (it.kind != record.Step || it.tells(v)) { // the duration of other kinds is no step's
+		if f == record.Duration && (it.kind != record.Step || it.exact(v)) { // the duration of other kinds is no step's
 			continue
 		}
 		b.values = append(b.values, value{f, v})
@@ -201,7 +201,7 @@ func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
 
-// addFacts notes what the log repeats. A step without one of the numbers is of a resource without it; all other spans are of the resource of the steps.
+// addFacts notes the values that the log repeats. A step without one of the numbers has a resource without it; all other spans have the resource of the steps.
 func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	t := h.track(who{it.source, it.rank})
 	t.Units.add(rec)
@@ -219,7 +219,7 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	}
 	of := shared{it.about, t.Units.text, t.Stated}
 	if it.kind != record.Step || of.kindOfDuration == spans.DurationStep {
-		of.kindOfDuration = "" // it goes without saying
+		of.kindOfDuration = "" // the default
 	}
 	last := len(b.shared) - 1
 	for i := last; i >= 0 && i > last-maxMixed; i-- {
@@ -232,15 +232,15 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	b.shared = append(b.shared, of)
 }
 
-// maxMixed is how many ranks or workers of a log may take turns line by line.
+// maxMixed is the number of ranks or workers of a log that may alternate line by line.
 const maxMixed = 8
 
-// unitTexts makes AttrSourceUnit of all fields that the log has had so far.
+// unitTexts makes AttrSourceUnit of all fields in the log so far.
 type unitTexts struct {
-	layout record.Layout                 // of the record before: mostly the next record has it too
+	layout record.Layout                 // of the record before: mostly also the next record's
 	Units  [record.NumFields]record.Unit `json:"units"`
 	text   string
-	// The units of the record, where it has a field in another one than before.
+	// The units of the record, if a field has another one than before.
 	own   string
 	other bool
 }
@@ -298,7 +298,7 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 		it := &b.items[i]
 		from(it.place)
 		b.compare(it)
-		if it.kind == record.Ranks && it.start == it.end { // a report is as long as what it reports
+		if it.kind == record.Ranks && it.start == it.end { // a report is as long as its content
 			it.point = false
 			for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
 				it.start -= max(nanos(st.seconds), tick)
@@ -337,14 +337,14 @@ func (b *stepBatch) resource(it *item) spans.Resource {
 	}
 }
 
-// ofParts is the resource of the parts of a record: the log says how long they took, and not when.
+// ofParts is the resource of the parts of a record: the log has their durations, not their times.
 func (b *stepBatch) ofParts(it *item) spans.Resource {
 	r := b.resource(it)
 	r.Time = spans.TimeSynthetic
 	return r
 }
 
-// addedWithoutModel is how many attributes train_perf adds to most steps of which the model is not known: samples, tokens and a rate.
+// addedWithoutModel is the number of attributes that train_perf adds to most steps of an unknown model: samples, tokens and a rate.
 const addedWithoutModel = 3
 
 func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
@@ -366,7 +366,7 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	}
 	if it.kind == record.Step {
 		if n += addedWithoutModel; res.Model != nil {
-			n += spans.AddedToStep/2 - addedWithoutModel // the other half stands on the resource
+			n += spans.AddedToStep/2 - addedWithoutModel // the other half goes to the resource
 		}
 	}
 	s := out.Add(res, spans.Span{
@@ -436,7 +436,7 @@ func putRank(m pcommon.Map, rank int64, local bool) {
 	}
 }
 
-// putNumber writes numbers that JSON does not have as text: Jaeger's API fails for the whole trace otherwise.
+// putNumber writes numbers that JSON lacks as text: otherwise Jaeger's API fails for the whole trace.
 func putNumber(m pcommon.Map, name string, v float64) {
 	switch {
 	case math.IsNaN(v):
@@ -458,19 +458,19 @@ type gauges struct {
 	have   [record.NumFields]bool
 	others map[string]pmetric.NumberDataPointSlice
 	latest map[labels]*latest // nil: all points are made
-	// The labels of the item before; mostly the next item has them too.
+	// The labels of the item before; mostly also the next item's.
 	lastOf labels
 	last   *latest
 }
 
-// labels tell the series of one metric apart, but for what only some metrics have.
+// labels distinguish the series of one metric, except for labels of some metrics only.
 type labels struct {
 	source, host string
 	rank         int64
 	local        bool
 }
 
-// latest says which series with some labels have their last point.
+// latest is the series of some labels that have their last point.
 type latest struct {
 	fields [record.NumFields]bool
 	gpus   int
@@ -478,13 +478,13 @@ type latest struct {
 	sample map[series]bool
 }
 
-// labels are those of an item.
+// labels are the labels of an item.
 func (b *stepBatch) labels(it *item) labels {
 	of := &b.shared[it.shared]
 	return labels{of.source, of.host, it.rank, it.local}
 }
 
-// of returns what has been made for the labels. nil: all points are made.
+// of returns the points made for the labels. nil: all points are made.
 func (g *gauges) of(l labels) *latest {
 	if g.latest == nil {
 		return nil
@@ -523,7 +523,7 @@ func (l *latest) passedExtra(e *extra) bool {
 	return was
 }
 
-// firstGPU is the number of the first device that has no later point.
+// firstGPU is the number of the first device without a later point.
 func (l *latest) firstGPU(n int) (first int) {
 	if l == nil {
 		return 0
@@ -532,7 +532,7 @@ func (l *latest) firstGPU(n int) (first int) {
 	return min(first, n)
 }
 
-// Metrics builds the gauges of what the log states.
+// Metrics builds the gauges of the log's values.
 func (b *stepBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	g := gauges{b: b}
@@ -581,7 +581,7 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 	return md
 }
 
-// gpuUtilization is the metric of the semantic conventions, as nvml describes it.
+// gpuUtilization is the metric of the semantic conventions, with nvml's description.
 var gpuUtilization = spans.Metric{Name: spans.AttrGPUUtilization, Unit: spans.UnitOne, Description: "Share of the time in which the device was busy."}
 
 func (g *gauges) other(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {

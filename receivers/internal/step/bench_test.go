@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// typical emits a record with the usual fields for every line; it parses nothing.
+// typical emits a record with the usual fields for every line, without parsing.
 type typical struct{ n int64 }
 
 func (p *typical) Line(_ []byte, out Out) (tail.Verdict, string) {

@@ -7,17 +7,17 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// copied is the reason for lines that another rank has written too.
+// copied is the reason of lines that another rank has written too.
 const copied = "copy"
 
 // copies finds the records that several ranks wrote into one stream, each with its rank before the line (srun -l, torchrun): a script that prints on all ranks
-// has each step as often as there are ranks. Such a step is the job's, and told once. Where ranks say different things of an iteration, each tells its own
-// steps, and nothing is a copy from there on.
+// prints each step once per rank. The step is the job's, and counts once. Where ranks differ in an iteration, each has its own steps, and nothing is a copy
+// from there on.
 type copies struct {
-	// Lead is the rank whose the records are, the first that wrote one; Found says that another wrote the same.
+	// Lead is the owner of the records, the first rank that wrote one; Found says that another rank wrote the same.
 	Lead   int64 `json:"lead,omitempty"`
 	Found  bool  `json:"found,omitempty"`
-	Differ bool  `json:"differ,omitempty"` // ranks say different things
+	Differ bool  `json:"differ,omitempty"` // the ranks differ
 
 	led  bool // Lead is known
 	said map[saying]firstSaid
@@ -25,25 +25,25 @@ type copies struct {
 	next int
 }
 
-// saying is what a record is about.
+// saying is the subject of a record.
 type saying struct {
 	source    string
 	kind      record.Kind
 	iteration float64
 }
 
-// firstSaid is what was said of it first, and by whom.
+// firstSaid is the first record of a subject, with its rank.
 type firstSaid struct {
 	values uint64
 	rank   int64
 }
 
-// maxSaid is how many iterations the ranks of a job may be apart.
+// maxSaid bounds the distance of a job's ranks, in iterations.
 const maxSaid = 1024
 
 var seed = maphash.MakeSeed()
 
-// of says whether a record is a copy, and whose the record is otherwise. rank is that before the line.
+// of says whether a record is a copy, and returns the owner of the record otherwise. rank is the rank before the line.
 func (c *copies) of(rec *record.Record, rank int64) (is bool, owner int64) {
 	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
 		return false, rank
@@ -72,7 +72,7 @@ func (c *copies) of(rec *record.Record, rank int64) (is bool, owner int64) {
 	return false, rank
 }
 
-// ofJob says whether a record may be of all ranks: a record that says how long its step took, and no more, may be each rank's own.
+// ofJob says whether a record may be of all ranks: a record with nothing but the duration of its step may be each rank's own.
 func ofJob(rec *record.Record) bool {
 	if !rec.Has(record.Iteration) || rec.Kind != record.Step && rec.Kind != record.Evaluation {
 		return false
@@ -87,7 +87,7 @@ func ofJob(rec *record.Record) bool {
 	return len(rec.Extra) > 0
 }
 
-// settled is what is kept over a restart: whose the records are.
+// settled is the part that survives a restart: the owner of the records.
 func (c *copies) settled() copies {
 	if !c.Found {
 		return copies{Differ: c.Differ}
@@ -109,7 +109,7 @@ func (c *copies) note(k saying, v firstSaid) {
 	c.said[k] = v
 }
 
-// valuesOf is a hash of all that a record says, but when that was: ranks write at different moments.
+// valuesOf is a hash of a record without its time: ranks write at different moments.
 func valuesOf(rec *record.Record) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

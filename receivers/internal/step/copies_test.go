@@ -19,7 +19,7 @@ func lossOf(step int, loss float64) *record.Record {
 	return rec
 }
 
-// TestCopies: what eight ranks print of 40 steps, in whatever order, is 40 steps of one rank; from where ranks differ each has its own.
+// TestCopies: the output of eight ranks for 40 steps, in any order, is 40 steps of one rank; from the first difference on each rank has its own.
 func TestCopies(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -58,7 +58,7 @@ func TestCopiesDiffer(t *testing.T) {
 	assert.Equal(t, []string{"false 3", "true 0", "false 3", "true 3", "false 3", "true 0"}, got)
 
 	kept := c.settled()
-	got, c = nil, kept // the collector was started anew
+	got, c = nil, kept // the collector was restarted
 	say(3, 2.3, 1)
 	say(3, 2.3, 3)
 	assert.Equal(t, []string{"false 3", "true 3"}, got)

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Detect makes a function that knows the lines that parse knows, without their prefixes. A comment shows nothing: programs quote records in theirs.
+// Detect makes a function that recognizes the lines of parse, without their prefixes. A comment proves nothing: programs quote records in their comments.
 func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
 	var peeler envelope.Peeler
 	out := &sink{}
@@ -22,7 +22,7 @@ func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
 	}
 }
 
-// sink takes records that are not wanted.
+// sink takes unwanted records.
 type sink struct {
 	rec    record.Record
 	prefix line.Prefix

@@ -5,12 +5,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fieldInfo says which attribute and gauge a field becomes.
+// fieldInfo is the attribute and the gauge of a field.
 type fieldInfo struct {
 	name    string        // of the attribute, and of the gauge
 	gauge   *spans.Metric // nil: the field is an attribute only
 	integer bool
-	stated  int // the number of spans.Stated that it is, from 1; 0: none
+	stated  int // number in spans.Stated, from 1; 0: none
 }
 
 func gaugeOf(name string) fieldInfo {
@@ -18,7 +18,7 @@ func gaugeOf(name string) fieldInfo {
 	return fieldInfo{name: name, gauge: &m}
 }
 
-// stated is a field that logs repeat in each record.
+// stated is a field repeated in each record.
 func stated(number int, f fieldInfo) fieldInfo {
 	f.stated = number + 1
 	return f
@@ -69,7 +69,7 @@ var fieldInfos = [record.NumFields]fieldInfo{
 	record.DevicePower:           gaugeOf(spans.AttrDevicePower),
 }
 
-// FieldNamed returns the field whose attribute and gauge have a name.
+// FieldNamed returns the field of an attribute's and gauge's name.
 func FieldNamed(name string) (record.Field, bool) {
 	for f := range record.NumFields {
 		if fieldInfos[f].name == name {

@@ -22,38 +22,38 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// HoldTimeout is how long a record waits for lines that belong to it. Loggers write them at once.
+// HoldTimeout is the time that a record waits for its further lines. Loggers write them at once.
 const HoldTimeout = time.Second
 
-// Out takes what a Parser finds in the line it was given.
+// Out takes the results of a Parser for the current line.
 type Out interface {
-	// Record returns an empty record to fill. The one that was returned before must not be used any more.
+	// Record returns an empty record to fill. The record returned before must not be used any more.
 	Record() *record.Record
-	// Emit hands the record over. A line may hold several.
+	// Emit takes the record. A line may have several.
 	Emit(*record.Record)
-	// Model says what model the log's job trains, from here on.
+	// Model sets the model trained by the log's job, from here on.
 	Model(*spans.Model)
-	// Prefix is what stood before the text of the line.
+	// Prefix is the prefix of the line.
 	Prefix() *line.Prefix
-	// Restarted says that the job began anew: iterations count from the next record.
+	// Restarted says that the job restarted: iterations count from the next record.
 	Restarted()
-	// Retold says that the file is written anew from its beginning: the same records have the same ids.
+	// Retold says that the file is rewritten from its beginning: the same records have the same ids.
 	Retold()
 }
 
-// Parser reads the lines of one stream. It is not used concurrently.
+// Parser reads the lines of one stream, never concurrently.
 type Parser interface {
-	// Line reads one line, without its prefixes, and says what it is, as tail.Handler.Line does. The text of a document is not peeled.
+	// Line reads one line, without its prefixes, and returns a verdict as tail.Handler.Line does. The text of a document is not peeled.
 	Line(text []byte, out Out) (tail.Verdict, string)
 	// Save and Restore are as in tail.Handler.
 	Save() []byte
 	Restore(state []byte)
 }
 
-// PointsConfig says which points are sent. Receivers of training logs squash it into their own config.
+// PointsConfig selects the points to send. Receivers of training logs squash it into their own config.
 type PointsConfig struct {
-	// LatestPoints sends, of the points of one series that would leave together, only the last: for an exporter that keeps no more than that, as prometheus
-	// does. A log that is read from its beginning has thousands of them, and they cost more than its spans. Default false: all are sent.
+	// LatestPoints sends only the last of the points of one series that would leave together: for an exporter that keeps only the last point, as prometheus does.
+	// A log that is read from its beginning has thousands of points, more costly than its spans. Default false: all are sent.
 	LatestPoints bool `mapstructure:"latest_points"`
 }
 
@@ -63,19 +63,19 @@ type Settings struct {
 	Run      spans.RunConfig
 	Points   PointsConfig
 	Zone     *time.Location // of stamps without a zone
-	// Duplicate is called for each record that was seen before.
+	// Duplicate is called for each repeated record.
 	Duplicate func()
-	// NewParser makes the parser of a stream. whole: its lines are documents (tail.Stream.IsDocument).
+	// NewParser makes the parser of a stream. whole: lines are documents (tail.Stream.IsDocument).
 	NewParser func(path string, whole bool) Parser
 }
 
-// NewHandlers returns the maker of handlers. Handlers share the memory of records, which finds a record that is in two files.
+// NewHandlers returns the maker of handlers. Handlers share the memory of records, to find a record of two files.
 func NewHandlers(set Settings) tail.NewHandler {
 	known, batches := &seen{}, &filereceiver.Pool[stepBatch]{}
 	return func(s *tail.Stream) tail.Handler { return newHandler(&set, known, batches, s) }
 }
 
-// stream is what a handler needs of tail.Stream.
+// stream is the part of tail.Stream that a handler needs.
 type stream interface {
 	Path() string
 	IsDocument() bool
@@ -93,7 +93,7 @@ type handler struct {
 	stream stream
 	run    string
 	file   []byte // the name of the log: keys of records without iteration
-	first  int64  // the attempt that the log begins with, by its path
+	first  int64  // the log's first attempt, by its path
 	parser Parser
 	whole  bool // lines are documents
 
@@ -108,50 +108,50 @@ type handler struct {
 	host   spans.Interner
 	ids    *spans.StepIDs
 	salt   uint64 // of the run
-	it     placed // of the record at hand
+	it     placed // of the current record
 
 	state state
-	// The track of the record before; mostly the next record has it too.
+	// The track of the record before; mostly also the next record's.
 	lastWho   who
 	lastTrack *track
-	model     *spans.Model // nil: not known
+	model     *spans.Model // nil: unknown
 
 	pending pending
-	emitted int // of the line at hand
-	known   int // of these, seen before
-	apart   int // of these, times of ranks that belong to no step
-	copied  int // of these, said by another rank before
+	emitted int // of the current line
+	known   int // repeated ones among emitted
+	apart   int // times of ranks without a step, among emitted
+	copied  int // copies of another rank's records, among emitted
 
 	batch *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64      // ns: the first start of all batches
 }
 
-// state is what is kept over a restart.
+// state is the part that survives a restart.
 type state struct {
 	Tracks map[who]*track `json:"tracks,omitempty"`
-	// Restarts is how often the log says that the job began anew: a track that comes later has them behind it.
+	// Restarts is the number of restarts in the log: a later track begins after them.
 	Restarts int64 `json:"restarts,omitempty"`
-	// Trained says that steps came since: each rank of a job may print what says that it begins, and the first attempt does too.
+	// Trained says that steps came since: each rank of a job may print the line of a start, and the first attempt has the line too.
 	Trained bool         `json:"trained,omitempty"`
 	Model   *spans.Model `json:"model,omitempty"`
 	Parser  []byte       `json:"parser,omitempty"`
 	Copies  copies       `json:"copies,omitzero"`
-	// Pieces are those of a line that a container's runtime has cut.
+	// Pieces are those of a line split by a container runtime.
 	Pieces envelope.Pieces `json:"pieces,omitzero"`
 }
 
-// who logs: a stream may have the records of several ranks, and of several formats that log the same iterations at other intervals.
+// who is a writer: a stream may have the records of several ranks, and of several formats with the same iterations at different intervals.
 type who struct {
 	source string
 	rank   int64
 }
 
-// MarshalText makes it a key of JSON.
+// MarshalText makes a JSON key.
 func (w who) MarshalText() ([]byte, error) {
 	return append(strconv.AppendInt(nil, w.rank, 10), " "+w.source...), nil
 }
 
-// UnmarshalText reads what MarshalText made.
+// UnmarshalText reads the output of MarshalText.
 func (w *who) UnmarshalText(b []byte) (err error) {
 	rank, source, _ := strings.Cut(string(b), " ")
 	w.source = source
@@ -164,23 +164,23 @@ type track struct {
 	// Iteration is the last one; Known says that there was one.
 	Iteration int64 `json:"iteration"`
 	Known     bool  `json:"known"`
-	// Epoch is that of the last iteration, counted from 0 or 1; PerEpoch says that iterations begin anew with each.
+	// Epoch is the epoch of the last iteration, counted from 0 or 1; PerEpoch says that iterations restart with each epoch.
 	Epoch    int64            `json:"epoch,omitempty"`
 	PerEpoch bool             `json:"per_epoch,omitempty"`
 	Tokens   tokens           `json:"tokens,omitzero"`
 	Record   int64            `json:"record"`          // ordinal of the last record without iteration
-	Attempt  int64            `json:"attempt"`         // how often the job began anew, or went back
+	Attempt  int64            `json:"attempt"`         // number of times that the job restarted, or went back
 	End      int64            `json:"end"`             // ns, of the last record; 0: none
-	Aside    int64            `json:"aside,omitempty"` // ns that evaluations and checkpoints have taken since
-	Made     int64            `json:"made"`            // where the reconstructed time of a log without a clock stands, ns
+	Aside    int64            `json:"aside,omitempty"` // ns of evaluations and checkpoints since
+	Made     int64            `json:"made"`            // reconstructed time of a log without a clock, ns
 	Source   spans.TimeSource `json:"source"`
-	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, where an id decided it
+	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, if an id decided
 	Last     key              `json:"last,omitzero"`  // the span of the last step
-	// What its records repeat stands on their resource, and so holds for their evaluations and parts.
+	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
 	Units    unitTexts                     `json:"units,omitzero"`
 	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`
 	Stated   spans.Stated                  `json:"stated,omitzero"`
-	rankText []byte                        // of the ids of its spans
+	rankText []byte                        // for the ids of the spans
 }
 
 const (
@@ -190,8 +190,8 @@ const (
 	savedTracks = 64
 )
 
-// attemptOf is the attempt that torchrun's directory of a log names: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
-// torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps them below its own.
+// attemptOf is the attempt in torchrun's directory of a log: <log_dir>/<run_id>_<random>/attempt_<restarts>/<local rank>/stdout.log (PyTorch,
+// torch/distributed/elastic/multiprocessing/api.py). FlagScale keeps the logs below its own directories.
 func attemptOf(path string) int64 {
 	for dir := filepath.Dir(path); len(dir) > 1; dir = filepath.Dir(dir) {
 		if text, ok := strings.CutPrefix(filepath.Base(dir), "attempt_"); ok {
@@ -225,7 +225,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.emitted, h.known, h.apart, h.copied = 0, 0, 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
-		h.forget() // a document is told anew from its beginning, not gone back to
+		h.forget() // a document is repeated from its beginning, without going back
 	} else {
 		whole, more := h.pieces.Join(l.Text)
 		if more {
@@ -246,7 +246,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return verdict, reason
 }
 
-// parse reads the text of a line. An object that was opened may hold several: a carriage return is a letter in it.
+// parse reads the text of a line. The text of an opened object may hold several lines: a carriage return is a letter in it.
 func (h *handler) parse() (tail.Verdict, string) {
 	if !h.peeler.Opened || h.whole {
 		return h.parser.Line(h.text, h)
@@ -254,7 +254,8 @@ func (h *handler) parse() (tail.Verdict, string) {
 	verdict, reason := tail.Ignored, "empty"
 	for rest := h.text; len(rest) > 0; {
 		end := bytes.IndexAny(rest, "\r\n")
-		if h.text = rest; end >= 0 {
+		h.text = rest
+		if end >= 0 {
 			h.text, rest = rest[:end], rest[end+1:]
 		} else {
 			rest = nil
@@ -275,10 +276,10 @@ func (h *handler) Record() *record.Record {
 	return h.rec
 }
 
-// Prefix is what stood before the text of the line.
+// Prefix is the prefix of the line.
 func (h *handler) Prefix() *line.Prefix { return &h.prefix }
 
-// Model says what model the log's job trains.
+// Model sets the model trained by the log's job.
 func (h *handler) Model(m *spans.Model) {
 	c := *m
 	h.model, h.state.Model = &c, &c
@@ -297,14 +298,14 @@ func (h *handler) Restarted() {
 	}
 }
 
-// Retold forgets where the records stood, as for a file that was never read.
+// Retold forgets the positions of the records, as for a new file.
 func (h *handler) Retold() {
 	h.leave()
 	h.state.Restarts, h.state.Trained = 0, false
 	h.forget()
 }
 
-// Emit places a record and puts it into the batch, or keeps it for the lines that belong to it.
+// Emit places a record and puts the record into the batch, or keeps it for further lines.
 func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
 	if h.prefix.HasRank {
@@ -346,7 +347,7 @@ func (h *handler) Emit(rec *record.Record) {
 		h.batch.add(h, it, rec)
 		return
 	}
-	// A duplicate does not end the record that waits: it may be a copy of that.
+	// A duplicate does not end the waiting record: the duplicate may be its copy.
 	if rec.Dedup && h.seen.before(it.id, h.setOf(it)) {
 		h.known++
 		h.set.Duplicate()
@@ -382,7 +383,7 @@ func (h *handler) rank(rec *record.Record) int64 {
 	return noRank
 }
 
-// hostOf is the host of the record's rank; "": not known.
+// hostOf is the host of the record's rank; "": unknown.
 func (h *handler) hostOf(rec *record.Record) string {
 	switch {
 	case rec.Host != nil:
@@ -393,7 +394,7 @@ func (h *handler) hostOf(rec *record.Record) string {
 	return ""
 }
 
-// clocked is the time of a record of samples, by its own clock; parsers hand over no such record without one.
+// clocked is the time of a record of samples, by its own clock; parsers emit no samples without a clock.
 func (h *handler) clocked(rec *record.Record) int64 {
 	if rec.Unix > 0 {
 		return rec.Unix
@@ -441,7 +442,7 @@ func (h *handler) forget() {
 	h.lastTrack = nil
 }
 
-// place finds out when the record ended, how many steps it covers, and to which trace it belongs.
+// place finds the end of the record, the number of its steps, and its trace.
 func (h *handler) place(rec *record.Record, it *placed) {
 	*it = placed{
 		item{kind: rec.Kind, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local},
@@ -467,7 +468,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 	it.attempt = h.first + t.Attempt
 	if rec.Kind != record.Step && !it.hasIteration && rec.Kind != record.Summary {
-		// The record belongs to the step that was logged last.
+		// The record belongs to the step logged last.
 		t := t
 		if rec.Kind == record.Ranks && !t.Known {
 			t = h.logged(rec.Source) // by another rank
@@ -485,7 +486,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 
 	steps := max(it.covered, 1)
 	duration := rec.Get(record.Duration)
-	if duration*float64(steps) >= maxSeconds { // a spoilt iteration: it says nothing about time
+	if duration*float64(steps) >= maxSeconds { // a corrupt iteration, useless for times
 		it.covered, steps = 0, 1
 	}
 	switch {
@@ -496,7 +497,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		it.start = it.end - nanos(duration)*steps
 	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
 		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
-		// The log does not state the duration: only when the record before was written is known, and how long evaluations and checkpoints took meanwhile.
+		// The log does not state the duration: known are the time of the record before, and the duration of evaluations and checkpoints since.
 		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
 		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
 	default:
@@ -522,7 +523,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		if it.byID {
 			t.Trace = it.trace
 		}
-	case record.Side: // parts that came too late for their step's record still belong below its span
+	case record.Side: // late parts of a step's record still belong below the step's span
 		if t.Last.Trace == it.trace {
 			it.parent = t.Last.ID
 		}
@@ -532,7 +533,7 @@ func (h *handler) place(rec *record.Record, it *placed) {
 
 var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean: spans.DurationMean, record.Median: spans.DurationMedian}
 
-// maxSeconds bounds a duration that is taken for one: a year.
+// maxSeconds bounds a plausible duration: a year.
 const maxSeconds = 366 * 24 * 3600
 
 // when finds the end of the record and returns the raw text of its time, nil for none.
@@ -554,7 +555,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 			return raw
 		}
 	}
-	if rec.Kind == record.Side && t.End > 0 { // values of what was logged last
+	if rec.Kind == record.Side && t.End > 0 { // values of the last logged record
 		it.end, it.time = t.End, t.Source
 		return nil
 	}
@@ -563,11 +564,11 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
 		return nil
 	}
-	if rec.Kind == record.Evaluation && t.End > 0 && t.Source != spans.TimeSynthetic { // after the step that was logged last
+	if rec.Kind == record.Evaluation && t.End > 0 && t.Source != spans.TimeSynthetic { // after the step logged last
 		it.end, it.time = t.End, spans.TimeSynthetic
 		return nil
 	}
-	// No clock at all: the file's modification time plus the durations of the records before, so that they keep the order of the log.
+	// No clock at all: the file's modification time plus the durations of the records before, to keep the order of the log.
 	if t.Made == 0 {
 		h.stream.ByArrival()
 		t.Made = h.line.Written().UnixNano()
@@ -592,7 +593,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	return nil
 }
 
-// epoch notes the epoch of a step. Where iterations begin anew with it, the log counts them per epoch, and the job did not go back.
+// epoch notes the epoch of a step. Where iterations restart with the epoch, the log counts them per epoch, and the job did not go back.
 func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 	x := rec.Get(record.Epoch)
 	if !(x >= 0 && x < 1<<53) {
@@ -632,7 +633,7 @@ func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	t.Iteration, t.Known = it.iteration, true
 }
 
-// carried finds the trace of a record that carries its id, or that belongs to a step which did.
+// carried finds the trace of a record with an id, or of a record of a step with one.
 func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	if trace, parent, ok := spans.Carried(h.run, &rec.IDs); ok {
 		it.trace, it.parent = trace, parent
@@ -645,7 +646,7 @@ func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	return true
 }
 
-// identify makes the ids. The natural key of a record is its time as printed; where it has none, its text.
+// identify makes the ids. The natural key of a record is its time as printed; without a time, its text.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
@@ -655,10 +656,11 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 	case rec.Kind == record.Summary:
 		it.trace, _ = spans.RunIDs(h.run)
 	case it.hasIteration:
-		if it.trace = h.ids.Trace(it.iteration); t.PerEpoch {
+		it.trace = h.ids.Trace(it.iteration)
+		if t.PerEpoch {
 			it.trace = spans.KeyTraceID(h.run, spans.SpanStep, strconv.AppendInt(number[:0], it.iteration, 10), strconv.AppendInt(nil, t.Epoch, 10))
 		}
-	case rec.Kind == record.Ranks: // the rank that logs the iterations has another file
+	case rec.Kind == record.Ranks: // the rank with the iterations has another file
 		it.trace, it.ordinal = spans.KeyTraceID(h.run, spans.SpanRanks, h.file, source, h.text), 0
 	default:
 		it.trace = spans.KeyTraceID(h.run, "train.record", h.file, source, strconv.AppendInt(number[:0], it.ordinal, 10))
@@ -668,7 +670,7 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 		key = h.text
 	}
 	switch {
-	case it.byID: // the trace may be that of several iterations
+	case it.byID: // the trace may have several iterations
 		short := strconv.AppendInt(spans.ShortKey(key), it.ordinal, 10)
 		attempt := int64(0)
 		if raw == nil {
@@ -689,12 +691,12 @@ var roles = [...]string{
 	record.Ranks: spans.SpanRanks,
 }
 
-// kinds are what these spans stand for. Of steps, which are most spans, the name says it.
+// kinds are the kinds of the spans. Steps, most of the spans, need none: the name is enough.
 var kinds = [...]string{
 	record.Step: "", record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
 }
 
-// Expire lets the record go if it has waited for its lines since before the given time. A logger may be in the middle of writing them.
+// Expire ends the waiting record if its wait began before the given time. A logger may be writing the record's lines.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
@@ -722,10 +724,10 @@ func (h *handler) Cut() tail.Delivery {
 	return h.set.Receiver.Deliver(b)
 }
 
-// InOrder says that attempts are counted, and that a step may begin where the one before it ended.
+// InOrder: attempts are counted, and a step may begin at the end of the one before.
 func (h *handler) InOrder() {}
 
-// Save returns where each rank's iterations stand, the model and the parser's state. A record that waits is read again: it moves nothing on.
+// Save returns the position of each rank's iterations, the model and the parser's state. A waiting record is read again: it changes no state.
 func (h *handler) Save() []byte {
 	s := h.state
 	if h.pending.open && !h.pending.unplaced {
@@ -754,7 +756,7 @@ func (h *handler) Save() []byte {
 	return b
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (h *handler) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) != nil {

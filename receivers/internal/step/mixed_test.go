@@ -34,14 +34,14 @@ func TestSourcesCountForThemselves(t *testing.T) {
 	res := &result{}
 	h := handlerWith(t, &direct{}, &res.traces, nil)
 	h.parser = &sources{}
-	h.feed(t, false, "step it=5 dur=1 stamp=2026-01-01T00:00:05", "b:step it=10 dur=1 stamp=2026-01-01T00:00:10", "step it=10 dur=1 stamp=2026-01-01T00:00:10",
+	h.give(t, false, "step it=5 dur=1 stamp=2026-01-01T00:00:05", "b:step it=10 dur=1 stamp=2026-01-01T00:00:10", "step it=10 dur=1 stamp=2026-01-01T00:00:10",
 		"step it=15 dur=1 stamp=2026-01-01T00:00:15", "b:step it=20 dur=1 stamp=2026-01-01T00:00:20", "step it=20 dur=1 stamp=2026-01-01T00:00:20")
 	state := h.Save()
 	require.NoError(t, h.Cut().Send(t.Context()))
 	h = handlerWith(t, &direct{}, &res.traces, nil)
 	h.parser = &sources{}
 	h.Restore(state)
-	h.feed(t, false, "b:step it=30 dur=1 stamp=2026-01-01T00:00:30")
+	h.give(t, false, "b:step it=30 dur=1 stamp=2026-01-01T00:00:30")
 	require.NoError(t, h.Cut().Send(t.Context()))
 	got := res.spans(spans.SpanStep)
 	require.Len(t, got, 7)
@@ -63,7 +63,7 @@ func TestCopiesBetweenLines(t *testing.T) {
 	assert.Equal(t, 1, res.duplicates)
 }
 
-// A line of another rank about a step does not become a part of the record of the rank that logged it.
+// A line of another rank about a step does not become a part of the record of the rank that logged the step.
 func TestSideOfAnotherRank(t *testing.T) {
 	res := read(t, []string{"step it=1 dur=1 stamp=2026-01-01T00:00:01 open", "side it=1 rank=3 mem=5", "side it=1 rate=2"})
 	got := res.spans(spans.SpanStep)
@@ -76,7 +76,7 @@ func TestSideOfAnotherRank(t *testing.T) {
 	assert.Len(t, gauge(t, res, spans.AttrIteration), 1, "one step, one iteration")
 }
 
-// A validation result without a clock follows the step before it, which has one, and not the file's modification time.
+// A validation result without a clock follows the clock of the step before, and not the file's modification time.
 func TestEvaluationWithoutClock(t *testing.T) {
 	res := read(
 		t,
@@ -91,7 +91,7 @@ func TestEvaluationWithoutClock(t *testing.T) {
 	assert.NotEqual(t, got[1].SpanID(), got[2].SpanID(), "two sets in one second")
 }
 
-// A summary is of the run, not of the step before it.
+// A summary is of the run, not of the step before.
 func TestSummaryHasNoIteration(t *testing.T) {
 	res := read(t, []string{"step it=7 dur=1 stamp=2026-01-01T00:00:01", "summary total=7 stamp=2026-01-01T00:00:02"})
 	require.Len(t, res.spans(spans.SpanSummary), 1)

@@ -15,24 +15,24 @@ import (
 // part is a stage of a record on its way to a span.
 type part struct {
 	*stage
-	ns, start, next int64 // next is where the next part below it begins
+	ns, start, next int64 // next is the start of the next part below
 	order           string
-	above           int // the part that it is a part of; above: the step
+	above           int // the enclosing part; above: the step
 }
 
 const (
 	ofStep = -1
-	// maxPlaced bounds the parts whose place is looked for: a trainer has a third of that.
+	// maxPlaced bounds the parts with a place: a trainer has a third as many.
 	maxPlaced = 64
 	// tick is the least time between the starts of two parts, and between the end of a part and the start of the next. Jaeger counts microseconds, draws spans
 	// with the same start in any order, and leaves a span that ends as the next begins out of the critical path.
 	tick = 1000
-	// slack bounds how much later than end to end a part may be drawn because of the ticks.
+	// slack bounds the delay of a part beyond end to end because of the ticks.
 	slack = (2*maxPlaced + maxRanks) * tick
 )
 
-// parts draws the stages of a record: each below the stage it is a part of, end to end in the order in which the trainer's code runs them. Logs state
-// how long parts took, not when. No part starts so late that it would end after the stage it is a part of.
+// parts draws the stages of a record: each below its enclosing stage, end to end in the order of the trainer's code. Logs have the durations of parts, not
+// their times. No part starts too late to end within its enclosing stage.
 func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return
@@ -43,7 +43,7 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		st := &b.stages[i]
 		ps = append(ps, part{stage: st, ns: nanos(st.seconds), above: ofStep, order: spans.OrderUnknown})
 	}
-	// In the order of the code; parts that the code does not tell of come after, as logged.
+	// In the order of the code; parts unknown to the code come after, as logged.
 	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.code(), b.code()) })
 	placed := 0
 	for placed < min(len(ps), maxPlaced) && ps[placed].place != nil {
@@ -57,13 +57,13 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		}
 	}
 	total = max(0, total-tick) // the last part has no next one
-	// The step, as the part that all others are a part of.
+	// The step, as the part around all others.
 	step := part{start: it.start, next: it.start, ns: it.end - it.start}
 	switch {
-	case it.kind == record.Side: // without a span: its parts end where it does
+	case it.kind == record.Side: // without a span: its parts end with it
 		step.start, step.next, step.ns = it.end-total, it.end-total, total
 	case step.ns == 0:
-		step.ns = total // parts that begin before their step would be a skew of clocks to Jaeger, with a warning on each
+		step.ns = total // Jaeger would take parts that begin before their step for a clock skew, with a warning on each
 	}
 	for i := range ps {
 		p := &ps[i]
@@ -74,7 +74,8 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		latest := whole.start + whole.ns - p.ns
 		switch {
 		case i < placed:
-			if p.start = whole.next; p.start > max(whole.start, latest) {
+			p.start = whole.next
+			if p.start > max(whole.start, latest) {
 				if p.start > latest+slack {
 					p.order = spans.OrderUnknown
 				}
@@ -109,7 +110,7 @@ func nanos(seconds float64) int64 {
 	return 0
 }
 
-// code orders parts as the trainer's code runs them.
+// code is the order of parts in the trainer's code.
 func (p *part) code() int {
 	if p.place == nil {
 		return 1 << 30
@@ -117,7 +118,7 @@ func (p *part) code() int {
 	return p.place.Order
 }
 
-// above is the innermost logged part that a place is in.
+// above is the innermost logged part around a place.
 func above(ps []part, place *record.Place) int {
 	for u := place.Under; u != nil; u = u.Under {
 		if i := slices.IndexFunc(ps, func(p part) bool { return p.place == u }); i >= 0 {
@@ -132,7 +133,7 @@ func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	switch {
 	case p.above != ofStep:
 		parent = b.partID(it, ps[p.above].name)
-	case it.kind == record.Side: // it has no span
+	case it.kind == record.Side: // no span
 		parent = it.parent
 	}
 	s := out.Add(b.ofParts(it), spans.Span{

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// parts draws the spans below the steps: when each part starts and ends, ms since the step began, in the order in which the spans come.
+// parts draws the spans below the steps: start and end of each part, ms since the step's start, in the order of the spans.
 func (res *result) parts() string {
 	var all []ptrace.Span
 	at := map[pcommon.SpanID]ptrace.Span{}
@@ -86,7 +86,7 @@ func TestPartsLongerThanWhatTheyArePartsOf(t *testing.T) {
   pass 0–900 trainer
   update 800–1000 unknown
   save 900–1000 unknown`},
-		// verl's testing is not in its step's time.
+		// verl's testing is outside of its step's time.
 		"one longer than the step": {"dur=1 pass:0.5 save:2", `
   pass 0–500 trainer
   save 0–2000 unknown outside`},
@@ -104,7 +104,7 @@ func TestPartsWithoutOrderOrStep(t *testing.T) {
   update 0–300 trainer
   b 0–200 unknown
   a 0.001–300.001 unknown`},
-		// From its time on: to Jaeger, parts that begin before their step are a skew of clocks.
+		// From the step's time on: Jaeger takes parts that begin before their step for a clock skew.
 		"the duration of the step is not known": {"pass:0.5 forward:0.2 update:0.3 b:0.1", `
   pass 0–500 trainer outside
     forward 0–200 trainer

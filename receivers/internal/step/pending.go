@@ -11,11 +11,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// earlier is the state as it was before a record.
+// earlier is the state before a record.
 type earlier struct {
 	who     who
 	track   track
-	known   bool // there was a track
+	known   bool // a track existed
 	trained bool
 }
 
@@ -28,7 +28,7 @@ func (h *handler) before(w who) earlier {
 	return e
 }
 
-// restore undoes in s what the record did. The tracks are others then.
+// restore undoes in s the changes of the record. The tracks are copied.
 func (e *earlier) restore(s *state) {
 	s.Trained, s.Tracks = e.trained, maps.Clone(s.Tracks)
 	delete(s.Tracks, e.who)
@@ -37,32 +37,32 @@ func (e *earlier) restore(s *state) {
 	}
 }
 
-// pending is the record that waits for lines which belong to it. Its record owns its bytes.
+// pending is the record that waits for further lines. The record owns its bytes.
 type pending struct {
 	open  bool
-	since int64 // Unix ns, when its first line was read
+	since int64 // Unix ns, time of reading the first line
 	it    placed
 	rec   *record.Record
 	held  []tail.Held
-	keep  []byte // what the record's slices point into
-	// byName is where the first parts of the record are, when it has many.
+	keep  []byte // memory of the record's slices
+	// byName is the position of the first parts of the record, if many.
 	byName  map[string]int
-	indexed int // so many parts are in it
+	indexed int // number of parts in byName
 	before  earlier
 
-	// Where a record without its iteration stood, until it is placed.
+	// Of a record without its iteration, until the record is placed.
 	unplaced bool
 	prefix   line.Prefix
 	line     tail.Line
 }
 
-// fewParts is up to how many parts a record is gone through for each that comes. It is about what timers log; a line may have 100,000.
+// fewParts is the number of parts up to which a record is searched linearly for each new part. Timers log about as many; a line may have 100,000.
 const fewParts = 64
 
 func (p *pending) set(h *handler, it *placed, rec *record.Record) {
 	p.open, p.unplaced, p.it, p.since = true, false, *it, h.line.Observed.UnixNano()
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
-	// The record itself waits, and the one that waited before is filled next. The lists stay with the line that they lie in.
+	// The record itself waits, and the one that waited before is filled next. The lists stay with their line.
 	next := p.rec
 	if next == nil {
 		next = new(record.Record)
@@ -74,7 +74,7 @@ func (p *pending) set(h *handler, it *placed, rec *record.Record) {
 	p.held = append(p.held[:0], h.stream.Hold())
 }
 
-// wait is set for a record that has its place only when its iteration is known.
+// wait keeps a record that has no place until its iteration is known.
 func (p *pending) wait(h *handler, rec *record.Record) {
 	p.set(h, &placed{item: item{rank: h.rank(rec)}}, rec)
 	p.unplaced, p.prefix, p.line = true, h.prefix, *h.line
@@ -94,7 +94,7 @@ func (p *pending) take(rec *record.Record) {
 			p.rec.Stages = append(p.rec.Stages, s)
 			continue
 		}
-		// A part that comes again is the same work of another microbatch.
+		// A repeated part is the same work of another microbatch.
 		if i := p.part(s.Name); i >= 0 {
 			p.rec.Stages[i].Seconds += s.Seconds
 			p.rec.Stages[i].Min += s.Min
@@ -112,7 +112,7 @@ func (p *pending) take(rec *record.Record) {
 	}
 }
 
-// part is where in the record a part is; -1: it is not.
+// part is the index of a part in the record; -1: none.
 func (p *pending) part(name []byte) int {
 	if len(p.rec.Stages) <= fewParts {
 		return slices.IndexFunc(p.rec.Stages, func(s record.Stage) bool { return bytes.Equal(s.Name, name) })
@@ -139,7 +139,7 @@ func (p *pending) own(b []byte) []byte {
 	return p.keep[n:len(p.keep):len(p.keep)]
 }
 
-// join adds a record to the waiting record, if it belongs to it.
+// join adds a record to the waiting record, if the two belong together.
 func (h *handler) join(rec *record.Record) bool {
 	p := &h.pending
 	if p.unplaced {
@@ -156,7 +156,7 @@ func (h *handler) join(rec *record.Record) bool {
 		p.held = append(p.held, h.stream.Hold())
 		return true
 	}
-	// A Side that states its rank (Megatron's memory lines) is of that rank, whoever logged the step.
+	// A Side with a rank (Megatron's memory lines) is of the stated rank, whoever logged the step.
 	if !p.open || rec.Kind != record.Side && !rec.Join {
 		return false
 	}
@@ -171,7 +171,7 @@ func (h *handler) join(rec *record.Record) bool {
 		p.rec.Unset(record.Duration)
 		p.it.kindOfDuration, p.it.point = durationKinds[rec.Of], false
 		ns := nanos(rec.Get(record.Duration)) * max(p.it.covered, 1)
-		if p.it.time == spans.TimeSynthetic { // its times were made without the duration
+		if p.it.time == spans.TimeSynthetic { // times were made without the duration
 			t := h.track(who{rec.Source, p.it.rank})
 			p.it.end, t.End, t.Made = p.it.end+ns, t.End+ns, t.Made+ns
 		}
@@ -183,7 +183,7 @@ func (h *handler) join(rec *record.Record) bool {
 	return true
 }
 
-// again says whether a record that belongs to the waiting record was seen before, and remembers it by the id that it would have alone.
+// again says whether a record of the waiting record is a repetition, and remembers it by the id that the record alone would have.
 func (h *handler) again(rec *record.Record) bool {
 	raw := rec.RawUnix
 	if raw == nil {
@@ -199,7 +199,7 @@ func (h *handler) again(rec *record.Record) bool {
 	return true
 }
 
-// leave puts the record that waits into the batch.
+// leave puts the waiting record into the batch.
 func (h *handler) leave() {
 	p := &h.pending
 	if !p.open {

@@ -14,19 +14,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rankTime is the time that a part took on one rank.
+// rankTime is the time of a part on one rank.
 type rankTime struct {
 	rank    int64
 	seconds float64
 }
 
 const (
-	// maxRanks bounds the ranks drawn of a part: of more, the fastest, the one in the middle and the slowest. With maxPlaced it bounds a trace.
+	// maxRanks bounds the drawn ranks of a part: of more, the fastest, the middle one and the slowest. Together with maxPlaced, maxRanks bounds a trace.
 	maxRanks = 16
 	fewRanks = 8
 )
 
-// addStage packs a part of the record that is added. A part per rank becomes one, of the slowest.
+// addStage packs a part of the added record. Parts per rank become one, of the slowest.
 func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	if !s.HasRank {
 		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin, place: s.Place})
@@ -43,7 +43,7 @@ func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Seconds, hasMin: true, place: s.Place, ranksFrom: n, ranksTo: n + 1})
 }
 
-// rankParts says of a part what its ranks took, and draws some of them, the slowest first.
+// rankParts describes the times of a part's ranks, and draws some of them, the slowest first.
 func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
 	ranks := b.ranks[p.ranksFrom:p.ranksTo]
 	slices.SortStableFunc(ranks, func(a, b rankTime) int {
@@ -77,7 +77,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 	}
 }
 
-// about is a report in one line: "Rtt 70.9 ms on rank 2, 40.3 ms on rank 0; DRtt …".
+// about is a report on one line: "Rtt 70.9 ms on rank 2, 40.3 ms on rank 0; DRtt …".
 func (b *stepBatch) about(it *item) string {
 	var text []byte
 	for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
@@ -98,7 +98,7 @@ func (b *stepBatch) about(it *item) string {
 	return string(text)
 }
 
-// rankSlow is the rank of a record that computed for the longest among its peers.
+// rankSlow is the rank of a record with the longest computing among its peers.
 type rankSlow struct {
 	rank           int64
 	peers          int
@@ -123,9 +123,9 @@ func (r *rankSlow) put(m pcommon.Map) {
 	}
 }
 
-// compare finds the rank that computed for the longest, compared with the ranks that do the same: the ranks of its pipeline stage, which by the
-// default order of Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py) follow each other. The first and the last stage have other layers
-// than the stages between. Where the log does not say how many stages there are, nothing is compared.
+// compare finds the rank with the longest computing, among ranks with equal work: the ranks of its pipeline stage, contiguous in the default order of
+// Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py). The first and the last stage have other layers than the stages between. Without the
+// number of stages in the log, nothing is compared.
 func (b *stepBatch) compare(it *item) {
 	model := b.shared[it.shared].model
 	if model == nil || model.PipelineParallel < 1 {
@@ -153,7 +153,7 @@ func (b *stepBatch) compare(it *item) {
 		}
 		perStage = model.WorldSize / pp
 	}
-	// The time that each rank took for all of these parts.
+	// The sum of each rank's times for these parts.
 	b.sums = append(b.sums[:0], b.ranks[own[0].ranksFrom:own[0].ranksTo]...)
 	sums := b.sums
 	for _, st := range own[1:] {
@@ -188,7 +188,7 @@ func sameRanks(a, b []rankTime) bool {
 	return slices.EqualFunc(a, b, func(a, b rankTime) bool { return a.rank == b.rank })
 }
 
-// slowest takes the slowest of ranks that do the same, if it is further behind than the slowest of earlier stages.
+// slowest takes the slowest of ranks with equal work, if further behind than the slowest of earlier stages.
 func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	n := len(peers)
 	if n < 2 {
@@ -209,7 +209,7 @@ func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	}
 }
 
-// medianTime is that of ranks.
+// medianTime is the median time of ranks.
 func medianTime(of []rankTime) float64 {
 	seconds := make([]float64, len(of))
 	for i := range of {

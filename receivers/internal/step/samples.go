@@ -17,7 +17,7 @@ type sample struct {
 	at int64
 }
 
-// series tells the series of a GPU apart.
+// series identifies a series of a GPU.
 type series struct {
 	metric record.GPUMetric
 	device uint16
@@ -69,7 +69,7 @@ var (
 	gpuNVLink = spans.MetricNamed("trainbridge.gpu.nvlink.throughput")
 )
 
-// sample takes what a record says of GPUs at a time. Steps and their times know nothing of that.
+// sample takes a record's GPU values at a time, independent of steps and their times.
 func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
 	if len(rec.Samples) == 0 {
 		return
@@ -81,7 +81,7 @@ func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
 	}
 }
 
-// putDevice labels a value of a GPU as nvml does, but for hw.id: that is the place in the log's list, and there is none without one.
+// putDevice labels a value of a GPU as nvml does, but for hw.id: the index in the log's list, absent without a list.
 func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
 	if !unknown {
 		m.PutStr(spans.AttrHardwareID, index(device))
@@ -124,7 +124,7 @@ func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
 	}
 }
 
-// deviceOf is hw.id; "": it is not known.
+// deviceOf is hw.id; "": unknown.
 func deviceOf(device int, unknown bool) string {
 	if unknown {
 		return ""
@@ -132,7 +132,7 @@ func deviceOf(device int, unknown bool) string {
 	return index(device)
 }
 
-// global is the rank among all ranks, -1 where it is not known.
+// global is the rank among all ranks, -1 if unknown.
 func (l labels) global() int64 {
 	if l.rank == noRank || l.local {
 		return -1

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Metrics of GPUs that a log has samples of are those of nvml: a unit, a type or a description of their own would be another metric in Prometheus.
+// GPU metrics of logs are nvml's: a different unit, type or description would make another metric in Prometheus.
 func TestGPUMetricsAreThoseOfNVML(t *testing.T) {
 	text, err := os.ReadFile("../../nvmlreceiver/metadata.yaml")
 	require.NoError(t, err)

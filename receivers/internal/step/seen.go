@@ -12,12 +12,12 @@ const (
 	seenWays = 8 // of 8 bytes: a line of the processor's cache
 )
 
-// seen remembers the records of all files of a receiver, by the ids of their spans: FlagScale writes each row to two files and a summary.
-// The newest ids of a set push the oldest out. Successive iterations have successive sets: places all over a table of this size, as in a
-// map, would each cost a miss of every cache, a tenth of the receiver's time.
+// seen remembers the records of all files of a receiver, by the ids of their spans: FlagScale writes each row to two files and a summary. The newest ids of a
+// set displace the oldest. Successive iterations have successive sets: positions scattered over a table of this size, as in a map, would each miss every cache,
+// a tenth of the receiver's time.
 type seen struct {
 	mu   sync.Mutex
-	sets [][seenWays]uint64 // 4 MiB, in receivers that need it
+	sets [][seenWays]uint64 // 4 MiB, in receivers with duplicates
 }
 
 // before says whether a record was seen before, and remembers it. set is the same for the same record, and for few others.

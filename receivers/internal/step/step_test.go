@@ -37,7 +37,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// words reads "step it=3 dur=1.5 stamp=2026-01-01T00:00:00 open dedup gen:2.5 note=text", the smallest log that says all a record can.
+// words reads "step it=3 dur=1.5 stamp=2026-01-01T00:00:00 open dedup gen:2.5 note=text", the smallest log with all features of a record.
 type words struct{ lines int }
 
 var wordFields = map[string]record.Field{
@@ -86,7 +86,7 @@ func (w *words) Line(text []byte, out Out) (tail.Verdict, string) {
 	return tail.Record, ""
 }
 
-// setWord sets what one word of a record says: a stage as name:seconds, a value as name=value, or a name alone.
+// setWord sets the content of one word: a stage as name:seconds, a value as name=value, or a name alone.
 func setWord(rec *record.Record, f []byte) {
 	if name, seconds, ok := bytes.Cut(f, []byte(":")); ok && !bytes.Contains(f, []byte("=")) {
 		v, _ := strconv.ParseFloat(string(seconds), 64)
@@ -206,7 +206,7 @@ func when(s ptrace.Span, base time.Time) [2]time.Duration {
 	return [2]time.Duration{s.EndTimestamp().AsTime().Sub(base), s.EndTimestamp().AsTime().Sub(s.StartTimestamp().AsTime())}
 }
 
-// took is the time of one step in s, nil where it is not known.
+// took is the time of one step in s, nil if unknown.
 func took(s ptrace.Span) any {
 	if seconds := filereceivertest.Took(s); !math.IsNaN(seconds) {
 		return seconds
@@ -284,7 +284,7 @@ func TestDurationFromTheRecordBefore(t *testing.T) {
 	assert.Equal(t, [2]time.Duration{30*time.Second + 1, 1}, when(got[2], base))
 }
 
-// A step of 30 s was said to take 9 s, with 60 s of evaluation as a part: an evaluation is no part of a step.
+// Regression: a step of 30 s got 9 s, with 60 s of evaluation as a part: an evaluation is no part of a step.
 func TestEvaluationIsNoPartOfAStep(t *testing.T) {
 	res := read(t, []string{
 		"step it=10 stamp=2026-01-01T00:00:00", "eval vloss=3 dur=60 stamp=2026-01-01T00:01:00", "step it=20 stamp=2026-01-01T00:01:30",
@@ -304,7 +304,7 @@ func TestEvaluationIsNoPartOfAStep(t *testing.T) {
 	assert.Equal(t, 30*time.Second, got[1].EndTimestamp().AsTime().Sub(got[1].StartTimestamp().AsTime()))
 }
 
-// A record whose iteration and duration stand in the line after it.
+// A record with its iteration and duration on the next line.
 func TestNumberedByTheNextLine(t *testing.T) {
 	res := read(t, []string{
 		"[rank0]: step unnumbered loss=3 note=abc stamp=2026-01-01T00:00:10", "noise", "[rank0]: side it=5 dur=2 mean loss=9",
@@ -335,7 +335,7 @@ func TestNumberedByTheNextLine(t *testing.T) {
 	assert.Equal(t, spans.StepTraceID("run", 5), eval[0].TraceID())
 }
 
-// A duration that is not known is not drawn: a job that went back (an hour passed meanwhile), and records that cover nobody knows how many steps.
+// An unknown duration is not drawn: a job that went back (an hour passed meanwhile), and records of an unknown number of steps.
 func TestPoints(t *testing.T) {
 	res := read(t, []string{
 		"step it=10 stamp=2026-01-01T00:00:00", "step it=5 stamp=2026-01-01T01:00:00", "step it=6 stamp=2026-01-01T01:00:02",
@@ -355,7 +355,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// Records of a log with neither clock nor durations had one time, and came in any order. That their times differ means no duration.
+// Records of a log with neither clock nor durations had one time, and came in any order. Their different times are no durations.
 func TestOrderOfALogWithoutTimes(t *testing.T) {
 	got := read(t, []string{"step loss=3", "step loss=2", "step loss=1"}).spans(spans.SpanStep)
 	require.Len(t, got, 3)
@@ -435,7 +435,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	assert.Equal(t, 250*time.Millisecond, stages[0].EndTimestamp().AsTime().Sub(stages[0].StartTimestamp().AsTime()))
 	assert.Equal(t, spans.OrderUnknown, attr(stages[0], spans.AttrStageOrder))
 	assert.Equal(t, got[1].TraceID(), res.spans(spans.SpanEvaluation)[0].TraceID())
-	// A value that belongs to no record is a metric all the same, at the time of the record before.
+	// A value outside of any record is a metric all the same, at the time of the record before.
 	mem := gauge(t, res, spans.AttrMemoryUsage)
 	require.Len(t, mem, 2)
 	assert.InDelta(t, 1.0, mem[0].DoubleValue(), 0)
@@ -446,7 +446,7 @@ func TestPartsOfSeveralMicrobatches(t *testing.T) {
 	res := read(t, []string{
 		"side fwd:0.5", // before any step
 		"step it=1 join stamp=2026-01-01T00:00:10", "step it=2 join stamp=2026-01-01T00:00:20",
-		"step it=2 join dur=4 mean", // states what was taken for an interval
+		"step it=2 join dur=4 mean", // states the value taken as an interval before
 		"side fwd:0.5", "side fwd:0.25 bwd:1", "eval it=2 vloss=1", "side late:2",
 	})
 	got := res.spans(spans.SpanStep)
@@ -483,7 +483,7 @@ func gauge(t *testing.T, res *result, name string) []pmetric.NumberDataPoint {
 	return out
 }
 
-// With latest_points, of each series the last point that the log states is sent, and nothing else changes.
+// With latest_points, only the last point of each series is sent, and nothing else changes.
 func TestLatestPoints(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join([]string{
@@ -518,7 +518,7 @@ func TestGauges(t *testing.T) {
 	assert.Equal(t, "NaN", attr(res.spans(spans.SpanStep)[1], spans.AttrLoss), "JSON has no NaN")
 }
 
-// Values of GPUs have the labels of nvml's, and the host that the record names. A value without a list is of no certain device.
+// Values of GPUs have nvml's labels, and the host in the record. A value without a list has no device.
 func TestGPUsOfRecords(t *testing.T) {
 	res := read(t, []string{
 		"step it=1 onegpu=0.9 host=gpu-node-1 rank=3 stamp=2026-01-01T00:00:00",
@@ -541,7 +541,7 @@ func TestGPUsOfRecords(t *testing.T) {
 	assert.Equal(t, of(map[string]any{}), loss[0].Attributes().AsRaw())
 }
 
-// What records say of tokens are those of their own steps, or nothing is said.
+// Tokens of records are those of their own steps, or absent.
 func TestTokens(t *testing.T) {
 	for _, tt := range []struct {
 		name, log, want string
@@ -611,7 +611,7 @@ func TestSummaryAndModel(t *testing.T) {
 	assert.Equal(t, map[int64]bool{1: false, 2: true}, models)
 }
 
-// direct feeds a handler without a tailer.
+// direct calls a handler without a tailer.
 type direct struct{ held, released int }
 
 func (*direct) Path() string           { return "/logs/x.log" }
@@ -622,7 +622,7 @@ func (*direct) Place() tail.Place      { return 0 }
 func (*direct) ByArrival()             {}
 func (d *direct) outstanding() (n int) { return d.held - d.released }
 
-// handlerWith makes a handler whose receiver delivers to the consumers.
+// handlerWith makes a handler with a receiver that delivers to the consumers.
 func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consumer.Metrics) *handler {
 	tb.Helper()
 	cfg := tail.DefaultConfig()
@@ -633,7 +633,7 @@ func handlerWith(tb testing.TB, d *direct, traces consumer.Traces, metrics consu
 	}, &seen{}, &filereceiver.Pool[stepBatch]{}, d)
 }
 
-func (h *handler) feed(t *testing.T, live bool, texts ...string) {
+func (h *handler) give(t *testing.T, live bool, texts ...string) {
 	t.Helper()
 	for i, text := range texts {
 		h.Line(&tail.Line{Text: []byte(text), Observed: written.Add(time.Duration(i) * time.Minute), Live: live, ModTime: written})
@@ -643,7 +643,7 @@ func (h *handler) feed(t *testing.T, live bool, texts ...string) {
 func TestLiveTimes(t *testing.T) {
 	var sink consumertest.TracesSink
 	h := handlerWith(t, &direct{}, &sink, nil)
-	h.feed(t, true, "step loss=1", "step loss=2", "step it=5 dur=3")
+	h.give(t, true, "step loss=1", "step loss=2", "step it=5 dur=3")
 	require.NoError(t, h.Cut().Send(context.Background()))
 	res := &result{}
 	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
@@ -657,12 +657,12 @@ func TestLiveTimes(t *testing.T) {
 	}
 }
 
-// An open record waits, and nothing of it is lost when the log goes quiet.
+// An open record waits, and is not lost when the log pauses.
 func TestExpire(t *testing.T) {
 	var sink consumertest.TracesSink
 	d := &direct{}
 	h := handlerWith(t, d, &sink, nil)
-	h.feed(t, true, "step it=1 dur=1 open")
+	h.give(t, true, "step it=1 dur=1 open")
 	assert.Nil(t, h.Cut())
 	assert.Equal(t, 1, d.outstanding())
 	h.Expire(written)
@@ -675,7 +675,7 @@ func TestExpire(t *testing.T) {
 	assert.Nil(t, h.Cut(), "nothing left")
 }
 
-// After a restart the records go on where they were: the same ids, the same steps covered.
+// After a restart the records continue: the same ids, the same covered steps.
 func TestSaveRestore(t *testing.T) {
 	lines := []string{
 		"model", "step it=10 dur=1", "step loss=3", "step it=20 dur=1", "step loss=2", "restart", "step it=10 dur=1", "step loss=2", "[rank1]: step it=3 dur=1",
@@ -683,20 +683,20 @@ func TestSaveRestore(t *testing.T) {
 	all := func(cut int) []ptrace.Span {
 		res := &result{}
 		h := handlerWith(t, &direct{}, &res.traces, nil)
-		feed := func(lines []string) {
-			h.feed(t, false, lines...)
+		give := func(lines []string) {
+			h.give(t, false, lines...)
 			if d := h.Cut(); d != nil {
 				require.NoError(t, d.Send(context.Background()))
 			}
 		}
-		feed(lines[:cut])
+		give(lines[:cut])
 		state := h.Save()
 		h = handlerWith(t, &direct{}, &res.traces, nil)
 		if state != nil {
 			h.Restore(state)
 		}
 		assert.Equal(t, cut, h.parser.(*words).lines)
-		feed(lines[cut:])
+		give(lines[cut:])
 		return res.spans(spans.SpanStep)
 	}
 	want := all(0)
@@ -718,10 +718,10 @@ func TestSaveRestore(t *testing.T) {
 	h := handlerWith(t, &direct{}, &consumertest.TracesSink{}, nil)
 	h.Restore([]byte("not json"))
 	h.Restore([]byte(`{"tracks":{"1":null}}`))
-	h.feed(t, true, "[rank1]: step it=1")
+	h.give(t, true, "[rank1]: step it=1")
 }
 
-// What belongs to a step is in its trace, also where an id decided that, and also after a restart.
+// Everything of a step is in its trace, also with a trace decided by an id, and also after a restart.
 func TestRestartAfterAnID(t *testing.T) {
 	lines := []string{
 		"step it=1 trace=a a:1 b:2", "eval vloss=2", "eval it=1 vloss=3", "eval it=7 vloss=3", "step it=2", "eval vloss=4", "step loss=1 trace=a", "eval vloss=5",
@@ -730,20 +730,20 @@ func TestRestartAfterAnID(t *testing.T) {
 	all := func(cut int) (out []ptrace.Span) {
 		res := &result{}
 		h := handlerWith(t, &direct{}, &res.traces, nil)
-		feed := func(lines []string) {
-			h.feed(t, false, lines...)
+		give := func(lines []string) {
+			h.give(t, false, lines...)
 			h.leave()
 			if d := h.Cut(); d != nil {
 				require.NoError(t, d.Send(context.Background()))
 			}
 		}
-		feed(lines[:cut])
+		give(lines[:cut])
 		state := h.Save()
 		h = handlerWith(t, &direct{}, &res.traces, nil)
 		if state != nil {
 			h.Restore(state)
 		}
-		feed(lines[cut:])
+		give(lines[cut:])
 		for _, name := range []string{spans.SpanStep, spans.SpanEvaluation, "a", "b", "late"} {
 			out = append(out, res.spans(name)...)
 		}
@@ -766,7 +766,7 @@ func TestRestartAfterAnID(t *testing.T) {
 	}
 }
 
-// robber empties what it is given and fails, as a pipeline may.
+// robber empties its argument and fails, as a pipeline may.
 type robber struct {
 	consumertest.TracesSink
 	fails []error
@@ -791,12 +791,12 @@ func TestDelivery(t *testing.T) {
 		sends int
 	}{
 		"retried": {[]error{down, down}, 3},
-		"refused": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 2}, // its halves are not refused
+		"refused": {[]error{down, consumererror.NewPermanent(errors.New("bad"))}, 2}, // both halves are accepted
 	} {
 		t.Run(name, func(t *testing.T) {
 			traces, metrics := &robber{fails: c.fails}, &consumertest.MetricsSink{}
 			h := handlerWith(t, &direct{}, traces, metrics)
-			h.feed(t, true, "step it=1 loss=1", "step it=2 loss=1")
+			h.give(t, true, "step it=1 loss=1", "step it=2 loss=1")
 			d := h.Cut()
 			ctx := context.Background()
 			for range c.sends - 1 {
@@ -829,11 +829,11 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Records that their writer held back come all at once: when they came says nothing of how long their steps took.
+// Buffered records come all at once: their arrival is not the duration of their steps.
 func TestRecordsHeldBack(t *testing.T) {
 	var sink consumertest.TracesSink
 	h := handlerWith(t, &direct{}, &sink, nil)
-	h.feed(t, true, "step it=10 loss=1", "step it=20 loss=2 late", "step it=30 loss=2")
+	h.give(t, true, "step it=10 loss=1", "step it=20 loss=2 late", "step it=30 loss=2")
 	require.NoError(t, h.Cut().Send(context.Background()))
 	res := &result{}
 	require.NoError(t, res.traces.ConsumeTraces(context.Background(), sink.AllTraces()[0]))
@@ -845,7 +845,7 @@ func TestRecordsHeldBack(t *testing.T) {
 	assert.Equal(t, true, attr(got[1], spans.AttrTimePoint))
 }
 
-// Without a clock the times are made of the durations, also of the durations that stand in a line after the record's.
+// Without a clock the times are made of the durations, also of durations on a line after the record's.
 func TestDurationInTheNextLineWithoutAClock(t *testing.T) {
 	got := read(t, []string{"step it=1 open", "side dur=2", "step it=2 open", "side dur=3"}).spans(spans.SpanStep)
 	require.Len(t, got, 2)
@@ -854,10 +854,10 @@ func TestDurationInTheNextLineWithoutAClock(t *testing.T) {
 	assert.GreaterOrEqual(t, got[1].StartTimestamp(), got[0].EndTimestamp(), "one after the other")
 }
 
-// Attempts are told apart on the resource: what begins anew, what goes back, and what a rank logs that was silent before.
+// The resource distinguishes attempts: after a restart, after going back, and for a rank that logs for the first time.
 func TestAttempts(t *testing.T) {
 	res := read(t, []string{
-		"restart", "restart", // the launch itself, as two ranks print it
+		"restart", "restart", // the launch itself, as printed by two ranks
 		"step it=10 dur=1 stamp=2026-01-01T00:00:10", "step it=20 dur=1 stamp=2026-01-01T00:00:20",
 		"restart", "restart",
 		"step it=20 dur=1 stamp=2026-01-01T00:01:20", "[rank1]: step it=20 dur=1 stamp=2026-01-01T00:01:20", "eval it=20 vloss=3 stamp=2026-01-01T00:01:21",
@@ -883,7 +883,7 @@ func TestAttempts(t *testing.T) {
 	assert.Len(t, ids, len(got))
 }
 
-// Iterations that begin anew with each epoch are other steps in traces of their own, whichever rank logs them, and no attempts. The job goes back by epoch.
+// Iterations that restart with each epoch are different steps in separate traces, whichever rank logs them, and no attempts. The job goes back by epoch.
 func TestIterationsPerEpoch(t *testing.T) {
 	res := read(t, []string{
 		"step it=1 epoch=0 dur=1 stamp=2026-01-01T00:00:10", "[rank1]: step it=1 epoch=0 dur=1 stamp=2026-01-01T00:00:10",

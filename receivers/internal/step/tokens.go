@@ -6,30 +6,30 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// tokens follows what the records of a rank say of tokens, so that each says those of its own steps.
+// tokens follows the token counts of a rank's records, and derives the tokens of each record's own steps.
 type tokens struct {
-	// Last is what the record before said: of its steps, or since the run began; 0: nothing.
+	// Last is the count of the record before: of its steps, or since the run began; 0: none.
 	Last    float64 `json:"last,omitzero"`
-	At      int64   `json:"at,omitzero"`      // iteration of that record
-	Covered int64   `json:"covered,omitzero"` // steps of it; 0: not known
+	At      int64   `json:"at,omitzero"`      // iteration of the record with Last
+	Covered int64   `json:"covered,omitzero"` // its number of steps; 0: unknown
 	Attempt int64   `json:"attempt,omitzero"`
 	Sense   sense   `json:"sense,omitzero"`
-	Grew    int     `json:"grew,omitzero"` // how often a number that may mean either was larger than the one before
+	Grew    int     `json:"grew,omitzero"` // times in a row that an ambiguous number was larger than the one before
 }
 
-// sense is what a number of tokens means.
+// sense is the meaning of a token count.
 type sense uint8
 
 const (
 	unsure     sense = iota
-	ofRecord         // of its steps
+	ofRecord         // of the record's steps
 	sinceStart       // since the run began
 
-	mostGrown = 8   // numbers of tokens of steps do not grow so often in a row
-	early     = 1.5 // how many times as far a record is in the run as the one before, where tokens of steps cannot be taken for those since the start
+	mostGrown = 8   // counts per step do not grow this often in a row
+	early     = 1.5 // ratio of the positions of two records in the run from which counts per step and counts since the start differ clearly
 )
 
-// count sets the tokens of a record's steps, or leaves them unset where they are not known.
+// count sets the tokens of a record's steps, or leaves them unset if unknown.
 func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 	v, means := rec.Get(record.ConsumedTokens), sinceStart
 	either := math.NaN()
@@ -64,8 +64,8 @@ func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
 
 var tokensName = []byte("tokens")
 
-// learn finds out what a number of tokens means. Two records of as many steps tell early in a run: of their steps the numbers are about the same, since the
-// start they are as far apart as the iterations. Later in a run the number is of steps as soon as it does not grow.
+// learn finds the meaning of a token count. Two records of equally many steps decide early in a run: counts per step are about equal, counts since the start
+// are as far apart as the iterations. Later in a run the count is per step as soon as it does not grow.
 func (k *tokens) learn(v float64, it *placed) {
 	if k.Sense != unsure || k.Last == 0 {
 		return
@@ -75,7 +75,8 @@ func (k *tokens) learn(v float64, it *placed) {
 	case v <= k.Last:
 		k.Sense = ofRecord
 	case k.Covered > 0 && k.Covered == it.covered && apart >= early:
-		if k.Sense = ofRecord; math.Abs(v-k.Last*apart) < v-k.Last {
+		k.Sense = ofRecord
+		if math.Abs(v-k.Last*apart) < v-k.Last {
 			k.Sense = sinceStart
 		}
 	default:

@@ -5,17 +5,17 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// twin names the writer that tells the same steps as another one does, in the same log: Megatron's training_log prints a line of each step behind those of
-// DeepSpeed's engine, which it trains with (deepspeedai/Megatron-DeepSpeed, megatron/training.py).
+// twin is the writer that logs the same steps in the same log: Megatron's training_log prints a line of each step after those of DeepSpeed's engine, used for
+// the training (deepspeedai/Megatron-DeepSpeed, megatron/training.py).
 var twin = map[string]string{"deepspeed": "megatron", "megatron": "deepspeed"}
 
-// twins says whether two records are of one step, told by two writers.
+// twins says whether two records are of one step, by two writers.
 func twins(a, b *record.Record) bool {
 	return twin[a.Source] == b.Source && b.Source != "" && a.Kind == record.Step && b.Kind == record.Step && a.Has(record.Iteration) &&
 		a.Get(record.Iteration) == b.Get(record.Iteration)
 }
 
-// absorb takes what the waiting record says into a record of the same step by another writer, and returns its lines: they wait for that record now.
+// absorb moves the content of the waiting record into a record of the same step by another writer, and returns its lines, to wait for the new record.
 func (h *handler) absorb(rec *record.Record) (held []tail.Held) {
 	p := &h.pending
 	if !p.open || p.unplaced || !rec.Open || !twins(p.rec, rec) {
@@ -27,6 +27,6 @@ func (h *handler) absorb(rec *record.Record) (held []tail.Held) {
 		rec.AddExtra(e)
 	}
 	held = append(held, p.held...)
-	p.open, p.held, p.keep = false, p.held[:0], nil // the record has texts in what was kept
+	p.open, p.held, p.keep = false, p.held[:0], nil // the record has texts in the old memory
 	return held
 }

@@ -1,6 +1,6 @@
-// Package commands has the commands of bin/gen, which write logs as the originals do, made of a seeded simulation, and beside them the exact ground truth: verl
-// with TransferQueue (TQ-TRACE and TQ-DETAIL lines of verl/utils/transferqueue_utils.py @c55ddc26), training logs of several formats, the log of a client of
-// RPCs over ZeroMQ, logs about collectives, and what agents send about them. Each domain is a package: what its simulation does stands there.
+// Package commands has the commands of bin/gen, which write logs in the originals' formats from a seeded simulation, and the exact ground truth: verl with
+// TransferQueue (TQ-TRACE and TQ-DETAIL lines of verl/utils/transferqueue_utils.py @c55ddc26), training logs of several formats, the log of a client of RPCs
+// over ZeroMQ, logs about collectives, and the messages of agents about them. Each domain is a package, which documents its simulation.
 package commands
 
 import (

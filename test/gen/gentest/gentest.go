@@ -1,4 +1,4 @@
-// Package gentest is what the tests of generators share.
+// Package gentest is common to the tests of generators.
 package gentest
 
 import (
@@ -20,16 +20,16 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// ErrTruthUnfinished says that the truth file has no closing line: the generator still runs or was killed.
+// ErrTruthUnfinished: the truth file has no closing line.
 var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")
 
-// Truth is what a truth file holds: what the generator says of each record, and of the whole run.
+// Truth is the content of a truth file: the generator's truth of each record, and of the whole run.
 type Truth[Run, Record any] struct {
 	Run     Run
 	Records []Record
 }
 
-// ReadTruth reads a truth file whole: JSON lines, one record each, then {"run": …}.
+// ReadTruth reads a truth file: JSON lines, a record each, then {"run": …}.
 func ReadTruth[Run, Record any](path string) (*Truth[Run, Record], error) {
 	truth := &Truth[Run, Record]{}
 	f, err := os.Open(path)
@@ -48,7 +48,8 @@ func ReadTruth[Run, Record any](path string) (*Truth[Run, Record], error) {
 			Run *Run `json:"run"`
 		}{}
 		var rec Record
-		if err = errors.Join(err, json.Unmarshal(raw, &end)); err == nil && end.Run == nil {
+		err = errors.Join(err, json.Unmarshal(raw, &end))
+		if err == nil && end.Run == nil {
 			err = json.Unmarshal(raw, &rec)
 		}
 		switch {
@@ -66,7 +67,7 @@ func ReadTruth[Run, Record any](path string) (*Truth[Run, Record], error) {
 type Clock struct {
 	At    time.Time
 	Stop  context.CancelFunc
-	Until time.Time // the run is stopped when the clock gets there
+	Until time.Time // the run is stopped at this time
 }
 
 // Clock is the clock of a simulation.

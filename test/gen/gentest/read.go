@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Log is what a receiver makes of a generated log.
+// Log is a receiver's output for a generated log.
 type Log struct {
 	Traces  consumertest.TracesSink
 	Metrics consumertest.MetricsSink
@@ -25,8 +25,7 @@ type Log struct {
 	lines   map[string]int64
 }
 
-// Read runs a receiver, whose logs are those of a glob, until enough has come. The caller judges what has come, also where that is not enough.
-// The run is "run", or what the caller says.
+// Read runs a receiver on the logs of a glob until enough returns true, or for a minute; the caller checks the output. The run id is "run", or the caller's.
 func Read(t *testing.T, factory receiver.Factory, glob string, enough func(*Log) bool, run ...string) *Log {
 	t.Helper()
 	l := &Log{tel: componenttest.NewTelemetry(), lines: map[string]int64{}}
@@ -58,12 +57,11 @@ func Read(t *testing.T, factory receiver.Factory, glob string, enough func(*Log)
 	return l
 }
 
-// Lines are the log's lines by what became of them: "lines", "records", "sent", "ignored", "rejected". What a receiver no longer tells, as one that
-// has shut down, stays as it was told last.
+// Lines are the log's lines by outcome: "lines", "records", "sent", "ignored", "rejected". Counts of a receiver that has shut down keep their last values.
 func (l *Log) Lines() map[string]int64 {
 	for _, name := range []string{"lines", "records", "sent", "ignored", "rejected"} {
 		m, err := l.tel.GetMetric("trainbridge.tail." + name)
-		if err != nil { // there is none yet, or no longer
+		if err != nil { // none yet, or no longer
 			l.lines[name] += 0
 			continue
 		}
@@ -75,13 +73,13 @@ func (l *Log) Lines() map[string]int64 {
 	return maps.Clone(l.lines)
 }
 
-// Settled says that a log of so many lines was read, and that all of its records have come.
+// Settled reports that a log of so many lines was read, and that all of its records were sent.
 func (l *Log) Settled(lines int64) bool {
 	n := l.Lines()
 	return n["lines"] == lines && n["records"]+n["ignored"]+n["rejected"] == lines && n["records"] == n["sent"]
 }
 
-// Spans are the spans that have come. Each has the attributes of its resource too: what the log repeats stands there.
+// Spans are the spans received, each with the attributes of its resource too.
 func (l *Log) Spans() []ptrace.Span { return Spans(l.Traces.AllTraces()) }
 
 // Spans are the spans of messages, each with the attributes of its resource.

@@ -36,7 +36,7 @@ func (p *flightLog) open() error {
 	return p.Err
 }
 
-// put writes text, in one line with Compact.
+// put writes text, on a single line with Compact.
 func (p *flightLog) put(f *logfile.Log, b []byte) {
 	if p.opt.Compact {
 		n := 0
@@ -55,7 +55,7 @@ func (p *flightLog) put(f *logfile.Log, b []byte) {
 	p.raw(f, b)
 }
 
-// entries is how many entries a rank will have, and how many of them are completed.
+// entries is the number of entries of a rank, and of the completed ones.
 func (p *flightLog) entries(rank int) (all, completed int) {
 	o := p.opt
 	all = o.collectives()
@@ -74,7 +74,7 @@ func (p *flightLog) head(rank int) []byte {
 	all, completed := p.entries(rank)
 	started := strconv.Itoa(min(all, completed+1))
 	if p.opt.NoTiming {
-		started = "-1" // nothing says when it started
+		started = "-1" // no start time
 	}
 	return fmt.Appendf(p.Buf[:0], `{
  "version": "2.5",
@@ -109,7 +109,7 @@ func (p *flightLog) collective(c *ncclCollective) {
 	p.ranks(c, func(rank int) int64 { return p.entry(c, rank) })
 }
 
-// seen is when the watchdog saw what happened at that time.
+// seen is when the watchdog noticed an event.
 func (p *flightLog) seen(rank int, at int64) int64 {
 	at -= p.watch[rank]
 	return p.watch[rank] + (at+flightPoll-1)/flightPoll*flightPoll
@@ -158,7 +158,7 @@ func (p *flightLog) entry(c *ncclCollective, rank int) int64 {
 		completed = strconv.FormatInt(p.seen(rank, end), 10)
 	}
 	if state == "started" && p.opt.NoTiming {
-		state = "scheduled" // nothing says that it has begun
+		state = "scheduled" // no sign of a start
 	}
 	b = fmt.Appendf(b, `,
    "state": "%s",

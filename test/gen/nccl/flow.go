@@ -8,9 +8,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// flowLog writes what VCCL does: sii-research/VCCL @af1ca510 src/transport/timer_log.cc, a pair of files per network card: one file is written and
-// then, when it is large, the other file anew. The forms: 13 columns (NCCL_TELEMETRY_OBSERVE=1, and v0.3.x), packed words (since PR #27),
-// six columns (commit b62e3e5), and the oldest text. Every rank has its own card, which sends to the card of the same number on the next node.
+// flowLog writes VCCL's logs: sii-research/VCCL @af1ca510 src/transport/timer_log.cc, a pair of files per network card: a full file is followed by the second
+// one, written anew. The forms: 13 columns (NCCL_TELEMETRY_OBSERVE=1, and v0.3.x), packed words (since PR #27), six columns (commit b62e3e5), and the oldest
+// text. Every rank has its own card, which sends to the card of the same number on the next node.
 type flowLog struct {
 	*log
 	cards []*flowCard
@@ -26,7 +26,7 @@ type flowCard struct {
 	kept         [2]int64 // lines of each file that are not overwritten
 	current      int
 	size         int64 // bytes in the current file
-	base         int64 // the time that the packed words count from, of the host's clock
+	base         int64 // zero of the packed words' times, by the host's clock
 	last         int64 // time of the last row, of the host's clock
 	second       int64 // the second that functions sums up
 	functions    [8]flowSum
@@ -95,7 +95,7 @@ func (p *flowLog) row(c *flowCard, b []byte, at int64) {
 	p.Line(f, b, logfile.Record)
 }
 
-// flip goes on in the other file, which is written anew.
+// flip goes on in the second file, written anew.
 func (p *flowLog) flip(c *flowCard) {
 	p.Err = c.files[c.current].W.Flush()
 	c.current ^= 1
@@ -112,7 +112,7 @@ func (p *flowLog) flip(c *flowCard) {
 	f.Overwritten += c.kept[c.current]
 	c.kept[c.current], c.size = 0, 0
 	row := p.Buf
-	p.Buf = nil // it holds the row that is about to be written
+	p.Buf = nil // holds the row to be written next
 	p.header(c)
 	c.size = int64(len(flowHeaders[p.opt.Format]))
 	p.Buf = row
@@ -256,7 +256,7 @@ func (p *flowLog) close() {
 		if p.opt.Live || card.last == 0 {
 			continue
 		}
-		// Only the file's modification time says what the times in a packed log count from: it is the last of these times.
+		// The zero of the times in a packed log follows only from the file's modification time, which is the last of them.
 		for _, f := range card.files {
 			if p.Err == nil {
 				p.Err = f.W.Flush()

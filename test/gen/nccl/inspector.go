@@ -7,8 +7,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// inspectorLog writes what NVIDIA's NCCL Inspector does: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1, v4.2 of @35d819ec,
-// v4.3 and v4.4 as in the README of @08618d4a. A file per process, whose thread dumps what its communicators completed since the last dump.
+// inspectorLog writes logs of NVIDIA's NCCL Inspector: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1, v4.2 of @35d819ec, v4.3 and
+// v4.4 as in the README of @08618d4a. A file per process, whose thread dumps the collectives completed since the last dump.
 type inspectorLog struct {
 	*log
 	version string
@@ -28,10 +28,10 @@ type inspectorProc struct {
 
 // inspectorRank is a rank's communicator in a process.
 type inspectorRank struct {
-	header  string
-	pending []inspectorRecord
-	dropped int64 // records
-	told    int64 // dropped records that a dump has told of
+	header   string
+	pending  []inspectorRecord
+	dropped  int64 // records
+	reported int64 // dropped records of earlier dumps
 }
 
 type inspectorRecord struct {
@@ -52,7 +52,8 @@ func (p *inspectorLog) open() error {
 			c.next += 1 + p.rng.Int64N(int64(p.opt.DumpInterval))
 		}
 		var err error
-		if c.Log, err = p.file(fmt.Sprintf("%s-pid%d.log", h.name, c.pid), h, n); err != nil {
+		c.Log, err = p.file(fmt.Sprintf("%s-pid%d.log", h.name, c.pid), h, n)
+		if err != nil {
 			return err
 		}
 		c.PID = c.pid
@@ -103,7 +104,7 @@ func (p *inspectorLog) close() {
 	}
 }
 
-// dump writes what is pending, the communicators one after the other.
+// dump writes the pending records, communicator by communicator.
 func (p *inspectorLog) dump(proc *inspectorProc, at int64) {
 	us := proc.host.Local(at) / 1000
 	for i := range proc.ranks {
@@ -140,13 +141,13 @@ func (p *inspectorLog) context(b []byte, proc *inspectorProc, r *inspectorRank, 
 	return append(strconv.AppendInt(append(b, r.header...), us, 10), proc.text...)
 }
 
-// stats writes the record that stands before the records of a communicator.
+// stats writes the record before the records of a communicator.
 func (p *inspectorLog) stats(proc *inspectorProc, r *inspectorRank, us int64) {
 	b := p.context(p.Buf[:0], proc, r, us)
 	b = fmt.Appendf(b,
 		`"dump_stats":{"coll_records":%d,"coll_dropped_total":%d,"coll_dropped_since_last_dump":%d,"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0`,
-		len(r.pending), r.dropped, r.dropped-r.told)
-	r.told = r.dropped
+		len(r.pending), r.dropped, r.dropped-r.reported)
+	r.reported = r.dropped
 	if p.version == "v4.4" {
 		proxy := 0
 		if p.opt.Verbose {
@@ -159,7 +160,7 @@ func (p *inspectorLog) stats(proc *inspectorProc, r *inspectorRank, us int64) {
 	p.Line(proc.Log, append(b, '}', '}'), logfile.Side)
 }
 
-// perf writes a collective without the ends of its JSON objects.
+// perf writes a collective without the closing braces.
 func (p *inspectorLog) perf(b []byte, r *inspectorRecord) []byte {
 	b = append(append(append(b, `"coll_perf":{"coll":"`...), r.name...), '"')
 	if p.version >= "v4.2" {
@@ -179,7 +180,7 @@ func (p *inspectorLog) perf(b []byte, r *inspectorRecord) []byte {
 	return b
 }
 
-// trace writes what NCCL_INSPECTOR_DUMP_VERBOSE=1 adds: the events in the order in which they came, and when the CPU saw them.
+// trace writes the part of NCCL_INSPECTOR_DUMP_VERBOSE=1: the events in order of arrival, with the CPU's times.
 func (p *inspectorLog) trace(b []byte, r *inspectorRecord) []byte {
 	n := p.opt.Channels
 	start := r.start / 1000
@@ -201,7 +202,7 @@ func (p *inspectorLog) trace(b []byte, r *inspectorRecord) []byte {
 	return append(append(b, p.tail...), "]}"...)
 }
 
-// proxy writes a record of the network's proxy, of one step, in nested mode.
+// proxy writes a single-step record of the network's proxy, in nested mode.
 func (p *inspectorLog) proxy(b []byte, rank int, r *inspectorRecord) []byte {
 	took := max(9, r.us()/2)
 	start := r.end/1000 - took

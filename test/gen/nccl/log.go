@@ -15,19 +15,19 @@ import (
 
 // ncclPrinter writes the logs of one format. Errors stick in the sink.
 type ncclPrinter interface {
-	// open creates the files and writes what stands before the first record.
+	// open creates the files and writes everything before the first record.
 	open() error
-	// collective writes the records, and tells the truth what they print.
+	// collective writes the records, and adds the printed values to the truth.
 	collective(c *ncclCollective)
-	// close writes the ends of the logs. After an error it is not called.
+	// close writes the ends of the logs. It is not called after an error.
 	close()
 }
 
-// log is what the printers share: the files, the clocks, and the truth about the collective that is being printed.
+// log is common to the printers: the files, the clocks, and the truth about the current collective.
 type log struct {
 	writer.Sink
 	opt   *Options
-	rng   *rand.Rand // for what a format makes up; the simulation has its own
+	rng   *rand.Rand // for values that a format makes up; the simulation has its own
 	hosts []ncclHost
 	hash  uint64 // of the communicator
 	run   Run
@@ -35,8 +35,8 @@ type log struct {
 	links []Link // by source
 }
 
-// Generate writes logs of collectives and their truth, and returns the summary. A context that ends stops it early without an error.
-// Errors about the options wrap ErrOptions.
+// Generate writes logs of collectives and their truth, and returns the summary. A context that ends stops Generate early without an error. Errors about the
+// options wrap ErrOptions.
 func Generate(ctx context.Context, opt Options) (Run, error) {
 	return generate(ctx, opt, logfile.RealClock)
 }
@@ -86,7 +86,7 @@ func newNCCLLog(ctx context.Context, opt *Options, start int64, clk logfile.Cloc
 	l := &log{
 		Sink: writer.Sink{Sink: logfile.Sink{Clock: clk, Paced: opt.Live, Ctx: ctx}}, opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x6c6f_6773)),
 	}
-	l.hash = l.rng.Uint64() | 1<<63 // more than an int64 holds, as every second one of NCCL
+	l.hash = l.rng.Uint64() | 1<<63 // above the largest int64, as half of NCCL's hashes
 	width := len(strconv.Itoa(opt.Nodes - 1))
 	for i := range opt.Nodes {
 		l.hosts = append(l.hosts, ncclHost{
@@ -119,7 +119,7 @@ func newNCCLLog(ctx context.Context, opt *Options, start int64, clk logfile.Cloc
 	return l
 }
 
-// printer returns the printer of the format, and sets the communicator as the format spells it.
+// printer returns the printer of the format, and sets the communicator in the format's spelling.
 func (l *log) printer() ncclPrinter {
 	switch {
 	case l.opt.inspector() != "":
@@ -142,13 +142,13 @@ func (l *log) printer() ncclPrinter {
 
 func (l *log) host(rank int) *ncclHost { return &l.hosts[rank/l.opt.perNode()] }
 
-// file creates a log in the directory; n is how many there will be.
+// file creates a log in the directory, of n in all.
 func (l *log) file(name string, host *ncclHost, n int) (*logfile.Log, error) {
 	f := &logfile.Log{File: logfile.File{Path: filepath.Join(l.opt.Out, name), Host: host.name}}
 	return f, l.Create(f, l.opt.truthPath(), min(max(1<<26/n, 1<<12), 1<<16))
 }
 
-// raw writes text that need not be whole lines.
+// raw writes text that need not end a line.
 func (l *log) raw(f *logfile.Log, b []byte) {
 	l.Buf = b
 	if l.Err != nil {
@@ -163,7 +163,7 @@ func (l *log) raw(f *logfile.Log, b []byte) {
 	}
 }
 
-// collectives prints all that the simulation draws.
+// collectives prints all collectives of the simulation.
 func (l *log) collectives(p ncclPrinter, sim *simulation) {
 	var c ncclCollective
 	for l.Err == nil && l.Ctx.Err() == nil && sim.next(&c) {
@@ -177,7 +177,7 @@ func (l *log) collectives(p ncclPrinter, sim *simulation) {
 	}
 }
 
-// hung says whether the collective never ends: only a flight recorder has records of such collectives.
+// hung reports whether the collective never ends: only a flight recorder has records of hung collectives.
 func (l *log) hung(c *ncclCollective) bool {
 	return l.opt.Format == FormatFlightRecorder && l.opt.MissingRank >= 0 && c.index >= l.opt.MissingFrom
 }
@@ -187,7 +187,7 @@ func (l *log) lost(index, rank int) bool {
 	return rank == l.opt.MissingRank && index >= l.opt.MissingFrom || rank == l.opt.GapRank && index == l.opt.GapAt
 }
 
-// ranks goes through the ranks with a record. record returns the duration that it prints, in ns; negative: none.
+// ranks goes through the ranks with a record. record returns the printed duration, in ns; negative: none.
 func (l *log) ranks(c *ncclCollective, record func(rank int) int64) {
 	for rank := range c.arrive {
 		if l.lost(c.index, rank) {

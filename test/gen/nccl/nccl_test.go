@@ -27,7 +27,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// truthFile is what a truth file says.
+// truthFile is the content of a truth file.
 type truthFile = gentest.Truth[Run, Collective]
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -66,14 +66,14 @@ func writeNCCL(t *testing.T, o Options) *truthFile {
 	return truth
 }
 
-// ncclRecord is an operation of a rank as this test reads it from any log.
+// ncclRecord is an operation of a rank, read independently of the format.
 type ncclRecord struct {
 	rank     int
 	name     string
 	sequence uint64
 	size     int64
-	data     int64 // of all ranks, where the log has it
-	ns       int64 // duration; -1: not there
+	data     int64 // of all ranks, if logged
+	ns       int64 // duration; -1: none
 	start    int64 // ns
 	state    string
 	errors   int64
@@ -87,7 +87,7 @@ var ncclSpellings = map[string]string{
 	"nccl:all_reduce": "AllReduce", "nccl:_all_gather_base": "AllGather", "nccl:_reduce_scatter_base": "ReduceScatter", "nccl:broadcast": "Broadcast",
 }
 
-// decodeAll decodes JSON values, one after the other.
+// decodeAll decodes consecutive JSON values.
 func decodeAll(t *testing.T, text string) (all []map[string]any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
@@ -319,7 +319,7 @@ func readFlight(t *testing.T, rank int, text string) (records []ncclRecord) {
 	return records
 }
 
-// checkNCCL holds the logs and their truth against each other.
+// checkNCCL compares logs and truth.
 func checkNCCL(t *testing.T, o *Options, truth *truthFile) {
 	t.Helper()
 	type key struct {
@@ -357,7 +357,7 @@ func checkNCCL(t *testing.T, o *Options, truth *truthFile) {
 		assert.InEpsilon(t, algbw, c.AlgBandwidth, 1e-12)
 		busbw := map[string]float64{"AllReduce": algbw * (2 - 2/n), "AllGather": algbw * (1 - 1/n), "ReduceScatter": algbw * (1 - 1/n), "Broadcast": algbw}
 		assert.InEpsilon(t, busbw[c.Operation], c.BusBandwidth, 1e-12)
-		// The rank that came last took least, within what printing and leaving add; the first rank waited for it.
+		// The last rank to come took least, within the error of printing and leaving; the first rank waited for it.
 		slack := float64(2*o.EndJitter) + 2000
 		if o.SlowLink == "" && c.Operation != "Broadcast" && len(c.Missing) == 0 {
 			assert.InDelta(t, c.TransferNS, float64(c.ShortestNS), slack)
@@ -370,8 +370,8 @@ func checkNCCL(t *testing.T, o *Options, truth *truthFile) {
 	}
 }
 
-// checkRanks compares the records of a collective's ranks with what the truth says of them together, and returns the
-// shortest and the longest time of a rank, which is negative where no rank has one.
+// checkRanks compares the records of a collective's ranks with the truth, and returns the shortest and the longest time of a rank, negative if no rank has a
+// time.
 func checkRanks(t *testing.T, o *Options, c *Collective, records []ncclRecord) (shortest, longest int64) {
 	t.Helper()
 	shortest, longest = math.MaxInt64, -1
@@ -397,7 +397,7 @@ func checkRanks(t *testing.T, o *Options, c *Collective, records []ncclRecord) (
 	return shortest, longest
 }
 
-// Every format whose records are of ranks, with every fault that it knows.
+// Every format with records of ranks, with every fault that it knows.
 func TestNCCLRecordsAgreeWithTruth(t *testing.T) {
 	for _, format := range ncclFormats() {
 		changes := map[string]func(*Options){
@@ -484,7 +484,7 @@ const (
 	inspectorProxy   = "proxy_trace record_type record_sn parent_type parent_sn proxy_op_sn rank channel_id peer direction timing_source is_final n_steps chunk_size_bytes n_steps_started n_steps_completed n_steps_dropped trans_size_bytes total_us op_bw_gbs event_trace_ts proxy_op_start_ts proxy_op_in_progress_ts proxy_op_stop_ts steps proxy_step_sn step trans_size_bytes total_us gpu_produce_us peer_credit_us wire_us event_trace_ts proxy_step_start_ts send_gpu_wait_ts send_peer_wait_ts send_wait_ts proxy_step_stop_ts"
 )
 
-// The keys and their order are the writer's, and the samples' where these are at hand.
+// Keys and their order equal the writer's, and the samples' if available.
 func TestNCCLShapes(t *testing.T) {
 	for _, tt := range []struct {
 		format    string
@@ -583,7 +583,7 @@ func TestNCCLText(t *testing.T) {
 	}
 }
 
-// The log of the real profiler has the same events, and the same keys in them, when written by 2.28.
+// The log of the real profiler has the same events with the same keys, if written by 2.28.
 func TestProfilerEventsAreReal(t *testing.T) {
 	originals := map[string]bool{}
 	for _, line := range gentest.Samples(t, "nccl_example_profiler/*.txt") {
@@ -601,7 +601,7 @@ func TestProfilerEventsAreReal(t *testing.T) {
 	}
 }
 
-// A host's clock says when its ranks left; what the hosts say differs by the offsets of the truth.
+// A host's clock stamps the leaving of its ranks; the hosts' stamps differ by the offsets of the truth.
 func TestNCCLClocks(t *testing.T) {
 	for _, format := range []string{FormatInspector, FormatInspector + "_v4.4", FormatNCCLProfiler, FormatVCCLJSON, FormatFlightRecorder} {
 		o := ncclOptions(t, format, func(o *Options) {
@@ -614,7 +614,8 @@ func TestNCCLClocks(t *testing.T) {
 		end := make([]int64, o.Ranks)
 		count := make([]int, o.Ranks)
 		for _, r := range records {
-			if end[r.rank] = r.start + r.ns; format == FormatFlightRecorder {
+			end[r.rank] = r.start + r.ns
+			if format == FormatFlightRecorder {
 				end[r.rank] += 20_000 // the call is before the kernel
 			}
 			count[r.rank]++
@@ -638,7 +639,7 @@ func TestNCCLClocks(t *testing.T) {
 	}
 }
 
-// The slow rank makes the others wait, from the step on that the options name.
+// The slow rank makes the others wait, from the step in the options on.
 func TestNCCLSlowRank(t *testing.T) {
 	o := ncclOptions(t, FormatInspector, func(o *Options) {
 		o.Ranks, o.Nodes, o.Steps, o.PerStep, o.SlowRank, o.SlowFrom = 64, 8, 100, 2, 41, 40
@@ -662,7 +663,7 @@ func TestNCCLSlowRank(t *testing.T) {
 	assert.Equal(t, []any{41, 40, 0.05}, []any{truth.Run.SlowRank, truth.Run.SlowFrom, truth.Run.SlowBy})
 }
 
-// The time that a rank needs for a step has the deviation of the options, over ranks.
+// A rank's time for a step has the deviation of the options, over ranks.
 func TestNCCLJitter(t *testing.T) {
 	o := ncclOptions(t, FormatInspector, func(o *Options) { o.Ranks, o.Nodes, o.PerStep, o.Steps, o.EndJitter = 64, 1, 1, 200, 0 })
 	sim := newSim(&o, 0)
@@ -697,7 +698,7 @@ func TestNCCLSlowCollective(t *testing.T) {
 	assert.InEpsilon(t, 4, float64(truth.Records[13].TransferNS)/float64(truth.Records[9].TransferNS), 0.1)
 }
 
-// The slow link shows in the records of the rank that sends over it.
+// The slow link shows in the records of the sending rank.
 func TestNCCLSlowLink(t *testing.T) {
 	for format, link := range map[string]string{FormatVCCLJSON: "2:3", FormatVCCLCSV: "2:3", FormatVCCLFlow: "2:6", FormatVCCLText: "2:6"} {
 		o := ncclOptions(t, format, func(o *Options) { o.SlowLink, o.Steps, o.Jitter = link, 20, 0 })
@@ -763,10 +764,10 @@ func TestNCCLFlow(t *testing.T) {
 	assert.EqualValues(t, 4*o.Ranks*len(truth.Records), truth.Run.Operations)
 }
 
-// A card has two files: one is written anew when the other is full.
+// A card has two files: each is written anew when the other is full.
 func TestNCCLFlip(t *testing.T) {
 	o := ncclOptions(t, FormatVCCLFlow, func(o *Options) { o.FlipAt, o.Steps = 20_000, 40 })
-	truth := writeNCCL(t, o) // compares what is left with the counts
+	truth := writeNCCL(t, o) // compares the remaining lines with the counts
 	overwritten := int64(0)
 	for _, f := range truth.Run.Files {
 		st, err := os.Stat(f.Path)
@@ -785,7 +786,7 @@ func TestNCCLFlip(t *testing.T) {
 	assert.Equal(t, strconv.FormatInt(last.BegunUnixNano+last.TransferNS, 10), all[len(all)-1]["Timestamp"])
 }
 
-// The words of a second hold its mean; the words of an abnormal send its bandwidth and time. Only the file's time tells what times count from.
+// The words of a second hold its mean; the words of an abnormal send its bandwidth and time. The zero of times follows only from the file's time.
 func TestNCCLPacked(t *testing.T) {
 	o := ncclOptions(t, FormatVCCLPacked, func(o *Options) { o.SlowLink, o.Steps, o.SlowCollective = "1:5", 50, 20 })
 	truth := writeNCCL(t, o)
@@ -845,7 +846,7 @@ func TestNCCLMean(t *testing.T) {
 	assert.Zero(t, truth.Run.Operations)
 }
 
-// The rank that never comes has no entry; for the others the collective has begun, the rest of the step is scheduled, and then nothing more happens.
+// The rank that never comes has no entry; the other ranks have begun the collective, the rest of the step is scheduled, and nothing follows.
 func TestFlightRecorderOfAHang(t *testing.T) {
 	for _, untimed := range []bool{false, true} {
 		o := ncclOptions(t, FormatFlightRecorder, func(o *Options) { o.MissingRank, o.MissingFrom, o.PerStep, o.NoTiming = 3, 9, 4, untimed })
@@ -874,7 +875,7 @@ func TestFlightRecorderOfAHang(t *testing.T) {
 	}
 }
 
-// The Inspector itself says what it lost.
+// The Inspector logs its own losses.
 func TestInspectorDropped(t *testing.T) {
 	o := ncclOptions(t, FormatInspector+"_v4.3", func(o *Options) { o.GapRank, o.GapAt, o.DumpInterval, o.Steps = 5, 31, 100*time.Millisecond, 20 })
 	truth := writeNCCL(t, o)
@@ -898,7 +899,7 @@ func TestInspectorDropped(t *testing.T) {
 	}
 }
 
-// Dumps come at their intervals, after the collectives that they are about.
+// Dumps come at their intervals, after their collectives.
 func TestInspectorDumps(t *testing.T) {
 	o := ncclOptions(t, FormatInspector, func(o *Options) {
 		o.Steps, o.DumpInterval, o.RanksPerFile, o.Verbose = 30, 250*time.Millisecond, 4, true
@@ -945,7 +946,7 @@ func TestNCCLSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// All formats of a seed tell of the same collectives.
+// All formats of a seed have the same collectives.
 func TestNCCLFormatsTellTheSame(t *testing.T) {
 	var first []Collective
 	for _, format := range ncclFormats() {
@@ -972,7 +973,7 @@ func TestNCCLEndsNowWithoutStart(t *testing.T) {
 	assert.Equal(t, now.UnixNano(), run.EndUnixNano)
 }
 
-// Live, nothing is written before it has happened, until it is stopped; the logs and the truth are closed then.
+// A live run writes nothing before its time; when stopped, logs and truth are closed.
 func TestNCCLLive(t *testing.T) {
 	for _, format := range []string{FormatVCCLJSON, FormatVCCLArray, FormatInspector, FormatVCCLFlow, FormatNCCLProfiler} {
 		ctx, cancel := context.WithCancel(t.Context())

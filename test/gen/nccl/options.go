@@ -13,11 +13,11 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// The formats of `gen nccl`. FormatInspector is version v4.0; "_v4.1" … "_v4.4" after it are the later versions.
+// The formats of `gen nccl`. FormatInspector is version v4.0; suffixes "_v4.1" … "_v4.4" are the later versions.
 const (
 	FormatVCCLJSON       = "vccl_json"
-	FormatVCCLPretty     = "vccl_json_pretty" // objects over several lines, one after the other
-	FormatVCCLArray      = "vccl_json_array"  // one array
+	FormatVCCLPretty     = "vccl_json_pretty" // consecutive objects of several lines
+	FormatVCCLArray      = "vccl_json_array"  // a single array
 	FormatVCCLCSV        = "vccl_csv"
 	FormatVCCLFlow       = "vccl_flow"   // 13 columns
 	FormatVCCLPacked     = "vccl_packed" // a 64-bit word per line
@@ -28,7 +28,7 @@ const (
 	FormatFlightRecorder = "flight_recorder"
 )
 
-// inspectorVersions are the versions of the Inspector's output; the empty one is the default.
+// inspectorVersions are the versions of the Inspector's output; the empty version is the default.
 var inspectorVersions = []string{"", "_v4.0", "_v4.1", "_v4.2", "_v4.3", "_v4.4"}
 
 func ncclFormats() []string {
@@ -42,7 +42,7 @@ func ncclFormats() []string {
 	return formats
 }
 
-// Options are of a simulated training whose ranks do collectives, and of the logs about them.
+// Options are the options of a simulated training with collectives, and of the logs.
 type Options struct {
 	Format string
 	Out    string // directory
@@ -53,16 +53,16 @@ type Options struct {
 	Steps        int // 0: until stopped (needs Live)
 	PerStep      int // collectives per step
 	Operations   []string
-	Sizes        []int64 // By; S of nccl-tests: for AllGather and ReduceScatter what all ranks have together
+	Sizes        []int64 // By; S of nccl-tests: for AllGather and ReduceScatter the sum over all ranks
 	Seed         uint64
-	Start        time.Time // zero: now with Live, else such that the log ends now
+	Start        time.Time // zero: now with Live, else the log ends now
 	Timezone     *time.Location
 	Live         bool // written in real time
 
 	Compute       time.Duration // of a rank per step
-	Jitter        float64       // standard deviation of Compute, as a fraction of it
+	Jitter        float64       // standard deviation of Compute, as a fraction
 	BusBandwidth  float64       // GB/s (1e9 By)
-	EndJitter     time.Duration // the ranks leave a collective within ± so much
+	EndJitter     time.Duration // the ranks leave a collective within ±EndJitter
 	ClockSkew     time.Duration // of a host, uniform within ±
 	ClockDrift    float64       // ppm, uniform within ±
 	DumpInterval  time.Duration // of NCCL Inspector; 0: at the end only
@@ -72,14 +72,14 @@ type Options struct {
 	InvalidTokens bool // example profiler: as 2.28 and 2.29 wrote
 	NoEnd         bool // example profiler: as of a killed job
 	NoTiming      bool // Flight Recorder: without durations
-	Compact       bool // Flight Recorder: in one line
-	Gigabytes     bool // VCCL JSON and CSV: bandwidth_gbps in GB/s, as its label says, not in Gbit/s, as its example is
+	Compact       bool // Flight Recorder: on a single line
+	Gigabytes     bool // VCCL JSON and CSV: bandwidth_gbps in GB/s, by its label, not in Gbit/s, by its example
 	FlipAt        int64
 
 	SlowRank, SlowFrom int // -1: none; the first step
 	SlowBy             float64
 	MissingRank        int // -1: none
-	MissingFrom        int // the first collective without it
+	MissingFrom        int // its first missing collective
 	GapRank, GapAt     int // -1: none
 	SlowLink           string
 	SlowLinkBy         float64
@@ -101,10 +101,10 @@ func DefaultOptions() Options {
 // perNode is how many ranks a host has.
 func (o *Options) perNode() int { return o.Ranks / o.Nodes }
 
-// collectives is how many collectives there will be, 0 if that is not known.
+// collectives is the number of collectives, 0 if unknown.
 func (o *Options) collectives() int { return o.Steps * o.PerStep }
 
-// inspector is the version of the Inspector's output, as it writes it; empty for other formats.
+// inspector is the version of the Inspector's output, in its own spelling; empty for other formats.
 func (o *Options) inspector() string {
 	v, ok := strings.CutPrefix(o.Format, FormatInspector)
 	if !ok {
@@ -121,12 +121,12 @@ func (o *Options) perNIC() bool {
 	return slices.Contains([]string{FormatVCCLFlow, FormatVCCLPacked, FormatVCCLMean, FormatVCCLText}, o.Format)
 }
 
-// documented says whether the log has the fields that VCCL's document gives (package vccl).
+// documented reports whether the log has the fields of VCCL's document (package vccl).
 func (o *Options) documented() bool {
 	return slices.Contains([]string{FormatVCCLJSON, FormatVCCLPretty, FormatVCCLArray, FormatVCCLCSV}, o.Format)
 }
 
-// neighbour is the rank that a rank sends to in the log: in a ring over all ranks; of the network cards, in a ring per card.
+// neighbour is the rank that a rank sends to in the log: in a ring over all ranks; for network cards, in a ring per card.
 func (o *Options) neighbour(rank int) int {
 	if o.perNIC() {
 		return (rank + o.perNode()) % o.Ranks
@@ -134,7 +134,7 @@ func (o *Options) neighbour(rank int) int {
 	return (rank + 1) % o.Ranks
 }
 
-// slowLink is the source of the slow link, -1: there is none.
+// slowLink is the source of the slow link, -1: none.
 func (o *Options) slowLink() (int, error) {
 	if o.SlowLink == "" {
 		return -1, nil
@@ -264,7 +264,7 @@ func (o *Options) validateFaults(errs *writer.Complaints) {
 	}
 }
 
-// truthPath is empty when no truth is to be written. Here out is always a directory, whatever its name.
+// truthPath is empty for no truth. Here out is always a directory, whatever its name.
 func (o *Options) truthPath() string {
 	return writer.TruthPath(o.Out, cmp.Or(o.Truth, filepath.Join(o.Out, "truth.json")))
 }

@@ -30,9 +30,9 @@ const (
 
 const (
 	gpusOfHost = 8
-	slots      = 10        // of a step: what a rank does, one after the other
+	slots      = 10        // consecutive operations of a rank in a step
 	dataSize   = 256 << 20 // By, S of a collective
-	jitter     = 0.01      // standard deviation of what a rank computes
+	jitter     = 0.01      // standard deviation of a rank's compute time
 )
 
 // PartialsOptions are of a job whose hosts send packed records of collectives.
@@ -43,7 +43,7 @@ type PartialsOptions struct {
 	Shard     int     // of LayoutHSDP: ranks that share the parameters
 	Rate      float64 // records of a GPU per second
 	Duration  time.Duration
-	Interval  time.Duration // between what a host sends
+	Interval  time.Duration // between messages of a host
 	Run       string
 	Kafka     []string // brokers; empty: to Out
 	Topic     string
@@ -53,7 +53,7 @@ type PartialsOptions struct {
 	Start     time.Time
 	Live      bool
 	SlowRank  int     // of the job; -1: none
-	SlowBy    float64 // of what it computes
+	SlowBy    float64 // of its compute time
 	SlowFrom  int     // step
 	Missing   int     // rank of the job whose records stop; -1: none
 	MissingAt int     // step
@@ -70,8 +70,8 @@ func DefaultPartialsOptions() PartialsOptions {
 	}
 }
 
-// PartialsRun sums up a run of `gen partials`: the last line of its truth, {"run": PartialsRun}. The lines before are a Collective each, whose ranks are those
-// in the communicator. Of Send and Recv, which are not joined, a line has all records that the ranks of a communicator have of one step.
+// PartialsRun sums up a run of `gen partials`: the last line of its truth, {"run": PartialsRun}. The lines before are a Collective each, with ranks of the
+// communicator. Send and Recv are not joined: their line has all records of the ranks of a communicator in one step.
 type PartialsRun struct {
 	Layout        string   `json:"layout"`
 	Seed          uint64   `json:"seed"`
@@ -99,7 +99,7 @@ type Member struct {
 // phase is a part of the layout: communicators that do the same at the same time.
 type phase struct {
 	name      string
-	n, stride int // ranks of a communicator, and from one of them to the next
+	n, stride int // ranks of a communicator, and the distance of neighbours
 	groups    []*group
 }
 
@@ -110,36 +110,35 @@ type group struct {
 	first  int // its rank 0
 	counts map[*operation]uint64
 	done   []done
-	before int // how many are not in done any more, since all hosts have sent them
+	before int // number dropped from done, because all hosts have sent them
 }
 
-// done is what the ranks of a communicator did.
+// done is one operation of a communicator's ranks.
 type done struct {
 	*ncclKind
-	us []int32 // by rank: how long it took as printed; -1: no record
+	us []int32 // by rank: printed duration; -1: no record
 }
 
-// slot is what all ranks do in one part of a step.
+// slot is the operation of all ranks in one part of a step.
 type slot struct {
 	*phase
 	op *operation
 }
 
-// host is a host with its agent.
 type host struct {
 	name    string
 	members []members
-	held    []message // while it is cut off
+	held    []message // while its agent is cut off
 }
 
-// members are the ranks of a communicator that run on a host.
+// members are the ranks of a communicator on a host.
 type members struct {
 	*group
 	ranks []int
-	sent  int // how much of what they did was sent
+	sent  int // number of operations sent
 }
 
-// message is what goes to Kafka under a key.
+// message is a message to Kafka with its key.
 type message struct{ key, value []byte }
 
 // pointToPoint are operations that are not joined.
@@ -152,7 +151,7 @@ type partials struct {
 	rng   *rand.Rand
 	plan  []slot
 	hosts []host
-	now   []int64 // by rank: when it is free
+	now   []int64 // by rank: when the rank is free
 	run   PartialsRun
 	rec   Collective
 	send  func(m message) error
@@ -161,7 +160,7 @@ type partials struct {
 	op     op.Op
 }
 
-// GeneratePartials sends what the agents of a job's hosts would, and writes the truth. A context that ends stops it early without an error.
+// GeneratePartials sends the messages of the agents of a job's hosts, and writes the truth. A context that ends stops it early without an error.
 func GeneratePartials(ctx context.Context, opt PartialsOptions, stdout io.Writer) (PartialsRun, error) {
 	return generatePartials(ctx, opt, logfile.RealClock, func() (func(message) error, func() error, error) { return opt.open(ctx, stdout) })
 }
@@ -221,7 +220,7 @@ func (p *partials) layout() {
 		}
 	}
 	switch o.Layout {
-	case Layout3D: // ranks in Megatron's order: those of a TP group are neighbours, then DP, then PP
+	case Layout3D: // ranks in Megatron's order: the ranks of a TP group are neighbours, then DP, then PP
 		tp, dp := p.communicators("TP", o.TP, 1), o.GPUs/o.TP/o.PP
 		stages, data := p.communicators("PP", o.PP, o.TP*dp), p.communicators("DP", dp, o.TP)
 		add(tp, 6, reduce)
@@ -242,7 +241,7 @@ func (p *partials) layout() {
 	}
 }
 
-// communicators makes those of n ranks each, so far apart. One rank needs none.
+// communicators makes the communicators of n ranks each, stride apart. A single rank needs none.
 func (p *partials) communicators(name string, n, stride int) *phase {
 	f := &phase{name: name, n: n, stride: stride}
 	for first := range p.opt.GPUs {
@@ -268,7 +267,7 @@ func (p *partials) communicators(name string, n, stride int) *phase {
 	return f
 }
 
-// simulate goes through the steps. The hosts send one after the other within an interval, as processes dump, so that collectives cross messages.
+// simulate goes through the steps. The hosts send in turn within an interval, as processes dump, and so split collectives over messages.
 func (p *partials) simulate() {
 	o := p.opt
 	step := slots / o.Rate
@@ -300,7 +299,7 @@ func (p *partials) simulate() {
 	}
 }
 
-// slot lets all communicators of a phase do one operation.
+// slot has all communicators of a phase do one operation.
 func (p *partials) slot(step, k int) {
 	s := p.plan[k]
 	compute, transfer := int64(0.7e9/p.opt.Rate), int64(0.2e9/p.opt.Rate)
@@ -388,7 +387,7 @@ func (p *partials) sends(g *group, d *done, transfer int64) {
 	d.us[edge] = -1
 }
 
-// dump has the agent of a host send what its ranks did since the last time: a message for each communicator, a span for each log.
+// dump has the agent of a host send the operations since the last dump: a message for each communicator, a span for each log.
 func (p *partials) dump(k int, at int64) {
 	h, o := &p.hosts[k], p.opt
 	for i := range h.members {
@@ -404,7 +403,7 @@ func (p *partials) dump(k int, at int64) {
 				p.Err = err
 			}
 			trace := spans.KeyTraceID(o.Run, spans.SpanNCCLPartial, []byte(m.id))
-			h.held = append(h.held, message{fmt.Appendf(nil, "%x", trace[:]), value}) // the key that a kafka exporter with partition_traces_by_id gives it
+			h.held = append(h.held, message{fmt.Appendf(nil, "%x", trace[:]), value}) // the key of a kafka exporter with partition_traces_by_id
 			p.run.Messages++
 			p.run.Bytes += int64(len(value))
 		}
@@ -414,7 +413,7 @@ func (p *partials) dump(k int, at int64) {
 	}
 }
 
-// pack packs what a rank did, as its log says it.
+// pack packs the operations of a rank, with the values of its log.
 func (p *partials) pack(out *spans.Batch, h *host, m *members, rank int, at int64) {
 	at0 := m.first + rank*m.stride
 	pid := int64(40_000 + 97*(at0%gpusOfHost))
@@ -455,7 +454,7 @@ func (p *partials) pack(out *spans.Batch, h *host, m *members, rank int, at int6
 
 var timing = []byte("kernel_gpu")
 
-// deliver sends what a host has.
+// deliver sends the messages of a host.
 func (p *partials) deliver(h *host) {
 	for _, m := range h.held {
 		if p.Err == nil {
@@ -466,7 +465,7 @@ func (p *partials) deliver(h *host) {
 	h.held = h.held[:0]
 }
 
-// forget lets go of what all hosts have sent.
+// forget drops operations that all hosts have sent.
 func (p *partials) forget() {
 	sent := make(map[*group]int)
 	for i := range p.hosts {

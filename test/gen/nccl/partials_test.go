@@ -40,7 +40,7 @@ func partialsOptions(t *testing.T, layout string, change func(o *PartialsOptions
 	return o
 }
 
-// sent is what a run sends, and its truth.
+// sent is the messages of a run, and its truth.
 func sent(t *testing.T, o PartialsOptions) (all []message, truth *gentest.Truth[PartialsRun, Collective]) {
 	t.Helper()
 	run, err := generatePartials(t.Context(), o, logfile.RealClock, func() (func(message) error, func() error, error) {
@@ -53,13 +53,13 @@ func sent(t *testing.T, o PartialsOptions) (all []message, truth *gentest.Truth[
 	return all, truth
 }
 
-// which says which collective it is; of Send and Recv which one of all stages.
+// which identifies a collective; Send and Recv count by stage.
 type which struct {
 	communicator, operation string
 	sequence                int64
 }
 
-// joined is what a joiner makes of messages: the roots.
+// joined is the output of a joiner for messages: the roots.
 func joined(t *testing.T, messages []message) (roots map[which]pcommon.Map, alone map[which]int) {
 	t.Helper()
 	j := collectives.New[int](collectives.Settings{
@@ -114,7 +114,7 @@ func joined(t *testing.T, messages []message) (roots map[which]pcommon.Map, alon
 	return roots, alone
 }
 
-// checkPartials compares what a joiner says with the truth.
+// checkPartials compares the output of a joiner with the truth.
 func checkPartials(t *testing.T, o PartialsOptions) (roots map[which]pcommon.Map, truth *gentest.Truth[PartialsRun, Collective]) {
 	t.Helper()
 	messages, truth := sent(t, o)
@@ -155,7 +155,7 @@ func checkPartials(t *testing.T, o PartialsOptions) (roots map[which]pcommon.Map
 	return roots, truth
 }
 
-// What the generator says is true: a joiner that has all messages says the same of each collective, and names the slow rank and no other.
+// The truth of the generator equals the output of a joiner with all messages, collective by collective, and the joiner names the slow rank and no other.
 func TestPartialsAgreeWithTruth(t *testing.T) {
 	for _, layout := range []string{Layout3D, LayoutHSDP, LayoutFSDP} {
 		t.Run(layout, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestPartialsMissing(t *testing.T) {
 	assert.Equal(t, 15*slots, missing)
 }
 
-// A host that is cut off sends the same, later.
+// A host that is cut off sends the same messages, later.
 func TestPartialsAway(t *testing.T) {
 	there, _ := sent(t, partialsOptions(t, LayoutFSDP, nil))
 	o := partialsOptions(t, LayoutFSDP, func(o *PartialsOptions) { o.AwayHost, o.AwayFrom, o.AwayFor = 1, time.Second, time.Second })
@@ -195,7 +195,7 @@ func TestPartialsAway(t *testing.T) {
 	checkPartials(t, o)
 }
 
-// Same seed, same messages; each communicator's are in one partition of a topic; a file has them, too.
+// Same seed, same messages; all of a communicator are in one partition of a topic; a file has them, too.
 func TestPartialsKafka(t *testing.T) {
 	o := partialsOptions(t, Layout3D, func(o *PartialsOptions) { o.Duration = time.Second })
 	want, _ := sent(t, o)
@@ -240,7 +240,7 @@ func TestPartialsKafka(t *testing.T) {
 	assert.ErrorIs(t, err, io.EOF)
 }
 
-// With --live a message leaves when its records are there, and the end of the context ends the run in order.
+// With --live a message leaves when its records are complete, and the end of the context ends the run in order.
 func TestPartialsLive(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -280,7 +280,7 @@ func TestPartialsOptionErrors(t *testing.T) {
 	}
 }
 
-// What it costs to make a record, so that what loads a gateway is known to be faster than it.
+// The cost of making a record, to be sure that the load on a gateway is not bounded by the generator.
 func BenchmarkGeneratePartials(b *testing.B) {
 	o := DefaultPartialsOptions()
 	o.Truth = writer.TruthNone

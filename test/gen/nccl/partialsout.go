@@ -135,7 +135,7 @@ func (o *PartialsOptions) truthPath() string {
 	return writer.TruthPath(o.Out, o.Truth)
 }
 
-// open makes where messages go: send takes them, finish waits until all have gone.
+// open opens the target of the messages: send takes a message, finish waits for all sends.
 func (o *PartialsOptions) open(ctx context.Context, stdout io.Writer) (send func(message) error, finish func() error, err error) {
 	if len(o.Kafka) > 0 {
 		return o.openKafka(ctx)
@@ -172,13 +172,13 @@ func (o *PartialsOptions) open(ctx context.Context, stdout io.Writer) (send func
 }
 
 const (
-	// reach is how long brokers may take to answer at the start, and deliver how long they may take for a message.
+	// reach is how long brokers may take to answer at the start, and deliver how long for a message.
 	reach, deliver = 10 * time.Second, time.Minute
 	// buffered bounds the bytes on the way.
 	buffered = 64 << 20
 )
 
-// openKafka sends as agents do: whole when all replicas in sync have it, packed with zstd.
+// openKafka sends as agents do: with acknowledgement by all in-sync replicas, and zstd.
 func (o *PartialsOptions) openKafka(ctx context.Context) (send func(message) error, finish func() error, err error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(o.Kafka...), kgo.DefaultProduceTopic(o.Topic), kgo.ProducerBatchCompression(kgo.ZstdCompression()),
 		kgo.AllowAutoTopicCreation(), kgo.MaxBufferedBytes(buffered), kgo.RecordDeliveryTimeout(deliver))
@@ -192,7 +192,7 @@ func (o *PartialsOptions) openKafka(ctx context.Context) (send func(message) err
 		return nil, nil, fmt.Errorf("--kafka %s: no broker answers (%w): is it running, and may it be reached from here?", strings.Join(o.Kafka, ","), err)
 	}
 	var failed atomic.Pointer[error]
-	ctx = context.WithoutCancel(ctx) // what was made is sent
+	ctx = context.WithoutCancel(ctx) // all messages made are sent
 	send = func(m message) error {
 		client.Produce(ctx, &kgo.Record{Key: m.key, Value: m.value}, func(_ *kgo.Record, err error) {
 			if err != nil {

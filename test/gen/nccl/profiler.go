@@ -7,8 +7,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// profilerLog writes what NCCL's example profiler does when a communicator ends: NVIDIA/nccl plugins/profiler/example/{plugin,print_event}.cc of v2.30.7-1,
-// or as 2.28 and 2.29 had it. A file per communicator and rank, <dump>_<hash>_<rank>.json, a Chrome trace whose times count from the start of the plugin.
+// profilerLog writes the files of NCCL's example profiler, written when a communicator ends: NVIDIA/nccl plugins/profiler/example/{plugin,print_event}.cc of
+// v2.30.7-1, or of 2.28 and 2.29. A file per communicator and rank, <dump>_<hash>_<rank>.json, a Chrome trace with times since the start of the plugin.
 type profilerLog struct {
 	*log
 	files []*logfile.Log
@@ -36,7 +36,7 @@ func (p *profilerLog) open() error {
 	return p.Err
 }
 
-// event writes a line. Times are of the host's clock; 0 stands for no time, which is printed as such.
+// event writes a line. Times are of the host's clock; 0 stands for no time, and is printed as 0.
 func (p *profilerLog) event(rank int, name, cat, phase string, id int, at int64, args string) {
 	if at != 0 {
 		at -= p.base[rank]
@@ -72,7 +72,7 @@ func (p *profilerLog) record(c *ncclCollective, rank int) int64 {
 		rank, c.name, "COLL_API", "b", id, 0,
 		fmt.Sprintf(`"count": %d, "datatype": %s%s%s, "root": 0, "GraphCaptured":%s0, %s`, size, quote, datatype, quote, blank, stream),
 	)
-	if c.name == "AllGather" || c.name == "Broadcast" { // src/enqueue.cc, collTaskAppend: these are bytes
+	if c.name == "AllGather" || c.name == "Broadcast" { // src/enqueue.cc, collTaskAppend: bytes
 		count, datatype = c.message, "ncclInt8"
 	}
 	p.event(rank, c.name, "COLL", "b", id, called+22_000,
@@ -95,7 +95,7 @@ func (p *profilerLog) record(c *ncclCollective, rank int) int64 {
 	return stop - start
 }
 
-// proxy writes an operation of the network's proxy with two steps, which take the second half of the time.
+// proxy writes a two-step operation of the network's proxy, in the second half of the time.
 func (p *profilerLog) proxy(rank, id int, size, start, stop int64) {
 	from := (start + stop) / 2
 	at := func(eighths int64) int64 { return from + (stop-from)*eighths/8 }

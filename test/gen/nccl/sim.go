@@ -7,11 +7,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// operation is one of NCCL's operations.
 type operation struct {
-	name     string // as NCCL Inspector has it
+	name     string // NCCL Inspector's name
 	function int    // ncclFunc_t of VCCL's src/include/nccl_common.h
-	shared   bool   // a rank's message is its share of the data, so S is the size of all shares
+	shared   bool   // a rank's message is its share of the data: S is the size of all shares
 	torch    string // the name of PyTorch's profiler
 }
 
@@ -46,11 +45,11 @@ const (
 	launch      = 30_000                // ns from the end of a collective to the next of the step
 	launchNoise = 3_000                 // ns
 	bandwidthSD = 0.01                  // of the bandwidth of a collective
-	stepSD      = 0.005                 // of the part of a step's time that all ranks have in common
+	stepSD      = 0.005                 // of the part of a step's time common to all ranks
 	slowedBy    = 4                     // a slow collective
 )
 
-// ncclKind is the part of a collective that all ranks know.
+// ncclKind is the part of a collective known to all ranks.
 type ncclKind struct {
 	*operation
 	index    int    // of the run, from 0
@@ -59,7 +58,7 @@ type ncclKind struct {
 	data     int64  // By, S
 }
 
-// ncclCollective is one collective. Times are true ones, in ns.
+// ncclCollective is a collective. Times are true, in ns.
 type ncclCollective struct {
 	*ncclKind
 	step          int
@@ -76,11 +75,11 @@ type ncclHost struct {
 	ip   string
 }
 
-// simulation draws collectives. It knows nothing of formats.
+// simulation draws collectives, independently of formats.
 type simulation struct {
 	opt        *Options
 	rng        *rand.Rand
-	now        []int64 // per rank: when it is free
+	now        []int64 // per rank: when the rank is free
 	counts     [8]uint64
 	index      int
 	operations []*operation
@@ -101,7 +100,7 @@ func newSim(opt *Options, start int64) *simulation {
 	return s
 }
 
-// next draws a collective in place of the one before, whose kind stays as it is; it says whether there is one.
+// next draws a collective in place of the one before, whose kind stays valid; it returns false at the end.
 func (s *simulation) next(c *ncclCollective) bool {
 	o := s.opt
 	if o.Steps > 0 && s.index == o.collectives() {
@@ -127,7 +126,7 @@ func (s *simulation) next(c *ncclCollective) bool {
 	return true
 }
 
-// arrive lets the ranks come, after they have computed or at once.
+// arrive draws the arrivals of the ranks, after computing or at once.
 func (s *simulation) arrive(c *ncclCollective, computes bool) {
 	o := s.opt
 	common := 1 + stepSD*logfile.Noise(s.rng)
@@ -146,7 +145,7 @@ func (s *simulation) arrive(c *ncclCollective, computes bool) {
 	}
 }
 
-// leave lets the ranks go: together once the last has come, but in a broadcast they wait for rank 0 only.
+// leave draws the leaving of the ranks: together once the last has come, but in a broadcast each waits for rank 0 only.
 func (s *simulation) leave(c *ncclCollective) {
 	for rank, at := range c.arrive {
 		from := c.begun

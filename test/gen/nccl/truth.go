@@ -2,27 +2,27 @@ package nccl
 
 import "github.com/trainbridge/trainbridge/internal/logfile"
 
-// Collective is the truth about one collective. Times are true ones, of no host's clock.
+// Collective is the truth about one collective. Times are true, by no host's clock.
 type Collective struct {
 	Index        int    `json:"index"` // of the run, from 0
 	Step         int    `json:"step"`
-	Communicator string `json:"communicator"` // as the log spells it; empty where it has none
+	Communicator string `json:"communicator"` // in the log's spelling; empty if not logged
 	Operation    string `json:"operation"`    // AllReduce, AllGather, ReduceScatter, Broadcast
-	// Sequence is as in the log, or where it has none how many of the operation there were before.
+	// Sequence is the logged number, or without one the number of operations of the kind before.
 	Sequence    uint64 `json:"sequence"`
-	MessageSize int64  `json:"message_size"` // By, as logged; of a flight recorder the size of the input; 0: it is not logged
+	MessageSize int64  `json:"message_size"` // By, as logged; of a flight recorder the size of the input; 0: not logged
 	DataSize    int64  `json:"data_size"`    // By, S of nccl-tests
 	// Start: the first rank arrives; Begun: data begins to flow; End: the last rank leaves.
 	StartUnixNano int64 `json:"start_unix_nano"`
 	BegunUnixNano int64 `json:"begun_unix_nano"`
 	EndUnixNano   int64 `json:"end_unix_nano"`
 	TransferNS    int64 `json:"transfer_ns"`
-	// The last to arrive, how late after the first, and the time that the others together would have been spared had it come with the last but one. Durations
-	// tell which rank was last only where that time is more than the scatter of the ranks' leaving: CostNS / (ranks − 1) against --end-jitter.
+	// The last to arrive, how late after the first, and the time the others would have saved together had it come with the last but one. Durations identify the
+	// last rank only if this time exceeds the scatter of the ranks' leaving: CostNS / (ranks − 1) against --end-jitter.
 	LateRank int   `json:"late_rank"`
 	LateNS   int64 `json:"late_ns"`
 	CostNS   int64 `json:"cost_ns"`
-	// Records is how many records there are in the logs: of ranks, or of the network cards' sends. Missing are the ranks without records.
+	// Records is the number of records in the logs: of ranks, or of the network cards' sends. Missing are the ranks without records.
 	Records int   `json:"records"`
 	Missing []int `json:"missing,omitempty"`
 	// The shortest and the longest duration as printed; 0 where the log has none.
@@ -39,7 +39,7 @@ type Collective struct {
 	State string `json:"state,omitempty"`
 }
 
-// record adds what a rank's record prints as its duration, in ns; negative: none.
+// record adds the printed duration of a rank's record, in ns; negative: none.
 func (c *Collective) record(rank int, ns int64) {
 	c.Records++
 	if ns < 0 {
@@ -60,7 +60,7 @@ type Host struct {
 	OffsetNS int64 `json:"offset_ns"`
 }
 
-// Link is the truth about the sends from one rank to another.
+// Link is the truth about the sends between two ranks.
 type Link struct {
 	From    int   `json:"from"`
 	To      int   `json:"to"`
@@ -72,19 +72,19 @@ type Link struct {
 	sum       float64 // bit/s
 }
 
-// Run sums up one run of `gen nccl`: the last line of its truth file, {"run": Run}. The lines before are one Collective each.
+// Run sums up a run of `gen nccl`: the last line of its truth file, {"run": Run}. The lines before are a Collective each.
 type Run struct {
 	Format            string         `json:"format"`
 	Seed              uint64         `json:"seed"`
 	Ranks             int            `json:"ranks"`
 	Nodes             int            `json:"nodes"`
 	Steps             int            `json:"steps"`
-	Communicator      string         `json:"communicator"`      // as the log spells it; empty where it has none
+	Communicator      string         `json:"communicator"`      // in the log's spelling; empty if not logged
 	CommunicatorHash  string         `json:"communicator_hash"` // "0x…"
 	CollectivesInStep int            `json:"collectives_in_step"`
 	Collectives       int            `json:"collectives"`
 	Files             []logfile.File `json:"files"`
-	// Lines are physical lines. Operations are records of an operation by one rank, or of a send.
+	// Lines are physical lines. Operations are records of an operation of a rank, or of a send.
 	Lines int64 `json:"lines"`
 	logfile.LineCounts
 	Operations    int64  `json:"operations"`

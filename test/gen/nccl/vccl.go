@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// vcclLog writes what the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes: an object per
-// operation and rank, rank_N.json. The same fields make the header of the CSV.
+// vcclLog writes records by the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md): an object per operation and rank, rank_N.json.
+// The CSV has the same fields.
 type vcclLog struct {
 	*log
 	files []*logfile.Log
@@ -21,7 +21,7 @@ var vcclKeys = []string{
 
 const vcclStream = 7
 
-// vcclNames are the operations as the document spells them.
+// vcclNames are the operations in the document's spelling.
 var vcclNames = map[string]string{"AllReduce": "allreduce", "AllGather": "allgather", "ReduceScatter": "reducescatter", "Broadcast": "broadcast"}
 
 func (p *vcclLog) open() error {
@@ -50,7 +50,7 @@ func (p *vcclLog) open() error {
 	return p.Err
 }
 
-// faults draws how often a fault of this probability happened to an operation.
+// faults draws how often a fault of some probability happened to an operation.
 func (p *vcclLog) faults(probability float64) int64 {
 	if probability == 0 || p.rng.Float64() >= probability {
 		return 0
@@ -58,7 +58,7 @@ func (p *vcclLog) faults(probability float64) int64 {
 	return 1 + p.rng.Int64N(3)
 }
 
-// collective takes message_size for S, the document does not say whether it is S.
+// collective takes message_size for S; the document does not say.
 func (p *vcclLog) collective(c *ncclCollective) {
 	p.rec.MessageSize = c.data
 	p.ranks(c, func(rank int) int64 {

@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// Generate writes a log and its truth, and returns the summary. A context that ends stops it early without an error:
-// functions that were running are in the truth as Open. Errors about the options wrap ErrOptions.
+// Generate writes a log and its truth, and returns the summary. A context that ends stops it early without an error: running functions are in the truth as
+// Open. Errors about the options wrap ErrOptions.
 func Generate(ctx context.Context, opt Options, stdout io.Writer) (Run, error) {
 	return generate(ctx, opt, stdout, logfile.RealClock)
 }
@@ -48,15 +48,15 @@ func generate(ctx context.Context, opt Options, stdout io.Writer, c logfile.Cloc
 
 func (r Run) span() int64 { return r.EndUnixNano - r.StartUnixNano }
 
-// rehearse simulates without writing, to learn how many lines there will be and how long they take.
+// rehearse simulates without writing, to learn the number of lines and their duration.
 func rehearse(ctx context.Context, opt Options, scale float64, batches int) Run {
 	s := newSim(opt, 1<<60, scale, nil)
 	_ = s.run(ctx, batches) // without a sink nothing fails
 	return s.counts
 }
 
-// scaleFor finds the factor on durations at which the simulation makes opt.Rate lines per second. The simulated time
-// is linear in the factor but for waits of coroutines for their event loop, which are µs.
+// scaleFor finds the factor on durations at which the simulation makes opt.Rate lines per second. The simulated time is linear in the factor but for waits of
+// coroutines for their event loop, which are µs.
 func scaleFor(ctx context.Context, opt Options) float64 {
 	batches := opt.Batches
 	if batches == 0 || batches > 50 {

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// lineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and the lines that verl prints around them.
+// lineKind names the lines of verl/utils/transferqueue_utils.py @c55ddc26, and verl's lines around them.
 type lineKind int
 
 // The lines.
@@ -27,7 +27,7 @@ const (
 	lineEnd
 )
 
-// line logs one message of a call; perf is the clock reading that it reports (wall time) and ns the duration, if the line has one.
+// line logs one message of a call; perf is the clock reading in the line (wall time) and ns the duration, if the line has one.
 func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 	at := s.logged(w)
 	s.counts.EndUnixNano = max(s.counts.EndUnixNano, at)
@@ -78,8 +78,8 @@ func (s *sim) line(w *Worker, kind lineKind, c *call, perf, ns int64) {
 	k.Buf = k.Write(w.out, appendLine(b, kind, f, logfile.Micros(perf-w.boot), ns, size), 1)
 }
 
-// appendLine prints a line of function f without its prefix: perf is the reading of perf_counter in µs, ns the duration of what ended and size the bytes of a
-// client operation, each for the kinds of lines that have it.
+// appendLine prints a line of function f without its prefix: perf is the reading of perf_counter in µs, ns the duration of the ended stage and size the bytes
+// of a client operation, each for the kinds of lines with such a field.
 func appendLine(b []byte, kind lineKind, f *Function, perf, ns, size int64) []byte {
 	switch kind {
 	case lineClientGetStart, lineClientGetEnd, lineClientPutStart, lineClientPutEnd:

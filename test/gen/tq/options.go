@@ -18,25 +18,25 @@ type Options struct {
 	Workers     int
 	Batches     int // 0: until stopped (needs Rate)
 	Functions   []string
-	Concurrency int      // coroutines of one function in one process
-	IPs         []string // further hosts; workers go round the driver's node and these
+	Concurrency int      // coroutines of a function in a process
+	IPs         []string // further hosts; workers alternate between the driver's node and the IPs
 	Seed        uint64
 
-	Start    time.Time // zero: now with a rate, else such that the log ends now
+	Start    time.Time // zero: now with a rate, else the log ends now
 	Timezone *time.Location
 	Rate     float64 // lines per second over all workers, written in real time; 0: as fast as possible
-	Scale    float64 // factor on all durations; with a rate it follows from it
+	Scale    float64 // factor on all durations; with a rate it is computed
 
 	OverheadHigh float64 // share of the batches with a TQ overhead over 30 %
 	Detail       bool
-	Costs        bool    // the lines of newer versions between the records: what getting and putting cost, and the reports of a storage unit
+	Costs        bool    // the lines of newer versions between the records: cost times of getting and putting, and the reports of a storage unit
 	NA           float64 // share of the functions with trace_id=N/A
-	Crash        float64 // share of the functions that never end
-	ComputeOnly  float64 // share of the functions that put nothing
+	Crash        float64 // share of the functions without an end
+	ComputeOnly  float64 // share of the functions without a PUT
 	RotateEvery  int     // lines per file before it is renamed; 0: never
 }
 
-// PrefixPython is the prefix of Python's logging: INFO:2026-02-11 16:40:00,120: Ray puts its own before it (writer.RayPrefix).
+// PrefixPython is the prefix of Python's logging: INFO:2026-02-11 16:40:00,120: Ray's prefix comes first (writer.RayPrefix).
 const PrefixPython = "python"
 
 // DefaultOptions are the flags' defaults.

@@ -36,7 +36,7 @@ func (v values) count() (n int) {
 	return n
 }
 
-// wanted is what the truth says of the lines between the records.
+// wanted is the truth about the lines between the records.
 func wanted(t *testing.T, truth *truthFile) values {
 	t.Helper()
 	v := values{}
@@ -63,8 +63,8 @@ func wanted(t *testing.T, truth *truthFile) values {
 	return v.sorted()
 }
 
-// told are the gauges of a log.
-func told(log *gentest.Log) values {
+// gauges are the gauges of a log.
+func gauges(log *gentest.Log) values {
 	v := values{}
 	for _, md := range log.Metrics.AllMetrics() {
 		for _, rm := range md.ResourceMetrics().All() {
@@ -88,7 +88,7 @@ func told(log *gentest.Log) values {
 	return v.sorted()
 }
 
-// What newer versions print between the records is read back as metrics, each value as printed.
+// Lines of newer versions between the records are read back as metrics, each value as printed.
 func TestNeighboursAreReadBack(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"files":                    nil,
@@ -115,7 +115,7 @@ func TestNeighboursAreReadBack(t *testing.T) {
 			if o.intoFiles() {
 				glob = filepath.Join(o.Out, "worker-*.err")
 			}
-			got := told(gentest.Read(t, tqtracereceiver.NewFactory(), glob, func(l *gentest.Log) bool { return told(l).count() >= want.count() }))
+			got := gauges(gentest.Read(t, tqtracereceiver.NewFactory(), glob, func(l *gentest.Log) bool { return gauges(l).count() >= want.count() }))
 			for key, list := range want {
 				if assert.Len(t, got[key], len(list), "%v", key) {
 					assert.InEpsilonSlice(t, plusOne(list), plusOne(got[key]), 1e-9, "%v", key)

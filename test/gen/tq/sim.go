@@ -13,23 +13,23 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// Worker is one simulated process. Times are wall clock nanoseconds.
+// Worker is a simulated process. Times are wall clock nanoseconds.
 type Worker struct {
 	index, Pid int
 	ip         string
 	id         string // Ray's Worker id
 	boot       int64  // wall time of perf_counter's zero on this host
-	now        int64  // how far its event loop has come
+	now        int64  // current time of its event loop
 	rayPrefix  []byte
 	out        *logfile.Log
 }
 
-// call is one function running in a Worker.
+// call is a running function of a Worker.
 type call struct {
 	w     *Worker
 	truth Function
-	wake  int64
-	order int64 // ties break by age, so that the result never depends on the heap
+	due   int64
+	order int64 // ties break by age: the result never depends on the heap
 	step  int
 
 	get, compute, put   int64 // planned time in the client, the function, the client
@@ -37,7 +37,7 @@ type call struct {
 	dieAfter            int // bursts printed before a crash; 0: none
 	computeOnly         bool
 	started, stage, cli int64 // clock readings not yet closed
-	got, computed       int64 // durations so far
+	got, computed       int64 // durations until now
 }
 
 type sim struct {
@@ -52,7 +52,7 @@ type sim struct {
 	now   int64
 	// identified: the batch has printed its trace id.
 	identified bool
-	// sink is nil in a rehearsal, which counts lines and time only. It must draw no random numbers.
+	// sink is nil in a rehearsal, which counts lines and time only. The sink must draw no random numbers.
 	sink   *tqSink
 	counts Run
 }
@@ -78,7 +78,7 @@ func newSim(opt Options, start int64, scale float64, out *tqSink) *sim {
 		s.ws = append(s.ws, w)
 	}
 	if opt.Costs {
-		s.unit = &storage{Worker: Worker{Pid: pid, now: start, id: s.hex(28)}, unit: "TQ_STORAGE_UNIT_" + s.hex(4), told: start}
+		s.unit = &storage{Worker: Worker{Pid: pid, now: start, id: s.hex(28)}, unit: "TQ_STORAGE_UNIT_" + s.hex(4), reported: start}
 		s.unit.rayPrefix = writer.RayPrefix(opt.Prefix, "SimpleStorageUnit", s.unit.Pid, s.unit.ip)
 	}
 	return s
@@ -105,7 +105,7 @@ func (s *sim) uuid() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// ns is a planned duration of so many seconds.
+// ns is a planned duration, from seconds.
 func (s *sim) ns(seconds float64) int64 { return int64(seconds * s.scale * 1e9) }
 
 // run simulates batches (all, or until the context ends).
@@ -118,7 +118,7 @@ func (s *sim) run(ctx context.Context, batches int) error {
 	return nil
 }
 
-// typicalSeconds is how long a function computes. Names that verl does not have get a time by hash.
+// typicalSeconds is the compute time of a function. Names unknown in verl get a time by hash.
 func typicalSeconds(name string) float64 {
 	switch name {
 	case "generate_sequences", "rollout":
@@ -146,7 +146,7 @@ func (s *sim) batch(ctx context.Context, m int) error {
 		typical := typicalSeconds(name) * pace
 		for _, w := range s.ws {
 			for range s.opt.Concurrency {
-				c := &call{w: w, order: s.order, wake: s.now + s.ns(s.between(0.001, 0.03))}
+				c := &call{w: w, order: s.order, due: s.now + s.ns(s.between(0.001, 0.03))}
 				s.order++
 				c.truth = Function{TraceID: id, Batch: m, Func: name, Worker: w.index, PID: w.Pid, IP: w.ip, BatchSize: size}
 				if s.chance(s.opt.NA) {
@@ -190,7 +190,7 @@ func (s *sim) batch(ctx context.Context, m int) error {
 	return s.failed()
 }
 
-// stop records the functions that were running when the generator was stopped.
+// stop records the functions still running.
 func (s *sim) stop() error {
 	for len(s.heap) > 0 {
 		c := s.pop()
@@ -204,7 +204,7 @@ func (s *sim) stop() error {
 	return nil
 }
 
-// Clock reads and log calls take a little time, which keeps the stamps of one process strictly increasing even at µs.
+// Clock reads and log calls take a little time, which keeps the stamps of a process strictly increasing even at µs.
 func (s *sim) read(w *Worker) int64 {
 	w.now += 1000 + int64(s.rng.Uint32N(3000))
 	return w.now
@@ -215,10 +215,10 @@ func (s *sim) logged(w *Worker) int64 {
 	return w.now
 }
 
-// burst runs a coroutine up to its next await. It returns false when the function is over.
+// burst runs a coroutine up to its next await. It returns false at the end of the function.
 func (s *sim) burst(c *call) (bool, error) {
 	w := c.w
-	w.now = max(w.now+1000, c.wake)
+	w.now = max(w.now+1000, c.due)
 	if s.sink != nil {
 		s.sink.Wait(w.now)
 	}
@@ -248,7 +248,7 @@ func (s *sim) burst(c *call) (bool, error) {
 			s.openClient(f, "client_get", w, c.cli)
 			s.line(w, lineClientGetStart, c, c.cli, 0)
 		}
-		c.wake = w.now + c.get
+		c.due = w.now + c.get
 	case 2:
 		if detail {
 			t := s.read(w)
@@ -265,7 +265,7 @@ func (s *sim) burst(c *call) (bool, error) {
 		c.stage = s.read(w)
 		s.open(f, "compute", w, c.stage)
 		s.line(w, lineComputeStart, c, c.stage, 0)
-		c.wake = w.now + c.compute
+		c.due = w.now + c.compute
 	case 3:
 		t := s.read(w)
 		c.computed = t - c.stage
@@ -286,7 +286,7 @@ func (s *sim) burst(c *call) (bool, error) {
 			s.openClient(f, "client_put", w, c.cli)
 			s.line(w, lineClientPutStart, c, c.cli, 0)
 		}
-		c.wake = w.now + c.put
+		c.due = w.now + c.put
 	case 4:
 		if detail {
 			t := s.read(w)
@@ -372,7 +372,6 @@ func (s *sim) ratios(c *call, put, total int64) {
 	c.truth.Ratios = newRatios(c.got, c.computed, put, total)
 }
 
-// finish counts the function and writes its truth.
 func (s *sim) finish(c *call, outcome string) error {
 	s.counts.Functions++
 	if outcome == Complete {
@@ -405,10 +404,10 @@ func (s *sim) finish(c *call, outcome string) error {
 	return s.sink.Err
 }
 
-// A binary heap by (wake, order); container/heap costs an interface call per comparison.
+// A binary heap by (due, order); container/heap costs an interface call per comparison.
 func (s *sim) less(i, j int) bool {
 	a, b := s.heap[i], s.heap[j]
-	return a.wake < b.wake || a.wake == b.wake && a.order < b.order
+	return a.due < b.due || a.due == b.due && a.order < b.order
 }
 
 func (s *sim) push(c *call) {

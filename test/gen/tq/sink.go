@@ -32,7 +32,7 @@ func newTQSink(ctx context.Context, opt *Options, c logfile.Clock) *tqSink {
 	}
 }
 
-// Write ends a message, and renames a log that has the lines of one file.
+// Write ends a message, and renames a log at RotateEvery lines.
 func (k *tqSink) Write(l *logfile.Log, b []byte, lines int) []byte {
 	b = k.Sink.Write(l, b, lines)
 	if k.Err == nil && k.opt.RotateEvery > 0 && l.Lines-k.renamed[l] >= int64(k.opt.RotateEvery) {
@@ -41,7 +41,7 @@ func (k *tqSink) Write(l *logfile.Log, b []byte, lines int) []byte {
 	return b
 }
 
-// rotate renames the file to the next number and goes on in a new one.
+// rotate renames the file to the next number and goes on in a new file.
 func (k *tqSink) rotate(l *logfile.Log) error {
 	if err := l.Close(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (k *tqSink) rotate(l *logfile.Log) error {
 	return nil
 }
 
-// processes are all that log.
+// processes are all processes with lines.
 func (s *sim) processes() []*Worker {
 	if s.unit == nil {
 		return s.ws
@@ -89,7 +89,7 @@ func (k *tqSink) open(s *sim, stdout io.Writer) error {
 		return fmt.Errorf("%w: --out: %s is no regular file, and rotation renames the log: choose another --out, or no rotation", logfile.ErrOptions, out)
 	}
 	if to, err := filepath.EvalSymlinks(out); k.opt.RotateEvery > 0 && err == nil {
-		out = to // what is renamed is the log, not a link to it
+		out = to // rename the log, not a link to it
 	}
 	l, err := k.OpenLog(out, false, "", truth, stdout)
 	if err != nil {

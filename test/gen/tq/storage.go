@@ -9,17 +9,17 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// storage is a storage unit of TransferQueue, which tells from time to time how it fares.
+// storage is a storage unit of TransferQueue, with periodic reports.
 type storage struct {
 	Worker
-	unit string
-	gets []int64 // ns of its requests since the last report
-	puts []int64
-	told int64 // wall time of the last report
+	unit     string
+	gets     []int64 // ns of its requests since the last report
+	puts     []int64
+	reported int64 // wall time of the last report
 }
 
 // report is IntervalPerfMonitor._flush_logs of transfer_queue/utils/perf_utils.py, through utils/logging_utils.py, of Ascend/TransferQueue @b75d570d: three
-// physical lines. The original tells every five minutes, this one after each batch.
+// physical lines. The original reports every five minutes, the simulation after each batch.
 func (s *sim) report() {
 	u := s.unit
 	if u == nil || len(u.gets)+len(u.puts) == 0 {
@@ -27,8 +27,8 @@ func (s *sim) report() {
 	}
 	u.now = max(u.now, s.now)
 	at := s.logged(&u.Worker)
-	minutes := float64(at-u.told) / 60e9
-	u.told = at
+	minutes := float64(at-u.reported) / 60e9
+	u.reported = at
 	s.counts.EndUnixNano = max(s.counts.EndUnixNano, at)
 	s.counts.Lines += 3
 	s.counts.Neighbours += 3
@@ -81,7 +81,7 @@ func mean(ns []int64) float64 {
 }
 
 // cost logs how long a task took to get its input, or to put its output: tqbridge of verl/utils/transferqueue_utils.py of verl-project/verl @0abc9fb3, and the
-// version before it.
+// version before.
 func (s *sim) cost(w *Worker, c *call, put bool, ns int64) {
 	at := s.logged(w)
 	s.counts.EndUnixNano = max(s.counts.EndUnixNano, at)
@@ -102,7 +102,7 @@ func (s *sim) cost(w *Worker, c *call, put bool, ns int64) {
 	if put {
 		f.PutCost = printed
 		b = append(b, "writing to TransferQueue, cost time: "...)
-		b = append(append(b, printed...), "s)"...) // as the original has it
+		b = append(append(b, printed...), "s)"...) // the original's closing parenthesis
 	} else {
 		f.GetCost = printed
 		b = strconv.AppendInt(append(b, "getting len_samples="...), int64(f.BatchSize), 10)

@@ -23,7 +23,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// truthFile is what a truth file says.
+// truthFile is the content of a truth file.
 type truthFile = gentest.Truth[Run, Function]
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +51,7 @@ func write(t *testing.T, o Options) (Run, *truthFile) {
 	return run, truth
 }
 
-// record is a line as this test reads it, with regular expressions that share nothing with the generator.
+// record is a line, read with regular expressions independent of the generator.
 type record struct {
 	pid, ip, level, stamp string
 	kind                  string // TRACE or DETAIL
@@ -128,7 +128,7 @@ func us(t *testing.T, text string) int64 {
 	return v
 }
 
-// TestTextAgreesWithTruth reads what was written and finds every line of every function where the truth says it is.
+// TestTextAgreesWithTruth finds every line of every function at its place in the truth.
 func TestTextAgreesWithTruth(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -181,8 +181,7 @@ func TestTextAgreesWithTruth(t *testing.T) {
 	}
 }
 
-// recordsAt keys the records by process, time and stage. The clock of a process never shows the same µs twice,
-// but PUT_END and FUNCTION_END share one.
+// recordsAt keys the records by process, time and stage. The clock of a process never shows the same µs twice, but PUT_END and FUNCTION_END share one.
 func recordsAt(t *testing.T, byPID map[string][]*record) map[string]*record {
 	t.Helper()
 	at := map[string]*record{}
@@ -202,7 +201,7 @@ func recordsAt(t *testing.T, byPID map[string][]*record) map[string]*record {
 	return at
 }
 
-// lines takes the lines of one function, each once.
+// lines takes the lines of a function, each once.
 type lines struct {
 	o  *Options
 	f  *Function
@@ -311,7 +310,7 @@ func checkClient(t *testing.T, l lines, st *Stage) {
 	require.InDelta(t, float64(c.TrueBytes)/(1<<20), mib, 0.00501)
 }
 
-// checkRatios compares the shares of a complete function with its durations and with what is printed.
+// checkRatios compares the shares of a complete function with its durations and with the printed ratios.
 func checkRatios(t *testing.T, f *Function, durations map[string]int64, fields map[string]string) {
 	t.Helper()
 	for stage, ratio := range map[string]Ratio{"get": f.Ratios.Get, "compute": f.Ratios.Compute, "put": f.Ratios.Put} {
@@ -362,13 +361,13 @@ func TestEndsNowWithoutStart(t *testing.T) {
 	assert.InDelta(t, now.UnixNano(), run.EndUnixNano, 1e9)
 }
 
-// A paced run writes a line when the clock has reached its stamp, at the rate asked for.
+// A paced run writes a line when the clock has reached its stamp, at the requested rate.
 func TestRate(t *testing.T) {
 	for _, rate := range []float64{1, 500, 20_000} {
 		o := options(t, func(o *Options) { o.Start, o.Rate, o.Out, o.Batches = time.Time{}, rate, "-", 40 })
 		c := &gentest.Clock{At: time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)}
 		begin := c.At
-		w := gentest.Writer(func(p []byte) (int, error) { // called per flush, that is per message
+		w := gentest.Writer(func(p []byte) (int, error) { // called per flush: once per message
 			if m := reStamp.FindSubmatch(bytes.TrimRight(rePrefix.ReplaceAll(bytes.SplitN(p, []byte("\n"), 2)[0], []byte("$3")), "\n")); m != nil {
 				stamp, err := time.ParseInLocation("2006-01-02 15:04:05,000", string(m[2]), o.Timezone)
 				assert.NoError(t, err)
@@ -383,7 +382,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// Stopped from outside, the truth is closed and functions that were running are open.
+// After a stop from outside the truth is closed, and running functions are open.
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -2,8 +2,8 @@ package tq
 
 import "github.com/trainbridge/trainbridge/internal/logfile"
 
-// Run sums up one run of `gen tq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are one Function each, in
-// the order in which they ended.
+// Run sums up a run of `gen tq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are a Function each, in the
+// order of their ends.
 type Run struct {
 	Seed    uint64         `json:"seed"`
 	Workers int            `json:"workers"`
@@ -18,7 +18,7 @@ type Run struct {
 	Storage   []StorageReport `json:"storage,omitempty"`
 	Functions int64           `json:"functions"`
 	Complete  int64           `json:"complete"`
-	// TraceIDs counts the distinct ids other than N/A.
+	// TraceIDs counts the distinct ids but N/A.
 	TraceIDs int64 `json:"trace_ids"`
 	// Spans and OpenSpans are the sums over all functions.
 	Spans     int64 `json:"spans"`
@@ -32,14 +32,13 @@ type Run struct {
 const (
 	// Complete: FUNCTION_END was printed.
 	Complete = "complete"
-	// ComputeOnly: nothing was to be put, so that the log of the function ends with COMPUTE_END.
+	// ComputeOnly: no output to put; the log of the function ends with COMPUTE_END.
 	ComputeOnly = "compute_only"
 	// Open: the process crashed inside the function, or the generator was stopped.
 	Open = "open"
 )
 
-// Function is one call of a function. Texts are as printed; µs are integers of the printed decimals, so that a
-// reader who keeps to the text agrees exactly.
+// Function is a call of a function. Texts are as printed; µs are integers of the printed decimals, to compare exactly with a reader of the text.
 type Function struct {
 	TraceID string `json:"trace_id"` // N/A where the log has none
 	Batch   int    `json:"batch"`    // from 0
@@ -48,10 +47,10 @@ type Function struct {
 	PID     int    `json:"pid"`
 	IP      string `json:"ip,omitempty"` // empty: the driver's node
 	Outcome string `json:"outcome"`
-	// PerfStart is FUNCTION_START's timestamp; PerfEnd is the timestamp of the last line of the function, empty when it is a START.
+	// PerfStart is FUNCTION_START's timestamp; PerfEnd is the timestamp of the last line of the function, empty for a START.
 	PerfStart string `json:"perf_start"`
 	PerfEnd   string `json:"perf_end,omitempty"`
-	// True wall times of these two readings of the clock.
+	// True wall times of the two clock readings.
 	StartUnixNano int64 `json:"start_unix_nano"`
 	EndUnixNano   int64 `json:"end_unix_nano,omitempty"`
 	DurationUS    int64 `json:"duration_us,omitempty"` // total_duration
@@ -60,19 +59,19 @@ type Function struct {
 	Stages []Stage `json:"stages"`
 	// Ratios of the printed durations; nil unless Complete.
 	Ratios *Ratios `json:"ratios,omitempty"`
-	// Spans is the function and every stage and client operation whose END was printed; OpenSpans counts those with
-	// a START only (the function itself is always in Spans).
+	// Spans is the function and every stage and client operation with a printed END; OpenSpans counts operations with a START only (the function itself is always
+	// in Spans).
 	Spans     int `json:"spans"`
 	OpenSpans int `json:"open_spans,omitempty"`
-	// GetCost and PutCost are the cost times as printed, s, with Options.Costs; empty where the function did not come so far.
+	// GetCost and PutCost are the cost times as printed, s, with Options.Costs; empty if the function ended before.
 	GetCost string `json:"get_cost,omitempty"`
 	PutCost string `json:"put_cost,omitempty"`
 }
 
-// StorageReport is what a storage unit did since its last report. Texts are as printed: minutes, 1/min, s.
+// StorageReport is the activity of a storage unit since its last report. Texts are as printed: minutes, 1/min, s.
 type StorageReport struct {
 	Unit        string             `json:"unit"`
-	EndUnixNano int64              `json:"end_unix_nano"` // of the stamp, which has ms
+	EndUnixNano int64              `json:"end_unix_nano"` // of the stamp, in ms
 	Minutes     string             `json:"minutes"`
 	Requests    int                `json:"requests"`
 	PerMinute   string             `json:"per_minute"`
@@ -80,7 +79,7 @@ type StorageReport struct {
 	Operations  []StorageOperation `json:"operations"`
 }
 
-// StorageOperation is one kind of request in a report.
+// StorageOperation is a kind of request in a report.
 type StorageOperation struct {
 	Name      string `json:"name"`
 	Requests  int    `json:"requests"`
@@ -117,7 +116,7 @@ type Ratios struct {
 	Overhead Ratio `json:"overhead"` // get + put
 }
 
-// newRatios are the ratios of stages that took so many ns to a function that took total.
+// newRatios are the ratios of stages, in ns, to a function's total.
 func newRatios(get, compute, put, total int64) *Ratios {
 	den := logfile.Micros(total)
 	ratio := func(num int64) Ratio { return Ratio{Num: num, Den: den, Value: float64(num) / float64(den)} }

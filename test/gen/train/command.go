@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// intervalFlag is the flag for Options.Interval, by the name that the trainer itself has for it.
+// intervalFlag is the flag for Options.Interval, by the trainer's own name.
 func intervalFlag(format string) string {
 	switch format {
 	case FormatMegatron:
@@ -22,7 +22,7 @@ func intervalFlag(format string) string {
 	return "--interval"
 }
 
-// Commands are the commands of this package, one a format.
+// Commands are the commands of the package, one per format.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		newCommand(FormatFlagScale, "Generate logs of FlagScale's perf_monitor", "  gen flagscale --out perf_monitor --steps 1000 --breakdown"),

@@ -13,39 +13,39 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// trainer is how a trainer prints on standard output, without Megatron's tables and the like: rows of texts and numbers. The rows of all such trainers are
-// in trainers.go.
+// trainer is the standard output of a trainer as rows of texts and numbers. Trainers with tables, such as Megatron, have a printer of their own. trainers.go
+// has all rows.
 type trainer struct {
-	flag                   string // the trainer's own name for --interval; empty: it prints each step
+	flag                   string // the trainer's own name for --interval; empty: prints each step
 	interval, evalInterval int    // defaults
-	ray                    string // the name of the actor that prints, where Ray prints before it; empty: a rank, and the prefixes of its launcher
+	ray                    string // the name of the printing actor, for Ray's prefix; empty: a rank, with the prefixes of its launcher
 	first                  bool   // prints the first step, too, whatever the interval
 	step, eval             []textLine
 }
 
-// textLine is one line of a log.
+// textLine is a line of a log.
 type textLine struct {
 	class logfile.Class
 	// has says whether the trainer prints the row. nil: always.
 	has func(*reading) bool
-	// head is what the logger writes before the message. nil: nothing.
+	// head is the logger's text before the message. nil: nothing.
 	head  func(p *console, b []byte, wall int64) []byte
 	cells []cell
 	tail  string
 }
 
-// cell is one number of a row.
+// cell is a number of a row.
 type cell struct {
-	before string // the text before the number. Without its signs it is the name of the field
-	attr   string // of the span; empty: it has no place among the attributes
-	stage  bool   // a part of the step, of that name
+	before string // the text before the number. Without its punctuation, the name of the field
+	attr   string // of the span; empty: not an attribute
+	stage  bool   // a part of the step, by the same name
 	scale  float64
 	print  func([]byte, float64) []byte
 	value  func(*reading) float64
 	has    func(*reading) bool // as of textLine
 }
 
-// reading is what a trainer knows when it prints: the last step, and the means since the last record.
+// reading is the state of a trainer when printing: the last step, and the means since the last record.
 type reading struct {
 	*trainStep
 	sim                     *simulation
@@ -55,7 +55,7 @@ type reading struct {
 	elapsed                 float64 // s, since the start
 	validation, evalSeconds float64 // of the latest evaluation; NaN before
 	due                     bool    // the step has a record
-	recorded                bool    // there was a record
+	recorded                bool    // after the first record
 	timers                  bool
 }
 
@@ -67,7 +67,7 @@ func (r *reading) deviceFlops() float64 {
 	return r.sim.flops() / (r.seconds * r.devices())
 }
 
-// console prints the rows of one trainer.
+// console prints the rows of a trainer.
 type console struct {
 	*log
 	*trainer
@@ -80,7 +80,8 @@ type console struct {
 }
 
 func (p *console) open() (err error) {
-	if p.f, err = p.file(p.opt.Format + ".log"); err != nil {
+	p.f, err = p.file(p.opt.Format + ".log")
+	if err != nil {
 		return err
 	}
 	p.prefix = rankPrefix(p.opt.Prefix, 0)
@@ -122,7 +123,7 @@ func (p *console) eval(s *trainStep, loss, seconds float64) {
 
 func (p *console) close() {}
 
-// The traps are numbers as they stand in logs of runs that go wrong, and a line of another writer.
+// Traps are numbers from logs of runs that go wrong, and a line of a foreign writer.
 func (p *console) trap(s *trainStep) {
 	if p.opt.Nasty == 0 || p.rng.Float64() >= p.opt.Nasty {
 		return
@@ -134,14 +135,14 @@ func (p *console) trap(s *trainStep) {
 		s.loss, s.gradNorm, s.lr = 0, 0, 0
 	case 2:
 		s.loss, s.gradNorm, s.peak = 1.25e9, 987654.4321, 1<<40
-	case 3: // so short that it is printed as nothing
+	case 3: // too short for the printed precision
 		s.took = 900
 	case 4:
 		p.Line(p.f, p.Text(p.prefix, "UserWarning: step: the loss of 1 rank is not finite (grad_norm: inf)"), logfile.Ignored)
 	}
 }
 
-// print writes those of the rows that the trainer prints now. They are one record.
+// print writes the rows due now, as one record.
 func (p *console) print(kind string, rows []textLine, wall int64) {
 	p.begun = false
 	for i := range rows {
@@ -190,7 +191,7 @@ func (p *console) line(kind string, w *textLine, wall int64) {
 	p.Line(p.f, append(b, w.tail...), w.class)
 }
 
-// The ways in which Python prints a number.
+// Python's ways to print a number.
 
 func whole(b []byte, v float64) []byte { return strconv.AppendFloat(b, v, 'f', 0, 64) }
 
@@ -199,7 +200,7 @@ func fixed(decimals int) func([]byte, float64) []byte {
 	return func(b []byte, v float64) []byte { return writer.AppendPython(b, v, 'f', decimals) }
 }
 
-// wide is {:7.4f}: the number stands at the right end of so many columns.
+// wide is {:7.4f}: the number is right-aligned in a column.
 func wide(width int, number func([]byte, float64) []byte) func([]byte, float64) []byte {
 	return func(b []byte, v float64) []byte {
 		from := len(b)
@@ -238,7 +239,7 @@ func grouped(number func([]byte, float64) []byte) func([]byte, float64) []byte {
 	}
 }
 
-// general is {:.4} of a float: four digits, at least one of them behind the point, and an exponent below 1e-4 and from 1e3. NeMo prints whole numbers as int.
+// general is {:.4} of a float: four digits, at least one behind the point, and an exponent below 1e-4 and from 1e3. NeMo prints whole numbers as int.
 func general(b []byte, v float64) []byte {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return append(b, logfile.NonFinite(v, "nan", "inf")...)
@@ -271,15 +272,15 @@ func stamped(before, after string) func(*console, []byte, int64) []byte {
 	}
 }
 
-// unclocked is a head with a stamp that has no year and so is no clock. layout is of package time.
+// unclocked is a head with a stamp without a year, no clock. layout is of package time.
 func unclocked(before, layout, after string) func(*console, []byte, int64) []byte {
 	return func(p *console, b []byte, wall int64) []byte {
 		return append(time.Unix(0, wall).In(p.opt.Timezone).AppendFormat(append(b, before...), layout), after...)
 	}
 }
 
-// timersHead is what print_dist writes before the timers.
+// timersHead is print_dist's text before the timers.
 func timersHead(_ *console, b []byte, _ int64) []byte { return append(b, "[Rank 0] time (ms)"...) }
 
-// named is the attribute of a field that has no name among the span's.
+// named is the attribute of a field without a name in the vocabulary.
 func named(name string) string { return spans.AttrTrainFieldPrefix + name }

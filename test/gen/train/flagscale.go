@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// flagscale writes what FlagScale's perf_monitor does: flagscale/train/perf_monitor/{perf_metrics,perf_logger}.py as merged
-// (lzy-edu/FlagScale @c3e88361) or of the branch douzi (xiaodouzi666/FlagScale-new-feature @e5899478).
+// flagscale writes the logs of FlagScale's perf_monitor: flagscale/train/perf_monitor/{perf_metrics,perf_logger}.py as merged (lzy-edu/FlagScale @c3e88361) or
+// of the branch douzi (xiaodouzi666/FlagScale-new-feature @e5899478).
 type flagscale struct {
 	*log
 	metrics, realtime *logfile.Log
@@ -44,7 +44,8 @@ func (p *flagscale) open() error {
 		p.rule = 80
 	}
 	var err error
-	if p.realtime, err = p.file("perf_realtime.log"); err != nil {
+	p.realtime, err = p.file("perf_realtime.log")
+	if err != nil {
 		return err
 	}
 	return p.begins(p.sim.now)
@@ -54,7 +55,8 @@ func (p *flagscale) open() error {
 func (p *flagscale) begins(at int64) (err error) {
 	p.session++
 	p.started = time.Unix(0, at).In(p.opt.Timezone).Format("20060102_150405")
-	if p.metrics, err = p.file("perf_metrics_" + p.started + ".log"); err != nil {
+	p.metrics, err = p.file("perf_metrics_" + p.started + ".log")
+	if err != nil {
 		return err
 	}
 	p.times, p.window, p.shortest, p.longest = p.times[:0], window{}, 0, 0
@@ -73,7 +75,8 @@ func (p *flagscale) begins(at int64) (err error) {
 
 func (p *flagscale) step(s *trainStep) {
 	if s.restarted {
-		if p.Err = p.restart(s.end - s.took); p.Err != nil {
+		p.Err = p.restart(s.end - s.took)
+		if p.Err != nil {
 			return
 		}
 	}
@@ -93,7 +96,7 @@ func (p *flagscale) step(s *trainStep) {
 	}
 }
 
-// restart begins a new session; the one before was killed, so that session has no summary. perf_realtime.log is truncated.
+// restart begins a new session; the session before was killed, without a summary. perf_realtime.log is truncated.
 func (p *flagscale) restart(at int64) error {
 	if err := p.realtime.Close(); err != nil {
 		return err

@@ -29,7 +29,7 @@ type hf struct {
 // stepsPerEpoch is of the simulated data set.
 const stepsPerEpoch = 1000
 
-// hfField is a key of a dict. Integers are step counts, printed as such.
+// hfField is a key of a dict. Integers are step counts, printed as integers.
 type hfField struct {
 	name, attr string
 	v          float64
@@ -37,7 +37,8 @@ type hfField struct {
 }
 
 func (p *hf) open() (err error) {
-	if p.f, err = p.file("train.log"); err != nil {
+	p.f, err = p.file("train.log")
+	if err != nil {
 		return err
 	}
 	if writer.IsDir(p.opt.Out) {

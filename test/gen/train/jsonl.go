@@ -11,9 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// jsonl writes one JSON object per step with the fields that training scripts usually log (loss, throughput, step_time_s, lr), and with as many more as loggers
-// such as W&B's
-// write of each layer.
+// jsonl writes one JSON object per step with the usual fields of training scripts (loss, throughput, step_time_s, lr), and as many per-layer fields as loggers
+// such as W&B's write.
 type jsonl struct {
 	*log
 	f      *logfile.Log
@@ -42,7 +41,7 @@ func (o *Options) fieldCount() int {
 	return n
 }
 
-// layerStats are the numbers that are logged of each layer.
+// layerStats are the numbers logged per layer.
 var layerStats = []string{"grad_norm", "weight_rms", "act_max", "update_lr"}
 
 func (p *jsonl) open() (err error) {
@@ -50,7 +49,8 @@ func (p *jsonl) open() (err error) {
 	for i := range p.fields - fullFields {
 		p.wide = append(p.wide, fmt.Sprintf("layers.%d.linear.%s", i/len(layerStats), layerStats[i%len(layerStats)]))
 	}
-	if p.f, err = p.file("train.jsonl"); err != nil {
+	p.f, err = p.file("train.jsonl")
+	if err != nil {
 		return err
 	}
 	if p.opt.Nasty > 0 {
@@ -59,7 +59,7 @@ func (p *jsonl) open() (err error) {
 	return err
 }
 
-// The traps are texts of loggers that are no JSON, or no record (docs/trainers.md). Traps after trapNested stand in lines of their own before the record.
+// Traps are texts of loggers that are no JSON, or no record (docs/reference/trainers.md). Traps after trapNested are lines of their own before the record.
 const (
 	trapNone = iota
 	trapNaN

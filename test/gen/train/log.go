@@ -14,32 +14,32 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// printer writes the log of one format. Errors stick in the sink.
+// printer writes the log of a format. Errors stick in the sink.
 type printer interface {
-	// open creates the files and writes what stands before the first record.
+	// open creates the files and writes everything before the first record.
 	open() error
 	step(s *trainStep)
-	// eval follows the step that it evaluates.
+	// eval follows its step.
 	eval(s *trainStep, loss, seconds float64)
 	// close writes the end of the log. It is not called after an error.
 	close()
 }
 
-// log is what the printers share: the files, and the truth of the record that is being printed.
+// log is common to the printers: the files, and the truth of the current record.
 type log struct {
 	writer.Sink
 	opt   *Options
 	sim   *simulation
-	rng   *rand.Rand // for what a format makes up; the simulation has its own
+	rng   *rand.Rand // for values that a format makes up; the simulation has its own
 	run   Run
 	out   io.Writer
-	known bool // there is a truth to be written
+	known bool // the truth is written
 	rec   Record
 	count map[string]int64 // records by file
 }
 
-// Generate writes a training log and its truth, and returns the summary. A context that ends stops it early without an
-// error. Errors about the options wrap ErrOptions.
+// Generate writes a training log and its truth, and returns the summary. A context that ends stops it early without an error. Errors about the options wrap
+// ErrOptions.
 func Generate(ctx context.Context, opt Options, stdout io.Writer) (Run, error) {
 	return generate(ctx, opt, stdout, logfile.RealClock)
 }
@@ -114,7 +114,7 @@ func (l *log) steps(p printer) {
 	}
 }
 
-// span simulates a run without writing, to learn how long it takes.
+// span simulates a run without writing, to learn its duration.
 func span(opt *Options) int64 {
 	sim := newSim(opt, 0)
 	var s trainStep
@@ -142,7 +142,7 @@ func (l *log) describe(start int64) {
 	}
 }
 
-// file opens a log: --out itself, or the file of this name in it.
+// file opens a log: --out itself, or a file of the name in it.
 func (l *log) file(name string) (*logfile.Log, error) {
 	return l.OpenLog(l.opt.Out, l.opt.Format == FormatFlagScale || writer.IsDir(l.opt.Out), name, l.opt.truthPath(), l.out)
 }
@@ -188,7 +188,7 @@ func (l *log) covered(steps, ns int64) {
 	l.rec.StepsCovered, l.rec.TrueDuration = steps, float64(ns)/1e9
 }
 
-// clocked says what the record's stamp means, at the precision of the print.
+// clocked sets the meaning of the record's stamp, at the precision of the print.
 func (l *log) clocked(end int64, precision time.Duration) {
 	l.rec.EndUnixNano = end - end%int64(precision)
 }

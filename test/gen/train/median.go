@@ -2,8 +2,7 @@ package train
 
 import "slices"
 
-// window holds durations in order, so that perf_monitor's median over the later half of all steps stays cheap: a list of
-// sorted pieces.
+// window holds durations in order, to keep perf_monitor's median over the later half of all steps cheap: a list of sorted pieces.
 type window struct {
 	pieces [][]int64
 	n      int
@@ -38,7 +37,7 @@ func (w *window) add(v int64) {
 	}
 }
 
-// remove takes out a value that was added.
+// remove removes an added value.
 func (w *window) remove(v int64) {
 	w.n--
 	i := w.find(v)
@@ -49,7 +48,7 @@ func (w *window) remove(v int64) {
 	}
 }
 
-// median is the median as Python's statistics module has it: the mean of the middle two.
+// median is the median of Python's statistics module: the mean of the middle two.
 func (w *window) median() float64 {
 	return float64(w.at((w.n-1)/2)+w.at(w.n/2)) / 2
 }

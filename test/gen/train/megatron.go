@@ -25,7 +25,7 @@ type megatron struct {
 	since  int64
 }
 
-// rankPrefix is what a launcher puts before a line of a rank.
+// rankPrefix is a launcher's prefix of a line of a rank.
 func rankPrefix(launcher string, rank int) string {
 	switch launcher {
 	case "torchrun": // --tee 3; the number is the rank on its node
@@ -39,7 +39,8 @@ func rankPrefix(launcher string, rank int) string {
 }
 
 func (p *megatron) open() (err error) {
-	if p.f, err = p.file("host_0_localhost.output"); err != nil {
+	p.f, err = p.file("host_0_localhost.output")
+	if err != nil {
 		return err
 	}
 	p.prefix = rankPrefix(p.opt.Prefix, p.opt.WorldSize-1)
@@ -188,7 +189,7 @@ func (p *megatron) timers(mean float64) {
 	}
 }
 
-// eval prints what evaluate_and_print_results() does.
+// eval prints the lines of evaluate_and_print_results().
 func (p *megatron) eval(s *trainStep, loss, _ float64) {
 	p.begin(p.f, KindEvaluation, s)
 	p.rec.TrueEndUnixNano = p.sim.now

@@ -16,7 +16,7 @@ const (
 	FormatJSONL     = "jsonl"     // one JSON object per step
 	FormatHF        = "hf"        // transformers.Trainer: standard output and trainer_state.json
 	FormatVerl      = "verl"      // verl's console, and its FileLogger
-	// Standard output of these trainers: trainers.go.
+	// Standard output of further trainers: trainers.go.
 	FormatDeepSpeed  = "deepspeed"
 	FormatTorchTitan = "torchtitan"
 	FormatNeMo       = "nemo"
@@ -26,7 +26,7 @@ const (
 	FormatNeMoRL     = "nemorl" // SFT
 )
 
-// Options are of a simulated training run and the log it writes. Fractions are 0..1.
+// Options are the options of a simulated training run and its log. Fractions are 0..1.
 type Options struct {
 	Format string
 	Out    string // directory, file or "-"; the FlagScale log is always a directory
@@ -34,7 +34,7 @@ type Options struct {
 
 	Steps    int // 0: until stopped (needs Rate)
 	Seed     uint64
-	Start    time.Time // zero: now with a rate, else such that the log ends now
+	Start    time.Time // zero: now with a rate, else the log ends now
 	Timezone *time.Location
 	Rate     float64 // records per second, written in real time; 0: as fast as possible
 
@@ -48,9 +48,9 @@ type Options struct {
 	Writer    string // flagscale: merged or douzi
 	Breakdown bool   // flagscale: FLOP counts after each row
 	Restart   bool   // flagscale: a second session after three fifths of the steps
-	DPOmitted bool   // flagscale: samples/s and TFLOPS without the data-parallel size, as the original has it
+	DPOmitted bool   // flagscale: samples/s and TFLOPS without the data-parallel size, like the original
 
-	Prefix string // verl, openrlhf: none, ray or ray-ansi; megatron and the other trainers: none, torchrun, srun or rank
+	Prefix string // verl, openrlhf: none, ray or ray-ansi; megatron and all further trainers: none, torchrun, srun or rank
 	Timers bool   // megatron: the times across ranks; deepspeed: the parts of the step
 
 	Fields string  // jsonl: minimal, recommended, full or the number of fields
@@ -159,7 +159,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// horizon is the number of steps that the learning-rate schedule is made for.
+// horizon is the number of steps of the learning-rate schedule.
 func (o *Options) horizon() int64 {
 	if o.Steps == 0 {
 		return 100_000

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/gentest"
 )
 
-// iterationOf is which step a span is of.
+// iterationOf is the step of a span.
 func iterationOf(s ptrace.Span) int64 {
 	v, ok := s.Attributes().Get(spans.AttrIteration)
 	if !ok {
@@ -30,7 +30,7 @@ func iterationOf(s ptrace.Span) int64 {
 	return v.Int()
 }
 
-// number is an attribute as a number; numbers that JSON does not have are texts.
+// number is an attribute as a number; numbers unknown in JSON are texts.
 func number(v pcommon.Value) float64 {
 	f, err := strconv.ParseFloat(v.AsString(), 64)
 	if err != nil {
@@ -39,7 +39,7 @@ func number(v pcommon.Value) float64 {
 	return f
 }
 
-// What the trainers of trainers.go print is read back: each record is a span, with the printed numbers in base units, and there are no other spans of steps.
+// The output of the trainers of trainers.go is read back: each record is a span, with the printed numbers in base units, and no more spans of steps exist.
 func TestTrainersAreReadBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string
@@ -120,7 +120,7 @@ func checkReadBack(t *testing.T, truth *truthFile, all []ptrace.Span) {
 	}
 	for _, kind := range []string{KindStep, KindEvaluation} {
 		require.Len(t, kinds[kind], int(truth.Run.Spans[kind]), kind)
-		// Several batches are sent at once: they may come in any order.
+		// Concurrent batches may come in any order.
 		slices.SortStableFunc(kinds[kind], func(a, b ptrace.Span) int { return cmp.Compare(iterationOf(a), iterationOf(b)) })
 	}
 	slices.SortStableFunc(truth.Records, func(a, b Record) int { return cmp.Compare(a.Iteration, b.Iteration) })
@@ -130,7 +130,7 @@ func checkReadBack(t *testing.T, truth *truthFile, all []ptrace.Span) {
 		kinds[r.Kind] = kinds[r.Kind][1:]
 		for attr, want := range r.Values {
 			v, ok := s.Attributes().Get(attr)
-			if attr == spans.AttrStepDuration && !ok { // the span's length says it, to the nanosecond
+			if attr == spans.AttrStepDuration && !ok { // the span's length has the value, to the nanosecond
 				var took view.Step
 				took.Read(s, &view.Resource{})
 				assert.InDelta(t, float64(want), took.Duration, 1e-9, "%s %d, printed %v", r.Kind, r.Iteration, r.Printed)

@@ -8,16 +8,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A100's dense BF16 peak (NVIDIA's datasheet) and the share of it that healthy steps reach.
+// A100's dense BF16 peak (NVIDIA's datasheet) and the share reached by healthy steps.
 const (
 	device     = "A100"
 	devicePeak = 312e12 // {flop}/s
 	healthyMFU = 0.42
-	actorShare = 0.27 // of verl's step: update_actor, the part that its MFU is about
+	actorShare = 0.27 // of verl's step: update_actor, the part measured by its MFU
 	restartGap = 90e9 // ns
 	liveGap    = 3e9  // the same with a rate: stamps have seconds, and someone waits
 	warmup     = 2.8  // factor on the first step: compilation, allocator, caches
-	evalSteps  = 3    // an evaluation takes as long as so many steps
+	evalSteps  = 3    // length of an evaluation, in steps
 	lrMax      = 1.5e-4
 	lrMin      = 1.5e-5
 	lrWarmup   = 100 // steps
@@ -27,7 +27,7 @@ const (
 	lastLoss   = 1.8
 )
 
-// The models a run may train: Aquila-7B as FlagScale's examples have it, and for short steps GPT-2 small.
+// The models of a run: Aquila-7B by FlagScale's examples, and GPT-2 small for short steps.
 var models = []spans.Model{
 	{
 		Type: "aquila", NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 32, KVChannels: 128, FFNHiddenSize: 11008, SeqLength: 2048,
@@ -39,8 +39,7 @@ var models = []spans.Model{
 	},
 }
 
-// megatronFlops is the FLOPs of one step of a dense model over so many samples: num_floating_point_operations of
-// megatron/training/training.py @d98e8a64 (causal attention).
+// megatronFlops is the FLOPs of one step of a dense model: num_floating_point_operations of megatron/training/training.py @d98e8a64 (causal attention).
 func megatronFlops(m *spans.Model, samples float64) float64 {
 	h, l, s := float64(m.HiddenSize), float64(m.NumLayers), float64(m.SeqLength)
 	q, kv := float64(m.KVChannels*m.AttentionHeads), float64(m.KVChannels*m.QueryGroups)
@@ -52,7 +51,7 @@ func megatronFlops(m *spans.Model, samples float64) float64 {
 	return 6*samples*s*perToken + 6*samples*s*s*l*q
 }
 
-// flagscaleFlops is what perf_monitor/flops_calculator.py computes for GPT and Aquila (full attention matrix, multi-head).
+// flagscaleFlops is the result of perf_monitor/flops_calculator.py for GPT and Aquila (full attention matrix, multi-head).
 func flagscaleFlops(m *spans.Model, samples float64) float64 {
 	h, f, s := float64(m.HiddenSize), float64(m.FFNHiddenSize), float64(m.SeqLength)
 	ffn := 4 * h * f
@@ -63,7 +62,7 @@ func flagscaleFlops(m *spans.Model, samples float64) float64 {
 	return 3 * samples * s * (float64(m.NumLayers)*layer + 2*h*float64(m.VocabSize))
 }
 
-// trainStep is one step of the simulated run.
+// trainStep is a step of the simulated run.
 type trainStep struct {
 	n          int64 // from 1
 	end        int64 // wall time, ns
@@ -78,7 +77,7 @@ type trainStep struct {
 	peak       float64 // By
 }
 
-// simulation draws the steps. It knows nothing of formats, so that all formats of a seed tell of the same run.
+// simulation draws the steps, independently of formats: all formats of a seed have the same run.
 type simulation struct {
 	opt   *Options
 	rng   *rand.Rand
@@ -96,7 +95,7 @@ func newSim(opt *Options, start int64) *simulation {
 	return s
 }
 
-// fit chooses model and batch such that a healthy step takes as long as the rate demands, at a believable MFU.
+// fit chooses model and batch for a healthy step of the length demanded by the rate, at a believable MFU.
 func (s *simulation) fit() {
 	seconds := s.opt.secondsPerStep()
 	share := 1.0
@@ -133,12 +132,11 @@ func (s *simulation) fit() {
 	}
 }
 
-// flops of one step of all devices.
 func (s *simulation) flops() float64 {
 	return megatronFlops(&s.model, float64(s.model.GlobalBatchSize))
 }
 
-// dataParallel is the number of replicas: tensor parallelism is 2 where it can be.
+// dataParallel is the number of replicas: tensor parallelism is 2 where possible.
 func (s *simulation) dataParallel() int64 {
 	return int64(s.opt.WorldSize / s.tensorParallel())
 }
@@ -216,7 +214,7 @@ func (s *simulation) evaluates() bool {
 	return s.opt.EvalInterval > 0 && s.n%int64(s.opt.EvalInterval) == 0
 }
 
-// eval lets the time of an evaluation pass and returns its loss and how long it took.
+// eval advances the time by an evaluation and returns its loss and duration.
 func (s *simulation) eval() (loss, seconds float64) {
 	seconds = s.evalSteps() * s.base * (1 + 0.02*s.noise())
 	s.now += int64(seconds * 1e9)

@@ -28,7 +28,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// truthFile is what a truth file says.
+// truthFile is the content of a truth file.
 type truthFile = gentest.Truth[Run, Record]
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -143,7 +143,7 @@ func TestRepr(t *testing.T) {
 
 var reRow = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) +(\d+) +(\d+\.\d\d) +(\d+\.\d\d) +(\d+\.\d) +(\d+) +(\d+\.\d) +(\d+\.\d\d) *$`)
 
-// flagRow reads a row and holds it against Python's format, which upstream prints with.
+// flagRow reads a row and compares it with Python's format, which upstream prints with.
 func flagRow(t *testing.T, line string) []string {
 	t.Helper()
 	m := reRow.FindStringSubmatch(line)
@@ -220,7 +220,7 @@ func checkFlagLog(t *testing.T, o Options, truth *truthFile, recs []*Record, tex
 	return rows
 }
 
-// checkFlagRow compares a row of the table with its record: what is printed, and what follows from it.
+// checkFlagRow compares a row of the table with its record: printed and derived values.
 func checkFlagRow(t *testing.T, o Options, truth *truthFile, r *Record, row string) {
 	t.Helper()
 	m := flagRow(t, row)
@@ -249,7 +249,7 @@ func checkFlagRow(t *testing.T, o Options, truth *truthFile, r *Record, row stri
 	assert.Less(t, r.TrueEndUnixNano-r.EndUnixNano, int64(1e9))
 }
 
-// checkFlagSummary compares the summary that the last session leaves with the rows of its log.
+// checkFlagSummary compares the summary of the last session with the rows of its log.
 func checkFlagSummary(t *testing.T, o Options, truth *truthFile, rows []string) {
 	t.Helper()
 	summaries, err := filepath.Glob(filepath.Join(o.Out, "perf_summary_*.json"))
@@ -343,7 +343,7 @@ func TestMegatron(t *testing.T) {
 	}
 }
 
-// checkArguments compares the dump of the arguments with the model, and returns the number of the line that ends it.
+// checkArguments compares the dump of the arguments with the model, and returns the number of its last line.
 func checkArguments(t *testing.T, lines []string, prefix string, model map[string]any) int {
 	t.Helper()
 	args := map[string]string{}
@@ -362,7 +362,7 @@ func checkArguments(t *testing.T, lines []string, prefix string, model map[strin
 	return dump
 }
 
-// checkMegatronLog compares what is printed after the arguments with the records, one after the other.
+// checkMegatronLog compares the lines after the arguments with the records, in order.
 func checkMegatronLog(t *testing.T, o Options, truth *truthFile, lines []string, prefix string) {
 	t.Helper()
 	var r *Record
@@ -488,7 +488,7 @@ func TestJSONL(t *testing.T) {
 			assert.Equal(t, r.Printed["layers.3.linear.act_max"] != "", fields == "40")
 			if fields == "40" {
 				assert.InDelta(t, got["layers.3.linear.act_max"], r.value(t, "ml.train.field.layers.3.linear.act_max"), 0)
-				assert.InDelta(t, 1800, len(line), 100) // what W&B-like loggers write
+				assert.InDelta(t, 1800, len(line), 100) // the size of lines of W&B-like loggers
 			}
 			if fields == "full" || fields == "40" {
 				assert.EqualValues(t, i+1, r.Iteration)
@@ -614,7 +614,7 @@ func checkHFLog(t *testing.T, o Options, logged []*Record) {
 	}
 }
 
-// checkHFState compares trainer_state.json with its records, which tell the same steps as the log's, in more digits.
+// checkHFState compares trainer_state.json with its records: the same steps as in the log, with more digits.
 func checkHFState(t *testing.T, o Options, kept, logged []*Record) {
 	t.Helper()
 	var state struct {
@@ -753,7 +753,7 @@ func TestTrainEndsNowWithoutStart(t *testing.T) {
 	}
 }
 
-// A paced run writes a record when the clock has reached its end, at the rate asked for, of a model for which such steps are believable.
+// A paced run writes a record when the clock has reached its end, at the requested rate, of a model with believable steps of that length.
 func TestTrainRate(t *testing.T) {
 	for _, rate := range []float64{0.1, 1, 20, 500, 5000} {
 		o := trainOptions(t, FormatJSONL, func(o *Options) { o.Start, o.Rate, o.Out, o.Fields, o.Steps = time.Time{}, rate, "-", "full", 400 })

@@ -7,11 +7,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The trainers whose logs are rows of numbers. To add one, add its lines, from the print statements of its source.
+// The trainers whose logs are rows of numbers. To add a trainer, add its lines, from the print statements of its source.
 var trainers = map[string]*trainer{
-	// deepspeed/runtime/engine.py (_report_progress, step) and utils/timer.py (ThroughputTimer.stop, SynchronizedWallClockTimer.log) of
-	// deepspeedai/DeepSpeed @007cca6a and @038beb63, without accumulation of gradients. The throughput is not measured in the first two steps. The timers are
-	// printed after each step, whatever steps_per_print is: those of the steps between two records belong to no record.
+	// deepspeed/runtime/engine.py (_report_progress, step) and utils/timer.py (ThroughputTimer.stop, SynchronizedWallClockTimer.log) of deepspeedai/DeepSpeed
+	// @007cca6a and
 	FormatDeepSpeed: {
 		flag: "steps-per-print", interval: 10,
 		step: []textLine{
@@ -35,7 +34,8 @@ var trainers = map[string]*trainer{
 			{class: logfile.Ignored, has: timedBetween, head: timersHead, cells: globalTimers},
 		},
 	},
-	// torchtitan/components/metrics.py (MetricsProcessor.log, log_validation) of pytorch/torchtitan @00fbaafa, with disable_color_printing.
+	// beb63, without accumulation of gradients. The throughput is not measured in the first two steps. The timers are printed after each step, whatever
+	// steps_per_print is: timers of steps between two records belong to no record.
 	FormatTorchTitan: {
 		flag: "log-freq", interval: 10, evalInterval: 100, first: true,
 		step: []textLine{{head: stamped("[titan] ", " - root - INFO - "), cells: []cell{
@@ -117,7 +117,7 @@ var trainers = map[string]*trainer{
 			},
 		}, tail: "}"}},
 	},
-	// scripts/base_train.py of karpathy/nanochat @00255c19. Steps count from 0; a step is evaluated before it is trained.
+	// scripts/base_train.py of karpathy/nanochat @00255c19. Steps count from 0; a step is evaluated before its training.
 	FormatNanochat: {
 		evalInterval: 250,
 		step: []textLine{{cells: []cell{
@@ -195,7 +195,7 @@ const (
 	deviceMemory  = 80 * gib
 )
 
-// part is a timer in ms, of so large a share of the step.
+// part is a timer in ms, as a share of the step.
 func part(before string, share float64) cell {
 	return cell{before: before, stage: true, scale: 1e-3, print: fixed(2), value: func(r *reading) float64 { return milliseconds(r) * share }}
 }
@@ -207,7 +207,7 @@ func inSeconds(before string, share float64) cell {
 
 func constant(v float64) func(*reading) float64 { return func(*reading) float64 { return v } }
 
-// timed: before the first record, timers are values of no step that is known.
+// timed: before the first record, timers are values of no known step.
 func timed(r *reading) bool               { return r.timers && (r.due || !r.recorded) }
 func timedBetween(r *reading) bool        { return r.timers && !r.due && r.recorded }
 func always(*reading) bool                { return true }

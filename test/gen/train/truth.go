@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// Number is a float64 that JSON can hold: NaN and infinities are the texts "NaN", "+Inf" and "-Inf", as in span attributes.
+// Number is a float64 for JSON: NaN and infinities are the texts "NaN", "+Inf" and "-Inf", as in span attributes.
 type Number float64
 
 // MarshalJSON writes the number, or its text.
@@ -19,7 +19,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, v, 'g', -1, 64), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (n *Number) UnmarshalJSON(b []byte) error {
 	text := string(b)
 	if s, err := strconv.Unquote(text); err == nil {
@@ -30,14 +30,14 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Kinds of a Record, by the names of the spans that they become.
+// Kinds of a Record, by the names of their spans.
 const (
 	KindStep       = "train.step"
 	KindEvaluation = "train.evaluation"
 	KindSummary    = "train.summary"
 )
 
-// Record is one record of a log.
+// Record is a record of a log.
 type Record struct {
 	Kind string `json:"kind"`
 	File string `json:"file"` // base name
@@ -47,7 +47,7 @@ type Record struct {
 	Iteration int64 `json:"iteration,omitempty"`
 	Step      int64 `json:"step"`
 	Session   int   `json:"session,omitempty"` // flagscale: from 1
-	// EndUnixNano is what the printed stamp means, at its precision; 0: no clock in the record. TrueEndUnixNano is the simulation's.
+	// EndUnixNano is the time of the printed stamp, at its precision; 0: no clock in the record. TrueEndUnixNano is the simulation's.
 	EndUnixNano     int64 `json:"end_unix_nano,omitempty"`
 	TrueEndUnixNano int64 `json:"true_end_unix_nano"`
 	StepsCovered    int64 `json:"steps_covered,omitempty"`
@@ -56,7 +56,7 @@ type Record struct {
 	Slow         bool    `json:"slow"`
 	// Printed are texts by the log's name of the field.
 	Printed map[string]string `json:"printed"`
-	// Values are the numbers of these texts in base units, by the name of the span's attribute.
+	// Values are the numbers of the texts in base units, by the name of the span's attribute.
 	Values map[string]Number `json:"values"`
 	Stages []Stage           `json:"stages,omitempty"`
 	// MFU of the printed step duration, by Megatron's formula; 0 where the record states no duration.
@@ -70,8 +70,8 @@ type Stage struct {
 	Min     float64 `json:"min_seconds,omitempty"`
 }
 
-// Run sums up one run of the generator: the last line of a truth file, {"run": Run}, written when the generator stops. The lines before are one
-// Record each, in the order of the log.
+// Run sums up a run of the generator: the last line of a truth file, {"run": Run}, written when the generator stops. The lines before are a Record each, in the
+// order of the log.
 type Run struct {
 	Format string         `json:"format"`
 	Seed   uint64         `json:"seed"`
@@ -80,10 +80,10 @@ type Run struct {
 	// Lines are physical lines of all files: Records + Sides + Ignored + Rejected.
 	Lines int64 `json:"lines"`
 	logfile.LineCounts
-	// Spans counts the records by kind, and their stages. A row that stands in two files of perf_monitor is one.
+	// Spans counts the records by kind, and their stages. A row in two files of perf_monitor counts once.
 	Spans map[string]int64 `json:"spans"`
-	// Model is the trained model, by the names of Megatron's arguments. FlopsMegatron and FlopsFlagScale are of one step of all
-	// devices; Peak is {flop}/s of one device.
+	// Model is the trained model, by the names of Megatron's arguments. FlopsMegatron and FlopsFlagScale are of one step of all devices; Peak is {flop}/s of one
+	// device.
 	Model          map[string]any `json:"model"`
 	Device         string         `json:"device"`
 	Peak           float64        `json:"peak"`

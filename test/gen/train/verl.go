@@ -11,8 +11,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// verl writes the step line of verl's console logger and, if asked, the JSON lines of its FileLogger
-// (verl/utils/tracking.py @1dda039b: LocalLogger, FileLogger). Neither has a clock.
+// verl writes the step line of verl's console logger and optionally the JSON lines of its FileLogger (verl/utils/tracking.py @1dda039b: LocalLogger,
+// FileLogger). Neither has a clock.
 type verl struct {
 	*log
 	f, file2 *logfile.Log
@@ -20,20 +20,21 @@ type verl struct {
 	fields   []verlField
 }
 
-// verlField is one metric.
 type verlField struct {
 	name, attr string
 	v, scale   float64
-	numpy      bool // prints as np.float64(…): a mean that NumPy took
+	numpy      bool // prints as np.float64(…): a mean of NumPy
 	integer    bool
 }
 
 func (p *verl) open() (err error) {
-	if p.f, err = p.file("verl.log"); err != nil {
+	p.f, err = p.file("verl.log")
+	if err != nil {
 		return err
 	}
 	if p.opt.FileLogger {
-		if p.file2, err = p.file("filelogger.jsonl"); err != nil {
+		p.file2, err = p.file("filelogger.jsonl")
+		if err != nil {
 			return err
 		}
 	}
@@ -54,7 +55,7 @@ func (p *verl) eval(s *trainStep, loss, seconds float64) {
 	p.print(&logged, float64(s.took)/1e9, seconds, loss)
 }
 
-// The parts of a step and their shares; what is missing to 1 is time between them.
+// The parts of a step and their shares; the rest to 1 is time between them.
 var verlStages = []struct {
 	name  string
 	share float64
@@ -68,7 +69,7 @@ var verlStages = []struct {
 	{"update_weights", 0.015},
 }
 
-// print writes the record of a step of so many seconds, and of its evaluation, which took testing seconds, if not 0.
+// print writes the record of a step, with the duration seconds, and of its evaluation, which took testing seconds, if not 0.
 func (p *verl) print(s *trainStep, seconds, testing, validation float64) {
 	gpus := float64(p.opt.WorldSize)
 	tokens := math.Round(float64(p.sim.model.GlobalBatchSize*p.sim.model.SeqLength) * (0.9 + 0.1*p.rng.Float64()))

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/outfile"
 )
 
-// TruthNone in place of a truth file means that no truth is written.
+// TruthNone in place of a truth file: no truth is written.
 const TruthNone = "none"
 
 // Complaints collects the mistakes in options.
@@ -24,14 +24,14 @@ func (c *Complaints) Bad(format string, args ...any) {
 	*c = append(*c, fmt.Errorf("%w: "+format, append([]any{logfile.ErrOptions}, args...)...))
 }
 
-// OneOf complains about a value that is none of names.
+// OneOf complains about a value not among names.
 func (c *Complaints) OneOf(flag, value string, names ...string) {
 	if !slices.Contains(names, value) {
 		c.Bad("--%s %q: use one of %q", flag, value, names)
 	}
 }
 
-// Positive complains about a duration that is not positive.
+// Positive complains about a duration of 0 or below.
 func (c *Complaints) Positive(flag string, d time.Duration) {
 	if d <= 0 {
 		c.Bad("--%s %v: use more than 0", flag, d)
@@ -45,7 +45,7 @@ func (c *Complaints) Range01(flag string, v, most float64) {
 	}
 }
 
-// IsDir says whether --out is a directory: one that exists, or a name without extension.
+// IsDir reports whether --out is a directory: an existing one, or a name without extension.
 func IsDir(out string) bool {
 	if out == "-" {
 		return false
@@ -83,15 +83,17 @@ func (f *TimeFlags) AddStart(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.start, "start", "", "time of the first line, RFC 3339 (default: such that the log ends now)")
 }
 
-// Parse reads the flags that were given into start and zone.
+// Parse reads the given flags into start and zone.
 func (f *TimeFlags) Parse(start *time.Time, zone **time.Location) (err error) {
 	if f.start != "" {
-		if *start, err = time.Parse(time.RFC3339Nano, f.start); err != nil {
+		*start, err = time.Parse(time.RFC3339Nano, f.start)
+		if err != nil {
 			return fmt.Errorf("%w: --start %q: use RFC 3339, such as 2026-02-11T16:40:00Z", logfile.ErrOptions, f.start)
 		}
 	}
 	if f.timezone != "" {
-		if *zone, err = time.LoadLocation(f.timezone); err != nil {
+		*zone, err = time.LoadLocation(f.timezone)
+		if err != nil {
 			return fmt.Errorf("%w: --timezone %q: use a name of the IANA database, such as Asia/Shanghai: %w", logfile.ErrOptions, f.timezone, err)
 		}
 	}

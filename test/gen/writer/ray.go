@@ -2,15 +2,15 @@ package writer
 
 import "fmt"
 
-// What may stand before the lines of a process: Ray says which process wrote them.
+// Possible prefixes of a process' lines: Ray names the process.
 const (
 	PrefixNone    = "none"
 	PrefixRay     = "ray"      // (WorkerDict pid=1, ip=10.0.0.1)
 	PrefixRayANSI = "ray-ansi" // the same in Ray's cyan
 )
 
-// RayPrefix is what Ray prints before the lines of a process, nothing where the prefix is none of Ray's. It names the node only where that is not the
-// driver's: the ip is empty there.
+// RayPrefix is Ray's prefix of the lines of a process, nothing if the prefix is none of Ray's. It has the node only if different from the driver's: an empty ip
+// is the driver's.
 func RayPrefix(prefix, name string, pid int, ip string) []byte {
 	who := fmt.Sprintf("(%s pid=%d)", name, pid)
 	if ip != "" {

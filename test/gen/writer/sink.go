@@ -1,5 +1,4 @@
-// Package writer is what the simulators write with beyond package logfile: standard output, the truth beside the logs, the options that all of them have, and
-// more of what programs print.
+// Package writer extends package logfile for the simulators: standard output, the truth beside the logs, common options, and more formats of printing.
 package writer
 
 import (
@@ -23,7 +22,7 @@ type Sink struct {
 	truthJSON *json.Encoder
 }
 
-// OpenLog opens the log of a simulation that writes one, or one of several: out itself, or the file of this name in it.
+// OpenLog opens a log of a simulation: out itself, or the file name in it if out is a directory.
 func (k *Sink) OpenLog(out string, dir bool, name, truth string, stdout io.Writer) (*logfile.Log, error) {
 	if out == "-" {
 		l := &logfile.Log{File: logfile.File{Path: "-"}, W: bufio.NewWriterSize(stdout, 1<<18)}
@@ -40,7 +39,7 @@ func (k *Sink) OpenLog(out string, dir bool, name, truth string, stdout io.Write
 	return l, k.Create(l, truth, 1<<18)
 }
 
-// OpenTruth creates the truth; with an empty path there is no truth.
+// OpenTruth creates the truth; an empty path means no truth.
 func (k *Sink) OpenTruth(path string) error {
 	if path == "" {
 		return nil
@@ -70,7 +69,7 @@ func (k *Sink) Counts() (lines int64, c logfile.LineCounts) {
 	return lines, c
 }
 
-// Truth writes one record of the truth, if there is one.
+// Truth writes a record of the truth, if any.
 func (k *Sink) Truth(record any) error {
 	if k.truthJSON == nil {
 		return nil
@@ -84,7 +83,7 @@ func (k *Sink) Truth(record any) error {
 	return nil
 }
 
-// Close flushes everything and, after a run without error, ends the truth with its summary, to which it adds the files.
+// Close flushes everything and, after a run without error, ends the truth with its summary, including the files.
 func (k *Sink) Close(run any, files *[]logfile.File, failed error) error {
 	errs := []error{failed}
 	for _, l := range k.Logs {

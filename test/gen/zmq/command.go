@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// Commands are the commands of this package.
+// Commands are the commands of the package.
 func Commands() []*cobra.Command { return []*cobra.Command{newCommand()} }
 
 func newCommand() *cobra.Command {

@@ -6,11 +6,11 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// zmqStats is what the client sums up, not rounded; times in ns.
+// zmqStats are the sums of the client, not rounded; times in ns.
 type zmqStats struct {
 	calls, sent, recv int64
 	ns                [times]int64
-	prepared          int64 // what was computed offline: a mask per linear layer or product
+	prepared          int64 // computed offline: a mask per linear layer or product
 	handling          int64
 	tensors, shared   int64
 	linear, matmul    operationStats
@@ -126,7 +126,7 @@ func (l *log) operations() {
 	l.value("  Total: %.4f s (%.3f ms/call)", seconds(s.stages()), each(s.stages(), s.calls))
 	l.section("")
 	l.section("Computation Time:")
-	l.value("  GPU Compute: %.4f s", seconds(s.ns[zmqTotal]-s.stages())) // the client's own error: this is no GPU time, the server computes within the stages
+	l.value("  GPU Compute: %.4f s", seconds(s.ns[zmqTotal]-s.stages())) // the client's own error: not GPU time, since the server computes within the stages
 	l.section("")
 	l.section("Operation Statistics:")
 	for _, op := range []struct {

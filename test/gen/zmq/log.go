@@ -25,7 +25,7 @@ const (
 	throughput
 )
 
-// zmqLayout is how one version of the writer prints: tee_gpu/tee_runner_optimized.py, and for v2 tee_runner_otp.py, of amoncjj/TSQP.
+// zmqLayout is the form of a version of the writer: tee_gpu/tee_runner_optimized.py, and for v2 tee_runner_otp.py, of amoncjj/TSQP.
 type zmqLayout struct {
 	title   string
 	rule    int // characters of the rules
@@ -75,7 +75,7 @@ var layouts = map[string]zmqLayout{
 		{"Sent(KB)", 10, zmqSent},
 		{"Recv(KB)", 10, received},
 	}},
-	// What the guide of the writer makes of a v1 log, with the commas that its pandas.read_csv needs.
+	// The writer's guide to convert a v1 log, with the commas needed by its pandas.read_csv.
 	LayoutCSV: {"", 0, []column{
 		{"Serialize_ms", 0, serialize},
 		{"Send_ms", 0, send},
@@ -88,7 +88,7 @@ var layouts = map[string]zmqLayout{
 	}},
 }
 
-// log writes the calls that a simulation draws.
+// log writes the calls of a simulation.
 type log struct {
 	writer.Sink
 	opt    *Options
@@ -99,8 +99,8 @@ type log struct {
 	block  Sums     // of the same calls, as printed
 }
 
-// Generate writes a log of RPCs over ZeroMQ and its truth, and returns the summary. A context that ends stops it early without an
-// error, and without a footer, as a client that is stopped writes none. Errors about the options wrap ErrOptions.
+// Generate writes a log of RPCs over ZeroMQ and its truth, and returns the summary. A context that ends stops it early without an error, and without a footer,
+// like a stopped client. Errors about the options wrap ErrOptions.
 func Generate(ctx context.Context, opt Options, stdout io.Writer) (Run, error) {
 	return generate(ctx, opt, stdout, logfile.RealClock)
 }
@@ -143,7 +143,7 @@ func generate(ctx context.Context, opt Options, stdout io.Writer, c logfile.Cloc
 	return l.run, err
 }
 
-// rehearse draws a log without writing it, to learn how many rows it has and how long it takes.
+// rehearse draws a log without writing, to learn its number of rows and its duration.
 func rehearse(opt *Options, scale float64) (rows, ns int64) {
 	sim := newSim(opt, scale)
 	var g zmqGroup
@@ -159,7 +159,7 @@ func rehearse(opt *Options, scale float64) (rows, ns int64) {
 	return rows, ns
 }
 
-// zmqScale finds the factor on durations and tensors at which rows come at opt.Rate: the time that a log takes is linear in it.
+// zmqScale finds the factor on durations and tensors at which rows come at opt.Rate: the duration of a log is linear in the factor.
 func zmqScale(opt *Options) float64 {
 	o := *opt
 	o.Passes, o.Lines, o.Crash = 50, 0, false

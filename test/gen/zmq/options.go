@@ -8,10 +8,10 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/writer"
 )
 
-// LayoutCSV is the layout of a log of ZeroMQ RPC that was made into CSV; the others are v1 to v4.
+// LayoutCSV is the layout of a ZeroMQ RPC log converted to CSV; the layouts v1 to v4 are original.
 const LayoutCSV = "csv"
 
-// Options are of a simulated client of RPCs over ZeroMQ and the log it writes. Fractions are 0..1.
+// Options are the options of a simulated client of RPCs over ZeroMQ and its log. Fractions are 0..1.
 type Options struct {
 	Out   string // directory, file or "-"
 	Truth string // file for the ground truth; empty: beside the log; "none": not written
@@ -22,9 +22,9 @@ type Options struct {
 	Layers    int
 	Warmup    int // passes before the statistics are reset and the ids restart; 0: no reset
 	Seed      uint64
-	Start     time.Time // zero: now with a rate, else such that the log ends now
+	Start     time.Time // zero: now with a rate, else the log ends now
 	Rate      float64   // rows per second, written in real time; 0: as fast as possible
-	Lines     int64     // rows after which the log ends, with as many passes as that takes; 0: Passes decides
+	Lines     int64     // rows in the log, with as many passes as needed; 0: Passes decides
 
 	SerializeHigh float64 // share of the passes that serialize for more than 30 % of the time
 	NoFooter      bool
@@ -36,7 +36,7 @@ func DefaultOptions() Options {
 	return Options{Out: "zmq-logs", Layout: "v1", Transport: "IPC", Passes: 10, Layers: 16, Warmup: 1, Seed: 1, SerializeHigh: 0.2}
 }
 
-// maxZMQRate leaves a row the time that no stage explains, which is not scaled.
+// maxZMQRate leaves a row the time outside of stages, which is not scaled.
 const maxZMQRate = 5000
 
 func (o *Options) validate() error {

@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The times of a call, the first four of them its stages. The server's time lies within receive, the time offline before the
-// call, communication is the four stages as measured from outside.
+// The times of a call, the first four of them its stages. The server's time lies within receive, the time offline before the call, communication is the four
+// stages as measured from outside.
 const (
 	serialize = iota
 	send
@@ -22,19 +22,19 @@ const (
 	times
 )
 
-// zmqOperation is what a call of one place in a pass does. Times are medians in µs: of the real log over IPC, and of the logs through shared
-// memory (OTP's for the time offline).
+// zmqOperation is the call at one place in a pass. Times are medians in µs: of the real log over IPC, and of the logs through shared memory (OTP's for the
+// time offline).
 type zmqOperation struct {
 	method   string
-	modules  int64      // of a BatchLinear: the linear layers that it applies
+	modules  int64      // of a BatchLinear: its linear layers
 	tensors  int64      // sent and received
 	ipc      [4]float64 // by stage
 	payload  [2]float64 // KiB sent and received
-	overhead [2]int64   // By of the messages around it
+	overhead [2]int64   // By of the surrounding messages
 	shm      [4]float64
 	messages [2]int64 // By, with shared memory
 	offline  float64
-	computes bool // the server says how long it computed
+	computes bool // the server logs its compute time
 }
 
 var (
@@ -82,24 +82,23 @@ var (
 
 const (
 	spread      = 0.18     // sigma of the logarithm of a time
-	normalLimit = 0.18     // most of a normal pass that serialization takes
-	highFrom    = 0.40     // least of a high pass that serialization takes
+	normalLimit = 0.18     // largest share of serialization in a normal pass
+	highFrom    = 0.40     // least share of serialization in a high pass
 	highTo      = 0.50     // most of a high pass
 	serverShare = 0.8      // the server's mean share of receive
-	leastRest   = 5_000    // ns that no stage explains
+	leastRest   = 5_000    // ns outside of all stages
 	mostRest    = 50_000   // ns
-	shortPrompt = 1.0 / 16 // of the payload, through shared memory: the real log of it has a shorter prompt
+	shortPrompt = 1.0 / 16 // of the payload, through shared memory: the prompt of the real log is shorter
 	pause       = 200e6    // ns between two passes
 )
 
-// zmqCall is one call.
 type zmqCall struct {
 	*zmqOperation
 	id         int64
 	ns         [times]int64
 	sent, recv int64 // By of the messages
 	shared     int64 // By through shared memory
-	handling   int64 // ns that the client needs for the tensors afterwards
+	handling   int64 // ns of the client for the tensors afterwards
 	gap        int64 // ns until its next call, handling included
 }
 
@@ -113,7 +112,7 @@ type zmqGroup struct {
 	calls []zmqCall
 }
 
-// simulation draws the calls. It knows nothing of layouts, except that only v2 computes offline and only v4 hears from the server.
+// simulation draws the calls, independently of layouts, except that only v2 computes offline and only v4 has times of the server.
 type simulation struct {
 	opt   *Options
 	rng   *rand.Rand
@@ -128,7 +127,7 @@ func newSim(opt *Options, scale float64) *simulation {
 	return &simulation{opt: opt, rng: rand.New(rand.NewPCG(opt.Seed, 0x7a65_726f_6d71_7270)), scale: scale}
 }
 
-// next draws a group in place of the one before; it says whether there is one.
+// next draws a group in place of the one before; it returns false at the end.
 func (s *simulation) next(g *zmqGroup) bool {
 	o := s.opt
 	if o.Lines > 0 && s.rows >= o.Lines || o.Lines == 0 && o.Passes > 0 && s.begun == o.Warmup+o.Passes {
@@ -162,7 +161,7 @@ func (s *simulation) next(g *zmqGroup) bool {
 	return true
 }
 
-// cut ends a log that breaks off.
+// cut ends a log in the middle of a pass.
 func (s *simulation) cut(g *zmqGroup) {
 	n := len(g.calls)
 	if s.opt.Crash && s.begun == s.opt.Warmup+s.opt.Passes {
@@ -206,12 +205,12 @@ func (s *simulation) call(g *zmqGroup, op *zmqOperation) {
 		c.ns[server] = int64(min(0.97, serverShare*math.Exp(spread/3*logfile.Noise(s.rng))) * float64(c.ns[receive]))
 	}
 	rest := leastRest + s.rng.Int64N(mostRest-leastRest+1)
-	c.ns[zmqTotal] = rest // the stages are added when they are final
+	c.ns[zmqTotal] = rest // stages are added when final
 	c.ns[zmqCommunication] = rest - s.rng.Int64N(1000)
 	g.calls = append(g.calls, c)
 }
 
-// shape gives serialization its share of the pass: far above 30 %, where train_perf begins to warn, or clearly below.
+// shape gives serialization its share of the pass: far above 30 %, the limit of train_perf's warning, or clearly below.
 func (s *simulation) shape(g *zmqGroup) {
 	high := s.opt.SerializeHigh
 	g.high = math.Floor(float64(s.begun)*high) > math.Floor(float64(s.begun-1)*high) // high passes are spread evenly
@@ -233,7 +232,7 @@ func (s *simulation) shape(g *zmqGroup) {
 	g.total()
 }
 
-// total adds the stages to what no stage explains.
+// total adds the stages to the rest.
 func (g *zmqGroup) total() {
 	for i := range g.calls {
 		c := &g.calls[i]

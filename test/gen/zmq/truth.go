@@ -11,7 +11,7 @@ type Sums struct {
 	ReceiveNS     int64 `json:"receive_ns"`
 	DeserializeNS int64 `json:"deserialize_ns"`
 	TotalNS       int64 `json:"total_ns"`
-	// UnattributedNS is the part of TotalNS that no stage explains, ServerNS is a part of ReceiveNS, OfflineNS is no part of TotalNS.
+	// UnattributedNS is the part of TotalNS outside of stages, ServerNS is a part of ReceiveNS, OfflineNS is no part of TotalNS.
 	UnattributedNS int64 `json:"unattributed_ns"`
 	ServerNS       int64 `json:"server_ns"`
 	OfflineNS      int64 `json:"offline_ns"`
@@ -37,7 +37,7 @@ func (s *Sums) add(c *zmqCall) {
 	s.ResponseBytes += printedBytes(c.recv)
 }
 
-// printedBytes is what a size printed in KB with two decimals says.
+// printedBytes is the value of a size printed in KB with two decimals.
 func printedBytes(n int64) int64 { return (kilobyteHundredths(n)*1024 + 50) / 100 }
 
 // Pass is a pass, or the calls before the first one.
@@ -49,7 +49,7 @@ type Pass struct {
 	Pass    int   `json:"pass,omitempty"`
 	FirstID int64 `json:"first_id"`
 	LastID  int64 `json:"last_id"`
-	// Complete is false for a pass that breaks off before its last call.
+	// Complete is false for a pass without its last call.
 	Complete bool `json:"complete"`
 	// SerializeHigh: serialization takes 40 to 50 % of the time, else less than 20 %.
 	SerializeHigh bool `json:"serialize_high"`
@@ -57,7 +57,7 @@ type Pass struct {
 	// Slowest is the call with the longest printed time, the first of equals.
 	Slowest Slowest `json:"slowest"`
 	// StartUnixNano and EndUnixNano are true times; with --rate, rows were written at the true ends of their calls.
-	StartUnixNano int64 `json:"start_unix_nano"` // of the first call; its offline time is before that
+	StartUnixNano int64 `json:"start_unix_nano"` // of the first call; its offline time is before
 	EndUnixNano   int64 `json:"end_unix_nano"`
 }
 
@@ -79,8 +79,8 @@ func (p *Pass) add(c *zmqCall, start, end int64) {
 	}
 }
 
-// Run sums up one run of `gen zmq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are
-// one Pass each, in the order of the log.
+// Run sums up a run of `gen zmq`: the last line of its truth file, {"run": Run}, written when the generator stops. The lines before are a Pass each, in the
+// order of the log.
 type Run struct {
 	Layout    string         `json:"layout"`
 	Transport string         `json:"transport"`
@@ -91,8 +91,8 @@ type Run struct {
 	Lines int64 `json:"lines"`
 	logfile.LineCounts
 	Blocks int   `json:"blocks"`
-	Passes int64 `json:"passes"` // the last one may be incomplete
-	// Footer sums up the calls that the footer is about, those since the ids restarted; nil where there is no footer.
+	Passes int64 `json:"passes"` // the last may be incomplete
+	// Footer sums up the calls of the footer, from the last restart of ids on; nil without a footer.
 	Footer        *Sums `json:"footer,omitempty"`
 	StartUnixNano int64 `json:"start_unix_nano"`
 	EndUnixNano   int64 `json:"end_unix_nano"`

@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/gentest"
 )
 
-// truthFile is what a truth file says.
+// truthFile is the content of a truth file.
 type truthFile = gentest.Truth[Run, Pass]
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +51,7 @@ func writeZMQ(t *testing.T, o Options) (string, *truthFile) {
 	return text, truth
 }
 
-// printed is the text that a log of one layout prints.
+// printed is the text of a log of one layout.
 func printed(layout, transport string, write func(*log)) string {
 	var out bytes.Buffer
 	o := DefaultOptions()
@@ -259,7 +259,7 @@ func TestKilobytes(t *testing.T) {
 	}
 }
 
-// zmqRow is a row as this test reads it: by the names in the head, in decimals that are kept as integers.
+// zmqRow is a row: by the names in the head, with decimals as integers.
 type zmqRow struct {
 	id     int64
 	method string
@@ -342,7 +342,7 @@ func zmqSums(rows []zmqRow) (s Sums, slowest Slowest) {
 	return s, slowest
 }
 
-// checkZMQ holds a log and its truth against each other.
+// checkZMQ compares a log and its truth.
 func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 	t.Helper()
 	rows, footer := readZMQ(t, o.Layout, text)
@@ -387,7 +387,7 @@ func checkZMQ(t *testing.T, o *Options, text string, truth *truthFile) {
 	checkZMQFooter(t, o.Layout, footer, sums)
 }
 
-// checkZMQPass compares the rows of a pass, or of the session's Init, with what the truth says of them, and returns their sums.
+// checkZMQPass compares the rows of a pass, or of the session's Init, with the truth, and returns their sums.
 func checkZMQPass(t *testing.T, o *Options, i int, p *Pass, group []zmqRow) Sums {
 	t.Helper()
 	n, perPass := len(group), 2+6*o.Layers
@@ -442,7 +442,7 @@ func checkZMQRow(t *testing.T, layout string, r zmqRow) {
 	}
 }
 
-// checkZMQFooter compares the numbers of a footer with the sums of the rows above it.
+// checkZMQFooter compares the numbers of a footer with the sums of the rows above.
 func checkZMQFooter(t *testing.T, layout string, footer []string, sums Sums) {
 	t.Helper()
 	value := func(name string) float64 {
@@ -563,7 +563,7 @@ func TestZMQWrittenAnew(t *testing.T) {
 	assert.ErrorContains(t, err, "may be a real log")
 }
 
-// A paced run writes a row when its call ends, at the rate asked for.
+// A paced run writes a row when its call ends, at the requested rate.
 func TestZMQRate(t *testing.T) {
 	for _, rate := range []float64{0.5, 20, 1000, 5000} {
 		for _, transport := range []string{"IPC", "IPC+SHM"} {

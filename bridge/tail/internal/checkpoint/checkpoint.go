@@ -1,4 +1,4 @@
-// Package checkpoint has the state that is stored for a stream of files, and its encoding. See docs/adr/0001-tail-acks-with-holes.md.
+// Package checkpoint has the state that is stored for a stream of files, and its encoding. See docs/reference/adr/0001-tail-acks-with-holes.md.
 package checkpoint
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// A checkpoint is a version byte, varints and length-prefixed bytes, and the xxh3 hash of all that, little-endian.
+// A checkpoint is a version byte, varints and length-prefixed bytes, and the xxh3 hash of all before it, little-endian.
 const version = 1
 
 // IndexKey is where the list of all keys is stored.
@@ -28,7 +28,7 @@ type Range struct {
 	Begin, End int64
 }
 
-// Merge sorts ranges and joins ranges that touch, in place.
+// Merge sorts ranges and joins touching ranges, in place.
 func Merge(all []Range) []Range {
 	slices.SortFunc(all, func(a, b Range) int { return cmp.Compare(a.Begin, b.Begin) })
 	out := all[:0]
@@ -42,41 +42,41 @@ func Merge(all []Range) []Range {
 	return out
 }
 
-// Tag is the tag of a lent line that begins at the offset.
+// Tag is the tag of a lent line, by the offset of its beginning.
 type Tag struct {
 	Begin int64
 	Value uint64
 }
 
-// Arrival is when lines were read whose times are those of their arrival. What is read again of them has the same times.
+// Arrival is the reading time of lines whose times are those of their arrival. Lines read again get the same times.
 type Arrival struct {
 	Range           // of the file
 	Observed  int64 // Unix ns
 	ModTime   int64 // of the file then, Unix ns
 	Live      bool
-	SeenUntil int64 // of the file: up to where its lines were looked at
+	SeenUntil int64 // of the file: the offset up to which its lines were seen
 }
 
-// File is what a checkpoint says about one file of a stream.
+// File is the checkpoint of one file of a stream.
 type File struct {
 	Path     string
 	ID       fingerprint.ID
 	Size     int64
 	MTime    int64 // Unix ns
-	Head     int64 // everything before it has been read
+	Head     int64 // everything before Head has been read
 	Print    fingerprint.Print
 	TailSum  uint64
 	TailN    int
-	Skip     bool // Head stands inside a line that is too long
-	Current  bool // the path names it
+	Skip     bool // Head is inside an overlong line
+	Current  bool // the stream's path names the file
 	Retired  bool
 	Complete bool      // compressed, and read to its end
 	Holes    []Range   // before Head and not accepted, in order
-	Tags     []Tag     // of lines in them, in order
+	Tags     []Tag     // of lines in Holes, in order
 	Arrivals []Arrival // in order
 }
 
-// Vague says whether nothing was read of a file, and too little was seen to tell it from another that gets its inode.
+// Vague says whether nothing was read of a file, and too little was seen to distinguish it from another file with its inode.
 func (f *File) Vague() bool { return f.Head == 0 && f.Print.N < fingerprint.TailBytes }
 
 // Stream is the checkpoint of a stream.
@@ -84,10 +84,10 @@ type Stream struct {
 	Path      string
 	LastWrite int64 // Unix ns
 	Files     []File
-	Handler   []byte // its state
+	Handler   []byte // the handler's state
 	Document  bool
 	ByContent bool   // only include_by_content asks for the path
-	Sum       uint64 // of the content of a document that was accepted last
+	Sum       uint64 // hash of a document's last accepted content
 }
 
 const (
@@ -205,7 +205,7 @@ func unseal(b []byte) wire.Cursor {
 	return wire.Cursor{Rest: b[1:n]}
 }
 
-// readArrivals reads what appendArrivals wrote.
+// readArrivals reads the output of appendArrivals.
 func readArrivals(c *wire.Cursor) (list []Arrival) {
 	at := int64(0)
 	for range c.Count(5) {
@@ -225,7 +225,7 @@ func readArrivals(c *wire.Cursor) (list []Arrival) {
 	return list
 }
 
-// Decode reads a checkpoint and refuses one that cannot be true.
+// Decode reads a checkpoint and refuses impossible values.
 func Decode(b []byte) (*Stream, error) {
 	c := unseal(b)
 	s := &Stream{Path: string(c.Bytes()), LastWrite: c.Varint()}
@@ -292,7 +292,7 @@ func EncodeIndex(keys []string) []byte {
 	return seal(b, 0)
 }
 
-// DecodeIndex reads them.
+// DecodeIndex reads the keys of an index.
 func DecodeIndex(b []byte) ([]string, error) {
 	c := unseal(b)
 	var keys []string

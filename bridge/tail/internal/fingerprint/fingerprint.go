@@ -1,4 +1,4 @@
-// Package fingerprint tells files apart: by their ids in the file system, by their first bytes, and by the bytes before the place where reading goes on.
+// Package fingerprint identifies files: by their ids in the file system, by their first bytes, and by the bytes before the read position.
 package fingerprint
 
 import (
@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// Bytes is how many of the first bytes tell a file from another with the same inode.
+	// Bytes is the number of first bytes that distinguish files with the same inode.
 	Bytes = 1 << 10
-	// TailBytes is how many bytes before the head must still be there when reading goes on.
+	// TailBytes is the number of bytes before the head that must be unchanged for reading to continue.
 	TailBytes = 64
 )
 
@@ -40,7 +40,7 @@ const Offset = 14695981039346656037
 
 const prime = 1099511628211
 
-// Hash goes on with a 64-bit FNV-1a hash.
+// Hash continues a 64-bit FNV-1a hash.
 func Hash(sum uint64, b []byte) uint64 {
 	for _, c := range b {
 		sum = (sum ^ uint64(c)) * prime
@@ -48,13 +48,13 @@ func Hash(sum uint64, b []byte) uint64 {
 	return sum
 }
 
-// Print is the hash of the first N ≤ 1 KiB of the bytes that have been read, extended as reading goes on.
+// Print is the hash of the first N ≤ 1 KiB of the bytes read, extended while reading.
 type Print struct {
 	Sum uint64
 	N   int
 }
 
-// Extend takes the bytes of the file that begin at off; bytes the print has, or cannot have yet, are passed over.
+// Extend takes the bytes of the file that begin at off; bytes already hashed, or beyond a gap, are skipped.
 func (p *Print) Extend(off int64, b []byte) {
 	if p.N == Bytes || off > int64(p.N) || off+int64(len(b)) <= int64(p.N) {
 		return
@@ -77,7 +77,7 @@ func (p *Print) Begins(b []byte) bool {
 type Tail struct {
 	last [TailBytes]byte
 	n    int
-	// For a stored tail only the hash is known, until the bytes in the file were found to have this hash.
+	// Of a stored tail only the hash is known, until bytes with the same hash were found in the file.
 	sum    uint64
 	stored bool
 }
@@ -85,7 +85,7 @@ type Tail struct {
 // Stored is the tail of n bytes with a hash.
 func Stored(sum uint64, n int) Tail { return Tail{sum: sum, n: n, stored: true} }
 
-// Len is how many bytes there are, at most TailBytes.
+// Len is the number of bytes, at most TailBytes.
 func (t *Tail) Len() int { return t.n }
 
 // Hash is the hash of the bytes.
@@ -96,7 +96,7 @@ func (t *Tail) Hash() uint64 {
 	return Hash(Offset, t.last[:t.n])
 }
 
-// Remember keeps the last bytes of b, which follow the bytes that are there.
+// Remember keeps the last bytes of b, which continue the bytes so far.
 func (t *Tail) Remember(b []byte) {
 	if len(b) >= TailBytes {
 		t.n = copy(t.last[:], b[len(b)-TailBytes:])
@@ -107,7 +107,7 @@ func (t *Tail) Remember(b []byte) {
 	t.n = keep + copy(t.last[keep:], b)
 }
 
-// Matches says whether b, Len bytes read just before the head, are the bytes that were there before.
+// Matches says whether b, Len bytes read just before the head, equals the remembered bytes.
 func (t *Tail) Matches(b []byte) bool {
 	if !t.stored {
 		return bytes.Equal(b, t.last[:t.n])

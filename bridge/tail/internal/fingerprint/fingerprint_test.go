@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However a content is split into parts, print and tail are the same, and a stored tail equals the tail once its bytes were seen.
+// Print and tail do not depend on the split of the content into parts, and a stored tail equals the tail once its bytes were seen.
 func TestParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for range 500 {
@@ -53,7 +53,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A file is known by its inode under each of its names.
+// A file has the same id under each of its names.
 func TestIDOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	require.NoError(t, os.WriteFile(path, nil, 0o600))

@@ -1,4 +1,4 @@
-// Package glob says which paths the globs of a configuration ask for, and which directories can hold such paths.
+// Package glob matches paths with the globs of a configuration, and finds the directories that can hold such paths.
 package glob
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
-// Glob is a pattern split at its slashes, so that a walk enters only directories that can hold a match.
+// Glob is a pattern split at its slashes: a walk enters only directories that can hold a match.
 type Glob struct {
 	Pattern string
 	Base    string // the directory before the first meta character
 	segs    []string
-	plain   string // the one path that it matches; "": it has meta characters
-	sifts   bool   // it does not ask for what is no log by its name
+	plain   string // the single matching path; "": the pattern has meta characters
+	sifts   bool   // excludes non-logs by name
 }
 
 func one(pattern string) Glob {
@@ -40,7 +40,7 @@ func one(pattern string) Glob {
 
 const meta = `*?[]{}\`
 
-// plain returns the path that a pattern names whose meta characters are all escaped.
+// plain returns the path of a pattern whose meta characters are all escaped.
 func plain(pattern string) (path string, ok bool) {
 	if !strings.ContainsAny(pattern, meta) {
 		return pattern, true
@@ -59,8 +59,8 @@ func plain(pattern string) (path string, ok bool) {
 	return out.String(), true
 }
 
-// List is a list of globs. Commands that read finished logs name thousands of files: these are looked up, and only the others are tried one after the other.
-// The zero value is empty.
+// List is a list of globs. Commands for finished logs name thousands of files: plain paths are looked up, and only patterns are tried in turn. The zero value
+// is empty.
 type List struct {
 	Globs  []Glob
 	plain  map[string][]int // the globs of a path, by their places
@@ -68,7 +68,7 @@ type List struct {
 	others []int // with meta characters
 }
 
-// New makes a list of patterns that doublestar.ValidatePattern finds good.
+// New makes a list of patterns accepted by doublestar.ValidatePattern.
 func New(patterns []string) List {
 	var l List
 	for _, p := range patterns {
@@ -91,7 +91,7 @@ func (l *List) add(g Glob) {
 	l.bases[g.Base] = struct{}{}
 }
 
-// With returns a list with the globs of another one behind its own.
+// With returns a list with the globs of other appended.
 func (l List) With(other List) List {
 	if len(l.Globs) == 0 {
 		return other
@@ -112,7 +112,7 @@ func (l List) Names(dir string) bool {
 	return ok
 }
 
-// Sifting makes a list as New does, of which patterns with meta characters do not ask for what is no log by its name, unless they spell that out.
+// Sifting makes a list like New, whose patterns with meta characters exclude non-logs by name, unless spelled out.
 func Sifting(patterns []string) List {
 	out := New(patterns)
 	for _, i := range out.others {
@@ -131,7 +131,7 @@ func (g *Glob) matches(path string) bool {
 	return ok && err == nil
 }
 
-// nonLog returns by which part of its name the glob passes over a path; "": it does not.
+// nonLog returns the part of its name for which a path is excluded; "": none.
 func (g *Glob) nonLog(path string, isDir bool) string {
 	if !g.sifts || len(path) <= len(g.Base) {
 		return ""
@@ -140,7 +140,7 @@ func (g *Glob) nonLog(path string, isDir bool) string {
 	return name
 }
 
-// PassedOver returns by which part of its name a file or directory is passed over that a glob would match or hold a match in; "": none does that.
+// PassedOver returns the part of its name for which a file or directory is excluded that a glob would match or hold a match in; "": none.
 func (l List) PassedOver(path string, isDir bool) string {
 	for _, i := range l.others {
 		g := &l.Globs[i]
@@ -184,7 +184,7 @@ func (l List) Match(path string) bool {
 	return slices.ContainsFunc(l.others, func(i int) bool { return l.Globs[i].match(path) })
 }
 
-// Matching yields the places of the globs that match.
+// Matching yields the indices of the matching globs.
 func (l List) Matching(path string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for _, i := range l.plain[path] {

@@ -11,7 +11,7 @@ import (
 func TestGlobs(t *testing.T) {
 	for pattern, tc := range map[string]struct {
 		match, other  []string
-		below, beside []string // directories that can hold a match, and others
+		below, beside []string // directories that can hold a match, and directories that cannot
 	}{
 		"/logs/*.log":         {[]string{"/logs/a.log"}, []string{"/logs/a/b.log", "/logs/a.txt"}, []string{"/logs"}, []string{"/", "/log"}},
 		"/logs/**/*.log":      {[]string{"/logs/a.log", "/logs/a/b.log"}, []string{"/log/a.log"}, []string{"/logs", "/logs/a/b"}, []string{"/log"}},
@@ -37,10 +37,10 @@ func TestGlobs(t *testing.T) {
 	assert.False(t, List{}.Match("/logs/a.log"))
 }
 
-// Globs pass over what is no log by its name, unless they spell it out; a plain path is always asked for.
+// Globs exclude non-logs by name, unless spelled out; a plain path is always included.
 func TestSifting(t *testing.T) {
 	l := Sifting([]string{"/job/**", "/job/ckpt/x.pt", "/other/**/*.bin", "/repo/.git/*.log"})
-	for path, passed := range map[string]string{ // empty: the list asks for it
+	for path, passed := range map[string]string{ // empty: the path is included
 		"/job/train.log": "", "/job/ckpt/y.pt": ".pt", "/job/ckpt/x.pt": "", "/job/.git/HEAD": ".git", "/job/a/__pycache__/b.log": "__pycache__",
 		"/other/a/b.bin": "", "/other/node_modules/b.bin": "node_modules", "/repo/.git/gc.log": "",
 	} {
@@ -58,7 +58,7 @@ func TestSifting(t *testing.T) {
 	assert.True(t, New([]string{"/job/**"}).Match("/job/ckpt/y.pt"))
 }
 
-// Of a list of thousands of paths, as of a command that reads the logs of a directory, a path is looked up, and only patterns are tried one after the other.
+// In a list of thousands of plain paths, as from a command for the logs of a directory, paths are looked up, and only patterns are tried in turn.
 func TestPlain(t *testing.T) {
 	var paths []string
 	for i := range 1000 {

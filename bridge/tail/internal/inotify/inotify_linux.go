@@ -20,9 +20,9 @@ const (
 	comesOrGoes = births | unix.IN_DELETE | unix.IN_MOVED_FROM
 	hints       = comesOrGoes | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_MOVE_SELF
 
-	maxWatches = 2 * 4096 // of one listener, two for each directory; directories beyond it are polled only
-	maxWaiting = 100_000  // hints, and births, that a listener does not ask for; beyond it anything may have happened
-	bufferSize = 16 << 10 // of one look: some 10,000 hints in a second; writers pay nothing for what the kernel cannot queue beside them
+	maxWatches = 2 * 4096 // per listener, two for each directory; further directories are only polled
+	maxWaiting = 100_000  // unread hints and births of a listener; beyond the limit All is set
+	bufferSize = 16 << 10 // per read: some 10,000 hints in a second; the kernel drops events beyond its queue, at no cost to writers
 )
 
 var (
@@ -31,12 +31,12 @@ var (
 	errTooManyHere      = fmt.Errorf("%d directories are watched, and no more", maxWatches/2)
 )
 
-// Listener is told what happens in the directories that it adds.
+// Listener receives the events of its directories.
 type Listener struct {
-	pair  *pair
-	pause time.Duration
-	wake  func()
-	bell  chan struct{} // rung when there are births
+	pair    *pair
+	pause   time.Duration
+	notify  func()
+	created chan struct{} // signals births
 
 	// All below is under mu.
 	closed  bool
@@ -50,24 +50,24 @@ type birth struct {
 	created bool
 }
 
-// pair is the two instances that all listeners share. One hears at once of files that are created or renamed, and of nothing else. The other one hears every
-// write as well, and pauses after each look, so that the kernel merges equal events and a busy writer costs little.
+// pair is the two instances shared by all listeners. The first reports only created and renamed files, at once. The second also reports every write, and pauses
+// after each read, to let the kernel merge equal events: a busy writer costs little.
 type pair struct {
 	births, hints *instance
 	listeners     map[*Listener]struct{}
-	users         int // listeners, and calls of Add: whoever is last closes the instances
+	users         int // listeners, and calls of Add: the last closes the instances
 	done          chan struct{}
 	readers       sync.WaitGroup
 }
 
-// instance is one of inotify.
+// instance is an inotify instance.
 type instance struct {
 	file    *os.File
 	fd      int
 	mask    uint32
-	watched map[int32][]watched // by watch descriptor, of which the kernel has one for each directory, whatever its names
-	names   map[watched]int32   // the other way round: a name has one directory, and another one later perhaps
-	ended   int                 // watches so far
+	watched map[int32][]watched // by watch descriptor, unique per directory
+	names   map[watched]int32   // the reverse: a name has one directory, perhaps another later
+	ended   int                 // watches removed so far
 }
 
 type watched struct {
@@ -75,15 +75,15 @@ type watched struct {
 	dir string
 }
 
-// mu guards all that listeners share. Nothing that may hang on a file system is done under it: one listener must not hold up another.
+// mu guards all state shared by listeners. System calls that may hang are made outside: one listener must not block another.
 var (
 	mu      sync.Mutex
 	current *pair // nil: nobody listens
 )
 
-// Open begins to listen, in no directory yet. After hints were heard there are none for as long as pause, or less if another listener asks for less. It calls
-// wake, which must not wait, when there are hints.
-func Open(pause time.Duration, wake func()) (*Listener, error) {
+// Open begins to listen, in no directory yet. After hints the next follow not before pause, or the shorter pause of another listener. notify is called
+// for hints, and must not block.
+func Open(pause time.Duration, notify func()) (*Listener, error) {
 	mu.Lock()
 	defer mu.Unlock()
 	if current == nil {
@@ -93,7 +93,7 @@ func Open(pause time.Duration, wake func()) (*Listener, error) {
 		}
 		current = p
 	}
-	l := &Listener{pair: current, pause: pause, wake: wake, bell: make(chan struct{}, 1)}
+	l := &Listener{pair: current, pause: pause, notify: notify, created: make(chan struct{}, 1)}
 	current.listeners[l] = struct{}{}
 	current.users++
 	return l, nil
@@ -102,10 +102,12 @@ func Open(pause time.Duration, wake func()) (*Listener, error) {
 func newPair() (*pair, error) {
 	p := &pair{listeners: map[*Listener]struct{}{}, done: make(chan struct{})}
 	var err error
-	if p.births, err = newInstance(births); err != nil {
+	p.births, err = newInstance(births)
+	if err != nil {
 		return nil, err
 	}
-	if p.hints, err = newInstance(hints); err != nil {
+	p.hints, err = newInstance(hints)
+	if err != nil {
 		_ = p.births.file.Close()
 		return nil, err
 	}
@@ -122,14 +124,14 @@ func newInstance(mask uint32) (*instance, error) {
 		}
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// Without IN_MASK_ADD the kernel sets the mask of a watch that is there to 0 first, and loses what happens at that moment (inotify_update_existing_watch).
+	// Without IN_MASK_ADD the kernel first sets the mask of an existing watch to 0, and loses the events of that moment (inotify_update_existing_watch).
 	mask |= unix.IN_ONLYDIR | unix.IN_MASK_ADD
 	return &instance{
 		file: os.NewFile(uintptr(fd), "inotify"), fd: fd, mask: mask, watched: map[int32][]watched{}, names: map[watched]int32{},
 	}, nil
 }
 
-// release lets go of the instances; the last user ends them.
+// release drops the instances; the last user closes them.
 func (p *pair) release() {
 	mu.Lock()
 	p.users--
@@ -146,8 +148,7 @@ func (p *pair) release() {
 	}
 }
 
-// Add listens in a directory. It may be called again at any time: a directory of this name may be another one by now. fresh says that nothing was heard of it
-// so far.
+// Add watches a directory. It may be called again at any time: the name may have become another directory's. fresh: the directory was not watched before.
 func (l *Listener) Add(dir string) (fresh bool, err error) {
 	mu.Lock()
 	if l.closed || l.watches >= maxWatches {
@@ -179,7 +180,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 			return false, os.NewSyscallError("inotify_add_watch", err)
 		}
 		mu.Lock()
-		if i.ended == ended { // else the watch that it found may be one that ended
+		if i.ended == ended { // else the watch found may be one just removed
 			fresh = i.note(int32(wd), watched{l, dir})
 			mu.Unlock()
 			return fresh, nil
@@ -188,7 +189,7 @@ func (l *Listener) add(i *instance, dir string) (fresh bool, err error) {
 	}
 }
 
-// note notes who watches a directory, and says whether that is new.
+// note records the watcher of a directory; fresh: a new watcher.
 func (i *instance) note(wd int32, w watched) (fresh bool) {
 	if w.l.closed {
 		if len(i.watched[wd]) == 0 {
@@ -213,7 +214,7 @@ func (l *Listener) has(dir string) bool {
 	return ok
 }
 
-// Forget ends listening in the directories that are gone.
+// Forget stops watching the directories that are gone.
 func (l *Listener) Forget(gone func(dir string) bool) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -224,10 +225,10 @@ func (l *Listener) Forget(gone func(dir string) bool) {
 	}
 }
 
-// end forgets who watches a directory, and has the kernel forget it when nobody does.
+// end removes the watchers of a directory, and the kernel's watch after the last.
 func (i *instance) end(wd int32, gone func(watched) bool) {
 	if i.forget(wd, gone) {
-		_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // it fails where the kernel has ended the watch
+		_, _ = unix.InotifyRmWatch(i.fd, uint32(wd)) // fails where the kernel has removed the watch
 	}
 }
 
@@ -250,7 +251,7 @@ func (i *instance) forget(wd int32, gone func(watched) bool) bool {
 	return true
 }
 
-// Close ends listening; what was not asked for is dropped.
+// Close stops listening; unread events are dropped.
 func (l *Listener) Close() {
 	mu.Lock()
 	was := l.closed
@@ -271,7 +272,7 @@ func (p *pair) read(i *instance) {
 		if err != nil {
 			return
 		}
-		pause := p.tell(i, buf[:n])
+		pause := p.dispatch(i, buf[:n])
 		if i == p.births {
 			continue
 		}
@@ -283,8 +284,8 @@ func (p *pair) read(i *instance) {
 	}
 }
 
-// tell hands events to those that watch their directories, and wakes those that have hints. It returns the shortest pause that a listener asks for.
-func (p *pair) tell(i *instance, events []byte) (pause time.Duration) {
+// dispatch hands events to the watchers of their directories, and notifies listeners with hints. It returns the shortest pause of a listener.
+func (p *pair) dispatch(i *instance, events []byte) (pause time.Duration) {
 	mu.Lock()
 	defer mu.Unlock()
 	for len(events) >= unix.SizeofInotifyEvent {
@@ -311,7 +312,7 @@ func (p *pair) tell(i *instance, events []byte) (pause time.Duration) {
 	}
 	for l := range p.listeners {
 		if h := &l.hints; i == p.hints && (h.All || len(h.Paths) > 0) {
-			l.wake()
+			l.notify()
 		}
 		if pause == 0 || l.pause < pause {
 			pause = l.pause
@@ -341,12 +342,12 @@ func (l *Listener) bear(b birth) {
 	}
 	l.born = append(l.born, b)
 	select {
-	case l.bell <- struct{}{}:
+	case l.created <- struct{}{}:
 	default:
 	}
 }
 
-// Hints returns what was heard since the last call.
+// Hints returns the events since the last call.
 func (l *Listener) Hints() Hints {
 	mu.Lock()
 	defer mu.Unlock()
@@ -355,13 +356,13 @@ func (l *Listener) Hints() Hints {
 	return h
 }
 
-// Births calls heard for every file that is created or renamed, at once, until ctx ends.
-func (l *Listener) Births(ctx context.Context, heard func(path string, created bool)) {
+// Births calls report for every created or renamed file, at once, until ctx ends.
+func (l *Listener) Births(ctx context.Context, report func(path string, created bool)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.bell:
+		case <-l.created:
 		}
 		mu.Lock()
 		born := l.born
@@ -371,7 +372,7 @@ func (l *Listener) Births(ctx context.Context, heard func(path string, created b
 			if ctx.Err() != nil {
 				return
 			}
-			heard(b.path, b.created)
+			report(b.path, b.created)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ear is a listener that keeps what it was told.
+// ear is a listener with all its events.
 type ear struct {
 	*Listener
 	t     *testing.T
@@ -66,7 +66,7 @@ func (e *ear) hearsOf(path string) {
 		select {
 		case <-e.woken:
 		case <-deadline:
-			require.FailNow(e.t, "nothing was heard", path)
+			require.FailNow(e.t, "no event arrived", path)
 		}
 		maps.Copy(e.paths, e.Hints().Paths)
 	}
@@ -78,11 +78,11 @@ func (e *ear) hearsBirth(path string, created bool) {
 	case b := <-e.born:
 		assert.Equal(e.t, birth{path, created}, b)
 	case <-time.After(time.Minute):
-		require.FailNow(e.t, "no birth was heard of", path)
+		require.FailNow(e.t, "no birth arrived", path)
 	}
 }
 
-// instances counts those of this process.
+// instances counts the inotify instances of this process.
 func instances(t *testing.T) (n int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -100,7 +100,7 @@ func write(t *testing.T, path string) {
 	require.NoError(t, os.WriteFile(path, []byte("line\n"), 0o600))
 }
 
-// Many listeners have two instances, and each hears what happens in its directories as long as it listens.
+// Many listeners share two instances, and each receives the events of its directories until it is closed.
 func TestShared(t *testing.T) {
 	require.Zero(t, instances(t))
 	dir, other := t.TempDir(), t.TempDir()
@@ -143,7 +143,7 @@ func TestShared(t *testing.T) {
 	require.Equal(t, 2, instances(t))
 }
 
-// A directory that is renamed is heard of under its new name, one that is made again after it was added again.
+// A renamed directory is watched under its new name, a recreated directory after it was added again.
 func TestDirectories(t *testing.T) {
 	root := t.TempDir()
 	x, y := filepath.Join(root, "x"), filepath.Join(root, "y")
@@ -167,7 +167,7 @@ func TestDirectories(t *testing.T) {
 	assert.Zero(t, e.watches)
 }
 
-// A name that has become another directory's is that one's alone, however long the other one lives.
+// A name that has become another directory's belongs only to the new directory, even while the old still exists.
 func TestAnotherDirectory(t *testing.T) {
 	root := t.TempDir()
 	older, newer, latest := filepath.Join(root, "run-42"), filepath.Join(root, "run-43"), filepath.Join(root, "latest")
@@ -184,7 +184,7 @@ func TestAnotherDirectory(t *testing.T) {
 	assert.Equal(t, 2, e.watches)
 }
 
-// event is one as the kernel writes it.
+// event is an event in the kernel's format.
 func event(wd int32, mask uint32, name string) []byte {
 	b := binary.NativeEndian.AppendUint32(nil, uint32(wd))
 	b = binary.NativeEndian.AppendUint32(b, mask)
@@ -193,16 +193,16 @@ func event(wd int32, mask uint32, name string) []byte {
 	return append(append(b, name...), 0)
 }
 
-// What the kernel drops is of any directory.
+// Events dropped by the kernel may be of any directory.
 func TestOverflow(t *testing.T) {
 	for _, e := range []*ear{listen(t), listen(t, t.TempDir())} {
-		current.tell(current.hints, event(-1, unix.IN_Q_OVERFLOW, ""))
+		current.dispatch(current.hints, event(-1, unix.IN_Q_OVERFLOW, ""))
 		<-e.woken
 		assert.True(t, e.Hints().All)
 	}
 }
 
-// A listener that asks for nothing takes nothing from the others, and no more than a bound of memory.
+// A listener that never reads takes nothing from the others, and memory only up to a bound.
 func TestSlow(t *testing.T) {
 	dir := t.TempDir()
 	slow, err := Open(time.Hour, func() {})
@@ -214,7 +214,7 @@ func TestSlow(t *testing.T) {
 	for wd := range current.hints.watched {
 		for n := range maxWaiting + 1 {
 			name := strconv.Itoa(n)
-			current.tell(current.hints, event(wd, unix.IN_MODIFY, name))
+			current.dispatch(current.hints, event(wd, unix.IN_MODIFY, name))
 			require.True(t, quick.Hints().Paths[filepath.Join(dir, name)])
 		}
 	}
@@ -222,7 +222,7 @@ func TestSlow(t *testing.T) {
 	assert.True(t, slow.Hints().All)
 	for wd := range current.births.watched {
 		for range maxWaiting + 1 {
-			current.tell(current.births, event(wd, unix.IN_CREATE, "a.log"))
+			current.dispatch(current.births, event(wd, unix.IN_CREATE, "a.log"))
 			<-quick.born
 		}
 	}
@@ -231,7 +231,7 @@ func TestSlow(t *testing.T) {
 	assert.False(t, quick.Hints().All)
 }
 
-// One that begins to listen in a directory, while the last other one ends that, hears of it.
+// A listener that begins to watch a directory, while its last watcher stops, receives the events.
 func TestAddWhileOthersEnd(t *testing.T) {
 	dir := t.TempDir()
 	e := listen(t)
@@ -275,7 +275,7 @@ func TestBound(t *testing.T) {
 	assert.Equal(t, maxWatches+1, e.watches)
 }
 
-// Where no instance can be had, the error says why, and what can be done; and one of two is not kept.
+// If no instance is available, the error has the reason and a remedy, and half a pair is closed.
 func TestNoInstance(t *testing.T) {
 	free, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Package lines finds the lines of a file in its chunks, however its characters are written. Rows of a tracker's binary file are lines too.
+// Package lines finds the lines of a file in its chunks, for all encodings. Rows of a tracker's binary file are lines too.
 package lines
 
 import (
@@ -10,22 +10,22 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/rows"
 )
 
-// Splitter walks the lines of a chunk. A line ends with \n, \r\n or a lone \r: progress bars rewrite their line with \r, and a
-// bar that ran for hours would otherwise be one giant line.
+// Splitter walks the lines of a chunk. A line ends with \n, \r\n or a lone \r: progress bars rewrite their line with \r, and hours of a bar would otherwise be
+// one giant line.
 type Splitter struct {
 	data []byte
 	Pos  int // where the next line begins
-	nl   int // the next \n at or after Pos; len(data) when there is none
+	nl   int // the next \n at or after Pos; len(data) if none
 	cr   int // the next \r, likewise
 	enc  Encoding
-	text *[]byte // of a line that is decoded
+	text *[]byte // buffer of decoded lines
 	base int64   // of data in the file
 
-	// Bad says that the last line is damaged, and has no text.
+	// Bad: the last line is damaged, and has no text.
 	Bad bool
 }
 
-// NewSplitter walks data, which begin at the beginning of a line, at an offset in the file. text holds the line that was decoded last.
+// NewSplitter walks data, which begins at a line's beginning at the offset base of the file. text is the buffer of decoded lines.
 func NewSplitter(data []byte, enc Encoding, text *[]byte, base int64) Splitter {
 	if enc != Unknown && enc != Bytes {
 		return Splitter{data: data, enc: enc, text: text, base: base}
@@ -40,8 +40,8 @@ func indexFrom(data []byte, from int, c byte) int {
 	return len(data)
 }
 
-// Next returns the next line without its ending and moves Pos behind the ending. It returns false where the data end before a
-// line does. A \r as the very last byte may be half of \r\n, so it ends a line only when the data are final, as does the end itself.
+// Next returns the next line without its ending and moves Pos behind the ending. It returns false where the data ends before the line does. A \r as the very
+// last byte may be half of \r\n, so it ends a line only in final data, as does the end itself.
 func (s *Splitter) Next(final bool) ([]byte, bool) {
 	switch {
 	case s.enc.Wide():
@@ -80,19 +80,19 @@ func (s *Splitter) Next(final bool) ([]byte, bool) {
 // BOM is the byte order mark as UTF-8.
 var BOM = []byte("\xef\xbb\xbf")
 
-// HeadBytes is how many of a file's first bytes tell its encoding.
+// HeadBytes is the number of first bytes that decide a file's encoding.
 const HeadBytes = rows.HeadBytes
 
-// Encoding is how a file writes its characters, or its rows. It is known by the file's first bytes.
+// Encoding is the character encoding of a file, or the kind of its rows. It is decided by the file's first bytes.
 type Encoding uint8
 
 // The encodings.
 const (
 	Unknown Encoding = iota // not looked at yet
-	Bytes                   // UTF-8, or whatever there is
+	Bytes                   // UTF-8, or any other bytes
 	UTF16LE
 	UTF16BE
-	Open // not known before more of the file is there
+	Open // undecided before more of the file is written
 	Events
 	WandB
 )
@@ -121,10 +121,10 @@ func EncodingOf(b []byte) Encoding {
 // Wide says whether characters are of two bytes. Then every position in the file is even.
 func (e Encoding) Wide() bool { return e == UTF16LE || e == UTF16BE }
 
-// Rows says whether the file is no text, and its lines are made of records.
+// Rows says whether the file is binary, with lines made of records.
 func (e Encoding) Rows() bool { return e == Events || e == WandB }
 
-// kind is that of a file of rows.
+// kind is the kind of a file of rows.
 func (e Encoding) kind() rows.Kind {
 	if e == WandB {
 		return rows.WandB
@@ -143,13 +143,13 @@ func (s *Splitter) row(final bool) ([]byte, bool) {
 	return line.Text, line.N > 0
 }
 
-// Past is how many bytes to pass over in a file of rows, from an offset on, where a line that begins with b is too long.
+// Past is the number of bytes to skip in a file of rows, from an offset on, where the line beginning with b is too long.
 func (e Encoding) Past(b []byte, offset int64) int64 { return e.kind().Past(b, offset) }
 
-// Begin is where a line may begin in the last bytes of a file of rows, read at an offset; -1: that is known only from the file's beginning.
+// Begin is a possible beginning of a line in the last bytes of a file of rows, read at an offset; -1: known only from the file's beginning.
 func (e Encoding) Begin(offset int64) int64 { return e.kind().Begin(offset) }
 
-// unit returns the 16 bits with which b begins.
+// unit returns the first 16 bits of b.
 func (e Encoding) unit(b []byte) uint16 {
 	if e == UTF16LE {
 		return binary.LittleEndian.Uint16(b)
@@ -157,7 +157,7 @@ func (e Encoding) unit(b []byte) uint16 {
 	return binary.BigEndian.Uint16(b)
 }
 
-// Most returns how many of n bytes of a line that is too long can be dropped: the last character may be half of \r\n.
+// Most returns the number of droppable bytes among n bytes of an overlong line: the last character may be half of \r\n.
 func (e Encoding) Most(n int) int {
 	if e.Wide() {
 		return max(0, n&^1-2)
@@ -165,7 +165,7 @@ func (e Encoding) Most(n int) int {
 	return n - 1
 }
 
-// Decode appends b as UTF-8. Bytes that are no character become U+FFFD.
+// Decode appends b as UTF-8. Invalid characters become U+FFFD.
 func (e Encoding) Decode(dst, b []byte) []byte {
 	for len(b) >= 2 {
 		r := rune(e.unit(b))
@@ -179,7 +179,8 @@ func (e Encoding) Decode(dst, b []byte) []byte {
 			if len(b) >= 2 {
 				pair = utf16.DecodeRune(r, rune(e.unit(b)))
 			}
-			if r = pair; pair != utf8.RuneError {
+			r = pair
+			if pair != utf8.RuneError {
 				b = b[2:]
 			}
 		}
@@ -228,7 +229,7 @@ func (e Encoding) next(s *Splitter, final bool) ([]byte, bool) {
 	return nil, false
 }
 
-// decoded returns a line as UTF-8. It lives until the next one.
+// decoded returns a line as UTF-8, valid until the next.
 func (s *Splitter) decoded(b []byte) []byte {
 	*s.text = bytes.TrimPrefix(s.enc.Decode((*s.text)[:0], b), BOM)
 	return *s.text

@@ -39,7 +39,7 @@ func FuzzSplitter(f *testing.F) {
 	})
 }
 
-// FuzzUTF16 compares the lines of UTF-16 that is read in parts with the lines of the whole text.
+// FuzzUTF16 compares the lines of UTF-16 read in parts with the lines of the whole text.
 func FuzzUTF16(f *testing.F) {
 	f.Add([]byte("a\x00\r\x00\n\x00b\x00\r\x00c"), uint8(3), true)
 	f.Add([]byte("\x00\n\xd8\x00\xdc\x00\x00\r"), uint8(1), false)

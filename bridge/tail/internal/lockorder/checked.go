@@ -13,7 +13,7 @@ import (
 // Mutex is a sync.Mutex of a level.
 type Mutex[L Level] struct {
 	mu sync.Mutex
-	by string // the goroutine that holds it
+	by string // the goroutine that holds the lock
 }
 
 // Lock is sync.Mutex.Lock.
@@ -23,7 +23,7 @@ func (m *Mutex[L]) Lock() {
 	m.by = by
 }
 
-// TryLock is sync.Mutex.TryLock. It waits for nobody, so it may come out of order; a Lock after it may not.
+// TryLock is sync.Mutex.TryLock. A TryLock never waits, and may be out of order; a later Lock may not.
 func (m *Mutex[L]) TryLock() bool {
 	if !m.mu.TryLock() {
 		return false
@@ -41,7 +41,7 @@ func (m *Mutex[L]) Unlock() {
 // RWMutex is a sync.RWMutex of a level.
 type RWMutex[L Level] struct {
 	mu sync.RWMutex
-	by string // the goroutine that holds it for writing
+	by string // the goroutine that holds the lock for writing
 }
 
 // Lock is sync.RWMutex.Lock.
@@ -57,14 +57,13 @@ func (m *RWMutex[L]) Unlock() {
 	m.mu.Unlock()
 }
 
-// RLock is sync.RWMutex.RLock. A second reader of the same level would wait for a writer that waits for the first reader, so a second RLock is out of order
-// too.
+// RLock is sync.RWMutex.RLock. A second reader of the same level would wait for a writer waiting for the first reader, so a second RLock is out of order too.
 func (m *RWMutex[L]) RLock() {
 	take[L]()
 	m.mu.RLock()
 }
 
-// TryRLock is sync.RWMutex.TryRLock; it may come out of order as TryLock may.
+// TryRLock is sync.RWMutex.TryRLock, in any order like TryLock.
 func (m *RWMutex[L]) TryRLock() bool {
 	if !m.mu.TryRLock() {
 		return false
@@ -79,13 +78,13 @@ func (m *RWMutex[L]) RUnlock() {
 	m.mu.RUnlock()
 }
 
-// held are the levels that each goroutine holds, in the order in which it took them.
+// held are the levels held by each goroutine, in the order of locking.
 var held = struct {
 	sync.Mutex
 	by map[string][]int
 }{by: map[string][]int{}}
 
-// take checks the order, notes a level, and returns who takes it.
+// take checks the order, records a level, and returns the goroutine.
 func take[L Level]() (g string) {
 	var l L
 	level, under := l.Level(), l.Under()
@@ -101,7 +100,7 @@ func take[L Level]() (g string) {
 	return g
 }
 
-// note notes a level out of order, and returns who takes it.
+// note records a level in any order, and returns the goroutine.
 func note[L Level]() (g string) {
 	var l L
 	g = goroutine()
@@ -111,7 +110,7 @@ func note[L Level]() (g string) {
 	return g
 }
 
-// drop forgets a level that the goroutine has taken.
+// drop removes a level of the goroutine.
 func drop[L Level](g string) {
 	var l L
 	held.Lock()
@@ -123,13 +122,14 @@ func drop[L Level](g string) {
 			break
 		}
 	}
-	if held.by[g] = has; len(has) == 0 {
+	held.by[g] = has
+	if len(has) == 0 {
 		delete(held.by, g)
 	}
 }
 
-// goroutine is the number of the one that calls, which only its stack says: "goroutine 7 [running]:". Writing the stack takes longer than all else here, so
-// that the mutexes remember who holds them.
+// goroutine is the number of the calling goroutine, found only in the stack: "goroutine 7 [running]:". Writing the stack is the slowest part here, so the
+// mutexes store their holder.
 func goroutine() string {
 	var b [64]byte
 	_, rest, _ := bytes.Cut(b[:runtime.Stack(b[:], false)], []byte("goroutine "))

@@ -38,7 +38,7 @@ func TestOrder(t *testing.T) {
 	d.RUnlock()
 	c.Unlock()
 	b.Unlock()
-	a.Unlock() // in another order than they were taken in
+	a.Unlock() // not in the reverse order of locking
 
 	b.Lock()
 	assert.Panics(t, c.Lock, "several only under a")
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 	assert.Empty(t, held.by)
 }
 
-// A condition's wait lets go of the lock.
+// A condition's wait releases the lock.
 func TestCond(t *testing.T) {
 	var a Mutex[outer]
 	cond, ready := sync.NewCond(&a), false

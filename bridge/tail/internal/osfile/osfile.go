@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular is the error for a path that is no file of bytes: a directory, a device, a FIFO.
+// ErrNotRegular is the error for a directory, a device or a FIFO.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Open opens a file for reading only if it is a regular one: opening a FIFO or a device can block or have effects.
+// Open opens only regular files, for reading: opening a FIFO or a device can block or have effects.
 func Open(path string, follow bool) (*os.File, fs.FileInfo, error) {
 	flags := os.O_RDONLY | syscall.O_NONBLOCK
 	if !follow {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SeekData returns the first offset at or after off that is not in a hole of a sparse file; where only a hole follows, the end of the file.
+// SeekData returns the first offset at or after off outside the holes of a sparse file, or the end of the file.
 func SeekData(f *os.File, off int64) (int64, bool) {
 	fi, err := f.Stat() // before: the file may grow
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package rotation knows the names that rotation gives to files: path.1, path-20260101, path.2.gz.
+// Package rotation knows the names of rotated files: path.1, path-20260101, path.2.gz.
 package rotation
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/tail/internal/unpack"
 )
 
-// Bases yields the paths that a file may have had before it was rotated, by its name. TensorBoard's event files end in a process id and a number, and never
-// rotate: torch/utils/tensorboard and TensorFlow begin a new one.
+// Bases yields the possible paths of a file before its rotation, by its name. TensorBoard's event files end in a process id and a number, and never rotate:
+// torch/utils/tensorboard and TensorFlow begin a new file.
 func Bases(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		dir, name := filepath.Split(path)
@@ -24,8 +24,8 @@ func Bases(path string) iter.Seq[string] {
 	}
 }
 
-// IsSuffix says whether a suffix is one that rotation gives: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst.
-// rank-3 is no rotated rank: after a dash there must be a date.
+// IsSuffix says whether a suffix is rotation's: .1, -20260101, .2026-01-01_00, .old, each perhaps with .gz or .zst. rank-3 is no rotated rank: after a dash
+// there must be a date.
 func IsSuffix(s string) bool {
 	if len(s) < 2 || s[0] != '.' && s[0] != '-' {
 		return false
@@ -51,7 +51,7 @@ func Number(suffix string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// Stem splits a path into its directory and the beginning of the name that its rotated files and copies share: the name without its extension.
+// Stem splits a path into its directory and the common beginning of the names of its rotated files and copies: the name without its extension.
 func Stem(path string) (dir, stem string) {
 	dir, base := filepath.Split(path)
 	stem = strings.TrimSuffix(base, filepath.Ext(base))

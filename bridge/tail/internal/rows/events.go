@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// rowGap is how much later than the scalar before a scalar of the same step begins a row of its own, in s: trainers write the values of a step together,
-	// and the results of an evaluation when the evaluation is over.
+	// rowGap is the distance in s from the scalar before at which a scalar of the same step begins a row of its own: trainers write the values of a step
+	// together, and the results of an evaluation after the evaluation.
 	rowGap = 1.0
-	// maxRow is how many bytes of records a row may have, where it has several.
+	// maxRow is the largest number of bytes in a row of several records.
 	maxRow = 256 << 10
 	// leastHeader is the length of a record's length and checksum.
 	leastHeader = 12
@@ -26,7 +26,7 @@ type row struct {
 	epochs  bool // the step is the number of an epoch
 }
 
-// nextEvents reads the records of one step. The row ends where a record of another step or with a repeated tag begins, or one of later than rowGap.
+// nextEvents reads the records of one step. The row ends before a record of another step, with a repeated tag, or later than rowGap.
 func nextEvents(dst, b []byte, final bool) Line {
 	var r row
 	n := 0
@@ -67,7 +67,7 @@ func nextEvents(dst, b []byte, final bool) Line {
 	return Line{Text: r.text(dst), N: n}
 }
 
-// resume finds the next record behind damage: nothing else than a length with its checksum says where one begins.
+// resume finds the next record behind damage: a record's beginning is recognized only by a length with its checksum.
 func resume(b []byte, final bool) int {
 	for i := 1; i+leastHeader <= len(b); i++ {
 		if _, err := tfevents.RecordSize(b[i:]); err == nil {
@@ -87,11 +87,11 @@ func scalarsOf(record []byte) (scalars []tfevents.Scalar, ok bool) {
 	return scalars, err == nil && d.Counts().Events == 1
 }
 
-// ofEpoch says whether values are those of an epoch. Keras writes them with the number of the epoch for a step, as epoch_loss and so on, and evaluation_…
+// ofEpoch says whether values are an epoch's. Keras writes them with the epoch as the step, named epoch_loss and so on, and evaluation_…
 // (keras/src/callbacks/tensorboard.py: _log_epoch_metrics).
 func ofEpoch(scalars []tfevents.Scalar) bool { return strings.HasPrefix(scalars[0].Tag, "epoch_") }
 
-// takes says whether the scalars of a record go on with the row.
+// takes says whether the scalars of a record continue the row.
 func (r *row) takes(next []tfevents.Scalar) bool {
 	last := r.scalars[len(r.scalars)-1]
 	if next[0].Step != last.Step || math.Abs(next[0].WallTime-last.WallTime) > rowGap || ofEpoch(next) != r.epochs {
@@ -107,7 +107,7 @@ func (r *row) add(scalars []tfevents.Scalar) {
 	}
 }
 
-// text is the row as JSON. Its time is that of the last scalar. Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples").
+// text is the row as JSON, with the time of the last scalar. Megatron repeats values by the number of samples (megatron/training/training.py: "vs samples").
 func (r *row) text(dst []byte) []byte {
 	last := r.scalars[len(r.scalars)-1]
 	step := "step"

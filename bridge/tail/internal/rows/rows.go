@@ -1,5 +1,5 @@
-// Package rows reads the binary files of experiment trackers as lines of JSON, a line for each step: event files of TensorBoard, and the files of W&B runs.
-// A line is a range of whole records in the file, so positions are those of the file's own bytes, and reading may begin at each line.
+// Package rows reads the binary files of experiment trackers as lines of JSON, one per step: event files of TensorBoard, and the files of W&B runs. A line is a
+// range of whole records in the file: positions are the file's own, and reading may begin at each line.
 package rows
 
 import (
@@ -21,18 +21,18 @@ const (
 	WandB
 )
 
-// HeadBytes is how many of a file's first bytes tell its kind.
+// HeadBytes is the number of first bytes that decide a file's kind.
 const HeadBytes = 256
 
-// Megatron logs TFLOP/s of a GPU as throughput, beside the time of an iteration, and to no others (megatron/training/training.py: training_log). In logs of
-// other trainers the word means samples or tokens.
+// Megatron logs TFLOP/s of a GPU as throughput, always beside the time of an iteration (megatron/training/training.py: training_log). In logs of other trainers
+// the word means samples or tokens.
 const (
 	throughput     = "throughput"
 	iterationTime  = "iteration-time"
 	flopThroughput = "tflops_per_gpu"
 )
 
-// KindOf finds the kind of a file by its head, which is the whole file where shorter than HeadBytes. open: more bytes may make it an event file.
+// KindOf finds the kind of a file by its head, the whole file if shorter than HeadBytes. open: more bytes may make it an event file.
 func KindOf(head []byte) (kind Kind, open bool) {
 	switch {
 	case wandb.IsFile(head):
@@ -48,15 +48,15 @@ func KindOf(head []byte) (kind Kind, open bool) {
 
 // Line is a line of a file.
 type Line struct {
-	Text []byte // empty: there is no row in the records
-	N    int    // bytes of the file; 0: the line does not end in the bytes there are
+	Text []byte // empty: the records have no row
+	N    int    // bytes of the file; 0: the line is incomplete
 	Bad  bool   // damaged
 }
 
-// Next reads the line that begins with b, at an offset in the file; dst is memory for its text. final: no further bytes come now. A record without its end
-// waits all the same.
+// Next reads the line at the beginning of b, at an offset in the file; dst is memory for its text. final: no further bytes come now. An incomplete record waits
+// even then.
 func (k Kind) Next(dst, b []byte, offset int64, final bool) Line {
-	if isZero(b) { // space that is yet to be written
+	if isZero(b) { // preallocated space
 		return Line{}
 	}
 	if k == WandB {
@@ -65,7 +65,7 @@ func (k Kind) Next(dst, b []byte, offset int64, final bool) Line {
 	return nextEvents(dst, b, final)
 }
 
-// Past is how many bytes of the file to pass over, from an offset on, where a line that begins with b does not end in the bytes that a line may have.
+// Past is the number of bytes of the file to skip, from an offset on, where the line at the beginning of b is too long.
 func (k Kind) Past(b []byte, offset int64) int64 {
 	if k == WandB {
 		return wandbBlock - offset%wandbBlock
@@ -77,7 +77,7 @@ func (k Kind) Past(b []byte, offset int64) int64 {
 	return size
 }
 
-// Begin is where a line may begin in the last bytes of a file of so many bytes, read at an offset; -1: that is known only from the file's beginning.
+// Begin is a possible beginning of a line in the last bytes of a file, read at an offset; -1: known only from the file's beginning.
 func (k Kind) Begin(offset int64) int64 {
 	if k == WandB {
 		return offset / wandbBlock * wandbBlock
@@ -112,7 +112,7 @@ func appendKey(dst []byte, key string) []byte {
 	return append(dst, ": "...)
 }
 
-// appendTime writes seconds since 1970, to the microsecond: float64 has no more of them.
+// appendTime writes seconds since 1970, to the microsecond, the precision of float64.
 func appendTime(dst []byte, seconds float64) []byte {
 	return strconv.AppendFloat(dst, seconds, 'f', 6, 64)
 }

@@ -29,7 +29,7 @@ func readAll(k Kind, b []byte, from int) (texts []string, begins []int, bad int)
 	return texts, begins, bad
 }
 
-// readTo is readAll that says where it ended.
+// readTo is readAll with the end position.
 func readTo(k Kind, b []byte, from int) (texts []string, begins []int, bad, at int) {
 	var buf []byte
 	for at = from; at < len(b); {
@@ -66,13 +66,13 @@ func members(t *testing.T, text string) map[string]float64 {
 	return out
 }
 
-// The scalars of all writers stand in the rows, each once, as TensorBoard's loader has read them.
+// The scalars of all writers are in the rows, each once, as read by TensorBoard's loader.
 func TestEvents(t *testing.T) {
 	paths, _ := filepath.Glob(internal + "tfevents/testdata/*.tfevents")
 	require.Greater(t, len(paths), 5)
 	for _, path := range paths {
 		if filepath.Base(path) == "tensorboard.tfevents" {
-			continue // it has tags whose later values are known to be none by the metadata of their first
+			continue // the type of its later values is known only by the metadata of the first
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			b, err := os.ReadFile(path)
@@ -133,7 +133,7 @@ func unzip(t *testing.T, path string) []byte {
 	return b
 }
 
-// All rows of W&B's files are read, with the numbers in them.
+// All rows of W&B's files are read, with their numbers.
 func TestWandB(t *testing.T) {
 	paths, _ := filepath.Glob(internal + "wandb/testdata/*.wandb.gz")
 	require.Greater(t, len(paths), 5)
@@ -191,7 +191,7 @@ func TestWandB(t *testing.T) {
 	}
 }
 
-// gpuItems are the items of a sample that a line has, by their names there.
+// gpuItems are a sample's items as named in a line.
 func gpuItems(t *testing.T, items [][2]string) map[string]float64 {
 	t.Helper()
 	of := make(map[string]float64)
@@ -217,7 +217,7 @@ func events(t *testing.T, scalars ...tfevents.Scalar) []byte {
 	return b.Bytes()
 }
 
-// Where a row ends, and how its members are called.
+// The end of a row, and the names of its members.
 func TestRows(t *testing.T) {
 	at := func(second float64, step int64, tag string, value float64) tfevents.Scalar {
 		return tfevents.Scalar{WallTime: 1.7e9 + second, Step: step, Tag: tag, Value: value}

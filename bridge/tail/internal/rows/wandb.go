@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wandb"
 )
 
-// wandbBlock is the length of a block: in a block that begins the file or follows one, a fragment begins.
+// wandbBlock is the length of a block: fragments begin at multiples of it.
 const wandbBlock = 32 << 10
 
 // nextWandB reads one record.
@@ -19,7 +19,7 @@ func nextWandB(dst, b []byte, offset int64, final bool) Line {
 	})
 	n, whole := d.Next(b)
 	c := d.Counts()
-	if !whole && (!final || c.Damaged == 0) { // of a damaged block the rest is passed over
+	if !whole && (!final || c.Damaged == 0) { // the rest of a damaged block is skipped
 		return Line{}
 	}
 	line.N = n
@@ -28,10 +28,10 @@ func nextWandB(dst, b []byte, offset int64, final bool) Line {
 }
 
 // steps are the names under which trainers log their own step: transformers (integrations/integration_utils.py, WandbCallback) and Lightning
-// (pytorch/loggers/wandb.py). W&B's own step numbers the calls of wandb.log then.
+// (pytorch/loggers/wandb.py). W&B's own step then counts the calls of wandb.log.
 var steps = map[string]bool{"train/global_step": true, "trainer/global_step": true}
 
-// history is a row as JSON, with the numbers in it.
+// history is a row as JSON, with its numbers.
 func history(dst []byte, h *wandb.History) []byte {
 	dst = append(dst[:0], '{')
 	own, megatron := false, false
@@ -64,12 +64,12 @@ func history(dst []byte, h *wandb.History) []byte {
 	return append(dst, '}')
 }
 
-// system is what W&B itself puts before the names of samples when it uploads them (0.16.6, wandb/sdk/internal/sender.py, send_stats).
+// system is W&B's own prefix of samples' names on upload (0.16.6, wandb/sdk/internal/sender.py, send_stats).
 const system = "system."
 
 var ofGPU, ofProcess = []byte("gpu."), []byte("gpu.process.")
 
-// sample is what a sample says of GPUs, as JSON. What it says of those that the run's own process uses stands in it twice.
+// sample is the GPU values of a sample, as JSON. Values of GPUs used by the run's own process occur twice in a sample.
 func sample(dst []byte, s *wandb.Stats) []byte {
 	dst = append(dst[:0], '{')
 	if s.Timestamp <= 0 {

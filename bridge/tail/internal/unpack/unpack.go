@@ -1,4 +1,4 @@
-// Package unpack reads compressed files as if they were not.
+// Package unpack reads the content of compressed files.
 package unpack
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How a file is compressed. Auto: its name says it.
+// The compression of a file. Auto: by its name.
 const (
 	Auto = "auto"
 	Gzip = "gzip"
@@ -20,17 +20,17 @@ const (
 )
 
 const (
-	// SkipBytes are decompressed in one go on the way to where reading goes on.
+	// SkipBytes is the most to decompress per call on the way to the read position.
 	SkipBytes = 4 << 20
 
 	bombRatio  = 1000     // more than any log compresses
-	zstdWindow = 64 << 20 // the window that a zstd frame may ask for
+	zstdWindow = 64 << 20 // the largest window of a zstd frame
 	chunkBytes = 256 << 10
-	firstBytes = 1 << 10 // content that can be read again without going back
+	firstBytes = 1 << 10 // content kept for reading again without going back
 )
 
 var (
-	// ErrBomb is why the content of a file ends that decompresses to more than a thousand times its size.
+	// ErrBomb ends a content larger than a thousand times the file.
 	ErrBomb = errors.New("decompresses to more than 1000 times its size")
 	// ErrAgain asks for the same ReadAt once more.
 	ErrAgain = errors.New("a compressed file has still to be decompressed up to there")
@@ -60,19 +60,19 @@ type Reader struct {
 	raw  *os.File
 	kind string
 	size int64 // compressed
-	free int64 // bytes that the file may decompress to in any case
+	free int64 // bytes that the file may always decompress to
 
 	dec    io.Reader
 	finish func()
 	pos    int64  // position of dec
 	first  []byte // the first 1 KiB of the decompressed content
 	last   []byte // the bytes before pos
-	bad    error  // why the content ends before its end
+	bad    error  // the reason of an early end of the content
 
 	skipped []byte // buffer
 }
 
-// NewReader reads a compressed file of so many bytes, which may decompress to free bytes in any case. It owns the file.
+// NewReader reads a compressed file of the given size, which may always decompress to free bytes. It owns the file.
 func NewReader(raw *os.File, kind string, size, free int64) *Reader {
 	return &Reader{raw: raw, kind: kind, size: size, free: free}
 }
@@ -97,7 +97,7 @@ func (u *Reader) begin() error {
 	return nil
 }
 
-// Stop lets go of the decoder. The next ReadAt begins again.
+// Stop releases the decoder. The next ReadAt begins again.
 func (u *Reader) Stop() {
 	if u.finish != nil {
 		u.finish()
@@ -105,8 +105,8 @@ func (u *Reader) Stop() {
 	}
 }
 
-// ReadAt reads the decompressed content. Damage ends the content; Err says so. A call decompresses at most SkipBytes on the way to off: then it returns
-// ErrAgain, and the next call goes on.
+// ReadAt reads the decompressed content. Damage ends the content; Err has the reason. A call decompresses at most SkipBytes on the way to off: then it returns
+// ErrAgain, and the next call continues.
 func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	if off+int64(len(p)) <= int64(len(u.first)) {
 		return copy(p, u.first[off:]), nil // without going back
@@ -138,7 +138,7 @@ func (u *Reader) ReadAt(p []byte, off int64) (int, error) {
 	return n + m, err
 }
 
-// read fills p from its n-th byte on; the bytes before it stand before pos. Fewer bytes than asked for mean that the content ends: then the error is io.EOF.
+// read fills p from its n-th byte on; the bytes before are from before pos. Fewer bytes than requested mean the end of the content: then the error is io.EOF.
 func (u *Reader) read(p []byte, n int) (int, error) {
 	if u.pos > u.free && u.pos/bombRatio > u.size {
 		u.bad = ErrBomb
@@ -161,7 +161,7 @@ func (u *Reader) read(p []byte, n int) (int, error) {
 	return m, err
 }
 
-// readFull is io.ReadFull that keeps the reader's own error: io.ErrUnexpectedEOF means a cut file here.
+// readFull is io.ReadFull that keeps the reader's own error: here io.ErrUnexpectedEOF means a truncated file.
 func readFull(r io.Reader, p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
@@ -189,8 +189,8 @@ func (u *Reader) Pos() int64 { return u.pos }
 // GoesBack says whether reading at off means beginning again.
 func (u *Reader) GoesBack(off int64) bool { return off < u.pos-int64(len(u.last)) }
 
-// Err is why the content ends before the end of the file; nil: it does not.
+// Err is the reason why the content ends before the end of the file; nil: none.
 func (u *Reader) Err() error { return u.bad }
 
-// Twin is another Reader of the file, at its beginning. It does not own the file: Stop it, and do not Close it.
+// Twin is another Reader of the file, at its beginning. It does not own the file: call Stop, not Close.
 func (u *Reader) Twin() *Reader { return NewReader(u.raw, u.kind, u.size, u.free) }

@@ -42,7 +42,7 @@ func open(t *testing.T, path, kind string) *Reader {
 	return NewReader(raw, kind, fi.Size(), 1<<30)
 }
 
-// At whatever offsets and in whatever order it is read, the content is the one that was compressed. Reading at a far offset takes several calls.
+// For any offsets in any order, ReadAt returns the original content. Reading at a far offset takes several calls.
 func TestReadAt(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	content := make([]byte, 5*SkipBytes/4)

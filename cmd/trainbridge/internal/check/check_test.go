@@ -48,7 +48,6 @@ func resolved(_ context.Context, files []string) (map[string]any, error) {
 	return conf.ToStringMap(), err
 }
 
-// run runs the command; code is its exit code.
 func run(t *testing.T, stdin string, args ...string) (stdout string, code int) {
 	t.Helper()
 	cmd := NewCommand(resolved)
@@ -123,8 +122,7 @@ func packed(body string) string {
 	return b.String()
 }
 
-// ranks are the logs of four ranks, which hold the operations that has says.
-// inspectors are the logs of so many of 16 ranks, with 40 collectives each; of rank 5 there are as many as last says.
+// inspectors are the logs of the first ranks of 16, with 40 collectives each; rank 5 has only last of them.
 func inspectors(ranks, last int) map[string]string {
 	files := map[string]string{}
 	for rank := range ranks {
@@ -229,7 +227,7 @@ var findingTests = map[string]struct {
 	"Inspector, Prometheus": {files: map[string]string{"i.prom": `nccl_bus_bandwidth_gbs{gpu="0"} 5` + "\n", "a.jsonl": step}, notes: []string{"not_read"}},
 }
 
-// Each mistake has its finding, and what is in order has none.
+// Each mistake has its finding, and logs without one have none.
 func TestFindings(t *testing.T) {
 	for name, tt := range findingTests {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +264,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// What is said of paths that name nothing, of links, and of what may not be read.
+// Findings about paths that name nothing, links, and unreadable files.
 func TestPaths(t *testing.T) {
 	dir := logs(t, map[string]string{"in/a.jsonl": step, "out/b.jsonl": step})
 	require.NoError(t, os.Symlink(filepath.Join(dir, "out", "b.jsonl"), filepath.Join(dir, "in", "b.jsonl")))
@@ -300,7 +298,7 @@ func TestPaths(t *testing.T) {
 	assert.Equal(t, 2, code)
 }
 
-// A state directory that cannot be written to is off; one that the start would make is not.
+// A state directory without write permission is off; a directory that the start would make is not.
 func TestStateDirectory(t *testing.T) {
 	dir := logs(t, map[string]string{"a.jsonl": step})
 	t.Setenv("TRAINBRIDGE_STATE_DIR", filepath.Join(dir, "new", "state"))
@@ -312,7 +310,7 @@ func TestStateDirectory(t *testing.T) {
 	assert.Contains(t, out, "nothing can be written to")
 }
 
-// The text of a job with everything, and its JSON: secrets and what a terminal takes for commands are not in them.
+// The text of a job with everything, and its JSON, without secrets and terminal control sequences.
 func TestGolden(t *testing.T) {
 	dir := logs(t, map[string]string{
 		"tq/driver.log": "\x1b[36m(TaskRunner pid=9)\x1b[0m api_key=sk-abcdefghijklmnopqrstuvwxyz0123456789 hello\r\n" + tq("N/A", " [repeated 3x across cluster]") +
@@ -336,7 +334,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// However many files there are, the text is bounded.
+// However many the files, the text is bounded.
 func TestManyFiles(t *testing.T) {
 	files := map[string]string{}
 	for i := range 60 {
@@ -356,12 +354,12 @@ const (
 var configTests = map[string]struct {
 	yaml     string
 	findings []string
-	files    []string // and who reads them
+	files    []string // with their readers
 	code     int
 }{
 	"by content": {
 		yaml: "receivers:\n  tq_trace: {include_by_content: ['DIR/**'], storage: s}\n  train_log: {include_by_content: ['DIR/**'], storage: s}\n" + idle + end,
-		// The records of own.jsonl need fields of their own, those of zmq.log a receiver of theirs.
+		// The records of own.jsonl need settings of fields, the records of zmq.log a receiver of their own.
 		findings: []string{"links", "not_understood"},
 		files:    []string{"notes.txt", "tq/a.err tq_trace", "train/a.jsonl train_log", "train/own.jsonl train_log", "zmq.log"},
 	},
@@ -397,7 +395,7 @@ var configTests = map[string]struct {
 	"nothing": {yaml: "receivers:\n  tq_trace: {include: [logs/nothing/*]}\n" + end, findings: []string{"no_file", "no_log"}, code: 2},
 }
 
-// What a collector with a configuration would read, and by which receivers.
+// The files that a collector with a configuration would read, and their receivers.
 func TestConfig(t *testing.T) {
 	dir := logs(t, map[string]string{
 		"tq/a.err": tq("a1b2c3d4", "") + detail, "train/a.jsonl": step, "train/own.jsonl": strings.ReplaceAll(step, "loss", "error"),
@@ -430,9 +428,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// docs/check.md has each finding, and no other.
+// docs/reference/check.md has each finding, and no more.
 func TestDoc(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/check.md")
+	text, err := os.ReadFile("../../../../docs/reference/check.md")
 	require.NoError(t, err)
 	var said []string
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_0-9` ]+) \\|").FindAllStringSubmatch(string(text), -1) {
@@ -456,15 +454,15 @@ func TestDoc(t *testing.T) {
 	assert.Equal(t, slices.Compact(found), said)
 }
 
-// Of the logs that receivers are tested with, only those that were damaged on purpose are off.
+// Of the receivers' test logs, only logs damaged on purpose are off.
 func TestFixtures(t *testing.T) {
 	const receivers = "../../../../receivers/"
-	off := map[string][]string{ // by the file in which it is
+	off := map[string][]string{ // by file
 		"tqtracereceiver/testdata/broken.log": {"rejected"},
 		"tqtracereceiver/testdata/dedup.log":  {"ray_dedup"},
 		"flagscalereceiver/testdata/realtime": {"rejected"},
 	}
-	// Its tables have no zone, its summary has one, and not that of the machine that runs the test.
+	// Its tables have no zone; its summary has one, different from the zone of the machine that runs the test.
 	flags := map[string][]string{"flagscalereceiver/testdata/merged": {"--timezone", "perf_*.log=Asia/Shanghai"}}
 	var paths []string
 	for _, glob := range []string{
@@ -498,7 +496,7 @@ func TestFixtures(t *testing.T) {
 	assert.Greater(t, n, 50)
 }
 
-// What is no log by its name is passed over, with a word, unless the configuration asks for it.
+// Files that are no logs by their names are passed over, with a note, unless the configuration asks for them.
 func TestPassedOver(t *testing.T) {
 	dir := logs(t, map[string]string{"a.jsonl": step, "ckpt/a.pt": step, "ckpt/b.pt": step, ".git/HEAD": "x\n", ".git/x/y": "x\n"})
 	passed := func(args ...string) string {

@@ -1,4 +1,4 @@
-// Package check is `trainbridge check`: which files are understood, as what, what of their lines is read, and what is probably meant but not switched on.
+// Package check is `trainbridge check`: the format of each file, the lines that are read and ignored, and settings that are probably missing.
 package check
 
 import (
@@ -15,11 +15,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/writable"
 )
 
-// errOff has been said in full: what is left is the exit code.
+// errOff is printed already: only the exit code is left.
 var errOff = errors.New("something is off")
 
-// Resolve returns the configuration that files make, in place of the built-in one if there are any, and what is wrong with it. Where it could be put
-// together it is there also with an error.
+// Resolve returns the configuration made of files, or the built-in one without files, and its errors. A configuration may come with an error.
 type Resolve func(ctx context.Context, files []string) (conf map[string]any, err error)
 
 // NewCommand is `trainbridge check`.
@@ -48,10 +47,12 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 			}
 			c := new(account)
 			var err error
-			if c.zones, err = zones.Of(cmd); err != nil {
+			c.zones, err = zones.Of(cmd)
+			if err != nil {
 				return err
 			}
-			if c.patterns, err = patterns.Of(cmd); err != nil {
+			c.patterns, err = patterns.Of(cmd)
+			if err != nil {
 				return err
 			}
 			if len(paths) > 0 {
@@ -72,7 +73,7 @@ Exit code: 0 nothing is off (notes may be there), 1 something is off, 2 nothing 
 	return cmd
 }
 
-// logs reads the logs that paths name and judges them.
+// logs reads the logs of paths and judges them.
 func (c *account) logs(cmd *cobra.Command, paths []string) error {
 	if dir := os.Getenv("TRAINBRIDGE_STATE_DIR"); dir != "" {
 		c.stateDirectory(dir)
@@ -86,7 +87,7 @@ func (c *account) logs(cmd *cobra.Command, paths []string) error {
 	return c.read(cmd, in, nil)
 }
 
-// read reads the logs, by the receivers that are given or by all, and judges them.
+// read reads the logs, by the given receivers or by all, and judges them.
 func (c *account) read(cmd *cobra.Command, in *offline.Input, receivers []offline.Receiver) error {
 	w := newWatch()
 	opt := offline.Options{Device: os.Getenv("TRAINBRIDGE_DEVICE"), Watch: w.file, Receivers: receivers, Positions: true, Zones: c.zones, Patterns: c.patterns}
@@ -129,10 +130,10 @@ func (c *account) exit() int {
 	return 0
 }
 
-// stateDirectory looks whether the collector could keep its positions.
+// stateDirectory checks whether the collector could keep its positions.
 func (c *account) stateDirectory(dir string) {
 	at := dir
-	for { // the start makes what is missing
+	for { // the start makes missing directories
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
 			break
 		}

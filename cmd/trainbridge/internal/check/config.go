@@ -27,7 +27,7 @@ type tailing struct {
 	files tail.Config
 }
 
-// config checks what a collector would read.
+// config checks the files that a collector would read.
 func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) error {
 	conf, fault := resolve(cmd.Context(), files)
 	if conf == nil {
@@ -55,7 +55,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 	}
 	in, err := offline.Open(paths, nil)
 	if err != nil {
-		c.missing(err) // they were deleted just now
+		c.missing(err) // deleted just now
 		return nil
 	}
 	defer in.Close()
@@ -65,7 +65,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 	}
 	if err := c.read(cmd, in, receivers); err != nil {
 		if fault != nil {
-			return nil // it has been said
+			return nil // printed already
 		}
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *account) reach(all []*tailing) {
 	c.kernel(kernel)
 }
 
-// match finds the files of a glob that the receiver reads; links lead to files that it does not, and passed has those that are no logs by their names.
+// match finds the files of a glob that the receiver reads; links lead to files that it does not read, and passed has the files that are no logs by their names.
 func (t *tailing) match(pattern string, passed map[string]string, kernel kernelfs.Passed) (files []string, links []place, err error) {
 	found, err := offline.Glob(pattern, kernel)
 	if err != nil {
@@ -171,14 +171,15 @@ func (t *tailing) match(pattern string, passed map[string]string, kernel kernelf
 			links = append(links, place{File: path})
 			continue
 		}
-		if to, err = filepath.Abs(to); err == nil {
+		to, err = filepath.Abs(to)
+		if err == nil {
 			files = append(files, to)
 		}
 	}
 	return files, links, nil
 }
 
-// shared says of files that two receivers name. The first one has them here.
+// shared reports files that two receivers name. The first one keeps them here.
 func (c *account) shared(all []*tailing) {
 	by := make(map[string]component.ID)
 	var seen []place
@@ -225,7 +226,7 @@ func (c *account) claimed(all []*tailing) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// mistaken says of files that a receiver names and does not understand.
+// mistaken reports files that a receiver names and does not understand.
 func (c *account) mistaken(cmd *cobra.Command, all []*tailing) error {
 	named := make(map[string]bool)
 	for _, t := range all {

@@ -2,7 +2,7 @@ package check
 
 import "fmt"
 
-// copies names what says again what was said: the steps count once.
+// copies reports repeated lines and files, whose steps count once.
 func (r *rules) copies() {
 	for _, f := range r.got.Files {
 		if n := f.CopiedLines(); n > 0 {

@@ -2,7 +2,7 @@ package check
 
 import "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 
-// ended says which runs ended in an error.
+// ended reports the runs that ended in an error.
 func (r *rules) ended() {
 	for _, job := range r.watch.jobs.Rows() {
 		end := postmortem.Of(&job.Ends, r.got.FilesOf(job.Run), 0, -1)

@@ -18,12 +18,12 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
-// formats are what is read, for whoever has something else.
+// formats are all supported formats, for users of unsupported ones.
 const formats = "verl with TransferQueue ([TQ-TRACE], cost time); FlagScale perf_monitor; Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl, " +
 	"nanoGPT, LitGPT, torchtune, Composer, OpenRLHF, tqdm, CSV and key=value training logs; ZeroMQ performance logs; NCCL Inspector, NCCL profiler, " +
 	"Flight Recorder, VCCL"
 
-// paths says what the paths do not reach.
+// paths reports files beyond the reach of the paths.
 func (c *account) paths(in *offline.Input) {
 	for _, err := range in.Denied {
 		c.find(finding{
@@ -47,7 +47,7 @@ func (c *account) paths(in *offline.Input) {
 	}
 }
 
-// passedOver says of what is no log by its name.
+// passedOver reports files that are no logs by their names.
 func (c *account) passedOver(what nonlog.Tally) {
 	if what.Sum() == 0 {
 		return
@@ -58,7 +58,7 @@ func (c *account) passedOver(what nonlog.Tally) {
 	})
 }
 
-// kernel says of file systems in which the kernel speaks of itself.
+// kernel reports virtual file systems of the kernel.
 func (c *account) kernel(passed kernelfs.Passed) {
 	if len(passed) == 0 {
 		return
@@ -69,7 +69,7 @@ func (c *account) kernel(passed kernelfs.Passed) {
 	})
 }
 
-// links says of symbolic links that are not followed.
+// links reports symbolic links that are not followed.
 func (c *account) links(links []place) {
 	c.find(finding{
 		Name: "links", What: count(int64(len(links)), "symbolic link is", "symbolic links are") + " not followed", Seen: links,
@@ -78,12 +78,12 @@ func (c *account) links(links []place) {
 	})
 }
 
-// other is a kind of file that is known, and not read.
+// other is a known kind of file that no receiver reads.
 type other struct {
 	name string
 	is   func(path string, head []byte) bool
 	fix  string
-	// packed: what is in it may be a log.
+	// packed: the content may be a log.
 	packed bool
 }
 
@@ -169,7 +169,7 @@ func headOf(path string) []byte {
 	return head[:n]
 }
 
-// cause is an error without the path that is named beside it.
+// cause is an error without its path.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -177,7 +177,7 @@ func cause(err error) error {
 	return err
 }
 
-// unread says what became of files that no receiver reads.
+// unread reports files without a receiver.
 func (c *account) unread() {
 	var empty, binary, text, broken []*file
 	known := make([][]*file, len(others))
@@ -206,7 +206,7 @@ func (c *account) unread() {
 			}
 		}
 	}
-	// Where there is nothing else, what cannot be read is what was asked about.
+	// In a directory without understood files, the unreadable ones are the question.
 	alone := c.Understood == 0
 	for _, f := range broken {
 		c.find(finding{
@@ -249,13 +249,13 @@ func (c *account) unread() {
 	}
 }
 
-// A torn last line, or a line that two processes wrote into, is no reason for alarm; a share of them is, and so is a file of which nothing can be read.
+// A torn last line, or a line that two processes wrote into, is no reason for alarm; a share of them is, and so is a file without any readable record.
 const (
 	rejectedShare = 0.01
 	rejectedLeast = 3
 )
 
-// rejections says of files in which much looks like records and cannot be read.
+// rejections reports files with many lines that look like records and cannot be read.
 func (c *account) rejections() {
 	for _, f := range c.files {
 		n := total(f.rejected)
@@ -295,9 +295,9 @@ func count(n int64, one, many string) string {
 	return human.Thousands(n) + " " + many
 }
 
-const proposedFrom = 256 << 10 // bytes of a log that a pattern is made of
+const proposedFrom = 256 << 10 // bytes of a log behind a pattern
 
-// propose makes a pattern for the first of some logs that has lines with numbers that count.
+// propose makes a pattern for the first log with repeated lines of numbers.
 func propose(files []*file) string {
 	for _, f := range files {
 		r, err := os.Open(f.Path)

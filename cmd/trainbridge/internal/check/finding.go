@@ -10,15 +10,15 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// account is what a check has found out.
+// account is the result of a check.
 type account struct {
-	Understood int // files that a receiver reads
+	Understood int // files with a receiver
 	Lines      int64
 	Records    int64
 	Ignored    int64
 	Rejected   int64
 
-	zones    []offline.Zone // as they were given
+	zones    []offline.Zone // as given
 	patterns []string       // likewise
 	globs    []glob         // of a configuration
 	files    []*file        // in the order of their paths
@@ -30,16 +30,16 @@ type glob struct {
 	Receiver string `json:"receiver"`
 	Key      string `json:"key"` // include, document or include_by_content
 	Glob     string `json:"glob"`
-	Files    int    `json:"files"` // that it matches
+	Files    int    `json:"files"` // number of matches
 }
 
-// file is what became of a file.
+// file is a file with its ignored and rejected lines.
 type file struct {
 	*offline.File
 	ignored, rejected []reason // the most lines first
 }
 
-// kind is the type of the receiver that reads a file: that of train_log/2 is train_log.
+// kind is the type of the file's receiver: train_log for train_log/2.
 func (f *file) kind() string {
 	kind, _, _ := strings.Cut(f.Receiver, "/")
 	return kind
@@ -59,7 +59,7 @@ type place struct {
 	Text string `json:"text,omitempty"` // its beginning, without secrets
 }
 
-// finding is something that is off, or a note: what is fine, and could say more.
+// finding is a problem, or a note: a log that is fine, and could have more.
 type finding struct {
 	Name string  `json:"finding"`
 	Off  bool    `json:"off"`
@@ -86,7 +86,7 @@ func (c *account) off() (n int) {
 	return n
 }
 
-// missing notes that there is no file at all.
+// missing notes the absence of any file.
 func (c *account) missing(err error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range several.Unwrap() {
@@ -103,7 +103,7 @@ func (c *account) missing(err error) {
 	}
 }
 
-// take judges what was read.
+// take judges a reading.
 func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	for _, f := range got.Files {
 		own := &file{File: f, ignored: reasons(got, f, f.Ignored), rejected: reasons(got, f, f.Rejected)}
@@ -134,7 +134,7 @@ func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	r.clocks()
 }
 
-// sort puts what is off before the notes.
+// sort puts problems before notes.
 func (c *account) sort() {
 	rank := map[bool]int{true: 0, false: 1}
 	slices.SortStableFunc(c.findings, func(a, b finding) int { return rank[a.Off] - rank[b.Off] })
@@ -144,7 +144,7 @@ func reasons(got *offline.Reading, f *offline.File, by map[string]*offline.Reaso
 	for name, why := range by {
 		list = append(list, reason{name: name, lines: why.Lines, first: place{File: f.Name, Line: why.Offset, Text: why.Text}})
 	}
-	// The offsets ascend, so that each part of the file is counted once.
+	// With ascending offsets each part of the file is counted once.
 	slices.SortFunc(list, func(a, b reason) int { return int(a.first.Line - b.first.Line) })
 	for i := range list {
 		list[i].first.Line = got.LineAt(f.Path, list[i].first.Line)
@@ -165,7 +165,7 @@ func total(list []reason) (n int64) {
 	return n
 }
 
-// several makes places of the first of some files, and words of how many there are.
+// several makes places of the first of some files, and a text with their number.
 func several(files []*file, one, many string) (what string, seen []place) {
 	for _, f := range files[:min(len(files), mostPlaces)] {
 		seen = append(seen, place{File: f.Name, Text: f.First})

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// ranks lists the ranks that have no log, or one that ends before those of the others.
+// ranks lists the ranks without a log, or with one that ends before the others.
 func (r *rules) ranks() {
 	for _, job := range r.watch.jobs.Rows() {
 		all := job.Collectives.Unheard()
@@ -32,7 +32,7 @@ func (r *rules) unheard(u *digest.Unheard) {
 			what += ", and none is of " + human.Ranks(u.None)
 		}
 		r.find(finding{
-			Name: "nccl_ranks_unheard", Off: u.Heard > 1, // one alone is a choice
+			Name: "nccl_ranks_unheard", Off: u.Heard > 1, // a single log is a choice
 			What: what, Why: whyUnheard, Fix: "Read the logs of all ranks: give the directory that has them all, and look whether these processes write theirs.",
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asNobody has the thread that runs the test open files as another user would: root may read everything.
+// asNobody has the test's thread open files as another user: root may read everything.
 func asNobody(t *testing.T, dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -28,7 +28,7 @@ func asNobody(t *testing.T, dir string) {
 	t.Cleanup(func() { _ = unix.Setfsuid(0) })
 }
 
-// Files and directories that may not be read are off; the others are read.
+// Files and directories without read permission are off; all others are read.
 func TestUnreadable(t *testing.T) {
 	dir := logs(t, map[string]string{"a.jsonl": step, "secret.jsonl": step, "locked/b.jsonl": step})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a.jsonl"), 0o644))

@@ -12,14 +12,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// rules find what is probably meant and not switched on. Each speaks only where the logs leave no doubt.
+// rules find settings that are probably missing. Each rule needs unambiguous logs.
 type rules struct {
 	*account
 	got   *offline.Reading
 	watch *watch
 }
 
-// of are the files that a receiver reads, with their signs.
+// of are the files of some receivers, with their signs.
 func (r *rules) of(receivers ...string) (files []*file, all []*signs) {
 	for _, f := range r.files {
 		if s := r.watch.files[f.Path]; s != nil && slices.Contains(receivers, f.kind()) {
@@ -29,7 +29,7 @@ func (r *rules) of(receivers ...string) (files []*file, all []*signs) {
 	return files, all
 }
 
-// gather adds up a sight of some files, and lists where it was first.
+// gather adds up a sight of some files, and lists its first places.
 func (r *rules) gather(files []*file, all []*signs, of func(*signs) *sight) (n int64, seen []place) {
 	for i, s := range all {
 		what := of(s)
@@ -44,7 +44,7 @@ func (r *rules) gather(files []*file, all []*signs, of func(*signs) *sight) (n i
 	return n, seen
 }
 
-// traceOn has verl write what tq_trace reads.
+// traceOn has verl write the lines that tq_trace reads.
 const traceOn = "Start the job with TQ_TRACE_ENABLED=1 and VERL_LOGGING_LEVEL=INFO, and a verl that prints [TQ-TRACE] lines."
 
 // transferQueue looks at logs of verl.

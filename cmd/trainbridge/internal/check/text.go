@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	mostFiles   = 50 // that the text lists one by one
+	mostFiles   = 50 // listed one by one in the text
 	mostReasons = 5  // of a file
 	textMost    = 100
 )
@@ -92,10 +92,10 @@ func lines(b *strings.Builder, what string, list []reason) {
 	}
 }
 
-// colour is what terminals take for colours and movements of the cursor.
+// colour matches terminal sequences for colours and movements of the cursor.
 var colour = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// shorten is a line as a terminal may show it.
+// shorten is a line made safe and short for a terminal.
 func shorten(s string) string {
 	s = strings.TrimSpace(reading.Clean(strings.ReplaceAll(colour.ReplaceAllString(s, ""), "\t", " ")))
 	if r := []rune(s); len(r) > textMost {
@@ -133,7 +133,7 @@ type document struct {
 
 type documentFile struct {
 	Path     string           `json:"path"`
-	Receiver string           `json:"receiver,omitempty"` // left out: nobody understands it
+	Receiver string           `json:"receiver,omitempty"` // left out: no receiver understands the file
 	Size     int64            `json:"bytes"`
 	Lines    int64            `json:"lines"`
 	Records  int64            `json:"records"`

@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// watch sees lines and spans, and keeps what the rules ask for.
+// watch sees lines and spans, and keeps the facts for the rules.
 type watch struct {
 	mu    sync.Mutex
 	files map[string]*signs
@@ -40,29 +40,29 @@ func (s *sight) see(n, at int64) {
 	s.n += n
 }
 
-// signs are what the lines of a file show.
+// signs are the facts in the lines of a file.
 type signs struct {
 	trace, detail sight // [TQ-TRACE], [TQ-DETAIL]
-	neighbour     sight // records of TransferQueue without these
+	neighbour     sight // records of TransferQueue without trace and detail
 	queue         sight // TransferQueue is named
 	ids, noID     sight
-	collapsed     sight // lines that Ray took away
+	collapsed     sight // lines that Ray dropped as repeated
 	tcp           sight // ZeroMQ's transport
 	summary, call int64 // of ZeroMQ: the last ones, By; −1: none
 	record        int64 // the last one, By
 	sessionDone   bool  // of perf_monitor
 }
 
-// facts are what the spans of a run show.
+// facts are the facts in the spans of a run.
 type facts struct {
-	steps, rated, timeless         sights // without FLOP/s, with FLOP/s, with times that were made up
+	steps, rated, timeless         sights // without FLOP/s, with FLOP/s, with made-up times
 	utilized                       int64
-	collectives, unconfirmed, made sights  // made: with times that were made up
-	apart                          float64 // s, by how much the clocks of its hosts differ at most
+	collectives, unconfirmed, made sights  // made: with made-up times
+	apart                          float64 // s, largest difference of its hosts' clocks
 	apartIn                        sights
 }
 
-// sights are what was seen in some files.
+// sights are sights by file.
 type sights map[string]*sight
 
 func (s *sights) see(file string, at int64) {
@@ -75,7 +75,7 @@ func (s *sights) see(file string, at int64) {
 		return
 	}
 	of.n++
-	of.at = min(of.at, at) // the order in which spans come is not that of the file
+	of.at = min(of.at, at) // spans do not come in the order of the file
 }
 
 func (s sights) count() (n int64) {
@@ -85,7 +85,7 @@ func (s sights) count() (n int64) {
 	return n
 }
 
-// add adds what was seen in another run.
+// add adds the sights of another run.
 func (s *sights) add(more sights) {
 	for file, of := range more {
 		s.see(file, of.at)
@@ -123,7 +123,7 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 	switch {
 	case v == tail.Record:
 		s.record = at
-		if t := bytes.TrimLeft(text, " \t"); len(t) > 0 && t[0]-'0' <= 9 { // what a summary says begins with a name
+		if t := bytes.TrimLeft(text, " \t"); len(t) > 0 && t[0]-'0' <= 9 { // lines of a summary begin with a name
 			s.call = at
 		}
 	case reason == "summary": // of zmq_rpc
@@ -159,13 +159,13 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 	if i := bytes.LastIndex(text, repeated); i >= 0 {
 		if n, _, ok := bytes.Cut(text[i+len(repeated):], []byte("x across cluster]")); ok {
 			if n, err := strconv.ParseInt(string(n), 10, 64); err == nil && n > 1 {
-				s.collapsed.see(n-1, at) // this line is one of them
+				s.collapsed.see(n-1, at) // minus the present line
 			}
 		}
 	}
 }
 
-// sink takes the spans. Metrics are wanted so that lines of values count as records.
+// sink takes the spans. Metrics are consumed to have lines of values count as records.
 func (w *watch) sink() offline.Sink {
 	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { w.traces(td); return nil })
 	metrics, _ := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return nil })

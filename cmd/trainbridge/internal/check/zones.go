@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// shifted says of logs whose stamps are of another zone than they were read in.
+// shifted reports logs whose stamps are in a different zone from the one assumed.
 func (r *rules) shifted() {
 	for _, s := range r.got.Shifts {
 		var seen []place
@@ -32,7 +32,7 @@ func (r *rules) shifted() {
 	}
 }
 
-// adrift is how far the clocks of a job's hosts may be apart before that is off, s: those set by NTP are nearer.
+// adrift is the largest acceptable difference of the clocks of a job's hosts, s: clocks set by NTP are nearer.
 const adrift = 0.01
 
 // clocks says of hosts whose clocks differ.

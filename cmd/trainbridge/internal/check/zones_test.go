@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// twoHosts are logs of two ranks on two hosts, of which the second's clock is ahead, with the steps of a trainer whose stamps are ahead of the first host's.
+// twoHosts are logs of two ranks on two hosts, the second with a clock ahead, and the steps of a trainer with stamps ahead of the first host's.
 func twoHosts(clock, stamps time.Duration) map[string]string {
 	files := map[string]string{}
 	var train strings.Builder
@@ -73,7 +73,7 @@ func TestClocksAndZones(t *testing.T) {
 	}
 }
 
-// ahead is a zone that is so many hours ahead of the machine's.
+// ahead is a zone some hours ahead of the machine's.
 func ahead(hours int) *time.Location {
 	_, offset := time.Unix(1_795_000_000, 0).Zone()
 	return time.FixedZone("", offset+hours*3600)

@@ -18,6 +18,7 @@ type accounts struct{ a, b *account.Account }
 
 func accountsOf(a, b *Run) accounts {
 	of := func(r *Run) *account.Account {
+		r.Tell(&r.Ledger)
 		told, ok := r.Ledger.Account()
 		if !ok || told.Wall <= 0 {
 			return nil

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// The JSON document, docs/compare.md. Numbers that are not known are left out.
+// The JSON document, docs/reference/compare.md. Numbers that are not known are left out.
 type (
 	jsonDocument struct {
 		Conclusion string        `json:"conclusion"`

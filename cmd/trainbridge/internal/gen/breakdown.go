@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Breakdown is where the time of a window went, in s by part (the values of ml.step.part). To Time each instant of the window goes once, to the most specific
-// part that is going on; Sum adds up all durations within the window, Union the time in which any of a part is going on.
+// Breakdown is the time of a window by part (the values of ml.step.part), in s. In Time each instant of the window counts once, for the most specific part
+// going on; Sum adds up all durations within the window, Union the time in which any span of a part is going on.
 type Breakdown struct {
 	Time  map[string]float64 `json:"time"`
 	Sum   map[string]float64 `json:"sum"`
@@ -19,7 +19,8 @@ type Breakdown struct {
 // passKind names the pass of the i-th step: the time of each pass is split by its own stages.
 func passKind(i int) string { return "pass " + strconv.Itoa(i) }
 
-// kinds are what an instant may go to, the most specific first. Data loading is not among them: its line tells only how long it took, so it takes what is left.
+// kinds are the parts an instant may count for, the most specific first. Data loading is not among them: its line has only a duration, which is taken out of
+// the rest.
 func kinds(steps int) []string {
 	all := []string{spans.PartCheckpoint, spans.PartEvaluation, spans.PartWait, spans.PartCollective}
 	for i := range steps {
@@ -28,11 +29,12 @@ func kinds(steps int) []string {
 	return append(all, spans.PartCompute, spans.PartGet, spans.PartPut)
 }
 
-// intervals are all that steps have, by kind, cut to a window.
-func intervals(steps []told, window interval) map[string][]interval {
+// intervals are all intervals of steps, by kind, cut to a window.
+func intervals(steps []doneStep, window interval) map[string][]interval {
 	all := map[string][]interval{}
 	add := func(kind string, start, end int64) {
-		if start, end = max(start, window.start), min(end, window.end); start < end {
+		start, end = max(start, window.start), min(end, window.end)
+		if start < end {
 			all[kind] = append(all[kind], interval{start, end})
 		}
 	}
@@ -57,7 +59,7 @@ func intervals(steps []told, window interval) map[string][]interval {
 	return all
 }
 
-// merge makes intervals that do not touch of any intervals.
+// merge unites overlapping and touching intervals.
 func merge(list []interval) (merged []interval) {
 	list = slices.SortedFunc(slices.Values(list), func(a, b interval) int { return cmp.Compare(a.start, b.start) })
 	for _, i := range list {
@@ -70,8 +72,8 @@ func merge(list []interval) (merged []interval) {
 	return merged
 }
 
-// breakDown cuts the window wherever anything begins or ends, and asks for each piece what is going on.
-func breakDown(steps []told, window interval) Breakdown {
+// breakDown cuts the window wherever an interval begins or ends, and finds the part of each piece.
+func breakDown(steps []doneStep, window interval) Breakdown {
 	all, order := intervals(steps, window), kinds(len(steps))
 	merged := map[string][]interval{}
 	cuts := []int64{window.start, window.end}
@@ -101,11 +103,11 @@ func breakDown(steps []told, window interval) Breakdown {
 	return Breakdown{Time: seconds(times, steps), Sum: seconds(sum, steps), Union: seconds(union, steps)}
 }
 
-// going is the most specific kind that is going on.
+// going is the most specific kind going on at a time.
 func going(order []string, merged map[string][]interval, at int64) string {
 	for _, kind := range order {
 		list := merged[kind]
-		i, _ := slices.BinarySearchFunc(list, at, func(i interval, at int64) int { return cmp.Compare(i.end, at+1) }) // the first that ends later
+		i, _ := slices.BinarySearchFunc(list, at, func(i interval, at int64) int { return cmp.Compare(i.end, at+1) }) // the first to end later
 		if i < len(list) && list[i].start <= at {
 			return kind
 		}
@@ -113,7 +115,7 @@ func going(order []string, merged map[string][]interval, at int64) string {
 	return spans.PartUnattributed
 }
 
-// stages are the shares of a pass's stages in it, as printed. The server's time lies within receiving.
+// stages are the shares of a pass's stages, as printed. The server's time lies within receiving.
 func stages(calls rpcs) map[string]float64 {
 	all, sums := map[string]float64{}, calls.sums()
 	for stage, ns := range map[string]int64{
@@ -125,8 +127,8 @@ func stages(calls rpcs) map[string]float64 {
 	return all
 }
 
-// seconds leaves out what took no time, and splits passes.
-func seconds(ns map[string]int64, steps []told) map[string]float64 {
+// seconds drops parts without time, and splits passes.
+func seconds(ns map[string]int64, steps []doneStep) map[string]float64 {
 	all := map[string]float64{}
 	for i := range steps {
 		took := float64(ns[passKind(i)]) / 1e9

@@ -25,15 +25,16 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/gentest"
 )
 
-// joinedJob is a job of which the receivers have read all logs, and step_join has said what belongs together.
+// joinedJob is a job whose logs the receivers have read, and whose steps step_join has joined.
 type joinedJob struct {
 	truth *Truth
 	run   string
 	spans map[pcommon.TraceID]map[pcommon.SpanID]ptrace.Span
-	steps map[pcommon.TraceID][]int // which steps the spans of a trace are of, by the truth: see place
+	steps map[pcommon.TraceID][]int // the steps of a trace's spans, by the truth: see place
 }
 
-// joinJobs writes the logs of a job, or of two, reads them by the real receivers, and passes what they send through one step_join, which closes all at the end.
+// joinJobs writes the logs of one job or two, reads them by the real receivers, and passes the spans through one step_join, which closes all windows at the
+// end.
 func joinJobs(t *testing.T, change func(*Options)) (opt Options, jobs []*joinedJob) {
 	t.Helper()
 	opt = options(t, change)
@@ -103,7 +104,7 @@ func (j *joinedJob) all(kind string) (list []ptrace.Span) {
 	return list
 }
 
-// place says which step each span of a log is of, by what the truth is sure of: the ordinal of a pass, the order of the functions of a process and of the
+// place finds the step of each span of a log, by certain facts of the truth: the ordinal of a pass, the order of the functions of a process and of the
 // collectives, the number of a step. Clocks of two hosts are never compared.
 func (j *joinedJob) place(opt *Options) {
 	mark := func(s ptrace.Span, steps ...int) {
@@ -133,7 +134,7 @@ func (j *joinedJob) place(opt *Options) {
 	}
 }
 
-// within says whether a function of the next batch, whose sequences are generated meanwhile, was at work in the time of one of these steps and in no other's.
+// within reports whether a function of the next batch, whose sequences are generated meanwhile, ran during one of the steps and during no other step.
 func (j *joinedJob) within(s ptrace.Span, steps []int) bool {
 	if view.KindOf(s) != view.KindFunction {
 		return false
@@ -155,7 +156,7 @@ func (j *joinedJob) within(s ptrace.Span, steps []int) bool {
 // exact is by how much times may be off where clocks drift, ns.
 const exact = int64(20e6)
 
-// attachments counts the spans of other traces that step_join has told of in a trace, right and wrong ones by the truth; none may be forbidden.
+// attachments counts the spans of other traces that step_join has attached to a trace, right and wrong ones by the truth; none may be forbidden.
 func (j *joinedJob) attachments(t *testing.T) (right int, wrong []string) {
 	t.Helper()
 	for trace, list := range j.spans {
@@ -188,7 +189,7 @@ func (j *joinedJob) attachments(t *testing.T) (right int, wrong []string) {
 	return right, wrong
 }
 
-// breakdowns are those of training steps, by their number.
+// breakdowns are the breakdowns of training steps, by step number.
 func (j *joinedJob) breakdowns() map[int]ptrace.Span {
 	all := map[int]ptrace.Span{}
 	for _, s := range j.all(spans.KindBreakdown) {
@@ -204,7 +205,7 @@ func silent(reason string) bool {
 	return reason == "" || strings.Contains(reason, "its logs do not explain")
 }
 
-// Whatever is wrong with clocks, what step_join attaches is right by the truth, and no step is said to be slow for a reason that was not its own.
+// With any fault of clocks, attachments of step_join are right by the truth, and no step is called slow for a wrong reason.
 func TestBadClocks(t *testing.T) {
 	for _, clocks := range [][]string{
 		{ClockSeconds},

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// UsageError is a command line that asks for something that does not exist.
+// UsageError is a wrong command line.
 type UsageError struct{ error }
 
 // NewCommand is `trainbridge gen`.
@@ -63,7 +63,8 @@ Clocks:
 		SilenceUsage: true,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if start != "" {
-				if opt.Start, err = time.Parse(time.RFC3339Nano, start); err != nil {
+				opt.Start, err = time.Parse(time.RFC3339Nano, start)
+				if err != nil {
 					return fmt.Errorf("%w: --start %q: use RFC 3339, such as 2026-02-11T16:40:00Z", logfile.ErrOptions, start)
 				}
 			}

@@ -23,12 +23,12 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/gentest"
 )
 
-// join reads all logs of a job and lets step_join find together what belongs together.
+// join reads all logs of a job and has step_join join them.
 func join(t *testing.T, truth *Truth, dir string) []ptrace.Span {
 	t.Helper()
 	sink, factory := new(consumertest.TracesSink), stepjoinprocessor.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*stepjoinprocessor.Config)
-	cfg.Wait, cfg.Keep = time.Hour, time.Hour // one log is read after the other, on a busy machine for longer than a step waits
+	cfg.Wait, cfg.Keep = time.Hour, time.Hour // logs are read one after another, on a busy machine for longer than a step's wait
 	p, err := factory.CreateTraces(t.Context(), processortest.NewNopSettings(factory.Type()), cfg, sink)
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), componenttest.NewNopHost()))
@@ -46,7 +46,7 @@ func join(t *testing.T, truth *Truth, dir string) []ptrace.Span {
 	return gentest.Spans(sink.AllTraces())
 }
 
-// withPrefix are the numbers among the attributes whose names begin so, by the rest of their names.
+// withPrefix are the numbers among the attributes with the prefix, by the rest of their names.
 func withPrefix(attrs pcommon.Map, prefix string) map[string]float64 {
 	all := map[string]float64{}
 	for name, v := range attrs.All() {
@@ -57,7 +57,7 @@ func withPrefix(attrs pcommon.Map, prefix string) map[string]float64 {
 	return all
 }
 
-// Where clocks are right, step_join says of each step where its time went as the truth does, also where collectives have no ids and join by their times.
+// With right clocks the breakdowns of step_join equal the truth, even if collectives have no ids and join by their times.
 func TestJoined(t *testing.T) {
 	for _, format := range []string{NCCLVCCL, NCCLInspector} {
 		t.Run(format, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestJoined(t *testing.T) {
 					continue
 				}
 				assert.InDeltaMapValues(t, step.Time, withPrefix(got, spans.StepTimePrefix), 1e-6, "times of step %d", step.Step)
-				delete(step.Sum, spans.PartUnattributed) // of which there is a time alone
+				delete(step.Sum, spans.PartUnattributed) // unattributed has a time only
 				delete(step.Union, spans.PartUnattributed)
 				assert.InDeltaMapValues(t, step.Sum, withPrefix(got, spans.StepSumPrefix), 1e-6, "sums of step %d", step.Step)
 				assert.InDeltaMapValues(t, step.Union, withPrefix(got, spans.StepUnionPrefix), 1e-6, "unions of step %d", step.Step)
@@ -86,7 +86,7 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// blames says whether the first cause of a sentence is this one.
+// blames reports whether c is the first cause in a sentence.
 func blames(reason string, c *Cause) bool {
 	_, because, _ := strings.Cut(reason, "): ")
 	first := strings.FieldsFunc(because, func(r rune) bool { return strings.ContainsRune(",;", r) })
@@ -101,8 +101,8 @@ func blames(reason string, c *Cause) bool {
 	return strings.Contains(strings.TrimSuffix(first[0], ".")+" ", words[c.Kind])
 }
 
-// Of 500 causes step_join names at least 99 % first, and never another one; and it says nothing of steps without a cause, with a checkpoint or not. Of slow
-// checkpoints among the first few it says nothing either, as it cannot know that they are slow.
+// Of 500 causes step_join names at least 99 % first, and never a wrong one; steps without a cause have no reason, with a checkpoint or not. Nor do slow
+// checkpoints among the first few, which cannot be known to be slow.
 func TestCauses(t *testing.T) {
 	const seeds = 5
 	var causes, named, wrong, unfounded atomic.Int64
@@ -130,7 +130,7 @@ func TestCauses(t *testing.T) {
 						}
 						continue
 					case reason == "" && s.Cause.Kind == FaultCheckpoint && s.Step <= 5*o.CheckpointEvery:
-						continue // it has too few checkpoints to compare with
+						continue // too few checkpoints to compare with
 					}
 					causes.Add(1)
 					switch {

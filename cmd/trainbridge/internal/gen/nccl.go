@@ -23,7 +23,7 @@ type ncclEvent struct {
 	sequence uint64 // of the operation, from 0
 	size     int64  // By, S of nccl-tests
 	flaky    int    // rank whose sends are retried; -1: none
-	traceID  string // empty: it is not logged
+	traceID  string // empty: not logged
 }
 
 // ncclLogs are the logs of all ranks.
@@ -36,11 +36,11 @@ type ncclLogs struct {
 	end    int64 // of the last collective
 }
 
-// ncclRank is the log of a rank. NCCL Inspector's thread dumps what was completed since its last dump.
+// ncclRank is the log of a rank. NCCL Inspector's thread dumps the collectives completed since its last dump.
 type ncclRank struct {
 	*logfile.Log
 	pending []string // records of NCCL Inspector, without their time
-	next    int64    // true time of its next dump
+	next    int64    // true time of the next dump
 }
 
 const dumpInterval = int64(time.Second)
@@ -49,9 +49,9 @@ func (j *job) openNCCL() (err error) {
 	o := j.opt
 	j.nccl = ncclLogs{counts: map[*kind]uint64{}, end: j.truth.Start}
 	rng := rand.New(rand.NewPCG(o.Seed+uint64(o.job), 0x6c6f_6773))
-	hash := rng.Uint64() | 1<<63 // more than an int64 holds, as every second one of NCCL
+	hash := rng.Uint64() | 1<<63 // above the largest int64, as half of NCCL's hashes
 	for range 2 * len(j.hosts) {
-		rng.Float64() // the generator of logs of collectives draws clocks of its own
+		rng.Float64() // keeps seeds stable: the generator for collectives (test/gen) draws clocks here
 	}
 	j.nccl.write = j.vccl
 	if o.ncclFormat() == NCCLInspector {
@@ -94,8 +94,8 @@ func (j *job) collect(e *ncclEvent) error {
 	return j.logs.Err
 }
 
-// vccl writes what the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md) says that VCCL writes, as Python's json.dumps. message_size
-// is taken for S, the document does not say whether it is S.
+// vccl writes a record by the document of VCCL (leoda1/VCCL_DOC @f8878b1, docs/features/flow-telemetry.md), as Python's json.dumps. message_size is taken for
+// S; the document does not say.
 func (j *job) vccl(e *ncclEvent, rank int) {
 	clock := &j.host(rank).clock
 	start := clock.Local(e.arrive[rank])
@@ -113,7 +113,7 @@ func (j *job) vccl(e *ncclEvent, rank int) {
 	j.logs.Line(j.nccl.ranks[rank].Log, append(b, '}'), logfile.Record)
 }
 
-// inspector keeps what NVIDIA's NCCL Inspector dumps later: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1.
+// inspector keeps a record for a later dump of NVIDIA's NCCL Inspector: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1.
 func (j *job) inspector(e *ncclEvent, rank int) {
 	r, clock := &j.nccl.ranks[rank], &j.host(rank).clock
 	for ; r.next < e.end; r.next += dumpInterval {
@@ -130,7 +130,7 @@ func (j *job) inspector(e *ncclEvent, rank int) {
 	gbs := float64(e.size) / 1e3 / float64(us)
 	text := fmt.Sprintf(`"coll_perf":{"coll":"%s","coll_sn":%d,"coll_msg_size_bytes":%d,"coll_exec_time_us":%d,"coll_timing_source":"kernel_gpu",`+
 		`"coll_algobw_gbs":%.6f,"coll_busbw_gbs":%.6f`, e.kind.name, e.sequence, message, us, gbs, gbs*factor)
-	if !j.opt.clock(ClockNoStart) { // what NCCL_INSPECTOR_DUMP_VERBOSE=1 adds: the events in the order in which they came, and when the CPU saw them
+	if !j.opt.clock(ClockNoStart) { // by NCCL_INSPECTOR_DUMP_VERBOSE=1: the events in order of arrival, with the CPU's times
 		text += fmt.Sprintf(`,"event_trace_sn":{"coll_start_sn":1,"coll_stop_sn":2,"kernel_events":[{"channel_id":0,"kernel_start_sn":3,"kernel_stop_sn":5,`+
 			`"kernel_record_sn":4}]},"event_trace_ts":{"coll_start_ts":%d,"coll_stop_ts":%d,"kernel_events":[{"channel_id":0,"kernel_start_ts":%d,`+
 			`"kernel_stop_ts":%d,"kernel_record_ts":%d}]}`, start-60, start-55, start, start+us, start+us)
@@ -138,7 +138,7 @@ func (j *job) inspector(e *ncclEvent, rank int) {
 	r.pending = append(r.pending, text)
 }
 
-// dump writes what is pending, at a true time.
+// dump writes the pending records, at a true time.
 func (j *job) dump(rank int, at int64) {
 	r, h := &j.nccl.ranks[rank], j.host(rank)
 	us := h.clock.Local(at) / 1000
@@ -148,7 +148,7 @@ func (j *job) dump(rank int, at int64) {
 	r.pending = r.pending[:0]
 }
 
-// dumpAll writes what is pending at the end.
+// dumpAll writes the pending records of all ranks at the end.
 func (j *job) dumpAll() {
 	for rank := range j.nccl.ranks {
 		j.dump(rank, j.nccl.end+5e6)

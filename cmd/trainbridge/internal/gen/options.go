@@ -12,12 +12,12 @@ import (
 // The causes of slow steps.
 const (
 	FaultStraggler  = "straggler"     // a rank comes late to one collective
-	FaultLink       = "link"          // the sends of a rank are slow, and with them all collectives of the step
-	FaultGPU        = "gpu"           // a rank computes longer, as its GPU is throttled
+	FaultLink       = "link"          // the sends of a rank are slow, and so are all collectives of the step
+	FaultGPU        = "gpu"           // a rank computes longer: its GPU is throttled
 	FaultData       = "data_loading"  // data come late
 	FaultCheckpoint = "checkpoint"    // a checkpoint takes longer
 	FaultGet        = "get"           // all workers wait longer for TransferQueue in one function
-	FaultPut        = "put"           // the same when they put
+	FaultPut        = "put"           // the same in a PUT
 	FaultSerialize  = "rpc.serialize" // the client of RPCs serializes longer
 )
 
@@ -26,7 +26,7 @@ func Faults() []string {
 	return []string{FaultStraggler, FaultLink, FaultGPU, FaultData, FaultCheckpoint, FaultGet, FaultPut, FaultSerialize}
 }
 
-// What is wrong with clocks, ids and windows.
+// Faults of clocks, ids and windows.
 const (
 	ClockSeconds = "seconds" // stamps of whole seconds (TransferQueue's and the training log's)
 	ClockSkew    = "skew"    // hosts' clocks are up to 5 s apart and drift by up to 50 ppm; the first host's is right
@@ -37,7 +37,7 @@ const (
 	ClockOverlap = "overlap" // sequences of the next step are generated while the actor is updated
 )
 
-// Clocks are all of them.
+// Clocks are all faults of clocks.
 func Clocks() []string {
 	return []string{ClockSeconds, ClockSkew, ClockNoStart, ClockNA, ClockNSteps, ClockTwoJobs, ClockOverlap}
 }
@@ -52,7 +52,7 @@ const (
 	perHost  = 8 // ranks
 	nSteps   = 5 // of a record, with ClockNSteps
 	maxRanks = 64 * 1024
-	quiet    = 10 // steps at the beginning that have no fault, so that there is something to compare with
+	quiet    = 10 // steps without a fault at the beginning, for comparison
 )
 
 // Options are of a job.
@@ -61,17 +61,17 @@ type Options struct {
 	Ranks  int
 	Steps  int
 	Seed   uint64
-	Start  time.Time // zero: now with Live, else such that the logs end now
+	Start  time.Time // zero: now with Live, else the logs end now
 	Live   bool      // written in real time
 	Faults []string
-	// FaultEvery is how many steps there are from one with a fault to the next.
+	// FaultEvery is the number of steps from one fault to the next.
 	FaultEvery int
 	Clocks     []string
 	IDs        string
-	// NCCL is nccl_inspector or vccl_json; empty: the latter, where the clocks of hosts agree. It has neither numbers nor communicators, so that records are
-	// joined by their times.
+	// NCCL is nccl_inspector or vccl_json; empty: vccl_json, if the clocks of hosts agree. VCCL has neither numbers nor communicators: its records are joined by
+	// their times.
 	NCCL string
-	// Collectives of a step, which AllReduce, AllGather and ReduceScatter share.
+	// Collectives of a step, shared out over AllReduce, AllGather and ReduceScatter.
 	Collectives     int
 	CheckpointEvery int // steps; 0: never
 	EvalEvery       int // steps; 0: never
@@ -140,7 +140,6 @@ func (o *Options) validate() error {
 
 func (o *Options) clock(name string) bool { return slices.Contains(o.Clocks, name) }
 
-// hosts is how many hosts there are.
 func (o *Options) hosts() int { return (o.Ranks + perHost - 1) / perHost }
 
 // ids says whether logs have trace ids.

@@ -11,7 +11,7 @@ import (
 const (
 	us = int64(1_000)
 	ms = int64(1_000_000)
-	// One of so many checkpoints is slow.
+	// One in slowCheckpoints is slow.
 	slowCheckpoints = 8
 )
 
@@ -30,20 +30,20 @@ var typical = [functions]struct{ get, compute, put float64 }{{40, 900, 60}, {45,
 
 // kind is a kind of collective.
 type kind struct {
-	name, vccl string  // as NCCL Inspector and VCCL have it
+	name, vccl string  // in NCCL Inspector's and VCCL's logs
 	shared     bool    // a rank's message is its share of the data
 	size       int64   // By, of all shares
-	transfer   float64 // µs that the data are under way
+	transfer   float64 // µs in transfer
 }
 
-// collectives are what the ranks do in turn when they update the actor.
+// collectives are the ranks' operations, in turn, during the actor's update.
 var collectives = []kind{
 	{"AllReduce", "allreduce", false, 512 << 20, 12_000},
 	{"AllGather", "allgather", true, 256 << 20, 6_000},
 	{"ReduceScatter", "reducescatter", true, 256 << 20, 6_500},
 }
 
-// plan is what a step does, as durations in ns. It is drawn without regard to faults, so that the step without its fault is known.
+// plan has the durations of a step, in ns. They are drawn without regard to faults, to know the step without its fault.
 type plan struct {
 	step                            int
 	traceID                         string
@@ -52,25 +52,25 @@ type plan struct {
 	loading, checkpoint, evaluation int64
 	gaps                            [7]int64
 	work                            [functions][]durations // by rank
-	before, after                   int64                  // what the first rank computes before and after its pass
-	chunks                          [][]int64              // what each rank computes before each collective
+	before, after                   int64                  // compute time of the first rank before and after its pass
+	chunks                          [][]int64              // compute time of each rank before each collective
 	transfers                       []int64
-	tail                            int64 // what all compute after the last collective
+	tail                            int64 // compute time of all ranks after the last collective
 	fault                           *fault
 }
 
-// durations are those of a function's stages in a worker, which begins so much after the step before.
+// durations are the stages of a function in a worker, and its delay after the step before.
 type durations struct{ late, get, compute, put int64 }
 
-// fault makes a step slow by about so many ns.
+// fault makes a step slower by about by ns.
 type fault struct {
 	kind string
 	rank int // -1: none
-	at   int // which function or collective
+	at   int // index of the function or collective
 	by   int64
 }
 
-// planner draws plans, each from a generator of its own: what one step draws does not change the next.
+// planner draws plans, each from a generator of its own: the draws of one step do not change the next.
 type planner struct {
 	opt *Options
 	rng *rand.Rand
@@ -119,8 +119,8 @@ func (p *planner) next(step int) *plan {
 	return t
 }
 
-// fault draws the fault of a step, if it is the turn of one. Where slow checkpoints are asked for, some of all checkpoints are.
-// They are fewer than other faults: were every second one slow, none would be slower than usual.
+// fault draws the fault of a step, if due. With slow checkpoints asked for, some of all checkpoints are slow: fewer than other faults, because with every
+// second one slow none would be slower than usual.
 func (p *planner) fault(t *plan) *fault {
 	o := p.opt
 	kinds := slices.DeleteFunc(slices.Clone(o.Faults), func(kind string) bool { return kind == FaultCheckpoint })
@@ -146,7 +146,7 @@ func (p *planner) fault(t *plan) *fault {
 	return f
 }
 
-// share is the part of the data that a collective has: many collectives together have no more than a few.
+// share is the part of the data for one collective: many collectives together have no more than a few.
 func (o *Options) share() float64 { return min(1, 6/float64(o.Collectives)) }
 
 // size is the S of the k-th collective of a step, in By: whole floats for each rank.

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// The times of a call, the first four of them its stages, which follow one another. The server's time lies within receiving, communication is the four stages.
+// The times of a call, the first four of them consecutive stages. The server's time lies within receiving, communication is the four stages.
 const (
 	serialize = iota
 	send
@@ -22,13 +22,13 @@ const (
 	times
 )
 
-// operation is what a call of one place in a pass does.
+// operation is the call at one place in a pass.
 type operation struct {
 	method   string
 	medians  [4]float64 // µs, by stage: of a real log over IPC
 	payload  [2]float64 // KiB sent and received
-	overhead [2]int64   // By of the messages around it
-	computes bool       // the server says how long it computed
+	overhead [2]int64   // By of the surrounding messages
+	computes bool       // the server logs its compute time
 }
 
 var (
@@ -50,12 +50,12 @@ const (
 	rpcScale    = 0.1  // of the times and sizes of the real log
 	rpcLayers   = 2    // of a pass
 	spread      = 0.18 // sigma of the logarithm of a time
-	serializing = 0.18 // most of a pass that serialization takes
+	serializing = 0.18 // largest share of serialization in a pass
 	serverShare = 0.8  // the server's mean share of receiving
 	rest        = 5_000
 )
 
-// rpc is a call. Its times are whole µs, as they are printed, and so is what no stage explains: rest.
+// rpc is a call. Its times are whole µs, as printed, and so is the rest outside of all stages.
 type rpc struct {
 	*operation
 	id         int
@@ -63,7 +63,7 @@ type rpc struct {
 	sent, recv int64 // By of the messages
 }
 
-// rpcs are the calls of a pass, which follow one another at once.
+// rpcs are the consecutive calls of a pass.
 type rpcs []rpc
 
 // passes draws the calls of the client.
@@ -85,7 +85,7 @@ func (p *passes) around(median float64) int64 {
 	return int64(rpcScale * median * 1e3 * math.Exp(spread*logfile.Noise(p.rng)))
 }
 
-// next draws a pass. Serialization takes clearly less of it than the 30 % where train_perf begins to warn.
+// next draws a pass. Serialization takes clearly less than 30 %, the limit of train_perf's warning.
 func (p *passes) next() rpcs {
 	operations := []*operation{&embedding}
 	for range rpcLayers {
@@ -112,7 +112,7 @@ func (p *passes) next() rpcs {
 
 // call draws a call, and a time beside its stages.
 //
-// Draws that nothing is made of are those of the generator of RPC logs in test/gen, so that a seed stays the same job.
+// Unused draws keep seeds stable: the generator of RPC logs in test/gen draws them.
 func (p *passes) call(op *operation) (c rpc, other int64) {
 	p.id++
 	c = rpc{
@@ -154,7 +154,7 @@ func (calls rpcs) sums() (ns [times]int64) {
 	return ns
 }
 
-// slow lets the pass serialize for so many ns longer, spread over its calls as their serialization is. It returns what it added, which is less by some µs.
+// slow adds about ns to the serialization of the pass, spread over its calls in proportion. It returns the sum added, which is some µs less.
 func (calls rpcs) slow(ns int64) (added int64) {
 	sum := calls.sums()[serialize]
 	for i := range calls {
@@ -168,7 +168,7 @@ func (calls rpcs) slow(ns int64) (added int64) {
 	return added
 }
 
-// ends are when the calls end of a pass that begins at a true time.
+// ends are the ends of the calls of a pass, by its true start.
 func (calls rpcs) ends(start int64) (ends []int64) {
 	for i := range calls {
 		start += calls[i].ns[whole]
@@ -177,7 +177,7 @@ func (calls rpcs) ends(start int64) (ends []int64) {
 	return ends
 }
 
-// rpcLog is the log of the client: tee_gpu/tee_runner_optimized.py of amoncjj/TSQP, with a column for ids where there are any.
+// rpcLog is the log of the client: tee_gpu/tee_runner_optimized.py of amoncjj/TSQP, with an optional column of ids.
 type rpcLog struct {
 	log *logfile.Log
 	ids bool
@@ -185,7 +185,8 @@ type rpcLog struct {
 
 func (j *job) openRPC(session rpcs) (err error) {
 	j.rpc = rpcLog{ids: j.opt.ids()}
-	if j.rpc.log, err = j.create("zmq", "zmq_performance.log", logfile.File{}, 1<<18); err != nil {
+	j.rpc.log, err = j.create("zmq", "zmq_performance.log", logfile.File{}, 1<<18)
+	if err != nil {
 		return err
 	}
 	columns := fmt.Sprintf("%-5s %-20s %-10s %-10s %-10s %-10s %-12s %-10s %-12s %-10s %-10s",
@@ -200,7 +201,7 @@ func (j *job) openRPC(session rpcs) (err error) {
 	return j.row("", &session[0])
 }
 
-// row writes a call, whose trace has this id; empty: it has none.
+// row writes a call with the id of its trace; empty: none.
 func (j *job) row(id string, c *rpc) error {
 	b := fmt.Appendf(j.logs.Text(), "%-5d %-20s", c.id, c.method)
 	for k, width := range [times]int{10, 10, 10, 10, 12, 10, 12} {

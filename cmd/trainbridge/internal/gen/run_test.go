@@ -57,7 +57,7 @@ func total(m map[string]float64) (sum float64) {
 	return sum
 }
 
-// The times of a window add up to it, and no kind takes more of it than it was going on.
+// The times of a window add up to its length, and no kind has more time than its union.
 func TestIdentities(t *testing.T) {
 	for _, clocks := range append([]string{""}, Clocks()...) {
 		t.Run(clocks, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestIdentities(t *testing.T) {
 	}
 }
 
-// What a fault costs shows in the part of the breakdown that it is about.
+// The cost of a fault shows in its part of the breakdown.
 func TestFaults(t *testing.T) {
 	parts := map[string]string{
 		FaultStraggler: spans.PartWait, FaultGPU: spans.PartWait, FaultLink: spans.PartCollective, FaultData: spans.PartDataLoading,
@@ -160,7 +160,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// receivers are what reads the logs of a job, by their paths.
+// receivers are the receivers of a job's logs, by path.
 var receivers = map[string]struct {
 	factory func() receiver.Factory
 	kinds   []string
@@ -181,7 +181,7 @@ func (t *Truth) lines(glob string) (n int64) {
 	return n
 }
 
-// Each file is read by its receiver, which rejects no line and makes as many spans of it as the truth says.
+// Each file is read by its receiver, which rejects no line and makes as many spans as the truth says.
 func TestReadBack(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"plain":           nil,
@@ -239,7 +239,7 @@ func checkReadBack(t *testing.T, truth *Truth, dir, glob string, factory receive
 	assert.Equal(t, want, got, glob)
 }
 
-// What is wrong with a command line is said, and nothing is written.
+// A wrong command line is an error, and nothing is written.
 func TestOptions(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"--ranks":                func(o *Options) { o.Ranks = 12 },
@@ -266,12 +266,12 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// took is a stretch of time to µs. Times of all logs agree to that where clocks are right.
+// took is an interval to µs, the precision of all logs with right clocks.
 func took(s ptrace.Span) interval {
 	return interval{(int64(s.StartTimestamp()) + us/2) / us * us, (int64(s.EndTimestamp()) + us/2) / us * us}
 }
 
-// What the receivers read is exactly what was: functions of all workers, collectives with who was late, steps.
+// The receivers read exactly the truth: functions of all workers, collectives with their late ranks, steps.
 func TestExact(t *testing.T) {
 	for _, format := range []string{NCCLVCCL, NCCLInspector} {
 		t.Run(format, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestExact(t *testing.T) {
 			want := map[string][]interval{}
 			add := func(name string, i interval) { want[name] = append(want[name], i) }
 			passes := newPasses(&o)
-			_, err := simulate(&o, truth.Start, passes, func(s told, _ state) error {
+			_, err := simulate(&o, truth.Start, passes, func(s doneStep, _ state) error {
 				for _, calls := range s.functions {
 					for _, c := range calls {
 						add(spans.SpanTQGet, interval{c.start, c.got})
@@ -330,7 +330,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// A live log is written as its job goes on: nothing is there before its time. A run that is stopped leaves the truth about the steps that are over.
+// A live log is written while its job goes on: no line comes before its time. A stopped run leaves the truth about its finished steps.
 func TestLive(t *testing.T) {
 	whole := options(t, func(o *Options) { o.Steps, o.Faults, o.Clocks = 15, Faults(), []string{ClockOverlap} })
 	truth := one(t, whole)
@@ -356,7 +356,7 @@ func TestLive(t *testing.T) {
 	assert.True(t, strings.HasPrefix(before, after))
 }
 
-// What says the id of a step is in the trace of that id, and nothing else is.
+// A trace has exactly the spans with the id of its step.
 func TestTraceIDs(t *testing.T) {
 	o := options(t, func(o *Options) { o.Steps = 15 })
 	truth := one(t, o)

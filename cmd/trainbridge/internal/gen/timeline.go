@@ -1,12 +1,12 @@
 package gen
 
-// interval is a stretch of true time, in ns.
+// interval is an interval of true time, in ns.
 type interval struct{ start, end int64 }
 
-// call is a function in a worker: its stages follow one another at once.
+// call is a function in a worker, with consecutive stages.
 type call struct{ start, got, computed, end int64 }
 
-// collective is one of all ranks, who leave it together.
+// collective is a collective of all ranks, who leave it together.
 type collective struct {
 	arrive     []int64
 	begun, end int64 // when the last rank came, and when all left
@@ -21,7 +21,6 @@ func (c *collective) first() int64 {
 	return at
 }
 
-// last is the rank that came last.
 func (c *collective) last() int {
 	for rank, at := range c.arrive {
 		if at == c.begun {
@@ -31,7 +30,7 @@ func (c *collective) last() int {
 	return -1
 }
 
-// timeline is where a step is in time. Intervals of what did not happen are empty.
+// timeline is the place of a step in time. Intervals of absent parts are empty.
 type timeline struct {
 	interval
 	loading, checkpoint, evaluation interval
@@ -40,15 +39,15 @@ type timeline struct {
 	collectives                     []collective
 }
 
-// state is what a step leaves to the next.
+// state is the input of the next step.
 type state struct {
 	now     int64 // when the step ended
-	rollout int64 // when the next generation of sequences began; 0: it has not
+	rollout int64 // when the next generation of sequences began; 0: not yet
 }
 
 func wholeMS(at int64) int64 { return (at + ms - 1) / ms * ms }
 
-// place places a step in time, with a fault or without. The pass takes so many ns.
+// place places a step in time, with or without a fault. pass is the duration of its pass.
 func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, state) {
 	if f == nil {
 		f = &fault{}

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// tqLog is the driver's log, with the TQ-TRACE lines of all workers: verl/utils/transferqueue_utils.py @c55ddc26, behind what Ray prints.
+// tqLog is the driver's log, with the TQ-TRACE lines of all workers: verl/utils/transferqueue_utils.py @c55ddc26, behind Ray's prefix.
 type tqLog struct {
 	log     *logfile.Log
 	stamp   logfile.Stamps
@@ -15,7 +15,7 @@ type tqLog struct {
 }
 
 // call prepares the lines of a function.
-func (j *job) call(t *told, fn, rank int) {
+func (j *job) call(t *doneStep, fn, rank int) {
 	c, h := &t.functions[fn][rank], j.host(rank)
 	id := "N/A"
 	if j.opt.ids() && !j.opt.clock(ClockNA) {

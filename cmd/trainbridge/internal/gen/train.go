@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// trainLog is a training log with a JSON line per step. What no other log of the job tells of is made up: a loss that falls, a learning rate that warms up
-// linearly and decays along a cosine, busy GPUs.
+// trainLog is a training log with a JSON line per step. Values in no other log of the job are made up: a falling loss, a learning rate with linear warm-up and
+// cosine decay, busy GPUs.
 type trainLog struct {
 	log    *logfile.Log
 	layout string // of stamps
@@ -51,7 +51,7 @@ func (j *job) openTrain() (err error) {
 func (l *trainLog) lossAndRate(steps int) (loss, rate float64) {
 	l.n++
 	n := float64(l.n)
-	logfile.Noise(l.curve) // of the training log in test/gen: how long the step took, and below the norm of its gradients
+	logfile.Noise(l.curve) // keeps seeds stable: test/gen's training log draws the step's duration here, and the gradients' norm below
 	loss = (lastLoss + (firstLoss-lastLoss)*(1/math.Sqrt(1+n/50))) * (1 + 0.006*logfile.Noise(l.curve))
 	logfile.Noise(l.curve)
 	if l.n < lrWarmup {
@@ -61,7 +61,7 @@ func (l *trainLog) lossAndRate(steps int) (loss, rate float64) {
 	return loss, lrMin + (lrMax-lrMin)*(1+math.Cos(math.Pi*progress))/2
 }
 
-// record writes the line about a step that ended at a time of the first host's clock, or about several, which on average took so long.
+// record writes the line about a step that ended at a time of the first host's clock, or about several steps with a mean duration.
 func (j *job) record(step int, end, took, tokens int64, traceID string, parts []part) error {
 	l := &j.train
 	loss, rate := l.lossAndRate(j.opt.Steps)

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Truth is truth.json. Times are true ones, of no host's clock: ns where a name ends in nothing else, and s in maps and fields named so.
+// Truth is truth.json. Times are true, by no host's clock: ns unless the name says s.
 type Truth struct {
 	// RunID is for the receivers' run_id: no log has it.
 	RunID  string         `json:"run_id"`
@@ -22,7 +22,7 @@ type Truth struct {
 	Files  []logfile.File `json:"files"` // paths from the directory on
 	Start  int64          `json:"start"`
 	End    int64          `json:"end"`
-	Tokens int64          `json:"tokens"` // of all steps that are in the training log
+	Tokens int64          `json:"tokens"` // of all steps in the training log
 	Steps  []Step         `json:"steps"`
 }
 
@@ -35,45 +35,45 @@ type Host struct {
 	DriftPPM  float64 `json:"drift_ppm"`
 }
 
-// Step is what one line of the training log is about: a step, or with ClockNSteps several.
+// Step is the content of one line of the training log: a step, or several with ClockNSteps.
 type Step struct {
 	Step    int `json:"step"` // the last one
 	Covered int `json:"steps_covered"`
-	// TraceID is what all logs say but those that cannot; with ClockNA TransferQueue's is N/A. TraceIDs are those of several steps, whose line has none.
+	// TraceID is the id in all logs with ids; with ClockNA TransferQueue's is N/A. TraceIDs are the ids of several steps, whose line has none.
 	TraceID  string   `json:"trace_id,omitempty"`
 	TraceIDs []string `json:"trace_ids,omitempty"`
 	Start    int64    `json:"start"`
 	End      int64    `json:"end"`
-	Tokens   int64    `json:"tokens"` // that all ranks trained on
+	Tokens   int64    `json:"tokens"` // of all ranks
 	Breakdown
 	Waits []Wait `json:"waits"`
-	// Spans is how many spans of each kind belong to it, by trainbridge.kind. Stages are get, compute and put.
+	// Spans is the number of its spans by trainbridge.kind. Stages are get, compute and put.
 	Spans map[string]int `json:"spans"`
-	// Cause is why it was slow, nil where it was not; of several steps the cause that cost most.
+	// Cause is why the step was slow, nil if not; of several steps the most expensive cause.
 	Cause *Cause `json:"cause"`
 	// Throttled is when a GPU was held down.
 	Throttled []Throttled `json:"throttled,omitempty"`
 }
 
-// Wait is for how long others waited for the rank that came last, over all collectives of a step.
+// Wait is the time that ranks waited for the last rank, over all collectives of a step.
 type Wait struct {
 	Rank    int     `json:"rank"`
 	Host    string  `json:"host"`
-	Comm    string  `json:"comm"` // as the log names it; VCCL's does not
+	Comm    string  `json:"comm"` // as in the log; VCCL has none
 	Seconds float64 `json:"seconds"`
 }
 
-// Cause is a fault. Seconds is how much longer the step took than it would have without; Rank is -1 where it is of no rank.
+// Cause is a fault. Seconds is the step's extra time over the same step without the fault; Rank is -1 for a fault of no rank.
 type Cause struct {
 	Kind    string  `json:"kind"`
 	Rank    int     `json:"rank"`
 	Host    string  `json:"host,omitempty"`
-	To      *int    `json:"to,omitempty"`       // of a link, the rank that is sent to
+	To      *int    `json:"to,omitempty"`       // of a link, the receiving rank
 	Func    string  `json:"function,omitempty"` // of get and put
 	Seconds float64 `json:"seconds"`
 }
 
-// Throttled is a stretch of time in which a rank's GPU was held down by heat.
+// Throttled is a time in which a rank's GPU was throttled by heat.
 type Throttled struct {
 	Rank  int    `json:"rank"`
 	Host  string `json:"host"`
@@ -81,16 +81,16 @@ type Throttled struct {
 	End   int64  `json:"end"`
 }
 
-// told is a step of which all is known and written.
-type told struct {
+// doneStep is a complete step.
+type doneStep struct {
 	*plan
 	*timeline
 	rpcs  rpcs
 	extra int64 // ns of the fault
 }
 
-// tell is the truth about the steps of a line.
-func (j *job) tell(steps []told) Step {
+// truthOf is the truth about the steps of a line.
+func (j *job) truthOf(steps []doneStep) Step {
 	first, last := &steps[0], &steps[len(steps)-1]
 	s := Step{Step: last.step, Covered: len(steps), Start: first.start, End: last.end, Waits: []Wait{}, Spans: map[string]int{}}
 	waits := map[int]int64{}
@@ -129,8 +129,8 @@ func (j *job) tell(steps []told) Step {
 	return s
 }
 
-// countSpans adds what the logs say of a step but its line.
-func (j *job) countSpans(n map[string]int, t *told) {
+// countSpans adds the spans of a step, but for its line.
+func (j *job) countSpans(n map[string]int, t *doneStep) {
 	n[spans.KindFunction] += functions * j.opt.Ranks
 	n[spans.KindStage] += 3 * functions * j.opt.Ranks
 	n[spans.KindCollective] += len(t.collectives)
@@ -139,7 +139,7 @@ func (j *job) countSpans(n map[string]int, t *told) {
 	n[spans.KindCall] += len(t.rpcs)
 }
 
-func (j *job) cause(t *told) *Cause {
+func (j *job) cause(t *doneStep) *Cause {
 	c := &Cause{Kind: t.fault.kind, Rank: t.fault.rank, Seconds: float64(t.extra) / 1e9}
 	if c.Rank >= 0 {
 		c.Host = j.host(c.Rank).name

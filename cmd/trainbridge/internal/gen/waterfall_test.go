@@ -13,8 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The trace of each step lasts as long as the step does by the truth, within 5 %, though passes of RPCs have no clock. With ids each trace has its pass, as
-// long as the calls in the log.
+// The trace of each step is as long as the step by the truth, within 5 %, though passes of RPCs have no clock. With ids each trace has its pass, as long as the
+// calls in the log.
 func TestWaterfall(t *testing.T) {
 	for _, ids := range []string{IDsUUID, IDsNone} {
 		for seed := range uint64(5) {

@@ -17,12 +17,12 @@ import (
 
 // host is where ranks run.
 type host struct {
-	name  string // its IP address, by which all logs know it
+	name  string // its IP address, the host's name in all logs
 	clock logfile.HostClock
-	boot  int64 // what the clock showed when perf_counter began
+	boot  int64 // its clock when perf_counter began
 }
 
-// event is what is still to be written about a true time.
+// event is a pending write about a true time.
 type event struct {
 	at    int64
 	write func() error
@@ -31,7 +31,6 @@ type event struct {
 // errStopped ends the simulation when the context does.
 var errStopped = errors.New("stopped")
 
-// job writes the logs of one job.
 type job struct {
 	opt    *Options
 	hosts  []host
@@ -46,8 +45,8 @@ type job struct {
 	truth  Truth
 }
 
-// Generate writes the logs and the truth of a job, or of two, and returns the truth about each. A context that ends stops it after a step without an error.
-// Errors about the options wrap logfile.ErrOptions.
+// Generate writes the logs and the truth of one job or two, and returns the truth of each. A context that ends stops it after a step without an error. Errors
+// about the options wrap logfile.ErrOptions.
 func Generate(ctx context.Context, opt Options) ([]Truth, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
@@ -80,8 +79,8 @@ func generate(ctx context.Context, opt *Options, clk logfile.Clock) ([]Truth, er
 	return truths, nil
 }
 
-// simulate places the steps of a job one after the other, and tells each of them.
-func simulate(opt *Options, start int64, passes *passes, tell func(step told, next state) error) (end int64, err error) {
+// simulate places the steps of a job one after another, and passes each to done.
+func simulate(opt *Options, start int64, passes *passes, done func(step doneStep, next state) error) (end int64, err error) {
 	p, s := &planner{opt: opt}, state{now: start}
 	overlap := opt.clock(ClockOverlap)
 	for n := 1; n <= opt.Steps && err == nil; n++ {
@@ -89,7 +88,7 @@ func simulate(opt *Options, start int64, passes *passes, tell func(step told, ne
 		calls := passes.next()
 		took := calls.sums()[whole]
 		line, next := s.place(t, nil, took, overlap)
-		step := told{plan: t, timeline: line, rpcs: calls}
+		step := doneStep{plan: t, timeline: line, rpcs: calls}
 		if t.fault != nil {
 			if t.fault.kind == FaultSerialize {
 				took += calls.slow(t.fault.by)
@@ -97,15 +96,15 @@ func simulate(opt *Options, start int64, passes *passes, tell func(step told, ne
 			step.timeline, next = s.place(t, t.fault, took, overlap)
 			step.extra = step.end - line.end
 		}
-		err = tell(step, next)
+		err = done(step, next)
 		s = next
 	}
 	return s.now, err
 }
 
-// rehearse says how long the logs are in ns, without writing them.
+// rehearse is the length of the logs in ns, without writing.
 func rehearse(opt *Options) int64 {
-	end, _ := simulate(opt, 0, newPasses(opt), func(told, state) error { return nil }) // nothing fails
+	end, _ := simulate(opt, 0, newPasses(opt), func(doneStep, state) error { return nil }) // nothing fails
 	return end
 }
 
@@ -114,8 +113,8 @@ func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) 
 	if err := errors.Join(j.openTQ(), j.openRPC(passes.session), j.openNCCL(), j.openTrain()); err != nil {
 		return Truth{}, fmt.Errorf("%w: %w", logfile.ErrOptions, err)
 	}
-	var line []told
-	end, err := simulate(opt, j.truth.Start, passes, func(step told, next state) error {
+	var line []doneStep
+	end, err := simulate(opt, j.truth.Start, passes, func(step doneStep, next state) error {
 		j.step(&step)
 		line = append(line, step)
 		if !opt.clock(ClockNSteps) || step.step%nSteps == 0 {
@@ -134,7 +133,8 @@ func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) 
 	if errors.Is(err, errStopped) {
 		err = nil
 	}
-	if err = errors.Join(err, j.close()); err == nil {
+	err = errors.Join(err, j.close())
+	if err == nil {
 		err = j.truth.write(opt.truthPath())
 	}
 	return j.truth, err
@@ -188,8 +188,8 @@ func (j *job) create(dir, name string, f logfile.File, buffer int) (*logfile.Log
 // later has something written about a true time.
 func (j *job) later(at int64, write func() error) { j.events = append(j.events, event{at, write}) }
 
-// step prepares what the logs say of a step but its line.
-func (j *job) step(t *told) {
+// step prepares the log lines of a step, but for its line of the training log.
+func (j *job) step(t *doneStep) {
 	id := ""
 	if j.opt.ids() {
 		id = t.traceID
@@ -212,7 +212,7 @@ func (j *job) step(t *told) {
 	}
 }
 
-// flush writes what is about times up to a true one, in their order. When the context ends it writes no more.
+// flush writes the events up to a true time, in order. When the context ends, it stops.
 func (j *job) flush(until int64) error {
 	slices.SortStableFunc(j.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	n := 0
@@ -230,15 +230,15 @@ func (j *job) flush(until int64) error {
 	return nil
 }
 
-// parts are the parts of steps that their line has: those that no other log tells of.
-func parts(steps []told) (all []part) {
+// parts are the parts of steps in their line: the parts in no other log.
+func parts(steps []doneStep) (all []part) {
 	for _, p := range []struct {
 		name string
-		of   func(*told) interval
+		of   func(*doneStep) interval
 	}{
-		{"data_loading", func(t *told) interval { return t.timeline.loading }},
-		{"save_checkpoint", func(t *told) interval { return t.timeline.checkpoint }},
-		{"testing", func(t *told) interval { return t.timeline.evaluation }},
+		{"data_loading", func(t *doneStep) interval { return t.timeline.loading }},
+		{"save_checkpoint", func(t *doneStep) interval { return t.timeline.checkpoint }},
+		{"testing", func(t *doneStep) interval { return t.timeline.evaluation }},
 	} {
 		sum := int64(0)
 		for i := range steps {
@@ -252,21 +252,21 @@ func parts(steps []told) (all []part) {
 	return all
 }
 
-// line prepares the line of the training log about these steps, which is written when they are over, and then is in the truth.
-func (j *job) line(steps []told) {
+// line prepares the line of the training log about the steps. It is written, and added to the truth, when they are over.
+func (j *job) line(steps []doneStep) {
 	last, id := &steps[len(steps)-1], ""
 	if j.opt.ids() && len(steps) == 1 {
 		id = last.traceID
 	}
 	j.later(last.end, func() error {
 		took := (last.end - steps[0].start) / int64(len(steps))
-		told := j.tell(steps)
-		if err := j.record(last.step, j.hosts[0].clock.Local(last.end), took, told.Tokens, id, parts(steps)); err != nil {
+		stated := j.truthOf(steps)
+		if err := j.record(last.step, j.hosts[0].clock.Local(last.end), took, stated.Tokens, id, parts(steps)); err != nil {
 			return err
 		}
-		j.truth.Steps = append(j.truth.Steps, told)
+		j.truth.Steps = append(j.truth.Steps, stated)
 		j.truth.End = last.end
-		j.truth.Tokens += told.Tokens
+		j.truth.Tokens += stated.Tokens
 		return nil
 	})
 }

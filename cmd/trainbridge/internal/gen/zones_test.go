@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// asMegatron writes the steps of a training log as Megatron does, in another zone and without one, in its place.
+// asMegatron replaces a training log by the same steps in Megatron's format, in another zone and without a zone.
 func asMegatron(t *testing.T, dir string, zone *time.Location) {
 	t.Helper()
 	was := filepath.Join(dir, "train", "train.jsonl")
@@ -43,7 +43,7 @@ func asMegatron(t *testing.T, dir string, zone *time.Location) {
 	require.NoError(t, os.Remove(was))
 }
 
-// Where the training log is of another zone than the logs of collectives, that is found, and with the zone all stragglers are.
+// A training log in another zone than the logs of collectives is found, and with the right zone so are all stragglers.
 func TestMegatronOfAnotherZone(t *testing.T) {
 	for seed := range uint64(3) {
 		opt := options(t, func(o *Options) {

@@ -19,20 +19,20 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// apartJob is a job of several hosts, whose clocks differ, with ranks that come late. It has an idea of time of its own: gen's jobs are others.
+// apartJob is a job of several hosts with different clocks and late ranks. Its model of time is independent of package gen's.
 type apartJob struct {
 	rng   *rand.Rand
 	hosts int
 	ranks int
 	apart float64 // s, from the first host's clock to the last's
 	drift float64 // s per s, of the last host
-	fault float64 // s, by which a rank comes late to one collective of each fifth step
+	fault float64 // s, lateness of a rank to one collective of each fifth step
 	steps int
 	zone  *time.Location // of Megatron's stamps
-	late  map[int64]int  // by step, the rank that was late
+	late  map[int64]int  // by step, the late rank
 }
 
-// clock is what a host's clock shows at a true time, s since the beginning.
+// clock is the time of a host's clock at a true time, s since the beginning.
 func (j *apartJob) clock(rank int, t float64) float64 {
 	h := float64(rank/(j.ranks/j.hosts)) / float64(j.hosts-1)
 	return t + h*(j.apart+j.drift*t)
@@ -122,7 +122,7 @@ func slowSteps(t *testing.T, dir string, opt Options) (causes map[int64][]view.C
 	return causes, reasons
 }
 
-// A rank that comes late by much more than the clocks differ is named. No other is, whatever the clocks are.
+// A rank much later than the clocks' difference is named; no other rank is, whatever the clocks.
 func TestLateRanksOfClocksApart(t *testing.T) {
 	seeds := uint64(7)
 	if testing.Short() {

@@ -20,7 +20,7 @@ type clocks struct {
 	at     int64 // ns, of the last line with a clock
 
 	first, last int64   // ns; 0: no line has a clock
-	begins      []int64 // ns, of lines with which a process begins
+	begins      []int64 // ns, of first lines of a process
 }
 
 const mostBegins = 10_000
@@ -36,9 +36,9 @@ func newClocks(zone *time.Location) *clocks {
 	return &clocks{zone: zone, stamps: clock.NewStamps(zone)}
 }
 
-// line notes the clock of a line, where it has one. The text lives until it returns.
+// line notes the clock of a line, if any. The text is valid during the call.
 func (c *clocks) line(text []byte, v tail.Verdict) {
-	if v != tail.Ignored && c.at != 0 { // of records one is enough: the year of those that have none
+	if v != tail.Ignored && c.at != 0 { // a single record is enough, for the year of stamps without one
 		return
 	}
 	rest := c.peeler.Peel(text, &c.prefix)
@@ -77,7 +77,7 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 	c.last = max(c.last, ns)
 }
 
-// glog makes a stamp of torchrun's "E0813 15:04:05.000000 ", which has no year (glog's format): that of the clock before. nil: it is none.
+// glog makes a stamp of torchrun's "E0813 15:04:05.000000 ", with the year of the clock before (glog's format has none). nil: no stamp.
 func (c *clocks) glog(text []byte) []byte {
 	if c.at == 0 || len(text) < 21 || bytes.IndexByte([]byte("IWEF"), text[0]) < 0 || text[5] != ' ' || text[8] != ':' || text[14] != '.' {
 		return nil
@@ -90,7 +90,7 @@ func (c *clocks) glog(text []byte) []byte {
 	return fmt.Appendf(nil, "%d-%s-%s %s", year, text[1:3], text[3:5], text[6:6+end])
 }
 
-// Book puts the clocks of the lines of a run's training logs into its ledger.
+// Book puts the clocks of a run's training logs into its ledger.
 func (r *Reading) Book(run string, l *account.Ledger) {
 	for _, j := range r.Runs {
 		if j.ID != run {

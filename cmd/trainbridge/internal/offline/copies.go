@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Copy is a file of which another file has all records.
+// Copy is a file whose records are all in another file.
 type Copy struct {
 	Path, Of string // absolute
 }
 
-// state is the file in which Hugging Face's Trainer keeps all that it has logged, in the directory of the run and in each of its checkpoints (transformers,
-// trainer.py: TRAINER_STATE_NAME).
+// state is the complete log of Hugging Face's Trainer, written to the directory of the run and to each of its checkpoints (transformers, trainer.py:
+// TRAINER_STATE_NAME).
 const state = "trainer_state.json"
 
 var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 
-// mostState bounds a state that is looked at, By: a row has some 200.
+// mostState bounds the states that are compared, By: a row has some 200.
 const mostState = 256 << 20
 
-// leaveCopies takes those states of a run from the files whose rows all stand in a longer one.
+// leaveCopies removes states of a run whose rows are all in a longer state.
 func (in *Input) leaveCopies() {
 	states := make(map[string][]string) // by the directory of the run
 	for _, f := range in.Files {
@@ -60,7 +60,7 @@ func (in *Input) leaveCopies() {
 	in.leave(gone)
 }
 
-// leave takes files that are in Copies from those that are read.
+// leave removes the files in Copies from the files to read.
 func (in *Input) leave(gone map[string]bool) {
 	if len(gone) == 0 {
 		return
@@ -78,7 +78,7 @@ func (in *Input) leave(gone map[string]bool) {
 	}
 }
 
-// rowsOf are the rows that a state has logged, but for the summary that ends each call of train(): a training that goes on leaves the summary before out.
+// rowsOf are the rows logged in a state, but for the summary at the end of each call of train(): a continued training drops the earlier summary.
 func rowsOf(path string) (rows []json.RawMessage) {
 	if fi, err := os.Stat(path); err != nil || fi.Size() > mostState {
 		return nil
@@ -90,7 +90,7 @@ func rowsOf(path string) (rows []json.RawMessage) {
 	var s struct {
 		History []json.RawMessage `json:"log_history"`
 	}
-	if json.Unmarshal(bytes.ReplaceAll(body, []byte("NaN"), []byte("0")), &s) != nil { // Python writes NaN, which JSON has not
+	if json.Unmarshal(bytes.ReplaceAll(body, []byte("NaN"), []byte("0")), &s) != nil { // Python writes NaN, unknown in JSON
 		return nil
 	}
 	return slices.DeleteFunc(s.History, func(row json.RawMessage) bool { return bytes.Contains(row, []byte(`"train_runtime"`)) })

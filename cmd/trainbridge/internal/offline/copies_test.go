@@ -31,7 +31,7 @@ func writeState(t *testing.T, dir string, steps int, last ...map[string]any) str
 	return path
 }
 
-// TestStatesOfOneTraining: an output directory of Hugging Face's Trainer is one run with each row once, whatever checkpoints it has.
+// TestStatesOfOneTraining: an output directory of Hugging Face's Trainer is one run with each row once, however many checkpoints.
 func TestStatesOfOneTraining(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestStatesOfOneTraining(t *testing.T) {
 	assert.Equal(t, []string{own}, in.Files)
 	assert.Len(t, in.Copies, 3)
 
-	// Another training was there before: its rows are others.
+	// An earlier training in the same directory has different rows.
 	other := filepath.Join(out, "checkpoint-400")
 	writeState(t, other, 390, hfRow(400, 9))
 	in, err = Open([]string{dir}, nil)
@@ -70,13 +70,13 @@ func TestStatesOfOneTraining(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, got.Runs, 1)
 
-	// One that is named alone is read.
+	// A state named alone is read.
 	in, err = Open([]string{filepath.Join(out, "checkpoint-500")}, nil)
 	require.NoError(t, err)
 	defer in.Close()
 	assert.Len(t, in.Files, 1)
 
-	// What is no state is no copy.
+	// An invalid state is no copy.
 	for _, body := range []string{"", "{", `{"log_history": []}`, `{"log_history": 3}`, "NaN"} {
 		a := t.TempDir()
 		for _, d := range []string{a, filepath.Join(a, "checkpoint-1")} {
@@ -90,7 +90,7 @@ func TestStatesOfOneTraining(t *testing.T) {
 	}
 }
 
-// TestTruthIsNoLog: what the generator writes beside its logs is passed over, unless it is named.
+// TestTruthIsNoLog: the generator's truth beside its logs is passed over, unless named.
 func TestTruthIsNoLog(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"train.log", "train.log.truth.json", "truth.json"} {

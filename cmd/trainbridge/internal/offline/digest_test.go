@@ -23,9 +23,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Logs as the documents describe them, read as the commands read them: the figures are those that a script computes of the numbers that were written.
+// Logs as described in the documents, read by the code of the commands: the figures equal a script's on the written numbers.
 
-// read sums up logs, by name. They are the one job that there is.
+// read sums up logs, by name, of a single job.
 func read(t *testing.T, logs map[string]string) *digest.Job {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func read(t *testing.T, logs map[string]string) *digest.Job {
 	return rows[0]
 }
 
-// sample is what a script has of some numbers.
+// sample is a script's list of numbers.
 type sample []float64
 
 func (s sample) sum() (sum float64) {

@@ -14,14 +14,15 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver"
 )
 
-// followWait is for how long a step waits for what other logs say of it: somebody is looking on.
+// followWait is how long a step waits for the records of further logs: a user is watching.
 const followWait = "2s"
 
-// Follow reads files from their beginning and on, as they are written, until the context ends. Of directories and globs, files that come later are read
-// too, where all is one job. Sink.Metrics has what logs state as values, and where this host has GPUs, what NVML says of them. Sink.Derived, and what
-// Options have of positions, progress and lines, are not for this.
+// Follow reads files from their beginning and on, while they grow, until the context ends. Later files of directories and globs are read too, if all is one
+// job. Sink.Metrics gets the values of logs, and with GPUs in this host the values of NVML. Sink.Derived, and the options about positions, progress and lines,
+// are not supported.
 func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
-	if opt = opt.withLog(); to.Derived != nil {
+	opt = opt.withLog()
+	if to.Derived != nil {
 		return errors.New("Follow derives no metrics")
 	}
 	opt.follow = true
@@ -43,7 +44,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 		jobs = []job{{run: run}}
 	}
 	var all, started []component.Component
-	defer func() { // before the pipeline that they send to
+	defer func() { // before the pipeline behind them
 		for _, c := range slices.Backward(started) {
 			err = errors.Join(err, c.Shutdown(context.WithoutCancel(ctx)))
 		}
@@ -71,7 +72,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 		}
 		all = append(all, gpus...)
 	}
-	// All receivers are there before the first begins to look whose a file is.
+	// All receivers exist before the first one decides which files are its own.
 	for _, c := range all {
 		if err := c.Start(ctx, host{}); err != nil {
 			return err
@@ -82,7 +83,6 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 	return nil
 }
 
-// follower is a receiver that follows files.
 func (o *Options) follower(
 	ctx context.Context, f reader, i int, globs []any, run string, traces consumer.Traces, metrics consumer.Metrics,
 ) (component.Component, error) {
@@ -101,7 +101,7 @@ func (o *Options) follower(
 	return f.CreateTraces(ctx, set, cfg, traces)
 }
 
-// gpus are what samples the GPUs of this host, for step_join and for the sink.
+// gpus are the components that sample the GPUs of this host, for step_join and for the sink.
 func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) ([]component.Component, error) {
 	cfg, err := configure(p.joins, nil)
 	if err != nil {
@@ -112,7 +112,8 @@ func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) (
 		return nil, err
 	}
 	f := nvmlreceiver.NewFactory()
-	if cfg, err = configure(f, map[string]any{"collection_interval": followWait}); err != nil {
+	cfg, err = configure(f, map[string]any{"collection_interval": followWait})
+	if err != nil {
 		return nil, err
 	}
 	nvml, err := f.CreateMetrics(ctx, receiverSettings(f, 0, opt), cfg, join)
@@ -125,17 +126,19 @@ func receiverSettings(f component.Factory, i int, opt Options) receiver.Settings
 	}
 }
 
-// globs match what the paths name, and what comes there later.
+// globs match the files of the paths, and later ones.
 func (in *Input) globs() (all []any) {
 	for _, r := range in.roots {
 		path, err := resolve(r.path)
 		if err != nil { // a glob
-			if path, err = filepath.Abs(r.path); err == nil {
+			path, err = filepath.Abs(r.path)
+			if err == nil {
 				all = append(all, path)
 			}
 			continue
 		}
-		if path = escape(path); r.dir {
+		path = escape(path)
+		if r.dir {
 			path = filepath.Join(path, "**")
 		}
 		all = append(all, path)

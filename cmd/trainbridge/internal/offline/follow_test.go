@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// Each file has its receiver, every time; what is written later comes too, and so do files that come later.
+// Each file has its receiver, every time; later lines and later files are read too.
 func TestFollow(t *testing.T) {
 	for range 5 {
 		dir := t.TempDir()

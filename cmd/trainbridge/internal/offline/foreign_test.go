@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// owners says which receiver understands each of the files that paths name.
+// owners maps the files of paths to the receivers that understand them.
 func owners(t *testing.T, paths ...string) map[string]string {
 	t.Helper()
 	in, err := Open(paths, nil)
@@ -26,18 +26,18 @@ func owners(t *testing.T, paths ...string) map[string]string {
 	return of
 }
 
-// Files of other writers are nobody's, however much they look like logs of training; so are goldens of tests and drawings of traces.
+// Files of foreign writers have no receiver, however similar to logs of training; nor do golden files of tests and drawings of traces.
 func TestForeignFilesAreNobodys(t *testing.T) {
 	for file, receiver := range owners(t, "testdata/foreign", "../../../../receivers/*/testdata/*.{yaml,txt}") {
 		want := ""
-		if filepath.Base(file) == "dmesg" { // its Xid may be why a job died
+		if filepath.Base(file) == "dmesg" { // its Xid may be the cause of a job's death
 			want = "run_events"
 		}
 		assert.Equal(t, want, receiver, filepath.Base(file))
 	}
 }
 
-// Fixtures of receivers are their own, but for Megatron's lines, which any trainer may print.
+// Fixtures are understood by their own receivers, but for Megatron's lines, which any trainer may print.
 func TestFixturesAreTheirReceivers(t *testing.T) {
 	for receiver, dirs := range map[string][]string{
 		"tq_trace":  {"tqtracereceiver/testdata/*.log"},
@@ -56,7 +56,7 @@ func TestFixturesAreTheirReceivers(t *testing.T) {
 	}
 }
 
-// Writers open their logs with a header: whose the file is, is known before there is a record.
+// Writers open their logs with a header: the owner of a file is known before its first record.
 func TestHeadersTell(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

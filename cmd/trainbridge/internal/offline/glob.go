@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/kernelfs"
 )
 
-// Glob lists the files that a pattern matches, as doublestar.FilepathGlob does. It enters no file system of the kernel, but puts it into passed.
+// Glob lists the files that match a pattern, like doublestar.FilepathGlob. Virtual file systems of the kernel are not entered, but added to passed.
 func Glob(pattern string, passed kernelfs.Passed) ([]string, error) {
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
 	matches, err := doublestar.Glob(tree{os.DirFS(base), base, passed}, rest, doublestar.WithFilesOnly())
@@ -20,7 +20,7 @@ func Glob(pattern string, passed kernelfs.Passed) ([]string, error) {
 	return matches, err
 }
 
-// tree is a directory in which those of the kernel are empty.
+// tree is a directory in which the kernel's file systems are empty.
 type tree struct {
 	fs.FS
 	base   string

@@ -20,59 +20,58 @@ import (
 )
 
 const (
-	// MostFiles is how many files are looked at for one answer: a job of 10,000 ranks has a log or two of each, and a text that nobody understands takes 3 ms.
+	// MostFiles bounds the files of one answer: a job of 10,000 ranks has a log or two of each, and a text without a receiver takes 3 ms.
 	MostFiles = 20_000
 	// countedTo is at how many times as many a walk ends: a tree of millions of files takes minutes to list.
 	countedTo = 50
 )
 
-// FollowSymlinks is the variable that makes links be followed, here and in the shipped configuration.
+// FollowSymlinks is the variable to follow links, here and in the shipped configuration.
 const FollowSymlinks = "TRAINBRIDGE_FOLLOW_SYMLINKS"
 
 // stdinName is how standard input is called.
 const stdinName = "-"
 
-// ErrNoFiles says that the paths name no file.
+// ErrNoFiles: the paths name no file.
 var ErrNoFiles = errors.New("no file to read")
 
-// Input is the files that paths name.
+// Input is the files of paths.
 type Input struct {
 	Files []string // absolute, sorted
 	Bytes int64    // of all
-	// Missing are the paths that name no file, each with the reason.
+	// Missing are the paths without a file, each with the reason.
 	Missing []error
-	// Links are the symbolic links in directories and behind globs: unless FollowSymlinks is set, they are not followed, as by a collector. Denied is why parts of
-	// directories cannot be looked at.
+	// Links are the symbolic links in directories and behind globs, not followed unless FollowSymlinks is set, as in a collector. Denied are the errors of
+	// unreadable directories.
 	Links  []string
 	Denied []error
 
-	// PassedOver counts what is no log by its name, in directories and behind globs that do not spell the name out.
+	// PassedOver counts files that are no logs by their names, in directories and behind globs that do not spell the name out.
 	PassedOver nonlog.Tally
-	// Kernel are the file systems of the kernel that directories and globs reach: they are not entered.
+	// Kernel are the kernel's file systems in reach of directories and globs: they are not entered.
 	Kernel kernelfs.Passed
-	// Left is how many files directories and globs hold beyond MostFiles, which are not looked at. More says that there may be more of them: they were not
-	// counted to the end.
+	// Left is the number of files beyond MostFiles, not read. More: the count itself was cut off.
 	Left int
 	More bool
-	// Copies are files that say what another of Files says: they are not read.
+	// Copies are files with the same records as another of Files: they are not read.
 	Copies []Copy
 
 	most   int
 	follow bool
-	named  map[string]string // files that are called otherwise
+	named  map[string]string // names of files that differ from their paths
 	roots  []root
 	spool  *os.File // the copy of the standard input
 }
 
-// root is one of the paths, and the files that it names.
+// root is one of the paths, and its files.
 type root struct {
-	path  string // as it was given
+	path  string // as given
 	dir   bool
 	files []string
 }
 
-// Open finds the files that paths name: files, directories with all that is below them, globs (with **), and "-", the standard input, which is copied into a
-// file without a name until Close. The error wraps ErrNoFiles when there is none.
+// Open finds the files of paths: files, directories with everything below, globs (with **), and "-", the standard input, which is copied into a file without a
+// name until Close. The error wraps ErrNoFiles if no file is found.
 func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, stdin, MostFiles) }
 
 func open(paths []string, stdin io.Reader, most int) (*Input, error) {
@@ -134,7 +133,7 @@ func (in *Input) Close() {
 	}
 }
 
-// Name is how a file is called: its path, or "-".
+// Name is the name of a file for the user: its path, or "-".
 func (in *Input) Name(path string) string {
 	if name, ok := in.named[path]; ok {
 		return name
@@ -180,7 +179,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 		}
 		file, err := resolve(m)
 		if err != nil {
-			continue // it was deleted just now
+			continue // deleted just now
 		}
 		if fi, err := os.Stat(file); err != nil || !fi.Mode().IsRegular() {
 			continue
@@ -194,7 +193,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	return r, nil
 }
 
-// Unfollowed are the links that lead to what is not read otherwise.
+// Unfollowed are the links to files that are not read by another path.
 func (in *Input) Unfollowed() (links []string) {
 	read := make(map[string]bool, len(in.Files))
 	for _, f := range in.Files {
@@ -203,14 +202,14 @@ func (in *Input) Unfollowed() (links []string) {
 	for _, link := range in.Links {
 		to, err := filepath.EvalSymlinks(link)
 		if err != nil || read[to] || slices.ContainsFunc(in.Files, func(f string) bool { return strings.HasPrefix(f, to+string(filepath.Separator)) }) {
-			continue // to nowhere, or to what is read anyway
+			continue // to nowhere, or to a file read anyway
 		}
 		links = append(links, link)
 	}
 	return links
 }
 
-// LinksText says which links are not followed; "": there are none.
+// LinksText reports the links that are not followed; "": none.
 func (in *Input) LinksText() string {
 	links := in.Unfollowed()
 	switch len(links) {
@@ -222,7 +221,7 @@ func (in *Input) LinksText() string {
 	return fmt.Sprintf("%d symbolic links passed over, such as %s: %s=true follows links", len(links), links[0], FollowSymlinks)
 }
 
-// resolve returns a file's own path: links are followed where somebody has named them.
+// resolve returns a file's own path: links named by the user are followed.
 func resolve(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -231,7 +230,7 @@ func resolve(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// below are the regular files below a directory, and with FollowSymlinks those that links in it lead to.
+// below are the regular files below a directory, and with FollowSymlinks the targets of links.
 func (in *Input) below(dir string) (files []string, err error) {
 	dir, err = resolve(dir)
 	if err != nil {
@@ -276,7 +275,7 @@ func (in *Input) below(dir string) (files []string, err error) {
 	return files, err
 }
 
-// kernelfsOf returns the name of the kernel's file system that a directory begins.
+// kernelfsOf is the name of the kernel's file system mounted at a directory; "": none.
 func kernelfsOf(path string, d fs.DirEntry) string {
 	if !d.IsDir() {
 		return ""
@@ -284,7 +283,7 @@ func kernelfsOf(path string, d fs.DirEntry) string {
 	return kernelfs.Of(path)
 }
 
-// NonLog returns by which part of its name a file below the base of a glob is passed over, and the path of the file or directory that has it; "": it is not.
+// NonLog returns the part of the name by which a file below the base of a glob is passed over, and the path of the file or directory of the name; "": none.
 func NonLog(base, pattern, file string) (at, name string) { return nonLog(base, pattern, file, false) }
 
 func nonLog(base, pattern, path string, isDir bool) (at, name string) {
@@ -296,11 +295,11 @@ func nonLog(base, pattern, path string, isDir bool) (at, name string) {
 	return filepath.Join(base, rel[:end]), name
 }
 
-// copyDescriptor is the least descriptor that the copy of the standard input has: its path is the same whatever else is open, since ids of records hold the
-// name of their file.
+// copyDescriptor is the least descriptor of the copy of the standard input: its path must not depend on open files, because ids of records include the name of
+// their file.
 const copyDescriptor = 100
 
-// copyOf puts the standard input into a file without a name: it is looked at to find out what it is, and may be read twice.
+// copyOf copies the standard input into a file without a name, to find its format and perhaps read it twice.
 func (in *Input) copyOf(stdin io.Reader) (root, error) {
 	if in.spool != nil {
 		return root{}, errors.New("-: standard input can be read only once")
@@ -317,7 +316,7 @@ func (in *Input) copyOf(stdin io.Reader) (root, error) {
 	if n == 0 {
 		return root{}, errors.New("-: standard input is empty")
 	}
-	if fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, copyDescriptor); err == nil { // else there may be no more than some descriptors
+	if fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, copyDescriptor); err == nil { // else the limit of descriptors is low
 		_ = f.Close()
 		in.spool = os.NewFile(uintptr(fd), f.Name())
 	}

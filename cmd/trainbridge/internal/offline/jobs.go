@@ -12,18 +12,17 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// job is the files of one run.
 type job struct {
 	run   string // ml.run.id
 	files []string
 }
 
-// partOfJob are names of directories that hold the part of one job that a rank, a host or an attempt has written, such as torchrun's
-// <log_dir>/<run_id>/attempt_0/3/stdout.log (torch/distributed/elastic/multiprocessing/api.py), or a checkpoint of Hugging Face's Trainer.
+// partOfJob matches directories with the part of a job written by a rank, a host or an attempt, such as torchrun's <log_dir>/<run_id>/attempt_0/3/stdout.log
+// (torch/distributed/elastic/multiprocessing/api.py), or a checkpoint of Hugging Face's Trainer.
 var partOfJob = regexp.MustCompile(`(?i)^(\d+|checkpoint-\d+|(attempt|rank|local_rank|global_rank|host|node|worker|gpu|proc|process|pod|machine)[-_]?\d+)$`)
 
-// jobs tells the jobs apart that files are of. Logs of one directory are of one job. Below a directory that was named, so are logs of different kinds; where
-// two directories have logs of one kind, each of them is a job, unless their names say that they are parts of one. kind says who reads a file, "" for nobody.
+// jobs groups files by job. Logs of one directory are of one job. Below a directory named by the user, so are logs of different kinds; if two directories have
+// logs of the same kind, each is a job, unless by their names they are parts of one. kind is the receiver of a file, "" for none.
 func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID"))
 	by := make(map[string]*job)
@@ -40,11 +39,11 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 		case run != "":
 			put(spans.Name(run), files)
 		case r.dir:
-			at, _ := resolve(r.path) // it was read before
+			at, _ := resolve(r.path) // read before
 			split(at, files, kind, put)
 		default:
 			for _, f := range files {
-				if in.Name(f) == stdinName { // no directory of its own tells its run
+				if in.Name(f) == stdinName { // without a directory that would identify its run
 					put("stdin", []string{f})
 					continue
 				}
@@ -61,7 +60,7 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 // split puts the files below a directory into jobs.
 func split(dir string, files []string, kind func(file string) string, put func(id string, files []string)) {
 	below := make(map[string][]string) // by the directory in dir; "" for files in dir itself, or in a part of the job
-	seen := make(map[string]string)    // in which of these a kind is
+	seen := make(map[string]string)    // the directory of each kind
 	several := false
 	for _, f := range files {
 		rel, _ := filepath.Rel(dir, f)

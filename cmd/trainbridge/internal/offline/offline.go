@@ -1,6 +1,6 @@
-// Package offline reads logs from their first line to their last with the receivers, processors and connector of the collector, in process: what answers
-// questions about finished logs (trainbridge report, check, compare, replay) has the same spans and numbers as a collector sends. It opens no port and leaves
-// nothing on the disk.
+// Package offline reads logs from their first line to their last with the receivers, processors and connector of the collector, in process: the commands about
+// finished logs (trainbridge report, check, compare, replay) see the same spans and numbers as a collector's backend. It opens no port and leaves nothing on
+// the disk.
 package offline
 
 import (
@@ -33,19 +33,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Options say how logs are read. The zero value reads all as it is.
+// Options of a reading. The zero value reads everything with defaults.
 type Options struct {
 	Run     string // ml.run.id of all files; "": TRAINBRIDGE_RUN_ID, else by directory (jobs)
-	Service string // service.name; "": that of each receiver
-	Device  string // the GPUs that train, such as H100 SXM, for MFU
+	Service string // service.name; "": each receiver's own
+	Device  string // the GPU model, such as H100 SXM, for MFU
 
 	Since, Until time.Time // only spans that end after and begin before; zero: no bound
 
-	Patterns []string // of train_log, before those of a configuration
+	Patterns []string // of train_log, before a configuration's
 
-	Zones []Zone // of logs whose stamps have no zone; of several that match a log, the last
+	Zones []Zone // zones of logs with stamps without a zone; of several matches, the last
 
-	Receivers []Receiver // who reads; nil: each file is read by the receiver that understands it
+	Receivers []Receiver // nil: each file is read by the receiver that understands it
 
 	Positions bool                        // spans say log.file.path and trainbridge.log.offset
 	Progress  func(done, total int64)     // bytes; called a few times a second
@@ -62,34 +62,34 @@ func (o Options) withLog() Options {
 	return o
 }
 
-// Receiver is a receiver as a configuration has it.
+// Receiver is a receiver of a configuration.
 type Receiver struct {
 	ID   component.ID
-	Conf map[string]any // its settings; what they say of files is not asked
-	// Include are the files that it reads whatever they hold, Shared those that it reads if it is the first to understand them; of Input.Files.
+	Conf map[string]any // its settings, but for the settings of files
+	// Include are the files it reads in any case, Shared the files it reads if the first to understand them; of Input.Files.
 	Include, Shared []string
 }
 
-// LineWatch sees a line of a file, where it begins (bytes), and what became of it. The text lives until it returns. It is called by one goroutine at a time.
+// LineWatch gets a line of a file, its offset in bytes, and its outcome. The text is valid during the call. Calls are not concurrent.
 type LineWatch = func(text []byte, begin int64, v tail.Verdict, reason string)
 
-// Sink takes what the pipelines send. Its consumers are called by several goroutines at once. nil: not wanted.
+// Sink takes the output of the pipelines. Its consumers are called by several goroutines at once. nil: not wanted.
 type Sink struct {
 	Traces  consumer.Traces
-	Metrics consumer.Metrics // what logs state as values
-	Derived consumer.Metrics // what train_metrics makes of spans, when all is read
+	Metrics consumer.Metrics // values in logs
+	Derived consumer.Metrics // output of train_metrics, at the end
 
-	// GPUs takes what training logs state of GPUs. Metrics has nothing of these logs then. nil: Metrics has all.
+	// GPUs takes the values of GPUs in training logs, which are then missing in Metrics. nil: Metrics has all.
 	GPUs func(*spans.GPUValues)
 
-	// NoParts: Traces sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents say the same as attributes, and whoever
-	// sends to it does not wait for it.
+	// NoParts: Traces only sums up. It needs no spans of the stages of calls and of the parts of ranks' times, whose parents have the same values as attributes,
+	// and senders do not wait for it.
 	NoParts bool
-	// NoJoins: Traces needs nothing that step_join adds: where the time of steps went, and which were slow.
+	// NoJoins: Traces needs no output of step_join: breakdowns of steps, and slow ones.
 	NoJoins bool
 }
 
-// reader is a receiver's factory that reads files once (receivers/internal/filereceiver).
+// reader is the factory of a receiver that can read files once (receivers/internal/filereceiver).
 type reader interface {
 	receiver.Factory
 	Once(
@@ -108,7 +108,7 @@ func readers() []reader {
 
 const progressEvery = 200 * time.Millisecond
 
-// Read reads all files, one job after the other, and returns when all is read, joined and judged.
+// Read reads all files, job by job, and returns when everything is read, joined and judged.
 func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error) {
 	opt = opt.withLog()
 	out := newReading(in)
@@ -118,7 +118,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 	}
 	jobs := in.jobs(opt.Run, func(file string) string { return out.by[file].Receiver })
 	var mu sync.Mutex
-	var now []*tail.Once // that read, or have read
+	var now []*tail.Once // reading, or finished
 	if opt.Progress != nil {
 		ticker := time.NewTicker(progressEvery)
 		quit, done := make(chan struct{}), make(chan struct{})
@@ -163,14 +163,13 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 	return out, ctx.Err()
 }
 
-// source is a receiver that reads some of the files.
 type source struct {
 	scope string
 	*tail.Once
 }
 
-// sources makes the receivers of some files, of each zone its own. Each file is read by the one that understands it. Release returns where the logs that each
-// has read begin.
+// sources makes the receivers of some files, separate ones for each zone. Each file is read by the receiver that understands it. release returns the begins of
+// the logs read.
 func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
 	var releases []func() []spans.RunSpan
 	release = func() (began []spans.RunSpan) {
@@ -190,7 +189,7 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 	return all, release, nil
 }
 
-// zoneSources is sources of files, in order, of one zone; "": of each receiver's own.
+// zoneSources is sources of sorted files of one zone; "": each receiver's own.
 func zoneSources(
 	files []string, zone, run string, opt Options, settings tail.Settings, to Sink,
 ) (all []source, release func() []spans.RunSpan, err error) {
@@ -223,7 +222,7 @@ func zoneSources(
 			delete(conf, name)
 		}
 		conf["include"], conf["include_by_content"], conf["pending_timeout"] = own, shared, "24h"
-		conf["follow_symlinks"] = true // the files are those of Input, which has followed them; a descriptor's path is such a link
+		conf["follow_symlinks"] = true // the files are Input's, which has followed the links; a descriptor's path is a link
 		opt.identify(conf, run)
 		if _, stamped := factories[at].CreateDefaultConfig().(interface {
 			Location() (*time.Location, error)
@@ -238,7 +237,7 @@ func zoneSources(
 			return nil, release, err
 		}
 		if c, ok := cfg.(*ncclreceiver.Config); ok {
-			c.Collector = "" // what these files say is the same on every host
+			c.Collector = "" // values of the files are the same on every host
 		}
 		set := receiver.Settings{ID: r.ID, TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
 		o, scope, done, err := factories[at].Once(set, cfg, settings, opt.Positions, to.NoParts, to.Traces, to.Metrics, to.GPUs)
@@ -251,7 +250,7 @@ func zoneSources(
 	return all, release, nil
 }
 
-// identify says in the settings of a receiver whose its logs are.
+// identify sets the run and the service of a receiver's logs.
 func (o *Options) identify(conf map[string]any, run string) {
 	if run != "" {
 		conf["run_id"] = run
@@ -261,7 +260,7 @@ func (o *Options) identify(conf map[string]any, run string) {
 	}
 }
 
-// globs match those of a receiver's files that are wanted, which are sorted.
+// globs match a receiver's wanted files, which are sorted.
 func globs(own, wanted []string) []any {
 	list := make([]any, 0, len(own))
 	for _, f := range own {
@@ -292,10 +291,10 @@ func telemetry(log *zap.Logger) component.TelemetrySettings {
 
 var meta = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
 
-// escape makes a glob that matches one path.
+// escape makes a glob that matches only the path.
 func escape(path string) string { return meta.Replace(path) }
 
-// sort finds out which receiver understands each file.
+// sort finds the receiver that understands each file.
 func (r *Reading) sort(in *Input, opt Options) error {
 	sorter := new(tail.Sorter)
 	all, release, err := sources(in.Files, "x", opt, tail.Settings{Sorter: sorter}, Sink{})
@@ -308,7 +307,8 @@ func (r *Reading) sort(in *Input, opt Options) error {
 		r.sample = all[0].Sample
 	}
 	for _, f := range r.Files {
-		if f.Binary = isBinary(f.Path); f.Binary {
+		f.Binary = isBinary(f.Path)
+		if f.Binary {
 			continue
 		}
 		if of, ok := sorter.Owner(f.Path); ok {
@@ -316,7 +316,8 @@ func (r *Reading) sort(in *Input, opt Options) error {
 			r.Bytes += f.Size
 			continue
 		}
-		if f.Err = readable(f.Path); f.Err == nil {
+		f.Err = readable(f.Path)
+		if f.Err == nil {
 			_, first := sorter.Head(f.Path)
 			f.First = r.Sample(first)
 		}
@@ -324,7 +325,6 @@ func (r *Reading) sort(in *Input, opt Options) error {
 	return nil
 }
 
-// readJob reads the files of a job through pipelines of its own.
 func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met func(*tail.Once)) error {
 	p, err := newPipeline(ctx, opt, to)
 	if err != nil {
@@ -357,7 +357,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	}
 	var readers sync.WaitGroup
 	errs := make(chan error, len(all))
-	left := make(map[string]*atomic.Int32) // receivers of a scope that read
+	left := make(map[string]*atomic.Int32) // active receivers, by scope
 	for _, s := range all {
 		if left[s.scope] == nil {
 			left[s.scope] = new(atomic.Int32)
@@ -385,7 +385,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 
 var trainLog = component.MustNewType("train_log")
 
-// patterns are those of the options, and then those of a configuration.
+// patterns are the options' patterns, then a configuration's.
 func (o Options) patterns(configured any) (all []any) {
 	for _, p := range o.Patterns {
 		all = append(all, p)

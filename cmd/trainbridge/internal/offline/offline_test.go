@@ -29,7 +29,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seen is a span as a sink has seen it.
+// seen is a span as received by a sink.
 type seen struct {
 	run, name, path string
 	trace           string
@@ -75,7 +75,7 @@ func read(tb testing.TB, opt Options, paths ...string) (*Reading, []seen) {
 
 const fixtures = "../../../../receivers"
 
-// tq is a log of TransferQueue of some calls, each of a trace of its own.
+// tq is a log of TransferQueue of some calls, each with a trace of its own.
 func tq(calls int, at time.Time) string {
 	var b strings.Builder
 	for i := range calls {
@@ -114,7 +114,7 @@ func put(tb testing.TB, dir, name, text string) string {
 	return path
 }
 
-// Each line of the receivers' fixtures is in the accounts, and each position is where a line begins, with the number that counting gives.
+// Each line of the receivers' fixtures is accounted for, and each position is the begin of a line, with the line number found by counting.
 func TestPositions(t *testing.T) {
 	r, all := read(t, Options{Positions: true}, fixtures+"/*/testdata/**")
 	texts := map[string][]byte{}
@@ -189,7 +189,7 @@ func TestJobs(t *testing.T) {
 	text := map[string]string{"tq": tq(2, at), "train": jsonl(2, at)}
 	for _, c := range []struct {
 		name  string
-		files []string // their first letters say what is in them
+		files []string // the first letters are the kind
 		paths []string
 		want  []string // directories of the jobs
 	}{
@@ -286,7 +286,7 @@ func tenSteps(t *testing.T) *Input {
 	return in
 }
 
-// A sink may take its time: what it is given is not cut off when the reading ends, and who can refuse is waited for.
+// A slow sink loses nothing at the end of the reading, and a sink that can refuse is waited for.
 func TestSlowSink(t *testing.T) {
 	in := tenSteps(t)
 	for _, noParts := range []bool{false, true} {
@@ -325,7 +325,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// Weights and repositories are passed over, and counted, but for a file that is named itself or spelled out.
+// Weights and repositories are passed over, and counted, but for a file named itself or spelled out.
 func TestOpenPassesOver(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -360,7 +360,7 @@ func TestOpenPassesOver(t *testing.T) {
 	assert.ErrorContains(t, err, "passed over by name, as no logs: 2 .pt")
 }
 
-// What the kernel says of itself is passed over, with all that has no end there; a file of it that is named is read.
+// The kernel's file systems are passed over, with all their endless files; a file named itself is read.
 func TestOpenPassesOverTheKernels(t *testing.T) {
 	for _, path := range []string{"/proc", "/proc/self", "/proc/**/*", "/pro?/**"} {
 		_, err := Open([]string{path}, nil)
@@ -397,7 +397,7 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 	}
 }
 
-// Links behind globs and in directories are followed as a collector follows them: where the variable says so.
+// Links behind globs and in directories are followed as by a collector: if the variable says so.
 func TestOpenLinks(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -425,7 +425,7 @@ func TestOpenLinks(t *testing.T) {
 	in.Close()
 }
 
-// One answer looks at so many files, and says how many it leaves out; a file that is named twice is one.
+// An answer covers at most MostFiles files, and reports the number left out; a file named twice counts once.
 func TestOpenIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 12 {

@@ -18,18 +18,18 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// joinBytes is what step_join may keep of the logs of a job. Logs are read side by side, so it needs little: with 8 MiB, 1,500 steps of 64 ranks (1.2 GB) lost
+// joinBytes bounds step_join's memory of a job's logs. Logs are read in parallel, and little is enough: with 8 MiB, 1,500 steps of 64 ranks (1.2 GB) lost
 // nothing.
 const joinBytes = 16 << 20
 
-// pipeline is what the receivers of a job send to: the processors and the connector of the shipped configuration.
+// pipeline is the pipeline behind the receivers of a job: the processors and the connector of the shipped configuration.
 type pipeline struct {
 	first Sink
 	queue *queue                           // before first.Traces; nil: a receiver waits until its spans are taken
-	sums  *queue                           // before what sums up; nil likewise
+	sums  *queue                           // before sums; nil likewise
 	join  interface{ Ended(scope string) } // nil: nothing is joined
 	joins processor.Factory
-	parts []component.Component // in the order in which they are stopped
+	parts []component.Component // in the order of stopping
 }
 
 func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
@@ -91,7 +91,8 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 	}
 	if !to.NoJoins {
 		var err error
-		if next, err = p.joined(ctx, opt, next); err != nil {
+		next, err = p.joined(ctx, opt, next)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +145,7 @@ func processorSettings(opt Options, f component.Factory) processor.Settings {
 	return processor.Settings{ID: component.NewID(f.Type()), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
 }
 
-// ended says that a receiver has read all.
+// ended tells step_join that all logs of a scope are read.
 func (p *pipeline) ended(scope string) {
 	if p.join == nil {
 		return
@@ -156,8 +157,7 @@ func (p *pipeline) ended(scope string) {
 	p.queue.work <- func() { p.join.Ended(scope) }
 }
 
-// open sends the span of each run, which begins where the first of its logs begins. As readers work side by side, only the end of them all tells which log is
-// first.
+// open sends the span of each run, from the begin of the first of its logs. With parallel readers the first log is known only at the end of all.
 func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
 	if p.first.Traces == nil || len(began) == 0 {
 		return nil
@@ -175,7 +175,7 @@ func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
 	return p.first.Traces.ConsumeTraces(context.WithoutCancel(ctx), out.Traces())
 }
 
-// close has all that is kept sent on.
+// close flushes the pipeline.
 func (p *pipeline) close(ctx context.Context) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	if p.queue != nil {
@@ -200,7 +200,7 @@ type noTraces struct{}
 func (noTraces) Capabilities() consumer.Capabilities                { return consumer.Capabilities{} }
 func (noTraces) ConsumeTraces(context.Context, ptrace.Traces) error { return nil }
 
-// both gives spans to two consumers that do not change them.
+// both passes spans to two consumers that do not change them.
 type both struct{ first, second consumer.Traces }
 
 func (both) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
@@ -209,7 +209,7 @@ func (b both) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return errors.Join(b.second.ConsumeTraces(ctx, td), b.first.ConsumeTraces(ctx, td))
 }
 
-// tracesBetween leaves spans out that end before opt.Since, or begin at opt.Until or after.
+// tracesBetween drops spans that end before opt.Since, or begin at opt.Until or after.
 func tracesBetween(opt Options, next consumer.Traces) consumer.Traces {
 	if opt.Since.IsZero() && opt.Until.IsZero() {
 		return next
@@ -262,7 +262,8 @@ func gpusBetween(opt Options, next func(*spans.GPUValues)) func(*spans.GPUValues
 	return func(v *spans.GPUValues) {
 		n := 0
 		for i, at := range v.Times {
-			if at = int64(spans.Timestamp(at)); at >= since && at < until {
+			at = int64(spans.Timestamp(at))
+			if at >= since && at < until {
 				v.Times[n], v.Values[n] = v.Times[i], v.Values[i]
 				n++
 			}
@@ -280,7 +281,7 @@ func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces 
 	return out
 }
 
-// bounds are the times between which spans are wanted, ns.
+// bounds are the limits of the wanted times, ns.
 func bounds(opt Options) (since, until int64) {
 	since, until = 0, int64(1<<63-1)
 	if !opt.Since.IsZero() {

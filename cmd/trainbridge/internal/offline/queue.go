@@ -10,7 +10,7 @@ import (
 
 // How many batches may wait: enough that neither side waits for the other, and a few MB.
 const (
-	queuedFirst = 4
+	queuedFirst = 2
 	queuedLast  = 1 // joined spans come thousands at once
 )
 

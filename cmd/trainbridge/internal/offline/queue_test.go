@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// What is put is done in order before close returns. After an error nothing more is passed on, and the error is said once: to a receiver or in the end.
+// Batches are done in order before close returns. After an error nothing more is passed on, and the error is returned once: to a receiver or by close.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("no space left")
@@ -21,7 +21,8 @@ func TestQueue(t *testing.T) {
 		next, err := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
 			<-gate
 			n := td.SpanCount()
-			if got = append(got, n); n-1 == failing {
+			got = append(got, n)
+			if n-1 == failing {
 				return refused
 			}
 			return nil

@@ -24,16 +24,16 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
-// Reading says what was read.
+// Reading is the result of reading logs.
 type Reading struct {
 	Files []*File // by path
-	Runs  []Run   // the jobs, in the order in which they were read
-	// Shifts are the logs whose stamps are of another zone than the one they were read in, where Options.Positions.
+	Runs  []Run   // the jobs, in the order of reading
+	// Shifts are the logs with stamps of a different zone from the one assumed, with Options.Positions.
 	Shifts []Shift
-	Bytes  int64 // of all files that are read
-	// Lines and Records are the accounts of the receivers, which those of the files add up to.
+	Bytes  int64 // of all files read
+	// Lines and Records are the sums of the receivers' counts, and of the files'.
 	Lines, Records int64
-	Copies         []Copy // what was not read, as another file says the same
+	Copies         []Copy // files not read: another has the same records
 
 	sample func(text []byte) string // the beginning of a line, without secrets
 	zone   func(*File) *time.Location
@@ -42,7 +42,7 @@ type Reading struct {
 	by map[string]*File
 }
 
-// Sample is the beginning of a line as it may be shown, without secrets.
+// Sample is the beginning of a line for display, without secrets.
 func (r *Reading) Sample(text []byte) string { return r.sample(text) }
 
 // Run is a job and its files.
@@ -51,30 +51,30 @@ type Run struct {
 	Files []string
 }
 
-// File is what is known of a file.
+// File is a file with its counts.
 type File struct {
 	Path     string
-	Name     string // how to call it
-	Receiver string // "": nobody understands it
+	Name     string // for the user
+	Receiver string // "": no receiver understands the file
 	Size     int64  // bytes
-	Binary   bool   // it was not looked at further
-	Err      error  // why it cannot be read, in whole or from some place on
-	First    string // the beginning of the first line of a file that nobody understands, without secrets
+	Binary   bool   // not read further
+	Err      error  // why the file cannot be read, as a whole or from some place on
+	First    string // the beginning of the first line of a file without a receiver, without secrets
 
 	Lines, Records    int64
 	Ignored, Rejected map[string]*Reason
 
 	counted []place // places whose line is known, in order
-	clocks  *clocks // of its lines that are no records; nil: it is no training log
+	clocks  *clocks // of its lines that are no records; nil: not a training log
 }
 
-// place is a place in a file's content, and how many line endings are before it.
+// place is a place in a file's content, and the number of line endings before.
 type place struct{ offset, newlines int64 }
 
 // Reason is why lines were ignored or rejected.
 type Reason struct {
 	Lines  int64
-	Line   int64  // the number of the first, from 1, among the lines that are read: one may begin behind a carriage return
+	Line   int64  // number of the first, from 1, among the lines read: a line may begin behind a carriage return
 	Offset int64  // of the first, for Reading.LineAt
 	Text   string // its beginning, without secrets
 }
@@ -104,7 +104,7 @@ func (r *Reading) watch(path string) LineWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f := r.by[path]
-	if f == nil { // a file that came while the others were read
+	if f == nil { // a file that appeared during the reading
 		f = &File{Path: path, Name: path, Ignored: make(map[string]*Reason), Rejected: make(map[string]*Reason)}
 		r.by[path] = f
 	}
@@ -146,7 +146,7 @@ func (f *File) CopiedLines() int64 {
 	return 0
 }
 
-// File returns what is known of a file, nil for another.
+// File is a file of the reading, nil if unknown.
 func (r *Reading) File(path string) *File {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,7 +213,7 @@ func newlines(path string, from, to int64) (n int64, err error) {
 	return n, nil
 }
 
-// content opens a file, which may be compressed. The content of a file that is not can be sought in.
+// content opens a file, compressed or not. Only uncompressed content can be sought in.
 func content(path string) (io.ReadCloser, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -250,7 +250,8 @@ func readable(path string) error {
 		return err
 	}
 	defer src.Close()
-	if _, err = src.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+	_, err = src.Read(make([]byte, 1))
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
@@ -268,11 +269,11 @@ func headOf(path string) []byte {
 	return head[:n]
 }
 
-// isRows says whether a file is one of TensorBoard or W&B, by its beginning: its rows are read as lines, and have no numbers as lines of a text have.
+// isRows reports whether a file is TensorBoard's or W&B's, by its beginning: rows are read as lines, but have no line numbers.
 func isRows(head []byte) bool { return tfevents.IsEventFile(head) || wandb.IsFile(head) }
 
-// isBinary says whether a file is no text, by its beginning. Compressed files, trackers' files, dumps of the Flight Recorder, and text in UTF-16 or behind NUL
-// bytes are looked at by who reads them.
+// isBinary reports whether a file is no text, by its beginning. Compressed files, trackers' files, dumps of the Flight Recorder, and text in UTF-16 or behind
+// NUL bytes are left to their readers.
 func isBinary(path string) bool {
 	if strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".zst") || flightrecorder.IsName(path) {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Logs of several receivers, in several files, are one run with one span. The span begins with the first record of all logs, whichever of the readers, which
-// work side by side, met the run first.
+// Logs of several receivers, in several files, are one run with one span, from the first record of all logs on, whichever of the parallel readers met the run
+// first.
 func TestOneSpanOfARun(t *testing.T) {
 	dir := t.TempDir()
 	first := put(t, dir, "tq/rank_1.log", tq(40, at.Add(-time.Minute)))

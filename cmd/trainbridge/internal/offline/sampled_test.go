@@ -22,15 +22,15 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// outcome is what a job's logs become: what must not depend on sample_rate, and what is drawn.
+// outcome is the result of a job's logs: values independent of sample_rate, and the drawn spans.
 type outcome struct {
-	joined   map[string]string       // spans of step_join but those in the traces of collectives, without links
+	joined   map[string]string       // spans of step_join, but for spans in the traces of collectives, without links
 	verdicts map[string]int          // of collectives
 	points   map[string]float64      // of train_metrics
 	only     map[pcommon.SpanID]bool // of collectives that are not drawn
-	drawn    map[pcommon.SpanID]bool // of collectives that are
-	states   map[string]int          // tracestates of these
-	ranks    map[pcommon.SpanID]int  // spans that are drawn of each trace
+	drawn    map[pcommon.SpanID]bool // of drawn collectives
+	states   map[string]int          // tracestates of drawn collectives
+	ranks    map[pcommon.SpanID]int  // drawn spans by trace
 	linked   map[pcommon.SpanID]bool // by step_join
 	examples map[pcommon.SpanID]bool // exemplars
 	partial  int                     // breakdowns
@@ -160,8 +160,8 @@ func (s *outcome) exemplars(list pmetric.ExemplarSlice) {
 	}
 }
 
-// What is said of a job does not depend on how many of its collectives are drawn: breakdowns and their verdicts, aggregates, all that is counted. What is not
-// drawn is linked to by nothing.
+// Conclusions about a job are independent of the share of drawn collectives: breakdowns and their verdicts, aggregates, all counts. No link leads to a
+// collective that is not drawn.
 func TestSampling(t *testing.T) {
 	for _, ids := range []string{gen.IDsNone, gen.IDsUUID} {
 		for _, format := range []string{gen.NCCLInspector, gen.NCCLVCCL} {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// trackerHead and trackerSteps are how much of a tracker's file is compared: bytes, and steps in them.
+	// trackerHead and trackerSteps bound the compared part of a tracker's file: bytes, and steps.
 	trackerHead  = 4 << 20
 	trackerSteps = 200
 	// besideHead is how many bytes of a log beside are compared, and mostBeside how many logs.
 	besideHead = 64 << 20
 	mostBeside = 32
-	// A tracker's file says the same as a log where leastSame of its values stand there, and sameShare of those that both have. Consoles round to four digits.
+	// A tracker's file repeats a log if at least leastSame of its values are in the log, and sameShare of the common steps agree. Consoles round to four digits.
 	leastSame = 3
 	sameShare = 0.9
 	rounding  = 1e-3
@@ -26,13 +26,13 @@ const (
 	exact = 1e-6
 )
 
-// isTracker says whether a file may be of TensorBoard or W&B, by its name.
+// isTracker reports whether a file may be TensorBoard's or W&B's, by its name.
 func isTracker(path string) bool {
 	name := filepath.Base(path)
 	return strings.Contains(name, "tfevents") || strings.HasSuffix(name, ".wandb") || strings.HasSuffix(name, ".wandb.gz")
 }
 
-// said is what a log says of a step.
+// said is a log's loss of a step.
 type said struct{ iteration, value float64 }
 
 // saidBy reads the losses of a log.
@@ -47,7 +47,7 @@ func saidBy(path string, bytes int64, steps int) (list []said) {
 		return list
 	}
 	line := trainlogreceiver.Losses(func(iteration, value float64) { list = append(list, said{iteration, value}) })
-	_ = tail.Head(path, bytes, func(text []byte) bool { // what cannot be read is said when it is read
+	_ = tail.Head(path, bytes, func(text []byte) bool { // errors are reported by the reading itself
 		line(text)
 		return len(list) < steps
 	})
@@ -57,7 +57,7 @@ func saidBy(path string, bytes int64, steps int) (list []said) {
 // standsIn says whether a log has the steps of a tracker's file.
 func standsIn(some, log []said, rounding float64) bool {
 	byStep := make(map[float64][]float64)
-	inOrder := 0 // of log, for logs that do not number steps
+	inOrder := 0 // of log, for logs without step numbers
 	for _, s := range log {
 		byStep[s.iteration] = append(byStep[s.iteration], s.value)
 	}
@@ -84,7 +84,7 @@ func standsIn(some, log []said, rounding float64) bool {
 	return same >= leastSame && float64(same) >= sameShare*float64(all) && (inOrder == 0 || float64(same) >= sameShare*float64(len(some)))
 }
 
-// isBeside says whether a log may be of the training that wrote a tracker's file: it lies in the same directory or in one above.
+// isBeside reports whether a log may be of the training behind a tracker's file: it is in the same directory or in one above.
 func isBeside(log, tracker string) bool {
 	dir := filepath.Dir(log)
 	if filepath.Base(log) == state && checkpoint.MatchString(filepath.Base(dir)) {
@@ -93,9 +93,9 @@ func isBeside(log, tracker string) bool {
 	return strings.HasPrefix(tracker, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// comparison finds the files that say the same.
+// comparison finds the files with the same records.
 type comparison struct {
-	logs []string          // which no tracker has written
+	logs []string          // not written by trackers
 	read map[string][]said // whole logs
 	gone map[string]bool
 	in   *Input
@@ -152,8 +152,8 @@ func (c *comparison) tracker(path string, others []string) {
 	}
 }
 
-// leaveTrackers takes from the files those of TensorBoard and W&B whose steps stand in another log: one training counts once. A console log or JSON lines say
-// more of a step; trainer_state.json has no times, so the tracker's file is read in its place.
+// leaveTrackers removes files of TensorBoard and W&B whose steps are in another log: a training counts once. A console log or JSON lines have more values per
+// step; trainer_state.json has no times, and the tracker's file replaces it.
 func (in *Input) leaveTrackers() {
 	c := comparison{read: make(map[string][]said), gone: make(map[string]bool), in: in}
 	var trackers []string

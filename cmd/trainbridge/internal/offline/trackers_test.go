@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/tfevents"
 )
 
-// putEvents writes an event file with the losses of every tenth step, as writeState has them, but for a difference.
+// putEvents writes an event file with the losses of every tenth step, equal to writeState's but for a difference.
 func putEvents(t *testing.T, dir, name string, from, to int, more float64) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -27,7 +27,8 @@ func putEvents(t *testing.T, dir, name string, from, to int, more float64) strin
 
 const eventName = "events.out.tfevents.1700000000.host.17.0"
 
-// One training counts once: of a console log and an event file with its losses, the console log is read; of an event file and a trainer_state.json, the former.
+// A training counts once: of a console log and an event file with its losses, the console log is read; of an event file and a trainer_state.json, the event
+// file.
 func TestTrackersOfOneTraining(t *testing.T) {
 	console := func(step func(i int) string) string {
 		var b strings.Builder
@@ -67,7 +68,7 @@ func TestTrackersOfOneTraining(t *testing.T) {
 	}
 }
 
-// A training that was resumed has several event files, and one state.
+// A resumed training has several event files, and one state.
 func TestEventsBeforeState(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func ParseZone(text string) (Zone, error) {
 	return Zone{Log: log, Name: name}, nil
 }
 
-// Of says whether a file, by its own path, is one of the zone's logs.
+// Of reports whether a file, by its own path, is one of the zone's logs.
 func (z *Zone) Of(file string) bool {
 	if !strings.ContainsRune(z.Log, filepath.Separator) {
 		ok, _ := doublestar.PathMatch(z.Log, filepath.Base(file))
@@ -51,7 +51,8 @@ func (z *Zone) Of(file string) bool {
 	}
 	path, err := resolve(z.Log)
 	if err != nil { // a glob
-		if path, err = filepath.Abs(z.Log); err != nil {
+		path, err = filepath.Abs(z.Log)
+		if err != nil {
 			return false
 		}
 	}
@@ -62,7 +63,7 @@ func (z *Zone) Of(file string) bool {
 	return ok
 }
 
-// zone is the zone that was given for a file; "": none.
+// zone is the zone given for a file; "": none.
 func (o *Options) zone(file string) (name string) {
 	for i := range o.Zones {
 		if o.Zones[i].Of(file) {
@@ -72,7 +73,7 @@ func (o *Options) zone(file string) (name string) {
 	return name
 }
 
-// zoned are files by the zone that was given for them.
+// zoned groups files by zone.
 func (o *Options) zoned(files []string) map[string][]string {
 	by := make(map[string][]string)
 	for _, f := range files {
@@ -82,25 +83,25 @@ func (o *Options) zoned(files []string) map[string][]string {
 	return by
 }
 
-// Shift is a log whose stamps, without a zone, are of another zone than the one they were read in.
+// Shift is a log whose stamps, without a zone, are of a different zone from the one assumed.
 type Shift struct {
 	Run   string
 	Files []*File // whose times are shifted alike
-	// Ahead is by how much their times are ahead of those of the run's other logs: a multiple of a quarter of an hour.
+	// Ahead is the lead of their times over the rest of the run's logs: a multiple of a quarter of an hour.
 	Ahead time.Duration
-	Other string // one of these other logs, as it is called
-	Zone  string // the offset that the stamps are of, such as +08:00
+	Other string // the name of one of the latter
+	Zone  string // the right offset of the stamps, such as +08:00
 }
 
 // extent is from when to when the spans of some files are.
 type extent struct {
 	scope       string // of their receiver
-	file        string // one of them
+	file        string // one of the files
 	first, last int64  // ns
-	longest     int64  // ns, of the spans that were looked at
+	longest     int64  // ns, of the spans checked
 }
 
-// extents are those of the training logs, file by file, and of the logs of each other receiver.
+// extents are the extents of the training logs, file by file, and of the logs of each other receiver.
 type extents struct {
 	mu sync.Mutex
 	by map[extentKey]*extent
@@ -139,7 +140,7 @@ func (e *extents) look(td ptrace.Traces) {
 	}
 }
 
-// placed says whether times are those of the log.
+// placed reports whether times are the log's own.
 func placed(m pcommon.Map, otherwise bool) bool {
 	v, ok := m.Get(spans.AttrTimeSource)
 	if !ok {
@@ -175,12 +176,12 @@ func (e *extents) note(scope string, s ptrace.Span) {
 const (
 	quarter     = int64(15 * time.Minute) // all zones are whole quarters of an hour apart
 	mostShifted = 104                     // quarters: from UTC-12 to UTC+14
-	begun       = int64(10 * time.Minute) // logs of a job begin within, where they end together
-	aligned     = int64(10 * time.Second) // beyond a step, the first and the last record of two logs of one job are this near
+	begun       = int64(10 * time.Minute) // logs of a job begin within this time of each other, if they end together
+	aligned     = int64(10 * time.Second) // beyond a step, the largest distance of the first and the last records of two logs of a job
 )
 
-// shift is by how many ns a is ahead of b, where that is whole quarters of an hour and leaves no doubt; 0: it is not. Unshifted, the two have nothing in
-// common, or both their ends say the same whole hours; shifted, the shorter lies within the other, and one of their ends is that of the other.
+// shift is the lead of a over b in ns, if certain and in whole quarters of an hour; 0: none. Unshifted, the two do not overlap, or both their ends suggest the
+// same whole hours; shifted, the shorter lies within the longer, and the two share an end.
 func shift(a, b *extent) int64 {
 	near := aligned + max(a.longest, b.longest)
 	short := min(a.last-a.first, b.last-b.first)
@@ -200,14 +201,14 @@ func shift(a, b *extent) int64 {
 	return 0
 }
 
-// overlaps says whether the shorter of two logs lies in the other, for the most part.
+// overlaps reports whether the shorter of two logs lies mostly within the longer.
 func (x *extent) overlaps(b *extent) bool {
 	return min(x.last, b.last)-max(x.first, b.first) > min(x.last-x.first, b.last-b.first)/2
 }
 
 func abs(ns int64) int64 { return max(ns, -ns) }
 
-// shifts finds the logs of a run that are of another zone than the others.
+// shifts finds the logs of a run in a different zone from the rest.
 func (r *Reading) shifts(run string, seen *extents, opt Options) {
 	zoneless := make(map[*extent]bool)
 	var all []*extent
@@ -218,7 +219,7 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *extent) int { return strings.Compare(a.file, b.file) })
-	for _, zoned := range [...]bool{true, false} { // what states its zone is the measure, else what does not
+	for _, zoned := range [...]bool{true, false} { // logs with a zone are the measure, else logs without
 		for _, b := range all {
 			if zoneless[b] == zoned || slices.ContainsFunc(all, func(a *extent) bool { return a != b && zoneless[a] && a.overlaps(b) }) {
 				continue // the log of another attempt may be hours later
@@ -240,7 +241,6 @@ func (r *Reading) shifted(file string) bool {
 	return slices.ContainsFunc(r.Shifts, func(s Shift) bool { return slices.Contains(s.Files, r.File(file)) })
 }
 
-// shift notes that a is ahead of b.
 func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Options) {
 	file := r.File(a.file)
 	for i := range r.Shifts {
@@ -252,13 +252,13 @@ func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Optio
 	_, offset := time.Unix(0, a.first).In(opt.location(file)).Zone()
 	of := offset + int(ahead/time.Second)
 	if of < -12*3600 || of > 14*3600 {
-		return // no place on earth has it
+		return // no place on earth has the offset
 	}
 	name := time.Unix(0, 0).In(time.FixedZone("", of)).Format("-07:00")
 	r.Shifts = append(r.Shifts, Shift{Run: run, Files: []*File{file}, Ahead: ahead, Other: r.Name(b.file), Zone: name})
 }
 
-// location is the zone in which the stamps of a file were read.
+// location is the zone assumed for the stamps of a file.
 func (o *Options) location(f *File) *time.Location {
 	name := o.zone(f.Path)
 	for _, r := range o.Receivers {
@@ -273,10 +273,10 @@ func (o *Options) location(f *File) *time.Location {
 	return loc
 }
 
-// stamp is a date and time of day, with its zone if it has one.
+// stamp is a date and time of day, with an optional zone.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?`)
 
-// hasNoZone says whether stamps of a log have no zone, by its beginning.
+// hasNoZone reports whether stamps of a log have no zone, by its beginning.
 func hasNoZone(path string) bool {
 	src, err := content(path)
 	if err != nil {

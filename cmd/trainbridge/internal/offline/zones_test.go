@@ -57,7 +57,7 @@ func TestParseZone(t *testing.T) {
 	}
 }
 
-// Megatron's stamps are of a zone that the reader's clock is not in. The reading says so, once, and with the flag it finds what it finds of stamps in its own.
+// Megatron's stamps are of a zone different from the machine's. The reading reports the zone, once, and finds the same with the right flag as for local stamps.
 func TestStampsOfAnotherZone(t *testing.T) {
 	for _, zone := range []string{"+08:00", "-05:00", "+05:30", "+05:45", "Asia/Shanghai", "America/New_York"} {
 		t.Run(zone, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestStampsOfAnotherZone(t *testing.T) {
 	}
 }
 
-// The log of an attempt without logs of collectives is no log of another zone: that of the attempt before has them.
+// The log of an attempt without logs of collectives is no log of another zone: the attempt before has such logs.
 func TestAttemptsAreNoZones(t *testing.T) {
 	dir := t.TempDir()
 	j := apartJob{rng: rand.New(rand.NewPCG(1, 29)), hosts: 2, ranks: 2, steps: 22, zone: time.Local}
@@ -118,7 +118,7 @@ func TestAttemptsAreNoZones(t *testing.T) {
 	assert.Empty(t, got.Shifts)
 }
 
-// Nothing is said of a zone where logs have no clock, state their zone, or lie over one another.
+// No zone is reported for logs without a clock, with a zone, or with overlapping times.
 func TestNoShift(t *testing.T) {
 	begin := at.Add(8 * time.Hour)
 	megatron := func(stamp string) string {

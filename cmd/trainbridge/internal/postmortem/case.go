@@ -1,5 +1,5 @@
-// Package postmortem says how a run ended: who died first, who only waited, and what is not told. It reads events (bridge/events) of all logs of a job, and
-// what PyTorch's Flight Recorder has dumped. What each class of evidence may claim is events.Claims: a name that the evidence does not carry is not said.
+// Package postmortem says how a run ended: who died first, who only waited, and what remains unknown. Its input is the events (bridge/events) of all logs of a
+// job, and dumps of PyTorch's Flight Recorder. events.Claims bounds the claims of each class of evidence: a name that the evidence lacks is not said.
 package postmortem
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Event is an event and the log that it stands in.
+// Event is an event and its place in a log.
 type Event struct {
 	events.Event
 	At     digest.At
@@ -19,10 +19,10 @@ type Event struct {
 	order  int
 }
 
-// Case is all that is known of the end of a job.
+// Case is everything known of the end of a job.
 type Case struct {
 	Events    []Event
-	WorldSize int64 // ranks of the job; 0: not told
+	WorldSize int64 // ranks of the job; 0: unknown
 	LastStep  int64 // -1: the logs have no step
 	Groups    []flightrecorder.Group
 }
@@ -30,16 +30,16 @@ type Case struct {
 // End is how a run ended.
 type End struct {
 	Kind     string     // one of Kinds
-	Sentence string     // what is told of it
-	Certain  bool       // the evidence is of one cause, and of whose it is
-	Ranks    []int64    // global ranks that the evidence names as the cause; none: it names none
+	Sentence string     // for the reader
+	Certain  bool       // the evidence has a single cause, and names its rank
+	Ranks    []int64    // global ranks that the evidence names as the cause
 	Hosts    []string   // likewise
-	Heard    int64      // ranks that told of it
+	Heard    int64      // ranks with a line or a dump about the end
 	Of       int64      // ranks of the job, or of the group; 0: not known
-	Waited   float64    // GPU-seconds for which ranks stood in a collective; 0: not told
-	Advice   string     // what to do
+	Waited   float64    // GPU-seconds for which ranks stood in a collective; 0: unknown
+	Advice   string     // for the reader
 	Evidence []Evidence // at most maxEvidence lines, the first cause first
-	Time     int64      // ns, of the first cause; 0: not told
+	Time     int64      // ns, of the first cause; 0: unknown
 }
 
 // Evidence is a line of a log.
@@ -51,21 +51,21 @@ type Evidence struct {
 // The kinds of ends beside the classes of events.
 const (
 	KindSilent        = "silent"         // the log ends without a word
-	KindHealthy       = "healthy"        // training says that it is done
+	KindHealthy       = "healthy"        // training logged its end
 	KindAfterEnd      = "after_end"      // errors behind the end of training
 	KindSIGKILL       = "sigkill"        // of ClassSignal
 	KindSIGTERM       = "sigterm"        // of ClassSignal
-	KindNotUnderstood = "not_understood" // a fatal line that no rule knows
+	KindNotUnderstood = "not_understood" // a fatal line without a rule
 	KindStuck         = "stuck_in_flight"
 )
 
-// Failed says whether the run ended in an error that its logs tell of.
+// Failed reports whether the run ended in an error, by its logs.
 func (e *End) Failed() bool {
 	return e.Kind != KindSilent && e.Kind != KindHealthy && e.Kind != KindAfterEnd
 }
 
-// sorted returns the events in the order in which they happened. Within a log that is the order of its lines; between logs their times decide, where both
-// have some. A line without a stamp has the time of the one before.
+// sorted returns the events in the order in which they happened: within a log the order of its lines, between logs the order of times, where both have some. A
+// line without a stamp has the time of the line before.
 func (c *Case) sorted() []*Event {
 	all := make([]*Event, len(c.Events))
 	for i := range c.Events {

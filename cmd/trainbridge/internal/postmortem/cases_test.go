@@ -54,7 +54,7 @@ func TestCases(t *testing.T) {
 	sum.hold(t, 200)
 }
 
-// TestEndings: what real jobs left that tools/endings has ended.
+// TestEndings: logs of real jobs ended by tools/endings.
 func TestEndings(t *testing.T) {
 	var sum score
 	truths, _ := filepath.Glob("testdata/endings/*/truth.json")
@@ -64,7 +64,7 @@ func TestEndings(t *testing.T) {
 	sum.hold(t, 80)
 }
 
-// score counts how often the truth was told.
+// score counts right and wrong conclusions.
 type score struct{ all, kinds, innocents, ranks, missed, clear, clearWrong int }
 
 func (s *score) judge(t *testing.T, path string, logs ...string) {
@@ -91,7 +91,8 @@ func (s *score) judge(t *testing.T, path string, logs ...string) {
 	wrong := got.Kind != want.Kind && (!alive || got.Failed())
 	if wrong {
 		s.kinds++
-		if marks = append(marks, "KIND"); want.Ambiguous {
+		marks = append(marks, "KIND")
+		if want.Ambiguous {
 			marks[0] += "?"
 		}
 	}
@@ -119,7 +120,7 @@ func (s *score) judge(t *testing.T, path string, logs ...string) {
 	}
 }
 
-// hold holds what is promised: nobody innocent is named, and of what is not ambiguous at least 95 in 100 are told rightly.
+// hold checks the promise: no innocent rank is named, and of unambiguous cases at least 95 in 100 are right.
 func (s *score) hold(t *testing.T, least int) {
 	t.Helper()
 	t.Logf("%d cases: %d kinds wrong (%d of %d that are not ambiguous), %d innocents, %d of %d ranks missed",

@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// dumps says who was waited for, by the dumps of PyTorch's Flight Recorder. A rank is named that has a dump and did not return from enqueueing what others of
-// its group have enqueued, and does not itself wait in another group; or the only rank that has no dump, where all others waited.
+// dumps finds the rank behind a hang, by the dumps of PyTorch's Flight Recorder: a rank whose dump lacks a collective enqueued by the rest of its group, and
+// that is not itself waiting in another group; or the only rank without a dump, if all others waited.
 func (j *judge) dumps(e *Event) (End, bool) {
 	var behind, elsewhere, missing, ranks []int64
 	var of *flightrecorder.Group
@@ -21,7 +21,8 @@ func (j *judge) dumps(e *Event) (End, bool) {
 		missing = merge(missing, g.Missing)
 		elsewhere = merge(elsewhere, g.Elsewhere)
 		if len(g.Behind) > 0 && len(g.Ranks) > 1 {
-			if behind = merge(behind, g.Behind); of == nil || len(g.Ranks) < len(of.Ranks) {
+			behind = merge(behind, g.Behind)
+			if of == nil || len(g.Ranks) < len(of.Ranks) {
 				of = g
 			}
 		}
@@ -36,16 +37,16 @@ func (j *judge) dumps(e *Event) (End, bool) {
 		return End{}, false
 	}
 	end := End{Heard: int64(len(ranks) - len(missing)), Of: int64(len(ranks)), Evidence: nil}
-	heard := "dumps of " + human.Thousands(end.Heard) + " of " + human.Thousands(end.Of) + " ranks"
+	found := "dumps of " + human.Thousands(end.Heard) + " of " + human.Thousands(end.Of) + " ranks"
 	culprits := slices.DeleteFunc(slices.Clone(behind), func(r int64) bool { return slices.Contains(elsewhere, r) })
 	switch {
 	case len(culprits) > 0 && len(missing) == 0:
 		end.Kind, end.Ranks, end.Certain = string(events.ClassBehind), culprits, true
-		end.Sentence = capital(human.Ranks(culprits)) + " did not return from enqueueing " + operation(of) + ", in which the others waited (" + heard + ")."
+		end.Sentence = capital(human.Ranks(culprits)) + " did not return from enqueueing " + operation(of) + ", in which the others waited (" + found + ")."
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
 	case len(behind) > 0 && len(missing) == 0:
 		end.Kind = string(events.ClassMismatch)
-		end.Sentence = capital(human.Ranks(behind)) + " wait for each other in groups that they call in different orders (" + heard +
+		end.Sentence = capital(human.Ranks(behind)) + " wait for each other in groups that they call in different orders (" + found +
 			"): which of them is wrong is not told."
 		end.Advice = "Compare the order in which these ranks call their groups."
 	case mismatch != nil && len(missing) == 0:
@@ -59,15 +60,15 @@ func (j *judge) dumps(e *Event) (End, bool) {
 		slices.Sort(differ)
 		end.Sentence = "Ranks called different collectives at number " + human.Thousands(mismatch.Seq) + ": " +
 			human.Ranks([]int64{int64(mismatch.Reference)}) + " " + name(&mismatch.Operation) + ", " + human.Ranks(differ) +
-			" another (" + heard + "); which of them is wrong is not told."
+			" another (" + found + "); which of them is wrong is not told."
 		end.Advice = "Compare what both sides do in that step: a branch, a shape, a data type."
 	case len(missing) == 1 && len(behind) == 0 && e != nil && len(ranks) > 2:
 		end.Kind, end.Ranks = string(events.ClassTimeout), missing
-		end.Sentence = "The others waited in a collective; " + human.Ranks(missing) + " has left no dump, so it may have been waited for (" + heard + ")."
+		end.Sentence = "The others waited in a collective; " + human.Ranks(missing) + " has left no dump, so it may have been waited for (" + found + ")."
 		end.Advice = "Look at what that rank did last: its own log, a stack trace (py-spy dump)."
 	case len(missing) == 0 && stuck != nil && e != nil:
 		end.Kind = KindStuck
-		end.Sentence = "All ranks have enqueued " + name(&stuck.Operation) + " and none returned (" + heard + "): no rank is behind, the network or a GPU stands."
+		end.Sentence = "All ranks have enqueued " + name(&stuck.Operation) + " and none returned (" + found + "): no rank is behind, the network or a GPU stands."
 		end.Advice = "Look at the links and the GPUs of these ranks: NCCL's log, ibstat, the kernel log."
 	default:
 		return End{}, false
@@ -75,7 +76,7 @@ func (j *judge) dumps(e *Event) (End, bool) {
 	return end, true
 }
 
-// dumpsAlone is said where no log tells of an error.
+// dumpsAlone is the conclusion where no log has an error.
 func (j *judge) dumpsAlone() (End, bool) {
 	end, ok := j.dumps(nil)
 	return end, ok && end.Kind == string(events.ClassBehind)
@@ -89,7 +90,7 @@ func merge(all []int64, more []int32) []int64 {
 	return slices.Compact(all)
 }
 
-// operation is what the ranks of a group wait in.
+// operation is the collective in which the ranks of a group wait.
 func operation(g *flightrecorder.Group) string {
 	c := g.Stuck
 	if c == nil {

@@ -80,8 +80,8 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// job composes the logs of a job that dies: what one rank says, what the others say because of that, behind the prefixes of a launcher, on hosts whose clocks
-// are apart.
+// job composes the logs of a job that dies: the line of the guilty rank, the consequences on all others, behind the prefixes of a launcher, on hosts with
+// different clocks.
 type job struct {
 	*rand.Rand
 	ranks, perHost int
@@ -97,7 +97,7 @@ func (j *job) say(rank int, after time.Duration, glog bool, text string) {
 	host := rank / j.perHost
 	at := j.start.Add(after + j.skew[host])
 	stamp := at.Format("2006-01-02 15:04:05,000") + " ERROR "
-	if glog { // c10: the month has one digit, and what follows the second is another clock's
+	if glog { // c10: the month has one digit, and the fraction of the second is of another clock
 		stamp = fmt.Sprintf("[E%d%02d %s.%09d ProcessGroupNCCL.cpp:629] ", int(at.Month()), at.Day(), at.Format("15:04:05"), j.IntN(1e9))
 	}
 	file, prefix := "job.log", ""
@@ -123,7 +123,7 @@ func (j *job) say(rank int, after time.Duration, glog bool, text string) {
 	fmt.Fprintf(b, "%s%s%s\n", prefix, stamp, text)
 }
 
-// die has a rank die, or all wait, or all raise, and returns what must be told.
+// die has a rank die, or all wait, or all raise, and returns the expected conclusion.
 func (j *job) die(guilty, how int) (kind string, ranks []int64) {
 	others := func(after time.Duration, glog bool, text string) {
 		for _, rank := range j.Perm(j.ranks) {

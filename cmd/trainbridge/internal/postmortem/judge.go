@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// Judge says how the run ended. It always has a sentence.
+// Judge says how the run ended. Its result always has a sentence.
 func Judge(c *Case) End {
 	j := &judge{Case: c, all: c.sorted()}
 	j.lastAttempt()
@@ -24,7 +24,7 @@ func Judge(c *Case) End {
 	return j.silent()
 }
 
-// rules in their order: the first that has its evidence tells the end.
+// rules in their order: the first rule with its evidence decides.
 var rules = []struct {
 	name string
 	rule func(*judge) (End, bool)
@@ -43,7 +43,7 @@ type judge struct {
 	all []*Event // of the last attempt, in order
 }
 
-// lastAttempt leaves the events of attempts before the last one out: the run went on after them.
+// lastAttempt drops the events of earlier attempts: the run went on after them.
 func (j *judge) lastAttempt() {
 	for i, e := range slices.Backward(j.all) {
 		if e.Class == events.ClassBegan {
@@ -71,7 +71,7 @@ func weight(e *Event) int {
 		return 3
 	case events.ClassException:
 		if e.Exception == "" && e.What == "" || e.Form.Name == "pytorch.worker_raised" {
-			return 1 // it was cut, or the worker's own traceback follows
+			return 1 // truncated, or the worker's own traceback follows
 		}
 		return 3
 	case events.ClassNetwork:
@@ -85,7 +85,7 @@ func weight(e *Event) int {
 		switch e.Signal {
 		case 15, 2:
 			return 1
-		case 4, 7, 8, 11: // by what the process did itself
+		case 4, 7, 8, 11: // by an act of the process itself
 			return 3
 		}
 		return 2
@@ -107,13 +107,13 @@ func weight(e *Event) int {
 	return 0
 }
 
-// consequence says of a line of the driver that something before caused it: 43 and 45 are of the process, not of the GPU (NVIDIA XID Errors, r590), and newer
-// drivers say "caused by previous Xid N" or Nonfatal.
+// consequence reports whether a line of the driver has an earlier cause: 43 and 45 are of the process, not of the GPU (NVIDIA XID Errors, r590), and newer
+// drivers write "caused by previous Xid N" or Nonfatal.
 func consequence(e *Event) bool {
 	return e.Xid == 45 || strings.Contains(e.What, "caused by previous Xid") || strings.Contains(e.What, "Nonfatal")
 }
 
-// afterEnd: all that went wrong went wrong when training had ended.
+// afterEnd: all errors came after the end of training.
 func (j *judge) afterEnd() (End, bool) {
 	ended := j.of(events.ClassEnded, events.ClassExiting)
 	if len(ended) == 0 {
@@ -151,7 +151,7 @@ func (j *judge) done() (End, bool) {
 	return End{Kind: KindHealthy, Certain: true, Sentence: "Training says that it is done.", Evidence: j.lines(ended[len(ended)-1:])}, true
 }
 
-// overriding: what explains others that may have been written before it.
+// overriding: a cause whose consequences may be logged before it.
 func (j *judge) overriding() (End, bool) {
 	if ooms := j.of(events.ClassHostOOM); len(ooms) > 0 {
 		for _, e := range j.causes() {
@@ -174,7 +174,7 @@ func killed(e *Event) bool {
 		e.Class == events.ClassDataLoader && (e.Signal == 9 || strings.Contains(e.Text, "exited unexpectedly"))
 }
 
-// causes are the events that may be a first cause, in order.
+// causes are the possible first causes, in order.
 func (j *judge) causes() (all []*Event) {
 	for _, e := range j.all {
 		if weight(e) > 0 {
@@ -184,7 +184,7 @@ func (j *judge) causes() (all []*Event) {
 	return all
 }
 
-// firstCause is the earliest event that says enough; what says more wins against what was written shortly before it, as the lines of a dying process and of its
+// firstCause is the earliest event with enough weight; a heavier one wins against events shortly before, because the lines of a dying process and of its
 // launcher come in any order.
 func (j *judge) firstCause() (End, bool) {
 	all := j.causes()
@@ -200,7 +200,7 @@ func (j *judge) firstCause() (End, bool) {
 	return j.describe(best), true
 }
 
-// follows says whether b is what becomes of a job after a: a scheduler takes the others down when a process has failed.
+// follows reports whether b is a consequence of a: a scheduler ends the other processes when one has failed.
 func follows(a, b *Event) bool {
 	return a.Class == events.ClassSummary && (b.Class == events.ClassCancelled || b.Class == events.ClassSummary && b.Signal == 9)
 }
@@ -208,10 +208,10 @@ func follows(a, b *Event) bool {
 // soon is how long after a line of a launcher the line of the process itself may come.
 const soon = int64(60e9)
 
-// longAfter says whether b happened so long after a that a is no consequence of it.
+// longAfter reports whether b came long after a: a is then no consequence of b.
 func (j *judge) longAfter(a, b *Event) bool {
 	if a.Class == events.ClassTimeout && (b.Class == events.ClassBehind || b.Class == events.ClassMismatch) {
-		return false // they say who was waited for
+		return false // a summary of the ranks behind the timeout
 	}
 	if a.Time != 0 && b.Time != 0 {
 		return b.Time-a.Time > soon
@@ -219,14 +219,15 @@ func (j *judge) longAfter(a, b *Event) bool {
 	return a.Class == events.ClassTimeout && b.At.File == a.At.File
 }
 
-// describe tells the end by its first cause.
+// describe concludes from the first cause.
 func (j *judge) describe(e *Event) End {
 	d := describers[e.Class]
 	if d == nil {
 		d = (*judge).plain
 	}
 	end := d(j, e)
-	if end.Time = e.Time; end.Evidence == nil {
+	end.Time = e.Time
+	if end.Evidence == nil {
 		end.Evidence = j.evidence(e)
 	}
 	return end
@@ -244,7 +245,7 @@ func init() {
 	}
 }
 
-// who are the global ranks that printed events which are like e, at most soon after it.
+// who are the global ranks that printed events like e, within soon.
 func (j *judge) who(like func(*Event) bool, first *Event) (ranks []int64) {
 	for _, e := range j.all {
 		if e.order < first.order || !like(e) || first.Time != 0 && e.Time != 0 && e.Time-first.Time > soon {
@@ -258,7 +259,7 @@ func (j *judge) who(like func(*Event) bool, first *Event) (ranks []int64) {
 	return ranks
 }
 
-// rankOf is the global rank of the process that printed the line; -1: not told. The rank of a group that is all of the job is a global one.
+// rankOf is the global rank of the process that printed the line; -1: unknown. The rank of a group that is all of the job is a global one.
 func (j *judge) rankOf(e *Event) int64 {
 	switch {
 	case e.Rank >= 0:
@@ -271,7 +272,7 @@ func (j *judge) rankOf(e *Event) int64 {
 	return -1
 }
 
-// oneNode says whether all that is known of the job is on one node, so that local ranks are global ones.
+// oneNode reports whether the known part of the job is on one node: local ranks are then global ones.
 func (j *judge) oneNode() bool {
 	hosts := make(map[string]bool)
 	for _, e := range j.all {
@@ -309,7 +310,7 @@ var words = map[events.Class]string{
 	events.ClassFrozen: "A process hangs in the kernel",
 }
 
-// name names the rank of an event where it is the only one that says so.
+// name names the rank of an event if no other rank has one like it.
 func (j *judge) name(end *End, e *Event, like func(*Event) bool) {
 	ranks := j.who(like, e)
 	if len(ranks) == 1 {
@@ -343,7 +344,7 @@ func (j *judge) device(e *Event) End {
 	}[e.Class]
 	like := func(o *Event) bool { return o.Class == e.Class }
 	ranks := j.who(like, e)
-	if len(ranks) > 1 { // the first that printed it is told first; the others follow where its error spoils their collectives
+	if len(ranks) > 1 { // the first rank comes first; others follow, their collectives spoiled by its error
 		end.Sentence = what + " on " + human.Ranks(ranks) + "."
 		if e.Class != events.ClassCUDAError {
 			end.Ranks = ranks
@@ -361,11 +362,17 @@ func (j *judge) device(e *Event) End {
 }
 
 func (j *judge) xid(e *Event) End {
+	what := "an error"
+	if e.Xid != 0 {
+		what = "Xid " + human.Thousands(e.Xid)
+	}
+	if e.Bus != "" {
+		what += " on the GPU at " + e.Bus
+	}
 	end := End{
 		Kind: string(e.Class), Hosts: hosts(e), Certain: true,
-		Sentence: "The driver reports Xid " + human.Thousands(e.Xid) + " on the GPU at " + e.Bus + j.where(e) + ": " +
-			cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
-		Advice: "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
+		Sentence: "The driver reports " + what + j.where(e) + ": " + cmp.Or(strings.TrimSpace(e.What), clean(e.Text)) + ".",
+		Advice:   "Look the number up in NVIDIA's Xid catalogue; drain the node where it is a fault of the hardware.",
 	}
 	if r := j.rankOfProcess(e.PID); r >= 0 {
 		end.Ranks = []int64{r}
@@ -374,7 +381,7 @@ func (j *judge) xid(e *Event) End {
 	return end
 }
 
-// rankOfProcess is the rank of a process that a launcher reaped; -1: not told. The kernel knows no ranks.
+// rankOfProcess is the rank of a process reaped by a launcher; -1: unknown. The kernel knows no ranks.
 func (j *judge) rankOfProcess(pid int64) int64 {
 	for _, e := range j.all {
 		if r := j.rankOfSummary(e); e.Class == events.ClassSummary && pid != 0 && e.PID == pid && r >= 0 {
@@ -458,7 +465,7 @@ func (j *judge) gone(e *Event) End {
 	return end
 }
 
-// peer: a connection ended. The other end went away first, or the network between them failed.
+// peer: a connection ended. The other end closed first, or the network between them failed.
 func (j *judge) peer(e *Event) End {
 	end := End{Kind: string(events.ClassGone), Sentence: "A connection was closed by the process at its other end"}
 	if strings.Contains(e.Text, "reset by peer") || strings.Contains(e.Text, "network error") {
@@ -467,8 +474,8 @@ func (j *judge) peer(e *Event) End {
 	if e.Peer != "" {
 		end.Sentence += " (" + e.Peer + ")"
 	}
-	if told, ok := j.dumps(e); ok && len(told.Ranks) > 0 {
-		return told
+	if byDumps, ok := j.dumps(e); ok && len(byDumps.Ranks) > 0 {
+		return byDumps
 	}
 	end.Sentence += ": who went away first is not told."
 	end.Advice = "Look at the logs of the other ranks: the first that died wrote why."
@@ -477,10 +484,14 @@ func (j *judge) peer(e *Event) End {
 
 func (j *judge) scheduler(e *Event) End {
 	end := End{Kind: string(e.Class), Certain: true, Sentence: "The job was cancelled"}
-	if e.Class == events.ClassTimeLimit {
+	switch {
+	case e.Class == events.ClassTimeLimit:
 		end.Sentence = "The scheduler ended the job at its time limit"
-	}
-	if e.What == "KeyboardInterrupt" {
+	case e.What == "DUE TO PREEMPTION":
+		end.Sentence = "Slurm preempted the job"
+	case e.What == "DUE TO JOB REQUEUE":
+		end.Sentence = "Slurm requeued the job"
+	case e.What == "KeyboardInterrupt":
 		end.Sentence = "The job was interrupted (SIGINT), by whom is not told"
 	}
 	end.Sentence += ": " + clean(e.Text) + "."
@@ -511,7 +522,7 @@ func (j *judge) signal(e *Event) End {
 	return end
 }
 
-// reaped is the rank of the one process of which launchers say that it died by the signal; -1: there are none, or several.
+// reaped is the rank of the only process that died by the signal, as launchers say; -1: none, or several.
 func (j *judge) reaped(signal int64) int64 {
 	rank := int64(-1)
 	named := make(map[int64]bool) // processes
@@ -535,10 +546,10 @@ func (j *judge) reaped(signal int64) int64 {
 	return rank
 }
 
-// rankOfSummary is the global rank of the process that a launcher reaped; -1: not told.
+// rankOfSummary is the global rank of the process reaped by a launcher; -1: unknown.
 func (j *judge) rankOfSummary(e *Event) int64 {
 	switch {
-	case e.Form.Name == "slurm.task_exit": // of the step: with a launcher on each node it is the node's
+	case e.Form.Name == "slurm.task_exit": // of the step: with a launcher on each node the node's rank
 		return -1
 	case len(e.Ranks) == 1:
 		return e.Ranks[0]
@@ -560,7 +571,7 @@ func kindOfSignal(n int64) string {
 	return string(events.ClassSignal)
 }
 
-// summary is told by a launcher alone: which process it reaped first, with its exit code.
+// summary has a launcher's line alone: the first process reaped, with its exit code.
 func (j *judge) summary(e *Event) End {
 	if e.Signal == 0 {
 		return j.exit(e)
@@ -583,7 +594,7 @@ func (j *judge) summary(e *Event) End {
 func (j *judge) exit(e *Event) End {
 	kind := events.ClassGone
 	if e.Code == 1 {
-		kind = events.ClassException // what the interpreter ends with when nobody catches one
+		kind = events.ClassException // the interpreter's exit code for an uncaught exception
 	}
 	end := End{Kind: string(kind), Sentence: "A process ended with exit code " + strconv.FormatInt(e.Code, 10) + "; its own words are not in these logs."}
 	if e.PID != 0 {
@@ -598,8 +609,8 @@ func (j *judge) exit(e *Event) End {
 	return end
 }
 
-// onlyFailed is the rank of the one process that launchers tell of, where no rank waited for another: the first that was reaped may else be one that waited.
-// -1: there is none.
+// onlyFailed is the rank of the only process in launchers' lines, if no rank waited for another: otherwise the first one reaped may be a waiting rank. -1:
+// none.
 func (j *judge) onlyFailed() int64 {
 	failed := int64(-1)
 	for _, e := range j.all {
@@ -647,7 +658,7 @@ func (j *judge) exception(e *Event) End {
 	return end
 }
 
-// timeout: ranks gave up waiting in a collective. Who is behind is told only when all ranks of the group have told where they stand.
+// timeout: ranks gave up waiting in a collective. The rank behind is known only if all ranks of the group have logged their positions.
 func (j *judge) timeout(e *Event) End {
 	if end, ok := j.dumps(e); ok {
 		return end
@@ -660,8 +671,8 @@ func (j *judge) timeout(e *Event) End {
 			counts[o.GroupRank] = o
 		}
 	}
-	heard := j.who(func(o *Event) bool { return o.Class == events.ClassTimeout }, e)
-	end.Heard, end.Of = int64(len(heard)), j.WorldSize
+	waiting := j.who(func(o *Event) bool { return o.Class == events.ClassTimeout }, e)
+	end.Heard, end.Of = int64(len(waiting)), j.WorldSize
 	op := ""
 	for _, o := range j.all {
 		if o.Class == events.ClassTimeout && o.Op != "" && (o.Group == group || group == "") {
@@ -689,8 +700,8 @@ func (j *judge) timeout(e *Event) End {
 			end.Sentence = capital(human.Ranks(behind)) + " did not return from enqueueing work " + human.Thousands(least+1) + ", in which the others waited"
 		}
 	}
-	if len(heard) > 0 && end.Kind == string(e.Class) {
-		end.Sentence += "; " + human.Ranks(heard) + " told of it"
+	if len(waiting) > 0 && end.Kind == string(e.Class) {
+		end.Sentence += "; " + human.Ranks(waiting) + " told of it"
 		if j.WorldSize > 0 {
 			end.Sentence += ", of " + human.Thousands(j.WorldSize)
 		}
@@ -701,7 +712,7 @@ func (j *judge) timeout(e *Event) End {
 	return end
 }
 
-// notUnderstood: something fatal was said that no rule knows.
+// notUnderstood: a fatal line without a rule.
 func (j *judge) notUnderstood() (End, bool) {
 	for _, e := range j.all {
 		switch e.Class {
@@ -751,7 +762,7 @@ func (j *judge) finish(end *End) {
 // maxEvidence bounds the lines of an end.
 const maxEvidence = 8
 
-// evidence are the lines of a first cause, and those that follow from it, one of each form.
+// evidence are the lines of a first cause and of its consequences, without repetitions of a form.
 func (j *judge) evidence(first *Event) []Evidence {
 	list := []*Event{first}
 	seen := map[string]bool{first.Form.Name: true}

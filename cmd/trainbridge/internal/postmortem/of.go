@@ -8,8 +8,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is how many it has; 0: not known.
-// lastStep is the number of its last step; -1: it has none.
+// Of is how a job ended, by the events in its logs and the dumps of PyTorch's Flight Recorder among its files. ranks is their number; 0: unknown. lastStep is
+// the number of the last step; -1: none.
 func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	c := &Case{WorldSize: ranks, LastStep: lastStep, Events: make([]Event, 0, len(job.Events))}
 	for i := range job.Events {
@@ -25,7 +25,7 @@ func Of(job *digest.Ends, files []string, ranks, lastStep int64) End {
 	return Judge(c)
 }
 
-// maxDump bounds a dump that is read, By: 2,000 entries with their frames take 2 MB.
+// maxDump bounds a dump, By: 2,000 entries with their frames take 2 MB.
 const maxDump = 256 << 20
 
 // groups reads the dumps among some files, one at a time.
@@ -48,7 +48,8 @@ func groups(files []string) []flightrecorder.Group {
 			if reader.Read(data, &dump) != nil {
 				continue
 			}
-			if dump.Rank = flightrecorder.RankOf(file); !yield(&dump) {
+			dump.Rank = flightrecorder.RankOf(file)
+			if !yield(&dump) {
 				return
 			}
 		}
@@ -70,7 +71,8 @@ func eventOf(d *digest.Event) Event {
 	if d.Local.OK {
 		e.Local = d.Local.N
 	}
-	if e.Exception = d.ExceptionType; e.Exception != "" {
+	e.Exception = d.ExceptionType
+	if e.Exception != "" {
 		e.What = d.ExceptionMessage
 	}
 	e.Last = events.Frame{File: d.CodeFile, Line: d.CodeLine.Or(0), Func: d.CodeFunction}

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// JSON is the name of a format, beside text, of commands that programs ask.
+// JSON is the format, beside text, of commands for programs.
 const JSON = "json"
 
-// Choice adds a flag that takes one of names, the first of them by default.
+// Choice adds a flag with a fixed set of values, the first by default.
 func Choice(cmd *cobra.Command, to *string, flag, usage string, names ...string) {
 	*to = names[0]
 	cmd.Flags().Var(&choice{to, names}, flag, usage+": "+strings.Join(names, ", "))

@@ -37,8 +37,8 @@ func newProgress(to io.Writer, now func() time.Time) *progress {
 	return p
 }
 
-// tell is called a few times a second, by one goroutine at a time.
-func (p *progress) tell(done, total int64) {
+// show is called a few times a second, by one goroutine at a time.
+func (p *progress) show(done, total int64) {
 	now := p.now()
 	done = min(done, total) // a file may grow meanwhile
 	text := human.Of(human.Bytes(float64(done)), human.Bytes(float64(total)))

@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 	p := newProgress(&out, func() time.Time { return now })
 	for range 60 { // 12 s
 		now = now.Add(200 * time.Millisecond)
-		p.tell(int64(now.Sub(time.Unix(0, 0)).Seconds())*10<<20, 200<<20)
+		p.show(int64(now.Sub(time.Unix(0, 0)).Seconds())*10<<20, 200<<20)
 	}
 	p.clear()
 	assert.Equal(t, "reading: 50 of 200 MiB, 10 MiB/s, 15 s left\nreading: 100 of 200 MiB, 10 MiB/s, 10 s left\n", out.String())
@@ -27,9 +27,9 @@ func TestProgress(t *testing.T) {
 	now = time.Unix(0, 0)
 	p = newProgress(&out, func() time.Time { return now })
 	p.bar = true
-	p.tell(0, 0)
+	p.show(0, 0)
 	now = now.Add(2 * time.Second)
-	p.tell(3<<20, 4<<20)
+	p.show(3<<20, 4<<20)
 	p.clear()
 	assert.Equal(t, "\r\x1b[K░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░  0 of 0 B"+
 		"\r\x1b[K██████████████████████░░░░░░░░  3 of 4 MiB, 1.5 MiB/s, 1 s left\r\x1b[K", out.String())

@@ -1,5 +1,4 @@
-// Package reading is what commands that read finished logs have in common: their paths and flags, how far they are, and what is said when there is nothing to
-// read.
+// Package reading is common to the commands over finished logs: their paths and flags, progress, and errors about logs without anything to read.
 package reading
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
-// UsageError is a command line, or a path in it, that nothing can be done with.
+// UsageError is a wrong command line, or a wrong path.
 type UsageError struct{ error }
 
 // Errorf makes a UsageError of a command.
@@ -55,10 +54,10 @@ type Patterns struct{ texts []string }
 // Add adds the flag to a command.
 func (p *Patterns) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&p.texts, "pattern", nil,
-		"a line of a training log with placeholders, such as 'it {iteration} loss {loss} in {step_time:ms} ms'; again for others (docs/patterns.md)")
+		"a line of a training log with placeholders, such as 'it {iteration} loss {loss} in {step_time:ms} ms'; again for others (docs/reference/patterns.md)")
 }
 
-// Of are the patterns as they were given. The error is a UsageError.
+// Of are the patterns as given. The error is a UsageError.
 func (p *Patterns) Of(cmd *cobra.Command) ([]string, error) {
 	for _, text := range p.texts {
 		if err := trainlogreceiver.PatternError(text); err != nil {
@@ -68,7 +67,7 @@ func (p *Patterns) Of(cmd *cobra.Command) ([]string, error) {
 	return p.texts, nil
 }
 
-// Zones say of which zone stamps without one are.
+// Zones are the zones of stamps without one.
 type Zones struct{ timezone []string }
 
 // Add adds the flag to a command.
@@ -77,7 +76,7 @@ func (z *Zones) Add(cmd *cobra.Command) {
 		"the zone of a log's stamps that state none, as `LOG=ZONE`: a path, a glob or a file's name, and an IANA name or +08:00 (default: local); again for others")
 }
 
-// Of are the zones as they were given. The error is a UsageError.
+// Of are the zones as given. The error is a UsageError.
 func (z *Zones) Of(cmd *cobra.Command) (all []offline.Zone, err error) {
 	for _, text := range z.timezone {
 		zone, err := offline.ParseZone(text)
@@ -101,19 +100,23 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.patterns.Add(cmd)
 }
 
-// Options are the flags as they were given. The error is a UsageError.
+// Options are the flags as given. The error is a UsageError.
 func (f *Flags) Options(cmd *cobra.Command) (opt offline.Options, err error) {
 	opt = offline.Options{Run: f.run, Service: f.service, Device: f.device}
-	if opt.Zones, err = f.zones.Of(cmd); err != nil {
+	opt.Zones, err = f.zones.Of(cmd)
+	if err != nil {
 		return opt, err
 	}
-	if opt.Patterns, err = f.patterns.Of(cmd); err != nil {
+	opt.Patterns, err = f.patterns.Of(cmd)
+	if err != nil {
 		return opt, err
 	}
-	if opt.Since, err = moment(cmd, "since", f.since); err != nil {
+	opt.Since, err = moment(cmd, "since", f.since)
+	if err != nil {
 		return opt, err
 	}
-	if opt.Until, err = moment(cmd, "until", f.until); err != nil {
+	opt.Until, err = moment(cmd, "until", f.until)
+	if err != nil {
 		return opt, err
 	}
 	if !opt.Since.IsZero() && !opt.Until.IsZero() && !opt.Since.Before(opt.Until) {
@@ -138,7 +141,7 @@ func moment(cmd *cobra.Command, flag, text string) (time.Time, error) {
 	return time.Time{}, Errorf(cmd, "--%s %q: write 2026-11-23, '2026-11-23 14:00:05' or 2026-11-23T14:00:05Z", flag, text)
 }
 
-// Open finds the files, and says which paths name none. The error, a UsageError, says that there is no file at all.
+// Open finds the files, and prints the paths that name none. The error, a UsageError, says that no file was found at all.
 func Open(cmd *cobra.Command, paths []string) (*offline.Input, error) {
 	in, err := offline.Open(paths, cmd.InOrStdin())
 	if err != nil {
@@ -172,7 +175,7 @@ func LeftOut(in *offline.Input) string {
 		human.Thousands(int64(len(in.Files)+in.Left))+more, human.Thousands(int64(len(in.Files))), human.Thousands(int64(in.Left)), more)
 }
 
-// Read reads the logs, and says how far it is. The error is a UsageError where there is nothing to read.
+// Read reads the logs, with progress. The error is a UsageError if nothing can be read.
 func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
 	read, err := ReadAny(ctx, cmd, in, opt, to)
 	if err != nil {
@@ -184,7 +187,7 @@ func Read(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offlin
 	return read, nil
 }
 
-// ReadAny is Read that does not mind if there is nothing to read.
+// ReadAny is Read, and allows files without records.
 func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt offline.Options, to offline.Sink) (*offline.Reading, error) {
 	for _, z := range opt.Zones {
 		if !slices.ContainsFunc(in.Files, z.Of) {
@@ -192,7 +195,7 @@ func ReadAny(ctx context.Context, cmd *cobra.Command, in *offline.Input, opt off
 		}
 	}
 	bar := newProgress(cmd.ErrOrStderr(), time.Now)
-	opt.Progress = bar.tell
+	opt.Progress = bar.show
 	defer bar.clear()
 	return offline.Read(ctx, in, opt, to)
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal returns COLUMNS, else the columns of the terminal that w is, else width; and whether w is a terminal.
+// Terminal returns COLUMNS, else the columns of the terminal w, else width; and whether w is a terminal.
 func Terminal(w io.Writer, width int) (columns int, tty bool) {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		tty = true
@@ -28,7 +28,7 @@ type Palette bool
 // Colours is the palette of a terminal, unless NO_COLOR is set.
 func Colours(tty bool) Palette { return Palette(tty && os.Getenv("NO_COLOR") == "") }
 
-// Paint returns text in a colour, a number of ANSI's SGR; "": as it is.
+// Paint returns text in a colour, a number of ANSI's SGR; "": no colour.
 func (p Palette) Paint(code, text string) string {
 	if !p || text == "" || code == "" {
 		return text

@@ -1,4 +1,4 @@
-// Package replay is `trainbridge replay`: it sends what finished logs tell to Jaeger or Tempo and to Prometheus, as if it had been read then.
+// Package replay is `trainbridge replay`: finished logs are sent to Jaeger or Tempo and to Prometheus, with their own times, as if read live.
 package replay
 
 import (
@@ -45,7 +45,7 @@ func NewCommand() *cobra.Command {
 		Long: `Reads logs from their first line to their last and sends what they tell with the times that stand in them: traces over OTLP, metrics by
 Prometheus' remote write. Sent again, the same logs give the same traces and samples.
 
-Servers take old data only where they are set to: docs/replay.md has the settings of Tempo and Prometheus.`,
+Servers take old data only where they are set to: docs/reference/replay.md has the settings of Tempo and Prometheus.`,
 		Example: `  trainbridge replay /data/job --endpoint 127.0.0.1:4317
   trainbridge replay /data/job --endpoint 127.0.0.1:4317 --metrics http://127.0.0.1:9090`,
 		SilenceUsage: true,
@@ -81,7 +81,8 @@ func run(cmd *cobra.Command, paths []string, opt options) (err error) {
 		}
 	}
 	if opt.endpoint != "" {
-		if s.traces, err = connect(ctx, opt.endpoint); err != nil {
+		s.traces, err = connect(ctx, opt.endpoint)
+		if err != nil {
 			return reading.Errorf(cmd, "--endpoint %s: %w", opt.endpoint, err)
 		}
 		defer func() { err = errors.Join(err, s.traces.Shutdown(context.WithoutCancel(ctx))) }()
@@ -101,10 +102,10 @@ func run(cmd *cobra.Command, paths []string, opt options) (err error) {
 	if err := s.finish(ctx); err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
-	return s.tell(cmd.OutOrStdout(), opt)
+	return s.report(cmd.OutOrStdout(), opt)
 }
 
-// remoteURL is where Prometheus takes remote write, if only its address is given.
+// remoteURL is the URL of Prometheus' remote write, from a URL or only an address.
 func remoteURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -116,7 +117,7 @@ func remoteURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// connect makes the exporter of spans. A server that is not there is said at once.
+// connect makes the exporter of spans. An absent server is an error at once.
 func connect(ctx context.Context, endpoint string) (exporter.Traces, error) {
 	host := endpoint
 	if _, rest, ok := strings.Cut(endpoint, "://"); ok {
@@ -161,17 +162,17 @@ func telemetry() component.TelemetrySettings {
 	}
 }
 
-// sending is what goes where. Its consumers are called by several goroutines at once.
+// sending has the targets. Its consumers are called by several goroutines at once.
 type sending struct {
-	cancel context.CancelCauseFunc // ends the reading: a server does not take what is sent
+	cancel context.CancelCauseFunc // ends the reading: a server does not accept the data
 
 	traces  exporter.Traces // nil: not wanted
 	history *history        // as above
 	remote  *remote         // as above; used under mu
 
-	mu          sync.Mutex // guards what follows
-	stated      *table     // what logs state, not sent yet
-	spans       int64      // that were accepted
+	mu          sync.Mutex // guards the fields below
+	stated      *table     // values of logs, not sent yet
+	spans       int64      // accepted ones
 	first, last pcommon.Timestamp
 	refused     error // why some were not
 }
@@ -185,7 +186,7 @@ func (s *sending) sink() offline.Sink {
 	return to
 }
 
-// consumeTraces sends spans, then counts them. What a server refuses for good is left out; any other error ends the command.
+// consumeTraces sends spans, then counts them. Spans refused for good are left out; any other error ends the command.
 func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
 	first, last := extent(td)
 	n := int64(td.SpanCount())
@@ -231,7 +232,7 @@ func extent(td ptrace.Traces) (first, last pcommon.Timestamp) {
 	return first, last
 }
 
-// consumeMetrics sends what logs state, each value at its own time.
+// consumeMetrics sends the values of logs, each at its own time.
 func (s *sending) consumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +246,7 @@ func (s *sending) consumeMetrics(ctx context.Context, md pmetric.Metrics) error 
 func (s *sending) flush(ctx context.Context) error {
 	all := s.stated.take()
 	for _, x := range all {
-		x.adds = false // what logs state is not counted by us
+		x.adds = false // values of logs are not our counts
 		x.sort()
 	}
 	if err := s.remote.put(ctx, all); err != nil {
@@ -255,8 +256,8 @@ func (s *sending) flush(ctx context.Context) error {
 	return nil
 }
 
-// tell says what was sent, and what was not. The error says that a server refused some of it.
-func (s *sending) tell(w io.Writer, opt options) error {
+// report prints the number of spans and samples sent, and of those left out. The error says that a server refused some.
+func (s *sending) report(w io.Writer, opt options) error {
 	const layout = "2006-01-02 15:04:05"
 	var errs []error
 	if s.traces != nil && s.spans > 0 {

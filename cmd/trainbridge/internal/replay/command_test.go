@@ -30,7 +30,7 @@ func answering(err error) backend {
 	return backend{ConsumeTracesFunc: func(context.Context, ptrace.Traces) error { return err }}
 }
 
-// What a backend refuses for good is told in the end, with an error. Any other error ends the reading.
+// Spans that a backend refuses for good are reported at the end, with an error. Any other error ends the reading.
 func TestRefusedSpans(t *testing.T) {
 	batch := spans.NewBatch("test", "")
 	aStep(batch, 1, 1.79e18, spans.TimeLogged)
@@ -55,7 +55,7 @@ func TestRefusedSpans(t *testing.T) {
 		}
 		cancel(nil)
 		var out bytes.Buffer
-		err := s.tell(&out, options{endpoint: "jaeger:4317"})
+		err := s.report(&out, options{endpoint: "jaeger:4317"})
 		if tt.want == "" {
 			require.NoError(t, err)
 		} else {

@@ -12,12 +12,12 @@ import (
 	"github.com/trainbridge/trainbridge/internal/bounds"
 )
 
-// train_metrics makes exponential histograms. They are sent with a series for each bucket: of the past, Prometheus takes native ones from version 3 on only.
+// train_metrics makes exponential histograms. They are sent with a series for each bucket: Prometheus takes native ones with past times only from version 3 on.
 
-// bucket is one of an exponential histogram, whose base is 2^(2^-scale): it holds base^index < value ≤ base^(index+1).
+// bucket is a bucket of an exponential histogram with base 2^(2^-scale), for base^index < value ≤ base^(index+1).
 type bucket struct{ scale, index int }
 
-// upper is the bound above the bucket in its own scale or a coarser one: 2^(upper × 2^-scale), or bounds.Zero.
+// upper is the upper bound of the bucket in its own scale or a coarser one: 2^(upper × 2^-scale), or bounds.Zero.
 func (b bucket) upper(scale int) int {
 	if b.index == bounds.Zero {
 		return bounds.Zero
@@ -85,7 +85,7 @@ func boundsOf(all []*series) map[string]*bounds.Set {
 	return sets
 }
 
-// le writes a bound as OpenMetrics does, in which Prometheus reads those of a live collector.
+// le writes a bound as OpenMetrics does: Prometheus reads the bounds of a live collector in the same form.
 func le(bound float64) string {
 	text := strconv.FormatFloat(bound, 'g', -1, 64)
 	if !strings.ContainsAny(text, ".e") {
@@ -94,8 +94,8 @@ func le(bound float64) string {
 	return text
 }
 
-// each gives a series, and after the count of a histogram its buckets. A bucket also counts the values of lower ones. All are there from the first count to the
-// last: increase() does not see the first value of a counter that begins late.
+// each yields a series, and after the count of a histogram its buckets, which are cumulative. All exist from the first count to the last: increase() does not
+// see the first value of a counter that begins late.
 func (s *series) each(sets map[string]*bounds.Set) iter.Seq[*series] {
 	return func(yield func(*series) bool) {
 		if !yield(s) || s.of == nil {
@@ -124,7 +124,7 @@ func (s *series) each(sets map[string]*bounds.Set) iter.Seq[*series] {
 	}
 }
 
-// bucketLabels are those of a bucket of the histogram whose count s is.
+// bucketLabels are the labels of a bucket of the histogram whose count is s.
 func (s *series) bucketLabels(le string) []label {
 	labels := slices.Clone(s.labels)
 	for i := range labels {

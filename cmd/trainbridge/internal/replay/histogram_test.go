@@ -27,7 +27,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// counted is what train_metrics sends of spans, with histograms of a type.
+// counted is the output of train_metrics for spans, with histograms of a type.
 func counted(t *testing.T, td ptrace.Traces, histograms trainmetricsconnector.HistogramType) pmetric.Metrics {
 	t.Helper()
 	f, sink := trainmetricsconnector.NewFactory(), new(consumertest.MetricsSink)
@@ -41,7 +41,7 @@ func counted(t *testing.T, td ptrace.Traces, histograms trainmetricsconnector.Hi
 	return sink.AllMetrics()[0]
 }
 
-// bucketsOf takes the buckets out of series by labels: what is below each bound, by labels without the bound.
+// bucketsOf takes the buckets out of series: cumulative counts by bound, by labels without the bound.
 func bucketsOf(t *testing.T, all map[string]float64) map[string]map[float64]float64 {
 	t.Helper()
 	out := map[string]map[float64]float64{}
@@ -64,7 +64,7 @@ func bucketsOf(t *testing.T, all map[string]float64) map[string]map[float64]floa
 
 var bound = regexp.MustCompile(`le="([^"]+)",?`)
 
-// The buckets of a replay say what those say that a live collector has on its page with histogram::type explicit; some that are empty are not there.
+// The buckets of a replay equal the buckets on a live collector's page with histogram::type explicit; some empty ones are missing.
 func TestAsExplicit(t *testing.T) {
 	td, err := golden.ReadTraces(filepath.Join("..", "..", "..", "..", "processors", "trainperfprocessor", "testdata", "want.yaml"))
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestAsExplicit(t *testing.T) {
 	}
 }
 
-// quantile is Prometheus' histogram_quantile of what came in buckets by their bounds.
+// quantile is Prometheus' histogram_quantile over buckets by bound.
 func quantile(q float64, buckets map[float64]float64) float64 {
 	bounds := slices.Sorted(maps.Keys(buckets))
 	rank := q * buckets[math.Inf(1)]
@@ -120,7 +120,7 @@ func quantile(q float64, buckets map[float64]float64) float64 {
 
 type timed struct{ end, ns int64 }
 
-// someSteps has the steps of some runs, of which each takes twice as long as the one before.
+// someSteps has the steps of some runs, each run with twice the step time of the one before.
 func someSteps(n, runs int, base, length int64) (ptrace.Traces, []timed) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	b := spans.NewBatch("test", "")
@@ -136,7 +136,7 @@ func someSteps(n, runs int, base, length int64) (ptrace.Traces, []timed) {
 	return b.Traces(), steps
 }
 
-// overTime is what is in the buckets of all series of a histogram together, by time and bound. All buckets of a series are there for the same time.
+// overTime adds up the buckets of all series of a histogram, by time and bound. All buckets of a series exist for the same time.
 func overTime(t *testing.T, all []*series, metric string) map[int64]map[float64]float64 {
 	t.Helper()
 	at := map[int64]map[float64]float64{}
@@ -157,7 +157,7 @@ func overTime(t *testing.T, all []*series, metric string) map[int64]map[float64]
 			lives[of["instance"]] = life
 		}
 		assert.Equal(t, lives[of["instance"]], life)
-		for _, x := range s.samples[:len(s.samples)-1] { // the last one marks the end
+		for _, x := range s.samples[:len(s.samples)-1] { // the last sample marks the end
 			if at[x.at] == nil {
 				at[x.at] = map[float64]float64{}
 			}
@@ -167,7 +167,7 @@ func overTime(t *testing.T, all []*series, metric string) map[int64]map[float64]
 	return at
 }
 
-// Quantiles over all series of a metric are within 10 % of those of the times themselves, at any time, although the times of each series are of its own size.
+// Quantiles over all series of a metric are within 10 % of the exact ones, at any time, although each series has times of its own size.
 func TestQuantiles(t *testing.T) {
 	const base, windows = 1_790_000_000_000_000_000 / s15 * s15, 40
 	td, steps := someSteps(4000, 5, base, windows*s15)
@@ -210,7 +210,7 @@ func pointOf(scale, offset int32, zeroes uint64, counts ...uint64) pmetric.Expon
 	return p
 }
 
-// Buckets of several scales have bounds that all of them have, at most 64.
+// Buckets of several scales get common bounds, at most 64.
 func TestGrid(t *testing.T) {
 	wide := make([]uint64, 320)
 	for i := range wide {

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// step is between two samples of a series: as often as train_metrics sends them on.
+	// step is the time between two samples of a series: the flush interval of train_metrics.
 	step = 15 * time.Second
-	// goOn is how long a series goes on after its last span: train_metrics waits for longer (metrics_expiration), as a live job may go on. A series whose spans
-	// are further apart goes on between them: a step may take long.
+	// goOn is how long a series goes on after its last span, less than in train_metrics (metrics_expiration): a live job may go on, a finished log does not. Gaps
+	// of up to between are bridged: a step may take long.
 	goOn, between = 5 * time.Minute, time.Hour
 	// openSteps bounds how many steps are counted at once. Logs are read side by side, at most a fiftieth of their size apart.
 	openSteps = 256
 )
 
-// history is what train_metrics would have said of spans at the time when they ended. Each step of that time has a train_metrics of its own, which counts only
-// the spans that end in the step; its counts are added up in the end. So the order in which spans come does not matter.
+// history is the output of train_metrics at the time when spans ended. Each interval has a train_metrics of its own for the spans that end in it, whose counts
+// are added up in the end: the order of spans does not matter.
 //
-// Accounts of runs are no sums of accounts of 15 s: a train_metrics of their own has all steps, and each account is told once, when its run is over.
+// Accounts of runs are no sums of accounts of 15 s: a separate train_metrics gets all steps, and each account is emitted once, at the end of its run.
 type history struct {
 	mu      sync.Mutex
 	open    *simplelru.LRU[int64, connector.Traces] // by step
@@ -43,10 +43,10 @@ type history struct {
 	err     error
 
 	accounts connector.Traces // nil before the first span
-	ends     map[string]int64 // by run: the step in which its last span ended
+	ends     map[string]int64 // by run: the interval of its last span's end
 
 	breakdown view.Breakdown
-	synthetic int64 // spans whose times no clock told: they are in no metric
+	synthetic int64 // spans with made-up times: in no metric
 }
 
 func newHistory(open int) *history {
@@ -54,7 +54,7 @@ func newHistory(open int) *history {
 	var err error
 	h.open, err = simplelru.NewLRU(open, func(at int64, c connector.Traces) {
 		h.closing = at
-		h.err = errors.Join(h.err, c.Shutdown(context.Background())) // it sends its counts first
+		h.err = errors.Join(h.err, c.Shutdown(context.Background())) // sends its counts first
 	})
 	if err != nil {
 		panic(err) // only for a size below one
@@ -62,32 +62,32 @@ func newHistory(open int) *history {
 	return h
 }
 
-// take moves the spans that metrics are made of out of td.
+// take moves the spans with metrics out of td.
 func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	steps, told, clocked := map[int64]ptrace.Traces{}, ptrace.NewTraces(), clockedSteps(td)
+	steps, inAccounts, clocked := map[int64]ptrace.Traces{}, ptrace.NewTraces(), clockedSteps(td)
 	for _, rs := range td.ResourceSpans().All() {
 		to := map[int64]ptrace.SpanSlice{}
 		made := isMadeUp(rs.Resource().Attributes())
 		run := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
-		var account *ptrace.SpanSlice // nil: none of these spans is of an account
+		var account *ptrace.SpanSlice // nil: no span of an account yet
 		for _, ss := range rs.ScopeSpans().All() {
 			for _, s := range ss.Spans().All() {
 				if view.IsDetail(s) {
 					continue
 				}
 				kind := view.KindOf(s)
-				if (made || isMadeUp(s.Attributes())) && !clocked[s.ParentSpanID()] { // a part's place in its step is made up, not how long it took
-					if kind != view.KindJoined { // which is in no metric anyway
+				if (made || isMadeUp(s.Attributes())) && !clocked[s.ParentSpanID()] { // the place of a part in its step is made up, not its duration
+					if kind != view.KindJoined { // joined spans are in no metric anyway
 						h.synthetic++
 					}
 					continue
 				}
-				at := h.told(s) / int64(step)
+				at := h.countedAt(s) / int64(step)
 				if ofAccounts[kind] {
 					if account == nil {
-						list := below(told, rs.Resource())
+						list := below(inAccounts, rs.Resource())
 						account = &list
 					}
 					s.CopyTo(account.AppendEmpty())
@@ -105,14 +105,15 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 			}
 		}
 	}
-	if err := h.tell(ctx, told); err != nil {
+	if err := h.addToAccounts(ctx, inAccounts); err != nil {
 		return err
 	}
 	for at, td := range steps {
 		c, ok := h.open.Get(at)
 		if !ok {
 			var err error
-			if c, err = newCounts(ctx, h.step); err != nil {
+			c, err = newCounts(ctx, h.step)
+			if err != nil {
 				return err
 			}
 			h.open.Add(at, c)
@@ -124,17 +125,17 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 	return h.err
 }
 
-// below are the spans, none so far, of a copy of a resource in td.
+// below returns the spans, none yet, of a copy of a resource in td.
 func below(td ptrace.Traces, res pcommon.Resource) ptrace.SpanSlice {
 	rs := td.ResourceSpans().AppendEmpty()
 	res.CopyTo(rs.Resource())
 	return rs.ScopeSpans().AppendEmpty().Spans()
 }
 
-// ofAccounts are the kinds of spans that an account is made of.
+// ofAccounts are the kinds of spans in an account.
 var ofAccounts = map[view.Kind]bool{view.KindStep: true, view.KindPart: true, view.KindEvaluation: true, view.KindBreakdown: true}
 
-// clockedSteps are the steps whose times a clock told.
+// clockedSteps are the steps with times of a clock.
 func clockedSteps(td ptrace.Traces) map[pcommon.SpanID]bool {
 	out := map[pcommon.SpanID]bool{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -152,21 +153,22 @@ func clockedSteps(td ptrace.Traces) map[pcommon.SpanID]bool {
 	return out
 }
 
-// tell has spans in the accounts of their runs.
-func (h *history) tell(ctx context.Context, td ptrace.Traces) error {
+// addToAccounts adds spans to the accounts of their runs.
+func (h *history) addToAccounts(ctx context.Context, td ptrace.Traces) error {
 	if td.SpanCount() == 0 {
 		return nil
 	}
 	if h.accounts == nil {
 		var err error
-		if h.accounts, err = newCounts(ctx, h.account); err != nil {
+		h.accounts, err = newCounts(ctx, h.account)
+		if err != nil {
 			return err
 		}
 	}
 	return h.accounts.ConsumeTraces(ctx, td)
 }
 
-// account takes the accounts of runs, each at the end of the step in which it was over.
+// account takes the accounts of runs, each at the end of the interval in which its run was over.
 func (h *history) account(md pmetric.Metrics) {
 	keep(md, true)
 	for _, rm := range md.ResourceMetrics().All() {
@@ -177,7 +179,7 @@ func (h *history) account(md pmetric.Metrics) {
 	}
 }
 
-// keep removes all metrics but those of accounts; without accounts, those of accounts alone.
+// keep removes all metrics but accounts; without accounts, the accounts.
 func keep(md pmetric.Metrics, accounts bool) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -188,9 +190,9 @@ func keep(md pmetric.Metrics, accounts bool) {
 	}
 }
 
-// told is when a live collector would have counted a span, Unix ns: when it ended. A breakdown is a point where its window begins, and its parts add up to the
-// window's length.
-func (h *history) told(s ptrace.Span) int64 {
+// countedAt is when a live collector would have counted a span, Unix ns: at its end. A breakdown is a point at the begin of its window, and its parts add up to
+// the window's length.
+func (h *history) countedAt(s ptrace.Span) int64 {
 	end := int64(s.EndTimestamp())
 	if view.KindOf(s) == view.KindBreakdown {
 		h.breakdown.Read(s)
@@ -201,7 +203,7 @@ func (h *history) told(s ptrace.Span) int64 {
 	return end
 }
 
-// isMadeUp says of the attributes of a resource, or of a span, that no clock told the times.
+// isMadeUp reports, by the attributes of a resource or a span, that no clock stands behind the times.
 func isMadeUp(attrs pcommon.Map) bool {
 	return spans.AttrText(attrs, spans.AttrTimeSource) == string(spans.TimeSynthetic)
 }
@@ -213,7 +215,7 @@ func (h *history) step(md pmetric.Metrics) {
 	h.counted.add(md, func(pcommon.Timestamp) int64 { return end })
 }
 
-// newCounts makes a train_metrics that is never started: it sends its counts when it is stopped, and forgets nothing before.
+// newCounts makes a train_metrics without a start: it sends its counts when stopped, and forgets nothing before.
 func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Traces, error) {
 	f := trainmetricsconnector.NewFactory()
 	cfg := f.CreateDefaultConfig()
@@ -231,7 +233,7 @@ func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Trace
 	return f.CreateTracesToMetrics(ctx, set, cfg, next)
 }
 
-// each ends the counting and gives all series, one by one: what they have between them is many times what is kept.
+// each ends the counting and passes all series to send, one by one: with their samples in between, all series are many times the stored size.
 func (h *history) each(ctx context.Context, send func(*series) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,8 +258,8 @@ func (h *history) each(ctx context.Context, send func(*series) error) error {
 	return nil
 }
 
-// spread makes a sample at the end of each step as long as the series goes on. A counter begins with 0 at the start of its first step, and an end of the
-// series is marked.
+// spread makes a sample at the end of each interval as long as the series goes on. A counter begins with 0 at the start of its first interval, and the end of
+// the series is marked.
 func (s *series) spread() []sample {
 	out := make([]sample, 0, len(s.samples)+2)
 	const every = int64(step / time.Millisecond)

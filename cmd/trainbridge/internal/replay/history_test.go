@@ -18,7 +18,7 @@ func timeNow() time.Time { return time.Now() }
 
 const s15 = int64(step)
 
-// aStep adds a training step of a second, which ends at a time, Unix ns, with n tokens.
+// aStep adds a training step of one second, with its end in Unix ns and n tokens.
 func aStep(b *spans.Batch, n int, end int64, source spans.TimeSource) {
 	s := b.Add(spans.Resource{Service: "train", RunID: "r", Time: source}, spans.Span{
 		Trace: pcommon.TraceID{1, byte(n >> 8), byte(n)}, ID: pcommon.SpanID{1}, Name: spans.SpanStep, Is: spans.KindStep,
@@ -38,7 +38,7 @@ func allOf(t *testing.T, h *history) (all []*series) {
 	return all
 }
 
-// of returns the samples of a metric by time; it must have one series.
+// of returns the samples of a metric by time; the metric must have one series.
 func of(t *testing.T, all []*series, name string) map[int64]float64 {
 	t.Helper()
 	var out map[int64]float64
@@ -57,8 +57,8 @@ func of(t *testing.T, all []*series, name string) map[int64]float64 {
 	return out
 }
 
-// At the end of each step of time, a counter has what had ended by then, in whatever order and messages the spans came, and however few train_metrics there
-// were at once.
+// At the end of each interval a counter has all spans that ended before, whatever the order and the messages of spans, and however few train_metrics were open
+// at once.
 func TestHistory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n, base = 300, 1_790_000_000_000_000_000 / s15 * s15
@@ -99,14 +99,14 @@ func TestHistory(t *testing.T) {
 			}
 			assert.InDelta(t, wantTokens, tokens[ms], 0)
 			assert.InDelta(t, wantSteps, steps[ms], 0)
-			if open == openSteps { // a gauge that is counted in two goes has the later of them
+			if open == openSteps { // a gauge counted in two goes has the later value
 				assert.InDelta(t, value, mfu[ms], 0)
 			}
 		}
 	}
 }
 
-// Times that are made up are in no metric, and are counted; details are not looked at.
+// Spans with made-up times are in no metric, and are counted; details are not read.
 func TestMadeUp(t *testing.T) {
 	h, b := newHistory(openSteps), spans.NewBatch("test", "")
 	aStep(b, 1, 100*s15, spans.TimeSynthetic)
@@ -119,7 +119,7 @@ func TestMadeUp(t *testing.T) {
 	assert.InDelta(t, 1, of(t, all, "ml_train_steps_total")[101*15_000], 0)
 }
 
-// A breakdown is told when its window is over.
+// A breakdown counts at the end of its window.
 func TestBreakdown(t *testing.T) {
 	h, b := newHistory(openSteps), spans.NewBatch("test", "")
 	s := b.Add(spans.Resource{Service: "train", RunID: "r", Time: spans.TimeLogged}, spans.Span{
@@ -137,7 +137,7 @@ func TestBreakdown(t *testing.T) {
 	assert.Len(t, all, 2)
 }
 
-// A series goes on between its spans up to an hour, and after the last one for five minutes; then its end is marked.
+// A series goes on between its spans up to an hour, and for five minutes after the last one; then its end is marked.
 func TestSpread(t *testing.T) {
 	const k = 15_000
 	for _, adds := range []bool{true, false} {
@@ -169,7 +169,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// BenchmarkHistory: what metrics cost per span, beside reading and sending.
+// BenchmarkHistory is the cost of metrics per span, beside reading and sending.
 func BenchmarkHistory(b *testing.B) {
 	batch := spans.NewBatch("bench", "")
 	for i := range 8192 {
@@ -188,8 +188,8 @@ func BenchmarkHistory(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/8192, "ns/span")
 }
 
-// The account of a run is that of all of its steps, whatever 15 s they ended in: a checkpoint between two steps is no part of either. Where a part lies in its
-// step is made up, but not how long it took. Parts of steps without a clock are in no metric.
+// The account of a run covers all of its steps, across intervals of 15 s: a checkpoint between two steps is no part of either. The place of a part in its step
+// is made up, but not its duration. Parts of steps without a clock are in no metric.
 func TestAccount(t *testing.T) {
 	h := newHistory(openSteps)
 	const took = 10 * int64(time.Second)

@@ -20,7 +20,7 @@ import (
 const (
 	// most is how many samples go in a request. Prometheus' own remote write sends 2,000.
 	most = 10_000
-	// patience is how long a server that is away, or overloaded, is asked again.
+	// patience is how long requests to an absent or overloaded server are retried.
 	patience = time.Minute
 )
 
@@ -30,18 +30,18 @@ type remote struct {
 	client *http.Client
 	pause  backoff.BackOff // between tries
 
-	waiting []*series // that go with the next request
-	n       int       // samples of them
+	waiting []*series // for the next request
+	n       int       // samples in waiting
 	message []byte
 
-	sent, there int64 // samples: taken; not, because there was one of the same time with another value
+	sent, there int64 // samples: taken; refused, because the same time has a different value
 }
 
 func newRemote(to *url.URL) *remote {
 	return &remote{url: to, client: &http.Client{Timeout: 30 * time.Second}, pause: backoff.NewExponentialBackOff()}
 }
 
-// check asks once whether there is a server that takes remote write.
+// check tests once for a server with remote write.
 func (r *remote) check(ctx context.Context) error {
 	err := r.try(ctx, s2.EncodeSnappy(nil, nil))
 	if of := (*backoff.PermanentError)(nil); errors.As(err, &of) {
@@ -68,14 +68,14 @@ func (r *remote) put(ctx context.Context, all []*series) error {
 	return nil
 }
 
-// flush sends what waits.
+// flush sends the waiting series.
 func (r *remote) flush(ctx context.Context) error {
 	all := r.waiting
 	r.waiting, r.n = nil, 0
 	return r.send(ctx, all)
 }
 
-// send sends a request. A sample of whose time Prometheus has another value is looked for by halves: it refuses the whole request for one.
+// send sends a request. Prometheus refuses a whole request for one sample whose time has a different value: the sample is found by halving.
 func (r *remote) send(ctx context.Context, all []*series) error {
 	n := count(all)
 	if n == 0 {
@@ -108,7 +108,7 @@ func count(all []*series) (n int) {
 	return n
 }
 
-// halves cuts a request in two; one series is cut between its samples.
+// halves cuts a request in two; a single series is cut between its samples.
 func halves(all []*series) (first, second []*series) {
 	if len(all) > 1 {
 		return all[:len(all)/2], all[len(all)/2:]
@@ -118,18 +118,18 @@ func halves(all []*series) (first, second []*series) {
 	return []*series{{labels: s.labels, samples: s.samples[:middle]}}, []*series{{labels: s.labels, samples: s.samples[middle:]}}
 }
 
-// refusal is an answer that says no.
+// refusal is an error answer.
 type refusal struct {
 	status int
 	text   string
 }
 
-// ofOne says whether one sample is wrong, not all.
+// ofOne reports whether one sample is wrong, not all.
 func (r *refusal) ofOne() bool {
 	return r.status == http.StatusBadRequest && strings.Contains(r.text, "duplicate sample")
 }
 
-// Error says what to do.
+// Error includes advice.
 func (r *refusal) Error() string {
 	what := fmt.Sprintf("HTTP %d: %s", r.status, r.text)
 	switch {
@@ -141,7 +141,7 @@ func (r *refusal) Error() string {
 	return what
 }
 
-// post sends a message until it is taken or refused, or the patience ends.
+// post sends a message until it is accepted or refused, or the patience ends.
 func (r *remote) post(ctx context.Context, body []byte) error {
 	try := func() (struct{}, error) { return struct{}{}, r.try(ctx, body) }
 	_, err := backoff.Retry(ctx, try, backoff.WithBackOff(r.pause), backoff.WithMaxElapsedTime(patience))
@@ -175,7 +175,7 @@ func (r *remote) try(ctx context.Context, body []byte) error {
 	return backoff.Permanent(&refusal{resp.StatusCode, strings.TrimSpace(string(text))})
 }
 
-// Field numbers of prometheus.WriteRequest and what is in it (prompb/remote.proto, prompb/types.proto).
+// Field numbers of prometheus.WriteRequest and its parts (prompb/remote.proto, prompb/types.proto).
 const (
 	requestSeries  = 1
 	seriesLabels   = 1

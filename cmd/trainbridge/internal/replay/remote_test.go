@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// store is a server of remote write that keeps what it takes: "labels" → time → value. answer may refuse a request.
+// store is a server of remote write that keeps the samples: "labels" → time → value. answer may refuse a request.
 type store struct {
 	*remote
 	requests int
@@ -128,7 +128,7 @@ func (s *store) send(t *testing.T, all []*series) error {
 	return s.flush(t.Context())
 }
 
-// has checks that the server has each sample of these series but so many.
+// has checks that the server has each sample of the series, but for a number of them.
 func (s *store) has(t *testing.T, all []*series, but int) {
 	t.Helper()
 	n := 0
@@ -160,7 +160,7 @@ func TestPut(t *testing.T) {
 	assert.Equal(t, map[string]map[int64]float64{"__name__=m,i=0": {-5: math.Inf(1), 1 << 50: -1}}, s.samples)
 }
 
-// What the server has already is left out, one by one, and all else arrives.
+// Samples that the server has already are left out, one by one, and all others arrive.
 func TestDuplicates(t *testing.T) {
 	s, all := newStore(t), someSeries(5, 7)
 	s.answer = func(got map[string]map[int64]float64) (int, string) {
@@ -175,7 +175,7 @@ func TestDuplicates(t *testing.T) {
 	s.has(t, all, 2)
 }
 
-// A server that is overloaded is asked again; one that refuses is not, and the error says what to do.
+// An overloaded server is asked again; a refusal is final, with an error that has advice.
 func TestAnswers(t *testing.T) {
 	s, all := newStore(t), someSeries(2, 2)
 	s.answer = func(map[string]map[int64]float64) (int, string) {
@@ -210,7 +210,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestAway(t *testing.T) {
-	to, err := url.Parse("http://me:secret@127.0.0.1:1/api/v1/write") // nothing listens there
+	to, err := url.Parse("http://me:secret@127.0.0.1:1/api/v1/write") // nothing listens on port 1
 	require.NoError(t, err)
 	err = newRemote(to).check(t.Context())
 	require.ErrorContains(t, err, "connection refused")

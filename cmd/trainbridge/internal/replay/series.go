@@ -15,7 +15,7 @@ import (
 // label is a label of a series.
 type label struct{ name, value string }
 
-// metricName is the label that is the metric's name.
+// metricName is the label of the metric's name.
 const metricName = "__name__"
 
 // sample is a value at a time, Unix ms.
@@ -24,16 +24,15 @@ type sample struct {
 	value float64
 }
 
-// series are the samples of some labels, in the order in which they came.
+// series are the samples of some labels, in order of arrival.
 type series struct {
 	labels  []label // sorted by name
-	adds    bool    // a counter: its values add up. Else the later value of a time counts
+	adds    bool    // a counter: values of one time add up. Else the later value counts
 	samples []sample
-	of      *histogram // whose count it is
+	of      *histogram // set if the series is its count
 }
 
-// table holds series by their labels, which are those that the prometheus exporter of the shipped configuration makes: a graph of history is the graph of a
-// live job.
+// table holds series by their labels, equal to the labels of the shipped configuration's prometheus exporter: a graph of history is the graph of a live job.
 type table struct {
 	all     []*series // in order of arrival
 	by      map[string]*series
@@ -44,7 +43,7 @@ type table struct {
 	metricNames map[otlptranslator.Metric]string
 	labelNames  map[string]string
 
-	job, instance label // of the resource at hand; without a value: it has none
+	job, instance label // of the current resource; without a value: none
 	labels        []label
 	key           []byte
 }
@@ -57,7 +56,7 @@ func newTable() *table {
 	}
 }
 
-// add puts all points into their series. at is the time of a point's sample. Metrics of a kind that none of our components makes are passed over.
+// add puts all points into their series. at is the time of a point's sample. Metrics of a type that no component of ours makes are skipped.
 func (t *table) add(md pmetric.Metrics, at func(pcommon.Timestamp) int64) {
 	for _, rm := range md.ResourceMetrics().All() {
 		attrs := rm.Resource().Attributes()
@@ -159,7 +158,7 @@ func (t *table) take() []*series {
 	return all
 }
 
-// sort puts the samples in order of time, one for each. What was counted at one time in several goes is added up.
+// sort orders the samples by time, one for each. Counts of one time, from several goes, are added up.
 func (s *series) sort() {
 	slices.SortStableFunc(s.samples, func(a, b sample) int { return int(min(max(a.at-b.at, -1), 1)) })
 	n := 0
@@ -177,5 +176,5 @@ func (s *series) sort() {
 	s.samples = s.samples[:n]
 }
 
-// staleNaN is the value by which Prometheus knows that a series has ended.
+// staleNaN is Prometheus' mark for the end of a series.
 var staleNaN = math.Float64frombits(0x7ff0000000000002)

@@ -27,7 +27,7 @@ import (
 
 var exposed = regexp.MustCompile(`(?m)^([a-zA-Z_]\w*)(?:\{(.*?)\})? (\S+)`)
 
-// live is the page of the prometheus exporter of the shipped configuration, as Prometheus asks for it: values by name and sorted labels.
+// live is the page of the shipped configuration's prometheus exporter, as Prometheus scrapes it: values by name and sorted labels.
 func live(t *testing.T, md pmetric.Metrics) map[string]float64 {
 	t.Helper()
 	address := porttest.Addr(t)
@@ -84,7 +84,7 @@ func byLabels(t *testing.T, all iter.Seq[*series]) map[string]float64 {
 	return out
 }
 
-// What train_metrics sends has the names, labels and values in a replay that it has on the page of a live collector, where its histograms have no buckets.
+// A replay of train_metrics' output has the names, labels and values of a live collector's page, where its histograms have no buckets.
 func TestAsLive(t *testing.T) {
 	files, err := filepath.Glob("../../../../connectors/trainmetricsconnector/testdata/want*.yaml")
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func withNow(md pmetric.Metrics) pmetric.Metrics {
 	return md
 }
 
-// Points without a value, and metrics of kinds that none of ours has, make no sample; a whole number is one.
+// Points without a value, and metrics of foreign types, make no sample; a whole number makes one.
 func TestStrangePoints(t *testing.T) {
 	md := pmetric.NewMetrics()
 	list := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()

@@ -82,7 +82,7 @@ func (c *conclusion) states() {
 	a := &c.account
 	c.checkpoints()
 	if lost := a.Seconds[account.StartUp]; c.worth(lost) {
-		c.lose("start_up", lost, c.ranksIn(account.StartUp), c.sf("Start-up took %s until the first step: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
+		c.lose("start_up", lost, c.ranksIn(account.StartUp), c.sf("Start-up took %s: %s", "首步之前的启动用了 %s，%s", human.Seconds(lost), c.share(lost)),
 			c.in("start-up", "启动"), c.in("Look at what runs before the first step: imports, loading the checkpoint, building data sets, compiling.",
 				"查看首步之前的工作：导入、加载检查点、构建数据集、编译。"))
 	}
@@ -99,10 +99,10 @@ func (c *conclusion) states() {
 	}
 	c.gap(account.Down, "down", c.in("Save often, and restart without a human: a job that waits to be restarted loses all of its GPUs.",
 		"经常保存并自动重启：等待重启时所有 GPU 都在空转。"))
-	c.gap(account.Stalled, "stalled", c.in("No log says why: look at what the job and its hosts did then (dmesg, the scheduler, the storage).",
-		"没有日志说明原因：查看当时任务与主机的情况（dmesg、调度器、存储）。"))
-	c.gap(account.Unexplained, "unexplained", c.in("The log does not say what was done between these steps: saving, evaluation, logging, or garbage collection.",
-		"日志没有说明步间做了什么：保存、评估、写日志或垃圾回收。"))
+	c.gap(account.Stalled, "stalled", c.in("Look at what the job and its hosts did then (dmesg, the scheduler, the storage).",
+		"查看当时任务与主机的情况（dmesg、调度器、存储）。"))
+	c.gap(account.Unexplained, "unexplained", c.in("Look for saving, evaluation, logging or garbage collection between these steps.",
+		"查看这些步之间是否有保存、评估、写日志或垃圾回收。"))
 }
 
 func (c *conclusion) wereOf(n int64) string {
@@ -138,10 +138,10 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 		text, short = c.sf("Down for %s between %s", "任务中断 %s，共 %s", human.Seconds(lost), c.in(human.Plural(len(c.account.Attempts), "attempt"),
 			human.Thousands(len(c.account.Attempts))+" 次尝试")), c.in("down between attempts", "中断")
 	case account.Stalled:
-		text, short = c.sf("No step for %s, and no log says why", "有 %s 没有任何训练步，没有日志说明原因", human.Seconds(lost)), c.in("stalls that no log explains", "原因未知的停滞")
+		text, short = c.sf("No step for %s, for reasons unknown", "有 %s 没有任何训练步，原因未知", human.Seconds(lost)), c.in("unexplained stalls", "原因未知的停滞")
 	default:
-		text, short = c.sf("%s passed between steps, and no log says what was done", "步间共 %s，没有日志说明在做什么", human.Seconds(lost)),
-			c.in("between steps, in what no log tells of", "步间，原因未知")
+		text, short = c.sf("%s between steps, for reasons unknown", "步间共 %s，原因未知", human.Seconds(lost)),
+			c.in("unexplained time between steps", "步间，原因未知")
 	}
 	var seen []proof
 	for _, g := range gaps[:min(len(gaps), evidences)] {
@@ -228,7 +228,7 @@ func (c *conclusion) steadyParts() {
 			continue
 		}
 		_, several := tables.Window(w.Of, c.chinese)
-		c.lose(of.kind, sum, ranks, c.sf("%s of the time of %s went by %s: %s%s, %s each", "%[2]s的时间有 %[1]s 用于%[3]s：共 %[4]s%[5]s，每个 %[6]s",
+		c.lose(of.kind, sum, ranks, c.sf("%s of the time of %s went to %s: %s%s, %s each", "%[2]s的时间有 %[1]s 用于%[3]s：共 %[4]s%[5]s，每个 %[6]s",
 			human.Percent(sum/took), c.in("all "+several, several), c.in(of.short, of.chinese), human.Seconds(sum), c.gpuSeconds(sum*ranks),
 			human.Seconds(sum/float64(w.Took.Count()))), c.in(of.short, of.chinese), c.of(advices[of.advice]))
 	}

@@ -85,11 +85,7 @@ func (c *conclusion) brief(claims int, alone bool) {
 	c.painted(severityColours[c.severity()], "", c.headline())
 	left := c.claims
 	if c.beginsWithFirst() {
-		first := left[0]
-		c.proofs(dir, first.proof, evidences)
-		if first.advice != "" {
-			c.paragraph("    → ", first.advice)
-		}
+		c.support(dir, &left[0], evidences)
 		left, claims = left[1:], claims-1
 	}
 	shown := left[:min(len(left), claims)]

@@ -75,7 +75,7 @@ With --serve it serves the page that --format html writes, and makes it anew as 
 	f.StringVarP(&opt.out, "output", "o", "", "a `file` to write the report to (default: the standard output)")
 	f.StringVar(&opt.format, "format", "", names()+" (default: as the name of the file ends, else text)")
 	f.BoolVar(&opt.full, "full", false, "of text: all figures, not the first screen alone")
-	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/report.md)")
+	f.StringVar(&opt.table, "table", "", "of --format csv: the one table to write, instead of a file for each into the directory -o (docs/reference/report.md)")
 	f.BoolVar(&opt.schema, "schema", false, "write the JSON Schema of --format json, and nothing else")
 	f.Float64Var(&opt.steady, "steady", 0.1, "from which `share` of all step time on loading data, GET and PUT, waiting or RPCs are a loss")
 	f.StringVar(&opt.serve, "serve", "", "serve the page at `HOST:PORT`, while the logs grow; write it with =, as --serve=127.0.0.1:8080")

@@ -80,7 +80,7 @@ func TestSteady(t *testing.T) {
 	for share, is := range map[string]bool{"0.1": false, "0.05": true} {
 		stdout, err := report(t, log.String(), "-", "--steady", share)
 		require.NoError(t, err)
-		assert.Equal(t, is, strings.Contains(stdout, "8% of the time of all steps went by loading data: 4.8 s"), stdout)
+		assert.Equal(t, is, strings.Contains(stdout, "8% of the time of all steps went to loading data: 4.8 s"), stdout)
 	}
 }
 

@@ -220,7 +220,7 @@ func (c *conclusion) queue() {
 		s := f.Sums()
 		if share := s.Ratio(s.Get + s.Put); share > 0.3 {
 			cl := claim{
-				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s), above 30%%", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s），高于 30%%",
+				what: c.sf("TransferQueue took %s of the %s of %s (GET %s, PUT %s; limit 30%%)", "TransferQueue 占 %[3]s 总耗时 %[2]s 的 %[1]s（GET %[4]s，PUT %[5]s；限值 30%%）",
 					human.Percent(share), human.Seconds(s.Total), name(s.Name), human.Percent(s.Ratio(s.Get)), human.Percent(s.Ratio(s.Put))),
 				cost: (s.Get + s.Put) / max(1, float64(c.size)), devices: s.Get + s.Put, rank: costly, advice: c.of(advice),
 			}
@@ -233,17 +233,17 @@ func (c *conclusion) queue() {
 	}
 	all := c.job.Functions.Sum()
 	if n, host := c.job.Functions.High(); high != nil && !c.slow() && float64(n) >= little*float64(all.Calls) {
-		what := c.sf("%s of %s calls spent more than 30%% of their time in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%",
+		what := c.sf("%s of %s calls spent over 30%% in TransferQueue", "%[2]s 次调用中有 %[1]s 次的 TransferQueue 开销超过 30%%",
 			human.Thousands(n), human.Thousands(all.Calls))
 		if host != "" {
-			what += c.sf(", all of them on %s", "，全部在 %s 上", name(host))
+			what += c.sf(", all on %s", "，全部在 %s 上", name(host))
 		}
 		c.claims = append(c.claims, claim{what: what, cost: math.NaN(), rank: remark, advice: c.of(advice), proof: c.worst(high)})
 	}
 	for _, o := range c.job.Functions.Operations() {
 		if rate := o.Overall(); rate < 100<<20 {
 			c.claims = append(c.claims, claim{
-				what: c.sf("%s moved %s at %s, below 100 MiB/s", "%s 传输 %s，速度 %s，低于 100 MiB/s",
+				what: c.sf("%s moved %s at %s (limit 100 MiB/s)", "%s 传输 %s，速度 %s（限值 100 MiB/s）",
 					name(o.Stage.String()), human.Bytes(o.Size.Sum()), human.BinaryRate(rate)),
 				cost: math.NaN(), rank: remark, proof: c.worst(c.verdict(spans.VerdictTQThroughputLow)),
 				advice: c.in("Check the network bandwidth, the IOPS of the storage, and how the data is serialised.", "检查网络带宽，检查存储IOPS，优化数据序列化方式。"),
@@ -303,12 +303,13 @@ func (c *conclusion) findings() {
 			}
 		}
 		worst := f.Worst[0].Of
-		cl := claim{what: reading.Clean(worst.Reason), cost: math.NaN(), rank: cmp.Or(known.rank, remark), proof: c.worst(f)}
+		cl := claim{cost: math.NaN(), rank: cmp.Or(known.rank, remark), proof: c.worst(f)}
+		cl.what, cl.advice, _ = strings.Cut(reading.Clean(worst.Reason), ". ") // the fact, then what to do
 		if c.chinese && known.chinese != "" {
 			cl.what, cl.advice = strings.TrimSpace(strings.ToUpper(f.Stage)+" "+known.chinese)+"："+cl.what, known.advice
 		}
 		if f.Count > 1 {
-			cl.what = c.sf("%s (%s in all; the worst is told)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), human.Thousands(f.Count))
+			cl.what = c.sf("%s (worst of %s)", "%s（共 %s 次，此为最严重的一次）", strings.TrimSuffix(cl.what, "."), human.Thousands(f.Count))
 		}
 		c.claims = append(c.claims, cl)
 	}
@@ -395,16 +396,20 @@ func (c *conclusion) print(dir string) {
 func (c *conclusion) told(dir string, claims []claim, evidence int) {
 	for i, cl := range claims {
 		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
-		c.proofs(dir, cl.proof, evidence)
-		if cl.advice != "" && !slices.ContainsFunc(claims[:i], func(of claim) bool { return of.advice == cl.advice }) {
-			c.paragraph("    → ", cl.advice)
+		if slices.ContainsFunc(claims[:i], func(of claim) bool { return of.advice == cl.advice }) {
+			cl.advice = ""
 		}
+		c.support(dir, &cl, evidence)
 	}
 }
 
-func (c *conclusion) proofs(dir string, all []proof, most int) {
-	for _, p := range all[:min(len(all), most)] {
+// support writes the evidence of a claim, and the advice.
+func (c *conclusion) support(dir string, cl *claim, evidence int) {
+	for _, p := range cl.proof[:min(len(cl.proof), evidence)] {
 		c.line("    " + c.seen(dir, p)) // not wrapped: an id is copied, and a place is clicked
+	}
+	if cl.advice != "" {
+		c.paragraph("    → ", cl.advice)
 	}
 }
 

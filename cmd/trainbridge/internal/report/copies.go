@@ -18,15 +18,15 @@ func (c *conclusion) copies() (out []string) {
 		own[path] = true
 		if f := c.read.File(path); f != nil && f.CopiedLines() > 0 {
 			n := f.CopiedLines()
-			out = append(out, c.sf("%s of %s repeat what another rank wrote: their steps count once, and which rank was slow they do not tell.",
-				"%[2]s 中有 %[1]s重复了其他 rank 的内容：其步骤只计一次，且无法从中判断哪个 rank 偏慢。",
+			out = append(out, c.sf("Slow ranks: %s of %s repeat another rank's steps, which count once.",
+				"哪个 rank 偏慢：%[2]s 中有 %[1]s重复了其他 rank 的步骤，只计一次。",
 				c.in(human.Plural(n, "line"), human.Thousands(n)+" 行"), reading.Clean(f.Name)))
 		}
 	}
 	if c.accounted && len(c.account.Apart) > 0 {
 		longest := slices.MaxFunc(c.account.Apart, func(a, b account.Gap) int { return cmp.Compare(a.Seconds(), b.Seconds()) })
-		out = append(out, c.sf("The logs hold %s, which are weeks apart: the time between them (%s at most) is no time of the job.",
-			"日志包含相隔数周的%s：其间的时间（最长 %s）不计入任务。", c.in(human.Plural(len(c.account.Apart)+1, "run"), human.Thousands(len(c.account.Apart)+1)+" 次运行"),
+		out = append(out, c.sf("The logs hold %s, weeks apart; the time between (%s at most) does not count.",
+			"日志包含相隔数周的%s，其间的时间（最长 %s）不计入。", c.in(human.Plural(len(c.account.Apart)+1, "run"), human.Thousands(len(c.account.Apart)+1)+" 次运行"),
 			human.Seconds(longest.Seconds())))
 	}
 	n, kept := 0, ""

@@ -24,5 +24,5 @@ func TestCopiesOfRanks(t *testing.T) {
 	text := strings.Join(strings.Fields(textOf(t, dir)), " ")
 	assert.Contains(t, text, "40 steps of")
 	assert.NotContains(t, text, "320 steps")
-	assert.Contains(t, text, "280 lines of "+filepath.Join(dir, "slurm-1.out")+" repeat what another rank wrote: their steps count once")
+	assert.Contains(t, text, "Slow ranks: 280 lines of "+filepath.Join(dir, "slurm-1.out")+" repeat another rank's steps, which count once")
 }

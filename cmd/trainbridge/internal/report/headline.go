@@ -75,16 +75,22 @@ func (c *conclusion) slowOf() (slow, of string) {
 
 // slowSteps is the sentence of a job that lost most by slow windows.
 func (c *conclusion) slowSteps() string {
-	w := c.window
+	return c.slowFew(c.devices()) + c.why() + c.in(".", "。")
+}
+
+// slowFew is how many windows were slow, and what they took more than usual of the whole.
+func (c *conclusion) slowFew(devices string) string {
 	slow, of := c.slowOf()
-	text := c.sf(
-		"%s of %s slow and took %s more than usual (%s each): %s of %s", "%[2]s中有 %[1]s偏慢，比正常（每个 %[4]s）共多用 %[3]s，占 %[6]s 的 %[5]s",
-		slow, of, human.Seconds(c.lost), human.Seconds(w.Took.Quantile(0.5)), human.Percent(c.lost/c.whole()), human.Seconds(c.whole()),
-	)
-	if devices := w.Devices.Sum(); devices > 0 {
-		text += c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
+	return c.sf("%s of %s slow (%s of %s%s)", "%[2]s中有 %[1]s偏慢（多用 %[3]s，共 %[4]s%[5]s）",
+		slow, of, human.Seconds(c.lost), human.Seconds(c.whole()), devices)
+}
+
+// devices is what slow windows cost in GPU-seconds; "": not known.
+func (c *conclusion) devices() string {
+	if devices := c.window.Devices.Sum(); devices > 0 {
+		return c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
 	}
-	return text + c.why() + c.in(".", "。")
+	return ""
 }
 
 // why says what slow windows lost most by, and what of it no log explains.
@@ -96,14 +102,14 @@ func (c *conclusion) why() (text string) {
 			unexplained = of.Time.Sum()
 		case !told:
 			told = true
-			text += c.sf("; the largest part was spent %s: %s", "；其中最多的是%s：%s", c.what(of, digest.Blamed{}), human.Seconds(of.Time.Sum()))
+			text += c.sf(". The largest part: %s, %s", "。其中最多的是%s：%s", c.what(of, digest.Blamed{}), human.Seconds(of.Time.Sum()))
 		}
 	}
 	switch {
 	case !told:
-		text += c.sf("; %s why", "；%s原因", c.doesNotSay())
+		text += c.sf(". %s why", "。%s原因", c.capital(c.doesNotSay()))
 	case unexplained > c.lost/4:
-		text += c.sf("; no log explains %s", "；有 %s 没有日志能够解释", human.Seconds(unexplained))
+		text += c.sf("; %s unexplained", "；%s 原因未知", human.Seconds(unexplained))
 	}
 	return text
 }
@@ -118,25 +124,37 @@ func (c *conclusion) besides(lost float64) string {
 	if of == nil || lost < warningShare*c.whole() {
 		return ""
 	}
-	return c.sf(" Beside that, %s were lost, mostly %s (%s).", "此外还损失了 %s，主要是%s（%s）。", human.Seconds(lost), of.short, human.Seconds(of.lost))
+	return c.sf(" Also lost: %s, %s.", "另外损失 %s：%s。", human.Seconds(lost), c.mostly(of, lost))
+}
+
+// mostly names what lost the most, with its time where more was lost.
+func (c *conclusion) mostly(of *claim, lost float64) string {
+	if human.Seconds(of.lost) == human.Seconds(lost) {
+		return of.short
+	}
+	return c.sf("mostly %s (%s)", "主要是%s（%s）", of.short, human.Seconds(of.lost))
 }
 
 // losses is the sentence of a job that lost most otherwise.
 func (c *conclusion) losses(total float64) string {
-	of := c.largest("")
-	text := c.sf("Of %s for %s, %s were lost (%s), mostly %s (%s)", "%[2]s共 %[1]s，其中损失 %[3]s（%[4]s），主要是%[5]s（%[6]s）",
-		human.Seconds(c.whole()), c.count(), human.Seconds(total), human.Percent(total/c.whole()), of.short, human.Seconds(of.lost))
+	text := c.sf("%s of %s lost (%s) in %s: %s.", "%[4]s共 %[2]s，损失 %[1]s（%[3]s）：%[5]s。",
+		human.Seconds(total), human.Seconds(c.whole()), human.Percent(total/c.whole()), c.count(), c.mostly(c.largest(""), total))
 	switch {
 	case c.slow():
-		slow, all := c.slowOf()
-		text += c.sf("; %s of %s slow and took %s more than usual", "；%[2]s中有 %[1]s偏慢，共多用 %[3]s", slow, all, human.Seconds(c.lost)) + c.why()
+		text += c.in(" ", "") + c.slowFew("") + c.why() + c.in(".", "。")
 	case c.judged():
-		text += c.sf("; none of %s was slow", "；%s中没有偏慢的", c.windows(c.window.Took.Count()))
-		if !c.knowsLoading() {
-			text += c.sf(", data loading is not known from %s", "，从%s无法得知数据加载", c.logs())
-		}
+		text += c.noneSlow()
 	}
-	return text + c.in(".", "。") + c.evaluations()
+	return text + c.evaluations()
+}
+
+// noneSlow says so, and whether loading data can be seen.
+func (c *conclusion) noneSlow() string {
+	text := c.sf(" None of %s was slow", "%s中没有偏慢的", c.windows(c.window.Took.Count()))
+	if !c.knowsLoading() {
+		text += c.sf("; data loading is not known from %s", "；从%s无法得知数据加载", c.logs())
+	}
+	return text + c.in(".", "。")
 }
 
 // evaluations are no loss, and yet may take much of the time.
@@ -162,27 +180,17 @@ func (c *conclusion) count() string {
 // nothingLost is the sentence of a job of which nothing is known that was lost. Health is said where it was looked for.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
-	dot := c.in(".", "。")
 	switch {
 	case c.judged() && c.knowsLoading():
-		return c.sf("Healthy: none of %s was slow. %s.", "正常：%s中没有偏慢的。%s。", c.windows(c.window.Took.Count()), facts)
+		return c.in("Healthy.", "正常：") + c.noneSlow() + c.sf(" %s.", "%s。", facts)
 	case c.judged():
-		return c.sf("No slow %s among %s; data loading is not known from %s. %s.", "%[2]s中没有偏慢的；从%[3]s无法得知数据加载。%[4]s。",
-			c.windowName(), human.Thousands(c.window.Took.Count()), c.logs(), facts)
+		return strings.TrimSpace(c.noneSlow()) + c.sf(" %s.", "%s。", facts)
 	case facts == "" && c.end.Failed():
 		return ""
 	case facts == "":
-		return c.in("There is little to say: the logs have no steps, calls or collectives that were seen to their end.", "可说的不多：日志中没有完整的步骤、调用或集合通信。")
+		return c.in("These logs hold no complete step, call or collective.", "日志中没有完整的步骤、调用或集合通信。")
 	}
-	return c.sf("No loss of time can be told from %s: no log says where the time of steps went. %s", "从%s看不出时间损失：没有日志说明每步时间的去向。%s", c.logs(), facts) + dot
-}
-
-// windowName is what one window is called, in English.
-func (c *conclusion) windowName() string {
-	if c.several && c.window.Of == spans.WindowStep {
-		return "record"
-	}
-	return c.window.Of
+	return c.sf("%s. %s where the time went.", "%s。%s时间的去向。", facts, c.capital(c.doesNotSay()))
 }
 
 // logs is how the logs of the job are called.

@@ -35,6 +35,15 @@ func (c *conclusion) late(kind, what, short string, devices float64, waiting int
 	c.claims = append(c.claims, cl)
 }
 
+// once is the one collective that made nearly all of what the others waited for a rank, if there is one.
+func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool) {
+	if len(r.Latest) == 0 {
+		return worst, false
+	}
+	worst = r.Latest[0]
+	return worst, worst.Weight*float64(c.size-1) >= 0.8*r.Cost.Sum()
+}
+
 // ranks says who was waited for all the time, where that cost something: what comes up in each step is usual, and makes none of them slow.
 func (c *conclusion) ranks() {
 	waited := 0.0
@@ -53,11 +62,16 @@ func (c *conclusion) ranks() {
 			continue
 		}
 		who := c.who(view.Int{N: r.Rank, OK: true}, r.Host)
-		c.late("late_rank", c.sf(
-			"The others waited %s GPU-seconds for %s, %s of all time: it came last to %s of %s collectives",
-			"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[5]s 次集合通信中有 %[4]s 次它最后到达",
+		what := c.sf(
+			"The others waited %s GPU-seconds for %s, %s of all time, in %s of %s collectives",
+			"其他 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s（%[5]s 次集合通信中的 %[4]s 次）",
 			human.Digits(r.Cost.Sum()), who, human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
-		), c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latest(r.Rank))
+		)
+		if once, ok := c.once(r); ok {
+			what = c.sf("%[2]s came %[3]s late to %[1]s: the others waited %[4]s GPU-seconds, %[5]s of all time", "%[2]s 到达 %[1]s 时迟到 %[3]s：其他 rank 共等待 %[4]s GPU·秒，占全部时间的 %[5]s",
+				name(once.Of), c.capital(who), human.Seconds(once.Weight), human.Digits(r.Cost.Sum()), human.Percent(r.Cost.Sum()/devices))
+		}
+		c.late("late_rank", what, c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latest(r.Rank))
 	}
 }
 
@@ -91,8 +105,8 @@ func (c *conclusion) hosts() {
 		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // that rank is told by itself
 			continue
 		}
-		c.late("late_host", c.sf("Ranks of other hosts waited %s GPU-seconds for %s, %s of all time: one of its ranks came last in %s of the waits",
-			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s：%[4]s 的等待因其 rank 最后到达", human.Digits(devices), name(h.Name),
+		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of all time and %s of all waiting",
+			"其他主机的 rank 共等待 %[2]s %[1]s GPU·秒，占全部时间的 %[3]s、全部等待的 %[4]s", human.Digits(devices), name(h.Name),
 			human.Percent(devices/c.deviceSeconds()), human.Percent(devices/total)),
 			c.sf("waiting for host %s", "等待主机 %s", name(h.Name)), devices, c.size-own, c.latest(worst.Rank))
 	}

@@ -107,10 +107,10 @@ func (c *conclusion) zones() {
 		}
 		c.claims = append(c.claims, claim{
 			what: c.sf(
-				"The times of %s are %s %s those of the other logs, and state no zone: why steps were slow is not found", "%s 的时间比其他日志%[3]s %[2]s，且未写时区：无法找出各步变慢的原因",
+				"%s is %s %s the other logs and states no time zone, so slow steps were not explained", "%s 的时间比其他日志%[3]s %[2]s，且未写时区：无法找出各步变慢的原因",
 				strings.Join(names, ", "), ahead, which,
 			),
-			cost: math.NaN(), rank: remark, advice: c.sf("Read them with %s.", "请加上 %s 重新读取。", strings.Join(flags, " ")),
+			cost: math.NaN(), rank: remark, advice: c.sf("Add %s.", "请加上 %s 重新读取。", strings.Join(flags, " ")),
 		})
 	}
 }

@@ -95,8 +95,8 @@ func TestClocks(t *testing.T) {
 			continue
 		}
 		assert.NotContains(t, text, "waiting for rank", clock)
-		assert.Regexp(t, `The clocks of its hosts are 5(\.\d+)? s apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP\.`, text)
-		assert.Regexp(t, `主机时钟相差5(\.\d+)?s，其日志无法按时间对齐：请用NTP或PTP校时`, strings.ReplaceAll(chinese, " ", ""))
+		assert.Regexp(t, `The hosts' clocks are 5(\.\d+)? s apart, so their logs cannot be aligned; set the clocks by NTP or PTP\.`, text)
+		assert.Regexp(t, `主机时钟相差5(\.\d+)?s，其日志无法按时间对齐；请用NTP或PTP校时`, strings.ReplaceAll(chinese, " ", ""))
 	}
 }
 
@@ -108,9 +108,9 @@ func TestZones(t *testing.T) {
 	_, offset := time.Unix(1_795_000_000, 0).Zone()
 	zone := time.Unix(0, 0).In(time.FixedZone("", offset+3*3600)).Format("-07:00")
 	text := reported(t, dir)
-	said := "The times of train.log are 3 h ahead of those of the other logs, and state no zone"
+	said := "train.log is 3 h ahead of the other logs and states no time zone"
 	assert.Equal(t, 1, strings.Count(text, said), text)
-	assert.Contains(t, text, "Read them with --timezone 'train.log="+zone+"'.")
+	assert.Contains(t, text, "Add --timezone 'train.log="+zone+"'.")
 	assert.Contains(t, reported(t, dir, "--lang", "zh"), "--timezone 'train.log="+zone+"'")
 	text = reported(t, dir, "--timezone", "train.log="+zone)
 	assert.NotContains(t, text, said)

@@ -18,20 +18,20 @@ func (c *conclusion) unheard() (out []string) {
 				which = human.Ranks(u.None)
 			}
 			out = append(out, c.sf(
-				"%s of the %s ranks of communicator %s have a log: whether %s came late to its collectives cannot be told from a slow network.",
-				"通信组 %[3]s 的 %[2]s 个 rank 中有 %[1]s 个有日志：无法区分 %[4]s 迟到与网络变慢。",
+				"Late ranks or a slow network in %[3]s: no log of %[4]s (%[1]s of %[2]s ranks have one).",
+				"通信组 %[3]s 是 rank 迟到还是网络变慢：没有 %[4]s 的日志（%[2]s 个 rank 中有 %[1]s 个有日志）。",
 				human.Thousands(u.Heard), human.Thousands(u.Size), of, which))
 		}
 		if len(u.Early) > 0 {
 			ranks, missed := u.Ended()
 			out = append(out, c.sf(
-				"The logs of %s of communicator %s end %s before those of the others: from there on their lateness cannot be told from a slow network.",
-				"通信组 %[2]s 中 %[1]s 的日志比其他 rank 早结束 %[3]s：此后无法区分其迟到与网络变慢。",
+				"Late ranks or a slow network at the end of %[2]s: the logs of %[1]s end %[3]s early.",
+				"通信组 %[2]s 末尾是 rank 迟到还是网络变慢：%[1]s 的日志早结束 %[3]s。",
 				human.Ranks(ranks), of, c.in(human.Plural(missed, "collective"), human.Thousands(missed)+" 次集合通信")))
 		}
 	}
 	if more := len(all) - mostUnheard; more > 0 {
-		out = append(out, c.sf("%s more of which not all ranks have a whole log.", "另有 %s未包含所有 rank 的完整日志。",
+		out = append(out, c.sf("The same of %s more.", "另有 %s也是如此。",
 			c.in(human.Plural(more, "communicator"), human.Thousands(more)+" 个通信组")))
 	}
 	return out

@@ -276,7 +276,7 @@ func TestCollectiveDetails(t *testing.T) {
 	})
 	add(7, 6, spans.SpanNCCLProxyStep, map[string]any{spans.AttrNCCLStep: 4, spans.AttrNCCLProxyState: "SendWait"})
 	want := map[pcommon.SpanID]string{
-		{1}: "2 missing: 4,7 · rank 2 late by 1.2 ms · busbw 109.2 GB/s · 1.5 MiB",
+		{1}: "2 missing: 4,7 · rank 2 late by 1.2 ms · busbw 109 GB/s · 1.5 MiB",
 		{2}: "first · started · errors 2 · retries 1",
 		{3}: "late by 300 µs",
 		{4}: "LAST, late by 1.2 ms",

@@ -8,7 +8,6 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// inState is a state of a run, with its time.
 type inState struct {
 	english, chinese string
 	seconds, share   float64
@@ -38,7 +37,7 @@ func stateColumns(chinese bool) []Column[*inState] {
 // leastShare of the wall clock is worth a row: stamps of µs leave gaps of ns.
 const leastShare = 0.0005
 
-// State is what a state is called.
+// State is the name of a state.
 func State(s account.State, chinese bool) string {
 	if chinese {
 		return stateTexts[s].chinese
@@ -76,7 +75,7 @@ var attempts = []Column[*account.Attempt]{
 	number("took", "耗时", "", human.Seconds, func(a *account.Attempt) float64 { return float64(a.End-a.Start) / 1e9 }),
 }
 
-// Attempts are the attempts of a run, where there are several.
+// Attempts are the attempts of a run with several.
 func Attempts(a *account.Account, chinese bool) Table {
 	if len(a.Attempts) < 2 {
 		return Table{}
@@ -88,7 +87,7 @@ func Attempts(a *account.Account, chinese bool) Table {
 	return tableOf(attempts, rows, chinese)
 }
 
-// definition is what somebody calls goodput.
+// definition is a definition of goodput.
 type definition struct {
 	by, english, chinese string
 	share                float64
@@ -107,7 +106,7 @@ func definitionColumns(chinese bool) []Column[*definition] {
 	}
 }
 
-// Goodput is the goodput of a run by the definitions that there are (docs/goodput.md), as far as its logs allow.
+// Goodput is the goodput of a run by the known definitions (docs/reference/goodput.md), as far as its logs allow.
 func Goodput(a *account.Account, chinese bool) Table {
 	var rows []*definition
 	for _, d := range [...]definition{

@@ -32,5 +32,5 @@ func Card(g *digest.GPU) string {
 	return card
 }
 
-// GPUs are what logs state of the cards.
+// GPUs are the GPUs with values in logs.
 func GPUs(rows []*digest.GPU, chinese bool) Table { return tableOf(gpus, rows, chinese) }

@@ -13,7 +13,7 @@ type Pass struct {
 	Name, Notes string
 }
 
-// limited is a share above 30 % of which is bad.
+// limited is a share with train_perf's limits: over 30 % is bad.
 func limited(english, chinese, key string, of func(*Pass) float64) Column[*Pass] {
 	c := number(english, chinese, key, human.Percent, of)
 	c.judge = func(p *Pass) string {

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// What cells are painted as, beside the severities.
+// Styles of cells beside the severities.
 const (
 	Head = "head" // names of columns
 	Fine = "fine" // a share below the limits of train_perf
@@ -15,7 +15,7 @@ const (
 // Add adds a row.
 func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
-// Texts is a table of texts that is made by hand. left says which columns are no numbers.
+// Texts is a table of texts. left says which columns are no numbers.
 func Texts(head []string, rows [][]string, left func(column int) bool) Table {
 	t := Table{Head: head}
 	for i := range head {
@@ -31,14 +31,14 @@ func Texts(head []string, rows [][]string, left func(column int) bool) Table {
 	return t
 }
 
-// Lines are those of Write, without colours. Of a table that is as wide as it needs to be, the width is Any.
+// Lines are the lines of Write, without colours. The width Any leaves a table as wide as it needs to be.
 func (t *Table) Lines(width int) []string {
 	var b strings.Builder
 	t.Write(&b, width, func(_, text string) string { return text })
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-// Fit is the table without the last columns that find no room in a width.
+// Fit is the table without the last columns beyond a width.
 func (t Table) Fit(width int) Table {
 	used := 0
 	for i, h := range t.Head {
@@ -57,10 +57,10 @@ func (t Table) Fit(width int) Table {
 	return t
 }
 
-// Any is a width that no table reaches.
+// Any is a width beyond all tables.
 const Any = 1 << 30
 
-// Write prints lines that are no longer than a width. Columns that do not fit beside the first column go below, beside the first column again.
+// Write prints lines within a width. Columns that do not fit beside the first column go below, beside the first column again.
 func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text string) string) {
 	wide := make([]int, len(t.Head))
 	for i, h := range t.Head {
@@ -83,7 +83,7 @@ func (t *Table) Write(w *strings.Builder, width int, paint func(severity, text s
 			used += len(gap) + wide[to]
 			to++
 		}
-		if used > width && from < len(wide) { // one column that is too wide by itself
+		if used > width && from < len(wide) { // a single column is too wide
 			wide[from] -= used - width
 		}
 		line := func(cell func(i int) Cell) {

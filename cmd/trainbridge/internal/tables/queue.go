@@ -5,7 +5,6 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// function is a function of TransferQueue with its sums.
 type function struct {
 	*digest.Function
 	digest.FunctionSums
@@ -108,7 +107,7 @@ func operations(chinese bool) []Column[*digest.Operation] {
 	}
 }
 
-// Operations are what clients of TransferQueue moved.
+// Operations are the client operations of TransferQueue.
 func Operations(d *digest.Digest, chinese bool) Table {
 	return tableOf(operations(chinese), d.Functions.Operations(), chinese)
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Run is a run among others, with what is concluded of it.
+// Run is a run among others, with its conclusion.
 type Run struct {
 	Job       *digest.Job
-	Dir       string  // that all of its logs are in; "": none
-	End       string  // the kind of its end; "": it did not fail, as far as its logs tell
+	Dir       string  // of all of its logs; "": none
+	End       string  // the kind of its end; "": no failure, by its logs
 	Severity  string  // of the conclusion
 	Lost      float64 // s, each second once
-	Whole     float64 // s that losses are held against
+	Whole     float64 // s, the base of losses
 	Steps     int64
 	SlowCount int
 
@@ -42,7 +42,7 @@ var runs = []Column[*Run]{
 	number("share", "占比", "", human.Percent, func(r *Run) float64 { return r.Lost / r.Whole }),
 }
 
-// Runs are runs side by side. A run is called as its directory where no other's is called so.
+// Runs are runs side by side. A run is named by its directory if the name is unique.
 func Runs(rows []*Run, chinese bool) Table {
 	names := map[string]int{}
 	for _, r := range rows {

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// figure is what a training log states of its steps.
+// figure is a value that training logs state of steps.
 type figure struct {
 	english, chinese string
 	of               digest.Figure
@@ -36,7 +36,7 @@ var figures = []figure{
 	{"GPU utilization", "GPU 利用率", digest.GPUUtilization, human.Percent},
 }
 
-// Figure is what a figure of training logs is called; "": it is none of those.
+// Figure is the name of a figure of training logs; "": not a figure of this table.
 func Figure(f digest.Figure, chinese bool) string {
 	for i := range figures {
 		if figures[i].of == f {
@@ -79,7 +79,7 @@ var statedColumns = []Column[*stated]{
 	as("last", "最后", func(s *stated) float64 { return s.Latest() }),
 }
 
-// Figures are what a training log states of its steps.
+// Figures are the values that a training log states of its steps.
 func Figures(l *digest.Log, chinese bool) Table {
 	var rows []*stated
 	for _, f := range figures {
@@ -131,7 +131,7 @@ var logs = []Column[*digest.Log]{
 		}
 		return l.First.String() + " → " + l.Last.String()
 	}),
-	text("", "", "loss_first", func(l *digest.Log) string { return l.First.String() }), // texts: they may be NaN
+	text("", "", "loss_first", func(l *digest.Log) string { return l.First.String() }), // texts: may be NaN
 	text("", "", "loss_last", func(l *digest.Log) string { return l.Last.String() }),
 	number("tokens/s", "tokens/s", "tokens_per_second_p50", human.Digits, at(of(digest.TokenThroughput), 0.5)),
 	number("FLOP/s/GPU logged", "单卡 FLOP/s（日志值）", "device_flop_per_second_reported_p50", human.Flops, at(of(digest.DeviceFlopThroughputReported), 0.5)),

@@ -1,5 +1,5 @@
 // Package tables declares the tables of each domain once, as columns over the rows of a digest: the report's text and page and show print the same columns, and
-// show's document has their keys. A column that is added is in all of them.
+// show's document has their keys. A new column is in all of them.
 package tables
 
 import (
@@ -15,13 +15,13 @@ import (
 
 // Column is a figure, or a text, of rows.
 type Column[R any] struct {
-	english, chinese string // "": it is in the document only
-	key              string // of the document; "": it is in the tables only
+	english, chinese string // "": in the document only
+	key              string // of the document; "": in the tables only
 
 	of    func(R) float64 // NaN: not known
 	write func(float64) string
 	text  func(R) string // in place of write; without of the column is text
-	judge func(R) string // its severity; nil: it has none
+	judge func(R) string // its severity; nil: none
 }
 
 func text[R any](english, chinese, key string, of func(R) string) Column[R] {
@@ -36,7 +36,7 @@ func count[R any, N int | int64 | float64](english, chinese, key string, of func
 	return number(english, chinese, key, human.Thousands[float64], func(r R) float64 { return float64(of(r)) })
 }
 
-// some is a count of what is rare: of none nothing is printed.
+// some is a count of rare events: a 0 is not printed.
 func some[R any](english, chinese, key string, of func(R) int) Column[R] {
 	c := count(english, chinese, key, of)
 	c.write = func(n float64) string {
@@ -66,14 +66,14 @@ func sum[R any](of func(R) *digest.Values) func(R) float64 {
 	}
 }
 
-// Table is what is printed. Columns of which nothing is known are left out, but for the first.
+// Table is the printed form. Columns without any known value are left out, but for the first.
 type Table struct {
 	Head []string
-	Left []bool // of a column: it is text, not numbers
+	Left []bool // of a column: text, not numbers
 	Rows [][]Cell
 }
 
-// Cell is a text, the severity of what it says ("": it is not judged), and its number (NaN: it has none).
+// Cell is a text, its severity ("": not judged), and its number (NaN: none).
 type Cell struct {
 	Text, Severity string
 	Value          float64
@@ -120,7 +120,7 @@ func (c *Column[R]) cell(r R) (out Cell) {
 	return out
 }
 
-// object is a row of the document: of what is not known the key is left out.
+// object is a row of the document, without the keys of unknown values.
 func object[R any](columns []Column[R], r R) (out Object) {
 	for i := range columns {
 		c := &columns[i]
@@ -150,7 +150,7 @@ func objects[R any](columns []Column[R], rows []R, more func(R, *Object)) (out [
 	return out
 }
 
-// keys are those of the columns, as a help text says them.
+// keys are the keys of the columns, for a help text.
 func keys[R any](columns []Column[R], more string) string {
 	var out strings.Builder
 	for i := range columns {
@@ -161,7 +161,7 @@ func keys[R any](columns []Column[R], more string) string {
 	return strings.TrimSuffix(out.String()+more, ", ")
 }
 
-// share judges a share that train_perf has limits for: over 30 % is bad, over 20 % a warning.
+// share judges a share with train_perf's limits: over 30 % is bad, over 20 % a warning.
 func share(part, whole float64) string {
 	switch {
 	case 10*part > 3*whole:

@@ -27,7 +27,7 @@ var animals = []Column[animal]{
 	{english: "share", chinese: "占比", write: human.Percent, of: func(animal) float64 { return 0.25 }, judge: func(animal) string { return share(0.25, 1) }},
 }
 
-// A column is in the table in both languages and in the document; what is not known of any row is in neither.
+// A column is in the table in both languages and in the document, unless all rows lack its value.
 func TestColumns(t *testing.T) {
 	rows := []animal{{"cat", 2048}, {"d\x1bg", math.NaN()}}
 	got := tableOf(animals, rows, false)

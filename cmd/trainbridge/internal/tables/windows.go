@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window is what a window is called: one, and several.
+// Window is the name of a window: singular, and plural.
 func Window(of string, chinese bool) (one, several string) {
 	if zh := map[string]string{spans.WindowStep: "训练步", spans.WindowBatch: "批次", spans.WindowPass: "前向"}[of]; chinese {
 		zh = cmp.Or(zh, of, "窗口")
@@ -29,7 +29,6 @@ func Window(of string, chinese bool) (one, several string) {
 	return "window", "windows"
 }
 
-// part is a part of the time of windows, or all of it.
 type part struct {
 	name      string
 	all, slow *digest.Values
@@ -62,7 +61,7 @@ func partsOf(w *digest.Window, chinese bool) (rows []*part) {
 	return rows
 }
 
-// Parts are the parts of the time of windows, and all of it.
+// Parts are the parts of the time of windows, and the whole.
 func Parts(w *digest.Window, chinese bool) Table {
 	one, several := Window(w.Of, chinese)
 	n := w.Took.Count()

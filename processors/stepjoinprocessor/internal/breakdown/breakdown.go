@@ -1,7 +1,7 @@
-// Package breakdown says where the time of a window went: of a training step, a batch of TransferQueue, an RPC pass.
+// Package breakdown breaks down the time of a window: a training step, a TransferQueue batch, an RPC pass.
 //
-// Each instant of the window belongs to one kind, the most specific that goes on then. So the exclusive times of all kinds, with
-// what is unattributed, add up to the window's duration, however much of the work overlaps.
+// Each instant of the window belongs to one kind, the most specific kind active. So the exclusive times of all kinds, with the unattributed rest, add up to the
+// window's duration, for any overlap of the work.
 package breakdown
 
 import (
@@ -11,54 +11,54 @@ import (
 	"strings"
 )
 
-// Who is behind a piece, as far as its log says. The texts must not share memory that is written again.
+// Who is the origin of a piece, as far as logged. The texts must not share reused memory.
 type Who struct {
-	Rank      int64 // where HasRank. Of a Wait the rank that came last
-	HasRank   bool
-	Local     bool // the rank is the communicator's: another communicator's of the same number is another
-	Host      string
-	Comm      string // the communicator's name
-	Operation string // of a collective
-	Timer     string // of Compute: the trainer's own name of the part
-	Unheard   bool   // of a Collective: a rank has no record, and may be what took the time
+	Rank       int64 // valid if HasRank. Of a Wait the last rank
+	HasRank    bool
+	Local      bool // the rank is the communicator's: another communicator's of the same number is another
+	Host       string
+	Comm       string // the communicator's name
+	Operation  string // of a collective
+	Timer      string // of Compute: the trainer's own name of the part
+	Unrecorded bool   // of a Collective: a rank has no record, and may be the cause
 }
 
-// Piece is one thing that went on.
+// Piece is one activity.
 type Piece struct {
 	Kind Kind
-	// Start and End are ns since the epoch. Where End is not after Start only Seconds is known: it is then time of one process, and lies beside the other
-	// such pieces, not over them. A piece without any length says that its kind is known, and took no time.
+	// Start and End are ns since the epoch. If End is not after Start only Seconds is known: the time of one process, beside other such pieces, not overlapping
+	// them. A piece without any length states that its kind is known, and took no time.
 	Start, End int64
 	Seconds    float64
 	Who        Who
-	// Split are the shares of the stages in an RPC pass, from RPCSerialize on. What they leave of 1 is RPCUnattributed's; above 1 they are scaled down. A
-	// piece with no share is of its Kind.
+	// Split are the stages' shares of an RPC pass, from RPCSerialize on. The rest to 1 is RPCUnattributed's; a sum above 1 is scaled down. A piece without
+	// shares is of its Kind.
 	Split [RPCStages]float64
 }
 
-// Part is the exclusive wall-clock of one kind for which one of several is behind.
+// Part is the exclusive wall-clock time of one kind and origin.
 type Part struct {
 	Who     Who
 	Seconds float64
 }
 
-// Breakdown is where a window's time went, in seconds. Its slices are valid until the next call of Of.
+// Breakdown is a window's time by kind, in seconds. Its slices are valid until the next call of Of.
 type Breakdown struct {
 	Duration float64
 	Time     [Kinds]float64 // exclusive wall-clock: adds up to Duration
 	Sum      [Kinds]float64 // of durations, each cut to the window
 	Union    [Kinds]float64 // wall-clock
-	Known    [Kinds]bool    // a piece of the kind was there
+	Known    [Kinds]bool    // a piece of the kind exists
 	Waits    []Part         // by who was waited for, the longest first
 	// Collectives is the rest of the collectives, by communicator and operation, the longest first.
 	Collectives []Part
 }
 
-// Scratch is what Of works in. The zero value is ready; once grown, Of allocates nothing. It is of one goroutine.
+// Scratch is the memory of Of. The zero value is ready; once grown, Of allocates nothing. One goroutine may use it.
 type Scratch struct {
 	spans              []span
-	covered, spare     []stretch // by the levels so far, in order of time
-	own                []stretch // what a level covers
+	covered, spare     []interval // by the levels so far, in order of time
+	own                []interval // covered by the current level
 	waits, collectives table
 }
 
@@ -69,15 +69,15 @@ type span struct {
 	piece      int32
 }
 
-type stretch struct{ start, end int64 }
+type interval struct{ start, end int64 }
 
-// table is the time of a kind by who is behind it.
+// table is the time of a kind by origin.
 type table struct {
 	ns    map[Who]int64
 	parts []Part
 }
 
-// pass is the level of RPC passes that are split: the calls within tell more. Other levels are their kinds'.
+// pass is the level of split RPC passes: the calls within are more specific. Other levels are their kinds'.
 const pass = int32(RPCUnattributed) + 1
 
 // levels are the kinds by how specific they are, the most specific first.
@@ -92,8 +92,8 @@ var levels = func() (levels [Kinds]int32) {
 	return levels
 }()
 
-// filling is the order in which pieces without times take from what is left. Computing comes last: the timers of others run within its own. Calls take from
-// timed computing first: they are made in it.
+// filling is the order in which pieces without times take from the rest. Computing comes last, because it includes the other timers. Calls take from timed
+// computing first, because they are made in it.
 var filling = [...]Kind{
 	DataLoading, Checkpoint, Evaluation, Wait, Collective, RPCSerialize, RPCSend, RPCServer, RPCReceive, RPCDeserialize, RPCUnattributed, Get, Put, Compute,
 }
@@ -101,8 +101,8 @@ var filling = [...]Kind{
 // ns are times of all kinds.
 type ns [Kinds]int64
 
-// Of breaks down the window from start to end, in ns since the epoch. It takes O(n log n) for n pieces, whose order changes nothing. Where pieces of one
-// kind overlap, an instant is of the piece that began first, and of these of the one that ends last.
+// Of breaks down the window from start to end, in ns since the epoch. It takes O(n log n) for n pieces, in any order. If pieces of one kind overlap, an instant
+// is of the piece that began first, and among these of the last to end.
 func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	start = max(start, 0)
 	end = max(end, start)
@@ -155,7 +155,7 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 		rest -= c.end - c.start
 	}
 	for _, k := range filling {
-		more := max(untimed[k]-union[k], 0) // a span and a timer of one kind tell of the same work
+		more := max(untimed[k]-union[k], 0) // a span and a timer of one kind describe the same work
 		if k >= RPCSerialize && k <= RPCUnattributed {
 			within := min(more, exclusive[Compute])
 			exclusive[k] += within
@@ -176,14 +176,14 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	return b
 }
 
-// sweep gives the pieces of one level what no level before has, and covers it.
+// sweep gives the pieces of one level the time not covered by earlier levels, and covers it.
 func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
 	s.own = s.own[:0]
 	head, at := int64(0), 0
 	for _, of := range level {
-		mine := stretch{max(of.start, head), of.end}
+		mine := interval{max(of.start, head), of.end}
 		if mine.start >= mine.end {
-			continue // a piece that began before is still there
+			continue // an earlier piece is still active
 		}
 		head = mine.end
 		s.own = append(s.own, mine)
@@ -211,8 +211,8 @@ func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
 	s.covered, s.spare = merge(s.spare[:0], s.covered, s.own), s.covered
 }
 
-// merge appends what x or y cover, each in order of time.
-func merge(to, x, y []stretch) []stretch {
+// merge appends the union of x and y, each in order of time.
+func merge(to, x, y []interval) []interval {
 	for len(x)+len(y) > 0 {
 		next := &x
 		if len(x) == 0 || len(y) > 0 && y[0].start < x[0].start {
@@ -229,15 +229,15 @@ func merge(to, x, y []stretch) []stretch {
 	return to
 }
 
-// splits says whether the piece says which stages of a pass it consists of.
+// splits says whether the piece has stages' shares of a pass.
 func (p *Piece) splits() bool {
 	return p.Kind.rpc() && slices.ContainsFunc(p.Split[:], stated)
 }
 
-// stated says whether a share is one.
+// stated says whether a share is valid.
 func stated(share float64) bool { return share > 0 && share <= math.MaxFloat64 }
 
-// know notes the kinds that the piece tells of.
+// know records the kinds of the piece.
 func (p *Piece) know(b *Breakdown, level int32) {
 	if level != pass {
 		b.Known[p.Kind] = true
@@ -291,9 +291,9 @@ func (t *table) sorted() []Part {
 	return t.parts
 }
 
-// Worker is who has the rank, whatever operation it was late in.
+// Worker is the rank of w, without the operation.
 func (w Who) Worker() (of Who, ok bool) {
-	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unheard: w.Unheard}
+	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unrecorded: w.Unrecorded}
 	if w.Local {
 		of.Comm = w.Comm
 	}
@@ -317,8 +317,8 @@ func (w Who) Compare(of Who) int {
 		}
 		return -1
 	}
-	if w.Unheard != of.Unheard {
-		if w.Unheard {
+	if w.Unrecorded != of.Unrecorded {
+		if w.Unrecorded {
 			return 1
 		}
 		return -1
@@ -341,7 +341,7 @@ func compare(x, y *Piece) int {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// nanoseconds are 0 for what is no time.
+// nanoseconds are 0 for an invalid time.
 func nanoseconds(seconds float64) int64 {
 	switch ns := seconds * 1e9; {
 	case !(ns > 0):

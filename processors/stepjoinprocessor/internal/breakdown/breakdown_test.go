@@ -43,7 +43,7 @@ type of map[Kind]float64
 // windows take ten seconds each.
 var windows = map[string]struct {
 	pieces           []Piece
-	time, sum, union of // union is left out where it is the time, sum where it is the union
+	time, sum, union of // union is omitted if equal to time, sum if equal to union
 	waits            []Part
 }{
 	"nothing": {time: of{Unattributed: 10}},
@@ -141,7 +141,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The collective that goes on is told by communicator and operation.
+// Collectives are distinguished by communicator and operation.
 func TestCollectives(t *testing.T) {
 	var s Scratch
 	tp, dp := Who{Comm: "TP Group 0", Operation: "AllGather"}, Who{Comm: "DP Group 0", Operation: "AllReduce"}
@@ -152,7 +152,7 @@ func TestCollectives(t *testing.T) {
 	assert.Equal(t, []Part{{rank17, 2}}, b.Waits)
 }
 
-// oracle breaks down by cutting the window at every boundary: each cut is of one piece as a whole. It is of timed pieces without shares.
+// oracle breaks down by cutting the window at every boundary: each cut belongs to one piece as a whole. It is for timed pieces without shares.
 func oracle(start, end int64, pieces []Piece) (exclusive, sum, union ns, waits map[Who]int64) {
 	cuts := []int64{start, end}
 	for _, p := range pieces {
@@ -223,7 +223,7 @@ func agree(t *testing.T, s *Scratch, start, end int64, pieces []Piece) {
 	}
 }
 
-// random pieces lie on few instants, so that many begin and end together.
+// random pieces use few instants, and many of them begin and end together.
 func random(r *rand.Rand, n int, length int64) []Piece {
 	pieces := make([]Piece, n)
 	for i := range pieces {
@@ -290,7 +290,7 @@ func FuzzOf(f *testing.F) {
 	})
 }
 
-// job is a window of ten seconds with n pieces, of which most are collectives.
+// job is a window of ten seconds with n pieces, mostly collectives.
 func job(n int) []Piece {
 	r := rand.New(rand.NewPCG(1, 2))
 	pieces := make([]Piece, n)

@@ -2,7 +2,7 @@ package breakdown
 
 import "github.com/trainbridge/trainbridge/spans"
 
-// Kind is what went on: a part of a step, a batch or a pass.
+// Kind is an activity: a part of a step, a batch or a pass.
 type Kind uint8
 
 // The kinds, in the order in which people list them.
@@ -13,7 +13,7 @@ const (
 	Collective // the rest of a collective
 	RPCSerialize
 	RPCSend
-	RPCReceive // without the server's time, where that is known
+	RPCReceive // without the server's time, if known
 	RPCServer
 	RPCDeserialize
 	RPCUnattributed
@@ -23,7 +23,7 @@ const (
 	DataLoading
 	Unattributed
 
-	// Kinds is how many there are; RPCStages, into how many an RPC pass is split.
+	// Kinds is the number of kinds; RPCStages, the number of stages of an RPC pass.
 	Kinds     = int(Unattributed) + 1
 	RPCStages = int(RPCUnattributed-RPCSerialize) + 1
 )
@@ -52,7 +52,7 @@ func (k Kind) TimeAttribute() string { return times[k] }
 // SumAttribute is the attribute of the sum of its durations.
 func (k Kind) SumAttribute() string { return sums[k] }
 
-// UnionAttribute is the attribute of its wall-clock.
+// UnionAttribute is the attribute of its wall-clock time.
 func (k Kind) UnionAttribute() string { return unions[k] }
 
 func (k Kind) rpc() bool { return RPCSerialize <= k && k <= RPCUnattributed }

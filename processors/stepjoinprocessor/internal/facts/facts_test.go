@@ -2,6 +2,8 @@ package facts
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -15,7 +17,7 @@ import (
 )
 
 const (
-	odd    = int64(1001) // a time that is not of whole seconds or milliseconds
+	odd    = int64(1001) // a time with more than whole seconds or milliseconds
 	second = int64(time.Second)
 )
 
@@ -149,7 +151,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A span that comes again after a crash counts once, in small groups and in large ones, and among leaves of no group.
+// A span repeated after a crash counts once, in small groups and in large groups, and among leaves without a group.
 func TestTwice(t *testing.T) {
 	b := newBuilt()
 	b.window("step", Step, 0, 10)
@@ -169,7 +171,7 @@ func TestTwice(t *testing.T) {
 	assert.Equal(t, 200, n)
 }
 
-// What is forgotten frees what it took.
+// Dropped facts free their memory.
 func TestForget(t *testing.T) {
 	b := newBuilt()
 	empty := b.Bytes()
@@ -205,7 +207,7 @@ func TestForget(t *testing.T) {
 	assert.Equal(t, empty, b.Bytes())
 }
 
-// Steps of a run of which nothing else is known become groups when something is.
+// Steps of a run without other facts become groups once another fact comes.
 func TestMix(t *testing.T) {
 	r := NewRun("run")
 	for i := range int64(mostPlain + 10) {
@@ -217,7 +219,7 @@ func TestMix(t *testing.T) {
 	assert.False(t, r.AddPlain(pcommon.TraceID{9}, Window{}, "s", now))
 }
 
-// A source that reads old logs is waited for; one that is behind and goes at the pace of time has another clock.
+// A source that reads old logs is waited for; a source behind at the pace of time has another clock.
 func TestBehind(t *testing.T) {
 	r := NewRun("run")
 	r.Heard("fast", 100*second, now)
@@ -233,7 +235,7 @@ func TestBehind(t *testing.T) {
 	assert.False(t, r.Behind(500*second, at.Add(time.Minute), 10*time.Second), "it has come to its end")
 }
 
-// Steps of a run of which nothing else is known are forgotten in time, also all of them.
+// Steps of a run without other facts are dropped in time, all of them if old.
 func TestForgetPlain(t *testing.T) {
 	r := NewRun("run")
 	empty := r.Bytes()
@@ -244,4 +246,35 @@ func TestForgetPlain(t *testing.T) {
 	assert.Equal(t, empty+plainBytes, r.Bytes())
 	r.Forget(now.Add(time.Hour))
 	assert.Equal(t, empty, r.Bytes())
+}
+
+// Leaves are in order after each Sort, whenever they came.
+func TestSortLeaves(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	r := NewRun("run")
+	for i := range 500 {
+		for range random.IntN(5) {
+			r.AddLeaf(Leaf{Span: pcommon.SpanID{byte(i), byte(random.IntN(9))}, Start: int64(i) - random.Int64N(50)}, now)
+		}
+		if random.IntN(20) == 0 {
+			r.Shed(random.IntN(10))
+		}
+		r.Sort()
+		require.True(t, slices.IsSortedFunc(r.leaves, compareLeaves))
+	}
+	require.Greater(t, r.Leaves(), 500)
+}
+
+// One leaf that comes late to 100,000.
+func BenchmarkLateLeaf(b *testing.B) {
+	r := NewRun("run")
+	for i := range int64(100_000) {
+		r.AddLeaf(Leaf{Start: i}, now)
+	}
+	late := int64(0)
+	for b.Loop() {
+		late++
+		r.AddLeaf(Leaf{Start: 99_000 + late%1000}, now)
+		r.Sort()
+	}
 }

@@ -18,15 +18,15 @@ type Group struct {
 	Restored bool   // after a crash, of which only a promise is known
 	Closed   bool
 	Windows  []Window
-	Own      []Leaf  // of its own trace
-	Stages   []Stage // likewise, of its calls of TransferQueue
+	one      [1]Window // of Windows, while there are no more: mostly there is one
+	Own      []Leaf    // of its own trace
+	Stages   []Stage   // likewise, of its calls of TransferQueue
 	Unplaced []Unplaced
 
 	// Start and End are the ends of what has a place in time; End is 0 where nothing has.
 	Start, End int64
 	Last       time.Time // when the last of it came
 	Chunk      int64     // of the promise that is stored; −1: none
-	Entry      int64     // of the journal, that has the first of it
 	told       uint8     // what Service is of
 	functions  int
 	staged     int64 // stages that were added
@@ -41,7 +41,7 @@ type Group struct {
 func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 	g := r.Groups[id]
 	if g == nil {
-		g = &Group{ID: id, Service: service, Chunk: -1, Entry: r.Entry}
+		g = &Group{ID: id, Service: service, Chunk: -1}
 		r.Groups[id] = g
 		r.fresh, r.sorted = append(r.fresh, g), false
 		r.bytes += groupBytes

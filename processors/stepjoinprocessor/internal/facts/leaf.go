@@ -15,26 +15,26 @@ type Flags uint8
 
 // The flags.
 const (
-	Timeless   Flags = 1 << iota // its times are made up: it has a duration and no place in time (with Observed: see Group.Arrived)
+	Timeless   Flags = 1 << iota // its times are synthetic: it has a duration and no place in time (with Observed: see Group.Arrived)
 	Point                        // only its end is known
-	Observed                     // its times are those of its arrival, or of stamps of whole seconds
+	Observed                     // its times are those of arrival, or stamps of whole seconds
 	Bad                          // it has a bad verdict
 	Error                        // it ended in an error
-	Unheard                      // a collective, of which a rank has no record
-	RecordOnly                   // it is not drawn: no backend has its span
+	Unheard                      // a collective with a rank without a record
+	RecordOnly                   // not drawn: no backend has its span
 )
 
 // Has says whether a flag is set.
 func (f Flags) Has(flag Flags) bool { return f&flag != 0 }
 
-// Leaf is what is kept of one span, some 100 bytes. Texts are numbers of [Run.Text].
+// Leaf has the kept facts of one span, some 100 bytes. Texts are numbers of [Run.Text].
 type Leaf struct {
 	Trace      pcommon.TraceID
 	Span       pcommon.SpanID
 	Parent     pcommon.SpanID // of a part of a step
 	Start, End int64          // ns
 	Late       int64          // ns from the first rank's arrival to the last's, of a collective; −1: not known
-	Blame      int64          // ns of it from the last but one's arrival on
+	Blame      int64          // ns from the last but one's arrival on
 	Name       uint32
 	Comm       uint32
 	Host       uint32
@@ -42,13 +42,13 @@ type Leaf struct {
 	LateRank   int32 // in the communicator; −1: not known
 	Ranks      int32 // of the communicator
 	PID        int32 // 0: not known
-	LatePID    int32 // of the rank that came last; 0: not known
+	LatePID    int32 // of the last rank; 0: unknown
 	Shares     bool  // of RPCs: Run.Shares has how long their stages took
 	Kind       breakdown.Kind
 	Flags      Flags
 }
 
-// AddOwn adds a leaf to the group whose trace it is in. It is false for one that is known already.
+// AddOwn adds a leaf to the group of its trace; false: already known.
 func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	if g.Has(l.Span) {
 		g.again(&l)
@@ -62,7 +62,7 @@ func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	return true
 }
 
-// again keeps the longer of two leaves of one id: logs without a clock may tell of one step, and which is read first is chance.
+// again keeps the longer of two leaves of one id: logs without a clock may describe one step, in any order.
 func (g *Group) again(l *Leaf) {
 	for i := range g.Own {
 		o := &g.Own[i]
@@ -72,7 +72,7 @@ func (g *Group) again(l *Leaf) {
 	}
 }
 
-// AddLeaf adds a leaf whose trace has no window. One that comes again, from a source that was started anew, is there twice: Each passes over it.
+// AddLeaf adds a leaf whose trace has no window. A repeat from a restarted source is stored twice: Each skips it.
 func (r *Run) AddLeaf(l Leaf, now time.Time) {
 	if r.known != nil {
 		if _, ok := r.known[l.Span]; ok {
@@ -80,8 +80,8 @@ func (r *Run) AddLeaf(l Leaf, now time.Time) {
 		}
 		r.known[l.Span] = struct{}{}
 	}
-	if n := len(r.leaves); n > 0 && compareLeaves(l, r.leaves[n-1]) < 0 {
-		r.leavesSorted = false
+	if n := len(r.leaves); n == r.ordered && (n == 0 || compareLeaves(l, r.leaves[n-1]) >= 0) {
+		r.ordered++
 	}
 	r.leaves = append(r.leaves, l)
 	r.noteTime(l.Name, l.End, l.Flags)
@@ -108,7 +108,7 @@ func compareLeaves(a, b Leaf) int {
 	return slices.Compare(a.Span[:], b.Span[:])
 }
 
-// Careful says whether what is added may be there already, for a batch that was refused comes again. Else nothing is looked up for each leaf.
+// Careful enables the search for duplicates, for a batch that may be a repeat. Otherwise nothing is looked up per leaf.
 func (r *Run) Careful(careful bool) {
 	if !careful {
 		r.known = nil
@@ -122,8 +122,8 @@ func (r *Run) Careful(careful bool) {
 	}
 }
 
-// Leaf is a leaf by its place, until Sort or Forget.
+// Leaf is a leaf by index, until Sort or Forget.
 func (r *Run) Leaf(i int) *Leaf { return &r.leaves[i] }
 
-// Leaves is how many leaves of traces without a window there are.
+// Leaves is the number of leaves of traces without a window.
 func (r *Run) Leaves() int { return len(r.leaves) }

@@ -25,7 +25,7 @@ func (l *list) sort() {
 	}
 }
 
-// from are the groups that begin at a time or later.
+// from are the groups that begin at start or later.
 func (l *list) from(start int64) []*Group {
 	i, _ := slices.BinarySearchFunc(l.groups, start, func(g *Group, t int64) int { return cmp.Compare(g.Start, t) })
 	return l.groups[i:]
@@ -38,7 +38,7 @@ func (r *Run) Sort() {
 		fresh := r.fresh
 		for _, l := range r.lists() {
 			for i, g := range l.groups {
-				if r.listOf(g) != l { // it has a window of another kind by now
+				if r.listOf(g) != l { // a window of another kind was added
 					fresh, l.groups[i] = append(fresh, g), &Group{gone: true}
 				}
 			}
@@ -54,10 +54,30 @@ func (r *Run) Sort() {
 		}
 		r.sorted = true
 	}
-	if !r.leavesSorted {
-		slices.SortFunc(r.leaves, compareLeaves)
-		r.leavesSorted = true
+	if len(r.leaves) > r.ordered {
+		r.sortLeaves()
 	}
+}
+
+// sortLeaves puts the leaves that came since into those that are in order. They belong near the end: what stands before all of these stays where it is.
+func (r *Run) sortLeaves() {
+	fresh := r.leaves[r.ordered:]
+	slices.SortFunc(fresh, compareLeaves)
+	first, _ := slices.BinarySearchFunc(r.leaves[:r.ordered], fresh[0], compareLeaves)
+	if first < r.ordered {
+		fresh = slices.Clone(fresh)
+		to, a := len(r.leaves)-1, r.ordered-1
+		for b := len(fresh) - 1; b >= 0; to-- {
+			if a >= first && compareLeaves(r.leaves[a], fresh[b]) > 0 {
+				r.leaves[to] = r.leaves[a]
+				a--
+			} else {
+				r.leaves[to] = fresh[b]
+				b--
+			}
+		}
+	}
+	r.ordered = len(r.leaves)
 }
 
 func (r *Run) lists() [3]*list { return [...]*list{&r.wide, &r.batches, &r.narrow} }
@@ -77,7 +97,7 @@ func (g *Group) narrow() bool {
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
 }
 
-// Open are the groups that are not closed, in order of their start. Sort comes before.
+// Open are the groups not yet closed, in order of their start. Call Sort before.
 func (r *Run) Open() (open []*Group) {
 	for _, l := range r.lists() {
 		for _, g := range l.groups {
@@ -90,7 +110,7 @@ func (r *Run) Open() (open []*Group) {
 	return open
 }
 
-// Within calls f with the groups that begin in a stretch of time, but with batches only where they are wanted. Sort comes before.
+// Within calls f with the groups that begin in a time range, with batches only if wanted. Call Sort before.
 func (r *Run) Within(start, end int64, batches bool, f func(*Group)) {
 	for _, l := range r.lists() {
 		if l == &r.batches && !batches {

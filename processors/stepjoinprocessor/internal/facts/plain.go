@@ -6,7 +6,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// plain is a step of a run of which nothing but steps is known.
+// plain is a step of a run with only steps.
 type plain struct {
 	trace   pcommon.TraceID
 	window  Window
@@ -16,7 +16,7 @@ type plain struct {
 
 const mostPlain = 8192
 
-// AddPlain keeps a step of a run of which nothing but steps is known: nothing can be said about it yet. It is false where something else is known.
+// AddPlain keeps a step of a run with only steps: it has no breakdown yet. false: the run has other facts.
 func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time.Time) bool {
 	if r.mixed {
 		return false
@@ -28,7 +28,7 @@ func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time
 	return true
 }
 
-// Mix makes groups of the steps that were kept as plain: there is something to join now.
+// Mix makes groups of the plain steps: now another fact may join them.
 func (r *Run) Mix() {
 	if r.mixed {
 		return

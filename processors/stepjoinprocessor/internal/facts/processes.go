@@ -13,13 +13,13 @@ const (
 	processBytes = 64
 )
 
-// stretch is when a process was at work, from the first to the last of its spans, ns.
-type stretch struct{ first, last int64 }
+// period is the working time of a process, from the first to the last of its spans, ns.
+type period struct{ first, last int64 }
 
-// Process notes that a process was at work. Where a run has too many, the one that worked last the longest ago is forgotten.
+// Process records a working process. Beyond the limit, the least recently active process of the run is dropped.
 func (r *Run) Process(p Process, first, last int64) {
 	if s, ok := r.processes[p]; ok {
-		r.processes[p] = stretch{min(s.first, first), max(s.last, last)}
+		r.processes[p] = period{min(s.first, first), max(s.last, last)}
 		return
 	}
 	if len(r.processes) >= maxProcesses {
@@ -32,12 +32,12 @@ func (r *Run) Process(p Process, first, last int64) {
 		delete(r.processes, oldest)
 	}
 	if r.processes == nil {
-		r.processes = map[Process]stretch{}
+		r.processes = map[Process]period{}
 	}
-	r.processes[p] = stretch{first, last}
+	r.processes[p] = period{first, last}
 }
 
-// Processes calls f with those that were at work at some time from start to end, in no order.
+// Processes calls f with the processes active at some time from start to end, in any order.
 func (r *Run) Processes(start, end int64, f func(Process)) {
 	for p, s := range r.processes {
 		if s.first <= end && s.last >= start {

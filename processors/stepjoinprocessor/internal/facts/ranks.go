@@ -1,6 +1,6 @@
 package facts
 
-// communicator is of how many ranks one is, and from when to when it was in use.
+// communicator has the number of ranks of a communicator, and its time of use.
 type communicator struct {
 	ranks       int64
 	first, last int64 // ns
@@ -9,7 +9,7 @@ type communicator struct {
 // maxCommunicators bounds how many of a run are known by their ids.
 const maxCommunicators = 4096
 
-// Communicates notes that a communicator of so many ranks was in use. id is the number of its id.
+// Communicates records the use of a communicator. id is the number of its id.
 func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.Ranks = max(r.Ranks, ranks)
 	if i, ok := r.communicator[id]; ok {
@@ -27,9 +27,9 @@ func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.communicators = append(r.communicators, communicator{ranks, start, end})
 }
 
-// RanksAt is how many ranks the job had in a window; 0: not known. A job that goes on with fewer has communicators of its own for them: it has as many ranks
-// then as the communicators of one size in use have together. Where no communicator was ever as large as the job, as the log of the training says, its ranks
-// are in groups, and how many logged collectives then says nothing of the job.
+// RanksAt is the number of ranks of the job in a window; 0: unknown. A job that continues with fewer ranks has new communicators for them: its size is then the
+// sum over the communicators of one size in use. If no communicator was ever as large as the job by the training log, the ranks are in groups, and the number
+// of ranks that logged collectives is not the job's.
 func (r *Run) RanksAt(w *Window) int64 {
 	all := r.Ranks
 	if all < w.World {
@@ -43,7 +43,8 @@ func (r *Run) RanksAt(w *Window) int64 {
 			continue
 		}
 		r.together[c.ranks] += c.ranks
-		if most = max(most, r.together[c.ranks]); most >= all {
+		most = max(most, r.together[c.ranks])
+		if most >= all {
 			return all
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// arriving is by how much a line may come later than what it tells of.
+// arriving is the largest delay of a line after its event.
 const arriving = int64(time.Second)
 
-// resolution is how exact a time is: a log that has whole seconds says 12:00:01 of all that happened within a second. One time in a thousand of a log that has
-// milliseconds is a whole second as well, so that all times of a name together decide.
+// resolution is the precision of a time: a log of whole seconds prints 12:00:01 for everything within a second. One time in a thousand of a log of milliseconds
+// is a whole second as well, so all times of a name together decide.
 func (r *Run) resolution(name uint32, ns int64) int64 {
 	switch {
 	case ns%int64(time.Second) == 0 && (int(name) >= len(r.fine) || !r.fine[name]):
@@ -23,7 +23,7 @@ func (r *Run) resolution(name uint32, ns int64) int64 {
 	return 0
 }
 
-// noteTime notes that times of a name have more than whole seconds.
+// noteTime records names with times of more than whole seconds.
 func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 	if end%int64(time.Second) == 0 || flags.Has(Timeless|Observed) {
 		return
@@ -34,7 +34,7 @@ func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 	r.fine[name] = true
 }
 
-// holds says whether a window may hold a stretch of time, and whether it does so for sure where clocks of two hosts are up to r.Apart apart.
+// holds says whether a window may contain a time range, and whether it certainly does with clocks of two hosts up to r.Apart apart.
 func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bool) {
 	if w.Flags.Has(Timeless|Point) || w.End-w.Start < int64(tolerance) {
 		return false, false
@@ -57,7 +57,7 @@ func (v *Resolver) Holds(r *Run, w *Window, at Place) bool {
 	return may
 }
 
-// candidate is a group of which a window holds a leaf, and the smallest such window.
+// candidate is a group with a window that contains a leaf, and the smallest such window.
 type candidate struct {
 	group      *Group
 	start, end int64
@@ -65,25 +65,25 @@ type candidate struct {
 	sure       bool
 }
 
-// Resolver finds groups. Its memory is used again.
+// Resolver finds groups. Its memory is reused.
 type Resolver struct {
-	Tolerance time.Duration // by how much times of two logs may contradict each other and still be of one moment
+	Tolerance time.Duration // difference of times of two logs that may still be of one moment
 	found     []candidate
 
 	run      *Run
 	sortings int64
-	homes    map[*Group]home // of groups of the run, while nothing moves in it
+	homes    map[*Group]home // of groups of the run, while it is unchanged
 }
 
-// home is the group that another one lies in, as Resolve has it.
+// home is the group that contains another, by Resolve.
 type home struct {
 	group     *Group
 	by        string
 	ambiguous bool
 }
 
-// Home finds the group that another one lies in, as Resolve does for its place. Each is looked for once until Forget, or until groups of the run move: of
-// windows that overlap each asks for the homes of all the others.
+// Home finds the group that contains another, by Resolve of its place. The result is cached until Forget, or until groups of the run change: each of
+// overlapping windows asks for the homes of all the others.
 func (v *Resolver) Home(r *Run, g *Group) (of *Group, by string, ambiguous bool) {
 	if v.run != r || v.sortings != r.sortings {
 		v.Forget()
@@ -97,26 +97,27 @@ func (v *Resolver) Home(r *Run, g *Group) (of *Group, by string, ambiguous bool)
 	return h.group, h.by, h.ambiguous
 }
 
-// Forget forgets homes: what is known of the run may be more now.
+// Forget drops the cached homes: the run may have new facts.
 func (v *Resolver) Forget() {
-	if v.run = nil; v.homes == nil {
+	v.run = nil
+	if v.homes == nil {
 		v.homes = map[*Group]home{}
 	}
 	clear(v.homes)
 }
 
-// Place is what is known of where a stretch of time belongs.
+// Place has the known clues to the group of a time range.
 type Place struct {
 	Start, End int64
 	Name       uint32
 	Host       uint32
 	PID        int32
-	Observed   bool   // its times are those of its arrival
-	Not        *Group // it is this group's own time
+	Observed   bool   // its times are those of arrival
+	Not        *Group // the group whose own time it is
 }
 
-// Resolve finds the group that a stretch of time belongs to, and by what: by the process on its host, else by its host, else by the run. Where several hold
-// it, it is the lowest that holds all the others' windows too; ambiguous says that there were lower ones. Sort comes before.
+// Resolve finds the group of a time range, and the clue: by the process on its host, else by its host, else by the run. If several contain it, the result is
+// the lowest that contains all the others' windows too; ambiguous: there were lower ones. Call Sort before.
 func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous bool) {
 	v.found = v.found[:0]
 	for _, level := range [...]struct {
@@ -138,10 +139,10 @@ func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous boo
 			return g, level.by, ambiguous
 		}
 	}
-	// The time of one process holds what happened in it, or on its host at most.
+	// The time of one process contains only its own events, or at most its host's.
 	fits := func(w *Window) bool { return w.PID == 0 && (at.Host == 0 || w.Host == 0 || w.Host == at.Host) }
 	v.collect(r, &r.wide, &at, fits)
-	if at.Not == nil || at.Not.functions == 0 { // no batch lies in another one
+	if at.Not == nil || at.Not.functions == 0 { // no batch lies in another batch
 		v.collect(r, &r.batches, &at, fits)
 	}
 	if len(v.found) == 0 {
@@ -151,7 +152,7 @@ func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous boo
 	return g, spans.JoinByRun, ambiguous
 }
 
-// collect finds the groups of a list with a window that holds the place and fits.
+// collect finds the groups of a list with a window that contains the place and fits.
 func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) {
 	slack := max(int64(v.Tolerance), int64(time.Second)) + r.Apart // the largest of any window
 	for _, g := range l.from(at.Start - l.longest - slack) {
@@ -171,7 +172,7 @@ func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) 
 				c.start, c.end, c.number, c.sure, ok = w.Start, w.End, w.step(), sure, true
 			}
 		}
-		if !ok && g.Promised && g.functions > 0 { // between the functions of a batch: the batch itself holds it
+		if !ok && g.Promised && g.functions > 0 { // between the functions of a batch: the batch itself contains it
 			batch := Window{Start: g.Start, End: g.End, Name: g.Name(), Flags: g.flags}
 			if may, sure := r.holds(&batch, at, v.Tolerance); may && fits(&batch) {
 				c.start, c.end, c.number, c.sure, ok = g.Start, g.End, -1, sure, true
@@ -183,7 +184,7 @@ func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) 
 	}
 }
 
-// mostCompared is how many candidates are compared with one another. Of more than so many overlapping windows the largest is taken, if it holds all.
+// mostCompared is the largest number of candidates compared pairwise. Of more overlapping windows the largest is taken, if it contains all.
 const mostCompared = 64
 
 func (v *Resolver) largest() *Group {
@@ -200,7 +201,7 @@ func (v *Resolver) largest() *Group {
 	return c.group
 }
 
-// lowest is the smallest of the candidates that lies in none of the others' way: it holds each that is smaller.
+// lowest is the smallest candidate without a conflict: it contains each smaller one.
 func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	if len(v.found) > mostCompared {
 		return v.largest(), true
@@ -238,7 +239,7 @@ func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	return nil, true
 }
 
-// Each calls f with the leaves of traces without a window that begin in a stretch of time. Sort comes before.
+// Each calls f with the leaves of traces without a window that begin in a time range. Call Sort before.
 func (r *Run) Each(start, end int64, f func(*Leaf)) {
 	from, _ := slices.BinarySearchFunc(r.leaves, start, func(l Leaf, t int64) int { return cmp.Compare(l.Start, t) })
 	for i := from; i < len(r.leaves) && r.leaves[i].Start <= end; i++ {
@@ -249,7 +250,7 @@ func (r *Run) Each(start, end int64, f func(*Leaf)) {
 	}
 }
 
-// step is the number of a step, −1 for what is none or has none.
+// step is the number of a step, −1 if none.
 func (w *Window) step() int64 {
 	if w.Kind != Step {
 		return -1
@@ -257,7 +258,7 @@ func (w *Window) step() int64 {
 	return w.Number
 }
 
-// before says which of two groups tells a step that both tell: the one whose trace an id names.
+// before decides between two groups of one step: the group whose trace is an id's.
 func (g *Group) before(other *Group) bool {
 	if g.ByID != other.ByID {
 		return g.ByID
@@ -265,7 +266,7 @@ func (g *Group) before(other *Group) bool {
 	return slices.Compare(g.ID[:], other.ID[:]) < 0
 }
 
-// Twin is the group that tells the same step, in another trace, and tells it first. It is nil where there is none. Sort comes before.
+// Twin is the group that has the same step in another trace, with priority; nil: none. Call Sort before.
 func (r *Run) Twin(g *Group, w *Window) *Group {
 	if w.step() < 0 || w.Flags.Has(Timeless) {
 		return nil

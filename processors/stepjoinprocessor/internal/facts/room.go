@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What is kept takes so many bytes, about; a group without what is in it.
+// Approximate sizes in bytes; a group without its content.
 const (
 	LeafBytes   = 136
 	groupBytes  = 360
@@ -19,12 +19,12 @@ const (
 	unplacedBytes = 56
 )
 
-// Bytes is what the group takes, about.
+// Bytes is the approximate size of the group.
 func (g *Group) Bytes() int64 {
 	return groupBytes + int64(len(g.Windows))*windowBytes + int64(len(g.Own))*ownBytes + g.staged*stageBytes + int64(len(g.Unplaced))*unplacedBytes
 }
 
-// Bytes is what the run takes, about.
+// Bytes is the approximate size of the run.
 func (r *Run) Bytes() int64 {
 	return r.bytes + int64(len(r.shares))*128 + int64(len(r.names))*64 + int64(len(r.plain))*plainBytes + int64(len(r.processes))*processBytes
 }
@@ -47,7 +47,7 @@ func (r *Run) Forget(before time.Time) {
 	r.plain = slices.Delete(r.plain, 0, old)
 }
 
-// forgetGroup forgets the group that was closed first.
+// forgetGroup drops the group closed first.
 func (r *Run) forgetGroup() {
 	g := r.done[0]
 	r.done[0] = nil
@@ -58,7 +58,7 @@ func (r *Run) forgetGroup() {
 	r.bytes -= g.Bytes()
 }
 
-// ShedGroups forgets the groups that were closed first, for want of room, until so many bytes are free, and says so to the windows that may have needed them.
+// ShedGroups drops the groups closed first, for lack of room, until over bytes are free, and marks the windows that may have needed them.
 func (r *Run) ShedGroups(over int64) (freed int64) {
 	for freed < over && len(r.done) > 0 {
 		g := r.done[0]
@@ -69,14 +69,14 @@ func (r *Run) ShedGroups(over int64) (freed int64) {
 	return freed
 }
 
-// Loses notes that what ends at a time is not known any more, and why.
+// Loses records that facts up to end are lost, and why.
 func (r *Run) Loses(end int64, why string) {
 	if end > r.Lost {
 		r.Lost, r.LostBy = end, why
 	}
 }
 
-// Shed drops the oldest leaves, for want of room, and says so to the windows that may have needed them.
+// Shed drops the oldest leaves, for lack of room, and marks the windows that may have needed them.
 func (r *Run) Shed(n int) {
 	n = min(n, len(r.leaves))
 	for i := range r.leaves[:n] {
@@ -92,7 +92,7 @@ func (r *Run) Shed(n int) {
 	r.drop(n)
 }
 
-// drop drops the n leaves that are the oldest by their own time, which are those that came first, or nearly.
+// drop drops the n oldest leaves by their own time, nearly the first to come.
 func (r *Run) drop(n int) {
 	if n <= 0 {
 		return
@@ -101,5 +101,6 @@ func (r *Run) drop(n int) {
 	n = min(n, len(r.leaves))
 	r.forgetShares(r.leaves[:n])
 	r.leaves = r.leaves[:copy(r.leaves, r.leaves[n:])]
+	r.ordered = len(r.leaves)
 	r.bytes -= int64(n) * LeafBytes
 }

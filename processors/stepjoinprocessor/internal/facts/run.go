@@ -36,10 +36,10 @@ type Run struct {
 	plain    []plain                     // steps, while nothing else is known of the run
 	mixed    bool                        // something else is
 	known    map[pcommon.SpanID]struct{} // of leaves, while Careful
-	leaves   []Leaf                      // of traces without a window, by start where leavesSorted
+	leaves   []Leaf                      // of traces without a window, the first of them by start
 
-	leavesSorted bool
-	arrived      []arrival // of leaves, in order of coming
+	ordered int       // so many of the leaves are in order
+	arrived []arrival // of leaves, in order of coming
 	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
 	// LostBy says why, as Group.Partial does.
 	Lost   int64
@@ -56,19 +56,11 @@ type Run struct {
 	// Parted says that parts of a step are known: all of its steps are broken down from then on.
 	Parted bool
 	Used   time.Time
-	Since  time.Time // when it was first heard of
-	// Partition is where in Kafka it comes from; empty: it comes from elsewhere. Gateways join its collectives, and say how far they have come.
-	Partition string
-	// Told is the end of the latest step that was told, of a run without steps of any window. What ended until Gone is not stored any more, and Entry is the
-	// number of the entry of the journal that is being made.
-	Told, Gone, Entry int64
-	Fresh             bool // windows were closed that were not reported yet
-	Pulse             pulse.Pulse
+	Fresh  bool // windows were closed that were not reported yet
+	Pulse  pulse.Pulse
 
-	processes map[Process]stretch
+	processes map[Process]period
 	marks     map[string]mark // by source of collectives
-	takenOver bool            // it began before this process read of it, or another has read of it meanwhile
-	unsettled bool            // and of its sources nothing was heard since
 
 	communicator  map[uint32]int // in communicators, by the number of its id
 	communicators []communicator
@@ -79,6 +71,6 @@ type Run struct {
 func NewRun(id string) *Run {
 	return &Run{
 		ID: id, Groups: map[pcommon.TraceID]*Group{}, texts: map[string]uint32{"": 0}, names: []string{""}, sources: map[string]*source{},
-		sorted: true, leavesSorted: true,
+		sorted: true,
 	}
 }

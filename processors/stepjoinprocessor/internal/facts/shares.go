@@ -6,10 +6,10 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Shares are which shares of the time of RPCs their stages took, from breakdown.RPCSerialize on.
+// Shares are the stages' shares of the time of RPCs, from breakdown.RPCSerialize on.
 type Shares [breakdown.RPCStages]float64
 
-// SetShares keeps the shares of a leaf that Shares is set of.
+// SetShares keeps the shares of a leaf with the flag Shares.
 func (r *Run) SetShares(id pcommon.SpanID, of Shares) {
 	if r.shares == nil {
 		r.shares = map[pcommon.SpanID]Shares{}
@@ -25,7 +25,7 @@ func (r *Run) SharesOf(l *Leaf) Shares {
 	return r.shares[l.Span]
 }
 
-// forgetShares forgets those of leaves.
+// forgetShares drops the shares of leaves.
 func (r *Run) forgetShares(of []Leaf) {
 	if len(r.shares) == 0 {
 		return

@@ -2,24 +2,24 @@ package facts
 
 import "time"
 
-// source is one receiver of a run, and how far in time it has come.
+// source is one receiver of a run, and the time that it has reached.
 type source struct {
-	until int64     // ns: the latest end that it has sent
-	last  time.Time // when it sent something
+	until int64     // ns: the latest end sent
+	last  time.Time // time of the last input
 	ended bool
 
-	// Whether it catches up: it reads old logs, faster than they were written. One that does not, and is behind, has another clock.
+	// Whether it catches up: it reads old logs, faster than they were written. A source behind that does not catch up has another clock.
 	live  bool
 	since time.Time
 	from  int64 // until, then
 }
 
 const (
-	pace     = 2 * time.Second // how often it is measured
+	pace     = 2 * time.Second // interval of measurement
 	catching = 3               // times as fast as time goes by
 )
 
-// Heard notes how far in time a source has come.
+// Heard records the time reached by a source.
 func (r *Run) Heard(name string, until int64, now time.Time) {
 	s := r.sources[name]
 	if s == nil {
@@ -33,7 +33,7 @@ func (r *Run) Heard(name string, until int64, now time.Time) {
 	}
 }
 
-// Behind says whether a source that reads old logs has not yet come to a time.
+// Behind says whether a source that reads old logs has not yet reached a time.
 func (r *Run) Behind(until int64, now time.Time, wait time.Duration) bool {
 	for _, s := range r.sources {
 		if s.until < until && now.Sub(s.last) < wait && !s.live {
@@ -43,14 +43,14 @@ func (r *Run) Behind(until int64, now time.Time, wait time.Duration) bool {
 	return false
 }
 
-// Ended notes that nothing more comes of a source.
+// Ended records the end of a source.
 func (r *Run) Ended(name string) {
 	if s := r.sources[name]; s != nil {
 		s.ended = true
 	}
 }
 
-// Unread says whether a source that has not ended has not come to a time, whatever time has passed.
+// Unread says whether a source that has not ended has not reached a time, after any delay.
 func (r *Run) Unread(until int64) bool {
 	for _, s := range r.sources {
 		if s.until < until && !s.ended {

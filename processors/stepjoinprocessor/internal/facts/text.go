@@ -2,12 +2,12 @@ package facts
 
 const maxTexts = 65_536
 
-// Number is the number of a text. Where a run has too many it is that of the empty text.
+// Number is the number of a text. Beyond a run's limit, the number of the empty text.
 func (r *Run) Number(text string) uint32 {
 	if text == "" {
 		return 0
 	}
-	for _, n := range r.recent { // spans come in runs of one name
+	for _, n := range r.recent { // consecutive spans share names
 		if r.names[n] == text {
 			return n
 		}

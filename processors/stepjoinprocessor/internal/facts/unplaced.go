@@ -11,12 +11,12 @@ import (
 // within the group's window.
 type Unplaced struct {
 	Span       pcommon.SpanID
-	Parent     pcommon.SpanID // in the group's trace, where the log names one; of a call: its pass
+	Parent     pcommon.SpanID // in the group's trace, if named by the log; of a call: its pass
 	Start, End int64          // ns, by the order of its log
 	Number     int64          // of a pass; −1: none
 	Name       uint32
 	Call       bool // of the pass before
-	Observed   bool // its times are those of its arrival
+	Observed   bool // its times are those of arrival
 	Drawn      bool
 }
 
@@ -25,7 +25,7 @@ const MostUnplaced = 64
 
 // AddUnplaced adds a pass or a call without a time to its group.
 func (r *Run) AddUnplaced(g *Group, u Unplaced) {
-	if r.known != nil && u.Call && g.draws(u.Span) { // a pass that comes again is known as a window or a leaf
+	if r.known != nil && u.Call && g.draws(u.Span) { // a repeated pass is known as a window or a leaf
 		return
 	}
 	g.Unplaced = append(g.Unplaced, u)
@@ -52,7 +52,7 @@ func (g *Group) draws(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id })
 }
 
-// Drop forgets a group without anything placed, for want of room. Later spans of its trace are another group.
+// Drop drops a group without any placed part, for lack of room. Later spans of its trace are another group.
 func (r *Run) Drop(g *Group) {
 	g.gone, r.sorted = true, false
 	r.forgetShares(g.Own)
@@ -60,9 +60,9 @@ func (r *Run) Drop(g *Group) {
 	r.bytes -= g.Bytes()
 }
 
-// Arrived gives a group without any clock the times at which its lines came, where known.
+// Arrived gives a group without any clock the arrival times of its lines, if known.
 func (r *Run) Arrived(g *Group) {
-	if g.End != 0 || !g.Promised && !g.ByID && len(g.Unplaced) == 0 { // without an id nothing but its own trace is tied to it
+	if g.End != 0 || !g.Promised && !g.ByID && len(g.Unplaced) == 0 { // without an id only its own trace is tied to it
 		return
 	}
 	for i := range g.Windows {
@@ -99,8 +99,8 @@ func (g *Group) Passes() (n int) {
 // between is the gap between two passes, ns: Jaeger's critical path leaves out a span ending as the next begins.
 const between = 1000
 
-// Lay calls f with the start of each pass not drawn yet, ns: from the start of a window, one after the other in the log's order, closer together where the
-// window is too short. Durations stay exact, also beyond the window's end.
+// Lay calls f with the start of each pass not drawn yet, ns: from the start of a window, in succession in the log's order, closer together if the window is too
+// short. Durations stay exact, also beyond the window's end.
 func (g *Group) Lay(start, end int64, f func(u *Unplaced, at int64)) {
 	slices.SortStableFunc(g.Unplaced, compareUnplaced)
 	room, before, scale := end-start, int64(0), 1.0

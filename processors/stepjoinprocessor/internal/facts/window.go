@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// WindowKind says what a window is.
+// WindowKind is the kind of a window.
 type WindowKind uint8
 
 // The kinds of windows.
@@ -16,10 +16,10 @@ const (
 	Step WindowKind = iota
 	Pass
 	Function // of TransferQueue
-	Other    // a span that the configuration calls a window
+	Other    // a window by the configuration
 )
 
-// Window is a span that has a time in which others may lie.
+// Window is a span whose time may contain others.
 type Window struct {
 	Kind       WindowKind
 	Flags      Flags
@@ -34,7 +34,7 @@ type Window struct {
 	Name       uint32
 }
 
-// AddWindow adds a window to its group. It is false for one that is known already.
+// AddWindow adds a window to its group; false: already known.
 func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	if g.Has(w.Span) {
 		for i := range g.Windows { // as of leaves
@@ -46,9 +46,13 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	}
 	g.note(w.Span)
 	if g.Windows == nil {
-		g.Windows = make([]Window, 0, g.expected())
+		g.Windows = g.one[:0]
+		if g.expected() > 1 {
+			g.Windows = make([]Window, 0, g.expected())
+		}
 	}
-	if g.Windows = append(g.Windows, w); w.Kind == Function {
+	g.Windows = append(g.Windows, w)
+	if w.Kind == Function {
 		g.functions++
 	}
 	g.widen(w.Start, w.End, w.Flags)
@@ -58,8 +62,8 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	return true
 }
 
-// Main is the window that the time of the group is broken down by: the longest of its training steps, else all of its functions together, else the
-// pass, else a training step that is Timeless. It is false where nothing has a length in time.
+// Main is the window of the group's breakdown: the longest of its training steps, else all of its functions together, else the pass, else a Timeless training
+// step; false: none has a length in time.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
@@ -84,7 +88,7 @@ func (g *Group) Main() (w Window, ok bool) {
 			if !(w.Batch >= c.Batch) {
 				w.Batch = c.Batch
 			}
-			if !g.Promised { // it is alone in its trace
+			if !g.Promised { // alone in its trace
 				w.Span = c.Span
 			}
 		}
@@ -97,14 +101,14 @@ func (g *Group) timeless() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
 		c := &g.Windows[i]
-		if c.Kind == Step && !c.Flags.Has(Point) && c.End-c.Start > 1 && (!ok || before(c, &w, parted)) { // 1 ns is the length of what has none
+		if c.Kind == Step && !c.Flags.Has(Point) && c.End-c.Start > 1 && (!ok || before(c, &w, parted)) { // 1 ns represents no length
 			w, ok = *c, true
 		}
 	}
 	return w, ok
 }
 
-// parted are the steps of which parts are told, where there are several steps.
+// parted are the steps with parts, if the group has several steps.
 func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	if len(g.Windows) < 2 || len(g.Own) == 0 {
 		return nil
@@ -118,7 +122,7 @@ func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	return of
 }
 
-// before orders windows of a group: steps first, then those of which parts are told, then the longest.
+// before orders windows of a group: steps first, then steps with parts, then the longest.
 func before(a, b *Window, parted map[pcommon.SpanID]struct{}) bool {
 	if a.Kind != b.Kind {
 		return a.Kind < b.Kind

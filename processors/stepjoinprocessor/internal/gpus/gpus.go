@@ -1,4 +1,4 @@
-// Package gpus keeps what metrics of nvml say of GPUs, in small samples in event time, and says what they were like within a window.
+// Package gpus keeps the nvml metrics of GPUs, in small samples in event time, and summarizes them over a window.
 package gpus
 
 import (
@@ -12,23 +12,23 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Cause is what holds the clocks of a GPU down. Clocks that are low because there is nothing to do, or because someone set them, are not held down.
+// Cause is a reason of throttling, of low clocks against demand. Idle clocks, or clocks set by someone, are no throttling.
 type Cause uint8
 
 // The causes, in the order in which people should look at them.
 const (
 	Thermal     Cause = iota // heat
-	PowerBrake               // the host's power supply asks for it
+	PowerBrake               // requested by the host's power supply
 	Slowdown                 // the hardware, without saying why
-	Reliability              // its voltage
+	Reliability              // voltage limits
 	BoardLimit               // the board's limit
 	SyncBoost                // the slowest GPU of its group
-	Power                    // its own power limit, which GPUs at full load reach on any healthy machine
+	Power                    // its own power limit, reached by GPUs at full load on any healthy machine
 
 	causes = int(Power) + 1
 )
 
-// Unexpected says whether a healthy machine at full load does not have the cause, so that it may explain why a window was slow.
+// Unexpected says whether a healthy machine at full load does not have the cause, which may then explain a slow window.
 func (c Cause) Unexpected() bool { return c <= Slowdown }
 
 var (
@@ -45,13 +45,13 @@ var (
 	}
 )
 
-// Attribute is the attribute of the seconds that it held.
+// Attribute is the attribute of the cause's seconds.
 func (c Cause) Attribute() string { return attributes[c] }
 
 // Phrase follows "was held down".
 func (c Cause) Phrase() string { return phrases[c] }
 
-// causeOfPolicy is the cause of a counter of nvml. The others count idle GPUs, or add up what the first ones count.
+// causeOfPolicy is the cause of a counter of nvml. Other counters count idle GPUs, or sum up the counters with a cause.
 func causeOfPolicy(policy string) (Cause, bool) {
 	for c, name := range policies {
 		if name == policy && name != "" {
@@ -78,7 +78,7 @@ func causeOfReason(reason string) (Cause, bool) {
 	return 0, false
 }
 
-// value is one of what a sample has.
+// value is a value of a sample.
 type value uint8
 
 const (
@@ -89,36 +89,36 @@ const (
 	values = int(clock) + 1
 )
 
-// sample is what a GPU was like since the sample before, 64 bytes.
+// sample is the state of a GPU since the sample before, 64 bytes.
 type sample struct {
-	from, at int64 // ns: it is of (from, at]
+	from, at int64 // ns: the sample is of (from, at]
 	value    [values]float32
-	held     [causes]float32 // s within it; negative: not known
-	scrapes  uint16          // how many it stands for
-	flags    uint8           // the causes that held at the moment of the scrape
-	flagged  uint8           // the causes of which flags tells
+	held     [causes]float32 // s within it; negative: unknown
+	scrapes  uint16          // number of scrapes in it
+	flags    uint8           // the causes active at the moment of the scrape
+	flagged  uint8           // the causes known in flags
 }
 
-// MaxBytes bounds all samples: 64 hosts of 8 GPUs, one sample a second, 15 minutes. Beyond, the older ones become coarser.
+// MaxBytes bounds all samples: 64 hosts of 8 GPUs, one sample a second, 15 minutes. Beyond, the older samples become coarser.
 const (
 	MaxBytes    = 32 << 20
 	sampleBytes = 64
 	maxGPUs     = 16_384
 	maxText     = 256
 	maxProcs    = 64 // of a GPU
-	maxXIDs     = 32 // of a GPU, that are remembered; and codes that are counted
-	usual       = 8  // how many gaps what is usual is made of, about
-	farthest    = 2  // usual gaps that a sample is of at most
+	maxXIDs     = 32 // remembered per GPU; and codes counted
+	usual       = 8  // approximate number of gaps behind the usual gap
+	farthest    = 2  // the longest time of a sample, in usual gaps
 )
 
-// process is a process that had device memory.
+// process is a process with device memory.
 type process struct {
 	pid         int32
 	memory      float64 // By
 	first, last int64
 }
 
-// XID is an error that the driver reported: at the scrape that saw it.
+// XID is a driver error, at the time of the scrape that found it.
 type XID struct {
 	Code  string // xid_79
 	At    int64  // ns
@@ -135,7 +135,7 @@ type GPU struct {
 	xids    []XID
 	codes   []code
 	held    [causes]counter
-	used    time.Time // when something was heard of it
+	used    time.Time // time of its last metric
 }
 
 type code struct {
@@ -149,7 +149,7 @@ type counter struct {
 	at    int64
 }
 
-// GPUs are all that metrics have shown. The metrics instance of a component writes, its traces instance reads.
+// GPUs are all GPUs in metrics. The metrics instance of a component writes, the traces instance reads.
 type GPUs struct {
 	now func() time.Time
 
@@ -158,27 +158,27 @@ type GPUs struct {
 	mu     sync.Mutex
 	hosts  map[string]map[string]*GPU // by host and id
 	count  int
-	room   int // samples for which memory is taken
-	most   int // that room may be
+	room   int // allocated samples
+	most   int // limit of room
 	swept  time.Time
 	points points
 
 	workers map[Process]*worker
 	// Memory of Notice.
-	found []seen
-	told  []Info
-	on    []*GPU
+	found    []seen
+	infoList []Info
+	on       []*GPU
 }
 
-// New returns GPUs of which nothing is known.
+// New returns empty GPUs.
 func New() *GPUs {
 	return &GPUs{now: time.Now, hosts: map[string]map[string]*GPU{}, workers: map[Process]*worker{}, most: MaxBytes / sampleBytes}
 }
 
-// Known says whether any GPU was seen: else nothing has to be kept for them.
+// Known says whether any GPU was seen: else nothing must be kept for them.
 func (g *GPUs) Known() bool { return g.known.Load() }
 
-// gpu is the GPU of a host, made where there is none. It is nil where there is no room.
+// gpu is the GPU of a host, new where absent; nil beyond the limit.
 func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	u := g.hosts[host][id]
 	if u == nil {
@@ -200,7 +200,7 @@ func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	return u
 }
 
-// sample is the sample of a time, made where it is later than all others. It is nil for a time that has passed without one.
+// sample is the sample of a time, new for a later time than all others; nil for an earlier time without a sample.
 func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	n := len(u.samples)
 	if n > 0 && at <= u.samples[n-1].at {
@@ -210,7 +210,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 		if u.samples[n-1].at-at <= int64(keep) {
 			return nil
 		}
-		u.forget() // the clock was put back, by more than is kept: what came before cannot be placed
+		u.forget() // the clock was set back by more than is kept: earlier samples cannot be placed
 		n = 0
 	}
 	s := sample{from: at, at: at, scrapes: 1}
@@ -237,7 +237,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	return &u.samples[len(u.samples)-1]
 }
 
-// drop forgets the samples before a time, when they are a quarter of all: copying the rest then costs little.
+// drop drops the samples before a time, once they are a quarter of all: copying the rest then costs little.
 func (g *GPUs) drop(u *GPU, before int64) {
 	old, _ := slices.BinarySearchFunc(u.samples, before, func(s sample, t int64) int {
 		if s.at < t {
@@ -258,10 +258,10 @@ func (u *GPU) forget() {
 	u.samples, u.xids, u.procs, u.codes, u.every, u.held = u.samples[:0], nil, nil, nil, 0, [causes]counter{}
 }
 
-// far is of how long a time before it a sample tells at most, ns: what nobody scraped is not made up. What the driver has counted in a longer time is known.
+// far is the longest time before it that a sample covers, ns: unscraped values are not invented. Driver counters cover any time.
 func (u *GPU) far(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
 
-// coarsen makes one sample of two, but for the latest of each GPU. It is false where nothing is left to take.
+// coarsen merges pairs of samples, except the latest of each GPU; false: nothing left to merge.
 func (g *GPUs) coarsen() bool {
 	before := g.room
 	g.room = 0
@@ -282,7 +282,7 @@ func (g *GPUs) coarsen() bool {
 	return g.room < before
 }
 
-// merge makes one sample of two that follow each other: means by time, the highest temperature, sums of seconds.
+// merge merges two consecutive samples: means by time, the highest temperature, sums of seconds.
 func (u *GPU) merge(a, b *sample) sample {
 	out := *b
 	out.from = a.from
@@ -306,7 +306,8 @@ func (u *GPU) merge(a, b *sample) sample {
 				q = float32(y / 1e9)
 			}
 		}
-		if out.held[c] = max(p, q); p >= 0 && q >= 0 {
+		out.held[c] = max(p, q)
+		if p >= 0 && q >= 0 {
 			out.held[c] = p + q
 		}
 	}
@@ -314,10 +315,10 @@ func (u *GPU) merge(a, b *sample) sample {
 	return out
 }
 
-// forgetAfter is how long a GPU stays known after the last metric of it.
+// forgetAfter is the time for which a GPU stays known after its last metric.
 const forgetAfter = time.Hour
 
-// sweep forgets GPUs that were not heard of for long. It looks once a minute.
+// sweep drops GPUs without a metric for forgetAfter, at most once a minute.
 func (g *GPUs) sweep(now time.Time) {
 	if now.Sub(g.swept) < time.Minute {
 		return
@@ -342,7 +343,7 @@ func (g *GPUs) sweep(now time.Time) {
 	}
 }
 
-// Bytes is what the samples take.
+// Bytes is the size of the samples.
 func (g *GPUs) Bytes() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

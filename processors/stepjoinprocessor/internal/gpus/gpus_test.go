@@ -24,7 +24,7 @@ const (
 	keep   = 15 * time.Minute
 )
 
-// scrape makes the metrics that nvml sends of a host at a time.
+// scrape makes the nvml metrics of a host at a time.
 type scrape struct {
 	md   pmetric.Metrics
 	list pmetric.MetricSlice
@@ -62,7 +62,7 @@ func (s *scrape) point(metric string, sum bool, gpu int, v float64, labels ...st
 	return p
 }
 
-// gpu adds what nvml says of a GPU at each scrape.
+// gpu adds the nvml values of a GPU at each scrape.
 func (s *scrape) gpu(n int, util, watts, celsius, hertz float64) *scrape {
 	s.point(spans.MetricGPUUtilization, false, n, util, spans.AttrGPUTask, "general")
 	s.point(spans.MetricHardwarePower, false, n, watts)
@@ -93,7 +93,7 @@ func within(g *GPUs, start, end int64, processes ...Process) (Window, bool) {
 	return g.Within(new(Scratch), base+start, base+end, processes, []string{"a", "b"})
 }
 
-// A sample is of the time since the one before: the window takes its part of it.
+// A sample is of the time since the sample before: the window takes the overlap.
 func TestMeans(t *testing.T) {
 	g := New()
 	for i := range int64(10) { // the scrape at 4 s is of (3 s, 4 s]
@@ -126,7 +126,7 @@ func TestMeans(t *testing.T) {
 	}
 }
 
-// What nobody scraped is not made up: a sample is of twice the usual gap at most. What the driver counted meanwhile is known.
+// Unscraped values are not invented: a sample covers at most twice the usual gap. Driver counters cover all of it.
 func TestGap(t *testing.T) {
 	g := New()
 	for _, i := range []int64{0, 1, 2, 3, 63} {
@@ -147,7 +147,7 @@ func TestGap(t *testing.T) {
 	assert.Less(t, every, 2.0)
 }
 
-// Seconds are those that must have been in the window, by the driver's counters.
+// Seconds are the least possible within the window, by the driver's counters.
 func TestHeld(t *testing.T) {
 	g := New()
 	for i, total := range []float64{5, 5, 5.4, 6.4, 6.4} {
@@ -178,7 +178,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Without counters, an interval counts where the flag was seen at both of its ends.
+// Without counters, an interval counts if the flag was set at both of its ends.
 func TestFlags(t *testing.T) {
 	g := New()
 	for i, on := range []float64{0, 1, 1, 1, 0, 1} {
@@ -197,7 +197,7 @@ func TestFlags(t *testing.T) {
 	assert.LessOrEqual(t, w.Throttled[Thermal], 2+1e-6, "never more than was seen")
 }
 
-// The GPUs of a window are those of its processes; of its hosts only where no process is known to any GPU.
+// The GPUs of a window are those of its processes; of the hosts only if no process is known on any GPU.
 func TestWhose(t *testing.T) {
 	g := New()
 	for i := range int64(4) {
@@ -206,7 +206,7 @@ func TestWhose(t *testing.T) {
 			for n := range 4 {
 				s.gpu(n, float64(n)/4, 1, 1, 1).process(n, int64(100+n), 40e9)
 			}
-			s.process(0, 103, 5e8) // a context that does no work
+			s.process(0, 103, 5e8) // a context without work
 			s.process(2, 200, 30e9).process(3, 200, 20e9).into(t, g)
 		}
 	}
@@ -257,7 +257,7 @@ func TestXIDs(t *testing.T) {
 	w, _ = within(g, second, 2*second)
 	assert.Empty(t, w.Errors, "each is in one of the windows that follow each other")
 
-	g = New() // the first that is heard of a GPU: when its errors were is not known
+	g = New() // the first metric of a GPU: the time of its errors is unknown
 	s := newScrape("a", base).gpu(0, 1, 1, 1, 1)
 	s.point(spans.MetricHardwareErrors, true, 0, 5, spans.AttrErrorType, "xid_79")
 	s.into(t, g)
@@ -265,12 +265,12 @@ func TestXIDs(t *testing.T) {
 	assert.Empty(t, w.Errors)
 }
 
-// Points that cannot be used are counted, and change nothing.
+// Unusable points are counted, and change nothing.
 func TestBadPoints(t *testing.T) {
 	g := New()
 	newScrape("a", base).gpu(0, 0.5, 1, 1, 1).into(t, g)
 	newScrape("a", base+second).gpu(0, 0.5, 1, 1, 1).into(t, g)
-	newScrape("a", base+second).gpu(0, 0.5, 1, 1, 1).into(t, g) // told twice
+	newScrape("a", base+second).gpu(0, 0.5, 1, 1, 1).into(t, g) // a duplicate
 	bad := newScrape("", base+2*second)
 	bad.point(spans.MetricHardwarePower, false, 0, 1)
 	bad.host = "a"
@@ -279,12 +279,12 @@ func TestBadPoints(t *testing.T) {
 	}
 	bad.point(spans.MetricHardwarePower, false, 0, 1).SetTimestamp(0)
 	bad.point(spans.MetricHardwarePower, false, 0, 1).SetTimestamp(math.MaxUint64)
-	bad.point(spans.MetricHardwarePower, false, 0, 1).SetTimestamp(pcommon.Timestamp(base + second/2)) // between two that are known
+	bad.point(spans.MetricHardwarePower, false, 0, 1).SetTimestamp(pcommon.Timestamp(base + second/2)) // between two known samples
 	bad.point(spans.MetricHardwarePower, false, 0, 1, spans.AttrHardwareID, "")
 	bad.point(spans.MetricHardwarePower, false, 0, 1).SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 	bad.process(0, 0, 1).process(0, math.MaxInt64, 1)
 	n := bad.list.Len()
-	// Of other hardware, or of something else of a GPU: not asked for, and not counted.
+	// Of other hardware, or another value of a GPU: not used, and not counted.
 	bad.point(spans.MetricHardwarePower, false, 0, 1, spans.AttrHardwareType, "fan")
 	bad.point(spans.MetricHardwareTemperature, false, 0, 1, spans.AttrSensorLocation, "memory")
 	bad.point(spans.MetricGPUClock, false, 0, 1, spans.AttrGPUClockDomain, "video")
@@ -297,7 +297,7 @@ func TestBadPoints(t *testing.T) {
 	assert.InDelta(t, 0.5, w.Utilization.Mean, 1e-6)
 	assert.Equal(t, 1, w.Samples)
 
-	newScrape("a", base-3600*second).gpu(0, 0.25, 1, 1, 1).into(t, g) // its clock was put back
+	newScrape("a", base-3600*second).gpu(0, 0.25, 1, 1, 1).into(t, g) // its clock was set back
 	assert.Len(t, g.hosts["a"]["GPU-0"].samples, 1)
 }
 
@@ -344,7 +344,7 @@ func TestRoom(t *testing.T) {
 	assert.LessOrEqual(t, MaxBytes, 32<<20)
 }
 
-// GPUs that are gone are forgotten, and samples older than is kept.
+// Vanished GPUs are dropped, and samples older than kept.
 func TestForgotten(t *testing.T) {
 	g := New()
 	now := time.Unix(1_700_000_000, 0)
@@ -360,7 +360,7 @@ func TestForgotten(t *testing.T) {
 	assert.Equal(t, cap(g.hosts["b"]["GPU-0"].samples), g.room)
 }
 
-// BenchmarkNotice is a scrape of a host of 8 GPUs as nvml sends it, and as many points of other metrics.
+// BenchmarkNotice is an nvml scrape of a host of 8 GPUs, and as many points of other metrics.
 func BenchmarkNotice(b *testing.B) {
 	for _, of := range []string{"gpu", "other"} {
 		b.Run(of, func(b *testing.B) {
@@ -401,7 +401,7 @@ func BenchmarkNotice(b *testing.B) {
 	}
 }
 
-// A GPU works for the run whose spans the process wrote that the driver names, as the rank that the spans name; for none where several do.
+// A GPU works for the run whose spans its process (by the driver) wrote, as the rank in these spans; for none if they name several.
 func TestWorkers(t *testing.T) {
 	g := New()
 	now := time.Unix(0, base)
@@ -437,7 +437,7 @@ func TestWorkers(t *testing.T) {
 	assert.Len(t, g.workers, maxWorkers)
 }
 
-// A log numbers GPUs by their places in a list: these are none of nvml's.
+// A log numbers GPUs by their index in a list: these are none of nvml's.
 func TestGPUsOfLogs(t *testing.T) {
 	g := New()
 	s := newScrape("node-0", base)

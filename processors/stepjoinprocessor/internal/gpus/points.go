@@ -11,20 +11,20 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// points is where the last point was: the points of one GPU and one scrape follow each other, or nearly.
+// points is the place of the last point: the points of one GPU and one scrape are mostly consecutive.
 type points struct {
 	host, id string
 	gpu      *GPU
 }
 
-// labels are what a point says beside its value.
+// labels are the labels of a point.
 type labels struct {
 	host, id, name, parent string
 	which                  string // the task, the sensor, the clock, the policy, the reason, the type of the error
 	pid                    int64
 }
 
-// kind is what a metric tells.
+// kind is the meaning of a metric.
 type kind uint8
 
 const (
@@ -61,9 +61,9 @@ func kindOf(metric string) kind {
 	return none
 }
 
-// Notice takes what metrics say of GPUs, and keeps it for a time. It changes nothing, and returns how many points of GPUs it could not use: without host,
-// device or time, earlier than what is known already, or beyond what there is room for. told gets the runs of the processes in the metrics.
-func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, told func([]Info)) (ignored int64) {
+// Notice reads the GPU metrics, and keeps the values for a time. It changes nothing, and returns the number of unusable points of GPUs: without host, device or
+// time, earlier than the known samples, or beyond the limit. report gets the runs of the processes in the metrics.
+func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info)) (ignored int64) {
 	locked := false
 	var now time.Time
 	for _, rm := range md.ResourceMetrics().All() {
@@ -89,9 +89,9 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, told func([]Info))
 	}
 	if locked {
 		if list := g.infos(); len(list) > 0 {
-			told(list)
+			report(list)
 		}
-		g.points = points{} // it refers to the batch
+		g.points = points{} // it points into the batch
 		g.mu.Unlock()
 	}
 	return ignored
@@ -113,7 +113,7 @@ func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep
 	for _, p := range list.All() {
 		l := labels{host: host}
 		if !l.read(k, p.Attributes()) {
-			continue // of no GPU, or of something else of it
+			continue // of no GPU, or another value of a GPU
 		}
 		if !g.point(k, &l, p, now, keep) {
 			ignored++
@@ -122,13 +122,13 @@ func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep
 	return ignored
 }
 
-// read reads the labels. It is false for a point that is not asked for.
+// read reads the labels; false: the point is not used.
 func (l *labels) read(k kind, attrs pcommon.Map) bool {
-	gpu := k != ofPower && k != ofErrors && k != ofTemperature // which other hardware has too
+	gpu := k != ofPower && k != ofErrors && k != ofTemperature // also reported by other hardware
 	for name, v := range attrs.All() {
 		switch name {
 		case spans.AttrSource:
-			return false // of a log, which numbers GPUs by their places in a list
+			return false // of a log that numbers GPUs by index
 		case spans.AttrHostName:
 			l.host = v.Str()
 		case spans.AttrHardwareID:
@@ -164,7 +164,7 @@ func (l *labels) read(k kind, attrs pcommon.Map) bool {
 	}
 }
 
-// point takes a point. It is false for one that says nothing that can be used.
+// point takes a point; false: unusable.
 func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
 	v, at := spans.PointNumber(p), int64(p.Timestamp())
 	if l.host == "" || l.id == "" || at <= 0 || !(v >= 0) || v > math.MaxFloat32 || p.Flags().NoRecordedValue() {
@@ -225,11 +225,11 @@ func (l *labels) cause(k kind) (Cause, bool) {
 	return causeOfReason(l.which)
 }
 
-// counted takes a counter of the seconds that a GPU was held down. What it has grown is of the sample, where the counter's last value is of the sample before.
+// counted takes a counter of throttled seconds. Its growth is of the sample, if the counter's last value is of the sample before.
 func (u *GPU) counted(s *sample, c Cause, v float64) {
 	last := u.held[c]
 	if last.at == s.at {
-		return // told twice
+		return // a duplicate
 	}
 	u.held[c] = counter{v, s.at}
 	n := len(u.samples)
@@ -239,7 +239,7 @@ func (u *GPU) counted(s *sample, c Cause, v float64) {
 	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9))
 }
 
-// flagged takes whether a GPU was held down at the moment of a scrape. Flags of several reasons may be of one cause.
+// flagged takes whether a GPU was throttled at the moment of a scrape. Flags of several reasons may be of one cause.
 func (u *GPU) flagged(s *sample, c Cause, on bool) {
 	s.flagged |= 1 << c
 	if on {
@@ -247,7 +247,7 @@ func (u *GPU) flagged(s *sample, c Cause, on bool) {
 	}
 }
 
-// process notes that a process has memory of the GPU.
+// process records a process with memory of the GPU.
 func (u *GPU) process(pid int64, memory float64, at int64) bool {
 	if pid <= 0 || pid > math.MaxInt32 {
 		return false
@@ -296,7 +296,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 	default:
 		before, fresh = known.count, true
 		if count < before {
-			before = 0 // it counts anew
+			before = 0 // the counter restarted
 		}
 	}
 	known.count, known.at = count, at
@@ -309,7 +309,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 	return true
 }
 
-// scrapedBefore says whether there was a scrape shortly before.
+// scrapedBefore says whether a scrape was made shortly before.
 func (u *GPU) scrapedBefore(at int64) bool {
 	for i := len(u.samples) - 1; i >= 0; i-- {
 		if s := &u.samples[i]; s.at < at {

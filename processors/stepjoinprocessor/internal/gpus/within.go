@@ -14,18 +14,18 @@ type Process struct {
 	PID  int32
 }
 
-// Mean is a mean over the time of a window and over GPUs, and those of the GPUs with the least and the most. They are NaN where no sample tells.
+// Mean is a mean over the time of a window and over GPUs, with the lowest and the highest GPU's; NaN without samples.
 type Mean struct{ Mean, Min, Max float64 }
 
-// Held is for how long one GPU was held down within a window, at least.
+// Held is the least time that one GPU was throttled within a window.
 type Held struct {
 	*GPU
 
-	Since   int64 // ns: when it was first seen to be
+	Since   int64 // ns: first seen throttled
 	Seconds [causes]float64
 }
 
-// Longest is the cause that held it down the longest, of those that a healthy machine does not have. It is false where none did.
+// Longest is the longest cause of throttling, without causes normal on a healthy machine; false: none.
 func (h *Held) Longest() (c Cause, ok bool) {
 	for of := range Cause(causes) {
 		if of.Unexpected() && h.Seconds[of] > 0 && (!ok || h.Seconds[of] > h.Seconds[c]) {
@@ -35,7 +35,7 @@ func (h *Held) Longest() (c Cause, ok bool) {
 	return c, ok
 }
 
-// Most is for how long the cause that held it down the longest did, but for its power limit, which GPUs at full load reach.
+// Most is the time of the longest cause, except the power limit, reached by GPUs at full load.
 func (h *Held) Most() float64 { return slices.Max(h.Seconds[:Power]) }
 
 // Error is an XID error of a GPU.
@@ -44,28 +44,27 @@ type Error struct {
 	XID
 }
 
-// Window is what the GPUs of a window were like. Its slices are valid until the next call of Within.
+// Window is the state of a window's GPUs. Its slices are valid until the next call of Within.
 type Window struct {
-	GPUs    int  // that have a sample within the window
-	Samples int  // of them
+	GPUs    int  // with a sample within the window
+	Samples int  // of these GPUs
 	Stated  bool // the GPUs are those of the window's processes, not all of its hosts
 
-	Utilization, Power, Temperature, Clock Mean // 1, W, °C (of which Max is the hottest moment), MHz
+	Utilization, Power, Temperature, Clock Mean // 1, W, °C (Max is the hottest moment), MHz
 
-	Throttled [causes]float64 // s, by cause: of the GPU that was held down the longest
-	Held      []Held          // the GPUs that were held down, in order of host and name
+	Throttled [causes]float64 // s, by cause: of the GPU throttled the longest
+	Held      []Held          // the throttled GPUs, in order of host and name
 	Errors    []Error         // in order of time
 }
 
-// Scratch is what Within works in. The zero value is ready. It is of one goroutine.
+// Scratch is the memory of Within. The zero value is ready. One goroutine may use it.
 type Scratch struct {
 	gpus   []*GPU
 	held   []Held
 	errors []Error
 }
 
-// Within says what the GPUs were like from start to end, ns. They are those on which one of the processes ran; where none is known to have run on any, those of
-// the hosts. It is false where no sample was taken within.
+// Within summarizes the GPUs from start to end, ns: those with any of the processes; if none is known to have run on any, the hosts'; false: no sample within.
 func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts []string) (w Window, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,11 +96,11 @@ func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts [
 // natural puts GPU 2 before GPU 10.
 func natural(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
-// idle is below which share of the memory that a process has on another GPU it does no work on this one: frameworks open a context on the first GPU that
-// they need not, of some 500 MB.
+// idle is the share of a process's memory on another GPU below which the process does no work on this GPU: frameworks needlessly open a context on the first
+// GPU, of some 500 MB.
 const idle = 0.25
 
-// Of appends the GPUs on which a process ran at some time from start to end, as the driver's process lists say.
+// Of appends the GPUs on which a process ran at some time from start to end, by the driver's process lists.
 func (g *GPUs) Of(to []*GPU, p Process, start, end int64) []*GPU {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +125,7 @@ func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
 	return to
 }
 
-// runs is the process, where it was seen at some time from start to end, or right before or after.
+// runs is the process, if seen at some time from start to end, or right before or after.
 func (u *GPU) runs(pid int32, start, end int64) *process {
 	for i := range u.procs {
 		if p := &u.procs[i]; p.pid == pid && p.first-u.every <= end && p.last+farthest*u.every >= start {
@@ -168,10 +167,10 @@ func (o *over) peak() float64 {
 	return round(o.highest)
 }
 
-// round takes off what a float32 has made up.
+// round removes the digits made up by float32.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
-// within adds what one GPU was like. A sample is of the time since the one before; the window gets the part that lies in it.
+// within adds the state of one GPU. A sample is of the time since the sample before; the window gets the part within.
 func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64) {
 	first := sort.Search(len(u.samples), func(i int) bool { return u.samples[i].at > start })
 	if first == len(u.samples) || u.samples[first].at > end {
@@ -190,9 +189,9 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 			if of != of {
 				continue
 			}
-			told := float64(max(to-max(from, x.at-u.far(x)), 0))
-			sum[v] += float64(of) * told
-			weight[v] += told
+			covered := float64(max(to-max(from, x.at-u.far(x)), 0))
+			sum[v] += float64(of) * covered
+			weight[v] += covered
 			if o := &all[v]; x.at <= end && (!o.highestIsKnown || float64(of) > o.highest) {
 				o.highest, o.highestIsKnown = float64(of), true
 			}
@@ -226,7 +225,7 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 	}
 }
 
-// heldIn is for how long a cause held within a sample: what its counter says, else all of it where the cause was flagged at its beginning and at its end.
+// heldIn is the time that a cause held within a sample: by its counter, else the whole sample if flagged at its beginning and at its end.
 func (u *GPU) heldIn(i int, c Cause) float64 {
 	x := &u.samples[i]
 	if x.held[c] >= 0 {

@@ -16,11 +16,11 @@ type worker struct {
 	used         time.Time
 }
 
-// Info says which run a GPU works for at a time, ns: the driver names a process that has memory of the GPU, and the process has written spans of the run.
+// Info is the run for which a GPU works at a time, ns: the driver names a process with memory of the GPU, and the process has written spans of the run.
 type Info struct {
 	*GPU
 	Service, Run string
-	Rank         int64 // of the process; below 0: no log says it
+	Rank         int64 // of the process; below 0: not logged
 	At           int64
 }
 
@@ -29,7 +29,7 @@ const (
 	noRank     = -1
 )
 
-// Work notes the run of a process, and its rank; below 0: not known. Of a process with spans of several runs the latest counts.
+// Work records the run of a process, and its rank; below 0: unknown. For a process with spans of several runs the latest counts.
 func (g *GPUs) Work(p Process, service, run string, rank int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +61,7 @@ type seen struct {
 
 // infos are the GPUs on which processes of runs were found at work: a context opened needlessly on another GPU is no work, as for a window.
 func (g *GPUs) infos() []Info {
-	g.told = g.told[:0]
+	g.infoList = g.infoList[:0]
 	for _, s := range g.found {
 		p := Process{s.Host, s.pid}
 		w := g.workers[p]
@@ -69,10 +69,11 @@ func (g *GPUs) infos() []Info {
 			continue
 		}
 		w.used = g.now()
-		if g.on = g.of(g.on[:0], p, s.at, s.at); slices.Contains(g.on, s.GPU) {
-			g.told = append(g.told, Info{s.GPU, w.service, w.run, w.rank, s.at})
+		g.on = g.of(g.on[:0], p, s.at, s.at)
+		if slices.Contains(g.on, s.GPU) {
+			g.infoList = append(g.infoList, Info{s.GPU, w.service, w.run, w.rank, s.at})
 		}
 	}
 	g.found = g.found[:0]
-	return g.told
+	return g.infoList
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// run is what all windows of a run cost.
+// run is the cost of all windows of a run.
 type run struct {
 	costs    map[blame]*Cost
 	steps    int64
@@ -27,20 +27,20 @@ type blame struct {
 }
 
 const (
-	blames  = 256  // causes of a run that are told apart; the cost of others is Unattributed's
-	workers = 4096 // of a run that WhatIf knows
+	blames  = 256  // distinguished causes of a run; the cost of others is Unattributed's
+	workers = 4096 // workers of a run known to WhatIf
 )
 
-// Cost is what one cause cost in all slow windows of a run.
+// Cost is the cost of one cause in all slow windows of a run.
 type Cost struct {
-	Kind       breakdown.Kind // Unattributed: what was not explained
+	Kind       breakdown.Kind // Unattributed: unexplained
 	Who        breakdown.Who
 	Windows    int64
 	Seconds    float64
-	GPUSeconds float64 // seconds x ranks, of the windows of which the ranks are known
+	GPUSeconds float64 // seconds x ranks, of the windows with known ranks
 }
 
-// run is what is known of a run, made where there is nothing.
+// run is the state of a run, new where absent.
 func (h *History) run(id string) *run {
 	r, ok := h.runs.Get(id)
 	if !ok {
@@ -50,7 +50,7 @@ func (h *History) run(id string) *run {
 	return r
 }
 
-// blame adds what a window cost its run.
+// blame adds a window's cost to its run.
 func (h *History) blame(w *window, v *Verdict) {
 	r := h.run(w.Run)
 	if !v.Judged {
@@ -67,7 +67,7 @@ func (h *History) blame(w *window, v *Verdict) {
 	}
 }
 
-// count adds a window to what WhatIf knows.
+// count adds a window to the data of WhatIf.
 func (h *History) count(w *Window, ranks []named) {
 	if w.Of != Step {
 		return
@@ -83,7 +83,7 @@ func (h *History) count(w *Window, ranks []named) {
 	}
 }
 
-// Judged is how many windows of a run were judged so far, and of how many too few alike were known.
+// Judged returns the number of a run's windows judged so far, and of windows with too few alike.
 func (h *History) Judged(of string) (judged, unjudged int64) {
 	if r, ok := h.runs.Peek(of); ok {
 		return r.judged, r.unjudged
@@ -97,7 +97,8 @@ func (r *run) add(of blame, seconds float64, ranks int64) {
 		if len(r.costs) >= blames {
 			of = blame{kind: breakdown.Unattributed}
 		}
-		if c = r.costs[of]; c == nil {
+		c = r.costs[of]
+		if c == nil {
 			c = &Cost{Kind: of.kind, Who: of.who}
 			r.costs[of] = c
 		}
@@ -107,7 +108,7 @@ func (r *run) add(of blame, seconds float64, ranks int64) {
 	c.GPUSeconds += seconds * float64(ranks)
 }
 
-// Costs are what the causes of a run's slow windows cost so far, the dearest first.
+// Costs are the costs of a run's causes so far, the highest first.
 func (h *History) Costs(of string) (out []Cost) {
 	r, ok := h.runs.Peek(of)
 	if !ok {
@@ -122,7 +123,7 @@ func (h *History) Costs(of string) (out []Cost) {
 	return out
 }
 
-// Sentence says what the cause cost, such as "48.1 GPU-seconds (3.01 s) waiting for rank 17 on node-2, in 12 windows".
+// Sentence states the cost of a cause, such as "48.1 GPU-seconds (3.01 s) waiting for rank 17 on node-2, in 12 windows".
 func (c *Cost) Sentence() string {
 	b := human.AppendSeconds(nil, c.Seconds)
 	if c.GPUSeconds > 0 {
@@ -136,12 +137,11 @@ func (c *Cost) Sentence() string {
 	return string(fmt.Appendf(b, ", in %d windows", c.Windows))
 }
 
-// WhatIf is a run held against itself without waiting: the arithmetic of "Understanding Stragglers in Large Model Training Using What-if Analysis"
-// (Lin et al., arXiv 2505.05713; its code: ByteDance-Seed/StragglerAnalysis, analyzer/explain_slowdown.py).
+// WhatIf compares a run with the same run without waiting: the arithmetic of "Understanding Stragglers in Large Model Training Using What-if Analysis" (Lin et
+// al., arXiv 2505.05713; code: ByteDance-Seed/StragglerAnalysis, analyzer/explain_slowdown.py).
 //
-// The paper simulates the run with ideal durations; here the exclusive time of waiting is taken from the measured time. That is the same where nothing else
-// would have filled the time. A worker's share is exact where its pieces begin at the arrival of the last but one, for the others would have been waited
-// for anyway.
+// The paper simulates the run with ideal durations; here the exclusive time of waiting is subtracted from the measured time. Both agree if nothing else would
+// have filled the time. A worker's share is exact if the pieces begin at the arrival of the last but one, since the others would have been waited for anyway.
 type WhatIf struct {
 	Steps    int64
 	Duration float64  // s, T: of all steps
@@ -153,12 +153,12 @@ type WhatIf struct {
 // Worker is a run without waiting for one rank.
 type Worker struct {
 	Who     breakdown.Who // rank and host
-	Without float64       // s, T_w: the run without waiting for it
+	Without float64       // s, T_w: the run without waiting for the rank
 	Faster  float64       // T / T_w - 1: 0.118 is "11.8% faster"
 	Share   float64       // (T - T_w) / (T - T_ideal), of all waiting
 }
 
-// WhatIf tells of the steps of a run so far, but for those that warm up. It says false where there are none, or nothing but waiting.
+// WhatIf covers the steps of a run so far, except warm-up; false: no steps, or only waiting.
 func (h *History) WhatIf(of string) (WhatIf, bool) {
 	r, ok := h.runs.Peek(of)
 	if !ok || r.duration <= r.waited {
@@ -173,7 +173,7 @@ func (h *History) WhatIf(of string) (WhatIf, bool) {
 	return out, true
 }
 
-// Sentence says what the worst rank costs. It is empty where no rank is known that was waited for.
+// Sentence states the cost of the worst rank; empty without a rank that was waited for.
 func (w *WhatIf) Sentence() string {
 	if len(w.Workers) == 0 {
 		return ""
@@ -184,7 +184,7 @@ func (w *WhatIf) Sentence() string {
 		human.Percent(worst.Faster), human.Seconds(w.Duration-worst.Without), human.Seconds(w.Duration), human.Percent(worst.Share)))
 }
 
-// Slowdown is the paper's slowdown of one window: its duration over its duration without waiting for late ranks.
+// Slowdown is the paper's slowdown of a window: the duration over the duration without waiting for late ranks.
 func Slowdown(b *breakdown.Breakdown) float64 {
 	return b.Duration / (b.Duration - b.Time[breakdown.Wait])
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Hold keeps a window until those after it are known; then tell is called with its verdict, once. Some 4,000 windows are kept, of all runs.
-func (h *History) Hold(w *Window, tell func(v *Verdict, slow bool)) {
+// Hold keeps a window until enough later windows are known; then done is called with its verdict, once. Some 4,000 windows are kept, of all runs.
+func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
 	s := h.of(w.Key)
 	now, ranks := h.take(w)
 	if s.seen >= warmUp {
@@ -24,7 +24,7 @@ func (h *History) Hold(w *Window, tell func(v *Verdict, slow bool)) {
 		kept = new(window)
 	}
 	*kept = *now
-	kept.Breakdown, kept.tell = nil, tell
+	kept.Breakdown, kept.done = nil, done
 	kept.ranks, kept.ops, kept.notes, kept.timers = slices.Clone(now.ranks), slices.Clone(now.ops), longest(nil, w.Notes), slices.Clone(now.timers)
 	kept.Timers = kept.timers
 	s.held = append(s.held, kept)
@@ -41,7 +41,7 @@ func (h *History) Hold(w *Window, tell func(v *Verdict, slow bool)) {
 	}
 }
 
-// Settle tells the verdicts of all windows that are held.
+// Settle gives the verdicts of all held windows.
 func (h *History) Settle() {
 	for _, key := range h.series.Keys() {
 		if s, ok := h.series.Peek(key); ok {
@@ -50,19 +50,19 @@ func (h *History) Settle() {
 	}
 }
 
-// settle judges the windows of a key that are held: all, or those after which enough have come.
+// settle judges the held windows of a key: all, or those with enough later windows.
 func (h *History) settle(s *series, all bool) {
 	until := len(s.held)
 	if !all {
 		until -= around
 	}
-	if until <= s.told {
+	if until <= s.judged {
 		return
 	}
-	slices.SortStableFunc(s.held[s.told:], func(a, b *window) int { return cmp.Compare(a.Start, b.Start) })
+	slices.SortStableFunc(s.held[s.judged:], func(a, b *window) int { return cmp.Compare(a.Start, b.Start) })
 	run := regimes.Judge(attempt(s.held, false))
 	work := h.workOf(s.held)
-	var rare [breakdown.Evaluation + 1][]int // the windows that have one
+	var rare [breakdown.Evaluation + 1][]int // the windows with the kind
 	for k := range rare {
 		for i, w := range s.held {
 			if w.time[k] > 0 {
@@ -71,7 +71,7 @@ func (h *History) settle(s *series, all bool) {
 		}
 	}
 	var near []int
-	for i := s.told; i < until; i++ {
+	for i := s.judged; i < until; i++ {
 		w, step := s.held[i], &run.Steps[i]
 		var v Verdict
 		slow := false
@@ -92,22 +92,23 @@ func (h *History) settle(s *series, all bool) {
 			near = run.Neighbours(near[:0], i)
 			h.peers.take(s.held, near)
 			h.peers.explain(w, &v)
-			if slow = step.State != regimes.Periodic || len(v.Causes) > 0; !slow { // nothing but the period is behind it
+			slow = step.State != regimes.Periodic || len(v.Causes) > 0
+			if !slow { // explained by the period alone
 				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
 			}
 		}
 		h.blame(w, &v)
-		w.tell(&v, slow)
-		w.tell = nil
+		w.done(&v, slow)
+		w.done = nil
 	}
-	h.held -= until - s.told
+	h.held -= until - s.judged
 	first := max(0, until-around)
 	h.free = append(h.free, s.held[:first]...)
 	s.held = slices.Delete(s.held, 0, first)
-	s.told = until - first
+	s.judged = until - first
 }
 
-// workOf judges windows without the parts that are no work (past.overhead); nil: none has such parts.
+// workOf judges windows without their overhead (past.overhead); nil: none has any.
 func (h *History) workOf(of []*window) *regimes.Run {
 	if !slices.ContainsFunc(of, func(w *window) bool { return w.overhead() > 0 }) {
 		return nil
@@ -115,7 +116,7 @@ func (h *History) workOf(of []*window) *regimes.Run {
 	return regimes.Judge(attempt(of, true))
 }
 
-// take sets the windows that one is held against.
+// take sets the windows for a comparison.
 func (o *peers) take(of []*window, near []int) {
 	o.windows = o.windows[:0]
 	for _, n := range near {
@@ -123,8 +124,8 @@ func (o *peers) take(of []*window, near []int) {
 	}
 }
 
-// overhead is what is said of a window whose work is usual, and whose parts that are no work make it slow: they do so however many windows they come in, while
-// longer work in many windows is another length of them.
+// overhead is the verdict on a window whose work is usual, and whose overhead makes it slow, in any number of windows; longer work in many windows is another
+// regime.
 func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	if step.State != regimes.Usual || len(o.windows) == 0 {
 		return v, false
@@ -140,7 +141,7 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	return v, len(v.Causes) > 0
 }
 
-// attempt is what regimes judges: windows without their checkpoints and evaluations, which are held against their own kind. work: and without what is no work.
+// attempt is the input of regimes: windows without their checkpoints and evaluations, which are compared with their own kind. work: also without overhead.
 func attempt(of []*window, work bool) (out regimes.Attempt) {
 	out.Seconds, out.Number = make([]float64, 0, len(of)), make([]int64, 0, len(of))
 	for i, w := range of {
@@ -160,7 +161,7 @@ func attempt(of []*window, work bool) (out regimes.Attempt) {
 	return out
 }
 
-// others are the durations of a kind in the windows around one, but for its own.
+// others are the durations of a kind in the windows around a window, without its own.
 func others(to []float64, of []*window, have []int, self int, k breakdown.Kind) []float64 {
 	at, _ := slices.BinarySearch(have, self)
 	const side = len(rare{}.last) / 2

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// whole is a finished job: its windows, and what is said of each.
+// whole is a finished job: its windows, and their verdicts.
 type whole struct {
 	*job
 	h       *History
@@ -28,7 +28,7 @@ func finished(noise func(r *rand.Rand) float64) *whole {
 	return &whole{job: newJob(noise), h: New(), slow: map[int]bool{}}
 }
 
-// step adds a window whose computing takes so many times as long.
+// step adds a window whose computing takes times as long.
 func (w *whole) step(times float64, faults ...fault) *Window {
 	x := w.window(faults...)
 	b := x.Breakdown
@@ -59,7 +59,7 @@ func (w *whole) judge(t *testing.T) {
 	require.Zero(t, w.h.held)
 }
 
-// Of a short job, and from the first steps of one on, what was slow is found with its cause.
+// In a short job, and from the first steps on, slow steps are found with their cause.
 func TestHoldShort(t *testing.T) {
 	for _, steps := range []int{14, 200} {
 		for seed := range uint64(7) {
@@ -94,7 +94,7 @@ func TestHoldShort(t *testing.T) {
 	}
 }
 
-// Neither another level, nor lengths that alternate, nor a drift makes a step slow, over the ends of what is judged together; faults are found in each.
+// A new level, alternating lengths and a drift make no step slow, also across the ends of chunks judged together; faults are found in each.
 func TestHoldRegimes(t *testing.T) {
 	const steps = 10_000
 	for name, times := range map[string]func(i int) float64{
@@ -113,7 +113,7 @@ func TestHoldRegimes(t *testing.T) {
 			w.step(times(i))
 		}
 		w.judge(t)
-		if name == "alternating" { // a step of the shorter kind that takes as long as one of the longer is not told from it
+		if name == "alternating" { // a slowed step of the shorter kind looks like a step of the longer kind
 			for i := range w.slow {
 				assert.True(t, want[i], "%s: step %d", name, i)
 			}
@@ -126,7 +126,7 @@ func TestHoldRegimes(t *testing.T) {
 	}
 }
 
-// A period without a cause makes no step slow; with a cause that the logs tell, each step has it.
+// A period without a cause makes no step slow; with a logged cause, each such step is slow.
 func TestHoldPeriod(t *testing.T) {
 	for kind, slow := range map[breakdown.Kind]int{breakdown.Unattributed: 0, breakdown.DataLoading: 19, breakdown.Checkpoint: 0} {
 		w := finished(tails(0.01))
@@ -145,7 +145,7 @@ func TestHoldPeriod(t *testing.T) {
 	}
 }
 
-// A checkpoint is held against those on both sides: of ten, that which took ten times as long is slow, whichever it is.
+// A checkpoint is compared with those on both sides: of ten, the only one with ten times the duration is slow, wherever it is.
 func TestHoldCheckpoints(t *testing.T) {
 	for long := range 10 {
 		w := finished(tails(0.01))
@@ -168,7 +168,7 @@ func TestHoldCheckpoints(t *testing.T) {
 	}
 }
 
-// What warms up is named apart, also after a restart; too few windows of a kind are not judged; order does not count.
+// Warm-up is named separately, also after a restart; too few windows of a kind are not judged; order does not matter.
 func TestHoldStarts(t *testing.T) {
 	w := finished(tails(0.01))
 	for i := range 80 {
@@ -193,7 +193,7 @@ func TestHoldStarts(t *testing.T) {
 	assert.EqualValues(t, 6, unjudged)
 }
 
-// However many kinds of windows there are, some thousands wait at most, and each is told once.
+// For any number of kinds of windows, some thousands wait at most, and each gets one verdict.
 func TestHoldBounds(t *testing.T) {
 	w := finished(exactly)
 	for i := range 9000 {

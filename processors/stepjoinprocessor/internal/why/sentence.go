@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// subject is what a sentence is about: few windows have one.
+// subject is the subject of a sentence: few windows have their own.
 func (w *Window) subject() string {
 	switch {
 	case w.Subject != "":
@@ -30,7 +30,7 @@ func (w *Window) subject() string {
 	return "The step"
 }
 
-// sentence says what a verdict means. Without causes it says what is missing.
+// sentence is the text of a verdict. Without causes it names the missing log.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.subject()), " took "...)
@@ -48,17 +48,11 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 	b = append(b, " ("...)
 	b = append(s.append(b, v.Usual), ')')
 	if len(v.Causes) == 0 {
-		b = append(b, ", which its logs do not explain"...)
-		if len(more) > 0 {
-			b = append(b, ": "...)
-			b = append(s.append(b, more[0].seconds), ' ')
-			if more[0].kind == breakdown.Unattributed {
-				b = append(b, "in what no log tells of"...)
-			} else {
-				b = appendWhat(b, more[0].kind, breakdown.Who{})
-			}
+		if len(more) > 0 && more[0].kind != breakdown.Unattributed {
+			b = append(s.append(append(b, ": "...), more[0].seconds), ' ')
+			b = appendWhat(b, more[0].kind, breakdown.Who{})
 		}
-		b = append(b, "; "...)
+		b = append(b, "; the logs do not say why: "...)
 		b = v.Reason.Append(b, false)
 		return string(append(b, '.'))
 	}
@@ -75,7 +69,7 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 	rest += shorter
 	unexplained := v.Unexplained > nothing*v.Excess && rest > 0
 	if !unexplained {
-		shown[0] += rest // what is left by rounding, or is not worth a word
+		shown[0] += rest // a rest from rounding, or too small to mention
 	}
 	between := ": "
 	for i := range v.Causes {
@@ -112,7 +106,7 @@ func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 	return append(human.AppendSeconds(b, c.Note.Seconds), ')')
 }
 
-// appendWhat says what went on, and who was behind it.
+// appendWhat names the activity, and its origin.
 func appendWhat(b []byte, k breakdown.Kind, who breakdown.Who) []byte {
 	return cause.Append(b, who.Part(k), whoOf(who), false)
 }
@@ -123,7 +117,7 @@ func whoOf(who breakdown.Who) cause.Who {
 	return cause.Who{Rank: who.Rank, HasRank: who.HasRank, Host: who.Host, Operation: who.Operation, Comm: who.Comm}
 }
 
-// missing is why the logs do not explain the change that is largest.
+// missing is the reason why the logs do not explain the largest change.
 func missing(w *window, more []change) cause.Reason {
 	r := cause.Reason{Of: missingLog(w, more), Trainer: w.Trainer}
 	if r.Of == spans.ReasonClocksApart {
@@ -169,7 +163,7 @@ func missingLog(w *window, more []change) string {
 	}
 }
 
-// grid is what all times of a sentence are rounded to, s, before they are added: those that are read add up.
+// grid is the rounding of all times of a sentence, s, before addition: the printed numbers add up.
 type grid float64
 
 // round is a time in pieces of the grid.

@@ -9,18 +9,18 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// series are the windows of a key: the last, live, and those that wait for what comes after them.
+// series are the windows of a key: the last, live, and those that wait for later windows.
 type series struct {
-	seen    int    // of those that do not count
-	windows []past // a ring once it is full
+	seen    int    // number of warm-up windows
+	windows []past // a ring once full
 	next    int
 	rare    [breakdown.Evaluation + 1]rare
 
-	held []*window // in order of time
-	told int       // of held: what others are still held against
+	held   []*window // in order of time
+	judged int       // of held: already judged, kept for comparison
 }
 
-// past is what is kept of a window.
+// past has the kept values of a window.
 type past struct {
 	duration          float64
 	base              float64 // its duration without checkpoint and evaluation
@@ -30,12 +30,12 @@ type past struct {
 	timers            []Timer
 }
 
-// overhead is the time of the parts that are no work, s: they are waited for, and differ from no window to the next by what the window has to do.
+// overhead is the time of waiting and input, s, which does not depend on the amount of work in the window.
 func (p *past) overhead() float64 {
 	return p.time[breakdown.Wait] + p.time[breakdown.Collective] + p.time[breakdown.DataLoading] + p.time[breakdown.Get] + p.time[breakdown.Put]
 }
 
-// timer is how long a timer took, s; 0: it did not run.
+// timer is the time of a timer, s; 0: it did not run.
 func (p *past) timer(name string) float64 {
 	for i := range p.timers {
 		if p.timers[i].Name == name {
@@ -45,7 +45,7 @@ func (p *past) timer(name string) float64 {
 	return 0
 }
 
-// one is 1 for what is true.
+// one is 1 for true.
 func one(is bool) float64 {
 	if is {
 		return 1
@@ -56,15 +56,15 @@ func one(is bool) float64 {
 // few is how many ranks, collectives and notes are kept of a window.
 const few = 4
 
-// named is what one rank, or one collective, took.
+// named is the time of a rank, or of a collective.
 type named struct {
 	who     breakdown.Who
-	at      breakdown.Who // the same with the collective in which most of it was
+	at      breakdown.Who // the same with the dominant collective
 	text    string        // of a note
 	seconds float64
 }
 
-// rare are the last durations of what only some windows have.
+// rare are the last durations of kinds that only some windows have.
 type rare struct {
 	last [32]float64
 	n    int
@@ -80,14 +80,14 @@ func (r *rare) add(seconds float64) {
 // values are the last durations.
 func (r *rare) values() []float64 { return r.last[:min(r.n, len(r.last))] }
 
-// peers are the windows that one is held against.
+// peers are the windows that a window is compared with.
 type peers struct {
 	windows []*past
 	rare    [breakdown.Evaluation + 1][]float64 // s: the checkpoints and evaluations of others
 	values  []float64                           // scratch
 }
 
-// rareOf are the median of the durations of others, and their robust standard deviation. Where too few were seen this one is as usual as any.
+// rareOf returns the median of the durations of others, and their robust standard deviation. With too few others, the given duration counts as usual.
 func (o *peers) rareOf(k breakdown.Kind, seconds float64) (middle, spread float64) {
 	if seconds == 0 || len(o.rare[k]) < leastRare {
 		return seconds, 0
@@ -97,7 +97,7 @@ func (o *peers) rareOf(k breakdown.Kind, seconds float64) (middle, spread float6
 	return middle, max(spread, steadiest*middle)
 }
 
-// of are the median of a figure of the windows, and its robust standard deviation.
+// of returns the median of a value of the windows, and its robust standard deviation.
 func (o *peers) of(value func(p *past) float64) (middle, spread float64) {
 	o.values = o.values[:0]
 	for _, p := range o.windows {
@@ -106,7 +106,7 @@ func (o *peers) of(value func(p *past) float64) (middle, spread float64) {
 	return robust(o.values)
 }
 
-// before is what the windows before say of one.
+// before compares a window with the windows before.
 func (s *series) before(o *peers, w *window) Verdict {
 	for k := range s.rare {
 		o.rare[k] = append(o.rare[k][:0], s.rare[k].values()...)
@@ -119,14 +119,14 @@ func (s *series) before(o *peers, w *window) Verdict {
 	return o.limit(w, regimes.Of(o.values))
 }
 
-// robust are the median, and the standard deviation as the median distance from it tells it. It sorts the values.
+// robust returns the median, and the standard deviation estimated by the median absolute deviation. The values are sorted.
 func robust(of []float64) (middle, spread float64) {
 	slices.Sort(of)
 	middle = stat.Median(of)
 	return middle, stat.Sigma(of, middle)
 }
 
-// at is what one took in a window. Who is not kept took at most what the last of the few took.
+// at is the time of one origin in a window; an origin not kept took at most the time of the last of the few.
 func at(of []named, n named) float64 {
 	for i := range of {
 		if of[i].who == n.who && of[i].text == n.text {
@@ -139,7 +139,7 @@ func at(of []named, n named) float64 {
 	return 0
 }
 
-// add makes a window one of those that others are held against, live.
+// add adds a window to the peers of later windows, live.
 func (s *series) add(w *window) {
 	for k := range s.rare {
 		s.rare[k].add(w.time[k])
@@ -168,14 +168,15 @@ func longest(to []named, notes []Note) []named {
 	return to
 }
 
-// grouped adds parts up by who is behind them.
+// grouped adds parts up by origin.
 type grouped struct {
 	sums   map[breakdown.Who]named
 	first  map[breakdown.Who]float64 // the longest part of each
 	sorted []named
 }
 
-// by groups parts, the longest of which come first, by what key makes of who is behind them, the longest first. It leaves out those of which key says false.
+// by groups parts, the longest of which come first, by the key of their origin, and sorts by time, the longest first. Parts whose key returns false are left
+// out.
 func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakdown.Who, bool)) []named {
 	if g.sums == nil {
 		g.sums, g.first = map[breakdown.Who]named{}, map[breakdown.Who]float64{}

@@ -1,8 +1,14 @@
-// Package why says why a window (a step, a batch, a pass) was slow: what each part of its breakdown took more than is usual in its run.
+// Package why explains why a window (a step, a batch, a pass) was slow: by the parts of the breakdown that took longer than usual in the run.
 //
-// Of finished logs all windows are there ([History.Hold]): one is held against its neighbours on both sides, in its own regime (package regimes). Live
-// ([History.Judge]) it is held against those before, by the same limits. The windows of a run are expected in the order of their event time, and each once. In
-// another order each verdict is held against others, and may differ; nothing else breaks.
+// For finished logs all windows are known ([History.Hold]): each is compared with the neighbours on both sides, in the same regime (package regimes). Live
+// ([History.Judge]) the comparison is with earlier windows, by the same limits. The windows of a run are expected in the order of their event time, each once.
+// In another order the comparisons differ, and the verdicts may; nothing else breaks.
+//
+// A key's windows pass through these states:
+//
+//	live (Judge)     the first warmUp windows: ignored; then, until least windows are in the series: added, not judged; then: judged, and added
+//	finished (Hold)  held; once held windows are held in total: judged, if around later windows are known; on Settle, or when the key is evicted: judged
+//	judged           kept for comparison until around more windows were judged, then freed
 package why
 
 import (
@@ -18,17 +24,17 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Of is what a window is.
+// Of is the kind of a window.
 type Of uint8
 
-// What a window may be.
+// The kinds of windows.
 const (
 	Step Of = iota
 	Batch
 	Pass
 )
 
-// Key says which windows are compared. Its texts must not share memory that is written again.
+// Key identifies comparable windows. Its texts must not share reused memory.
 type Key struct {
 	Run   string
 	Of    Of
@@ -37,84 +43,84 @@ type Key struct {
 	Batch int64  // samples; 0: not known
 }
 
-// Window is a window that is over.
+// Window is a completed window.
 type Window struct {
 	Key
-	Subject   string // begins the sentence, such as "Step 4012"; "": its key and its number say it
+	Subject   string // begins the sentence, such as "Step 4012"; "": made from key and number
 	Start     int64  // ns since the epoch
 	Number    int64  // of a step; −1: none
-	Ranks     int64  // that took part; 0: not known
-	World     int64  // ranks of the job, by its training log; 0: not known
-	Trainer   string // whose log tells the steps, as spans.AttrSource; "": not known
+	Ranks     int64  // ranks that took part; 0: unknown
+	World     int64  // ranks of the job, by its training log; 0: unknown
+	Trainer   string // writer of the steps' log, as in spans.AttrSource; "": unknown
 	Breakdown *breakdown.Breakdown
-	Apart     float64 // s, by which the clocks of its hosts differ, where that is too much to say when something went on
+	Apart     float64 // s, clock offset of its hosts, if too large to place events
 	Notes     []Note
-	Timers    []Timer // of the trainer, in the window; those within others too
+	Timers    []Timer // of the trainer, in the window; also those within others
 }
 
-// Timer is how long a part of a step took that the trainer times by a name of its own, and that is time of computing.
+// Timer is the duration of a part of a step that the trainer times by a name of its own, as part of computing.
 type Timer struct {
 	Name    string
 	Seconds float64 // of the slowest rank, where the log has the time of each
-	Rank    int64   // that rank; below 0: not known
-	Late    float64 // s, by which it took longer than the median of the ranks
+	Rank    int64   // the slowest rank; below 0: unknown
+	Late    float64 // s, its excess over the median of the ranks
 }
 
-// Note is what else is known of a rank or host in a window, and explains why it was slow.
+// Note is a further fact about a rank or host in a window that explains slowness.
 type Note struct {
 	Who     breakdown.Who
 	Text    string // such as "GPU 3 was held down by heat"
 	Seconds float64
 }
 
-// Verdict is what is said of a window. Sentence, Excess and causes are of one that was slow.
+// Verdict is the result for a window. Sentence, Excess and causes are set if it was slow.
 type Verdict struct {
-	Judged    bool // else too few like it are known, and nothing is
+	Judged    bool // else too few alike are known, and nothing is set
 	Sentence  string
 	Value     float64 // s, the window's duration
-	Threshold float64 // s, the longest that is not slow
+	Threshold float64 // s, the longest time that is not slow
 	Usual     float64 // s
 	Excess    float64 // s, Value - Usual
-	// Causes explain the excess, the largest first. There are none where the logs do not explain most of it: the sentence says which log would.
+	// Causes explain the excess, the largest first. They are empty if the logs do not explain most of the excess: the sentence names the missing log.
 	Causes      []Cause
 	Unexplained float64      // s
-	Reason      cause.Reason // why that is not explained
+	Reason      cause.Reason // why the rest is unexplained
 }
 
 // Cause is a part that took longer than usual.
 type Cause struct {
 	Kind breakdown.Kind
-	// Who is the rank that was waited for, or the communicator and operation that took longer. It says nothing where no single one is most of it.
+	// Who is the rank waited for, or the slower communicator and operation; empty if none alone is most of the cause.
 	Who     breakdown.Who
 	Seconds float64
-	Note    Note // what else is known of it; without text there is nothing
+	Note    Note // a further fact; empty text: none
 }
 
 const (
 	kept   = 64 // windows of a key that are compared, live
 	warmUp = 3  // first windows of a key that do not count: they compile, allocate and connect
-	least  = 10 // windows before one can be slow
+	least  = 10 // windows before the first can be slow
 
-	leastRare = 5    // checkpoints, or evaluations, before one can be slow
-	steadiest = 0.04 // of a checkpoint or evaluation: its standard deviation is taken for no less, as so few tell little of it
+	leastRare = 5    // checkpoints, or evaluations, before the first can be slow
+	steadiest = 0.04 // lower bound of the relative standard deviation of checkpoints and evaluations, which few samples underestimate
 
-	held   = 4096 // windows that wait for those after them
-	around = 192  // windows on both sides of those that are judged together: more than the longest burst, and those that one is compared with
+	held   = 4096 // windows waiting for later windows
+	around = 192  // windows on both sides of those judged together: more than the longest burst, and than the peers of a window
 
-	slower     = 0.1  // of what is usual: less is not slow
+	slower     = 0.1  // of the usual time: less is not slow
 	deviations = 6    // robust standard deviations
 	part       = 0.05 // of the excess: less is no cause
 	nothing    = 0.01 // of the excess: less is not said
 	most       = 0.5  // of the excess must be explained, else nothing is named
 	majority   = 2.0 / 3
-	noted      = 0.25 // of a cause that a note must last as well
-	causes     = 4    // that are named
+	noted      = 0.25 // share of a cause that a note must last
+	causes     = 4    // named in a sentence
 	mostTimers = 64   // of a window
 	keys       = 256  // of all runs
 	runs       = 64
 )
 
-// History holds what is usual, per run. It is of one goroutine.
+// History holds the usual times, per run, for a single goroutine.
 type History struct {
 	series *simplelru.LRU[Key, *series]
 	runs   *simplelru.LRU[string, *run]
@@ -122,19 +128,19 @@ type History struct {
 	ops    grouped
 	now    window
 	peers  peers
-	held   int       // windows that wait
-	free   []*window // that waited, for use again
+	held   int       // waiting windows
+	free   []*window // freed windows, for reuse
 }
 
-// New is a History that has seen nothing. At its fullest, 256 keys and 64 runs of 4,096 ranks, it takes some 60 MB; mostly 20 to 100 kB a key. What Hold keeps
-// takes 0.5 to 4 kB a window.
+// New returns an empty History. At its fullest, 256 keys and 64 runs of 4,096 ranks, it takes some 60 MB; mostly 20 to 100 kB a key. Held windows take 0.5 to 4
+// kB each.
 func New() *History {
 	h := &History{runs: lru.New[string, *run](runs)}
 	h.series, _ = simplelru.NewLRU(keys, func(_ Key, s *series) { h.settle(s, true) }) // the error is that of a size below one
 	return h
 }
 
-// of is the series of a key, made where there is none.
+// of is the series of a key, new where absent.
 func (h *History) of(k Key) *series {
 	s, ok := h.series.Get(k)
 	if !ok {
@@ -144,15 +150,15 @@ func (h *History) of(k Key) *series {
 	return s
 }
 
-// window is a window with what a verdict needs of its breakdown, which others use by then.
+// window is a window with the needed values of its breakdown, whose memory is reused by then.
 type window struct {
 	Window
 	past
-	unheard bool // most of its collectives lack a rank
-	tell    func(v *Verdict, slow bool)
+	unrecorded bool // most of its collectives lack a rank
+	done       func(v *Verdict, slow bool)
 }
 
-// take reads a window. What it returns is valid until the next call: Hold copies it.
+// take reads a window. The result is valid until the next call: Hold copies it.
 func (h *History) take(w *Window) (now *window, ranks []named) {
 	b := w.Breakdown
 	ranks = h.ranks.by(b.Waits, breakdown.Who.Worker)
@@ -161,19 +167,19 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	})
 	for i := range ops[:min(len(ops), 2*few)] {
 		ops[i].at = ops[i].who
-		ops[i].at.Unheard = b.LacksRanks(ops[i].who)
+		ops[i].at.Unrecorded = b.LacksRanks(ops[i].who)
 	}
 	now = &h.now
-	now.Window, now.unheard = *w, b.LacksRanks(breakdown.Who{})
+	now.Window, now.unrecorded = *w, b.LacksRanks(breakdown.Who{})
 	now.past = past{
 		duration: b.Duration, base: b.Duration - b.Time[breakdown.Checkpoint] - b.Time[breakdown.Evaluation], time: b.Time, known: b.Known,
 		timers: w.Timers[:min(len(w.Timers), mostTimers)],
-		ranks:  ranks[:min(len(ranks), 2*few)], ops: ops[:min(len(ops), 2*few)], // the longest first: who is not among them cannot have grown by most of a change
+		ranks:  ranks[:min(len(ranks), 2*few)], ops: ops[:min(len(ops), 2*few)], // the longest first: any other cannot have grown by most of a change
 	}
 	return now, ranks
 }
 
-// Judge holds a window against those before, and then is one of them. It says false for a window that is not slow, or that cannot be judged yet.
+// Judge compares a window with earlier windows, and adds it to the series; false: not slow, or not comparable yet.
 func (h *History) Judge(w *Window) (Verdict, bool) {
 	s := h.of(w.Key)
 	if s.seen < warmUp {
@@ -187,7 +193,8 @@ func (h *History) Judge(w *Window) (Verdict, bool) {
 	slow := false
 	if len(s.windows) >= least {
 		v = s.before(&h.peers, now)
-		if slow = v.Value > v.Threshold; slow {
+		slow = v.Value > v.Threshold
+		if slow {
 			h.peers.windows = h.peers.windows[:0]
 			for i := range s.windows {
 				h.peers.windows = append(h.peers.windows, &s.windows[i])
@@ -200,14 +207,14 @@ func (h *History) Judge(w *Window) (Verdict, bool) {
 	return v, slow
 }
 
-// change is what a kind took more than usual.
+// change is the excess of a kind over its usual time.
 type change struct {
 	kind     breakdown.Kind
 	seconds  float64
 	detailed bool
 }
 
-// limit is what is said of every window: what is usual for it, and from when on it is slow. A checkpoint and an evaluation are each held against their kind.
+// limit is the verdict part of every window: its usual time, and the limit of slowness. A checkpoint and an evaluation are each compared with their kind.
 func (o *peers) limit(w *window, l regimes.Level) Verdict {
 	usual, over, spread := l.Usual, l.Limit-l.Usual, 0.0
 	for k := range o.rare {
@@ -221,7 +228,7 @@ func (o *peers) limit(w *window, l regimes.Level) Verdict {
 func (o *peers) explain(w *window, v *Verdict) {
 	v.Excess = v.Value - v.Usual
 	more, less := o.changes(w, v.Excess)
-	explained := -less // what took less may have been counted elsewhere before
+	explained := -less // shorter kinds may have moved their time to others
 	for _, c := range more {
 		if c.detailed {
 			explained += c.seconds
@@ -249,7 +256,7 @@ func (o *peers) explain(w *window, v *Verdict) {
 	v.Sentence = sentence(w, v, less, more)
 }
 
-// changes are the kinds that took longer than usual and than noise explains, the one that grew most first; and how much shorter all others were.
+// changes are the kinds that took longer than usual beyond noise, the largest change first; and the total decrease of all others.
 func (o *peers) changes(w *window, excess float64) (more []change, less float64) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		usual, spread := 0.0, 0.0
@@ -270,8 +277,8 @@ func (o *peers) changes(w *window, excess float64) (more []change, less float64)
 	return more, less
 }
 
-// detailed says whether the logs tell enough for the kind to be a cause. What no log takes apart may be anything that goes on within. Of computing only a
-// note says why it took longer; where a rank is waited for as well, the note is that rank's affair.
+// detailed says whether the logs have enough detail for the kind to be a cause. Without detail, any activity within may be the cause. For computing only a note
+// explains a longer time; if a rank is waited for as well, the note is that rank's.
 func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []change) bool {
 	known := &w.known
 	switch k {
@@ -279,7 +286,7 @@ func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []
 		return true
 	}
 	if always, _ := o.of(func(p *past) float64 { return one(p.known[k]) }); always < 1 {
-		return false // a log that was not read before takes from what was counted elsewhere
+		return false // a newly read log takes time from other kinds
 	}
 	switch k {
 	case breakdown.Unattributed, breakdown.RPCUnattributed:
@@ -313,7 +320,7 @@ func (n *Note) is(rank breakdown.Who) bool {
 
 func anyone(*Note) bool { return true }
 
-// cause names who is behind a change, where one alone is most of it.
+// cause names the origin of a change, if a single origin is most of the change.
 func (o *peers) cause(w *window, c change) Cause {
 	out := Cause{Kind: c.kind, Seconds: c.seconds}
 	switch c.kind {
@@ -324,8 +331,9 @@ func (o *peers) cause(w *window, c change) Cause {
 		}
 	case breakdown.Collective:
 		n, ok := o.alone(w.ops, func(p *past) []named { return p.ops }, c.seconds)
-		if out.Who = n.at; !ok {
-			out.Who.Unheard = w.unheard
+		out.Who = n.at
+		if !ok {
+			out.Who.Unrecorded = w.unrecorded
 		}
 		if !w.known[breakdown.Wait] {
 			out.Who, _ = o.timer(w, c.seconds)
@@ -337,8 +345,7 @@ func (o *peers) cause(w *window, c change) Cause {
 	return out
 }
 
-// timer is the timer that took so much longer than usual that its part alone is most of the seconds: of timers within one another the innermost. The rank is
-// named where the others were not as slow.
+// timer is the timer whose excess alone is most of the seconds: of nested timers the innermost. The rank is named if the others were not as slow.
 func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 	least := math.Inf(1)
 	for i := range w.Timers {
@@ -349,14 +356,15 @@ func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 			continue
 		}
 		least, ok = usual, true
-		if who = (breakdown.Who{Timer: t.Name}); t.Rank >= 0 && t.Late > majority*more {
+		who = (breakdown.Who{Timer: t.Name})
+		if t.Rank >= 0 && t.Late > majority*more {
 			who.Rank, who.HasRank = t.Rank, true
 		}
 	}
 	return who, ok
 }
 
-// alone is who took so much longer than itself usually that it alone is most of the seconds.
+// alone is the origin whose excess over its own usual time alone is most of the seconds.
 func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) (best named, ok bool) {
 	bestMore, second := 0.0, 0.0
 	for _, n := range now {
@@ -375,7 +383,7 @@ func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) 
 	return best, true
 }
 
-// note is what else went on, longer than usual, for a good part of the seconds, and longest.
+// note is the longest note, longer than usual, that covers a good part of the seconds.
 func (o *peers) note(w *window, seconds float64, about func(n *Note) bool) (best Note) {
 	longest := noted * seconds
 	for i := range w.Notes {

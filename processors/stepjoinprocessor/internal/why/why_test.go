@@ -38,7 +38,7 @@ var usual = map[breakdown.Kind]float64{
 	breakdown.RPCServer: 0.2, breakdown.Unattributed: 0.2,
 }
 
-// fault is what takes longer in a step.
+// fault is an addition to the time of a step.
 type fault struct {
 	kind    breakdown.Kind
 	who     breakdown.Who
@@ -138,7 +138,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// In 3,000 checkpoints and evaluations of healthy runs, those of the longest tail are named, which did take longer; nothing else is.
+// Of 3,000 checkpoints and evaluations of healthy runs only the longest tail is named, which did take longer.
 func TestHealthyCheckpoints(t *testing.T) {
 	for name, noise := range noises {
 		h, j, slow, named := New(), newJob(noise), 0, 0
@@ -157,7 +157,7 @@ func TestHealthyCheckpoints(t *testing.T) {
 	}
 }
 
-// Where GET is most of a step, and its tail long, the steps that it makes slow are ascribed to it, which is true; no rank is accused.
+// If GET is most of a step, with a long tail, the steps slowed by GET are ascribed to GET, rightly; no rank is accused.
 func TestHealthyOfGet(t *testing.T) {
 	for name, noise := range noises {
 		h, j, named := New(), newJob(noise), 0
@@ -178,7 +178,7 @@ func TestHealthyOfGet(t *testing.T) {
 	}
 }
 
-// others are the checkpoint and the evaluation of a step: one of 5 steps has the one, and one of 10 both.
+// others are the checkpoint and the evaluation of a step: every fifth step has a checkpoint, and every tenth both.
 func (j *job) others(step int) (some []fault) {
 	if step%5 == 0 {
 		some = append(some, fault{kind: breakdown.Checkpoint, seconds: 2.5 * j.noise(j.Rand)})
@@ -189,7 +189,7 @@ func (j *job) others(step int) (some []fault) {
 	return some
 }
 
-// cause draws what is wrong with a step.
+// cause draws the fault of a step.
 func (j *job) cause(i int, seconds float64) (f fault, notes []Note) {
 	f.seconds = seconds
 	switch i % 7 {
@@ -212,7 +212,7 @@ func (j *job) cause(i int, seconds float64) (f fault, notes []Note) {
 	return f, notes
 }
 
-// Causes are seeded into steps, one of 15 to 65 % of the step each: how many are named first, depends on the noise. A wrong one never is.
+// Causes are seeded into steps, one of 15 to 65 % of the step each: the share named first depends on the noise. A wrong cause is never named.
 func TestSeeded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		noise func(r *rand.Rand) float64
@@ -229,7 +229,7 @@ func TestSeeded(t *testing.T) {
 		}
 		for i := range n {
 			f, notes := j.cause(i, 5.4*(0.15+0.5*j.Float64()))
-			others := j.others(j.IntN(20)) // what goes on besides
+			others := j.others(j.IntN(20)) // concurrent activities
 			if f.kind == breakdown.Checkpoint {
 				others = j.others(5 * (1 + j.IntN(2)))
 			}
@@ -259,7 +259,7 @@ func TestSeeded(t *testing.T) {
 
 var number = regexp.MustCompile(`(\d+(?:\.\d+)?) (s|ms)\b`)
 
-// addsUp says whether the causes of a sentence are its excess, and this is what the window took beyond the usual, to the last digit.
+// addsUp says whether the causes of a sentence add up to its excess, and the excess to the window's time beyond the usual, to the last digit.
 func addsUp(t *testing.T, sentence string) bool {
 	t.Helper()
 	sum := func(of string) (all int64) { // µs
@@ -304,7 +304,7 @@ func known(w *Window, kind breakdown.Kind) {
 	w.Breakdown.Known[kind] = true
 }
 
-// sentences are said of a step with faults.
+// sentences are the expected sentences of steps with faults.
 var sentences = map[string]struct {
 	faults []fault
 	change func(w *Window)
@@ -323,44 +323,44 @@ var sentences = map[string]struct {
 		[]fault{{breakdown.Compute, breakdown.Who{}, 2}},
 		func(w *Window) { w.Notes = []Note{{rank(9), "GPU 3 was held down by heat", 1.7}} },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s computing; no rank alone was late: profile such a window, " +
-		"and look at the clocks of the GPUs.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s computing; the logs do not say why: no single rank was late; " +
+		"profile such a window, and check the clocks of the GPUs.": {
 		[]fault{{breakdown.Compute, breakdown.Who{}, 2}}, nil,
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no log says when ranks " +
-		"came to their collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no log says when ranks reached their " +
+		"collectives, so the late rank is not known; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Compute) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s transferring in collectives; no log says when every rank " +
-		"came to its collectives: which rank was late cannot be said; set NCCL_INSPECTOR_ENABLE=1 and NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s transferring in collectives; the logs do not say why: some " +
+		"ranks do not log when they reached their collectives, so the late rank is not known; set NCCL_INSPECTOR_ENABLE=1 and " +
+		"NCCL_INSPECTOR_DUMP_VERBOSE=1.": {
 		[]fault{{breakdown.Collective, collectives[0], 2}}, func(w *Window) { known(w, breakdown.Collective) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; the clocks of its hosts are " +
-		"250 ms apart, so that their logs cannot be laid over one another: set the clocks by NTP or PTP.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: the hosts' clocks are 250 ms apart, so " +
+		"their logs cannot be aligned; set the clocks by NTP or PTP.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { w.Apart = 0.25 },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
-		"loading data cannot be told from computing; set --timing-log-level 2 in Megatron.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
+		"and computing cannot be told apart; set --timing-log-level 2 in Megatron.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "megatron" },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
-		"loading data cannot be told from computing; have the training loop log the time of loading data, such as data_time in JSON lines.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
+		"and computing cannot be told apart; have the training loop log the time of loading data, such as data_time in JSON " + "lines.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Wait); w.Trainer = "hf" },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of the step: " +
-		"loading data cannot be told from computing; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, whom nobody waits for
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading data " +
+		"and computing cannot be told apart; set \"wall_clock_breakdown\": true in DeepSpeed's configuration.": { // of one rank, not waited for
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.Get); w.Trainer, w.World = "deepspeed", 1 },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; " +
-		"every log that could tell was read: profile such a window.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: all logs that could tell were read; " + "profile such a window.": {
 		[]fault{{breakdown.Unattributed, breakdown.Who{}, 2}}, nil,
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s waiting for RPC responses; " +
-		"no column of the server's time: waiting for it cannot be told from the transport; log the server's time.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s waiting for RPC responses; the logs do not say why: the " +
+		"server's time is not logged, so server and transport cannot be told apart; log the server's time.": {
 		[]fault{{breakdown.RPCReceive, breakdown.Who{}, 2}}, func(w *Window) { known(w, breakdown.RPCReceive) },
 	},
-	"Step 31 took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in RPCs, outside of their stages; " +
-		"no column of the pass tells of the rest; log the time of each stage.": {
+	"Step 31 took 7.42 s, 2 s more than usual (5.42 s): 2 s in RPCs, outside of their stages; the logs do not say why: " +
+		"the rest of the pass is not logged; log the time of each stage.": {
 		[]fault{{breakdown.RPCUnattributed, breakdown.Who{}, 2}}, nil,
 	},
 }
@@ -368,7 +368,7 @@ var sentences = map[string]struct {
 func TestSentences(t *testing.T) {
 	for want, tt := range sentences {
 		j := newJob(exactly)
-		// The ranks that are waited for are the same in each step, as the faults' are then the only ones that change.
+		// The ranks waited for are the same in each step, so only the faults' change.
 		j.steady = true
 		h := seen(j)
 		w := j.window(tt.faults...)
@@ -388,7 +388,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// Short windows are told of in their own unit; what a window is decides the verdict's name.
+// Short windows use their own unit; the kind of a window decides the verdict's name.
 func TestPass(t *testing.T) {
 	h := New()
 	window := func(send float64) *Window {
@@ -406,7 +406,7 @@ func TestPass(t *testing.T) {
 	assert.Equal(t, "Pass 4 took 62 ms, 20 ms more than usual (42 ms): 20 ms sending RPC requests.", v.Sentence)
 }
 
-// What lies between the functions of a batch is told by the timers of its step.
+// The time between the functions of a batch is explained by the timers of its step.
 func TestBatch(t *testing.T) {
 	h, j := New(), newJob(exactly)
 	j.steady = true
@@ -422,12 +422,12 @@ func TestBatch(t *testing.T) {
 	}
 	v, ok := h.Judge(window(fault{kind: breakdown.Unattributed, seconds: 2}))
 	assert.True(t, ok)
-	assert.Equal(t, "The batch took 7.42 s, 2 s more than usual (5.42 s), which its logs do not explain: 2 s in what no log tells of; no timers of its step: "+
-		"loading data, a checkpoint and an evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
+	assert.Equal(t, "The batch took 7.42 s, 2 s more than usual (5.42 s); the logs do not say why: no timers of the step, so loading "+
+		"data, checkpoint and evaluation cannot be told apart; log each training step with its timers.", v.Sentence)
 }
 
-// Checkpoints and evaluations are held against earlier ones of their kind: the first few accuse nobody, those that come again and again are usual, unless one
-// takes longer, also in a step that has both. They hide nothing else.
+// Checkpoints and evaluations are compared with earlier checkpoints and evaluations: the first few accuse nobody, regular ones are usual, unless longer, also
+// in a step with both. They hide nothing else.
 func TestCheckpoints(t *testing.T) {
 	j := newJob(tails(0.01))
 	h := seen(j)
@@ -485,7 +485,7 @@ func TestCheckpoints(t *testing.T) {
 	assert.Contains(t, v.Sentence, "more than usual with an evaluation (7.")
 }
 
-// A rank that is late in every step is usual: what makes one step slow is something else.
+// A rank late in every step is usual: a slow step has another cause.
 func TestAlwaysLate(t *testing.T) {
 	j, h := newJob(tails(0.01)), New()
 	late := fault{breakdown.Wait, rank(5), 1}
@@ -506,7 +506,7 @@ func TestAlwaysLate(t *testing.T) {
 	assert.InDelta(t, 1/5.4, what.Workers[0].Faster, 0.01)
 }
 
-// A log that is read from some step on takes its time from what was not attributed before: it explains nothing.
+// A log read from some step on takes its time from the unattributed time before: it explains nothing.
 func TestNewLog(t *testing.T) {
 	j := newJob(tails(0.01))
 	h := seen(j)
@@ -532,7 +532,7 @@ func TestWarmUp(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestWhatIf holds the arithmetic against a run that is counted by hand: 10 s a step, of which rank 1 is waited for 1 s, and rank 2 for 0.5 s.
+// TestWhatIf compares with a run counted by hand: 10 s a step, with waits of 1 s for rank 1, and 0.5 s for rank 2.
 func TestWhatIf(t *testing.T) {
 	h := New()
 	b := &breakdown.Breakdown{Duration: 10, Waits: []breakdown.Part{{Who: rank(1), Seconds: 1}, {Who: rank(2), Seconds: 0.5}}}
@@ -582,7 +582,7 @@ func TestCosts(t *testing.T) {
 	assert.Empty(t, h.Costs("run-2"))
 }
 
-// Histories are bounded, whatever comes: keys, runs, ranks, causes, notes.
+// Histories are bounded in keys, runs, ranks, causes and notes.
 func TestBounds(t *testing.T) {
 	j := newJob(tails(0.01))
 	h := seen(j)
@@ -626,7 +626,7 @@ func BenchmarkJudge(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				h.Judge(w)
-				h.Judge(other) // so that w does not become usual
+				h.Judge(other) // keeps w from becoming usual
 				h.Judge(other)
 			}
 		})

@@ -1,4 +1,4 @@
-// Package collectives judges what the nccl receiver found out about collectives across their ranks.
+// Package collectives judges the nccl receiver's comparison of collectives across their ranks.
 package collectives
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What became of a collective.
+// Outcomes of a collective.
 const (
 	judged = iota
 	noVerdict
@@ -21,7 +21,7 @@ const (
 
 var outcomes = []string{judged: "judged", noVerdict: "no_verdict", alreadyJudged: "already_judged"}
 
-// Domain judges the root of a collective, or a Send or Recv. The root says what was found out about all its ranks, so nothing else is needed.
+// Domain judges the root of a collective, or a Send or Recv. The root has the comparison of all ranks, so no further span is read.
 type Domain struct{ cfg Config }
 
 // New makes the domain.
@@ -38,7 +38,7 @@ func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{cfg: &d.cfg, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status}}
 }
 
-// judge has what its sentences name: the collective that is judged.
+// judge has the values that its sentences name, of the collective under judgement.
 type judge struct {
 	cfg   *Config
 	at    *domain.At
@@ -74,12 +74,12 @@ func (j *judge) judge(span ptrace.Span) int {
 	return judged
 }
 
-// judgeRanks gives the verdicts about ranks that are missing or stand still.
+// judgeRanks gives the verdicts about missing and hanging ranks.
 func (j *judge) judgeRanks() {
 	none, missing := math.NaN(), j.MissingRanks()
 	if j.Hang {
 		j.hang().Say(&j.sheet, j, j.Waited, none)
-	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // ranks that have gone on since make a gap, see below
+	} else if v := rankMissing[j.Reason]; missing > 0 && v != nil { // ranks that have gone on since make a sequence gap, see below
 		v.Say(&j.sheet, j, float64(missing), none)
 	}
 	if j.Reason == spans.NCCLIncompleteGap {
@@ -104,7 +104,7 @@ func (j *judge) hang() *verdict.Verdict[judge] {
 	return hangUnknown
 }
 
-// judgeTimes gives the verdicts about ranks that come late, and about the bandwidth.
+// judgeTimes gives the verdicts about late ranks and about bandwidth.
 func (j *judge) judgeTimes() {
 	none := math.NaN()
 	switch {
@@ -116,18 +116,18 @@ func (j *judge) judgeTimes() {
 		stragglersOver.Say(&j.sheet, j, none, none)
 	}
 	if j.cfg.LateTransfers > 0 {
-		// Without a transfer time nothing relates the clocks of the ranks to each other, and the lateness is only how far these clocks are apart.
+		// Without a transfer time nothing aligns the ranks' clocks, and lateness is only clock offset.
 		limit := max(j.cfg.LateTransfers*j.TransferDuration, j.cfg.LateMin.Seconds())
 		if j.Last.Late > limit { // false for NaN
 			late.Say(&j.sheet, j, j.Last.Late, limit)
 		}
 	}
-	if !math.IsNaN(j.BandwidthDeviation) { // the receiver has the limit: it states only large deviations
+	if !math.IsNaN(j.BandwidthDeviation) { // the limit is the receiver's: it writes only large deviations
 		bandwidthLow.Say(&j.sheet, j, j.bandwidth(), none)
 	}
 }
 
-// judgeWork gives the verdicts about what went wrong in the collective.
+// judgeWork gives the verdicts about errors in the collective.
 func (j *judge) judgeWork() {
 	none := math.NaN()
 	if j.Errors >= 1 {

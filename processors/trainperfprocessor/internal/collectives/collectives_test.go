@@ -30,7 +30,7 @@ func newTest(tb testing.TB, change ...func(*Config)) *Domain {
 	return New(cfg)
 }
 
-// never is no limit: what the receiver judged is left.
+// never is a config without limits: the receiver's own judgements remain.
 func never(c *Config) { *c = Config{} }
 
 var hangs = attrs{spans.AttrNCCLHang: true, spans.AttrNCCLWaited: 300.0}
@@ -84,7 +84,7 @@ func checkVerdicts(t *testing.T, cases map[string]verdictTest) {
 	}
 }
 
-// How perftest.Verdicts tells the causes apart.
+// The verdicts' causes, as perftest.Verdicts prints them.
 const (
 	saidGap     = spans.VerdictNCCLRankMissing + " (" + spans.CauseSequenceGap + ")"
 	saidRetries = spans.VerdictNCCLErrors + " (" + spans.CauseRetries + ")"
@@ -211,7 +211,7 @@ func TestManyVerdicts(t *testing.T) {
 }
 
 // allReduce is how reasons name perftest.AllReduce.
-const allReduce = "AllReduce 4012 of communicator DP Group 0 (0x9e3779b97f4a7c15)"
+const allReduce = "AllReduce 4012 of DP Group 0 (0x9e3779b97f4a7c15)"
 
 var none = math.NaN() // of a verdict without a value, or without a threshold
 
@@ -245,17 +245,17 @@ func TestReasonsOfHangs(t *testing.T) {
 		"hang": {
 			"AllReduce", perftest.AllReduce.With(hangs).With(perftest.Missing(spans.NCCLIncompleteTimeout,
 				int64(5))).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(0), int64(1), int64(63)}}),
-			allReduce + " did not complete within 300 s; missing: rank 5; stuck: ranks 0, 1 and 63: look at what is missing first (crashed, in other code, " +
-				"waiting for data), " +
-				"the others wait for it.", 300, none,
+			allReduce + " did not complete within 300 s; missing: rank 5; stuck: ranks 0, 1 and 63. Look first at what is missing " +
+				"(crashed, in other code, waiting for data): the others wait.", 300, none,
 		},
 		"hang, ranks missing": {
 			"AllReduce", perftest.AllReduce.With(hangs).With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5), int64(9))),
-			allReduce + " did not complete within 300 s; missing: ranks 5 and 9: see what they did last (crashed, in other code, waiting for data).", 300, none,
+			allReduce + " did not complete within 300 s; missing: ranks 5 and 9. See what they did last (crashed, in other code, " +
+				"waiting for data).", 300, none,
 		},
 		"hang, all there": {
 			"AllReduce", perftest.AllReduce.With(hangs).With(attrs{spans.AttrNCCLRanksStuck: []any{int64(3)}}),
-			allReduce + " did not complete within 300 s; stuck: rank 3: look at the network between the ranks, and at whether all run the same call.", 300, none,
+			allReduce + " did not complete within 300 s; stuck: rank 3. Check the network between the ranks, and whether all run the " + "same call.", 300, none,
 		},
 		"hang, nothing known": {
 			"",
@@ -276,34 +276,31 @@ func TestReasonsOfMissingRanks(t *testing.T) {
 				spans.AttrNCCLRanksMissingCount: int64(40),
 				spans.AttrNCCLRanks:             int64(24),
 			}),
-			allReduce + " has records of 24 ranks and none of ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more, which took part before: none came before reading " +
-				"ended: " +
-				"see whether each process stopped before the others, or did not write its last lines.", 40, none,
+			allReduce + " lacks ranks 0, 2, 4, 6, 8, 10, 12, 14 and 32 more (24 ranks are there) at the end of the logs. See whether " +
+				"each process stopped early or did not write its last lines.", 40, none,
 		},
 		"one missing": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))).With(attrs{spans.AttrNCCLWaited: 12.5}),
-			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came within 12.5 s: see whether the process still runs, " +
-				"and still writes its log.", 1, none,
+			allReduce + " lacks rank 5 (63 ranks are there) after 12.5 s. See whether the process still runs and writes its log.", 1, none,
 		},
 		"one missing, for how long is not known": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteTimeout, int64(5))),
-			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came in time: see whether the process still runs, and " +
-				"still writes its log.", 1, none,
+			allReduce + " lacks rank 5 (63 ranks are there). See whether the process still runs and writes its log.", 1, none,
 		},
 		"one gone": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteGone, int64(5))),
-			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came for an earlier one, so that none was waited for: " +
-				"see whether the process still runs, and still writes its log.", 1, none,
+			allReduce + " lacks rank 5 (63 ranks are there), as did an earlier one: nothing was waited for. See whether the process " +
+				"still runs and writes its log.", 1, none,
 		},
 		"evicted": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteEvicted, int64(5))),
-			allReduce + " has records of 63 ranks and none of rank 5, which took part before: none came before there was no more room to wait: " +
-				"see whether the process still runs, and whether its log is read as soon as those of the others.", 1, none,
+			allReduce + " lacks rank 5 (63 ranks are there): no room to wait longer. See whether the process still runs, and whether " +
+				"its log is read as soon as the others.", 1, none,
 		},
 		"gap": {
 			"AllReduce", perftest.AllReduce.With(perftest.Missing(spans.NCCLIncompleteGap, int64(5))).With(attrs{spans.AttrNCCLCommName: nil}),
-			"AllReduce 4012 of communicator 0x9e3779b97f4a7c15 has records of 63 ranks and none of rank 5, which went on to later ones: " +
-				"records were lost (dropped by the profiler, a full disk, a log rotated away), or it did not take part.", 1, none,
+			"AllReduce 4012 of communicator 0x9e3779b97f4a7c15 lacks rank 5 (63 ranks are there), but later ones came. " +
+				"Records were lost (dropped by the profiler, a full disk, a log rotated away), or it did not take part.", 1, none,
 		},
 		"gap, number only": {
 			"AllReduce",
@@ -311,14 +308,14 @@ func TestReasonsOfMissingRanks(t *testing.T) {
 				spans.AttrNCCLRanks: int64(1), spans.AttrNCCLCommName: "TP", spans.AttrIncompleteReason: spans.NCCLIncompleteGap,
 				spans.AttrNCCLRanksMissingCount: int64(3),
 			},
-			"AllReduce of communicator TP has records of 1 rank and none of 3 ranks, which went on to later ones: " +
-				"records were lost (dropped by the profiler, a full disk, a log rotated away), or they did not take part.", 3, none,
+			"AllReduce of TP lacks 3 ranks (1 rank is there), but later ones came. Records were lost (dropped by the " +
+				"profiler, a full disk, a log rotated away), or they did not take part.", 3, none,
 		},
 		"gap, nothing known": {
 			"AllReduce",
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrIncompleteReason: spans.NCCLIncompleteGap},
-			"AllReduce has records of 2 ranks and none of others, which went on to later ones: " +
-				"records were lost (dropped by the profiler, a full disk, a log rotated away), or they did not take part.", none, none,
+			"AllReduce lacks others (2 ranks are there), but later ones came. Records were lost (dropped by the profiler, " +
+				"a full disk, a log rotated away), or they did not take part.", none, none,
 		},
 	})
 }
@@ -331,27 +328,25 @@ func TestReasonsOfStragglers(t *testing.T) {
 				spans.AttrNCCLStragglerScore: 0.951,
 				spans.AttrNCCLStragglerCost:  12.4, spans.AttrNCCLStragglers: []any{int64(5), int64(9)},
 			}),
-			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) is late again and again, by median 1.23 ms behind the median rank, with a " +
-				"score of 0.951 " +
-				"(1 is the fastest); over the window that cost the other ranks 12.4 s in all; slow are ranks 5 and 9: " +
-				"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", 0.00123, none,
+			"Rank 5 on node-0 of DP Group 0 (0x9e3779b97f4a7c15) is late again and again, by 1.23 ms (median), score " +
+				"0.951 (1 is the fastest); the others waited 12.4 s in all; slow: ranks 5 and 9. Check the clocks and " +
+				"temperature of its GPU, its host, and whether it has more work.", 0.00123, none,
 		},
 		"straggler, only its rank": {
 			"AllReduce",
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglers: []any{int64(5)}},
-			"Rank 5 is late again and again: check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", none, none,
+			"Rank 5 is late again and again. Check the clocks and temperature of its GPU, its host, and whether it has " + "more work.", none, none,
 		},
 		"no straggler any more": {
 			"AllReduce", perftest.AllReduce.With(attrs{
 				spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglerHost: "node-0", spans.AttrNCCLStragglersOver: []any{int64(5)},
 			}),
-			"Rank 5 on node-0 of communicator DP Group 0 (0x9e3779b97f4a7c15) was late again and again until here, and is as fast as the others " +
-				"again.", none, none,
+			"Rank 5 on node-0 of DP Group 0 (0x9e3779b97f4a7c15) is no longer late.", none, none,
 		},
 		"no stragglers any more": {
 			"AllReduce",
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLStragglerRank: int64(5), spans.AttrNCCLStragglersOver: []any{int64(5), int64(7)}},
-			"Ranks 5 and 7 were late again and again until here, and are as fast as the others again.", none, none,
+			"Ranks 5 and 7 are no longer late.", none, none,
 		},
 	})
 }
@@ -360,14 +355,14 @@ func TestReasonsOfLateRanks(t *testing.T) {
 	checkReasons(t, map[string]reasonTest{
 		"late": {
 			"AllReduce", perftest.AllReduce.With(perftest.Late(0.0123, 0.002)).With(attrs{spans.AttrNCCLLateCost: 0.7749}),
-			"Rank 5 on node-0 came 12.3 ms late to " + allReduce + ", whose transfer took 2 ms; the limit is 2 ms. Waiting for it cost the other ranks 774.9 " +
-				"ms in all: " +
-				"see what it did before (data loading, a checkpoint, more work than the others).", 0.0123, 0.002,
+			"Rank 5 on node-0 came 12.3 ms late to " + allReduce +
+				" (transfer 2 ms, limit 2 ms); the others waited 775 ms in all. See what the rank did before (data loading, a " +
+				"checkpoint, more work).", 0.0123, 0.002,
 		},
 		"late, little known": {
 			"AllReduce", attrs{spans.AttrNCCLRanks: int64(2)}.With(perftest.Late(0.0015, 0.00002)),
-			"A rank came 1.5 ms late to AllReduce, whose transfer took 20 µs; the limit is 1 ms: see what it did before (data loading, a checkpoint, more " +
-				"work than the others).", 0.0015, 0.001,
+			"A rank came 1.5 ms late to AllReduce (transfer 20 µs, limit 1 ms). See what the rank did before (data " +
+				"loading, a checkpoint, more work).", 0.0015, 0.001,
 		},
 	})
 }
@@ -379,14 +374,14 @@ func TestReasonsOfBandwidth(t *testing.T) {
 				spans.AttrNCCLBandwidthBus: 112.34e9, spans.AttrNCCLBandwidthBaseline: 264.2e9,
 				spans.AttrNCCLBandwidthDeviation: 5.23,
 			}),
-			allReduce + ", 256 MiB, had a low bandwidth, 112.3 GB/s (bus), as had those just before: 57.5% (5.23 robust standard deviations) below the median of " +
-				"264.2 GB/s of this communicator, operation and size. Look for a slow link or NIC, and for other traffic on the network.", 112.34e9, none,
+			allReduce + ", 256 MiB, ran at 112 GB/s (bus), 57.5% below the median of 264 GB/s of its communicator, operation and size " +
+				"(5.23 robust standard deviations), as those just before. Check for a slow link or NIC, and other traffic on " + "the network.", 112.34e9, none,
 		},
 		"low bandwidth, of the algorithm": {
 			"AllGather",
 			attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLBandwidthAlgorithm: 0.9e9, spans.AttrNCCLBandwidthDeviation: int64(4)},
-			"AllGather had a low bandwidth, 900 MB/s (algorithm), as had those just before: 4 robust standard deviations below the median of this communicator, " +
-				"operation and size. Look for a slow link or NIC, and for other traffic on the network.", 0.9e9, none,
+			"AllGather ran at 900 MB/s (algorithm), far below the median of its communicator, operation and size (4 " +
+				"robust standard deviations), as those just before. Check for a slow link or NIC, and other traffic on the " + "network.", 0.9e9, none,
 		},
 	})
 }
@@ -400,33 +395,33 @@ func TestReasonsOfErrors(t *testing.T) {
 	checkReasons(t, map[string]reasonTest{
 		"errors": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLErrors: int64(3)}),
-			allReduce + " had 3 errors: the spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 3, none,
+			allReduce + " had 3 errors. The spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 3, none,
 		},
 		"an error": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLErrors: int64(1)}),
-			allReduce + " had 1 error: the spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 1, none,
+			allReduce + " had 1 error. The spans of its ranks say which had them; NCCL_DEBUG=WARN makes NCCL say why.", 1, none,
 		},
 		"retries": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLRetries: int64(1234567890)}),
-			allReduce + " had 1234567890 retries: the spans of its ranks say which had them; check their links, NICs and switch ports for " +
-				"errors.", 1234567890, none,
+			allReduce + " had 1234567890 retries. The spans of its ranks say which had them: check their links, NICs and switch ports.", 1234567890, none,
 		},
 		"retry of a send": {
 			"Send", send,
-			"Send 7 (as counted) by rank 3 on node-0 to rank 11 of communicator 0x1f had 1 retry: check its link, NIC and switch port for errors.", 1, none,
+			"Send 7 (as counted) by rank 3 on node-0 to rank 11 of communicator 0x1f had 1 retry. Check its link, NIC and " + "switch port.", 1, none,
 		},
 		"retry of a recv": {
 			"Recv", send.With(attrs{spans.AttrNCCLSequence: nil, spans.AttrNCCLSequenceKind: nil}),
-			"Recv by rank 3 on node-0 from rank 11 of communicator 0x1f had 1 retry: check its link, NIC and switch port for errors.", 1, none,
+			"Recv by rank 3 on node-0 from rank 11 of communicator 0x1f had 1 retry. Check its link, NIC and switch port.", 1, none,
 		},
 		"error of a send": {
 			"Send", send.With(attrs{spans.AttrNCCLRetries: nil, spans.AttrNCCLErrors: int64(2), spans.AttrNCCLPeerRank: nil}),
-			"Send 7 (as counted) by rank 3 on node-0 of communicator 0x1f had 2 errors: NCCL_DEBUG=WARN makes NCCL say why.", 2, none,
+			"Send 7 (as counted) by rank 3 on node-0 of communicator 0x1f had 2 errors. NCCL_DEBUG=WARN makes NCCL say " + "why.", 2, none,
 		},
 		"mismatch": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLMismatch: true}),
-			"The ranks of " + allReduce + " disagree about the message size: they do not run the same call, which corrupts data or hangs. " +
-				"Compare their spans, and the code or data that they branch on.", none, none,
+			"The ranks of " + allReduce +
+				" disagree about the message size: different calls corrupt data or hang. Compare their spans, and the code or " +
+				"data that they branch on.", none, none,
 		},
 	})
 }
@@ -435,12 +430,12 @@ func TestReasonsOfLinks(t *testing.T) {
 	checkReasons(t, map[string]reasonTest{
 		"slow link": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLLinkSlow: []any{"0→8"}}),
-			"Up to " + allReduce + " the link 0→8 was much slower than the others: check the cable, NIC and switch port.", none, none,
+			"The link 0→8 was much slower than the others, up to " + allReduce + ". Check the cable, NIC and switch port.", none, none,
 		},
 		"hot links": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLLinkHot: []any{"0→8", "8→16", true}}),
-			"Up to " + allReduce + " the links 0→8, 8→16 and ? carried much more than the others: check how ranks are placed on hosts, and which rings or " +
-				"trees NCCL made of them.", none, none,
+			"The links 0→8, 8→16 and ? carried much more than the others, up to " + allReduce +
+				". Check how ranks are placed on hosts, and NCCL's rings or trees.", none, none,
 		},
 	})
 }
@@ -449,31 +444,33 @@ func TestReasonsOfUnits(t *testing.T) {
 	checkReasons(t, map[string]reasonTest{
 		"unit": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthDisagreement: 7.0, spans.AttrNCCLBandwidthUnit: "GB/s"}),
-			"The bandwidth that the log has of " + allReduce + " is 700% off what size and duration give, above the limit of 5%: " +
-				"see whether its unit, read as GB/s, is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", 7, 0.05,
+			"The logged bandwidth of " + allReduce +
+				" is 700% off size and duration (limit 5%). See whether its unit, read as GB/s, is GB/s or Gbit/s, and " +
+				"whether its size is of one rank or of all; use the recomputed bandwidth.", 7, 0.05,
 		},
 		"unit, not known": {
 			"AllReduce", perftest.AllReduce.With(attrs{spans.AttrNCCLBandwidthDisagreement: 0.0625}),
-			"The bandwidth that the log has of " + allReduce + " is 6.2% off what size and duration give, above the limit of 5%: " +
-				"see whether its unit is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", 0.0625, 0.05,
+			"The logged bandwidth of " + allReduce +
+				" is 6.2% off size and duration (limit 5%). See whether its unit is GB/s or Gbit/s, and whether its size is " +
+				"of one rank or of all; use the recomputed bandwidth.", 0.0625, 0.05,
 		},
 	})
 }
 
-// ncclChildren are the names of what stands below a root.
+// ncclChildren are the names of spans below a root.
 var ncclChildren = []string{
 	spans.NCCLRankName(11, "gpu-node-1"), spans.SpanNCCLRank, spans.SpanNCCLLate, spans.SpanNCCLWait, spans.SpanNCCLTransfer, spans.SpanNCCLChannel,
 	spans.SpanNCCLProxyOp, spans.SpanNCCLProxyStep,
 }
 
-// TestOthersAreLeftAlone: spans below a root pass as they are, even with the attributes of a root; so do spans that only look like a root.
+// TestOthersAreLeftAlone: spans below a root pass unchanged, even with the attributes of a root; likewise spans that only look like a root.
 func TestOthersAreLeftAlone(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	broken := perftest.AllReduce.With(attrs{spans.AttrNCCLHang: true, spans.AttrNCCLErrors: int64(3)})
 	for i, name := range ncclChildren {
 		perftest.AddCollective(b, 100+i, name, broken)
 	}
-	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, which counts as an integer: see package view
+	for i, ranks := range []any{nil, "64", 64.5, true, []any{int64(64)}} { // languages without integers send 64.0, an integer here: see package view
 		perftest.AddCollective(b, 200+i, "AllReduce", broken.With(attrs{spans.AttrNCCLRanks: ranks}))
 	}
 	perftest.AddCollective(b, 300, "AllReduce", perftest.AllReduce)
@@ -483,7 +480,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	require.NoError(t, ptracetest.CompareTraces(before, b.Traces()))
 }
 
-// TestNames: a root may have any name that nothing else has; unknown operations are named as logged.
+// TestNames: a root may have any name that no known span has; unknown operations are named as logged.
 func TestNames(t *testing.T) {
 	failed := attrs{spans.AttrNCCLRanks: int64(2), spans.AttrNCCLErrors: int64(3)}
 	for _, name := range []string{

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Config holds the thresholds of the verdicts about collectives. Verdicts that need a window are the nccl receiver's.
+// Config holds the thresholds of the verdicts about collectives. Verdicts over a window are the nccl receiver's.
 type Config struct {
-	// LateTransfers: a collective whose last rank came later than the transfer took, times this, gets a warning. Default 1; 0: never.
+	// LateTransfers is the limit of the last rank's lateness, in transfer times: above it, the collective gets a warning. Default 1; 0: never.
 	LateTransfers float64 `mapstructure:"late_transfers"`
-	// LateMin: no rank is late that came at most this long after the first. Default 1ms.
+	// LateMin: lateness up to LateMin is ignored. Default 1ms.
 	LateMin time.Duration `mapstructure:"late_min"`
-	// BandwidthDisagreement is how far the log's bandwidth may be from the recomputed one before a verdict says so. Relative, default 0.05; 0: never.
+	// BandwidthDisagreement is the relative difference between the logged and the recomputed bandwidth above which a verdict is given. Default 0.05; 0: never.
 	BandwidthDisagreement float64 `mapstructure:"bandwidth_disagreement"`
 }
 
@@ -27,7 +27,7 @@ var (
 	errDisagreement = errors.New("'nccl::bandwidth_disagreement' must be 0 (never) or above: it is relative, write 0.05 for 5 %")
 )
 
-// Errors are what is wrong with the config.
+// Errors returns all errors of the config.
 func (c *Config) Errors() []error {
 	var errs []error
 	limit := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) } // NaN is no limit

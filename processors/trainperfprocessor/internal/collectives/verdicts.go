@@ -11,80 +11,78 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The parts that sentences share.
+// Phrases shared by several sentences. A sentence says the fact first, then the advice.
 const (
-	// subject is "AllReduce 4012 of communicator DP Group 0 (0x9e37)", or "Send 7 (as counted) by rank 3 on node-0 to rank 11 of communicator 0x1f".
+	// subject is "AllReduce 4012 of DP Group 0 (0x9e37)", or "Send 7 (as counted) by rank 3 on node-0 to rank 11 of communicator 0x1f".
 	subject      = "[{operation}|A collective][ {sequence}[counted? (as counted)]][ by rank {rank}[ [receives?from|to] rank {peer}]]" + communicator
-	communicator = "[ of communicator {communicator}]"
+	communicator = "[ of {communicator}]"
 
-	// records is "AllReduce 4012 has records of 62 ranks and none of rank 5".
-	records = subject + " has records of {ranks} and none of [{missing}|others]"
-	missing = records + ", which took part before: none came"
-	process = ": see whether [one is missing?the process|each process]"
+	// missing is "AllReduce 4012 lacks rank 5 (62 ranks are there)".
+	missing = subject + " lacks [{missing}|others] ({ranks} [one is there?is|are] there)"
+	process = ". See whether [one is missing?the process|each process]"
 
 	hang = subject + " did not complete[ within {waited:seconds}]"
 )
 
 var (
-	hangMissingAndStuck = verdict.New(spans.VerdictNCCLHang, hang+"; missing: {missing}; stuck: {stuck}: "+
-		"look at what is missing first (crashed, in other code, waiting for data), the others wait for it.", &places)
-	hangMissing = verdict.New(spans.VerdictNCCLHang, hang+"; missing: {missing}: "+
-		"see what [one is missing?it|they] did last (crashed, in other code, waiting for data).", &places)
-	hangStuck = verdict.New(spans.VerdictNCCLHang, hang+"; stuck: {stuck}: "+
-		"look at the network between the ranks, and at whether all run the same call.", &places)
+	hangMissingAndStuck = verdict.New(spans.VerdictNCCLHang, hang+"; missing: {missing}; stuck: {stuck}. "+
+		"Look first at what is missing (crashed, in other code, waiting for data): the others wait.", &places)
+	hangMissing = verdict.New(spans.VerdictNCCLHang, hang+"; missing: {missing}. "+
+		"See what [one is missing?it|they] did last (crashed, in other code, waiting for data).", &places)
+	hangStuck = verdict.New(spans.VerdictNCCLHang, hang+"; stuck: {stuck}. "+
+		"Check the network between the ranks, and whether all run the same call.", &places)
 	hangUnknown = verdict.New(spans.VerdictNCCLHang, hang+"; the log does not tell which ranks are missing or stuck.", &places)
 
 	// rankMissing has the verdict for each reason why a collective is incomplete.
 	rankMissing = map[string]*verdict.Verdict[judge]{
 		spans.NCCLIncompleteTimeout: verdict.New(spans.VerdictNCCLRankMissing,
-			missing+"[ within {waited:seconds}| in time]"+process+" still runs, and still writes its log.", &places),
+			missing+"[ after {waited:seconds}]"+process+" still runs and writes its log.", &places),
 		spans.NCCLIncompleteUnheard: verdict.New(spans.VerdictNCCLRankMissing,
-			missing+"[ within {waited:seconds}| in time], and nothing was heard from the collector that reads [one is missing?its|their] logs: "+
-				"see whether it still runs, and whether it reaches Kafka.", &places),
+			missing+"[ after {waited:seconds}], and the collector of [one is missing?its log|their logs] is silent. "+
+				"See whether the collector runs and reaches Kafka.", &places),
 		spans.NCCLIncompleteGone: verdict.New(spans.VerdictNCCLRankMissing,
-			missing+" for an earlier one, so that none was waited for"+process+" still runs, and still writes its log.", &places),
+			missing+", as did an earlier one: nothing was waited for"+process+" still runs and writes its log.", &places),
 		spans.NCCLIncompleteEvicted: verdict.New(spans.VerdictNCCLRankMissing,
-			missing+" before there was no more room to wait"+process+" still runs, and whether its log is read as soon as those of the others.", &places),
+			missing+": no room to wait longer"+process+" still runs, and whether its log is read as soon as the others.", &places),
 		spans.NCCLIncompleteEnd: verdict.New(spans.VerdictNCCLRankMissing,
-			missing+" before reading ended"+process+" stopped before the others, or did not write its last lines.", &places),
+			missing+" at the end of the logs"+process+" stopped early or did not write its last lines.", &places),
 	}
-	sequenceGap = verdict.NewCause(spans.VerdictNCCLRankMissing, spans.CauseSequenceGap, records+", which went on to later ones: "+
-		"records were lost (dropped by the profiler, a full disk, a log rotated away), or [one is missing?it|they] did not take part.", &places)
+	sequenceGap = verdict.NewCause(spans.VerdictNCCLRankMissing, spans.CauseSequenceGap, missing+", but later ones came. "+
+		"Records were lost (dropped by the profiler, a full disk, a log rotated away), or [one is missing?it|they] did not take part.", &places)
 
 	straggler = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+" is late again and again"+
-		"[, by median {straggler's lateness:seconds} behind the median rank][, with a score of {score} (1 is the fastest)]"+
-		"[; over the window that cost the other ranks {straggler's cost:seconds} in all][; slow are {stragglers}]: "+
-		"check the clocks and temperature of its GPU, its host, and whether it has more work than the others.", &places)
-	// The end of an episode: what was said of the rank is not so any more.
-	stragglerOver = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+
-		" was late again and again until here, and is as fast as the others again.", &places).As(verdict.Warning)
+		"[, by {straggler's lateness:seconds} (median)][, score {score} (1 is the fastest)]"+
+		"[; the others waited {straggler's cost:seconds} in all][; slow: {stragglers}]. "+
+		"Check the clocks and temperature of its GPU, its host, and whether it has more work.", &places)
+	// The end of an episode: the verdict about the rank no longer holds.
+	stragglerOver  = verdict.New(spans.VerdictNCCLStraggler, "Rank {straggler}"+communicator+" is no longer late.", &places).As(verdict.Warning)
 	stragglersOver = verdict.New(spans.VerdictNCCLStraggler, "Rank[one is over?|s] {over}"+communicator+
-		" were late again and again until here, and are as fast as the others again.", &places).As(verdict.Warning)
+		" [one is over?is|are] no longer late.", &places).As(verdict.Warning)
 
 	late = verdict.New(spans.VerdictNCCLLate, "[Rank {last}|A rank] came {value:seconds} late to "+subject+
-		", whose transfer took {transfer:seconds}; the limit is {threshold:seconds}[. Waiting for it cost the other ranks {cost:seconds} in all]: "+
-		"see what it did before (data loading, a checkpoint, more work than the others).", &places)
-	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, subject+"[, {size:bytes},] had a low bandwidth"+
-		"[, {bus:rate} (bus)|[, {algorithm:rate} (algorithm)]], as had those just before: [{effect:percent} ({deviation} robust standard deviations)|"+
-		"{deviation} robust standard deviations] below the median[ of {baseline:rate}] of this communicator, operation and size. "+
-		"Look for a slow link or NIC, and for other traffic on the network.", &places)
-	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, "The bandwidth that the log has of "+subject+
-		" is {value:percent} off what size and duration give, above the limit of {threshold:percent}: see whether its unit[, read as {unit},]"+
-		" is GB/s or Gbit/s, and whether its size is of one rank or of all. Use the recomputed one.", &places)
+		" (transfer {transfer:seconds}, limit {threshold:seconds})[; the others waited {cost:seconds} in all]. "+
+		"See what the rank did before (data loading, a checkpoint, more work).", &places)
+	bandwidthLow = verdict.New(spans.VerdictNCCLBandwidthLow, subject+"[, {size:bytes},] "+
+		"[ran at {bus:rate} (bus)|[ran at {algorithm:rate} (algorithm)|had a low bandwidth]], [{effect:percent}|far] below the median"+
+		"[ of {baseline:rate}] of its communicator, operation and size ({deviation} robust standard deviations), as those just before. "+
+		"Check for a slow link or NIC, and other traffic on the network.", &places)
+	bandwidthUnit = verdict.New(spans.VerdictNCCLBandwidthUnit, "The logged bandwidth of "+subject+
+		" is {value:percent} off size and duration (limit {threshold:percent}). See whether its unit[, read as {unit},]"+
+		" is GB/s or Gbit/s, and whether its size is of one rank or of all; use the recomputed bandwidth.", &places)
 
-	hadErrors = verdict.New(spans.VerdictNCCLErrors, subject+" had {errors} error[one error?|s]: "+
-		"[of all ranks?the spans of its ranks say which had them; ]NCCL_DEBUG=WARN makes NCCL say why.", &places)
-	hadRetries = verdict.NewCause(spans.VerdictNCCLErrors, spans.CauseRetries, subject+" had {retries} [one retry?retry|retries]: "+
-		"[of all ranks?the spans of its ranks say which had them; check their links, NICs and switch ports for errors."+
-		"|check its link, NIC and switch port for errors.]", &places)
+	hadErrors = verdict.New(spans.VerdictNCCLErrors, subject+" had {errors} error[one error?|s]. "+
+		"[of all ranks?The spans of its ranks say which had them; ]NCCL_DEBUG=WARN makes NCCL say why.", &places)
+	hadRetries = verdict.NewCause(spans.VerdictNCCLErrors, spans.CauseRetries, subject+" had {retries} [one retry?retry|retries]. "+
+		"[of all ranks?The spans of its ranks say which had them: check their links, NICs and switch ports."+
+		"|Check its link, NIC and switch port.]", &places)
 	mismatch = verdict.New(spans.VerdictNCCLMismatch, "The ranks of "+subject+" disagree about the message size: "+
-		"they do not run the same call, which corrupts data or hangs. Compare their spans, and the code or data that they branch on.", &places)
+		"different calls corrupt data or hang. Compare their spans, and the code or data that they branch on.", &places)
 
-	// Links are compared over the run so far, not within this collective.
-	linkSlow = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkSlow, "Up to "+subject+" the link[one is slow? {slow} was|s {slow} were]"+
-		" much slower than the others: check the cable, NIC and switch port.", &places)
-	linkHot = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkHot, "Up to "+subject+" the link[one is hot?|s] {hot}"+
-		" carried much more than the others: check how ranks are placed on hosts, and which rings or trees NCCL made of them.", &places)
+	// Links are compared over the run, not within this collective.
+	linkSlow = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkSlow, "The link[one is slow? {slow} was|s {slow} were]"+
+		" much slower than the others, up to "+subject+". Check the cable, NIC and switch port.", &places)
+	linkHot = verdict.NewCause(spans.VerdictNCCLLink, spans.CauseLinkHot, "The link[one is hot?|s] {hot} carried much more than the others, up to "+subject+
+		". Check how ranks are placed on hosts, and NCCL's rings or trees.", &places)
 )
 
 var places = verdict.Places[judge]{
@@ -127,6 +125,7 @@ var places = verdict.Places[judge]{
 		"counted":        func(j *judge) bool { return j.Counted },
 		"receives":       func(j *judge) bool { return j.Operation == "Recv" },
 		"of all ranks":   func(j *judge) bool { return !j.Rank.OK },
+		"one is there":   func(j *judge) bool { return j.Ranks.N == 1 },
 		"one is missing": func(j *judge) bool { return j.MissingRanks() == 1 },
 		"one is over":    func(j *judge) bool { return j.StragglersOver.Len() == 1 },
 		"one is slow":    func(j *judge) bool { return j.LinksSlow.Len() == 1 },
@@ -143,13 +142,13 @@ func knownIf(known bool, x float64) float64 {
 	return math.NaN()
 }
 
-// appendCommunicator writes "DP Group 0 (0x9e37)", or the part of it that is known.
+// appendCommunicator writes "DP Group 0 (0x9e37)", or the known part.
 func appendCommunicator(b []byte, j *judge) []byte {
 	b = append(b, j.CommName...)
 	switch {
 	case j.CommID == "":
 	case j.CommName == "":
-		b = append(b, j.CommID...)
+		b = append(append(b, "communicator "...), j.CommID...)
 	default:
 		b = append(append(append(b, " ("...), j.CommID...), ')')
 	}
@@ -175,7 +174,7 @@ func appendMissing(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendStragglers writes the straggling ranks where there are several.
+// appendStragglers writes the straggling ranks where they are several.
 func appendStragglers(b []byte, j *judge) []byte {
 	if j.Stragglers.Len() > 1 {
 		return appendRanks(b, j.Stragglers, 0)
@@ -183,7 +182,7 @@ func appendStragglers(b []byte, j *judge) []byte {
 	return b
 }
 
-// appendRanks writes "rank 5", "ranks 5 and 9", or "3 ranks" where the list does not name them. The list names some of the ranks that total counts.
+// appendRanks writes "rank 5", "ranks 5 and 9", or "3 ranks" for an empty list. The list names some of the total ranks.
 func appendRanks(b []byte, l view.List, total int64) []byte {
 	total = max(total, int64(l.Len()))
 	noun := "ranks"
@@ -199,7 +198,7 @@ func appendRanks(b []byte, l view.List, total int64) []byte {
 // maxNamed is how many ranks or links a sentence names.
 const maxNamed = 8
 
-// appendList writes "1, 2 and 3", and how many more there are.
+// appendList writes "1, 2 and 3", and the number of unnamed ranks.
 func appendList(b []byte, l view.List, total int64) []byte {
 	named := min(l.Len(), maxNamed)
 	more := max(total, int64(l.Len())) - int64(named)

@@ -1,4 +1,4 @@
-// Package devices knows which GPUs hosts have, from the metrics that pass: a training step is held against the peak of the devices of its host.
+// Package devices records the GPUs of hosts from passing metrics: the peak of a training step is that of its host's devices.
 package devices
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// forgetDevice is how long a GPU stays known after the last metric that showed it.
+	// forgetDevice is the time after its last metric for which a GPU stays known.
 	forgetDevice = time.Hour
-	// Max bounds how many kinds of GPU of all hosts are known: mostly each host has one kind.
+	// Max bounds the known pairs of host and GPU model: most hosts have one model.
 	Max = 4096
 	// maxDeviceText bounds the name of a host or model, By.
 	maxDeviceText = 256
@@ -25,7 +25,7 @@ const (
 // device is a kind of GPU on a host, "" where the metric names none.
 type device struct{ host, model string }
 
-// Devices are the GPUs that metrics have shown. The metrics instance of a component writes, its traces instance reads.
+// Devices are the GPUs seen in metrics. The metrics instance of a component writes, the traces instance reads.
 type Devices struct {
 	now func() time.Time
 
@@ -35,13 +35,13 @@ type Devices struct {
 	known atomic.Pointer[Models]
 }
 
-// Models is what is known at a moment. It is never changed, but replaced.
+// Models is an immutable snapshot.
 type Models struct {
 	byHost map[string]string // the model of a host's GPUs; "": several models
 	common string            // the model of all hosts' GPUs; "": several models, or none is known
 }
 
-// Of is the model of a host's GPUs; where no host is named, the model that all hosts have. "": not known, or several.
+// Of is the model of a host's GPUs, or without a host name the model of all hosts. "": unknown, or several.
 func (m *Models) Of(host string) string {
 	if host == "" {
 		return m.common
@@ -49,14 +49,14 @@ func (m *Models) Of(host string) string {
 	return m.byHost[host]
 }
 
-// New returns Devices that know no GPU yet.
+// New returns empty Devices.
 func New() *Devices {
 	d := &Devices{now: time.Now, seen: make(map[device]time.Time)}
 	d.known.Store(new(Models))
 	return d
 }
 
-// Known returns the models that are known now.
+// Known returns the current snapshot.
 func (d *Devices) Known() *Models { return d.known.Load() }
 
 // IsAbout says whether a metric of this name may show devices.
@@ -64,7 +64,7 @@ func IsAbout(metric string) bool {
 	return metric == spans.MetricHardwareStatus || metric == spans.MetricGPUMemoryLimit
 }
 
-// Notice takes what a metric says about GPUs. It says false when there was no room for a host.
+// Notice reads the GPUs of a metric. It returns false when no further host fits.
 func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	whole, host := m.Name() == spans.MetricHardwareStatus, spans.AttrText(resource, spans.AttrHostName)
 	d.mu.Lock()
@@ -98,8 +98,8 @@ func (d *Devices) Notice(resource pcommon.Map, m pmetric.Metric) bool {
 	return room
 }
 
-// readDevice reads a point of hw.status (whole) or of a GPU's memory. From memory points it takes only parts of GPUs: a host
-// with parts beside whole GPUs has several kinds, so that no training step there is held against the peak of a whole GPU.
+// readDevice reads a point of hw.status (whole) or of a GPU's memory. Of memory points it reads only MIG parts: a host with parts beside whole GPUs has several
+// models, so its training steps get no peak of a whole GPU.
 func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
 	gpu, part := !whole, false
 	for name, v := range attrs.All() {
@@ -114,13 +114,13 @@ func readDevice(attrs pcommon.Map, whole bool) (dev device, ok bool) {
 			dev.model = spans.ValueText(v)
 		}
 	}
-	if part && !strings.Contains(dev.model, "MIG") { // the driver's names of parts contain it
+	if part && !strings.Contains(dev.model, "MIG") { // the driver's names of parts contain "MIG"
 		dev.model += " MIG"
 	}
 	return dev, gpu && (whole || part) && dev.model != ""
 }
 
-// sweep forgets what was not seen for long. It looks once a minute.
+// sweep forgets devices not seen within forgetDevice, at most once a minute.
 func (d *Devices) sweep(now time.Time) (changed bool) {
 	if now.Sub(d.swept) < time.Minute {
 		return false

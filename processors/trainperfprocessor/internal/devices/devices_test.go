@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestDevicesAgainstOracle compares with the whole history of what was seen.
+// TestDevicesAgainstOracle compares with the whole history of sightings.
 func TestDevicesAgainstOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	d := New()
@@ -34,7 +34,7 @@ func TestDevicesAgainstOracle(t *testing.T) {
 	hosts, kinds := []string{"a", "b", "c"}, []string{perftest.H200, perftest.A100}
 	forgotten, agreed := 0, 0
 	for range 5000 {
-		// Whole minutes, so that a sweep is due at each step.
+		// Whole minutes, so a sweep is due at each step.
 		now = now.Add(time.Duration(1+rng.IntN(25)) * time.Minute)
 		g := perftest.GPU{Host: hosts[rng.IntN(3)], Model: kinds[min(rng.IntN(8)/3, 1)]}
 		require.True(t, notice(d, perftest.Scrape(g)))
@@ -90,7 +90,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	assert.Len(t, d.seen, 1)
 }
 
-// TestDevicesOfOtherTypes: metrics that are no gauge or sum, and labels that are no text, say nothing.
+// TestDevicesOfOtherTypes: metrics other than gauge and sum, and labels that are no text, are ignored.
 func TestDevicesOfOtherTypes(t *testing.T) {
 	d := New()
 	md := pmetric.NewMetrics()
@@ -127,7 +127,7 @@ func newMetric(ms pmetric.MetricSlice, name string) pmetric.Metric {
 	return m
 }
 
-// notice has the devices see all metrics that are about them. It says false when there was no room for a host.
+// notice passes all metrics about devices on. It returns false when no further host fits.
 func notice(d *Devices, md pmetric.Metrics) bool {
 	room := true
 	for _, rm := range md.ResourceMetrics().All() {

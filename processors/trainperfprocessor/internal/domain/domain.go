@@ -1,4 +1,4 @@
-// Package domain is how spans come to the domains of train_perf: each is a package that judges the spans of some kinds and knows nothing of the others.
+// Package domain dispatches spans to the domains of train_perf. A domain is a package that judges spans of certain kinds, independent of the rest.
 package domain
 
 import (
@@ -9,35 +9,34 @@ import (
 	"github.com/trainbridge/trainbridge/processors/internal/verdict"
 )
 
-// Domain is what train_perf knows about one kind of work. Batches may come concurrently: the state of one batch is in a Judge of its own, and what batches
-// share (sliding windows, episodes) has a lock of its own.
+// Domain is train_perf's knowledge of one kind of work. Batches may come concurrently: each batch has a Judge; state shared between batches (sliding windows,
+// episodes) has a lock.
 type Domain interface {
-	// Kinds of the spans that it judges. No other domain has one of them.
+	// Kinds are the kinds of spans to judge, disjoint between domains.
 	Kinds() []view.Kind
-	// Outcomes are the names of what may become of a span, in the order of Tally.Outcomes.
+	// Outcomes are the names of the outcomes of a span, in the order of Tally.Outcomes.
 	Outcomes() []string
-	// NewJudge makes the memory that judges batch after batch. At is where the spans of the batch stand; status says that a bad verdict is an error of its
-	// span.
+	// NewJudge makes a judge, reused for batch after batch. At is the place of the current span; status: a bad verdict is an error of its span.
 	NewJudge(at *At, status bool) Judge
 }
 
-// Judge judges a batch, resource by resource, in place. Spans that it cannot judge it leaves as they are, and counts.
+// Judge judges a batch, resource by resource, in place. Spans without a judgement pass unchanged, and are counted.
 type Judge interface {
 	// Span takes a span of one of the domain's kinds.
 	Span(kind view.Kind, span ptrace.Span)
-	// EndResource judges what needs all spans of a resource: they were all taken by now. It is called where any judge has taken a span.
+	// EndResource judges with all spans of a resource taken. It is called where any judge has taken a span.
 	EndResource()
-	// Tally is what became of the spans of the batch.
+	// Tally counts the outcomes of the batch's spans.
 	Tally() *Tally
-	// Reset lets go of the batch: of its spans, and of strings that may share memory with it.
+	// Reset drops the batch: spans, and strings that may share memory with them.
 	Reset()
 }
 
-// ShareResolution is far below the precision of a log's milliseconds with three decimals, and above the error of adding them up as floats:
-// 0.1 s + 0.2 s of 1 s is not more than 30 %.
+// ShareResolution is far below the precision of milliseconds with three decimals, and above the rounding error of float sums: 0.1 s + 0.2 s of 1 s is not more
+// than 30 %.
 const ShareResolution = 1e-9
 
-// Exceeds says whether a share is above its limit; a limit of 0 is none. A share that is not known (NaN) is above nothing.
+// Exceeds says whether a share is above its limit. A limit of 0 is none; NaN, an unknown share, is never above.
 func Exceeds(share, limit float64) bool { return limit > 0 && share > limit+ShareResolution }
 
 // At is where spans stand.
@@ -48,10 +47,10 @@ type At struct {
 	Memory     *verdict.Memory
 }
 
-// Tally counts what became of the spans of a batch.
+// Tally counts the outcomes of a batch's spans.
 type Tally struct {
 	Outcomes []int64
-	Evicted  int64 // windows that were forgotten, to make room
+	Evicted  int64 // windows dropped to make room
 }
 
 // NewTally counts the outcomes of a domain.
@@ -62,15 +61,15 @@ func (t *Tally) reset() {
 	t.Evicted = 0
 }
 
-// Panel is a judge of each domain, and where they are in the batch.
+// Panel has a judge of each domain, and their common place in the batch.
 type Panel struct {
 	Judges []Judge // in the order of the domains
 	at     At
-	wanted bool // a judge has taken a span of the resource, which was read then
+	wanted bool // a judge has taken a span of this resource, so the resource has been read
 	byKind []Judge
 }
 
-// NewPanel makes the judges. The memory has what was said of spans that come again; nil: none.
+// NewPanel makes the judges. The memory has the verdicts of spans judged before; nil: none.
 func NewPanel(memory *verdict.Memory, status bool, domains ...Domain) *Panel {
 	p := new(Panel)
 	p.at.Memory = memory
@@ -87,7 +86,7 @@ func NewPanel(memory *verdict.Memory, status bool, domains ...Domain) *Panel {
 	return p
 }
 
-// Judge has the judges see each span of a batch that is of one of their kinds.
+// Judge passes each span of a batch to the judge of its kind.
 func (p *Panel) Judge(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		p.at.Attributes, p.wanted = rs.Resource().Attributes(), false
@@ -98,7 +97,7 @@ func (p *Panel) Judge(td ptrace.Traces) {
 				p.span(list.At(i))
 			}
 		}
-		if !p.wanted { // such as the resource of a rank: the root of its collective has another one
+		if !p.wanted { // a rank's resource may be unwanted: the root of its collective has another
 			continue
 		}
 		for _, j := range p.Judges {
@@ -108,7 +107,7 @@ func (p *Panel) Judge(td ptrace.Traces) {
 }
 
 func (p *Panel) span(span ptrace.Span) {
-	if view.IsDetail(span) { // no domain wants one
+	if view.IsDetail(span) { // no domain judges details
 		return
 	}
 	kind := view.KindOf(span)
@@ -126,7 +125,7 @@ func (p *Panel) span(span ptrace.Span) {
 	j.Span(kind, span)
 }
 
-// Reset has the judges let go of the batch.
+// Reset has the judges drop the batch.
 func (p *Panel) Reset() {
 	for _, j := range p.Judges {
 		j.Tally().reset()

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// listener is a domain that notes what it is given.
+// listener is a domain that records its calls.
 type listener struct {
 	kinds []view.Kind
 	at    *At
@@ -46,7 +46,7 @@ func (l *listener) Tally() *Tally { return &l.tally }
 
 func (l *listener) Reset() { l.heard = nil }
 
-// TestPanel: each domain gets the spans of its kinds with where they stand, and the ends of the resources.
+// TestPanel: each domain gets the spans of its kinds with their place, and the ends of resources.
 func TestPanel(t *testing.T) {
 	td := ptrace.NewTraces()
 	for _, run := range []string{"one", "two"} {

@@ -1,4 +1,4 @@
-// Package episode says a verdict that is true of record after record once, not on each of them.
+// Package episode limits lasting verdicts: a verdict on record after record is said once per window.
 package episode
 
 import (
@@ -13,10 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Window is how many records go by before a verdict that goes on holding is said again, and how many records its share is counted over.
+// Window is the number of records after which a lasting verdict is repeated, and over which the share is counted.
 const Window = 100
 
-// Key names the records that share verdicts about all of them: a rank's steps, a function's calls.
+// Key identifies records with common verdicts: a rank's steps, a function's calls.
 type Key struct {
 	Service, Run, Of string
 	Rank             int64
@@ -25,7 +25,7 @@ type Key struct {
 
 // All holds the episodes per key.
 type All struct {
-	sync.Mutex // of the map and of the episodes in it; held while the records of a resource are judged
+	sync.Mutex // guards the map with all episodes; held while the records of a resource are judged
 
 	byKey *simplelru.LRU[Key, *Episodes]
 }
@@ -36,24 +36,24 @@ func NewAll() *All { return &All{byKey: lru.New[Key, *Episodes](lru.Size)} }
 // Len is how many keys have episodes.
 func (a *All) Len() int { return a.byKey.Len() }
 
-// Of returns the episodes of a key, and makes them where there are none. evicted tells that another key's episodes were forgotten.
+// Of returns the episodes of a key, new where absent. evicted: another key's episodes were dropped.
 func (a *All) Of(key Key) (e *Episodes, evicted bool) {
 	e, ok := a.byKey.Get(key)
 	if !ok {
 		e = new(Episodes)
-		// The key outlives the batch it was read from.
+		// The key outlives its batch.
 		key.Service, key.Run, key.Of = strings.Clone(key.Service), strings.Clone(key.Run), strings.Clone(key.Of)
 		evicted = a.byKey.Add(key, e)
 	}
 	return e, evicted
 }
 
-// Episodes of a key, one per verdict. A verdict is said on the first record that it holds for, then on the first one after every Window records, with its
-// share of them. A verdict that did not hold for Window records begins anew. Records for which it does not hold never carry it: its end is not said.
+// Episodes of a key, one per verdict. A verdict is said on the first record for which it holds, then on the first such record after every Window records, with
+// a share of the window. A verdict absent for Window records begins anew. The end of an episode is not said: records without the verdict never carry the name.
 type Episodes struct {
 	N      int64 // records ever
 	Newest int64 // highest iteration ever, of steps
-	Repeat bool  // the record that is judged was judged before: a retried batch
+	Repeat bool  // the current record was judged before: a retried batch
 
 	ids  []uint64 // spans of the last records, a ring
 	next int
@@ -61,35 +61,36 @@ type Episodes struct {
 	by   []episode
 }
 
-// episode of one verdict.
+// episode is the state of one verdict.
 type episode struct {
 	verdict string
-	// The last records that the verdict held for: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
+	// The last records with the verdict: bit i of lo is record at − i, bit i of hi is record at − 64 − i.
 	at     int64
 	lo, hi uint64
-	said   int64 // the last record that said the verdict with its share, its span, and what it said; 0: none
+	said   int64 // the last record with the verdict and a share, the record's span, and the answer; 0: none
 	saidID uint64
-	told   Told
-	each   []uint64 // spans of the last records that said the verdict without a share: see Mostly
+	answer Answer
+	each   []uint64 // spans of the last records with the verdict but without a share: see Mostly
 }
 
-// Told is what is to be said of a verdict that holds for a record.
-type Told struct {
+// Answer says whether and how to say a verdict on a record.
+type Answer struct {
 	Say      bool
-	Held, Of int // the verdict held for Held of the last Of records, this one included
+	Held, Of int // the verdict held for Held of the last Of records, the current record included
 	Again    bool
 }
 
-// Record begins the next record. Its verdicts stand on one span.
+// Record begins the next record. All verdicts of a record are on one span.
 func (e *Episodes) Record(span uint64) {
-	if e.id = span; slices.Contains(e.ids, span) {
+	e.id = span
+	if slices.Contains(e.ids, span) {
 		e.Repeat = true
 		return
 	}
 	e.Fresh(span)
 }
 
-// Fresh begins the next record, which is known not to come again.
+// Fresh begins the next record, known not to be a repeat.
 func (e *Episodes) Fresh(span uint64) {
 	e.id, e.Repeat = span, false
 	e.N++
@@ -101,8 +102,8 @@ func (e *Episodes) Fresh(span uint64) {
 	e.next = (e.next + 1) % Window
 }
 
-// Holds is asked when a verdict holds for the record. A record that comes again gets the answer it had.
-func (e *Episodes) Holds(verdict string) Told {
+// Holds reports a verdict on the record. A repeated record gets the first answer again.
+func (e *Episodes) Holds(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	if !ok || ep.said > 0 && e.N-ep.said < Window {
 		return t
@@ -110,12 +111,12 @@ func (e *Episodes) Holds(verdict string) Told {
 	return e.say(ep, ep.said > 0)
 }
 
-// minShare is the number of records from which on a share is said.
+// minShare is the least number of records for a share.
 const minShare = 10
 
-// Mostly is as Holds, for a verdict about what each record does for itself: each says it, until it is true of more than four in five of them. The share is
-// said once in Window records either way.
-func (e *Episodes) Mostly(verdict string) Told {
+// Mostly is Holds for a verdict about the record alone: each record says the verdict until more than four in five records have it. The share is said once per
+// Window records either way.
+func (e *Episodes) Mostly(verdict string) Answer {
 	ep, t, ok := e.note(verdict)
 	switch {
 	case !ok:
@@ -123,17 +124,17 @@ func (e *Episodes) Mostly(verdict string) Told {
 	case e.N >= minShare && (ep.said == 0 || e.N-ep.said >= Window):
 		return e.say(ep, true)
 	case e.N >= minShare && 5*int64(ep.held()) > 4*min(e.N, Window):
-		return Told{}
+		return Answer{}
 	}
 	if len(ep.each) == Window {
 		ep.each = slices.Delete(ep.each, 0, 1)
 	}
 	ep.each = append(ep.each, e.id)
-	return Told{Say: true}
+	return Answer{Say: true}
 }
 
-// note remembers that the verdict holds for the record. For a record that comes again it returns what was told then, and false.
-func (e *Episodes) note(verdict string) (*episode, Told, bool) {
+// note counts the verdict on the record. For a repeated record, the result is the first answer, and false.
+func (e *Episodes) note(verdict string) (*episode, Answer, bool) {
 	i := slices.IndexFunc(e.by, func(ep episode) bool { return ep.verdict == verdict })
 	if i < 0 {
 		i = len(e.by)
@@ -142,9 +143,9 @@ func (e *Episodes) note(verdict string) (*episode, Told, bool) {
 	ep := &e.by[i]
 	if e.Repeat {
 		if ep.saidID == e.id {
-			return ep, ep.told, false
+			return ep, ep.answer, false
 		}
-		return ep, Told{Say: slices.Contains(ep.each, e.id)}, false
+		return ep, Answer{Say: slices.Contains(ep.each, e.id)}, false
 	}
 	switch d := e.N - ep.at; {
 	case d < 64:
@@ -158,23 +159,23 @@ func (e *Episodes) note(verdict string) (*episode, Told, bool) {
 	ep.hi &= 1<<(Window-64) - 1
 	ep.lo |= 1
 	ep.at = e.N
-	return ep, Told{}, true
+	return ep, Answer{}, true
 }
 
 // held is how many of the last records the verdict held for.
 func (ep *episode) held() int { return bits.OnesCount64(ep.lo) + bits.OnesCount64(ep.hi) }
 
-func (e *Episodes) say(ep *episode, again bool) Told {
-	ep.told = Told{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
+func (e *Episodes) say(ep *episode, again bool) Answer {
+	ep.answer = Answer{Say: true, Held: ep.held(), Of: int(min(e.N, Window)), Again: again}
 	ep.said, ep.saidID = e.N, e.id
-	return ep.told
+	return ep.answer
 }
 
-// Share is the section of a template that ends the sentence of a verdict that is said again; {held} and {of} are places of the domain.
-func Share(records string) string { return "[ It is so for {held} of the last {of} " + records + ".]" }
+// Share is the section of a template that ends the sentence of a repeated verdict; {held} and {of} are places of the domain.
+func Share(records string) string { return "[ True of {held} of the last {of} " + records + ".]" }
 
-// HeldAgain is how many of the last records the verdict held for; −1 where that is not to be said.
-func (t *Told) HeldAgain() int64 {
+// HeldAgain is the number of the last records with the verdict; −1 where the sentence has no share.
+func (t *Answer) HeldAgain() int64 {
 	if !t.Again {
 		return -1
 	}

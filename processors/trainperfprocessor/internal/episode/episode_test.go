@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 )
 
-// TestEpisodes: a verdict that is true of all of 1,000 records was on 1,000 spans.
+// TestEpisodes: a verdict true of 1,000 records is not said on 1,000 spans.
 func TestEpisodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		holds func(i int) bool // of records 1, 2, …
@@ -53,7 +53,7 @@ func TestEpisodes(t *testing.T) {
 	}
 }
 
-// TestMostly: what each record does for itself is said on each, until nearly all do it.
+// TestMostly: a verdict about the record alone is said on each record, until it holds for nearly all.
 func TestMostly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		holds  func(i int) bool
@@ -89,7 +89,7 @@ func TestMostly(t *testing.T) {
 	}
 }
 
-// TestEpisodeShare: the share is what counting over the last 100 records gives, whatever holds.
+// TestEpisodeShare: the share equals a count over the last 100 records, for random records.
 func TestEpisodeShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var e Episodes
@@ -102,7 +102,7 @@ func TestEpisodeShare(t *testing.T) {
 			continue
 		}
 		said := e.Holds("v")
-		e.Holds("another") // another verdict, which must not disturb the first
+		e.Holds("another") // a second verdict must not disturb the first
 		if !said.Say {
 			continue
 		}
@@ -141,10 +141,10 @@ func TestEpisodesAreOfOneKey(t *testing.T) {
 }
 
 func TestShare(t *testing.T) {
-	once, again := Told{Say: true, Held: 1, Of: 1}, Told{Say: true, Held: 96, Of: 100, Again: true}
+	once, again := Answer{Say: true, Held: 1, Of: 1}, Answer{Say: true, Held: 96, Of: 100, Again: true}
 	assert.Equal(t, int64(-1), once.HeldAgain(), "which leaves the section out")
 	assert.Equal(t, int64(96), again.HeldAgain())
-	assert.Equal(t, "[ It is so for {held} of the last {of} steps.]", Share("steps"))
+	assert.Equal(t, "[ True of {held} of the last {of} steps.]", Share("steps"))
 }
 
 // BenchmarkEpisodes: a healthy record costs only the look-up of its id.

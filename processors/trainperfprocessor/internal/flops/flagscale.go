@@ -6,24 +6,24 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Writer is one of the versions of FlagScale's perf_monitor (flagscale/train/perf_monitor/flops_calculator.py). They differ in mixtures
-// of experts, and in the feed-forward size of LLaMA and Qwen where none is given.
+// Writer is a version of FlagScale's perf_monitor (flagscale/train/perf_monitor/flops_calculator.py). The versions differ in mixtures of experts, and in the
+// default feed-forward size of LLaMA and Qwen.
 type Writer uint8
 
 const (
 	// Merged is flagos-ai/FlagScale PR #1216 (c3e88361).
 	Merged Writer = iota
-	// MergedMixtral is Merged with --perf-model-type mixtral: the name is not the "moe" it compares with, so it counts a dense GPT.
+	// MergedMixtral is Merged with --perf-model-type mixtral: perf_monitor compares with "moe", so it counts a dense GPT.
 	MergedMixtral
-	// Douzi is the earlier branch of that name (e5899478): it does not pass swiglu on to mixtures of experts. It knows a model by its name only.
+	// Douzi is the earlier branch of that name (e5899478): it does not pass swiglu on to mixtures of experts, and knows a model by its name only.
 	Douzi
-	// DouziUnnamed is Douzi without a model name, for which Megatron has no argument: a model without experts is a GPT, with as many key and value
-	// heads as query heads. Merged with --perf-model-type gpt does the same.
+	// DouziUnnamed is Douzi without a model name, for which Megatron has no argument: a model without experts is a GPT, with as many key and value heads as
+	// query heads. Merged with --perf-model-type gpt counts the same.
 	DouziUnnamed
 )
 
-// FlagScale counts one sample as perf_monitor does: all of the attention matrix, SwiGLU's product, the router, the vocabulary without
-// padding; in a mixture of experts every layer has experts, with ffn_hidden_size, and without grouped queries.
+// FlagScale counts one sample as perf_monitor does: the whole attention matrix, SwiGLU's product, the router, the vocabulary without padding; in a mixture of
+// experts every layer has experts, with ffn_hidden_size, and without grouped queries.
 func FlagScale(m *spans.Model, w Writer) Count {
 	s := shapeOf(m)
 	if m.VocabSize > 0 {
@@ -59,7 +59,7 @@ func FlagScale(m *spans.Model, w Writer) Count {
 	return Count{Forward: s.layers*(linear+core+ffn) + logits, Attention: s.layers * core, Logits: logits}
 }
 
-// grouped says whether perf_monitor takes its LLaMA formula. Without a type, the merged version takes it for a model with grouped queries.
+// grouped says whether perf_monitor uses its LLaMA formula. Without a type, the merged version uses it for grouped queries.
 func grouped(m *spans.Model, w Writer) bool {
 	switch {
 	case w == DouziUnnamed:

@@ -1,5 +1,4 @@
-// Package flops counts the floating-point operations of training a transformer: the number that Megatron-LM would count, and the one of FlagScale's
-// perf_monitor.
+// Package flops counts the floating-point operations of training a transformer, as Megatron-LM and as FlagScale's perf_monitor count them.
 package flops
 
 import (
@@ -12,18 +11,18 @@ import (
 // Count is the floating-point operations of the forward pass, {flop}.
 type Count struct {
 	Forward float64
-	// Attention is the part of Forward that is QK^T and the weighted sum of V: what selective recomputation runs again.
+	// Attention is the part of Forward for QK^T and the weighted sum of V, repeated by selective recomputation.
 	Attention float64
-	// Logits is the part of Forward after the last layer, which no recomputation runs again.
+	// Logits is the part of Forward after the last layer, never recomputed.
 	Logits float64
 }
 
-// Times scales a count, such as the FLOPs of one sample to a batch.
+// Times scales a count, for instance from one sample to a batch.
 func (c Count) Times(n float64) Count {
 	return Count{Forward: c.Forward * n, Attention: c.Attention * n, Logits: c.Logits * n}
 }
 
-// Model is the FLOPs that the model needs, without recomputation: the forward pass, and the backward pass with two GEMMs for each forward GEMM.
+// Model is the FLOPs of the model, without recomputation: the forward pass, and the backward pass with two GEMMs for each forward GEMM.
 func (c Count) Model() float64 { return 3 * c.Forward }
 
 // The recomputations of Megatron's recompute_granularity.
@@ -33,8 +32,8 @@ const (
 	RecomputeFull      = "full"      // the layers run once more
 )
 
-// Hardware is the FLOPs that the devices do, recomputed activations included. With full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh)
-// of arXiv:2104.04473: four passes over the layers, three over the logits.
+// Hardware is the FLOPs of the devices, with recomputed activations. For full recomputation that is the 96·B·s·l·h²·(1 + s/6h + V/16lh) of arXiv:2104.04473:
+// four passes over the layers, three over the logits.
 func (c Count) Hardware(recompute string) float64 {
 	switch recompute {
 	case RecomputeFull:
@@ -45,8 +44,7 @@ func (c Count) Hardware(recompute string) float64 {
 	return c.Model()
 }
 
-// Missing names the first key without which the FLOPs cannot be counted; empty when all is there. Nothing is guessed: only what has a
-// default in Megatron (arguments.py) may be left out.
+// Missing names the first key missing for the count; empty: none. Nothing is guessed: only keys with a default in Megatron (arguments.py) may be absent.
 func Missing(m *spans.Model) string {
 	for _, f := range [...]struct {
 		name  string
@@ -81,8 +79,8 @@ func Missing(m *spans.Model) string {
 	return ""
 }
 
-// Unsupported says what in a model cannot be counted; empty when all can. Megatron's own function leaves some of it out without a word: such a
-// count would be wrong, and what the log reports may be too.
+// Unsupported names a part of the model that cannot be counted; empty: none. Megatron's own function silently omits some parts, so its logged count may be
+// wrong, too.
 func Unsupported(m *spans.Model) string {
 	if m.Unsupported != "" {
 		return m.Unsupported
@@ -112,10 +110,10 @@ func Unsupported(m *spans.Model) string {
 	return ""
 }
 
-// hybrid says whether a model's layers are of several kinds, Mamba among them.
+// hybrid says whether layers are of several kinds, Mamba among them.
 func hybrid(m *spans.Model) bool { return m.HybridPattern != "" || m.Hybrid }
 
-// linear says whether a model has linear attention. Megatron counts dsa (sparse attention) as if it were dense.
+// linear says whether a model has linear attention. Megatron counts dsa (sparse attention) as dense.
 func linear(m *spans.Model) bool {
 	switch m.AttentionVariant {
 	case "gdn", "gdn2", "gated_delta_net":
@@ -131,7 +129,7 @@ type shape struct {
 	dense, moe                                               float64 // layers
 	lastIsMoE                                                bool
 	mtp                                                      float64
-	latent                                                   float64 // size of what routed experts work on; 0: hidden
+	latent                                                   float64 // input size of routed experts; 0: hidden
 }
 
 func shapeOf(m *spans.Model) shape {
@@ -149,7 +147,7 @@ func shapeOf(m *spans.Model) shape {
 	}
 	if s.ffn == 0 {
 		s.ffn = 4 * s.hidden
-		if m.SwiGLU { // two thirds of 4h, so that there are as many parameters; a multiple of 64
+		if m.SwiGLU { // two thirds of 4h, for an equal number of parameters; a multiple of 64
 			s.ffn = math.Floor(4*s.hidden*2/3/64) * 64
 		}
 	}
@@ -182,9 +180,9 @@ func shapeOf(m *spans.Model) shape {
 	return s
 }
 
-// Megatron counts one sample (one sequence of seq_length tokens) as num_floating_point_operations of Megatron-LM does
-// (megatron/training/training.py @d98e8a64): GEMMs, plus the few terms it adds for norms in MLA and MTP, convolutions and scans.
-// causal halves the attention matrix, as Megatron does; without causal, all of it counts, as in PaLM's MFU.
+// Megatron counts one sample (one sequence of seq_length tokens) as num_floating_point_operations of Megatron-LM does (megatron/training/training.py
+// @d98e8a64): GEMMs, plus small terms for norms in MLA and MTP, convolutions and scans. causal halves the attention matrix, as Megatron does; without causal,
+// the whole matrix counts, as in PaLM's MFU.
 func Megatron(m *spans.Model, causal bool) Count {
 	s := shapeOf(m)
 	if hybrid(m) {
@@ -223,7 +221,7 @@ func feedForward(m *spans.Model, hidden, ffn float64) float64 {
 // experts returns the multiply-adds of a mixture of experts for one token, the router left out.
 func experts(m *spans.Model, s *shape) float64 {
 	shared := feedForward(m, s.hidden, s.sharedFFN)
-	if s.latent > 0 { // one projection down, one up
+	if s.latent > 0 { // a projection down and a projection up
 		return feedForward(m, s.latent, s.moeFFN)*s.topk + 2*s.hidden*s.latent + shared
 	}
 	return feedForward(m, s.hidden, s.moeFFN)*s.topk + shared
@@ -273,7 +271,7 @@ func deltaNet(m *spans.Model, s *shape) float64 {
 	return s.hidden*in + orDefault(m.LinearConvKernelDim, 4)*(2*keys+values) + 4*valueHeads*valueDim*valueDim + s.hidden*values
 }
 
-// mamba returns half the operations of one Mamba layer for one token. Its inner size is twice the hidden one, whatever its heads make of it.
+// mamba returns half the operations of one Mamba layer for one token. The inner size is twice the hidden size, independent of the heads.
 func mamba(m *spans.Model, s *shape) float64 {
 	inner, state := 2*s.hidden, orDefault(m.MambaStateDim, 128)
 	heads := orDefault(m.MambaNumHeads, math.Floor(inner/orDefault(m.MambaHeadDim, 64)))
@@ -296,10 +294,10 @@ type layers struct {
 	known                                         bool
 }
 
-// layersOf reads the pattern as parse_hybrid_pattern of megatron/core/models/hybrid/hybrid_layer_allocation.py does: "main|main/mtp/mtp".
-// Not known: letters for attention that hybrid_flops leaves out (D, +), letters that name no layer, depths that differ.
+// layersOf reads the pattern as parse_hybrid_pattern of megatron/core/models/hybrid/hybrid_layer_allocation.py does: "main|main/mtp/mtp". Unsupported:
+// attention letters that hybrid_flops omits (D, +), unknown letters, depths that differ.
 func layersOf(m *spans.Model) layers {
-	if m.HybridPattern == "" { // versions that did not need a pattern have shares of the layers
+	if m.HybridPattern == "" { // versions without patterns have shares of the layers
 		all := float64(max(m.NumLayers, 0))
 		l := layers{
 			attention: math.RoundToEven(all * m.AttentionRatio), feedForward: math.RoundToEven(all * m.MLPRatio), main: all,

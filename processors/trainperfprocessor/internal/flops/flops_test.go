@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden holds what Megatron-LM @d98e8a64 and both versions of perf_monitor say of six shapes, {flop} per step.
+// golden has the FLOPs of six shapes by Megatron-LM @d98e8a64 and both versions of perf_monitor, {flop} per step.
 var golden = map[string]struct {
 	model                   spans.Model
 	batch                   float64
@@ -87,7 +87,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestSharedGolden reads the numbers from the file in which they were recorded, where it is at hand.
+// TestSharedGolden compares with the recorded file, where present.
 func TestSharedGolden(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "shared", "logs", "flagscale_perf_monitor", "flops_golden.json"))
 	if err != nil {
@@ -144,7 +144,7 @@ func TestMegatronPaper(t *testing.T) {
 	}
 }
 
-// TestPaLM: arXiv:2204.02311 appendix B, 6N + 12·L·H·Q·T per token; N without the embedding, which is a look-up.
+// TestPaLM: arXiv:2204.02311 appendix B, 6N + 12·L·H·Q·T per token; N without the embedding, a look-up.
 func TestPaLM(t *testing.T) {
 	for name, g := range golden {
 		if g.model.NumExperts > 0 {
@@ -180,7 +180,7 @@ func TestVerl(t *testing.T) {
 	}
 }
 
-// gemms counts by writing down every GEMM of one forward pass over one sample, in integers.
+// gemms lists every GEMM of one forward pass over one sample, in integers.
 type gemms struct{ linear, scores, logits big.Int }
 
 func mul(f ...int64) *big.Int {
@@ -256,7 +256,7 @@ func (g *gemms) latentAttention(m *spans.Model) {
 	qk := m.QKHeadDim + m.QKPosDim
 	if m.QLoRARank > 0 {
 		add(&g.linear, s, h, m.QLoRARank)
-		add(&g.linear, s, m.QLoRARank, 1) // its norm, as Megatron counts it
+		add(&g.linear, s, m.QLoRARank, 1) // a norm, as Megatron counts norms
 		add(&g.linear, s, m.QLoRARank, heads*qk)
 	} else {
 		add(&g.linear, s, h, heads*qk)
@@ -374,7 +374,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// FuzzCount: whatever a config holds, a count is positive or says so by not being finite; nothing panics or wraps around.
+// FuzzCount: for any config, a count is positive or not finite; nothing panics or overflows.
 func FuzzCount(f *testing.F) {
 	f.Add(int64(32), int64(4096), int64(32), int64(8), int64(0), int64(14336), int64(8192), int64(128256), int64(8), int64(2), int64(1), int64(3))
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(1), int64(1), int64(-1), int64(math.MinInt64), int64(1), int64(1), int64(1), int64(-5), int64(7),

@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// originals is what tools/flops/golden.py wrote: the arguments as Megatron prints them, and the FLOPs that the originals count, {flop} per step.
+// originals is the output of tools/flops/golden.py: the arguments as Megatron prints them, and the original FLOPs, {flop} per step.
 type originals map[string]struct {
 	Batch     float64           `json:"batch_size"`
 	Flops     float64           `json:"flops"`
@@ -35,7 +35,7 @@ func readOriginals(t *testing.T) (megatron, douzi originals) {
 	return file.Megatron, file.Douzi
 }
 
-// modelOf makes a model of printed arguments, in the order of a dump; lists as receivers/internal/megatron reads them.
+// modelOf makes a model from printed arguments, in the order of a dump; lists as receivers/internal/megatron reads them.
 func modelOf(arguments map[string]string) (m spans.Model) {
 	lists := map[string]string{"moe_layer_freq": "moe_layer_pattern", "linear_attention_freq": "linear_attention_pattern"}
 	for name, text := range arguments {
@@ -60,12 +60,12 @@ func TestModelsOfManyKinds(t *testing.T) {
 			require.Empty(t, Unsupported(&m))
 			count := Megatron(&m, true)
 			assert.InEpsilon(t, g.Flops, count.Times(g.Batch).Model(), 1e-12)
-			// All of the attention matrix is as much again as half of it, and nothing else changes.
+			// The whole attention matrix is twice the causal half, and nothing else changes.
 			full := Megatron(&m, false)
 			assert.InEpsilon(t, full.Attention, 2*count.Attention, 1e-12)
 			assert.InEpsilon(t, full.Forward-full.Attention, count.Forward-count.Attention, 1e-12)
 			if m.HybridPattern != "" {
-				m.NumLayers = 0 // Megatron takes it from the pattern
+				m.NumLayers = 0 // Megatron derives the number from the pattern
 				require.Empty(t, Missing(&m))
 				assert.Equal(t, count, Megatron(&m, true))
 			}
@@ -82,7 +82,7 @@ func TestHybridByShares(t *testing.T) {
 	m.HybridPattern, m.Hybrid, m.AttentionRatio, m.MLPRatio = "", true, 0.08, 0.46
 	require.Empty(t, Unsupported(&m))
 	assert.Equal(t, want, Megatron(&m, true))
-	m.AttentionRatio = 2.5 / 52 // to the even one, as Python does
+	m.AttentionRatio = 2.5 / 52 // to the even neighbour, as Python rounds
 	assert.InDelta(t, 2, layersOf(&m).attention, 0)
 }
 
@@ -133,7 +133,7 @@ func TestUnsupported(t *testing.T) {
 	assert.Equal(t, "M-M*", m.HybridPattern)
 }
 
-// TestDouzi: the FLOPs that the branch counts with a model's name, and without one: Megatron has no argument for it.
+// TestDouzi: the branch's FLOPs with a model name, and without: Megatron has no argument for the name.
 func TestDouzi(t *testing.T) {
 	_, douzi := readOriginals(t)
 	for name, g := range douzi {
@@ -141,9 +141,9 @@ func TestDouzi(t *testing.T) {
 		m.Type = g.Type
 		assert.InEpsilon(t, g.Flops, FlagScale(&m, Douzi).Times(g.Batch).Model(), 1e-12, name)
 		if g.Arguments["model_name"] == "" {
-			m.Type = "" // as a dump describes it
+			m.Type = "" // as a dump describes the model
 			assert.InEpsilon(t, g.Flops, FlagScale(&m, Douzi).Times(g.Batch).Model(), 1e-12, name)
-			m.Type = "llama" // as it is
+			m.Type = "llama" // the true type
 			assert.InEpsilon(t, g.Flops, FlagScale(&m, DouziUnnamed).Times(g.Batch).Model(), 1e-12, name)
 		}
 	}

@@ -13,8 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// families maps model_type to a model's type here. Families with other layers (sliding windows, …) are left out: their
-// FLOPs would come out wrong.
+// families maps model_type to our model types. Families with further kinds of layers (sliding windows, …) are left out: their FLOPs would be wrong.
 var families = map[string]string{
 	"gpt2": "gpt", "llama": "llama", "mistral": "llama", "aquila": "aquila", "qwen2": "qwen", "qwen3": "qwen",
 	"mixtral": "mixtral", "qwen2_moe": "moe", "qwen3_moe": "moe", "deepseek_v2": "deepseek", "deepseek_v3": "deepseek",
@@ -30,9 +29,8 @@ var (
 	errLayers  = errors.New("describes a pattern of layers other than dense ones first: describe the model under 'train::model' instead")
 )
 
-// Parse reads a config.json. Numbers may be strings, and null stands for a key that is not there. The error names the key.
-// What the file does not say stays zero: the sequence length (max_position_embeddings is what the model could do) and the
-// batch. Multi-token prediction is left out too: transformers does not train it.
+// Parse reads a config.json. Numbers may be strings, and null is an absent key. The error names the key. Absent values stay zero, among them the sequence
+// length (max_position_embeddings is only an upper limit) and the batch. Multi-token prediction is ignored: transformers does not train it.
 func Parse(raw []byte) (spans.Model, error) {
 	var m spans.Model
 	var f file
@@ -40,7 +38,8 @@ func Parse(raw []byte) (spans.Model, error) {
 		return m, fmt.Errorf("is not a JSON object: %w", err)
 	}
 	kind := f.text("model_type")
-	if m.Type = families[kind]; m.Type == "" {
+	m.Type = families[kind]
+	if m.Type == "" {
 		return m, fmt.Errorf("%w (it is %q)", errType, kind)
 	}
 	m.KVChannels = f.number("head_dim")
@@ -59,7 +58,8 @@ func Parse(raw []byte) (spans.Model, error) {
 	} else {
 		m.FFNHiddenSize = f.need("intermediate_size")
 	}
-	if m.NumExperts = f.number("num_local_experts", "num_experts", "n_routed_experts"); m.NumExperts > 0 {
+	m.NumExperts = f.number("num_local_experts", "num_experts", "n_routed_experts")
+	if m.NumExperts > 0 {
 		f.experts(&m)
 	}
 	if kind == "qwen3_next" {
@@ -85,7 +85,7 @@ func (f *file) experts(m *spans.Model) {
 		m.SharedExpertFFN = n * f.need("moe_intermediate_size")
 	}
 	m.MoELayerFreq, m.FirstDense = f.number("moe_layer_freq"), f.number("first_k_dense_replace")
-	// Qwen counts from the other end, and lists its dense layers.
+	// Qwen's step counts in the opposite sense, and Qwen lists its dense layers.
 	if f.number("decoder_sparse_step") > 1 {
 		f.fail("decoder_sparse_step", errLayers)
 	}
@@ -101,26 +101,29 @@ func (f *file) experts(m *spans.Model) {
 	}
 }
 
-// delta reads models that mix layers of gated delta net and of gated attention (Qwen3-Next).
+// delta reads models with layers of gated delta net and of gated attention (Qwen3-Next).
 func (f *file) delta(m *spans.Model) {
 	m.AttentionVariant, m.OutputGate = "gated_delta_net", true
 	m.LinearKeyHeadDim, m.LinearValueHeadDim = f.number("linear_key_head_dim"), f.number("linear_value_head_dim")
 	m.LinearKeyHeads, m.LinearValueHeads = f.number("linear_num_key_heads"), f.number("linear_num_value_heads")
 	m.LinearConvKernelDim = f.number("linear_conv_kernel_dim")
 	if m.KVChannels == 0 {
-		m.KVChannels = 256 // transformers' default, which is not hidden_size / heads
+		m.KVChannels = 256 // the default of transformers, not hidden_size / heads
 	}
-	if m.LinearPattern = f.layers("layer_types", map[string]byte{"linear_attention": '1', "full_attention": '0'}); m.LinearPattern == "" {
-		if m.LinearFreq = f.number("full_attention_interval"); m.LinearFreq == 0 {
+	m.LinearPattern = f.layers("layer_types", map[string]byte{"linear_attention": '1', "full_attention": '0'})
+	if m.LinearPattern == "" {
+		m.LinearFreq = f.number("full_attention_interval")
+		if m.LinearFreq == 0 {
 			m.LinearFreq = 4
 		}
 	}
 }
 
-// hybrid reads layers of Mamba, attention, feed-forward and experts (Nemotron-H). Multi-token prediction is left out.
+// hybrid reads layers of Mamba, attention, feed-forward and experts (Nemotron-H). Multi-token prediction is ignored.
 func (f *file) hybrid(m *spans.Model) {
 	kinds := map[string]byte{"mamba": 'M', "linear_attention": 'M', "attention": '*', "full_attention": '*', "mlp": '-', "moe": 'E'}
-	if m.HybridPattern = f.text("hybrid_override_pattern"); m.HybridPattern == "" || m.HybridPattern == "null" {
+	m.HybridPattern = f.text("hybrid_override_pattern")
+	if m.HybridPattern == "" || m.HybridPattern == "null" {
 		m.HybridPattern = f.layers("layers_block_type", kinds)
 	}
 	if m.HybridPattern == "" {
@@ -130,19 +133,20 @@ func (f *file) hybrid(m *spans.Model) {
 		f.fail("hybrid_override_pattern", errKinds)
 	}
 	m.NumLayers = int64(len(m.HybridPattern))
-	if m.KVChannels = f.number("head_dim", "attention_head_dim"); m.KVChannels == 0 {
-		m.KVChannels = 128 // transformers' default, which is not hidden_size / heads
+	m.KVChannels = f.number("head_dim", "attention_head_dim")
+	if m.KVChannels == 0 {
+		m.KVChannels = 128 // the default of transformers, not hidden_size / heads
 	}
 	m.MambaStateDim, m.MambaHeadDim = f.number("ssm_state_size"), f.number("mamba_head_dim")
 	m.MambaNumGroups, m.MambaNumHeads = f.number("n_groups"), f.number("mamba_num_heads")
 	if !strings.Contains(m.HybridPattern, "E") {
-		delete(f.keys, "n_routed_experts") // of a model without such layers
+		delete(f.keys, "n_routed_experts") // of a model without expert layers
 		return
 	}
 	m.Type, m.MoELatentSize = "moe", f.number("moe_latent_size")
 }
 
-// layers reads a list of what each layer is as a letter per layer. Empty: there is none.
+// layers reads a list of layer kinds as a letter per layer. Empty: absent.
 func (f *file) layers(key string, kinds map[string]byte) string {
 	var names []string
 	if raw, ok := f.keys[key]; ok && json.Unmarshal(raw, &names) != nil {
@@ -150,7 +154,8 @@ func (f *file) layers(key string, kinds map[string]byte) string {
 	}
 	pattern := make([]byte, len(names))
 	for i, name := range names {
-		if pattern[i] = kinds[name]; pattern[i] == 0 {
+		pattern[i] = kinds[name]
+		if pattern[i] == 0 {
 			f.fail(key, errKinds)
 			return ""
 		}
@@ -158,7 +163,7 @@ func (f *file) layers(key string, kinds map[string]byte) string {
 	return string(pattern)
 }
 
-// file keeps the first error, so that Parse reads as a list of keys.
+// file keeps the first error, so Parse reads as a list of keys.
 type file struct {
 	keys map[string]json.RawMessage
 	err  error
@@ -177,7 +182,7 @@ func (f *file) text(key string) (s string) {
 	return s
 }
 
-// number returns the first of the keys that is there, 0 when none is.
+// number returns the first key present, 0 for none.
 func (f *file) number(keys ...string) int64 {
 	for _, key := range keys {
 		text := f.text(key)

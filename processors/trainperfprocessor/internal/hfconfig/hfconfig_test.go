@@ -28,7 +28,7 @@ const deepseek = `{"model_type": "deepseek_v3", "hidden_size": 7168, "intermedia
 		"first_k_dense_replace": 3, "vocab_size": 129280,
 	"q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "num_nextn_predict_layers": 1}`
 
-// The keys of the models' published config.json that count.
+// The relevant keys of published config.json files.
 const (
 	nemotronH = `{"model_type": "nemotron_h", "attention_head_dim": 128, "hidden_size": 4096,
 		"hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-", "intermediate_size": 21504,
@@ -48,7 +48,7 @@ const (
 		"shared_expert_intermediate_size": 512, "vocab_size": 151936}`
 )
 
-// superConfig is the config.json of Nemotron 3 Super as newer versions of transformers write it: the layers by name.
+// superConfig is the config.json of Nemotron 3 Super by newer versions of transformers: the layers by name.
 func superConfig() string {
 	var names []string
 	for _, kind := range "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME" {
@@ -61,7 +61,7 @@ func superConfig() string {
 	"num_nextn_predict_layers": 1, "vocab_size": 131072}`
 }
 
-// TestCountedAsMegatronDoes: a config.json makes the FLOPs that Megatron's own function makes of the arguments for the same model.
+// TestCountedAsMegatronDoes: a config.json leads to the FLOPs of Megatron's own function for the same model's arguments.
 func TestCountedAsMegatronDoes(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "flops", "testdata", "golden.json"))
 	require.NoError(t, err)

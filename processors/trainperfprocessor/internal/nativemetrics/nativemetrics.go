@@ -1,4 +1,4 @@
-// Package nativemetrics puts the metrics that Megatron-LM and NCCL send themselves under our names and base units. It judges nothing.
+// Package nativemetrics gives the native metrics of Megatron-LM and NCCL our names and base units. It judges nothing.
 package nativemetrics
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// native is a metric that Megatron-LM sends itself (--otel-enabled, megatron/core/telemetry/training_metrics.py @68f64227), and what
-// becomes of it here: name, unit, and value × mul / div, so that powers of ten stay exact.
+// native is a metric that Megatron-LM sends (--otel-enabled, megatron/core/telemetry/training_metrics.py @68f64227), and its conversion: name, unit, and value
+// × mul / div, exact for powers of ten.
 type native struct {
 	name       string
 	sourceUnit string
@@ -19,8 +19,8 @@ type native struct {
 
 const nativePrefix = "megatron.training."
 
-// NCCL Inspector's own metrics (plugins/profiler/inspector/inspector_otel.cc @88980683) have the unit in their names, and NVIDIA's dashboards want these
-// names: the prometheus exporter would add the unit once more.
+// NCCL Inspector's metrics (plugins/profiler/inspector/inspector_otel.cc @88980683) have the unit in their names, and NVIDIA's dashboards query these names:
+// the prometheus exporter would append the unit once more.
 const (
 	inspectorPrefix = "nccl_"
 	inspectorUnit   = "GB/s"
@@ -38,17 +38,17 @@ var natives = map[string]native{
 	"megatron.training.memory_allocated_gb": {spans.AttrMemoryPeak, "GB", 1 << 30, 1},
 }
 
-// Outcome says what became of a metric.
+// Outcome is the outcome of a metric.
 type Outcome uint8
 
-// The outcomes. A metric of Megatron's is left as it is where its name is not known, or its values cannot be converted exactly.
+// A metric of Megatron's is left unchanged where its name is unknown, or its values cannot be converted exactly.
 const (
 	Other Outcome = iota // none of Megatron's
 	Renamed
 	Left
 )
 
-// Rename puts a metric of Megatron's under our name, and drops the unit of a metric of NCCL Inspector's whose name has it. All others pass as they are.
+// Rename converts a metric of Megatron's, and drops the unit of a metric of NCCL Inspector's with the unit in its name. All others pass unchanged.
 func Rename(m pmetric.Metric) Outcome {
 	switch name := m.Name(); {
 	case strings.HasPrefix(name, inspectorPrefix):
@@ -65,8 +65,8 @@ func Rename(m pmetric.Metric) Outcome {
 	return Left
 }
 
-// rename converts one metric. It says false for metrics that it leaves as they are: empty ones, summaries, which no SDK sends, and
-// exponential histograms of another unit, whose buckets cannot be scaled by a thousandth exactly.
+// rename converts one metric. It returns false for metrics left unchanged: empty metrics, summaries, which no SDK sends, and exponential histograms of another
+// unit, whose buckets cannot be scaled exactly.
 func (n *native) rename(m pmetric.Metric) bool {
 	scaled := n.mul != n.div
 	name := n.name
@@ -87,16 +87,16 @@ func (n *native) rename(m pmetric.Metric) bool {
 		return false
 	}
 	if name == spans.MetricStepDuration && m.Type() != pmetric.MetricTypeHistogram {
-		// The usual name is a histogram's: one name with two types fails a Prometheus scrape.
+		// The usual name is a histogram's: a name with two types fails a Prometheus scrape.
 		name = spans.MetricStepDurationReported
 	}
 	source := m.Name()
-	// The description is the registry's, as of every other writer: the prometheus exporter notes every difference at every scrape.
+	// The registry's description, as from every other writer: the prometheus exporter logs every difference at every scrape.
 	d := spans.MetricNamed(name)
 	m.SetName(name)
 	m.SetUnit(d.Unit)
 	m.SetDescription(d.Description)
-	// Metadata, not labels: it does not reach the series.
+	// Metadata, not labels: no series changes.
 	meta := m.Metadata()
 	meta.PutStr(spans.AttrSource, source)
 	if n.sourceUnit != "" {

@@ -71,7 +71,7 @@ func TestGauges(t *testing.T) {
 	}
 }
 
-// NCCL Inspector's unit stands in its names already.
+// NCCL Inspector's names already contain the unit.
 func TestInspectorUnit(t *testing.T) {
 	md, ms := newMetrics()
 	for name, want := range map[string]string{"nccl_bus_bandwidth_gbs": "", "nccl_p2p_bus_bandwidth_gbs": "", "other_bandwidth_gbs": "GB/s"} {

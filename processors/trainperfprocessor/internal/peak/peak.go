@@ -1,4 +1,4 @@
-// Package peak knows the dense BF16 peak of devices by the names that drivers and PyTorch give them.
+// Package peak has the dense BF16 peak of devices, by the names of drivers and PyTorch.
 package peak
 
 import (
@@ -22,7 +22,7 @@ type row struct {
 
 var rows = read(table)
 
-// read panics on a table that is not well formed: it is part of the program, and a test reads it.
+// read panics on a malformed table: the table is embedded, and a test reads it.
 func read(table string) []row {
 	r := csv.NewReader(strings.NewReader(table))
 	r.Comment = '#'
@@ -50,11 +50,11 @@ func words(name string) []string {
 	return strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// slower are words that make another, slower device of a name that is in the table.
+// slower are words that turn a name of the table into a slower device.
 var slower = []string{"mig", "laptop", "mobile", "max", "d"}
 
-// Of returns the dense BF16 peak of a device, {flop}/s, and where the number is from. A name that has all words of a row in their order is
-// that device: "NVIDIA A100-SXM4-80GB" is an A100, an "NVIDIA RTX A4000" no A40. ok is false for a device it does not know.
+// Of returns the dense BF16 peak of a device, {flop}/s, and the source of the number. A name with all words of a row in order is the row's device: "NVIDIA
+// A100-SXM4-80GB" is an A100, "NVIDIA RTX A4000" no A40. ok is false for an unknown device.
 func Of(device string) (flops float64, source string, ok bool) {
 	name := words(device)
 	for _, w := range slower {
@@ -73,7 +73,8 @@ func Of(device string) (flops float64, source string, ok bool) {
 func contains(name, pattern []string) bool {
 	for _, w := range name {
 		if w == pattern[0] {
-			if pattern = pattern[1:]; len(pattern) == 0 {
+			pattern = pattern[1:]
+			if len(pattern) == 0 {
 				return true
 			}
 		}

@@ -35,7 +35,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestTable: every row is found by each of its own names, has a source, and says the version.
+// TestTable: every row is found by each of its names, has a source, and states the version.
 func TestTable(t *testing.T) {
 	assert.Contains(t, table, "# version 20")
 	for _, r := range rows {

@@ -13,13 +13,13 @@ const (
 	A100 = "NVIDIA A100-SXM4-80GB"
 )
 
-// GPU is a device as the nvml receiver reports it, or a device that it does not report.
+// GPU is a device as the nvml receiver reports it, or one unknown to the receiver.
 type GPU struct {
 	Host, Model, Parent string
 	Kind                string // hw.type, "" for gpu
 }
 
-// Scrape is what nvml says about GPUs: three states of each, and how much memory each device has.
+// Scrape is the nvml metrics of GPUs: three states and the memory limit of each.
 func Scrape(gpus ...GPU) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	ms := md.ResourceMetrics().AppendEmpty().ScopeMetrics().AppendEmpty().Metrics()

@@ -1,4 +1,4 @@
-// Package perftest makes the spans that the tests of train_perf and of its domains judge, as the receivers do, and reads the verdicts that they get.
+// Package perftest makes spans as the receivers do, for the tests of train_perf and its domains, and reads the verdicts.
 package perftest
 
 import (
@@ -36,7 +36,7 @@ var (
 	Client = spans.Resource{Service: "tee_runner", RunID: "run-1"}
 )
 
-// Judge has a domain judge a batch, and returns what became of its spans.
+// Judge has a domain judge a batch, and returns the outcomes.
 func Judge(d domain.Domain, td ptrace.Traces) domain.Tally {
 	p := domain.NewPanel(nil, true, d)
 	p.Judge(td)
@@ -44,7 +44,7 @@ func Judge(d domain.Domain, td ptrace.Traces) domain.Tally {
 	return *p.Judges[0].Tally()
 }
 
-// Spread writes what train_perf has stated on resources onto their steps, where these say nothing else: so a view reads them.
+// Spread copies train_perf's attributes of resources to their steps, where the steps have none, because a view reads steps.
 func Spread(td ptrace.Traces) {
 	for _, rs := range td.ResourceSpans().All() {
 		for _, name := range []string{
@@ -107,7 +107,7 @@ type Stage struct {
 	From, To int64
 }
 
-// AddFunction appends a function of total ns and its children as tq_trace does. Ids count up from id.
+// AddFunction appends a function of total ns and its children, as tq_trace does. Ids count up from id.
 func AddFunction(b *spans.Batch, id int, name string, start, total int64, children ...Stage) ptrace.Span {
 	f := b.Add(Worker, spans.Span{
 		Trace: TraceID, ID: SpanID(id), Name: name, Is: spans.KindFunction, Kind: ptrace.SpanKindInternal, Start: start, End: start +
@@ -140,13 +140,13 @@ func AddClient(b *spans.Batch, id, parent int, stage string, start, ns int64) pt
 	return s
 }
 
-// Carry gives a function the shares that package bridge measures itself.
+// Carry gives a function the shares measured by package bridge.
 func Carry(f ptrace.Span, get, compute, put any) ptrace.Span {
 	Attrs{spans.AttrTQGetUtilization: get, spans.AttrTQComputeUtilization: compute, spans.AttrTQPutUtilization: put}.put(f.Attributes())
 	return f
 }
 
-// CarryAll gives a function all of these shares.
+// CarryAll gives a function all shares.
 func CarryAll(f ptrace.Span, get, compute, put float64) ptrace.Span {
 	Carry(f, get, compute, put)
 	f.Attributes().PutDouble(spans.AttrTQOverheadUtilization, get+put)
@@ -184,7 +184,7 @@ const (
 	AquilaFlagScale = 2918718577311744.0
 )
 
-// rpcKinds are what zmq_rpc's spans are.
+// rpcKinds are the kinds of zmq_rpc's spans.
 var rpcKinds = map[string]string{
 	spans.SpanRPCPass: spans.KindPass, spans.SpanRPCSession: spans.KindSession, spans.SpanRPCCalls: spans.KindCalls, spans.SpanRPCSummary: spans.KindRPCSummary,
 	spans.SpanRPCSerialize: spans.KindCallPart, spans.SpanRPCSend: spans.KindCallPart, spans.SpanRPCReceive: spans.KindCallPart,
@@ -213,7 +213,7 @@ func AddGroup(b *spans.Batch, id int, name string, a Attrs) ptrace.Span {
 	return AddRPC(b, id, 0, name, ptrace.SpanKindInternal, a)
 }
 
-// AddPass appends a pass of a number of calls, each with its stages, as zmq_rpc does.
+// AddPass appends a pass of calls, each with its stages, as zmq_rpc does.
 func AddPass(b *spans.Batch, id, calls int, a Attrs) {
 	AddGroup(b, id, spans.SpanRPCPass, a)
 	for i := range calls {
@@ -225,7 +225,7 @@ func AddPass(b *spans.Batch, id, calls int, a Attrs) {
 	}
 }
 
-// addCall puts the attributes in the order in which zmq_rpc does, which a map would not.
+// addCall puts the attributes in zmq_rpc's order; a map has none.
 func addCall(b *spans.Batch, id, parent int) {
 	m := add(b, Client, spans.Span{
 		Trace: TraceID, ID: SpanID(id), Parent: SpanID(parent), Name: "BatchLinear", Is: spans.KindCall, Kind: ptrace.SpanKindClient, Source: spans.TimeDerived,
@@ -240,7 +240,7 @@ func addCall(b *spans.Batch, id, parent int) {
 	m.PutDouble(spans.AttrZMQThroughputReported, 185.26e6)
 }
 
-// RealPass is the second block of a real log, 98 calls over IPC: the sums of its columns.
+// RealPass has the column sums of the second block of a real log, 98 calls over IPC.
 var RealPass = Attrs{
 	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(98), spans.AttrZMQCallDuration: 42.999571,
 	spans.AttrZMQSerializeDuration: 5.533732, spans.AttrZMQSendDuration: 2.522379, spans.AttrZMQReceiveDuration: 32.035494,
@@ -248,7 +248,7 @@ var RealPass = Attrs{
 	spans.AttrZMQRequestSize:         int64(3_489_680_712), spans.AttrZMQResponseSize: int64(3_834_117_734), spans.AttrZMQThroughput: 162.432 * MiB,
 }
 
-// FastPass gives no verdict: it took 1 s, and the server computed for 0.7 s of it.
+// FastPass gives no verdict: 1 s, with 0.7 s of computation by the server.
 var FastPass = Attrs{
 	spans.AttrZMQTransport: "IPC", spans.AttrNetworkTransport: "unix", spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 1.0,
 	spans.AttrZMQSerializeDuration: 0.0625, spans.AttrZMQSendDuration: 0.03125, spans.AttrZMQReceiveDuration: 0.8125, spans.AttrZMQDeserializeDuration: 0.0625,
@@ -260,7 +260,7 @@ func Host(rank int) spans.Resource {
 	return spans.Resource{Service: "gpt", RunID: "run-1", Host: fmt.Sprint("node-", rank/8), PID: int64(1000 + rank)}
 }
 
-// AddCollective appends a span that may be the root of a collective: its attributes make it one.
+// AddCollective appends a span; the attributes decide whether it is the root of a collective.
 func AddCollective(b *spans.Batch, id int, name string, a Attrs) ptrace.Span {
 	return add(b, Host(0), spans.Span{Trace: TraceID, ID: SpanID(id), Name: name, Kind: ptrace.SpanKindInternal, Source: spans.TimeLogged}, a)
 }
@@ -283,7 +283,7 @@ func Missing(reason string, ranks ...any) Attrs {
 	}
 }
 
-// Late has the attributes of a root about the rank that came last.
+// Late has the root's attributes about the last rank.
 func Late(seconds, transfer float64) Attrs {
 	return Attrs{spans.AttrNCCLLateMax: seconds, spans.AttrNCCLTransferDuration: transfer}
 }
@@ -305,7 +305,7 @@ func AddRank(b *spans.Batch, id, parent, rank int) {
 	m.PutInt(spans.AttrNCCLChannels, 16)
 }
 
-// SpanByID finds a span in traces that may have been reordered.
+// SpanByID finds a span in traces, in any order.
 func SpanByID(tb testing.TB, td ptrace.Traces, id int) ptrace.Span {
 	tb.Helper()
 	for _, rs := range td.ResourceSpans().All() {
@@ -344,7 +344,7 @@ func Numbers(tb testing.TB, s ptrace.Span, want map[string]float64) {
 	}
 }
 
-// Has says whether there is such an attribute.
+// Has says whether the span has the attribute.
 func Has(s ptrace.Span, name string) bool {
 	_, ok := s.Attributes().Get(name)
 	return ok
@@ -353,8 +353,8 @@ func Has(s ptrace.Span, name string) bool {
 // Text of an attribute.
 func Text(s ptrace.Span, name string) string { return spans.AttrText(s.Attributes(), name) }
 
-// Verdicts are the titles of the verdicts about the span, each with its severity where that is not the usual one: "tq_overhead warning". They are in the order
-// of the events, of which the span has to list the names.
+// Verdicts are the titles of the verdicts about the span, with the severity where it is not the usual one: "tq_overhead warning". They are in the order of the
+// events, whose names the span must list.
 func Verdicts(s ptrace.Span) []string {
 	var head view.Head
 	head.Read(s)

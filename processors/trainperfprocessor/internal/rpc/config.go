@@ -2,12 +2,12 @@ package rpc
 
 import "errors"
 
-// Config holds the thresholds of the verdicts about ZeroMQ RPCs. The defaults are those of TSQP's guide to ZeroMQ performance monitoring.
+// Config holds the thresholds of the verdicts about ZeroMQ RPCs. The defaults are from TSQP's guide to ZeroMQ performance monitoring.
 type Config struct {
-	// SerializeHigh: a group of calls that serializes for more than this share of their time gets a warning. 0..1, default 0.30; 0: never.
+	// SerializeHigh is the share of a group's call time above which serialization gets a warning. 0..1, default 0.30; 0: never.
 	SerializeHigh float64 `mapstructure:"serialize_high"`
-	// TransportHigh: a group of calls that sends and receives for more than this share of their time gets a warning; the server's compute is
-	// left out where the log has it. 0..1, default 0.30; 0: never.
+	// TransportHigh is the share of a group's call time above which sending and receiving, without the server's compute where logged, gets a warning. 0..1,
+	// default 0.30; 0: never.
 	TransportHigh float64 `mapstructure:"transport_high"`
 	// CallsHigh: a pass of more calls gets a warning. Default 50; 0: never.
 	CallsHigh int `mapstructure:"calls_high"`
@@ -32,7 +32,7 @@ var (
 	errTransport = errors.New("'zmq::expected_transport' must be ipc or tcp, or empty for either")
 )
 
-// Errors are what is wrong with the config.
+// Errors returns all errors of the config.
 func (c *Config) Errors() []error {
 	var errs []error
 	share := func(x float64) bool { return x >= 0 && x <= 1 } // NaN is no share

@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What could be said about a group of calls.
+// Outcomes of a group of calls.
 const (
 	measured = iota
 	noStages
@@ -27,7 +27,7 @@ const (
 
 var outcomes = []string{measured: "measured", noStages: "no_stages", noDuration: "no_duration", alreadyMeasured: "already_measured"}
 
-// Domain measures and judges groups of RPCs. The span of a group has the sums of its calls, so nothing else is needed.
+// Domain measures and judges groups of RPCs. The span of a group has the sums of its calls, so no further span is read.
 type Domain struct {
 	cfg      Config
 	episodes *episode.All
@@ -36,7 +36,7 @@ type Domain struct {
 // New makes the domain.
 func New(cfg Config) *Domain { return &Domain{cfg: cfg, episodes: episode.NewAll()} }
 
-// Kinds are the groups. The calls below them pass as they are.
+// Kinds are the groups. Single calls pass unchanged.
 func (d *Domain) Kinds() []view.Kind {
 	return []view.Kind{view.KindPass, view.KindSession, view.KindCalls}
 }
@@ -49,7 +49,7 @@ func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }
 
-// judge has what its sentences name: the group that is judged.
+// judge has the values that its sentences name, of the group under judgement.
 type judge struct {
 	*Domain
 	at    *domain.At
@@ -57,10 +57,10 @@ type judge struct {
 	sheet verdict.Sheet
 	line  verdict.Summary
 
-	group view.Group
-	tcp   bool
-	share [view.RPCStages]float64 // of the calls' time; NaN: not known
-	told  episode.Told
+	group  view.Group
+	tcp    bool
+	share  [view.RPCStages]float64 // of the calls' time; NaN: not known
+	answer episode.Answer
 }
 
 func (j *judge) EndResource() {}
@@ -74,7 +74,7 @@ func (j *judge) Reset() {
 
 func (j *judge) Span(kind view.Kind, span ptrace.Span) { j.tally.Outcomes[j.judge(kind, span)]++ }
 
-// measures are the shares that stages have, in the order in which they are written.
+// measures are the stages' shares, in the order of writing.
 var measures = [...]struct {
 	stage view.RPCStage
 	attr  string
@@ -87,7 +87,7 @@ var measures = [...]struct {
 	{view.RPCUnattributed, spans.AttrZMQUnattributedUtilization},
 }
 
-// judge measures one group. A group that ended early is judged too: its sums are of the calls that were seen.
+// judge measures one group. A group that ended early is judged by the calls seen.
 func (j *judge) judge(kind view.Kind, span ptrace.Span) int {
 	j.group.Read(span, &j.at.Resource)
 	if j.group.Judged {
@@ -128,7 +128,7 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	if domain.Exceeds(transport, j.cfg.TransportHigh) && (j.tcp || domain.Exceeds(j.moved(), j.cfg.TransportHigh)) {
 		j.say(transportHigh, e.Mostly(spans.VerdictZMQTransportHigh), transport, j.cfg.TransportHigh)
 	}
-	// How often a client calls, and over which transport, is how the client is written: that is said once, not on each pass.
+	// The number of calls and the transport are properties of the client's code: said once, not on each pass.
 	if limit := float64(j.cfg.CallsHigh); kind == view.KindPass && limit > 0 && j.group.Calls > limit {
 		j.say(callsHigh, e.Holds(spans.VerdictZMQCallsHigh), j.group.Calls, limit)
 	}
@@ -137,8 +137,9 @@ func (j *judge) judgeGroup(kind view.Kind, span ptrace.Span) {
 	}
 }
 
-func (j *judge) say(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {
-	if j.told = told; told.Say {
+func (j *judge) say(v *verdict.Verdict[judge], answer episode.Answer, value, threshold float64) {
+	j.answer = answer
+	if answer.Say {
 		v.Say(&j.sheet, j, value, threshold)
 	}
 }
@@ -154,7 +155,7 @@ func (j *judge) measure() {
 	j.share[view.RPCTransport] = j.transportShare()
 }
 
-// shareOf is the share that some seconds are of the calls' time, NaN where there is none.
+// shareOf is seconds as a share of the calls' time; NaN without such time.
 func (j *judge) shareOf(seconds float64) float64 {
 	if x := seconds / j.group.CallDuration; j.group.CallDuration > 0 && x >= 0 && !math.IsInf(x, 1) {
 		return x
@@ -180,11 +181,11 @@ func (j *judge) transportShare() float64 {
 	return wait
 }
 
-// ipcRate is the least that ZeroMQ moves through a Unix socket, By/s: a public log of 43 s spent 2.5 s on sending 3.3 GiB.
+// ipcRate is a lower bound of ZeroMQ's rate through a Unix socket, By/s: in a public log of 43 s, sending 3.3 GiB took 2.5 s.
 const ipcRate = 1 << 30
 
-// moved is the share of the calls' time in which their bytes could have been moved, NaN where the bytes are elsewhere. Receive times include the server's queue
-// and compute, and a column for the server counts its kernels at best; the bytes say whether the transport can be the cause.
+// moved is the share of the calls' time that moving their bytes takes at ipcRate; NaN where the bytes do not travel over the transport. Receive times include
+// the server's queue and compute, and the log's server column counts kernels at best; only the bytes show whether the transport can be the cause.
 func (j *judge) moved() float64 {
 	if j.group.SharedMemory {
 		return math.NaN()
@@ -203,8 +204,7 @@ func (j *judge) bytes() float64 {
 	return total
 }
 
-// summarize writes what the group is in one line: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162.4 MiB/s;
-// IPC".
+// summarize writes the group in one line: "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162.4 MiB/s; IPC".
 func (j *judge) summarize(span ptrace.Span) {
 	l, g := &j.line, &j.group
 	l.Begin()

@@ -78,7 +78,7 @@ func TestRealPass(t *testing.T) {
 	assert.Equal(t, []string{spans.VerdictZMQCallsHigh}, perftest.Verdicts(g),
 		"its 6.8 GiB are 16 % of the time at 1 GiB/s: that it waited 80 % says nothing of the transport")
 	assert.Equal(t, spans.SeverityWarning, perftest.Severity(g))
-	assert.Equal(t, "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162.4 MiB/s; IPC",
+	assert.Equal(t, "serialize 12.9% · send 5.9% · receive 74.5% · deserialize 6.8%; 98 calls in 43 s; 162 MiB/s; IPC",
 		spans.AttrText(g.Attributes(), spans.AttrSummary))
 }
 
@@ -264,7 +264,7 @@ func TestVerdictsOfSerialization(t *testing.T) {
 
 func TestVerdictsOfTheTransport(t *testing.T) {
 	const transport = spans.VerdictZMQTransportHigh
-	// 0.4 s at 1 GiB/s: the transport may be the cause, which the share of the wait alone does not say.
+	// 0.4 s at 1 GiB/s: the transport may be the cause; the share of the wait alone would not show it.
 	moves := attrs{spans.AttrZMQRequestSize: int64(200 << 20), spans.AttrZMQResponseSize: int64(210 << 20)}
 	noServer := attrs{spans.AttrZMQServerDuration: nil}
 	overTCP := attrs{spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp"}
@@ -363,15 +363,12 @@ func TestReasonsOfCalls(t *testing.T) {
 	checkReasons(t, map[string]reasonTest{
 		"the real pass": {
 			spans.SpanRPCPass, perftest.RealPass.With(slowMatmul), []string{
-				"The pass made 98 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one call, " +
-					"cache results that are computed again.",
+				"The pass made 98 calls (limit 50). Fuse operators, batch several operations into one call, cache " + "repeated results.",
 			}, 98, 50,
 		},
 		"broken off": {
 			spans.SpanRPCPass, attrs{spans.AttrZMQPassCalls: int64(60), spans.AttrIncomplete: true}, []string{
-				"The pass made at least 60 calls, above the limit of 50: fuse operators so that fewer calls are needed, batch several operations into one " +
-					"call, " +
-					"cache results that are computed again.",
+				"The pass made at least 60 calls (limit 50). Fuse operators, batch several operations into one call, " + "cache repeated results.",
 			}, 60, 50,
 		},
 	})
@@ -385,9 +382,8 @@ func TestReasonsOfSerialization(t *testing.T) {
 				spans.AttrZMQPassCalls: int64(50), spans.AttrZMQCallDuration: 0.33245, spans.AttrZMQSerializeDuration: 0.13597,
 				spans.AttrZMQSlowestMethod: "BatchLinear", spans.AttrZMQSlowestDuration: 0.005234,
 			}, []string{
-				"Serialization took 40.9% of the 332.4 ms of 50 calls, above the limit of 30%: use shared memory instead of msgpack, or a leaner encoding " +
-					"(protobuf), " +
-					"or send fewer bytes (bfloat16). The slowest call was BatchLinear with 5.234 ms.",
+				"Serialization took 40.9% of the 332 ms of 50 calls (limit 30%). Use shared memory instead of msgpack, or " +
+					"a leaner encoding (protobuf), or send fewer bytes (bfloat16). The slowest call was BatchLinear: 5.23 ms.",
 			}, 0.13597 / 0.33245, 0.30,
 		},
 		"under shared memory, one call": {
@@ -395,8 +391,8 @@ func TestReasonsOfSerialization(t *testing.T) {
 				spans.AttrZMQPassCalls: int64(1), spans.AttrZMQSharedMemory: true, spans.AttrZMQCallDuration: 0.00001,
 				spans.AttrZMQSerializeDuration: 0.000005,
 			}, []string{
-				"Serialization took 50% of the 10 µs of 1 call, above the limit of 30%: shared memory is in use, see what still goes through msgpack; " +
-					"use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
+				"Serialization took 50% of the 10 µs of 1 call (limit 30%). Shared memory is in use: see what still goes " +
+					"through msgpack; use a leaner encoding (protobuf), or send fewer bytes (bfloat16).",
 			}, 0.5, 0.30,
 		},
 	})
@@ -409,11 +405,10 @@ func TestReasonsOfTheTransport(t *testing.T) {
 				spans.AttrZMQCallDuration: 2.0, spans.AttrZMQSendDuration: 0.5, spans.AttrZMQReceiveDuration: 1.25,
 				spans.AttrZMQServerDuration: 0.75, spans.AttrZMQRequestSize: int64(900 << 20),
 			}, []string{
-				"Sending and receiving took 50% of the 2 s of the calls (send 25%, receive 62.5%, without the 37.5% that the server computed), above the " +
-					"limit of 30%, " +
-					"and moving 900 MiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); enlarge ZeroMQ's " +
-					"buffers " +
-					"(ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. The server's queue is in it.",
+				"Send and receive took 50% of the 2 s of the calls (send 25%, receive 62.5%, the server's 37.5% left out; " +
+					"limit 30%). Moving 900 MiB takes 43.9% of it at 1 GiB/s: use shared memory for tensors, or send fewer " +
+					"bytes (bfloat16); enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, " +
+					"ZMQ_RCVHWM), send several tensors per message. The server's queue is included.",
 			}, 0.5, 0.30,
 		},
 		"waiting over TCP": {
@@ -421,31 +416,30 @@ func TestReasonsOfTheTransport(t *testing.T) {
 				spans.AttrZMQTransport: "TCP", spans.AttrNetworkTransport: "tcp",
 				spans.AttrZMQPassCalls: int64(50),
 			}), []string{
-				"Sending and receiving took 80.4% of the 43 s of 50 calls (send 5.9%, receive 74.5%), above the limit of 30%, over TCP: " +
-					"use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water " +
-					"marks " +
-					"(ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message. How long the server computed is not in the log, and so in receive. " +
-					"The slowest call was Matmul with 768.9 ms.",
-				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
-					"if they do not, set 'zmq::expected_transport' to tcp.",
+				"Send and receive took 80.4% of the 43 s of 50 calls (send 5.9%, receive 74.5%; limit 30%). The transport " +
+					"is TCP: use IPC where client and server share a host, else check the network; enlarge ZeroMQ's buffers " +
+					"(ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors per " +
+					"message. The server's time is not logged, and so included. The slowest call was Matmul: 769 ms.",
+				"The transport is TCP; IPC is expected. If client and server share a host, set the address of both to " +
+					"ipc:///…; if not, set 'zmq::expected_transport' to tcp.",
 			}, 34.557873 / 42.999571, 0.30,
 		},
 		"TCP": {
 			spans.SpanRPCPass, attrs{spans.AttrZMQTransport: "TCP+OTP"}, []string{
-				"The transport is TCP+OTP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
-					"if they do not, set 'zmq::expected_transport' to tcp.",
+				"The transport is TCP+OTP; IPC is expected. If client and server share a host, set the address of both to " +
+					"ipc:///…; if not, set 'zmq::expected_transport' to tcp.",
 			}, math.NaN(), math.NaN(),
 		},
 		"TCP without the log's word": {
 			spans.SpanRPCCalls, attrs{spans.AttrNetworkTransport: "tcp"}, []string{
-				"The transport is TCP where IPC is expected: if client and server share a host, set the address of both to ipc:///… in place of tcp://…; " +
-					"if they do not, set 'zmq::expected_transport' to tcp.",
+				"The transport is TCP; IPC is expected. If client and server share a host, set the address of both to " +
+					"ipc:///…; if not, set 'zmq::expected_transport' to tcp.",
 			}, math.NaN(), math.NaN(),
 		},
 	})
 }
 
-// TestOthersAreLeftAlone: calls, stages and the summary pass as they are, even when they have what a group has.
+// TestOthersAreLeftAlone: calls, stages and the summary pass unchanged, even with the attributes of a group.
 func TestOthersAreLeftAlone(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	perftest.AddPass(b, 1, 3, nil)
@@ -477,7 +471,7 @@ func TestRetry(t *testing.T) {
 			require.NoError(t, ptracetest.CompareTraces(once, b.Traces()))
 		}
 	}
-	// Any one share tells that the group is measured.
+	// Any single share marks the group as measured.
 	for _, name := range zmqShares {
 		g := oneGroup(t, newTest(t), spans.SpanRPCPass, perftest.RealPass.With(attrs{name: 0.5}))
 		assert.Equal(t, map[string]float64{name: 0.5}, sharesOf(g))
@@ -485,7 +479,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// logColumns are the attributes of the columns whose name begins so.
+// logColumns are attributes by the prefix of the column's name.
 var logColumns = map[string]string{
 	"Ser": spans.AttrZMQSerializeDuration, "Send(ms)": spans.AttrZMQSendDuration, "Recv(ms)": spans.AttrZMQReceiveDuration,
 	"Deser": spans.AttrZMQDeserializeDuration,
@@ -527,7 +521,7 @@ func readBlocks(t *testing.T, text string) (blocks []map[string]int64) {
 	return blocks
 }
 
-// TestSampleLogs adds up the shared sample logs, where this checkout has them, in whole microseconds; every block of ids is a group.
+// TestSampleLogs adds up the shared sample logs, where present, in whole microseconds; every block of ids is a group.
 func TestSampleLogs(t *testing.T) {
 	paths, err := filepath.Glob("../../../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)

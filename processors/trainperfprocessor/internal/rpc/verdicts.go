@@ -10,33 +10,33 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// A sentence says the fact first, then the advice.
 const (
 	// ofCalls is "12.9% of the 43 s of 98 calls".
 	ofCalls = "{value:percent} of the {total:seconds} of [{calls} call[one call?|s]|the calls]"
-	slowest = "[ The slowest call was {slowest} with {slowest time:seconds}.]"
+	slowest = "[ The slowest call was {slowest}: {slowest time:seconds}.]"
 )
 
 var (
-	serializeHigh = verdict.New(spans.VerdictZMQSerializeHigh, "Serialization took "+ofCalls+", above the limit of {threshold:percent}: "+
-		"[shared memory?shared memory is in use, see what still goes through msgpack; use|use shared memory instead of msgpack, or]"+
+	serializeHigh = verdict.New(spans.VerdictZMQSerializeHigh, "Serialization took "+ofCalls+" (limit {threshold:percent}). "+
+		"[shared memory?Shared memory is in use: see what still goes through msgpack; use|Use shared memory instead of msgpack, or]"+
 		" a leaner encoding (protobuf), or send fewer bytes (bfloat16)."+slowest+episode.Share("passes"), &places)
 
-	transportHigh = verdict.New(spans.VerdictZMQTransportHigh, "Sending and receiving took "+ofCalls+
-		" (send {send:percent}, receive {receive:percent}[server?, without the {server:percent} that the server computed]), above the limit of "+
-		"{threshold:percent}, "+
-		"[tcp?over {transport}: use IPC where client and server share a host, else check the network; "+
-		"|and moving {bytes:bytes} takes {moved:percent} of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); ]"+
-		"enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors in one message."+
-		"[server? The server's queue is in it.| How long the server computed is not in the log, and so in receive.]"+slowest+episode.Share("passes"), &places)
+	transportHigh = verdict.New(spans.VerdictZMQTransportHigh, "Send and receive took "+ofCalls+
+		" (send {send:percent}, receive {receive:percent}[server?, the server's {server:percent} left out]; limit {threshold:percent}). "+
+		"[tcp?The transport is {transport}: use IPC where client and server share a host, else check the network; "+
+		"|Moving {bytes:bytes} takes {moved:percent} of it at 1 GiB/s: use shared memory for tensors, or send fewer bytes (bfloat16); ]"+
+		"enlarge ZeroMQ's buffers (ZMQ_SNDBUF, ZMQ_RCVBUF) and high-water marks (ZMQ_SNDHWM, ZMQ_RCVHWM), send several tensors per message."+
+		"[server? The server's queue is included.| The server's time is not logged, and so included.]"+slowest+episode.Share("passes"), &places)
 
 	callsHigh = verdict.New(spans.VerdictZMQCallsHigh,
-		"The pass made [incomplete?at least ]{calls} calls, above the limit of {calls' limit}: "+
-			"fuse operators so that fewer calls are needed, batch several operations into one call, cache results that are computed again."+
+		"The pass made [incomplete?at least ]{calls} calls (limit {calls' limit}). "+
+			"Fuse operators, batch several operations into one call, cache repeated results."+
 			episode.Share("passes"), &places)
 
-	transportTCP = verdict.New(spans.VerdictZMQTransportTCP, "The transport is {transport} where IPC is expected: "+
-		"if client and server share a host, set the address of both to ipc:///… in place of tcp://…; "+
-		"if they do not, set 'zmq::expected_transport' to tcp."+episode.Share("passes"), &places)
+	transportTCP = verdict.New(spans.VerdictZMQTransportTCP, "The transport is {transport}; IPC is expected. "+
+		"If client and server share a host, set the address of both to ipc:///…; if not, set 'zmq::expected_transport' to tcp."+
+		episode.Share("passes"), &places)
 )
 
 var places = verdict.Places[judge]{
@@ -52,8 +52,8 @@ var places = verdict.Places[judge]{
 	Counts: map[string]func(*judge) int64{
 		"calls":        (*judge).calls,
 		"calls' limit": func(j *judge) int64 { return int64(j.cfg.CallsHigh) },
-		"held":         func(j *judge) int64 { return j.told.HeldAgain() },
-		"of":           func(j *judge) int64 { return int64(j.told.Of) },
+		"held":         func(j *judge) int64 { return j.answer.HeldAgain() },
+		"of":           func(j *judge) int64 { return int64(j.answer.Of) },
 	},
 	Texts: map[string]func([]byte, *judge) []byte{
 		"slowest":   func(b []byte, j *judge) []byte { return append(b, j.group.SlowestMethod...) },

@@ -22,7 +22,7 @@ func (a *additions) text(name, text string) {
 	*a = append(*a, addition{name: name, kind: pcommon.ValueTypeStr, text: text})
 }
 
-// finite adds a number if it is finite: NaN, which here means that there is none, breaks backends that keep JSON.
+// finite adds a number if it is finite: NaN, an unknown value here, breaks backends that store JSON.
 func (a *additions) finite(name string, x float64) {
 	if spans.Finite(x) {
 		*a = append(*a, addition{name: name, kind: pcommon.ValueTypeDouble, x: x})
@@ -38,13 +38,13 @@ func (a *additions) whole(name string, x float64) {
 	}
 }
 
-// stated are attributes that hold for all steps of a resource.
+// stated are attributes common to all steps of a resource.
 type stated struct {
 	additions
-	needed [16]bool // a step has it
+	needed [16]bool // a step has the attribute
 }
 
-// from leaves out what a resource states with the same value.
+// from removes the attributes that the resource states with the same value.
 func (a *additions) from(of *stated) {
 	list, n := *a, 0
 	for i := range list {
@@ -61,7 +61,7 @@ func (a *additions) from(of *stated) {
 
 func (s *stated) has(v *addition) bool {
 	for i := range s.additions {
-		if of := &s.additions[i]; of.x == v.x && *of == *v { // numbers mostly differ: they tell without a look at the texts
+		if of := &s.additions[i]; of.x == v.x && *of == *v { // most attributes differ in the number, compared first
 			s.needed[i] = true
 			return true
 		}
@@ -69,7 +69,7 @@ func (s *stated) has(v *addition) bool {
 	return false
 }
 
-// put writes those that a step has.
+// put writes the attributes needed by a step.
 func (s *stated) put(attrs pcommon.Map) {
 	n := 0
 	for i, x := range s.additions {
@@ -78,12 +78,13 @@ func (s *stated) put(attrs pcommon.Map) {
 			n++
 		}
 	}
-	if s.additions = s.additions[:n]; n > 0 {
+	s.additions = s.additions[:n]
+	if n > 0 {
 		s.additions.put(attrs, 0)
 	}
 }
 
-// put writes the attributes, and leaves room for so many others.
+// put writes the attributes, with room for further ones.
 func (a additions) put(attrs pcommon.Map, others int) {
 	attrs.EnsureCapacity(attrs.Len() + len(a) + others)
 	for i := range a {

@@ -14,34 +14,34 @@ import (
 
 // Config says how FLOPs of training steps are counted, and when a step gets a verdict.
 type Config struct {
-	// Model describes what is trained. It comes before a description that a receiver found in the log.
+	// Model describes the trained model. It has priority over a description that a receiver found in the log.
 	Model ModelConfig `mapstructure:"model"`
-	// Formula counts the FLOPs: megatron, flagscale (FlagScale's perf_monitor) or flagscale_douzi (of the earlier branch, which leaves SwiGLU out
-	// of a mixture of experts). Default megatron.
+	// Formula is the way to count FLOPs: megatron, flagscale (FlagScale's perf_monitor) or flagscale_douzi (the earlier branch, without SwiGLU in a mixture of
+	// experts). Default megatron.
 	Formula string `mapstructure:"formula"`
-	// Attention says how much of the attention matrix counts in the formula megatron: causal (half, as Megatron does) or full
-	// (as PaLM and torchtitan do). Default causal. The formulas of FlagScale always count all of it.
+	// Attention is the counted part of the attention matrix in the formula megatron: causal (half, as in Megatron) or full (as in PaLM and torchtitan). Default
+	// causal. The formulas of FlagScale always count the full matrix.
 	Attention string `mapstructure:"attention"`
-	// Recompute is what activation recomputation runs again, for HFU: none, selective or full. Default: the model's recompute_granularity.
+	// Recompute is the activation recomputation, for HFU: none, selective or full. Default: the model's recompute_granularity.
 	Recompute string `mapstructure:"recompute"`
-	// Device is the name of the devices, such as "NVIDIA H100 80GB HBM3", to look up their peak. Default: hw.model of the span or its resource, else the
-	// model that metrics of nvml, which pass the same component, show on its host.
+	// Device is the name of the devices, such as "NVIDIA H100 80GB HBM3", to look up their peak. Default: hw.model of the span or its resource, else the model
+	// in nvml metrics of the host, seen by the same component.
 	Device string `mapstructure:"device"`
-	// PeakFlops is the dense peak of one device, {flop}/s, in place of the table's. Default 0: the table's.
+	// PeakFlops is the dense peak of one device, {flop}/s, instead of the table's. Default 0: the table's.
 	PeakFlops float64 `mapstructure:"peak_flops"`
-	// WorldSize is how many devices the job has. Default 0: the model's world_size, else what the log says.
+	// WorldSize is the number of devices of the job. Default 0: the model's world_size, else the log's.
 	WorldSize int64 `mapstructure:"world_size"`
-	// FlopsDisagreement is how far the log's FLOP/s (or samples) may be from the recomputed ones before a verdict says so. Relative, default 0.05.
+	// FlopsDisagreement is the relative difference between logged and recomputed FLOP/s (or samples) above which a verdict is given. Default 0.05.
 	FlopsDisagreement float64 `mapstructure:"flops_disagreement"`
 	// MFULow: a step with a lower MFU gets a warning. 0..1, default 0.30; 0: never.
 	MFULow float64 `mapstructure:"mfu_low"`
 	// Window is how many of the last records of a run a record is compared with. 10..10000, default 100.
 	Window int `mapstructure:"window"`
-	// MinSamples is how many records it takes before anything is compared. 5..window, default 20.
+	// MinSamples is the least number of records for a comparison. 5..window, default 20.
 	MinSamples int `mapstructure:"min_samples"`
 	// ThroughputDrop is how far below the median a throughput must be, beside being below P10, to get a warning. 0..1, default 0.20.
 	ThroughputDrop float64 `mapstructure:"throughput_drop"`
-	// Slowdown is how much longer than in the run's best window a step takes when it counts as slowed down. Default 0.10.
+	// Slowdown is the relative increase of the step time over the run's best window above which a step counts as slowed down. Default 0.10.
 	Slowdown float64 `mapstructure:"slowdown"`
 	// LossSpike is how many robust standard deviations (1.4826 MAD) above the median a loss is a spike. Default 10.
 	LossSpike float64 `mapstructure:"loss_spike"`
@@ -57,7 +57,7 @@ type ModelConfig struct {
 	HFConfig string `mapstructure:"hf_config"`
 }
 
-// The values of 'train::formula' and 'train::attention', which are also the values of spans.AttrFlopFormula and spans.AttrFlopConvention.
+// The values of 'train::formula' and 'train::attention', also the values of spans.AttrFlopFormula and spans.AttrFlopConvention.
 const (
 	formulaMegatron  = "megatron"
 	formulaFlagScale = "flagscale"
@@ -94,7 +94,7 @@ var (
 	errModelRecompute = errors.New("'train::model::recompute_granularity' must be full or selective, or left out")
 )
 
-// Errors are what is wrong with the config.
+// Errors returns all errors of the config.
 func (c *Config) Errors() []error {
 	var errs []error
 	add := func(bad bool, err error) {
@@ -137,7 +137,7 @@ func (c *ModelConfig) validate() []error {
 	if r := c.Recompute; r != "" && r != flops.RecomputeSelective && r != flops.RecomputeFull {
 		errs = append(errs, errModelRecompute)
 	}
-	// What a config.json adds is known only at the start.
+	// The keys of a config.json are known only at the start.
 	if len(errs) == 0 && c.HFConfig == "" && describes(&c.Model) {
 		if key := flops.Missing(&c.Model); key != "" {
 			errs = append(errs, fmt.Errorf("'train::model::%s' %w", key, errModelMissing))

@@ -51,11 +51,11 @@ func TestValidate(t *testing.T) {
 			assert.ErrorContains(t, err, tt.key)
 		})
 	}
-	// Facts of the run alone describe no model: that may come with the log.
+	// Facts of the run alone describe no model: the log may.
 	cfg := DefaultConfig()
 	cfg.Model.GlobalBatchSize, cfg.Model.Type = 512, "aquila"
 	require.NoError(t, errors.Join(cfg.Errors()...))
-	// With a config.json, what is missing is known at the start only.
+	// With a config.json, missing keys are known at the start only.
 	cfg.Model.HiddenSize, cfg.Model.HFConfig = 4096, "config.json"
 	assert.NoError(t, errors.Join(cfg.Errors()...))
 

@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestDumpsOfMegatron: from the argument dump of a log to FLOP/s, for each model that Megatron's own function was run on. The log's throughput is
-// that function's: it was blamed for all of these models.
+// TestDumpsOfMegatron: from the argument dump of a log to FLOP/s, for each golden model of Megatron's own function. The log's throughput is that function's, so
+// no verdict may blame it.
 func TestDumpsOfMegatron(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "flops", "testdata", "golden.json"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/peak"
 )
 
-// mfuLimit is the MFU that no device gets above. Peaks are of BF16: FP8 is twice as fast, FP4 four times.
+// mfuLimit is the upper bound of a possible MFU. Peaks are of BF16: FP8 is twice as fast, FP4 four times.
 func (w *work) mfuLimit() float64 {
 	switch {
 	case w.res.model.FP4 != "":
@@ -20,22 +20,22 @@ func (w *work) mfuLimit() float64 {
 	return 1
 }
 
-// implausible is an MFU that training is hardly ever below.
+// implausible is an MFU hardly ever reached from above.
 const implausible = 0.01
 
-// plausible is an MFU that training reaches: a cause has to bring it there.
+// plausible is an MFU that training reaches; a cause must lead to a plausible MFU.
 func plausible(mfu float64) bool { return mfu > implausible && mfu <= 0.75 }
 
-// cause is what may make the MFU of a step more than any device does.
+// cause is a possible reason for an impossible MFU.
 type cause struct {
 	*work
 	configured bool    // 'train::peak_flops' is configured
 	device     string  // another device
-	n          float64 // how many it would be
-	would      float64 // the MFU with this cause
+	n          float64 // the number that the cause assumes
+	would      float64 // the MFU under the cause
 }
 
-// candidates are the causes, the most frequent first. A candidate returns nil where it does not fit the numbers.
+// candidates are the causes, the most frequent first. A candidate returns nil where the numbers contradict it.
 var candidates = [...]func(c *cause) *verdict.Text[cause]{
 	(*cause).ofDevice, (*cause).ofWorld, (*cause).ofUnit, (*cause).ofSteps, (*cause).ofPrecision,
 	(*cause).ofFormula,
@@ -74,7 +74,7 @@ var causePlaces = verdict.Places[cause]{
 	},
 }
 
-// appendCauses writes what fits the numbers, as a numbered list: "1) the devices are not NVIDIA H100: of B200 it would be 45%; 2) …".
+// appendCauses writes the causes that fit the numbers, as a list: "1) the devices are not NVIDIA H100: of B200 it would be 45%; 2) …".
 func appendCauses(b []byte, j *judge) []byte {
 	c := cause{work: &j.work, configured: j.cfg.PeakFlops > 0}
 	n := 0
@@ -91,13 +91,13 @@ func appendCauses(b []byte, j *judge) []byte {
 	return b
 }
 
-// fits says whether a cause brings the MFU to a value that training reaches.
+// fits says whether the MFU under a cause is plausible.
 func (c *cause) fits(mfu float64) bool {
 	c.would = mfu
 	return plausible(mfu)
 }
 
-// usual are the devices that most jobs run on, the slowest first, by maker.
+// usual are the devices of most jobs, the slowest first, by maker.
 var usual = map[bool][]string{false: {"A100", "H100", "B200"}, true: {"MI300X", "MI355X"}}
 
 // ofDevice: the peak of another device makes the figure plausible.
@@ -115,14 +115,15 @@ func (c *cause) ofWorld() *verdict.Text[cause] {
 	if !c.shared {
 		return nil
 	}
-	if c.n = math.Round(c.total / c.DeviceFlopThroughputReported); c.n > c.world && c.fits(c.mfu*c.world/c.n) {
+	c.n = math.Round(c.total / c.DeviceFlopThroughputReported)
+	if c.n > c.world && c.fits(c.mfu*c.world/c.n) {
 		return moreDevices
 	}
 	c.n = math.Ceil(c.mfu * c.world / 0.75)
 	return manyDevices
 }
 
-// ofUnit: a number is a thousand times what it was taken for.
+// ofUnit: a number is a thousand times too large.
 func (c *cause) ofUnit() *verdict.Text[cause] {
 	switch {
 	case !c.fits(c.mfu / 1000):
@@ -133,12 +134,13 @@ func (c *cause) ofUnit() *verdict.Text[cause] {
 	return timeUnit
 }
 
-// ofSteps: the time is not the time of the samples that are counted.
+// ofSteps: the time is not the time of the counted samples.
 func (c *cause) ofSteps() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return nil
 	}
-	if c.n = c.SampleThroughput * c.seconds; c.n > 0 && c.fits(c.mfu*c.n/c.batch) {
+	c.n = c.SampleThroughput * c.seconds
+	if c.n > 0 && c.fits(c.mfu*c.n/c.batch) {
 		return otherSamples
 	}
 	if c.covered > 1 && c.fits(c.mfu/c.covered) {
@@ -154,7 +156,7 @@ func (c *cause) ofPrecision() *verdict.Text[cause] {
 	return nil
 }
 
-// ofFormula: the operations that are counted are not the ones that were done.
+// ofFormula: the counted operations are not the executed operations.
 func (c *cause) ofFormula() *verdict.Text[cause] {
 	if c.formula == formulaReported {
 		return loggedMore

@@ -13,13 +13,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestImpossible: an MFU of 110 % and one of 5,419 % were put on the span without a word.
+// TestImpossible: an MFU of 110 % and of 5,419 % gets a verdict.
 func TestImpossible(t *testing.T) {
 	a100 := func(c *Config) { c.Device = "NVIDIA A100-SXM4-80GB" }
 	known := withModel(perftest.Aquila)
 	for name, tt := range map[string]mfuCase{
 		"another device, reported": {[]func(*Config){a100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 343.2e12}, []string{
-			"MFU is 110%: 343.2 of 312 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) the devices are " +
+			"MFU is 110%: 343 of 312 TFLOP/s per device, as logged, more than the device can do. Likely causes, in this order: 1) the devices are " +
 				"not NVIDIA A100-SXM4-80GB: " +
 				"of H100 it would be 34.7%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
@@ -32,22 +32,22 @@ func TestImpossible(t *testing.T) {
 			},
 		},
 		"GFLOP/s": {[]func(*Config){onH100}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 54.19 * 989e12}, []string{
-			"MFU is 5,419%: 53,594 of 989 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: " +
+			"MFU is 5,419%: 53,594 of 989 TFLOP/s per device, as logged, more than the device can do. Likely causes, in this order: " +
 				"1) the log's number is in GFLOP/s, not TFLOP/s: it would be 5.4%; 2) the log counts more than the model's FLOPs.",
 		}},
 		"devices": {[]func(*Config){onH100, known}, secondsOf(4), attrs{spans.AttrDeviceFlopThroughputReported: 4 * 989e12 / 8}, []string{
-			"MFU is 400%: 3,956 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
+			"MFU is 400%: 3,956 of 989 TFLOP/s per device, more than the device can do. Likely causes, in this order: 1) the job has more devices than 8: with 64, " +
 				"by the log's own FLOP/s per device, it would be 50%; " +
 				"2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the model, its seq_length or the batch is not what runs.",
 		}},
 		"steps covered": {[]func(*Config){onH100, known}, secondsOf(5), attrs{spans.AttrStepsCovered: int64(10)}, []string{
-			"MFU is 500%: 4,945 of 989 TFLOP/s per device, more than it can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
+			"MFU is 500%: 4,945 of 989 TFLOP/s per device, more than the device can do. Likely causes, in this order: 1) the job has more devices than 8 (at least " +
 				"54): set 'train::world_size'; " +
 				"2) the time is that of all 10 steps of the record, divided once too often: it would be 50%; 3) the model, its seq_length or the batch is " +
 				"not what runs.",
 		}},
 		"a peak of the config": {[]func(*Config){func(c *Config) { c.PeakFlops = 100e12 }}, 1, attrs{spans.AttrDeviceFlopThroughputReported: 400e12}, []string{
-			"MFU is 400%: 400 of 100 TFLOP/s per device, as reported by the log, more than it can do. Likely causes, in this order: 1) 'train::peak_flops' " +
+			"MFU is 400%: 400 of 100 TFLOP/s per device, as logged, more than the device can do. Likely causes, in this order: 1) 'train::peak_flops' " +
 				"is not that of the devices: " +
 				"of H100 it would be 40.4%; 2) the GEMMs run in FP8 or FP4, and the peak is that of BF16; 3) the log counts more than the model's FLOPs.",
 		}},
@@ -81,7 +81,7 @@ type mfuCase struct {
 	want    []string
 }
 
-// secondsOf is the duration of a step of Aquila on H100 whose MFU that is.
+// secondsOf is the duration of a step of Aquila on H100 for an MFU.
 func secondsOf(mfu float64) float64 { return perftest.AquilaMegatron / 8 / (mfu * 989e12) }
 
 func checkReasons(t *testing.T, tt *mfuCase) ptrace.Span {
@@ -98,7 +98,7 @@ func checkReasons(t *testing.T, tt *mfuCase) ptrace.Span {
 	return s
 }
 
-// TestSlowStepsKeepTheirVerdict: one step in ten is slow, and each of them says so.
+// TestSlowStepsKeepTheirVerdict: one step in ten is slow, and each has a verdict.
 func TestSlowStepsKeepTheirVerdict(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	low := 0
@@ -117,7 +117,7 @@ func TestSlowStepsKeepTheirVerdict(t *testing.T) {
 	assert.Equal(t, 20, low)
 }
 
-// TestNoMFUOfPartOfTheSamples: perf_monitor's number leaves the data-parallel size out, so that a low MFU of it says nothing.
+// TestNoMFUOfPartOfTheSamples: perf_monitor's number omits the data-parallel size, so its low MFU proves nothing.
 func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 	p, _ := newTest(t, onH100)
 	a := attrs{spans.AttrSource: "perf_monitor", spans.AttrDeviceFlopThroughputReported: 20e12}
@@ -131,10 +131,10 @@ func TestNoMFUOfPartOfTheSamples(t *testing.T) {
 	p, _ = newTest(t, onH100)
 	a[spans.AttrDeviceFlopThroughputReported] = 0.4e12 // TFLOP/s where PFLOP/s were meant, say
 	assert.Contains(t, perftest.Reasons(oneStep(t, p, perftest.Job, 1, a))[0],
-		"; so little may also mean another device, fewer devices, or another unit than assumed.")
+		"; so little may also mean a wrong device, number of devices or unit.")
 }
 
-// TestVerdictsOfARunAreSaidOnce: a run at an MFU of 7 % had train_mfu_low on each of 250 steps, and each other verdict that was true of it.
+// TestVerdictsOfARunAreSaidOnce: a run with an MFU of 7 % does not repeat train_mfu_low on each of 250 steps, nor any other lasting verdict.
 func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		attrs attrs
@@ -161,7 +161,7 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 					s := perftest.SpanByID(t, b.Traces(), int(from+i)+1_000_000)
 					for j, v := range perftest.Verdicts(s) {
 						if from+i > 100 {
-							assert.Contains(t, perftest.Reasons(s)[j], " It is so for 100 of the last 100 records.")
+							assert.Contains(t, perftest.Reasons(s)[j], " True of 100 of the last 100 records.")
 						}
 						said[v] = append(said[v], strconv.FormatInt(from+i, 10))
 					}
@@ -170,7 +170,7 @@ func TestVerdictsOfARunAreSaidOnce(t *testing.T) {
 			assert.Len(t, said, len(tt.want))
 			for _, v := range tt.want {
 				once := []string{"2", "102", "202"}
-				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // about the step itself: each step says it, until nearly all would
+				if v == spans.VerdictMFULow || v == spans.VerdictLossNotFinite { // said on each step, until nearly all have it
 					once = []string{"2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "111", "211"}
 				}
 				assert.Equal(t, once, said[v], v)

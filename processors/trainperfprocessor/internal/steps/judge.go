@@ -9,29 +9,30 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/episode"
 )
 
-// sayOnce says a verdict that may hold for step after step: not on each step, but as often as its episode says.
+// sayOnce says a verdict about the run as often as its episode allows, not on each step.
 func (j *judge) sayOnce(v *verdict.Verdict[judge], value, threshold float64) {
-	j.tell(v, j.recentBy.episodes.Holds(v.Episode()), value, threshold)
+	j.sayIf(v, j.recentBy.episodes.Holds(v.Episode()), value, threshold)
 }
 
-// sayMostly says a verdict about what a step did itself: on each such step, until it is true of nearly all.
+// sayMostly says a verdict about the step alone: on each such step, until nearly all steps have it.
 func (j *judge) sayMostly(v *verdict.Verdict[judge], value, threshold float64) {
-	j.tell(v, j.recentBy.episodes.Mostly(v.Episode()), value, threshold)
+	j.sayIf(v, j.recentBy.episodes.Mostly(v.Episode()), value, threshold)
 }
 
-func (j *judge) tell(v *verdict.Verdict[judge], told episode.Told, value, threshold float64) {
-	if j.told = told; told.Say {
+func (j *judge) sayIf(v *verdict.Verdict[judge], answer episode.Answer, value, threshold float64) {
+	j.answer = answer
+	if answer.Say {
 		v.Say(&j.sheet, j, value, threshold)
 	}
 }
 
-// judge adds the verdicts about one step: its loss, its MFU, and its speed beside the steps before it.
+// judge adds the verdicts about one step: its loss, its MFU, and its speed against the steps before.
 func (j *judge) judge() {
 	j.judgeLoss()
 	switch {
 	case j.impossible:
 		j.sayOnce(mfuImpossible, j.mfu, j.mfuLimit())
-	// The FLOP/s of perf_monitor leave out the data-parallel size: the true MFU is at least the reported one.
+	// perf_monitor's FLOP/s omit the data-parallel size: the true MFU is at least the reported one.
 	case j.Format == formatPerfMonitor && j.formula == formulaReported:
 	case j.mfu > 0 && j.mfu < j.cfg.MFULow && (!j.place.OK || j.place.N > 1):
 		j.sayMostly(mfuLow, j.mfu, j.cfg.MFULow)
@@ -49,8 +50,8 @@ func (j *judge) judge() {
 	}
 }
 
-// feed adds a value to its series, and finds out how it stands out there.
-func (j *judge) feed(q quantity, x float64) *finding {
+// compare adds a value to its series, and compares it with the series.
+func (j *judge) compare(q quantity, x float64) *finding {
 	batch := j.BatchSize
 	if math.IsNaN(batch) || q == quantityLoss {
 		batch = 0
@@ -65,7 +66,7 @@ func (j *judge) feed(q quantity, x float64) *finding {
 	return &j.found
 }
 
-// worldOf is how many ranks the log says that the job has; 0: the log does not, or for a loss, which stays as it is.
+// worldOf is the number of ranks by the log; 0: not logged, or for a loss, which is independent of the ranks.
 func (j *judge) worldOf(q quantity) int64 {
 	if q == quantityLoss {
 		return 0
@@ -81,19 +82,19 @@ func (j *judge) judgeLoss() {
 	if math.IsNaN(j.Loss.Value) {
 		return
 	}
-	if f := j.feed(quantityLoss, j.Loss.Value); f.spike {
+	if f := j.compare(quantityLoss, j.Loss.Value); f.spike {
 		lossSpike.Say(&j.sheet, j, j.Loss.Value, f.median+max(spikeFloor*math.Abs(f.median), j.cfg.LossSpike*f.spread))
 	}
 }
 
 func (j *judge) judgeSpeed(q quantity, x float64) {
-	f := j.feed(q, x)
+	f := j.compare(q, x)
 	j.quantity, j.speed = q, x
 	if f.low {
 		limit := min(f.p10, f.median*(1-j.cfg.ThroughputDrop), f.lowest())
-		throughputLow.Say(&j.sheet, j, q.tell(x), q.tell(limit))
+		throughputLow.Say(&j.sheet, j, q.stated(x), q.stated(limit))
 	}
 	if f.slow {
-		slowdown.Say(&j.sheet, j, q.tell(f.current), q.tell(f.best/(1+j.cfg.Slowdown)))
+		slowdown.Say(&j.sheet, j, q.stated(f.current), q.stated(f.best/(1+j.cfg.Slowdown)))
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// work is one step with what was found out about it so far. Numbers that are not known are 0 or NaN.
+// work is one step with the results so far. Unknown numbers are 0 or NaN.
 type work struct {
 	view.Step
 	id         pcommon.SpanID
 	start, end uint64
 	place      view.Int // iteration, or ordinal of the record
 	covered    float64  // steps, at least 1
-	// seconds is the time of one step; NaN where it is only the time between two records, which has evaluation and checkpoints in it.
+	// seconds is the time of one step; NaN where the log has only the time between two records, which includes evaluation and checkpoints.
 	seconds float64
 	res     *resource
 	world   float64
@@ -57,7 +57,7 @@ func (w *work) rank() int64 {
 	return w.res.rank
 }
 
-// made has the numbers that are recomputed of a step.
+// made has the recomputed numbers of a step.
 type made struct {
 	device       float64 // {flop}/s
 	total        float64
@@ -66,19 +66,19 @@ type made struct {
 	formula      string
 	impossible   bool   // the MFU is impossible
 	shared       bool   // device is total / world
-	deviceName   string // the device that the peak is of; "": the config has the peak
-	detected     string // the model of the device, where nothing but metrics of GPUs says it
+	deviceName   string // the device with the peak; "": the peak is configured
+	detected     string // the model of the device, where only GPU metrics name it
 }
 
-// worldSize is the number of devices, 0 when nothing tells.
+// worldSize is the number of devices, 0 when unknown.
 func (d *Domain) worldSize(w *work) float64 {
 	for _, n := range [...]int64{d.cfg.WorldSize, w.res.model.WorldSize, w.WorldSize.N, w.res.world} {
 		if n > 0 {
 			return float64(n)
 		}
 	}
-	// The quotient of the log's FLOP/s of all devices and of one. perf_monitor rounds to 0.01 TFLOP/s: within that, there has to be one whole number
-	// and no second one.
+	// The quotient of the logged FLOP/s of all devices and of one device. perf_monitor rounds to 0.01 TFLOP/s: exactly one whole number must lie within the
+	// rounding.
 	const rounding = 0.005e12
 	n := math.Round(w.FlopThroughputReported / w.DeviceFlopThroughputReported)
 	if n >= 1 && math.Abs(w.FlopThroughputReported-n*w.DeviceFlopThroughputReported) <= (n+1.001)*rounding &&
@@ -88,7 +88,7 @@ func (d *Domain) worldSize(w *work) float64 {
 	return 0
 }
 
-// amounts adds the samples and tokens that the span covers, and the throughputs that the log left out.
+// amounts adds the samples and tokens of the span, and the throughputs missing in the log.
 func (w *work) amounts(add *additions) {
 	seconds := float64(w.end-w.start) / 1e9
 	samples := w.batch * w.covered
@@ -143,7 +143,7 @@ func (d *Domain) flops(w *work, add *additions) int {
 		add.finite(spans.AttrFlopCount, sample*w.batch)
 		w.total = sample * w.batch / w.seconds
 	}
-	// Where the log has no time or batch, a rate will do, but not perf_monitor's rate, which leaves out the data-parallel size.
+	// Without a time or batch in the log, a rate will do, except perf_monitor's, which omits the data-parallel size.
 	if !positive(w.total) && w.Format != formatPerfMonitor {
 		switch {
 		case w.SampleThroughput > 0:
@@ -178,7 +178,8 @@ func (d *Domain) flops(w *work, add *additions) int {
 	} else {
 		w.disagree(w.total, w.FlopThroughputReported, add)
 	}
-	if w.peak = d.peakOf(w); w.peak > 0 {
+	w.peak = d.peakOf(w)
+	if w.peak > 0 {
 		w.mfu = w.device / w.peak
 		w.addPeak(add)
 		if recompute != "" {
@@ -188,7 +189,7 @@ func (d *Domain) flops(w *work, add *additions) int {
 	return measured
 }
 
-// method adds how FLOPs are counted, and returns what is computed again.
+// method adds the method of counting FLOPs, and returns the recomputation.
 func (d *Domain) method(w *work, add *additions) (recompute string) {
 	w.formula = d.cfg.Formula
 	add.text(spans.AttrFlopFormula, w.formula)
@@ -197,7 +198,8 @@ func (d *Domain) method(w *work, add *additions) (recompute string) {
 		convention = attentionFull
 	}
 	add.text(spans.AttrFlopConvention, convention)
-	if recompute = cmp.Or(d.cfg.Recompute, w.res.model.Recompute); recompute != "" {
+	recompute = cmp.Or(d.cfg.Recompute, w.res.model.Recompute)
+	if recompute != "" {
 		add.text(spans.AttrFlopRecompute, recompute)
 	}
 	return recompute
@@ -219,7 +221,8 @@ func (d *Domain) reported(w *work, add *additions) int {
 	if !(r > 0) {
 		return noModel
 	}
-	if w.peak = d.peakOf(w); !(w.peak > 0) {
+	w.peak = d.peakOf(w)
+	if !(w.peak > 0) {
 		return noModel
 	}
 	w.mfu, w.formula = r/w.peak, formulaReported
@@ -228,7 +231,7 @@ func (d *Domain) reported(w *work, add *additions) int {
 	return reported
 }
 
-// addPeak adds the MFU, and the peak that it is a share of.
+// addPeak adds the MFU and its peak.
 func (w *work) addPeak(add *additions) {
 	if w.detected != "" {
 		add.text(spans.AttrDeviceModel, w.detected)
@@ -237,7 +240,7 @@ func (w *work) addPeak(add *additions) {
 	add.finite(spans.AttrMFU, w.mfu)
 }
 
-// peakOf is the peak of the devices, {flop}/s; 0 when it is not known, which is said once per name.
+// peakOf is the peak of the devices, {flop}/s; 0 when unknown, logged once per name.
 func (d *Domain) peakOf(w *work) float64 {
 	if d.cfg.PeakFlops > 0 {
 		return d.cfg.PeakFlops

@@ -20,7 +20,7 @@ import (
 var errHFConfig = errors.New("'train::model::hf_config' cannot be used: " +
 	"give the path of a Hugging Face config.json, or describe the model under 'train::model'")
 
-// maxHFConfig bounds what is read of a config.json, By.
+// maxHFConfig bounds the size of a config.json, By.
 const maxHFConfig = 1 << 20
 
 // Start completes the model of the config with its config.json.
@@ -47,7 +47,7 @@ func (d *Domain) Start() error {
 	}
 	switch m.Type {
 	case "llama", "qwen", "mixtral", "deepseek":
-		m.SwiGLU = true // these models have it by their architecture
+		m.SwiGLU = true // SwiGLU is part of these architectures
 	}
 	return nil
 }
@@ -69,20 +69,20 @@ func readHFConfig(path string) (spans.Model, error) {
 	return read, nil
 }
 
-// resource is what the steps of one resource share.
+// resource is the state shared by the steps of one resource.
 type resource struct {
 	device      string
 	host        string
-	models      *devices.Models // of the GPUs that are known
+	models      *devices.Models // of the known GPUs
 	detected    string          // the model of the host's GPUs
-	rank, world int64           // 0: not known (rank 0 is the same as none: nothing is told apart by it)
+	rank, world int64           // 0: unknown (rank 0 may count as none: the rank distinguishes nothing here)
 	model       spans.Model
 	known       bool   // the model is known
-	unsupported string // the part of the model that cannot be counted
+	unsupported string // the part of the model without a formula
 	sample      flops.Count
 	other       flops.Count // by Megatron's formula with the other convention
 
-	// What the last step looked up, and the answers.
+	// The inputs and results of the last look-ups.
 	peak, dpsWorld float64
 	peakDevice     string
 	peakKnown      bool
@@ -152,7 +152,7 @@ func describes(m *spans.Model) bool {
 	return a != spans.Model{}
 }
 
-// fillRun takes facts of the run from the second description where the first leaves them out.
+// fillRun takes facts of the run from the second description where the first has none.
 func fillRun(m, first, second *spans.Model) {
 	m.Type = cmp.Or(first.Type, second.Type)
 	m.SeqLength = cmp.Or(first.SeqLength, second.SeqLength)

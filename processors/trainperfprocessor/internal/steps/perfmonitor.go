@@ -7,15 +7,15 @@ import (
 	"github.com/trainbridge/trainbridge/processors/trainperfprocessor/internal/flops"
 )
 
-// hypothesis is one way in which perf_monitor may have come to its numbers.
+// hypothesis is a possible origin of perf_monitor's numbers.
 type hypothesis struct {
 	writer flops.Writer
 	dp     float64 // data-parallel size left out; 1: none
 }
 
-// judgePerfMonitor looks for a reason why perf_monitor's FLOPs are not what its own formula makes of the model. Its errors are known
-// (its batch is micro batch × micro batches, without the data-parallel size; its ways to count a mixture of experts and grouped queries), so each is tried,
-// the ways that assume least first. The data-parallel size needs no model: samples/s × time is the batch that it counted.
+// judgePerfMonitor looks for a reason why perf_monitor's FLOPs differ from its own formula. Its errors are known (its batch is micro batch × micro batches,
+// without the data-parallel size; its counts of mixtures of experts and of grouped queries), and are tried in the order of their assumptions, fewest first. The
+// data-parallel size needs no model: samples/s × time is the counted batch.
 func (j *judge) judgePerfMonitor() {
 	if !positive(j.batch) {
 		return
@@ -23,7 +23,8 @@ func (j *judge) judgePerfMonitor() {
 	sizes := j.dataParallelSizes()
 	found, explained := hypothesis{dp: 1}, true
 	if counted, tolerance := j.work.counted(); j.res.known && counted > 0 {
-		if found, explained = j.explain(counted, tolerance, j.bySamples(sizes)); explained {
+		found, explained = j.explain(counted, tolerance, j.bySamples(sizes))
+		if explained {
 			j.sayWriter(found.writer, counted)
 		} else {
 			found.dp = 1
@@ -33,7 +34,7 @@ func (j *judge) judgePerfMonitor() {
 	j.judgeSamples(found, explained, sizes)
 }
 
-// counted is the {flop} of one step by the log, and how far print rounding and time measurement may have moved it, relative.
+// counted is the {flop} of one step by the log, and the relative error from print rounding and time measurement.
 func (w *work) counted() (flop, tolerance float64) {
 	const printed = 0.005e12 // %.2f TFLOP(/s)
 	if w.FlopCountReported > 0 {
@@ -51,8 +52,8 @@ func (w *work) counted() (flop, tolerance float64) {
 // timeRounding is how far printing %.1f ms may have moved the time, relative.
 func (w *work) timeRounding() float64 { return 0.05e-3 / w.seconds }
 
-// seen is the samples of a step by perf_monitor's rates, and how far print rounding may have moved it, relative: samples/s have one decimal;
-// tokens/s, which are samples/s times seq_length, tell more where both are of the same samples.
+// seen is the samples of a step by perf_monitor's rates, and the relative error from print rounding: samples/s have one decimal; tokens/s, samples/s times
+// seq_length, are more precise where both are of the same samples.
 func (w *work) seen() (samples, tolerance float64) {
 	rate, rounding := w.SampleThroughput, 0.05/w.SampleThroughput
 	if finer := w.TokenThroughput / w.seq; math.Abs(finer-rate) <= 0.051 {
@@ -61,7 +62,7 @@ func (w *work) seen() (samples, tolerance float64) {
 	return rate * w.seconds, 1e-3 + rounding + w.timeRounding()
 }
 
-// bySamples keeps the data-parallel size that the samples of a step show. A model that is described wrongly may make the FLOPs look like another.
+// bySamples keeps the data-parallel sizes that agree with the samples of a step. With a wrong description of the model, the FLOPs may suggest another size.
 func (w *work) bySamples(dps []float64) []float64 {
 	samples, tolerance := w.seen()
 	if math.Abs(samples/w.batch-1) <= tolerance {
@@ -78,7 +79,7 @@ func (w *work) bySamples(dps []float64) []float64 {
 // maxDivisors is more than any number below 2²⁰ has divisors.
 const maxDivisors = 256
 
-// dataParallelSizes lists what the data-parallel size may be, without 1: the model's, else every divisor of the world size.
+// dataParallelSizes lists the possible data-parallel sizes except 1: the model's, else every divisor of the world size.
 func (w *work) dataParallelSizes() []float64 {
 	r := w.res
 	if r.dpsWorld == w.world {
@@ -91,12 +92,12 @@ func (w *work) dataParallelSizes() []float64 {
 		}
 		return r.dps
 	}
-	if w.world == 0 { // take batch / (samples/s × time), if that is a whole number
+	if w.world == 0 { // take batch / (samples/s × time), if a whole number
 		seen, tolerance := w.seen()
 		if n := math.Round(w.batch / seen); n > 1 && math.Abs(seen*n/w.batch-1) <= tolerance && n*tolerance < 0.3 {
 			r.dps = append(r.dps, n)
 		}
-		r.dpsWorld = -1 // the answer holds for this step only
+		r.dpsWorld = -1 // valid for this step only
 		return r.dps
 	}
 	for n := 2.0; n <= w.world && w.world < 1<<20 && len(r.dps) < maxDivisors; n++ {

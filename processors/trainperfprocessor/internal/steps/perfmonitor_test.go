@@ -30,7 +30,7 @@ const (
 	mixtralSeconds = 3.4567
 )
 
-// How perftest.Verdicts tells the causes apart.
+// The verdicts' causes, as perftest.Verdicts prints them.
 const (
 	wrong          = spans.VerdictFlopsWrong
 	saidDP         = wrong + " (" + spans.CauseDPOmitted + ")"
@@ -51,7 +51,7 @@ func printed(x float64, decimals int) float64 {
 	return x
 }
 
-// perfMonitorRow is a row of perf_monitor about a step of 8 devices that took so many seconds, with the FLOPs and samples that it counted.
+// perfMonitorRow is a row of perf_monitor about a step of 8 devices, with its time, FLOPs and samples.
 func perfMonitorRow(seconds, flop, samples, seq float64) attrs {
 	const world = 8
 	return attrs{
@@ -114,14 +114,14 @@ func TestFlagScaleReasons(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(mixtral), func(c *Config) { c.MFULow = 0 })
 	s := oneStep(t, p, perftest.Job, 4, perfMonitorRow(4, mixtralDense/2, 8, 4096))
 	assert.Equal(t, []string{
-		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does that; moe does not): it found 1,767 TFLOP per step, " +
-			"which is 61.5% of what its formula makes of the model. Use the recomputed FLOP/s.",
-		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
-			"many times too low. Use the recomputed FLOP/s.",
+		"perf_monitor counted the mixture of experts as a dense model (--perf-model-type mixtral does so; moe does not): " +
+			"1,767 TFLOP per step, 61.5% of what its formula makes of the model. Use the recomputed FLOP/s.",
+		"perf_monitor left out the data-parallel size of 2 (8 of 16 samples per step): its samples/s, tokens/s and TFLOPS " +
+			"are too low by that factor. Use the recomputed FLOP/s.",
 	}, perftest.Reasons(s))
 }
 
-// TestFlopBreakdown: the count that a breakdown printed is evidence without a time.
+// TestFlopBreakdown: the count of a printed breakdown is evidence without a time.
 func TestFlopBreakdown(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	row := attrs{spans.AttrSource: "perf_monitor", spans.AttrFlopCountReported: 1459.36e12, spans.AttrStepDuration: nil}
@@ -130,8 +130,8 @@ func TestFlopBreakdown(t *testing.T) {
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 1, row)))
 }
 
-// TestSharedPerfMonitorLogs: what the real writers printed for Aquila-7B, 32 samples on 8 devices, is explained without an error but
-// for its samples per second.
+// TestSharedPerfMonitorLogs: the numbers of the real writers for Aquila-7B, 32 samples on 8 devices, are explained without an error, except the samples per
+// second.
 func TestSharedPerfMonitorLogs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "logs", "flagscale_perf_monitor", "*", "perf_summary_*.json"))
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestSharedPerfMonitorLogs(t *testing.T) {
 				spans.AttrDeviceFlopThroughputReported: f("TFLOPS_per_GPU") * 1e12, spans.AttrSampleThroughput: f("samples_per_sec"),
 			})
 			assert.Empty(t, perftest.Verdicts(s), file)
-			// The recomputed figure by FlagScale's own count is the log's, whatever formula is in use.
+			// The recomputed figure by FlagScale's own count is the log's, in any formula.
 			assert.InEpsilon(t, f("TFLOPS_per_GPU")*1e12, perftest.Double(t, s,
 				spans.AttrDeviceFlopThroughput)*perftest.AquilaFlagScale/perftest.AquilaMegatron, 1e-6, fmt.Sprint(row))
 		}
@@ -167,7 +167,7 @@ func TestReportsOfOtherLogs(t *testing.T) {
 		"agrees":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4}, nil},
 		"within 5 %": {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.951}, nil},
 		"beyond":     {attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.9}, []string{saidFlops}},
-		// packed behind masks: it was blamed
+		// sequences packed behind masks
 		"no attention at all":      {attrs{spans.AttrDeviceFlopThroughputReported: (2*perftest.AquilaMegatron - full) / 4}, nil},
 		"the other convention":     {attrs{spans.AttrDeviceFlopThroughputReported: full / 4}, nil},
 		"of all devices":           {attrs{spans.AttrFlopThroughputReported: perftest.AquilaMegatron * 2 * 0.5}, []string{saidFlops}},
@@ -186,13 +186,12 @@ func TestReportsOfOtherLogs(t *testing.T) {
 	}
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"The log has 300 TFLOP/s per device where the model makes 703.3, which is 57.3% off. No cause that is known fits: compare the model's " +
-			"description, seq_length, the batch of 32 " +
-			"and the number of devices with what runs, before the log is doubted.",
+		"The log has 300 TFLOP/s per device, the model makes 703: 57.3% off. No known cause fits. Compare the configured " +
+			"model, seq_length, batch of 32 and number of devices with the job's.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 0.5, attrs{spans.AttrDeviceFlopThroughputReported: 300e12})))
 }
 
-// llama3 and what the branch douzi counts for 16 samples of it where it is given no model_name: testdata/golden.json of internal/flops.
+// llama3 and the douzi branch's count for 16 samples without a model_name: testdata/golden.json of internal/flops.
 var llama3 = spans.Model{
 	Type: "llama", SwiGLU: true, NumLayers: 32, HiddenSize: 4096, AttentionHeads: 32, QueryGroups: 8, KVChannels: 128, FFNHiddenSize: 14336,
 	PaddedVocabSize: 128256, VocabSize: 128256, SeqLength: 8192,
@@ -204,10 +203,10 @@ const (
 	llama3Unnamed = 8224252486483968.0
 )
 
-// TestGPTFormulaForGroupedQueries: it was train_flops_disagree, "Check the description of the model", of a description that was right.
+// TestGPTFormulaForGroupedQueries: no train_flops_disagree, "Check the description of the model", for a correct description.
 func TestGPTFormulaForGroupedQueries(t *testing.T) {
 	untyped := llama3
-	untyped.Type = "" // as Megatron's dump has it
+	untyped.Type = "" // as in Megatron's dump
 	ours := []string{saidGQA, saidDP}
 	for name, tt := range map[string]struct {
 		model         spans.Model
@@ -226,19 +225,18 @@ func TestGPTFormulaForGroupedQueries(t *testing.T) {
 			for i := range 20 {
 				p, _ := newTest(t, onH100, withModel(tt.model), func(c *Config) { c.MFULow = 0 })
 				seconds := 11.11 * math.Pow(1.37, float64(i)/8)
-				row := perfMonitorRow(seconds, tt.flop, tt.samples, 8192) // 0.2 samples/s: tokens/s tell more
+				row := perfMonitorRow(seconds, tt.flop, tt.samples, 8192) // 0.2 samples/s: tokens/s are more precise
 				require.Equal(t, tt.want, perftest.Verdicts(oneStep(t, p, perftest.Job, seconds, row)), "%v s", seconds)
 			}
 		})
 	}
 	p, _ := newTest(t, onH100, withModel(llama3), func(c *Config) { c.MFULow = 0 })
 	assert.Equal(t, []string{
-		"perf_monitor counted as many heads for keys and values as for queries, where the model has grouped queries: it takes the formula of a GPT where it " +
-			"is given no model_name, which Megatron has " +
-			"no argument for (the merged version with --perf-model-type gpt): it found 4,112 TFLOP per step, which is 108.3% of what its formula makes of " +
-			"the model. Use the recomputed FLOP/s.",
-		"perf_monitor left out the data-parallel size of 2: it counted 8 of the 16 samples of a step, so that its samples/s, tokens/s and TFLOPS are that " +
-			"many times too low. Use the recomputed FLOP/s.",
+		"perf_monitor counted grouped queries as full multi-head attention, by its formula of a GPT (Megatron has no " +
+			"model_name; the merged version has --perf-model-type gpt): 4,112 TFLOP per step, 108.3% of what its formula " +
+			"makes of the model. Use the recomputed FLOP/s.",
+		"perf_monitor left out the data-parallel size of 2 (8 of 16 samples per step): its samples/s, tokens/s and TFLOPS " +
+			"are too low by that factor. Use the recomputed FLOP/s.",
 	}, perftest.Reasons(oneStep(t, p, perftest.Job, 4, perfMonitorRow(4, llama3Unnamed/2, 8, 8192))))
 }
 
@@ -273,7 +271,7 @@ func TestFormulaOfDouzi(t *testing.T) {
 	}
 }
 
-// TestWhatFits: a cause that fits the numbers is named in place of a doubt.
+// TestWhatFits: the verdict names a cause that fits the numbers.
 func TestWhatFits(t *testing.T) {
 	parallel := perftest.Aquila
 	parallel.DataParallelSize = 2
@@ -281,43 +279,43 @@ func TestWhatFits(t *testing.T) {
 		model spans.Model
 		attrs attrs
 	}{
-		"It fits that the log counts recomputed activations too": {
+		"It fits if the log counts recomputed activations too": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 1.3},
 		},
-		"It fits that the log counts the embedding too": {
+		"It fits if the log counts the embedding too": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: (perftest.AquilaMegatron + 6.*32*2048*2048*4096*32 + 6.*32*2048*4096*100008) / 4},
 		},
-		"It fits that the log counts the forward pass only": {
+		"It fits if the log counts the forward pass only": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 12},
 		},
-		"It fits that one of them is in another unit": {
+		"It fits if the units differ": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4000},
 		},
-		"It fits that the log leaves out the data-parallel size": {
+		"It fits if the log leaves out the data-parallel size": {
 			parallel,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 8},
 		},
-		"It fits that one of them is of a single device": {
+		"It fits if the log is of a single device": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 32},
 		},
-		"It fits that the batch is another": {
+		"It fits if the batch is another": {
 			perftest.Aquila,
 			attrs{spans.AttrDeviceFlopThroughputReported: perftest.AquilaMegatron / 4 * 0.7, spans.AttrSampleThroughput: 64 * 0.7},
 		},
-		"that fits samples/s of one device, not of all": {
+		"It fits if samples/s are of one device": {
 			perftest.Aquila,
 			attrs{spans.AttrSampleThroughput: 8., spans.AttrBatchSize: int64(32)},
 		},
-		"that fits a time of all steps that the record covers, not of one": {
+		"It fits if the time is of all steps of the record": {
 			perftest.Aquila,
 			attrs{spans.AttrSampleThroughput: 640., spans.AttrBatchSize: int64(32), spans.AttrStepsCovered: int64(10)},
 		},
-		"the batch, the time or the rate is of something else (padded, of one dev": {
+		"The batch, the time or the rate is of something else (padded, of one dev": {
 			perftest.Aquila,
 			attrs{spans.AttrSampleThroughput: 40., spans.AttrBatchSize: int64(32)},
 		},

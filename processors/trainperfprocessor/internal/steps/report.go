@@ -12,8 +12,8 @@ func (j *judge) judgeReport() {
 	if !(logged > 0 && recomputed > 0) {
 		logged, recomputed, unit = j.FlopThroughputReported, j.total, " TFLOP/s"
 	}
-	// Logs print one decimal of TFLOP/s. How much of the attention matrix counts is the log's own convention, and with sequences packed behind masks
-	// a matter of their lengths: from none of it to all.
+	// Logs print one decimal of TFLOP/s. The counted part of the attention matrix is the log's own convention; with sequences packed behind masks, it depends
+	// on their lengths: from none to the whole matrix.
 	const printed = 0.05e12
 	if logged > 0 && positive(recomputed) && j.formula != formulaReported && !j.impossible {
 		limit := j.cfg.FlopsDisagreement + printed/recomputed
@@ -27,7 +27,7 @@ func (j *judge) judgeReport() {
 	}
 }
 
-// conventions are the FLOPs without the attention matrix and with all of it, as shares of the FLOPs that are counted.
+// conventions are the FLOPs without the attention matrix and with the whole matrix, as shares of the counted FLOPs.
 func (w *work) conventions() (least, most float64) {
 	model := w.res.sample.Model()
 	return 1 - 3*w.res.sample.Attention/model, max(1, w.res.other.Model()/model)
@@ -45,7 +45,7 @@ func (j *judge) sayDisagree(expected, counted float64, unit string) {
 	j.sayOnce(flopsDisagree, off, j.cfg.FlopsDisagreement)
 }
 
-// fits names what makes a log's FLOP/s so many times the recomputed ones; empty: nothing that is known.
+// fits names a reason for logged FLOP/s of so many times the recomputed FLOP/s; empty: none known.
 func (j *judge) fits(times float64) string {
 	model := j.res.sample.Model()
 	least, most := j.conventions()
@@ -59,13 +59,13 @@ func (j *judge) fits(times float64) string {
 	case near(1. / 3):
 		return "the log counts the forward pass only"
 	case near(1000) || near(1e-3):
-		return "one of them is in another unit, GFLOP/s or TFLOP/s"
+		return "the units differ: GFLOP/s, TFLOP/s"
 	case j.res.model.DataParallelSize > 1 && near(1/float64(j.res.model.DataParallelSize)):
 		return "the log leaves out the data-parallel size"
 	case j.world > 1 && (near(j.world) || near(1/j.world)):
-		return "one of them is of a single device and the other of all"
+		return "the log is of a single device and the model of all, or the reverse"
 	case j.SampleThroughput > 0 && near(j.SampleThroughput*j.seconds/j.batch):
-		return "the batch is another: the log's samples/s × time make the same share of it"
+		return "the batch is another: the log's samples/s times the step time make the same share"
 	}
 	return ""
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/trainbridge/trainbridge/processors/internal/lru"
 )
 
-// quantity says what the values of a series measure.
+// quantity is the measure of a series.
 type quantity uint8
 
-// The speeds come first, in the order of choice where a record has several: a log's own rates are nearer to what happened
-// than rates made of its times. All are of the kind "more is better".
+// The speeds come first, in order of preference: a log's own rates are closer to the measurement than rates derived from its times. All are of the kind "more
+// is better".
 const (
 	quantitySamples quantity = iota
 	quantityTokens
@@ -26,7 +26,7 @@ const (
 	quantityLoss
 )
 
-// seriesKey names one population of values that should resemble each other.
+// seriesKey identifies a population of similar values.
 type seriesKey struct {
 	service, run, format string
 	rank                 int64
@@ -35,20 +35,20 @@ type seriesKey struct {
 
 // allSeries holds the last values per key.
 type allSeries struct {
-	mu    sync.Mutex // of the map and of the series in it; held while the steps of a resource are judged
+	mu    sync.Mutex // guards the map and its series; held while the steps of a resource are judged
 	byKey *simplelru.LRU[seriesKey, *series]
 }
 
 func newAllSeries() *allSeries { return &allSeries{byKey: lru.New[seriesKey, *series](lru.Size)} }
 
-// recentSeries are the series used last, one per quantity, of a service and run: mostly all steps of a resource go into the same two.
+// recentSeries are the series used last, one per quantity, of a service and run: most steps of a resource go into the same two series.
 type recentSeries [quantityLoss + 1]struct {
 	format string
 	rank   int64
 	series *series
 }
 
-// of returns the series of a key, and makes it where there is none. evicted tells that another series was forgotten.
+// of returns the series of a key, new where absent. evicted: another series was dropped.
 func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted bool) {
 	r := &recent[key.quantity]
 	if r.series != nil && r.rank == key.rank && r.format == key.format {
@@ -57,18 +57,19 @@ func (a *allSeries) of(key seriesKey, recent *recentSeries) (s *series, evicted 
 	s, ok := a.byKey.Get(key)
 	if !ok {
 		s = &series{last: math.MinInt64, newest: math.MinInt64}
-		// The key outlives the batch it was read from.
+		// The key outlives its batch.
 		key.service, key.run, key.format = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.format)
-		if evicted = a.byKey.Add(key, s); evicted {
-			*recent = recentSeries{} // the series that was forgotten may be one of the recent ones
+		evicted = a.byKey.Add(key, s)
+		if evicted {
+			*recent = recentSeries{} // the dropped series may be a recent one
 		}
 	}
 	r.format, r.rank, r.series = key.format, key.rank, s
 	return s, evicted
 }
 
-// series is a ring of the last values. The same values in order, off which medians and percentiles are read, are made only when a value
-// stands out: floor and ceiling, which cost two comparisons per value, tell the values that cannot.
+// series is a ring of the last values. A sorted copy, for medians and percentiles, is made only when a value stands out. floor and ceiling rule out most values
+// with two comparisons each.
 type series struct {
 	ids    []uint64
 	ring   []float64
@@ -82,36 +83,36 @@ type series struct {
 
 	sorted  []float64 // the ring in order, while ordered
 	ordered bool
-	keep    int // how many more values are sorted in as they come
-	// As long as fewer than half of the values are below floor, and fewer than half above ceiling, the median is between them.
+	keep    int // number of further values to insert in order
+	// As long as fewer than half of the values are below floor, and fewer than half above ceiling, the median is between floor and ceiling.
 	floor, ceiling float64
 	below, above   int
 
-	skipped uint64 // id of the last value that was not added
+	skipped uint64 // id of the last value not added
 
 	// The next ones are for speeds only.
-	best            float64 // median of the fastest full window; 0 while there is none
+	best            float64 // median of the fastest full window; 0: no full window yet
 	quiet           int     // how many more values the slowdown is not repeated for
-	lastDip, dipGap int64   // ordinal of the last dip, and how far before it the one before was
+	lastDip, dipGap int64   // ordinal of the last dip, and its distance from the dip before
 	inSpike         bool    // loss only
 }
 
-// finding says how a value stands out in its series.
+// finding is the comparison of a value with its series.
 type finding struct {
 	n              int
-	median, spread float64 // of the values before it; spread is 1.4826 MAD, the standard deviation of a normal distribution
+	median, spread float64 // of the values before; spread is 1.4826 MAD, the standard deviation of a normal distribution
 	low            bool    // clearly below P10
 	p10            float64
-	slow           bool // the window's median is clearly below the best one
+	slow           bool // the window's median is clearly below the best median
 	current, best  float64
 	spike          bool
 }
 
-// robustZ is how many robust standard deviations below the median a throughput must be to count as clearly low. The MAD of a hundred values
-// is itself off by 12 % (one standard error), so that less would be reached by chance.
+// robustZ is the number of robust standard deviations below the median from which a throughput is clearly low. The MAD of a hundred values has itself an error
+// of 12 % (one standard error), so a smaller limit would be reached by chance.
 const robustZ = 6
 
-// value is one value of a step, to be added to its series.
+// value is one value of a step, for its series.
 type value struct {
 	id           uint64
 	x            float64
@@ -121,8 +122,8 @@ type value struct {
 	hasIteration bool
 }
 
-// add puts a value into its series and says how it stands out there. A span id that the series still holds is not added again, so a retried
-// batch changes nothing. A span of a higher iteration than any before cannot be one of these.
+// add puts a value into its series and compares it with the values before. A span id still in the series is not added again, so a retried batch changes
+// nothing. A span of a new highest iteration cannot be a repeat.
 func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	*f = finding{}
 	began := !s.begun
@@ -136,7 +137,7 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	}
 	ramped, resized := v.batch > 0 && v.batch != s.batch, v.world > 0 && v.world != s.world
 	if ramped && s.batch > 0 || resized && s.world > 0 {
-		// Another batch size makes other steps (Megatron's batch size ramp-up), and so do more or fewer ranks.
+		// Another batch size makes different steps (Megatron's batch size ramp-up), and so does another number of ranks.
 		*s = series{begun: true, batch: s.batch, world: s.world, last: s.last, newest: s.newest, ids: s.ids[:0], ring: s.ring[:0], sorted: s.sorted[:0]}
 	}
 	if ramped {
@@ -147,7 +148,7 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 	}
 	warmUp := began
 	if v.hasIteration {
-		// The first iteration compiles and allocates; so does the first after a return to a checkpoint.
+		// The first iteration compiles and allocates, also after a return to a checkpoint.
 		warmUp = warmUp || v.iteration <= 1 || v.iteration < s.last
 		s.last = v.iteration
 	}
@@ -167,7 +168,7 @@ func (s *series) add(q quantity, v *value, cfg *Config, f *finding) {
 
 func (s *series) push(id uint64, x float64, size int) {
 	s.seen++
-	// A series that is looked at value by value is kept in order; any other is left to be sorted when it matters.
+	// A series compared value by value is kept sorted; otherwise sorting waits until needed.
 	s.ordered = s.ordered && s.keep > 0
 	s.keep = max(s.keep-1, 0)
 	if len(s.ring) < size {
@@ -199,7 +200,7 @@ func (s *series) count(x float64, n int) {
 	}
 }
 
-// order returns the values in order. Some of the next ones are then sorted in as they come: what stands out rarely comes alone.
+// order returns the sorted values. The next few values are then inserted in order: outliers rarely come alone.
 func (s *series) order() []float64 {
 	s.bound()
 	s.keep = 8
@@ -221,8 +222,8 @@ func (s *series) bound() {
 	s.above = len(s.sorted) - after
 }
 
-// bounds returns a lower and an upper bound of the median. Rounding keeps the order of numbers, so that a comparison with
-// the median, of one side scaled, holds only where it holds with the bound.
+// bounds returns a lower and an upper bound of the median. Rounding is monotonic, so a comparison with the scaled median holds only where the comparison with
+// the scaled bound holds.
 func (s *series) bounds() (floor, ceiling float64) {
 	if half := (len(s.ring) - 1) / 2; s.below > half || s.above > half {
 		s.bound()
@@ -244,11 +245,11 @@ func (s *series) median() float64 {
 	return (s.sorted[(n-1)/2-s.below] + s.sorted[n/2-s.below]) / 2
 }
 
-// low compares a speed with the ones before it: below their P10, below the median by the configured share, and by more than robustZ.
-// Dips at equal distances (a checkpoint every so many steps), and one right after the other (a slower phase, which is the
-// slowdown's to tell), are said twice and then no more.
+// low compares a speed with the speeds before: below their P10, below the median by the configured share, and by more than robustZ. Dips at equal distances (a
+// checkpoint every N steps), and consecutive dips (a slower phase, the subject of slow), are said twice and then no more.
 func (s *series) low(x float64, cfg *Config, f *finding) {
-	if f.n = len(s.ring); f.n < cfg.MinSamples {
+	f.n = len(s.ring)
+	if f.n < cfg.MinSamples {
 		return
 	}
 	if _, ceiling := s.bounds(); !(x < ceiling*(1-cfg.ThroughputDrop)) {
@@ -260,7 +261,7 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 		return
 	}
 	f.spread = stat.Sigma(sorted, f.median)
-	// Logarithms are compared, in which times and speeds are alike: a speed cannot fall further than to zero, a time can.
+	// Logarithms are compared, where times and speeds are symmetric: a speed cannot fall below zero, a time can rise without limit.
 	if x >= f.lowest() {
 		return
 	}
@@ -273,8 +274,8 @@ func (s *series) low(x float64, cfg *Config, f *finding) {
 	f.low = !regular
 }
 
-// slow compares the median of a full window with the median of the run's best one, once per value and, when it is said, not again for a window.
-// best is taken at the ends of windows that do not overlap: among fewer medians, chance makes the best one less far off.
+// slow compares the median of a full window with the best median of the run, for each value; a verdict pauses the comparison for a window. best is taken at the
+// ends of disjoint windows: of fewer medians, the best is less biased by chance.
 func (s *series) slow(cfg *Config, f *finding) {
 	if s.quiet > 0 {
 		s.quiet--
@@ -298,19 +299,21 @@ func (s *series) slowed(cfg *Config, f *finding) {
 	if !(f.best > f.current*(1+cfg.Slowdown)) {
 		return
 	}
-	// Nor may noise explain it: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
+	// Noise must not explain the difference: the standard error of the difference of two medians is 1.2533·σ·√(2/n).
 	se := 1.2533 * stat.Sigma(sorted, f.current) * math.Sqrt(2/float64(len(sorted)))
-	if f.slow = f.best-f.current > 5*se; f.slow {
+	f.slow = f.best-f.current > 5*se
+	if f.slow {
 		s.quiet = cfg.Window
 	}
 }
 
-// spikeFloor is how much a loss must rise over the median, relative to it, however steady it was.
+// spikeFloor is the least relative rise of a loss over the median, however steady the loss was.
 const spikeFloor = 0.10
 
-// spike compares a loss with the ones before it. A rise that lasts is said at its start.
+// spike compares a loss with the losses before. A lasting rise is said at its start.
 func (s *series) spike(x float64, cfg *Config, f *finding) {
-	if f.n = len(s.ring); f.n < cfg.MinSamples {
+	f.n = len(s.ring)
+	if f.n < cfg.MinSamples {
 		return
 	}
 	if floor, _ := s.bounds(); x > risen(floor) {
@@ -322,8 +325,8 @@ func (s *series) spike(x float64, cfg *Config, f *finding) {
 	f.spike, s.inSpike = f.spike && !s.inSpike, f.spike
 }
 
-// risen is the limit that a loss has to exceed to be a spike.
+// risen is the limit above which a loss is a spike.
 func risen(median float64) float64 { return median + spikeFloor*math.Abs(median) }
 
-// lowest is the speed that chance does not get below.
+// lowest is the lower bound of speeds by chance.
 func (f *finding) lowest() float64 { return f.median * math.Exp(-robustZ*f.spread/f.median) }

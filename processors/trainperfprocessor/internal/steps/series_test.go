@@ -36,7 +36,7 @@ var noises = map[string]func(*rand.Rand, int) float64{
 	"daily wave":       func(r *rand.Rand, i int) float64 { return 1 + 0.03*math.Sin(float64(i)/500) + 0.01*r.NormFloat64() },
 }
 
-// run feeds n steps and returns the iterations of each verdict. fault changes a step's time and loss.
+// run judges n steps and returns the iterations of each verdict. fault changes a step's time and loss.
 func run(t *testing.T, seed uint64, n int, noise func(*rand.Rand, int) float64, throughput bool,
 	fault func(i int, seconds, loss float64) (float64, float64),
 ) map[string][]int {
@@ -80,7 +80,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestPeriodicCheckpoints: a step that saves a checkpoint is slow, but that is how the run is: told twice, then no more.
+// TestPeriodicCheckpoints: steps slowed by periodic checkpoints are normal for the run: said twice, then no more.
 func TestPeriodicCheckpoints(t *testing.T) {
 	for _, every := range []int{25, 50, 250, 1000} {
 		said := run(t, 3, 10_000, noises["normal 2%"], false, func(i int, seconds, loss float64) (float64, float64) {
@@ -146,7 +146,7 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// TestSlowCreep: 0.01 % slower every step has no step that stands out, and is found by the baseline.
+// TestSlowCreep: of 0.01 % slowdown per step no step stands out, but the baseline finds the creep.
 func TestSlowCreep(t *testing.T) {
 	said := run(t, 1, 4000, noises["normal 2%"], false, func(i int, seconds, loss float64) (float64, float64) {
 		return seconds * (1 + 0.0001*float64(i)), loss
@@ -156,8 +156,8 @@ func TestSlowCreep(t *testing.T) {
 }
 
 func TestWarmUp(t *testing.T) {
-	// A run that starts slowly, goes back to a checkpoint at 500 (a slow first step again), doubles its batch at 800, and has half of its ranks
-	// from 1000 on.
+	// A run that starts slowly, returns to a checkpoint at 500 (with another slow first step), doubles its batch at 800, and has half of its ranks from 1000
+	// on.
 	p, _ := newTest(t)
 	var said []string
 	step := func(i int64, id int, seconds float64, batch, world int64) {
@@ -214,12 +214,11 @@ func TestSpeedReasons(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"The loss rose to 5, where the median of the last 20 is 2 and the limit 2.2: check the data of this step, the gradient norm and the learning rate.",
-		"The step ran at 4 s per step, 75% below the speed of the last 20 (median 1 s per step, P10 1 s per step): check data loading, the network, and " +
-			"whether a checkpoint or an evaluation ran.",
-		"The run has slowed down: the median of the last 20 is 1.15 s per step, where its best was 1 s per step: steps take 15% longer, above the limit of " +
-			"10%. " +
-			"Check for a slow or throttled device, other jobs on the network or the storage, and memory fragmentation.",
+		"The loss rose to 5; the median of the last 20 is 2, the limit 2.2. Check the data of this step, the gradient " +
+			"norm and the learning rate.",
+		"Step 30 took 4 s; usual is 1 s. Check data loading, the network, and whether a checkpoint or an evaluation ran.",
+		"The run has slowed down: 1.15 s, at best 1 s (medians of 20); steps take 15% longer. Check for a throttled " +
+			"device, other jobs on the network or the storage, and memory fragmentation.",
 	}, texts)
 	assert.InDelta(t, 1.15, last[0], 1e-12)
 	assert.InDelta(t, 1.1, last[1], 1e-12)
@@ -243,16 +242,16 @@ func TestMFULow(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	s := oneStep(t, p, perftest.Job, 2, nil)
 	assert.Equal(t, []string{spans.VerdictMFULow}, perftest.Verdicts(s))
-	assert.Equal(t, []string{"MFU is 17.8%: 175.8 of 989 TFLOP/s per device, below the limit of 30%: " +
-		"check data loading, the size of the micro batch, communication that is not overlapped, and the pipeline bubble."}, perftest.Reasons(s))
+	assert.Equal(t, []string{"MFU is 17.8%: 176 of 989 TFLOP/s per device; the limit is 30%. Check data loading, the micro batch size, exposed " +
+		"communication and the pipeline bubble."}, perftest.Reasons(s))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 0.5, nil)))
 	assert.Empty(t, perftest.Verdicts(oneStep(t, p, perftest.Job, 2, attrs{spans.AttrIteration: int64(1)})), "the first iteration compiles")
 	q, _ := newTest(t, onH100)
 	assert.Contains(t, perftest.Reasons(oneStep(t, q, perftest.Job, 2, attrs{spans.AttrDeviceFlopThroughputReported: 100e12}))[0],
-		"per device, as reported by the log, below")
+		"per device, as logged; the limit")
 }
 
-// TestSeriesAgainstOracle compares what is kept in order with sorting all of it anew.
+// TestSeriesAgainstOracle compares the incrementally sorted values with a full sort.
 func TestSeriesAgainstOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, size := range []int{10, 11, 100} {
@@ -284,7 +283,7 @@ func TestSeriesAgainstOracle(t *testing.T) {
 	}
 }
 
-// exact is a series that sorts its values anew for every value, and looks every span id up.
+// exact is a series that sorts its values for every value, and looks every span id up.
 type exact struct {
 	series
 	window []float64
@@ -349,8 +348,8 @@ func (s *exact) add(q quantity, v *value, cfg *Config) (f finding) {
 	return f
 }
 
-// TestSeriesAgainstExact: not to sort is never to miss. Random series with noise of every size, trends, jumps, ties, retries, returns to a
-// checkpoint and other batch sizes get the same verdicts with the same numbers.
+// TestSeriesAgainstExact: lazy sorting misses nothing. Random series with noise of every size, trends, jumps, ties, retries, returns to a checkpoint and
+// changed batch sizes get the same verdicts with the same numbers.
 func TestSeriesAgainstExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	var low, slow, spike int
@@ -420,7 +419,7 @@ func TestSeriesAreSeparate(t *testing.T) {
 	for i := range int64(60) {
 		b := spans.NewBatch("test", "")
 		for j, res := range []spans.Resource{perftest.Job, {Service: "other", RunID: "run-1"}, {Service: "pretrain", RunID: "run-2"}} {
-			// Each population is steady; mixed they would not be.
+			// Each population is steady; a mixture would not be.
 			for k := range int64(2) {
 				s := perftest.AddStep(b, res, i, float64(1+10*j), attrs{spans.AttrRank: k + 1})
 				s.SetSpanID(perftest.SpanID(int(1000*i) + 10*j + int(k) + 1))
@@ -449,7 +448,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	assert.Equal(t, int64(10), evicted, "series and episodes")
 }
 
-// TestRecentSeriesAreKept: a series that had to make room is not fed any more.
+// TestRecentSeriesAreKept: an evicted series gets no further values.
 func TestRecentSeriesAreKept(t *testing.T) {
 	a := newAllSeries()
 	var recent recentSeries
@@ -484,8 +483,8 @@ func TestStepsConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestRisingThroughput: a demonstration log, loss 2.00, 1.99, … and throughput 100, 102, …: nothing is wrong with it, though a tenth of
-// its points is below P10 as in any log. A stall in it is found.
+// TestRisingThroughput: a demonstration log, loss 2.00, 1.99, … and throughput 100, 102, … gets no verdict, though a tenth of its points is below P10 as in any
+// log. A stall is found.
 func TestRisingThroughput(t *testing.T) {
 	for _, stall := range []bool{false, true} {
 		p, _ := newTest(t)

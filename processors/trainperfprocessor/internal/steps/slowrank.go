@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// slowRankWindow is how many of the last records count, slowRankRecords in how many of them a rank has to be slow. A rank that noise makes slow in a
-	// quarter of the records is slow in so many of the window once in 30,000 times.
+	// slowRankWindow is the number of records considered, slowRankRecords the number of slow records of a rank for a verdict. A rank slow by noise in a quarter
+	// of the records reaches slowRankRecords once in 30,000 windows.
 	slowRankWindow  = 10
 	slowRankRecords = 9
-	// slowRankShare is the share of the step's time that the slowest rank must cost.
+	// slowRankShare is the least cost of the slowest rank, as a share of the step's time.
 	slowRankShare = 0.01
 )
 
-// slowRanks remembers which ranks were behind in the last records of a log.
+// slowRanks remembers the slow ranks of the last records of a log.
 type slowRanks struct {
 	mu    sync.Mutex
 	byKey *simplelru.LRU[slowRankKey, *slowRankLog]
@@ -36,26 +36,26 @@ type slowRankKey struct{ service, run, format, of string }
 type slowRankLog struct {
 	episode.Episodes
 
-	behind [slowRankWindow][]int64 // ranks that were slow in each of the last records
+	behind [slowRankWindow][]int64 // slow ranks of each of the last records
 }
 
 func newSlowRanks() *slowRanks {
 	return &slowRanks{byKey: lru.New[slowRankKey, *slowRankLog](lru.Size)}
 }
 
-// of returns the log of a key, and makes it where there is none. evicted tells that another log was forgotten.
+// of returns the log of a key, new where absent. evicted: another log was dropped.
 func (s *slowRanks) of(key slowRankKey) (log *slowRankLog, evicted bool) {
 	log, ok := s.byKey.Get(key)
 	if !ok {
 		log = new(slowRankLog)
-		// The key outlives the batch it was read from.
+		// The key outlives its batch.
 		key = slowRankKey{strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.format), strings.Clone(key.of)}
 		evicted = s.byKey.Add(key, log)
 	}
 	return log, evicted
 }
 
-// slowest is what a record says about its slowest rank.
+// slowest is a record's statement about its slowest rank.
 type slowest struct {
 	view.Slowest
 
@@ -70,7 +70,7 @@ func (r *slowest) compares() bool {
 	return r.Rank.OK && !first && r.Peers.N > 0 && r.Duration > 0 && r.PeersDuration > 0
 }
 
-// judgeRank says that a rank computes for longer than the ranks that do the same, where the same rank does so again and again: all others wait for it.
+// judgeRank gives a verdict where one rank repeatedly computes for longer than its peers with the same work: all of them wait for it.
 func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 	if !r.compares() {
 		return
@@ -105,7 +105,7 @@ func (j *judge) judgeRank(name string, id [8]byte, r slowest) {
 		return
 	}
 	j.slowest, j.slowRank, j.slowRecords, j.seenRecords = r, rank, int64(times), min(log.N, slowRankWindow)
-	j.tell(rankSlow, log.Holds(spans.VerdictRankSlow+strconv.FormatInt(rank, 10)), late, j.cfg.Slowdown)
+	j.sayIf(rankSlow, log.Holds(spans.VerdictRankSlow+strconv.FormatInt(rank, 10)), late, j.cfg.Slowdown)
 }
 
 // judgeRanks judges a report about ranks.
@@ -119,7 +119,7 @@ func (j *judge) judgeRanks(span ptrace.Span) {
 	j.sheet.Put(span)
 }
 
-// worst returns which of the given ranks was behind most often, and how often.
+// worst returns the rank that was slow most often, and how often.
 func (l *slowRankLog) worst(ranks []int64) (rank int64, times int) {
 	for _, r := range ranks {
 		n := 0

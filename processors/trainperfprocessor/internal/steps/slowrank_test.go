@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// rankedStep makes the span of a step of 1 s in which each rank computed for so long, as the receivers do.
+// rankedStep makes the span of a step of 1 s with the compute time of each rank, as the receivers do.
 func rankedStep(b *spans.Batch, name string, n int, seconds []float64) {
 	trace := spans.StepTraceID("run", int64(n))
 	s := b.Add(spans.Resource{Service: "job", RunID: "run"}, spans.Span{
@@ -51,7 +51,7 @@ func slowRankVerdicts(t *testing.T, name string, n int, seconds func(n int) []fl
 	p, _ := newTest(t)
 	for i := 1; i <= n; i++ {
 		var reasons [2]string
-		for again := range reasons { // a batch that is sent again
+		for again := range reasons { // a batch sent again
 			b := spans.NewBatch("test", "")
 			rankedStep(b, name, i, seconds(i))
 			td := b.Traces()
@@ -73,8 +73,7 @@ func slowRankVerdicts(t *testing.T, name string, n int, seconds func(n int) []fl
 	return got
 }
 
-const rankAdvice = " All others wait for it: check the clock, temperature and errors of its device, what else runs on its host, and its share of the work " +
-	"(experts, lengths of sequences)."
+const rankAdvice = " All others wait. Check the clock, temperature and errors of its GPU, its host, and its share of the work (experts, sequence lengths)."
 
 func TestSlowRank(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -82,18 +81,18 @@ func TestSlowRank(t *testing.T) {
 		want    []string
 	}{
 		"always": {func(int) []float64 { return []float64{0.4, 0.41, 0.6, 0.39} }, []string{
-			"10: Rank 2 computed for 600 ms, 50% longer than the median of the 3 other ranks of its pipeline stage, most of it lost in forward-compute; it " +
-				"was slow in 9 of the last 9 records." + rankAdvice,
-			"110: Rank 2 computed for 600 ms, 50% longer than the median of the 3 other ranks of its pipeline stage, most of it lost in forward-compute; it " +
-				"was slow in 10 of the last 10 records." + rankAdvice + " It is so for 100 of the last 100 records.",
+			"10: Rank 2 computed for 600 ms, 50% longer than the median of the 3 other ranks of its pipeline stage, mostly in forward-compute: " +
+				"slow in 9 of the last 9 records." + rankAdvice,
+			"110: Rank 2 computed for 600 ms, 50% longer than the median of the 3 other ranks of its pipeline stage, mostly in forward-compute: " +
+				"slow in 10 of the last 10 records." + rankAdvice + " True of 100 of the last 100 records.",
 		}},
 		"two that share each operation": {func(n int) []float64 { return []float64{0.4, 0.4, 0.6 + 0.01*float64(n%2), 0.6, 0.4, 0.4, 0.4, 0.4} }, []string{
-			"10: Rank 2 and 1 more that were as slow computed for 600 ms, 50% longer than the median of the 7 other ranks of its pipeline stage, most of it " +
-				"lost in forward-compute; it was slow in 9 of the last 9 records." + rankAdvice,
+			"10: Rank 2 and 1 more computed for 600 ms, 50% longer than the median of the 7 other ranks of its pipeline stage, mostly in " +
+				"forward-compute: slow in 9 of the last 9 records." + rankAdvice,
 		}},
 		"of two": {
 			func(int) []float64 { return []float64{0.4, 0.5} },
-			[]string{"10: Rank 1 computed for 500 ms, 25% longer than the fastest, most of it lost in forward-compute; it was slow in 9 of the last 9 " +
+			[]string{"10: Rank 1 computed for 500 ms, 25% longer than the fastest, mostly in forward-compute: slow in 9 of the last 9 " +
 				"records." + rankAdvice},
 		},
 		"another each time":  {func(n int) []float64 { s := []float64{0.4, 0.4, 0.4, 0.4}; s[n%4] = 0.6; return s }, nil},

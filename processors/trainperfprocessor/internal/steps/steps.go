@@ -1,4 +1,4 @@
-// Package steps counts the FLOPs of training steps and judges them: by what their log says, by the steps before, and by the times of their ranks.
+// Package steps counts the FLOPs of training steps and judges them: by their log's numbers, by the steps before, and by the times of their ranks.
 package steps
 
 import (
@@ -21,7 +21,7 @@ import (
 // formatPerfMonitor is the format of FlagScale's perf_monitor (view.Source.Format).
 const formatPerfMonitor = "perf_monitor"
 
-// What could be said about a training step.
+// Outcomes of a training step.
 const (
 	measured = iota
 	reported
@@ -45,11 +45,11 @@ type Domain struct {
 	slow     *slowRanks
 
 	mu     sync.Mutex
-	peaks  *simplelru.LRU[string, float64] // {flop}/s by device name; 0: not known, and said so
+	peaks  *simplelru.LRU[string, float64] // {flop}/s by device name; 0: unknown, and logged
 	warned map[string]bool                 // why a model cannot be counted: at most maxWarned
 }
 
-// New makes the domain. Known are the devices that metrics of GPUs have shown.
+// New makes the domain. known are the devices seen in GPU metrics.
 func New(cfg Config, logger *zap.Logger, known *devices.Devices) *Domain {
 	return &Domain{
 		cfg: cfg, logger: logger, devices: known, series: newAllSeries(), episodes: episode.NewAll(), slow: newSlowRanks(),
@@ -68,7 +68,7 @@ func (d *Domain) NewJudge(at *domain.At, status bool) domain.Judge {
 	return &judge{Domain: d, at: at, tally: domain.NewTally(outcomes), sheet: verdict.Sheet{Status: status, Memory: at.Memory}}
 }
 
-// judge has what its sentences name: the step that is judged, or the report about ranks.
+// judge has the values that its sentences name: of a step, or of a report about ranks.
 type judge struct {
 	*Domain
 	work
@@ -81,7 +81,7 @@ type judge struct {
 	added  additions
 	stated stated
 
-	// What was used last: mostly all steps of a resource share it.
+	// The state used last: most steps of a resource share it.
 	recent   recentSeries
 	recentBy recentEpisodes
 
@@ -132,7 +132,7 @@ func (j *judge) EndResource() {
 	j.endResource()
 }
 
-// state finds what the configuration and the resource say of each step: it stands on the resource, and on a step only where it is different there.
+// state finds the results that depend only on configuration and resource. They are written to the resource, and to a step only where it differs.
 func (j *judge) state(res *resource) {
 	var w work
 	w.read(ptrace.NewSpan(), &j.at.Resource)
@@ -148,7 +148,7 @@ func (j *judge) state(res *resource) {
 		}
 		j.method(&w, &j.stated.additions)
 	}
-	if j.cfg.PeakFlops > 0 || j.cfg.Device != "" || res.device != "" { // not what metrics of GPUs tell: that changes with time
+	if j.cfg.PeakFlops > 0 || j.cfg.Device != "" || res.device != "" { // GPU metrics are left out: their model may change with time
 		if peak := j.peakOf(&w); peak > 0 {
 			if !res.known {
 				j.stated.text(spans.AttrFlopFormula, formulaReported)
@@ -194,7 +194,7 @@ func (j *judge) step(span ptrace.Span, res *resource) int {
 	return outcome
 }
 
-// recentEpisodes are the episodes of a service and run that were used last.
+// recentEpisodes are the episodes of a service and run used last.
 type recentEpisodes struct {
 	format   string
 	rank     int64
@@ -212,7 +212,7 @@ func (j *judge) beginRecord() {
 		*r = recentEpisodes{format: j.Format, rank: rank, episodes: e}
 	}
 	if e, id := r.episodes, binary.BigEndian.Uint64(j.id[:]); j.place.OK && j.place.N > e.Newest {
-		e.Newest = j.place.N // a record that comes again is of no higher iteration than any before
+		e.Newest = j.place.N // a repeated record is of no new highest iteration
 		e.Fresh(id)
 	} else {
 		e.Record(id)

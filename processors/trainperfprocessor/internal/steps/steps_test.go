@@ -57,7 +57,7 @@ func oneStep(tb testing.TB, p *Domain, res spans.Resource, seconds float64, a at
 // peakH100 is the peak of onH100.
 const peakH100 = 989e12
 
-var none = math.NaN() // of an attribute that is not there
+var none = math.NaN() // of an absent attribute
 
 // knownJob is a job whose log describes its model.
 func knownJob() spans.Resource {
@@ -310,7 +310,7 @@ func TestDevice(t *testing.T) {
 	assert.Equal(t, "Abacus 9000", logs.All()[0].ContextMap()["device"])
 	perftest.Numbers(t, oneStep(t, p, known, 0.5, attrs{spans.AttrDeviceModel: "NVIDIA A100-SXM4-80GB"}),
 		map[string]float64{spans.AttrMFU: perftest.AquilaMegatron / 4 / 312e12})
-	// The device stands on the resource, where an NVML receiver or resource detection would put it.
+	// The device is on the resource, where an NVML receiver or resource detection would put it.
 	b := spans.NewBatch("test", "")
 	s := perftest.AddStep(b, known, 8, 0.5, nil)
 	td := b.Traces()
@@ -383,7 +383,7 @@ func TestGatedByArchitecture(t *testing.T) {
 		perftest.Double(t, oneStep(t, p, perftest.Job, 1, nil), spans.AttrFlopCount), 0)
 }
 
-// TestModelsThatCannotBeCounted: what the log reports stays, marked as such, and nothing accuses it. Such a model was counted as a transformer.
+// TestModelsThatCannotBeCounted: for a model without a formula, the log's numbers stay, marked as such, and no verdict blames them.
 func TestModelsThatCannotBeCounted(t *testing.T) {
 	m := perftest.Aquila
 	m.HybridPattern = "MD"
@@ -402,7 +402,7 @@ func TestModelsThatCannotBeCounted(t *testing.T) {
 		assert.Empty(t, perftest.Verdicts(s))
 	}
 	assert.Equal(t, 1, logs.FilterMessageSnippet("leaves out").Len())
-	// Without a report there is nothing but the reason, and a second pass changes nothing.
+	// Without a report only the reason is written, and a second pass changes nothing.
 	b := spans.NewBatch("test", "")
 	s := perftest.AddStep(b, known, 7, 0.5, attrs{spans.AttrSource: "perf_monitor", spans.AttrFlopCountReported: 1e12})
 	perftest.Judge(p, b.Traces())
@@ -414,7 +414,7 @@ func TestModelsThatCannotBeCounted(t *testing.T) {
 	assert.Equal(t, n, s.Attributes().Len())
 }
 
-// TestOddSteps: values of the wrong type or beyond reason are passed over.
+// TestOddSteps: values of the wrong type or out of range are skipped.
 func TestOddSteps(t *testing.T) {
 	p, _ := newTest(t, onH100, withModel(perftest.Aquila))
 	for name, a := range map[string]attrs{
@@ -554,7 +554,7 @@ func TestStepsOfServices(t *testing.T) {
 			assert.Equal(t, int64(3), k.rank, name)
 		}
 	}
-	// A value that is no number says nothing, and neither does an impossible number.
+	// A value that is no number, or an impossible number, is ignored.
 	for _, odd := range []any{"7", true, []any{int64(1)}, map[string]any{"a": 1.5}, 1.5, 1e300, -1e300} {
 		a := attrs{}
 		for name := range whole {

@@ -21,7 +21,7 @@ type spanKey struct {
 	span  pcommon.SpanID
 }
 
-// function is a function span with what its attributes say.
+// function is a function span with its attributes.
 type function struct {
 	view.Function
 
@@ -33,15 +33,15 @@ type function struct {
 type child struct {
 	fn         int32 // index of the function, −1 while unknown
 	stage      spans.TQStage
-	open       bool // its duration is not known
+	open       bool // the duration is unknown
 	parent     spanKey
 	id         pcommon.SpanID
 	start, end uint64
 }
 
-// apart is a stage span whose function did not come before it.
+// apart is a stage span not preceded by its function.
 type apart struct {
-	child  int32 // its index
+	child  int32 // index in children
 	span   ptrace.Span
 	name   string
 	judged bool
@@ -85,7 +85,8 @@ func (j *judge) endResource() {
 func (j *judge) Span(kind view.Kind, span ptrace.Span) {
 	if j.scope != j.at.Scope {
 		j.scope = j.at.Scope
-		if _, j.scopeJudged = j.scope.Get(spans.AttrTQJudged); !j.scopeJudged {
+		_, j.scopeJudged = j.scope.Get(spans.AttrTQJudged)
+		if !j.scopeJudged {
 			j.scope.PutBool(spans.AttrTQJudged, true)
 		}
 	}
@@ -122,8 +123,8 @@ func (j *judge) child(span ptrace.Span) {
 	j.children = append(j.children, c)
 }
 
-// EndResource judges the functions of one resource. A function and its stages share one, and tq_trace sends them together. The SDK of a Go service sends
-// spans as they end, so that a function may come without its stages, and states its shares itself.
+// EndResource judges the functions of one resource. A function and its stages share a resource, and tq_trace sends them together. The SDK of a Go service sends
+// spans as they end: a function may come without its stages, and states its shares itself.
 func (j *judge) EndResource() {
 	j.resolve()
 	next := 0
@@ -137,8 +138,8 @@ func (j *judge) EndResource() {
 	j.endResource()
 }
 
-// resolve finds the functions of stages that did not follow their function, judges stages without one by themselves, and leaves the
-// rest in the order of functions and, within each, of time.
+// resolve assigns stages that did not follow their function, judges stages without a function on their own, and sorts the rest by function and, within a
+// function, by time.
 func (j *judge) resolve() {
 	if len(j.apart) > 0 {
 		if j.byKey == nil {

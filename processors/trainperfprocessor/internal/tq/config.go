@@ -2,14 +2,13 @@ package tq
 
 import "errors"
 
-// Config holds the thresholds of the verdicts about TransferQueue functions. The defaults are those of verl's
-// guide to TQ performance monitoring.
+// Config holds the thresholds of the verdicts about TransferQueue functions. The defaults are from verl's guide to TQ performance monitoring.
 type Config struct {
-	// OverheadElevated: from this share of time spent in GET and PUT on, a warning. 0..1, default 0.20.
+	// OverheadElevated is the share of time in GET and PUT from which on a warning is given. 0..1, default 0.20.
 	OverheadElevated float64 `mapstructure:"overhead_elevated"`
-	// OverheadHigh: above this share of time spent in GET and PUT, bad. 0..1, default 0.30.
+	// OverheadHigh is the share of time in GET and PUT above which the verdict is bad. 0..1, default 0.30.
 	OverheadHigh float64 `mapstructure:"overhead_high"`
-	// ThroughputLow: a client operation slower than this is bad. MiB/s (the unit of the log's throughput_mbps), default 100.
+	// ThroughputLow is the throughput of a client operation below which the verdict is bad. MiB/s (the unit of the log's throughput_mbps), default 100.
 	ThroughputLow float64 `mapstructure:"throughput_low_mibps"`
 	// Fluctuation says when GET or PUT times count as unstable.
 	Fluctuation FluctuationConfig `mapstructure:"fluctuation"`
@@ -17,11 +16,11 @@ type Config struct {
 
 // FluctuationConfig says when GET or PUT times count as unstable.
 type FluctuationConfig struct {
-	// Threshold is the coefficient of variation (standard deviation / mean) above which times do. Default 0.5.
+	// Threshold is the coefficient of variation (standard deviation / mean) above which times fluctuate. Default 0.5.
 	Threshold float64 `mapstructure:"threshold"`
-	// Window is how many of the last operations of one function and stage are compared. 2..10000, default 100.
+	// Window is the number of recent operations of one function and stage compared. 2..10000, default 100.
 	Window int `mapstructure:"window"`
-	// MinSamples is how many operations it takes before anything is said. 2..window, default 20.
+	// MinSamples is the least number of operations for a verdict. 2..window, default 20.
 	MinSamples int `mapstructure:"min_samples"`
 }
 
@@ -45,10 +44,10 @@ var (
 	errFluctuationCount = errors.New("'tq::fluctuation::window' must be 2 to 10000, and 'tq::fluctuation::min_samples' from 2 up to the window")
 )
 
-// Errors are what is wrong with the config.
+// Errors returns all errors of the config.
 func (c *Config) Errors() []error {
 	var errs []error
-	// Written so that NaN fails too.
+	// Written to be false for NaN.
 	share := func(x float64) bool { return x > 0 && x <= 1 }
 	if !share(c.OverheadElevated) || !share(c.OverheadHigh) {
 		errs = append(errs, errOverhead)

@@ -14,7 +14,7 @@ var (
 	shareSource = [childStages]string{spans.AttrTQGetUtilizationSource, spans.AttrTQComputeUtilizationSource, spans.AttrTQPutUtilizationSource}
 )
 
-// shares is where the time of a function went. What is not known is NaN.
+// shares is the split of a function's time. NaN is unknown.
 type shares struct {
 	share    [childStages]float64
 	overhead float64           // get + put
@@ -26,7 +26,8 @@ type shares struct {
 
 var noShares = shares{share: [childStages]float64{math.NaN(), math.NaN(), math.NaN()}, overhead: math.NaN()}
 
-// attributes is how many a function gets at most: three shares, each with its source where it is the log's, three more numbers, and the summary.
+// attributes is the largest number of attributes for a function: three shares, each with its source where taken from the log, three more numbers, and the
+// summary.
 func (s *shares) attributes() int {
 	n := childStages + 3 + 1
 	for _, reported := range s.reported {
@@ -37,11 +38,11 @@ func (s *shares) attributes() int {
 	return n
 }
 
-// spent is the time that the stages of a function took.
+// spent is the time of a function's stages.
 type spent struct {
 	sum        [childStages]uint64 // ns
 	have, open [childStages]bool
-	covered    uint64 // ns of the function in which a stage ran
+	covered    uint64 // ns of the function covered by stages
 	complete   bool   // the end of the function was seen, and the end of each stage
 }
 
@@ -49,7 +50,7 @@ func (s *spent) staged() bool {
 	return s.have[spans.TQGet] || s.have[spans.TQCompute] || s.have[spans.TQPut]
 }
 
-// add takes the stages, which are in order of start.
+// add takes the stages, in order of start.
 func (s *spent) add(start, end uint64, children []child) {
 	at := start
 	for i := range children {
@@ -60,7 +61,7 @@ func (s *spent) add(start, end uint64, children []child) {
 		}
 		s.have[c.stage] = true
 		s.sum[c.stage] = addSaturated(s.sum[c.stage], c.end-c.start)
-		// The part of [start, end] this child covers beyond the ones before it.
+		// The part of [start, end] that this child covers beyond earlier children.
 		if from, to := max(c.start, at), min(c.end, end); to > from {
 			s.covered += to - from
 			at = to
@@ -76,11 +77,10 @@ func addSaturated(a, b uint64) uint64 {
 	return a + b
 }
 
-// function measures and judges one function by its stages, which are in order of start.
+// function measures and judges one function by its stages, in order of start.
 //
-// The shares are ΣGET/total and so on: sums, as the log's own ratios. Stages that overlap can sum to more than 1;
-// tq.unattributed.utilization is 1 − wall-clock union, and so stays within 0..1. The share of a stage whose line was lost is the share that
-// FUNCTION_END states, and is marked as the log's.
+// The shares are sums like the log's own ratios: ΣGET/total and so on. Overlapping stages can sum to more than 1; tq.unattributed.utilization is 1 − wall-clock
+// union, always within 0..1. For a stage with a lost line, the share is FUNCTION_END's, marked as the log's.
 func (j *judge) function(f *function, children []child) int {
 	switch {
 	case f.Judged:
@@ -91,7 +91,7 @@ func (j *judge) function(f *function, children []child) int {
 	start, end := uint64(f.span.StartTimestamp()), uint64(f.span.EndTimestamp())
 	s := spent{complete: !f.Incomplete}
 	s.add(start, end, children)
-	reportedAny := false // FUNCTION_END was seen, so the total is known
+	reportedAny := false // FUNCTION_END was seen, which gives the total
 	for _, r := range f.Reported {
 		reportedAny = reportedAny || !math.IsNaN(r)
 	}
@@ -100,7 +100,7 @@ func (j *judge) function(f *function, children []child) int {
 	case end <= start:
 		nothing = noDuration
 	case !s.complete && !reportedAny:
-		// The end of such a function is only the last thing seen of it: shares of the time until then would be invented.
+		// The end of an incomplete function is only its last known time: shares of the time until then would be invented.
 		nothing = incomplete
 	case !s.staged() && !reportedAny:
 		nothing = noStages
@@ -127,7 +127,7 @@ func (j *judge) function(f *function, children []child) int {
 	return measured
 }
 
-// find computes the shares from the times of the stages, and takes the shares that the log states for stages without times.
+// find computes the shares from the times of the stages, or takes the log's for stages without times.
 func (f *function) find(s *spent, ns uint64) (found shares) {
 	total := float64(ns)
 	found = shares{unattributed: math.NaN(), disagreement: math.NaN()}
@@ -144,7 +144,7 @@ func (f *function) find(s *spent, ns uint64) (found shares) {
 			found.share[i], found.reported[i], recomputed = r, !math.IsNaN(r), false
 		}
 	}
-	found.overhead = found.share[spans.TQGet] + found.share[spans.TQPut] // NaN where one of the two is not known
+	found.overhead = found.share[spans.TQGet] + found.share[spans.TQPut] // NaN where either is unknown
 	if !math.IsNaN(found.overhead) && !found.reported[spans.TQGet] && !found.reported[spans.TQPut] {
 		found.overhead = float64(addSaturated(s.sum[spans.TQGet], s.sum[spans.TQPut])) / total // rounded once
 	}
@@ -167,7 +167,7 @@ func (s *shares) put(attrs pcommon.Map) {
 	spans.PutFinite(attrs, spans.AttrTQUtilizationDisagreement, s.disagreement)
 }
 
-// judgeCarried judges a function by the shares that it brought, and leaves them as they are: stages that miss here may have come in another batch.
+// judgeCarried judges a function by the shares on its span, without changing them: missing stages may have come in another batch.
 func (j *judge) judgeCarried(f *function, children []child) int {
 	switch {
 	case f.Incomplete:
@@ -181,13 +181,13 @@ func (j *judge) judgeCarried(f *function, children []child) int {
 	}
 	j.judgeFunction(f, &found, children)
 	attrs := f.span.Attributes()
-	attrs.EnsureCapacity(attrs.Len() + 1 + j.sheet.Attributes()) // the summary is one attribute
+	attrs.EnsureCapacity(attrs.Len() + 1 + j.sheet.Attributes()) // room for the summary
 	j.summarize(f, &found)
 	j.sheet.Put(f.span)
 	return selfMeasured
 }
 
-// summarize writes what the function is about in one line: "TQ overhead 41.6% · get 21.8% · put 19.8%; batch 64; worker 1531903".
+// summarize writes the function in one line: "TQ overhead 41.6% · get 21.8% · put 19.8%; batch 64; worker 1531903".
 func (j *judge) summarize(f *function, found *shares) {
 	l := &j.summary
 	l.Begin()

@@ -18,7 +18,7 @@ import (
 )
 
 func TestCarriedShares(t *testing.T) {
-	stages := []stageSpan{{"get", 0, 900}, {"compute", 900, 950}, {"put", 950, 1000}} // the stages give other shares than the function states
+	stages := []stageSpan{{"get", 0, 900}, {"compute", 900, 950}, {"put", 950, 1000}} // the stages' shares differ from the function's own
 	for name, tt := range map[string]struct {
 		get, compute, put any
 		overhead          any
@@ -31,21 +31,21 @@ func TestCarriedShares(t *testing.T) {
 		"nothing to say": {get: 0.05, compute: 0.70, put: 0.05},
 		"elevated": {
 			get: 0.15, compute: 0.7, put: 0.10, want: []string{saidElevated},
-			reason: "TransferQueue took 25% of the 1 µs of rollout (GET 15%, PUT 10%), not below the target of 20%: ",
+			reason: "TransferQueue took 25% of the 1 µs of rollout (GET 15%, PUT 10%); the target is below 20%. ",
 		},
 		"high": {
 			get: 0.25, compute: 0.5, put: 0.15, want: []string{spans.VerdictTQOverhead},
-			reason: "TransferQueue took 40% of the 1 µs of rollout (GET 25%, PUT 15%), above the limit of 30%: ",
+			reason: "TransferQueue took 40% of the 1 µs of rollout (GET 25%, PUT 15%); the limit is 30%. ",
 		},
 		"stages here":       {get: 0.05, compute: 0.85, put: 0.05, children: stages},
 		"some of them here": {get: 0.05, compute: 0.70, put: 0.05, children: stages[:1]},
 		"overhead is theirs": {
 			get: 0.05, compute: 0.70, put: 0.05, overhead: 0.35, want: []string{spans.VerdictTQOverhead},
-			reason: "(GET 5%, PUT 5%), above",
+			reason: "(GET 5%, PUT 5%); the limit",
 		},
 		"overhead only": {
 			overhead: 0.35, want: []string{spans.VerdictTQOverhead},
-			reason: "TransferQueue took 35% of the 1 µs of rollout, above the limit of 30%: ",
+			reason: "TransferQueue took 35% of the 1 µs of rollout; the limit is 30%. ",
 		},
 		"compute only":          {compute: 0.85},
 		"get only":              {get: 0.85},
@@ -77,7 +77,7 @@ func TestCarriedShares(t *testing.T) {
 	}
 }
 
-// unjudged is what a function has besides verdicts, unless it had them before.
+// unjudged is the function's attributes except new verdicts.
 func unjudged(f ptrace.Span, before map[string]any) map[string]any {
 	after := f.Attributes().AsRaw()
 	if _, judged := before[spans.AttrVerdict]; !judged {
@@ -99,7 +99,7 @@ func checkReason(t *testing.T, f ptrace.Span, want string) {
 	}
 }
 
-// service is what a Go service sends in the order in which its spans end: 60 functions of 500 ms, whose GETs take 20 and 200 ms in turn.
+// service is the output of a Go service in the order in which its spans end: 60 functions of 500 ms, with GETs of 20 and 200 ms in turn.
 func service() ptrace.Traces {
 	b := spans.NewBatch("github.com/trainbridge/trainbridge/bridge", "")
 	for i := range 60 {
@@ -115,7 +115,7 @@ func service() ptrace.Traces {
 	return td
 }
 
-// split cuts a batch into several; cut says in which a span goes.
+// split cuts a batch into several; cut chooses the batch of a span.
 func split(td ptrace.Traces, cut func(i int, s ptrace.Span) int) []ptrace.Traces {
 	var out []ptrace.Traces
 	rs := td.ResourceSpans().At(0)
@@ -133,7 +133,7 @@ func split(td ptrace.Traces, cut func(i int, s ptrace.Span) int) []ptrace.Traces
 	return out
 }
 
-// cuts are ways in which an SDK may cut what a service sends.
+// cuts are ways in which an SDK may cut a service's spans.
 var cuts = map[string]func(i int, s ptrace.Span) int{
 	"one batch":               func(int, ptrace.Span) int { return 0 },
 	"a batch per span":        func(i int, _ ptrace.Span) int { return i },
@@ -158,12 +158,12 @@ func stageOf(s ptrace.Span) spans.TQStage {
 	return spans.TQStageOf(v)
 }
 
-// TestSplitBatches: however the batches are cut, functions get the same verdicts, windows the same times, and times that fluctuate are told of once.
+// TestSplitBatches: the cut changes neither the verdicts of functions nor the windows, and fluctuating times get one verdict.
 func TestSplitBatches(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
 			p := newTest(t)
-			fluctuating, told := 0, ""
+			fluctuating, reason := 0, ""
 			for _, td := range split(service(), cut) {
 				perftest.Judge(p, td)
 				for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
@@ -171,7 +171,7 @@ func TestSplitBatches(t *testing.T) {
 					if i := slices.Index(names, saidGet); i >= 0 {
 						names = slices.Delete(names, i, i+1)
 						fluctuating++
-						told = perftest.Reasons(s)[len(perftest.Reasons(s))-1]
+						reason = perftest.Reasons(s)[len(perftest.Reasons(s))-1]
 					}
 					if stageOf(s) != spans.TQFunction {
 						assert.Empty(t, names)
@@ -187,7 +187,7 @@ func TestSplitBatches(t *testing.T) {
 			}
 			assert.Equal(t, 1, fluctuating, "once per window")
 			// The 20th GET: ten of 20 ms and ten of 200 ms have the mean 110 ms and the deviation 90 ms.
-			assert.Contains(t, told, "The GET times of rollout fluctuate: over the last 20 the standard deviation was 81.8% of the mean of 110 ms")
+			assert.Contains(t, reason, "The GET times of rollout fluctuate: standard deviation 81.8% of the mean of 110 ms over the last 20")
 			for st, want := range map[spans.TQStage]uint64{spans.TQGet: 30 * 220_000_000, spans.TQPut: 60 * 100_000_000} {
 				w, ok := p.windows.byKey.Peek(windowKey{service: "verl", run: "run-1", function: "rollout", stage: st})
 				require.True(t, ok)
@@ -204,8 +204,8 @@ func sid(s ptrace.Span) []byte {
 	return id[:]
 }
 
-// TestReplayedBatches: a batch that passes again comes out the same, and a copy of a batch that came in (an SDK without an answer sends it again) gets no
-// verdict about fluctuation a second time.
+// TestReplayedBatches: a batch judged again comes out the same, and a copy of an incoming batch (an SDK resends without an answer) gets no second verdict about
+// fluctuation.
 func TestReplayedBatches(t *testing.T) {
 	for name, cut := range cuts {
 		t.Run(name, func(t *testing.T) {
@@ -233,8 +233,7 @@ func TestReplayedBatches(t *testing.T) {
 	}
 }
 
-// TestGatewayBehindAnAgent: a gateway with other limits, that gets batches cut anew, leaves spans that an agent has judged as they are, with their verdicts or
-// without any.
+// TestGatewayBehindAnAgent: a gateway with other limits and newly cut batches leaves judged spans of an agent unchanged, with or without verdicts.
 func TestGatewayBehindAnAgent(t *testing.T) {
 	logs := func() ptrace.Traces { // of tq_trace
 		b := spans.NewBatch("tq_trace", "")
@@ -271,7 +270,7 @@ func TestGatewayBehindAnAgent(t *testing.T) {
 	}
 }
 
-// TestStageWithoutFunction: a stage that stands in a span of another kind has a window too, unless its function has no name or the stage did not end.
+// TestStageWithoutFunction: a stage in a span of another kind has a window too, unless its function has no name or the stage did not end.
 func TestStageWithoutFunction(t *testing.T) {
 	p := newTest(t)
 	add := func(b *spans.Batch, id int, stage string, ns int64) ptrace.Span {
@@ -289,18 +288,18 @@ func TestStageWithoutFunction(t *testing.T) {
 	}
 	perftest.Judge(p, b.Traces())
 	assert.Equal(t, 1, p.windows.byKey.Len())
-	told := 0
+	repeats := 0
 	for _, s := range b.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
 		if names := perftest.Verdicts(s); names != nil {
-			told++
+			repeats++
 			assert.Equal(t, []string{saidGet}, names)
 			assert.Equal(t, perftest.SpanID(191), s.SpanID(), "the 20th")
 		}
 	}
-	assert.Equal(t, 1, told)
+	assert.Equal(t, 1, repeats)
 }
 
-// TestCarriedWithOpenStage: a stage that was not seen to its end is in no window.
+// TestCarriedWithOpenStage: a stage without an end is in no window.
 func TestCarriedWithOpenStage(t *testing.T) {
 	p := newTest(t)
 	b := spans.NewBatch("test", "")

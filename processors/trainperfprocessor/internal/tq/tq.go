@@ -1,4 +1,4 @@
-// Package tq recomputes where the time of TransferQueue functions went, and judges them.
+// Package tq recomputes the split of TransferQueue functions' time, and judges it.
 package tq
 
 import (
@@ -11,7 +11,7 @@ import (
 // mib turns the MiB/s of the config into the By/s of the spans.
 const mib = 1 << 20
 
-// What could be said about a function.
+// Outcomes of a function.
 const (
 	measured = iota
 	noStages

@@ -66,14 +66,14 @@ func TestExampleOfTheGuide(t *testing.T) {
 	assert.InDelta(t, 62_024.0/914_024.0, perftest.Double(t, f, spans.AttrTQPutUtilization), 1e-15)
 	assert.InDelta(t, 114_024.0/914_024.0, perftest.Double(t, f, spans.AttrTQOverheadUtilization), 1e-15)
 	assert.Zero(t, perftest.Double(t, f, spans.AttrTQUnattributedUtilization))
-	// PUT is the one the log rounds down: 6.786 % printed as 6.78 %.
+	// The log rounds PUT down: 6.786 % printed as 6.78 %.
 	assert.InDelta(t, 62_024.0/914_024.0-0.0678, perftest.Double(t, f, spans.AttrTQUtilizationDisagreement), 1e-15)
 	assert.Empty(t, perftest.Verdicts(f), "what is good has no verdict")
 	assert.Empty(t, perftest.Severity(f))
 	assert.Zero(t, f.Events().Len())
 }
 
-// How perftest.Verdicts tells verdicts of one name apart.
+// The verdicts of one name, as perftest.Verdicts prints them.
 const (
 	saidElevated = spans.VerdictTQOverhead + " warning"
 	saidGet      = spans.VerdictTQFluctuating + " (get)"
@@ -121,20 +121,19 @@ func TestReasonHasTheNumbersAndTheAdvice(t *testing.T) {
 	c.Attributes().PutDouble(spans.AttrTQThroughput, 15_938_355/0.2)
 	perftest.Judge(newTest(t), b.Traces())
 
-	assert.Equal(t, []string{"TransferQueue took 43.8% of the 914 ms of rollout (GET 21.9%, PUT 21.9%), above the limit of 30%: " +
-		"check the storage backend's configuration (Redis or distributed storage), tune the batch size so that fewer transfers are needed, " +
-		"consider compressing the data."}, perftest.Reasons(f))
+	assert.Equal(t, []string{"TransferQueue took 43.8% of the 914 ms of rollout (GET 21.9%, PUT 21.9%); the limit is 30%. Check the storage " +
+		"backend (Redis or distributed storage), tune the batch size for fewer transfers, consider compressing the data."}, perftest.Reasons(f))
 	e := f.Events().At(0).Attributes()
 	value, _ := e.Get(spans.AttrVerdictValue)
 	threshold, _ := e.Get(spans.AttrVerdictThreshold)
 	assert.InDelta(t, 400_000.0/914_024.0, value.Double(), 1e-15)
 	assert.InDelta(t, 0.3, threshold.Double(), 0)
 
-	assert.Equal(t, []string{"PUT moved 15.2 MiB at 76 MiB/s, below the limit of 100 MiB/s: " +
-		"check the network bandwidth, the IOPS of the storage, and how the data is serialised."}, perftest.Reasons(c))
+	assert.Equal(t, []string{"PUT moved 15.2 MiB at 76 MiB/s (limit 100 MiB/s). Check the network bandwidth, the IOPS of the storage, and how the " +
+		"data is serialised."}, perftest.Reasons(c))
 }
 
-// TestOneConclusion: 240 calls above the limit were 240 red bars. Now it is said of the first ones, then once in a hundred.
+// TestOneConclusion: of 240 calls above the limit the first get a verdict, then one in a hundred.
 func TestOneConclusion(t *testing.T) {
 	for name, tt := range map[string]struct {
 		high func(i int) bool
@@ -143,11 +142,11 @@ func TestOneConclusion(t *testing.T) {
 	}{
 		"nearly all calls": {
 			func(i int) bool { return i%24 != 0 }, 8 + 3,
-			"It is so for 96 of the last 100 calls.",
+			"True of 96 of the last 100 calls.",
 		},
 		"those of one host": {
 			func(i int) bool { return i%5 == 4 }, 48,
-			"It is so for 20 of the last 100 calls.",
+			"True of 20 of the last 100 calls.",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +186,7 @@ func TestOneConclusion(t *testing.T) {
 	}
 }
 
-// TestSummary: one line that a person reads first.
+// TestSummary: the line that a person reads first.
 func TestSummary(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(m pcommon.Map)
@@ -263,7 +262,7 @@ func TestNothingIsInvented(t *testing.T) {
 		total    int64
 		children []stageSpan
 		change   func(ptrace.Span)
-		want     []string // the shares that are there
+		want     []string // the known shares
 		verdicts []string
 	}{
 		"no stages":             {1000, nil, func(ptrace.Span) {}, nil, nil},
@@ -303,14 +302,14 @@ func TestNothingIsInvented(t *testing.T) {
 			assert.Equal(t, tt.want, got)
 			assert.Equal(t, tt.verdicts, perftest.Verdicts(f))
 			for _, r := range perftest.Reasons(f) {
-				assert.Equal(t, strings.Contains(name, "report"), strings.Contains(r, "as reported by the log"), r)
+				assert.Equal(t, strings.Contains(name, "report"), strings.Contains(r, "as logged"), r)
 			}
 		})
 	}
 }
 
-// TestLostStageLine: FUNCTION_END states all shares, so one lost line of a stage must not silence its function. Shares of seen stages are recomputed, the rest
-// are the log's, and each share says which it is.
+// TestLostStageLine: FUNCTION_END states all shares, so a lost line of a stage must not silence its function. Shares of known stages are recomputed, the rest
+// are the log's, and each share names its source.
 func TestLostStageLine(t *testing.T) {
 	three := []stageSpan{{"get", 0, 210_000_000}, {"compute", 210_000_000, 800_000_000}, {"put", 800_000_000, 1_000_000_000}}
 	for name, tt := range map[string]struct {
@@ -322,15 +321,15 @@ func TestLostStageLine(t *testing.T) {
 		reason            string
 	}{
 		"none":    {three, -1, 0.21, 0.59, 0.2, nil, 0.41, "(GET 21%, PUT 20%)"},
-		"GET":     {three[1:], -1, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as reported by the log, PUT 20%)"},
-		"GET_END": {three, 0, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as reported by the log, PUT 20%)"},
+		"GET":     {three[1:], -1, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as logged, PUT 20%)"},
+		"GET_END": {three, 0, 0.2123, 0.59, 0.2, []string{spans.AttrTQGetUtilizationSource}, 0.4123, "(GET 21.2% as logged, PUT 20%)"},
 		"COMPUTE": {[]stageSpan{three[0], three[2]}, -1, 0.21, 0.5876, 0.2, []string{spans.AttrTQComputeUtilizationSource}, 0.41, "(GET 21%, PUT 20%)"},
-		"PUT":     {three[:2], -1, 0.21, 0.59, 0.2001, []string{spans.AttrTQPutUtilizationSource}, 0.4101, "(GET 21%, PUT 20% as reported by the log)"},
+		"PUT":     {three[:2], -1, 0.21, 0.59, 0.2001, []string{spans.AttrTQPutUtilizationSource}, 0.4101, "(GET 21%, PUT 20% as logged)"},
 		"both": {
 			three[1:2], -1, 0.2123, 0.59, 0.2001,
 			[]string{spans.AttrTQGetUtilizationSource, spans.AttrTQPutUtilizationSource},
 			0.4124,
-			"(GET 21.2%, PUT 20%, both as reported by the log)",
+			"(GET 21.2%, PUT 20%, both as logged)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,25 +12,25 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// A sentence says the fact first, then the advice.
 const (
 	took = "TransferQueue took {value:percent} of the {duration:seconds} of {name}" +
-		"[ (GET {get:percent}[GET is reported? as reported by the log], PUT {put:percent}[both are reported?, both][PUT is reported? as reported by the " +
-		"log])], "
-	overheadAdvice = ": check the storage backend's configuration (Redis or distributed storage), " +
-		"tune the batch size so that fewer transfers are needed, consider compressing the data."
-	fluctuate = "The {stage} times of {name} fluctuate: over the last {operations} the standard deviation was {value:percent} of the mean of {mean:seconds}, " +
-		"above the limit of {threshold:percent}: the network or the storage is not stable."
+		"[ (GET {get:percent}[GET is reported? as logged], PUT {put:percent}[both are reported?, both][PUT is reported? as logged])]; "
+	overheadAdvice = " Check the storage backend (Redis or distributed storage), " +
+		"tune the batch size for fewer transfers, consider compressing the data."
+	fluctuate = "The {stage} times of {name} fluctuate: standard deviation {value:percent} of the mean of {mean:seconds} over the last {operations} " +
+		"(limit {threshold:percent}). The network or the storage is not stable."
 )
 
 var (
 	overheadHigh = verdict.New(spans.VerdictTQOverhead,
-		took+"above the limit of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places)
+		took+"the limit is {threshold:percent}."+overheadAdvice+episode.Share("calls"), &places)
 	overheadElevated = verdict.New(spans.VerdictTQOverhead,
-		took+"not below the target of {threshold:percent}"+overheadAdvice+episode.Share("calls"), &places).As(verdict.Warning)
+		took+"the target is below {threshold:percent}."+overheadAdvice+episode.Share("calls"), &places).As(verdict.Warning)
 
 	throughputLow = verdict.New(spans.VerdictTQThroughputLow,
-		"{stage} [moved {size:bytes}|ran] at {speed:binary rate}, below the limit of {lowest speed:binary rate}: "+
-			"check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
+		"{stage} [moved {size:bytes}|ran] at {speed:binary rate} (limit {lowest speed:binary rate}). "+
+			"Check the network bandwidth, the IOPS of the storage, and how the data is serialised."+episode.Share("operations"), &places)
 
 	getFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQGet)
 	putFluctuating = verdict.New(spans.VerdictTQFluctuating, fluctuate, &places).In(spans.TQPut)
@@ -47,8 +47,8 @@ var places = verdict.Places[saying]{
 		"lowest speed": func(s *saying) float64 { return s.limit },
 	},
 	Counts: map[string]func(*saying) int64{
-		"held":       func(s *saying) int64 { return s.told.HeldAgain() },
-		"of":         func(s *saying) int64 { return int64(s.told.Of) },
+		"held":       func(s *saying) int64 { return s.answer.HeldAgain() },
+		"of":         func(s *saying) int64 { return int64(s.answer.Of) },
 		"operations": func(s *saying) int64 { return int64(s.spread.n) },
 	},
 	Texts: map[string]func([]byte, *saying) []byte{
@@ -64,7 +64,7 @@ var places = verdict.Places[saying]{
 
 var stageTitle = [...]string{spans.TQGet: "GET", spans.TQCompute: "COMPUTE", spans.TQPut: "PUT", spans.TQClientGet: "GET", spans.TQClientPut: "PUT"}
 
-// saying is what the sentences name.
+// saying has the values that sentences name.
 type saying struct {
 	name     string // of the function
 	stage    spans.TQStage
@@ -73,7 +73,7 @@ type saying struct {
 	spread       spread
 	size         float64 // By
 	speed, limit float64 // By/s
-	told         episode.Told
+	answer       episode.Answer
 }
 
 // judgeFunction judges a function by its shares, and by the times of its stages.
@@ -85,8 +85,8 @@ func (j *judge) judgeFunction(f *function, found *shares, children []child) {
 	j.judgeFluctuation(f, children)
 }
 
-// judgeOverhead says that a call spent much of its time in TransferQueue: on each such call, until it is so for nearly all of them. What that means for the run
-// is said where all of it is known (internal/traces/digest).
+// judgeOverhead gives a verdict on each call that spends much of its time in TransferQueue, until nearly all calls do. The conclusion for the run is drawn over
+// the whole run (internal/traces/digest).
 func (j *judge) judgeOverhead(f *function, found *shares) {
 	j.episodes.Lock()
 	defer j.episodes.Unlock()
@@ -103,7 +103,8 @@ func (j *judge) judgeOverhead(f *function, found *shares) {
 		return
 	}
 	s := &j.saying
-	if s.told = e.Mostly(v.Episode()); !s.told.Say {
+	s.answer = e.Mostly(v.Episode())
+	if !s.answer.Say {
 		return
 	}
 	s.name, s.duration, s.shares = f.Name, f.seconds(), *found
@@ -114,13 +115,13 @@ func (f *function) seconds() float64 {
 	return float64(f.span.EndTimestamp()-f.span.StartTimestamp()) / 1e9
 }
 
-// judgeFluctuation feeds the windows with the function's GET and PUT times, in their order.
+// judgeFluctuation adds the function's GET and PUT times to their windows, in order.
 func (j *judge) judgeFluctuation(f *function, children []child) {
 	var news [childStages]spread
 	for i := range children {
 		if c := &children[i]; c.stage != spans.TQCompute && !c.open {
-			sp := j.feed(f.Name, c.stage, c.id, c.end-c.start)
-			if !news[c.stage].tell {
+			sp := j.addToWindow(f.Name, c.stage, c.id, c.end-c.start)
+			if !news[c.stage].say {
 				news[c.stage] = sp
 			}
 		}
@@ -129,7 +130,7 @@ func (j *judge) judgeFluctuation(f *function, children []child) {
 	j.judgeSpread(f.Name, spans.TQPut, news[spans.TQPut])
 }
 
-func (j *judge) feed(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
+func (j *judge) addToWindow(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) spread {
 	got, evicted := j.windows.add(windowKey{service: j.at.Service, run: j.at.Run, function: fn, stage: st}, binary.BigEndian.Uint64(id[:]), ns)
 	if evicted {
 		j.tally.Evicted++
@@ -138,7 +139,7 @@ func (j *judge) feed(fn string, st spans.TQStage, id pcommon.SpanID, ns uint64) 
 }
 
 func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
-	if !sp.tell {
+	if !sp.say {
 		return
 	}
 	v := getFluctuating
@@ -149,19 +150,19 @@ func (j *judge) judgeSpread(fn string, st spans.TQStage, sp spread) {
 	v.Say(&j.sheet, &j.saying, sp.cv, j.cfg.Fluctuation.Threshold)
 }
 
-// stageApart judges a stage that came without its function by the window of the function's name, so that a window also gets stages that
-// came in another batch than their function. COMPUTE has no window.
+// stageApart judges a stage that came without its function by the window of the function's name: a window also gets stages batched apart from their function.
+// COMPUTE has no window.
 func (j *judge) stageApart(a *apart, c *child) {
 	if a.judged || c.open || c.stage == spans.TQCompute || a.name == "" {
 		return
 	}
 	j.sheet.Begin()
-	j.judgeSpread(a.name, c.stage, j.feed(a.name, c.stage, c.id, c.end-c.start))
+	j.judgeSpread(a.name, c.stage, j.addToWindow(a.name, c.stage, c.id, c.end-c.start))
 	j.sheet.Put(a.span)
 }
 
-// client judges one client operation. Operations that stand alone (sync workers log no function around them) feed a
-// window of their own; operations inside a function are already in the window of its GET or PUT.
+// client judges one client operation. Operations outside functions (sync workers log no function) have a window of their own; operations inside a function are
+// already in the window of its GET or PUT.
 func (j *judge) client(span ptrace.Span) {
 	s := &j.stage
 	if s.Judged || s.Incomplete || span.EndTimestamp() < span.StartTimestamp() {
@@ -171,12 +172,12 @@ func (j *judge) client(span ptrace.Span) {
 	j.judgeThroughput(span.SpanID())
 	if span.ParentSpanID().IsEmpty() {
 		ns := uint64(span.EndTimestamp() - span.StartTimestamp())
-		j.judgeSpread(s.Function, s.Stage, j.feed(s.Function, s.Stage, span.SpanID(), ns))
+		j.judgeSpread(s.Function, s.Stage, j.addToWindow(s.Function, s.Stage, span.SpanID(), ns))
 	}
 	j.sheet.Put(span)
 }
 
-// judgeThroughput leaves out operations of no known size: the log counts tensors only, so a size of 0 says nothing.
+// judgeThroughput leaves out operations of unknown size: the log counts tensors only, so a size of 0 is no measurement.
 func (j *judge) judgeThroughput(id pcommon.SpanID) {
 	speed := j.stage.Throughput
 	if math.IsNaN(speed) {
@@ -193,7 +194,8 @@ func (j *judge) judgeThroughput(id pcommon.SpanID) {
 		return
 	}
 	s := &j.saying
-	if s.told = e.Mostly(spans.VerdictTQThroughputLow); !s.told.Say {
+	s.answer = e.Mostly(spans.VerdictTQThroughputLow)
+	if !s.answer.Say {
 		return
 	}
 	s.stage, s.speed, s.limit, s.size = j.stage.Stage, speed, j.cfg.ThroughputLow, math.NaN()

@@ -13,11 +13,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// maxWindowNS is the longest duration a window takes (13 days); longer ones count as this long. With maxWindow values it
-// keeps n·Σd² below 2^128.
+// maxWindowNS is the upper limit of a duration in a window (13 days); longer durations count as maxWindowNS. With maxWindow values it keeps n·Σd² below 2^128.
 const maxWindowNS = 1 << 50
 
-// windowKey names one population of durations that should resemble each other.
+// windowKey identifies a population of similar durations.
 type windowKey struct {
 	service, run, function string
 	stage                  spans.TQStage
@@ -34,24 +33,24 @@ func newWindows(cfg FluctuationConfig) *windows {
 	return &windows{cfg: cfg, byKey: lru.New[windowKey, *window](lru.Size)}
 }
 
-// spread is what a window says about its durations.
+// spread is the distribution of a window's durations.
 type spread struct {
 	n    int
 	cv   float64 // population standard deviation / mean, as PromQL's stddev_over_time / avg_over_time
 	mean float64 // s
-	// tell: the spread is a verdict, and no span within the last window's length has carried it.
-	tell bool
+	// say: the spread is a verdict that no span within the last window's length has carried.
+	say bool
 }
 
-// add puts the duration of one span (ns) into the window of the key. A span id that the window still holds is not
-// added again, so a retried batch changes nothing. evicted tells that another window was forgotten.
+// add puts the duration of one span (ns) into the window of the key. A span id still in the window is not added again, so a retried batch changes nothing.
+// evicted: another window was dropped.
 func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	win, ok := w.byKey.Get(key)
 	if !ok {
 		win = new(window)
-		// The key outlives the batch it was read from.
+		// The key outlives its batch.
 		key.service, key.run, key.function = strings.Clone(key.service), strings.Clone(key.run), strings.Clone(key.function)
 		evicted = w.byKey.Add(key, win)
 	}
@@ -62,8 +61,8 @@ func (w *windows) add(key windowKey, span, ns uint64) (s spread, evicted bool) {
 	case win.quiet > 0:
 		win.quiet--
 	case s.n >= w.cfg.MinSamples && s.cv > w.cfg.Threshold:
-		// The spread is about the window, not about this span: one span in a window's length says it; said on every span, it would bury the rest.
-		s.tell = true
+		// The spread is about the window, not about this span: one span per window length gets the verdict; on every span, it would bury the rest.
+		s.say = true
 		win.quiet = w.cfg.Window - 1
 	}
 	return s, evicted
@@ -79,7 +78,7 @@ type window struct {
 	sqHi, sq  uint64
 }
 
-// add returns false for a span that the window still holds.
+// add returns false for a span still in the window.
 func (w *window) add(span, ns uint64, size int) bool {
 	if slices.Contains(w.spans, span) {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// TestFluctuationAgainstOracle feeds random times and computes the spread of the last hundred in two passes of floats.
+// TestFluctuationAgainstOracle compares with the spread of the last hundred of random times, computed in two passes of floats.
 func TestFluctuationAgainstOracle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	p := newTest(t)
@@ -53,8 +53,8 @@ func TestFluctuationAgainstOracle(t *testing.T) {
 				v, _ := e.Attributes().Get(spans.AttrVerdictValue)
 				assert.InDelta(t, cv, v.Double(), 1e-12)
 				r := spans.AttrText(e.Attributes(), spans.AttrVerdictReason)
-				assert.Contains(t, r, fmt.Sprintf("over the last %d the standard deviation was", len(last)))
-				assert.Contains(t, r, "above the limit of 50%: the network or the storage is not stable.")
+				assert.Contains(t, r, fmt.Sprintf("over the last %d (limit 50%%). The network or the storage is not stable.", len(last)))
+				assert.Contains(t, r, "fluctuate: standard deviation ")
 			}
 		}
 	}
@@ -84,7 +84,7 @@ func TestFluctuationOfLoneClientOperations(t *testing.T) {
 func TestWindowsAreSeparate(t *testing.T) {
 	w := newWindows(DefaultConfig().Fluctuation)
 	for i := range 50 {
-		// Each population is steady; mixed they would not be.
+		// Each population is steady; a mixture would not be.
 		for j, key := range []windowKey{
 			{"a", "r", "f", spans.TQGet}, {"b", "r", "f", spans.TQGet}, {"a", "s", "f", spans.TQGet}, {"a", "r", "g", spans.TQGet}, {
 				"a", "r", "f",

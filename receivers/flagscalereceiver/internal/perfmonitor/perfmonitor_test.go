@@ -44,7 +44,7 @@ const (
 	want   = `stamp="2026-06-12 10:30:57" ` + values
 )
 
-// lineTest is a line, and what the parser says of it.
+// lineTest is a line with the parser's result.
 type lineTest struct {
 	text    string
 	stamped bool
@@ -53,7 +53,7 @@ type lineTest struct {
 	records []string
 }
 
-// readLines gives the lines of each case to one parser. A restart between any two of them changes nothing.
+// readLines reads the lines of each case with one parser. A restart between any two of them changes nothing.
 func readLines(t *testing.T, cases map[string][]lineTest) {
 	t.Helper()
 	for name, lines := range cases {
@@ -277,7 +277,7 @@ func TestSummaryZone(t *testing.T) {
 	assert.Equal(t, []string{"summary dedup rank=0 unix=2026-03-29T12:00:00+02:00→2026-03-29T10:00:00Z start=2026-03-28T11:00:00Z"}, out.got)
 }
 
-// The statistics of _calculate_statistics() against means that are computed here, in another way.
+// The statistics of _calculate_statistics() against means computed here, independently.
 func TestStatisticsOfRows(t *testing.T) {
 	tflops := []float64{61.25, 80.5, 70.75}
 	var rows []string
@@ -301,7 +301,7 @@ func TestStatisticsOfRows(t *testing.T) {
 	}
 	require.Len(t, got, 5)
 	for name, v := range got {
-		assert.InDelta(t, 1.0, v, 1e-12, name) // every statistic is twice what the rows say
+		assert.InDelta(t, 1.0, v, 1e-12, name) // every statistic is twice the value of the rows
 	}
 }
 

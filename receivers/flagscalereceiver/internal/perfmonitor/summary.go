@@ -20,7 +20,7 @@ import (
 type Summary struct {
 	// Zone is the time zone of stamps without a zone.
 	Zone *time.Location
-	// Rows says whether the iteration logs become records. Where the table of the session is read too, they would repeat it.
+	// Rows says whether the iteration logs become records. Where the table of the session is read too, the records would repeat it.
 	Rows bool
 	// Metric and Unit are the name and unit of the metric |recomputed − reported| / recomputed of a final statistic.
 	Metric, Unit string
@@ -33,7 +33,7 @@ type document struct {
 	others              map[string]json.RawMessage // values without a field, or of a wrong type
 }
 
-// parse says false when the text is no JSON object that has any of the three keys.
+// parse returns false when the text is no JSON object with any of the three keys.
 func (d *document) parse(text []byte) bool {
 	if json.Unmarshal(quoteNonFinite(bytes.TrimSpace(text)), &d.others) != nil {
 		return false
@@ -52,7 +52,7 @@ func (d *document) parse(text []byte) bool {
 	return found
 }
 
-// Read hands the rows over, then one record about the session. It says false when the text is no summary.
+// Read hands the rows over, then one record about the session. The result is false when the text is no summary.
 func (s *Summary) Read(text []byte, out Out) bool {
 	var doc document
 	if !doc.parse(text) {
@@ -103,8 +103,8 @@ func (s *Summary) Read(text []byte, out Out) bool {
 	return true
 }
 
-// zone is the time zone of the whole summary: only its end states one. Where the end agrees with Zone, Zone is kept,
-// because it knows of daylight saving time.
+// zone is the time zone of the whole summary: only its end states one. Where the end agrees with Zone, Zone is kept, because Zone knows of daylight saving
+// time.
 func (s *Summary) zone(end json.RawMessage) *time.Location {
 	t, err := time.Parse(time.RFC3339Nano, string(plain(end)))
 	if err != nil {
@@ -146,7 +146,7 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 			addExtra(rec, name, row[name])
 		}
 	}
-	if _, _, byID := spans.Carried("", &rec.IDs); byID || rec.Unix == 0 { // a trace that an id names may have several rows of one second
+	if _, _, byID := spans.Carried("", &rec.IDs); byID || rec.Unix == 0 { // a trace with an id may have several rows of one second
 		for _, name := range sortedKeys(row) {
 			rec.Key = append(append(rec.Key, row[name]...), ' ')
 		}
@@ -156,7 +156,7 @@ func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 	}
 }
 
-// setID takes an id of a trace. It says whether nothing else of the value is to be kept.
+// setID takes an id of a trace. The result says whether the rest of the value is to be dropped.
 func setID(rec *record.Record, name string, raw json.RawMessage) bool {
 	f := logids.Named(strings.ToLower(name))
 	if f == logids.None || raw[0] == '{' || raw[0] == '[' {
@@ -178,7 +178,7 @@ func addExtra(rec *record.Record, name string, raw json.RawMessage) {
 	rec.AddExtra(e)
 }
 
-// number reads a JSON number, or a text that quoteNonFinite made.
+// number reads a JSON number, or a text made by quoteNonFinite.
 func number(raw json.RawMessage) (float64, bool) {
 	if len(raw) == 0 || raw[0] == '"' {
 		switch string(raw) {
@@ -190,7 +190,7 @@ func number(raw json.RawMessage) (float64, bool) {
 	return decimal.Float(raw)
 }
 
-// plain is the text of a JSON string, or of any other value as it stands.
+// plain is the text of a JSON string, or any other value unchanged.
 func plain(raw json.RawMessage) []byte {
 	var s string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) == nil {
@@ -207,7 +207,7 @@ func compact(b []byte) []byte {
 	return fmt.Appendf(nil, "%s-%s-%s %s:%s:%s", b[:4], b[4:6], b[6:8], b[9:11], b[11:13], b[13:])
 }
 
-// quoteNonFinite puts NaN, Infinity and -Infinity, which Python writes and JSON does not have, into quotes.
+// quoteNonFinite puts NaN, Infinity and -Infinity into quotes: Python writes them, JSON does not have them.
 func quoteNonFinite(text []byte) []byte {
 	if !bytes.Contains(text, []byte("NaN")) && !bytes.Contains(text, []byte("Infinity")) {
 		return text
@@ -279,11 +279,11 @@ func (t *totals) add(row map[string]json.RawMessage) {
 	}
 }
 
-// recomputed is the value of a final statistic that follows from the rows.
+// recomputed is the value of a final statistic, computed from the rows.
 //
-// In a normal run the averages are no means: the job passes the values that its next row would print, so they are compared with the last row.
-// Only when it passes none does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is there.
-// min_step_time_ms and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
+// In a normal run the averages are no means: the job passes the values of its next row, so the averages are compared with the last row. Only without values
+// from the job does perf_logger.py compute mean, minimum and maximum itself (_calculate_statistics), and then max_tflops_per_gpu is present. min_step_time_ms
+// and max_step_time_ms are of single steps, but rows are medians: these two are not compared.
 func (t *totals) recomputed(name string, means bool) (float64, bool) {
 	pick := func(column string, f func(*total) float64) (float64, bool) {
 		c := t.columns[column]

@@ -12,36 +12,36 @@ import (
 // Source is record.Record's Source of everything here.
 const Source = "perf_monitor"
 
-// Out takes the records; step.Out is one. Emit is called before Record is called again.
+// Out takes the records; step.Out implements Out. Emit is called before Record is called again.
 type Out interface {
 	Record() *record.Record
 	Emit(*record.Record)
 }
 
-// Result says what a line is.
+// Result is the kind of a line.
 type Result uint8
 
 // The results.
 const (
 	Other     Result = iota // not a line of perf_monitor
 	Records                 // handed to Out
-	Ignored                 // a line of perf_monitor without a record; reason says which
-	Session                 // the job starts anew
-	Malformed               // a record that cannot be read; reason says why
+	Ignored                 // a line of perf_monitor without a record, with the reason
+	Session                 // the job restarts
+	Malformed               // an unreadable record, with the reason
 )
 
-// Parser reads the lines of one stream, without their prefixes. The zero value is ready. It is not safe for concurrent use.
+// Parser reads the lines of one stream, without their prefixes. The zero value is ready. Not safe for concurrent use.
 type Parser struct {
 	columns []column // none: no header was seen
-	width   int      // how many tokens a row has after its stamp
+	width   int      // number of tokens of a row after its stamp
 	header  string
 	block   block
-	about   int64 // the iteration that the block is about
+	about   int64 // the iteration of the block
 
 	tokens []token
 }
 
-// token is what stands between blanks.
+// token is a text between blanks.
 type token struct {
 	text     []byte
 	v        float64
@@ -53,7 +53,7 @@ type block uint8
 
 const (
 	noBlock   block = iota
-	flopBlock       // FLOP counts / 1e12, although they are called TFLOPS
+	flopBlock       // FLOP counts / 1e12, named TFLOPS by the writer
 	timeBlock       // ms
 )
 
@@ -78,7 +78,7 @@ type field struct {
 	unit  record.Unit
 }
 
-// defaultHeader is the header that both writers print, for a file that is read from the middle.
+// defaultHeader is the header of both writers, for a file read from the middle.
 const defaultHeader = "Timestamp Step TFLOPS/GPU TFLOPS Samples/s Tokens/s Time(ms) Memory(GB)"
 
 var (
@@ -88,19 +88,19 @@ var (
 		[]byte("Performance monitor initialized"), []byte("[Performance Monitor] "),
 	}
 	titleFlops = []byte("Estimated FLOPS Breakdown (Iteration ")
-	titleTimes = []byte("Performance Breakdown (Iteration ") // the format exists in the first writer, but nothing calls it
+	titleTimes = []byte("Performance Breakdown (Iteration ") // the format exists in the first writer, but is never called
 )
 
-// maxHeader bounds a header: it is kept over a restart.
+// maxHeader bounds a header: the header is kept over a restart.
 const maxHeader = 4096
 
-// minRule is how long a line of = or - must be to be a rule: 80 in the first writer, 96 in the merged one.
+// minRule is the least length of a line of = or - that is a rule: 80 in the first writer, 96 in the merged one.
 const minRule = 20
 
 // Started begins the line before a table, before its time.
 var Started = []byte("Performance Monitor Session Started:")
 
-// Line reads one line. stamped says that a time stood before it and was peeled off; it may have been the time of a row.
+// Line reads one line. stamped says that a time before the line was peeled off, possibly the time of a row.
 func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	t := bytes.TrimSpace(rootPrefix(b))
 	if len(t) == 0 {
@@ -134,7 +134,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	if p.title(t) {
 		return Ignored, "breakdown_title"
 	}
-	if stamped && t[len(t)-1]-'0' <= 9 { // a row whose step is spoilt
+	if stamped && t[len(t)-1]-'0' <= 9 { // a row with a corrupt step
 		if result, reason := p.row(t, 0, out); result != Other {
 			return result, reason
 		}
@@ -145,7 +145,7 @@ func (p *Parser) Line(b []byte, stamped bool, out Out) (Result, string) {
 	return Other, ""
 }
 
-// rootPrefix takes "INFO:name:" off, which Python's root logger puts before a line: perf_monitor's lines reach it too, beside their own output.
+// rootPrefix removes "INFO:name:", the prefix of Python's root logger: perf_monitor's lines also reach the root logger, beside their own output.
 func rootPrefix(b []byte) []byte {
 	level := 0
 	for level < len(b) && b[level] >= 'A' && b[level] <= 'Z' {
@@ -201,8 +201,8 @@ func (p *Parser) setHeader(text string) {
 	}
 }
 
-// row reads a row of the table. t begins with its stamp of n bytes, or with what follows it when that was peeled off (n is 0).
-// Fields are separated by blanks: a value wider than its column pushes the rest to the right.
+// row reads a row of the table. t begins with its stamp of n bytes, or behind a stamp already peeled off (n is 0). Fields are separated by blanks: a value
+// wider than its column pushes the rest to the right.
 func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	if p.columns == nil {
 		p.setHeader(defaultHeader)
@@ -248,15 +248,14 @@ func (p *Parser) row(t []byte, n int, out Out) (Result, string) {
 	return Records, ""
 }
 
-// newRow begins the record of a row. Only rank 0 writes them.
+// newRow begins the record of a row. Only rank 0 writes rows.
 func newRow(out Out) *record.Record {
 	rec := out.Record()
 	rec.Source, rec.Of, rec.Dedup, rec.HasRank = Source, record.Median, true, true
 	return rec
 }
 
-// set sets a field unless it is 0: a value that was not measured is written as 0 (memory without tracking, FLOP/s of an unknown model), a
-// measured one never.
+// set sets a field unless 0: a value that was not measured is written as 0 (memory without tracking, FLOP/s of an unknown model), a measured one never.
 func set(rec *record.Record, to field, v float64) {
 	if v != 0 {
 		rec.SetIn(to.field, v, to.unit)
@@ -281,7 +280,7 @@ func (p *Parser) split(t []byte) {
 	}
 }
 
-// looksLikeRow tells rows from other lines that begin with a time: a row is numbers, throughout or at its beginning, and one of them may be spoilt.
+// looksLikeRow distinguishes rows from other lines that begin with a time: a row is numbers, throughout or at its beginning, and one of them may be corrupt.
 func (p *Parser) looksLikeRow() bool {
 	numbers := 0
 	for numbers < len(p.tokens) && p.tokens[numbers].isNumber {
@@ -324,7 +323,8 @@ func (p *Parser) title(t []byte) bool {
 	b, ok := bytes.CutPrefix(t, titleFlops)
 	if !ok {
 		kind = timeBlock
-		if b, ok = bytes.CutPrefix(t, titleTimes); !ok {
+		b, ok = bytes.CutPrefix(t, titleTimes)
+		if !ok {
 			return false
 		}
 	}
@@ -387,14 +387,14 @@ func (p *Parser) side(out Out) *record.Record {
 	return rec
 }
 
-// saved is the state that is needed to read the next lines.
+// saved is the state needed to read the next lines.
 type saved struct {
 	Header    string `json:"header,omitempty"`
 	Block     block  `json:"block,omitempty"`
 	Iteration int64  `json:"iteration,omitempty"`
 }
 
-// Save returns the layout of the table, and the breakdown at hand. nil: nothing.
+// Save returns the layout of the table, and the current breakdown. nil: nothing.
 func (p *Parser) Save() []byte {
 	if p.columns == nil && p.block == noBlock {
 		return nil
@@ -406,7 +406,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (p *Parser) Restore(b []byte) {
 	var s saved
 	if json.Unmarshal(b, &s) != nil {
@@ -418,7 +418,7 @@ func (p *Parser) Restore(b []byte) {
 	p.block, p.about = s.Block, s.Iteration
 }
 
-// places are the places in the step of the parts that FlagScale's own training loop times.
+// places are the parts of the step timed by FlagScale's own training loop.
 var places = record.Outline(`
 forward
 backward

@@ -1,5 +1,5 @@
-// Package filereceivertest is what the tests of all receivers of log files share: fixtures with a fixed modification time, reading them whole
-// with the accounts checked, and the comparison with golden files.
+// Package filereceivertest is the common part of the tests of all receivers of log files: fixtures with a fixed modification time, reading of whole files with
+// the accounts checked, and the comparison with golden files.
 package filereceivertest
 
 import (
@@ -37,10 +37,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Written is the modification time of the files. They are read an hour later. Tests whose golden files have another one set it in init.
+// Written is the modification time of the files, an hour before they are read. Tests with other golden files set Written in init.
 var Written = time.Date(2026, 6, 12, 12, 0, 0, 0, time.UTC)
 
-// Result is the output for files that were read whole.
+// Result is the output for whole files.
 type Result struct {
 	Traces  consumertest.TracesSink
 	Metrics consumertest.MetricsSink
@@ -108,8 +108,8 @@ func Accounts(tb testing.TB, c tail.Counts) {
 // All are the spans of a name, or of every name if it is empty, as Spans returns them.
 func (r *Result) All(name string) []ptrace.Span { return Spans(r.Traces.AllTraces(), name) }
 
-// Spans are the spans of a name, or of every name if it is empty, in the order in which they came: of each message, resource by resource. They are copies with
-// what their resource says of them, as a reader sees them; who they are of (the job, the host, the process, the model) stays with the resource.
+// Spans are the spans of a name, or of every name if empty, in the order of arrival: of each message, resource by resource. Spans are copies with the
+// attributes of their resource, as a reader sees them; the identity (job, host, process, model) stays with the resource.
 func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 	var out []ptrace.Span
 	for _, td := range all {
@@ -126,7 +126,7 @@ func Spans(all []ptrace.Traces, name string) []ptrace.Span {
 	return out
 }
 
-// Took is the time of one step in s, as a reader finds it: of a span of Spans. NaN: it is not known.
+// Took is the time of one step in s, as a reader finds it: of a span of Spans. NaN: unknown.
 func Took(s ptrace.Span) float64 {
 	var v view.Step
 	v.Read(s, &view.Resource{})
@@ -157,7 +157,7 @@ func whole(resource pcommon.Map, s ptrace.Span) ptrace.Span {
 	return out
 }
 
-// Attr is an attribute as text, empty when there is none.
+// Attr is an attribute as text, or empty.
 func Attr(s ptrace.Span, name string) string {
 	v, ok := s.Attributes().Get(name)
 	if !ok {
@@ -166,9 +166,8 @@ func Attr(s ptrace.Span, name string) string {
 	return v.AsString()
 }
 
-// merge brings batches together, so that their number makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of
-// each name. The path of the log is cut to its name, and NaN, which is equal to nothing, is the largest
-// number.
+// merge joins batches, so that their number makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of each name. The path of the
+// log is cut to its name, and NaN, unequal even to itself, becomes the largest number.
 func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 	tb.Helper()
 	all := make(map[string]ptrace.SpanSlice) // by resource
@@ -181,7 +180,7 @@ func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 					v.SetStr(filepath.Base(v.Str()))
 				}
 			}
-			if s.Name() == spans.SpanRun { // its id follows from the whole path
+			if s.Name() == spans.SpanRun { // the id follows from the whole path
 				_, id := spans.RunIDs(spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID))
 				s.SetSpanID(id)
 			}
@@ -244,7 +243,7 @@ func numbers(tb testing.TB, m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
-// Golden compares everything, whichever batch it came in, with base.traces.yaml and base.metrics.yaml. It takes it out of the result: draw it before.
+// Golden compares the whole output, across batches, with base.traces.yaml and base.metrics.yaml. The output is removed from the result: draw before.
 func (r *Result) Golden(tb testing.TB, base string) {
 	tb.Helper()
 	td, md := ptrace.NewTraces(), pmetric.NewMetrics()
@@ -280,8 +279,8 @@ func GoldenText(tb testing.TB, path, got string) {
 	assert.Equal(tb, string(want), got)
 }
 
-// Configs checks that each configuration of testdata/config.yaml is refused with the text given for its name, or is good where that text is empty.
-// It returns them by name.
+// Configs checks that each configuration of testdata/config.yaml is refused with the wanted text of its name, or accepted where the text is empty. The result
+// has the configurations by name.
 func Configs(t *testing.T, f receiver.Factory, want map[string]string) map[string]component.Config {
 	t.Helper()
 	cm, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))

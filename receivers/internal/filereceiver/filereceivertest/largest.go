@@ -21,10 +21,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// maxMessage is what a default OTLP/gRPC receiver takes.
+// maxMessage is the limit of a default OTLP/gRPC receiver.
 const maxMessage = 4 << 20
 
-// next are the next components. They take everything, but check that no message is larger than a default receiver takes.
+// next are the next components. They accept everything, but check that no message exceeds the limit of a default receiver.
 func (r *Result) next(tb testing.TB, arrived func()) (consumer.Traces, consumer.Metrics) {
 	tb.Helper()
 	traces, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
@@ -44,7 +44,7 @@ func (r *Result) next(tb testing.TB, arrived func()) (consumer.Traces, consumer.
 	return traces, metrics
 }
 
-// Run has the receiver that a factory makes read its files until enough has come.
+// Run starts the receiver of a factory and reads its files until enough has come.
 func Run(tb testing.TB, f receiver.Factory, cfg component.Config, enough func(*Result) bool) *Result {
 	tb.Helper()
 	require.NoError(tb, confmap.Validate(cfg))
@@ -80,7 +80,7 @@ func Run(tb testing.TB, f receiver.Factory, cfg component.Config, enough func(*R
 	return r
 }
 
-// Numbered checks that spans have the numbers from 1 to n in an attribute, each once, and ids of their own.
+// Numbered checks that an attribute of the spans has each number from 1 to n once, and that ids differ.
 func Numbered(tb testing.TB, list []ptrace.Span, name string, n int) {
 	tb.Helper()
 	type id struct {

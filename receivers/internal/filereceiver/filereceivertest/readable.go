@@ -11,11 +11,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// readable checks what backends and people need of the output: no invisible character in a name, a label or a resource, no NUL in any text, and no time that
-// wrapped.
+// readable checks the needs of backends and people: no invisible character in a name, a label or a resource, no NUL in any text, and no time that wrapped.
 func (r *Result) readable(tb testing.TB) {
 	tb.Helper()
-	// Without assert: its comparisons would take most of the time where there are 100,000 spans.
+	// Without assert: assert's comparisons would take most of the time of 100,000 spans.
 	name := func(s string) {
 		if strings.ContainsFunc(s, spans.Hidden) {
 			assert.Fail(tb, "hidden characters", "%q", s)

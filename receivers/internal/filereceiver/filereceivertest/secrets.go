@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Text is all that came out, as OTLP's JSON.
+// Text is the whole output, as OTLP's JSON.
 func (r *Result) Text(tb testing.TB) string {
 	tb.Helper()
 	var out []byte
@@ -32,7 +32,7 @@ func (r *Result) Text(tb testing.TB) string {
 	return string(out)
 }
 
-// ids returns the ids of all spans but that of the run, which follow from the log's folder too, sorted.
+// ids returns the ids of all spans, sorted, without the run's: its id follows from the log's folder too.
 func (r *Result) ids() []string {
 	var out []string
 	for _, s := range r.All("") {
@@ -45,8 +45,8 @@ func (r *Result) ids() []string {
 	return out
 }
 
-// Secrets checks that secrets which come out of a log without redaction do not come out with it, that so many redacted texts stand for them, and that the
-// ids are the same. It returns the output with the default redaction.
+// Secrets checks that secrets in the output without redaction are gone from the output with redaction, replaced by the given number of redacted texts, and that
+// the ids are the same. The result is the output with the default redaction.
 func Secrets(tb testing.TB, read func(redact.Config) *Result, redacted int, secrets ...string) *Result {
 	tb.Helper()
 	raw, clean := read(redact.Config{}), read(redact.DefaultConfig())

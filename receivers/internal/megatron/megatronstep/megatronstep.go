@@ -1,4 +1,4 @@
-// Package megatronstep puts package megatron under a step.Parser: it makes tail's verdicts of its results, and the model of the argument dump.
+// Package megatronstep adapts package megatron to step.Parser: results become tail's verdicts, and the argument dump becomes the model.
 package megatronstep
 
 import (
@@ -16,14 +16,14 @@ type Parser struct {
 	state state
 }
 
-// state is what is known of the model between the argument dump and the first iteration.
+// state is the model between the argument dump and the first iteration.
 type state struct {
 	Model spans.Model `json:"model"`
 	Dump  bool        `json:"dump"`
 	Open  bool        `json:"open"`
 }
 
-// Line is as in step.Parser. mine is false when the line is not one of Megatron.
+// Line is as in step.Parser. mine is false for a line of another program.
 func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	result, reason := p.lines.Line(text, out)
 	switch result {
@@ -49,7 +49,7 @@ func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string,
 	return tail.Ignored, "", false
 }
 
-// arguments takes the arguments that describe the model; it returns the reason why the line is no record.
+// arguments takes the arguments of the model; the result is the reason why the line is no record.
 func (p *Parser) arguments(out step.Out) string {
 	for _, a := range p.lines.Arguments() {
 		p.state.Model.Set(string(a.Name), a.Value)

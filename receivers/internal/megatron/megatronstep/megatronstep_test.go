@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// out keeps what a parser says.
+// out keeps the output of a parser.
 type out struct {
 	rec             record.Record
 	models          []spans.Model
@@ -53,7 +53,7 @@ iteration 2/ 9 |
 ------------------------------------------
 something else`
 
-// The model is as described in the dump, also when the collector is restarted anywhere in it.
+// The model is the dump's, also when the collector restarts anywhere within the dump.
 func TestModel(t *testing.T) {
 	var o out
 	var state []byte

@@ -13,13 +13,13 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// Parser is a parser of lines that hold one record each, with the name that its records have as their Source.
+// Parser is a parser of lines that hold one record each, with the Source of its records.
 type Parser struct {
 	Source string
 	Parse  func(b []byte, rec *record.Record) (found bool, reason string)
 }
 
-// Line shows what a line gives, after its prefixes were peeled as the receiver does: the record, "!" and the reason, or "".
+// Line shows the result for a line, after its prefixes were peeled as in the receiver: the record, "!" and the reason, or "".
 func (p Parser) Line(text string) string {
 	var peeler line.Peeler
 	var prefix line.Prefix
@@ -40,7 +40,7 @@ func (p Parser) Line(text string) string {
 	return ""
 }
 
-// Samples checks that each line of the sample logs in a folder is a record, where they are at hand. The test's package lies five folders deep.
+// Samples checks that each line of the sample logs in a folder is a record, where the logs are available. The test's package must be five folders deep.
 func (p Parser) Samples(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob("../../../../../shared/logs/" + folder + "/*.log")
@@ -55,7 +55,7 @@ func (p Parser) Samples(t *testing.T, folder string) {
 	}
 }
 
-// Fuzz checks what holds for any bytes: a record is found, whole and with its source, or nothing is.
+// Fuzz checks invariants for any bytes: a whole record with its source, or nothing.
 func (p Parser) Fuzz(f *testing.F, seeds []string) {
 	f.Helper()
 	for _, seed := range seeds {

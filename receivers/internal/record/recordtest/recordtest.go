@@ -24,8 +24,7 @@ var names = [record.NumFields]string{
 	record.MemoryUtilization:  "mem_utilization", record.DeviceEnergy: "energy", record.DevicePower: "power",
 }
 
-// Show writes what a record says, in the order of the fields and with 13 digits, without absent fields:
-// `step mean iteration=5 loss=2.5 stage:gen=1.5 extra:mom="[0.9]"`.
+// Show writes a record, in the order of the fields and with 13 digits, without absent fields: `step mean iteration=5 loss=2.5 stage:gen=1.5 extra:mom="[0.9]"`.
 func Show(r *record.Record) string {
 	var s strings.Builder
 	s.WriteString([...]string{record.Step: "step", record.Evaluation: "evaluation", record.Summary: "summary", record.Side: "side", record.Ranks: "ranks"}[r.Kind])

@@ -1,4 +1,4 @@
-// Package broker makes a Kafka client of the configuration that the Collector's Kafka components have: the same keys mean the same.
+// Package broker makes a Kafka client from the configuration of the Collector's Kafka components: the same keys mean the same.
 package broker
 
 import (
@@ -28,7 +28,7 @@ import (
 func Options(ctx context.Context, host component.Host, cfg *configkafka.ClientConfig, log *zap.Logger) ([]kgo.Opt, error) {
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID(cfg.ClientID), kgo.ConnIdleTimeout(cfg.ConnIdleTimeout), kgo.DisableClientMetrics(),
-		// What it tells of its own accord is for those who debug it.
+		// The client's own messages are for debugging.
 		kgo.WithLogger(kzap.New(log.Named("kafka"), kzap.Level(kgo.LogLevelWarn))),
 	}
 	if cfg.RackID != "" {
@@ -95,7 +95,7 @@ func Group(host component.Host, cfg *configkafka.ConsumerConfig) ([]kgo.Opt, err
 	return append(opts, kgo.Balancers(balancers...)), nil
 }
 
-// Where an extension is named that is not there, or is of another kind.
+// For a named extension that is missing, or of another kind.
 const (
 	absent = "extension %q is not configured: list it in 'service::extensions'"
 	other  = "extension %q is %s"
@@ -129,7 +129,7 @@ func balancer(host component.Host, strategy configkafka.GroupRebalanceStrategy) 
 
 var errMechanism = errors.New("sasl::mechanism' must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM_OAUTHBEARER")
 
-// mechanism is how the client logs in; nil: it does not. Errors begin with the rest of the key.
+// mechanism is the login of the client; nil: none. Errors begin with the rest of the key.
 func mechanism(host component.Host, cfg *configkafka.AuthenticationConfig) (sasl.Mechanism, error) {
 	switch {
 	case cfg.Kerberos != nil:
@@ -178,7 +178,8 @@ func krb5(cfg *configkafka.KerberosConfig) (sasl.Mechanism, error) {
 	realm := krb5config.New()
 	if cfg.ConfigPath != "" {
 		var err error
-		if realm, err = krb5config.Load(cfg.ConfigPath); err != nil {
+		realm, err = krb5config.Load(cfg.ConfigPath)
+		if err != nil {
 			return nil, fmt.Errorf("kerberos::config_file': %w", err)
 		}
 	}

@@ -14,11 +14,11 @@ import (
 // entry is an entry of a dump.
 type entry struct {
 	*fr.Entry
-	end  *entry // the end of the launch that it was coalesced into
-	over bool   // it makes no operation of its own
+	end  *entry // the end of the coalesced launch
+	over bool   // no operation of its own
 }
 
-// launch is what the entries of one kernel launch have in common.
+// launch is the identity of a kernel launch, common to its entries.
 type launch struct {
 	comm string
 	p2p  bool
@@ -30,7 +30,7 @@ func (e *entry) launch() (l launch, ok bool) {
 	if e.IsP2P {
 		return launch{e.comm(), true, e.P2P}, e.P2P > 0
 	}
-	return launch{e.comm(), false, e.Collective}, e.Collective > 0 // they begin with 1
+	return launch{e.comm(), false, e.Collective}, e.Collective > 0 // numbers begin with 1
 }
 
 // comm names the process group: "0:default_pg".
@@ -44,21 +44,21 @@ func (e *entry) comm() string {
 	return string(e.ProcessGroup[0]) + ":" + string(e.ProcessGroup[1])
 }
 
-// gone says whether gloo has done with an entry. It sets no state: an entry that is retired is completed or has timed out, and other ranks tell which.
+// gone says whether gloo has finished an entry. Gloo sets no state: a retired entry is completed or has timed out, and the other ranks show the difference.
 func (e *entry) gone() bool {
 	return e.Retired && e.State == "scheduled" && strings.HasPrefix(string(e.Name), "gloo:")
 }
 
 const nameCoalesced = "coalesced"
 
-// ends says whether an entry is the end of a coalesced launch, which has no tensors.
+// ends says whether an entry is the end of a coalesced launch, without tensors.
 func (e *entry) ends() bool {
 	return strings.HasSuffix(string(e.Name), nameCoalesced) && len(e.InputSizes) == 0 && len(e.OutputSizes) == 0
 }
 
 // entries adds the operations of a dump.
 func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
-	latest := fr.Integer(0) // time: there is no other clock in a dump
+	latest := fr.Integer(0) // now: a dump has no other clock
 	launches := make(map[launch][]*entry, len(d.Entries))
 	batches := map[launch][]*entry{}
 	list := make([]entry, len(d.Entries))
@@ -70,7 +70,7 @@ func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
 		if ok {
 			launches[l] = append(launches[l], e)
 		}
-		// Until PyTorch 2.4 a batch of sends and receives counted as a collective: so did its end, and its parts have that number too.
+		// Until PyTorch 2.4 a batch of sends and receives counted as a collective: so did its end, and its parts have the number too.
 		switch batch := (launch{comm: e.comm(), seq: e.Collective}); {
 		case e.IsP2P:
 			batches[batch] = append(batches[batch], e)
@@ -102,7 +102,8 @@ func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
 			continue
 		}
 		all := launches[l]
-		if o.HasSeq = len(all) == 1 || e.end != nil; e.end != nil {
+		o.HasSeq = len(all) == 1 || e.end != nil
+		if e.end != nil {
 			for _, more := range all[1 : len(all)-1] {
 				merge(o, more)
 			}
@@ -110,7 +111,7 @@ func (p *Parser) entries(d *fr.Dump, out *parse.Out) {
 	}
 }
 
-// operation adds the operation of an entry. State and times come from the last entry of the launch that it was coalesced into.
+// operation adds the operation of an entry. State and times come from the last entry of its coalesced launch.
 func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.Out) *op.Op {
 	end := e
 	if e.end != nil {
@@ -128,7 +129,8 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 	o.CommSize = int32(len(group))
 	o.Rank, o.Global = p.rank, p.rank >= 0
 	var name, ends string
-	if o.Kind, name, ends = kindOf(string(e.Name)); o.Kind == op.Other {
+	o.Kind, name, ends = kindOf(string(e.Name))
+	if o.Kind == op.Other {
 		o.Name = []byte(name)
 	}
 	if o.Kind == op.Send || o.Kind == op.Recv {
@@ -152,14 +154,16 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 	if o.Start == 0 {
 		o.Start = int64(max(0, e.Created))
 	}
-	if o.Time = spans.TimeLogged; o.Start == 0 {
+	o.Time = spans.TimeLogged
+	if o.Start == 0 {
 		o.Time = spans.TimeSynthetic
 	}
 	if ms := end.Millis; ms != nil && *ms >= 0 && *ms < maxMillis { // not NaN
 		o.Duration, o.Waits = int64(math.Round(float64(*ms)*1e6)), true
 	}
 	if o.State == op.Completed {
-		if o.End = int64(max(0, end.Completed)); o.Duration >= 0 && o.Start > 0 {
+		o.End = int64(max(0, end.Completed))
+		if o.Duration >= 0 && o.Start > 0 {
 			o.End = o.Start + o.Duration
 		}
 	} else {
@@ -169,7 +173,7 @@ func (p *Parser) operation(d *fr.Dump, e *entry, latest fr.Integer, out *parse.O
 	return o
 }
 
-// maxMillis bounds durations to three years, so that ns of them fit.
+// maxMillis bounds durations to three years, within the range of ns.
 const maxMillis = 1e11
 
 // merge makes one operation of o and another entry of its launch.
@@ -192,12 +196,13 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// measure returns the message size, By, and S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): for AllGather what a rank has at the end, for
-// ReduceScatter what it has at the beginning, for AllToAll (count × ranks in alltoall.cu) all that it sends; n is the number of ranks, 0: unknown.
-// The root of Gather and Scatter has other tensors than the rest; what all have is the size.
+// measure returns the message size, By, and S of algbw = S/t (nccl-tests doc/PERFORMANCE.md): for AllGather a rank's output, for ReduceScatter a rank's input,
+// for AllToAll (count × ranks in alltoall.cu) all sends of a rank; n is the number of ranks, 0: unknown. The root of Gather and Scatter has other tensors than
+// the rest; the size is the common part.
 func (e *entry) measure(k op.Kind, n int64) (size, total int64) {
 	in, out := bytesOf(e.InputSizes, e.InputDtypes), bytesOf(e.OutputSizes, e.OutputDtypes)
-	if size = in; size < 0 {
+	size = in
+	if size < 0 {
 		size = out
 	}
 	switch k {
@@ -231,7 +236,7 @@ func times(size, n int64) int64 {
 	return size * n
 }
 
-// bytesOf is how many bytes tensors of these dimensions take; Unknown where there are none.
+// bytesOf is the size of tensors of these dimensions, bytes; Unknown without tensors.
 func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 	if len(sizes) == 0 || len(sizes) != len(dtypes) {
 		return op.Unknown
@@ -247,11 +252,13 @@ func bytesOf(sizes [][]int64, dtypes []fr.Text) int64 {
 				size = 0
 				break
 			}
-			if size = times(size, dim); size < 0 {
+			size = times(size, dim)
+			if size < 0 {
 				return op.Unknown
 			}
 		}
-		if all = sum(all, size); all < 0 {
+		all = sum(all, size)
+		if all < 0 {
 			return op.Unknown
 		}
 	}
@@ -275,7 +282,7 @@ func elementBytes(dtype string) int64 {
 	return 0
 }
 
-// datatype is the data type that all tensors of an entry have, nil where they differ.
+// datatype is the common data type of all tensors of an entry, nil if they differ.
 func (e *entry) datatype() []byte {
 	all := e.InputDtypes
 	if len(all) == 0 {
@@ -292,8 +299,8 @@ func (e *entry) datatype() []byte {
 	return []byte(all[0])
 }
 
-// kindOf reads a profiling_name, as the process groups of PyTorch write it (ProcessGroupNCCL.cpp, ProcessGroupXCCL.cpp, ProcessGroupGloo.cpp):
-// "nccl:_all_gather_base", "nccl:send 0->1". name is without the backend, ends is what follows.
+// kindOf reads a profiling_name of PyTorch's process groups (ProcessGroupNCCL.cpp, ProcessGroupXCCL.cpp, ProcessGroupGloo.cpp): "nccl:_all_gather_base",
+// "nccl:send 0->1". name is without the backend, ends is the rest.
 func kindOf(profiling string) (k op.Kind, name, ends string) {
 	name = profiling
 	if _, after, ok := strings.Cut(name, ":"); ok {

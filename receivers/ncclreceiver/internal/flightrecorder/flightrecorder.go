@@ -13,19 +13,19 @@ import (
 const (
 	reasonBlank     = "blank"
 	reasonNoEntries = "no_entries"
-	reasonPickle    = "pickle" // one that holds code: it is not followed
+	reasonPickle    = "pickle" // one with code: never executed
 	reasonNotPickle = "not_pickle"
 	reasonTruncated = "truncated"
 	reasonNotJSON   = "not_json"
 	reasonNotDump   = "not_flight_recorder"
 )
 
-// Parser reads dumps; each is one line. It is not safe for concurrent use.
+// Parser reads dumps; each is one line. Not safe for concurrent use.
 type Parser struct {
 	rank int32 // global, of the file; op.Unknown
 }
 
-// New makes a parser of the dump in file, whose name ends with the rank: nccl_trace_rank_3, …_3.json.
+// New makes a parser of the dump in file, with the rank at the end of its name: nccl_trace_rank_3, …_3.json.
 func New(file string) *Parser { return &Parser{rank: fr.RankOf(file)} }
 
 // Sniff says whether a document is a dump of the Flight Recorder, a pickle or JSON.
@@ -42,7 +42,8 @@ func has(text []byte, key string) bool { return bytes.Contains(text, []byte(`"`+
 // Line implements parse.Parser.
 func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verdict, string) {
 	if !fr.IsPickle(text) {
-		if text = bytes.TrimSpace(text); len(text) == 0 {
+		text = bytes.TrimSpace(text)
+		if len(text) == 0 {
 			return parse.Ignored, reasonBlank
 		}
 	}

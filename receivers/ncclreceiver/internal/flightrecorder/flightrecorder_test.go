@@ -27,7 +27,7 @@ func read(t *testing.T, file, text string) (ops []op.Op, v parse.Verdict, reason
 	p := New(file)
 	line := []byte(text)
 	v, reason = p.Line(line, false, 0, &out)
-	for i := range line { // what the parser keeps has to be a copy: the line is gone
+	for i := range line { // the parser must keep copies: the line is gone
 		line[i] = '#'
 	}
 	assert.False(t, out.Open)
@@ -40,7 +40,7 @@ func read(t *testing.T, file, text string) (ops []op.Op, v parse.Verdict, reason
 	return out.Ops, v, reason
 }
 
-// operation makes an operation with the fields that set sets, and all others unknown.
+// operation makes an operation with the fields of set, and all others unknown.
 func operation(set func(*op.Op)) op.Op {
 	var o op.Op
 	o.Init()
@@ -49,7 +49,7 @@ func operation(set func(*op.Op)) op.Op {
 	return o
 }
 
-// The sample: its first entry is real, the second was made.
+// The sample: the first entry is real, the second invented.
 func TestReal(t *testing.T) {
 	files, err := filepath.Glob("../../../../../shared/logs/pytorch_flight_recorder/*.json")
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestReal(t *testing.T) {
 				o.Start, o.Duration, o.Waits, o.State, o.Time = 1724779239986811724, 1_200_000, true, op.Started, spans.TimeLogged
 			}),
 		}, ops)
-		var one strings.Builder // as the worker's handler sends it
+		var one strings.Builder // as sent by the worker's handler
 		require.NoError(t, json.NewEncoder(&one).Encode(json.RawMessage(b)))
 		again, _, _ := read(t, file, strings.ReplaceAll(one.String(), "\n", ""))
 		assert.Equal(t, ops, again)
@@ -167,7 +167,7 @@ func TestSizes(t *testing.T) {
 	assert.Equal(t, "barrier_of_some_kind", string(ops[0].Name))
 }
 
-// When an operation was, how long it took, and whether it hangs.
+// Time, duration and hang of an operation.
 func TestTimes(t *testing.T) {
 	type times struct {
 		start, end, duration int64
@@ -353,7 +353,7 @@ func TestDocuments(t *testing.T) {
 	assert.Equal(t, []string{"3", "x", "5"}, []string{string(ops[0].Comm), string(ops[1].Comm), string(ops[1].Name)})
 }
 
-// A pickle gives the operations of the JSON that PyTorch writes of the same dump.
+// A pickle gives the same operations as PyTorch's JSON of the same dump.
 func TestPickle(t *testing.T) {
 	files, err := filepath.Glob("../../../../internal/flightrecorder/testdata/gloo/*/rank_*.json")
 	require.NoError(t, err)
@@ -368,7 +368,7 @@ func TestPickle(t *testing.T) {
 		got, v, reason := read(t, pickled, string(p))
 		assert.Equal(t, parse.Record, v, reason)
 		want, _, _ := read(t, file, string(b))
-		n := len(want) - 1 // of the last one the JSON, written a moment later, may know more
+		n := len(want) - 1 // of the last one the JSON, written a moment later, may have more
 		assert.Equal(t, want[:n], got[:n])
 		assert.Len(t, got, n+1)
 	}

@@ -1,4 +1,4 @@
-// Package formats is the list of the formats that the receiver reads.
+// Package formats is the list of the receiver's formats.
 package formats
 
 import (
@@ -16,20 +16,20 @@ import (
 // Format is a format of the list.
 type Format struct {
 	Name string // as in the configuration
-	// Tool wrote the file. Files of one tool have the same communicators; one collective read from the files of two tools would have each rank twice.
+	// Tool is the writer of the file. Files of one tool have the same communicators; one collective read from the files of two tools would have each rank twice.
 	Tool string
 	// Sniff says whether a line, usually a file's first, is of this format.
 	Sniff func(line []byte) bool
 	// New makes the parser of a file. zone is the zone of times without one.
 	New func(path string, zone *time.Location) parse.Parser
-	// Sure says whether a line of a file is so surely of this format, and of no other writer, that it tells whose the file is. out is what the line gave if it is
-	// a record. nil: each record is sure.
+	// Sure says whether a line decides the reader of its file: the line is of this format, and of no other writer. out is the result of a record. nil: each record
+	// is sure.
 	Sure func(path string, line []byte, out *parse.Out) bool
-	// Header says whether a line is a header that no other writer has: it tells whose the file is before there is a record. nil: there is none.
+	// Header says whether a line is a header of this writer alone: the header decides the reader before any record. nil: no headers.
 	Header func(line []byte) bool
 }
 
-// All is tried from the first to the last. To add a format, add its line.
+// All is tried in order. To add a format, add its line.
 var All = []Format{
 	{Name: "nccl_inspector", Tool: "nccl_inspector", Sniff: inspector.Sniff, New: func(string, *time.Location) parse.Parser { return inspector.New() }},
 	{Name: Profiler, Tool: Profiler, Sniff: profiler.Sniff, New: func(path string, _ *time.Location) parse.Parser { return profiler.New(path) }},
@@ -61,9 +61,9 @@ var All = []Format{
 }
 
 const (
-	// Profiler is the format of traces that the plugin of NCCL's profiler writes, one a process.
+	// Profiler is the format of the traces of NCCL's profiler plugin, one a process.
 	Profiler = "nccl_profiler"
-	// FlightRecorder is the format whose files are documents: one object each, written whole.
+	// FlightRecorder is the format with documents as files: one object each, written whole.
 	FlightRecorder = "flight_recorder"
 	toolVCCL       = "vccl"
 )
@@ -77,7 +77,7 @@ func Names() []string {
 	return names
 }
 
-// Named returns the format of a name; nil: there is none.
+// Named returns the format of a name; nil: none.
 func Named(name string) *Format {
 	for i := range All {
 		if All[i].Name == name {
@@ -92,10 +92,10 @@ const (
 	reasonBracket    = "bracket"
 	reasonPrometheus = "prometheus" // Inspector's other output: for the prometheus receiver
 	reasonUnknown    = "unknown_format"
-	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified anywhere, in its code or its documents
+	reasonBinary     = "binary_without_layout" // no binary layout of VCCL telemetry is specified, in code or documents
 )
 
-// Of finds the format by a line. nil: it does not tell, and the reason says why.
+// Of finds the format by a line. nil: undecided, with the reason.
 func Of(line []byte) (f *Format, v parse.Verdict, reason string) {
 	switch {
 	case fr.IsPickle(line) && flightrecorder.Sniff(line):

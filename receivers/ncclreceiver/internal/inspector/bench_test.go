@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// BenchmarkLine reads lines of each version, and as v4.0 has them: of one communicator, of as many as are known by their beginnings, and of more.
+// BenchmarkLine reads lines of each version, and in v4.0's form: of one communicator, of as many as there are known prefixes, and of more.
 func BenchmarkLine(b *testing.B) {
 	v40 := lines(b, "v4.0")[2]
 	v44 := lines(b, "v4.4")

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// context is what header and metadata say, but for the time of the dump. Contexts in a table are never changed: operations hold slices of them.
+// context is the content of header and metadata, but for the time of the dump. Contexts in a table are never changed: operations hold slices of them.
 type context struct {
 	Comm  []byte `json:"comm,omitempty"`
 	Name  []byte `json:"name,omitempty"`
@@ -27,7 +27,7 @@ func (c *context) clone() *context {
 	return &d
 }
 
-// A tag names a context and the time of a dump: the number of the context above timeBits bits of microseconds, which go to the year 2112.
+// A tag is a context and the time of a dump: the number of the context above timeBits bits of microseconds, sufficient to the year 2112.
 const (
 	timeBits    = 52
 	maxNumber   = 1<<(64-timeBits) - 1
@@ -42,12 +42,12 @@ func tagOf(number uint16, dump int64) uint64 {
 	return uint64(number)<<timeBits | us
 }
 
-// table has the last maxContexts different contexts of markers. They are numbered 1 to maxNumber and from 1 again; maxNumber is so much more than maxContexts
-// that a forgotten context is not taken for another.
+// table has the last maxContexts different contexts of markers. Numbers run from 1 to maxNumber and from 1 again; maxNumber is much larger than maxContexts, so
+// the number of a forgotten context is not in use.
 type table struct {
 	all    []numbered
 	last   uint16 // number
-	oldest int    // of all, once that is full
+	oldest int    // index in all, once full
 	used   int
 }
 
@@ -56,7 +56,7 @@ type numbered struct {
 	Number  uint16   `json:"number"`
 }
 
-// find returns a context, added if new. Every dump has the communicators in one order: the context that follows the last marker's is tried first.
+// find returns a context, added if new. Every dump has the communicators in one order: the context after the last marker's is tried first.
 func (t *table) find(c *context) numbered {
 	for n := range t.all {
 		at := t.used + 1 + n
@@ -84,7 +84,7 @@ func (t *table) add(c numbered) {
 	t.oldest = (t.oldest + 1) % maxContexts
 }
 
-// tagged returns the context and the time that a tag names. nil: it was forgotten.
+// tagged returns the context and the time of a tag. nil: forgotten.
 func (t *table) tagged(tag uint64) (c *context, dump int64) {
 	for _, e := range t.all {
 		if e.Number == uint16(tag>>timeBits) {
@@ -94,7 +94,7 @@ func (t *table) tagged(tag uint64) (c *context, dump int64) {
 	return nil, 0
 }
 
-// The kinds of records that follow a marker.
+// The kinds of records after a marker.
 const (
 	collectives = iota
 	pointToPoint
@@ -102,11 +102,11 @@ const (
 	numKinds
 )
 
-// head is the marker that the next records take their context from.
+// head is the marker with the context of the next records.
 type head struct {
 	numbered
 	dump int64            // Unix ns
-	left [numKinds]uint64 // how many records of the dump are still to come
+	left [numKinds]uint64 // remaining records of the dump
 }
 
 // saved is the state of a Parser.
@@ -118,7 +118,7 @@ type saved struct {
 	Left     [numKinds]uint64 `json:"left"`
 }
 
-// Save returns the contexts and the marker that the next lines need. nil: there are none.
+// Save returns the contexts and the marker needed by the next lines. nil: none.
 func (p *Parser) Save() []byte {
 	t := &p.contexts
 	if len(t.all) == 0 {
@@ -133,7 +133,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (p *Parser) Restore(state []byte) {
 	p.contexts, p.head = table{}, head{}
 	var s saved

@@ -44,7 +44,7 @@ func reread(p *Parser, text string, tag uint64) (string, uint64) {
 	return result(v, reason, &out), out.Tag
 }
 
-// The lines of testdata/*.log, whose meaning was worked out by hand in testdata/*.want.
+// The lines of testdata/*.log, with their meaning worked out by hand in testdata/*.want.
 func TestGolden(t *testing.T) {
 	for _, name := range fixtures {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func selfContained(payload string) string {
 		`"hostname":"h","pid":9},` + payload + `}`
 }
 
-// Sizes, times and bandwidths as NVIDIA's README has them, and the formulas of nccl-tests' doc/PERFORMANCE.md.
+// Sizes, times and bandwidths of NVIDIA's README, and the formulas of nccl-tests' doc/PERFORMANCE.md.
 func TestBandwidth(t *testing.T) {
 	for _, c := range []struct {
 		kind, name string
@@ -136,7 +136,7 @@ func TestValues(t *testing.T) {
 		got, _ := read(New(), selfContained(`"coll_perf":{"coll":"AllReduce",`+payload+`}`))
 		assert.Equal(t, none, got, payload)
 	}
-	// Nanoseconds where there should be microseconds, and fractions of them.
+	// Nanoseconds in place of microseconds, and fractions of them.
 	for _, stamp := range []string{"1781000000000001000", "1781000000000001", "1781000000000001.0", `"1781000000000001"`, "1.781000000000001e15"} {
 		got, _ := read(New(), selfContained(`"coll_perf":{"coll":"AllReduce","coll_exec_time_us":1,"event_trace_ts":{"coll_start_ts":`+stamp+`}}`))
 		assert.Contains(t, got, "start=1781000000000001000 end=1781000000000002000 ", stamp)
@@ -225,7 +225,7 @@ func TestNoRecords(t *testing.T) {
 	}
 }
 
-// However much is cut off its end, a line is no record any more, and does not harm the lines after it.
+// A line truncated anywhere is no record, and does not harm the lines after it.
 func TestCut(t *testing.T) {
 	for _, name := range fixtures {
 		all := lines(t, name)
@@ -242,7 +242,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// scramble writes a JSON value with its members in another order, blanks and members that no one knows in between, and texts escaped.
+// scramble writes a JSON value with its members in another order, with blanks and unknown members in between, and texts escaped.
 func scramble(t *testing.T, r *rand.Rand, raw json.RawMessage, w *strings.Builder) {
 	t.Helper()
 	blank := func() { w.WriteString([]string{"", "", " ", "\t ", "\r"}[r.IntN(5)]) }
@@ -319,7 +319,7 @@ func TestScrambled(t *testing.T) {
 	}
 }
 
-// After a restart before any line, the next lines are read as without it, and earlier lines can be read again between them in any order.
+// After a restart before any line, the next lines are read as without the restart, and earlier lines can be read again between them in any order.
 func TestRestart(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for _, name := range fixtures {
@@ -412,7 +412,7 @@ func TestForgotten(t *testing.T) {
 	assert.Equal(t, last, p.contexts.last)
 }
 
-// A line that cannot be read may have been the next marker: the lines after it do not get the old marker. An unreadable record counts as announced.
+// An unreadable line may have been the next marker: the lines after do not get the old marker. An unreadable record counts as announced.
 func TestBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		texts []string
@@ -452,7 +452,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// Lines of more communicators than there are known beginnings, in any order, mean the same as to a parser that reads each line alone.
+// Lines of more communicators than known prefixes, in any order, mean the same as to a parser that reads each line alone.
 func TestPrefixes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	base := lines(t, "v4.0")
@@ -496,7 +496,7 @@ func TestLongTexts(t *testing.T) {
 	assert.Empty(t, p.prefixes.all)
 }
 
-// Once a parser and its output have room, lines take no memory.
+// Once a parser and its output have enough memory, lines allocate nothing.
 func TestAllocations(t *testing.T) {
 	for _, name := range fixtures {
 		p := New()
@@ -515,7 +515,7 @@ func TestAllocations(t *testing.T) {
 		all()
 		want := 0.0
 		if name == "relatives" {
-			want = 4 // numbers that are no plain ones
+			want = 4 // numbers in other forms
 		}
 		assert.LessOrEqual(t, testing.AllocsPerRun(10, all), want, name)
 	}
@@ -553,7 +553,7 @@ func TestTag(t *testing.T) {
 	assert.Equal(t, uint64(3)<<52, tagOf(3, 0))
 }
 
-// Logs that others collected, where the checkout has them beside it.
+// Logs collected by others, where the checkout has them.
 func TestOtherLogs(t *testing.T) {
 	files, err := filepath.Glob("../../../../../shared/logs/nccl_inspector/*_*")
 	require.NoError(t, err)
@@ -607,7 +607,7 @@ func TestOtherLogs(t *testing.T) {
 	}
 }
 
-// FuzzLine: a parser that has read many lines reads a line as a new parser does, and its values agree with one another.
+// FuzzLine: a parser that has read many lines reads a line as a new parser does, and the values agree with one another.
 func FuzzLine(f *testing.F) {
 	used := New()
 	for _, name := range fixtures {

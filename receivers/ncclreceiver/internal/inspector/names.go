@@ -1,6 +1,6 @@
 package inspector
 
-// name is a member with a known meaning. The functions that read objects know in which object it must be.
+// name is a member with a known meaning. The functions that read objects know the object of each name.
 type name uint8
 
 const (
@@ -88,7 +88,7 @@ const (
 	proxyPXNSkipped
 )
 
-// keys are the members as they are written. Members without a meaning are listed so that they are recognized, and skipped.
+// keys are the members as written. Members without a meaning are listed for fast recognition, and skipped.
 var keys = [...]struct {
 	text string // with quotes and colon
 	name name

@@ -8,10 +8,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// A value that is not stated: null, "nan", or a negative number where that makes no sense.
+// A value that is not stated: null, "nan", or a meaningless negative number.
 const unknown = math.MaxUint64
 
-// integer reads an integer from 0 to 2^64-2; unknown where there is none.
+// integer reads an integer from 0 to 2^64-2; unknown without one.
 func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	from := i
 	v, i = decimal.Digits(b, i)
@@ -21,7 +21,7 @@ func (p *Parser) integer(b []byte, i int) (v uint64, end int) {
 	return v, i
 }
 
-// oddInteger reads an integer written in any other way: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
+// oddInteger reads an integer in any other form: in quotes, with a point ("8.0"), an exponent, a sign, of 20 digits.
 func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
 	text, end := p.scalar(b, i)
 	if len(text) == 0 {
@@ -42,7 +42,7 @@ func (p *Parser) oddInteger(b []byte, i int) (uint64, int) {
 	return uint64(v), end
 }
 
-// int64 reads an integer that fits int64, as int32 does for its size; op.Unknown where there is none.
+// int64 reads an integer within int64, as int32 does for its size; op.Unknown without one.
 func (p *Parser) int64(b []byte, i int) (int64, int) {
 	v, i := p.integer(b, i)
 	if v > math.MaxInt64 {
@@ -61,7 +61,7 @@ func (p *Parser) int32(b []byte, i int) (int32, int) {
 	return int32(v), i
 }
 
-// micros reads microseconds as nanoseconds; fractions of a nanosecond are cut. op.Unknown: there is no number.
+// micros reads microseconds as nanoseconds; fractions of a nanosecond are cut. op.Unknown: no number.
 func (p *Parser) micros(b []byte, i int) (ns int64, end int) {
 	from := i
 	v, i := decimal.Digits(b, i)
@@ -90,8 +90,8 @@ func (p *Parser) oddMicros(b []byte, i int) (int64, int) {
 	return int64(math.Round(v * 1000)), end
 }
 
-// stamp reads a point in time, microseconds since the epoch, as Unix ns. 0: there is none. A callback that did not fire has 0, the clock of a GPU that
-// counts from another time is out of range; nanoseconds since the epoch are recognized as such. Fractions of a microsecond are cut.
+// stamp reads a point in time, microseconds since the epoch, as Unix ns. 0: none. A callback that did not fire has 0, and a GPU clock with another origin is
+// out of range; nanoseconds since the epoch are recognized. Fractions of a microsecond are cut.
 func (p *Parser) stamp(b []byte, i int) (int64, int) {
 	from := i
 	v, i := decimal.Digits(b, i)
@@ -105,7 +105,7 @@ func (p *Parser) stamp(b []byte, i int) (int64, int) {
 		v, i = uint64(f), end
 	}
 	switch {
-	case v >= 1e15 && v < 9e15: // from 2001 to 2255; a float64 holds them exactly
+	case v >= 1e15 && v < 9e15: // from 2001 to 2255, exact as float64
 		return int64(v) * 1000, i
 	case v >= 1e18 && v < 9e18:
 		return int64(v), i
@@ -113,7 +113,7 @@ func (p *Parser) stamp(b []byte, i int) (int64, int) {
 	return 0, i
 }
 
-// scalar reads a number, in quotes or not, as text. Empty: it is null, or nothing that can be one.
+// scalar reads a number, in quotes or not, as text. Empty: null, or no possible number.
 func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 	if i < len(b) && b[i] == '"' {
 		return p.quoted(b, i)
@@ -126,12 +126,13 @@ func (p *Parser) scalar(b []byte, i int) ([]byte, int) {
 
 var pow10 = [...]float64{1e9, 1e8, 1e7, 1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1}
 
-// gigabytes reads GB/s of 1e9 By as By/s. NaN: there is none. The plugin prints 0 for a bandwidth that it has not computed: without a time, or of operations
-// other than the six that it knows (inspectorComputeCollBw).
+// gigabytes reads GB/s of 1e9 By as By/s. NaN: none. The plugin prints 0 for a bandwidth without a computation: without a time, or of operations other than its
+// six known ones (inspectorComputeCollBw).
 func (p *Parser) gigabytes(b []byte, i int) (float64, int) {
 	from := i
 	m, point := decimal.Digits(b, i)
-	if i = point; i < len(b) && b[i] == '.' {
+	i = point
+	if i < len(b) && b[i] == '.' {
 		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
 			m = m*10 + uint64(b[i]-'0')
 		}

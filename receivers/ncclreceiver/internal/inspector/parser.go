@@ -10,31 +10,31 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The reasons of lines that are no records.
+// The reasons of lines without a record.
 const (
 	reasonBlank      = "blank"
 	reasonPrometheus = "prometheus"     // a line of the plugin's other output: a file for the prometheus receiver
-	reasonUnknown    = "unknown_record" // an object without any record that is known
+	reasonUnknown    = "unknown_record" // an object without any known record
 	reasonNotJSON    = "not_json"
-	reasonTruncated  = "truncated" // an object that does not end
-	reasonValue      = "value"     // a member of another type than it has, or out of range
+	reasonTruncated  = "truncated" // an unfinished object
+	reasonValue      = "value"     // a member of a wrong type, or out of range
 	reasonOperation  = "no_operation"
-	reasonOrphan     = "orphan" // no marker announced the record, so that its communicator is not known
+	reasonOrphan     = "orphan" // no marker announced the record: its communicator is unknown
 )
 
-// maxText bounds the texts that contexts have: the plugin writes none that is longer (json.cc).
+// maxText bounds the texts of contexts: the plugin's longest (json.cc).
 const maxText = 2048
 
-// Parser reads the lines of one log. It is not safe for concurrent use.
+// Parser reads the lines of one log. Not safe for concurrent use.
 type Parser struct {
 	recent map[recentKey]op.Kind // collectives read lately
-	next   [len(keys)]uint8      // what came after each key when it last came
+	next   [len(keys)]uint8      // successor of each key at its last occurrence
 	last   uint8
-	own    jsonlike.Texts // texts of the line that had escapes, and ids that were normalized
+	own    jsonlike.Texts // texts of the line after resolving escapes, and normalized ids
 	out    *parse.Out
 
 	line        line
-	op          *op.Op // the operation that is being read
+	op          *op.Op // the operation being read
 	trace       trace
 	kernelEvent kernelEvent
 	record      proxyRecord
@@ -45,13 +45,13 @@ type Parser struct {
 	head     head
 }
 
-// line is what the line at hand says.
+// line is the content of the current line.
 type line struct {
 	context
 	hasContext bool
 	hasStats   bool
 	stateless  bool  // the version's records do not rely on a marker
-	bad        bool  // a value was not what it should be
+	bad        bool  // a value was invalid
 	unnamed    bool  // an operation without a name
 	dump       int64 // Unix ns; 0: unknown
 	prefix     int   // where the metadata end, if nothing but the header was before
@@ -65,7 +65,7 @@ func New() *Parser { return &Parser{} }
 
 var _ parse.Parser = (*Parser)(nil)
 
-// Sniff says whether the first line of a file is of this format. A line that is cut is judged by the part that is there.
+// Sniff says whether the first line of a file is of this format. A truncated line is judged by its beginning.
 func Sniff(text []byte) bool {
 	i := jsonlike.Blanks(text, 0)
 	if i == len(text) || text[i] != '{' {
@@ -111,7 +111,8 @@ func (p *Parser) Line(text []byte, again bool, tag uint64, out *parse.Out) (pars
 	}
 	c, dump := &l.context, l.dump
 	if !l.hasContext && l.seen != [numKinds]uint64{} {
-		if c, dump = p.inherit(again, tag); c == nil {
+		c, dump = p.inherit(again, tag)
+		if c == nil {
 			out.Reset()
 			return parse.Rejected, reasonOrphan
 		}
@@ -144,7 +145,7 @@ func (p *Parser) begin(out *parse.Out) {
 	p.line = line{context: context{Rank: op.Unknown}}
 }
 
-// reject refuses a line. A line that the marker announced counts as come. Any other may have been a marker: the old marker holds no longer.
+// reject refuses a line. A line announced by the marker counts as read. Any other may have been a marker: the old marker no longer holds.
 func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	p.out.Reset()
 	switch {
@@ -157,7 +158,7 @@ func (p *Parser) reject(again bool, reason string) (parse.Verdict, string) {
 	return parse.Rejected, reason
 }
 
-// take takes the line off the number of records still to come. ok is false for a line that the marker did not announce.
+// take counts the line among the announced ones. ok is false for a line without announcement.
 func (p *Parser) take() (ok bool) {
 	ok = true
 	for n, seen := range p.line.seen {
@@ -170,7 +171,7 @@ func (p *Parser) take() (ok bool) {
 	return ok
 }
 
-// inherit returns the context of a line that has none itself: the marker's, or, where the line is read again, its tag's. nil: it is not known.
+// inherit returns the context of a line without its own: the marker's, or the tag's for a line read again. nil: unknown.
 func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 	if again {
 		p.out.Tag = tag
@@ -183,7 +184,7 @@ func (p *Parser) inherit(again bool, tag uint64) (*context, int64) {
 	return p.head.Context, p.head.dump
 }
 
-// mark begins a dump: the next records belong to it.
+// mark begins a dump, the dump of the next records.
 func (p *Parser) mark() {
 	l := &p.line
 	p.head = head{}
@@ -192,7 +193,7 @@ func (p *Parser) mark() {
 	}
 }
 
-// whole reads a member of the outermost object. The flat form has the members of "header" and "metadata" there.
+// whole reads a member of the outermost object. In the flat form the outermost object has the members of "header" and "metadata".
 func (p *Parser) whole(b []byte, i int, n name) int {
 	switch n {
 	case header:
@@ -200,7 +201,8 @@ func (p *Parser) whole(b []byte, i int, n name) int {
 		return p.object(b, i, headerObject)
 	case metadata:
 		alone := p.line.hasContext && p.line.seen == [numKinds]uint64{} && !p.line.hasStats
-		if i = p.object(b, i, metadataObject); alone {
+		i = p.object(b, i, metadataObject)
+		if alone {
 			p.line.prefix = i
 		}
 		return i
@@ -334,7 +336,7 @@ func (p *Parser) operation(b []byte, i int, of object, kind int) int {
 	return i
 }
 
-// finish adds what an operation has from its context.
+// finish adds the values of the context to an operation.
 func finish(o *op.Op, c *context, dump int64) {
 	o.Comm, o.CommName, o.CommSize, o.Nodes = c.Comm, c.Name, c.Size, c.Nodes
 	o.Host, o.PID = c.Host, c.PID
@@ -353,19 +355,19 @@ func finish(o *op.Op, c *context, dump int64) {
 	}
 }
 
-// recentKey names a collective of a rank, without its kind.
+// recentKey identifies a collective of a rank, without its kind.
 type recentKey struct {
 	context *context
 	seq     uint64
 }
 
-// maxRecent bounds the collectives whose proxy records may still come: they come in the dump of the collective, or in the next.
+// maxRecent bounds the collectives with possible later proxy records: those come in the dump of the collective, or in the next.
 const maxRecent = 4096
 
 // ambiguous is the kind of collectives of several kinds with the same number.
 const ambiguous = op.Kinds
 
-// relate finds the kind of the collective that a proxy's record belongs to: each kind counts by itself, and parent_sn is only the number.
+// relate finds the kind of the collective of a proxy record: each kind counts separately, and parent_sn is only the number.
 func (p *Parser) relate(o *op.Op, c *context) {
 	key := recentKey{c, o.ParentSeq}
 	switch {
@@ -389,10 +391,10 @@ func (p *Parser) relate(o *op.Op, c *context) {
 	}
 }
 
-// drops are the counters of records that the plugin lost, by what they count. The lost records of steps are among the lost proxy records.
+// drops are the counters of records lost by the plugin, by their unit. The lost records of steps are among the lost proxy records.
 var drops = [...]string{"coll", "p2p", "proxy", "proxy_op", "proxy_step", "proxy_pxn"}
 
-// pxn is the index of the last of drops. That counter is of the whole process, and stands in the markers of all its communicators.
+// pxn is the index of the last of drops, a counter of the whole process, repeated in the markers of all its communicators.
 const pxn = len(drops) - 1
 
 // stats reads a member of "dump_stats".
@@ -401,7 +403,8 @@ func (p *Parser) stats(b []byte, i int, n name) int {
 	switch n {
 	case collRecords, p2pRecords, proxyRecords:
 		var v uint64
-		if v, i = p.integer(b, i); v != unknown {
+		v, i = p.integer(b, i)
+		if v != unknown {
 			l.announced[n-collRecords] = v
 		}
 	case collDropped, p2pDropped, proxyDropped, proxyOpsDropped, proxyStepsDropped, proxyPXNSkipped:
@@ -430,7 +433,7 @@ func (p *Parser) samples() {
 	}
 }
 
-// IsPrometheus says whether a line is one of the text format: a comment, or a metric of the plugin.
+// IsPrometheus says whether a line is of the Prometheus text format: a comment, or a metric of the plugin.
 func IsPrometheus(t []byte) bool {
 	return bytes.HasPrefix(t, []byte("#")) || bytes.HasPrefix(t, []byte("nccl_")) && bytes.IndexByte(t, ' ') > 0
 }

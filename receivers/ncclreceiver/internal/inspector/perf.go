@@ -10,9 +10,9 @@ import (
 // gigabyteUnit is the unit of the plugin's bandwidths: 1e9 By/s.
 const gigabyteUnit = "GB/s"
 
-// trace is what the verbose trace of the operation at hand says, Unix ns; 0: nothing.
+// trace is the verbose trace of the current operation, Unix ns; 0: none.
 type trace struct {
-	start                   int64 // of the call: when the CPU began to enqueue it
+	start                   int64 // of the call: the CPU begins to enqueue
 	kernelStart, kernelStop int64 // the first and the last
 	kernels                 int32
 }
@@ -34,7 +34,8 @@ func (p *Parser) perf(b []byte, i int, n name) int {
 		o.Name, i = p.text(b, i)
 	case sequence:
 		var v uint64
-		if v, i = p.integer(b, i); v != unknown {
+		v, i = p.integer(b, i)
+		if v != unknown {
 			o.Seq, o.HasSeq = v, true
 		}
 	case messageSize:
@@ -57,7 +58,7 @@ func (p *Parser) perf(b []byte, i int, n name) int {
 		o.Channels, i = p.int32(b, i)
 	case traceTS:
 		i = p.object(b, i, perfTrace)
-	case kernelEvents: // of the fork that nests all events
+	case kernelEvents: // of the fork with nested events
 		i = p.list(b, i, kernelObject)
 	default:
 		i = skip(b, i)
@@ -74,7 +75,7 @@ func (p *Parser) known(b []byte, i int) ([]byte, int) {
 	return t, i
 }
 
-// perfTrace reads a member of "event_trace_ts". The numbers of "event_trace_sn" say in which order the callbacks came, which follows from the times too.
+// perfTrace reads a member of "event_trace_ts". The numbers of "event_trace_sn" are the order of the callbacks, redundant with the times.
 func (p *Parser) perfTrace(b []byte, i int, n name) int {
 	switch n {
 	case opStart:
@@ -112,7 +113,7 @@ func (p *Parser) kernel(b []byte, i int, n name) int {
 	return i
 }
 
-// addKernel adds what a channel did, unless none of its callbacks fired.
+// addKernel adds the kernel of a channel, unless none of its callbacks fired.
 func (p *Parser) addKernel() {
 	e, t := &p.kernelEvent, &p.trace
 	if e.channel != op.Unknown {
@@ -137,7 +138,8 @@ func (p *Parser) addKernel() {
 // finishPerf combines the members of an operation, except where the header is needed. ok is false where the operation has no name.
 func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	o, t := p.op, &p.trace
-	if o.Kind = op.KindOf(o.Name); o.Kind != op.Other {
+	o.Kind = op.KindOf(o.Name)
+	if o.Kind != op.Other {
 		o.Name = nil
 	} else if len(o.Name) == 0 {
 		return false
@@ -151,13 +153,13 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 	o.Start = t.kernelStart
 	switch string(o.Timing) {
 	case "", "kernel_gpu", "kernel_cpu", "gpu_globaltimer":
-		// From the kernel's start, when this rank had arrived, to its end: that includes waiting for other ranks. The CPU sees both a little late.
+		// From the kernel's start, when this rank had arrived, to its end: including the wait for other ranks. The CPU sees both a little late.
 		o.Waits = true
 	case "cpu_wallclock":
 		o.Waits = t.kernels > 0 // ACCL: the duration of the kernels, or else of the call
 	case "collective_cpu":
-		// From the call on, which is long before the kernel where kernels are queued, and where no kernel was seen to its return: neither begins with the
-		// arrival, so durations of ranks cannot be compared.
+		// From the call on, long before the kernel if kernels are queued, and without a seen kernel to the call's return: neither begins with the arrival, so
+		// durations of ranks cannot be compared.
 		o.Start = t.start
 	}
 	if o.Start == 0 {
@@ -177,7 +179,7 @@ func (p *Parser) finishPerf(pointToPoint bool) (ok bool) {
 }
 
 // dataSize is S of algbw = S/t: the plugin states the size of one rank's part where the result of all ranks together is larger (inspectorComputeCollBw
-// multiplies it too). op.Unknown: S depends on the number of ranks, which is not known.
+// multiplies too). op.Unknown: S depends on the unknown number of ranks.
 func dataSize(k op.Kind, size int64, ranks int32) int64 {
 	switch k {
 	case op.AllGather, op.ReduceScatter, op.AllToAll:

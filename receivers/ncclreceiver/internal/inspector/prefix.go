@@ -13,7 +13,7 @@ const (
 )
 
 // prefix is the common beginning of lines that differ only in the time of the dump: `{"header":{…},"metadata":{…,"dump_timestamp_us":`, the digits, and the
-// rest of the metadata with a comma. It is half of a line, and to compare it is much faster than to read it.
+// rest of the metadata with a comma. The prefix is half of a line, and comparing is much faster than reading.
 type prefix struct {
 	before, after []byte
 	context       *context
@@ -24,19 +24,19 @@ type prefix struct {
 type prefixes struct {
 	all    []prefix
 	used   int
-	missed int // lines that could be learned from since a line began with one of these
+	missed int // learnable lines since the last line with a known prefix
 }
 
 const (
-	// fewPrefixes are tried after manyMissed lines: there are more communicators than these.
+	// fewPrefixes are tried after manyMissed lines: then the communicators outnumber the prefixes.
 	fewPrefixes = 2
 	manyMissed  = 8
 )
 
-// dumpKey is what stands before the time of the dump.
+// dumpKey is the text before the time of the dump.
 const dumpKey = `"dump_timestamp_us":`
 
-// begun compares the beginning of a line with known beginnings. It returns where the next member begins, 0 where no beginning fits and the line must be read.
+// begun compares the beginning of a line with the known prefixes. The result is the start of the next member, 0 if no prefix fits and the line must be read.
 // Records of a communicator come together, and the communicators in one order.
 func (p *Parser) begun(b []byte) int {
 	s := &p.prefixes
@@ -65,8 +65,8 @@ func (p *Parser) begun(b []byte) int {
 	return 0
 }
 
-// learn remembers how a line began, up to the end of its metadata. When there is no room, only some new beginnings replace others, so that lines of more
-// communicators than there is room for cost no more than reading them.
+// learn remembers the beginning of a line, up to the end of its metadata. When the table is full, only some new prefixes replace others, so that lines of too
+// many communicators cost no more than reading them.
 func (p *Parser) learn(b []byte, end int) {
 	s, l := &p.prefixes, &p.line
 	at := len(s.all)
@@ -74,14 +74,14 @@ func (p *Parser) learn(b []byte, end int) {
 		if s.missed++; s.missed%maxPrefixes != 0 {
 			return
 		}
-		at = (s.used + maxPrefixes - 1) % maxPrefixes // the beginning that would be tried last
+		at = (s.used + maxPrefixes - 1) % maxPrefixes // the prefix that would be tried last
 	}
 	if end > maxPrefix || end >= len(b) || b[end] != ',' || bytes.Count(b[:end], []byte(dumpKey)) != 1 {
 		return
 	}
 	from := bytes.Index(b[:end], []byte(dumpKey)) + len(dumpKey)
 	_, to := decimal.Digits(b[:end], from)
-	// Text within texts may look like the time. Then it is not what was read.
+	// A text may contain a fake time key. Then the time differs from the one read.
 	if dump, _ := p.stamp(b[:to], from); dump == 0 || dump != l.dump {
 		return
 	}

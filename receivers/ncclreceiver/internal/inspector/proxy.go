@@ -5,15 +5,15 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The names of operations that records of the network proxy become. They belong to a collective or a point-to-point operation by parent_type and parent_sn,
-// which counts per kind of collective: the kind is not in the record.
+// The names of operations from records of the network proxy. They belong to a collective or a point-to-point operation by parent_type and parent_sn, a count
+// per kind of collective: the kind is not in the record.
 var (
 	proxyOpName   = []byte("ProxyOp")
 	proxyStepName = []byte("ProxyStep")
 	proxyOpType   = []byte("proxy_op")
 )
 
-// The phases of a step, named for what the step waits for: the states of NCCL's profiler interface (ncclProfilerProxyStep…, profiler_v4.h).
+// The phases of a step, named by the awaited party: the states of NCCL's profiler interface (ncclProfilerProxyStep…, profiler_v4.h).
 const (
 	phaseSendGPU = iota
 	phaseSendPeer
@@ -32,7 +32,7 @@ const (
 	directionReceive = "receive"
 )
 
-// proxyRecord is the "proxy_trace" at hand.
+// proxyRecord is the current "proxy_trace".
 type proxyRecord struct {
 	kind        []byte // record_type
 	direction   string
@@ -43,7 +43,7 @@ type proxyRecord struct {
 	ofCollective bool
 }
 
-// step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: not known.
+// step is a step of a proxy's operation. Unix ns and ns; 0 and op.Unknown: unknown.
 type step struct {
 	start, stop, total int64
 	wire               int64
@@ -57,7 +57,7 @@ var noStep = step{
 	took: [numPhases]int64{op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown, op.Unknown},
 }
 
-// proxy reads a member of "proxy_trace". Where a step is a record of its own, its members stand among the members of the operation.
+// proxy reads a member of "proxy_trace". If a step is a record of its own, its members are among the members of the operation.
 func (p *Parser) proxy(b []byte, i int, n name) int {
 	o, r := p.op, &p.record
 	switch n {
@@ -71,7 +71,8 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 		r.parent, i = p.integer(b, i)
 	case proxySN:
 		var v uint64
-		if v, i = p.integer(b, i); v != unknown {
+		v, i = p.integer(b, i)
+		if v != unknown {
 			o.Seq = v
 		}
 	case rank:
@@ -90,7 +91,8 @@ func (p *Parser) proxy(b []byte, i int, n name) int {
 		}
 	case isSend:
 		var send bool
-		if send, i = p.truth(b, i); send {
+		send, i = p.truth(b, i)
+		if send {
 			r.direction = directionSend
 		} else {
 			r.direction = directionReceive
@@ -172,7 +174,7 @@ func (p *Parser) stepTimes(b []byte, i int, n name) int {
 	return i
 }
 
-// addStep adds the step at hand and, below it, its phases.
+// addStep adds the current step and, below, its phases.
 func (p *Parser) addStep() {
 	o, s := p.op, &p.step
 	under := int32(len(o.Details))
@@ -180,7 +182,7 @@ func (p *Parser) addStep() {
 		Name: spans.SpanNCCLProxyStep, Start: s.start, End: s.stop, Duration: elapsed(s.total, s.start, s.stop),
 		Channel: op.Unknown, Peer: op.Unknown, Step: s.index, Size: s.size, Under: op.Unknown,
 	})
-	if s.wire != op.Unknown { // its name does not say which way
+	if s.wire != op.Unknown { // the name has no direction
 		if s.at[phaseRecv] > 0 || s.took[phaseRecvFlush] != op.Unknown || s.took[phaseRecvGPU] != op.Unknown || p.record.direction == directionReceive {
 			s.took[phaseRecv] = s.wire
 		} else {
@@ -202,7 +204,7 @@ func (p *Parser) addStep() {
 	}
 }
 
-// elapsed is how long an event took: as logged, or else by its times.
+// elapsed is the duration of an event: as logged, or else by its times.
 func elapsed(logged, start, stop int64) int64 {
 	if logged == op.Unknown && start > 0 && stop >= start {
 		return stop - start
@@ -215,10 +217,10 @@ func (p *Parser) finishProxy() (ok bool) {
 	o, r, s := p.op, &p.record, &p.step
 	o.Name, o.Proxy = proxyOpName, true
 	o.ParentSeq = r.parent
-	o.HasParent = r.ofCollective && r.parent != unknown // and known to have had this number: finish
+	o.HasParent = r.ofCollective && r.parent != unknown // and finish knows an operation of the number
 	switch string(r.kind) {
 	case "proxy_op":
-	case "proxy_op_start", "proxy_op_segment": // snapshots; the final record, if there comes one, has the whole
+	case "proxy_op_start", "proxy_op_segment": // snapshots; a final record, if any, is complete
 		r.open = true
 	case "proxy_step":
 		o.Name = proxyStepName

@@ -2,7 +2,7 @@ package inspector
 
 import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 
-// object is a kind of object, by what its members are.
+// object is a kind of object, by its members.
 type object uint8
 
 const (
@@ -20,10 +20,10 @@ const (
 	statsObject
 )
 
-// lexer ends numbers, true, false and null at what may stand behind them. NaN and Infinity are Python's.
+// lexer ends numbers, true, false and null at the possible next characters. NaN and Infinity are Python's.
 var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}] \t\n\r", "0123456789-tfnNI")}
 
-// object reads the members of the object that begins at b[i]. It returns where it ends; -1: it is not well-formed. null, like any other value, has no members.
+// object reads the members of the object at b[i] and returns its end; -1: malformed. null, like any other value, has no members.
 func (p *Parser) object(b []byte, i int, in object) int {
 	if i >= len(b) || b[i] != '{' {
 		return p.wrong(b, i)
@@ -82,7 +82,7 @@ func (p *Parser) members(b []byte, i int, in object) int {
 	return jsonlike.Close(b, i, '}')
 }
 
-// list reads the objects of the array that begins at b[i], each with object. It returns what object returns.
+// list reads the objects of the array at b[i], each with object, and returns as object does.
 func (p *Parser) list(b []byte, i int, of object) int {
 	if i >= len(b) || b[i] != '[' {
 		return p.wrong(b, i)
@@ -94,7 +94,8 @@ func (p *Parser) list(b []byte, i int, of object) int {
 		} else {
 			p.step = noStep
 		}
-		if i = p.object(b, jsonlike.Blanks(b, i), of); i < 0 {
+		i = p.object(b, jsonlike.Blanks(b, i), of)
+		if i < 0 {
 			return -1
 		}
 		if of == kernelObject {
@@ -107,8 +108,8 @@ func (p *Parser) list(b []byte, i int, of object) int {
 	return jsonlike.Close(b, i, ']')
 }
 
-// key reads the member name at b[i] with its colon, and returns what it means and where it ends. Records are much alike: the name that
-// came after the name before this one when that was last met is tried first.
+// key reads the member name at b[i] with its colon, and returns its meaning and its end. Records are much alike: the successor of the previous name at its last
+// occurrence is tried first.
 func (p *Parser) key(b []byte, i int) (name, int) {
 	next := p.next[p.last]
 	if t := keys[next].text; next > 0 && len(b)-i >= len(t) && string(b[i:i+len(t)]) == t {
@@ -127,7 +128,8 @@ func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	if i < 0 {
 		return other, -1
 	}
-	if i = jsonlike.Colon(b, i); i < 0 {
+	i = jsonlike.Colon(b, i)
+	if i < 0 {
 		return other, -1
 	}
 	k, ok := byText[string(text)]
@@ -138,7 +140,7 @@ func (p *Parser) otherKey(b []byte, i int) (name, int) {
 	return keys[k].name, i
 }
 
-// text reads the text at b[i]: a part of b, or of the parser where it had escapes. null and other values that are no text give nothing.
+// text reads the text at b[i]: a part of b, or of the parser if it had escapes. null and values of other types give nothing.
 func (p *Parser) text(b []byte, i int) ([]byte, int) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, p.wrong(b, i)
@@ -148,7 +150,7 @@ func (p *Parser) text(b []byte, i int) ([]byte, int) {
 
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
-// wrong passes over a value that should have been of another type, and makes the line a bad one, unless the value is null.
+// wrong passes over a value of a wrong type, and marks the line as bad, unless the value is null.
 func (p *Parser) wrong(b []byte, i int) int {
 	if i < len(b) && b[i] != 'n' {
 		p.line.bad = true
@@ -156,7 +158,7 @@ func (p *Parser) wrong(b []byte, i int) int {
 	return skip(b, i)
 }
 
-// skip returns where the value at b[i] ends; -1: it does not end, or is no value.
+// skip returns the end of the value at b[i]; -1: unfinished, or no value.
 func skip(b []byte, i int) int {
 	_, i = lexer.Value(b, i)
 	return i

@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// show writes what is known of an operation.
+// show writes the known values of an operation.
 func show(o *op.Op) string {
 	var s strings.Builder
 	field := func(known bool, format string, v ...any) {

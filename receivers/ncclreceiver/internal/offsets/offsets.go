@@ -1,11 +1,11 @@
-// Package offsets finds how far the reading of a partition may be committed, where what the messages say is joined across messages: a collective has records of
-// many messages, and leaves when it is whole.
+// Package offsets finds the committable position of a partition whose records are joined across messages: a collective has records of many messages, and leaves
+// when complete.
 //
-// A message is a hole until all collectives that have a record of it were accepted. Position.Begin is the lowest hole: what lies before it never has to be sent
-// again. But a collective that was accepted may have records on both sides of Begin. After a restart its records from Begin on come again, and alone they would
-// make another collective of the same ids. So reading goes back to Position.From, where each collective that has a record at or beyond Begin has its first.
-// Collectives all of whose records lie before Begin were accepted, and are not sent again: Tracker.Known. They may have been accepted without all their ranks,
-// and they are as they were then when all was read again that was read then: at Position.Head. What comes of them beyond is late.
+// A message is a hole until all collectives with a record of it were accepted. Position.Begin is the lowest hole: nothing before Begin has to be sent again.
+// But an accepted collective may have records on both sides of Begin. After a restart its records from Begin on come again, and alone they would make another
+// collective of the same ids. So reading goes back to Position.From, the first record of any collective that has a record at or beyond Begin. Collectives with
+// all records before Begin were accepted, and are not sent again: Tracker.Known. They may have been accepted without all their ranks, and are in the same state
+// again once everything read then was read again, up to Position.Head. Their records beyond Head are late.
 package offsets
 
 import (
@@ -13,16 +13,16 @@ import (
 	"slices"
 )
 
-// Position is what is committed: Begin as the offset, From and Head as its metadata.
+// Position is the committed state: Begin as the offset, From and Head as its metadata.
 type Position struct {
 	Begin, From int64
-	Head        int64 // the offset after the last message that was read; 0: not known
+	Head        int64 // the offset after the last message read; 0: unknown
 }
 
-// Metadata is the text that stands beside the committed offset.
+// Metadata is the text stored with the committed offset.
 func (p Position) Metadata() string { return fmt.Sprint(p.From, p.Head) }
 
-// Committed is the position that was committed. Where the metadata is of another writer, as after a person has set the offset, reading begins at the offset.
+// Committed is the committed position. With metadata of another writer, as after a manual reset of the offset, reading begins at the offset.
 func Committed(begin int64, metadata string) Position {
 	p := Position{Begin: begin}
 	if _, err := fmt.Sscan(metadata, &p.From, &p.Head); err != nil || p.From < 0 || p.From > begin || p.Head < begin {
@@ -31,23 +31,23 @@ func Committed(begin int64, metadata string) Position {
 	return p
 }
 
-// Tracker tracks the messages of one partition from the first hole on. It is not safe for concurrent use.
+// Tracker tracks the messages of one partition from the first hole on. Not safe for concurrent use.
 type Tracker struct {
-	floor    int64 // what lies before was accepted in an earlier life
-	read     int64 // what lies before was read in an earlier life
+	floor    int64 // messages before were accepted in an earlier life
+	read     int64 // messages before were read in an earlier life
 	head     int64 // the offset after the last message
 	messages []message
-	open     int // messages that are holes
+	open     int // number of holes
 }
 
-// message is a message that was read.
+// message is a message read.
 type message struct {
 	offset int64
-	open   int   // records that were not accepted; one more while the message is being read
-	first  int64 // the lowest offset of the accepted collectives whose last record is of this message
+	open   int   // unaccepted records; plus one while the message is being read
+	first  int64 // the lowest offset of the accepted collectives with their last record in this message
 }
 
-// New tracks a partition that is read from an offset on, which is at most committed.From.
+// New tracks a partition that is read from an offset on, at most committed.From.
 func New(committed Position, from int64) *Tracker {
 	return &Tracker{floor: committed.Begin, read: committed.Head, head: from}
 }
@@ -63,13 +63,13 @@ func (t *Tracker) Read(offset int64) {
 	t.open++
 }
 
-// Hold says that the message being read has another record.
+// Hold says that the current message has another record.
 func (t *Tracker) Hold() { t.messages[len(t.messages)-1].open++ }
 
-// Done says that the message being read has no more records, or that one of them came before and is held no more.
+// Done says that the current message has no more records, or that one of them is a repetition and no longer held.
 func (t *Tracker) Done() { t.release(&t.messages[len(t.messages)-1]) }
 
-// Accepted takes note that a collective was accepted, or does not have to be sent. It came by these offsets, one for each record.
+// Accepted notes that a collective was accepted, or needs no sending. came are the offsets of its records.
 func (t *Tracker) Accepted(came []int64) {
 	first, last := slices.Min(came), slices.Max(came)
 	m := t.find(last)
@@ -79,22 +79,22 @@ func (t *Tracker) Accepted(came []int64) {
 	}
 }
 
-// Known says whether a collective that came by these offsets was accepted in an earlier life.
+// Known says whether a collective with these offsets was accepted in an earlier life.
 func (t *Tracker) Known(came []int64) bool { return slices.Max(came) < t.floor }
 
-// Behind is how many messages are holes.
+// Behind is the number of holes.
 func (t *Tracker) Behind() int { return t.open }
 
-// Head is the offset after the last message that was read.
+// Head is the offset after the last message read.
 func (t *Tracker) Head() int64 { return t.head }
 
-// Position is what may be committed now.
+// Position is the committable position.
 func (t *Tracker) Position() Position {
 	p := Position{max(t.head, t.floor), t.head, max(t.head, t.read)}
 	for i := range t.messages {
 		m := &t.messages[i]
 		if m.open > 0 {
-			p.From = min(p.From, m.offset) // a collective that waits for more has a record of it
+			p.From = min(p.From, m.offset) // with a record of an incomplete collective
 			if m.offset >= t.floor {
 				p.Begin = m.offset
 				break
@@ -116,7 +116,7 @@ func (t *Tracker) release(m *message) {
 	}
 }
 
-// find finds a message that has a record that was not accepted. Mostly offsets have no gaps.
+// find finds a message with an unaccepted record. Mostly offsets have no gaps.
 func (t *Tracker) find(offset int64) *message {
 	if i := offset - t.messages[0].offset; i < int64(len(t.messages)) && t.messages[i].offset == offset {
 		return &t.messages[i]

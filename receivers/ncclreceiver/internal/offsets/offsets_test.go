@@ -51,7 +51,7 @@ func TestPosition(t *testing.T) {
 	tr.Accepted([]int64{5, 6})
 	assert.Equal(t, Position{6, 5, 7}, tr.Position(), "it has a record of the first hole itself")
 
-	// What lies before the committed offset is no hole, but its records may be of a collective that goes on beyond.
+	// A message before the committed offset is no hole, but its records may be of a collective that continues beyond.
 	tr = New(Position{10, 4, 11}, 2)
 	assert.Equal(t, Position{10, 2, 11}, tr.Position())
 	for offset := int64(2); offset < 12; offset++ {
@@ -83,7 +83,7 @@ const (
 	collectives = 40
 )
 
-// newLog is the log of inputs that each say in order what their ranks did, some of them far ahead of others.
+// newLog is the log of inputs, each with the records of its ranks in order, some far ahead of others.
 func newLog(random *rand.Rand) (l log) {
 	at := int64(random.IntN(100))
 	next := [comms][ranks]int{}
@@ -93,7 +93,7 @@ func newLog(random *rand.Rand) (l log) {
 			rank = random.IntN(1 + rank) // low ranks are ahead
 		}
 		var m []record
-		for range random.IntN(6) { // none: it is no partial
+		for range random.IntN(6) { // none: not a partial
 			if next[comm][rank] < collectives {
 				m = append(m, record{comm, next[comm][rank], rank})
 				next[comm][rank]++
@@ -106,7 +106,7 @@ func newLog(random *rand.Rand) (l log) {
 	return l
 }
 
-// life is what a gateway has of a partition until it crashes or gives the partition up.
+// life is a gateway's state of a partition until a crash or the loss of the partition.
 type life struct {
 	*Tracker
 	open   map[record][]int64 // by collective: the offsets of its records
@@ -119,7 +119,7 @@ type joined struct {
 	came []int64
 }
 
-// No collective is lost, and each that is sent, once or again, has all its records, whatever is accepted when and wherever the gateway crashes.
+// No collective is lost, and each one sent, once or again, has all its records, whatever the order of acceptance and the place of the crash.
 func TestModel(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { model(t, rand.New(rand.NewPCG(seed, 19))) })
@@ -142,7 +142,8 @@ func model(t *testing.T, random *rand.Rand) {
 	assert.Len(t, sent, comms*collectives)
 }
 
-// live reads on from what was committed until it crashes after so many steps, or at the end of the log with all accepted, and returns what is committed then.
+// live reads on from the committed position until a crash after a number of steps, or at the end of the log with all accepted, and returns the committed
+// position.
 func (l *log) live(t *testing.T, random *rand.Rand, committed Position, crash int, sent map[record]int) Position {
 	t.Helper()
 	from := max(min(committed.From, committed.Begin-int64(random.IntN(2)*random.IntN(30))), l.offsets[0])

@@ -1,9 +1,9 @@
-// Package parse is what the parsers of all formats have in common: their interface and their output.
+// Package parse is the common part of the parsers of all formats: their interface and their output.
 package parse
 
 import "github.com/trainbridge/trainbridge/internal/collectives/op"
 
-// Sample is a value over time that a log states.
+// Sample is a logged value over time.
 type Sample struct {
 	Metric              string // spans.MetricNCCL…
 	At                  int64  // Unix ns; 0: unknown
@@ -18,24 +18,24 @@ type Sample struct {
 	Host                []byte
 	PID                 int64
 	Rank                int32 // op.Unknown
-	// FromEnd says that At counts from a time that is not in the log: the newest sample of the file is as old as the file.
+	// FromEnd says that At counts from a time missing from the log: the newest sample of the file is as old as the file.
 	FromEnd bool
 }
 
-// Out is what a parser found in a line.
+// Out is the result of a line.
 type Out struct {
 	Ops     []op.Op
 	Samples []Sample
-	// Open says that the line is part of a record that goes on: it and the open lines before it belong to the next Ops and Samples.
+	// Open says that the line is part of an unfinished record: it and the open lines before belong to the next Ops and Samples.
 	Open bool
-	// Tag is to be given back when the line is read again after a restart without the lines before it. 0: there is nothing to remember.
+	// Tag is passed back when the line is read again after a restart without the lines before. 0: none.
 	Tag uint64
 }
 
 // Reset empties Out and keeps its memory.
 func (o *Out) Reset() { *o = Out{Ops: o.Ops[:0], Samples: o.Samples[:0]} }
 
-// Add appends an operation whose fields are all unknown, reusing memory.
+// Add appends an operation with all fields unknown, reusing memory.
 func (o *Out) Add() *op.Op {
 	if n := len(o.Ops); n < cap(o.Ops) {
 		o.Ops = o.Ops[:n+1]
@@ -47,7 +47,7 @@ func (o *Out) Add() *op.Op {
 	return p
 }
 
-// Verdict is what a parser made of a line.
+// Verdict is the result for a line.
 type Verdict uint8
 
 // The verdicts.
@@ -57,14 +57,14 @@ const (
 	Rejected
 )
 
-// Parser reads the lines of one stream in one format. It remembers what earlier lines say about later ones.
+// Parser reads the lines of one stream in one format, with a memory of earlier lines.
 type Parser interface {
-	// Line reads a line. Out was Reset. The reason why a line is no record is a constant. again says that the line is read again after a restart, not
-	// necessarily with the lines before it; tag is then the Out.Tag of the first reading.
+	// Line reads a line. Out was Reset. The reason why a line is no record is a constant. again says that the line is read again after a restart, possibly without
+	// the lines before; tag is then the Out.Tag of the first reading.
 	Line(text []byte, again bool, tag uint64, out *Out) (v Verdict, reason string)
-	// End gives up waiting for the rest of an open record: the part that is there goes into out.
+	// End gives up waiting for the rest of an open record: the present part goes into out.
 	End(out *Out)
-	// Save and Restore keep what later lines need of earlier ones, without open records: their lines are read again. nil: nothing.
+	// Save and Restore keep the state that later lines need, without open records: their lines are read again. nil: none.
 	Save() []byte
 	Restore(state []byte)
 }

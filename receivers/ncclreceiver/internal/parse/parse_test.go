@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/collectives/op"
 )
 
-// The zero of a number is a value: a number that is not known is op.Unknown, not 0.
+// The zero of a number is a value: an unknown number is op.Unknown, not 0.
 func TestInit(t *testing.T) {
 	var out Out
 	o := out.Add()

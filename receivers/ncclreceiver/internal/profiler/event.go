@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 )
 
-// event is a line of the trace, with those args that are used. Texts are parts of the line.
+// event is a line of the trace, with the used args. Texts are parts of the line.
 type event struct {
 	name, cat []byte
 	phase     byte
@@ -18,12 +18,12 @@ type event struct {
 	count, comm, seq                      uint64
 	hasCount, hasComm, hasSeq             bool
 	start, stop                           uint64 // GPU clocks, ns; 0: unknown
-	size                                  int64  // By; -1: not there
-	rank, peer, channel, channels, step   int32  // -1: not there
-	gpuMicros, cpuMicros                  int64  // ns, of copy engines; -1: not there
+	size                                  int64  // By; -1: absent
+	rank, peer, channel, channels, step   int32  // -1: absent
+	gpuMicros, cpuMicros                  int64  // ns, of copy engines; -1: absent
 }
 
-// scan reads a line: an object in JSON, in which values may also be bare words. It says whether it is a whole one.
+// scan reads a line: an object in JSON, with bare words allowed as values. The result says whether the object is complete.
 func (e *event) scan(t []byte) bool {
 	*e = event{id: -1, size: -1, rank: -1, peer: -1, channel: -1, channels: -1, step: -1, gpuMicros: -1, cpuMicros: -1}
 	i := e.object(t, 0, false)
@@ -34,21 +34,23 @@ func (e *event) scan(t []byte) bool {
 	return jsonlike.Blanks(t, i) == len(t)
 }
 
-// object reads the members of the object at t[i:] and returns where it ends; -1: it does not end, or is no object.
+// object reads the members of the object at t[i:] and returns its end; -1: unfinished, or no object.
 func (e *event) object(t []byte, i int, args bool) (end int) {
 	if i >= len(t) || t[i] != '{' {
 		return -1
 	}
 	i, more := jsonlike.Begin(t, i, '}')
 	for more {
-		if i = jsonlike.Blanks(t, i); i >= len(t) || t[i] != '"' {
+		i = jsonlike.Blanks(t, i)
+		if i >= len(t) || t[i] != '"' {
 			return -1
 		}
 		key, _, at := jsonlike.String(t, i)
 		if at < 0 {
 			return -1
 		}
-		if at = jsonlike.Colon(t, at); at < 0 {
+		at = jsonlike.Colon(t, at)
+		if at < 0 {
 			return -1
 		}
 		at = jsonlike.Blanks(t, at)
@@ -56,7 +58,8 @@ func (e *event) object(t []byte, i int, args bool) (end int) {
 			i = e.object(t, at, true)
 		} else {
 			var v []byte
-			if v, i = lexer.Value(t, at); i >= 0 && args {
+			v, i = lexer.Value(t, at)
+			if i >= 0 && args {
 				e.arg(key, v)
 			} else if i >= 0 {
 				e.member(key, v)
@@ -128,11 +131,11 @@ func (e *event) arg(key, v []byte) {
 	}
 }
 
-// lexer reads values. Without quotes there may be a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events
+// lexer reads values. Without quotes a value may be a number, true, ncclFloat32, 0x262ca50 or (nil). An object is {"step": 0, "ts": 1.5} of the proxy events
 // until 2.26.
 var lexer = jsonlike.Lexer{Word: jsonlike.Alphanumeric(".-+_()")}
 
-// unsigned reads an integer that fills 64 bits, as a communicator's hash does.
+// unsigned reads an integer of up to 64 bits, such as a communicator's hash.
 func unsigned(v []byte) (n uint64, ok bool) {
 	n, end := decimal.Unsigned(v, 0)
 	if end == 0 || end < len(v) {
@@ -141,7 +144,7 @@ func unsigned(v []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// integer reads an integer from 0 to limit; -1: v is no such number.
+// integer reads an integer from 0 to limit; -1: any other text.
 func integer(v []byte, limit uint64) int64 {
 	if n, ok := unsigned(v); ok && n <= limit {
 		return int64(n)
@@ -149,7 +152,7 @@ func integer(v []byte, limit uint64) int64 {
 	return -1
 }
 
-// maxNanos bounds a ts to three years, so that every sum of them and of a Unix time fits.
+// maxNanos bounds a ts to three years, so that every sum with a Unix time fits.
 const maxNanos = 1e17
 
 // micros reads µs, printed with %f, as ns, to the nearest; -1: v is no number.

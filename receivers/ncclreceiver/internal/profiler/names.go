@@ -26,7 +26,7 @@ const (
 	netPlugin // NET_IB, NET_SOCK
 )
 
-// levels are how deep events of a category stand in the trace. An event never stands within another of its own level.
+// levels are the nesting levels of categories in the trace. An event never stands within another of its own level.
 var levels = [...]uint8{
 	other: 9, group: 0, api: 1, launch: 1, collective: 2, pointToPoint: 2, copyEngine: 2, copyEnginePart: 3, gpu: 3, proxy: 4, net: 5, netPlugin: 6,
 }
@@ -59,7 +59,7 @@ func categoryOf(cat []byte) category {
 	return other
 }
 
-// nameOf returns the name of an event as a string; names that the plugin has cost no allocation.
+// nameOf returns the name of an event as a string, without an allocation for the plugin's names.
 func nameOf(name []byte) string {
 	switch string(name) {
 	case "KernelCh":
@@ -142,7 +142,7 @@ func bytesOf(datatype []byte) uint64 {
 	return 0
 }
 
-// origin is what the name of a trace says: <dump>_<commHash>_<rank>.json since 2.28, <dump>-<host>-<tid>.txt before (plugin.cc, plugin.c).
+// origin is the content of a trace's file name: <dump>_<commHash>_<rank>.json since 2.28, <dump>-<host>-<tid>.txt before (plugin.cc, plugin.c).
 type origin struct {
 	host    []byte
 	comm    uint64
@@ -163,7 +163,7 @@ func originOf(file string) origin {
 			}
 		}
 	} else if base, ok := strings.CutSuffix(name, ".txt"); ok {
-		// Both the dump's name and the host's may have a - in them: then it cannot be told where one ends.
+		// Both the dump's name and the host's may contain a -: then the border between them is unknown.
 		if parts := strings.Split(base, "-"); len(parts) == 3 && parts[1] != "" {
 			if _, err := strconv.ParseUint(parts[2], 10, 63); err == nil {
 				o.host = []byte(parts[1])

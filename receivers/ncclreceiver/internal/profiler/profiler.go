@@ -20,7 +20,7 @@ const (
 	reasonField     = "field" // an event without category or id
 )
 
-// What a unit may hold. Beyond split a unit ends with the operation at hand, beyond the other bounds at once.
+// Bounds of a unit. Beyond split a unit ends with the current operation, beyond the other bounds at once.
 const (
 	splitLines = 20_000
 	maxLines   = 100_000
@@ -28,8 +28,8 @@ const (
 	maxGPUs    = 64
 )
 
-// Parser reads one trace. A record is what the plugin prints at once, from the first event outside of any other to its end, usually a group;
-// it yields an operation per COLL, P2P and CE_COLL, which may be none. It is not safe for concurrent use.
+// Parser reads one trace. A record is the plugin's output of one time, from the first outermost event to its end, usually a group; the record has an operation
+// per COLL, P2P and CE_COLL, or none. Not safe for concurrent use.
 type Parser struct {
 	origin origin
 	event  event
@@ -38,9 +38,9 @@ type Parser struct {
 	stack  []frame
 	ops    []pending
 	lines  int
-	room   int    // bytes that details take
+	room   int    // bytes of details
 	text   []byte // of ops
-	stream int64  // of the API call at hand
+	stream int64  // of the current API call
 
 	anchored bool
 	anchor   int64 // Unix ns of ts 0
@@ -111,7 +111,7 @@ func (p *Parser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (parse.Verd
 	return parse.Record, ""
 }
 
-// bracket ends the unit whose end is missing; else the line means nothing.
+// bracket ends a unit without an end; any other bracket is ignored.
 func (p *Parser) bracket(out *parse.Out) (parse.Verdict, string) {
 	if !p.open {
 		return parse.Ignored, reasonBracket
@@ -127,7 +127,7 @@ func (p *Parser) End(out *parse.Out) {
 	}
 }
 
-// Save implements parse.Parser: it keeps the clocks, so that a restart does not change the times of later lines.
+// Save implements parse.Parser: the clocks are saved, so that a restart does not change the times of later lines.
 func (p *Parser) Save() []byte {
 	if !p.anchored {
 		return nil

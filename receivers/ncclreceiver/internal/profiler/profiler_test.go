@@ -23,11 +23,11 @@ import (
 
 var _ parse.Parser = (*Parser)(nil)
 
-// seen is what a parser made of lines.
+// seen is the output of a parser.
 type seen struct {
 	ops     []op.Op
-	reasons map[string]int // of lines; "": records, "open": records that go on
-	groups  []int          // how many operations came at a time
+	reasons map[string]int // of lines; "": records, "open": unfinished records
+	groups  []int          // number of operations at a time
 }
 
 func (s *seen) take(out *parse.Out) {
@@ -47,7 +47,7 @@ func (s *seen) line(t *testing.T, p *Parser, text string, out *parse.Out) {
 	line := []byte(text)
 	v, reason := p.Line(line, false, 0, out)
 	s.take(out)
-	clear(line) // what was kept of it has to be a copy
+	clear(line) // the parser must keep copies
 	record := v == parse.Record
 	if record != (reason == "") || !record && (out.Open || len(out.Ops) > 0) || out.Open && len(out.Ops) > 0 ||
 		(v == parse.Rejected) != (reason == reasonNotJSON || reason == reasonField) {
@@ -113,7 +113,7 @@ func linesOf(t *testing.T, file string) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
 }
 
-// The real trace of 2.28: one group of 8 sends and receives by 4 GPUs of one process, whose clocks are up to 9 s apart. Numbers read by eye.
+// The real trace of 2.28: one group of 8 sends and receives by 4 GPUs of one process, with clocks up to 9 s apart. Numbers read by eye.
 func TestReal228(t *testing.T) {
 	for _, file := range shared(t, "real_v2.28*") {
 		lines := linesOf(t, file)
@@ -166,7 +166,7 @@ func number(t *testing.T, line, key string) int64 {
 	return n
 }
 
-// The trace of the plugin's README: a part of it was cut out and one quote is a curly one.
+// The trace of the plugin's README: a part is missing and one quote is a curly one.
 func TestReadme(t *testing.T) {
 	for _, file := range shared(t, "readme*") {
 		s := read(t, New(file), linesOf(t, file)...)
@@ -205,8 +205,7 @@ func kernel(channel int, ts string, start, stop int64) string {
 	return begin("GPU", "KernelCh", 0, ts, fmt.Sprintf(`"Channel": %d, "StartGpuClk": %d, "StopGpuClk": %d`, channel, start, stop))
 }
 
-// What an operation's times are made of.
-// coll is an AllReduce with its parts; where stop is empty, it does not end.
+// The sources of an operation's times. coll is an AllReduce with its parts; with an empty stop, it does not end.
 func coll(stop string, parts ...string) []string {
 	all := append([]string{begin("COLL", "AllReduce", 0, "100.0005", args1)}, parts...)
 	if stop != "" {
@@ -281,7 +280,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// What else is in an operation.
+// The other values of an operation.
 func TestOperations(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, name, args string
@@ -322,7 +321,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// 2.26 and before: groups without API calls, proxies that state what they did, no clocks.
+// 2.26 and before: groups without API calls, proxies with counts in their args, no clocks.
 func TestOldTrace(t *testing.T) {
 	s := read(t, New("dump-node7-4711.txt"), "[",
 		begin("GROUP", "Group", 0, "1.500000", `"groupId": 0`),
@@ -368,7 +367,7 @@ func TestFileNames(t *testing.T) {
 		"dump_x_12.json":                      {rank: -1},
 		"dump_7.json":                         {rank: -1},
 		"dump-node7-4711.txt":                 {host: []byte("node7"), rank: -1},
-		"dump-worker-0-4711.txt":              {rank: -1}, // is it dump and worker-0, or dump-worker and 0?
+		"dump-worker-0-4711.txt":              {rank: -1}, // dump and worker-0, or dump-worker and 0?
 		"dump-node7-x.txt":                    {rank: -1},
 		"trace.log":                           {rank: -1},
 	} {
@@ -376,7 +375,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// Lines that are no events, and ends that are missing.
+// Lines that are no events, and missing ends.
 func TestLines(t *testing.T) {
 	send := func(id int, lines ...string) []string {
 		return in(
@@ -448,7 +447,7 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// The clocks of the first trace go on to what is read after a restart, and stop where another trace begins.
+// The clocks of the first trace hold for lines read after a restart, and end with another trace.
 func TestRestart(t *testing.T) {
 	unit := func(id, rank int, start int64) []string {
 		return in("COLL", "AllReduce", id,
@@ -462,7 +461,7 @@ func TestRestart(t *testing.T) {
 	assert.Equal(t, []int64{unix, unix, unix + 5, unix - 100_000}, []int64{whole.ops[0].Start, whole.ops[1].Start, whole.ops[2].Start, whole.ops[3].Start})
 	assert.Equal(t, []int64{unix + 50, unix + 50, unix + 55, unix + 200_000}, []int64{whole.ops[0].End, whole.ops[1].End, whole.ops[2].End, whole.ops[3].End})
 
-	for cut := range len(first) + 1 { // the state is saved while a unit is open; that unit is read again whole
+	for cut := range len(first) + 1 { // the state is saved while a unit is open; the unit is read again whole
 		a, b := New(""), New("")
 		read(t, a, first[:cut]...)
 		state := a.Save()
@@ -532,7 +531,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// Every object in JSON is read, and its members are the same as encoding/json reads.
+// Every object in JSON is read, with the same members as by encoding/json.
 func checkScan(t *testing.T, line string) {
 	t.Helper()
 	var e event
@@ -544,7 +543,7 @@ func checkScan(t *testing.T, line string) {
 	require.True(t, whole, line)
 	keys := slices.Collect(maps.Keys(want))
 	if slices.ContainsFunc(keys, func(k string) bool { return strings.Count(line, k) > 1 }) || strings.Contains(line, `\`) {
-		return // which of the same keys it is, nobody says
+		return // the choice among equal keys is undefined
 	}
 	var id json.Number
 	if json.Unmarshal(want["id"], &id) == nil && id != "" {

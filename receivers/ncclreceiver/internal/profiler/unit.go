@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// frame is an event that has begun.
+// frame is an open event.
 type frame struct {
 	category   category
 	name       string
@@ -20,27 +20,26 @@ type frame struct {
 	op, detail int32 // indices; -1: the event belongs to none
 }
 
-// pending is an operation of the unit at hand. In its details times are as logged: ns of the GPU's clock where they are minEpoch or more,
-// else ns since the profiler's start.
+// pending is an operation of the current unit. In its details times are as logged: ns of the GPU's clock from minEpoch on, else ns since the profiler's start.
 type pending struct {
 	op         op.Op
 	comm       uint64
 	begin, end int64
 	ended      bool
-	// Of the parts that the plugin waits for (KernelCh, PROXY): how many began, how many ended, and when the last one ended.
+	// Of the parts that the plugin waits for (KernelCh, PROXY): the number begun, the number ended, and the last end.
 	parts, partsEnded int
 	lastEnd           int64
-	// Of kernels with clocks: how many started and stopped, when the first and the last.
+	// Of kernels with clocks: the numbers started and stopped, the first start and the last stop.
 	started, stopped int32
 	start, stop      int64
 }
 
-// Between these a GPU's clock is taken as Unix time, ns: from 2001 to 2096. Other GPUs count ticks since boot.
+// A GPU's clock between these bounds is taken as Unix time, ns: from 2001 to 2096. Other GPUs count ticks since boot.
 const minEpoch, maxEpoch = 1e18, 4e18
 
 const detailBytes = int(unsafe.Sizeof(op.Detail{}))
 
-// find returns the index of the open event that ends now; -1: none.
+// find returns the index of the open event with the current end; -1: none.
 func (p *Parser) find(c category) int {
 	e := &p.event
 	for i := len(p.stack) - 1; i >= 0; i-- {
@@ -54,9 +53,9 @@ func (p *Parser) find(c category) int {
 func (p *Parser) begin(c category) {
 	if !p.open {
 		p.open = true
-		p.text = p.text[:0] // the callers that had the operations are done with them
+		p.text = p.text[:0] // the previous operations are no longer in use
 	}
-	// An event that is still open when another of its level begins has lost its end.
+	// An event still open when another of its level begins has lost its end.
 	n := len(p.stack)
 	for n > 0 && levels[p.stack[n-1].category] >= levels[c] {
 		n--
@@ -95,19 +94,22 @@ func (p *Parser) operation(c category, name string) int32 {
 	*q = pending{op: op.Op{Details: q.op.Details}, begin: e.ts, start: math.MaxInt64}
 	o := &q.op
 	o.Init()
-	if o.Kind = op.KindOf(name); o.Kind == op.Other {
+	o.Kind = op.KindOf(name)
+	if o.Kind == op.Other {
 		o.Name = p.keep(e.name)
 	}
 	hash, known := e.comm, e.hasComm
 	if !known {
 		hash, known = p.origin.comm, p.origin.hasComm
 	}
-	if q.comm = hash; known {
+	q.comm = hash
+	if known {
 		from := len(p.text)
 		p.text = strconv.AppendUint(append(p.text, "0x"...), hash, 16)
 		o.Comm = p.text[from:len(p.text):len(p.text)]
 	}
-	if o.Rank = e.rank; o.Rank < 0 {
+	o.Rank = e.rank
+	if o.Rank < 0 {
 		o.Rank = p.origin.rank
 	}
 	o.Host, o.PID = p.origin.host, e.pid
@@ -121,19 +123,20 @@ func (p *Parser) operation(c category, name string) int32 {
 		case op.AllReduce, op.Broadcast, op.Reduce, op.Send, op.Recv:
 			o.Total = o.Size
 		}
-		// For other operations Count is what one rank sends or receives, and the number of ranks is not in the trace.
+		// For other operations Count is of one rank's sends or receives, and the number of ranks is not in the trace.
 	}
 	o.Algorithm, o.Protocol, o.Datatype = p.keep(e.algorithm), p.keep(e.protocol), p.keep(e.datatype)
 	o.Channels, o.Stream = max(0, e.channels), p.stream
 	if c == copyEngine {
-		if o.Duration, o.Timing = e.gpuMicros, timingCopyEngine; o.Duration < 0 {
+		o.Duration, o.Timing = e.gpuMicros, timingCopyEngine
+		if o.Duration < 0 {
 			o.Duration, o.Timing = e.cpuMicros, timingCPU
 		}
 	}
 	return int32(n)
 }
 
-// detail adds a detail to the operation at hand and returns its index; -1: the event is no detail.
+// detail adds a detail to the current operation and returns its index; -1: the event is no detail.
 func (p *Parser) detail(c category, name string) int32 {
 	e := &p.event
 	parent := p.stack[len(p.stack)-1]
@@ -148,7 +151,7 @@ func (p *Parser) detail(c category, name string) int32 {
 		q.parts++
 		p.kernel(q, &d)
 	case proxy:
-		// In the trace the PROXY event stands within the kernel of its channel, but it is not a part of that kernel.
+		// In the trace the PROXY event stands within the kernel of its channel, but it is not a part of the kernel.
 		d.Name, d.Operation = spans.SpanNCCLProxyOp, name
 		if strings.HasSuffix(name, "Send") {
 			d.Direction = "send"
@@ -206,7 +209,7 @@ func (p *Parser) device(q *pending) *device {
 	return nil
 }
 
-// end ends the event at stack[n], and the events within it.
+// end ends the event at stack[n], and the events within.
 func (p *Parser) end(n int) {
 	f := p.stack[n]
 	p.stack = p.stack[:n]
@@ -267,13 +270,13 @@ func (p *Parser) close(out *parse.Out) {
 	p.open, p.stack, p.stream = false, p.stack[:0], op.Unknown
 }
 
-// emit hands out the operations.
+// emit outputs the operations.
 func (p *Parser) emit(out *parse.Out) {
 	for i := range p.ops {
 		q := &p.ops[i]
 		p.finish(q)
 		o := out.Add()
-		*o, q.op = q.op, *o // which keeps the room of both
+		*o, q.op = q.op, *o // keeps the memory of both
 	}
 	for i := range p.stack {
 		p.stack[i].op, p.stack[i].detail = -1, -1
@@ -312,7 +315,8 @@ func (p *Parser) finish(q *pending) {
 		begin = q.start
 	}
 	o.Time = spans.TimeSynthetic
-	if o.Start = p.at(begin, ahead); o.Start > 0 {
+	o.Start = p.at(begin, ahead)
+	if o.Start > 0 {
 		o.Time = spans.TimeAnchored
 		if o.Duration >= 0 {
 			o.End = o.Start + o.Duration

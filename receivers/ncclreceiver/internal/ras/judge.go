@@ -18,11 +18,11 @@ type Kind uint8
 
 // The kinds. Only Behind names ranks for doing less than others.
 const (
-	Behind   Kind = iota // some ranks have launched less than others, and all stand still
-	Diverged             // each side has launched more of some operation, and all stand still
+	Behind   Kind = iota // some ranks have launched less than others, and none launches any more
+	Diverged             // each side has launched more of some operation, and none launches any more
 	Missing              // the processes of some ranks do not answer, or are gone
 	Failed               // some ranks report an error of NCCL
-	Still                // nobody of the job advances, and RAS cannot tell who is to blame
+	Still                // nobody of the job advances, and RAS does not show the culprit
 	Moved                // an earlier finding is over
 	kinds
 )
@@ -31,7 +31,7 @@ var kindNames = [kinds]string{"behind", "diverged", "missing", "failed", "still"
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Finding is a change in how a communicator, or the job, stands.
+// Finding is a change in the state of a communicator, or of the job.
 type Finding struct {
 	Kind Kind
 	At   time.Time
@@ -45,7 +45,7 @@ type Finding struct {
 	Size, Heard int64
 	// Communicators counts all with the same finding in the answer; of Still, all of the job.
 	Communicators int64
-	// For is how long nobody has launched anything, at least. 0: not said.
+	// For is the time without a launch, at least. 0: unknown.
 	For time.Duration
 	// Hang: of Behind and Diverged, For has reached Watch.Patience.
 	Hang bool
@@ -66,12 +66,12 @@ const (
 	maxProcesses = 16
 )
 
-// Summary is how a job stands. A GPU counts once in each of its communicators.
+// Summary is the state of a job. A GPU counts once in each of its communicators.
 type Summary struct {
 	// Heard have reported and are neither Behind nor Failed. Unresponsive processes have not answered yet, Dead ones not for 60 s. Absent ones have answered and
 	// are no members, or are not known to RAS.
 	Heard, Behind, Failed, Unresponsive, Dead, Absent int64
-	// For is how long nobody has launched anything, at least. Known is false where no communicator could be compared.
+	// For is the time without a launch, at least. Known is false where no communicator could be compared.
 	For   time.Duration
 	Known bool
 }
@@ -107,7 +107,8 @@ func (j *judge) job(list []*current) {
 			}
 		}
 	}
-	if j.sum.Known = len(list) > 0; j.sum.Known {
+	j.sum.Known = len(list) > 0
+	if j.sum.Known {
 		j.sum.For = j.at.Sub(j.latest)
 	}
 }
@@ -174,14 +175,14 @@ func (r *rank) count(op int) uint64 {
 	return 0
 }
 
-// behind finds ranks with fewer launches than others, and returns how many.
+// behind finds ranks with fewer launches than others, and returns their number.
 func (j *judge) behind(c *current) int64 {
-	if c.moved && (c.told[Behind] != 0 || c.told[Diverged] != 0) {
+	if c.moved && (c.reported[Behind] != 0 || c.reported[Diverged] != 0) {
 		f := j.begin(c, Moved)
 		f.For = j.at.Sub(c.stood)
 		f.Text = fmt.Sprintf("%s goes on: collectives are launched again after %s", name(c), rounded(f.For))
 		j.found = append(j.found, f)
-		c.told[Behind], c.told[Diverged] = 0, 0
+		c.reported[Behind], c.reported[Diverged] = 0, 0
 	}
 	since, still := c.still()
 	front := ahead(c)
@@ -206,8 +207,9 @@ func (j *judge) behind(c *current) int64 {
 			name(c), rounded(f.For), strings.Join(differing(f.Counts), "; "))
 	}
 	said := slices.Clone(rear)
-	if f.Hang = f.For >= j.patience; f.Hang {
-		said = append(said, -1) // is said again
+	f.Hang = f.For >= j.patience
+	if f.Hang {
+		said = append(said, -1) // reported again
 	}
 	if j.news(c, kind, said) {
 		c.stood = since
@@ -238,12 +240,12 @@ func (j *judge) missing(c *current) {
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(gone, dead)))
 	if len(all) == 0 {
-		if c.told[Missing] != 0 && int64(len(c.ranks)) == c.Size {
+		if c.reported[Missing] != 0 && int64(len(c.ranks)) == c.Size {
 			f := j.begin(c, Moved)
 			f.Text = name(c) + ": all ranks are heard of again"
 			j.found = append(j.found, f)
 		}
-		c.told[Missing] = 0
+		c.reported[Missing] = 0
 		return
 	}
 	f := j.begin(c, Missing)
@@ -258,7 +260,7 @@ func (j *judge) missing(c *current) {
 	}
 }
 
-// failed finds ranks reporting an error of NCCL, and returns how many.
+// failed finds ranks with an error of NCCL, and returns their number.
 func (j *judge) failed(c *current) int64 {
 	of := make(map[ncclras.Result][]int32)
 	var all []int32
@@ -273,7 +275,7 @@ func (j *judge) failed(c *current) int64 {
 		}
 	}
 	if len(all) == 0 {
-		c.told[Failed] = 0
+		c.reported[Failed] = 0
 		return 0
 	}
 	f := j.begin(c, Failed)
@@ -290,17 +292,17 @@ func (j *judge) failed(c *current) int64 {
 
 // wholeJob finds a job in which nobody advances while all counts are equal.
 func (j *judge) wholeJob(list []*current) {
-	told := func(c *current) bool { return c.told[Still] != 0 }
+	reported := func(c *current) bool { return c.reported[Still] != 0 }
 	f := Finding{At: j.at, Version: j.version, Heard: int64(len(j.gpus)), Communicators: int64(len(list)), For: j.sum.For}
-	if i := slices.IndexFunc(list, func(c *current) bool { return told(c) && c.moved }); i >= 0 {
+	if i := slices.IndexFunc(list, func(c *current) bool { return reported(c) && c.moved }); i >= 0 {
 		f.Kind, f.For = Moved, j.at.Sub(list[i].stood)
 		f.Text = fmt.Sprintf("the job goes on: collectives are launched again after %s", rounded(f.For))
 		j.found = append(j.found, f)
 		for _, c := range list {
-			c.told[Still] = 0
+			c.reported[Still] = 0
 		}
 	}
-	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, told) {
+	if !j.quiet || !j.advanced || !j.whole || j.sum.For < j.patience || slices.ContainsFunc(list, reported) {
 		return
 	}
 	f.Kind = Still
@@ -308,7 +310,7 @@ func (j *judge) wholeJob(list []*current) {
 		"RAS cannot tell who (it counts launches, and neither Send and Recv nor CUDA graphs)", rounded(f.For), f.Heard, f.Communicators)
 	j.found = append(j.found, f)
 	for _, c := range list {
-		c.told[Still], c.stood = 1, j.latest
+		c.reported[Still], c.stood = 1, j.latest
 	}
 }
 
@@ -316,7 +318,7 @@ func (j *judge) begin(c *current, kind Kind) Finding {
 	return Finding{Kind: kind, At: j.at, Version: j.version, Comm: c.Hash, Size: c.Size, Heard: int64(len(c.ranks))}
 }
 
-// news says whether a finding about some ranks has not been said yet, and takes the finding for said.
+// news says whether a finding about some ranks is new, and marks the finding as reported.
 func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 	h := fnv.New64a()
 	var b [4]byte
@@ -325,12 +327,12 @@ func (j *judge) news(c *current, kind Kind, ranks []int32) bool {
 		_, _ = h.Write(b[:]) // never fails
 	}
 	sum := h.Sum64() | 1 // not 0
-	was := c.told[kind]
-	c.told[kind] = sum
+	was := c.reported[kind]
+	c.reported[kind] = sum
 	return was != sum
 }
 
-// most are the findings about the largest communicators, each with how many say the same.
+// most are the findings about the largest communicators, each with the number of equal ones.
 func (j *judge) most() []Finding {
 	var n [kinds]int64
 	for i := range j.found {
@@ -387,7 +389,8 @@ func processes(c *current, list []int32) (lines []string) {
 		if _, ok := slices.BinarySearch(list, r.Rank); !ok {
 			continue
 		}
-		if lines = append(lines, process(r.Rank, &r.Process)); len(lines) == maxProcesses {
+		lines = append(lines, process(r.Rank, &r.Process))
+		if len(lines) == maxProcesses {
 			break
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // Watch remembers the last answers of a job. Not safe for concurrent use.
 type Watch struct {
-	// Patience is how long a job may stand still, all counts equal, before Still is said.
+	// Patience is the time without a launch, with all counts equal, before Still is reported.
 	Patience time.Duration
 
 	answer     int64 // number of the answer
@@ -26,9 +26,9 @@ type Watch struct {
 }
 
 const (
-	// stillAnswers is how many answers in a row must show no launch until a process stands still.
+	// stillAnswers is the number of answers in a row without a launch after which a process counts as still.
 	stillAnswers = 2
-	// forget is after how many answers an absent communicator or process is forgotten. Two jobs of a user share a port, and answer in turns.
+	// forget is the number of answers after which an absent communicator or process is forgotten. Two jobs of a user share a port, and answer in turns.
 	forget = 8
 	// maxKept bounds the remembered ranks of all communicators.
 	maxKept = 1 << 20
@@ -49,7 +49,7 @@ type comm struct {
 	ranks    []rank        // by number
 	silent   map[int32]int // answers in a row without the process of a rank
 	advanced bool          // a count has changed while watched
-	told     [kinds]uint64 // the finding as a hash; 0: none
+	reported [kinds]uint64 // the finding as a hash; 0: none
 	stood    time.Time     // of the finding: since when
 }
 
@@ -59,14 +59,14 @@ type rank struct {
 	counts []uint64
 }
 
-// current is a communicator of the answer at hand: Ranks are of the answer, ranks are remembered.
+// current is a communicator of the current answer: Ranks are of the answer, ranks are remembered.
 type current struct {
 	*ncclras.Communicator
 	*comm
 	moved bool // a count has changed since the answer before
 }
 
-// See takes an answer of a time, and returns the changes since the answer before, at most 32, and how the job stands.
+// See takes an answer with its time, and returns the changes since the answer before, at most 32, and the state of the job.
 func (w *Watch) See(at time.Time, a *ncclras.Answer) ([]Finding, Summary) {
 	if w.gpus == nil || w.kept > maxKept || len(a.Operations) > 0 && !slices.Equal(a.Operations, w.operations) {
 		w.gpus, w.comms, w.kept, w.operations = make(map[ncclras.Process]*gpu), make(map[string]*comm), 0, a.Operations

@@ -156,7 +156,7 @@ func TestDiverged(t *testing.T) {
 	assert.Equal(t, []string{"2 diverged"}, j.polls(10))
 }
 
-// nccl#1730: all counts are equal and stand still. Nobody is named, once, and only after an advance.
+// nccl#1730: all counts are equal and no longer change. Nobody is named, once, and only after an advance.
 func TestStill(t *testing.T) {
 	j := newJob(rastest.Comm(0, 256), rastest.Comm(0, 8))
 	assert.Empty(t, j.polls(30)) // waiting for data, or running CUDA graphs only
@@ -196,7 +196,7 @@ func TestEnding(t *testing.T) {
 	assert.EqualValues(t, 1, sum.Absent)
 }
 
-// Silent processes are told at the second answer, dead processes at once, unknown processes never.
+// Silent processes are reported at the second answer, dead processes at once, unknown processes never.
 func TestMissing(t *testing.T) {
 	j := newJob(rastest.Comm(0, 16))
 	c := &j.comms[0]
@@ -231,7 +231,7 @@ func TestMissing(t *testing.T) {
 	assert.Equal(t, []string{"0 moved"}, j.polls(1))
 }
 
-// Errors are told at once, with the reporting ranks.
+// Errors are reported at once, with the reporting ranks.
 func TestFailed(t *testing.T) {
 	j := newJob(rastest.Comm(0, 8))
 	j.comms[0].Ranks[3].AsyncError, j.comms[0].Ranks[4].AsyncError, j.comms[0].Ranks[5].InitState = 6, 6, 2
@@ -287,7 +287,7 @@ func TestTwoJobs(t *testing.T) {
 	assert.Equal(t, []string{"4 behind " + a.Hash, "6 behind " + a.Hash}, said)
 }
 
-// Of many communicators 32 are told, and how many say the same; and 50,000 ranks are judged in little time.
+// Of many communicators 32 are reported, with the number of equal ones; and 50,000 ranks are judged in little time.
 func TestMany(t *testing.T) {
 	var comms []ncclras.Communicator
 	for i := range 100 {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// hot returns readers of the frequent lines, which have read the lines needed before them.
+// hot returns readers of the frequent lines, after reading the lines needed before them.
 func hot(tb testing.TB) map[string]func(out *parse.Out) int {
 	tb.Helper()
 	over := func(p parse.Parser, before string, rows ...string) func(out *parse.Out) int {

@@ -8,12 +8,12 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// CSVParser reads the documented schema (see messages) as CSV, whose header names the columns by the keys, in any order; other columns are ignored. Cells
-// may be quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. It is not safe for concurrent use.
+// CSVParser reads the documented schema (see messages) as CSV; the header names the columns by the keys, in any order, and other columns are ignored. Cells may
+// be quoted as in RFC 4180, but hold no line ends. No layout of the CSV is specified anywhere. Not safe for concurrent use.
 type CSVParser struct {
 	m messages
 	v values
-	// The headers that were seen, for rows that are read again, and the header at hand.
+	// The headers seen, for rows that are read again, and the index of the current header.
 	headers []header
 	at      int
 }
@@ -29,10 +29,10 @@ const (
 	maxColumns = 256
 )
 
-// NewCSV reads the file of this path.
+// NewCSV reads the file at a path.
 func NewCSV(file string) *CSVParser { return &CSVParser{m: newMessages(file)} }
 
-// NewFile does what messages.NewFile does. The header stays until there is another.
+// NewFile is messages.NewFile. The header stays until the next one.
 func (p *CSVParser) NewFile() { p.m.NewFile() }
 
 // Line reads a line.
@@ -57,7 +57,8 @@ func (p *CSVParser) Line(text []byte, again bool, tag uint64, out *parse.Out) (p
 	}
 	reason := reasonColumnCount
 	if p.row(b, h.columns) && keyOf(p.v.of[keyOperation]) == noKey {
-		if reason = p.m.add(&p.v, out); reason == "" {
+		reason = p.m.add(&p.v, out)
+		if reason == "" {
 			if !p.m.again {
 				out.Tag |= uint64(p.at) << tagHeader
 			}
@@ -89,7 +90,7 @@ func (p *CSVParser) header(b []byte) bool {
 	return true
 }
 
-// readHeader reads a header: it must have columns for the operation, and for when or how long it was.
+// readHeader reads a header, with columns for the operation and for its time or its duration.
 func readHeader(b []byte) (h header, ok bool) {
 	if len(b) > maxHeader {
 		return h, false
@@ -97,7 +98,8 @@ func readHeader(b []byte) (h header, ok bool) {
 	has := 0
 	for i, more := 0, true; more; {
 		var c []byte
-		if c, i, more = cell(b, i); i < 0 || len(h.columns) == maxColumns {
+		c, i, more = cell(b, i)
+		if i < 0 || len(h.columns) == maxColumns {
 			return h, false
 		}
 		k := keyOf([]byte(strings.ToLower(strings.TrimSpace(string(c)))))
@@ -120,7 +122,8 @@ func (p *CSVParser) row(b []byte, columns []key) bool {
 			return false
 		}
 		var c []byte
-		if c, i, more = cell(b, i); i < 0 {
+		c, i, more = cell(b, i)
+		if i < 0 {
 			return false
 		}
 		p.v.set(k, trim(c))
@@ -128,7 +131,7 @@ func (p *CSVParser) row(b []byte, columns []key) bool {
 	return !more
 }
 
-// cell returns the cell at b[i:], where the next one begins, and whether there is one; −1: the closing quote is missing, or is not the end of the cell.
+// cell returns the cell at b[i:], the start of the next cell, and whether there is a next one; −1: the closing quote is missing, or is not the end of the cell.
 func cell(b []byte, i int) (c []byte, next int, more bool) {
 	for i < len(b) && b[i] == ' ' {
 		i++
@@ -170,7 +173,7 @@ func cell(b []byte, i int) (c []byte, next int, more bool) {
 	return nil, -1, false
 }
 
-// End has nothing to give: a row is a line.
+// End has nothing to output: a row is a line.
 func (p *CSVParser) End(*parse.Out) {}
 
 // Save returns the headers and the ordinals.
@@ -182,7 +185,7 @@ func (p *CSVParser) Save() []byte {
 	return p.m.save(s)
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (p *CSVParser) Restore(state []byte) {
 	s := p.m.restore(state)
 	for _, text := range s.Headers[:min(len(s.Headers), maxHeaders)] {

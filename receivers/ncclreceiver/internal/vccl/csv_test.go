@@ -23,7 +23,7 @@ func readCSV(t *testing.T, cases []csvTest) {
 		t.Run(c.name, func(t *testing.T) {
 			in := lines(c.text)
 			create := func() parse.Parser { return NewCSV("rank_3.csv") }
-			a := feed(t, create(), in, nil)
+			a := parseAll(t, create(), in, nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 			assert.Empty(t, a.open)

@@ -28,7 +28,7 @@ func rankOf(file string) int32 {
 }
 
 // hostOf is the host in the name of a NIC's file: "node01-mlx5_0-Port0-A.log", or "node01_mlx5_0_Port0_A.log" of v0.3.x. Host names hold dashes but no
-// underscores, and VCCL cuts them at the first dot; names of NICs hold underscores but no dashes. nil: the name is another.
+// underscores, and VCCL cuts them at the first dot; names of NICs hold underscores but no dashes. nil: no such name.
 func hostOf(file string) []byte {
 	name := filepath.Base(file)
 	if nic, ok := beforePort(name, "-Port"); ok {

@@ -11,14 +11,14 @@ import (
 
 const flowHeader = "Time,Group,FromRank,ToRank,DevIndex,Func,FuncTimes,SrcIP,DstIP,Bandwidth,SendWrCounter,RemainWrDataSize,Timestamp"
 
-// FlowParser reads the CSV with 13 columns that VCCL writes with NCCL_TELEMETRY_OBSERVE=1 and v0.3.x always (timer_log.cc): a row per send between nodes, once
-// there were enough sends (TELEMETRY_WINDOWSIZE) of the same operation. See sends for what becomes of rows. It is not safe for concurrent use.
+// FlowParser reads VCCL's CSV with 13 columns, written with NCCL_TELEMETRY_OBSERVE=1 and by v0.3.x always (timer_log.cc): a row per send between nodes, after
+// enough sends (TELEMETRY_WINDOWSIZE) of the same operation. Rows become operations in sends. Not safe for concurrent use.
 //
-// Time is local and in whole seconds, so Timestamp is used, the end of the send by CLOCK_REALTIME. So Start is when the first send was done, not when it
-// began. FromRank is the rank in the communicator, whose hash is Group. A bandwidth below 0 means none (sends at the same time: the writer divides by 0).
+// Time is local and in whole seconds, so Timestamp is used, the end of the send by CLOCK_REALTIME. So Start is the end of the first send, not its beginning.
+// FromRank is the rank in the communicator with the hash Group. A bandwidth below 0 means none (for simultaneous sends the writer divides by 0).
 type FlowParser struct{ sends }
 
-// NewFlow reads the file of this path.
+// NewFlow reads the file at a path.
 func NewFlow(file string) *FlowParser { return &FlowParser{sends{host: hostOf(file)}} }
 
 // Line reads a line.

@@ -32,7 +32,7 @@ func readFlows(t *testing.T, cases []flowTest) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := feed(t, NewFlow(nicFile), lines(c.text), nil)
+			a := parseAll(t, NewFlow(nicFile), lines(c.text), nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 			assert.Len(t, a.open, c.open)
@@ -164,13 +164,13 @@ func TestFlowNotRows(t *testing.T) {
 	})
 }
 
-// More links, and more rows, than there is room for.
+// More links, and more rows, than the capacity.
 func TestSendsAreBounded(t *testing.T) {
 	var text strings.Builder
 	for i := range maxLinks + 1 {
 		text.WriteString(send(1, 0, i, 0, 4, 1, 80, 1000))
 	}
-	a := feed(t, NewFlow(nicFile), lines(text.String()), nil)
+	a := parseAll(t, NewFlow(nicFile), lines(text.String()), nil)
 	require.Len(t, a.parts, 1)
 	assert.Len(t, a.parts[0].ops, maxLinks)
 	assert.Len(t, a.parts[0].lines, maxLinks)
@@ -180,7 +180,7 @@ func TestSendsAreBounded(t *testing.T) {
 	for i := range in {
 		in[i].text = send(1, 0, 8, 0, 4, 1, 80, 1000)
 	}
-	a = feed(t, NewFlow(nicFile), in, nil)
+	a = parseAll(t, NewFlow(nicFile), in, nil)
 	require.Len(t, a.parts, 2)
 	for _, p := range a.parts {
 		assert.Len(t, p.lines, maxRows)
@@ -192,17 +192,17 @@ func TestSendsAreBounded(t *testing.T) {
 // One of the two files is truncated: the open operations leave with the next row.
 func TestFlip(t *testing.T) {
 	row := send(1, 0, 8, 0, 4, 1, 80, 1000)
-	a := feed(t, NewFlow(nicFile), []given{{text: row}, {text: flowHeader, file: true}, {text: row}}, nil)
+	a := parseAll(t, NewFlow(nicFile), []given{{text: row}, {text: flowHeader, file: true}, {text: row}}, nil)
 	one := "AllReduce =1 in 0x1 of 0 on node01 [1000 1000] took=0 from=0 to=8 sends=1 mean=10000000000 least=10000000000"
 	require.Len(t, a.parts, 1)
 	assert.Equal(t, []string{one}, a.parts[0].ops)
 	assert.Equal(t, []int{0}, a.parts[0].lines)
 	assert.Equal(t, []string{one}, a.left.ops)
-	a = feed(t, NewFlow(nicFile), []given{{text: row}, {text: flowHeader, file: true}}, nil)
+	a = parseAll(t, NewFlow(nicFile), []given{{text: row}, {text: flowHeader, file: true}}, nil)
 	assert.Equal(t, []string{one}, a.left.ops)
 }
 
-// sum adds up the numbers of each operation and link: a restart may divide an operation into other parts.
+// sum adds up the numbers of each operation and link: a restart may divide an operation differently.
 func sum(ops []string) any {
 	m := map[string]int{}
 	for _, o := range ops {
@@ -218,7 +218,7 @@ func sum(ops []string) any {
 	return m
 }
 
-// flowLog is a log of three groups whose operations are mixed.
+// flowLog is a log of three groups with mixed operations.
 func flowLog(rng *rand.Rand, n int) (text string) {
 	var times [3]int
 	var b strings.Builder
@@ -332,7 +332,7 @@ func TestText(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := feed(t, NewText(nicFile, c.zone), lines(c.text), nil)
+			a := parseAll(t, NewText(nicFile, c.zone), lines(c.text), nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 		})
@@ -343,7 +343,7 @@ func TestPacked(t *testing.T) {
 	word := func(status, bandwidth, ns uint64) string {
 		return strconv.FormatUint(status<<63|bandwidth<<54|ns, 10) + "\n"
 	}
-	a := feed(t, NewPacked(nicFile), lines("64 bits data: status(63) | bandwidth(62 - 54) | timestamp(53 - 0) \n"+
+	a := parseAll(t, NewPacked(nicFile), lines("64 bits data: status(63) | bandwidth(62 - 54) | timestamp(53 - 0) \n"+
 		word(0, 184, 1000)+word(1, 21, 1<<54-1)+word(0, 600&511, 2000)+"0\n\n64 bits data: timestamp(63-10) | bandwidth(9-1) | status(0) \n18446744073709551616\n-1\n12 13\nx\n18446744073709551615\n"), nil)
 	assert.Equal(t, map[string]int{"record": 4, "ignored header": 2, "ignored overflow": 1, "ignored blank": 1, "rejected number": 4}, a.verdicts)
 	assert.Equal(t, []string{
@@ -357,7 +357,7 @@ func TestPacked(t *testing.T) {
 }
 
 func TestMean(t *testing.T) {
-	a := feed(t, NewMean(nicFile, time.UTC), lines(meanHeader+"\n20260112140501,0,4,187,181,1\n\n20260112140502,1,2,186,180,0\r\n"+meanHeader+
+	a := parseAll(t, NewMean(nicFile, time.UTC), lines(meanHeader+"\n20260112140501,0,4,187,181,1\n\n20260112140502,1,2,186,180,0\r\n"+meanHeader+
 		"\n20260112140501,0,4,187,181\n20260112140501,0,4,187,181,1,\n20260112140501,0,4,187,181,2\n20260112140501,0,4,187,-1,1\n20261312140501,0,4,187,181,1\n20260112140501,0,4,x,181,1\nx\n20260112140501\n"), nil)
 	assert.Equal(t, map[string]int{
 		"record": 2, "ignored header": 2, "ignored blank": 1, "rejected column_count": 2, "rejected number": 3, "rejected negative": 1, "rejected not_a_row": 2,
@@ -372,6 +372,6 @@ func TestMean(t *testing.T) {
 	}, a.samples())
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
 	require.NoError(t, err)
-	a = feed(t, NewMean(nicFile, shanghai), lines("20260112140501,0,4,187,181,1\n"), nil)
+	a = parseAll(t, NewMean(nicFile, shanghai), lines("20260112140501,0,4,187,181,1\n"), nil)
 	assert.Contains(t, a.samples()[0], " at 1768197901000000000 ")
 }

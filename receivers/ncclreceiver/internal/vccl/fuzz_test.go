@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// checkOps checks what is true of every operation; ordinals count operations of the same kind.
+// checkOps checks the invariants of every operation; ordinals count operations of the same kind.
 func checkOps(t *testing.T, out *parse.Out, next map[string]uint64) {
 	t.Helper()
 	for i := range out.Ops {
@@ -37,8 +37,8 @@ func checkOps(t *testing.T, out *parse.Out, next map[string]uint64) {
 	}
 }
 
-// checkMessages reads in line by line. From every place where nothing is open it reads the rest again, with a restored parser and with one that is told of
-// another file. Both read the rest alike.
+// checkMessages reads in line by line. From every place without an open record the rest is read again, by a restored parser and by one with a new file. Both
+// read the rest alike.
 func checkMessages(t *testing.T, create func() parse.Parser, in []given, idle func(parse.Parser) bool) {
 	t.Helper()
 	p, next := create(), map[string]uint64{}
@@ -57,14 +57,14 @@ func checkMessages(t *testing.T, create func() parse.Parser, in []given, idle fu
 	p.End(&out)
 	checkOps(t, &out, next)
 
-	whole := feed(t, create(), in, nil)
+	whole := parseAll(t, create(), in, nil)
 	for i, at := range quiet {
-		head := feed(t, create(), in[:at], nil)
+		head := parseAll(t, create(), in[:at], nil)
 		q := create()
 		if states[i] != nil {
 			q.Restore(states[i])
 		}
-		tail := feed(t, q, in[at:], nil)
+		tail := parseAll(t, q, in[at:], nil)
 		require.Equal(t, whole.ops(), append(head.ops(), tail.ops()...))
 		for v, n := range whole.verdicts {
 			require.Equal(t, n, head.verdicts[v]+tail.verdicts[v], v)
@@ -72,7 +72,7 @@ func checkMessages(t *testing.T, create func() parse.Parser, in []given, idle fu
 		if at < len(in) {
 			other := append([]given(nil), in...)
 			other[at].file = true
-			a := feed(t, create(), other, nil)
+			a := parseAll(t, create(), other, nil)
 			require.Equal(t, whole.verdicts, a.verdicts)
 			require.Len(t, a.ops(), len(whole.ops()))
 		}
@@ -164,7 +164,7 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// checkSends checks that every row is in one operation, also when the files change and when reading begins anew at any line.
+// checkSends checks that every row is in one operation, also when the files change and when reading restarts at any line.
 func checkSends(t *testing.T, create func() parse.Parser, in []given, seed uint64) {
 	t.Helper()
 	count := func(a *account) (n int64) {
@@ -178,14 +178,14 @@ func checkSends(t *testing.T, create func() parse.Parser, in []given, seed uint6
 		}
 		return n
 	}
-	whole := feed(t, create(), in, nil)
+	whole := parseAll(t, create(), in, nil)
 	require.Equal(t, int64(whole.verdicts["record"]), count(whole))
 	rng := rand.New(rand.NewPCG(seed, 1))
 	other := append([]given(nil), in...)
 	for i := range other {
 		other[i].file = rng.IntN(4) == 0
 	}
-	a := feed(t, create(), other, nil)
+	a := parseAll(t, create(), other, nil)
 	require.Equal(t, whole.verdicts, a.verdicts)
 	require.Equal(t, count(whole), count(a))
 	held := 0
@@ -194,13 +194,13 @@ func checkSends(t *testing.T, create func() parse.Parser, in []given, seed uint6
 	}
 	require.Equal(t, whole.verdicts["record"], held, "every row is held for one part")
 	at := rng.IntN(len(in))
-	head := feed(t, create(), in[:at], nil)
+	head := parseAll(t, create(), in[:at], nil)
 	var rest []given
 	for _, i := range head.open {
 		rest = append(rest, given{text: in[i].text, again: true})
 	}
-	head.left = part{} // what was open is read again
-	require.Equal(t, count(whole), count(head)+count(feed(t, create(), append(rest, in[at:]...), nil)))
+	head.left = part{} // open rows are read again
+	require.Equal(t, count(whole), count(head)+count(parseAll(t, create(), append(rest, in[at:]...), nil)))
 }
 
 func FuzzFlow(f *testing.F) {

@@ -6,41 +6,47 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// maxObject bounds an object that goes on over several lines, By.
+// maxObject bounds an object over several lines, By.
 const maxObject = 64 << 10
 
-// maxResyncs bounds how often reading begins anew within a line.
+// maxResyncs bounds the restarts of reading within a line.
 const maxResyncs = 16
 
 // JSONParser reads the documented schema (see messages) as objects, wherever their lines end: JSON lines, objects printed over several lines one after the
-// other, or an array of them. Unknown keys are ignored. It is not safe for concurrent use.
+// other, or an array of them. Unknown keys are ignored. Not safe for concurrent use.
 //
-// The lines of an object are Open up to the line in which it ends. Where an object is torn, reading goes on with the next line that begins one; what was read
-// of the torn object leaves with that line, or at End, if it says what, when and how long. That line may be Open itself: then the operations in Out are of
-// the lines before it. A line that ends an object and begins the next ("}{") is not Open: it has nothing of the next but its brace, and the members may
-// be read again without it.
+// The lines of an object are Open up to the line with its end. After a torn object, reading goes on with the next line that begins one; the part read of the
+// torn object leaves with that line, or at End, if it has the operation, the time and the duration. The line may be Open itself: then the operations in Out are
+// of the lines before. A line that ends an object and begins the next ("}{") is not Open: only the brace of the next is in the line, and the members may be
+// read again without the brace. The states (open, torn):
+//
+//	         an object begins              the object ends         an unreadable part          the line ends   NewFile   End
+//	between  open                          -                       between                     between         between   between
+//	open     -                             between: an operation   torn; between if the        open            torn      between: the torn part leaves
+//	                                                               object began in the line
+//	torn     open: the torn part leaves    -                       torn                        torn            torn      between: the torn part leaves
 type JSONParser struct {
 	m messages
 	s scan
-	// open: s is within an object of earlier lines, whose text is in text. torn: that object will not go on.
+	// open: s is within an object of earlier lines, with its text in text. torn: the object will not continue.
 	open, torn bool
-	again      bool // one of its lines was read again
-	// braceOnly: the open object has nothing yet but a brace, in a line that is not held for it. bare: that was so before a restart.
+	again      bool // one of the object's lines was read again
+	// braceOnly: the open object has only a brace so far, in a line that is not held for the object. bare: braceOnly before a restart.
 	braceOnly, bare bool
 	text, free      []byte
 }
 
-// NewJSON reads the file of this path.
+// NewJSON reads the file at a path.
 func NewJSON(file string) *JSONParser { return &JSONParser{m: newMessages(file)} }
 
-// NewFile does what messages.NewFile does. An open object is torn.
+// NewFile is messages.NewFile. An open object is torn.
 func (p *JSONParser) NewFile() {
 	p.m.NewFile()
 	p.tear()
 	p.braceOnly, p.bare = false, false
 }
 
-// tear gives up on the object that is open.
+// tear gives up the open object.
 func (p *JSONParser) tear() { p.open, p.torn = false, p.torn || p.open }
 
 // Line reads a line.
@@ -85,9 +91,9 @@ type jsonLine struct {
 	out    *parse.Out
 	again  bool
 	ops    int
-	opened bool   // an object goes on behind the line
-	ended  bool   // the line ended an object that began before it
-	reason string // of the first thing that could not be read
+	opened bool   // an object continues on the next line
+	ended  bool   // the line ended an object of earlier lines
+	reason string // of the first unreadable part
 }
 
 func (l *jsonLine) note(reason string) {
@@ -96,21 +102,23 @@ func (l *jsonLine) note(reason string) {
 	}
 }
 
-// read reads a line; if continued, the open object goes on in it.
+// read reads a line; if continued, the line continues the open object.
 func (l *jsonLine) read(b []byte, continued bool) {
 	i, resyncs := 0, 0
 	for {
 		begin := i
 		if !l.open {
 			i = l.between(b, i)
-			if begin = i; i == len(b) {
+			begin = i
+			if i == len(b) {
 				return
 			}
 			brace := b[i] == '{'
-			// Of an object whose brace is in a line that is not read again.
+			// Of an object with its brace in a line that is not read again.
 			if bare := !brace && i == 0 && (l.again || l.bare) && b[0] == '"'; !brace && !bare {
 				l.note(reasonNotJSON)
-				if i = l.resync(b, i, &resyncs); i < 0 {
+				i = l.resync(b, i, &resyncs)
+				if i < 0 {
 					return
 				}
 				continue
@@ -141,21 +149,22 @@ func (l *jsonLine) read(b []byte, continued bool) {
 			l.note(reasonNotJSON)
 			from := begin + 1
 			if continued {
-				from = 0 // the next object may stand wherever this one was torn
+				from = 0 // the next object may begin anywhere in the torn one
 			}
 			l.tear()
 			if !continued { // the object began and failed here: nothing is worth keeping
 				l.torn = false
 			}
 			continued = false
-			if i = l.resync(b, from, &resyncs); i < 0 {
+			i = l.resync(b, from, &resyncs)
+			if i < 0 {
 				return
 			}
 		}
 	}
 }
 
-// between passes over what stands between objects.
+// between passes over the text between objects.
 func (l *jsonLine) between(b []byte, i int) int {
 	for i < len(b) && (b[i] <= ' ' || b[i] == ',' || b[i] == '[' || b[i] == ']' || b[i] == '}' && l.again) {
 		i++
@@ -185,7 +194,7 @@ func (l *jsonLine) resync(b []byte, i int, resyncs *int) int {
 	}
 }
 
-// begin begins an object. A torn object leaves before it.
+// begin begins an object. A torn object leaves before.
 func (l *jsonLine) begin() {
 	l.flush(l.out)
 	l.m.renew()
@@ -193,7 +202,7 @@ func (l *jsonLine) begin() {
 	l.open, l.JSONParser.again = true, l.again
 }
 
-// flush gives out what was read of a torn object.
+// flush outputs the part read of a torn object.
 func (p *JSONParser) flush(out *parse.Out) {
 	if p.torn {
 		p.m.addTorn(&p.s.v, p.again, out)
@@ -212,7 +221,7 @@ func (l *jsonLine) close(continued bool) {
 	l.ops++
 }
 
-// keep copies the beginning of an object that goes on, and reads the copy. The texts in Out are in the buffer used before.
+// keep copies the beginning of an unfinished object, and reads the copy. The texts in Out are in the previous buffer.
 func (l *jsonLine) keep(b []byte) {
 	l.text, l.free = l.free[:0], l.text
 	l.text = append(append(l.text, b...), '\n')
@@ -234,5 +243,5 @@ func (p *JSONParser) End(out *parse.Out) {
 // Save returns the ordinals.
 func (p *JSONParser) Save() []byte { return p.m.save(saved{BraceOnly: p.braceOnly}) }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (p *JSONParser) Restore(state []byte) { p.bare = p.m.restore(state).BraceOnly }

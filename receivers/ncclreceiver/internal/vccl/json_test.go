@@ -20,14 +20,14 @@ import (
 const example = `{"timestamp": 1693958400.123, "rank": 0, "operation": "allreduce", "algorithm": "ring", "message_size": 4194304, "duration_us": 1250.5, ` +
 	`"bandwidth_gbps": 26.8, "src_rank": 0, "dst_rank": 1, "channel_id": 0, "stream_id": 7, "error_count": 0, "retry_count": 0}`
 
-// messageTest is a message in the file of rank 3, and its operation or the reason why it is none.
+// messageTest is a message in the file of rank 3, with its operation or the reason of its rejection.
 type messageTest struct{ name, text, want string }
 
 func readMessages(t *testing.T, cases []messageTest) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := feed(t, NewJSON("/logs/rank_3.json"), []given{{text: c.text}}, nil)
+			a := parseAll(t, NewJSON("/logs/rank_3.json"), []given{{text: c.text}}, nil)
 			if a.verdicts["record"] == 0 {
 				assert.Equal(t, map[string]int{"rejected " + c.want: 1}, a.verdicts)
 				assert.Empty(t, a.ops())
@@ -175,7 +175,7 @@ func TestLayouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := lines(c.text)
 			create := func() parse.Parser { return NewJSON("rank_9.json") }
-			a := feed(t, create(), in, nil)
+			a := parseAll(t, create(), in, nil)
 			assert.Equal(t, want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 			assert.Empty(t, a.open)
@@ -240,14 +240,14 @@ func TestTorn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			create := func() parse.Parser { return NewJSON("rank_3.json") }
-			a := feed(t, create(), lines(c.text), nil)
+			a := parseAll(t, create(), lines(c.text), nil)
 			assert.Equal(t, c.want, a.ops())
 			assert.Equal(t, c.verdicts, a.verdicts)
 		})
 	}
 }
 
-// A job that is started again begins its ordinals anew, in another communicator.
+// A restarted job restarts its ordinals, in another communicator.
 func TestSessions(t *testing.T) {
 	record := `{"timestamp": 1, "operation": "reduce"}`
 	for name, create := range map[string]func() parse.Parser{
@@ -267,11 +267,11 @@ func TestSessions(t *testing.T) {
 			}
 			var saved [][]byte
 			p := create()
-			a := feed(t, p, in, func(int) { saved = append(saved, p.Save()) })
+			a := parseAll(t, p, in, func(int) { saved = append(saved, p.Save()) })
 			const at = " of 1 [1000000000 1000000000]"
 			want := []string{"Reduce #0" + at, "Reduce #1" + at, "Reduce #0 in session-2" + at, "Reduce #1 in session-2" + at, "Reduce #0 in session-3" + at}
 			assert.Equal(t, want, a.ops())
-			// Lines read again after everything was saved have their session and ordinal, and the next line goes on from there.
+			// Lines read again after a complete save have their session and ordinal, and the next line continues them.
 			var again []given
 			for _, part := range a.parts {
 				for _, i := range part.lines {
@@ -282,25 +282,25 @@ func TestSessions(t *testing.T) {
 			q.Restore(saved[len(saved)-1])
 			again = append(again, in[len(in)-1])
 			again[len(again)-1].file = false
-			assert.Equal(t, append(want, "Reduce #1 in session-3"+at), feed(t, q, again, nil).ops())
+			assert.Equal(t, append(want, "Reduce #1 in session-3"+at), parseAll(t, q, again, nil).ops())
 		})
 	}
 	t.Run("not of nothing", func(t *testing.T) {
-		assert.Equal(t, []string{"Reduce #0 of 1 [1000000000 1000000000]"}, feed(t, NewJSON("rank_1.json"), []given{{text: record, file: true}}, nil).ops())
+		assert.Equal(t, []string{"Reduce #0 of 1 [1000000000 1000000000]"}, parseAll(t, NewJSON("rank_1.json"), []given{{text: record, file: true}}, nil).ops())
 	})
 	t.Run("torn by it", func(t *testing.T) {
 		in := []given{{text: record}, {text: `{"timestamp": 1, "operation": "reduce", "duration_us": 1,`}, {text: record, file: true}}
 		assert.Equal(t, []string{
 			"Reduce #0 of 1 [1000000000 1000000000]", "Reduce of 1 [1000000000 1000001000] took=1000", "Reduce #0 in session-2 of 1 [1000000000 1000000000]",
 		},
-			feed(t, NewJSON("rank_1.json"), in, nil).ops())
+			parseAll(t, NewJSON("rank_1.json"), in, nil).ops())
 	})
 	t.Run("saved before its first line", func(t *testing.T) {
 		p, q := NewJSON("rank_1.json"), NewJSON("rank_1.json")
-		feed(t, p, []given{{text: record}}, nil)
+		parseAll(t, p, []given{{text: record}}, nil)
 		p.NewFile()
 		q.Restore(p.Save())
-		assert.Equal(t, []string{"Reduce #0 in session-2 of 1 [1000000000 1000000000]"}, feed(t, q, []given{{text: record}}, nil).ops())
+		assert.Equal(t, []string{"Reduce #0 in session-2 of 1 [1000000000 1000000000]"}, parseAll(t, q, []given{{text: record}}, nil).ops())
 	})
 }
 
@@ -316,7 +316,7 @@ func TestOrdinals(t *testing.T) {
 		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0, "duration_us": -1}`},
 		{text: `{"timestamp": 1, "operation": "reduce", "rank": 0}{"timestamp": 1, "operation": "x", "rank": 0}`},
 	}
-	a := feed(t, NewJSON(""), in, nil)
+	a := parseAll(t, NewJSON(""), in, nil)
 	var got []string
 	for _, o := range a.ops() {
 		name, _, _ := strings.Cut(o, " [")
@@ -327,7 +327,7 @@ func TestOrdinals(t *testing.T) {
 	)
 	// A line with several operations, not at the beginning: after a restart only the first is known.
 	p := NewJSON("")
-	again := feed(t, p, []given{{text: in[7].text, again: true, tag: a.tags[7]}}, nil)
+	again := parseAll(t, p, []given{{text: in[7].text, again: true, tag: a.tags[7]}}, nil)
 	assert.Equal(t, []string{`Reduce #3 of 0 [1000000000 1000000000]`, `"x" of 0 [1000000000 1000000000]`}, again.ops())
 	assert.Nil(t, p.Save(), "what is read again does not count")
 }
@@ -394,7 +394,7 @@ func TestBandwidthUnit(t *testing.T) {
 		{10, 1.25e9, 4194304, 1250500, "Gbit/s"}, // neither
 		{0, 0, 4194304, 1250500, "Gbit/s"},
 		{0.1, 0.1e9 / 8, 1000, 80000, "Gbit/s"},  // 0.0125 GB/s
-		{0.0, 0, 10, 80000, "GB/s"},              // nothing is left of it in either
+		{0.0, 0, 10, 80000, "GB/s"},              // rounded to nothing in either unit
 		{5, 5e9 / 8, op.Unknown, 1000, "Gbit/s"}, // no size
 		{5, 5e9 / 8, 5000, op.Unknown, "Gbit/s"}, // no duration
 		{5, 5e9 / 8, 5000, 0, "Gbit/s"},

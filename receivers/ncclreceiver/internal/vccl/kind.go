@@ -2,7 +2,7 @@ package vccl
 
 import "github.com/trainbridge/trainbridge/internal/collectives/op"
 
-// kindOf reads the name of an operation: "allreduce", "all_reduce", "AllReduce" and "ncclAllReduce" are the same. op.Other: none of NCCL's.
+// kindOf reads the name of an operation: "allreduce", "all_reduce", "AllReduce" and "ncclAllReduce" are the same. op.Other: unknown to NCCL.
 func kindOf(name []byte) op.Kind {
 	var room [24]byte
 	b := room[:0]
@@ -47,13 +47,13 @@ func kindOf(name []byte) op.Kind {
 	return op.Other
 }
 
-// together says whether all ranks take part in an operation of this kind, so that equal numbers on two ranks mean one operation.
+// together says whether all ranks take part in an operation of the kind, so that equal numbers on two ranks mean one operation.
 func together(k op.Kind) bool { return k != op.Send && k != op.Recv && k != op.SendRecv }
 
 // funcs are NCCL's ncclFunc_t (src/include/nccl_common.h), as VCCL prints them.
 var funcs = [...]op.Kind{op.Broadcast, op.Reduce, op.AllGather, op.ReduceScatter, op.AllReduce, op.SendRecv, op.Send, op.Recv}
 
-// funcKind is the operation of a number of ncclFunc_t; op.Other for numbers that VCCL's ncclFunc_t does not have.
+// funcKind is the operation of a number of ncclFunc_t; op.Other for numbers outside of VCCL's ncclFunc_t.
 func funcKind(n uint64) op.Kind {
 	if n < uint64(len(funcs)) {
 		return funcs[n]

@@ -34,7 +34,7 @@ var formats = []format{
 	{"text", SniffText, func(file string) parse.Parser { return NewText(file, time.UTC) }},
 }
 
-// sniffed returns the format of a line, and checks that there is only one.
+// sniffed returns the format of a line, and checks that no other format matches.
 func sniffed(t *testing.T, text string) (f format) {
 	t.Helper()
 	if Binary([]byte(text)) {
@@ -49,7 +49,7 @@ func sniffed(t *testing.T, text string) (f format) {
 	return f
 }
 
-// thousandth is a decimal number times 10^exp, which must be whole.
+// thousandth is a decimal number times 10^exp; the product must be whole.
 func thousandth(t *testing.T, text string, exp int64) int64 {
 	t.Helper()
 	v, ok := new(big.Rat).SetString(text)
@@ -59,7 +59,7 @@ func thousandth(t *testing.T, text string, exp int64) int64 {
 	return v.Num().Int64()
 }
 
-// All lines of the sample logs, where they are there, each compared with another way to read it.
+// All lines of the sample logs, where available, each compared with an independent reading.
 func TestLogs(t *testing.T) {
 	files, err := filepath.Glob("../../../../../shared/logs/vccl_flow/GENERATED_*")
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestLogs(t *testing.T) {
 			of := sniffed(t, in[0].text)
 			require.NotEmpty(t, of.name)
 			format := of.name
-			a := feed(t, of.parse(file), in, nil)
+			a := parseAll(t, of.parse(file), in, nil)
 			var want, samples []string
 			verdicts := map[string]int{"record": len(in)}
 			switch format {
@@ -163,7 +163,7 @@ func jsonOracle(t *testing.T, text []byte) (want []string) {
 	return want
 }
 
-// flowOracle groups rows that follow each other.
+// flowOracle groups consecutive rows.
 func flowOracle(t *testing.T, rows []given) (want []string) {
 	t.Helper()
 	for from := 0; from < len(rows); {

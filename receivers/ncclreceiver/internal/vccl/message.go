@@ -71,7 +71,7 @@ func keyOf(name []byte) key {
 	return noKey
 }
 
-// values are the values of a record as printed, texts without quotes; nil: not there.
+// values are the values of a record as printed, texts without quotes; nil: absent.
 type values struct {
 	of  [noKey][]byte
 	ids *logids.IDs // few records have any
@@ -90,40 +90,40 @@ func (v *values) set(k key, b []byte) {
 	}
 }
 
-// messages turns records of the documented schema into operations, whatever they were written as.
+// messages turns records of the documented schema into operations, in any notation.
 //
-// timestamp is taken for the start of the operation (the schema says neither) and read exactly; the end is start + duration_us. message_size is S of
-// algbw = S/t: whether it is the size of one rank or of all ranks the schema does not say either. bandwidth_gbps is labelled GB/s but is Gbit/s in the
-// document's own example: S/t decides, by its ratio to the printed value. The rank is the global one ("rank of the process"), or else that in the file's name.
+// timestamp is taken as the start of the operation (the schema does not specify start or end) and read exactly; the end is start + duration_us. message_size is
+// S of algbw = S/t: the schema does not specify one rank's size or all ranks'. bandwidth_gbps is labelled GB/s but is Gbit/s in the document's own example: S/t
+// decides, by its ratio to the printed value. The rank is the global one ("rank of the process"), or else the rank in the file's name.
 //
-// The schema has no sequence number. Seq counts the records of an operation and rank in this file: right as long as the ranks' files begin together and
-// nothing was sampled away or lost. Send, Recv and SendRecv have a Seq too, but no HasSeq.
+// The schema has no sequence number. Seq counts the records of an operation and rank in the file: right as long as the ranks' files begin together and no
+// record was sampled away or lost. Send, Recv and SendRecv have a Seq too, but no HasSeq.
 type messages struct {
 	rank int32 // of the file's name
 
-	session uint32 // how often the ordinals began anew
+	session uint32 // number of restarts of the ordinals
 	counts  []count
 	index   map[place]int
-	newFile bool // the ordinals begin anew with the next record
+	newFile bool // the ordinals restart with the next record
 
 	comm []byte // of commOf
 	of   uint32
 
-	// Of the line at hand, where it is read again: what its tag says.
+	// Of the current line, if read again: the content of its tag.
 	again bool
 	tag   uint64
-	line  []count // what the operations of the line have used up
+	line  []count // counts used by the operations of the line
 }
 
 func newMessages(file string) messages {
 	return messages{rank: rankOf(file), index: make(map[place]int)}
 }
 
-// NewFile says that the lines that follow are of another file, or of a file that was written anew: the job was started again. Ordinals begin anew, and the
-// operations belong to another communicator: "session-2", "session-3", … Do not call it between lines that are read again.
+// NewFile says that the next lines are of another file, or of a rewritten file: the job was restarted. Ordinals restart, and the operations belong to another
+// communicator: "session-2", "session-3", … Must not be called between lines that are read again.
 func (m *messages) NewFile() { m.newFile = true }
 
-// begin takes note of the line at hand.
+// begin notes the current line.
 func (m *messages) begin(again bool, tag uint64) {
 	m.again, m.tag, m.line = again && tag != 0, tag, m.line[:0]
 }
@@ -132,8 +132,9 @@ func (m *messages) begin(again bool, tag uint64) {
 func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	m.renew()
 	o := out.Add()
-	if reason = m.identify(v, o); reason == "" {
-		// The record counts whatever else it says: the other ranks have a record of the operation too.
+	reason = m.identify(v, o)
+	if reason == "" {
+		// The record counts whatever its other values: the other ranks have a record of the operation too.
 		o.Comm = m.commOf(m.next(o, out))
 		o.HasSeq = o.Ordinal && together(o.Kind)
 		reason = m.fill(v, o)
@@ -147,8 +148,8 @@ func (m *messages) add(v *values, out *parse.Out) (reason string) {
 	return reason
 }
 
-// addTorn makes an operation of the part of a record that could be read, if it says what, when and how long. It counts, unless its lines were read again,
-// but has no Seq: nobody can know whether the other ranks have the same operation at its place.
+// addTorn makes an operation of the readable part of a record, if it has the operation, the time and the duration. The operation counts, unless its lines were
+// read again, but has no Seq: whether the other ranks have the same operation at its place is unknown.
 func (m *messages) addTorn(v *values, again bool, out *parse.Out) {
 	if absent(v.of[keyTimestamp]) || absent(v.of[keyDuration]) {
 		return
@@ -181,20 +182,23 @@ func (m *messages) identify(v *values, o *op.Op) (reason string) {
 	if absent(name) {
 		return reasonNoOperation
 	}
-	if o.Kind = kindOf(name); o.Kind == op.Other {
-		if name = name[:min(len(name), maxName)]; !utf8.Valid(name) { // Save can keep no other text
+	o.Kind = kindOf(name)
+	if o.Kind == op.Other {
+		name = name[:min(len(name), maxName)]
+		if !utf8.Valid(name) { // Save's JSON holds only valid UTF-8
 			name = bytes.ToValidUTF8(name, []byte("\ufffd"))
 		}
 		o.Name = name
 	}
-	if o.Rank, reason = small(v.of[keyRank]); o.Rank == op.Unknown {
+	o.Rank, reason = small(v.of[keyRank])
+	if o.Rank == op.Unknown {
 		o.Rank = m.rank
 	}
 	o.Global, o.Waits = true, true
 	return reason
 }
 
-// decode reads a text with escapes. A text that encoding/json refuses stays as it is.
+// decode reads a text with escapes. A text refused by encoding/json stays unchanged.
 func (m *messages) decode(b []byte) []byte {
 	var s string
 	if json.Unmarshal([]byte(`"`+string(b)+`"`), &s) != nil {

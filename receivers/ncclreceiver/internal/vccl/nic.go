@@ -19,10 +19,10 @@ func (n *nic) sample(metric string, at int64, value float64) parse.Sample {
 	return parse.Sample{Metric: metric, At: at, Value: value, Source: op.Unknown, Destination: op.Unknown, Rank: op.Unknown, Host: n.host}
 }
 
-// End has nothing to give: a sample is a line.
+// End has nothing to output: a sample is a line.
 func (n *nic) End(*parse.Out) {}
 
-// Save returns nothing: a line means what it says.
+// Save returns nothing: each line is complete.
 func (n *nic) Save() []byte { return nil }
 
 // Restore has nothing to take.
@@ -30,17 +30,16 @@ func (n *nic) Restore([]byte) {}
 
 const packedHeader = "64 bits data:"
 
-// PackedParser reads what VCCL writes by default since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal,
-// status<<63 | bandwidth<<54 | ns. An older header says "timestamp(63-10) | bandwidth(9-1) | status(0)"; the words are the same. It is not safe for concurrent
-// use.
+// PackedParser reads VCCL's default output since its PR #27 (timer_log.cc, compress_func): a header and 64-bit words in decimal, status<<63 | bandwidth<<54 |
+// ns. An older header has "timestamp(63-10) | bandwidth(9-1) | status(0)"; the words are the same. Not safe for concurrent use.
 //
-// Of each word there are two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of the number that FlowParser has: from 512 on it begins
-// again at 0), and whether VCCL thinks it abnormal (spans.MetricNCCLDeviceAbnormal, 0 or 1). At is ns since the first send of the process, whose time is not
-// in the log; FromEnd says so. The newest word of a file is as old as its modification time. Words are written around anomalies (± 50 ms) and once a second
-// as a mean; nothing tells one from the other.
+// Each word gives two samples: the bandwidth (spans.MetricNCCLDeviceBandwidth, By/s; 9 bits of FlowParser's number: from 512 on the value restarts at 0), and
+// whether VCCL takes the bandwidth as abnormal (spans.MetricNCCLDeviceAbnormal, 0 or 1). At is ns since the first send of the process, at a time missing from
+// the log, as FromEnd says. The newest word of a file is as old as its modification time. Words are written around anomalies (± 50 ms) and once a second as a
+// mean, without a distinction.
 type PackedParser struct{ nic }
 
-// NewPacked reads the file of this path.
+// NewPacked reads the file at a path.
 func NewPacked(file string) *PackedParser { return &PackedParser{nic{hostOf(file)}} }
 
 // Line reads a line.
@@ -71,16 +70,16 @@ func (p *PackedParser) Line(text []byte, _ bool, _ uint64, out *parse.Out) (pars
 
 const meanHeader = "Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status"
 
-// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, a row per 100 ms once a
-// mean was below half of the best mean before: then Status is 1, and no row says when that is over. It is not safe for concurrent use.
+// MeanParser reads the form of b63e3e5's time (January 2026): `Time,DevIndex,Func,MaxBandwidth,MeanBandwidth,Status`, a row per 100 ms after a mean fell below
+// half of the best mean before: then Status is 1, and no row marks the recovery. Not safe for concurrent use.
 //
-// Of each row there are three samples, by operation: bandwidth, the greatest and the mean, By/s, and Status. Time is local and of seconds.
+// Each row gives three samples, by operation: the largest and the mean bandwidth, By/s, and Status. Time is local, in seconds.
 type MeanParser struct {
 	nic
 	stamps *clock.Stamps
 }
 
-// NewMean reads the file of this path, whose stamps are in the zone loc.
+// NewMean reads the file at a path, with stamps in the zone loc.
 func NewMean(file string, loc *time.Location) *MeanParser {
 	return &MeanParser{nic{hostOf(file)}, clock.NewStamps(loc)}
 }

@@ -14,12 +14,12 @@ import (
 const (
 	reasonNotJSON     = "not_json"
 	reasonTooLong     = "too_long"     // an object over more than maxObject
-	reasonNoOperation = "no_operation" // a record that does not name its operation
-	reasonNoTime      = "no_time"      // a record that says neither when nor how long
+	reasonNoOperation = "no_operation" // a record without its operation
+	reasonNoTime      = "no_time"      // a record without a time and a duration
 	reasonNumber      = "number"       // a value that is no number, or absurdly large
 	reasonNegative    = "negative"
 	reasonNoHeader    = "no_header"
-	reasonColumnCount = "column_count" // a row that was cut
+	reasonColumnCount = "column_count" // a truncated row
 	reasonNotARow     = "not_a_row"
 )
 
@@ -28,10 +28,10 @@ const (
 	ignoredBlank    = "blank"
 	ignoredBracket  = "bracket"
 	ignoredHeader   = "header"
-	ignoredOverflow = "overflow" // VCCL's word for a time that it could not pack
+	ignoredOverflow = "overflow" // VCCL's word for a time too large to pack
 )
 
-// absent says whether there is no value: nothing in a cell, null, or a number that could not be computed.
+// absent says whether a value is missing: an empty cell, null, or a number that could not be computed.
 func absent(b []byte) bool {
 	switch string(b) {
 	case "", "null", "None", "NaN", "nan":
@@ -70,7 +70,7 @@ func micros(b []byte) (int64, bool) {
 	return 0, false
 }
 
-// signed is decimal.Unsigned for a number that may have a minus sign, as far as int64 goes.
+// signed is decimal.Unsigned for a number with a possible minus sign, within int64.
 func signed(b []byte, i int) (v int64, end int) {
 	neg := i < len(b) && b[i] == '-'
 	from := i
@@ -112,7 +112,7 @@ func compactStamp(s *clock.Stamps, b []byte) (int64, bool) {
 // appendHash writes a 64-bit hash as NCCL Inspector does.
 func appendHash(b []byte, v uint64) []byte { return strconv.AppendUint(append(b, "0x"...), v, 16) }
 
-// trim takes off blanks at both ends, a byte order mark, and the zeros that a writer leaves before its row when another has truncated the file.
+// trim removes blanks at both ends, a byte order mark, and the zeros that a writer leaves before its row after another has truncated the file.
 func trim(b []byte) []byte {
 	for len(b) > 0 && (b[len(b)-1] <= ' ') {
 		b = b[:len(b)-1]

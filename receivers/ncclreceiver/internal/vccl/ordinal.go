@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// count is how many records of an operation a rank has had.
+// count is the number of records of an operation and a rank.
 type count struct {
 	Operation op.Kind `json:"operation"`
 	Name      string  `json:"name,omitempty"` // of op.Other
@@ -22,14 +22,14 @@ type place struct {
 	kind op.Kind
 }
 
-// maxCounts and maxName (By, of op.Other) bound what Save writes. Operations beyond that have no Seq: VCCL writes no file of so many ranks.
+// maxCounts and maxName (By, of op.Other) bound the output of Save. Operations beyond have no Seq: no file of VCCL has that many ranks.
 const (
 	maxCounts = 1024
 	maxName   = 128
 )
 
-// A tag is the session, the header of CSV (by its number), and the ordinal of the line's first operation, +1. For a line with several operations fromZero
-// says that all began at 0: a compact array is a whole file. Else only the ordinals of operations like the first are known.
+// A tag is the session, the number of the CSV header, and the ordinal of the line's first operation, +1. For a line with several operations fromZero says that
+// all began at 0: a compact array is a whole file. Otherwise only the ordinals of operations like the first are known.
 const (
 	tagOrdinal  = 1<<40 - 1
 	tagSession  = 40
@@ -39,7 +39,7 @@ const (
 	tagFromZero = 1 << 63
 )
 
-// renew begins anew where NewFile asked for it.
+// renew restarts the counts if NewFile was called.
 func (m *messages) renew() {
 	if m.newFile && !m.again {
 		m.newFile = false
@@ -51,7 +51,7 @@ func (m *messages) renew() {
 	}
 }
 
-// commOf is the name that stands for the communicator, which the log does not name.
+// commOf is a name for the communicator; the log has none.
 func (m *messages) commOf(session uint32) []byte {
 	if session == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (m *messages) commOf(session uint32) []byte {
 	return m.comm
 }
 
-// find returns the number of a count, −1 where there is no more room.
+// find returns the index of a count, −1 beyond the capacity.
 func (m *messages) find(kind op.Kind, name []byte, rank int32) int {
 	if kind != op.Other {
 		if i, ok := m.index[place{rank, kind}]; ok {
@@ -93,7 +93,7 @@ func (m *messages) put(c count) int {
 	return len(m.counts) - 1
 }
 
-// next counts an operation. For a line that is read again the tag has the number.
+// next counts an operation. For a line read again the tag has the number.
 func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	if m.again {
 		o.Seq, o.Ordinal = m.read(o.Kind, o.Name, o.Rank)
@@ -116,7 +116,7 @@ func (m *messages) next(o *op.Op, out *parse.Out) (session uint32) {
 	return m.session
 }
 
-// read counts an operation of a line that is read again.
+// read counts an operation of a line read again.
 func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok bool) {
 	for i := range m.line {
 		if c := &m.line[i]; c.Operation == kind && c.Rank == rank && c.Name == string(name) {
@@ -125,7 +125,7 @@ func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok b
 		}
 	}
 	switch {
-	case m.tag&tagOrdinal == 0: // there was no room to count it
+	case m.tag&tagOrdinal == 0: // not counted, beyond the capacity
 		return 0, false
 	case len(m.line) == 0:
 		seq = m.tag&tagOrdinal - 1
@@ -136,7 +136,7 @@ func (m *messages) read(kind op.Kind, name []byte, rank int32) (seq uint64, ok b
 	return seq, true
 }
 
-// saved is the state that is kept over a restart.
+// saved is the part that survives a restart.
 type saved struct {
 	Session uint32  `json:"session,omitempty"`
 	Counts  []count `json:"counts,omitempty"`

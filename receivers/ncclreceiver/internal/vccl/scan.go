@@ -5,16 +5,16 @@ import "github.com/trainbridge/trainbridge/receivers/internal/jsonlike"
 // lexer reads numbers, and words such as null and NaN.
 var lexer = jsonlike.Lexer{Word: jsonlike.Alphanumeric("+-.")}
 
-// status is how far an object was read.
+// status is the progress of reading an object.
 type status uint8
 
 const (
 	closed status = iota
-	more          // the object goes on in the next line
-	bad           // it cannot be read
+	more          // the object continues on the next line
+	bad           // unreadable
 )
 
-// want is what may come next.
+// want is the set of possible next tokens.
 type want uint8
 
 const (
@@ -29,20 +29,20 @@ const (
 // maxDepth bounds how deep unknown values may be nested.
 const maxDepth = 64
 
-// scan reads an object that may go on over several lines. Its texts and numbers do not: JSON has no line ends in them.
+// scan reads an object, possibly over several lines. Texts and numbers stay within a line: JSON has no line ends in them.
 type scan struct {
 	v       values
-	pending []byte // value of the key at hand: it counts once a comma or the end follows
+	pending []byte // value of the current key: counts once a comma or the end follows
 	key     key
 	want    want
 	depth   int    // open containers; 1: the object alone
-	arrays  uint64 // which of them are arrays: bit depth−1
+	arrays  uint64 // arrays among the open containers: bit depth−1
 }
 
-// begin makes the scan ready for an object whose brace was read.
+// begin makes the scan ready for an object behind its brace.
 func (s *scan) begin() { *s = scan{key: noKey, depth: 1} }
 
-// run reads on from b[i:] and returns where the object ends, the text ends, or something that cannot be read begins. The values that it keeps are parts of b.
+// run reads on from b[i:] and returns the end of the object, the end of the text, or the start of an unreadable part. The values kept are parts of b.
 func (s *scan) run(b []byte, i int) (end int, st status) {
 	for {
 		for i < len(b) && b[i] <= ' ' {
@@ -115,7 +115,7 @@ func (s *scan) run(b []byte, i int) (end int, st status) {
 
 func (s *scan) inArray() bool { return s.arrays>>(s.depth-1)&1 == 1 }
 
-// keep takes the value of the key at hand.
+// keep takes the value of the current key.
 func (s *scan) keep() {
 	if s.depth == 1 && s.key != noKey && s.pending != nil {
 		s.v.set(s.key, s.pending)
@@ -123,7 +123,7 @@ func (s *scan) keep() {
 	}
 }
 
-// value reads a value, or the beginning of a container. −1: there is neither.
+// value reads a value, or the beginning of a container. −1: neither.
 func (s *scan) value(b []byte, i int, c byte) int {
 	if c == '{' || c == '[' {
 		// The value of a known key is never a container: the object was torn before the value, and another begins here.

@@ -10,28 +10,28 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// perUnit is the unit of VCCL's bandwidths in By/s. The number is whole and called Gbps in the source (timer_log.h, getBandWidths: bytes·0.93·8/ns, cut):
-// with the factor 0.93 ≈ 1e9/2^30 it is rather Gibit/s, so that the truth is up to 7.5 % above what is published. It is taken as printed.
+// perUnit is the unit of VCCL's bandwidths in By/s. The number is whole and called Gbps in the source (timer_log.h, getBandWidths: bytes·0.93·8/ns, cut): with
+// the factor 0.93 ≈ 1e9/2^30 the number is rather Gibit/s, so the true bandwidth is up to 7.5 % above the published one. The printed number is used as Gbit/s.
 const perUnit = 1e9 / 8
 
 const (
-	maxLinks    = 64   // operations and links that are open
+	maxLinks    = 64   // open operations and links
 	maxRows     = 4096 // their rows
-	maxChannels = 64   // of one of them, in Details
+	maxChannels = 64   // of one operation, in Details
 )
 
 // sends makes one operation of the rows of its sends: the rows with the same group, function, FuncTimes, ranks and device. An operation stays open until a row
-// of its group is about another operation, there is no more room, or the end. Then all open operations leave, also of other groups: their lines are mixed, and
-// the held lines belong to the operations that leave next. An operation that goes on then leaves in parts; Sends is their weight.
+// of its group is of another operation, the capacity is exceeded, or the end. Then all open operations leave, also of other groups: their lines are mixed, and
+// the held lines belong to the operations that leave next. A continuing operation leaves in parts, with Sends as their weight.
 //
-// When a file is written anew, the open operations leave with its first row.
+// When a file is rewritten, the open operations leave with its first row.
 type sends struct {
 	host    []byte
 	open    []link
-	hint    int // the last one
+	hint    int // last link
 	rows    int
 	newFile bool
-	text    []byte // communicators and names of what left last
+	text    []byte // communicators and names of the operations that left last
 }
 
 // row is a send.
@@ -41,12 +41,12 @@ type row struct {
 	from, to, dev int32
 	at            int64 // Unix ns
 	bandwidth     int64 // as printed; below 0: none
-	// Only in the oldest form; ns 0: not there.
+	// Only in the oldest form; ns 0: absent.
 	bytes, ns int64
 	channel   int32
 }
 
-// link is what is known of the sends of an operation over a link.
+// link is the sends of an operation over a link.
 type link struct {
 	group, times  uint64
 	function      uint64
@@ -69,11 +69,11 @@ func (l *link) is(r *row) bool {
 	return l.group == r.group && l.times == r.times && l.function == r.function && l.from == r.from && l.to == r.to && l.dev == r.dev
 }
 
-// NewFile says that the lines that follow are of another file, or of a file that was written anew: VCCL's files A and B are truncated in turn. The open
-// operations leave with the next row.
+// NewFile says that the next lines are of another file, or of a rewritten one: VCCL truncates its files A and B in turn. The open operations leave with the
+// next row.
 func (s *sends) NewFile() { s.newFile = true }
 
-// add takes a row. Operations that leave are made of the rows before it; if Out.Open is false, of this row too.
+// add takes a row. Operations that leave are of the rows before; if Out.Open is false, of this row too.
 func (s *sends) add(r *row, out *parse.Out) {
 	if s.newFile {
 		s.newFile = false
@@ -141,7 +141,7 @@ func (l *link) add(r *row) {
 	}
 }
 
-// flush gives out all that is open, with a sample of the bandwidth for each.
+// flush outputs all open operations, with a sample of the bandwidth for each.
 func (s *sends) flush(out *parse.Out) {
 	s.text = s.text[:0]
 	for i := range s.open {
@@ -178,8 +178,8 @@ func (s *sends) give(l *link, out *parse.Out) {
 	}
 }
 
-// detail adds what the oldest form knows: bytes and how long each send took. Its clock has only seconds, so the times are made of the last stamp and the
-// longest channel: sends of a channel overlap, so the duration is an upper bound. Size is what went over the link, not the size of the message.
+// detail adds the values of the oldest form: bytes and the duration of each send. The clock has only seconds, so the times are derived from the last stamp and
+// the longest channel: sends of a channel overlap, so the duration is an upper bound. Size is the bytes over the link, not the size of the message.
 func (l *link) detail(o *op.Op) {
 	o.Size, o.Duration = l.bytes, 0
 	for _, c := range l.channels {
@@ -195,10 +195,10 @@ func (l *link) detail(o *op.Op) {
 	o.LinkBandwidth, o.LinkBandwidthWorst = float64(l.bytes)/float64(l.ns)*1e9, l.slowest*1e9
 }
 
-// End gives out what is open.
+// End outputs the open operations.
 func (s *sends) End(out *parse.Out) { s.flush(out) }
 
-// Save returns nothing: what is open is read again.
+// Save returns nothing: open rows are read again.
 func (s *sends) Save() []byte { return nil }
 
 // Restore has nothing to take.

@@ -10,42 +10,42 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/ncclreceiver/internal/parse"
 )
 
-// The sniffers tell by a line, usually the first that is not blank, whether a file is of their format. The line must not be Binary. No line fits two of them.
+// The sniffers say for a line, usually the first non-blank one, whether the file is of their format. The line must not be Binary. No line fits two of them.
 
-// SniffFlow knows the header and the rows of what FlowParser reads: 13 columns, two of which are IP addresses.
+// SniffFlow recognizes the header and the rows of FlowParser's format: 13 columns, including two IP addresses.
 func SniffFlow(text []byte) bool {
 	b := trim(text)
 	return string(b) == flowHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 12 && bytes.Count(b, []byte{'.'}) == 6
 }
 
-// SniffPacked knows the header and the numbers of what PackedParser reads.
+// SniffPacked recognizes the header and the numbers of PackedParser's format.
 func SniffPacked(text []byte) bool {
 	b := trim(text)
 	return bytes.HasPrefix(b, []byte(packedHeader)) || len(b) >= 16 && len(b) <= 20 && endOfColumn(b) == len(b)
 }
 
-// SurePacked says whether the file's name shows that numbers are what PackedParser reads: many files have long numbers.
+// SurePacked says whether the file's name confirms PackedParser's format: many files have long numbers.
 func SurePacked(path string, _ []byte, _ *parse.Out) bool { return hostOf(path) != nil }
 
-// IsHeader says whether a line is a header of the files that VCCL writes for a network card. It writes them at once, often nothing else into one of the two.
+// IsHeader says whether a line is a header of VCCL's files for a network card. The headers are written at once, often as the only line of one of the two files.
 func IsHeader(text []byte) bool {
 	b := trim(text)
 	return string(b) == flowHeader || string(b) == meanHeader || bytes.HasPrefix(b, []byte(packedHeader))
 }
 
-// SniffMean knows the header and the rows of what MeanParser reads.
+// SniffMean recognizes the header and the rows of MeanParser's format.
 func SniffMean(text []byte) bool {
 	b := trim(text)
 	return string(b) == meanHeader || digits14(b, ',') && bytes.Count(b, []byte{','}) == 5
 }
 
-// SniffText knows the lines of what TextParser reads.
+// SniffText recognizes the lines of TextParser's format.
 func SniffText(text []byte) bool {
 	b := trim(text)
 	return digits14(b, ':') && bytes.HasPrefix(b[14:], []byte(between[0]))
 }
 
-// SniffCSV knows the header of what CSVParser reads.
+// SniffCSV recognizes the header of CSVParser's format.
 func SniffCSV(text []byte) bool {
 	b := trim(text)
 	if len(b) == 0 || b[0] == '{' || b[0] == '[' {
@@ -55,7 +55,7 @@ func SniffCSV(text []byte) bool {
 	return ok
 }
 
-// SureMessage says whether an operation that was read can be of no other writer: many logs have a time and an operation, some even "send" or "reduce".
+// SureMessage says whether an operation can be of no other writer: many logs have a time and an operation, some even "send" or "reduce".
 func SureMessage(_ string, _ []byte, out *parse.Out) bool {
 	for i := range out.Ops {
 		o := &out.Ops[i]
@@ -77,7 +77,7 @@ func endOfColumn(b []byte) int {
 	return end
 }
 
-// SniffJSON knows what JSONParser reads by a key. A line that is only a bracket or brace may begin an object of any schema: ask other formats before.
+// SniffJSON recognizes JSONParser's format by a key. A lone bracket or brace may begin an object of any schema: ask other formats before.
 func SniffJSON(text []byte) bool {
 	b := trim(text)
 	i := 0
@@ -94,9 +94,9 @@ func SniffJSON(text []byte) bool {
 	return next >= 0 && (keyOf(name) != noKey || bytes.Contains(b, []byte(`"operation"`)) || bytes.Contains(b, []byte(`"duration_us"`)))
 }
 
-// Binary says whether a line is not text: it has zeros between other bytes, or much that is not UTF-8. No binary layout of VCCL is specified anywhere.
+// Binary says whether a line is not text: zeros between other bytes, or much invalid UTF-8. No binary layout of VCCL is specified anywhere.
 func Binary(text []byte) bool {
-	text = bytes.Trim(text, "\x00") // the zeros that a truncated file has before its rows
+	text = bytes.Trim(text, "\x00") // the zeros before the rows of a truncated file
 	if bytes.IndexByte(text, 0) >= 0 {
 		return true
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 // TextParser reads the oldest form: "%s: Group:%lu, from rank %d to rank %d, channel_id:%d, func:%u,FuncTimes:%lld, ip->ip send %d Bytes used %lld nsec,
-// devIndex:%d, sendWrCounter:%d", a line per send. See sends for what becomes of lines; here they have bytes and how long the send took (from post to
-// completion, so sends in flight together overlap), and a local stamp in seconds of about when it was done. LinkBandwidth is the bytes of all sends by the
-// time of all. It is not safe for concurrent use.
+// devIndex:%d, sendWrCounter:%d", a line per send. Lines become operations in sends; here lines have bytes and the duration of the send (from post to
+// completion, so sends in flight together overlap), and a local stamp in seconds of about its end. LinkBandwidth is the bytes of all sends by the time of all.
+// Not safe for concurrent use.
 type TextParser struct {
 	sends
 	stamps *clock.Stamps
 }
 
-// NewText reads the file of this path, whose stamps are in the zone loc.
+// NewText reads the file at a path, with stamps in the zone loc.
 func NewText(file string, loc *time.Location) *TextParser {
 	return &TextParser{sends{host: hostOf(file)}, clock.NewStamps(loc)}
 }
@@ -84,7 +84,7 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 			r.to, fit = rank(v, fit)
 		case 3:
 			r.channel, fit = rank(v, fit)
-		case 7: // %d of an unsigned size: beyond 2 GiB it is negative
+		case 7: // %d of an unsigned size: negative beyond 2 GiB
 			r.bytes = v
 		case 8:
 			r.ns = v
@@ -105,5 +105,5 @@ func (p *TextParser) row(b []byte, r *row) (reason string) {
 	return ""
 }
 
-// maxSend is how long a send may take, ns: an hour. Sums stay within int64.
+// maxSend bounds the duration of a send, ns: an hour. Sums stay within int64.
 const maxSend = 3600e9

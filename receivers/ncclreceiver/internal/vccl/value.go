@@ -80,7 +80,8 @@ func (m *messages) fill(v *values, o *op.Op) (reason string) {
 		}
 		o.Algorithm = b
 	}
-	if o.IDs = v.ids; o.IDs != nil {
+	o.IDs = v.ids
+	if o.IDs != nil {
 		for f, b := range o.IDs {
 			if bytes.IndexByte(b, '\\') >= 0 {
 				o.IDs[f] = m.decode(b)
@@ -96,12 +97,12 @@ const (
 	gigabits  = "Gbit/s"
 	perGbit   = 1e9 / 8 // By/s
 	perGB     = 1e9
-	// How far a bandwidth may be off in its unit, beside the rounding to a decimal.
+	// Tolerance of a bandwidth in its unit, beside the rounding to a decimal.
 	fits     = 0.1
 	rounding = 0.05
 )
 
-// bandwidth tells in which unit bandwidth_gbps was printed, from S/t, and returns it in By/s. Where neither fits, or nothing is known, it is Gbit/s, as in the
+// bandwidth finds the unit of bandwidth_gbps from S/t, and returns the value in By/s. If neither unit fits, or S/t is unknown, the unit is Gbit/s, as in the
 // document's example (4194304 B in 1250.5 us are 26.8 Gbit/s or 3.35 GB/s; 26.8 is printed).
 func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond float64) {
 	if size > 0 && ns > 0 {
@@ -114,7 +115,7 @@ func bandwidth(reported float64, size, ns int64) (unit string, bytesPerSecond fl
 	return gigabits, reported * perGbit
 }
 
-// natural reads an integer that cannot be negative; none where there is none.
+// natural reads a non-negative integer, or none if absent.
 func natural(b []byte, none int64) (v int64, reason string) {
 	if absent(b) {
 		return none, ""

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// show writes what is known of an operation.
+// show writes the known values of an operation.
 func show(o *op.Op) string {
 	var s strings.Builder
 	s.WriteString(o.Kind.String())
@@ -102,12 +102,12 @@ func showSample(x *parse.Sample) string {
 	return s
 }
 
-// given is a line as it is given to a parser.
+// given is a line as passed to a parser.
 type given struct {
 	text  string
 	again bool
 	tag   uint64
-	file  bool // another file begins with it
+	file  bool // another file begins with the line
 }
 
 func lines(text string) (out []given) {
@@ -117,18 +117,18 @@ func lines(text string) (out []given) {
 	return out
 }
 
-// part is what leaves together, with the lines that a handler holds for it.
+// part is the output that leaves together, with the lines that a handler holds for it.
 type part struct {
 	ops     []string
 	samples []string
 	lines   []int
 }
 
-// account is what a stream becomes.
+// account is the result of a stream.
 type account struct {
 	verdicts map[string]int // "record", "ignored blank", …
 	parts    []part
-	open     []int    // lines that are still held
+	open     []int    // lines still held
 	tags     []uint64 // of lines
 	left     part     // at the end
 }
@@ -154,7 +154,7 @@ func (a *account) total() (n int) {
 	return n
 }
 
-// collect copies what is in out.
+// collect copies the content of out.
 func collect(out *parse.Out) (p part) {
 	for i := range out.Ops {
 		p.ops = append(p.ops, show(&out.Ops[i]))
@@ -165,8 +165,8 @@ func collect(out *parse.Out) (p part) {
 	return p
 }
 
-// feed gives lines to a parser, and holds them as the receiver's handler does: operations that come with an Open line are of the lines before it.
-func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account {
+// parseAll passes lines to a parser, and holds lines as the receiver's handler does: operations that come with an Open line are of the lines before.
+func parseAll(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account {
 	tb.Helper()
 	a := &account{verdicts: make(map[string]int)}
 	var out parse.Out
@@ -179,7 +179,7 @@ func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account
 		room = append(room[:0], l.text...)
 		v, reason := p.Line(room, l.again, l.tag, &out)
 		got := collect(&out)
-		for j := range room { // what the parser keeps must not be a part of the line
+		for j := range room { // anything kept by the parser must not be a part of the line
 			room[j] = 'X'
 		}
 		a.tags = append(a.tags, out.Tag)
@@ -220,17 +220,17 @@ func feed(tb testing.TB, p parse.Parser, in []given, after func(i int)) *account
 	return a
 }
 
-// restarts reads in with one restart at every line: the parts that had not been accepted by then (by chance) are read again. What leaves after the restart
-// must be what leaves without it, and the parts that were not accepted.
+// restarts reads in with one restart at every line: the parts not accepted by then (at random) are read again. The output after the restart must equal the
+// output without it, plus the parts that were not accepted.
 func restarts(t *testing.T, create func() parse.Parser, in []given, key func(ops []string) any) {
 	t.Helper()
-	whole := feed(t, create(), in, nil)
+	whole := parseAll(t, create(), in, nil)
 	rng := rand.New(rand.NewPCG(7, 7))
 	for at := range in {
 		for range 4 {
 			var state []byte
 			p := create()
-			first := feed(t, p, in[:at+1], func(i int) {
+			first := parseAll(t, p, in[:at+1], func(i int) {
 				if i == at {
 					state = p.Save()
 				}
@@ -264,7 +264,7 @@ func restarts(t *testing.T, create func() parse.Parser, in []given, key func(ops
 			if state != nil {
 				p.Restore(state)
 			}
-			got := feed(t, p, second, nil).ops()
+			got := parseAll(t, p, second, nil).ops()
 			require.Equal(t, key(want), key(got), "restart after line %d: %s", at, in[at].text)
 		}
 	}

@@ -1,7 +1,6 @@
-// Package assemble puts the records of a TransferQueue log together into function calls with their stages and client
-// operations. Nothing in a log says which call a record belongs to when several run at once (trace_id is N/A in practice and
-// only FUNCTION_START has a pid), so calls are told apart by their times: an END record states its own start (timestamp −
-// duration), and a START follows the record before it within microseconds, because no other coroutine can run between them.
+// Package assemble puts the records of a TransferQueue log together into function calls with their stages and client operations. A record does not name its
+// call (trace_id is N/A in practice and only FUNCTION_START has a pid), so times distinguish concurrent calls: an END record states its own start (timestamp −
+// duration), and a START follows the record before within microseconds, because no other coroutine can run in between.
 package assemble
 
 import (
@@ -16,17 +15,17 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Lines is the part of tail.Stream that keeps lines from being acknowledged before their record is.
+// Lines is the part of tail.Stream that keeps a line unacknowledged until its record is delivered.
 type Lines interface {
 	Hold() tail.Held
 	Release(h tail.Held)
 	Place() tail.Place
 }
 
-// Base says on which clock a record's time stands. Records on different clocks never belong together.
+// Base is the clock of a record's time. Records on different clocks never belong together.
 type Base uint8
 
-// The bases, with how well times on them agree.
+// The bases, with the precision of their times.
 const (
 	Perf  Base = iota // perf_counter, µs
 	Epoch             // Unix time in the record, µs
@@ -38,14 +37,14 @@ const (
 const forever = int64(1) << 60
 
 var (
-	// tolerance is how far two times of one moment may be apart: two roundings to 1 µs and the call between two clock readings.
+	// tolerance is the largest difference of two times of one moment: two roundings to 1 µs and the call between two clock readings.
 	tolerance = [bases]int64{5e3, 5e3, 2e6, forever}
-	// step is how long the code between two records takes when nothing else runs; limit is how long it may take on a busy machine.
+	// step is the usual time of the code between two records; limit is its maximum on a busy machine.
 	step  = [bases]int64{1e6, 1e6, 5e6, forever}
 	limit = [bases]int64{10e6, 10e6, 50e6, forever}
 )
 
-// linger is how long, in the log's own time, a client operation without a function waits for its function's records to come late.
+// linger is the time, on the log's own clock, that a client operation without a function waits for late records of its function.
 const linger = int64(2e9)
 
 const (
@@ -54,7 +53,7 @@ const (
 	maxIdle    = 512     // groups kept for late lines
 	maxDone    = 32      // functions of a group remembered for late lines
 	maxOrphans = 4096
-	maxName    = 256 // bytes of an id or function name that count
+	maxName    = 256 // significant bytes of an id or function name
 )
 
 // Proc is one process of a log.
@@ -62,10 +61,10 @@ type Proc struct {
 	Who
 	Anchor *clock.Anchor
 	hash   uint64
-	last   *group // of its last record
+	last   *group // of the last record
 }
 
-// NewProc makes the process a line's prefix or file name tells of.
+// NewProc makes the process named by a line's prefix or the file name.
 func NewProc(host string, pid int64, anchor *clock.Anchor) *Proc {
 	return &Proc{Who: Who{host, pid}, Anchor: anchor, hash: xxh3.HashString(host) ^ uint64(pid)*0x9e3779b97f4a7c15}
 }
@@ -78,32 +77,32 @@ type At struct {
 	Wall   int64            // about when, ns
 	Since  int64            // when the line was read, ns
 	Source spans.TimeSource // for bases other than Perf
-	Raw    []byte           // what stands for T in keys
+	Raw    []byte           // the text of T in keys
 }
 
-// Fate is what became of a record.
+// Fate is the result for a record.
 type Fate uint8
 
 // The fates.
 const (
 	Used      Fate = iota // part of a span
-	Late                  // of a function that has left already
+	Late                  // of a function already sent
 	Duplicate             // printed twice
 	TooMany               // of a function with too many operations
 )
 
-// Assembler puts the records of one stream together. It is not safe for concurrent use.
+// Assembler puts the records of one stream together. Not safe for concurrent use.
 type Assembler struct {
-	// Out is where finished functions go. The owner sets it before Add, Expire and Break.
+	// Out receives finished functions. The owner sets Out before Add, Expire and Break.
 	Out *Out
-	// Open is how many functions and lone operations are not finished.
+	// Open is the number of unfinished functions and lone operations.
 	Open int
 
 	lines  Lines
 	names  spans.Interner
 	groups map[uint64]*group
 	now    int64 // latest wall time seen
-	// Groups with nothing open, the one longest idle first.
+	// Groups with nothing open, the longest idle first.
 	idle, idleLast *group
 	idleN          int
 
@@ -115,7 +114,7 @@ type Assembler struct {
 	freeOps []*op
 }
 
-// New starts an assembler that holds lines of a stream.
+// New makes an assembler that holds lines of a stream.
 func New(lines Lines) *Assembler { return &Assembler{lines: lines, groups: make(map[uint64]*group)} }
 
 // group is all records with the same trace id text of one process on one clock.
@@ -126,28 +125,28 @@ type group struct {
 	base  Base
 	log   bool // [TQ-LOG] records know no trace
 
-	name string // the last one, so that it is interned once
-	// at holds the open functions by their last event seen, sorted by its time; all holds them sorted by their first time.
+	name string // last function name, interned once
+	// at holds the open functions by their last event, sorted by its time; all holds them sorted by their first time.
 	at        [tqline.FunctionEnd]list[*function]
 	all       list[*function]
 	fragments int // functions without FUNCTION_START
 	// open holds the client operations without END by kind.
 	open      [4]list[*op]
-	orphans   []*op // operations that found no function
+	orphans   []*op // operations without a function so far
 	startless int   // operations with END but no START so far
-	// prints tells the client records read last.
+	// prints are the hashes of the last client records.
 	prints    [16]uint64
 	printNext int
 
-	done     []left // ring of functions that left
+	done     []left // ring of functions sent
 	doneNext int
-	doneMax  int64 // latest start of them
+	doneMax  int64 // latest start among them
 
 	isIdle     bool
 	prev, next *group // idle ones
 }
 
-// left is what is remembered of a function that left.
+// left is the memory of a function already sent.
 type left struct {
 	name        string
 	pid         int64
@@ -155,7 +154,7 @@ type left struct {
 	t           [8]int64
 }
 
-// Add takes one record. Functions and operations that it finishes go to Out.
+// Add takes one record. Finished functions and operations go to Out.
 func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	l.TraceID, l.Func = l.TraceID[:min(len(l.TraceID), maxName)], l.Func[:min(len(l.Func), maxName)]
 	a.now = max(a.now, at.Wall)
@@ -188,7 +187,7 @@ func (a *Assembler) Add(l *tqline.Line, at *At) Fate {
 	return fate
 }
 
-// Expire gives up on functions and operations first seen before a time (ns).
+// Expire gives up functions and operations first seen before a time (ns).
 func (a *Assembler) Expire(before int64) {
 	for a.first != nil && a.first.since < before {
 		g := a.first.g
@@ -203,7 +202,7 @@ func (a *Assembler) Expire(before int64) {
 	}
 }
 
-// Break gives up on the open functions of a process whose counter started anew: their end cannot come.
+// Break gives up the open functions of a process whose counter restarted: their end cannot come.
 func (a *Assembler) Break(host string, pid int64) {
 	for f := a.first; f != nil; {
 		next := f.next
@@ -238,7 +237,7 @@ func (a *Assembler) group(l *tqline.Line, at *At) *group {
 	if l.Log {
 		key ^= 1
 	}
-	// Two keys with one hash do not happen by chance; by malice they may share a slot after this.
+	// Two keys with one hash do not happen by chance; with malicious input they may share a slot after this.
 	g := a.groups[key]
 	for n := 0; g != nil && !g.is(l, at) && n < 4; n++ {
 		key++
@@ -271,8 +270,7 @@ func (a *Assembler) newGroup(key uint64, l *tqline.Line, at *At) *group {
 	return g
 }
 
-// settle puts a group with nothing open at the end of the idle groups, to be reused one day; until then its memory of
-// functions that left serves late lines.
+// settle moves a group with nothing open to the end of the idle groups, for reuse; until then the group's memory of sent functions serves late lines.
 func (a *Assembler) settle(g *group) {
 	empty := len(g.all) == 0 && len(g.orphans) == 0 && g.openOps() == 0
 	switch {
@@ -310,8 +308,8 @@ func (g *group) openOps() int {
 	return len(g.open[0]) + len(g.open[1]) + len(g.open[2]) + len(g.open[3])
 }
 
-// Key is the raw log text that makes a record's ids: its first byte says which text it is, so that a start and an end with the
-// same text differ. Its length is bounded; the few characters of a stamp always fit.
+// Key is the raw log text for a record's ids. The first byte is the kind of text, so that a start and an end with the same text differ. The length is bounded;
+// the few characters of a stamp always fit.
 type Key struct {
 	b [39]byte
 	n uint8
@@ -325,7 +323,7 @@ func (k *Key) set(tag byte, raw []byte) {
 	k.n = uint8(1 + copy(k.b[1:], raw)) // at most 39
 }
 
-// add puts a number behind the text, as far as it fits.
+// add appends a number, as far as it fits.
 func (k *Key) add(n int64) {
 	var b [24]byte
 	k.n += uint8(copy(k.b[k.n:], strconv.AppendInt(append(b[:0], '/'), n, 10))) // at most 39
@@ -341,7 +339,7 @@ type Who struct {
 type Stage struct {
 	Start, End int64
 	Known      bool
-	Incomplete string // why its end is only the last time known; "": it was printed
+	Incomplete string // why End is only the last known time; "": End was printed
 }
 
 // Function is one finished (or given up) call. Times in wall ns.
@@ -361,7 +359,7 @@ type Function struct {
 	Place                tail.Place
 }
 
-// Op is one client operation: of a function, or with no function around it (Out.Lone). Times in wall ns.
+// Op is one client operation: of a function, or outside of any (Out.Lone). Times in wall ns.
 type Op struct {
 	Who
 	Trace, Name          string
@@ -376,10 +374,10 @@ type Op struct {
 	Place                tail.Place // of Out.Lone
 }
 
-// Field is an attribute of a field this version does not know.
+// Field is an attribute from an unknown field.
 type Field struct{ Name, Value string }
 
-// Out collects finished functions and operations, in a small form that can be turned into spans as often as their delivery takes.
+// Out collects finished functions and operations, in a compact form for any number of conversions into spans.
 type Out struct {
 	Functions []Function
 	Ops       []Op // of Functions
@@ -392,7 +390,7 @@ func (o *Out) Reset() {
 	o.Functions, o.Ops, o.Lone, o.Fields = o.Functions[:0], o.Ops[:0], o.Lone[:0], o.Fields[:0]
 }
 
-// matchable is an element of a list: it has a function name and perhaps a pid.
+// matchable is an element of a list, with a function name and perhaps a pid.
 type matchable interface {
 	comparable
 	fits(name string, pid int64) bool
@@ -403,10 +401,10 @@ type entry[T matchable] struct {
 	v T
 }
 
-// list is sorted by time. Lines come nearly in order, so that almost everything happens at its end.
+// list is sorted by time. Lines come nearly in order, so almost all changes are at the end.
 type list[T matchable] []entry[T]
 
-// maxScan bounds how many neighbours a search looks at, so that no log makes it quadratic.
+// maxScan bounds the neighbours in a search, so that no log makes it quadratic.
 const maxScan = 256
 
 // upper is the index behind the entries with times ≤ t.
@@ -437,8 +435,7 @@ func (l *list[T]) add(t int64, v T) {
 func (l *list[T]) remove(t int64, v T) {
 	for i := l.upper(t) - 1; i >= 0 && (*l)[i].t == t; i-- {
 		if (*l)[i].v == v {
-			// Calls that never end stay long and leave at the front: moving what lies behind them would be quadratic. Short lists
-			// keep their place in memory instead.
+			// Calls without an end stay long and leave at the front: moving the elements behind would be quadratic. Short lists keep their place in memory instead.
 			if len(*l) > 64 && i < len(*l)/2 {
 				copy((*l)[1:i+1], (*l)[:i])
 				(*l)[0] = entry[T]{}
@@ -460,7 +457,7 @@ func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
 		d := l[i].t - t
 		if d < 0 {
 			d = -d
-			if d >= gap { // from here on it only gets worse
+			if d >= gap { // the gap only grows from here
 				break
 			}
 		}
@@ -471,7 +468,7 @@ func (l list[T]) near(t, tol int64, name string, pid int64) (best T, ok bool) {
 	return best, ok
 }
 
-// before returns the fitting element closest before t (or at most tol after it), at most limit away.
+// before returns the closest fitting element before t (or at most tol after t), at most limit away.
 func (l list[T]) before(t, tol, limit int64, name string, pid int64) (best T, ok bool) {
 	for i, n := l.upper(t+tol)-1, 0; i >= 0 && n < maxScan && t-l[i].t <= limit; i, n = i-1, n+1 {
 		if l[i].v.fits(name, pid) {

@@ -51,7 +51,7 @@ func (l *ledger) Release(h tail.Held) {
 
 func (*ledger) Place() tail.Place { return 0 }
 
-// rig feeds text lines to an assembler.
+// rig passes text lines to an assembler.
 type rig struct {
 	*assemble.Assembler
 	ledger *ledger
@@ -82,7 +82,7 @@ func (r *rig) proc(pid int64) *assemble.Proc {
 	return p
 }
 
-// add takes a line as a process with a known pid prints it (0: not known).
+// add takes a line as printed by a process with a known pid (0: unknown).
 func (r *rig) add(pid int64, text string) assemble.Fate {
 	require.NoError(r.t, tqline.Parse([]byte(text), &r.line), text)
 	r.seq++
@@ -101,7 +101,7 @@ func (r *rig) end() {
 	assert.Zero(r.t, r.Open)
 }
 
-// call is a function call as it truly was, in µs.
+// call is the true course of a function call, in µs.
 type call struct {
 	pid                                         int64
 	fn                                          string
@@ -119,7 +119,7 @@ type timed struct {
 
 func us(v int64) string { return fmt.Sprintf("%d.%06d", v/1e6, v%1e6) }
 
-// print writes the call's lines with the exact f-strings of verl, with the rounding noise of ±1 µs that real durations have.
+// print writes the call's lines with the exact f-strings of verl, with the rounding noise of ±1 µs of real durations.
 func (c *call) print(r *rand.Rand, detail bool) {
 	noise := func() int64 { return r.Int64N(3) - 1 }
 	add := func(at int64, format string, args ...any) {
@@ -168,7 +168,7 @@ type event struct {
 	do func(now int64)
 }
 
-// push plans f, which returns how long it keeps the loop.
+// push plans f; f returns its time on the loop.
 func (l *loops) push(pid, at int64, f func(now int64) int64) {
 	i, _ := slices.BinarySearchFunc(l.queue, at, func(e event, t int64) int { return cmp.Compare(e.at, t+1) })
 	l.queue = slices.Insert(l.queue, i, event{at, func(now int64) {
@@ -240,7 +240,7 @@ func simulate(r *rand.Rand, n, concurrency int, pids []int64, detail, noPut bool
 	return calls
 }
 
-func feed(r *rig, calls []*call, prefixed bool) {
+func replay(r *rig, calls []*call, prefixed bool) {
 	type printed struct {
 		timed
 		pid int64
@@ -346,7 +346,7 @@ func TestEveryCallComesOutExactly(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				calls := simulate(r, 1000, tt.conc, tt.pids, tt.detail, tt.noPut)
 				rig := newRig(t)
-				feed(rig, calls, tt.prefixed)
+				replay(rig, calls, tt.prefixed)
 				rig.end()
 				check(t, rig, calls, tt.detail)
 				assert.Zero(t, rig.fates[assemble.Late]+rig.fates[assemble.Duplicate]+rig.fates[assemble.TooMany])
@@ -355,8 +355,8 @@ func TestEveryCallComesOutExactly(t *testing.T) {
 	}
 }
 
-// Several processes in one file with nothing before their lines: what happens in two of them within the same microseconds
-// cannot be told apart, so only calls that kept their distance are sure.
+// Several processes in one file without prefixes: events of two processes within the same microseconds cannot be distinguished, so only calls at a distance are
+// certain.
 func TestPidsWithoutPrefix(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	calls := simulate(r, 1000, 1, []int64{7, 8, 9, 10}, true, false)
@@ -375,7 +375,7 @@ func TestPidsWithoutPrefix(t *testing.T) {
 	}
 	require.Less(t, len(blurred), 300)
 	rig := newRig(t)
-	feed(rig, calls, false)
+	replay(rig, calls, false)
 	rig.end()
 	got := map[interval]bool{}
 	for i := range rig.Out.Functions {
@@ -483,8 +483,8 @@ func TestManyTraces(t *testing.T) {
 	assert.Len(t, rig.Out.Functions, 5000)
 }
 
-// Two processes whose stages begin within microseconds, with nothing but FUNCTION_START to tell them apart. The second is the
-// last before the first's next START, so that each call gets records of the other until their ends tell.
+// Two processes whose stages begin within microseconds, distinguished only by FUNCTION_START. The second is the last before the first's next START, so that
+// each call gets records of the other until their ends decide.
 func TestCallsThatCrossAreUntangled(t *testing.T) {
 	type times struct{ start, get0, get1, comp0, comp1, put0, put1 int64 }
 	for name, c := range map[string][2]times{

@@ -16,7 +16,7 @@ const (
 	ReasonNoComputeEnd  = "no_compute_end"
 	ReasonNoPutEnd      = "no_put_end"
 	ReasonNoClientEnd   = "no_client_end"
-	// ReasonStageMissing: the call ended, but the END of a stage was not seen: its line was lost (Ray's log deduplication).
+	// ReasonStageMissing: the call ended, but without the END of a stage: its line was lost (Ray's log deduplication).
 	ReasonStageMissing = "stage_missing"
 )
 
@@ -27,14 +27,14 @@ type function struct {
 	g    *group
 	name string
 	pid  int64
-	// t are the times of the events (tqline.FunctionStart … FunctionEnd). known says which times are set, seen which events
-	// had a line of their own: a START is also known from its END.
+	// t are the times of the events (tqline.FunctionStart … FunctionEnd). known are the events with a time, seen the events with a line of their own: a START's
+	// time is also known from its END.
 	t           [8]int64
 	known, seen uint16
 	state       tqline.Stage // the last event seen
-	placed      int64        // its place in g.at[state]
-	first       int64        // its place in g.all
-	cursor      int64        // end of the last client operation, to find the next one's place
+	placed      int64        // place in g.at[state]
+	first       int64        // place in g.all
+	cursor      int64        // end of the last client operation, to find the place of the next
 	since       int64
 	batch       int64
 	ratios      [3]float64
@@ -98,7 +98,7 @@ func (a *Assembler) open(g *group, name string, pid, t int64, at *At) *function 
 	return f
 }
 
-// reach notes an event of f and moves f to the list in which the next event looks for it.
+// reach notes an event of f and moves f to the list where the next event looks for it.
 func (f *function) reach(e tqline.Stage, t int64) {
 	placed := f.seen != 0
 	f.seen |= 1 << e
@@ -117,7 +117,7 @@ func (f *function) reach(e tqline.Stage, t int64) {
 	f.g.at[e].add(t, f)
 }
 
-// take keeps what a line says about f, and the line itself.
+// take keeps a line and its values for f.
 func (a *Assembler) take(f *function, l *tqline.Line) {
 	if l.BatchSize >= 0 && f.batch < 0 {
 		f.batch = l.BatchSize
@@ -142,7 +142,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
 	var f *function
-	// In an ordered log a start is later than all that is known.
+	// In an ordered log a start is later than all known times.
 	if n := len(g.all); g.base != None && (g.fragments > 0 || n > 0 && at.T <= g.all[n-1].t || at.T <= g.doneMax+tol) {
 		for i := g.all.upper(at.T) - 1; i >= 0 && g.all[i].t == at.T; i-- {
 			if o := g.all[i].v; o.saw(tqline.FunctionStart) && o.fits(name, l.PID) && g.base != Stamp {
@@ -181,7 +181,7 @@ func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// fragment finds the function whose FUNCTION_START at t came late: its first known moment follows t closely.
+// fragment finds the function of a late FUNCTION_START at t: its first known moment follows t closely.
 func (g *group) fragment(t int64, name string, pid int64) *function {
 	if g.fragments == 0 {
 		return nil
@@ -208,7 +208,8 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	}
 	if !ok {
 		var fate Fate
-		if f, fate = a.unusual(g, e, at.T, start, name, l.PID); fate != Used {
+		f, fate = a.unusual(g, e, at.T, start, name, l.PID)
+		if fate != Used {
 			return fate
 		}
 	}
@@ -217,7 +218,7 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 		f.keys[2].set('f', at.Raw)
 		g.fragments++
 	}
-	if isEnd(e) { // its own start counts, not when START was printed
+	if isEnd(e) { // an END's own start counts, not the time of START's line
 		f.known |= 1 << (e - 1)
 		f.t[e-1] = start
 	}
@@ -230,7 +231,7 @@ func (a *Assembler) stage(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// unusual finds the function of a record whose neighbours were lost, come late or came twice. nil: none.
+// unusual finds the function of a record whose neighbours were lost, late or repeated. nil: none.
 func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name string, pid int64) (*function, Fate) {
 	tol, lim := tolerance[g.base], limit[g.base]
 	if g.base != None {
@@ -246,7 +247,7 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 				return f, Used
 			case isEnd(e) && !f.knows(e) && f.knows(e-1) && abs(f.t[e-1]-start) <= tol,
 				isEnd(e) && !f.knows(e) && !f.knows(e-1) && f.knows(e+1) && f.t[e+1]-t >= -tol && f.t[e+1]-t <= step[g.base]:
-				return f, Used // an END after what follows it
+				return f, Used // an END after its followers
 			}
 		}
 		for i := range g.done {
@@ -274,13 +275,13 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 		}
 	}
 	prev, at := e-1, t
-	if isEnd(e) { // its START was lost
+	if isEnd(e) { // the START was lost
 		prev, at = e-2, start
 	}
 	if f, ok := g.at[prev].before(at, tol, lim, name, pid); ok {
 		return f, Used
 	}
-	// More lines were lost. If only one function can have come so far, it is the one.
+	// More lines were lost. If only one function can be at this point, take it.
 	var only *function
 	for k := range e {
 		for i, n := g.at[k].upper(at+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -320,7 +321,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 		}
 	}
 	if f == nil {
-		// The only function there is, if its start does not contradict; else a function whose end alone was seen.
+		// The only open function, if its start does not contradict; else a function known only by its end.
 		if len(g.all) == 1 && g.all[0].v.fits(name, l.PID) && !g.all[0].v.knows(tqline.FunctionStart) && g.all[0].t >= start-tol {
 			f = g.all[0].v
 		} else {
@@ -329,7 +330,7 @@ func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 		}
 	}
 	if !f.knows(tqline.FunctionStart) {
-		// Its FUNCTION_START may wait alone, because the lines that link it with f were lost.
+		// Its FUNCTION_START may wait alone, because the connecting lines were lost.
 		if o := g.startedAt(start, name, f.pid); o != nil && o != f && o.known == 1 {
 			a.merge(f, o)
 		}
@@ -383,9 +384,9 @@ func (g *group) ending(t, start int64, name string, pid int64) *function {
 	return best
 }
 
-// untangle sets right two calls that took each other's START of a stage: when two processes get there within microseconds, the record
-// closest before a START may be of the other call. The end tells: f, whose PUT_END was just before t, did not begin at start, but o did.
-// It returns the function that ends, f if there is nothing to set right.
+// untangle corrects two calls that took each other's START of a stage: when two processes get there within microseconds, the closest record before a START may
+// be of the other call. The end decides: f, whose PUT_END was just before t, did not begin at start, but o did. The result is the ending function, f if nothing
+// was wrong.
 func (g *group) untangle(f *function, t, start int64, name string, pid int64) *function {
 	if f != nil && (!f.saw(tqline.FunctionStart) || abs(f.first-start) <= 1e3) { // two roundings to 1 µs
 		return f
@@ -399,7 +400,7 @@ func (g *group) untangle(f *function, t, start int64, name string, pid int64) *f
 		gap := tol + 1
 		for i, n := l.upper(t+tol)-1, 0; i >= 0 && l[i].t >= t-tol && n < maxScan; i, n = i-1, n+1 {
 			c := l[i].v
-			if c == o { // its own end
+			if c == o { // the call's own end
 				return nil
 			}
 			if c.fits(name, pid) && c.saw(tqline.FunctionStart) && abs(l[i].t-t) < gap {
@@ -446,7 +447,7 @@ func (g *group) swapHeads(f, o *function, e tqline.Stage) {
 	f.first, o.first = o.first, f.first
 	f.pid, o.pid = o.pid, f.pid
 	f.keys[0], o.keys[0] = o.keys[0], f.keys[0]
-	if e > tqline.GetStart { // which tells the size of the batch
+	if e > tqline.GetStart { // with the size of the batch
 		f.batch, o.batch = o.batch, f.batch
 	}
 	ops := slices.Concat(f.ops, o.ops)
@@ -485,7 +486,7 @@ func (g *group) startedAt(start int64, name string, pid int64) *function {
 	return best
 }
 
-// merge moves o, of which only FUNCTION_START is known, into f.
+// merge moves o, known only by its FUNCTION_START, into f.
 func (a *Assembler) merge(f, o *function) {
 	g := f.g
 	f.t[0], f.keys[0] = o.t[0], o.keys[0]
@@ -535,7 +536,7 @@ func (a *Assembler) free(f *function) {
 	a.freeFn = append(a.freeFn, f)
 }
 
-// leave sends f to Out. open: its FUNCTION_END was never seen.
+// leave sends f to Out. open: without FUNCTION_END.
 func (a *Assembler) leave(f *function, open bool) {
 	g := f.g
 	if open {
@@ -574,7 +575,7 @@ func (a *Assembler) leave(f *function, open bool) {
 		case f.knows(e):
 			*st = Stage{Start: f.t[e-1] + off, End: f.t[e] + off, Known: true}
 		case f.knows(e - 1):
-			// The stage ended before the next known event; without one, it is drawn up to the last known moment.
+			// The stage ended before the next known event; without one, the stage is drawn up to the last known moment.
 			to := max(f.t[e-1], end)
 			for next := e + 1; int(next) < len(f.t); next++ {
 				if f.knows(next) {

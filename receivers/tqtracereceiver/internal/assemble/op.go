@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// op is a client operation that is open, or waits for its function to leave.
+// op is a client operation, open or waiting for its function to leave.
 type op struct {
 	g          *group
 	f          *function // nil: none found
@@ -26,7 +26,7 @@ type op struct {
 	held       []tail.Held
 	fields     []Field
 
-	since, due int64 // ns: when its first line was read; when a lingering operation leaves
+	since, due int64 // ns: time of reading the first line; end of lingering
 	queue      *opQueue
 	prev, next *op
 }
@@ -42,10 +42,10 @@ func (o *op) reason() string {
 	return ReasonNoClientEnd
 }
 
-// opOfStage is the operation that belongs to each stage of a function.
+// opOfStage is the operation of each stage of a function.
 var opOfStage = [3]tqline.Op{tqline.OpGet, tqline.OpClear, tqline.OpPut}
 
-// opQueue holds operations without a function in the order in which they came.
+// opQueue holds operations without a function in order of arrival.
 type opQueue struct {
 	head, tail *op
 	n          int
@@ -101,7 +101,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 				o.queue.remove(o)
 			}
 		} else {
-			if o = a.newOp(g, l, name, at); o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
+			o = a.newOp(g, l, name, at)
+			if o.f == nil && a.full(g, l.Op, start, at.T, name, l.PID) {
 				a.freeOp(o)
 				return TooMany
 			}
@@ -118,7 +119,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 		return a.ended(g, o)
 	}
 	if g.startless > 0 && g.base != None {
-		if o = g.unstarted(l, at.T, name); o != nil {
+		o = g.unstarted(l, at.T, name)
+		if o != nil {
 			g.startless--
 			o.startKey.set('s', at.Raw)
 			a.note(o, l)
@@ -130,7 +132,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 			return Used
 		}
 	}
-	if o = a.newOp(g, l, name, at); !l.Log {
+	o = a.newOp(g, l, name, at)
+	if !l.Log {
 		o.f = g.during(l.Op, at.T, at.T, name, l.PID)
 	}
 	if o.f != nil && len(o.f.ops) >= maxOps {
@@ -150,8 +153,8 @@ func (a *Assembler) client(g *group, l *tqline.Line, at *At) Fate {
 	return Used
 }
 
-// printedTwice says whether an operation's record was just read already: a logger that also hands its lines to the root logger
-// prints each twice. Only times in µs can tell.
+// printedTwice says whether the same record of an operation was just read: a logger that also passes its lines to the root logger prints each twice. Only times
+// in µs are proof.
 func (g *group) printedTwice(l *tqline.Line, at *At) bool {
 	if g.base != Perf && g.base != Epoch {
 		return false
@@ -188,13 +191,13 @@ func (g *group) unstarted(l *tqline.Line, t int64, name string) *op {
 	return nil
 }
 
-// full says whether the function that an operation would belong to has its fill.
+// full says whether the function of an operation has its maximum of operations.
 func (a *Assembler) full(g *group, kind tqline.Op, start, end int64, name string, pid int64) bool {
 	f := g.during(kind, start, end, name, pid)
 	return f != nil && len(f.ops) >= maxOps
 }
 
-// ended lets a finished operation go where it belongs.
+// ended assigns a finished operation.
 func (a *Assembler) ended(g *group, o *op) Fate {
 	if o.f != nil {
 		o.f.cursor = max(o.f.cursor, o.end)
@@ -259,7 +262,7 @@ func (a *Assembler) note(o *op, l *tqline.Line) {
 	}
 }
 
-// give puts an operation and its lines under a function.
+// give moves an operation and its lines to a function.
 func (a *Assembler) give(o *op, f *function) {
 	o.f = f
 	f.ops = append(f.ops, o)
@@ -267,7 +270,7 @@ func (a *Assembler) give(o *op, f *function) {
 	o.held = o.held[:0]
 }
 
-// during finds the function in whose stage an operation lies.
+// during finds the function with a stage around an operation.
 func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64) *function {
 	open, e := tqline.GetStart, tqline.GetEnd
 	switch kind {
@@ -283,7 +286,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	if f, ok := l.before(start, tol, step[g.base], name, pid); ok {
 		return f
 	}
-	// A further operation follows the operation before it.
+	// A further operation follows the operation before.
 	var best *function
 	gap := forever * 2
 	for i, n := l.upper(start+tol)-1, 0; i >= 0 && n < maxScan; i, n = i-1, n+1 {
@@ -305,7 +308,7 @@ func (g *group) during(kind tqline.Op, start, end int64, name string, pid int64)
 	return best
 }
 
-// wasDuring says whether a function that has left had a stage around o.
+// wasDuring says whether a function already sent had a stage around o.
 func (g *group) wasDuring(o *op) bool {
 	e, tol := tqline.GetEnd, tolerance[g.base]
 	if o.kind == tqline.OpPut {
@@ -316,7 +319,7 @@ func (g *group) wasDuring(o *op) bool {
 		if d.known>>(e-1)&1 == 0 || o.name != "" && o.name != d.name || o.start < d.t[e-1]-tol {
 			continue
 		}
-		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next thing known after it
+		for next := e; int(next) < len(d.t); next++ { // the stage's end, or the next known event
 			if d.known>>next&1 != 0 {
 				if o.end <= d.t[next]+tol {
 					return true
@@ -328,7 +331,7 @@ func (g *group) wasDuring(o *op) bool {
 	return false
 }
 
-// adopt gives f the operations that came before its records, once the stage (which ended with e) is known.
+// adopt gives f the operations that came before its records, once the stage (ended by e) is known.
 func (a *Assembler) adopt(f *function, e tqline.Stage) {
 	g := f.g
 	kind, tol := tqline.OpGet, tolerance[g.base]

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Neighbour is what a line without a [TQ-…] tag is.
+// Neighbour is the kind of a line without a [TQ-…] tag.
 type Neighbour uint8
 
 // The neighbours of TransferQueue's records.
@@ -14,7 +14,7 @@ const (
 	Other          Neighbour = iota // nothing of ours
 	TaskGetting                     // "Task f (pid=1) is getting len_samples=32, global_idx=[…"
 	TaskPutting                     // "Task f (pid=1) putting output data to TransferQueue with batch_size=torch.Size([32]),"
-	TensordictKeys                  // its second line
+	TensordictKeys                  // the second line
 	TaskCost                        // a Task line with "cost time: "
 	PerfHeader                      // "UNIT: [Performance] Total success requests: 1840, …"
 	PerfRange                       // "Time range: last 5.00 minutes; "
@@ -26,7 +26,7 @@ var (
 	costTime    = []byte(", cost time: ")
 )
 
-// Classify says what a line (without its prefix) is.
+// Classify returns the kind of a line without its prefix.
 func Classify(b []byte) Neighbour {
 	if len(b) == 0 {
 		return Other
@@ -62,7 +62,7 @@ func classifyTask(b []byte) Neighbour {
 	rest := b[i:]
 	last := rest[len(rest)-1]
 	switch {
-	// The indices before it make such a line long, so "cost time" is looked for at its end, which is no list of indices then.
+	// A long list of indices may stand before "cost time", so it is searched at the end of the line; a line that ends in the list has none.
 	case last != ']' && last != ',' && bytes.Contains(rest[max(0, len(rest)-64):], costTime):
 		return TaskCost
 	case bytes.Contains(rest[:min(len(rest), 64)], []byte(") is getting len_samples=")):
@@ -94,7 +94,8 @@ func ParseCost(b []byte) (c Cost, ok bool) {
 	if end < 0 {
 		return c, false
 	}
-	if c.PID, ok = integer(head[:end]); !ok {
+	c.PID, ok = integer(head[:end])
+	if !ok {
 		return c, false
 	}
 	switch what := head[end+1:]; {
@@ -154,8 +155,8 @@ type PerfOp struct {
 	Avg, Max, Min float64
 }
 
-// NextOp takes the next operation off a PerfOperations line (or what an earlier call left of it). ok is false when the
-// operation cannot be read; name is nil at the end.
+// NextOp takes the next operation off a PerfOperations line (or the rest from an earlier call). ok is false for an unreadable operation; name is nil at the
+// end.
 func NextOp(b []byte) (op PerfOp, rest []byte, ok bool) {
 	b = bytes.TrimPrefix(b, []byte("Per-operation statistics: "))
 	b = bytes.TrimLeft(b, "; \t\r")

@@ -1,5 +1,5 @@
-// Package tqline reads one line of a verl log that uses TransferQueue: [TQ-TRACE], [TQ-DETAIL] and [TQ-LOG] records and their
-// neighbours (formats: verl utils/transferqueue_utils.py @c55ddc26 and @89c88d49, TransferQueue @b75d570d). It allocates nothing.
+// Package tqline reads one line of a verl log that uses TransferQueue: [TQ-TRACE], [TQ-DETAIL] and [TQ-LOG] records and their neighbours (formats: verl
+// utils/transferqueue_utils.py @c55ddc26 and @89c88d49, TransferQueue @b75d570d), without allocating.
 package tqline
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Stage is what a record reports.
+// Stage is the event that a record reports.
 type Stage uint8
 
 // The stages. The stages of a function are in their order of time.
@@ -40,13 +40,13 @@ const (
 	OpClear
 )
 
-// MaxFields bounds how many unknown fields of a line are kept.
+// MaxFields bounds the unknown fields of a line.
 const MaxFields = 8
 
-// Field is a field that this version does not know, or whose value it cannot read.
+// Field is an unknown field, or one with an unreadable value.
 type Field struct{ Name, Value []byte }
 
-// Line is one record. Slices point into the line that was parsed. Fields that are absent are zero, but see the comments.
+// Line is one record. Slices point into the parsed line. Absent fields are zero, unless a comment says otherwise.
 type Line struct {
 	Stage Stage
 	Op    Op   // of ClientStart and ClientEnd
@@ -56,7 +56,7 @@ type Line struct {
 	PID           int64
 
 	Duration  int64  // ns; of END stages
-	Timestamp int64  // ns; perf_counter, or Unix time in forks that print that
+	Timestamp int64  // ns; perf_counter, or Unix time in some forks
 	RawTime   []byte // Timestamp as printed; nil: the record has none
 
 	BatchSize  int64   // samples; −1: absent
@@ -81,7 +81,7 @@ var (
 	ErrUnknownTag   = errors.New("unknown [TQ-…] tag")
 )
 
-// Reason is the constant under which a line refused with err is counted.
+// Reason is the constant for counting a line refused with err.
 func Reason(err error) string {
 	switch {
 	case errors.Is(err, ErrNoStage):
@@ -110,7 +110,7 @@ var (
 	tagLog    = []byte("[TQ-LOG]")
 )
 
-// Find returns where a record's tag begins in a line, −1 when there is none: progress bars glue text before it.
+// Find returns the position of a record's tag in a line, −1 without one: progress bars glue text before the tag.
 func Find(b []byte) int {
 	for from := 0; ; {
 		i := bytes.IndexByte(b[from:], '[')
@@ -125,8 +125,8 @@ func Find(b []byte) int {
 	}
 }
 
-// Parse reads the record that b begins with (see Find). Fields may stand in any order. A field with a value it cannot
-// read is kept as unknown, unless the record is worthless without it: then an error says which.
+// Parse reads the record at the beginning of b (see Find). Fields may stand in any order. A field with an unreadable value is kept as unknown, unless the
+// record is worthless without the field: then the error names it.
 func Parse(b []byte, l *Line) error {
 	rest, detail := b, false
 	l.Log = false
@@ -218,8 +218,8 @@ const (
 	keyPutRatio
 )
 
-// key returns the known name that b begins with and its length with the "=". Comparing with the few names that begin alike is
-// cheaper than looking for the "=", and constants of known length are cheaper than a helper that takes them.
+// key returns the known name at the beginning of b and its length with the "=". Comparing with the few names of the same first letter is cheaper than looking
+// for the "=", and constants of known length are cheaper than a helper function.
 func key(b []byte) (keyID, int) {
 	n := len(b)
 	switch b[0] {
@@ -282,7 +282,8 @@ func indexPipe(b []byte) int {
 	i := 0
 	for ; len(b)-i >= 8; i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:]) ^ pipes // a zero byte is a '|'
-		if x = (x - ones) &^ x & highs; x != 0 {
+		x = (x - ones) &^ x & highs
+		if x != 0 {
 			return i + bits.TrailingZeros64(x)/8
 		}
 	}
@@ -291,7 +292,7 @@ func indexPipe(b []byte) int {
 	return i
 }
 
-// unknown keeps a field as it is. A field without "=" has no name.
+// unknown keeps a field as printed. A field without "=" has no name.
 func (l *Line) unknown(field []byte) {
 	f := Field{Value: field}
 	if i := bytes.IndexByte(field, '='); i >= 0 {
@@ -307,7 +308,7 @@ func (l *Line) keep(f Field) {
 	}
 }
 
-// finish checks that the record has the fields it needs.
+// finish checks that the record has all required fields.
 func (l *Line) finish(stage, op, duration []byte, detail bool) error {
 	if len(stage) == 0 {
 		return ErrNoStage
@@ -412,7 +413,7 @@ func integer(b []byte) (int64, bool) {
 	return v, n > 0 && n == len(b)
 }
 
-// batchSize reads "32" and "torch.Size([32, 8])", whose first dimension is the number of samples.
+// batchSize reads "32" and "torch.Size([32, 8])"; the first dimension is the number of samples.
 func batchSize(b []byte) (int64, bool) {
 	if rest, ok := bytes.CutPrefix(b, []byte("torch.Size([")); ok {
 		n := bytes.IndexAny(rest, ",]")
@@ -455,7 +456,7 @@ func number(b []byte, by float64) (float64, bool) {
 	return float64(v) / 1e9 * by, true
 }
 
-// percent reads "5.69%" as 0.0569. One division of two exact numbers gives the closest float there is.
+// percent reads "5.69%" as 0.0569. One division of two exact numbers gives the closest float.
 func parsePercent(b []byte) (float64, bool) {
 	b, ok := bytes.CutSuffix(b, []byte("%"))
 	if !ok {

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// show writes the fields that were read, and leaves out absent ones.
+// show writes the present fields.
 func show(l *tqline.Line) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "stage=%d", l.Stage)

@@ -1,4 +1,4 @@
-// Package bar reads the records that trainers draw as tqdm's progress bars:
+// Package bar reads records in tqdm's progress bars:
 //
 //	Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 41.65it/s, v_num=0, train_loss_step=16.20]              Lightning (callbacks/progress/tqdm_progress.py)
 //	Epoch 0: :  47%|████▋     | 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000, train_step_timing in s=49.50]        NeMo 1
@@ -6,14 +6,14 @@
 //	train          Epoch   0:   12%|███▏   | 1/8 [00:00<00:00, 106.81ba/s, loss/train/total=11.5874]      Composer (loggers/progress_bar_logger.py)
 //	1|12|Loss: 2.345:  10%|█   | 12/120 [00:10<01:30,  1.20s/it]                                        torchtune (recipes)
 //
-// and any other loop's set_postfix(loss=…). A bar is drawn again and again, so most drawings say nothing new:
-//   - Lightning advances the bar first and then sets the postfix: the first postfix that differs from the one before belongs to the count beside it.
-//   - In "for batch in tqdm(…)" the postfix is set first: the first drawing of a count has that count's postfix.
-//   - Composer shows the batches that are done beside the loss of the one after them.
+// and any other loop's set_postfix(loss=…). A bar is drawn again and again, so most drawings have no news:
+//   - Lightning advances the bar first and then sets the postfix: the first changed postfix belongs to the count beside it.
+//   - In "for batch in tqdm(…)" the postfix is set first: the first drawing of a count has the count's postfix.
+//   - Composer shows the number of finished batches beside the loss of the next batch.
 //   - torchtune prints the step's number into the description.
 //
-// Numbers in a postfix have three significant digits (tqdm, format_num). The speed is a mean, over the epoch or the last iterations: times of steps are what
-// tqdm.Clock makes of the drawings. A record is of all steps since the record before, where not each was drawn.
+// Numbers in a postfix have three significant digits (tqdm, format_num). The speed is a mean, over the epoch or the last iterations: times of steps come from
+// tqdm.Clock. Where not every step was drawn, a record is of all steps since the record before.
 package bar
 
 import (
@@ -43,17 +43,17 @@ const (
 // nothingNew is the reason of bars that repeat the bar before, or have no loss.
 const nothingNew = "progress_bar"
 
-// state is what was drawn last.
+// state is the memory of earlier drawings.
 type state struct {
 	Desc     []byte  `json:"desc,omitempty"`
 	At       float64 `json:"at,omitempty"` // the iteration of the last record
 	Training []byte  `json:"training,omitempty"`
 	Results  []byte  `json:"results,omitempty"`
-	// Before: the loop sets the postfix before the count goes on. Zero: its epochs are counted from 0.
+	// Before: the loop sets the postfix before the count advances. Zero: epochs count from 0.
 	Before bool   `json:"before,omitempty"`
 	Zero   bool   `json:"zero,omitempty"`
-	Bars   []*bar `json:"bars,omitempty"` // the one that was drawn last is the first
-	// Counts is the name of the bar without a loss that counts the steps; Others: other lines tell them.
+	Bars   []*bar `json:"bars,omitempty"` // the last drawn first
+	// Counts is the name of the bar without a loss that counts the steps; Others: other lines have the steps.
 	Counts *string `json:"counts,omitempty"`
 	Others bool    `json:"others,omitempty"`
 }
@@ -62,23 +62,23 @@ type state struct {
 type bar struct {
 	Name   string     `json:"name"`
 	Clock  tqdm.Clock `json:"clock"`
-	Rounds int        `json:"rounds,omitempty"` // so many bars of the name are over
+	Rounds int        `json:"rounds,omitempty"` // finished bars of the name
 	Held   []held     `json:"held,omitempty"`
-	// FromN and FromAt are the clock's mark before these.
+	// FromN and FromAt are the clock's mark before the held drawings.
 	FromN  float64 `json:"from_n,omitempty"`
 	FromAt float64 `json:"from_at,omitempty"`
 }
 
-// maxBars bounds the bars that are followed: of nested loops, and of an evaluation below the training's.
+// maxBars bounds the followed bars: of nested loops, and of an evaluation below the training's.
 const maxBars = 4
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects  *object.Parser
 	names    *pairs.Parser
 	state    state
-	training []byte // the pairs of the postfix at hand that are about the step
-	results  []byte // the pairs that are about an evaluation
+	training []byte // pairs about the step in the current postfix
+	results  []byte // pairs about an evaluation
 	values   []pairs.Value
 	postfix  []byte // made of a description
 }
@@ -88,7 +88,7 @@ func New(mapped map[string]object.Target) *Parser {
 	return &Parser{objects: object.New(mapped), names: pairs.New(mapped)}
 }
 
-// Others says that other lines of the stream tell steps: bars without a loss count them once more.
+// Others says that other lines of the stream have the steps: bars without a loss would count them twice.
 func (p *Parser) Others() {
 	p.state.Others = true
 	for _, b := range p.state.Bars {
@@ -114,7 +114,7 @@ var (
 	pairMark   = []byte(", ")
 )
 
-// drawing is a bar and what its trainer makes of it.
+// drawing is a bar, as interpreted for its trainer.
 type drawing struct {
 	tqdm.Bar
 	line    []byte
@@ -124,12 +124,12 @@ type drawing struct {
 	source  string
 	epoch   float64 // as drawn; NaN: none
 	epochs  float64 // of the epochs before
-	changes bool    // the first postfix that differs is that of the count
+	changes bool    // the first changed postfix is the count's
 	eval    bool
 	none    bool // neither steps nor results
 }
 
-// Line reads one line, which holds one drawing of a bar. mine is false when it does not.
+// Line reads one line with one drawing of a bar. mine is false for any other line.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	parsed, n := tqdm.Parse(b)
 	if n == 0 {
@@ -180,7 +180,7 @@ func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, 
 	return tail.Record, "", true
 }
 
-// follow finds the clock of a bar by its name, which is what stands before the first digit of its description.
+// follow finds the clock of a bar by its name, the description up to the first digit.
 func (p *Parser) follow(d *drawing) {
 	name := d.Desc
 	if i := bytes.IndexAny(name, "0123456789"); i >= 0 {
@@ -189,7 +189,8 @@ func (p *Parser) follow(d *drawing) {
 	bars := p.state.Bars
 	at := slices.IndexFunc(bars, func(b *bar) bool { return b.Name == string(name) && b.Clock.Total == d.Total })
 	if at < 0 {
-		if at = len(bars); at < maxBars {
+		at = len(bars)
+		if at < maxBars {
 			bars = append(bars, nil)
 			p.state.Bars = bars
 		} else {
@@ -233,13 +234,13 @@ func (p *Parser) describe(d *drawing) bool {
 	return true
 }
 
-// trainer finds out whose bar it is.
+// trainer identifies the trainer of the bar.
 func (p *Parser) trainer(d *drawing) {
 	switch {
 	case bytes.HasPrefix(d.Desc, epochMark):
 		p.epoch(d)
 	case bytes.HasPrefix(d.Desc, composer):
-		d.none = !bytes.Contains(d.line, batches) && !bytes.Contains(d.line, perBatch) // it counts samples or tokens
+		d.none = !bytes.Contains(d.line, batches) && !bytes.Contains(d.line, perBatch) // counts samples or tokens
 		d.source, d.changes = Composer, true
 		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(d.Desc[len(composer):], " "), epochMark); ok {
 			d.epoch = number(bytes.TrimLeft(rest, " "))
@@ -257,9 +258,10 @@ func (p *Parser) trainer(d *drawing) {
 	case isEvaluation(d.Desc):
 		d.none = true
 	case bytes.HasPrefix(d.Postfix, stepLoss), bytes.Contains(d.Postfix, []byte(" step_loss=")):
-		d.changes = true // the examples of diffusers set it behind the count, and at each micro-batch
+		d.changes = true // the examples of diffusers set the postfix after the count, and at each micro-batch
 	}
-	if d.epochs = d.epoch; d.source == Source {
+	d.epochs = d.epoch
+	if d.source == Source {
 		p.state.Zero = p.state.Zero || d.epoch == 0
 		if !p.state.Zero {
 			d.epochs--
@@ -267,7 +269,7 @@ func (p *Parser) trainer(d *drawing) {
 	}
 }
 
-// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count goes on.
+// epoch reads a bar called "Epoch 0": Lightning's, NeMo's or a loop's. Loops count epochs from 0 or 1, and set the postfix before the count advances.
 func (p *Parser) epoch(d *drawing) {
 	rest := d.Desc[len(epochMark):]
 	if !(d.epoch >= 0) {
@@ -289,7 +291,7 @@ func (p *Parser) epoch(d *drawing) {
 	d.source, d.changes = Lightning, true
 }
 
-// isEvaluation says whether a bar is of an evaluation by its description.
+// isEvaluation says whether a bar is of an evaluation, by its description.
 func isEvaluation(desc []byte) bool {
 	lower := bytes.ToLower(desc[:min(len(desc), 16)])
 	for _, word := range [...]string{"val", "eval", "test", "sanity"} {
@@ -300,17 +302,17 @@ func isEvaluation(desc []byte) bool {
 	return false
 }
 
-// train hands over what a training's bar says that is new.
+// train hands over the news in a training's bar.
 func (p *Parser) train(d *drawing, bare bool, out object.Out) (found bool) {
 	at := d.Done
 	if d.epochs > 0 {
 		at += d.epochs * d.Total
 	}
-	isNew := at != p.state.At // bars are drawn once more when they are closed, beside the next one
+	isNew := at != p.state.At // a closed bar is drawn once more, beside the next one
 	if d.changes {
 		isNew = (isNew || d.source != Source) && !bytes.Equal(p.training, p.state.Training)
 	}
-	// At 0 the bar shows the postfix that the epoch before left, or the first postfix before the bar goes on.
+	// At 0 the bar shows the last postfix of the epoch before, or the first postfix before the bar advances.
 	if d.Done > 0 && isNew && (bare || hasLoss(p.training)) {
 		p.state.At = at
 		found = p.step(at, d, out)
@@ -342,7 +344,7 @@ func (p *Parser) split(postfix []byte) {
 	}
 }
 
-// hasLoss says whether pairs have a loss that is a number, and are not of a search over trials.
+// hasLoss says whether pairs have a numeric loss, and are not of a search over trials.
 func hasLoss(pairs []byte) bool {
 	for len(pairs) > 0 {
 		var pair []byte
@@ -359,10 +361,10 @@ func hasLoss(pairs []byte) bool {
 	return false
 }
 
-// step hands over the record of a step.
+// step emits the record of a step.
 func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	if v, text, ok := value(p.training, globalStep); ok {
-		// NeMo counts steps from 0. From 1000 on tqdm rounds, and the bar's own count says which step it is.
+		// NeMo counts steps from 0. From 1000 on tqdm rounds, and the bar's own count gives the step.
 		if bytes.IndexByte(text, 'e') < 0 {
 			at = v
 		} else if math.Abs(d.Done-1-v) <= 0.006*v {
@@ -380,7 +382,7 @@ func (p *Parser) step(at float64, d *drawing, out object.Out) bool {
 	return true
 }
 
-// time sets how many steps the record is of, and their mean time: of the first drawing, the bar's speed.
+// time sets the number of steps of the record, and their mean time: of the first drawing, the bar's speed.
 func (d *drawing) time(rec *record.Record) {
 	steps, per, mean := d.took()
 	rec.Covers = steps
@@ -392,7 +394,7 @@ func (d *drawing) time(rec *record.Record) {
 	}
 }
 
-// took is how many steps came since the record before, and the time of each, s: the mean of several, or of a speed.
+// took is the number of steps since the record before, and the time of each, s: the mean of several, or of a speed.
 func (d *drawing) took() (steps int64, per float64, mean bool) {
 	took, n, guessed := d.clock.Since()
 	d.clock.Mark()
@@ -400,12 +402,12 @@ func (d *drawing) took() (steps int64, per float64, mean bool) {
 		steps = int64(n)
 	}
 	if took > 0 && !guessed {
-		return steps, took / n, n > 1 || d.source == Composer // Composer's time is that of the batch before
+		return steps, took / n, n > 1 || d.source == Composer // Composer's time is the previous batch's
 	}
 	return steps, d.Per, true
 }
 
-// emit hands over a result.
+// emit emits a result.
 func (p *Parser) emit(pairs []byte, kind record.Kind, at float64, d *drawing, out object.Out) bool {
 	rec := p.fill(pairs, kind, d.source, out)
 	if at >= 0 {
@@ -455,7 +457,7 @@ func value(pairs, name []byte) (v float64, text []byte, ok bool) {
 	return 0, nil, false
 }
 
-// number reads the digits that b begins with.
+// number reads the digits at the beginning of b.
 func number(b []byte) float64 {
 	n := 0
 	for n < len(b) && b[n]-'0' <= 9 {

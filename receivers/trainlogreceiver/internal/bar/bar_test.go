@@ -18,7 +18,7 @@ var logs = map[string]struct {
 	lines []string
 	want  []string
 }{
-	// The first drawing of a count has the loss of the count before; the loss shown when an epoch begins is the last one of the epoch before.
+	// The first drawing of a count has the loss of the count before; the loss at the beginning of an epoch is the last of the epoch before.
 	"lightning": {
 		[]string{
 			"Epoch 0:   0%|          | 0/8 [00:00<?, ?it/s]", "Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 42.06it/s]",
@@ -56,7 +56,7 @@ var logs = map[string]struct {
 			"nemo step iteration=1 epoch=1 duration=3.37 loss=0.674 consumed_samples=128 samples/s=14.6",
 		},
 	},
-	// The postfix is set before the bar goes on.
+	// The postfix is set before the bar advances.
 	"openrlhf": {
 		[]string{
 			"Train step of epoch 0:   0%|          | 0/17 [00:00<?, ?it/s]",
@@ -79,7 +79,7 @@ var logs = map[string]struct {
 			"openrlhf step iteration=1 duration=10 extra:act_loss=-0.01 extra:reward=0.5 extra:kl=0.001",
 		},
 	},
-	// The loss beside a count is the loss of the batch after it. The lines of results are cut at the width of the screen.
+	// The loss beside a count is the next batch's. The lines of results are cut at the width of the screen.
 	"composer": {
 		[]string{
 			"train          Epoch   0:    0%|     | 0/8 [00:00<?, ?ba/s]   ",
@@ -109,7 +109,7 @@ var logs = map[string]struct {
 		},
 		[]string{"tqdm step mean iteration=891 duration=1.49 extra:avr_loss=0.123"},
 	},
-	// A loop that sets the postfix before the count goes on, and draws not each count: a record is of all steps since the one before.
+	// A loop that sets the postfix before the count advances, and does not draw each count: a record is of all steps since the one before.
 	"postfix first": {
 		[]string{
 			"Epoch 0:   0%|          | 0/60 [00:00<?, ?it/s]", "Epoch 0:   0%|          | 0/60 [00:00<?, ?it/s, loss=2.46]",
@@ -122,7 +122,7 @@ var logs = map[string]struct {
 			"tqdm step iteration=61 epoch=1 duration=0.1519756838906 loss=2.2",
 		},
 	},
-	// The loss of a description, and that of llama-cookbook, beside the index of a micro-batch.
+	// The loss of a description, and llama-cookbook's, beside the index of a micro-batch.
 	"description": {
 		[]string{
 			"Epoch 1/2 loss 2.2693:   0%|          | 0/60 [00:00<?, ?it/s]", "Epoch 1/2 loss 2.2693:   8%|▊         | 5/60 [00:00<00:01, 44.36it/s]",

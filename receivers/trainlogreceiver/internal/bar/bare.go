@@ -10,13 +10,14 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
 
-// slow is from which time per step on, s, a bar called train that has no loss tells steps at once.
+// slow is the time per step, s, from which a bar called train without a loss reports steps at once.
 const slow = 1
 
-// mostHeld bounds the drawings that wait.
+// mostHeld bounds the waiting drawings.
 const mostHeld = 256
 
-// held is a drawing of a bar without a loss. It waits until the bar is over, or there are many: other lines may tell the same steps with a loss.
+// held is a drawing of a bar without a loss. The drawing waits until the bar is finished, or mostHeld are waiting: other lines may have the same steps with a
+// loss.
 type held struct {
 	At     float64  `json:"at"`
 	Covers int64    `json:"covers,omitempty"`
@@ -32,10 +33,10 @@ func isTraining(desc []byte) bool {
 	return string(desc) == "train" || string(desc) == "training" || string(desc) == "Training" || string(desc) == "train step"
 }
 
-// counting are the words that names of bars begin with which count steps, batches or epochs.
+// counting are the first words in names of bars that count steps, batches or epochs.
 var counting = []string{"training", "train", "epochs", "epoch", "steps", "step", "iterations", "iteration", "iters", "iter", "batches", "batch"}
 
-// others are parts of the descriptions, and of the units, of bars that count something else.
+// others are parts of the descriptions, and of the units, of bars that count other units of work.
 var (
 	otherDescs = []string{"val", "eval", "test", "data", "load", "split", "token", "exampl", "sampl", "download", "cach", "file", "process", "gen", "shard"}
 	otherUnits = []string{"B/s", "examples/s", "ex/s", "img/s", "images/s", "tok/s", "tokens/s", "files/s", "file/s", "samples/s", "rows/s"}
@@ -70,7 +71,7 @@ func countsSteps(d *drawing) bool {
 	return true
 }
 
-// count takes a drawing of a bar that counts steps. Of nested bars the inner one counts: that is over first.
+// count takes a drawing of a bar that counts steps. Of nested bars the inner one counts: the inner bar finishes first.
 func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	b := d.bar
 	if p.state.Counts != nil && *p.state.Counts != b.Name {
@@ -105,21 +106,21 @@ func (p *Parser) count(d *drawing, out object.Out) (v tail.Verdict, reason strin
 	}
 	p.state.Counts = &b.Name
 	for i := range b.Held {
-		p.tell(&b.Held[i], d, out)
+		p.emitHeld(&b.Held[i], d, out)
 	}
 	p.state.At, b.Held = b.Held[len(b.Held)-1].At, nil
 	return tail.Record, "", true
 }
 
-// drop forgets what was held: the bar has a loss.
+// drop forgets the held drawings: the bar has a loss.
 func (b *bar) drop() {
 	if len(b.Held) > 0 {
 		b.Clock.FromN, b.Clock.FromAt, b.Held = b.FromN, b.FromAt, nil
 	}
 }
 
-// tell hands over what was held.
-func (p *Parser) tell(h *held, d *drawing, out object.Out) {
+// emitHeld hands over the held drawings.
+func (p *Parser) emitHeld(h *held, d *drawing, out object.Out) {
 	rec := p.fill(h.Pairs, record.Step, h.Source, out)
 	rec.Covers = h.Covers
 	if h.Per > 0 && !math.IsInf(h.Per, 0) {

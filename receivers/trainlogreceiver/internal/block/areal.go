@@ -19,12 +19,12 @@ var (
 	arealEnd  = []byte("╘")
 )
 
-// arealFields are the fields that the last part of a name stands for.
+// arealFields are the fields by the last part of a name.
 var arealFields = map[string]record.Field{
 	"loss": record.Loss, "actor_loss": record.Loss, "grad_norm": record.GradientNorm, "lr": record.LearningRate,
 }
 
-// areal reads "(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.", behind which stand tables of names and values.
+// areal reads "(AReaL) 20260803-09:15:03.617 StatsLogger INFO: Epoch 1/2 Step 1/2 Train step 1/4 done.", followed by tables of names and values.
 func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	i := bytes.LastIndex(b, arealStep)
 	if i < 0 || !bytes.HasSuffix(b, arealDone) || !bytes.Contains(b[:i], []byte("StatsLogger")) {
@@ -53,7 +53,7 @@ func (p *Parser) areal(b []byte, pre *line.Prefix) bool {
 	return true
 }
 
-// stats reads a line of a table, which tabulate draws with some pairs of cells in a row. The tables of a step are of its minibatches: the first one counts.
+// stats reads a line of a table, drawn by tabulate with some pairs of cells in a row. The tables of a step are of its minibatches: the first one counts.
 func (p *Parser) stats(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	switch {

@@ -1,4 +1,4 @@
-// Package block reads steps that take several lines: a header names the step, and the lines below have a name and a value each.
+// Package block reads steps of several lines: a header names the step, and each line below has a name and a value.
 //
 //	[step=5/1000,epoch=1,eta=20m6s]                 OLMo (allenai/OLMo 59a53e3, olmo/train.py: 979) and OLMo-core (allenai/OLMo-core fa6c501,
 //	    train/CE loss=10.62                           src/olmo_core/train/callbacks/console_logger.py: 66-95)
@@ -29,8 +29,8 @@
 //	╒═══════════════════════════════╤═════════════╤═════════════════╤════════════╕                 areal/utils/stats_logger.py: 138-160)
 //	│ ppo_actor/update/actor_loss/avg │ -1.2000e-03 │ timeperf/rollout │ 2.0600e+01 │
 //
-// A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. Its time is
-// the header's, where that has one.
+// A header alone is no record: the record begins at the line with the loss, or with the time of the step, and takes the values before and behind. The record's
+// time is the header's, if any.
 package block
 
 import (
@@ -47,22 +47,23 @@ import (
 // Source is the record's Source.
 const Source = "block"
 
-// Reasons of lines that are part of a block, and no record by themselves.
+// Reasons of lines that are part of a block, and no record alone.
 const (
 	Head  = "head"        // names the step
 	Early = "block_value" // a value before the loss
 )
 
-// Out takes the records of a line, and says what stood before its text; step.Out is one.
+// Out takes the records of a line, and returns the prefix of its text; step.Out implements Out.
 type Out interface {
 	object.Out
 	Prefix() *line.Prefix
 }
 
-// The kinds of blocks.
+// The kinds of blocks. A header ends the block before and opens one of its kind; a box opens at a rule. A line without a value ends plain, olmo and box, and
+// leaves the others open: the values of banner, roll and areal come at any distance, up to the next header.
 const (
 	none   = iota
-	plain  // values stand indented, right below the header
+	plain  // indented values, right below the header
 	banner // as plain, and bulleted values may come at any line until the next banner
 	olmo   // as plain, with =
 	roll   // one line with an object
@@ -75,26 +76,26 @@ const (
 	maxLines = 16 << 10 // bytes kept of the values before the loss
 )
 
-// state is what the lines of a block leave for later ones.
+// state is the memory from line to line of a block.
 type state struct {
 	In    int     `json:"in,omitempty"`
 	Step  float64 `json:"step,omitempty"`
 	Steps float64 `json:"steps,omitempty"`
 	Epoch *epoch  `json:"epoch,omitempty"`
 	Stamp []byte  `json:"stamp,omitempty"` // of the header
-	Rank  *int64  `json:"rank,omitempty"`  // likewise
-	PID   int64   `json:"pid,omitempty"`   // likewise
-	// Far: a line that is no value came since the header. Aside: the values are an evaluation's.
+	Rank  *int64  `json:"rank,omitempty"`  // of the header
+	PID   int64   `json:"pid,omitempty"`   // of the header
+	// Far: a line without a value came since the header. Aside: the values are an evaluation's.
 	Far   bool `json:"far,omitempty"`
 	Aside bool `json:"aside,omitempty"`
 	// Lines are the values before the record began; of a box, all.
 	Lines []byte `json:"lines,omitempty"`
 	// Results are the values of an evaluation.
 	Results []byte `json:"results,omitempty"`
-	// Began is the line at which the record began. While the record waits for its values, a restart has that line read again.
+	// Began is the first line of the record. While the record waits for its values, a restart reads the line again.
 	Began []byte `json:"began,omitempty"`
 
-	Banner *epoch `json:"banner,omitempty"` // the epoch that a banner named, of all steps below
+	Banner *epoch `json:"banner,omitempty"` // the epoch of a banner, for all steps below
 	Zero   bool   `json:"zero,omitempty"`   // epochs count from 0
 	Clock  *clock `json:"clock,omitempty"`  // of boxes
 }
@@ -104,13 +105,13 @@ type epoch struct {
 	Of float64 `json:"of,omitempty"`
 }
 
-// clock is how long a run had run at a step.
+// clock is the running time of a run at a step.
 type clock struct {
 	Seconds float64 `json:"seconds"`
 	Step    float64 `json:"step"`
 }
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects *object.Parser
 	state   state
@@ -122,11 +123,12 @@ type Parser struct {
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line. mine is false when it is of no block.
+// Line reads one line. mine is false outside of blocks.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimRight(b, " \t\r")
 	if p.state.In == roll && p.same(out.Prefix()) {
-		if v, mine = p.metrics(b, out); mine {
+		v, mine = p.metrics(b, out)
+		if mine {
 			return v, "", true
 		}
 	}
@@ -158,7 +160,7 @@ func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bo
 	return tail.Ignored, "", false
 }
 
-// other takes a line that is of no block: it ends a block of indented lines.
+// other takes a line outside of blocks: the line ends a block of indented lines.
 func (p *Parser) other() {
 	switch p.state.In {
 	case banner:
@@ -172,7 +174,7 @@ func (p *Parser) other() {
 // end forgets the block.
 func (s *state) end() { *s = state{Banner: s.Banner, Zero: s.Zero, Clock: s.Clock} }
 
-// from notes who writes the block.
+// from notes the writer of the block.
 func (s *state) from(pre *line.Prefix) {
 	s.PID = pre.PID
 	if pre.HasRank {
@@ -190,7 +192,7 @@ func (p *Parser) same(pre *line.Prefix) bool {
 	return pre.PID == s.PID && pre.HasRank == (s.Rank != nil) && (s.Rank == nil || pre.Rank == *s.Rank)
 }
 
-// value takes a value of a block: before the record begins, at its beginning, or behind.
+// value takes a value of a block: before the record, at its beginning, or behind.
 func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	if s.Aside {
@@ -235,7 +237,7 @@ func (p *Parser) value(b []byte, q pair, out Out) (v tail.Verdict, reason string
 	return tail.Record, "", true
 }
 
-// result takes a value of an evaluation. NeMo-RL prints how long that took last.
+// result takes a value of an evaluation. NeMo-RL prints the evaluation's duration last.
 func (p *Parser) result(b []byte, q pair, out Out) (v tail.Verdict, reason string, mine bool) {
 	s := &p.state
 	took := bytes.EqualFold(q.name, []byte("total validation time"))

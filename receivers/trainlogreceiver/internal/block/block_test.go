@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sink is a recordtest.Sink whose lines have prefixes.
+// sink is a recordtest.Sink for lines with prefixes.
 type sink struct {
 	recordtest.Sink
 	prefix line.Prefix
@@ -82,7 +82,7 @@ var logs = map[string]struct {
 			"block step iteration=4 loss=2.5 stage:train=1.9 extra:sft_train/loss@sum=2.5",
 		},
 	},
-	// A header alone says nothing, nor do sentences below one, code, settings, and values without a loss.
+	// A header alone is no record, nor are sentences below one, code, settings, and values without a loss.
 	"none": {
 		"Step 5\nStep 6: loading\n  loss: 2\nStep 7\n  lr: 1e-4\n  time: 5 s\nStep 8\nloss: 2\nStep 9\n  loss = criterion(x)\nStep 10\n  loss: 2 and more words here\nStep 11\n\n  device: cuda\n  loss: 2\n" +
 			"  loss: 2\n=== Setup ===\n  loss: 2\n[step=5,lr=1]\n    loss=2\n[steps=5]\n    loss=2\nx[step=5]\n    loss=2\nEpoch 3\n  loss: 2\nSteps: 5\n  loss: 2\nStep 1 of 5\n  loss: 2\n" +
@@ -91,7 +91,7 @@ var logs = map[string]struct {
 	},
 }
 
-// others are lines of the same kinds, of programs that train nothing.
+// others are lines of the same kinds, of programs without training.
 var others = []string{
 	"Step 1/3 : FROM python:3.12\n ---> 5b3421cc8455\n", "===== Step 1 =====\n• Install: 5 packages\n", "Step 2:\n    x = 5\n    y = 6\n",
 	"| step | loss | lr |\n|   100 | 2.31 | 1e-4 |\n", "    self.step = step\n    loss = 2\n",
@@ -125,7 +125,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// A record that waits when the collector ends is read again from its first line: it begins again, and joins what may wait.
+// A record that waits when the collector ends is read again from its first line: the record begins again, and joins possible waiting values.
 func TestReadAgain(t *testing.T) {
 	p, out := block.New(nil), &sink{}
 	for _, l := range []string{"Step: 1/12", "  lr: 1", "  loss: 2", "  grad_norm: 3"} {

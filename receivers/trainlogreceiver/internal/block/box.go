@@ -41,7 +41,7 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	s := &p.state
 	if isRule(b) {
 		is := len(s.Lines) > 0 && p.boxRecord(out)
-		s.open(b, out.Prefix()) // there is one rule between two boxes where nothing else is printed
+		s.open(b, out.Prefix()) // two adjacent boxes share a rule
 		if is {
 			return tail.Record, "", true
 		}
@@ -59,11 +59,11 @@ func (p *Parser) boxed(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	return tail.Ignored, Early, true
 }
 
-// The names of a box that are the number of its step, from the surest: Stable-Baselines3 gives its other loggers total_timesteps. Boxes without groups are
-// printed by the loggers that came before (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
+// The names in a box for the number of its step, from the surest: Stable-Baselines3 gives its other loggers total_timesteps. Boxes without groups are of
+// earlier loggers (openai/baselines, logger.py; openai/spinningup, spinup/utils/logx.py; openai/improved-diffusion, logger.py).
 var boxSteps = [...]string{"time/total_timesteps", "train/n_updates", "time/iterations", "step", "total_timesteps", "totalenvinteracts", "iteration", "epoch"}
 
-// boxRecord hands over the record of a box, if it tells of training. Boxes before the first update do not.
+// boxRecord hands over the record of a box about training. Boxes before the first update are not.
 func (p *Parser) boxRecord(out Out) bool {
 	s := &p.state
 	var steps [len(boxSteps)]float64
@@ -125,7 +125,7 @@ func boxStep(name []byte) int {
 	return -1
 }
 
-// isLoss says whether a name without a group is that of a loss: "loss", "LossPi", "policy_loss".
+// isLoss says whether a name without a group is of a loss: "loss", "LossPi", "policy_loss".
 func isLoss(name []byte) bool {
 	lower := bytes.ToLower(name)
 	return bytes.HasPrefix(lower, []byte("loss")) || bytes.HasSuffix(lower, []byte("loss"))

@@ -40,7 +40,7 @@ func (p *Parser) head(b []byte, pre *line.Prefix) bool {
 		return false
 	}
 	if h.step < 0 {
-		if h.epoch == nil || rules < 3 { // "Epoch 1/2" in a line of its own may be anything
+		if h.epoch == nil || rules < 3 { // "Epoch 1/2" alone on a line may be anything
 			return false
 		}
 		p.state.end()
@@ -88,7 +88,7 @@ func (p *Parser) olmo(b []byte, pre *line.Prefix) bool {
 				return false
 			}
 			next.Step = n
-			if total, ok := decimal.Float(of); ok && whole(total) { // "???" where it is not known
+			if total, ok := decimal.Float(of); ok && whole(total) { // "???" if unknown
 				next.Steps = total
 			}
 		case "epoch":
@@ -121,7 +121,8 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 	}
 	number, begins := bytes.CutSuffix(rest, rollStart)
 	if !begins {
-		if number, ok = bytes.CutSuffix(bytes.TrimRight(rest, "."), finished); !ok {
+		number, ok = bytes.CutSuffix(bytes.TrimRight(rest, "."), finished)
+		if !ok {
 			return false
 		}
 	}
@@ -140,7 +141,7 @@ func (p *Parser) roll(b []byte, pre *line.Prefix) bool {
 
 func whole(v float64) bool { return v >= 0 && v == math.Trunc(v) && v < 1<<53 }
 
-// header is what a header says. step is -1 where it names none; steps is 0 where it does not say.
+// header is the content of a header. step is -1 without one; steps is 0 if unknown.
 type header struct {
 	step, steps float64
 	epoch       *epoch
@@ -192,7 +193,8 @@ func fraction(b []byte) (at, of float64, rest []byte, ok bool) {
 	rest = b[n:]
 	if after, slash := bytes.CutPrefix(bytes.TrimLeft(rest, " "), []byte("/")); slash {
 		after = bytes.TrimLeft(after, " ")
-		if of, n = integer(after); n == 0 {
+		of, n = integer(after)
+		if n == 0 {
 			return 0, 0, nil, false
 		}
 		rest = after[n:]

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// metrics reads the object that ROLL prints between the lines that begin and finish a step. Names end with how ranks were reduced:
+// metrics reads the object that ROLL prints between the lines at the beginning and the end of a step. Names end with the reduction over ranks:
 // "actor_train/total_loss@sum".
 func (p *Parser) metrics(b []byte, out Out) (v tail.Verdict, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("metrics: "))

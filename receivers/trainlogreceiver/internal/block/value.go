@@ -13,15 +13,15 @@ var bullet, coqui = []byte("• "), []byte("| > ")
 // pair is a name and its number.
 type pair struct {
 	name   []byte
-	value  []byte // the number's text, as the log has it
+	value  []byte // the number's text in the log
 	unit   []byte
 	number float64
-	share  bool // a share in percent stands behind: "32.85s (48.9%)"
+	share  bool // followed by a share in percent: "32.85s (48.9%)"
 }
 
 const maxWords = 6 // of a name
 
-// split reads a value's line: "  loss:      2.3641", "    train/CE loss=10.62", "  • Total step time: 69.39s". ok is false where it is none, or not a number.
+// split reads a value's line: " loss: 2.3641", " train/CE loss=10.62", " • Total step time: 69.39s". ok is false for any other line, or without a number.
 func (p *Parser) split(b []byte) (q pair, ok bool) {
 	text := bytes.TrimLeft(b, " \t")
 	indented := len(text) < len(b)
@@ -48,7 +48,7 @@ func (p *Parser) split(b []byte) (q pair, ok bool) {
 	return q, isName(q.name, p.state.In == olmo) && q.take(bytes.TrimSpace(text[i+1:]))
 }
 
-// isName says whether b may be the name of a value. OLMo's are free: they have parentheses and signs.
+// isName says whether b may be the name of a value. OLMo's are free: parentheses and signs are allowed.
 func isName(b []byte, free bool) bool {
 	if len(b) == 0 || len(b) > 128 || (b[0]|0x20 < 'a' || b[0]|0x20 > 'z') || bytes.Count(b, []byte(" ")) >= maxWords {
 		return false
@@ -110,7 +110,7 @@ func wordNumber(b []byte) int {
 	return 0
 }
 
-// isUnit says whether a word may be a unit: what follows a number in a sentence is longer.
+// isUnit says whether a word may be a unit: a word after a number in a sentence is longer.
 func isUnit(b []byte) bool {
 	if len(b) > 16 {
 		return false
@@ -128,13 +128,13 @@ func isUnit(b []byte) bool {
 // seconds are the units of time, s.
 var seconds = map[string]float64{"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "ms": 1e-3, "min": 60}
 
-// suffixes are what names have in place of a unit.
+// suffixes are the endings of names for units.
 var suffixes = map[string]string{"GB": "_gb", "GiB": "_gib", "MB": "_mb", "MiB": "_mib"}
 
 // large are the factors behind OLMo-core's numbers (src/olmo_core/utils.py, format_float).
 var large = map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
-// known are names of trainers by what objects call them.
+// known are names of trainers with their equivalents in objects.
 var known = map[string]string{
 	"train/crossentropyloss": "loss", "train/ce loss": "loss", "optim/total_grad_norm": "grad_norm", "optim/total grad norm": "grad_norm",
 	"optim/lr (group 0)": "lr", "optim/learning_rate_group0": "lr", "throughput/device/tps": "tokens_per_sec_per_gpu",
@@ -146,7 +146,7 @@ var known = map[string]string{
 // perSecond is OLMo-core's number of steps per second, of the step itself.
 const perSecond = "throughput/device/bps"
 
-// canonical is a name as objects know it.
+// canonical is a name in the form of objects.
 func canonical(name []byte) (lower string, out []byte) {
 	lower = string(bytes.ToLower(name))
 	if n, ok := known[lower]; ok {
@@ -161,7 +161,7 @@ func (p *Parser) begins(q pair) bool {
 	return p.objects.About(name).Loss || lower == "total step time" || string(name) == "step_time"
 }
 
-// add gives a value to the record.
+// add adds a value to the record.
 func (p *Parser) add(rec *record.Record, q pair) {
 	lower, name := canonical(q.name)
 	p.number = p.number[:0]
@@ -174,7 +174,7 @@ func (p *Parser) add(rec *record.Record, q pair) {
 	scale, big := large[string(q.unit)]
 	suffix, hasSuffix := suffixes[string(q.unit)]
 	switch {
-	case p.objects.About(name).Step: // the header has it
+	case p.objects.About(name).Step: // already in the header
 	case lower == perSecond && q.number > 0:
 		rec.Set(record.Duration, 1/q.number)
 	case isTime(lower) && (timed || len(q.unit) == 0 && bytes.IndexByte(q.value, '.') >= 0):
@@ -199,13 +199,13 @@ func (p *Parser) add(rec *record.Record, q pair) {
 	}
 }
 
-// known makes p.name of a name and its unit, and says whether objects know it.
+// known makes p.name of a name and its unit, and says whether objects know the name.
 func (p *Parser) known(name []byte, suffix string) bool {
 	p.name = append(append(p.name[:0], name...), suffix...)
 	return p.objects.Known(p.name)
 }
 
-// took takes what a loop calls time, s: of the step, or of the run so far.
+// took takes a loop's "time", s: of the step, or of the run so far.
 func (p *Parser) took(rec *record.Record, s float64) {
 	v, of := p.time.Step(s, p.state.Step)
 	if !(v > 0) || math.IsInf(v, 0) || rec.Has(record.Duration) {
@@ -217,7 +217,7 @@ func (p *Parser) took(rec *record.Record, s float64) {
 	}
 }
 
-// isTime says whether a name is that of a time, of what loops print beside each step.
+// isTime says whether a name is of a time that loops print with each step.
 func isTime(lower string) bool {
 	switch lower {
 	case "time", "step time", "batch time", "time taken", "took", "iteration time", "iter time":

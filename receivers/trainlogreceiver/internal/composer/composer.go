@@ -1,4 +1,4 @@
-// Package composer reads what Composer (mosaicml/composer 0.32) writes with ConsoleLogger and with FileLogger:
+// Package composer reads the output of Composer's (mosaicml/composer 0.32) ConsoleLogger and FileLogger:
 //
 //	[epoch=1][batch=3/8]:
 //		 Train time/batch: 2
@@ -10,9 +10,8 @@
 //	[metric][batch=2]: time/batch: 2
 //	[metric][batch=2]: loss/train/total: 16.1129
 //
-// time/batch counts the batches of the whole job that were done before, whatever the head of the block counts in. FileLogger has a copy of the
-// console in lines that begin with [stderr], which are left alone. Speeds are means over SpeedMonitor's window, without evaluation; memory is in GB of 1e9
-// bytes.
+// time/batch counts the finished batches of the whole job, whatever the unit in the head of the block. FileLogger copies the console in lines that begin with
+// [stderr]; the copy is ignored. Speeds are means over SpeedMonitor's window, without evaluation; memory is in GB of 1e9 bytes.
 package composer
 
 import (
@@ -27,13 +26,13 @@ import (
 // Source is the record's Source.
 const Source = "composer"
 
-// Out takes the records of a line; step.Out is one.
+// Out takes the records of a line; step.Out implements Out.
 type Out interface {
 	Record() *record.Record
 	Emit(*record.Record)
 }
 
-// Which part of a block came so far.
+// The last part of a block so far.
 const (
 	none = iota
 	head // of a training block
@@ -45,16 +44,16 @@ type state struct {
 	In         int     `json:"in,omitempty"`
 	Epoch      float64 `json:"epoch,omitempty"`
 	Iterations float64 `json:"iterations,omitempty"`
-	// Batch is the number of batches done before, once time/batch was read: the next metric of the step begins its record.
+	// Batch is the number of finished batches, once time/batch was read: the next metric of the step begins its record.
 	Batch *float64 `json:"batch,omitempty"`
-	// Away counts other lines since the last of the block.
+	// Away counts other lines since the last line of the block.
 	Away int `json:"away,omitempty"`
 }
 
-// maxAway is how many lines of others, such as another service's in the output of docker compose, do not end a block.
+// maxAway is the number of foreign lines, such as another service's in the output of docker compose, that do not end a block.
 const maxAway = 3
 
-// Parser reads the lines of one stream. The zero value is ready. It is not safe for concurrent use.
+// Parser reads the lines of one stream. The zero value is ready. Not safe for concurrent use.
 type Parser struct{ state state }
 
 var (
@@ -67,7 +66,7 @@ var (
 	labelName = []byte("data")
 )
 
-// Line reads one line. mine is false when it is not of this format.
+// Line reads one line. mine is false for a line of another format.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if rest, ok := bytes.CutPrefix(b, metricMark); ok {
 		return p.file(rest, out)
@@ -171,7 +170,7 @@ func (p *Parser) metric(b []byte, out Out) (v tail.Verdict, reason string, mine 
 		return tail.Ignored, "position", true
 	}
 	if p.state.In == head && p.state.Batch == nil {
-		return tail.Ignored, "position", true // the metric's batch is not known
+		return tail.Ignored, "position", true // the metric's batch is unknown
 	}
 	rec := out.Record()
 	rec.Source, rec.Kind = Source, record.Side

@@ -43,7 +43,7 @@ var logs = map[string]struct {
 			"composer step open iteration=12 epoch=2 loss=2",
 		},
 	},
-	// Metrics that callbacks log at the end of a batch have the number of the next one. The copy of the console is left alone.
+	// Metrics that callbacks log at the end of a batch have the number of the next one. The copy of the console is ignored.
 	"file": {
 		"[hyperparameter]: num_nodes: 1 \n[stderr]: [batch=1/10]:\n[stderr]: \t Train time/batch: 0\n[stderr]: \t Train loss/train/total: 16.2451\n" +
 			"[metric][batch=1]: time/batch: 1 \n[metric][batch=1]: time/sample: 8 \n[metric][batch=1]: trainer/x: 8 \n[metric][batch=1]: loss/train/total: 11.5874 \n[metric][batch=2]: lr-SGD/group0: 0.0100 \n" +

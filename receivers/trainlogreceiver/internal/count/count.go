@@ -1,14 +1,14 @@
-// Package count makes the number of a step, over all epochs, of what loops print: the step of an epoch, and how many an epoch has.
+// Package count computes the number of a step, over all epochs, from the output of loops: the step within an epoch, and the number of steps of an epoch.
 package count
 
 import "math"
 
-// Counter counts the steps of one log. Its zero value is ready.
+// Counter counts the steps of one log. The zero value is ready.
 type Counter struct{ zero bool }
 
-// Iteration is the number of a step and how many are planned; 0: not known. Where the log does not say how many epochs there are, steps may be counted over
-// all of them, and the number stays as it is. epoch is NaN where the log has none; the others are 0 where they are not told. Loops that count epochs from 0
-// and from 1 look alike from epoch 1 on: what was seen of the log decides.
+// Iteration is the number of a step and of all planned steps; 0: unknown. Without the number of epochs in the log, steps may already count over all epochs, and
+// the number stays unchanged. epoch is NaN without one in the log; the other arguments are 0 if unknown. Loops that count epochs from 0 and from 1 look alike
+// from epoch 1 on: the earlier lines of the log decide.
 func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iterations float64) {
 	if epoch == 0 {
 		c.zero = true
@@ -22,28 +22,29 @@ func (c *Counter) Iteration(epoch, epochs, step, steps float64) (iteration, iter
 	return epoch*steps + step, epochs * steps
 }
 
-// Clock makes the times of steps of how long a run has run. Its zero value is ready.
+// Clock makes the times of steps from the running time of a run. The zero value is ready.
 type Clock struct {
 	at, step float64
 	begun    bool
 }
 
-// Step is the time of a step, s, the mean of so many since the record before; NaN: not known. elapsed is in s, number the step's.
+// Step is the time of a step, s, and the number of steps since the record before, whose mean it is; NaN: unknown. elapsed is in s, number the step's.
 func (c *Clock) Step(elapsed, number float64) (seconds, of float64) {
 	was := *c
 	*c = Clock{elapsed, number, true}
-	if of = number - was.step; !was.begun || !(of > 0) || !(elapsed > was.at) {
+	of = number - was.step
+	if !was.begun || !(of > 0) || !(elapsed > was.at) {
 		return math.NaN(), 0
 	}
 	return (elapsed - was.at) / of, of
 }
 
-// Guess tells the time of a step from how long a run has run, where a log's name is the same for both ("time"). Its zero value takes the value for a step's
-// time, until so many rows in a row have risen that only a clock does.
+// Guess makes the time of a step from a value called "time" in the log, a step's time or the run's. The zero value takes the value as a step's time, until
+// enough rows in a row have risen for a clock.
 type Guess struct {
 	clock       Clock
 	first, last float64
-	least, most float64 // by how much a row rose above the row before
+	least, most float64 // rise of a row above the row before
 	rises       int
 	is          bool // a clock
 
@@ -51,14 +52,14 @@ type Guess struct {
 }
 
 const (
-	fewRises  = 3 // with values that have doubled, evenly
+	fewRises  = 3 // with values that doubled, evenly
 	manyRises = 7
-	even      = 4 // the most that a clock's rows rise, of the least
+	even      = 4 // largest ratio of the rises of a clock's rows
 )
 
-// Step is the time of a step, s, by a value, and of how many steps that is the mean; NaN: not known.
+// Step is the time of a step, s, from a value, with the number of steps in the mean; NaN: unknown.
 func (g *Guess) Step(value, number float64) (seconds, of float64) {
-	if value != g.last || !g.clock.begun || number != g.clock.step { // else a line is read again, with what follows
+	if value != g.last || !g.clock.begun || number != g.clock.step { // otherwise a line is read again, with the lines after
 		g.seconds, g.of = g.next(value, number)
 	}
 	return g.seconds, g.of

@@ -20,9 +20,9 @@ func TestGuess(t *testing.T) {
 	// The times of steps may rise for some rows, and double.
 	noisy := []float64{0.130, 0.022, 0.023, 0.025, 0.056, 0.022, 0.021, 0.024}
 	assert.Equal(t, noisy, times(noisy...))
-	// A clock rises for good, and evenly. Until that is seen, its values are taken for times of steps.
+	// A clock rises for good, and evenly. Until then, its values are taken as times of steps.
 	assert.Equal(t, []float64{2, 4, 6, 2, 2, 3}, times(2, 4, 6, 8, 10, 13))
-	// Another run begins its clock anew.
+	// Another run restarts its clock.
 	got := times(2, 4, 6, 8, 10, 12, 14, 16, 2, 4, 6)
 	assert.Equal(t, []float64{2, 2}, got[9:])
 }

@@ -1,7 +1,7 @@
-// Package deepspeed reads the lines that DeepSpeed's engine, timers and loss scaler log.
+// Package deepspeed reads the lines of DeepSpeed's engine, timers and loss scaler.
 //
-// The formats are from DeepSpeed edaa7221 (2026-08-22) in runtime/engine.py (_report_progress, print_forward_breakdown),
-// utils/timer.py, runtime/pipe/engine.py and runtime/fp16/loss_scaler.py, and their older forms:
+// The formats are from DeepSpeed edaa7221 (2026-08-22) in runtime/engine.py (_report_progress, print_forward_breakdown), utils/timer.py, runtime/pipe/engine.py
+// and runtime/fp16/loss_scaler.py, and their older forms:
 //
 //	[Rank 0] step=10, skipped=4, lr=[5e-05], mom=[(0.9, 0.95)]
 //	epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.0, CurrSamplesPerSec=25.7, MemAllocated=4.32GB, MaxMemAllocated=38.49GB
@@ -10,7 +10,7 @@
 //	steps: 200 loss: 5.5508 lm loss: 5.5103 iter time (s): 0.936 samples/sec: 136.706
 //	[Rank 0] time (ms) | fwd_microstep: 12.34 | bwd_microstep: 25.10
 //
-// The first, second and fifth are records of a step, and are joined where they are of the same step. GB is GiB throughout.
+// The first, second and fifth are records of a step, joined if of the same step. GB is GiB throughout.
 package deepspeed
 
 import (
@@ -39,29 +39,29 @@ var (
 	hysteresisName = []byte("loss_scale.hysteresis")
 )
 
-// LaterStep is the reason for passing over timers that were printed after a step that was not logged.
+// LaterStep is the reason of timers printed after a step without a record.
 const LaterStep = "later_step"
 
-// Parser reads the lines of one stream, and knows which timers its latest record has. The zero value is ready. It is not safe for concurrent use.
+// Parser reads the lines of one stream, and knows the timers of its latest record. The zero value is ready. Not safe for concurrent use.
 //
-// The engine logs a record every steps_per_print steps, but timers after each micro batch: those that come again after a record are of a step without one.
+// The engine logs a record every steps_per_print steps, but timers after each micro batch: repeated timers after a record are of a step without one.
 type Parser struct {
 	step  float64
-	known bool  // there was a record
+	known bool  // a record was read
 	count int64 // records
 	parts map[part]*int64
 }
 
-// part is a timer of a rank. The parser knows in which record it came last.
+// part is a timer of a rank. The parser knows the last record with the timer.
 type part struct {
 	rank int64
 	name string
 }
 
-// maxParts bounds the timers that a parser knows. Those of one step are fewer.
+// maxParts bounds the known timers. A step has fewer.
 const maxParts = 1024
 
-// Parse is as the function of that name, and gives LaterStep for timers that belong to no record of the log.
+// Parse is as the function Parse, and gives LaterStep for timers without a record in the log.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	found, reason = Parse(b, rec)
 	switch {
@@ -78,7 +78,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 				stages = append(stages, s)
 			}
 		}
-		if rec.Stages = stages; len(stages) == 0 {
+		rec.Stages = stages
+		if len(stages) == 0 {
 			rec.Reset()
 			return false, LaterStep
 		}
@@ -105,8 +106,8 @@ func (p *Parser) first(rank int64, name []byte) bool {
 	return true
 }
 
-// Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
+// values in rec point into b; without a record, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	var start int
 	switch {
@@ -138,13 +139,13 @@ func mark(b, m []byte, at *int) bool {
 	return *at >= 0
 }
 
-// step says that rec is one of the lines about a step. Only global rank 0 logs these (engine.step: report_progress), and not all say so.
+// step marks rec as one of the lines about a step. Only global rank 0 logs these lines (engine.step: report_progress), some without a rank.
 func step(rec *record.Record) {
 	rec.Kind, rec.Open, rec.Join = record.Step, true, true
 	rec.Rank, rec.HasRank = 0, true
 }
 
-// progress reads engine._report_progress. at is where ", skipped=" stands, and then where the record begins.
+// progress reads engine._report_progress. at is the position of ", skipped=", and on return the beginning of the record.
 func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := bytes.LastIndex(b[:*at], []byte("step="))
 	if i < 0 || i > 0 && isWord(b[i-1]) {
@@ -154,7 +155,7 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	for rest := b[i:]; len(rest) > 0; {
 		key, after, ok := bytes.Cut(rest, []byte("="))
 		if !ok {
-			break // something else follows in the line
+			break // other text follows in the line
 		}
 		n := valueLen(after)
 		if n < 0 {
@@ -176,7 +177,8 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 		default:
 			rec.AddExtra(record.Extra{Name: key, Text: value})
 		}
-		if rest, ok = bytes.CutPrefix(after[n:], separator); !ok {
+		rest, ok = bytes.CutPrefix(after[n:], separator)
+		if !ok {
 			break
 		}
 	}
@@ -187,10 +189,10 @@ func progress(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// learningRates takes the first parameter group's rate; the list is kept beside when there are more, or when it is no list of numbers.
+// learningRates takes the first parameter group's rate; the list is also kept if longer, or if not a list of numbers.
 func learningRates(value []byte, rec *record.Record) {
 	first := value
-	if len(value) > 1 && value[0] == '[' { // valueLen saw that it is closed
+	if len(value) > 1 && value[0] == '[' { // closed, by valueLen
 		first = value[1 : len(value)-1]
 	}
 	i := bytes.Index(first, separator)
@@ -206,7 +208,7 @@ func learningRates(value []byte, rec *record.Record) {
 	}
 }
 
-// valueLen is the length of a value: a bracketed one up to its closing bracket, another up to a comma or blank. -1: not closed.
+// valueLen is the length of a value: a bracketed one up to its closing bracket, any other up to a comma or blank. -1: not closed.
 func valueLen(b []byte) int {
 	depth := 0
 	for i, c := range b {
@@ -230,7 +232,7 @@ func valueLen(b []byte) int {
 	return len(b)
 }
 
-// throughput reads ThroughputTimer.stop. The old "0/20" counts the micro steps of the epoch, which are its steps unless gradients are accumulated.
+// throughput reads ThroughputTimer.stop. The old "0/20" counts the micro steps of the epoch, equal to its steps unless gradients are accumulated.
 func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 	head, ok := bytes.CutSuffix(b[:*at], separator)
 	if !ok {
@@ -263,7 +265,7 @@ func throughput(b []byte, at *int, rec *record.Record) (bool, string) {
 			rec.SetIn(record.MemoryPeak, v, record.Gibibytes)
 		case isNumber && !isMemory && string(key) != "MemAllocated" && string(key) != "MaxMemAllocated":
 			rec.AddExtra(record.Extra{Name: key, Value: v})
-		default: // memory without its unit among them: the line was cut short, perhaps within the number
+		default: // memory without its unit: the line was truncated, perhaps within the number
 			rec.AddExtra(record.Extra{Name: key, Text: value})
 		}
 	}
@@ -305,8 +307,8 @@ func position(b []byte, rec *record.Record) bool {
 	return rec.Has(record.Iteration)
 }
 
-// pipeline reads PipelineEngine.train_batch: keys may have several words, values have no blanks. iter time is the time since
-// the last line of this format divided by the steps since. at is where "iter time (s):" stands, and then where the record begins.
+// pipeline reads PipelineEngine.train_batch: keys may have several words, values have no blanks. iter time is the time since the last line of this format
+// divided by the steps since. at is the position of "iter time (s):", and on return the beginning of the record.
 func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := bytes.LastIndex(b[:*at], []byte("steps: "))
 	if i < 0 || i > 0 && isWord(b[i-1]) {
@@ -316,7 +318,8 @@ func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	for rest := b[i:]; len(rest) > 0; {
 		var key, value []byte
 		var ok bool
-		if key, rest, ok = bytes.Cut(rest, []byte(":")); !ok {
+		key, rest, ok = bytes.Cut(rest, []byte(":"))
+		if !ok {
 			break
 		}
 		rest = bytes.TrimLeft(rest, " ")
@@ -351,8 +354,8 @@ func pipeline(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// places are the places in the step of the engine's timers (runtime/engine.py EngineTimers, moe/sharded_moe.py, runtime/zero/stage_1_and_2.py). Timers
-// of one micro batch show the last micro batch of the step.
+// places are the positions in the step of the engine's timers (runtime/engine.py EngineTimers, moe/sharded_moe.py, runtime/zero/stage_1_and_2.py). Timers of
+// one micro batch show the last micro batch of the step.
 var places = record.Outline(`
 fwd
   fwd_moe
@@ -373,8 +376,8 @@ step
     optimizer_allgather
 `)
 
-// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. A line without a rank is of an old Megatron.
-// The *_microstep timers are of one micro step. The line belongs to the step that was logged before it, if any.
+// timers reads SynchronizedWallClockTimer.log and print_forward_breakdown. A line without a rank is of an old Megatron. The *_microstep timers are of one micro
+// step. The line belongs to the step logged before, if any.
 func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 	i := *at
 	rank, ok := rankIn(b[:i])
@@ -398,7 +401,8 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 		} else {
 			rest = nil
 		}
-		if item = bytes.TrimSpace(item); len(item) == 0 {
+		item = bytes.TrimSpace(item)
+		if len(item) == 0 {
 			continue
 		}
 		name, value, _ := bytes.Cut(item, []byte(": "))
@@ -415,8 +419,8 @@ func timers(b []byte, at *int, rec *record.Record) (bool, string) {
 	return true, ""
 }
 
-// overflow reads DynamicLossScaler.update_scale: LossScale is the scale that training goes on with, loss_scale.attempted the scale
-// that was too large. A skipped step is logged before its own number, so the line counts for the step logged before it.
+// overflow reads DynamicLossScaler.update_scale: LossScale is the new scale, loss_scale.attempted the scale that was too large. A skipped step is logged before
+// its own number, so the line counts for the step logged before.
 func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	head := bytes.TrimRight(b[:*at], " ")
 	i := bytes.LastIndex(head, []byte("Rank "))
@@ -441,7 +445,8 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 		return false, "bad_loss_scale"
 	}
 	rec.AddExtra(record.Extra{Name: attemptedName, Value: attempted})
-	if text, ok = bytes.CutPrefix(rest, []byte("reducing to ")); ok {
+	text, ok = bytes.CutPrefix(rest, []byte("reducing to "))
+	if ok {
 		v, ok := decimal.Float(text)
 		if !ok {
 			return false, "bad_loss_scale"
@@ -451,7 +456,8 @@ func overflow(b []byte, at *int, rec *record.Record) (bool, string) {
 	}
 	// "but hysteresis is 2. Reducing hysteresis to 1": the scale stays for now.
 	rec.Set(record.LossScale, attempted)
-	if _, text, ok = bytes.Cut(rest, []byte("Reducing hysteresis to ")); ok {
+	_, text, ok = bytes.Cut(rest, []byte("Reducing hysteresis to "))
+	if ok {
 		if v, ok := decimal.Float(text); ok {
 			rec.AddExtra(record.Extra{Name: hysteresisName, Value: v})
 		}

@@ -28,8 +28,8 @@ var seeds = []string{
 	"[Rank 9] time (ms) | | (,)",
 }
 
-// With steps_per_print over 1, the timers of the steps between two records are of no step in the log. They were added to those of the record before, so that
-// a step of 2.7 s had a forward pass of 9.8 s.
+// Regression: with steps_per_print over 1, the timers of the steps between two records are of no step in the log. Added to the record before, they made a
+// forward pass of 9.8 s in a step of 2.7 s.
 func TestTimersOfLaterSteps(t *testing.T) {
 	var p deepspeed.Parser
 	line := recordtest.Parser{Source: deepspeed.Source, Parse: p.Parse}
@@ -64,14 +64,14 @@ func TestParse(t *testing.T) {
 		"[Rank 0] step=7, skipped=0, lr=[None], mom=None, loss=nan":           `step open join rank=0 iteration=7 skipped=0 extra:lr="[None]" extra:mom="None" extra:loss="nan"`,
 		"[Rank 3] step=7, skipped=0, lr=[np.float64(0.25)], mom=[0.9]":        `step open join rank=3 iteration=7 lr=0.25 skipped=0 extra:mom="[0.9]"`,
 		"[Rank 0] step=7, skipped=0, lr=[0.5], mom=[0.9]  12%|█▏ | 12/100 [0": `step open join rank=0 iteration=7 lr=0.5 skipped=0 extra:mom="[0.9]"`,
-		// tqdm writes to stderr without a line end, the logger goes on behind it.
+		// tqdm writes to stderr without a line end, and the logger continues the line.
 		"  1%|▏   | 10/1000 [00:12<20:01,  1.21s/it][2023-08-02 00:41:17,935] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.5], mom=[0.9]": `step open join rank=0 stamp="2023-08-02 00:41:17,935" iteration=10 lr=0.5 skipped=0 extra:mom="[0.9]"`,
 
 		"[2023-11-07 01:55:23,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.025771473496132, CurrSamplesPerSec=25.704280480541442, MemAllocated=4.32GB, MaxMemAllocated=38.49GB": `step open join rank=0 iteration=10 epoch=0 samples/s=25.70428048054 mem=4638564679.68(GiBy) mem_peak=41328322805.76(GiBy) extra:micro_step=40 extra:RunningAvgSamplesPerSec=25.0257714735`,
 		"[2022-08-29 06:58:56,176] [INFO] [timer.py:198:stop] 0/20, RunningAvgSamplesPerSec=232.7340551694273, CurrSamplesPerSec=227.48090316379353, MemAllocated=0.36GB, MaxMemAllocated=15.06GB":                                  `step open join rank=0 iteration=20 epoch=0 samples/s=227.4809031638 mem=386547056.64(GiBy) mem_peak=16170551869.44(GiBy) extra:RunningAvgSamplesPerSec=232.7340551694`,
 		"epoch=2/micro_step=8/global_step=8, RunningAvgSamplesPerSec=nan, CurrSamplesPerSec=nan, MemAllocated=0.0GB, MaxMemAllocated=0.0GB":                                                                                         `step open join rank=0 iteration=8 epoch=2 samples/s=NaN mem=0(GiBy) mem_peak=0(GiBy) extra:micro_step=8 extra:RunningAvgSamplesPerSec=NaN`,
 		" 5%|▌ | 5/100 [00:01<00:19, 5.0it/s]epoch=0/micro_step=5/global_step=5, RunningAvgSamplesPerSec=-inf, CurrSamplesPerSec=2.5, MemAllocated=1.5GB, MaxMemAllocated=3.0GB  6%|":                                               `step open join rank=0 iteration=5 epoch=0 samples/s=2.5 mem=1610612736(GiBy) mem_peak=3221225472(GiBy) extra:micro_step=5 extra:RunningAvgSamplesPerSec=-Inf`,
-		// Cut short: without its unit, a size may have lost digits.
+		// Truncated: without its unit, a size may have lost digits.
 		"0/20, RunningAvgSamplesPerSec=1, CurrSamplesPerSec=2, MemAllocated=4.3": `step open join rank=0 iteration=20 epoch=0 samples/s=2 extra:RunningAvgSamplesPerSec=1 extra:MemAllocated="4.3"`,
 
 		"[2023-08-02 00:41:17,935] [INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8388608, reducing to 4194304": `side rank=0 loss_scale=4194304 extra:overflow=1 extra:loss_scale.attempted=8388608`,
@@ -117,7 +117,7 @@ func TestNoRecord(t *testing.T) {
 		"Skipping step. Rank":                "",
 		"total steps: 100 and iter time (s)": "",
 		"loss: 2 iter time (s): 0.5":         "",
-		// Old Megatron's timers, which name no rank.
+		// Old Megatron's timers, without a rank.
 		"time (ms) | forward: 10.00 | backward: 20.00 | optimizer: 3.00": "",
 		"my_rank=x time (ms) | forward: 10.00":                           "",
 		" iteration 5/ 10 | elapsed time per iteration (ms): 100.0 |":    "",

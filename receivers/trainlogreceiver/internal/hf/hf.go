@@ -1,6 +1,5 @@
-// Package hf reads what the Trainer of Hugging Face Transformers prints: dicts in Python's notation (ProgressCallback.on_log, which
-// writes past the progress bar), with numbers up to version 4 and with texts since 5; ms-swift's, which are like them; and
-// the log_history of trainer_state.json.
+// Package hf reads the output of Hugging Face Transformers' Trainer: dicts in Python's notation (ProgressCallback.on_log, written past the progress bar), with
+// numbers up to version 4 and with texts since 5; ms-swift's similar dicts; and the log_history of trainer_state.json.
 package hf
 
 import (
@@ -15,16 +14,16 @@ import (
 // Source is record.Record's Source.
 const Source = "hf"
 
-// SourceState is the source of records from trainer_state.json, which repeats what standard output says: with two sources each step is counted once in each.
+// SourceState is the source of records from trainer_state.json, a repetition of standard output: with two sources each step counts once in each.
 const SourceState = "trainer_state"
 
-// Reasons of lines that are not records.
+// Reasons of lines without a record.
 const (
 	BadDict     = "bad_dict"     // broken
 	ProgressBar = "progress_bar" // not for us
 )
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects  *object.Parser
 	progress progress
@@ -34,13 +33,13 @@ type Parser struct {
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// maxTries bounds how often a dict is looked for in one line.
+// maxTries bounds the attempts to find a dict in one line.
 const maxTries = 16
 
 var open = []byte("{'")
 
-// Line reads one line, in which dicts may stand anywhere. found: at least one record was handed to out. Else BadDict means
-// that the line is broken, and any other reason that it is not for us.
+// Line reads one line, with dicts anywhere in it. found: at least one record was handed to out. Otherwise BadDict means a broken line, and any other reason a
+// line of another format.
 func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	rest := b
 	bar, n := tqdm.Parse(b)
@@ -58,7 +57,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 		n, ok := p.objects.Parse(rest, rec)
 		switch {
 		case n < 0:
-			// A comma at the end is from settings which pprint spreads over lines.
+			// A comma at the end is from settings that pprint spreads over lines.
 			if ok && !found && !bytes.HasSuffix(bytes.TrimSpace(rest), []byte(",")) {
 				reason = BadDict
 				p.progress.record(math.NaN())
@@ -81,10 +80,10 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	return false, reason
 }
 
-// Blank takes a line of blanks: tqdm takes a bar off with one.
+// Blank takes a line of blanks: tqdm erases a bar with blanks.
 func (p *Parser) Blank() { p.progress.blank() }
 
-// bar takes a progress bar, and says whether a record got its numbers from it.
+// bar takes a progress bar, and says whether the bar completed a record.
 func (p *Parser) bar(b *tqdm.Bar, out object.Out) bool {
 	// Other bars have names: "Map", "Loading checkpoint shards". ms-swift calls the bar of the training Train.
 	if b.Total == 0 || len(b.Desc) > 0 && string(b.Desc) != "Train" {
@@ -124,8 +123,8 @@ func (w *write) put(rec *record.Record) {
 	rec.Set(record.Iterations, w.steps)
 }
 
-// time gives a step's record how many steps there were since the record before, and their mean time without the evaluations between. isStep is false for other
-// records: what their writes say is the next step's.
+// time gives a step's record the number of steps since the record before, and their mean time without the evaluations between. isStep is false for other
+// records: the numbers of their writes go to the next step.
 func (p *Parser) time(w *write, isStep bool, rec *record.Record) {
 	since := &p.progress.since
 	since.took, since.covers = since.took+w.took, since.covers+w.covers
@@ -145,15 +144,14 @@ func (p *Parser) time(w *write, isStep bool, rec *record.Record) {
 	}
 }
 
-// State reads a trainer_state.json: one object, rewritten at each checkpoint, whose log_history has the rows logged so far.
-// The results are as in Line.
+// State reads a trainer_state.json: one object, rewritten at each checkpoint, with the rows logged so far in log_history. The results are as in Line.
 func (p *Parser) State(b []byte, out object.Out) (found bool, reason string) {
 	rows, ok := object.Member(b, "log_history")
 	if !ok {
 		return false, ""
 	}
 	found, ok = p.objects.Each(rows, out, func(rec *record.Record, raw []byte) {
-		// The row stands in every later state too.
+		// The row is repeated in every later state.
 		rec.Source, rec.Dedup, rec.Key = SourceState, true, raw
 	})
 	if !ok {

@@ -179,7 +179,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A line of many "{" must not take time that grows with the square of its length.
+// A line of many "{" must not take time quadratic in its length.
 func TestManyBeginnings(t *testing.T) {
 	found, _ := hf.New(nil).Line([]byte(strings.Repeat("{'a':", 1<<18)), &sink{})
 	assert.False(t, found)

@@ -6,32 +6,42 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/tqdm"
 )
 
-// tqdm.write, by which the Trainer prints its records, takes the bar off (a line of blanks), writes, and draws the bar anew, with the step of
-// the record. The bar goes to standard error, the record to standard output: in a file that has both, the record lies between the
-// blanks and the bar when Python does not buffer, and many records further down when it does (or further up, where a launcher merges the two).
-// Either way the n-th record is of the n-th write.
+// The Trainer prints its records by tqdm.write, which erases the bar (a line of blanks), writes, and draws the bar anew, with the step of the record. The bar
+// goes to standard error, the record to standard output: in a file with both, an unbuffered record lies between the blanks and the bar, and a buffered record
+// many records further down (or further up, where a launcher merges the two). Either way the n-th record is of the n-th write. The states of a write
+// (progress.state), by line:
+//
+//	            blank line       record without a write    bar                                               other line
+//	idle        cleared          idle                      idle                                              idle
+//	cleared     cleared          written                   idle: the write is complete, or ambiguous (1),    idle
+//	                                                       or idle without a write (2)
+//	written     cleared          idle                      idle: the write is complete, or ambiguous (1)     idle
+//	ambiguous   ambiguous        idle                      idle: the write is complete (3)                   idle
+//
+//	(1) the bar is known to differ from the training's: the bar of an evaluation, or of another job.
+//	(2) one line of blanks erased the bar of a finished evaluation.
+//	(3) the training's bar: the write of an evaluation. The other bar again: another job began, and the write is the one at (1).
 
-// write has the numbers of the bar that was drawn after a record was written.
+// write has the numbers of the bar drawn after a record was written.
 type write struct {
 	step, steps float64
-	took        float64 // s since the write before, NaN: not known
+	took        float64 // s since the write before, NaN: unknown
 	covers      float64 // steps since the write before
 }
 
-// series is the drawings of one bar: they never go back.
+// series is the drawings of one bar, in ascending order.
 type series struct {
 	clock tqdm.Clock
-	// The first count that was drawn beside 0, where that is more than 1: a job that was resumed passes over the steps done before, in one move, and of a fast job
-	// the first steps are not drawn.
+	// The first count drawn after 0, if more than 1: a resumed job skips the earlier steps in one move, and a fast job does not draw its first steps.
 	firstDone, firstElapsed float64
-	moved, told             bool
+	moved, marked           bool
 }
 
 func (s *series) fits(b *tqdm.Bar) bool {
 	return s.clock.Begun && s.clock.Total == b.Total && b.Done >= s.clock.Seen && b.Elapsed >= s.clock.Elapsed
 }
 
-// near says whether a drawing's speed is about that of the one before.
+// near says whether a drawing's speed is about the speed of the one before.
 func (s *series) near(b *tqdm.Bar) bool {
 	return s.clock.Per == 0 || b.Per == 0 || b.Per < 2*s.clock.Per && s.clock.Per < 2*b.Per
 }
@@ -48,26 +58,27 @@ func (s *series) move(b *tqdm.Bar) {
 	}
 }
 
-// write returns the numbers of the write after which the bar was drawn.
+// write returns the numbers of the write before the bar's drawing.
 func (s *series) write(b *tqdm.Bar) write {
 	w := write{step: b.Done, steps: b.Total}
 	took, steps, guessed := s.clock.Since()
 	if steps <= 0 {
 		return w
 	}
-	if !s.told && s.firstDone > 0 && s.resumed() {
+	if !s.marked && s.firstDone > 0 && s.resumed() {
 		took, steps = took-s.firstElapsed, steps-s.firstDone
 		guessed = guessed || s.clock.N == s.firstDone
 	}
 	s.clock.Mark()
-	s.told = true
-	if w.took, w.covers = took, max(steps, 0); guessed {
+	s.marked = true
+	w.took, w.covers = took, max(steps, 0)
+	if guessed {
 		w.took = math.NaN()
 	}
 	return w
 }
 
-// Of a fast job the first drawing that moved comes as soon as 0.1 s are over (tqdm/std.py, mininterval); to a job that was resumed, later steps take longer.
+// The first drawing of a fast job after 0 comes as soon as 0.1 s are over (tqdm/std.py, mininterval); later steps of a resumed job take longer.
 const (
 	soon   = 0.2 // s
 	longer = 3   // times
@@ -81,34 +92,34 @@ func (s *series) resumed() bool {
 	return s.firstElapsed >= soon
 }
 
-// progress follows the bars of a log: the training's, and the bar of an evaluation, which is drawn below it meanwhile.
+// progress follows the bars of a log: the training's, and the bar of an evaluation, drawn below the training's meanwhile.
 type progress struct {
 	training, other series
-	last            *series // the bar that was drawn last
+	last            *series // the bar drawn last
 	known           bool    // the bar in training is the training's for sure
 
-	state  writing
-	blanks int   // at cleared
-	doubt  write // at doubtful
-	below  bool  // another bar was drawn since the training's moved
+	state     writing
+	blanks    int   // at cleared
+	uncertain write // at ambiguous
+	below     bool  // another bar was drawn since the training's moved
 
-	since  write   // what the writes of other records say since the last step's record
-	aside  float64 // s that evaluations took meanwhile
-	writes []write // whose records have not come
-	debt   int     // records whose writes have not come
-	epoch  float64 // of the last of these records; NaN: it has none
-	// An epoch has at least perEpoch steps and at most mostPerEpoch, by the records so far; 0: not known. NaN: they contradict one another.
+	since   write   // numbers of other records' writes since the last step's record
+	aside   float64 // s of evaluations meanwhile
+	writes  []write // without their records so far
+	pending int     // records without their writes so far
+	epoch   float64 // of the last pending record; NaN: none
+	// An epoch has at least perEpoch steps and at most mostPerEpoch, by the records so far; 0: unknown. NaN: contradictory records.
 	perEpoch, mostPerEpoch float64
 }
 
-// writing says how far a write has come.
+// writing is the state of a write.
 type writing uint8
 
 const (
-	idle     writing = iota
-	cleared          // a bar was taken off
-	written          // and a record stands behind that
-	doubtful         // and a bar that may be an evaluation's
+	idle      writing = iota
+	cleared           // a bar was taken off
+	written           // followed by a record
+	ambiguous         // followed by a bar that may be an evaluation's
 )
 
 // maxWrites bounds the writes that wait for their records: Python buffers 8 KB of them, a launcher some lines.
@@ -117,7 +128,7 @@ const maxWrites = 1024
 // blank takes a line of blanks.
 func (p *progress) blank() {
 	switch p.state {
-	case doubtful:
+	case ambiguous:
 	case cleared:
 		p.blanks++
 	case idle, written:
@@ -125,18 +136,18 @@ func (p *progress) blank() {
 	}
 }
 
-// record returns the write of a record: ok is false where it is not known yet. waits says that it may come.
+// record returns the write of a record: ok is false while unknown. waits says that the write may come.
 func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 	if len(p.writes) > 0 {
 		w, p.writes = p.writes[0], p.writes[1:]
 		return w, p.agree(w, epoch), false
 	}
-	if p.state == cleared { // this record, whatever was printed before past the bar
-		p.state, p.debt = written, 0
+	if p.state == cleared { // this record, whatever was printed earlier past the bar
+		p.state, p.pending = written, 0
 	} else {
 		p.state = idle // records in a row
 	}
-	p.debt++
+	p.pending++
 	p.epoch = epoch
 	return write{}, false, p.last != nil
 }
@@ -144,7 +155,7 @@ func (p *progress) record(epoch float64) (w write, ok, waits bool) {
 // text takes any other line.
 func (p *progress) text() { p.state = idle }
 
-// bar takes a bar. ok is true when it says the step of the record that came last and waits for it.
+// bar takes a bar. ok is true when the bar completes the last record.
 func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	before := p.training.clock.Seen
 	s := p.draw(b)
@@ -154,31 +165,31 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	case idle:
 		return write{}, false
 	case cleared, written:
-		if p.state == cleared && p.blanks == 1 && below && !p.below { // it was the other bar that was taken off, at its end
+		if p.state == cleared && p.blanks == 1 && below && !p.below { // the erased bar was the other one, finished
 			p.state = idle
 			return write{}, false
 		}
 		if p.known && s == &p.other {
-			p.state, p.doubt = doubtful, s.write(b)
+			p.state, p.uncertain = ambiguous, s.write(b)
 			return write{}, false
 		}
 	}
-	if p.state == doubtful && s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
-		w = p.doubt
+	if p.state == ambiguous && s == &p.other { // another job began: of an evaluation's write, the bar of the training would follow
+		w = p.uncertain
 	} else {
 		w = s.write(b)
 	}
 	p.state = idle
 	if s == &p.other {
 		p.training, p.other = p.other, p.training
-		p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.debt = &p.training, 0, 0, nil, min(p.debt, 1)
+		p.last, p.perEpoch, p.mostPerEpoch, p.writes, p.pending = &p.training, 0, 0, nil, min(p.pending, 1)
 		p.since, p.aside = write{}, 0
 	}
 	p.known = true
 	switch {
-	case p.debt > 0:
-		p.debt--
-		return w, p.debt == 0 && p.agree(w, p.epoch)
+	case p.pending > 0:
+		p.pending--
+		return w, p.pending == 0 && p.agree(w, p.epoch)
 	case len(p.writes) < maxWrites:
 		p.writes = append(p.writes, w)
 	default: // the records of the writes are in another file
@@ -188,7 +199,7 @@ func (p *progress) bar(b *tqdm.Bar) (w write, ok bool) {
 	return w, false
 }
 
-// draw finds the series of a bar: where it may be either, the series that it moves less.
+// draw finds the series of a bar: where both fit, the series that moves less.
 func (p *progress) draw(b *tqdm.Bar) *series {
 	s := &p.other
 	switch training, other := p.training.fits(b), p.other.fits(b); {
@@ -215,10 +226,10 @@ func (p *progress) draw(b *tqdm.Bar) *series {
 	return s
 }
 
-// rounded is by how much an epoch may be off: older releases of the Trainer print two digits of it.
+// rounded is the possible error of an epoch: older releases of the Trainer print two digits.
 const rounded = 0.005
 
-// agree says whether step and epoch are as in the records before. Where they differ, a write or a record was lost: then no more records are numbered until
+// agree says whether step and epoch agree with the records before. A contradiction means a lost write or record: then no more records are numbered until
 // another bar begins.
 func (p *progress) agree(w write, epoch float64) bool {
 	if math.IsNaN(p.perEpoch) {

@@ -11,10 +11,10 @@ import (
 // Source is record.Record's Source.
 const Source = "jsonl"
 
-// BadJSON is the reason for a line that begins as JSON does and goes on otherwise, or not at all.
+// BadJSON is the reason for a line that begins as JSON and is broken or truncated.
 const BadJSON = "bad_json"
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct{ objects *object.Parser }
 
 // New returns a parser; mapped is as in object.New.
@@ -22,8 +22,8 @@ func New(mapped map[string]object.Target) *Parser { return &Parser{objects: obje
 
 var bom = []byte("\xef\xbb\xbf")
 
-// Line reads one line, or one document. found: at least one record was handed to out. Else a reason means that the line is
-// broken, and none that it is not for us.
+// Line reads one line, or one document. found: at least one record was handed to out. Otherwise a reason means a broken line, and no reason a line of another
+// format.
 func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	b = bytes.TrimSpace(bytes.TrimPrefix(b, bom))
 	switch {
@@ -55,7 +55,7 @@ func (p *Parser) Line(b []byte, out object.Out) (found bool, reason string) {
 	return p.several(b, out)
 }
 
-// several reads an array of objects, or objects that several processes wrote into one line.
+// several reads an array of objects, or objects of several processes in one line.
 func (p *Parser) several(b []byte, out object.Out) (found bool, reason string) {
 	if !looksLike(b) {
 		return false, ""
@@ -73,7 +73,7 @@ func (p *Parser) several(b []byte, out object.Out) (found bool, reason string) {
 	return found, reason
 }
 
-// looksLike tells broken JSON from other text in brackets.
+// looksLike distinguishes broken JSON from other text in brackets.
 func looksLike(b []byte) bool {
 	if b[0] == '[' {
 		b = bytes.TrimLeft(b[1:], " \t\r\n")

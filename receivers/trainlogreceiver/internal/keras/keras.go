@@ -7,9 +7,9 @@
 //	 4/18 [=====>........................] - ETA: 1s - loss: 2.3600 - accuracy: 0.1004        Keras 2
 //	18/18 [==============================] - 1s 56ms/step - loss: 2.2000 - val_loss: 2.4346
 //
-// Losses are means since the epoch began. The time per step is the mean of the epoch without its first step, in whole ms (or s, or us). Before the last
-// step, the time before it is what is left of the epoch; with the last step, what the epoch took. The last step is drawn once more behind the validation.
-// evaluate() draws the same bar without a line "Epoch".
+// Losses are means since the epoch began. The time per step is the mean of the epoch without its first step, in whole ms (or s, or us). The time before it is
+// the rest of the epoch, and at the last step the duration of the epoch. The last step is drawn once more after the validation. evaluate() draws the same bar
+// without a line "Epoch".
 package keras
 
 import (
@@ -29,16 +29,16 @@ const Source = "keras"
 // nothingNew is the reason of bars that repeat the bar before, and of evaluations.
 const nothingNew = "progress_bar"
 
-// state is what the lines before leave.
+// state is the memory from line to line.
 type state struct {
 	Epoch, Epochs float64 // from 1; 0: no epoch has begun
 	Base          float64 // steps of the epochs before
-	N, Total      float64 // of the bar; Total 0: not known
-	First         float64 // s that the first step took; 0: not known
+	N, Total      float64 // of the bar; Total 0: unknown
+	First         float64 // duration of the first step, s; 0: unknown
 	At, Timed     float64 // s from the beginning of the epoch until a count
 }
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects *object.Parser
 	state   state
@@ -59,12 +59,12 @@ var (
 // bar is one drawing.
 type bar struct {
 	n, total float64
-	per, off float64 // s per step, and by how much that may be off; 0: not told
-	clock    float64 // s; NaN: not told
+	per, off float64 // s per step, and its possible error; 0: none
+	clock    float64 // s; NaN: none
 	pairs    []byte  // from the first name on
 }
 
-// Line reads one line. mine is false when it is none of Keras.
+// Line reads one line. mine is false for a line of another format.
 func (p *Parser) Line(b []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.Trim(b, " \b")
 	if rest, ok := bytes.CutPrefix(b, epochMark); ok {
@@ -120,13 +120,16 @@ func parse(b []byte) (d bar, ok bool) {
 	d.clock = math.NaN()
 	count, rest, _ := bytes.Cut(b, []byte(" "))
 	done, total, _ := bytes.Cut(count, []byte("/"))
-	if d.n, ok = whole(done); !ok {
+	d.n, ok = whole(done)
+	if !ok {
 		return d, false
 	}
-	if d.total, ok = whole(total); !ok && !bytes.Equal(total, unknown) || d.total > 0 && d.n > d.total {
+	d.total, ok = whole(total)
+	if !ok && !bytes.Equal(total, unknown) || d.total > 0 && d.n > d.total {
 		return d, false
 	}
-	if rest = bytes.TrimLeft(rest, " "); len(rest) > 0 && rest[0] == '[' {
+	rest = bytes.TrimLeft(rest, " ")
+	if len(rest) > 0 && rest[0] == '[' {
 		end := bytes.IndexByte(rest, ']')
 		if end < 0 {
 			return d, false
@@ -167,7 +170,7 @@ func (d *bar) times(b []byte) (found bool) {
 	return found
 }
 
-// perStep reads "56ms/step". It is rounded to a whole number of its unit.
+// perStep reads "56ms/step", rounded to a whole number of its unit.
 func perStep(b []byte) (v, off float64, ok bool) {
 	text, ok := bytes.CutSuffix(b, []byte("s/step"))
 	scale := 1.0
@@ -208,7 +211,7 @@ func whole(b []byte) (float64, bool) {
 	return decimal.Float(b)
 }
 
-// step hands over the record of the steps since the drawing before.
+// step emits the record of the steps since the drawing before.
 func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 	s := &p.state
 	covers := d.n - s.N
@@ -237,18 +240,19 @@ func (p *Parser) step(d *bar, line []byte, out object.Out) bool {
 	return true
 }
 
-// known is the share of its time within which a count must be placed for that to be told.
+// known is the largest relative error of a known time.
 const known = 0.25
 
-// time is the mean time, s, of the steps since the count whose time is known, and how many these are; 0: not known.
+// time is the mean time, s, of the steps since the last count with a known time, and their number; 0: unknown.
 func (s *state) time(d *bar) (each, of float64) {
 	least, most := 0.0, math.Inf(1)
 	if d.per > 0 {
 		least, most = d.per-d.off, d.per+d.off
 	}
-	if left := d.total - d.n; left > 0 && d.clock >= 0 { // what is left is cut to whole seconds
+	if left := d.total - d.n; left > 0 && d.clock >= 0 { // the remaining time is cut to whole seconds
 		l, m := d.clock/left, (d.clock+1)/left
-		if l = max(l, least); l <= min(m, most) {
+		l = max(l, least)
+		if l <= min(m, most) {
 			least, most = l, min(m, most)
 		}
 	}
@@ -274,7 +278,7 @@ func (s *state) time(d *bar) (each, of float64) {
 	return each, of
 }
 
-// results hands over what the validation says.
+// results hands over the values of the validation.
 func (p *Parser) results(d *bar, line []byte, out object.Out) bool {
 	if !bytes.Contains(d.pairs, result) {
 		return false
@@ -289,7 +293,7 @@ func (p *Parser) results(d *bar, line []byte, out object.Out) bool {
 	return true
 }
 
-// fields reads "accuracy: 0.1198 - loss: 2.4505 - val_loss: 2.4823": those of the validation, or the others. false: there is none.
+// fields reads "accuracy: 0.1198 - loss: 2.4505 - val_loss: 2.4823": the validation's, or the others. false: none.
 func (p *Parser) fields(rec *record.Record, pairs []byte, validation bool) (found bool) {
 	p.objects.Begin(rec)
 	for len(pairs) > 0 {

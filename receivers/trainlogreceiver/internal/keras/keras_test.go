@@ -41,7 +41,7 @@ var logs = map[string]struct{ lines, want []string }{
 			"keras step mean iteration=54 iterations=54 epoch=3 duration=0.054 loss=2.4505 extra:accuracy=0.1198", "keras evaluation iteration=54 val_loss=2.4823",
 		},
 	},
-	// What is left of a long epoch says how long its steps take; of a short one, little.
+	// The remaining time of a long epoch gives the duration of a step; of a short one, little.
 	"keras 2": {
 		[]string{
 			"Epoch 1/1",

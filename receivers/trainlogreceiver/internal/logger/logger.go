@@ -1,4 +1,4 @@
-// Package logger takes off what loggers put before a message, and bridge/line leaves: there it would stand in the way of lines that have no logger.
+// Package logger removes loggers' prefixes that bridge/line leaves, because removing them there would damage lines without a logger.
 //
 //	INFO train: message                                      logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
 //	INFO:root:message                                        logging.basicConfig()
@@ -20,19 +20,19 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Prefix is what pieces before a message say.
+// Prefix is the content of the pieces before a message.
 type Prefix struct {
-	Sure    bool // one of them was a logger's for certain: a level, a place in a source, a time
+	Sure    bool // one piece was a logger's for certain: a level, a place in a source, a time
 	Rank    int64
 	HasRank bool
-	// Seconds is the time of a clock whose stamps bridge/clock does not read: they lack the year, or the day. Differences of it are times; NaN: there is none.
+	// Seconds is the time of a clock with stamps that bridge/clock does not read, for lack of the year, or the day. Differences are times; NaN: none.
 	Seconds float64
 }
 
 // Reset empties the prefix.
 func (p *Prefix) Reset() { *p = Prefix{Seconds: math.NaN()} }
 
-// Stamp takes off the time that ts puts before lines of any program: "Nov 26 12:21:30 ", and with -s "00:00:12.012882 ".
+// Stamp removes the time that ts puts before lines of any program: "Nov 26 12:21:30 ", and with -s "00:00:12.012882 ".
 func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
 	if len(b) < 17 || b[2] != ':' && (b[3] != ' ' || b[0] < 'A' || b[0] > 'S') {
 		return nil, false
@@ -50,7 +50,7 @@ func Stamp(b []byte, p *Prefix) (rest []byte, ok bool) {
 	return b[n+1:], len(b) > n+1
 }
 
-// Since takes off the seconds that ts -i puts before a line: "0.023711 ". words says whether letters follow, as values have none.
+// Since removes the seconds that ts -i puts before a line: "0.023711 ". words says whether letters follow, as values have none.
 func Since(b []byte) (rest []byte, words, ok bool) {
 	n := numberLen(b)
 	if n == 0 || len(b) < n+8 || b[n] != '.' || numberLen(b[n+1:]) != 6 || b[n+7] != ' ' {
@@ -62,12 +62,13 @@ func Since(b []byte) (rest []byte, words, ok bool) {
 
 const most = 160 // bytes of a piece
 
-// Next takes one piece off. ok is false where b begins with none.
+// Next removes one piece. ok is false without one at the beginning of b.
 func Next(b []byte, p *Prefix) (rest []byte, ok bool) {
 	b = bytes.TrimLeft(b, " \t")
 	for _, sep := range [...]string{"| ", "- ", ": ", "] "} {
 		if after, has := bytes.CutPrefix(b, []byte(sep)); has {
-			if rest, ok = piece(bytes.TrimLeft(after, " "), p); ok || p.Sure {
+			rest, ok = piece(bytes.TrimLeft(after, " "), p)
+			if ok || p.Sure {
 				if !ok {
 					rest = after
 				}
@@ -79,7 +80,7 @@ func Next(b []byte, p *Prefix) (rest []byte, ok bool) {
 	return piece(b, p)
 }
 
-// piece takes off a piece without a separator before it.
+// piece removes a piece without a separator before.
 func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 	if len(b) < 2 {
 		return nil, false
@@ -99,7 +100,8 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 	if n := levelLen(b); n > 0 {
 		return level(b, n, p)
 	}
-	if rest, ok = absl(b, p); ok {
+	rest, ok = absl(b, p)
+	if ok {
 		return rest, true
 	}
 	if n := monthDay(b); n > 0 {
@@ -110,7 +112,7 @@ func piece(b []byte, p *Prefix) (rest []byte, ok bool) {
 	return name(b, p)
 }
 
-// level takes off a level of n bytes, and the name that follows it in "INFO:root:message".
+// level removes a level of n bytes, and the name after the level in "INFO:root:message".
 func level(b []byte, n int, p *Prefix) ([]byte, bool) {
 	rest := b[n:]
 	switch {
@@ -128,7 +130,7 @@ func level(b []byte, n int, p *Prefix) ([]byte, bool) {
 	return column(rest), true
 }
 
-// column takes off the place in the source that RichHandler puts at the end of a line, behind blanks.
+// column removes the place in the source that RichHandler puts at the end of a line, behind blanks.
 func column(b []byte) []byte {
 	t := bytes.TrimRight(b, " ")
 	i := bytes.LastIndexByte(t, ' ')
@@ -138,7 +140,7 @@ func column(b []byte) []byte {
 	return b
 }
 
-// bracket takes off brackets that hold a level, a place in a source, a time, a rank or a process. Brackets of a message hold numbers or other words.
+// bracket removes brackets around a level, a place in a source, a time, a rank or a process. Brackets of a message hold numbers or other words.
 func bracket(b []byte, p *Prefix) ([]byte, bool) {
 	end := bytes.IndexByte(b[:min(len(b), most)], ']')
 	if end < 2 {
@@ -253,7 +255,7 @@ func absl(b []byte, p *Prefix) ([]byte, bool) {
 	return b[end+2:], true
 }
 
-// name takes off a logger's name, or a place in a source, before what belongs to a logger.
+// name removes a logger's name, or a place in a source, before further pieces of a logger.
 func name(b []byte, p *Prefix) ([]byte, bool) {
 	end := 0
 	for end < len(b) && end < most && b[end] != ' ' && b[end] != '\t' {
@@ -281,8 +283,8 @@ func name(b []byte, p *Prefix) ([]byte, bool) {
 	return b[end:], true
 }
 
-// stern takes off the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template).
-// Pods of sets end in a number, those of deployments in five letters of Kubernetes (apimachinery, pkg/util/rand).
+// stern removes the names of a pod and a container: "train-worker-0 pytorch text" (stern/stern, cmd/cmd.go, its default template). Pods of sets end in a
+// number, those of deployments in five letters of Kubernetes (apimachinery, pkg/util/rand).
 func stern(pod, b []byte) ([]byte, bool) {
 	if len(b) < 3 || b[0] != ' ' || b[1] < 'a' || b[1] > 'z' {
 		return nil, false
@@ -305,7 +307,7 @@ func stern(pod, b []byte) ([]byte, bool) {
 	return b[n+1:], true
 }
 
-// isLoop says whether a word names the loop that prints a line: no logger's name.
+// isLoop says whether a word names a loop: no logger's name.
 func isLoop(b []byte) bool {
 	for _, loop := range [...]string{"train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "cv"} {
 		if bytes.EqualFold(b, []byte(loop)) {
@@ -350,7 +352,7 @@ func isPlace(b []byte) bool {
 	return bytes.Contains(b, []byte(".py")) || bytes.Count(b, []byte(":")) > 1 || bytes.Equal(b[:i-1], []byte("trainer"))
 }
 
-// levelLen is the length of the level that b begins with, 0 where there is none. Levels are in capitals.
+// levelLen is the length of the level at the beginning of b, 0 without one. Levels are in capitals.
 func levelLen(b []byte) int {
 	n := 0
 	for n < len(b) && n < 9 && b[n] >= 'A' && b[n] <= 'Z' {
@@ -363,7 +365,7 @@ func levelLen(b []byte) int {
 	return 0
 }
 
-// clockLen is the length of the time of a day that b begins with: "12:13:19", "12:22:27.148393".
+// clockLen is the length of the time of day at the beginning of b: "12:13:19", "12:22:27.148393".
 func clockLen(b []byte) int {
 	if len(b) < 8 || b[2] != ':' || b[5] != ':' {
 		return 0
@@ -382,7 +384,7 @@ func clockLen(b []byte) int {
 	return n
 }
 
-// monthDay is the length of a day and a time without a year, or with the year where bridge/clock does not read it: "11/26 12:28:17", "11/26/2026 12:13:30",
+// monthDay is the length of a day and a time without a year, or with the year in a form unknown to bridge/clock: "11/26 12:28:17", "11/26/2026 12:13:30",
 // "2026/11/26 12:28:17", "11/26/26 12:14:49", "Nov 26 12:13:22". 0: none.
 func monthDay(b []byte) int {
 	n := 0
@@ -427,8 +429,8 @@ func seconds(b []byte, n int) float64 {
 	return 3600*at(0) + 60*at(3) + s
 }
 
-// Rich is the column at which the message of a line of rich's RichHandler begins: "[12:14:31] INFO     message", with blanks in place of a time that the line
-// before has. 0: the line is none of rich's. Without the time, which bridge/line may have taken off, it is the least column.
+// Rich is the column of the message in a line of rich's RichHandler: "[12:14:31] INFO message", with blanks in place of a time equal to the line before. 0: not
+// a line of rich. Without the time, possibly removed by bridge/line, the result is the least column.
 func Rich(b []byte) int {
 	at := 0
 	if len(b) > 0 && b[0] == '[' {
@@ -454,7 +456,8 @@ func Rich(b []byte) int {
 // RichLevel is how wide rich's levels are: columns, with the blank behind.
 const RichLevel = 9
 
-// CutPath takes off the place in the source at the end of the first line of a message of rich's. One blank parts it from a message that fills its column.
+// CutPath removes the place in the source at the end of the first line of a message of rich's. One blank separates the place from a message that fills its
+// column.
 func CutPath(b []byte) []byte {
 	b = bytes.TrimRight(b, " ")
 	i := bytes.LastIndexByte(b, ' ')

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// strip takes off all pieces, and says of each whether a record may begin behind it.
+// strip removes all pieces, and says of each whether a record may begin behind.
 func strip(text string) (rests []string, p Prefix) {
 	p.Reset()
 	for b := []byte(text); ; {
@@ -15,7 +15,8 @@ func strip(text string) (rests []string, p Prefix) {
 		if !ok || len(rest) >= len(b) {
 			return rests, p
 		}
-		if b = rest; p.Sure {
+		b = rest
+		if p.Sure {
 			rests = append(rests, string(trim(rest)))
 		}
 	}
@@ -62,7 +63,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// What is no logger's stays.
+// Text that is no logger's stays.
 func TestStays(t *testing.T) {
 	for _, text := range []string{
 		"step: 5 loss: 2", "[2/20] loss: 2.4165", "[1,    20] loss: 2.091", "[train] step 5 loss 2", "[Epoch 0/2] [Batch 1/20]", "step 5 loss 2", "10/ 60: 2.0954",

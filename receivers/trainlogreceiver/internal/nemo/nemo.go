@@ -2,9 +2,9 @@
 //
 //	Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08
 //
-// Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines without a prefix have no time.
-// Where it does not log every step, the printer averages over the steps since the line before, so a duration is a mean.
-// "Validation: iteration 3/8" is progress and no record: the result is in the next training lines, as val_loss.
+// Numbers have four significant digits. Iterations count from 0 and are kept as printed. Lines without a prefix have no time. Unless every step is logged, the
+// printer averages over the steps since the line before, so a duration is a mean. "Validation: iteration 3/8" is progress and no record: the result is in the
+// next training lines, as val_loss.
 package nemo
 
 import (
@@ -28,8 +28,8 @@ var (
 	globalStepName = []byte("global_step")
 )
 
-// Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
+// values in rec point into b; without a record, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	start := bytes.Index(b, trainingMark)
 	if start < 0 {
@@ -110,8 +110,8 @@ func set(field []byte, iteration float64, rec *record.Record) {
 	}
 }
 
-// globalStep takes the iteration of the whole job; the one printed first counts within the epoch. With an exponent it has been
-// rounded to four digits, and counts for nothing.
+// globalStep takes the iteration of the whole job; the one printed first counts within the epoch. A value with an exponent is rounded to four digits, and
+// ignored.
 func globalStep(v float64, value []byte, iteration float64, rec *record.Record) {
 	switch {
 	case bytes.IndexByte(value, 'e') >= 0:

@@ -30,7 +30,7 @@ func TestParse(t *testing.T) {
 		// The platform names the pod behind its time.
 		"[2025-11-20T14:55:23+08:00] retraining/0 Training epoch 0, iteration 97/99 | reduced_train_loss: 6.265": `step mean iteration=97 iterations=99 epoch=0 loss=6.265`,
 		"x[2025-11-20T14:55:23+08:00] Training epoch 0, iteration 97/99 | reduced_train_loss: 6.265":             `step mean stamp="2025-11-20T14:55:23+08:00" iteration=97 iterations=99 epoch=0 loss=6.265`,
-		// A later epoch counts its iterations anew.
+		// A later epoch restarts its iterations.
 		"Training epoch 3, iteration 5/99 | global_step: 305 | reduced_train_loss: nan | grad_norm: inf | tokens_per_sec: 8e+05": `step mean iteration=305 iterations=99 epoch=3 loss=NaN grad_norm=+Inf tokens/s=800000 extra:iteration=5`,
 		"Training epoch 0, iteration 12345/99999 | global_step: 1.234e+04 | lr: 0":                                               `step mean iteration=12345 iterations=99999 epoch=0 lr=0 extra:global_step="1.234e+04"`,
 		"    Training epoch 0, iteration 0/9 | lr: 0 | global_batch_size: 1 | global_step: 0 | train_step_timing in s: 2.193":    `step mean iteration=0 iterations=9 epoch=0 duration=2.193 lr=0 batch=1`,

@@ -7,23 +7,23 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// action is what is done with the value of a name.
+// action is the treatment of a name's value.
 type action uint8
 
 const (
 	keep         action = iota // an unknown field
 	set                        // a record.Field
 	inverse                    // a record.Field that is 1/value: steps per second
-	ratio                      // a record.Field that the log prints as 0..1 or as a percentage
-	steps                      // "1/60": iteration and how many are planned
-	rank                       // the rank that logs
+	ratio                      // a record.Field printed as 0..1 or as a percentage
+	steps                      // "1/60": iteration and planned iterations
+	rank                       // the logging rank
 	stamp                      // a time of day
 	gpus                       // GPU utilization, one number or a list
 	unwrap                     // an object whose members stand for themselves
-	slashed                    // of verl, or of a logger with groups like it
+	slashed                    // of verl, or of a logger with similar groups
 	evalTime                   // seconds of an evaluation
-	totalTime                  // seconds of the whole training: only the last row has it
-	runTime                    // how long the job has run
+	totalTime                  // seconds of the whole training, only in the last row
+	runTime                    // running time of the job
 	traceID                    // an id of the record's trace
 	part                       // a part of the step's time
 	ofGPU                      // a value of one GPU in a sample
@@ -32,27 +32,27 @@ const (
 	host                       // where the rank runs
 )
 
-// flags say what kind of record a name speaks of.
+// flags say in which kind of record a name occurs.
 type flags uint16
 
 const (
-	training flags = 1 << iota // a number that only a training step has
-	measured                   // a number that is about training, but may stand elsewhere too
+	training flags = 1 << iota // a number of training steps alone
+	measured                   // a number of training, but possible elsewhere too
 	evaluation
 	stepped // the number of the step
 	wrapped // members of "data"
 	message // the record of a logger
 	numbers // an unknown number
-	running // the loss of steps, which the summary of a run calls train_loss
+	running // the loss of steps; a run's summary has train_loss
 	llamaFactory
 	epochal    // the mean over an epoch
 	momentary  // a loss of no epoch and no evaluation
 	wholeEpoch // the number of the epoch has no fraction
-	unseen     // the row is about data that is not trained on
-	iter       // the iteration by the name that mmengine has beside the step
+	unseen     // the row is about held-out data
+	iter       // the iteration by mmengine's name beside the step
 )
 
-// Target is what a name of a log means.
+// Target is the meaning of a log's name.
 type Target struct {
 	action action
 	flags  flags
@@ -62,9 +62,9 @@ type Target struct {
 	ID     logids.Field
 	GPU    record.GPUMetric // of Device, or of the GPUs of a list
 	Device uint16
-	Listed bool // a list has a value of each GPU; one number is what action says
+	Listed bool // a list has a value of each GPU; one number is as in action
 
-	// Of names that the configuration maps. Scale 0: not mapped.
+	// Of names mapped in the configuration. Scale 0: not mapped.
 	Scale        float64
 	Metric, UCUM string // a gauge of its own; Metric empty: Field
 }
@@ -88,7 +88,7 @@ func field(f record.Field, u record.Unit) Target {
 	return t
 }
 
-// Mapped is the target of a name that the configuration maps to a field of ours.
+// Mapped is the target of a name that the configuration maps to a Field.
 func Mapped(f record.Field, scale float64) Target {
 	t := field(f, record.Base)
 	t.Scale = scale
@@ -98,15 +98,15 @@ func Mapped(f record.Field, scale float64) Target {
 // MappedGPU is the target of a name that the configuration maps to the GPU utilization.
 func MappedGPU(scale float64) Target { return Target{action: gpus, flags: measured, Scale: scale} }
 
-// Gauge is the target of a name that the configuration maps to a metric of its own.
+// Gauge is the target of a name that the configuration maps to a separate metric.
 func Gauge(metric, unit string, scale float64) Target {
 	return Target{flags: measured, Scale: scale, Metric: metric, UCUM: unit}
 }
 
-// TraceID is the target of the name that the configuration says holds the id of the trace.
+// TraceID is the target of the configured name of the trace id.
 func TraceID() Target { return Target{action: traceID, ID: logids.Trace} }
 
-// aliases holds the names that are known, as normal writes them.
+// aliases are the known names, in normal form.
 var aliases = makeAliases()
 
 func makeAliases() map[string]Target {
@@ -116,7 +116,7 @@ func makeAliases() map[string]Target {
 		"mfu_percent":           field(record.MFU, record.Percent),
 		"mfu_pct":               field(record.MFU, record.Percent),
 		"mfu(%)":                field(record.MFU, record.Percent),
-		// Its speed is the mean since the training began (swift/trainers).
+		// The speed is the mean since the start of training (swift/trainers).
 		"train_speed(s/it)":    {action: set, Field: record.Duration, Mean: true, flags: training},
 		"train_speed(iter/s)":  {action: inverse, Field: record.Duration, Mean: true, flags: training},
 		"memory(gib)":          field(record.MemoryReservedPeak, record.Gibibytes), // ms-swift: max_memory_reserved
@@ -124,12 +124,12 @@ func makeAliases() map[string]Target {
 		"eval_runtime":         {action: evalTime, flags: evaluation},
 		"train_runtime":        {action: totalTime, flags: training},
 		"valid_loss":           field(record.ValidationLoss, record.Base),
-		"max_memory_allocated": field(record.MemoryPeak, record.Base), // as torch.cuda returns them
+		"max_memory_allocated": field(record.MemoryPeak, record.Base), // as returned by torch.cuda
 		"max_memory_reserved":  field(record.MemoryReservedPeak, record.Base),
 		// Of the summary of a run.
 		"train_steps_per_second": {},
 
-		// LLaMA-Factory's trainer_log.jsonl (train/callbacks.py, LogCallback). Its throughput is tokens, and its memory a peak.
+		// LLaMA-Factory's trainer_log.jsonl (train/callbacks.py, LogCallback). The throughput is tokens, the memory a peak.
 		"current_steps":  {action: set, Field: record.Iteration, flags: stepped | llamaFactory},
 		"elapsed_time":   {action: runTime},
 		"vram_allocated": field(record.MemoryPeak, record.Gibibytes),
@@ -145,7 +145,7 @@ func makeAliases() map[string]Target {
 		"memory/max_active_(gib)":         {flags: measured},
 		"memory/max_mem_active(gib)":      {flags: measured},
 
-		// torchtitan (components/metrics.py, MetricsProcessor.log) in TensorBoard and W&B. Its time of a step is wrong at the first: the stamps say it.
+		// torchtitan (components/metrics.py, MetricsProcessor.log) in TensorBoard and W&B. The first step's time is wrong, so the stamps give the time.
 		"loss_metrics/global_avg_loss": field(record.Loss, record.Base),
 		"throughput(tps)":              field(record.DeviceTokenThroughput, record.Base),
 		"memory/max_reserved(gib)":     field(record.MemoryReservedPeak, record.Gibibytes),
@@ -237,7 +237,7 @@ func makeAliases() map[string]Target {
 		add(second, base, base+"_s", base+"_sec", base+"_seconds", base+"(s)", base+"_(s)", base+"_in_s")
 		add(milli, base+"_ms", base+"(ms)", base+"_(ms)", base+"_in_ms")
 	}
-	add(second, "dt_s") // without a unit it may be either
+	add(second, "dt_s") // ambiguous without a unit
 	add(milli, "dt_ms")
 	add(second, "sec_per_step", "seconds_per_step", "s/it", "sec/it", "s/iter", "sec_per_iter", "seconds_per_iteration")
 	add(
@@ -255,7 +255,7 @@ func makeAliases() map[string]Target {
 		out[name] = t
 	}
 
-	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), whose speeds are means since the line before.
+	// MaxText (metric_logger.py) and PaddleNLP (trainer/trainer.py), with speeds that are means since the line before.
 	all(record.Iteration, "completed_step", "metrics_after_step")
 	all(record.DeviceTokenThroughput, "tokens/s/device")
 	add(field(record.DeviceFlopThroughput, record.TeraFlopPerSecond), "tflop/s/device")
@@ -276,7 +276,7 @@ func makeAliases() map[string]Target {
 			add(field(f, record.Base), base+"_bytes")
 		}
 	}
-	// A number is what the process has of its GPU. A list is what a sampler sees on the GPUs of its host, as nvidia-smi does.
+	// A number is the process's own GPU memory. A list is a sampler's view of the GPUs of its host, as of nvidia-smi.
 	for name, t := range out {
 		if t.Field == record.MemoryUsage && strings.HasPrefix(name, "gpu_mem") && strings.Contains(name, "used") {
 			t.GPU, t.Listed = record.GPUMemoryUsage, true
@@ -286,8 +286,8 @@ func makeAliases() map[string]Target {
 	return out
 }
 
-// addParts adds the names that training scripts give to the timers of parts of a step: data_time is of pytorch/examples (imagenet/main.py), timm and mmcv,
-// data_loading(s) of torchtitan (components/metrics.py), the others of scripts that follow either.
+// addParts adds the names of training scripts for the timers of parts of a step: data_time is of pytorch/examples (imagenet/main.py), timm and mmcv,
+// data_loading(s) of torchtitan (components/metrics.py), the others of scripts derived from them.
 func addParts(out map[string]Target) {
 	for base := range strings.FieldsSeq(`data_time data_loading_time data_load_time dataload_time data_loading data_wait_time dataloader_time data_fetch_time
 		batch_fetch_time fetch_time forward_time fwd_time backward_time bwd_time optimizer_time optim_time optimizer_step_time comm_time communication_time
@@ -305,7 +305,7 @@ func addParts(out map[string]Target) {
 	}
 }
 
-// normal writes a name as aliases has it.
+// normal writes a name in the form of aliases.
 func normal(name string) string {
 	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(name)))
 }
@@ -317,7 +317,7 @@ var (
 	}
 )
 
-// lookUp finds a name in the configuration: as it is written there, or else without regard to case.
+// lookUp finds a name in the configuration: as written there, or else without regard to case.
 func lookUp(name string, mapped map[string]Target) (Target, bool) {
 	if t, ok := mapped[name]; ok {
 		return t, true
@@ -330,7 +330,7 @@ func lookUp(name string, mapped map[string]Target) (Target, bool) {
 	return Target{}, false
 }
 
-// resolve finds out what a name means. The configuration comes first.
+// resolve finds the meaning of a name. The configuration comes first.
 func resolve(name string, mapped map[string]Target) Target {
 	if t, ok := lookUp(name, mapped); ok {
 		return t

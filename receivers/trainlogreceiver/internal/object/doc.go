@@ -1,3 +1,3 @@
-// Package object reads the two ways in which training scripts print a record of named values, JSON objects and Python's repr of a
-// dict, and knows the names under which they print what record.Field holds.
+// Package object reads the two notations of training scripts for a record of named values, JSON objects and Python's repr of a dict, and knows their names for
+// the values of record.Field.
 package object

@@ -7,9 +7,9 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// gpuNames are the names of W&B's samples that nvml has a metric for, behind "gpu.N.". wandb/wandb, commit 0397b12288ab2f8fdc9a595874b1ec288a0640d2,
-// xpu/src/gpu_nvidia.rs, get_metrics; gpu_amd.rs beside it and wandb/sdk/internal/system/assets/gpu.py of 0.16.6 have some of them. "memory" is the share of
-// the time in which the memory was read or written, and no share of its size.
+// gpuNames are the names of W&B's samples with a metric of nvml, behind "gpu.N.". wandb/wandb, commit 0397b12288ab2f8fdc9a595874b1ec288a0640d2,
+// xpu/src/gpu_nvidia.rs, get_metrics; gpu_amd.rs in the same folder and wandb/sdk/internal/system/assets/gpu.py of 0.16.6 have some of them. "memory" is the
+// share of time with memory reads or writes, not a share of the memory's size.
 var gpuNames = map[string]Target{
 	"gpu":                  {GPU: record.GPUUtilization, Unit: record.Percent},
 	"memoryAllocated":      {GPU: record.GPUMemoryUtilization, Unit: record.Percent},

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// word reads the words for numbers, null and truth values of JSON and Python that b begins with.
+// word reads a number word, null or truth value of JSON and Python at the beginning of b.
 func word(b []byte) (v float64, kind kind, n int) {
 	for n < len(b) && (b[n]|0x20 >= 'a' && b[n]|0x20 <= 'z') {
 		n++
@@ -25,5 +25,5 @@ func word(b []byte) (v float64, kind kind, n int) {
 	return 0, none, 0
 }
 
-// textNumber reads a number in quotes, as Transformers ≥ 5 prints all of them.
+// textNumber reads a number in quotes, as all numbers of Transformers ≥ 5 are.
 func textNumber(b []byte) (float64, bool) { return decimal.Float(bytes.TrimSpace(b)) }

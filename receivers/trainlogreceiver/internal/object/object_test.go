@@ -366,7 +366,7 @@ func TestMember(t *testing.T) {
 	}
 }
 
-// The number of names in a record is bounded, and so is the number of names that are remembered.
+// The number of names in a record is bounded, and so is the number of remembered names.
 func TestManyNames(t *testing.T) {
 	p := object.New(nil)
 	for i := range 10_000 {
@@ -385,7 +385,7 @@ func TestManyNames(t *testing.T) {
 	assert.InDelta(t, 3, rec.Get(record.Loss), 0)
 }
 
-// Whatever encoding/json takes for an object is read to its end, and numbers are the same.
+// Whatever encoding/json accepts as an object is read to its end, with the same numbers.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"loss": 2.345, "step": 1, "x": {"y": [1, {"z": "]}"}]}, "s": "\u00e9\ud83d\ude00", "n": null, "t": true}`,
@@ -416,7 +416,7 @@ func FuzzJSON(f *testing.F) {
 		if n != len(strings.TrimRight(string(b), " \t\r\n")) {
 			t.Fatalf("%q is an object for encoding/json, here it ends at %d", b, n)
 		}
-		count := map[string]int{} // of names that come twice, or are made of others, either value will do
+		count := map[string]int{} // of repeated or composed names, either value is right
 		for _, e := range rec.Extra {
 			count[string(e.Name)]++
 		}

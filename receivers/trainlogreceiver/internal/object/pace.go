@@ -6,22 +6,21 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Mean is the mean time of a step, in seconds: the log says in whole seconds how long all steps took. stated is a mean over other steps, 0 where the
-// log has none. 0: the mean is not known.
+// Mean is the mean time of a step, in seconds, from the total time of all steps in whole seconds. stated is a mean over other steps, 0 without one in the log.
+// 0: unknown.
 func Mean(stated, took, steps float64) float64 {
 	switch {
 	case steps <= 0:
 		return 0
-	case stated > 0: // the stated mean holds as far as the whole seconds do not contradict it
+	case stated > 0: // the stated mean holds unless the whole seconds contradict it
 		return min(max(stated, (took-1)/steps), (took+1)/steps)
-	case took >= 10: // else whole seconds say too little
+	case took >= 10: // fewer whole seconds are too coarse
 		return took / steps
 	}
 	return 0
 }
 
-// pace follows the rows of LLaMA-Factory, which say how long the job has run, in whole seconds, and the steps done, including
-// the steps before it was resumed.
+// pace follows the rows of LLaMA-Factory: the job's running time, in whole seconds, and the steps done, including those before a resume.
 type pace struct {
 	rows          int
 	step, elapsed float64

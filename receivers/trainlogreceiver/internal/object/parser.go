@@ -15,21 +15,21 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/verl"
 )
 
-// Parser reads objects of one stream into records. It is not safe for concurrent use.
+// Parser reads objects of one stream into records. Not safe for concurrent use.
 type Parser struct {
 	mapped map[string]Target
 	known  map[string]*entry
 	order  []*entry // the names of the record before, in their order
 	next   int      // of order
 
-	// Of the object at hand.
+	// Of the current object.
 	rec         *record.Record
 	flags       flags
 	eval, total float64        // seconds of the evaluation, and of the training
-	elapsed     float64        // and that the job has run
-	timed       float64        // what the object calls time, and is none of a day
+	elapsed     float64        // and of the job's running time
+	timed       float64        // the value of "time", if not a time of day
 	path        []byte         // "a." within the object named a
-	own         jsonlike.Texts // texts that had escapes
+	own         jsonlike.Texts // unescaped texts
 
 	trial record.Record // of Each
 	pace  pace
@@ -37,11 +37,11 @@ type Parser struct {
 	iters bool // rows of steps have mmengine's iter
 }
 
-// entry is a name that was met.
+// entry is a name seen before.
 type entry struct {
 	Target
-	name   []byte // with the names of the objects it lies in
-	prefix int    // length of these
+	name   []byte // with the names of the enclosing objects
+	prefix int    // length of the enclosing names
 	loss   bool   // the word is in the name
 }
 
@@ -50,19 +50,20 @@ const (
 	maxOrder = 512  // names of one record
 )
 
-// New returns a parser. mapped holds the names that the configuration gives a meaning to; nil: none.
+// New returns a parser. mapped are the names with a meaning from the configuration; nil: none.
 func New(mapped map[string]Target) *Parser {
 	return &Parser{mapped: mapped, known: make(map[string]*entry)}
 }
 
-// Parse reads the object that b begins with into rec, which must be empty. It returns the object's length, -1 where it is none or
-// unfinished, and whether it is a record of a training log: an object that has only names that any log may have is none.
+// Parse reads the object at the beginning of b into rec; rec must be empty. The results are the object's length, -1 if b has no complete object, and whether
+// the object is a record of a training log: names common to any log are no proof.
 func (p *Parser) Parse(b []byte, rec *record.Record) (n int, found bool) {
 	p.begin(rec)
 	if len(b) == 0 || b[0] != '{' {
 		return -1, false
 	}
-	if n = p.object(b, 0, 1); n < 0 {
+	n = p.object(b, 0, 1)
+	if n < 0 {
 		return n, p.flags&(training|evaluation) != 0
 	}
 	return n, p.finish()
@@ -75,14 +76,14 @@ func (p *Parser) begin(rec *record.Record) {
 	p.own.Reset()
 }
 
-// Out takes the records of a line; step.Out is one.
+// Out takes the records of a line; step.Out implements Out.
 type Out interface {
 	Record() *record.Record
 	Emit(*record.Record)
 }
 
-// Each reads the objects that stand in b with commas or blanks between them, and hands their records to out after done has
-// been called with each and its text. ok is false when b holds anything else: then nothing is handed over.
+// Each reads the objects in b, separated by commas or blanks, and hands their records to out after a call of done with each record and its text. ok is false
+// when b holds anything else: then nothing is handed over.
 func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byte)) (found, ok bool) {
 	for _, emit := range [...]bool{false, true} {
 		for i := 0; i < len(b); {
@@ -111,7 +112,7 @@ func (p *Parser) Each(b []byte, out Out, done func(rec *record.Record, raw []byt
 	return found, true
 }
 
-// finish says whether the object was a record, and of which kind.
+// finish says whether the object is a record, and sets its kind.
 func (p *Parser) finish() bool {
 	is := p.judge()
 	if rec := p.rec; !math.IsNaN(p.timed) {
@@ -131,7 +132,7 @@ func (p *Parser) finish() bool {
 
 var timeName = []byte("time")
 
-// judge says whether the object was a record, and of which kind.
+// judge is finish without the treatment of "time".
 func (p *Parser) judge() bool {
 	rec := p.rec
 	if p.flags&llamaFactory != 0 && !p.llama() {
@@ -165,7 +166,7 @@ func (p *Parser) judge() bool {
 	if p.flags&(training|measured) != 0 {
 		return true
 	}
-	// The number of a step and other numbers, such as rewards. Loggers print records like that too, but with a message.
+	// The number of a step and other numbers, such as rewards. Loggers print similar records, but with a message.
 	if p.flags&stepped != 0 && p.flags&numbers != 0 && p.flags&message == 0 || p.flags&wrapped != 0 && p.flags&numbers != 0 {
 		return true
 	}
@@ -176,7 +177,7 @@ func (p *Parser) judge() bool {
 	return false
 }
 
-// llama corrects a row of LLaMA-Factory, and says whether it has news: the last row and rows of a prediction have only the progress.
+// llama corrects a row of LLaMA-Factory, and says whether the row has news: the last row and rows of a prediction have only the progress.
 func (p *Parser) llama() bool {
 	rec := p.rec
 	if v := rec.Get(record.SampleThroughput); !math.IsNaN(v) {
@@ -195,7 +196,7 @@ func (p *Parser) llama() bool {
 	return p.flags&(running|evaluation) != 0
 }
 
-// entry finds out what a name means.
+// entry finds the meaning of a name.
 func (p *Parser) entry(name []byte) *entry {
 	n := len(p.path)
 	if n > 0 {
@@ -216,7 +217,7 @@ func (p *Parser) entry(name []byte) *entry {
 	return e
 }
 
-// isLoss says whether the word is in a name. Other words have its letters, and services lose packets.
+// isLoss says whether a name has the word loss. Other words contain its letters, and services lose packets.
 func isLoss(name string) bool {
 	if !strings.Contains(name, "loss") {
 		return false
@@ -234,7 +235,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	rec := p.rec
 	p.flags |= e.flags
 	switch {
-	case e.Field == record.MFU && v < 0: // nanoGPT's (train.py), until it is known
+	case e.Field == record.MFU && v < 0: // nanoGPT's (train.py), until known
 		return
 	case e.Scale != 0:
 		p.mappedNumber(e, v)
@@ -275,7 +276,7 @@ func (p *Parser) number(e *entry, v float64, raw []byte) {
 	case stamp:
 		switch {
 		case p.unix(v, raw):
-		case string(e.name) == "time" && v > 0 && bytes.IndexByte(raw, '.') >= 0: // how long something took
+		case string(e.name) == "time" && v > 0 && bytes.IndexByte(raw, '.') >= 0: // a duration
 			p.timed = v
 		default:
 			rec.AddExtra(record.Extra{Name: e.name, Value: v})
@@ -336,7 +337,7 @@ func (p *Parser) mappedNumber(e *entry, v float64) {
 	}
 }
 
-// share reads a utilization. nvidia-smi prints whole percents, so a number with a point that is not above 1 is a fraction.
+// share reads a utilization. nvidia-smi prints whole percents, so a number with a decimal point and not above 1 is a fraction.
 func share(v float64, raw []byte) float64 {
 	if v <= 1 && bytes.IndexByte(raw, '.') >= 0 {
 		return v
@@ -344,7 +345,7 @@ func share(v float64, raw []byte) float64 {
 	return v / 100
 }
 
-// unix reads a time of day that is a number: seconds, milliseconds, microseconds or nanoseconds since the epoch. Smaller numbers count from elsewhere.
+// unix reads a time of day given as a number: seconds, milliseconds, microseconds or nanoseconds since the epoch. Smaller numbers have another origin.
 func (p *Parser) unix(v float64, raw []byte) bool {
 	switch {
 	case v >= 1e8 && v < 9e9:
@@ -371,13 +372,13 @@ func (p *Parser) unix(v float64, raw []byte) bool {
 	return true
 }
 
-// text takes a text, which may be a number.
+// text takes a text, possibly a number.
 func (p *Parser) text(e *entry, s []byte) {
 	rec := p.rec
 	switch e.action {
 	case traceID:
 		if rec.IDs.Set(e.ID, s); e.ID == logids.Trace && logids.IsUUID(s) {
-			return // it is the trace id as it stands
+			return // already the trace id
 		}
 	case stamp:
 		if n := line.StampLen(s); n > 0 && n == len(s) {
@@ -448,7 +449,7 @@ func numeric(s []byte) bool {
 	return ok
 }
 
-// list takes anything in brackets. For a known field the list has the values of several groups of parameters, which are alike.
+// list takes anything in brackets. For a known field the list has one equal value for each parameter group.
 func (p *Parser) list(e *entry, raw []byte) {
 	in := bytes.TrimSpace(raw[1 : len(raw)-1])
 	switch {
@@ -503,7 +504,7 @@ func (p *Parser) gpuList(e *entry, in []byte) bool {
 	return true
 }
 
-// perGPU reads a list of values of GPUs, of another kind than their utilization: what nvml has metrics for.
+// perGPU reads a list of GPU values other than the utilization: those with a metric of nvml.
 func (p *Parser) perGPU(e *entry, in []byte) bool {
 	before := len(p.rec.Samples)
 	for device := 0; len(in) > 0; device++ {
@@ -537,7 +538,7 @@ func (p *Parser) gpus(e *entry, all []float64, percent bool) {
 // aside says whether a character may stand around a number in a list.
 func aside(c byte) bool { return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '%' }
 
-// Apply gives the unknown fields of a record that another package has read the meaning that the configuration asks for.
+// Apply gives the unknown fields of another package's record their configured meaning.
 func Apply(rec *record.Record, mapped map[string]Target) {
 	kept := rec.Extra[:0]
 	for _, e := range rec.Extra {

@@ -7,11 +7,11 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// measures are words of names that an epoch may have a mean of.
+// measures are words in the names of epoch means.
 var measures = []string{"loss", "acc", "error", "f1", "auc", "iou", "ppl", "perplexity", "score", "reward"}
 
-// about finds out what a name says of the row: "train_loss_epoch" is Lightning's for the mean over an epoch, which stands in a row of its own
-// (lightning/pytorch, trainer/connectors/logger_connector/result.py: forked_name), beside other numbers of the epoch; a loss of another name is of a step.
+// about finds out what a name says of its row: "train_loss_epoch" is Lightning's mean over an epoch, in a separate row (lightning/pytorch,
+// trainer/connectors/logger_connector/result.py: forked_name) with other numbers of the epoch; a loss of another name is of a step.
 func about(name string, of flags) flags {
 	name = strings.ToLower(name)
 	switch {
@@ -27,13 +27,13 @@ func about(name string, of flags) flags {
 	return 0
 }
 
-// splits are the names of fields that say which data a row is about, and what they say of data that is not trained on.
+// splits are the names of fields for the row's data set, and unseens their values for held-out data.
 var (
 	splits  = [][]byte{[]byte("split"), []byte("phase"), []byte("mode"), []byte("stage"), []byte("subset"), []byte("event")}
 	unseens = [][]byte{[]byte("val"), []byte("valid"), []byte("validation"), []byte("eval"), []byte("evaluation"), []byte("test"), []byte("dev")}
 )
 
-// isUnseen says whether a text says that the row is about data that is not trained on.
+// isUnseen says whether a text marks the row's data as held-out.
 func isUnseen(name, text []byte) bool { return among(splits, name) && among(unseens, text) }
 
 func among(words [][]byte, text []byte) bool {
@@ -45,8 +45,8 @@ func among(words [][]byte, text []byte) bool {
 	return false
 }
 
-// IsResult says whether the record is about an epoch or an evaluation, whatever else stands in the row: data that is not trained on; means over an epoch and no
-// number of a step; or the losses of training and validation of an epoch, without a step.
+// IsResult says whether the record is about an epoch or an evaluation, whatever else the row has: held-out data; means over an epoch without the number of a
+// step; or the losses of training and validation of an epoch, without a step.
 func (p *Parser) IsResult() bool {
 	switch {
 	case p.flags&unseen != 0:

@@ -6,23 +6,24 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// Begin starts a record that is given field by field: the cells of a table, the pairs of a line. Names mean what they mean in objects.
+// Begin starts a record that is given field by field: the cells of a table, the pairs of a line. Names mean the same as in objects.
 func (p *Parser) Begin(rec *record.Record) { p.begin(rec) }
 
 // Field adds a field. An empty value says nothing.
 func (p *Parser) Field(name, value []byte) {
-	if value = bytes.TrimSpace(value); len(value) > 0 {
+	value = bytes.TrimSpace(value)
+	if len(value) > 0 {
 		p.text(p.entry(name), value)
 	}
 }
 
-// End says whether the fields are a record of a training log, and of which kind.
+// End says whether the fields are a record of a training log, and sets its kind.
 func (p *Parser) End() bool { return p.finish() }
 
-// About is what a name is about, for formats that must not take any text with a number for a record.
+// About is the subject of a name, for formats that must not take any text with a number for a record.
 type About struct{ Step, Loss, Evaluation bool }
 
-// About says what a name is about. A name with the word loss in it is about a loss.
+// About is the subject of a name. A name with the word loss in it is about a loss.
 func (p *Parser) About(name []byte) About {
 	e := p.entry(name)
 	return About{
@@ -32,13 +33,13 @@ func (p *Parser) About(name []byte) About {
 	}
 }
 
-// Name is a name and what it means, for formats that know their names before the first line.
+// Name is a name with its meaning, for formats that know their names before the first line.
 type Name struct{ e *entry }
 
-// Name finds out what a name means.
+// Name finds the meaning of a name.
 func (p *Parser) Name(name []byte) Name { return Name{p.entry(name)} }
 
-// Plain is a name of a field, whatever the name means in rows; the configuration may give it a meaning.
+// Plain is the name of a field, whatever the name means in rows; the configuration may give the name a meaning.
 func (p *Parser) Plain(name []byte) Name {
 	t, _ := lookUp(string(name), p.mapped)
 	return Name{&entry{Target: t, name: name}}
@@ -49,10 +50,10 @@ func (n Name) Numeric() bool {
 	return n.e.Scale != 0 || n.e.action == set || n.e.action == inverse || n.e.action == ratio || n.e.action == rank || n.e.action == part
 }
 
-// Number adds a field that is a number; raw is its text.
+// Number adds a number; raw is its text.
 func (p *Parser) Number(n Name, v float64, raw []byte) { p.number(n.e, v, raw) }
 
-// Text adds a field that may be a number.
+// Text adds a text, possibly a number.
 func (p *Parser) Text(n Name, value []byte) { p.text(n.e, value) }
 
 // Known says whether a name has a meaning in training. A host, or a number of tokens, may stand in any line.

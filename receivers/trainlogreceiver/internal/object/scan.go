@@ -9,7 +9,7 @@ import (
 
 var (
 	lexer  = jsonlike.Lexer{Notation: jsonlike.Python, Word: jsonlike.Alphanumeric("._")} // of the names of Python's functions
-	passes = jsonlike.Lexer{Notation: jsonlike.Python, Word: jsonlike.Until(",}", "")}    // over all that is not looked for
+	passes = jsonlike.Lexer{Notation: jsonlike.Python, Word: jsonlike.Until(",}", "")}    // skips all other values
 )
 
 // maxDepth bounds how deep objects are followed. Deeper objects are kept as text.
@@ -21,11 +21,11 @@ type kind uint8
 const (
 	none   kind = iota
 	number      // a number, NaN and Infinity included
-	text        // text, a truth value, or anything else as printed
+	text        // text, a truth value, or any other value as printed
 	null
 )
 
-// object reads the members of the object that begins at b[i]. -1: there is no object, or it is not finished.
+// object reads the members of the object at b[i]. -1: no object, or an unfinished one.
 func (p *Parser) object(b []byte, i, depth int) int {
 	i, more := jsonlike.Begin(b, i, '}')
 	for more {
@@ -33,10 +33,12 @@ func (p *Parser) object(b []byte, i, depth int) int {
 		if at < 0 {
 			return -1
 		}
-		if at = jsonlike.Colon(b, at); at < 0 {
+		at = jsonlike.Colon(b, at)
+		if at < 0 {
 			return -1
 		}
-		if i = p.value(b, jsonlike.Blanks(b, at), depth, e); i < 0 {
+		i = p.value(b, jsonlike.Blanks(b, at), depth, e)
+		if i < 0 {
 			return -1
 		}
 		if i+2 < len(b) && b[i] == ',' && b[i+1] == ' ' && b[i+2] > ' ' { // as json.dumps prints
@@ -49,8 +51,8 @@ func (p *Parser) object(b []byte, i, depth int) int {
 	return jsonlike.Close(b, i, '}')
 }
 
-// key reads the name at b[i] and returns what it means, and where it ends. Records of one log have their names in one
-// order: the one that came next in the record before is tried first.
+// key reads the name at b[i] and returns its meaning and its end. Records of one log have their names in one order, so the name after the previous one in the
+// record before is tried first.
 func (p *Parser) key(b []byte, i int) (*entry, int) {
 	if i >= len(b) || b[i] != '"' && b[i] != '\'' {
 		return nil, -1
@@ -81,7 +83,7 @@ func (p *Parser) key(b []byte, i int) (*entry, int) {
 	return e, at
 }
 
-// value reads the value at b[i] and does with it what its name asks for. -1: there is no value.
+// value reads the value at b[i] and treats the value as its name asks. -1: no value.
 func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	if i >= len(b) {
 		return -1
@@ -147,7 +149,7 @@ func (p *Parser) value(b []byte, i, depth int, e *entry) int {
 	return at
 }
 
-// numbers reads "[97, 100, 98]" of the utilization of GPUs, the list that is on every line. -1: it is something else, or not all numbers.
+// numbers reads "[97, 100, 98]" of the utilization of GPUs, a list on every line. -1: another value, or not all numbers.
 func (p *Parser) numbers(b []byte, i int, e *entry) int {
 	if e.action != gpus || e.Scale != 0 {
 		return -1
@@ -195,7 +197,7 @@ func (p *Parser) call(b []byte, i int, e *entry) int {
 // quoted reads the text in quotes at b[i].
 func (p *Parser) quoted(b []byte, i int) ([]byte, int) { return lexer.Text(b, i, &p.own) }
 
-// Member returns the elements of the array that the object in b has under a name, without brackets.
+// Member returns the elements of an array in the object in b, by its name, without brackets.
 func Member(b []byte, name string) ([]byte, bool) {
 	var own jsonlike.Texts
 	i := jsonlike.Blanks(b, 0)
@@ -211,7 +213,8 @@ func Member(b []byte, name string) ([]byte, bool) {
 		if from < 0 {
 			return nil, false
 		}
-		if from = jsonlike.Blanks(b, from); from == len(b) {
+		from = jsonlike.Blanks(b, from)
+		if from == len(b) {
 			return nil, false
 		}
 		switch b[from] {

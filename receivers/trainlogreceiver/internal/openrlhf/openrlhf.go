@@ -6,8 +6,8 @@
 //
 //	✨ Evaluation completed in 0:01:02, global_step 5, eval_metrics: {'eval_default_pass1': 0.5}
 //
-// timing/* are seconds, and step_total is their sum. Losses of RL stay fields: they do not compare with other losses. OpenRLHF's other trainers draw
-// tqdm bars only, and are read by package bar.
+// timing/* are seconds, and step_total is their sum. Losses of RL stay fields, because they are not comparable with other losses. OpenRLHF's other trainers
+// draw tqdm bars only, and are read by package bar.
 package openrlhf
 
 import (
@@ -29,14 +29,14 @@ var (
 	totalName = []byte("step_total")
 )
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct{ objects *object.Parser }
 
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
+// values in rec point into b; without a record, rec stays empty.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	kind, number := record.Step, []byte(nil)
 	var rest []byte
@@ -60,7 +60,7 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	}
 	rec.Source, rec.Kind, rec.Of = Source, kind, record.OneStep
 	rec.Set(record.Iteration, n)
-	// The parts are known by their names, as verl's are; the sum of them is no part.
+	// Parts are known by their names, as verl's are; their sum is no part.
 	if i := slices.IndexFunc(rec.Stages, func(st record.Stage) bool { return bytes.Equal(st.Name, totalName) }); i >= 0 {
 		rec.Set(record.Duration, rec.Stages[i].Seconds)
 		rec.Stages = slices.Delete(rec.Stages, i, i+1)

@@ -8,9 +8,9 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// state is what lines leave for later ones.
+// state is the memory from line to line.
 type state struct {
-	// Finer: the log tells steps, so that an epoch's line is none. Own: lines of pairs tell them.
+	// Finer: the log has steps, so that an epoch's line is no step. Own: lines of pairs have the steps.
 	Finer bool  `json:"finer,omitempty"`
 	Own   bool  `json:"own,omitempty"`
 	Head  *head `json:"head,omitempty"`
@@ -20,7 +20,7 @@ type state struct {
 type head struct {
 	Epoch   float64 `json:"epoch"`
 	Epochs  float64 `json:"epochs,omitempty"`
-	Seconds float64 `json:"seconds,omitempty"` // how long the epoch took; 0: not known
+	Seconds float64 `json:"seconds,omitempty"` // duration of the epoch; 0: unknown
 	Lines   int     `json:"lines,omitempty"`   // since
 }
 
@@ -62,7 +62,7 @@ func (p *Parser) head(b []byte) {
 	}
 }
 
-// ofEpoch completes the record of an epoch. In a log with finer lines only a result is left of it, which belongs to the step before.
+// ofEpoch completes the record of an epoch. In a log with finer lines only a result remains, as part of the step before.
 func (p *Parser) ofEpoch(rec *record.Record) bool {
 	if !p.state.Finer {
 		return true
@@ -78,7 +78,7 @@ func (p *Parser) ofEpoch(rec *record.Record) bool {
 	return true
 }
 
-// Others says that lines of another format tell steps.
+// Others says that lines of another format have the steps.
 func (p *Parser) Others() { p.state.Finer = true }
 
 // Save is as in tail.Handler.

@@ -8,11 +8,11 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver/internal/object"
 )
 
-// unit is a word behind a number that belongs to the number.
+// unit is a unit word behind a number.
 type unit struct {
-	suffix string  // of names that have the unit
-	name   string  // what a number in the unit is where nothing else names it
-	scale  float64 // to the base unit, where no suffix says so; 0: none
+	suffix string  // of names with the unit
+	name   string  // the name of a number without any other name
+	scale  float64 // to the base unit, where no suffix implies it; 0: none
 }
 
 var units = map[string]unit{
@@ -34,36 +34,36 @@ var units = map[string]unit{
 
 // pair is a name and its value.
 type pair struct {
-	name, value []byte // name empty: there is none
+	name, value []byte // name empty: none
 	unit        string
 	number, of  float64 // of "100/600"; 0: nothing
 	isNumber    bool
 	about       object.About
-	position    int // how surely the name says which step a line is of; 0: not
+	position    int // certainty that the name is the line's step; 0: not
 }
 
 // lexer reads a line of names and values.
 type lexer struct {
 	objects    *object.Parser
 	pairs      []pair
-	evaluation bool // a name says so
+	evaluation bool // a name is of an evaluation
 
 	b        []byte
 	at       int
-	words    int // of the name at hand, which begins at from
+	words    int // of the current name, which begins at from
 	from     int
 	until    int
-	leftover int // words that have no value
+	leftover int // words without a value
 	signed   int // pairs with a sign
 	depth    int // of parentheses
 	bracket  bool
-	fresh    bool // the name at hand is the first behind a separator
-	cell     bool // the name at hand begins the line, or stands behind a separator or a gap
-	foreign  int  // pairs without a sign whose names nobody knows
-	blanks   int  // before the token at hand
+	fresh    bool // the current name is the first behind a separator
+	cell     bool // the current name begins the line, or follows a separator or a gap
+	foreign  int  // pairs without a sign and with unknown names
+	blanks   int  // before the current token
 }
 
-// line reads a line. false: there is something in it beside names and values.
+// line reads a line. false: the line has more than names and values.
 func (x *lexer) line(b []byte) bool {
 	return x.tokens(b) && (x.leftover == 0 || x.leftover <= maxEvent && x.signed >= 3) && (x.foreign == 0 || 2*x.foreign+1 <= len(x.pairs))
 }
@@ -84,18 +84,19 @@ func (x *lexer) tokens(b []byte) bool {
 	return true
 }
 
-// skip passes over blanks and what decorates a line.
+// skip passes over blanks and decoration.
 func (x *lexer) skip() {
 	from := x.at
 	for x.at < len(x.b) && (x.b[x.at] == ' ' || x.b[x.at] == '\t' || x.b[x.at] >= 0x80) {
 		x.at++
 	}
-	if x.blanks = x.at - from; bytes.IndexByte(x.b[from:x.at], '\t') >= 0 {
+	x.blanks = x.at - from
+	if bytes.IndexByte(x.b[from:x.at], '\t') >= 0 {
 		x.blanks = max(x.blanks, 2)
 	}
 }
 
-// drop ends a name that has no value.
+// drop ends a name without a value.
 func (x *lexer) drop() {
 	x.leftover += x.words
 	x.words = 0
@@ -143,7 +144,8 @@ func (x *lexer) token() bool {
 		x.depth--
 		x.at++
 	case c == '[' || c == ']':
-		if x.bracket = c == '['; !x.bracket {
+		x.bracket = c == '['
+		if !x.bracket {
 			x.drop()
 		} else if x.words > 0 && x.blanks == 0 && isLetter(x.next()) { // "loss[loss=0.3, ctc_loss=0.2]"
 			x.words, x.fresh = 0, true
@@ -168,7 +170,7 @@ func (x *lexer) token() bool {
 	return len(x.pairs) < maxPairs
 }
 
-// next is the byte behind the one at hand.
+// next is the byte behind the current one.
 func (x *lexer) next() byte {
 	if x.at+1 < len(x.b) {
 		return x.b[x.at+1]
@@ -192,7 +194,7 @@ func startsNumber(b []byte) bool {
 // word reads a word of a name, and the value where a sign follows.
 func (x *lexer) word() bool {
 	if x.words > 0 && x.blanks > 1 {
-		x.drop() // names have one blank between their words
+		x.drop() // words of a name have one blank between them
 	}
 	start := x.at
 	if x.words == 0 {
@@ -256,7 +258,7 @@ func (x *lexer) word() bool {
 	return x.value(name)
 }
 
-// behindName is the length of a unit in parentheses that stands behind a name: "time (sec): 2.4".
+// behindName is the length of a unit in parentheses behind a name: "time (sec): 2.4".
 func behindName(b []byte) int {
 	if len(b) < 2 || b[0] != ' ' || b[1] != '(' {
 		return 0
@@ -269,10 +271,10 @@ func behindName(b []byte) int {
 	return 0
 }
 
-// decoration is what may stand before a line.
+// decoration is the characters that may stand before a line.
 var decoration = []byte("=->*#~+ \t")
 
-// sign is how many bytes stand between a name and its value: ":", "=", "=>", "->", "::".
+// sign is the number of bytes between a name and its value: ":", "=", "=>", "->", "::".
 func sign(b []byte) int {
 	switch {
 	case len(b) == 0:
@@ -285,7 +287,7 @@ func sign(b []byte) int {
 	return 0
 }
 
-// positionName says whether a name is that of a step or an epoch.
+// positionName says whether a name is of a step or an epoch.
 func positionName(name []byte) bool {
 	if len(name) > 15 {
 		return false
@@ -295,7 +297,7 @@ func positionName(name []byte) bool {
 	return stepNames[text] > 0 || text == "epoch"
 }
 
-// stops says whether a word stands in sentences about steps and losses that are no record of a step.
+// stops says whether a word occurs in sentences about steps and losses that are no records.
 func stops(word []byte) bool {
 	if len(word) < 4 || len(word) > 12 {
 		return false
@@ -309,7 +311,7 @@ func stops(word []byte) bool {
 	return false
 }
 
-// value reads what stands behind a sign.
+// value reads the value behind a sign.
 func (x *lexer) value(name []byte) bool {
 	if x.at == len(x.b) {
 		return false
@@ -367,7 +369,7 @@ func (x *lexer) textValue(name []byte) bool {
 	return true
 }
 
-// number reads a number, and what it says: of a name with a sign before it, of words that are a known name, or by its unit.
+// number reads a number and finds its meaning: from a name with a sign before it, from words that are a known name, or from its unit.
 func (x *lexer) number(name []byte, sign bool) bool {
 	start := x.at
 	v, n := leading(x.b[x.at:])
@@ -385,7 +387,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 		x.at = start + m
 		return x.named(q, name, sign)
 	}
-	if m := x.clock(start, sign); m > 0 { // a time that says itself what it is: "elapsed 0:00:12", "| 0:00:05s"
+	if m := x.clock(start, sign); m > 0 { // a time with a meaning of its own: "elapsed 0:00:12", "| 0:00:05s"
 		if x.words > 0 && !isElapsed(x.b[x.from:x.until]) {
 			return false
 		}
@@ -418,7 +420,7 @@ func (x *lexer) number(name []byte, sign bool) bool {
 	return x.named(q, name, sign)
 }
 
-// clock is the length of a time that stands without a sign behind other pairs; 0: there is none.
+// clock is the length of a time without a sign behind other pairs; 0: none.
 func (x *lexer) clock(start int, sign bool) int {
 	if sign || len(x.pairs) == 0 || bytes.IndexByte(x.b[start:min(len(x.b), start+3)], ':') < 0 {
 		return 0
@@ -447,7 +449,7 @@ func clock(b []byte) (n int) {
 	return n
 }
 
-// isElapsed says whether a name is that of a clock, or of what is left of it.
+// isElapsed says whether a name is of a clock, or of the remaining time.
 func isElapsed(name []byte) bool {
 	switch string(bytes.ToLower(name)) {
 	case "elapsed", "eta", "time", "remain", "remaining", "left", "total", "took", "elapsed time", "remaining time", "total time", "time left":
@@ -456,9 +458,10 @@ func isElapsed(name []byte) bool {
 	return false
 }
 
-// leading is decimal.Leading, of a number behind which dots may stand: "3...".
+// leading is decimal.Leading, for a number with possible dots behind: "3...".
 func leading(b []byte) (v float64, n int) {
-	if v, n = decimal.Leading(b); n > 0 {
+	v, n = decimal.Leading(b)
+	if n > 0 {
 		return v, n
 	}
 	if dots := bytes.Index(b[:min(len(b), 32)], []byte("..")); dots > 0 {
@@ -467,7 +470,7 @@ func leading(b []byte) (v float64, n int) {
 	return v, n
 }
 
-// spoken reads a time of minutes and seconds that begins at start, with the number that was read.
+// spoken reads a time in minutes and seconds from start on, including the number already read.
 func (x *lexer) spoken(start int) (seconds float64, n int) {
 	if x.at == len(x.b) || x.b[x.at] != 'm' && x.b[x.at] != 'h' {
 		return 0, 0
@@ -503,7 +506,7 @@ func spoken(b []byte) (seconds float64, n int) {
 	return seconds, n
 }
 
-// goesOn says whether a number is the beginning of something else: a time of day, a date, a version.
+// goesOn says whether a number is the beginning of another value: a time of day, a date, a version.
 func (x *lexer) goesOn() bool {
 	if x.at == len(x.b) {
 		return false
@@ -517,7 +520,7 @@ func (x *lexer) goesOn() bool {
 	return false
 }
 
-// named decides whose value a number is.
+// named decides the name of a number.
 func (x *lexer) named(q pair, name []byte, sign bool) bool {
 	if !sign && x.words > 0 {
 		name = x.b[x.from:x.until]
@@ -528,7 +531,8 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 		q.name = name
 		x.add(q)
 	case len(name) > 0:
-		if q.name = name; !x.known(&q) {
+		q.name = name
+		if !x.known(&q) {
 			if !x.cell || bytes.Count(name, []byte(" ")) > 1 {
 				return false
 			}
@@ -551,21 +555,21 @@ func (x *lexer) named(q pair, name []byte, sign bool) bool {
 
 // position takes a number without a name, in brackets: "[2/20]", "[1, 2000]", "[0/2][3/40]".
 func (x *lexer) position(q pair) {
-	if n := len(x.pairs); n > 0 && len(x.pairs[n-1].name) == 0 && x.pairs[n-1].unit == "" { // the one before is the epoch
+	if n := len(x.pairs); n > 0 && len(x.pairs[n-1].name) == 0 && x.pairs[n-1].unit == "" { // the number before is the epoch
 		x.pairs[n-1].name = []byte("epoch")
 	}
 	x.add(q)
 }
 
-// unnamed says whether all that was read is a number without a name, in brackets: "[1," of "[1, 2000]".
+// unnamed says whether only a number without a name was read, in brackets: "[1," of "[1, 2000]".
 func (x *lexer) unnamed() bool {
 	return len(x.pairs) == 1 && len(x.pairs[0].name) == 0 && x.pairs[0].unit == ""
 }
 
 func (x *lexer) epochBefore() bool { return len(x.pairs) > 0 && isEpoch(&x.pairs[len(x.pairs)-1]) }
 
-// begins says whether a number that was just read begins a line, and is told from what follows: "1/2100 (epoch 0.01), train_loss = 2.5".
-// Keras and days have blanks alone.
+// begins says whether the number just read begins a line, by the following characters: "1/2100 (epoch 0.01), train_loss = 2.5". Keras and dates have blanks
+// alone.
 func (x *lexer) begins() bool {
 	rest := x.b[x.at:]
 	return len(x.pairs) == 0 && (bytes.HasPrefix(rest, []byte(" (")) || bytes.HasPrefix(rest, []byte(": ")) || bytes.HasPrefix(rest, []byte(", ")))
@@ -607,13 +611,14 @@ func (x *lexer) known(q *pair) bool {
 }
 
 func (x *lexer) add(q pair) {
-	if q.about = x.objects.About(q.name); len(x.pairs) < maxPairs {
+	q.about = x.objects.About(q.name)
+	if len(x.pairs) < maxPairs {
 		x.pairs = append(x.pairs, q)
 	}
 	x.fresh = false
 }
 
-// unitWord is the word of letters that stands here.
+// unitWord is the word of letters at the current position.
 func (x *lexer) unitWord() []byte {
 	n := x.at
 	for n < len(x.b) && (isLetter(x.b[n]) || x.b[n] == '/' && n > x.at && n+1 < len(x.b) && isLetter(x.b[n+1]) || x.b[n] == '%') {
@@ -622,7 +627,7 @@ func (x *lexer) unitWord() []byte {
 	return x.b[x.at:n]
 }
 
-// numberFollows says whether a word is the name of what stands behind: "epoch 1 step 200".
+// numberFollows says whether a word is the name of the number behind: "epoch 1 step 200".
 func numberFollows(b []byte) bool {
 	b = bytes.TrimLeft(b, " ")
 	return len(b) > 0 && b[0]-'0' <= 9

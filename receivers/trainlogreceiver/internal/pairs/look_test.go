@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Wherever a loss stands in a line, and in whatever case.
+// A loss at any position in a line, in any case.
 func TestLook(t *testing.T) {
 	for _, word := range []string{"loss", "Loss", "LOSS", "lOsS", "los", "lo", "l", "lost", "oss", "l\x4fss", "l\x0fss", "Lo损失", "lo loss", "loss损", ""} {
 		for before := range 20 {

@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// named takes the losses whose names objects do not know, by the words of these: "avg_train_loss", "loss_val", "Val. Loss".
+// named takes the losses with names unknown to objects, by the words of the name: "avg_train_loss", "loss_val", "Val. Loss".
 func named(rec *record.Record, pairs []pair) {
 	other := -1
 	for i := range pairs {
@@ -24,13 +24,13 @@ func named(rec *record.Record, pairs []pair) {
 			other = i
 		}
 	}
-	// Beside the losses of an evaluation the only one of another name is that of training.
+	// Beside the losses of an evaluation, a single loss of another name is of training.
 	if !rec.Has(record.Loss) && rec.Has(record.ValidationLoss) && other >= 0 && bytes.EqualFold(pairs[other].name, []byte("loss")) {
 		rec.Set(record.Loss, pairs[other].number)
 	}
 }
 
-// split says which data the words of a name speak of, and how many words there are.
+// split finds the data set in the words of a name, and counts the words.
 func split(name []byte) (training, evaluation bool, words int) {
 	for from := 0; from < len(name); {
 		to := from

@@ -1,4 +1,4 @@
-// Package pairs reads lines of names and numbers that any training loop may print, where they have a step and a loss:
+// Package pairs reads lines of names and numbers of any training loop, with a step and a loss among them:
 //
 //	step: 100, loss: 2.31, lr: 1e-4, step_time: 0.25s
 //	step=100 loss=2.31 tokens/s=12,345
@@ -14,8 +14,8 @@
 //	第 3 轮, 损失: 0.52      the words of losses, steps and epochs in other languages
 //	[    INFO] - loss: 1.08, learning_rate: 4e-08, global_step: 1, interval_runtime: 4.87, interval_steps_per_second: 0.205     PaddleNLP (trainer/trainer.py)
 //
-// The names are the same as in JSON objects. A line is read when it consists of names and numbers alone: a sentence about a step and its loss, settings
-// and the checkpoints that a program loads are not read.
+// The names are the same as in JSON objects. A line must consist of names and numbers alone: a sentence about a step and its loss, settings and the checkpoints
+// that a program loads are not read.
 package pairs
 
 import (
@@ -38,7 +38,7 @@ const (
 	maxEvent = 3 // words before the pairs of a structured log
 )
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects *object.Parser
 	lexer   lexer
@@ -46,8 +46,8 @@ type Parser struct {
 	own     []byte // a line in English
 	counter count.Counter
 	time    count.Guess
-	timed   float64 // what the record calls time, s; NaN: nothing
-	name    []byte  // with its unit
+	timed   float64 // the record's "time", s; NaN: none
+	name    []byte  // with the unit
 	number  [40]byte
 }
 
@@ -58,7 +58,7 @@ func New(mapped map[string]object.Target) *Parser {
 	return p
 }
 
-// Parse fills rec, which must be empty, with the record that b holds. found false: b is no line of pairs, and rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false: b is no line of pairs, and rec stays empty.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	b = bytes.TrimSpace(b)
 	if len(b) > maxLine {
@@ -87,12 +87,12 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 // Value is a number and its name. Slices point into the text.
 type Value struct {
 	Name, Text []byte
-	Number, Of float64 // of "1/2": 1 and 2; Of is 0 where there is none
-	// Epoch and Step say that the number is that of an epoch, or of a step.
+	Number, Of float64 // of "1/2": 1 and 2; Of is 0 without the second
+	// Epoch and Step say that the number is of an epoch, or of a step.
 	Epoch, Step bool
 }
 
-// Values appends the numbers that have names in a text of a few words, as in the description of a progress bar. None: there is something else in the text.
+// Values appends the named numbers in a text of a few words, as in the description of a progress bar. None are appended when the text has anything else.
 func (p *Parser) Values(dst []Value, b []byte) []Value {
 	if len(b) > maxLine || !p.lexer.tokens(b) {
 		return dst
@@ -106,7 +106,7 @@ func (p *Parser) Values(dst []Value, b []byte) []Value {
 	return dst
 }
 
-// look says whether a line has a loss and whether it has bytes beyond ASCII. Nearly all lines of a log stop here: eight bytes are looked at together.
+// look says whether a line has a loss and whether the line has bytes beyond ASCII. Nearly all lines of a log end here, so the code tests eight bytes at a time.
 func look(b []byte) (loss, beyond bool) {
 	const ones, high, small = 0x0101010101010101, 0x8080808080808080, 0x2020202020202020
 	var all uint64
@@ -147,7 +147,7 @@ func containsFold(b []byte, word string) bool {
 	return false
 }
 
-// label takes off the name of the loop that prints the line: "[train]", "Train:", "Eval |".
+// label removes the name of the loop before a line: "[train]", "Train:", "Eval |".
 func label(b []byte) (rest []byte, evaluation bool) {
 	text := b
 	closing := byte(0)
@@ -190,14 +190,14 @@ func label(b []byte) (rest []byte, evaluation bool) {
 	return bytes.TrimLeft(rest, " :"), evaluation
 }
 
-// The names of the numbers that say which step a line is of, from the surest to the least.
+// The names of the numbers for a line's step, from the surest to the least.
 var stepNames = map[string]int{
 	"global_step": 1, "global step": 1, "global_steps": 1, "num_updates": 1, "update": 2, "updates": 2, "train_step": 2, "train step": 2, "training step": 2,
 	"step": 3, "steps": 3, "iteration": 3, "iterations": 3, "iter": 3, "iters": 3, "it": 4, "batch": 5, "batches": 5, "batch_idx": 5, "minibatch": 5,
 	"episode": 6, "tick": 6, "generation": 6,
 }
 
-// positionOf says how surely a name says which step a line is of; 0: not.
+// positionOf is the certainty that a name is the line's step; 0: not.
 func (p *Parser) positionOf(q *pair) int {
 	if len(q.name) == 0 {
 		if q.unit == "" {
@@ -227,7 +227,7 @@ func lowered(out, b []byte) []byte {
 	return out
 }
 
-// record makes a record of the pairs, when there are a step and a loss among them.
+// record makes a record of the pairs, if a step and a loss are among them.
 func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	pairs := p.lexer.pairs
 	at, best, loss, losses := -1, 0, -1, 0
@@ -299,7 +299,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	if isGAN {
 		return true
 	}
-	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only one, by a name of its own
+	if q := &pairs[loss]; losses == 1 && !rec.Has(record.Loss) && !rec.Has(record.ValidationLoss) && !q.about.Evaluation { // the only loss, by a special name
 		rec.Set(record.Loss, q.number)
 	}
 	if !rec.Has(record.Loss) {
@@ -324,7 +324,7 @@ func (p *Parser) record(rec *record.Record, evaluation bool) bool {
 	return true
 }
 
-// before says whether a pair of the name stands before.
+// before says whether a pair with the name was read before.
 func before(pairs []pair, name []byte) bool {
 	for i := range pairs {
 		if bytes.Equal(pairs[i].name, name) {
@@ -346,7 +346,7 @@ func isEpoch(q *pair) bool {
 	return false
 }
 
-// field takes a number: under the name with its unit, where that name is known. Else a number with a unit is kept as text.
+// field takes a number under its name with the unit, if known. Otherwise a number with a unit is kept as text.
 func (p *Parser) field(rec *record.Record, q *pair) {
 	value := p.number[:0]
 	for _, c := range q.value {
@@ -366,7 +366,7 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 			return
 		}
 	}
-	if len(name) == 0 { // a value that its unit alone tells of
+	if len(name) == 0 { // a value known by its unit alone
 		if unit.name == "" || unit.name == "step_time" && rec.Has(record.Duration) {
 			return
 		}
@@ -388,7 +388,7 @@ func (p *Parser) field(rec *record.Record, q *pair) {
 	rec.AddExtra(record.Extra{Name: name, Text: append(bytes.Clone(q.value), q.unit...)})
 }
 
-// setTime takes what the record calls time for that of the step, or for the run's.
+// setTime takes the record's "time" as the step's time, or as the run's.
 func (p *Parser) setTime(rec *record.Record, iteration float64) {
 	if rec.Has(record.Duration) {
 		return
@@ -409,7 +409,7 @@ func (p *Parser) setTime(rec *record.Record, iteration float64) {
 	}
 }
 
-// times are the names of times, of what loops print beside each step, with blanks between their words and without their units.
+// times are the names of times that loops print with each step, with blanks between their words and without their units.
 var times = map[string]bool{
 	"time": true, "step time": true, "batch time": true, "time taken": true, "took": true, "t": true, "bt": true, "cost": true, "cost time": true,
 	"batch cost": true, "iter dt": true, "time batch": true, "time step": true, "time iter": true, "time per step": true, "time per batch": true,
@@ -417,7 +417,7 @@ var times = map[string]bool{
 	"per step time": true, "dur": true, "duration": true, "sec tick": true, "updt s": true, "seconds": true, "time epoch": true, "epoch time": true,
 }
 
-// isTime says whether a name is that of a time.
+// isTime says whether a name is of a time.
 func isTime(name []byte) bool {
 	if len(name) == 0 || len(name) > 20 {
 		return false
@@ -440,8 +440,8 @@ func isTime(name []byte) bool {
 	return times[string(text)]
 }
 
-// picotron is the time of a step by its tokens and its speed, s, which huggingface/picotron prints (train.py: 248), to three digits or so:
-// "Global batch size: 1.05M | Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
+// picotron is the time of a step by its tokens and its speed, s, as printed by huggingface/picotron (train.py: 248), to about three digits: "Global batch size:
+// 1.05M | Tokens/s: 197.08K | Tokens/s/GPU: 24.64K | Tokens: 1.05M". 0: the line has other names.
 func picotron(pairs []pair) (seconds float64) {
 	for i := range pairs {
 		if i+3 >= len(pairs) || string(pairs[i].name) != "Global batch size" {
@@ -457,5 +457,5 @@ func picotron(pairs []pair) (seconds float64) {
 }
 
 // gan begins the lines of junyanz/pytorch-CycleGAN-and-pix2pix (util/visualizer.py, print_current_losses): "(epoch: 1, iters: 100, time: 0.123, data: 0.002)
-// G_GAN: 0.95 D_real: 0.61". No loss of these is that of the step.
+// G_GAN: 0.95 D_real: 0.61". None of these losses is the step's.
 var gan = []byte("(epoch: ")

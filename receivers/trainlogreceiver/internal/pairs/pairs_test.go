@@ -55,7 +55,7 @@ var records = map[string]string{
 	"loss: 1.07373798, learning_rate: 8e-08, global_step: 2, interval_runtime: 0.1491, interval_samples_per_second: 214.5, interval_steps_per_second: 8, progress_or_epoch: 0.0016": "step mean iteration=2 duration=0.125 loss=1.07373798 lr=8e-08 samples/s=214.5 extra:interval_runtime=0.1491 extra:progress_or_epoch=0.0016",
 }
 
-// Lines of programs about steps and losses that are no record of a step.
+// Lines about steps and losses that are no record of a step.
 var others = []string{
 	"", "step", "loss", "step loss", "step: 5", "loss: 5", "step=5 lr=1e-4", "max_steps: 100, loss: 2.3", "total_steps=100 loss=2.3",
 	"Namespace(step=5, loss=0.1, lr=0.1)", "step=5 loss=mse lr=0.1", "TrainingArguments(step=5, loss=0.1)", "loss_fn: cross_entropy, step: 5",

@@ -2,7 +2,7 @@ package pairs
 
 import "bytes"
 
-// word is what a loop may say in another language.
+// word is a word of a loop in another language.
 type word struct{ other, english string }
 
 // words are the words of losses, steps and epochs, the longer ones first.
@@ -81,7 +81,7 @@ var words = []word{
 	{"。", ""},
 }
 
-// hasOther says whether a line tells a loss or an epoch in another language.
+// hasOther says whether a line names a loss or an epoch in another language.
 func hasOther(b []byte) bool {
 	for _, w := range [...]string{"损失", "損失", "손실", "轮", "輪", "エポック", "에포크", "rdida", "poca", "поха", "Шаг", "tape"} {
 		if bytes.Contains(b, []byte(w)) {
@@ -93,7 +93,7 @@ func hasOther(b []byte) bool {
 
 var ordinal = []byte("第")
 
-// english appends a line with its words in English. A number that stands before its name, "第 3/10 轮", comes behind.
+// english appends a line with its words in English. A number before its name, "第 3/10 轮", moves behind.
 func english(out, b []byte) []byte {
 	for len(b) > 0 {
 		if rest, ok := bytes.CutPrefix(b, ordinal); ok {
@@ -135,7 +135,7 @@ func find(b []byte) *word {
 	return nil
 }
 
-// counted is the name behind a number, and how long the name is.
+// counted is the name behind a number, with its length.
 func counted(b []byte) (name string, n int) {
 	if len(b) == 0 {
 		return "", 0

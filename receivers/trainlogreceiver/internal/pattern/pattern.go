@@ -1,13 +1,13 @@
-// Package pattern reads lines by patterns from the configuration: a line of a log with placeholders where the numbers stand.
+// Package pattern reads lines by patterns from the configuration: a line of a log with placeholders in place of the numbers.
 //
 //	iter {iteration}: loss {loss}, time {step_time:ms}ms, mfu {mfu:%}%
 //
 // {name} takes a number, {name:unit} one in a unit, {...} names with their values, {*} any text. A blank stands for one blank or more, and before a number for
-// none too. A pattern may match anywhere in a line; what stands around the match says nothing. Between slashes stands a regular expression of package regexp,
-// whose named groups are placeholders: /iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/.
+// none too. A pattern may match anywhere in a line; the text around the match is ignored. Between slashes stands a regular expression of package regexp, whose
+// named groups are placeholders: /iter (?P<iteration>\d+) took (?P<step_time_ms>[\d.]+)/.
 //
-// Names are those of JSON rows (package object); one that nothing is known of becomes a field of that name. {name:field} is a field whatever the name means,
-// and {name:result} a field of an evaluation. A line is matched from the left to the right, without going back: the time is linear in its length.
+// Names are those of JSON rows (package object); an unknown name becomes a field. {name:field} is a field whatever the name means, and {name:result} a field of
+// an evaluation. A line is matched from the left to the right, without going back: the time is linear in its length.
 package pattern
 
 import (
@@ -33,17 +33,17 @@ const (
 	maxLine    = 8 << 10
 )
 
-// Pattern is a pattern. It is safe for concurrent use.
+// Pattern is a pattern. Safe for concurrent use.
 type Pattern struct {
 	text   string
-	source string // of its records
+	source string // of the pattern's records
 	parts  []part // literal, placeholder, literal, …
-	first  []byte // the longest run of the first literal without a blank: nearly all lines lack it
+	first  []byte // the longest part of the first literal without a blank: nearly all lines lack it
 	re     *regexp.Regexp
 	holes  []hole // of re, by group
-	whole  bool   // a line is like the pattern from its beginning to its end
+	whole  bool   // the pattern matches the whole line
 
-	shared int // of a Set's own copy: how many parts the pattern before it begins with too
+	shared int // of a Set's own copy: number of leading parts shared with the pattern before
 }
 
 // part is a text, or a hole.
@@ -68,7 +68,7 @@ type hole struct {
 	number bool // nothing but a number is a value of the name
 }
 
-// kind is what a name says of the record as a whole.
+// kind is the meaning of a name for the record as a whole.
 type kind uint8
 
 const (
@@ -81,13 +81,13 @@ const (
 	interval
 )
 
-// kinds are the names that are more than fields. elapsed is a clock of the run: its differences are times of steps. interval is the time since
-// the record before.
+// kinds are the names that are more than fields. elapsed is a clock of the run, whose differences are times of steps. interval is the time since the record
+// before.
 var kinds = map[string]kind{
 	"epoch": epoch, "epochs": epochs, "iteration": step, "step": step, "iterations": steps, "steps": steps, "elapsed": elapsed, "interval": interval,
 }
 
-// units are what a number may be in, as the suffix of the names that have it, and its factor where the name alone says nothing of a unit.
+// units are the possible units of a number: the suffix of the names with the unit, and the factor where the name alone implies no unit.
 var units = map[string]struct {
 	suffix string
 	scale  float64
@@ -97,7 +97,7 @@ var units = map[string]struct {
 	"k": {"", 1e3}, "K": {"", 1e3}, "M": {"", 1e6}, "G": {"", 1e9}, "T": {"", 1e12},
 }
 
-// Compile reads a pattern. Errors say at which character of the pattern something is wrong.
+// Compile reads a pattern. Errors name the wrong character of the pattern.
 func Compile(text string) (*Pattern, error) {
 	p := &Pattern{text: text, source: Source}
 	if len(text) > maxPattern {
@@ -115,11 +115,10 @@ func Compile(text string) (*Pattern, error) {
 	return p, nil
 }
 
-// String is the pattern as it was written.
+// String is the pattern as written.
 func (p *Pattern) String() string { return p.text }
 
-// MustWhole reads a pattern that is right, and that lines are like from their beginning to their end: those of trainers that are known. source is the Source of
-// its records.
+// MustWhole reads a correct pattern for whole lines: those of known trainers. source is the Source of its records.
 func MustWhole(source, text string) *Pattern {
 	p, err := Compile(text)
 	if err != nil {
@@ -151,7 +150,7 @@ func (p *Pattern) expression(text string) error {
 
 func (p *Pattern) compile(text []rune) error {
 	var literal []rune
-	named, open := false, -1 // open: where a hole without a literal behind it begins
+	named, open := false, -1 // open: start of a hole without a literal behind
 	end := func() {
 		if len(literal) > 0 {
 			p.parts, literal, open = append(p.parts, part{text: blanks(string(literal))}), nil, -1
@@ -263,7 +262,7 @@ func same(a, b []part, i int) bool {
 		h.plain != g.plain || h.result != g.result {
 		return false
 	}
-	if v.text != nil || h.number { // what follows does not matter
+	if v.text != nil || h.number { // the rest does not matter
 		return true
 	}
 	if i+1 == len(a) || i+1 == len(b) {
@@ -272,48 +271,48 @@ func same(a, b []part, i int) bool {
 	return bytes.Equal(a[i+1].text, b[i+1].text)
 }
 
-// Set is patterns, and what their names mean. It is safe for concurrent use.
+// Set is patterns with the meaning of their names. Safe for concurrent use.
 type Set struct {
-	patterns []*Pattern      // that match anywhere, in their order
-	by       [256][]*Pattern // that match whole lines, by the first byte of these
+	patterns []*Pattern      // anywhere in a line, in order
+	by       [256][]*Pattern // whole lines, by the first byte of the line
 	parts    int             // of the longest
 }
 
-// Parser reads the lines of one stream by patterns. It is not safe for concurrent use.
+// Parser reads the lines of one stream by patterns. Not safe for concurrent use.
 type Parser struct {
 	set     *Set
 	objects *object.Parser
 
-	// Of the pattern that was matched last.
-	values []value // of its holes, in their order
+	// Of the last matched pattern.
+	values []value // of the holes, in order
 	marks  []mark  // behind each part, and before the first
-	parts  int     // how many parts matched
+	parts  int     // number of matched parts
 
 	counter count.Counter
 	clock   count.Clock
 	before  float64 // the number of the step before
 
-	// Of the record at hand.
+	// Of the current record.
 	rec           *record.Record
 	epoch, epochs float64
 	step, steps   float64
-	stepped       bool    // step is told
+	stepped       bool    // step is known
 	result        bool    // a value is an evaluation's
 	elapsed       float64 // s
 	interval      float64 // s
 }
 
-// mark is a place in a text that is matched.
+// mark is a position in a matched text.
 type mark struct{ at, values int }
 
-// value is what stands at a placeholder.
+// value is the text at a placeholder.
 type value struct {
 	text   []byte
 	number float64
 	is     bool // a number
 }
 
-// NewSet finds out what the names of patterns mean; mapped is as in object.New.
+// NewSet finds the meaning of the names in patterns; mapped is as in object.New.
 func NewSet(patterns []*Pattern, mapped map[string]object.Target) *Set {
 	s, objects := new(Set), object.New(mapped)
 	for _, pattern := range patterns {
@@ -362,7 +361,7 @@ func follow(others []*Pattern, p *Pattern) []*Pattern {
 	return append(others, &own)
 }
 
-// know finds out what a placeholder means.
+// know finds the meaning of a placeholder.
 func (h *hole) know(objects *object.Parser) {
 	switch {
 	case h.long():
@@ -372,7 +371,8 @@ func (h *hole) know(objects *object.Parser) {
 		return
 	}
 	name := string(h.name)
-	if h.kind = kinds[name]; name == "duration" || name == "time" && h.scaled() {
+	h.kind = kinds[name]
+	if name == "duration" || name == "time" && h.scaled() {
 		name = "step_time"
 	}
 	if h.units != "" && objects.Known([]byte(name+h.units)) { // the name has the unit, and the record remembers the log's
@@ -385,7 +385,7 @@ func (h *hole) know(objects *object.Parser) {
 // scaled says whether the log has the value in a unit.
 func (h *hole) scaled() bool { return h.units != "" || h.scale > 1 || h.scale < 1 }
 
-// Parse fills rec, which must be empty, with the record that b holds by the first pattern that matches. found false: none does, and rec stays empty.
+// Parse fills rec with the record in b by the first matching pattern; rec must be empty. found false: no match, and rec stays empty.
 func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	if len(b) > maxLine {
 		return false, ""
@@ -396,7 +396,8 @@ func (p *Parser) Parse(b []byte, rec *record.Record) (found bool, reason string)
 	for i, pattern := range p.set.by[b[0]] {
 		from := 0
 		if i > 0 {
-			if from = pattern.shared; from > p.parts { // what did not match is in this one, too
+			from = pattern.shared
+			if from > p.parts { // the mismatch is in a shared part
 				continue
 			}
 		}
@@ -468,7 +469,7 @@ func (p *Parser) take(pattern *Pattern, rec *record.Record) bool {
 	return p.end(pattern.source)
 }
 
-// matchAt matches the pattern with what b begins with, and keeps the values and where the parts end. The parts before part from have matched b already.
+// matchAt matches the pattern with the beginning of b, and keeps the values and the ends of the parts. The parts before part from have matched b already.
 func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 	at, values := p.marks[from].at, p.marks[from].values
 	for i := from; i < len(pattern.parts); i++ {
@@ -478,7 +479,8 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 		case len(part.text) > 0:
 			n = literal(b[at:], part.text)
 		case part.hole.long():
-			if n = len(b) - at; i+1 < len(pattern.parts) {
+			n = len(b) - at
+			if i+1 < len(pattern.parts) {
 				n = find(b[at:], pattern.parts[i+1].text)
 			}
 			if part.hole.pairs && n >= 0 {
@@ -490,7 +492,8 @@ func (p *Parser) matchAt(pattern *Pattern, b []byte, from int) bool {
 			for at < len(b) && (b[at] == ' ' || b[at] == '\t') {
 				at++
 			}
-			if n = valueOf(&p.values[values], b[at:], pattern.parts[i:]); n == 0 {
+			n = valueOf(&p.values[values], b[at:], pattern.parts[i:])
+			if n == 0 {
 				n = -1
 			}
 			values++
@@ -515,8 +518,8 @@ func blank(b []byte) bool {
 	return true
 }
 
-// valueOf sets v to the value that b begins with, of the placeholder that rest begins with: a number, or else the text before the next literal. It returns
-// the length; 0: there is none.
+// valueOf sets v to the value at the beginning of b for the placeholder at the beginning of rest: a number, or else the text before the next literal. The
+// result is the length; 0: no value.
 func valueOf(v *value, b []byte, rest []part) (n int) {
 	h := &rest[0].hole
 	if h.auto {
@@ -524,9 +527,11 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 		v.text, v.is = b[:n], n > 0
 		return n
 	}
-	if v.number, n = decimal.Leading(b); n <= 0 {
+	v.number, n = decimal.Leading(b)
+	if n <= 0 {
 		if inner, is := tensor(b); is {
-			if v.number, n = decimal.Leading(inner); n > 0 {
+			v.number, n = decimal.Leading(inner)
+			if n > 0 {
 				v.text, v.is = inner[:n], true
 				return len(tensorMark) + len(inner) + 1
 			}
@@ -534,7 +539,8 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 		whole, end := decimal.Unsigned(b, 0) // "1epoch"
 		v.number, n = float64(whole), end
 	}
-	if v.is = n > 0; v.is {
+	v.is = n > 0
+	if v.is {
 		whole := n
 		for n+3 < len(b) && b[n] == ',' && digits(b[n+1:n+4]) && (n+4 == len(b) || b[n+4]-'0' > 9) { // thousands
 			n += 4
@@ -559,7 +565,7 @@ func valueOf(v *value, b []byte, rest []part) (n int) {
 
 var tensorMark = []byte("tensor(")
 
-// tensor is what stands in the parentheses of a tensor as Python shows one: "1.5, device='cuda:0'".
+// tensor is the text in the parentheses of a Python tensor: "1.5, device='cuda:0'".
 func tensor(b []byte) (inner []byte, is bool) {
 	rest, is := bytes.CutPrefix(b, tensorMark)
 	end := bytes.IndexByte(rest, ')')
@@ -569,12 +575,13 @@ func tensor(b []byte) (inner []byte, is bool) {
 	return rest[:end], true
 }
 
-// named is the length of b where b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b is something else.
+// named is the length of b if b is names with their values: "loss:2.5 lr=1e-5, grad_norm:tensor(1.5, device='cuda:0')"; -1: b has another form.
 func named(b []byte) int {
 	n := 0
 	for rest := behind(b); len(rest) > 0; n++ {
 		var name []byte
-		if name, _, rest = next(rest); name == nil {
+		name, _, rest = next(rest)
+		if name == nil {
 			return -1
 		}
 	}
@@ -584,7 +591,7 @@ func named(b []byte) int {
 	return len(b)
 }
 
-// next takes the name and the value off that b begins with. A value ends at a blank or comma that is not in brackets. name nil: there are none.
+// next takes a name and a value off the beginning of b. A value ends at a blank or comma outside of brackets. name nil: none.
 func next(b []byte) (name, value, rest []byte) {
 	n := 0
 	for n < len(b) && b[n] != ':' && b[n] != '=' {
@@ -616,7 +623,7 @@ func next(b []byte) (name, value, rest []byte) {
 
 func separates(c byte) bool { return c == ' ' || c == '\t' || c == ',' }
 
-// behind is what stands behind the separators that b begins with.
+// behind is the text behind the separators at the beginning of b.
 func behind(b []byte) []byte {
 	for len(b) > 0 && separates(b[0]) {
 		b = b[1:]
@@ -661,10 +668,10 @@ func digits(b []byte) bool {
 	return true
 }
 
-// literal is how many bytes of b a literal takes, -1 where b does not begin with it.
+// literal is the number of bytes of b that a literal takes, -1 where b does not begin with the literal.
 func literal(b, text []byte) int {
 	n := 0
-	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) { // else blanks are more or fewer
+	if last := len(text) - 1; last < len(b) && b[last] == text[last] && string(b[:last]) == string(text[:last]) { // otherwise the number of blanks differs
 		n = last + 1
 		for text[last] == ' ' && n < len(b) && (b[n] == ' ' || b[n] == '\t') {
 			n++
@@ -683,7 +690,7 @@ func literal(b, text []byte) int {
 		for n < len(b) && (b[n] == ' ' || b[n] == '\t') {
 			n++
 		}
-		if n == from && i+1 < len(text) { // the last blank may be missing: what follows is padded
+		if n == from && i+1 < len(text) { // the last blank may be missing before a padded value
 			return -1
 		}
 	}
@@ -723,7 +730,7 @@ func (p *Parser) begin(rec *record.Record) {
 	p.rec, p.epoch, p.epochs, p.step, p.steps, p.stepped, p.result, p.elapsed, p.interval = rec, math.NaN(), 0, 0, 0, false, false, math.NaN(), math.NaN()
 }
 
-// put gives a value to the record.
+// put adds a value to the record.
 func (p *Parser) put(h *hole, v *value) {
 	p.result = p.result || h.result
 	switch {
@@ -738,7 +745,7 @@ func (p *Parser) put(h *hole, v *value) {
 		p.objects.Text(h.known, v.text)
 	case h.kind == field && h.number:
 		p.objects.Number(h.known, v.number*h.scale, v.text)
-	case h.kind == field: // it may be a stamp, or an id
+	case h.kind == field: // possibly a stamp, or an id
 		p.objects.Text(h.known, plain(v.text))
 	case h.kind == epoch:
 		p.epoch = v.number
@@ -795,7 +802,7 @@ func (p *Parser) end(source string) bool {
 	return !rec.Empty()
 }
 
-// took sets the time of the step, the mean of so many.
+// took sets the time of the step, the mean of so many steps (of).
 func (p *Parser) took(seconds, of float64) {
 	if !(seconds > 0) || p.rec.Kind != record.Step || p.rec.Has(record.Duration) {
 		return

@@ -28,7 +28,7 @@ func TestPatterns(t *testing.T) {
 	type want map[record.Field]float64
 	for _, tt := range []struct {
 		pattern string
-		lines   []string // the last one's record
+		lines   []string // the last line's record
 		want    want     // nil: none
 	}{
 		{
@@ -69,7 +69,7 @@ func TestPatterns(t *testing.T) {
 		{"it {iteration}: {...}", []string{"it 7: loss: 2.5"}, nil},
 		{"it {iteration} loss {loss}", []string{"it 7 loss tensor(2.5, grad_fn=<NllLossBackward0>)"}, want{record.Iteration: 7, record.Loss: 2.5}},
 		{"it {iteration} loss {loss}", []string{"it 7 loss tensor(x)"}, nil},
-		{"it {iteration} mfu {mfu:%}%", []string{"it 7 mfu -100.00%"}, want{record.Iteration: 7}}, // not known yet
+		{"it {iteration} mfu {mfu:%}%", []string{"it 7 mfu -100.00%"}, want{record.Iteration: 7}}, // unknown so far
 	} {
 		t.Run(tt.pattern, func(t *testing.T) {
 			rec, found := parse(t, tt.pattern, tt.lines...)

@@ -15,9 +15,9 @@ const (
 	proposedMost  = 16 // numbers of a line
 )
 
-// Propose makes a pattern of the lines of a log that come most often with other numbers in them. "": no line with a number that counts comes again.
+// Propose makes a pattern of the most frequent lines of a log, equal but for their numbers. "": no line with a counting number is repeated.
 func Propose(lines []string) string {
-	shapes := make(map[string][][]string) // the numbers of lines, by what is between them
+	shapes := make(map[string][][]string) // the numbers of lines, by the text between them
 	for _, line := range lines {
 		texts, numbers := cut(line)
 		if len(numbers) < 2 || len(numbers) > proposedMost {
@@ -36,7 +36,7 @@ func Propose(lines []string) string {
 			continue
 		}
 		n := len(rows)
-		if strings.Contains(strings.ToLower(shape), "loss") { // as many lines may tell the learning rate
+		if strings.Contains(strings.ToLower(shape), "loss") { // as many lines may have the learning rate
 			n *= 2
 		}
 		if best == "" || n > most || n == most && shape < best {
@@ -53,7 +53,7 @@ func Propose(lines []string) string {
 	return text
 }
 
-// cut parts a line into its numbers and the texts around them.
+// cut divides a line into its numbers and the texts around them.
 func cut(line string) (texts, numbers []string) {
 	b, from := []byte(strings.TrimSpace(line)), 0
 	for i := 0; i < len(b); {
@@ -69,8 +69,8 @@ func cut(line string) (texts, numbers []string) {
 	return append(texts, string(blanks(string(b[from:])))), numbers
 }
 
-// counting is the number of a row that counts steps: a whole one that rises from row to row, of a name like that of a step where there are several; -1: there
-// is none.
+// counting is the index of the number in a row that counts steps: a whole number that rises from row to row, with a name like a step's where several do; -1:
+// none.
 func counting(texts []string, rows [][]string) int {
 	at, best := -1, 0
 	for i := range rows[0] {
@@ -94,13 +94,12 @@ func counting(texts []string, rows [][]string) int {
 	return at
 }
 
-// losses are the names of losses that no field has.
+// losses are the names of losses without a field.
 var losses = map[string]bool{
 	"cross-entropy": true, "crossentropy": true, "cross_entropy": true, "ce": true, "xent": true, "nll": true, "cost": true,
 }
 
-// write writes the pattern: the number that counts is the step, and the others have the names before them. A number that
-// stays as it is and has no name is text.
+// write writes the pattern: the counting number is the step, and the others have the names before them. A constant number without a name is text.
 func write(texts []string, rows [][]string) string {
 	step := counting(texts, rows)
 	names := make([]string, len(rows[0])) // without a unit; "*" any text, "" the number itself
@@ -152,8 +151,8 @@ func write(texts []string, rows [][]string) string {
 	return out.String()
 }
 
-// lossOf is the number that is the loss where none has such a name: by a name of its own, by the word before it or behind, or because no other
-// number has a fraction; -1: there is none.
+// lossOf is the index of the loss where no number is called loss: by a name of its own, by the word before or behind, or as the only number with a fraction;
+// -1: none.
 func lossOf(texts []string, rows [][]string, names []string) int {
 	free, last := 0, -1
 	for i, name := range names {
@@ -181,7 +180,7 @@ func lossOf(texts []string, rows [][]string, names []string) int {
 	return -1
 }
 
-// wordsOf is what a text begins with up to a sign, in small letters.
+// wordsOf is the beginning of a text up to a sign, in small letters.
 func wordsOf(text string) string {
 	if i := strings.IndexAny(text, ",;:|=([/"); i >= 0 {
 		text = text[:i]
@@ -211,7 +210,7 @@ func nameBefore(text string) string {
 	}
 }
 
-// isTimed says whether a number is how long a step took: by its name, or by its unit where it has no name.
+// isTimed says whether a number is a step's duration: by its name, or without a name by its unit.
 func isTimed(before, behind, number string) bool {
 	words := strings.ToLower(before)
 	if i := strings.LastIndexAny(words, ",;|)]"); i >= 0 {
@@ -233,7 +232,7 @@ func isTimed(before, behind, number string) bool {
 	return nameBefore(before) == "" && (unit == ":s" || unit == ":ms") && strings.Contains(number, ".")
 }
 
-// unitBehind is the unit that a text begins with.
+// unitBehind is the unit at the beginning of a text.
 func unitBehind(text string) string {
 	word := strings.TrimLeft(text, " ")
 	for _, unit := range [...]struct{ word, name string }{

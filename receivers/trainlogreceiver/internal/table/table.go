@@ -1,6 +1,6 @@
-// Package table reads tables of numbers with a header: the metrics.csv of Lightning's CSVLogger (lightning/fabric/loggers/csv_logs.py), which LitGPT
-// and others write too, and any other table with a column for the step and one for a loss. Cells are separated by commas, semicolons or tabs; a cell without
-// a value is empty:
+// Package table reads tables of numbers with a header: the metrics.csv of Lightning's CSVLogger (lightning/fabric/loggers/csv_logs.py), also of LitGPT and
+// others, and any other table with a column for the step and one for a loss. Cells are separated by commas, semicolons or tabs; a cell without a value is
+// empty:
 //
 //	epoch,lr,step,train_loss_epoch,train_loss_step,val_loss
 //	0,0.01,1,,11.587385177612305,
@@ -12,14 +12,14 @@
 //	|---:|---:|---:|                             1     2.3641    0.042
 //	| 1 | 2.3641 | 0.029 |
 //
-// Where no column counts steps, epochs are the steps, unless other lines of the log tell finer ones: fastai prints such tables, and Ultralytics' YOLO draws
-// bars behind its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
+// Where no column counts steps, epochs are the steps, unless other lines of the log have finer ones: fastai prints tables of epochs, and Ultralytics' YOLO
+// draws bars behind its rows (ultralytics/engine/trainer.py) and writes results.csv. spaCy (spacy/training/loggers.py) calls steps "#":
 //
 //	epoch     train_loss  valid_loss  time            Epoch    GPU_mem   box_loss   cls_loss  Instances       Size
 //	0         0.5318      0.4127      00:12             1/2      2.51G      3.538      2.141          4        640: 100% ━━━━━━ 6/6 4.4it/s 1.4s
 //
-// CSVLogger writes its file anew when a metric comes that has no column yet, and holds rows back until there are many. So a row's key is made
-// of its values, sorted by column name, and the time at which it is read says nothing.
+// CSVLogger rewrites its file for a metric without a column, and buffers rows. So a row's key is made of its values, sorted by column name, and the time of
+// reading is not the time of the row.
 package table
 
 import (
@@ -40,13 +40,13 @@ import (
 // Source is record.Record's Source.
 const Source = "csv"
 
-// Header is the reason of a line that names the columns.
+// Header is the reason of a line with the names of the columns.
 const Header = "header"
 
-// BadRow is the reason of a row of numbers that lacks cells or has too many.
+// BadRow is the reason of a row of numbers with too few or too many cells.
 const BadRow = "bad_row"
 
-// fewColumns are those of a table that blanks align: fewer words may be a sentence.
+// fewColumns is the least number of columns in a table aligned by blanks: fewer words may be a sentence.
 const fewColumns = 3
 
 // mostOthers bounds the lines of others between two rows of a console's table.
@@ -57,7 +57,7 @@ const (
 	maxName    = 256 // bytes
 )
 
-// Out takes the records of a line, and is told when a table begins; step.Out is one.
+// Out takes the records of a line, and learns of the beginning of a table; step.Out implements Out.
 type Out interface {
 	object.Out
 	// Retold says that the next records may have been read before.
@@ -66,48 +66,48 @@ type Out interface {
 
 type column struct {
 	name   []byte
-	step   bool // the column that counts steps; there is one
+	step   bool // the column that counts steps; exactly one
 	other  bool // another column that counts
 	result bool // about an evaluation, or the mean over an epoch
 	epoch  bool
 }
 
-// Parser reads the lines of one stream. It is not safe for concurrent use.
+// Parser reads the lines of one stream. Not safe for concurrent use.
 type Parser struct {
 	objects *object.Parser
-	header  []byte // as it was read; empty: none yet
+	header  []byte // as read; empty: none yet
 	sep     byte
 	columns []column
 	sorted  []int // columns by name
 	cells   [][]byte
 	key     []byte
-	own     []byte // cells that had quotes
+	own     []byte // unquoted cells
 	others  int    // lines since the header, or the last row, of a console's table
 	time    count.Guess
 	clock   count.Clock // of results.csv
 	epochs  bool        // the step is an epoch
-	yolo    bool        // bars stand behind the rows
-	results bool        // results.csv of Ultralytics: its time is the run's
+	yolo    bool        // rows are followed by bars
+	results bool        // results.csv of Ultralytics: time is the run's
 	before  float64     // the epoch of the row before, of yolo
-	finer   bool        // other lines tell steps
+	finer   bool        // other lines have the steps
 }
 
-// Others says that lines of another format tell steps: epochs are none then.
+// Others says that lines of another format have the steps: then epochs are no steps.
 func (p *Parser) Others() { p.finer = true }
 
-// The separators of tables that are printed to a console.
+// The separators of tables printed to a console.
 const (
 	bar   = '|'
 	blank = ' '
 )
 
-// printed says whether the table is one of a console: nobody writes it anew, or holds rows back.
+// printed says whether the table is a console's: never rewritten or buffered.
 func (p *Parser) printed() bool { return p.sep == bar || p.sep == blank }
 
 // New returns a parser; mapped is as in object.New.
 func New(mapped map[string]object.Target) *Parser { return &Parser{objects: object.New(mapped)} }
 
-// Line reads one line. mine is false when the line is of no table.
+// Line reads one line. mine is false outside of tables.
 func (p *Parser) Line(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) == 0 || p.epochs && p.finer {
@@ -163,7 +163,7 @@ func (p *Parser) head(b []byte) bool {
 	return false
 }
 
-// names makes columns of the cells, which must be names, and among them the names of a step and a loss.
+// names makes columns of the cells; all must be names, among them those of a step and a loss.
 func (p *Parser) names() (columns []column, epochs, ok bool) {
 	step, loss, epoch := -1, false, -1
 	seen := make(map[string]bool, len(p.cells))
@@ -186,13 +186,14 @@ func (p *Parser) names() (columns []column, epochs, ok bool) {
 		if c.epoch && epoch < 0 {
 			epoch = i
 		}
-		// CSVLogger's own column is "step"; what the job logs beside it may count otherwise.
+		// CSVLogger's own column is "step"; the job's other columns may count differently.
 		if about.Step && (step < 0 || string(cell) == "step") {
 			step = i
 		}
 		columns = append(columns, c)
 	}
-	if epochs = step < 0 && epoch == 0; epochs {
+	epochs = step < 0 && epoch == 0
+	if epochs {
 		step = 0
 	}
 	if step < 0 || !loss {
@@ -204,7 +205,7 @@ func (p *Parser) names() (columns []column, epochs, ok bool) {
 
 var gpuMemory = []byte("GPU_mem")
 
-// wide parts the names of a header by two blanks or more: names may have one.
+// wide splits the names of a header at two blanks or more: names may have one.
 func (p *Parser) wide(b []byte) bool {
 	p.cells = p.cells[:0]
 	for b = bytes.TrimSpace(b); len(b) > 0 && len(p.cells) < maxColumns; {
@@ -235,7 +236,7 @@ func isName(b []byte) bool {
 	return true
 }
 
-// split parts a line into cells, as RFC 4180 quotes them. false: a quote is not closed, or there are too many.
+// split splits a line into cells, with RFC 4180's quotes. false: an unclosed quote, or too many cells.
 func (p *Parser) split(b []byte, sep byte) bool {
 	p.cells, p.own = p.cells[:0], p.own[:0]
 	switch sep {
@@ -363,7 +364,7 @@ func (p *Parser) print(b []byte, out Out) (v tail.Verdict, reason string, mine b
 
 func notOfRule(r rune) bool { return r != bar && r != '-' && r != ':' && r != ' ' }
 
-// plain is a number without its commas, and in place of "1.2k" the number.
+// plain is a number without its commas, and for "1.2k" the number.
 func (p *Parser) plain(cell []byte) []byte {
 	cell = bytes.TrimSpace(cell)
 	number, kilo := bytes.CutSuffix(cell, []byte("k"))
@@ -386,7 +387,7 @@ func minutes(cell []byte) (seconds float64, ok bool) {
 	return seconds, parts == 2 || parts == 3
 }
 
-// spoken is the column that is called time and has minutes and seconds; -1: none.
+// spoken is the column called time with minutes and seconds; -1: none.
 func (p *Parser) spoken() int {
 	for i := range p.columns {
 		if bytes.EqualFold(p.columns[i].name, []byte("time")) {
@@ -398,7 +399,7 @@ func (p *Parser) spoken() int {
 	return -1
 }
 
-// drawn reads a row of YOLO's, whose bar is full: the means over an epoch, and how long that took.
+// drawn reads a row of YOLO's with a full bar: the means over an epoch, and the epoch's duration.
 func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	row, rest, ok := bytes.Cut(b, []byte(": 100%"))
 	if !ok || !p.split(row, blank) || len(p.cells) != len(p.columns) {
@@ -411,7 +412,7 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	if !ok1 || !ok2 || !ok3 || !(epoch >= 0) || epoch != math.Trunc(epoch) {
 		return tail.Ignored, "", false
 	}
-	if epoch == p.before { // a bar that is closed is drawn once more
+	if epoch == p.before { // a closed bar is drawn once more
 		return tail.Ignored, repeated, true
 	}
 	for _, cell := range p.cells[2:] {
@@ -436,10 +437,10 @@ func (p *Parser) drawn(b []byte, out Out) (v tail.Verdict, reason string, mine b
 	return tail.Record, "", true
 }
 
-// repeated is the reason of a row that was read before.
+// repeated is the reason of a row read before.
 const repeated = "progress_bar"
 
-// drawnFor is how long a bar took, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
+// drawnFor is the duration of a bar, s: the last word of "━━━ 6/6 4.4it/s 1.4s", and the first of "|███| 6/6 [00:01<00:00, 4.4it/s]".
 func drawnFor(b []byte) float64 {
 	if i := bytes.IndexByte(b, '['); i >= 0 {
 		clock, _, _ := bytes.Cut(b[i+1:], []byte("<"))
@@ -458,13 +459,13 @@ func drawnFor(b []byte) float64 {
 	return s
 }
 
-// The names of columns that have the time of a step, or how long the run has run, in s, where they have parts of a second.
+// The names of columns for the time of a step, or for the run's time so far, in s with decimals.
 var (
 	times  = []string{"time", "time (s)", "time(s)", "time_s", "time (sec)", "dur", "duration", "duration (s)", "seconds"}
 	clocks = []string{"elapsed", "elapsed_time", "elapsed time", "elapsed (s)", "total time"}
 )
 
-// timed is the column that has one of the names, and parts of a second; -1: none.
+// timed is the column with one of the names and with decimals; -1: none.
 func (p *Parser) timed(names []string) int {
 	for i := range p.columns {
 		if bytes.IndexByte(p.cells[i], '.') >= 0 && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, string(p.columns[i].name)) }) {
@@ -474,7 +475,7 @@ func (p *Parser) timed(names []string) int {
 	return -1
 }
 
-// took gives a record the time of a step, s, the mean of so many.
+// took sets the time of a record's step, s, the mean of so many steps (of).
 func took(rec *record.Record, seconds, of float64) {
 	if !(seconds > 0) || rec.Has(record.Duration) {
 		return
@@ -488,9 +489,10 @@ func took(rec *record.Record, seconds, of float64) {
 // row reads a row.
 func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine bool) {
 	if p.printed() {
-		if v, reason, mine = p.print(b, out); mine {
+		v, reason, mine = p.print(b, out)
+		if mine {
 			p.others = 0
-		} else if p.others++; p.others > mostOthers { // numbers that come so late are of something else
+		} else if p.others++; p.others > mostOthers { // numbers this late are of something else
 			p.header, p.columns = nil, nil
 		}
 		return v, reason, mine
@@ -513,7 +515,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 		step++
 	}
 	if len(p.cells) != len(p.columns) {
-		// Text with commas is not ours; numbers alone are a row that was cut, or of another header.
+		// Text with commas is of another format; numbers alone are a truncated row, or a row of another header.
 		if numbers+p.empty() == len(p.cells) && numbers > 0 {
 			return tail.Rejected, BadRow, true
 		}
@@ -536,7 +538,7 @@ func (p *Parser) row(b []byte, out Out) (v tail.Verdict, reason string, mine boo
 	return tail.Record, "", true
 }
 
-// fill gives the cells to a record.
+// fill adds the cells to a record.
 func (p *Parser) fill(rec *record.Record) {
 	p.objects.Begin(rec)
 	for i, cell := range p.cells {
@@ -553,7 +555,7 @@ func (p *Parser) fill(rec *record.Record) {
 	p.objects.End()
 }
 
-// emit hands over the record of a row.
+// emit emits the record of a row.
 func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out Out) {
 	rec.Source, rec.Late, rec.Dedup = Source, !p.printed(), true
 	rec.Set(record.Iteration, iteration)
@@ -562,7 +564,7 @@ func (p *Parser) emit(rec *record.Record, iteration float64, training bool, out 
 	}
 	rec.Kind = record.Evaluation
 	if training && (!p.objects.IsResult() || p.epochs) { // an epoch's row has both
-		// Each logger of a step has a row of its own: a callback for the learning rate, one for the speed.
+		// Each logger of a step has a separate row: a callback for the learning rate, one for the speed.
 		rec.Kind, rec.Open, rec.Join = record.Step, true, true
 	}
 	p.key = p.key[:0]

@@ -117,7 +117,7 @@ var tables = map[string]struct {
 		},
 		0,
 	},
-	// A row that was cut is not one of fewer cells.
+	// A truncated row is not a row of fewer cells.
 	"broken": {"step,loss,lr\n1,2.5\n2,2.5,1e-4,7\n3,\"2.5,1e-4\nx\n1,2,text\n", []string{`csv step open join dedup iteration=1 loss=2 extra:lr="text"`}, 2},
 	"none": {
 		"step,time\n1,2\nloss,lr\n1,2\nstep, and then the loss of it all, which is here\n1,2,3\nstep,step,loss\n1,1,2\nstep,loss: 5\n1,2\n1,2,3\nstep,loss=2\nstep,loss\nhello, world\n,\n,2\n5,\n\"\n" +
@@ -151,7 +151,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// CSVLogger writes its file anew with more columns: the key of a row is made of its values, not of their places.
+// CSVLogger rewrites its file with more columns: the key of a row is made of its values, not of their places.
 func TestKeyOfARowWrittenAnew(t *testing.T) {
 	keys := func(lines ...string) []string {
 		p, out := table.New(nil), &recordtest.Sink{}

@@ -4,8 +4,7 @@
 //	[titan] 2026-01-16 02:42:36,857 - root - INFO - validate step:  1  loss: 12.4699  memory: 69.81GiB(88.17%)  tps: 74,600
 //	[titan] 2026-01-16 02:42:36,857 - root - INFO - [GC] Finished saving the checkpoint (or staging if async is enabled)in 2.31 seconds.
 //
-// tps (once wps) and tflops are of one device. memory is the peak that the allocator reserved since the line before.
-// Lines do not state how long a step took.
+// tps (once wps) and tflops are of one device. memory is the allocator's reserved peak since the line before. Lines do not have the duration of a step.
 package torchtitan
 
 import (
@@ -25,8 +24,8 @@ var (
 	checkpoint   = []byte("checkpoint")
 )
 
-// Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
+// values in rec point into b; without a record, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	start, number, fields := find(b)
 	if number == nil {
@@ -78,7 +77,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// saved reads how long a checkpoint took (components/checkpoint.py). It is saved between two steps.
+// saved reads the duration of a checkpoint (components/checkpoint.py), saved between two steps.
 func saved(b []byte, rec *record.Record) bool {
 	start := bytes.Index(b, savedMark)
 	if start < 0 {
@@ -95,7 +94,7 @@ func saved(b []byte, rec *record.Record) bool {
 	return true
 }
 
-// find looks for "step: 12  ": two blanks follow, as between all fields. number is nil when there is none.
+// find looks for "step: 12 ": two blanks follow, as between all fields. number is nil without a match.
 func find(b []byte) (start int, number, fields []byte) {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], stepMark)
@@ -119,7 +118,7 @@ func find(b []byte) (start int, number, fields []byte) {
 	}
 }
 
-// set sets one field and says whether it is one of torchtitan's own beside the loss.
+// set sets one field and says whether the field is one of torchtitan's own beside the loss.
 func set(key, value []byte, loss record.Field, rec *record.Record) bool {
 	switch string(key) {
 	case "loss":
@@ -179,8 +178,10 @@ func memory(b []byte, rec *record.Record) bool {
 		return false
 	}
 	rec.SetIn(record.MemoryReservedPeak, v, record.Gibibytes)
-	if share, ok = bytes.CutPrefix(share, []byte("(")); ok {
-		if share, ok = bytes.CutSuffix(share, []byte("%)")); ok {
+	share, ok = bytes.CutPrefix(share, []byte("("))
+	if ok {
+		share, ok = bytes.CutSuffix(share, []byte("%)"))
+		if ok {
 			if v, ok := decimal.Float(share); ok {
 				rec.SetIn(record.MemoryUtilization, v, record.Percent)
 			}

@@ -1,34 +1,36 @@
 package tqdm
 
-// smoothing is the weight of the last move in the speed that a bar shows (tqdm/std.py, __init__). Weights of earlier moves fall by 1-smoothing each.
+// smoothing is the weight of the last move in a bar's speed (tqdm/std.py, __init__). Weights of earlier moves fall by 1-smoothing each.
 const smoothing = 0.3
 
-// minInterval is how long, s, counts may go on before a bar makes its speed anew (tqdm/std.py, __init__, mininterval): a refresh draws them beside the old one.
+// minInterval is the time, s, that counts may advance before a bar computes its speed anew (tqdm/std.py, __init__, mininterval): a refresh draws new counts
+// beside the old speed.
 const minInterval = 0.1
 
-// coarse is the share of a speed that its digits leave open, from which on two speeds in a row may be alike by chance.
+// coarse is the relative rounding of a speed from which two equal speeds in a row may be chance.
 const coarse = 2e-4
 
-// Clock tells more finely than in the bar's whole seconds when a count was reached, s since the bar was first drawn: by the speeds of drawings in a row,
-// within the second that the bar shows. Its zero value is ready; its fields are exported to be saved.
+// Clock finds the time of a count, s since the bar was first drawn, more exactly than the bar's whole seconds: from the speeds of consecutive drawings, within
+// the second shown by the bar. The zero value is ready; fields are exported to be saved.
 //
-// A bar shows its recent speed, a mean of moves whose weights fall exponentially (tqdm/std.py, EMA): the last move is the difference between two means. With
-// smoothing 0, as in Lightning, a bar shows the mean since its beginning. Bars do not say which, and what contradicts their seconds is given up.
+// A bar shows its recent speed, a mean of moves with exponentially falling weights (tqdm/std.py, EMA): the last move is the difference between two means. With
+// smoothing 0, as in Lightning, a bar shows the mean since its beginning. Bars do not show their smoothing; a hypothesis that contradicts the seconds is given
+// up.
 type Clock struct {
 	Total, Elapsed float64
 	Seen           float64 // the count drawn last
-	N, At          float64 // when the speed was made last: tqdm draws new counts beside old speeds, too
+	N, At          float64 // last computation of the speed: tqdm draws new counts beside old speeds, too
 	Per            float64
-	First          float64 // the count that the bar began with
+	First          float64 // the bar's first count
 	FromN, FromAt  float64 // of the mark
 
-	Moves, Took, Off    float64 // weighted sums: of counts, of s, and of by how much these may be off
+	Moves, Took, Off    float64 // weighted sums: of counts, of s, and of the error of s
 	Sum, SumOff         float64 // s, of all moves by the recent speed
 	NotMean, NotRecent  bool
 	Begun, NotFromStart bool
 }
 
-// Draw takes a drawing of the bar, and says whether another bar begins with it. mean: the bar is known to show the mean since its beginning.
+// Draw takes a drawing of the bar, and says whether another bar begins. mean: the bar is known to show the mean since its beginning.
 func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	if !c.Begun || b.Total != c.Total || b.Done < c.Seen || b.Elapsed < c.Elapsed {
 		c.begin(b)
@@ -46,11 +48,11 @@ func (c *Clock) begin(b *Bar) {
 	*c = Clock{Total: b.Total, Elapsed: b.Elapsed, Seen: b.Done, N: b.Done, Per: b.Per, Begun: true}
 	switch all, off := b.Done*b.Per, b.Done*b.Err; {
 	case b.Done == 0:
-	case b.Per > 0 && all+off >= b.Elapsed && all-off <= b.Elapsed+1: // all that was drawn before is in the speed
+	case b.Per > 0 && all+off >= b.Elapsed && all-off <= b.Elapsed+1: // the speed covers everything drawn before
 		c.At = within(all, b.Elapsed, b.Elapsed+1)
 		c.Moves, c.Took, c.Off = smoothing*b.Done, smoothing*all, smoothing*off
 		c.Sum, c.SumOff = all, off
-	case b.Per == 0 && b.Elapsed == 0: // a job that was resumed
+	case b.Per == 0 && b.Elapsed == 0: // a resumed job
 		c.First, c.FromN = b.Done, b.Done
 	default:
 		c.NotFromStart = true
@@ -78,14 +80,14 @@ func (c *Clock) move(b *Bar, mean bool) {
 	c.N, c.At, c.Per = b.Done, at, b.Per
 }
 
-// bySpeed is when the count was reached by the speed, n more than before.
+// bySpeed is the time of the count by the speed, n more than before.
 func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 	done := b.Done - c.First
 	all, allOff := done*b.Per, done*b.Err
 	if all+allOff < max(b.Elapsed, c.At-1) || all-allOff > b.Elapsed+1 {
 		c.NotMean = true
 	}
-	if all < minInterval { // there was no other speed yet
+	if all < minInterval { // no other speed yet
 		c.Moves, c.Took, c.Off = smoothing*done, smoothing*all, smoothing*allOff
 		c.Sum, c.SumOff = all, allOff
 		return all
@@ -105,14 +107,14 @@ func (c *Clock) bySpeed(b *Bar, n float64, mean bool) float64 {
 		return overall
 	}
 	recent := c.At + last
-	// A bar that is closed shows the mean, whatever the bar showed before (tqdm/std.py, close).
+	// A closed bar shows the mean, whatever the speed before (tqdm/std.py, close).
 	if b.Done == b.Total && all+allOff >= b.Elapsed && all-allOff <= b.Elapsed+1 && abs(overall-usual) < abs(recent-usual) {
 		return overall
 	}
 	return recent
 }
 
-// Since is how long the steps since the mark have taken, s, and how many there were. guessed: what is known of the time is of fewer than half of them.
+// Since is the time of the steps since the mark, s, and their number. guessed: the known time is of fewer than half of the steps.
 func (c *Clock) Since() (took, steps float64, guessed bool) {
 	steps = c.Seen - c.FromN
 	if !(steps > 0) {

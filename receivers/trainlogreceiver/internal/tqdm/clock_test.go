@@ -21,7 +21,8 @@ func drawn(n, total int, elapsed, per float64) string {
 	return fmt.Sprintf("%3d%%|##| %d/%d [%02d:%02d<00:00, %s]", 100*n/total, n, total, int(elapsed)/60, int(elapsed)%60, rate)
 }
 
-// Seeded runs with stalls, with tqdm's recent speed and with Lightning's mean since the beginning: stalls are where they were, and the sum is the bar's time.
+// Seeded runs with stalls, with tqdm's recent speed and with Lightning's mean since the beginning: stalls are found at their steps, and the sum is the bar's
+// time.
 func TestClockFindsStalls(t *testing.T) {
 	const steps, stall = 400, 3.0
 	found, all := 0, 0
@@ -48,14 +49,14 @@ func TestClockFindsStalls(t *testing.T) {
 			b, length := tqdm.Parse([]byte(drawn(n, steps, elapsed, per)))
 			require.Positive(t, length)
 			require.False(t, c.Draw(&b, mean))
-			told, covers, _ := c.Since()
+			measured, covers, _ := c.Since()
 			c.Mark()
 			require.InDelta(t, 1, covers, 0)
-			sum += told
-			if isStall := told > usual+1; isStall && stalls {
+			sum += measured
+			if isStall := measured > usual+1; isStall && stalls {
 				found++
 			} else if isStall {
-				assert.Fail(t, "no stall", "seed %d: step %d took %.2f s, told %.2f s", seed, n, took, told)
+				assert.Fail(t, "no stall", "seed %d: step %d took %.2f s, measured %.2f s", seed, n, took, measured)
 			}
 		}
 		assert.InDelta(t, elapsed, sum, 1, "seed %d", seed)

@@ -1,9 +1,9 @@
-// Package tqdm reads the progress bars of tqdm (tqdm/std.py, format_meter), which most trainers draw:
+// Package tqdm reads the progress bars of tqdm (tqdm/std.py, format_meter), used by most trainers:
 //
 //	Epoch 0:  12%|█▎        | 1/8 [00:00<00:00, 41.65it/s, v_num=0, train_loss_step=16.20]
 //	Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.674]
 //
-// Which of the numbers belong to a step is up to the trainer's parser.
+// The trainer's parser decides which numbers belong to a step.
 package tqdm
 
 import (
@@ -13,21 +13,21 @@ import (
 	"github.com/trainbridge/trainbridge/internal/decimal"
 )
 
-// Bar is what one drawing of a bar says. Slices point into the line.
+// Bar is one drawing of a bar. Slices point into the line.
 type Bar struct {
 	Desc    []byte // "Epoch 0", without its colon
 	Done    float64
-	Total   float64 // 0: not known
+	Total   float64 // 0: unknown
 	Elapsed float64 // seconds since the bar was first drawn
-	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, as tqdm's smoothing is set. 0: not known.
+	// Per is the seconds per iteration: a mean, over the whole bar or the last iterations, depending on tqdm's smoothing. 0: unknown.
 	Per     float64
-	Err     float64 // s by which Per may be off: tqdm prints two digits behind the point
+	Err     float64 // possible error of Per, s: tqdm prints two decimals
 	Postfix []byte  // "v_num=0, train_loss_step=16.20"
 }
 
 var percentMark = []byte("%|")
 
-// Parse reads the bar that b begins with, and returns its length, 0 where there is none. Text may stand before the percentage and becomes Desc.
+// Parse reads the bar at the beginning of b, and returns its length, 0 without a bar. Text before the percentage becomes Desc.
 func Parse(b []byte) (bar Bar, n int) {
 	open := bytes.IndexByte(b, '[')
 	if i := bytes.Index(b, percentMark); i >= 0 {
@@ -97,7 +97,7 @@ func (bar *Bar) count(b []byte) bool {
 	return true
 }
 
-// times reads what stands in brackets, and returns n, or 0 where it is something else.
+// times reads the text in brackets, and returns n, or 0 for another text.
 func (bar *Bar) times(in []byte, n int) int {
 	clock, rest, _ := bytes.Cut(in, []byte(","))
 	elapsed, _, _ := bytes.Cut(clock, []byte("<"))
@@ -128,7 +128,7 @@ func (bar *Bar) times(in []byte, n int) int {
 	return n
 }
 
-// rateNumber reads the digits that b begins with: "41.65it/s" is no number to decimal.Leading where the unit looks like an exponent.
+// rateNumber reads the digits at the beginning of b: "41.65it/s" is no number to decimal.Leading where the unit looks like an exponent.
 func rateNumber(b []byte) (float64, int) {
 	n := 0
 	for n < len(b) && (b[n]-'0' <= 9 || b[n] == '.') {
@@ -141,7 +141,7 @@ func rateNumber(b []byte) (float64, int) {
 	return v, n
 }
 
-// seconds reads "01:02", "43:24:54" and "2 days, 03:00:00" up to its comma, which no bar has in practice.
+// seconds reads "01:02", "43:24:54" and "2 days, 03:00:00" up to its comma (rare in practice).
 func seconds(b []byte) (float64, bool) {
 	if bytes.ContainsFunc(b, func(r rune) bool { return r != ':' && (r < '0' || r > '9') }) {
 		return 0, false

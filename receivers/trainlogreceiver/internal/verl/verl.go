@@ -24,8 +24,8 @@ var (
 	textName  = []byte("text")
 )
 
-// Parse fills rec, which must be empty, with the record that b holds. found false and no reason: b is no line of this format.
-// A reason: it looks like one, but is malformed. What it puts into rec points into b; when nothing is found, rec stays empty.
+// Parse fills rec with the record in b; rec must be empty. found false and no reason: b is a line of another format. A reason: the line is malformed. The
+// values in rec point into b; without a record, rec stays empty.
 func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	start, step, fields := find(b)
 	if step == nil {
@@ -63,7 +63,7 @@ func Parse(b []byte, rec *record.Record) (found bool, reason string) {
 	return true, ""
 }
 
-// find looks for "step:12 - ", which may follow a progress bar. step is nil when there is none.
+// find looks for "step:12 - ", possibly behind a progress bar. step is nil without a match.
 func find(b []byte) (start int, step, fields []byte) {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], stepMark)
@@ -85,7 +85,7 @@ func find(b []byte) (start int, step, fields []byte) {
 	}
 }
 
-// Key sets the field of rec that a name of verl stands for, or keeps it under its name. rec keeps key.
+// Key sets the field of rec for a name of verl, or keeps the value under its name. rec keeps key.
 func Key(key []byte, v float64, rec *record.Record) {
 	if name, ok := stage(key); ok {
 		switch {

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		// The SFT trainer.
 		"step:9 - train/loss:1.25 - train/lr(1e-3):0.02 - train/time(s):3.5 - train/grad_norm:0.75 - train/global_tokens:4096": `step iteration=9 duration=3.5 loss=1.25 lr=2e-05 grad_norm=0.75 tokens=4096`,
 		"step:9 - train/lr:1e-05 - train/mfu:0.35 - val/loss:2.5":                                                              `step iteration=9 lr=1e-05 val_loss=2.5 mfu=0.35`,
-		// Values that are no numbers, a name with a colon, and a line cut short.
+		// Values that are no numbers, a name with a colon, and a truncated line.
 		"step:9 - a:b:1.5 - flag:True - name:x y - timing_s/s": `step iteration=9 extra:a:b=1.5 extra:flag="True" extra:name="x y" extra:text="timing_s/s"`,
 		"global_step:8 step:9 - a:1":                           `step iteration=9 extra:a=1`,
 
@@ -67,7 +67,7 @@ func TestKey(t *testing.T) {
 	assert.Equal(t, `step iteration=7 device_tokens/s=3283.5 stage:old_log_prob=1.5`, recordtest.Show(&rec))
 }
 
-// long is a line as verl main prints it for GRPO: some 110 metrics, 4 kB.
+// long is a line of verl main for GRPO: some 110 metrics, 4 kB.
 func long() string {
 	var s strings.Builder
 	s.WriteString("step:60")

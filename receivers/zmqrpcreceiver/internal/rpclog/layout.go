@@ -9,10 +9,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logids"
 )
 
-// Column is a column of the table whose meaning is known.
+// Column is a known column of the table.
 type Column uint8
 
-// The columns. Server is what the server says it computed, within Receive; Offline is beside Total; Comm is the four stages again.
+// The columns. Server is the server's computing time, within Receive; Offline is beside Total; Comm is the sum of the four stages.
 const (
 	ID Column = iota
 	Method
@@ -38,7 +38,7 @@ type Columns uint16
 // Has says whether c is in the set.
 func (s Columns) Has(c Column) bool { return s&(1<<c) != 0 }
 
-// dimension is what a column or a unit measures.
+// dimension is the dimension of a column or a unit.
 type dimension uint8
 
 const (
@@ -47,16 +47,16 @@ const (
 	size
 	rate
 	method // the text
-	other  // a column that is not known
+	other  // an unknown column
 )
 
 type unit struct {
 	of     dimension
 	digits int    // of a duration: decimals down to a nanosecond
-	bytes  uint64 // of the other dimensions
+	bytes  uint64 // of sizes and rates
 }
 
-// unitOf reads a unit. K, M and G are powers of 1024: so the writers compute them. "Mbps" could be bits and is none.
+// unitOf reads a unit. K, M and G are powers of 1024, as the writers compute them. "Mbps" could be bits and is none.
 func unitOf(s string) unit {
 	switch s {
 	case "s":
@@ -87,10 +87,10 @@ func unitOf(s string) unit {
 	return unit{}
 }
 
-// The units of columns without one: the units in which the writers print.
+// The units of columns without one: those of the writers.
 var usual = map[dimension]unit{duration: unitOf("ms"), size: unitOf("KB"), rate: unitOf("MB/s")}
 
-// columnOf returns the column of a name, whose unit measures of, and the dimension that the column has to have.
+// columnOf returns the column of a name, whose unit measures of, and the dimension required by the column.
 func columnOf(name string, of dimension) (Column, dimension) {
 	switch name {
 	case "method":
@@ -125,34 +125,34 @@ func columnOf(name string, of dimension) (Column, dimension) {
 }
 
 const (
-	maxHeader  = 4096 // bytes: it is kept over a restart
+	maxHeader  = 4096 // bytes: kept over a restart
 	maxColumns = 64
 	maxNS      = 9e15    // of a duration, a quarter of a year: sums of some hundred do not overflow
-	maxBytes   = 1 << 43 // of a size, so that it can be computed in integers; and of throughput
+	maxBytes   = 1 << 43 // of a size, for integer arithmetic; and of throughput
 )
 
-// layout is what a header says, made into a program that reads rows.
+// layout is a header, compiled into a program that reads rows.
 type layout struct {
 	header string
 	has    Columns
-	ids    bool   // it has columns of ids
-	cells  []cell // but the ID, which is the first
+	ids    bool   // the table has columns of ids
+	cells  []cell // without the ID, the first cell
 }
 
-// cell says how to read one cell of a row.
+// cell describes how to read one cell of a row.
 type cell struct {
 	of     dimension
 	column Column
-	digits int    // decimals that count
+	digits int    // significant decimals
 	limit  uint64 // of the digits before the point
-	safe   int    // so many digits before the point are below the limit
-	timed  bool   // how long the call took follows from it
+	safe   int    // this many digits before the point stay below the limit
+	timed  bool   // the call's duration depends on the cell
 	bytes  uint64 // in the unit
 	name   string // of other
 	id     logids.Field
 }
 
-// sizeDigits are the decimals of a size or throughput that count, in sizeParts.
+// sizeDigits are the significant decimals of a size or throughput, in sizeParts.
 const (
 	sizeDigits = 6
 	sizeParts  = 1e6
@@ -198,7 +198,7 @@ func newLayout(header string) (l layout, ok bool) {
 	return l, l.has.Has(Method)
 }
 
-// times says whether the time that a call took, with its offline work, is made of a column.
+// times says whether a call's duration, with its offline work, depends on a column.
 func (l *layout) times(c Column) bool {
 	switch c {
 	case Total, Offline:
@@ -226,18 +226,20 @@ func newCell(column Column, of dimension, u unit) cell {
 // splitUnit splits "Recv(KB)", "Recv_KB" and "GPU_Compute".
 func splitUnit(s string) (name string, u unit) {
 	if before, inside, ok := strings.Cut(strings.TrimSuffix(s, ")"), "("); ok {
-		if u = unitOf(strings.TrimSpace(inside)); u.of != none {
+		u = unitOf(strings.TrimSpace(inside))
+		if u.of != none {
 			return snake(before), u
 		}
 	} else if i := strings.LastIndexByte(s, '_'); i >= 0 {
-		if u = unitOf(s[i+1:]); u.of != none {
+		u = unitOf(s[i+1:])
+		if u.of != none {
 			return snake(s[:i]), u
 		}
 	}
 	return snake(s), unit{}
 }
 
-// snake writes a name in small letters and digits, with _ for what is between them.
+// snake writes a name in small letters and digits, with _ between the parts.
 func snake(s string) string {
 	var b strings.Builder
 	gap := false

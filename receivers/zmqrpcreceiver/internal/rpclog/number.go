@@ -9,8 +9,8 @@ import (
 
 var pow10 = [19]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18}
 
-// decimal reads the plain number at t[i:] up to its end: v × 10^-digits, printed with so many decimals. Digits beyond the cell's are cut.
-// end is 0 where the number is not plain or too large: that is left to odd.
+// decimal reads the plain number at t[i:] up to its end: v × 10^-digits, with the number of printed decimals. Digits beyond the cell's are cut. end is 0 where
+// the number is not plain or too large: odd reads those.
 func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	from := i
 	for i < len(t) && t[i]-'0' <= 9 {
@@ -37,11 +37,11 @@ func (c *cell) decimal(t []byte, i int) (v uint64, decimals, end int) {
 	return v * pow10[c.digits-decimals], decimals, i
 }
 
-// odd reads any other number: with a sign, an exponent (pandas writes small ones so), without a digit before the point.
+// odd reads any other number: with a sign, an exponent (pandas writes small numbers that way), without a digit before the point.
 func (c *cell) odd(text []byte) (v uint64, decimals int, reason string) {
 	fixed, err := decimal.Fixed9(text)
 	switch {
-	case err != nil || text[len(text)-1] == '.': // a row that was cut ends so
+	case err != nil || text[len(text)-1] == '.': // a truncated row ends like this
 		return 0, 0, reasonNumber
 	case fixed < 0:
 		return 0, 0, reasonNegative
@@ -53,11 +53,11 @@ func (c *cell) odd(text []byte) (v uint64, decimals int, reason string) {
 	return v / pow10[9-c.digits], max(min(printed(text), c.digits), -9), ""
 }
 
-// printed is how many decimals a number was printed with; below 0: its last digit is worth more than 1.
+// printed is the number of printed decimals; below 0: the last digit is worth more than 1.
 func printed(text []byte) int {
 	exp := 0
 	if e := bytes.IndexAny(text, "eE"); e >= 0 {
-		exp, _ = strconv.Atoi(string(text[e+1:])) // Fixed9 has read it
+		exp, _ = strconv.Atoi(string(text[e+1:])) // checked by Fixed9
 		text = text[:e]
 	}
 	if point := bytes.IndexByte(text, '.'); point >= 0 {

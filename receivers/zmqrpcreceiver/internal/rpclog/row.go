@@ -17,26 +17,26 @@ type Row struct {
 	ID     int64
 	Method []byte
 	Has    Columns
-	// NS are the durations, exact, 0 where there is no such column. Where a log has no Total, it is Comm, or else the sum of the stages.
+	// NS are the durations, exact, 0 without the column. Without Total in the log, Total is Comm, or else the sum of the stages.
 	NS             [Durations]int64
 	Sent, Received int64   // By, to the nearest
 	Throughput     float64 // By/s, as printed
 	// The value of the last printed digit: of the coarsest duration (ns), of the sizes (By), of the throughput (By/s).
 	Step                     int64
 	SizeStep, ThroughputStep float64
-	Fields                   []Field // of the columns that are not known, and of ids
+	Fields                   []Field // of unknown columns, and of ids
 	IDs                      logids.IDs
 }
 
-// Field is a cell of a column that is not known. The name is in snake_case, without its unit.
+// Field is a cell of an unknown column. The name is in snake_case, without its unit.
 type Field struct {
 	Name string
 	Text []byte
 	ID   logids.Field
 }
 
-// row reads a row, which begins with a digit, and returns "" or the reason why it is none. Cells are split at commas or at blanks, whatever
-// separates the header: exports to CSV put a header with commas above rows with blanks.
+// row reads a row, beginning with a digit, and returns "" or the reason for the rejection. Cells are split at commas or at blanks, whatever separates the
+// header: exports to CSV put a header with commas above rows with blanks.
 func (l *layout) row(t []byte, r *Row) (reason string) {
 	id, i := int64(0), 0
 	for i < len(t) && t[i]-'0' <= 9 {
@@ -119,14 +119,15 @@ func (l *layout) row(t []byte, r *Row) (reason string) {
 	return reason
 }
 
-// took returns how long a call took, with its offline work, of a row of plain numbers between blanks. It makes no numbers of the other cells: most
-// rows of a backlog are looked at so before they are read. known is false where row has to say it, or whether the line is a row at all.
+// took returns a call's duration, with its offline work, from a row of plain numbers between blanks. took leaves the other cells unread: most rows of a backlog
+// are seen ahead before they are read. known is false where only row can decide, or where the line may be no row at all.
 func (l *layout) took(t []byte) (ns int64, known bool) {
 	i, ok := plain(t, 0, 18, false)
 	if !ok {
 		return 0, false
 	}
-	if i = skip(t, i); i < len(t) && t[i] == ',' {
+	i = skip(t, i)
+	if i < len(t) && t[i] == ',' {
 		return 0, false
 	}
 	for n := range l.cells {
@@ -144,7 +145,8 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 			}
 			ns, i = ns+int64(v), end
 		default:
-			if i, ok = plain(t, i, c.safe, true); !ok {
+			i, ok = plain(t, i, c.safe, true)
+			if !ok {
 				return 0, false
 			}
 		}
@@ -153,7 +155,7 @@ func (l *layout) took(t []byte) (ns int64, known bool) {
 	return ns, i == len(t) && l.cells != nil
 }
 
-// plain returns where a plain number of at most so many digits before the point ends, which is the end of its cell.
+// plain returns the end of a plain number with a bounded number of digits before the point; the end of the number is the end of its cell.
 func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	from := i
 	for i < len(t) && t[i]-'0' <= 9 {
@@ -174,7 +176,7 @@ func plain(t []byte, i, digits int, point bool) (end int, ok bool) {
 	return i, i == len(t) || t[i] <= ' '
 }
 
-// cellEnd is where the cell that t[i:] begins with ends.
+// cellEnd is the end of the cell at the beginning of t[i:].
 func cellEnd(t []byte, i int, comma bool) int {
 	if comma {
 		if n := bytes.IndexByte(t[i:], ','); n >= 0 {

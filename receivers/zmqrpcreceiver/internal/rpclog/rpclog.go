@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kind is what a line is.
+// Kind is the kind of a line.
 type Kind uint8
 
 // The kinds.
@@ -16,23 +16,23 @@ const (
 	Title          // says the transport, begins a log
 	Header         // names the columns
 	Call           // Parser.Row
-	Summary        // begins the summary; Parser.Statistic.Detail is what is summed up
+	Summary        // begins the summary; Parser.Statistic.Detail is its subject
 	Statistic      // of the summary: Parser.Statistic
 	Section        // a heading within the summary
 	Unknown        // anything else
-	Bad            // should have been a call: Parser.Reason says why it is none
+	Bad            // a bad call: see Parser.Reason
 )
 
 // The reasons of Bad.
 const (
 	ReasonNoHeader    = "no_header"
-	reasonColumnCount = "column_count" // a row that was cut by a crash
-	reasonNumber      = "number"       // not one, not finite or absurdly large
+	reasonColumnCount = "column_count" // a row truncated by a crash
+	reasonNumber      = "number"       // no number, not finite or absurdly large
 	reasonNegative    = "negative"
 	reasonNoMethod    = "no_method"
 )
 
-// Parser reads the lines of one log. The zero value is ready. It is not safe for concurrent use.
+// Parser reads the lines of one log. The zero value is ready. Not safe for concurrent use.
 type Parser struct {
 	Row       Row  // valid after Call, until the next line
 	Statistic Stat // valid after Statistic and Summary
@@ -45,10 +45,10 @@ type Parser struct {
 	summary   summary
 }
 
-// Transport is what the title says.
+// Transport is the transport in the title.
 func (p *Parser) Transport() string { return p.transport }
 
-// Header is the header at hand; empty: none.
+// Header is the current header; empty: none.
 func (p *Parser) Header() string { return p.layout.header }
 
 // Reason says why the line is Bad.
@@ -88,11 +88,10 @@ func (p *Parser) Line(text []byte) Kind {
 	return Unknown
 }
 
-// LookAhead begins to look ahead, below the line at hand.
+// LookAhead begins to look ahead, below the current line.
 func (p *Parser) LookAhead() { p.below, p.ahead = p.layout, Row{} }
 
-// Duration looks ahead: it returns how long a call took, with its offline work, if the line is one by the header above it. It leaves Row and
-// the rest of the parser as they are.
+// Duration looks ahead: if the line is a call under the current header, the result is its duration with its offline work. The parser and Row stay unchanged.
 func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	i := skip(text, 0)
 	if i == len(text) {
@@ -115,7 +114,7 @@ func (p *Parser) Duration(text []byte) (ns int64, ok bool) {
 	return p.ahead.NS[Total] + p.ahead.NS[Offline], true
 }
 
-// isRule says whether t is three or more of one of = - ─.
+// isRule says whether t is three or more times the same of = - ─.
 func isRule(t []byte) bool {
 	for _, c := range []string{"=", "-", "─"} {
 		if bytes.HasPrefix(t, []byte(c)) {
@@ -148,7 +147,7 @@ const maxTransport = 128
 // title reads "ZeroMQ Performance Log (OTP) - Transport: IPC+SHM+OTP".
 func (p *Parser) title(t []byte) bool {
 	i := bytes.Index(t, transport)
-	if i < 0 || i == 0 && p.summary.In { // a line of the summary may say it too
+	if i < 0 || i == 0 && p.summary.In { // a line of the summary may have the prefix too
 		return false
 	}
 	rest := t[i+len(transport):]
@@ -156,18 +155,18 @@ func (p *Parser) title(t []byte) bool {
 	if len(rest) > maxTransport {
 		return false
 	}
-	p.transport, p.summary = strings.ToValidUTF8(string(rest), "\ufffd"), summary{} // Save can keep no other text
+	p.transport, p.summary = strings.ToValidUTF8(string(rest), "\ufffd"), summary{} // Save's JSON holds only valid UTF-8
 	return true
 }
 
-// saved is the state that is needed to read the next lines.
+// saved is the state needed to read the next lines.
 type saved struct {
 	Transport string  `json:"transport,omitempty"`
 	Header    string  `json:"header,omitempty"`
 	Summary   summary `json:"summary,omitzero"`
 }
 
-// Save returns the state that is needed to read the next lines. nil: there is none.
+// Save returns the state needed to read the next lines. nil: none.
 func (p *Parser) Save() []byte {
 	s := saved{p.transport, p.layout.header, p.summary}
 	if s == (saved{}) {
@@ -180,7 +179,7 @@ func (p *Parser) Save() []byte {
 	return b
 }
 
-// Restore takes what Save returned.
+// Restore reads the result of Save.
 func (p *Parser) Restore(b []byte) {
 	var s saved
 	if json.Unmarshal(b, &s) != nil {

@@ -27,7 +27,7 @@ var names = [...]string{
 	Serialize: "ser", Send: "send", Receive: "recv", Deserialize: "deser", Total: "total", Server: "server", Offline: "offline", Comm: "comm",
 }
 
-// show writes the line that was read.
+// show writes the read line.
 func show(p *Parser, kind Kind) string {
 	var s strings.Builder
 	s.WriteString(kinds[kind])
@@ -72,7 +72,7 @@ func show(p *Parser, kind Kind) string {
 	return strings.TrimSpace(s.String())
 }
 
-// read reads a line, and checks what is true of every line: Duration agrees with Line, and a restart before the line changes nothing.
+// read reads a line, and checks the invariants of every line: Duration agrees with Line, and a restart before the line changes nothing.
 func read(t *testing.T, p *Parser, text string) (Kind, string) {
 	t.Helper()
 	var restored Parser
@@ -109,10 +109,10 @@ const (
 	rule     = "===================================================================================================================="
 )
 
-// step is a line, and what the parser says of it.
+// step is a line with the parser's result.
 type step struct{ text, want string }
 
-// readLines gives the lines of each case to one parser, which has to say what each of them is.
+// readLines reads the lines of each case with one parser, and compares each result.
 func readLines(t *testing.T, cases map[string][]step) {
 	t.Helper()
 	for name, steps := range cases {
@@ -242,18 +242,18 @@ func TestSummaryValues(t *testing.T) {
 			{"  Deep (count=many):", "section"},
 			{"   x: 1", "statistic deep.x=1 ±1"},
 			{headerV4, "header"},
-			{"x: 1", "unknown"}, // a header ends it
+			{"x: 1", "unknown"}, // ends the summary
 			{"SUMMARY", "summary"},
 			{"x: 1", "statistic x=1 ±1"},
 			{titleV1, "title IPC"},
-			{"x: 1", "unknown"}, // a title ends it
+			{"x: 1", "unknown"}, // ends the summary
 			{"SUMMARY", "summary"},
 			{rowV1, "unknown"},
 			{"x: 1", "statistic x=1 ±1"}, // a row of another layout
 			{strings.Replace(rowV4, "0.053", "0.05x", 1), "bad number"},
 			{"x: 1", "statistic x=1 ±1"},
 			{rowV4, callV4},
-			{"x: 1", "unknown"}, // a row ends it
+			{"x: 1", "unknown"}, // ends the summary
 		},
 	})
 }
@@ -360,7 +360,7 @@ func TestCSV(t *testing.T) {
 				"7,m,12.3456,0.000001001,15.9,2,1.5,0.5,12.5,0.25,3,0.1234567891",
 				"call 7 m ser=12345 send=1001 recv=15 deser=2000 total=1500000 server=3000000 comm=123456789 ±1000000 sent=524288 received=13 ±104857.6 throughput=268435456 ±10737418.24",
 			},
-			{"ID Method Ser Recv Sent Received Throughput Compute", "header"}, // what the writers print in
+			{"ID Method Ser Recv Sent Received Throughput Compute", "header"}, // the writers' units
 			{"7 m 1.5 2.5 1.5 2.5 0.5 0", "call 7 m ser=1500000 recv=2500000 server=0 ±1000000 sent=1536 received=2560 ±102.4 throughput=524288 ±104857.6"},
 			{"ID Method Recv(KiB) Throughput_KBps Deser(μs)", "header"},
 			{"7 m 1.5 2 3", "call 7 m deser=3000 ±1000 received=1536 ±102.4 throughput=2048 ±1024"},
@@ -390,7 +390,7 @@ func TestUnknownLines(t *testing.T) {
 			{"ID Method" + strings.Repeat(" ", 4096) + "x", "unknown"},
 			{"ID Method" + strings.Repeat(" a", 62), "header"},
 			{"ID Method " + strings.Repeat("\xff", 4000), "header"},
-			{"1 m x", "call 1 m ±0 column_3:x"}, // longer when it is saved
+			{"1 m x", "call 1 m ±0 column_3:x"}, // longer when saved
 		},
 		"a layout without a total": {
 			{"ID Method Ser(ms) Send(ms) Recv(ms) Deser(ms) Offline(ms)", "header"},
@@ -428,7 +428,7 @@ var columns = map[string]Column{
 	"Comm(ms)":  Comm, "GPU(ms)": Server, "Compute(ms)": Server, "Total(ms)": Total, "Sent(KB)": Sent, "Recv(KB)": Received, "Throughput(MB/s)": Throughput,
 }
 
-// Every row of the real logs, when they are there, compared with a reader that knows of layouts only the name over each column.
+// Every row of the real logs, where available, compared with a reader that knows only the name over each column.
 func TestRealLogs(t *testing.T) {
 	files, err := filepath.Glob("../../../../../shared/logs/zmq_tsqp/*.log")
 	require.NoError(t, err)
@@ -479,7 +479,7 @@ func TestRealLogs(t *testing.T) {
 	}
 }
 
-// rowOf is what the words of a row say under their header, with the id, the method and the fields of the row that was read.
+// rowOf is the content of a row by its header, with the id, the method and the fields of the row read.
 func rowOf(t *testing.T, got *Row, header, words []string) Row {
 	t.Helper()
 	want := Row{ID: got.ID, Method: got.Method, Fields: got.Fields, Has: 1<<ID | 1<<Method, Step: 1000, SizeStep: 10.24}
@@ -514,7 +514,7 @@ func kibibytes(t *testing.T, text string) int64 {
 	return new(big.Int).Div(v.Num(), v.Denom()).Int64()
 }
 
-// Numbers that are printed as the writers do come back as they were, in whatever unit.
+// Numbers printed as by the writers come back unchanged, in any unit.
 func TestNumbersComeBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	var p Parser
@@ -540,7 +540,7 @@ func decimals(v int64, n int) string {
 	return s[:len(s)-n] + "." + s[len(s)-n:]
 }
 
-// Where the log has no total, it is the least that the total must have been.
+// Without a total in the log, the total is the least possible one.
 func TestNoTotal(t *testing.T) {
 	for _, c := range []struct {
 		header, text string
@@ -602,7 +602,7 @@ func FuzzLine(f *testing.F) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	// Rows differ, as they do: the same again and again is foreseen by the processor.
+	// Rows differ, as in real logs: the branch predictor learns equal rows.
 	rng := rand.New(rand.NewPCG(4, 2))
 	number := func(most, digits int) string {
 		return decimals(rng.Int64N(int64(math.Pow10(1+rng.IntN(most)))), digits)

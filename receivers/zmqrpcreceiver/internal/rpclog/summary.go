@@ -23,7 +23,7 @@ type Stat struct {
 type summary struct {
 	In      bool   `json:"in"`
 	Section string `json:"section,omitempty"`
-	// Below is a section within Section, Indent how far Below is indented.
+	// Below is a section within Section, Indent the indentation of Below.
 	Below  string `json:"below,omitempty"`
 	Indent int    `json:"indent,omitempty"`
 }
@@ -97,7 +97,7 @@ func (s *summary) path(name string) string {
 	return name
 }
 
-// read reads what follows a key.
+// read reads the text after a key.
 func (s *Stat) read(text string) bool {
 	m := statisticValue.FindStringSubmatch(text)
 	if m == nil {
@@ -113,17 +113,17 @@ func (s *Stat) read(text string) bool {
 	case rate:
 		read.Unit, by = "By/s", float64(u.bytes)
 	}
-	// The power of ten in the text makes the result the closest float there is.
+	// The power of ten in the text makes the result the closest float.
 	v, err := strconv.ParseFloat(m[1]+"e"+strconv.Itoa(exp), 64)
 	if err != nil {
-		return false // cannot be: a line has no room for so large a number
+		return false // impossible: a line has no room for a number that large
 	}
 	read.Value, read.Step = v*by, math.Pow10(exp-len(m[2]))*by
 	*s = read
 	return true
 }
 
-// indentation is how far a line is indented. A tab counts as four.
+// indentation is the indentation of a line. A tab counts as four.
 func indentation(blanks []byte) int {
 	return len(blanks) + 3*bytes.Count(blanks, []byte{'\t'})
 }

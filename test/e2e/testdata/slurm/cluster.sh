@@ -1,5 +1,5 @@
 #!/bin/bash
-# A controller and one node of Debian's slurm-wlm on this host, as root in a mount, UTS and PID namespace of its own, with deploy/slurm set up as docs/slurm.md says.
+# A controller and one node of Debian's slurm-wlm on this host, as root in a mount, UTS and PID namespace of its own, with deploy/slurm set up as docs/reference/slurm.md says.
 # What it writes to /etc, /var, /usr/local and /usr/share/doc is gone with the namespace.
 #
 #   cluster.sh WORK TRAINBRIDGE DEPLOY_SLURM OTLP AWAY CONTROLLER_PORT NODE_PORT
@@ -24,7 +24,7 @@ install "$bin" /usr/local/bin/trainbridge
 mkdir -p /usr/share/doc/trainbridge
 cp -r "$deploy" /usr/share/doc/trainbridge/slurm
 export otlp away
-bash -euc "$(cat)" # docs/slurm.md, on the standard input
+bash -euc "$(cat)" # docs/reference/slurm.md, on the standard input
 cat >>/etc/slurm/slurm.conf <<EOF
 ClusterName=cluster
 SlurmctldHost=node0

@@ -1,5 +1,5 @@
-// Package document is a report for programs: one JSON document of what finished logs say. docs/report.schema.json describes it; its texts come from the types
-// here.
+// Package document is a report for programs: one JSON document of what finished logs say. docs/reference/report.schema.json
+// describes the document; the schema's texts come from the types here.
 package document
 
 import (
@@ -65,7 +65,7 @@ type Job struct {
 
 // End is how a run ended.
 type End struct {
-	Kind     string    `json:"kind" doc:"silent, healthy, after_end, not_understood, or what ended it (docs/why-dead.md)."`
+	Kind     string    `json:"kind" doc:"silent, healthy, after_end, not_understood, or what ended it (docs/reference/why-dead.md)."`
 	Sentence string    `json:"sentence" doc:"What is told of it."`
 	Certain  bool      `json:"certain" doc:"The evidence is of one cause, and says whose it is."`
 	Ranks    []int64   `json:"ranks" doc:"The global ranks that the evidence names as the cause; none: it names none."`
@@ -116,7 +116,7 @@ type Account struct {
 	Clock    bool              `json:"clock" doc:"false: no log has a clock, and wall_s is what its steps took."`
 	States   map[string]number `json:"states" doc:"s by state: start_up, step, checkpoint, evaluation, redone, down, stalled, unexplained, after_end."`
 	Devices  map[string]number `json:"device_states,omitempty" doc:"The same times the ranks that the job had then, s; absent: their number is not known."`
-	Goodput  number            `json:"goodput" doc:"Time of steps that counted, none longer than usual, by wall_s: 0..1. docs/goodput.md has all definitions."`
+	Goodput  number            `json:"goodput" doc:"Time of steps that counted, none longer than usual, by wall_s: 0..1. docs/reference/goodput.md has more."`
 	Google   number            `json:"goodput_google" doc:"As Google's ml-goodput-measurement has it, 0..1; null: the log does not allow it."`
 	CRE      number            `json:"goodput_nvidia_cre" doc:"As NVIDIA's Cluster Readiness Engine has it, likewise."`
 	ETTR     number            `json:"ettr_meta" doc:"Meta's effective training time ratio, likewise."`
@@ -149,7 +149,7 @@ type Window struct {
 
 // Part is a part of a window's time.
 type Part struct {
-	Part     string        `json:"part" doc:"compute, collective.wait, get, …: ml.step.part of docs/semconv.md."`
+	Part     string        `json:"part" doc:"compute, collective.wait, get, …: ml.step.part of docs/reference/semconv.md."`
 	Share    number        `json:"share" doc:"Of the time of all windows, 0..1."`
 	Duration *Distribution `json:"duration_s,omitempty" doc:"Of the windows whose logs tell of the part, s."`
 }
@@ -193,7 +193,7 @@ type Training struct {
 	LossLast  *Loss                    `json:"loss_last,omitempty"`
 	LossMin   *Loss                    `json:"loss_min,omitempty"`
 	NotFinite int64                    `json:"loss_not_finite" doc:"How many losses are no finite number."`
-	Figures   map[string]*Distribution `json:"figures" doc:"By name: see docs/report.md."`
+	Figures   map[string]*Distribution `json:"figures" doc:"By name: see docs/reference/report.md."`
 	Parts     map[string]*Distribution `json:"parts_s" doc:"Named parts of steps, s."`
 	Slowest   []Slowest                `json:"slowest" doc:"The slowest steps."`
 }
@@ -390,7 +390,7 @@ type Link struct {
 
 // Finding is one verdict, over all spans that it was passed on.
 type Finding struct {
-	Verdict  string    `json:"verdict" doc:"Its name: see docs/semconv.md."`
+	Verdict  string    `json:"verdict" doc:"Its name: see docs/reference/semconv.md."`
 	Cause    string    `json:"cause,omitempty" doc:"Of several that the name stands for."`
 	Stage    string    `json:"stage,omitempty" doc:"Of TransferQueue, where it is about one of several."`
 	Severity string    `json:"severity" doc:"warning or bad."`

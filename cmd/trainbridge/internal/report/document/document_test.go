@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var update = flag.Bool("update", false, "write docs/report.schema.json anew")
+var update = flag.Bool("update", false, "write docs/reference/report.schema.json anew")
 
 // TestSchema holds the published schema to the types.
 func TestSchema(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSchema(t *testing.T) {
 	require.NoError(t, err)
 	want = append(want, '\n')
 	if *update {
-		require.NoError(t, os.WriteFile("../../../../../docs/report.schema.json", want, 0o600))
+		require.NoError(t, os.WriteFile("../../../../../docs/reference/report.schema.json", want, 0o600))
 		return
 	}
 	assert.Equal(t, string(want), trainbridge.ReportSchema, "go test ./cmd/trainbridge/internal/report/document -run TestSchema -update")
@@ -52,7 +52,7 @@ func TestSchema(t *testing.T) {
 
 // The document for people names all figures.
 func TestFiguresAreTold(t *testing.T) {
-	text, err := os.ReadFile("../../../../../docs/report.md")
+	text, err := os.ReadFile("../../../../../docs/reference/report.md")
 	require.NoError(t, err)
 	for _, name := range figures {
 		assert.NotEmpty(t, name)

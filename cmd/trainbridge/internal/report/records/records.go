@@ -1,5 +1,5 @@
 // Package records writes what finished logs tell record by record: a table of comma-separated values (RFC 4180) for each kind of record, for pandas and
-// spreadsheets. Columns that a log's own documentation names have its names and units; docs/report.md has all.
+// spreadsheets. Columns that a log's own documentation names have its names and units; docs/reference/report.md has all.
 package records
 
 import (

@@ -441,7 +441,7 @@ func field(line, name string) string {
 	return strings.TrimSpace(value)
 }
 
-var update = flag.Bool("update", false, "write docs/report.md anew")
+var update = flag.Bool("update", false, "write docs/reference/report.md anew")
 
 const (
 	begin = "<!-- Generated from cmd/trainbridge/internal/report/records. Do not edit up to the end of the tables. -->\n"
@@ -450,7 +450,7 @@ const (
 
 // The document has every column of every table.
 func TestDocument(t *testing.T) {
-	const path = "../../../../../docs/report.md"
+	const path = "../../../../../docs/reference/report.md"
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)

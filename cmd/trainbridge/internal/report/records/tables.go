@@ -489,7 +489,7 @@ var tables = []*table{
 		),
 	},
 	{
-		name: "accounts", means: "Where the wall-clock time of each job went, a row per job; docs/goodput.md says what goodput is",
+		name: "accounts", means: "Where the wall-clock time of each job went, a row per job; docs/reference/goodput.md says what goodput is",
 		columns: append([]column{
 			head[0],
 			made("time", "", "When it begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {

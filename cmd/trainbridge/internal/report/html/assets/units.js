@@ -22,7 +22,7 @@ const trimmed = (text) => text.replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 // share has one decimal, unless more is asked for.
 function share(v, n) {
   const size = Math.abs(100 * v);
-  if (n !== undefined || size >= 1000) return digits(100 * v, n || 4) + "%";
+  if (n !== undefined || size >= 1000) return digits(100 * v, n || 3) + "%";
   return size < 0.05 ? "0%" : trimmed(rounded(100 * v, 1)) + "%";
 }
 
@@ -44,7 +44,7 @@ function duration(v, n) {
   const size = Math.abs(v), sign = v < 0 ? "-" : "";
   if (size === 0) return "0 s";
   if (size < 2e-9) return unknown;
-  if (size < 599.95) return scaled(v, clock, "", n);
+  if (size < 599.5) return scaled(v, clock, "", n);
   let [first, second, whole] = ["min", "s", Math.round(size)];
   if (whole >= 3600) [first, second, whole] = ["h", "min", Math.round(size / 60)];
   if (first === "h" && whole >= 6000) return sign + digits(size / 3600, n) + " h";
@@ -73,11 +73,11 @@ const writers = {
   "{sample}/s": (v, n) => digits(v, n) + " samples/s",
 };
 
-// write is a number with its unit; null is not known. Numbers have four digits, unless it is said.
+// write is a number with its unit; null is not known. Numbers have three digits, unless it is said.
 function write(v, unit, digitsWanted) {
   if (v === null || v === undefined || !Number.isFinite(v)) return unknown;
   if (unit === "1") return share(v, digitsWanted);
-  const n = digitsWanted || 4;
+  const n = digitsWanted || 3;
   const writer = writers[unit];
   return writer ? writer(v, n).trim() : digits(v, n) + (unit && !unit.startsWith("{") ? " " + unit : "");
 }

@@ -1,0 +1,237 @@
+package tail
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/fingerprint"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/osfile"
+	"github.com/trainbridge/trainbridge/bridge/tail/internal/rotation"
+)
+
+const (
+	maxCaught  = 128             // files held open until the sweeper has looked
+	maxEvents  = 10_000          // between two sweeps
+	caughtFor  = 5 * time.Second // at most
+	firstBirth = time.Second     // time after the first look at a path in which creation events may be of files already seen
+)
+
+// capture is the file behind a creation or rename event, opened at once: it may be gone when the sweeper looks.
+type capture struct {
+	path string
+	own  bool     // the path is the stream's own, not the path of a rotated file
+	born bool     // own, and created there: another generation
+	raw  *os.File // nil: already gone, or too many are open
+	fi   fs.FileInfo
+	at   time.Time
+}
+
+// captures are the files captured since the last sweep, in order, by the path of their stream.
+type captures struct {
+	events map[string][]capture
+	n      int
+	open   map[fingerprint.ID]bool // files held open, also those taken by the sweeper
+}
+
+// birth is the known origin of a file at its path.
+type birth uint8
+
+const (
+	birthOld    birth = iota // present at the first look
+	birthMissed              // found by a look
+	birthSeen                // its creation event was seen
+)
+
+// capture handles an event: a file was created at a path or renamed to it.
+func (t *Tailer) capture(path string, created bool) {
+	base := t.baseOf(path)
+	if base == "" || base != path && (created || t.packing(path) != CompressionNone) {
+		return // a file created beside a path is a copy
+	}
+	c := capture{path: path, own: base == path, born: base == path && created, at: t.now()}
+	raw, fi, err := osfile.Open(path, t.cfg.FollowSymlinks)
+	if err == nil {
+		c.fi = fi
+	} else if !c.born {
+		return
+	}
+	may := err == nil && t.descriptors.mayTake()
+	t.mu.Lock()
+	n := &t.captures
+	if n.events == nil {
+		n.events = map[string][]capture{}
+	}
+	if may && !n.open[fingerprint.IDOf(fi)] && len(n.open) < maxCaught {
+		n.open[fingerprint.IDOf(fi)] = true
+		c.raw, raw = raw, nil
+		may = false
+	}
+	if n.n++; n.n <= maxEvents || c.raw != nil {
+		n.events[base] = append(n.events[base], c)
+	}
+	t.mu.Unlock()
+	if may {
+		t.descriptors.give()
+	}
+	if raw != nil {
+		_ = raw.Close()
+	}
+	if c.own {
+		t.wakeSweeper()
+	}
+}
+
+// baseOf returns the path of the stream that may own a file of the given name; "": not in the globs.
+func (t *Tailer) baseOf(path string) string {
+	w := &t.sweeper // only the globs are used here, which never change
+	for base := range rotation.Bases(path) {
+		if w.wanted(base) {
+			path = base
+			break
+		}
+	}
+	if !w.wanted(path) || w.isDocument(path) {
+		return ""
+	}
+	return path
+}
+
+// takeCaptures hands the sweeper the files captured since the last sweep. The streams of these files are looked at now, even while a worker reads them.
+func (w *sweeper) takeCaptures(now time.Time) {
+	w.t.mu.Lock()
+	events := w.t.captures.events
+	w.t.captures.events, w.t.captures.n = nil, 0
+	w.t.mu.Unlock()
+	for base, e := range events {
+		w.captured[base] = append(w.captured[base], e...)
+		if s := w.streams[base]; s != nil {
+			w.again(s, now)
+			s.missed = maxBusyLooks
+		}
+	}
+}
+
+// detach takes the open file out of a capture, to be read or closed.
+func (w *sweeper) detach(c *capture) (raw *os.File) {
+	raw, c.raw = c.raw, nil
+	w.t.mu.Lock()
+	delete(w.t.captures.open, fingerprint.IDOf(c.fi))
+	w.t.mu.Unlock()
+	w.t.descriptors.give()
+	return raw
+}
+
+// endCaptures accounts for the births after the streams were looked at, and closes files that are known by now, or were no stream's for too long.
+func (w *sweeper) endCaptures(now time.Time) {
+	for base, events := range w.captured {
+		s := w.streams[base]
+		if age := now.Sub(events[0].at); (s == nil || s.behind) && age >= 0 && age < caughtFor {
+			continue
+		}
+		if s != nil {
+			w.births(s, events)
+		}
+		w.dropCaught(base)
+	}
+}
+
+func (w *sweeper) dropCaught(base string) {
+	events := w.captured[base]
+	for i := range events {
+		if events[i].raw != nil {
+			_ = w.detach(&events[i]).Close()
+		}
+	}
+	delete(w.captured, base)
+}
+
+// births counts the files created at the stream's path and never seen: each creation is of a captured file, of a file found by a look, or of a lost file.
+func (w *sweeper) births(s *Stream, events []capture) {
+	defer w.lock(s)()
+	unseen, early := 0, 0
+	s.births = s.births || slices.ContainsFunc(events, func(c capture) bool { return c.born })
+	for _, c := range events {
+		if !c.born || c.at.Before(s.metAt) {
+			continue
+		}
+		var f *file
+		if c.fi != nil {
+			f = w.files[fingerprint.IDOf(c.fi)]
+		}
+		switch {
+		case f == nil, f.stream == s && f.birth == birthSeen:
+			if unseen++; c.at.Sub(s.metAt) < firstBirth {
+				early++
+			}
+		default:
+			f.birth = birthSeen
+		}
+	}
+	for _, f := range s.files {
+		if unseen > 0 && (f.birth == birthMissed || early > 0 && f.birth == birthOld) {
+			if f.birth == birthOld {
+				early--
+			}
+			f.birth = birthSeen
+			unseen--
+		}
+	}
+	w.jumped(s, unseen)
+}
+
+// jumped counts files of a stream rotated away before they could be opened.
+func (w *sweeper) jumped(s *Stream, files int) {
+	if files <= 0 {
+		return
+	}
+	w.t.counts.bump(&w.t.counts.lost, int64(files))
+	w.t.warn("jumped", "Files were rotated away before they could be opened: keep more rotated files, or larger ones",
+		zap.String("path", s.path), zap.Int("files", files))
+}
+
+// missing counts the generations lost between the newest known generation and those found now, without a creation event: the numbers missing in the chain. If
+// the newest known generation is not in the chain and all generations in the chain are new, at least one may be missing. Copies of files already read are not
+// new.
+func (w *sweeper) missing(s *Stream, own fs.FileInfo, beside []sibling, copies []fingerprint.ID) int {
+	if own == nil || s.births || len(w.captured[s.path]) > 0 {
+		return 0
+	}
+	var last *file
+	for _, f := range s.files {
+		if f.life != lifeDead {
+			last = f
+		}
+	}
+	numbers := map[int]bool{}
+	at, known := 0, false
+	for _, b := range beside {
+		n, ok := rotation.Number(b.named[min(len(s.path), len(b.named)):])
+		if !ok {
+			continue
+		}
+		numbers[n] = true
+		switch f := w.files[fingerprint.IDOf(b.fi)]; {
+		case last != nil && fingerprint.IDOf(b.fi) == last.id:
+			at = n
+		case f != nil, b.fi.ModTime().Before(s.lastWrite), slices.Contains(copies, fingerprint.IDOf(b.fi)):
+			known = true
+		}
+	}
+	switch {
+	case at > 0:
+		gaps := 0
+		for n := 1; n < at; n++ {
+			if !numbers[n] {
+				gaps++
+			}
+		}
+		return gaps
+	case len(numbers) > 0 && !known && (last == nil || fingerprint.IDOf(own) != last.id):
+		return 1
+	}
+	return 0
+}

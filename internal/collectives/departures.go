@@ -1,0 +1,128 @@
+package collectives
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
+
+// noteDeparture remembers a leaving collective while more of its ranks' records may come, new or repeated.
+func (j *joiner) noteDeparture(c *judged) {
+	if c.track == nil || c.join != byNumber && !j.set.Remote {
+		return
+	}
+	whole := len(c.missing) == 0 && c.comm.size > 0 && c.ranks >= j.ranksOf(c.comm.size) && !c.comm.sparse
+	if !whole || j.set.Remote {
+		left := departure{sent: !c.undrawn, whole: whole, end: c.logged}
+		if j.set.Remote && !whole {
+			before, _ := j.departures.find(c.track.key, c.seq)
+			left.ranks = before.ranks.with(c.has)
+		}
+		if c.byID {
+			left.byID = &rootID{c.trace, c.id}
+		}
+		j.departures.put(c.track.key, c.seq, left)
+	}
+}
+
+// departures remembers incomplete collectives that left: their later records join their traces instead of making new ones. The oldest are forgotten.
+type departures struct {
+	set    map[departureKey]departure
+	ring   []departureKey
+	next   int
+	tracks trackKey // the latest number
+}
+
+// departure is the memory of a collective that left.
+type departure struct {
+	sent  bool
+	whole bool    // no rank's record can still come for the first time
+	ranks bits    // for repeated records: the ranks with a record, unless complete
+	end   int64   // the latest logged end, Unix ns
+	byID  *rootID // nil: its key makes its ids
+}
+
+// rootID names the span of a collective whose trace an id in the log decided.
+type rootID struct {
+	trace pcommon.TraceID
+	span  pcommon.SpanID
+}
+
+// trackKey is the number of a track.
+type trackKey uint32
+
+type departureKey struct {
+	track trackKey
+	seq   uint64
+}
+
+const maxDepartures = 1 << 16
+
+func (g *departures) find(track trackKey, seq uint64) (left departure, ok bool) {
+	if len(g.set) == 0 {
+		return left, false
+	}
+	left, ok = g.set[departureKey{track, seq}]
+	return left, ok
+}
+
+// late reports whether a collective has left without the record of a rank, and notes the record.
+func (g *departures) late(track trackKey, seq uint64, rank int32) (left departure, ok bool) {
+	left, ok = g.find(track, seq)
+	if !ok || left.whole {
+		return left, false
+	}
+	if left.ranks != nil {
+		left.ranks.set(rank)
+		g.set[departureKey{track, seq}] = left
+	}
+	return left, true
+}
+
+func (g *departures) put(track trackKey, seq uint64, left departure) {
+	e := departureKey{track, seq}
+	_, ok := g.set[e]
+	g.set[e] = left
+	if ok {
+		return
+	}
+	if len(g.ring) < maxDepartures {
+		g.ring = append(g.ring, e)
+		return
+	}
+	delete(g.set, g.ring[g.next])
+	g.ring[g.next] = e
+	g.next = (g.next + 1) % maxDepartures
+}
+
+// After a crash the sender of records from another host does not know the last accepted ones, and sends them again. A record taken twice would make a complete
+// collective leave again, with a single rank.
+
+// repeated reports whether the same record came before: it is in its collective, or its collective has left with it. If numbers restart, as in a restarted job,
+// records are later than the earlier ones of the same number.
+func (j *joiner) repeated(r *record) bool {
+	if r.track == nil {
+		return false // leaves alone, and makes the same spans again
+	}
+	o, t := r.op, r.track
+	if c := t.open[o.Seq]; c != nil && c.has.has(o.Rank) {
+		for i := range c.parts {
+			if c.parts[i].same(r) {
+				return true
+			}
+		}
+		return false
+	}
+	left, ok := j.departures.find(t.key, o.Seq)
+	return ok && (left.whole || left.ranks.has(o.Rank)) && (o.End <= left.end || o.Time == spans.TimeSynthetic)
+}
+
+// same reports whether the part is of the record.
+func (p *part) same(r *record) bool {
+	o := r.op
+	if p.rank != o.Rank || p.start != o.Start || p.duration != o.Duration {
+		return false
+	}
+	m := p.more
+	return m == nil || m.sourceRank == o.Source && m.destRank == o.Destination && m.peer == o.Peer && m.channel == o.Channel
+}
