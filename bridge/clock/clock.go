@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/wire"
 )
 
-// ErrStamp: a text is no date and time.
+// ErrStamp is the error for a text that is no date and time.
 var ErrStamp = errors.New("not a time stamp")
 
 // Stamps reads the stamps of one log. It remembers the last minute, because finding a zone's offset is the costly part. It is not safe for concurrent use.
