@@ -461,7 +461,7 @@ func pageColours(t *testing.T, b *browser) {
 	assert.Equal(t, light, page())
 }
 
-// pagePaper: the page can be printed, and is unchanged afterwards.
+// pagePaper: the page can be printed on a few sheets, and is unchanged afterwards.
 func pagePaper(t *testing.T, b *browser) {
 	t.Helper()
 	var pdf struct{ Data string }
@@ -469,6 +469,7 @@ func pagePaper(t *testing.T, b *browser) {
 	paper, err := base64.StdEncoding.DecodeString(pdf.Data)
 	require.NoError(t, err)
 	assert.Greater(t, len(paper), 100_000)
+	assert.LessOrEqual(t, len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(paper, -1)), 8)
 	var theme string
 	b.eval(`document.documentElement.dataset.theme`, &theme)
 	assert.Equal(t, "auto", theme)

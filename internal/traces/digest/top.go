@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -55,7 +56,10 @@ func (t *Top[T]) add(n int, weight float64, s ptrace.Span, r *resource) *T {
 	for i < end {
 		middle := (i + end) / 2
 		switch c := cmp.Or(cmp.Compare(weight, list[middle].Weight), list[middle].compare(&at)); {
-		case c == 0: // a repetition
+		case c == 0: // a repetition, perhaps in another file: the first file by name is the evidence
+			if had := &list[middle].At; cmp.Or(strings.Compare(at.File, had.File), cmp.Compare(at.Offset, had.Offset)) < 0 {
+				*had = at
+			}
 			return nil
 		case c < 0:
 			i = middle + 1

@@ -20,12 +20,13 @@ type Window struct {
 	Parts     map[string]*Part
 	Judged    int64 // of windows: the others are like too few
 	SlowCount int
-	Excess    Total         // s, excess of slow windows over the usual time
-	Devices   Total         // s, the excess multiplied by the job's current ranks
-	Slow      Top[Slow]     // the dearest thousand
-	SlowTook  Values        // s, of the slow ones
-	Longest   Top[view.Int] // the iterations of the longest
-	sample    Top[sampled]  // of all
+	Excess    Total                // s, excess of slow windows over the usual time
+	Devices   Total                // s, the excess multiplied by the job's current ranks
+	Slow      Top[Slow]            // the dearest thousand
+	Worst     Top[[]view.PartTime] // the parts of the dearest
+	SlowTook  Values               // s, of the slow ones
+	Longest   Top[view.Int]        // the iterations of the longest
+	sample    Top[sampled]         // of all
 	costs     table[blame, Cost]
 	Verdicts
 }
@@ -42,6 +43,7 @@ type Part struct {
 type Slow struct {
 	Iteration view.Int
 	Took      float64 // s
+	Usual     float64 // s; NaN: not known
 	Over      float64 // s above the limit
 	Reason    string  // a sentence
 }
@@ -100,8 +102,14 @@ func (d *Digest) breakdown(s ptrace.Span, res *resource) {
 		w.Devices.Add(b.Excess * float64(b.WorldSize.Or(0)))
 		w.SlowTook.Add(slow.Took)
 		if of := w.Slow.add(mostSlow, slow.Over, s, res); of != nil {
-			slow.Iteration, slow.Reason = b.Iteration, text(slow.Reason)
+			slow.Iteration, slow.Usual, slow.Reason = b.Iteration, b.Usual, text(slow.Reason)
 			*of = slow
+		}
+		if of := w.Worst.add(1, slow.Over, s, res); of != nil {
+			*of = slices.Clone(b.Times)
+			for i := range *of {
+				(*of)[i].Part = text((*of)[i].Part)
+			}
 		}
 		w.causes(s, b, res)
 	}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/account"
 	"github.com/trainbridge/trainbridge/internal/human"
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
+	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -17,7 +20,9 @@ const (
 	briefWidth  = 80 // where there is no terminal
 	leastWidth  = 40
 	briefClaims = 3
-	briefParts  = 6
+	briefParts  = 5
+	worstParts  = 4
+	barWidth    = 24
 	briefGaps   = 2
 	briefRuns   = 5
 	tableRuns   = 20
@@ -100,6 +105,7 @@ func (c *conclusion) brief(claims int, alone bool) {
 		return
 	}
 	c.whereTimeWent()
+	c.slowest(c.section)
 	if gaps := c.gaps(); len(gaps) > 0 {
 		c.section(c.in("Not known from these logs", "这些日志无法说明的"))
 		for _, text := range gaps[:min(len(gaps), briefGaps)] {
@@ -144,6 +150,36 @@ func (c *conclusion) whereTimeWent() {
 		t.Rows = slices.Delete(t.Rows, briefParts, briefParts+n)
 	}
 	c.lines(t.Fit(c.width-2), c.width-2)
+}
+
+// slowest draws the largest parts of the slowest window below a title, each beside the usual time.
+func (c *conclusion) slowest(head func(string)) {
+	if !c.slow() || len(c.window.Worst) == 0 {
+		return
+	}
+	w, slow := c.window, c.window.Slow[0].Of
+	title := c.sf("The slowest: %s, %s", "最慢的：%s，%s", c.numbered(slow.Iteration), human.Seconds(slow.Took))
+	if slow.Usual > 0 {
+		title += c.sf("; usual is %s", "；通常为 %s", human.Seconds(slow.Usual))
+	}
+	head(title)
+	parts := slices.Clone(w.Worst[0].Of)
+	slices.SortStableFunc(parts, func(a, b view.PartTime) int { return cmp.Compare(b.Seconds, a.Seconds) }) // NaN comes last
+	wide := 0
+	for _, p := range parts[:min(len(parts), worstParts)] {
+		wide = max(wide, human.Columns(name(p.Part)))
+	}
+	for _, p := range parts[:min(len(parts), worstParts)] {
+		if !(p.Seconds > 0) {
+			break
+		}
+		bar := strings.Repeat("█", max(1, int(math.Round(barWidth*min(1, p.Seconds/slow.Took)))))
+		text := "  " + human.Pad(name(p.Part), wide) + human.PadLeft(human.Seconds(p.Seconds), 12) + "  " + human.Pad(bar, barWidth)
+		if of := w.Parts[p.Part]; of != nil && of.All.Count() > 0 {
+			text += c.sf("  usual %s", "  通常 %s", human.Seconds(of.All.Quantile(0.5)))
+		}
+		c.line(human.Cut(text, c.width))
+	}
 }
 
 // unreadBriefly says how many files and lines were not understood.

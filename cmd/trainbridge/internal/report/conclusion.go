@@ -384,6 +384,7 @@ func (c *conclusion) print(dir string) {
 	if little > 0 {
 		c.line(c.sf("    and %s", "    另有 %s", c.in(human.Plural(little, "more finding"), human.Thousands(little)+" 项")))
 	}
+	c.slowest(c.head)
 	if gaps := c.gaps(); len(gaps) > 0 {
 		c.head(c.in("Not known from these logs", "这些日志无法说明的"))
 		for _, text := range gaps {

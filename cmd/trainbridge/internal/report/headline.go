@@ -124,7 +124,7 @@ func (c *conclusion) besides(lost float64) string {
 	if of == nil || lost < warningShare*c.whole() {
 		return ""
 	}
-	return c.sf(" Also lost: %s, %s.", "另外损失 %s：%s。", human.Seconds(lost), c.mostly(of, lost))
+	return c.sf(" Also lost: %s (%s).", "另外损失 %s（%s）。", human.Seconds(lost), c.mostly(of, lost))
 }
 
 // mostly names what lost the most, with its time where more was lost.
