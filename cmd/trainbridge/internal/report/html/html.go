@@ -139,7 +139,7 @@ func (c *composer) page(jobs []*digest.Job, chosen map[*digest.Job][]*choice, fi
 	for i, j := range jobs {
 		c.job = strconv.Itoa(i)
 		one := conclusion(&first[i])
-		one.Run = j.Run
+		one.Run, one.States = j.Run, c.states(j)
 		if i < c.drawn {
 			one.Sections = c.sections(j, chosen[j])
 		} else {

@@ -27,6 +27,7 @@ type job struct {
 	Name       string    `json:"name"`
 	Conclusion string    `json:"conclusion"`
 	Severity   string    `json:"severity"` // of the conclusion
+	States     *bars     `json:"states,omitempty"`
 	Causes     []cause   `json:"causes,omitempty"`
 	Missing    []string  `json:"missing,omitempty"`
 	Sections   []section `json:"sections,omitempty"`
@@ -80,7 +81,7 @@ type axis struct {
 	Label string `json:"label,omitempty"`
 	Log   bool   `json:"log,omitempty"`
 	Zero  bool   `json:"zero,omitempty"` // begins at 0
-	Wide  bool   `json:"wide,omitempty"` // shows a fifth of the largest value at least: noise is no drama
+	Wide  bool   `json:"wide,omitempty"` // shows half of the largest value at least: noise is no drama
 }
 
 type line struct {

@@ -178,6 +178,7 @@ function job(j, n) {
   return branch(key, "article", { id },
     leaf(key + "name", j.name, () => make("h2", null, j.name)),
     leaf(key + "conclusion", [j.conclusion, j.severity], () => make("div", { class: "conclusion " + (j.severity || "good") }, make("p", null, j.conclusion))),
+    j.states ? leaf(key + "states", j.states, (before) => figure(j.states, j.run, before)) : null,
     j.causes && j.causes.length ? leaf(key + "causes", [j.causes, [...shown]], () => make("ol", { class: "causes" }, ...j.causes.map(cause))) : null,
     j.missing && j.missing.length ? leaf(key + "missing", j.missing, () => make("div", null, make("details", { class: "missing", open: true },
       make("summary", null, words.gaps), make("ul", null, ...j.missing.map((text) => make("li", null, text)))))) : null,
@@ -273,16 +274,20 @@ render();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (theme === "auto") setTheme("auto"); });
 document.addEventListener("keydown", (e) => { if (e.key === "Escape") hideTip(); });
 
-// Paper is white, as wide as A4, and shows all figures.
-let printing = false;
+// Paper is white, as wide as A4, with all evidence and the first figures; of several runs, with their table and first causes.
+let printing = false, closed = [];
 addEventListener("beforeprint", () => {
   printing = true;
   root.classList.add("printing");
+  root.classList.toggle("several", data.jobs.length > 1);
+  closed = [...document.querySelectorAll(".causes details:not([open])")];
+  for (const d of closed) d.open = true;
   for (const c of charts) drawn(c);
   setTheme("light");
 });
 addEventListener("afterprint", () => {
   printing = false;
   root.classList.remove("printing");
+  for (const d of closed) d.open = false;
   setTheme(theme);
 });

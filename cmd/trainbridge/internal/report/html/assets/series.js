@@ -113,7 +113,7 @@ function seriesChart(spec, box, before) {
         range: (_, min, max) => {
           if (min === null || max === null) return [0, 1];
           const zero = spec.stacked || a.zero;
-          const missing = a.wide && !zero ? 0.2 * Math.abs(max) - (max - min) : 0;
+          const missing = a.wide && !zero ? 0.5 * Math.abs(max) - (max - min) : 0;
           if (missing > 0) [min, max] = [min - missing / 2, max + missing / 2];
           const room = (max - (zero ? 0 : min)) * 0.05 || Math.abs(max) * 0.05 || 1;
           return [zero ? Math.min(0, min) : min - room, max + room];
