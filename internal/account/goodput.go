@@ -15,10 +15,10 @@ func (a *Account) Goodput() float64 {
 }
 
 // Google is the goodput of Google's ml-goodput-measurement 0.2.3, 0..1: GoodputCalculator.get_job_goodput of goodput.py, by 100. Its events are job_start and
-// job_end at the first and the last line, step_start of each step, an eval_step as a custom badput event for each evaluation, and the save time of each
-// checkpoint. A step lasts until the next one starts; steps before the resumed step count, and the last step counts until the end. The first step of each
-// attempt counts no longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock, the log leaves out
-// steps, or has several runs.
+// job_end at the first and the last line, and step_start of each step. An evaluation is an eval_step, a custom badput event; a checkpoint has its save time. A
+// step lasts until the next one starts; steps before the resumed step count, and the last step counts until the end. The first step of each attempt counts no
+// longer than the mean of the others. A step saved several times has the mean of its save times. NaN: no log has a clock, the log leaves out steps, or has
+// several runs.
 func (a *Account) Google() float64 {
 	if !a.Clock || a.Wall <= 0 || len(a.Apart) > 0 {
 		return math.NaN()

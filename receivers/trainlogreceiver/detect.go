@@ -68,8 +68,8 @@ func measures(rec *record.Record) bool {
 	})
 }
 
-// Losses makes a reader of the lines of a training log that calls visit with the iteration and the loss of each step, or with its gradient norm if there is no
-// loss. NaN: the line has no iteration.
+// Losses makes a reader of the lines of a training log. The reader calls visit with the iteration and the loss of each step, or with its gradient norm without
+// a loss. NaN: the line has no iteration.
 func Losses(visit func(iteration, value float64)) func(text []byte) {
 	p := newParser(formatAuto, nil, nil)
 	read := step.Detect(func(text []byte, out step.Out) tail.Reads {

@@ -87,7 +87,7 @@ var builtin = slices.Concat(nanoGPT, nanochat, litGPT, torchtune, maxText, compi
 
 // The lines of trainers with a source of their own, for the content of a step's time (internal/trainers).
 var (
-	// karpathy/nanoGPT, train.py, and the many scripts derived from it. The time is of the iteration itself, including an evaluation, and mfu a running mean over
+	// karpathy/nanoGPT, train.py, and the many scripts derived from it. The time is of the iteration itself, including an evaluation. mfu is a running mean over
 	// the process's own device, in units of an A100's peak on any device, and -100 until known. The results of an evaluation are printed before the iteration of
 	// the same number; their train loss is of the evaluation's own batches.
 	nanoGPT = compile("nanogpt",

@@ -13,7 +13,7 @@
 // start and its detection by NCCL's proxy thread, usually some µs, or ms if the thread is busy. Times within a file are consistent, between files they are as
 // good as the GPUs' clocks.
 //
-// The "e" of COLL and P2P is the end of its last child (KernelCh, PROXY), but the time of enqueueing if the plugin tracks no child or one of them never ended
-// (plugin.cc: updateEvent): then there is no duration. The "e" does not prove that the operation completed; completion is assumed all the same, because kernels
-// without a recorded end are usual.
+// The "e" of COLL and P2P is the end of its last child (KernelCh, PROXY). If the plugin tracks no child, or one of them never ended, the "e" is the time of
+// enqueueing (plugin.cc: updateEvent): then there is no duration. The "e" does not prove that the operation completed; completion is assumed all the same,
+// because kernels without a recorded end are usual.
 package profiler
