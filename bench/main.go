@@ -23,7 +23,7 @@ import (
 type options struct {
 	bin, gen, out   string
 	contenders      []contender
-	only            *regexp.Regexp // names of duels, idle, gpus, kafka
+	only            *regexp.Regexp // names of duels, idle, latency, gpus, kafka
 	lines, rounds   int
 	idleFiles       int
 	settle, watched time.Duration // of idle contenders
@@ -47,7 +47,7 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 75*time.Second, "how long what is idle runs before it is measured: the collector gives memory back after up to a minute")
 	flag.DurationVar(&o.watched, "watched", 30*time.Second, "how long it is measured")
 	flag.BoolVar(&o.coldBuild, "cold-build", false, "measure also a build without Go's build cache")
-	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, gpus, kafka; empty: all")
+	only := flag.String("only", "", "`regexp` of what to run: names of logs, idle, latency, gpus, kafka; empty: all")
 	which := flag.String("contenders", "", "`regexp` of the contenders to run, such as '^(trainbridge|base)$'; empty: all")
 	flag.Parse()
 	var err error
@@ -100,6 +100,13 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 			return fmt.Errorf("idle files: %w", err)
 		}
 		r.idle.print(w)
+	}
+	if o.only.MatchString("latency") {
+		t, err := o.latency()
+		if err != nil {
+			return fmt.Errorf("latency: %w", err)
+		}
+		t.print(w)
 	}
 	if o.only.MatchString("gpus") {
 		t, err := o.gpus()

@@ -16,8 +16,16 @@ import (
 
 const (
 	senders = 4 // deliveries under way at once
+<<<<<<< HEAD
 	// linger is the time for which a small batch waits for batches of other streams, to share a request: alone, the request would cost more than its records.
 	linger = 100 * time.Millisecond
+=======
+	// linger is how long a small batch waits for batches of other streams that are read just now, which then go with it: a request for it alone would cost more
+	// than its records.
+	linger = 3 * time.Millisecond
+	// smallGap is the least time between two requests with less than a batch that is not small: many polled files grow one after the other.
+	smallGap = 30 * time.Millisecond
+>>>>>>> e4906324 (A small batch waits 3 ms for others instead of 100 ms)
 )
 
 // outbox queues batches for the senders, oldest first. A stuck consumer fills the budget (Config.MaxInFlightBytes), not the outbox.
@@ -28,7 +36,8 @@ type outbox struct {
 	changed sync.Cond
 	batches []*lineBatch
 	cost    int64
-	lingers bool // a sender waits for more
+	small   time.Time // when all was taken last, and was less than enough
+	lingers bool      // a sender waits for more
 	closed  bool
 	full    chan struct{} // signals enough bytes for a request
 	senders sync.WaitGroup
@@ -95,9 +104,17 @@ func (o *outbox) next() []*lineBatch {
 		if len(o.batches) == 0 {
 			return nil
 		}
-		wait := linger - time.Since(o.batches[0].cut)
-		if o.closed || o.cost >= o.enough || wait <= 0 {
+		now := time.Now()
+		wait := max(linger-now.Sub(o.batches[0].cut), smallGap-now.Sub(o.small))
+		if o.closed || o.cost >= o.enough {
 			return o.group()
+		}
+		if wait <= 0 {
+			group := o.group()
+			if len(o.batches) == 0 {
+				o.small = now
+			}
+			return group
 		}
 		o.lingers = true
 		o.mu.Unlock()
