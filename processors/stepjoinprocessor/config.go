@@ -33,7 +33,8 @@ type Config struct {
 	Windows []string `mapstructure:"windows"`
 	// Leaves maps names of services' spans to the kind of their time in a breakdown, such as data_loading. Default: none.
 	Leaves map[string]string `mapstructure:"leaves"`
-	// Storage is the id of a storage extension that keeps the roots still to be sent. Default: none, and a crash leaves them unsent.
+	// Storage is the id of a storage extension that keeps what is known of steps, and what is still to be sent. Default: none, and a crash leaves roots unsent,
+	// and steps without what had come before.
 	Storage *component.ID `mapstructure:"storage"`
 }
 

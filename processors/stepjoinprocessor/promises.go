@@ -132,8 +132,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	s.to++
 	list := append(s.moved(chunk), fresh...)
 	s.unsent[chunk] += len(list) // below 0 before, where a group is in the list twice
-	err := storageclient.Write(ctx, s.store, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()),
-		storage.SetOperation(runsKey, p.reached()))
+	err := storageclient.Write(ctx, s.store, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()))
 	if err == nil {
 		s.unstored, s.failing = nil, false
 		return
@@ -162,14 +161,6 @@ func (s *promises) moved(chunk int64) (list []promise) {
 		}
 	}
 	return list
-}
-
-// reached is how far in time each run has come: what lies before is not known to a process that follows.
-func (p *stepJoin) reached() (b []byte) {
-	for _, r := range p.runs {
-		b = binary.AppendVarint(wire.AppendBytes(b, r.ID), r.Reached())
-	}
-	return b
 }
 
 func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
@@ -214,6 +205,16 @@ func (s *promises) kept(ctx context.Context) {
 // restore opens again the groups whose roots the last process had promised. They are partial: what else it knew is gone.
 func (p *stepJoin) restore(ctx context.Context) error {
 	s := &p.promises
+	now, n := p.now(), 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, err := p.restoreJournal(ctx, now)
+	if err == nil && !known {
+		err = p.restoreRuns(ctx, now)
+	}
+	if err != nil {
+		return err
+	}
 	b, err := s.store.Get(ctx, rangeKey)
 	if err != nil || len(b) == 0 {
 		return err
@@ -221,12 +222,6 @@ func (p *stepJoin) restore(ctx context.Context) error {
 	if _, err := fmt.Sscanf(string(b), "%d %d", &s.from, &s.to); err != nil || s.from < 0 || s.to-s.from > mostChunks {
 		s.from, s.to = 0, 0
 		return fmt.Errorf("%w: its range is %q", errPromise, b)
-	}
-	now, n := p.now(), 0
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := p.restoreRuns(ctx, now); err != nil {
-		return err
 	}
 	for chunk := s.from; chunk < s.to; chunk++ {
 		b, err := s.store.Get(ctx, key(chunk))
@@ -242,10 +237,13 @@ func (p *stepJoin) restore(ctx context.Context) error {
 				break
 			}
 			r := p.run(x.run, now)
+			_, known := r.Groups[x.trace]
 			g := r.Group(x.trace, x.service)
-			g.Promised, g.ByID, g.Last = g.Promised || x.flags&promisedRoot != 0, x.flags&promisedByID != 0, now
-			g.Lacks(spans.PartialRestart)
-			r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
+			g.Promised, g.ByID, g.Last = g.Promised || x.flags&promisedRoot != 0, g.ByID || x.flags&promisedByID != 0, now
+			if !known || g.Restored {
+				g.Lacks(spans.PartialRestart)
+				r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
+			}
 			if g.Chunk < 0 { // else another chunk has it too, which was thought lost
 				g.Chunk = chunk
 				s.unsent[chunk]++

@@ -1,6 +1,7 @@
 package stepjoinprocessor
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/bridge/events"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/internal/trainers"
+	"github.com/trainbridge/trainbridge/internal/wire"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/facts"
 	"github.com/trainbridge/trainbridge/spans"
@@ -21,26 +23,32 @@ type fact struct {
 	window   facts.Window
 	leaf     facts.Leaf
 	isWindow bool
-	calls    bool // reader.call says how long the stages of its calls took
 	own      bool // it belongs to the group of its trace, whatever its time
 	promised bool
 	unplaced facts.Unplaced // where reader.unplaced
+	shared   bool
+	shares   facts.Shares // where shared
 }
 
 // reader reads the facts of a batch. Its memory is used again.
 type reader struct {
-	p     *stepJoin
-	now   time.Time
-	fresh []promise
-	tardy int64        // spans whose group was closed
-	run   *facts.Run   // of the resource
-	group *facts.Group // of the last span that had one
-	res   view.Resource
-	mark  view.Mark
-	late  late
-	attrs pcommon.Map // of the resource
-	call  view.Group
-	coll  view.Collective
+	p       *stepJoin
+	now     time.Time
+	fresh   []promise
+	tardy   int64        // spans whose group was closed
+	place   place        // of the batch
+	log     []byte       // the facts, as they are stored
+	ends    ends         // of them
+	replays bool         // these are the facts of the last process
+	whole   facts.Whole  // of the run, as it was stored
+	run     *facts.Run   // of the resource
+	group   *facts.Group // of the last span that had one
+	res     view.Resource
+	mark    view.Mark
+	late    late
+	attrs   pcommon.Map // of the resource
+	call    view.Group
+	coll    view.Collective
 
 	unplaced bool            // the resource is of calls that an id ties to a trace, and no clock to a time
 	trace    pcommon.TraceID // of the span at hand, by its log
@@ -50,7 +58,9 @@ type reader struct {
 // read keeps the facts of a batch, and gives the tops of traces that will get a root their parent. A batch that is refused and comes again says nothing new.
 // It is called with p.mu held.
 func (r *reader) read(td ptrace.Traces, now time.Time) {
-	r.now, r.fresh, r.tardy, r.group = now, r.fresh[:0], 0, nil
+	r.now, r.fresh, r.tardy, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
+	clear(r.ends)
+	r.writePlace()
 	gpus := r.p.gpus.Known()
 	r.late.begin(gpus)
 	for _, rs := range td.ResourceSpans().All() {
@@ -58,8 +68,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 		r.attrs = attrs
 		if r.unplaced = r.clockless(attrs); r.unplaced {
 			attrs.Remove(spans.AttrJoinBy)
-			r.run, r.group, ready = r.p.run(r.res.Run, now), nil, true
-			r.run.Careful(r.p.refused)
+			ready = r.begin()
 		}
 		for _, ss := range rs.ScopeSpans().All() {
 			if ss.Scope().Name() == scopeName {
@@ -84,16 +93,18 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 				}
 				if !ready {
 					r.res.Read(attrs)
-					r.run, r.group, ready = r.p.run(r.res.Run, now), nil, true
-					r.run.Careful(r.p.refused)
+					ready = r.begin()
 				}
 				if end := r.span(span, kind); end > until {
 					until = end
 				}
 			}
 			if until > 0 {
-				r.run.Heard(ss.Scope().Name(), until, now)
+				r.heard(ss.Scope().Name(), until)
 			}
+		}
+		if ready {
+			r.wholly()
 		}
 		if gpus {
 			if !ready {
@@ -106,6 +117,34 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 		r.latePIDs(td)
 	}
 	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // they refer to the batch
+}
+
+// begin turns to the run of the resource.
+func (r *reader) begin() (ready bool) {
+	r.run, r.group = r.p.run(r.res.Run, r.now), nil
+	r.run.Careful(r.p.refused)
+	r.run.Entry, r.whole = r.p.journal.to, r.run.Whole()
+	r.write(factRun, 0, func(b []byte) []byte { return wire.AppendBytes(b, r.run.ID) })
+	if from := r.place.partition; from != "" && from != r.run.Partition {
+		r.run.Partition = from
+		if r.place.midway {
+			r.run.Misses(r.now)
+		}
+	}
+	return true
+}
+
+// heard notes how far a source has come.
+func (r *reader) heard(source string, until int64) {
+	r.run.Heard(source, until, r.now)
+	r.write(factHeard, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
+}
+
+// wholly notes what the batch has said of the run as a whole.
+func (r *reader) wholly() {
+	if w := r.run.Whole(); w != r.whole {
+		r.write(factWhole, 0, w.Append)
+	}
 }
 
 func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
@@ -126,11 +165,13 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		m := span.Attributes()
 		first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
-		r.run.Hear(&facts.Word{
+		w := facts.Word{
 			Source: strings.Clone(spans.AttrText(m, spans.AttrNCCLWatermarkSource)), First: first.Bool(),
 			Epoch: integer(m, spans.AttrNCCLWatermarkEpoch), Number: integer(m, spans.AttrNCCLWatermarkNumber),
 			Until: integer(m, spans.AttrNCCLWatermarkUntil), Sent: integer(m, spans.AttrNCCLWatermarkSent),
-		})
+		}
+		r.run.Hear(&w)
+		r.write(factWord, 0, w.Append)
 		return 0
 	}
 	if kind == view.KindEvent {
@@ -181,11 +222,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		run.RecordOnly = true
 	}
 	if stage != breakdown.Unattributed {
-		if g := r.groupOf(trace); g.Closed {
-			r.tardy++
-		} else {
-			run.AddStage(g, facts.Stage{Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Kind: stage, Flags: flags}, r.now)
-		}
+		r.stage(trace, facts.Stage{Span: span.SpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Kind: stage, Flags: flags})
 		return r.end(span, flags)
 	}
 	f := fact{own: byID}
@@ -225,7 +262,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		if r.coll.CommID != "" {
 			id = run.Number(r.coll.CommID)
 		}
-		run.Communicates(id, max(r.coll.Ranks.Or(0), r.coll.CommSize.Or(0)), f.leaf.Start, f.leaf.End)
+		r.communicates(id, max(r.coll.Ranks.Or(0), r.coll.CommSize.Or(0)), f.leaf.Start, f.leaf.End)
 		if r.coll.CommName == "" {
 			f.leaf.Comm = run.Number(r.coll.CommID)
 		}
@@ -256,7 +293,8 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 			f.leaf.Flags |= facts.Timeless
 		}
 		r.call.Read(span, &r.res)
-		f.leaf.Kind, f.calls = breakdown.RPCUnattributed, true
+		f.leaf.Kind = breakdown.RPCUnattributed
+		f.shares, f.shared = r.shares()
 		f.promised = top && byID
 		if kind == view.KindPass {
 			r.window(&f, facts.Pass, r.call.Ordinal)
@@ -307,6 +345,7 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 // keep adds a fact to what is known of its run.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
+	r.writeSpan(f, byID)
 	var g *facts.Group
 	if !f.own || !r.p.offline {
 		g = run.Groups[f.leaf.Trace]
@@ -319,8 +358,9 @@ func (r *reader) keep(f *fact, byID bool) {
 	if f.isWindow && f.leaf.Kind != breakdown.Unattributed {
 		f.leaf.Span = spans.SpanID(f.leaf.Trace, "leaf", f.leaf.Span[:]) // a pass is a window and a leaf
 	}
-	if f.calls {
-		r.shares(run, &f.leaf)
+	f.leaf.Shares = f.shared
+	if f.shared {
+		run.SetShares(f.leaf.Span, f.shares)
 	}
 	if g == nil {
 		if !f.own {
@@ -362,6 +402,25 @@ func (r *reader) keep(f *fact, byID bool) {
 	}
 }
 
+// stage adds a stage of a call of TransferQueue.
+func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
+	r.write(factStage, s.End, func(b []byte) []byte { return s.Append(append(wire.AppendBytes(b, r.res.Service), trace[:]...)) })
+	if g := r.groupOf(trace); g.Closed {
+		r.tardy++
+	} else {
+		r.run.AddStage(g, s, r.now)
+	}
+}
+
+// communicates notes that a communicator was in use.
+func (r *reader) communicates(id uint32, ranks, start, end int64) {
+	r.run.Communicates(id, ranks, start, end)
+	r.write(factComm, 0, func(b []byte) []byte {
+		b = binary.AppendVarint(wire.AppendBytes(b, r.run.Text(id)), ranks)
+		return binary.AppendVarint(binary.AppendVarint(b, start), end)
+	})
+}
+
 func integer(m pcommon.Map, name string) int64 {
 	v, _ := m.Get(name)
 	return v.Int()
@@ -389,11 +448,11 @@ func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	}
 }
 
-// shares keeps which share of its time each stage of a group of calls took, where it says so.
-func (r *reader) shares(run *facts.Run, l *facts.Leaf) {
+// shares are which share of its time each stage of a group of calls took, where it says so.
+func (r *reader) shares() (of facts.Shares, ok bool) {
 	g := &r.call
 	if !(g.CallDuration > 0) {
-		return
+		return of, false
 	}
 	share := func(s view.RPCStage) float64 {
 		if x := g.Duration[s] / g.CallDuration; x > 0 {
@@ -402,14 +461,13 @@ func (r *reader) shares(run *facts.Run, l *facts.Leaf) {
 		return 0
 	}
 	server := share(view.RPCServer)
-	l.Shares = true
-	run.SetShares(l.Span, facts.Shares{
+	return facts.Shares{
 		0: share(view.RPCSerialize),
 		breakdown.RPCSend - breakdown.RPCSerialize:        share(view.RPCSend),
 		breakdown.RPCReceive - breakdown.RPCSerialize:     math.Max(0, share(view.RPCReceive)-server), // the server works while the client waits
 		breakdown.RPCServer - breakdown.RPCSerialize:      server,
 		breakdown.RPCDeserialize - breakdown.RPCSerialize: share(view.RPCDeserialize),
-	})
+	}, true
 }
 
 // slowestRank notes the rank that took longest for a part, and by how much longer than the median of the ranks.

@@ -51,6 +51,7 @@ type stepJoin struct {
 	now       func() time.Time
 	promises  promises
 	told      ledger
+	journal   journal
 	leaves    []string // the patterns of the configuration, in one order
 
 	cancel context.CancelFunc
@@ -63,6 +64,7 @@ type stepJoin struct {
 	mu     sync.Mutex
 	derive deriver
 	runs   map[string]*facts.Run
+	places places
 
 	crowded sync.Once  // there was no room, and that was said
 	gpus    *gpus.GPUs // which the instances of metrics see
@@ -86,10 +88,10 @@ func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*st
 	}
 	p := &stepJoin{
 		cfg: cfg, set: set, next: next, telemetry: telemetry, leaves: slices.Sorted(maps.Keys(cfg.Leaves)), now: time.Now,
-		runs: map[string]*facts.Run{}, gpus: gpus.New(), release: func() {},
+		runs: map[string]*facts.Run{}, places: places{}, gpus: gpus.New(), release: func() {},
 	}
 	p.derive.p, p.derive.history, p.derive.parents = p, why.New(), map[pcommon.SpanID]pcommon.SpanID{}
-	p.readers.New = func() any { return &reader{p: p} }
+	p.readers.New = func() any { return &reader{p: p, ends: ends{}} }
 	return p, nil
 }
 
@@ -166,10 +168,20 @@ func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 			p.forgetRun()
 		}
 		r = facts.NewRun(strings.Clone(id))
+		r.Since = now
 		p.runs[r.ID] = r
 	}
 	r.Used = now
 	return r
+}
+
+// missed has the runs of a partition lack what others have read of it. It is called with p.mu held.
+func (p *stepJoin) missed(partition string, now time.Time) {
+	for _, r := range p.runs {
+		if r.Partition == partition {
+			r.Misses(now)
+		}
+	}
 }
 
 // forgetRun forgets the run that was not heard of for the longest time, of those with nothing to send.
@@ -192,9 +204,14 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	defer p.readers.Put(r)
 	p.mu.Lock()
 	now := p.now()
+	r.place = p.places.of(ctx, now, p.cfg.WaitLimit)
+	if r.place.gap {
+		p.missed(r.place.partition, now)
+	}
 	r.read(td, now)
 	late, crowded := r.tardy, p.size() > p.cfg.MaxBytes
 	p.promise(ctx, r.fresh)
+	p.record(ctx, r)
 	p.mu.Unlock()
 	if late > 0 {
 		p.telemetry.ProcessorStepJoinLate.Add(ctx, late)
@@ -265,6 +282,7 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	if over {
 		p.promises.kept(ctx)
 	}
+	p.trim(ctx, now)
 	p.forget(now)
 	p.shed(ctx)
 	p.report(now, all)
@@ -315,12 +333,15 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 	p.forget(now)
 	due := p.due[:0]
 	short := p.short() // of bytes
+	p.journal.needs = make(map[string]need, len(p.runs))
 	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
 		r := p.runs[id]
 		r.Sort()
+		r.Settle(now, p.cfg.WaitLimit)
 		first := len(due)
 		var early []closing // not over, but there may be no room to wait
 		for _, g := range r.Open() {
+			p.journal.needs[id] = p.journal.needs[id].and(g)
 			idle := now.Sub(g.Last)
 			if p.woke.After(g.Last) { // what came while the process stood still was not read yet
 				idle = now.Sub(p.woke)
@@ -332,7 +353,7 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
 				behind = !all && r.Unread(until)
-			} else if !behind && g.End != 0 && len(g.Windows) > 0 && r.Awaits(until) {
+			} else if !behind && g.End != 0 && len(g.Windows) > 0 && r.Awaits(until, now, p.cfg.WaitLimit) {
 				behind, limit = true, p.cfg.WaitLimit
 			}
 			partial := ""
@@ -393,6 +414,9 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 			partial++
 		}
 		c.run.Fresh = true
+		if len(g.Windows) > 0 && (g.HasStep() || c.run.Trainer == "") {
+			c.run.Told = max(c.run.Told, g.End)
+		}
 		c.run.Close(g, now)
 		p.closed = append(p.closed, g)
 	}

@@ -57,10 +57,12 @@ func (r *reader) slowest(span ptrace.Span) {
 	if !ok || rank.Int() > int64(r.p.cfg.Slowest) || g == nil || g.Closed && !g.Waits(span.ParentSpanID()) || len(g.Unplaced) >= mostKept {
 		return
 	}
-	r.run.AddUnplaced(g, facts.Unplaced{
+	u := facts.Unplaced{
 		Span: span.SpanID(), Parent: span.ParentSpanID(), Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()), Number: -1,
 		Name: r.run.Number(span.Name()), Call: true,
-	})
+	}
+	r.run.AddUnplaced(g, u)
+	r.write(factCall, 0, func(b []byte) []byte { return r.run.AppendUnplaced(append(b, r.trace[:]...), &u) })
 }
 
 // mostKept bounds the calls kept: with more passes in a trace no call is drawn.

@@ -303,7 +303,7 @@ func TestUnplacedTwice(t *testing.T) {
 	assert.Equal(t, [2]int64{1000 * second, 1010 * second}, [2]int64{start, end})
 }
 
-// After a crash a pass that was accepted is drawn nowhere but in its own trace, and the step is no wider for it. What comes again is drawn as it was, once.
+// After a crash a pass that was accepted is drawn in its step, and the step is no wider for it. What comes again is drawn as it was, once.
 func TestUnplacedCrash(t *testing.T) {
 	store := &memory{values: map[string][]byte{}}
 	start := func() *bench {
@@ -323,12 +323,12 @@ func TestUnplacedCrash(t *testing.T) {
 	second1.over(t)
 	from, to := extent(second1.of(uuid))
 	assert.Equal(t, [2]int64{1000 * second, 1010 * second}, [2]int64{from, to})
-	assert.Empty(t, copies(second1.of(uuid)))
+	assert.Len(t, copies(second1.of(uuid)), 1)
 
 	again := start()
 	again.consume(t, pass) // it was not accepted
 	again.over(t)
-	assert.Empty(t, again.of(uuid), "when the step was is not known")
+	assert.Empty(t, again.of(uuid), "it is drawn")
 
 	// A copy that was made and not accepted is the next process's first.
 	store.values = map[string][]byte{}

@@ -1,12 +1,16 @@
 package stepjoinprocessor
 
 import (
+	"context"
+	"maps"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/client"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -150,4 +154,110 @@ func TestStoodStill(t *testing.T) {
 		b.sweep(t.Context(), b.clock, false)
 	}
 	assert.Len(t, find(told(b.sink), "ml.step.time.collective.wait=0.5 "), 1)
+}
+
+// fromKafka is how a message comes from Kafka's receiver.
+func fromKafka(t *testing.T, offset int) context.Context {
+	t.Helper()
+	return client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{
+		"kafka.topic": {"spans"}, "kafka.partition": {"3"}, "kafka.offset": {strconv.Itoa(offset)},
+	})})
+}
+
+// until lets time pass until there is a breakdown, and says how long that took.
+func (b *bench) until(t *testing.T) (took time.Duration, breakdown string) {
+	t.Helper()
+	began := b.clock
+	for ; breakdown == "" && b.clock.Sub(began) < time.Hour; breakdown = strings.Join(find(told(b.sink), "/breakdown@"), "\n") {
+		b.clock = b.clock.Add(time.Second)
+		b.sweep(t.Context(), b.clock, false)
+	}
+	return b.clock.Sub(began), breakdown
+}
+
+// Who has just taken over a run does not know which sources of collectives it has: of those that say nothing, as they are taken over too, more may come.
+func TestTakenOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		offset int       // of the first message
+		words  []arrival // in it
+		took   time.Duration
+		reason string
+	}{
+		"nothing was heard of any":         {7, nil, 2 * time.Minute, spans.PartialRestart},
+		"nor was there before":             {0, nil, 2 * time.Minute, ""},
+		"one is heard from its beginning":  {7, []arrival{first("a/0", stepEnd, 0)}, 2 * time.Minute, ""},
+		"so is the run":                    {0, []arrival{first("a/0", stepEnd, 0)}, 10 * time.Second, ""},
+		"another gateway joins them now":   {0, []arrival{first("a/0", stepEnd, 0), word(0, "a/0", 2, 1, stepEnd, stepEnd)}, 10 * time.Second, ""},
+		"one of perhaps several was heard": {7, []arrival{word(0, "a/0", 1, 7, stepEnd, stepStart-second)}, 2 * time.Minute, ""},
+		"and lacks something":              {7, []arrival{word(0, "a/0", 1, 7, stepEnd, stepEnd)}, 2 * time.Minute, spans.PartialRestart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, j := newBench(t), newJob()
+			for _, e := range tt.words {
+				e.do(j)
+			}
+			j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
+			require.NoError(t, b.ConsumeTraces(fromKafka(t, tt.offset), j.traces()))
+			took, breakdown := b.until(t)
+			assert.Equal(t, tt.took, took)
+			assert.Equal(t, tt.reason != "", strings.Contains(breakdown, spans.AttrJoinPartialReason+"="+tt.reason))
+		})
+	}
+}
+
+// After a crash a step waits for the sources of collectives that the run had before, however long these say nothing.
+func TestSourcesAfterCrash(t *testing.T) {
+	started := func(stored map[string][]byte) *bench {
+		b := newBench(t)
+		b.promises.store, b.promises.keeps = &memory{values: stored}, true
+		require.NoError(t, b.restoreTold(t.Context()))
+		require.NoError(t, b.restore(t.Context()))
+		return b
+	}
+	stored := map[string][]byte{}
+	b, j := started(stored), newJob()
+	for _, e := range []arrival{first("a/0", 0, 0), first("a/1", 0, 0)} {
+		e.do(j)
+	}
+	require.NoError(t, b.ConsumeTraces(fromKafka(t, 0), j.traces()))
+	for _, say := range [][]arrival{nil, {word(0, "a/0", 1, 7, stepEnd, 0)}, {word(0, "a/0", 1, 7, stepEnd, 0), word(0, "a/1", 1, 7, stepEnd, 0)}} {
+		b := started(maps.Clone(stored))
+		j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
+		require.NoError(t, b.ConsumeTraces(fromKafka(t, 1), j.traces()))
+		for _, e := range say {
+			e.do(j)
+		}
+		require.NoError(t, b.ConsumeTraces(fromKafka(t, 2), j.traces()))
+		took, breakdown := b.until(t)
+		if len(say) == 2 {
+			assert.Equal(t, 10*time.Second, took)
+			assert.NotContains(t, breakdown, spans.AttrJoinPartial)
+		} else {
+			assert.Equal(t, 2*time.Minute, took)
+			assert.Contains(t, breakdown, spans.AttrJoinPartialReason+"="+spans.PartialBehind)
+		}
+	}
+}
+
+// What others have read of a partition meanwhile is missed, whatever was known of the run before: also after a crash.
+func TestMissed(t *testing.T) {
+	for name, crash := range map[string]bool{"at work": false, "after a crash": true} {
+		t.Run(name, func(t *testing.T) {
+			l, j := &lives{T: t, stored: map[string][]byte{}}, newJob()
+			l.begin()
+			first("a/0", stepEnd, 0).do(j)
+			require.NoError(t, l.ConsumeTraces(fromKafka(t, 0), j.traces()))
+			if crash {
+				l.begin()
+			}
+			j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
+			require.NoError(t, l.ConsumeTraces(fromKafka(t, 9), j.traces()))
+			l.tick(60)
+			require.Empty(t, find(told(l.sink), "/breakdown@"), "how much that is was not said yet")
+			word(0, "a/0", 1, 70, stepEnd, stepStart+second).do(j)
+			require.NoError(t, l.ConsumeTraces(fromKafka(t, 10), j.traces()))
+			_, breakdown := l.until(t)
+			assert.Contains(t, breakdown, spans.AttrJoinPartialReason+"="+spans.PartialRestart)
+		})
+	}
 }

@@ -173,7 +173,7 @@ type kafkaBed struct {
 	broker         *broker
 	agent, gateway *collector
 	jaeger         *jaeger
-	forgets        bool // the gateway is killed, and step_join's state lost: some steps have only the root
+	forgets        bool // the gateway ends while steps are under way: of some the root alone is told
 }
 
 // through prepares the way of a job's logs by a broker.
@@ -184,8 +184,8 @@ func (tr *jobTruth) through(t *testing.T, b *broker) *kafkaBed {
 	bed.agent = deployed(t, "kafka/agent.yaml", kafka, "TRAINBRIDGE_RUN_ID="+tr.RunID, "TRAINBRIDGE_LOGS="+bed.logs+"/*/*")
 	bed.agent.merge(t, otlpPorts(t))
 	bed.gateway = deployed(t, "kafka/gateway.yaml", kafka, "TRAINBRIDGE_OTLP_ENDPOINT="+bed.jaeger.otlp, "TRAINBRIDGE_COLLECTOR=gateway-0")
-	// A step waits longer than the broker's restart takes, or it would be sent in two parts.
-	bed.gateway.merge(t, "{processors: {step_join: {wait: 20s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
+	// A step waits for longer than a broker takes to come back, or it would be told in two parts. No collectives are among the logs, and no longer waited for.
+	bed.gateway.merge(t, "{processors: {step_join: {wait: 20s, wait_limit: 20s}}, connectors: {train_metrics: {metrics_flush_interval: 1s}}}")
 	return bed
 }
 

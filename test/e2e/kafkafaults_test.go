@@ -29,7 +29,6 @@ func TestKafkaKilled(t *testing.T) {
 	tr := generateJob(t, "--ranks", "8", "--steps", "50", "--seed", "3", "--fault-every", "4", "--faults", "data_loading,get,put")
 	require.NoError(t, os.RemoveAll(filepath.Join(tr.dir, "zmq")))
 	bed := tr.through(t, startKafka(t, 4))
-	bed.forgets = true
 	bed.gateway.up(t)
 	bed.agent.up(t)
 	const parts = 5

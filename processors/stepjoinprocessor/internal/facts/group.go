@@ -27,6 +27,7 @@ type Group struct {
 	Start, End int64
 	Last       time.Time // when the last of it came
 	Chunk      int64     // of the promise that is stored; −1: none
+	Entry      int64     // of the journal, that has the first of it
 	told       uint8     // what Service is of
 	functions  int
 	staged     int64 // stages that were added
@@ -41,7 +42,7 @@ type Group struct {
 func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 	g := r.Groups[id]
 	if g == nil {
-		g = &Group{ID: id, Service: service, Chunk: -1}
+		g = &Group{ID: id, Service: service, Chunk: -1, Entry: r.Entry}
 		r.Groups[id] = g
 		r.fresh, r.sorted = append(r.fresh, g), false
 		r.bytes += groupBytes

@@ -56,11 +56,19 @@ type Run struct {
 	// Parted says that parts of a step are known: all of its steps are broken down from then on.
 	Parted bool
 	Used   time.Time
-	Fresh  bool // windows were closed that were not reported yet
-	Pulse  pulse.Pulse
+	Since  time.Time // when it was first heard of
+	// Partition is where in Kafka it comes from; empty: it comes from elsewhere. Gateways join its collectives, and say how far they have come.
+	Partition string
+	// Told is the end of the latest step that was told, of a run without steps of any window. What ended until Gone is not stored any more, and Entry is the
+	// number of the entry of the journal that is being made.
+	Told, Gone, Entry int64
+	Fresh             bool // windows were closed that were not reported yet
+	Pulse             pulse.Pulse
 
 	processes map[Process]period
 	marks     map[string]mark // by source of collectives
+	takenOver bool            // it began before this process read of it, or another has read of it meanwhile
+	unsettled bool            // and of its sources nothing was heard since
 
 	communicator  map[uint32]int // in communicators, by the number of its id
 	communicators []communicator

@@ -1,6 +1,10 @@
 package facts
 
-import "github.com/trainbridge/trainbridge/spans"
+import (
+	"time"
+
+	"github.com/trainbridge/trainbridge/spans"
+)
 
 // Word is what a source of collectives says of how far it has come. Times are ns.
 type Word struct {
@@ -20,13 +24,16 @@ type mark struct {
 // maxMarks bounds the sources of collectives of a run.
 const maxMarks = 4096
 
-// Hear takes in what a source of collectives says. Who missed a word, as Kafka gave the partition to another for a while, or hears of the source midway, may
-// lack what was sent until then.
+// Hear takes in what a source of collectives says. A process that reads a partition of Kafka without a gap misses nothing. Others, which missed a word or hear
+// of the source midway, may lack what was sent until then.
 func (r *Run) Hear(w *Word) {
 	m, known := r.marks[w.Source]
 	switch {
 	case !known && len(r.marks) >= maxMarks, known && (w.Epoch < m.epoch || w.Epoch == m.epoch && w.Number <= m.number):
 		return
+	case !known:
+		m.midway = !w.First && (r.takenOver || r.Partition == "")
+	case r.Partition != "":
 	case w.Epoch != m.epoch:
 		m.midway = !w.First
 	case w.Number != m.number+1:
@@ -37,18 +44,46 @@ func (r *Run) Hear(w *Word) {
 		m.midway = w.Until == 0
 	}
 	m.epoch, m.number, m.until = w.Epoch, w.Number, max(m.until, w.Until)
+	r.setMark(w.Source, m)
+}
+
+func (r *Run) setMark(source string, m mark) {
 	if r.marks == nil {
 		r.marks = map[string]mark{}
 	}
-	r.marks[w.Source] = m
+	r.marks[source] = m
 }
 
-// Awaits says whether a source of collectives has not sent all that began until a time.
-func (r *Run) Awaits(until int64) bool {
+// Misses notes that another has read of the run what this process did not. The next word of each source says how much that may be.
+func (r *Run) Misses(now time.Time) {
+	r.takenOver, r.unsettled, r.Since = true, true, now
+	for source, m := range r.marks {
+		m.midway, m.until = true, 0
+		r.marks[source] = m
+	}
+}
+
+// Awaits says whether a source of collectives has not sent all that began until a time, or may not have been heard of yet, for so long at most: where the run
+// comes from Kafka, a source that another gateway takes over says nothing meanwhile, and who has just begun with the run does not know how many there are.
+func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
+	if r.Partition != "" && (len(r.marks) == 0 || r.takenOver) && now.Sub(r.Since) < limit {
+		return true
+	}
 	for _, m := range r.marks {
 		if m.until < until {
 			return true
 		}
 	}
 	return false
+}
+
+// Settle has the windows of a run that was taken over lack something, where for so long no source of collectives was heard of: there may be one.
+func (r *Run) Settle(now time.Time, limit time.Duration) {
+	if !r.unsettled || now.Sub(r.Since) < limit {
+		return
+	}
+	r.unsettled = false
+	if len(r.marks) == 0 {
+		r.Loses(r.Reached(), spans.PartialRestart)
+	}
 }

@@ -1,0 +1,210 @@
+package facts
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/trainbridge/trainbridge/internal/wire"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
+)
+
+// Facts as a process that follows a crash reads them. Texts are written out: their numbers are of one process.
+
+func appendInts(b []byte, all ...int64) []byte {
+	for _, n := range all {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+func appendFloats(b []byte, all ...float64) []byte {
+	for _, x := range all {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
+}
+
+func appendBool(b []byte, all ...bool) []byte {
+	bits := byte(0)
+	for i, is := range all {
+		if is {
+			bits |= 1 << i
+		}
+	}
+	return append(b, bits)
+}
+
+func readBools(c *wire.Cursor, all ...*bool) {
+	bits := c.Byte()
+	for i, is := range all {
+		*is = bits&(1<<i) != 0
+	}
+}
+
+// ReadTrace reads the id of a trace.
+func ReadTrace(c *wire.Cursor) (id pcommon.TraceID) {
+	copy(id[:], c.Take(uint64(len(id))))
+	return id
+}
+
+func readSpan(c *wire.Cursor) (id pcommon.SpanID) {
+	copy(id[:], c.Take(uint64(len(id))))
+	return id
+}
+
+func (r *Run) readText(c *wire.Cursor) uint32 { return r.Number(string(c.Bytes())) }
+
+func readKind(c *wire.Cursor) breakdown.Kind {
+	kind := breakdown.Kind(c.Byte())
+	if int(kind) >= breakdown.Kinds {
+		c.Fail()
+	}
+	return kind
+}
+
+// AppendLeaf appends a leaf, but for its shares.
+func (r *Run) AppendLeaf(b []byte, l *Leaf) []byte {
+	b = append(append(append(b, l.Trace[:]...), l.Span[:]...), l.Parent[:]...)
+	b = appendInts(b, l.Start, l.End-l.Start, l.Late, l.Blame, int64(l.LateRank), int64(l.Ranks), int64(l.PID), int64(l.LatePID))
+	for _, n := range [...]uint32{l.Name, l.Comm, l.Host, l.LateHost} {
+		b = wire.AppendBytes(b, r.Text(n))
+	}
+	return append(b, byte(l.Kind), byte(l.Flags))
+}
+
+// ReadLeaf is the inverse of AppendLeaf.
+func (r *Run) ReadLeaf(c *wire.Cursor) (l Leaf) {
+	l.Trace, l.Span, l.Parent = ReadTrace(c), readSpan(c), readSpan(c)
+	l.Start = c.Varint()
+	l.End, l.Late, l.Blame = l.Start+c.Varint(), c.Varint(), c.Varint()
+	l.LateRank, l.Ranks, l.PID, l.LatePID = int32(c.Varint()), int32(c.Varint()), int32(c.Varint()), int32(c.Varint())
+	l.Name, l.Comm, l.Host, l.LateHost = r.readText(c), r.readText(c), r.readText(c), r.readText(c)
+	l.Kind, l.Flags = readKind(c), Flags(c.Byte())
+	return l
+}
+
+// Append appends a window, but for what the leaf of its span has.
+func (w *Window) Append(b []byte) []byte {
+	return append(appendFloats(appendInts(b, w.Number, w.World), w.Steps, w.Batch), byte(w.Kind))
+}
+
+// ReadWindow is the inverse of Window.Append, for the window of a leaf's span.
+func ReadWindow(c *wire.Cursor, l *Leaf) Window {
+	w := Window{
+		Number: c.Varint(), World: c.Varint(), Steps: c.Float64(), Batch: c.Float64(), Kind: WindowKind(c.Byte()),
+		Flags: l.Flags, Span: l.Span, Start: l.Start, End: l.End, Host: l.Host, PID: l.PID, Name: l.Name,
+	}
+	if w.Kind > Other {
+		c.Fail()
+	}
+	return w
+}
+
+// Append appends a stage.
+func (s *Stage) Append(b []byte) []byte {
+	return append(appendInts(append(b, s.Span[:]...), s.Start, s.End-s.Start), byte(s.Kind), byte(s.Flags))
+}
+
+// ReadStage is the inverse of Stage.Append.
+func ReadStage(c *wire.Cursor) Stage {
+	s := Stage{Span: readSpan(c), Start: c.Varint()}
+	s.End, s.Kind, s.Flags = s.Start+c.Varint(), readKind(c), Flags(c.Byte())
+	return s
+}
+
+// AppendUnplaced appends a pass or a call without a time.
+func (r *Run) AppendUnplaced(b []byte, u *Unplaced) []byte {
+	b = appendInts(append(append(b, u.Span[:]...), u.Parent[:]...), u.Start, u.End-u.Start, u.Number)
+	return appendBool(wire.AppendBytes(b, r.Text(u.Name)), u.Call, u.Observed)
+}
+
+// ReadUnplaced is the inverse of AppendUnplaced.
+func (r *Run) ReadUnplaced(c *wire.Cursor) Unplaced {
+	u := Unplaced{Span: readSpan(c), Parent: readSpan(c), Start: c.Varint()}
+	u.End, u.Number, u.Name = u.Start+c.Varint(), c.Varint(), r.readText(c)
+	readBools(c, &u.Call, &u.Observed)
+	return u
+}
+
+// Append appends shares.
+func (s *Shares) Append(b []byte) []byte { return appendFloats(b, s[:]...) }
+
+// ReadShares is the inverse of Shares.Append.
+func ReadShares(c *wire.Cursor) (s Shares) {
+	for i := range s {
+		s[i] = c.Float64()
+	}
+	return s
+}
+
+// Append appends a word.
+func (w *Word) Append(b []byte) []byte {
+	return appendBool(appendInts(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent), w.First)
+}
+
+// ReadWord is the inverse of Word.Append.
+func ReadWord(c *wire.Cursor) Word {
+	w := Word{Source: string(c.Bytes()), Epoch: c.Varint(), Number: c.Varint(), Until: c.Varint(), Sent: c.Varint()}
+	readBools(c, &w.First)
+	return w
+}
+
+// Whole is what is known of a run as a whole.
+type Whole struct {
+	Trainer, Partition                        string
+	Ranks, World, Apart                       int64
+	Sampled, RecordOnly, takenOver, unsettled bool
+}
+
+// Whole is what is known of the run as a whole.
+func (r *Run) Whole() Whole {
+	return Whole{r.Trainer, r.Partition, r.Ranks, r.World, r.Apart, r.Sampled, r.RecordOnly, r.takenOver, r.unsettled}
+}
+
+// Append appends the whole.
+func (w *Whole) Append(b []byte) []byte {
+	b = wire.AppendBytes(wire.AppendBytes(b, w.Trainer), w.Partition)
+	return appendBool(appendInts(b, w.Ranks, w.World, w.Apart), w.Sampled, w.RecordOnly, w.takenOver, w.unsettled)
+}
+
+// ReadWhole takes what Whole.Append appended.
+func (r *Run) ReadWhole(c *wire.Cursor) {
+	r.Trainer, r.Partition = string(c.Bytes()), string(c.Bytes())
+	r.Ranks, r.World, r.Apart = max(r.Ranks, c.Varint()), max(r.World, c.Varint()), max(r.Apart, c.Varint())
+	readBools(c, &r.Sampled, &r.RecordOnly, &r.takenOver, &r.unsettled)
+}
+
+// AppendState appends what is known of the run as a whole, until when facts are lost, and how far sources have come.
+func (r *Run) AppendState(b []byte) []byte {
+	w := r.Whole()
+	b = wire.AppendBytes(appendInts(w.Append(b), r.Lost), r.LostBy)
+	b = binary.AppendUvarint(b, uint64(len(r.marks)))
+	for source, m := range r.marks {
+		b = appendBool(appendInts(wire.AppendBytes(b, source), m.epoch, m.number, m.until), m.midway)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.sources)))
+	for name, s := range r.sources {
+		b = appendInts(wire.AppendBytes(b, name), s.until)
+	}
+	return b
+}
+
+// ReadState takes what AppendState appended.
+func (r *Run) ReadState(c *wire.Cursor, now time.Time) {
+	r.ReadWhole(c)
+	lost, by := c.Varint(), string(c.Bytes())
+	r.Loses(lost, by)
+	for range c.Count(5) {
+		source := string(c.Bytes())
+		m := mark{epoch: c.Varint(), number: c.Varint(), until: c.Varint()}
+		readBools(c, &m.midway)
+		r.setMark(source, m)
+	}
+	for range c.Count(2) {
+		name := string(c.Bytes())
+		r.Heard(name, c.Varint(), now)
+	}
+}

@@ -1,0 +1,61 @@
+package stepjoinprocessor
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/collector/client"
+)
+
+// place is where a batch comes from.
+type place struct {
+	partition string // of Kafka, with its topic; empty: the batch comes from elsewhere
+	offset    int64
+	gap       bool // another process has read what comes before
+	midway    bool // this process has just begun to read the partition, and another has read before
+}
+
+// places are the partitions of Kafka that are read.
+type places map[string]*reading
+
+// reading is how far a partition was read without a gap.
+type reading struct {
+	next   int64
+	since  time.Time
+	midway bool // another process has read the beginning
+}
+
+// of is the place of a batch, as the kafka receiver states the place. A process that reads a partition for longer than a run is silent knows each run of the
+// partition that has begun before.
+func (p places) of(ctx context.Context, now time.Time, silent time.Duration) place {
+	from := client.FromContext(ctx).Metadata
+	topic, partition, at := from.Get("kafka.topic"), from.Get("kafka.partition"), from.Get("kafka.offset")
+	if len(topic) == 0 || len(partition) == 0 || len(at) == 0 {
+		return place{}
+	}
+	offset, err := strconv.ParseInt(at[0], 10, 64)
+	if err != nil {
+		return place{}
+	}
+	here := place{partition: topic[0] + "/" + partition[0], offset: offset}
+	r := p[here.partition]
+	if r == nil || offset > r.next {
+		here.gap = r != nil
+		r = &reading{since: now, midway: offset > 0}
+		p[here.partition] = r
+	}
+	r.next = max(r.next, offset+1)
+	here.midway = r.midway && now.Sub(r.since) < silent
+	return here
+}
+
+// read notes that a partition was read up to an offset.
+func (p places) read(partition string, next int64, now time.Time) {
+	r := p[partition]
+	if r == nil {
+		r = &reading{since: now}
+		p[partition] = r
+	}
+	r.next = max(r.next, next)
+}
