@@ -16,16 +16,11 @@ import (
 
 const (
 	senders = 4 // deliveries under way at once
-<<<<<<< HEAD
-	// linger is the time for which a small batch waits for batches of other streams, to share a request: alone, the request would cost more than its records.
-	linger = 100 * time.Millisecond
-=======
-	// linger is how long a small batch waits for batches of other streams that are read just now, which then go with it: a request for it alone would cost more
-	// than its records.
+	// linger is the time for which a small batch waits for batches of streams that are read at the same time, to share a request: alone, the request would cost
+	// more than its records.
 	linger = 3 * time.Millisecond
-	// smallGap is the least time between two requests with less than a batch that is not small: many polled files grow one after the other.
+	// smallGap is the least time between two small requests: many polled files may grow one after the other.
 	smallGap = 30 * time.Millisecond
->>>>>>> e4906324 (A small batch waits 3 ms for others instead of 100 ms)
 )
 
 // outbox queues batches for the senders, oldest first. A stuck consumer fills the budget (Config.MaxInFlightBytes), not the outbox.
@@ -36,7 +31,7 @@ type outbox struct {
 	changed sync.Cond
 	batches []*lineBatch
 	cost    int64
-	small   time.Time // when all was taken last, and was less than enough
+	small   time.Time // of the last small request
 	lingers bool      // a sender waits for more
 	closed  bool
 	full    chan struct{} // signals enough bytes for a request

@@ -16,12 +16,8 @@ func (t *Tailer) openWatcher() {
 		return
 	}
 	var err error
-<<<<<<< HEAD
-	t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 50*time.Millisecond), t.wakeSweeper)
+	t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 40*time.Millisecond), t.wakeSweeper)
 	if err != nil {
-=======
-	if t.watcher, err = inotify.Open(min(t.cfg.PollInterval/4, 40*time.Millisecond), t.wakeSweeper); err != nil {
->>>>>>> e4906324 (A small batch waits 3 ms for others instead of 100 ms)
 		t.warn("watch", "inotify is not to be had: files are polled, and may be missed if they are rotated away within poll_interval", zap.Error(err))
 	}
 }
