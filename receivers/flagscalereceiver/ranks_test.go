@@ -195,7 +195,7 @@ func TestStragglerReportAlone(t *testing.T) {
 	assert.Equal(t, "2024-03-14 15:07:56", reports[0].EndTimestamp().AsTime().Format("2006-01-02 15:04:05"), "of Asia/Shanghai")
 	assert.Equal(t, "296.02/0, 296.17/2, 296.23/1, 296.23/4", filereceivertest.Attr(reports[0], spans.AttrTrainFieldPrefix+"Bottom_Ranks"))
 	assert.Equal(
-		t, "Rtt 3.453 s on rank 8, 3.468 s on rank 0; DRtt 14.27 ms on rank 23, 34.65 ms on rank 3", filereceivertest.Attr(reports[0], spans.AttrSummary),
+		t, "Rtt 3.45 s on rank 8, 3.47 s on rank 0; DRtt 14.3 ms on rank 23, 34.6 ms on rank 3", filereceivertest.Attr(reports[0], spans.AttrSummary),
 	)
 	rtt := res.All("Rtt")
 	require.Len(t, rtt, 2)
