@@ -83,8 +83,8 @@ var readers = []struct {
 	}},
 }
 
-// Each format of a receiver has everything that docs/reference/contributing.md asks for: a fixture with its golden files, a row in the README or in docs/reference/trainers.md, a
-// fuzz target, a benchmark, and logs with known truth.
+// Each format of a receiver has everything that docs/reference/contributing.md asks for: a fixture with its golden files, a row in the README or in
+// docs/reference/trainers.md, a fuzz target, a benchmark, and logs with known truth.
 func TestFormats(t *testing.T) {
 	root := filepath.Join("..", "..")
 	trainers, err := os.ReadFile(filepath.Join(root, "docs", "reference", "trainers.md"))
