@@ -30,8 +30,8 @@ type Point struct {
 	collector           string // of learned values; values of a log are the same for every reader
 }
 
-// MetricShare: each metric of ranks, links and hosts may have 1/MetricShare of a run's series: first come, first served. Further links are summed in one
-// series.
+// MetricShare divides a run's series: each metric of ranks, links and hosts may have 1/MetricShare of them, first come, first served. Further links are summed
+// in one series.
 const MetricShare = 5
 
 // learned appends the points of a batch of collectives about their runs.

@@ -1,3 +1,4 @@
+// Package baseline judges a bandwidth by earlier ones.
 package baseline
 
 import (

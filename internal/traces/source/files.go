@@ -16,7 +16,7 @@ import (
 // maxMessage bounds a line or message of a file.
 const maxMessage = 512 << 20
 
-// ErrNoOTLP: the file was not written by the collector's file exporter.
+// ErrNoOTLP is the error about a file that the collector's file exporter did not write.
 var ErrNoOTLP = errors.New("not a file of the collector's file exporter")
 
 // Files reads files of the collector's file exporter, rotated ones too: a line of OTLP JSON per batch, or (format: proto) the length of a batch in four bytes

@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// ErrTruthUnfinished: the truth file has no closing line.
+// ErrTruthUnfinished is the error about a truth file without its closing line.
 var ErrTruthUnfinished = errors.New("the truth has no closing run line: the generator still runs or was killed")
 
 // Truth is the content of a truth file: the generator's truth of each record, and of the whole run.

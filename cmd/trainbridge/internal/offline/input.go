@@ -32,7 +32,7 @@ const FollowSymlinks = "TRAINBRIDGE_FOLLOW_SYMLINKS"
 // stdinName is how standard input is called.
 const stdinName = "-"
 
-// ErrNoFiles: the paths name no file.
+// ErrNoFiles is the error about paths without a file.
 var ErrNoFiles = errors.New("no file to read")
 
 // Input is the files of paths.
