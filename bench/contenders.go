@@ -16,6 +16,7 @@ type contender struct {
 	command func(d *duel, dir string, s *sink) (args, env []string, err error)
 	ready   string // the output of a running contender
 	records bool   // one item per line: log records
+	drops   bool   // of the lines that the expression does not fit none
 	reads   bool   // reads present files at once, so its start counts too
 }
 
@@ -40,7 +41,7 @@ func contenders(bin, peerBin, base, baseConfig, rotelBin, fluentBin string) []co
 		list = append(list, collector("base", base, "none", strings.TrimSuffix(baseConfig, ".yaml"), "bench/config/shipped"))
 	}
 	if rotelBin != "" {
-		list = append(list, contender{name: rotel, command: rotelCommand(rotelBin), records: true})
+		list = append(list, contender{name: rotel, command: rotelCommand(rotelBin), records: true, drops: true})
 	}
 	if fluentBin != "" {
 		list = append(list, contender{name: fluentBit, command: fluentCommand(fluentBin), records: true})

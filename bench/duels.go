@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -14,6 +16,9 @@ type duel struct {
 	// gen are the arguments of `gen` for about the given number of lines; of several files written, the log is the one matching written.
 	gen     func(lines int) []string
 	written string
+	// unit is what `gen` counts of the log's records, and each how many spans one of these becomes at least: beside them there are spans of runs and of joins.
+	unit string
+	each int64
 	// regex parses a line for the peers; empty: lines are JSON.
 	regex string
 	// time is the field with the time stamp, layout its format for file_log; empty: none.
@@ -26,7 +31,7 @@ type duel struct {
 
 var duels = []duel{
 	{
-		name: "TQ", logs: "TRAINBRIDGE_TQ_LOGS", perLine: 8,
+		name: "TQ", logs: "TRAINBRIDGE_TQ_LOGS", unit: "spans", each: 1, perLine: 8,
 		regex: `^(?P<level>[A-Z]+):(?P<time>\S+ \S+?):\[(?P<kind>TQ-[A-Z]+)\] trace_id=(?P<trace_id>\S+) \| (?:func=(?P<func>\S+) \| )?(?:pid=(?P<pid>\d+) \| )?` +
 			`stage=(?P<stage>[A-Z_]+)`,
 		time: "time", layout: "2006-01-02 15:04:05,000", ints: []string{"pid"},
@@ -36,12 +41,12 @@ var duels = []duel{
 		},
 	},
 	{
-		name: "JSONL", logs: "TRAINBRIDGE_TRAIN_LOGS", perLine: 5, perSpan: 340,
+		name: "JSONL", logs: "TRAINBRIDGE_TRAIN_LOGS", unit: "records", each: 1, perLine: 5, perSpan: 340,
 		time: "timestamp", layout: "2006-01-02T15:04:05.000Z07:00",
 		gen: func(lines int) []string { return []string{"jsonl", "--fields", "full", "--steps", strconv.Itoa(lines)} },
 	},
 	{
-		name: "Megatron", logs: "TRAINBRIDGE_FLAGSCALE_LOGS", perLine: 7, perSpan: 700,
+		name: "Megatron", logs: "TRAINBRIDGE_FLAGSCALE_LOGS", unit: "records", each: 1, perLine: 7, perSpan: 700,
 		regex: `^ ?\[(?P<time>[^\]]+)\] iteration +(?P<iteration>\d+)/ *(?P<iterations>\d+) \| consumed samples: +(?P<samples>\d+) \|` +
 			`.*elapsed time per iteration \(ms\): (?P<elapsed>[0-9.]+) \| throughput per GPU \(TFLOP/s/GPU\): (?P<tflops>[0-9.]+) \|` +
 			`.*learning rate: (?P<lr>\S+) \|.*lm loss: (?P<loss>\S+) \|`,
@@ -52,7 +57,7 @@ var duels = []duel{
 		},
 	},
 	{
-		name: "perf_monitor", logs: "TRAINBRIDGE_FLAGSCALE_LOGS", perLine: 5, perSpan: 400, written: "perf_metrics_*.log",
+		name: "perf_monitor", logs: "TRAINBRIDGE_FLAGSCALE_LOGS", unit: "steps", each: 1, perLine: 5, perSpan: 400, written: "perf_metrics_*.log",
 		regex: `^(?P<time>\S+ \S+) +(?P<step>\d+) +(?P<tflops_per_gpu>\S+) +(?P<tflops>\S+) +(?P<samples>\S+) +(?P<tokens>\S+) +(?P<time_ms>\S+) +(?P<memory_gb>\S+)`,
 		time:  "time", layout: "2006-01-02 15:04:05",
 		ints: []string{"step", "tokens"}, doubles: []string{"tflops_per_gpu", "tflops", "samples", "time_ms", "memory_gb"},
@@ -61,14 +66,14 @@ var duels = []duel{
 		},
 	},
 	{
-		name: "ZeroMQ", logs: "TRAINBRIDGE_ZMQ_LOGS", perLine: 3, perItem: 15,
+		name: "ZeroMQ", logs: "TRAINBRIDGE_ZMQ_LOGS", unit: "calls", each: 5, perLine: 3, perItem: 15,
 		regex: `^(?P<id>\d+) +(?P<method>\S+) +(?P<serialize_ms>\S+) +(?P<send_ms>\S+) +(?P<recv_ms>\S+) +(?P<deserialize_ms>\S+) +(?P<total_ms>\S+) +` +
 			`(?P<sent_kb>\S+) +(?P<recv_kb>\S+) +(?P<throughput>\S+)`,
 		ints: []string{"id"}, doubles: []string{"serialize_ms", "send_ms", "recv_ms", "deserialize_ms", "total_ms", "sent_kb", "recv_kb", "throughput"},
 		gen: func(lines int) []string { return []string{"zmq", "--no-footer", "--lines", strconv.Itoa(lines)} },
 	},
 	{
-		name: "NCCL", logs: "TRAINBRIDGE_NCCL_LOGS", perLine: 8, written: "*-pid*.log",
+		name: "NCCL", logs: "TRAINBRIDGE_NCCL_LOGS", unit: "collectives", each: 1 + 8, perLine: 8, written: "*-pid*.log",
 		time: "metadata.dump_timestamp_us", layout: "us",
 		// NCCL Inspector v4.0: one process with the 8 GPUs of a node writes one file.
 		gen: func(lines int) []string {
@@ -79,6 +84,30 @@ var duels = []duel{
 			}
 		},
 	},
+}
+
+// spans is how many spans a log becomes at least, by what `gen` says to have written.
+func (d *duel) spans(said string) (int64, error) {
+	found := regexp.MustCompile(`(\d+) ` + d.unit + `\b`).FindStringSubmatch(said)
+	if found == nil {
+		return 0, fmt.Errorf("gen counts no %s: %s", d.unit, said)
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	return n * d.each, err
+}
+
+// fits counts the lines that the expression for the peers fits.
+func (d *duel) fits(log []byte) (n int64) {
+	if d.regex == "" {
+		return int64(bytes.Count(log, []byte("\n")))
+	}
+	fit := regexp.MustCompile(d.regex)
+	for line := range bytes.Lines(log) {
+		if fit.Match(bytes.TrimSuffix(line, []byte("\n"))) {
+			n++
+		}
+	}
+	return n
 }
 
 // operators are file_log's.

@@ -132,7 +132,7 @@ func (o *options) run(w io.Writer, which, peerBin, base, baseConfig, rotelBin, f
 // duel has all contenders read the log of d, in rounds, each beginning with a different contender.
 func (o *options) duel(d *duel) (*table, error) {
 	log := filepath.Join(o.out, d.name+".log")
-	t := &table{duel: d, contenders: o.contenders, samples: make([][]sample, len(o.contenders))}
+	t := &table{duel: d, contenders: o.contenders, samples: make([][]sample, len(o.contenders)), short: map[string]string{}}
 	if err := t.generate(o.gen, log, o.lines); err != nil {
 		return nil, err
 	}
@@ -141,21 +141,35 @@ func (o *options) duel(d *duel) (*table, error) {
 		for k := range o.contenders {
 			i := (k + round) % len(o.contenders)
 			c := &o.contenders[i]
-			want := int64(0)
-			if round > 0 {
-				want = t.samples[i][0].items
-			} else if c.records {
-				want = t.lines
+			if t.short[c.name] != "" {
+				continue
 			}
+			want := t.want(c)
 			s, err := o.measure(c, d, log, want)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
 			fmt.Fprintf(os.Stderr, "%s, round %d, %s: %.2f s\n", d.name, round+1, c.name, s.cpu)
-			t.samples[i] = append(t.samples[i], s)
+			if t.samples[i] = append(t.samples[i], s); s.items < want {
+				t.samples[i], t.short[c.name] = nil, fmt.Sprintf("%d of %d items in round %d", s.items, want, round+1)
+			}
 		}
 	}
+	if t.short[ours] != "" {
+		return nil, fmt.Errorf("%s delivered %s", ours, t.short[ours])
+	}
 	return t, nil
+}
+
+// want is how many items a contender delivers at least.
+func (t *table) want(c *contender) int64 {
+	switch {
+	case c.drops:
+		return t.fit
+	case c.records:
+		return t.lines
+	}
+	return t.spans
 }
 
 // generate writes the log.
@@ -170,8 +184,12 @@ func (t *table) generate(gen, log string, lines int) error {
 		to = dir
 	}
 	cmd := exec.Command(gen, append(t.duel.gen(lines), "--out", to, "--seed", "1", "--truth", "none")...)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, text)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	if t.spans, err = t.duel.spans(string(said)); err != nil {
+		return err
 	}
 	if t.duel.written != "" {
 		found, err := filepath.Glob(filepath.Join(to, t.duel.written))
@@ -181,18 +199,18 @@ func (t *table) generate(gen, log string, lines int) error {
 		to = found[0]
 	}
 	raw, err := os.ReadFile(to)
-	t.lines, t.size = int64(bytes.Count(raw, []byte("\n"))), int64(len(raw))
+	t.lines, t.size, t.fit = int64(bytes.Count(raw, []byte("\n"))), int64(len(raw)), t.duel.fits(raw)
 	return errors.Join(err, os.Rename(to, log))
 }
 
 const (
 	// trailing is the time after the last item in which a contender's work still counts: it acknowledges and stores positions.
 	trailing = 100 * time.Millisecond
-	// quiet is the silence after which a run is complete, where the number of items is unknown.
+	// quiet is the silence after which nothing more is expected of a contender that has not delivered all.
 	quiet = 3 * time.Second
 )
 
-// measure has c read log. want is the expected number of items; 0: unknown.
+// measure has c read log, until so many items have arrived as are wanted and no more come.
 func (o *options) measure(c *contender, d *duel, log string, want int64) (sample, error) {
 	dir, err := os.MkdirTemp(o.out, "run")
 	if err != nil {
@@ -242,7 +260,7 @@ func (o *options) measure(c *contender, d *duel, log string, want int64) (sample
 			}
 			r.cpu, settled = (after - before).Seconds(), true
 		}
-		if want > 0 && r.items >= want || now.Sub(last) > patience {
+		if r.items >= want || now.Sub(last) > patience {
 			r.bytes = s.bytes.Load()
 			return r, os.Remove(p.log)
 		}

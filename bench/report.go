@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,8 +26,11 @@ type sample struct {
 type table struct {
 	duel        *duel
 	lines, size int64
+	fit         int64 // lines that the expression for peers fits
+	spans       int64 // that the log becomes at least
 	contenders  []contender
-	samples     [][]sample // by contender, by round
+	samples     [][]sample        // by contender, by round
+	short       map[string]string // by contender that did not deliver all: how much
 }
 
 // stats are the medians of a contender's rounds; of memory the largest.
@@ -77,10 +81,16 @@ func (t *table) print(w io.Writer) {
 	first := t.of(t.contenders[0].name)
 	for _, c := range t.contenders {
 		s := t.of(c.name)
+		if !s.ok {
+			continue
+		}
 		fmt.Fprintf(w, "| %s | %.2f (%.2f–%.2f) | %.2f× | %.2f× | %.2f | %.0f | %.0f | %.0f | %.0f | %.0f |\n", c.name, s.line, s.low, s.high,
 			s.line/first.line, s.item/first.item, s.itemsPerLine, s.bytesPerLine, s.bytesPerIt, s.anon, s.file, s.peak)
 	}
 	fmt.Fprintln(w)
+	for _, name := range slices.Sorted(maps.Keys(t.short)) {
+		fmt.Fprintf(w, "%s has no row: it delivered %s.\n\n", name, t.short[name])
+	}
 }
 
 // idleTable is the cost of idle contenders.

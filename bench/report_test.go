@@ -39,6 +39,8 @@ func TestReport(t *testing.T) {
 		},
 	}
 	tb.contenders[2].name = peer
+	tb.contenders, tb.samples = append(tb.contenders, contender{name: rotel}), append(tb.samples, nil)
+	tb.short = map[string]string{rotel: "900 of 1000 items in round 1"}
 	var b strings.Builder
 	tb.print(&b)
 	(&report{tables: []*table{tb}, size: 51e6}).print(&b)
@@ -50,9 +52,29 @@ func TestReport(t *testing.T) {
 		"| JSONL, CPU per line of file_log beside trainbridge's | 6.0× | ≥ 5× |",
 		"| shipped topology against exporter alone, median of the logs | 1.00 (worst: JSONL, 1.00) | ≤ 1.08 |",
 		"| peak RSS of any log | 95 MiB (JSONL) | ≤ 100 MiB |",
+		"rotel has no row: it delivered 900 of 1000 items in round 1.",
 		"| binary | 51 MB | ≤ 55 MB |",
 	} {
 		assert.Contains(t, b.String(), line+"\n")
+	}
+	assert.NotContains(t, b.String(), "| rotel |")
+}
+
+// What a log becomes at least is counted by gen.
+func TestWanted(t *testing.T) {
+	d := duel{unit: "spans", each: 1, regex: `^\d`}
+	n, err := d.spans("wrote 3600 lines to 1 file(s) at x: 240 functions (240 complete) in 20 batches, 1440 spans; truth: not written")
+	require.NoError(t, err)
+	assert.Equal(t, int64(1440), n)
+	_, err = d.spans("wrote 3600 lines")
+	require.ErrorContains(t, err, "no spans")
+	assert.Equal(t, int64(2), d.fits([]byte("1 a\nhead\n2 b\n")))
+	tb := table{lines: 3, fit: 2, spans: n}
+	for _, c := range []struct {
+		contender
+		want int64
+	}{{contender{}, 1440}, {contender{records: true}, 3}, {contender{records: true, drops: true}, 2}} {
+		assert.Equal(t, c.want, tb.want(&c.contender))
 	}
 }
 
