@@ -46,7 +46,8 @@ func (p *partition) mark(s *partial.Stretch) {
 		}
 		p.marks[run] = m
 	}
-	if m.service = s.Service; !m.whole && m.until == 0 && s.Count > 0 { // a heartbeat has no record
+	m.service = s.Service
+	if !m.whole && m.until == 0 && s.Count > 0 { // a heartbeat has no record
 		m.sent = max(m.sent, s.End)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// functionBatch is the functions, operations and samples of a file that are sent together.
+// functionBatch is the functions, operations and samples of a file, sent together.
 type functionBatch struct {
 	r      *tqReceiver
 	run    string
@@ -97,7 +97,7 @@ func (bd *builder) resource(who assemble.Who) spans.Resource {
 	return spans.Resource{Service: bd.r.cfg.ServiceName, RunID: bd.b.run, Host: who.Host, PID: who.PID}
 }
 
-// identify makes the ids of a span whose natural key is its process, function and raw time. A text without a trace gives each record a trace of its own; else
+// identify makes the ids of a span with process, function and raw time as natural key. A text without a trace gives each record a trace of its own; otherwise
 // the resource says how the record joined its trace.
 func (bd *builder) identify(res *spans.Resource, who assemble.Who, text, role, name string, key *assemble.Key) (pcommon.TraceID, pcommon.SpanID) {
 	bd.buf[0] = strconv.AppendInt(bd.buf[0][:0], who.PID, 10)

@@ -304,7 +304,7 @@ func TestConfig(t *testing.T) {
 	assert.Equal(t, time.Hour, cfg.PendingTimeout)
 }
 
-// Both signals come from one instance, which reads each file once, while it grows.
+// Both signals come from one instance: each file is read once, while it grows.
 func TestOneInstanceForBothSignals(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.log")
 	cfg := createDefaultConfig().(*Config)

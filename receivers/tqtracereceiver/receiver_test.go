@@ -157,8 +157,8 @@ func TestIDsAreDeterministic(t *testing.T) {
 	}
 }
 
-// TestDied: every parent exists, in the same trace; every trace of one id text holds all its functions. A call that died in compute must not look like a
-// healthy bar of 273 ms; a call that ended and only lost a line did not die.
+// TestDied: every parent exists, in the same trace; every trace of one id text holds all its functions. A call with a death in compute must not look like a
+// healthy bar of 273 ms; a finished call without one of its lines did not die.
 func TestDied(t *testing.T) {
 	const start = `INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | pid=9 | stage=FUNCTION_START | timestamp=100.000000
 INFO:2026-03-05 09:30:00,000:[TQ-TRACE] trace_id=N/A | func=generate_sequences | stage=GET_START | batch_size=4 | timestamp=100.000020
@@ -264,7 +264,7 @@ func TestWrapped(t *testing.T) {
 	}
 }
 
-// The shared sample logs, where this checkout has them: the expected numbers are counted from the text.
+// The shared sample logs, where available: the expected numbers are counted from the text.
 func TestSampleLogs(t *testing.T) {
 	paths, err := filepath.Glob("../../../shared/logs/verl_tq/*.log")
 	require.NoError(t, err)

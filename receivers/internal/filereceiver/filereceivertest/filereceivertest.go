@@ -105,7 +105,7 @@ func Accounts(tb testing.TB, c tail.Counts) {
 	assert.Zero(tb, c.Pending)
 }
 
-// All are the spans of a name, or of every name if it is empty, as Spans returns them.
+// All are the spans of a name, or of every name if empty, as Spans returns them.
 func (r *Result) All(name string) []ptrace.Span { return Spans(r.Traces.AllTraces(), name) }
 
 // Spans are the spans of a name, or of every name if empty, in the order of arrival: of each message, resource by resource. Spans are copies with the
@@ -166,8 +166,8 @@ func Attr(s ptrace.Span, name string) string {
 	return v.AsString()
 }
 
-// merge joins batches, so that their number makes no difference: one ResourceSpans or ResourceMetrics per resource, one metric of each name. The path of the
-// log is cut to its name, and NaN, unequal even to itself, becomes the largest number.
+// merge joins batches, because their number depends on chance: one ResourceSpans or ResourceMetrics per resource, one metric of each name. The path of the log
+// is cut to its name, and NaN, unequal even to itself, becomes the largest number.
 func merge(tb testing.TB, td ptrace.Traces, md pmetric.Metrics) {
 	tb.Helper()
 	all := make(map[string]ptrace.SpanSlice) // by resource

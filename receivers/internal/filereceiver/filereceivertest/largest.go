@@ -24,7 +24,7 @@ import (
 // maxMessage is the limit of a default OTLP/gRPC receiver.
 const maxMessage = 4 << 20
 
-// next are the next components. They accept everything, but check that no message exceeds the limit of a default receiver.
+// next are the next components. Every message is accepted and checked against the limit of a default receiver.
 func (r *Result) next(tb testing.TB, arrived func()) (consumer.Traces, consumer.Metrics) {
 	tb.Helper()
 	traces, err := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
@@ -80,7 +80,7 @@ func Run(tb testing.TB, f receiver.Factory, cfg component.Config, enough func(*R
 	return r
 }
 
-// Numbered checks that an attribute of the spans has each number from 1 to n once, and that ids differ.
+// Numbered checks that an attribute of the spans has each number from 1 to n once, and that all ids differ.
 func Numbered(tb testing.TB, list []ptrace.Span, name string, n int) {
 	tb.Helper()
 	type id struct {

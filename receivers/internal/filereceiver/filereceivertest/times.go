@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OddTimes reads a log whose clock was never set, with modification times outside any plausible span: read checks that no time wraps and no span ends before
-// its start, and OddTimes that each record is sent, or rejected with a reason.
+// OddTimes reads a log whose clock was never set, with modification times outside any plausible span. read checks the times of spans: no wrap, no end before
+// the start. OddTimes checks that each record is sent, or rejected with a reason.
 func OddTimes(tb testing.TB, read func(path string) *Result, lines ...string) {
 	tb.Helper()
 	for _, written := range []time.Time{
