@@ -33,22 +33,22 @@ func (d *Collectives) Unheard() (out []Unheard) {
 	}
 	for _, c := range d.Communicators() {
 		u := Unheard{Communicator: c}
-		heard := make(map[int64]bool)
+		withLogs := make(map[int64]bool)
 		for _, r := range by[cmp.Or(c.ID, c.Name)] {
 			if r.Records == 0 {
 				continue
 			}
-			heard[r.Rank] = true
+			withLogs[r.Rank] = true
 			if r.Missed >= early {
 				u.Early = append(u.Early, r)
 			}
 		}
-		u.Heard = int64(len(heard))
+		u.Heard = int64(len(withLogs))
 		if u.Heard == 0 || u.Heard >= c.Size && len(u.Early) == 0 {
 			continue
 		}
 		for n := range c.Size {
-			if !heard[n] {
+			if !withLogs[n] {
 				u.None = append(u.None, n)
 			}
 		}

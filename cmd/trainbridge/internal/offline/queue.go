@@ -8,22 +8,23 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// How many batches may wait: enough that neither side waits for the other, and a few MB.
+// Batches that may wait: enough to keep both sides busy, and a few MB.
 const (
 	queuedFirst = 2
 	queuedLast  = 1 // joined spans come thousands at once
 )
 
-// queue has what comes behind the receivers work in a goroutine of its own, while they make the next spans: one receiver sends its batches one after the other,
-// and so would keep one core busy with both. It is for sums: a receiver cannot learn which of its spans was refused.
+// queue runs the components behind the receivers in a goroutine of its own, while the receivers make the next spans: without a queue, a receiver, which sends
+// its batches one after another, would keep a single core busy with both. Only sums may come behind a queue: a receiver does not learn which of its spans was
+// refused.
 type queue struct {
 	consumer.Traces
 	work chan func() // in order
 	done chan struct{}
 
-	mu   sync.Mutex
-	err  error // the first
-	told bool  // a receiver knows of it
+	mu       sync.Mutex
+	err      error // the first
+	returned bool  // the error was returned to a receiver
 }
 
 func newQueue(next consumer.Traces, queued int) *queue {
@@ -37,9 +38,9 @@ func newQueue(next consumer.Traces, queued int) *queue {
 	return q
 }
 
-// ConsumeTraces fails for good when a batch was refused, be it an earlier one.
+// ConsumeTraces fails for good after any batch was refused.
 func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
-	ctx = context.WithoutCancel(ctx) // the receiver may have ended when it is done
+	ctx = context.WithoutCancel(ctx) // the receiver may have ended when the work is done
 	q.work <- func() {
 		if q.failed() != nil {
 			return
@@ -51,7 +52,7 @@ func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.told = q.err != nil
+	q.returned = q.err != nil
 	return q.err
 }
 
@@ -61,11 +62,11 @@ func (q *queue) failed() error {
 	return q.err
 }
 
-// close returns when all that was put is done, with the error that no receiver knows of.
+// close returns when all work is done, with an error not yet returned to a receiver.
 func (q *queue) close() error {
 	close(q.work)
 	<-q.done
-	if q.told {
+	if q.returned {
 		return nil
 	}
 	return q.err
