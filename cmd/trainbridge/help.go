@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 )
 
@@ -44,9 +43,6 @@ var usages = map[string]string{
 	"feature-gates": "features of the collector to switch on, or off with - before them: trainbridge featuregate lists `names`",
 }
 
-// usageError is a wrong command line.
-type usageError struct{ error }
-
 // explainItself gives the command its help and its subcommand version.
 func explainItself(root *cobra.Command) {
 	root.Short, root.Long = "Turn ML training and inference logs into traces and metrics", long
@@ -55,7 +51,7 @@ func explainItself(root *cobra.Command) {
 		if errors.As(err, new(*pflag.NotExistError)) {
 			err = fmt.Errorf("%w: %s -h lists the flags", err, cmd.CommandPath())
 		}
-		return &usageError{err}
+		return reading.Usage(err)
 	})
 	root.InitDefaultHelpFlag()
 	root.InitDefaultCompletionCmd()
@@ -68,7 +64,7 @@ func explainItself(root *cobra.Command) {
 	}
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return &usageError{fmt.Errorf("there is no command %q: trainbridge -h lists them", args[0])}
+			return reading.Usage(fmt.Errorf("there is no command %q: trainbridge -h lists them", args[0]))
 		}
 		return nil
 	}
@@ -100,7 +96,7 @@ func versionLine() string {
 
 // exitCode is 2 for a wrong command line, else 1.
 func exitCode(err error) int {
-	if errors.As(err, new(*usageError)) || errors.As(err, new(*gen.UsageError)) || errors.As(err, new(*reading.UsageError)) {
+	if errors.As(err, new(*reading.UsageError)) {
 		return 2
 	}
 	return 1

@@ -78,7 +78,7 @@ func TestHealthy(t *testing.T) {
 			pairs++
 			c := Compare(a, b)
 			require.Greater(t, len(c.figures), 40)
-			if d := (&document{Comparison: c}).conclusion(); !strings.HasPrefix(d, "No difference that can be told") {
+			if d := (&document{Comparison: c}).conclusion(); !strings.HasPrefix(d, "No difference is found") {
 				accused++
 				t.Log(d)
 			}
@@ -183,7 +183,7 @@ func TestNotComparable(t *testing.T) {
 	out, err = compare(t, a, log(8, 64, 1500))
 	require.NoError(t, err)
 	assert.NotContains(t, out, "NOT COMPARABLE")
-	assert.Contains(t, out, "A step takes 0.5000 s longer in B than in A (1.002 → 1.502 s, +49.9%).")
+	assert.Contains(t, out, "A step takes 500 ms longer in B than in A (1.00 → 1.50 s, +49.9%).")
 	out, err = compare(t, a, b, "--format", "json", "--lang", "zh")
 	require.NoError(t, err)
 	var doc jsonDocument
@@ -214,7 +214,7 @@ func TestAccount(t *testing.T) {
 	out, err := compare(t, a, b)
 	require.NoError(t, err)
 	head, rest, _ := strings.Cut(out, "\n")
-	assert.Contains(t, head, "Goodput: A 100%, B 80%. What differs most of the wall clock: checkpoints, A 0 s of 200 s, B 50 s of 250 s. Of the figures below none differs")
+	assert.Contains(t, head, "Goodput: A 100%, B 80%. What differs most of the wall clock: checkpoints, A 0 s of 200 s, B 50 s of 250 s. Otherwise no difference is found")
 	for _, row := range []string{
 		"steps 200 s 200 s 0 s -20.0 %", "checkpoints 0 s 50 s +50 s +20.0 %", "wall clock 200 s 250 s +50 s", "goodput 100% 80% -20.0 %",
 	} {

@@ -67,7 +67,7 @@ func (f *figure) scale() scale {
 	return all[len(all)-1]
 }
 
-// digits is a number with four significant digits, its zeros too: it is held against another one.
+// digits is a number with three significant digits, its zeros too: it is held against another one.
 func digits(v float64) string { return human.Fixed(v, human.Decimals(v)) }
 
 // change is a difference with as many digits behind the point as the means have.

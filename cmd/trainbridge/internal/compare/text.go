@@ -67,27 +67,27 @@ func (d *document) figuresSentence(apart bool) string {
 	case n == 0:
 		return d.in("A and B have no figure in common.", "A 与 B 没有可比较的共同指标。")
 	case differ == 0 && apart:
-		return d.sf("Of the figures below none differs, as far as can be told: %s compared, with 95 %% confidence for all together.",
+		return d.sf("Otherwise no difference is found: %s compared, with 95 %% confidence for all together.",
 			"以下各项指标看不出差异：比较了 %s 项，置信度合计 95 %%。", d.count(n, "figure"))
 	case differ == 0:
-		return d.sf("No difference that can be told between A and B: %s compared, with 95 %% confidence for all together.",
+		return d.sf("No difference is found between A and B: %s compared, with 95 %% confidence for all together.",
 			"A 与 B 之间看不出差异：比较了 %s 项指标，置信度合计 95 %%。", d.count(n, "figure"))
 	case first == nil:
-		return d.sf("Steps take as long in B as in A, as far as can be told. Of %s %d differ: %s.", "每步耗时看不出差异；%s 项指标中有 %d 项不同：%s。",
+		return d.sf("No difference is found in the time of steps. Of %s %d differ: %s.", "每步耗时看不出差异；%s 项指标中有 %d 项不同：%s。",
 			d.count(n, "figure"), differ, d.listed()) + d.lastOnes()
 	}
 	s := first.scale()
-	a, b, by := digits(first.estimate.a/s.by), digits(first.estimate.b/s.by), digits(math.Abs(first.difference.value)/s.by)
+	a, b, by := digits(first.estimate.a/s.by), digits(first.estimate.b/s.by), human.Seconds(math.Abs(first.difference.value))
 	of := ""
 	if first.name == nameUsual {
 		of = d.in(" "+nameUsual, "（不含检查点与评估）")
 	}
-	text := d.sf("A %s%s takes %s %s %s in B than in A (%s → %s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s %[4]s（%[6]s → %[7]s %[4]s，%[8]s）",
+	text := d.sf("A %s%s takes %s %[5]s in B than in A (%[6]s → %[7]s %[4]s, %[8]s).", "B 的每个 %s%s平均比 A %[5]s %[3]s（%[6]s → %[7]s %[4]s，%[8]s）",
 		cmp.Or(first.of, spans.WindowStep), of, by, s.name, d.of(direction(first)), a, b, human.Change(first.ratio.value))
 	if causes := d.causes(); causes != "" {
 		return text + d.sf(" Of it: %s.", "，其中：%s。", causes) + d.lastOnes()
 	}
-	return text + d.in(" No part of it can be told to be the cause.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
+	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
 }
 
 // causes are the parts that differ, those that explain most of it first.
@@ -195,7 +195,7 @@ func (d *document) notes() (all []string) {
 			"There are %s, each at %.3f %%, so that all hold at once with 95 %%.",
 			"区间：按步有放回重采样 %d 次 (bootstrap 分位数，固定种子)；彼此相关的相邻步一起抽取。共 %s 项比较，每个区间的置信度为 %.3f %%，合计 95 %%。",
 			resamples, d.count(d.compared(), "comparison"), 100*d.confidence),
-		d.in("Where the interval holds zero, there is no difference that can be told.", "区间包含 0 时：看不出差异。"),
+		d.in("Where the interval holds zero, no difference is found.", "区间包含 0 时：看不出差异。"),
 	}
 	for i, run := range []*Run{d.a, d.b} {
 		name := 'A' + i
@@ -274,7 +274,7 @@ func writeText(out io.Writer, d *document) error {
 		fmt.Fprintln(w, side)
 	}
 	d.writeAccount(w)
-	var alike []string // sections, each with what does not differ
+	var alike []string // sections, each with its number of figures that do not differ
 	for _, s := range sections {
 		title := d.titleOf(s.name, s.title)
 		if title == "" {
@@ -282,20 +282,20 @@ func writeText(out io.Writer, d *document) error {
 		}
 		head := []string{"", "A", "B", "B − A", d.of("interval"), d.of("change"), d.of("interval"), ""}
 		var rows [][]string
-		var same []string
+		same := 0
 		for _, f := range d.figures {
 			if f.section != s.name {
 				continue
 			}
 			cells := d.cells(f)
 			if f.finding() == findingNone {
-				same = append(same, cells[0])
+				same++
 				continue
 			}
 			rows = append(rows, cells[:])
 		}
-		if len(same) > 0 {
-			alike = append(alike, title+": "+strings.Join(same, d.in(", ", "、")))
+		if same > 0 {
+			alike = append(alike, fmt.Sprintf("%s %d", title, same))
 		}
 		if len(rows) > 0 {
 			fmt.Fprintf(w, "\n%s\n", title)
@@ -306,7 +306,7 @@ func writeText(out io.Writer, d *document) error {
 		}
 	}
 	if len(alike) > 0 {
-		fmt.Fprintf(w, "\n%s: %s\n", d.in("No difference that can be told", "看不出差异"), strings.Join(alike, d.in("; ", "；")))
+		fmt.Fprintf(w, "\n%s: %s\n", d.in("No difference found, figures (--format json lists them)", "看不出差异的指标数（--format json 列出各项）"), strings.Join(alike, d.in(", ", "，")))
 	}
 	if finals := d.finals(); finals != "" {
 		fmt.Fprintf(w, "\n%s\n", finals)

@@ -202,7 +202,7 @@ func (j *joinedJob) breakdowns() map[int]ptrace.Span {
 
 // silent says whether a sentence names no cause.
 func silent(reason string) bool {
-	return reason == "" || strings.Contains(reason, "its logs do not explain")
+	return reason == "" || strings.Contains(reason, "the logs do not say why")
 }
 
 // With any fault of clocks, attachments of step_join are right by the truth, and no step is called slow for a wrong reason.

@@ -8,11 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
-
-// UsageError is a wrong command line.
-type UsageError struct{ error }
 
 // NewCommand is `trainbridge gen`.
 func NewCommand() *cobra.Command {
@@ -21,7 +19,7 @@ func NewCommand() *cobra.Command {
 		Short: "Generate the logs of a job, seeded and realistic, with their exact ground truth",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &UsageError{fmt.Errorf("there is no generator %q: trainbridge gen -h lists them", args[0])}
+				return reading.Usage(fmt.Errorf("there is no generator %q: trainbridge gen -h lists them", args[0]))
 			}
 			return cmd.Help()
 		},
@@ -56,7 +54,7 @@ Clocks:
   trainbridge gen run --ranks 64 --ids none --clocks skew,na,overlap job-logs`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &UsageError{errors.New("gen run: name one directory to write to, such as: trainbridge gen run job-logs")}
+				return reading.Usage(errors.New("gen run: name one directory to write to, such as: trainbridge gen run job-logs"))
 			}
 			return nil
 		},

@@ -19,9 +19,12 @@ import (
 // UsageError is a wrong command line, or a wrong path.
 type UsageError struct{ error }
 
+// Usage makes a UsageError.
+func Usage(err error) error { return &UsageError{err} }
+
 // Errorf makes a UsageError of a command.
 func Errorf(cmd *cobra.Command, format string, args ...any) error {
-	return &UsageError{fmt.Errorf(cmd.Name()+": "+format, args...)}
+	return Usage(fmt.Errorf(cmd.Name()+": "+format, args...))
 }
 
 // NoArgs is the Args of a command that takes flags alone.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trainbridge/trainbridge/internal/traces/book"
+	"github.com/trainbridge/trainbridge/spans"
 )
 
 // What is kept.
@@ -228,7 +229,11 @@ type told struct {
 	times int
 }
 
-// grouped are the verdicts of a job, the latest of each kind, the newest first: a job may pass hundreds of one kind in a minute.
+func badness(severity string) int {
+	return slices.Index([]string{spans.SeverityWarning, spans.SeverityBad}, severity)
+}
+
+// grouped are the verdicts of a job, the latest of each kind, bad before others, then the newest first: a job may pass hundreds of one kind in a minute.
 func (j *job) grouped() (all []told) {
 	at := map[string]int{}
 	for _, v := range slices.Backward(j.verdicts) {
@@ -241,5 +246,6 @@ func (j *job) grouped() (all []told) {
 		}
 		all[i].times++
 	}
+	slices.SortStableFunc(all, func(a, b told) int { return cmp.Compare(badness(b.severity), badness(a.severity)) })
 	return all
 }

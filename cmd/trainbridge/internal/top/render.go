@@ -159,7 +159,7 @@ func (m *model) header(j *job, now time.Time) line {
 	if n := len(j.steps); n > 0 && j.steps[n-1].n >= 0 {
 		text := "  step " + human.Thousands(j.steps[n-1].n)
 		if j.of > 0 {
-			text += " of " + human.Thousands(j.of)
+			text += " of " + human.Thousands(j.of) + j.left()
 		}
 		l = append(l, piece{text, bold})
 	}
@@ -176,6 +176,21 @@ func (m *model) header(j *job, now time.Time) line {
 		l = append(l, piece{fmt.Sprintf("  and %d more", n), faint})
 	}
 	return append(l, piece{"  q quits", faint})
+}
+
+// left is how long the remaining steps take at the median step time of those on the screen, such as "  2 h 6 min left"; "": not known.
+func (j *job) left() string {
+	var times []float64
+	for i := range j.steps {
+		if t := j.steps[i].time; t > 0 {
+			times = append(times, t)
+		}
+	}
+	steps := j.of - j.steps[len(j.steps)-1].n
+	if len(times) == 0 || steps <= 0 {
+		return ""
+	}
+	return "  " + human.Seconds(math.Round(stat.Middle(times)*float64(steps))) + " left"
 }
 
 func ago(d time.Duration) string { return human.Seconds(math.Round(d.Seconds())) + " ago" }
@@ -269,12 +284,12 @@ func (j *job) parts(k look) (all []line) {
 	return all
 }
 
-// latest are the verdicts, the newest first.
+// latest are the verdicts, one of each kind, the worst first.
 func (j *job) latest() (all []line) {
 	if len(j.verdicts) == 0 {
 		return nil
 	}
-	all = append(all, line{{fmt.Sprintf("verdicts: %s, the newest of each kind first", human.Thousands(j.told)), bold}})
+	all = append(all, line{{fmt.Sprintf("verdicts: %s, the worst first", human.Thousands(j.told)), bold}})
 	for _, v := range j.grouped() {
 		all = append(all, v.line())
 	}
