@@ -245,6 +245,8 @@ func (t *builder) paused(of State, from, until int64) {
 	t.at = until
 }
 
+// step accounts for a record: a copy of a step already accounted for, the continuation of the last step, or a new step, possibly the first of a run or of an
+// attempt.
 func (t *builder) step(s *Step) {
 	done, again := t.done[s.Number]
 	other := t.a.Clock && t.last != nil && s.Start-t.at >= otherRun

@@ -208,6 +208,7 @@ func (r *Reader) integer(v pickle.Value) Integer {
 	return Integer(n)
 }
 
+// text reads a text or a number, shared with earlier equal ones.
 func (r *Reader) text(v pickle.Value) Text {
 	b := r.pickle.Text(v)
 	var digits [20]byte
@@ -228,6 +229,7 @@ func (r *Reader) text(v pickle.Value) Text {
 // longText is the number of bytes of a text that count as one value.
 const longText = 64
 
+// textList reads a list of texts, shared with earlier equal lists.
 func (r *Reader) textList(v pickle.Value) []Text {
 	if !r.isList(v) {
 		return nil
@@ -250,6 +252,7 @@ func (r *Reader) textList(v pickle.Value) []Text {
 	return list
 }
 
+// sizes reads the shapes of tensors, shared with earlier equal shapes.
 func (r *Reader) sizes(v pickle.Value) [][]int64 {
 	if !r.isList(v) {
 		return nil
@@ -288,6 +291,7 @@ func (r *Reader) sizes(v pickle.Value) [][]int64 {
 	return shape
 }
 
+// ranks reads ranks, a text as in Ranks.UnmarshalJSON or a list.
 func (r *Reader) ranks(v pickle.Value) Ranks {
 	var ranks Ranks
 	if b := r.pickle.Text(v); b != nil {

@@ -41,6 +41,7 @@ func (r *Reporter) Answered(ok bool) {
 	r.change(!ok, r.fails)
 }
 
+// change reports a change between success and failure.
 func (r *Reporter) change(away, fails bool) {
 	was := r.away || r.fails
 	if r.host == nil {

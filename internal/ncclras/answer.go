@@ -288,6 +288,7 @@ func (r *reader) place(p *Process, rank *int32, name []byte) (err error) {
 	return err
 }
 
+// host reads the name of a host, shared by all its processes.
 func (r *reader) host() (string, error) {
 	text, err := r.raw()
 	if err != nil {

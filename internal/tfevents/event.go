@@ -266,6 +266,7 @@ type tag struct {
 	holds holds
 }
 
+// of returns the tag with a name, added if new.
 func (t *tags) of(name []byte) *tag {
 	if known := t.byName[string(name)]; known != nil {
 		return known

@@ -68,6 +68,7 @@ func (r *remote) Add(o *op.Op, came []tail.Lent, at int64) bool {
 	return true
 }
 
+// writerOf returns the writer of a communicator, added if new.
 func (r *remote) writerOf(id []byte) *commWriter {
 	if r.last != nil && r.last.id == string(id) {
 		return r.last

@@ -76,6 +76,7 @@ type perfRecord struct {
 
 const maxPerfRecords = 64
 
+// line takes a line of a [Performance] record: the first opens the record, the time range completes its head, the operations end it.
 func (p *perfRecords) line(h *handler, kind tqline.Neighbour, b []byte, l *tail.Line) (tail.Verdict, string) {
 	who := h.process().Who
 	if kind == tqline.PerfHeader {

@@ -310,6 +310,7 @@ type prefixClock struct {
 	has   bool
 }
 
+// note sets the duration of a step from the stamps of its line and the line before. A stamp that falls by more than half a day belongs to the next day.
 func (c *prefixClock) note(pre *logger.Prefix, rec *record.Record) {
 	if math.IsNaN(pre.Seconds) || !rec.Has(record.Iteration) || c.has && pre.HasRank && pre.Rank != c.rank {
 		return

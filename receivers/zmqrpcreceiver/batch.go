@@ -99,6 +99,7 @@ func (bd *builder) link(s ptrace.Span, to ref) {
 	bd.Link(s, to.Trace, to.Span)
 }
 
+// group adds the spans of a group: its root, the calls with their stages, and the aggregates.
 func (bd *builder) group(g *group, from filereceiver.From) {
 	from(g.calls[0].place)
 	// The calls are in order, unless the clock was set back.

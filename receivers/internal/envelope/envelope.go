@@ -63,6 +63,7 @@ func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
 	return p.open(b, pre)
 }
 
+// open opens nested envelopes, and returns the innermost text, peeled.
 func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
 	for depth := 0; depth < MaxDepth && len(b) > 1 && b[0] == '{' && carries(b); depth++ {
 		var f found
@@ -178,6 +179,7 @@ func (f *found) read(b []byte) bool {
 	return jsonlike.Close(b, i, '}') == len(bytes.TrimRight(b, " \t\r\n"))
 }
 
+// member notes a member of the object: raw is the value as printed, text without quotes.
 func (f *found) member(name, raw, text []byte) {
 	quoted := raw[0] == '"'
 	switch string(name) {

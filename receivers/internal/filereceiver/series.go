@@ -155,6 +155,7 @@ type labels struct {
 	}
 }
 
+// same says whether a point has the kept labels.
 func (l *labels) same(attrs pcommon.Map) bool {
 	if l.n == 0 || attrs.Len() != l.n {
 		return false

@@ -157,6 +157,7 @@ func slot(name string) uint8 {
 	return uint8(n*37) ^ name[n-1] ^ name[n/2]<<3
 }
 
+// field returns the cached knowledge about a name, computed if new.
 func (w *walker) field(name string) *field {
 	if name == "" {
 		name = "?"
@@ -254,6 +255,7 @@ func (w *walker) points(points pmetric.NumberDataPointSlice) {
 	}
 }
 
+// attributes redacts values, then the names with secrets in them.
 func (w *walker) attributes(m pcommon.Map) {
 	for name, v := range m.All() {
 		switch v.Type() {

@@ -245,6 +245,7 @@ type unitTexts struct {
 	other bool
 }
 
+// add notes the units of a record, and sets own and other where they contradict earlier units.
 func (u *unitTexts) add(rec *record.Record) {
 	layout := rec.Layout()
 	if layout == u.layout {

@@ -406,6 +406,7 @@ func (h *handler) clocked(rec *record.Record) int64 {
 	return ns
 }
 
+// track returns the track of a writer, added if new.
 func (h *handler) track(w who) *track {
 	if h.lastTrack != nil && w == h.lastWho {
 		return h.lastTrack

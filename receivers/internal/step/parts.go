@@ -128,6 +128,7 @@ func above(ps []part, place *record.Place) int {
 	return ofStep
 }
 
+// part adds the span of a part, with the spans of its ranks.
 func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	parent := it.id
 	switch {

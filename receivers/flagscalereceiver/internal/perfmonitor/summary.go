@@ -125,6 +125,7 @@ var rowFields = map[string]field{
 	"peak_memory_GB": {record.MemoryPeak, record.Gibibytes},
 }
 
+// readRow emits the record of a row of the iteration logs.
 func readRow(row map[string]json.RawMessage, stamps *clock.Stamps, out Out) {
 	rec := newRow(out)
 	for _, name := range sortedKeys(row) {
@@ -317,6 +318,7 @@ func (t *totals) recomputed(name string, means bool) (float64, bool) {
 	return 0, false
 }
 
+// compare adds the relative difference between each final statistic and its value computed from the rows.
 func (s *Summary) compare(rec *record.Record, seen *totals, statistics map[string]json.RawMessage) {
 	_, means := statistics["max_tflops_per_gpu"]
 	for _, name := range sortedKeys(statistics) {

@@ -169,6 +169,7 @@ func (*Parser) isHeader(t []byte) bool {
 	return bytes.HasPrefix(t, wordTimestamp) && len(t) <= maxHeader && (bytes.Contains(t, []byte(" Step")) || bytes.Contains(t, []byte(" Iteration")))
 }
 
+// setHeader makes the columns of a header.
 func (p *Parser) setHeader(text string) {
 	p.header, p.block = text, noBlock
 	p.columns, p.width = p.columns[:0], 0

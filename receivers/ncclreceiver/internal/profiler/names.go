@@ -150,6 +150,7 @@ type origin struct {
 	rank    int32 // op.Unknown
 }
 
+// originOf reads the name of a trace file.
 func originOf(file string) origin {
 	o := origin{rank: op.Unknown}
 	name := filepath.Base(file)

@@ -50,6 +50,7 @@ func (p *Parser) find(c category) int {
 	return -1
 }
 
+// begin opens the current event.
 func (p *Parser) begin(c category) {
 	if !p.open {
 		p.open = true

@@ -116,6 +116,7 @@ func (s *sends) find(r *row, out *parse.Out) {
 	}
 }
 
+// add adds a row's send to the link.
 func (l *link) add(r *row) {
 	l.n++
 	l.first, l.last = min(l.first, r.at), max(l.last, r.at)
@@ -150,6 +151,7 @@ func (s *sends) flush(out *parse.Out) {
 	s.open, s.hint, s.rows = s.open[:0], 0, 0
 }
 
+// give outputs the operation of a link.
 func (s *sends) give(l *link, out *parse.Out) {
 	o := out.Add()
 	o.Kind, o.Seq = funcKind(l.function), l.times

@@ -44,6 +44,7 @@ var between = [...]string{
 	" send ", " Bytes used ", " nsec, devIndex:", ", sendWrCounter:",
 }
 
+// row reads a line into r; the reason is "" for a send.
 func (p *TextParser) row(b []byte, r *row) (reason string) {
 	if !digits14(b, ':') {
 		return reasonNotARow

@@ -138,6 +138,7 @@ func (a *Assembler) field(f tqline.Field) Field {
 
 func (a *Assembler) hold(f *function) { f.held = append(f.held, a.lines.Hold()) }
 
+// functionStart takes a FUNCTION_START: of a new function, of one whose other records came first, or a duplicate.
 func (a *Assembler) functionStart(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]
@@ -298,6 +299,8 @@ func (a *Assembler) unusual(g *group, e tqline.Stage, t, start int64, name strin
 	return only, Used
 }
 
+// functionEnd takes a FUNCTION_END. The candidates are tried in order: a function after its PUT_END, one that started at the stated time, one without
+// FUNCTION_START so far, the only open one.
 func (a *Assembler) functionEnd(g *group, l *tqline.Line, at *At) Fate {
 	name := a.name(g, l.Func)
 	tol := tolerance[g.base]

@@ -491,6 +491,7 @@ func torchtuneDesc(b []byte) (epoch, step float64, loss []byte, ok bool) {
 	return epoch, step, rest, ok1 && ok2
 }
 
+// torchtune emits the record of a new description.
 func (p *Parser) torchtune(d *drawing, epoch, step float64, loss []byte, out object.Out) (v tail.Verdict, reason string, mine bool) {
 	seen := bytes.Equal(d.Desc, p.state.Desc)
 	p.state.Desc = append(p.state.Desc[:0], d.Desc...)

@@ -65,6 +65,7 @@ func (g *Guess) Step(value, number float64) (seconds, of float64) {
 	return g.seconds, g.of
 }
 
+// next updates the guess from a new row. A falling value is no clock, unless another run has restarted the clock near its first value.
 func (g *Guess) next(value, number float64) (seconds, of float64) {
 	switch {
 	case value > g.last && g.last > 0:

@@ -476,6 +476,7 @@ func (p *Parser) list(e *entry, raw []byte) {
 	p.rec.AddExtra(record.Extra{Name: e.name, Text: raw})
 }
 
+// gpuList reads the utilization of each GPU; false: not all elements are numbers. One element above 1, or without a point, makes all of them percentages.
 func (p *Parser) gpuList(e *entry, in []byte) bool {
 	p.rec.GPUs = p.rec.GPUs[:0]
 	percent := false

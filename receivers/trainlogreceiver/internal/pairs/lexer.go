@@ -102,6 +102,7 @@ func (x *lexer) drop() {
 	x.words = 0
 }
 
+// token reads the next token; false: the line has more than names and values.
 func (x *lexer) token() bool {
 	switch c := x.b[x.at]; {
 	case c == ',' || c == ';' || c == '|':

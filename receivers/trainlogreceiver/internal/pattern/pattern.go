@@ -128,6 +128,7 @@ func MustWhole(source, text string) *Pattern {
 	return p
 }
 
+// expression compiles a regular expression, with its named groups as placeholders.
 func (p *Pattern) expression(text string) error {
 	re, err := regexp.Compile(text)
 	if err != nil {
@@ -148,6 +149,7 @@ func (p *Pattern) expression(text string) error {
 	return nil
 }
 
+// compile divides a pattern into literals and placeholders.
 func (p *Pattern) compile(text []rune) error {
 	var literal []rune
 	named, open := false, -1 // open: start of a hole without a literal behind
@@ -212,6 +214,7 @@ func blanks(text string) []byte {
 	return out
 }
 
+// holeOf reads the text between the braces of a placeholder.
 func holeOf(text string) (hole, error) {
 	switch text {
 	case "*":

@@ -44,6 +44,7 @@ func (c *Clock) Draw(b *Bar, mean bool) (begins bool) {
 	return false
 }
 
+// begin starts the clock with the first drawing of a bar.
 func (c *Clock) begin(b *Bar) {
 	*c = Clock{Total: b.Total, Elapsed: b.Elapsed, Seen: b.Done, N: b.Done, Per: b.Per, Begun: true}
 	switch all, off := b.Done*b.Per, b.Done*b.Err; {
