@@ -76,7 +76,7 @@ func TestQueries(t *testing.T) {
 			require.NoError(t, err, line)
 		}
 	}
-	assert.GreaterOrEqual(t, asked[true], 8+14+14)
+	assert.GreaterOrEqual(t, asked[true], 34)
 	assert.GreaterOrEqual(t, asked[false], 8)
 }
 
