@@ -19,33 +19,33 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// promises stores what is still to be sent, for a process that follows a crash: roots of which tops are children already, and steps and passes, which say then
-// that what happened in them is not known. What is promised by one batch is a chunk; it is deleted when all of it was sent.
+// promises stores the spans still to be sent, for the process after a crash: roots that already have children, and steps and passes, which then state that
+// their content is unknown. The promises of one batch are a chunk, deleted once all of them are kept.
 type promises struct {
 	store    storage.Client
-	from, to int64         // the chunks that may be there
+	from, to int64         // the range of existing chunks
 	unsent   map[int64]int // how much of a chunk is not sent yet
-	keeps    bool          // there is a storage
-	unstored []promise     // what the storage did not take
-	failing  bool          // that was said
+	keeps    bool          // a storage exists
+	unstored []promise     // promises that the storage did not take
+	failing  bool          // already logged
 }
 
-// promise is what is to be sent to a group.
+// promise is a span to be sent to a group.
 type promise struct {
 	run    *facts.Run
 	group  *facts.Group
-	window facts.Window // the first of its tops
+	window facts.Window // the first of its roots
 	flags  byte
 }
 
-// The flags of a promise that is stored.
+// The flags of a stored promise.
 const (
 	promisedRoot = 1 << iota
 	promisedFunction
 	promisedByID
 )
 
-// promise notes that a group gets a root, or that its window gets a breakdown.
+// promise records that a group will get a root, or its window a breakdown.
 func (r *reader) promise(g *facts.Group, f *fact) {
 	x := promise{r.run, g, f.window, 0}
 	switch {
@@ -59,9 +59,9 @@ func (r *reader) promise(g *facts.Group, f *fact) {
 	if f.promised {
 		x.flags |= promisedRoot
 	} else if x.window.Span.IsEmpty() || x.flags != 0 {
-		return // the shares of a call stand on it
+		return // the shares of a call are on its span
 	}
-	if g.Chunk >= 0 { // its window alone was promised
+	if g.Chunk >= 0 { // only its window was promised
 		r.p.promises.unsent[g.Chunk]--
 	}
 	g.Chunk, g.Promised = r.p.promises.to, f.promised
@@ -85,7 +85,7 @@ func appendPromises(b []byte, list []promise) []byte {
 	return b
 }
 
-// stored is a promise as the storage has it.
+// stored is the stored form of a promise.
 type stored struct {
 	run, service string
 	trace        pcommon.TraceID
@@ -120,9 +120,9 @@ func (s *promises) close(ctx context.Context) error { return s.store.Close(ctx) 
 
 func key(chunk int64) string { return "chunk-" + strconv.FormatInt(chunk, 10) }
 
-// promise stores what a batch promises, before the batch leaves. What cannot be stored is promised all the same, and stored with the next: a span that came
-// without its parent would be another one when it comes again. Where a crash comes first, the positions in files are most likely not stored either, so that
-// the batch comes again and with it the promise. It is called with p.mu held.
+// promise stores the promises of a batch, before the batch leaves. A failed store is retried with the next batch; the promise holds anyway: a span sent without
+// its parent would differ when repeated. If a crash comes first, most likely the positions in files are not stored either, so the batch is repeated with its
+// promises. It is called with p.mu held.
 func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	if len(fresh) == 0 {
 		return
@@ -142,7 +142,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	}
 }
 
-// fails says once that nothing is kept.
+// fails logs once that the storage fails.
 func (s *promises) fails(p *stepJoin, err error) {
 	if !s.failing {
 		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends, or have some sent again with less in them",
@@ -151,7 +151,7 @@ func (s *promises) fails(p *stepJoin, err error) {
 	}
 }
 
-// moved is what could not be stored, and is still to be sent: it is of another chunk now.
+// moved are unstored promises still to be kept, now in another chunk.
 func (s *promises) moved(chunk int64) (list []promise) {
 	for _, x := range s.unstored {
 		if x.group.Chunk >= 0 {
@@ -165,7 +165,7 @@ func (s *promises) moved(chunk int64) (list []promise) {
 
 func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
 
-// sent notes that what groups were promised was sent. It says whether there are chunks of which all was.
+// sent marks the promises of groups as kept. over: some chunks are kept in full.
 func (s *promises) sent(closed []*facts.Group) (over bool) {
 	for _, g := range closed {
 		if g.Chunk >= 0 {
@@ -179,7 +179,7 @@ func (s *promises) sent(closed []*facts.Group) (over bool) {
 	return over
 }
 
-// kept deletes the chunks of which all was sent.
+// kept deletes the chunks kept in full.
 func (s *promises) kept(ctx context.Context) {
 	var ops []*storage.Operation
 	var done []int64
@@ -194,7 +194,7 @@ func (s *promises) kept(ctx context.Context) {
 	before := s.from
 	s.from = from
 	if err := storageclient.Write(ctx, s.store, append(ops, storage.SetOperation(rangeKey, s.limits()))...); err != nil {
-		s.from = before // after a crash the roots are sent once more, with the same ids; else this is tried with the next
+		s.from = before // after a crash the roots are sent once more, with the same ids; otherwise the next deletion includes these
 		return
 	}
 	for _, chunk := range done {
@@ -202,7 +202,7 @@ func (s *promises) kept(ctx context.Context) {
 	}
 }
 
-// restore opens again the groups whose roots the last process had promised. They are partial: what else it knew is gone.
+// restore opens the groups again whose roots the last process had promised. They are partial: its other knowledge is lost.
 func (p *stepJoin) restore(ctx context.Context) error {
 	s := &p.promises
 	now, n := p.now(), 0
@@ -244,7 +244,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 				g.Lacks(spans.PartialRestart)
 				r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
 			}
-			if g.Chunk < 0 { // else another chunk has it too, which was thought lost
+			if g.Chunk < 0 { // else another chunk, believed lost, has it too
 				g.Chunk = chunk
 				s.unsent[chunk]++
 			}
@@ -257,7 +257,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 	return nil
 }
 
-// restoreRuns notes how far the runs had come: windows that begin before lack what only the last process knew.
+// restoreRuns restores the time reached by the runs: windows that begin earlier lack the last process's knowledge.
 func (p *stepJoin) restoreRuns(ctx context.Context, now time.Time) error {
 	b, err := p.promises.store.Get(ctx, runsKey)
 	if err != nil {

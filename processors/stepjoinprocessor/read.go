@@ -18,7 +18,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fact is what a span says.
+// fact is the content of a span.
 type fact struct {
 	window   facts.Window
 	leaf     facts.Leaf
@@ -30,7 +30,7 @@ type fact struct {
 	shares   facts.Shares // where shared
 }
 
-// reader reads the facts of a batch. Its memory is used again.
+// reader reads the facts of a batch. Its memory is reused.
 type reader struct {
 	p       *stepJoin
 	now     time.Time
@@ -42,7 +42,7 @@ type reader struct {
 	replays bool         // these are the facts of the last process
 	whole   facts.Whole  // of the run, as it was stored
 	run     *facts.Run   // of the resource
-	group   *facts.Group // of the last span that had one
+	group   *facts.Group // of the last span with a group
 	res     view.Resource
 	mark    view.Mark
 	late    late
@@ -50,13 +50,13 @@ type reader struct {
 	call    view.Group
 	coll    view.Collective
 
-	unplaced bool            // the resource is of calls that an id ties to a trace, and no clock to a time
-	trace    pcommon.TraceID // of the span at hand, by its log
-	of, own  pcommon.TraceID // where spans of a trace go that are unplaced
+	unplaced bool            // the resource is of calls tied to a trace by an id, and to no time by a clock
+	trace    pcommon.TraceID // of the current span, by its log
+	of, own  pcommon.TraceID // destination of a trace's unplaced spans
 }
 
-// read keeps the facts of a batch, and gives the tops of traces that will get a root their parent. A batch that is refused and comes again says nothing new.
-// It is called with p.mu held.
+// read keeps the facts of a batch, and gives roots of traces that will get a root their parent. A refused batch that comes again adds nothing. It is called
+// with p.mu held.
 func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.now, r.fresh, r.tardy, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
 	clear(r.ends)
@@ -116,7 +116,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	if gpus {
 		r.latePIDs(td)
 	}
-	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // they refer to the batch
+	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // they point into the batch
 }
 
 // begin turns to the run of the resource.
@@ -153,14 +153,14 @@ func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 		view.KindEvaluation, view.KindEvent:
 		return true
 	case view.KindCall:
-		return span.ParentSpanID().IsEmpty() // the others are told by their group
+		return span.ParentSpanID().IsEmpty() // the rest is read by group
 	case view.KindOther:
 		return span.ParentSpanID().IsEmpty() || r.p.matches(span.Name())
 	}
 	return false
 }
 
-// span takes the facts of a span and returns its end, 0 where that says nothing.
+// span takes the facts of a span and returns its end, 0 if meaningless.
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		m := span.Attributes()
@@ -289,7 +289,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		f.promised = top && byID && !r.res.RecordOnly
 		run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 	case view.KindPass, view.KindSession, view.KindCalls:
-		if m.Time == spans.TimeObserved { // when a line came says nothing of its call: read later, it would lie elsewhere
+		if m.Time == spans.TimeObserved { // the arrival of a line does not place its call: read later, it would be elsewhere
 			f.leaf.Flags |= facts.Timeless
 		}
 		r.call.Read(span, &r.res)
@@ -304,7 +304,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		f.leaf.Kind, f.promised = breakdown.RPCUnattributed, top && byID
 	case view.KindEvaluation:
 		f.leaf.Kind, f.promised = breakdown.Evaluation, top && byID
-		f.own = f.own || flags.Has(facts.Timeless) // nothing but its trace places it, whether its step is read before or after
+		f.own = f.own || flags.Has(facts.Timeless) // only its trace places it, whether its step is read before or after
 	case view.KindOther:
 		f.promised = top && byID
 		if r.p.isWindow(span.Name()) {
@@ -333,7 +333,7 @@ func (r *reader) end(span ptrace.Span, flags facts.Flags) int64 {
 	return int64(span.EndTimestamp())
 }
 
-// groupOf is the group of a trace, made where there is none.
+// groupOf is the group of a trace, new where absent.
 func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	if r.group == nil || r.group.ID != trace {
 		r.run.Mix()
@@ -342,7 +342,7 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	return r.group
 }
 
-// keep adds a fact to what is known of its run.
+// keep adds a fact to its run.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
 	r.writeSpan(f, byID)
@@ -426,7 +426,7 @@ func integer(m pcommon.Map, name string) int64 {
 	return v.Int()
 }
 
-// sampled says whether a tracestate tells that its span stands for several: OpenTelemetry's threshold of rejection, 0 where all are kept.
+// sampled says whether the tracestate makes its span represent several: OpenTelemetry's rejection threshold, 0 if all are kept.
 func sampled(state string) bool {
 	const certain, threshold = "ot=th:0", "ot=th:"
 	return state != certain && strings.HasPrefix(state, threshold)
@@ -470,7 +470,7 @@ func (r *reader) shares() (of facts.Shares, ok bool) {
 	}, true
 }
 
-// slowestRank notes the rank that took longest for a part, and by how much longer than the median of the ranks.
+// slowestRank records the slowest rank of a part, and its excess over the median of the ranks.
 func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrStageRankSlowest)
 	if !ok {
@@ -485,7 +485,7 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	}
 }
 
-// kindOfPart is which part of a step's time a trainer's timer measures. within: it does so in the step, and not behind it.
+// kindOfPart is the kind of time measured by a trainer's timer. within: the timer runs inside the step, not after it.
 func (r *reader) kindOfPart(name string) (of breakdown.Kind, within bool) {
 	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
 	switch trainers.PartOf(name) {

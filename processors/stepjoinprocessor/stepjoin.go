@@ -31,7 +31,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// scopeName is what the spans that are added say of who made them.
+// scopeName is the scope of the added spans.
 const scopeName = "github.com/trainbridge/trainbridge/processors/stepjoinprocessor"
 
 const (
@@ -52,7 +52,7 @@ type stepJoin struct {
 	promises  promises
 	told      ledger
 	journal   journal
-	leaves    []string // the patterns of the configuration, in one order
+	leaves    []string // the patterns of the configuration, sorted
 
 	cancel context.CancelFunc
 	loop   sync.WaitGroup
@@ -66,17 +66,17 @@ type stepJoin struct {
 	runs   map[string]*facts.Run
 	places places
 
-	crowded sync.Once  // there was no room, and that was said
-	gpus    *gpus.GPUs // which the instances of metrics see
-	release func()     // lets go of them
+	crowded sync.Once  // guards the log line about missing room
+	gpus    *gpus.GPUs // written by the instances of metrics
+	release func()     // releases the GPUs
 
 	refused bool // the last batch was
 	swept   time.Time
-	deaf    time.Time // until then nothing could be heard
-	woke    time.Time // when the process went on that had stood still
+	deaf    time.Time // nothing could be received before
+	woke    time.Time // end of the process's last suspension
 	offline bool      // see Offline
 
-	due    []closing       // of the sweeping goroutine; its memory is used again
+	due    []closing       // of the sweeping goroutine; memory reused
 	closed []*facts.Group  // whose spans are made, and not sent yet
 	unsent []ptrace.Traces // of the sweeping goroutine
 }
@@ -95,17 +95,17 @@ func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*st
 	return p, nil
 }
 
-// Capabilities says that tops of traces are given a parent.
+// Capabilities: roots of traces are given a parent.
 func (p *stepJoin) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-// Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start: a window is over when all sources
-// have been read past it or have ended (Ended), however long that takes, and windows are closed when there is no room for more, and at the end. A breakdown is
-// sent when those of some hundred windows after it are known: its verdict is that of the whole run.
+// Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start: a window ends once all sources have
+// been read past it or have ended (Ended), however long that takes, and windows are closed for lack of room, and at the end. A breakdown is sent once some
+// hundred later windows are known: its verdict is that of the whole run.
 func (p *stepJoin) Offline() { p.offline = true }
 
-// Ended says that nothing more comes of a source, named by its scope.
+// Ended: the source with this scope sends nothing more.
 func (p *stepJoin) Ended(scope string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	}
 	p.cancel()
 	p.loop.Wait()
-	last, cancel := context.WithTimeout(ctx, shutdownWait) // in an outage the next process sends what is stored
+	last, cancel := context.WithTimeout(ctx, shutdownWait) // in an outage the next process sends the stored spans
 	defer cancel()
 	last, release := ending.Context(last)
 	defer release()
@@ -160,7 +160,7 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	return p.promises.close(ctx)
 }
 
-// run is the state of a run, made where there is none. It is called with p.mu held.
+// run is the state of a run, new where absent. It is called with p.mu held.
 func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 	r := p.runs[id]
 	if r == nil {
@@ -184,7 +184,7 @@ func (p *stepJoin) missed(partition string, now time.Time) {
 	}
 }
 
-// forgetRun forgets the run that was not heard of for the longest time, of those with nothing to send.
+// forgetRun drops the run idle for the longest time, among those with nothing to send.
 func (p *stepJoin) forgetRun() {
 	var oldest *facts.Run
 	for _, r := range p.runs {
@@ -198,7 +198,7 @@ func (p *stepJoin) forgetRun() {
 	}
 }
 
-// ConsumeTraces keeps the facts of spans and passes these on.
+// ConsumeTraces keeps the facts of spans and passes the spans on.
 func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	r := p.readers.Get().(*reader)
 	defer p.readers.Put(r)
@@ -216,24 +216,24 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if late > 0 {
 		p.telemetry.ProcessorStepJoinLate.Add(ctx, late)
 	}
-	if crowded { // the next sweep would come too late, and whoever sends so much has to wait for it
+	if crowded { // the next sweep would be too late, and the sender of so much must wait for it
 		p.relieve(ctx)
 	}
 	err := p.next.ConsumeTraces(ctx, td)
 	p.mu.Lock()
-	p.refused = err != nil // it comes again
+	p.refused = err != nil // the batch comes again
 	p.mu.Unlock()
 	return err
 }
 
-// sweep closes the groups that are over, in order of time, and sends what is added to them. all closes each.
+// sweep closes the completed groups, in order of time, and sends the added spans. all: every group.
 func (p *stepJoin) sweep(ctx context.Context, now time.Time, all bool) {
 	p.sweeping.Lock()
 	defer p.sweeping.Unlock()
 	p.sweepLocked(ctx, now, all)
 }
 
-// relieve makes room where there is none.
+// relieve frees memory beyond the limit.
 func (p *stepJoin) relieve(ctx context.Context) {
 	p.sweeping.Lock()
 	defer p.sweeping.Unlock()
@@ -255,7 +255,7 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	defer clear(due)
 	for first := true; first || len(due) > 0; first = false {
 		most := mostClosed
-		if all && !p.offline { // the process ends: what there is no time for, the next one sends
+		if all && !p.offline { // the process ends: the next process sends the rest
 			if most = lastClosed; !first && ctx.Err() != nil {
 				return
 			}
@@ -267,7 +267,7 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 		p.mu.Unlock()
 		p.keep(ctx)
 		if !p.send(ctx) {
-			return // what is left goes with the next sweep, or with Shutdown's
+			return // the rest goes with the next sweep, or with Shutdown's
 		}
 		p.sent(ctx)
 	}
@@ -275,7 +275,7 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	over := p.promises.sent(p.closed)
 	p.closed = p.closed[:0]
 	p.mu.Unlock()
-	// What was sent is counted behind: on the disk before the promise is gone from there, as with a position.
+	// Counters of sent spans must be on disk before the promise is deleted, as with a position.
 	over = over && storageclient.Sync(ctx, p.promises.store) == nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,11 +289,11 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 }
 
 const (
-	quiet    = 3 // times the wait, without a window of a run: it is over, or pauses
-	reported = 3 // causes that are said
+	quiet    = 3 // in waits, without a window of a run: ended, or paused
+	reported = 3 // causes in the log line
 )
 
-// report says, once a run is quiet, what its slow windows cost in all.
+// report logs, once a run is idle, the total cost of its slow windows.
 func (p *stepJoin) report(now time.Time, all bool) {
 	for _, r := range p.runs {
 		if !r.Fresh || !all && now.Sub(r.Used) < quiet*p.cfg.Wait {
@@ -320,15 +320,15 @@ func (p *stepJoin) report(now time.Time, all bool) {
 	}
 }
 
-// closing is a group that is over.
+// closing is a completed group.
 type closing struct {
 	run     *facts.Run
 	group   *facts.Group
-	partial string // why not all may be there; empty: all is
+	partial string // why it may be incomplete; empty: complete
 	early   bool   // for want of room
 }
 
-// over are the groups that are over, in order of time within a run. all: each.
+// over returns the completed groups, in order of time within a run. all: every group.
 func (p *stepJoin) over(now time.Time, all bool) []closing {
 	p.forget(now)
 	due := p.due[:0]
@@ -339,11 +339,11 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 		r.Sort()
 		r.Settle(now, p.cfg.WaitLimit)
 		first := len(due)
-		var early []closing // not over, but there may be no room to wait
+		var early []closing // incomplete, but possibly without room to wait
 		for _, g := range r.Open() {
 			p.journal.needs[id] = p.journal.needs[id].and(g)
 			idle := now.Sub(g.Last)
-			if p.woke.After(g.Last) { // what came while the process stood still was not read yet
+			if p.woke.After(g.Last) { // input of the suspension is still unread
 				idle = now.Sub(p.woke)
 			}
 			until := g.End
@@ -370,7 +370,8 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 		if short <= 0 || len(early) == 0 {
 			continue
 		}
-		// Those of which nothing was heard for the longest time: logs of one job may be read at different places, and then the oldest are not the first to be whole.
+		// Those idle for the longest time first: logs of one job may be read at different positions, and then the oldest groups are not the first to be
+		// complete.
 		slices.SortStableFunc(early, func(a, b closing) int { return a.group.Last.Compare(b.group.Last) })
 		for _, c := range early {
 			if short <= 0 {
@@ -388,17 +389,17 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 // mostClosed bounds the groups whose spans are in memory at once.
 const mostClosed = 2048
 
-// lastClosed bounds the groups that are closed at the end without a look at the time.
+// lastClosed bounds the groups closed at the end without checking the time.
 const lastClosed = 256
 
-// closeGroups makes the spans of groups that are over. last: no other follows.
+// closeGroups makes the spans of completed groups. last: no other follows.
 func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	partial := int64(0)
 	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
-		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // told now, its time would not be its step's
+		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // closed now, its time would not be its step's
 			p.telemetry.ProcessorStepJoinShed.Add(ctx, int64(len(g.Unplaced)))
 			c.run.Drop(g)
 			continue
@@ -440,7 +441,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	p.derive.counts.joined, p.derive.counts.ambiguous = 0, 0
 }
 
-// wait is how long a window waits, and its sources are waited for.
+// wait is the wait of a window, and for its sources.
 func (p *stepJoin) wait() time.Duration {
 	if p.offline {
 		return 0
@@ -448,7 +449,7 @@ func (p *stepJoin) wait() time.Duration {
 	return p.cfg.Wait
 }
 
-// forget drops what is older than may be needed, and where there is no room the groups that were closed first.
+// forget drops facts older than needed, and beyond the limit the groups closed first.
 func (p *stepJoin) forget(now time.Time) {
 	for _, r := range p.runs {
 		r.Forget(now.Add(-p.cfg.Keep))
@@ -461,7 +462,7 @@ func (p *stepJoin) forget(now time.Time) {
 	}
 }
 
-// shed drops leaves where there is still no room.
+// shed drops leaves if still beyond the limit.
 func (p *stepJoin) shed(ctx context.Context) {
 	short := p.short()
 	for _, r := range p.runs {
@@ -479,7 +480,7 @@ func (p *stepJoin) shed(ctx context.Context) {
 	}
 }
 
-// short is how many bytes are to be freed: where there are too many, a quarter more than that, so that it is not soon again.
+// short is the number of bytes to free: beyond the limit, a quarter of it more, to avoid an early repeat.
 func (p *stepJoin) short() int64 {
 	if over := p.size() - p.cfg.MaxBytes; over > 0 {
 		return over + p.cfg.MaxBytes/4
@@ -494,7 +495,7 @@ func (p *stepJoin) size() (n int64) {
 	return n
 }
 
-// send hands the messages on until they are accepted. It is false where it was stopped before.
+// send passes the messages on until accepted; false: stopped before.
 func (p *stepJoin) send(ctx context.Context) bool {
 	for ; len(p.unsent) > 0; p.unsent = p.unsent[1:] {
 		for delay := retryFirst; ; delay = min(2*delay, retryMost) {

@@ -114,7 +114,7 @@ func (j *job) pass(n, start, end int64) {
 	m.PutDouble(spans.AttrZMQReceiveDuration, d/2)
 }
 
-// bench is a processor with a clock of its own, and what it has sent.
+// bench is a processor with a clock of its own, and its output.
 type bench struct {
 	*stepJoin
 	sink  *consumertest.TracesSink
@@ -137,14 +137,14 @@ func newBench(t *testing.T, edit ...func(*Config)) *bench {
 	return b
 }
 
-// over lets the wait pass, and closes what is over.
+// over lets the wait pass, and closes the completed groups.
 func (b *bench) over(t *testing.T) {
 	t.Helper()
 	b.pass(b.cfg.Wait + time.Second)
 	b.sweep(t.Context(), b.clock, false)
 }
 
-// pass lets time pass, in which the processor does not stand still.
+// pass lets time pass without a suspension of the processor.
 func (b *bench) pass(d time.Duration) {
 	b.clock = b.clock.Add(d)
 	b.swept = b.clock
@@ -211,7 +211,7 @@ func find(lines []string, text string) (found []string) {
 	return found
 }
 
-// aStep is a step of 10 s with a batch, collectives and a pass in it, and nothing that names another.
+// aStep is a step of 10 s with a batch, collectives and a pass within, none of them naming another.
 func aStep(j *job, n, start int64) {
 	batch := spans.KeyTraceID(j.run, "uuid", fmt.Appendf(nil, "%d", n))
 	for w := range int64(4) {
@@ -304,7 +304,7 @@ func split(td ptrace.Traces) (out []ptrace.Traces) {
 	return out
 }
 
-// Two steps that overlap hold a collective: neither gets it.
+// Neither of two overlapping steps that contain a collective gets it.
 func TestNeverAPick(t *testing.T) {
 	b, j := newBench(t), newJob()
 	j.step(1, 1000*second+1, 1010*second+1)
@@ -320,7 +320,7 @@ func TestNeverAPick(t *testing.T) {
 	assert.Contains(t, agg[0], "trainbridge.aggregate.count=1 ")
 }
 
-// Parts of a step are known by their durations only; those within another do not count twice.
+// Parts of a step have only durations; parts within another part do not count twice.
 func TestPartsOfAStep(t *testing.T) {
 	b, j := newBench(t), newJob()
 	trace := j.step(1, 1000*second, 1010*second)
@@ -340,7 +340,7 @@ func TestPartsOfAStep(t *testing.T) {
 	}
 }
 
-// The timers of a record of five steps are means of one, as its step time is.
+// The timers of a record of five steps are means per step, like its step time.
 func TestPartsOfSeveralSteps(t *testing.T) {
 	b, j := newBench(t), newJob()
 	trace := j.step(5, 1000*second, 1010*second)
@@ -354,7 +354,7 @@ func TestPartsOfSeveralSteps(t *testing.T) {
 	assert.Contains(t, find(told(b.sink), "/breakdown@")[0], "ml.step.time.data_loading=2.5 ")
 }
 
-// A run of which only steps are known, without parts, passes as it is.
+// A run with only steps, without parts, passes unchanged.
 func TestNothingToSay(t *testing.T) {
 	b, j := newBench(t), newJob()
 	for n := range int64(100) {
@@ -365,7 +365,7 @@ func TestNothingToSay(t *testing.T) {
 	assert.Equal(t, 100, b.sink.SpanCount())
 }
 
-// What was promised is sent after a crash, and says that not all may be there.
+// Promises are kept after a crash, with spans marked as partial.
 func TestCrash(t *testing.T) {
 	store := &memory{values: map[string][]byte{}}
 	b, j := newBench(t), newJob()
@@ -414,7 +414,7 @@ func (m *memory) Batch(_ context.Context, ops ...*storage.Operation) error {
 	return nil
 }
 
-// A batch that was not accepted leaves no facts, and comes again.
+// An unaccepted batch leaves no facts, and comes again.
 func TestRefused(t *testing.T) {
 	b, j := newBench(t), newJob()
 	aStep(j, 7, 1000*second)
@@ -435,7 +435,7 @@ func TestRefused(t *testing.T) {
 	assert.Empty(t, find(lines, "ORPHAN"))
 }
 
-// A permanent refusal of joined spans ends them, any other is tried again.
+// A permanent refusal of joined spans ends them, any other is retried.
 func TestRefusedForGood(t *testing.T) {
 	b, j := newBench(t), newJob()
 	aStep(j, 7, 1000*second)
@@ -469,7 +469,7 @@ func TestBounded(t *testing.T) {
 	assert.Contains(t, down[0], "trainbridge.join.partial=true")
 }
 
-// Spans of services that name no run are tied by their trace alone; the configuration says what they are.
+// Spans of services without a run are tied by their trace alone; the configuration classifies them.
 func TestPlainOTLP(t *testing.T) {
 	b := newBench(t, func(c *Config) {
 		c.Windows = []string{"train_batch"}
@@ -540,8 +540,7 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 }
 
-// What was made of a step before a crash is sent as it was made, if it was not accepted, and is not made again of a step that comes again: the next process
-// knows less of it.
+// Spans made for a step before a crash are sent unchanged, unless accepted, and are not made again for a repeated step: the next process knows less of it.
 func TestCrashAfterAStepWasTold(t *testing.T) {
 	for name, accepted := range map[string]bool{"it was accepted": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -564,7 +563,7 @@ func TestCrashAfterAStepWasTold(t *testing.T) {
 				first.next = consumertest.NewErr(errors.New("down"))
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // one try
+			cancel() // one attempt
 			first.sweep(ctx, first.now().Add(time.Hour), true)
 
 			other := new(consumertest.TracesSink)
@@ -586,7 +585,7 @@ func TestCrashAfterAStepWasTold(t *testing.T) {
 	}
 }
 
-// JSONL and Megatron's output tell one step: what happened in it is told once, in the trace that an id names.
+// JSONL and Megatron's output describe one step: its content is added once, in the trace of the id.
 func TestTwins(t *testing.T) {
 	b, j := newBench(t), newJob()
 	start, end := 1000*second+1, 1010*second+1
@@ -608,7 +607,7 @@ func TestTwins(t *testing.T) {
 	assert.Len(t, find(find(lines, spans.StepTraceID(j.run, 7).String()[:6]+" "), "trainbridge.join.by=iteration"), 1)
 }
 
-// A batch that is refused again and again takes no more room.
+// A batch refused again and again takes no more room.
 func TestRefusedForLong(t *testing.T) {
 	b, j := newBench(t), newJob()
 	aStep(j, 7, 1000*second)
@@ -632,7 +631,7 @@ func TestRefusedForLong(t *testing.T) {
 	assert.Len(t, find(lines, "ml.step.time.collective.wait=0.48"), 2)
 }
 
-// event is a line that tells how the run ends.
+// event is a line about the end of the run.
 func (j *job) event(class events.Class, at int64) {
 	trace, _ := spans.RunIDs(j.run)
 	s := j.out.Add(spans.Resource{Service: "train", RunID: j.run, Time: spans.TimeLogged}, spans.Span{
@@ -642,7 +641,7 @@ func (j *job) event(class events.Class, at int64) {
 	s.Attributes().PutStr(spans.AttrEventClass, string(class))
 }
 
-// A run whose steps stop coming is told once, with what its collectives lack; a run that has said why it ends is not.
+// A stalled run is reported once, with the ranks missing in its collectives; a run with a known end is not.
 func TestRunStalls(t *testing.T) {
 	for _, tt := range []struct {
 		name string

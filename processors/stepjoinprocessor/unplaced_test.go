@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// idPass is a pass of 10 calls in the trace of an id, as zmq_rpc makes it of a table without a clock: from some time, for 10 × each ns.
+// idPass is a pass of 10 calls in the trace of an id, as zmq_rpc makes it of a table without a clock: from start, for 10 × each ns.
 func (j *job) idPass(trace pcommon.TraceID, parent pcommon.SpanID, n, start, each int64, source spans.TimeSource) {
 	res := spans.Resource{Service: "zeromq", RunID: j.run, System: spans.RPCSystemZeroMQ, Time: source, JoinBy: spans.JoinByID}
 	key := fmt.Appendf(nil, "%d", n)
@@ -58,7 +58,7 @@ func (b *bench) consume(t *testing.T, parts ...func(j *job)) {
 	}
 }
 
-// traces are the spans that were sent.
+// traces are the sent spans.
 func (b *bench) traces() map[pcommon.TraceID]map[pcommon.SpanID]ptrace.Span {
 	all := map[pcommon.TraceID]map[pcommon.SpanID]ptrace.Span{}
 	for _, td := range b.sink.AllTraces() {
@@ -87,7 +87,7 @@ func extent(all map[pcommon.SpanID]ptrace.Span) (start, end int64) {
 	return start, end
 }
 
-// copies are the passes that are drawn in the trace of a step, in order of time.
+// copies are the passes drawn in the trace of a step, in order of time.
 func copies(all map[pcommon.SpanID]ptrace.Span) (list []ptrace.Span) {
 	for _, s := range all {
 		if s.Name() == spans.SpanRPCPass {
@@ -98,7 +98,7 @@ func copies(all map[pcommon.SpanID]ptrace.Span) (list []ptrace.Span) {
 	return list
 }
 
-// A trace lasts as long as its step, whenever the passes that its id ties to it were read, and says the same then.
+// A trace lasts as long as its step, and has the same content, whenever its passes were read.
 func TestUnplaced(t *testing.T) {
 	batch := func(j *job) { j.function(uuid, "generate_sequences", 100, 1000*second, second, 8*second, second) }
 	var want []string
@@ -168,7 +168,7 @@ func attr(s ptrace.Span, name string) pcommon.Value {
 	return v
 }
 
-// Passes that together took longer than their step are drawn in it all the same, in their order; one that alone took longer begins with it.
+// Passes that together took longer than their step are drawn within it all the same, in order; a single longer pass begins with it.
 func TestUnplacedWithoutRoom(t *testing.T) {
 	b := newBench(t)
 	b.consume(t, func(j *job) { j.function(uuid, "generate_sequences", 100, 1000*second, second, 8*second, second) }, func(j *job) {
@@ -187,7 +187,7 @@ func TestUnplacedWithoutRoom(t *testing.T) {
 	assert.Equal(t, 20*second, int64(list[9].EndTimestamp()-list[9].StartTimestamp()))
 }
 
-// Many passes with one id are one row and the slowest, as collectives are.
+// Many passes with one id are one row and the slowest, like collectives.
 func TestUnplacedMany(t *testing.T) {
 	b := newBench(t)
 	b.consume(t, func(j *job) { j.function(uuid, "generate_sequences", 100, 1000*second, second, 8*second, second) }, func(j *job) {
@@ -206,7 +206,7 @@ func TestUnplacedMany(t *testing.T) {
 	assert.Less(t, len(of), 20)
 }
 
-// A pass that comes when its step is over is drawn in it, once, as long as the step is known; later, in its own trace only.
+// A pass that comes after the step's end is drawn in it, once, as long as the step is known; later, in its own trace only.
 func TestUnplacedLate(t *testing.T) {
 	for name, store := range map[string]*memory{"with storage": {values: map[string][]byte{}}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestUnplacedLate(t *testing.T) {
 	}
 }
 
-// Where no log of an id has a clock, its trace is where the passes are, and has a breakdown where it is known when lines came.
+// If no log of an id has a clock, the passes stay in its trace, with a breakdown if the arrival of lines is known.
 func TestUnplacedAlone(t *testing.T) {
 	for source, parts := range map[spans.TimeSource]int{spans.TimeSynthetic: 0, spans.TimeObserved: 1} {
 		t.Run(string(source), func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestUnplacedAlone(t *testing.T) {
 	}
 }
 
-// A parent that the log names, as of a service in Go, is the parent of what is drawn, and the pass links to it.
+// A parent named by the log, for instance of a Go service, is the parent of the copy, and the pass links to it.
 func TestUnplacedBelowAParent(t *testing.T) {
 	b := newBench(t)
 	parent := spans.SpanID(uuid, "fn", []byte("generate_sequences 100 1000000000000"))
@@ -286,7 +286,7 @@ func TestUnplacedBelowAParent(t *testing.T) {
 	assert.Equal(t, 1, links)
 }
 
-// What one step_join gave a trace of its own stays there, where it comes by another one.
+// A span moved by one step_join to a trace of its own stays there in the next.
 func TestUnplacedTwice(t *testing.T) {
 	agent, gateway := newBench(t), newBench(t)
 	agent.consume(t, func(j *job) { j.function(uuid, "generate_sequences", 100, 1000*second, second, 8*second, second) },
@@ -326,11 +326,11 @@ func TestUnplacedCrash(t *testing.T) {
 	assert.Len(t, copies(second1.of(uuid)), 1)
 
 	again := start()
-	again.consume(t, pass) // it was not accepted
+	again.consume(t, pass) // not accepted
 	again.over(t)
 	assert.Empty(t, again.of(uuid), "it is drawn")
 
-	// A copy that was made and not accepted is the next process's first.
+	// A copy made and not accepted is the next process's first output.
 	store.values = map[string][]byte{}
 	third := start()
 	third.consume(t, batch, pass)
@@ -343,7 +343,7 @@ func TestUnplacedCrash(t *testing.T) {
 	assert.Len(t, copies((&bench{sink: want}).of(uuid)), 1)
 }
 
-// A batch that is refused comes again, and its passes are drawn once.
+// A refused batch comes again, and its passes are drawn once.
 func TestUnplacedRefused(t *testing.T) {
 	b := newBench(t)
 	sink := b.sink
@@ -361,7 +361,7 @@ func TestUnplacedRefused(t *testing.T) {
 	assert.Len(t, find(told(b.sink), "/Matmul@"), 3+10*2, "three are drawn, and ten with a stage each are in their own trace")
 }
 
-// Where there is no room, passes whose step was not read yet are forgotten, rather than told of another time.
+// Beyond the limit, passes whose step was not read yet are dropped, rather than drawn at a wrong time.
 func TestUnplacedCrowded(t *testing.T) {
 	const steps = 4000
 	for name, tt := range map[string]struct{ lead, drawn int64 }{"read a little earlier": {200, steps}, "read first": {steps, 0}} {
@@ -393,7 +393,7 @@ func TestUnplacedCrowded(t *testing.T) {
 	}
 }
 
-// Steps and batches are told where there is a storage as they are without.
+// Steps and batches are the same with and without storage.
 func TestGoldenWithStorage(t *testing.T) {
 	for name, tt := range goldenJobs {
 		t.Run(name, func(t *testing.T) {

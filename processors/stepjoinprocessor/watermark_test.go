@@ -38,7 +38,7 @@ const (
 	stepEnd   = stepStart + 10*second
 )
 
-// arrival is what comes so long after the event before.
+// arrival is an input some time after the event before.
 type arrival struct {
 	after time.Duration
 	do    func(j *job)
@@ -46,7 +46,7 @@ type arrival struct {
 
 func aCollective(j *job) { j.collective(0, stepStart+second, stepStart+2*second, second/2, "node-1") }
 
-// first is the first word of a source, and word one of those after.
+// first is the first watermark of a source, and word a later one.
 func first(source string, until, sent int64) arrival {
 	return arrival{0, func(j *job) { j.watermark(source, 1, 1, until, sent, true) }}
 }
@@ -57,7 +57,7 @@ func word(after time.Duration, source string, epoch, number, until, sent int64) 
 
 var watermarks = map[string]struct {
 	events []arrival
-	told   time.Duration // when the step is told, after its line
+	told   time.Duration // time of the step's closing, after its line
 	reason string
 	wait   bool // the collective is in it
 }{
@@ -101,14 +101,14 @@ var watermarks = map[string]struct {
 	},
 }
 
-// A step waits for its collectives as long as a source of them says that more may come, up to a limit. Then it is partial, and says why.
+// A step waits for its collectives as long as a source announces more, up to a limit. Then it is partial, with the reason.
 func TestWatermark(t *testing.T) {
 	for name, tt := range watermarks {
 		t.Run(name, func(t *testing.T) {
 			b, j := newBench(t), newJob()
 			trace := j.step(0, stepStart, stepEnd)
 			require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
-			j.part(trace, "forward", stepStart, stepStart+second) // so that there is a breakdown
+			j.part(trace, "forward", stepStart, stepStart+second) // gives the step a breakdown
 			require.NoError(t, b.ConsumeTraces(t.Context(), j.traces()))
 			began, at := b.clock, time.Duration(0)
 			breakdown := func() string { return strings.Join(find(told(b.sink), "/breakdown@"), "\n") }
@@ -137,7 +137,7 @@ func TestWatermark(t *testing.T) {
 	}
 }
 
-// What came while the process stood still is read before anything is told.
+// Input from the time of a suspension is read before anything is closed.
 func TestStoodStill(t *testing.T) {
 	b, j := newBench(t), newJob()
 	start := int64(1_700_000_000) * second

@@ -12,33 +12,33 @@ import (
 type Group struct {
 	ID       pcommon.TraceID
 	Service  string
-	ByID     bool   // its trace is the one that an id names
-	Promised bool   // its tops were given a parent: a root has to be sent
-	Partial  string // why not all may be here, as spans.AttrJoinPartialReason has it; empty: all is
-	Restored bool   // after a crash, of which only a promise is known
+	ByID     bool   // its trace is that of an id
+	Promised bool   // its roots were given a parent: a root must be sent
+	Partial  string // why it may be incomplete, as in spans.AttrJoinPartialReason; empty: complete
+	Restored bool   // after a crash, known only by a promise
 	Closed   bool
 	Windows  []Window
-	one      [1]Window // of Windows, while there are no more: mostly there is one
+	one      [1]Window // memory of Windows for a single window, the usual case
 	Own      []Leaf    // of its own trace
-	Stages   []Stage   // likewise, of its calls of TransferQueue
+	Stages   []Stage   // the same for its TransferQueue calls
 	Unplaced []Unplaced
 
-	// Start and End are the ends of what has a place in time; End is 0 where nothing has.
+	// Start and End are the bounds of the parts with a time; End is 0 without any.
 	Start, End int64
-	Last       time.Time // when the last of it came
-	Chunk      int64     // of the promise that is stored; −1: none
+	Last       time.Time // arrival of its last part
+	Chunk      int64     // of the stored promise; −1: none
 	Entry      int64     // of the journal, that has the first of it
-	told       uint8     // what Service is of
+	told       uint8     // origin of Service
 	functions  int
-	staged     int64 // stages that were added
+	staged     int64 // number of stages added
 	settled    bool
-	flags      Flags                       // Observed, where a time of it is
-	made       int64                       // where its first Timeless window or leaf begins: they are in order all the same
+	flags      Flags                       // Observed, if any of its times is
+	made       int64                       // the beginning of its first Timeless window or leaf, for ordering
 	gone       bool                        // forgotten, and still in a list
 	seen       map[pcommon.SpanID]struct{} // nil while small
 }
 
-// Group is the group of a trace, made where there is none.
+// Group is the group of a trace, new where absent.
 func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 	g := r.Groups[id]
 	if g == nil {
@@ -50,8 +50,8 @@ func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 	return g
 }
 
-// Of says of which service a window or a leaf of the group is. What the group is told by does not depend on what came first: it is the service of the calls of
-// TransferQueue, else that of the steps, else the first by name.
+// Of sets the service of the group, from a window or a leaf. The result does not depend on the order: the service of the TransferQueue calls, else of the
+// steps, else the first by name.
 func (g *Group) Of(service string, kind WindowKind) {
 	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind]
 	if g.told == 0 || order < g.told || order == g.told && service < g.Service {
@@ -66,15 +66,15 @@ func (g *Group) Lacks(why string) {
 	}
 }
 
-// Functions is how many functions of TransferQueue it has.
+// Functions is its number of TransferQueue functions.
 func (g *Group) Functions() int { return g.functions }
 
-// HasStep says whether a training step is in its trace.
+// HasStep says whether its trace has a training step.
 func (g *Group) HasStep() bool {
 	return slices.ContainsFunc(g.Windows, func(w Window) bool { return w.Kind == Step })
 }
 
-// Has says whether a span is known already: what a source sends again after a crash counts once.
+// Has says whether a span is already known: repeats after a crash count once.
 func (g *Group) Has(id pcommon.SpanID) bool {
 	if g.seen != nil {
 		_, ok := g.seen[id]
@@ -128,15 +128,15 @@ func (g *Group) widen(start, end int64, flags Flags) {
 	g.Start, g.End = min(g.Start, start), max(g.End, end)
 }
 
-// Observed says that its times are known to a second only.
+// Observed: its times are known to a second only.
 func (g *Group) Observed() bool { return g.flags.Has(Observed) }
 
-// Place is when all of it was.
+// Place is the time range of the group.
 func (g *Group) Place() Place {
 	return Place{Start: g.Start, End: g.End, Name: g.Name(), Observed: g.Observed(), Not: g}
 }
 
-// Name is the number of the name of one of the group's windows; 0: it has none.
+// Name is the number of the name of one of the group's windows; 0: none.
 func (g *Group) Name() uint32 {
 	if len(g.Windows) == 0 {
 		return 0
@@ -163,7 +163,7 @@ func (r *Run) Close(g *Group, now time.Time) {
 	r.done = append(r.done, g)
 }
 
-// fitted is a list without the room for more that a group was expected to have.
+// fitted is a list without unused capacity.
 func fitted[T any](list []T) []T {
 	if cap(list) < 2*len(list) {
 		return list
@@ -171,7 +171,7 @@ func fitted[T any](list []T) []T {
 	return append([]T(nil), list...)
 }
 
-// Restore sets what is known of a group after a crash: a window, or only a time where it has no span.
+// Restore sets the known facts of a group after a crash: a window, or only a time if it has no span.
 func (r *Run) Restore(g *Group, w Window, functions bool, now time.Time) {
 	g.Restored = true
 	if functions {

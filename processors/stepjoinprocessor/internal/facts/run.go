@@ -1,6 +1,6 @@
-// Package facts keeps what step_join needs of the spans that pass: small facts about leaves (stages, calls, collectives, parts of steps), and the groups that
-// they may belong to. A group is a trace that has a window: a training step, a batch or a function of TransferQueue, an RPC pass. Which leaf of another trace
-// belongs to which group is decided by [Run.Resolve], by containment in time.
+// Package facts keeps the facts that step_join needs of passing spans: about leaves (stages, calls, collectives, parts of steps), and the groups that they may
+// belong to. A group is a trace with a window: a training step, a batch or a function of TransferQueue, an RPC pass. [Run.Resolve] assigns leaves of other
+// traces to groups, by containment in time.
 package facts
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/pulse"
 )
 
-// Run is what is known of one run.
+// Run is the facts of one run.
 type Run struct {
 	ID     string
 	Groups map[pcommon.TraceID]*Group
@@ -19,19 +19,19 @@ type Run struct {
 	shares  map[pcommon.SpanID]Shares
 	texts   map[string]uint32
 	names   []string
-	recent  [4]uint32 // texts that were asked for last
+	recent  [4]uint32 // texts requested last
 	turn    int
 	fine    []bool // by the number of a name: its times have more than whole seconds
 	sources map[string]*source
-	wide    list     // groups that others may lie in by their time
+	wide    list     // groups that may contain others by their time
 	batches list     // batches of TransferQueue, and nothing else: none lies in another
-	narrow  list     // groups of one process's time: a call of TransferQueue without an id
+	narrow  list     // groups of one process's time: a TransferQueue call without an id
 	fresh   []*Group // in none of the lists yet, or in one by an older time
 	sorted  bool
-	// sortings is how often its groups were put in order
+	// sortings is the number of sorts of its groups.
 	sortings int64
 	done     []*Group                    // closed, in the order of closing
-	Late     []*Group                    // closed, and what is unplaced came since
+	Late     []*Group                    // closed, with new unplaced spans since
 	bytes    int64                       // about
 	plain    []plain                     // steps, while nothing else is known of the run
 	mixed    bool                        // something else is
@@ -40,20 +40,19 @@ type Run struct {
 
 	ordered int       // so many of the leaves are in order
 	arrived []arrival // of leaves, in order of coming
-	// Lost is the end of the latest leaf that was forgotten before its time: a window that begins before it may lack leaves. It is 0 where none was.
-	// LostBy says why, as Group.Partial does.
+	// Lost is the end of the latest leaf dropped early: a window that begins before it may lack leaves; 0: none. LostBy is the reason, as in Group.Partial.
 	Lost   int64
 	LostBy string
-	// Sampled says that some of the run's collectives stand for several, and RecordOnly that those left out came all the same, only not to be drawn.
+	// Sampled: some of the run's collectives represent several; RecordOnly: those left out came all the same, but are not drawn.
 	Sampled, RecordOnly bool
 
-	Ranks int64 // the most that a collective had; RanksAt: how many there were at a time
-	// Trainer is whose log tells the steps, as spans.AttrSource, and World how many ranks it says there are; 0: it does not.
+	Ranks int64 // the most in a collective; RanksAt: the number at a time
+	// Trainer is the writer of the steps' log, as in spans.AttrSource, and World its number of ranks; 0: not logged.
 	Trainer string
 	World   int64
-	// Apart is by how many ns the clocks of its hosts differ, where its collectives say that they do.
+	// Apart is the clock offset between its hosts in ns, if stated by its collectives.
 	Apart int64
-	// Parted says that parts of a step are known: all of its steps are broken down from then on.
+	// Parted: parts of a step are known, so all later steps get a breakdown.
 	Parted bool
 	Used   time.Time
 	Since  time.Time // when it was first heard of
@@ -62,7 +61,7 @@ type Run struct {
 	// Told is the end of the latest step that was told, of a run without steps of any window. What ended until Gone is not stored any more, and Entry is the
 	// number of the entry of the journal that is being made.
 	Told, Gone, Entry int64
-	Fresh             bool // windows were closed that were not reported yet
+	Fresh             bool // some closed windows were not reported yet
 	Pulse             pulse.Pulse
 
 	processes map[Process]period
@@ -75,7 +74,7 @@ type Run struct {
 	together      map[int64]int64 // ranks of communicators of one size
 }
 
-// NewRun returns a run of which nothing is known.
+// NewRun returns a run without facts.
 func NewRun(id string) *Run {
 	return &Run{
 		ID: id, Groups: map[pcommon.TraceID]*Group{}, texts: map[string]uint32{"": 0}, names: []string{""}, sources: map[string]*source{},

@@ -6,19 +6,19 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Word is what a source of collectives says of how far it has come. Times are ns.
+// Word is a watermark of a source of collectives. Times are ns.
 type Word struct {
-	Source        string // must not share memory that is written again
+	Source        string // must not share reused memory
 	Epoch, Number int64  // words of an epoch are numbered from 1
 	First         bool   // nothing was sent before
-	Until         int64  // all that began before is sent; 0: it cannot say yet
-	Sent          int64  // the latest end of what was sent, also in earlier epochs
+	Until         int64  // everything that began before is sent; 0: unknown yet
+	Sent          int64  // the latest end sent, also in earlier epochs
 }
 
-// mark is what a source has said last.
+// mark is the last watermark of a source.
 type mark struct {
 	epoch, number, until int64
-	midway               bool // what was sent before this epoch, or before it was heard of, may have gone to another, and how much that is was not said yet
+	midway               bool // spans sent before this epoch, or before its first watermark here, may have gone to another gateway, to an extent not stated yet
 }
 
 // maxMarks bounds the sources of collectives of a run.
