@@ -16,7 +16,7 @@ GO_FILES := $(shell find . \( -name '*.go' -o -path '*/report/html/*' \) -type f
 COMPONENTS := receivers/tqtracereceiver receivers/flagscalereceiver receivers/trainlogreceiver receivers/zmqrpcreceiver receivers/ncclreceiver receivers/nvmlreceiver receivers/runeventsreceiver processors/trainperfprocessor processors/stepjoinprocessor connectors/trainmetricsconnector connectors/verdictlogsconnector exporters/otlpackedexporter extensions/statestorage
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean
+.PHONY: build build-full gen ocb dist nfpm share jaeger tempo kafka transferqueue perfetto grafana kubernetes apt test release-test unit e2e verl endings torture fleet soak memory lint vuln sbom generate fuzz fr-trace bench run clean new-format
 
 # The agent, and the build that has all components of builder-full.yaml.
 build: $(BIN)/trainbridge
@@ -87,6 +87,10 @@ test: lint unit e2e
 # Tests of these hold the numbers of whole jobs against the truth. The race detector makes them ten times as slow, and it watches what they run in its own packages.
 NUMBERS := $(addprefix ./cmd/trainbridge/internal/,compare gen report report/records show) ./test/gen/nccl ./test/gen/train
 
+# The skeleton of a format of train_log: see docs/reference/contributing.md.
+new-format:
+	go -C tools run ./newformat $(CURDIR) "$(NAME)"
+
 # The race detector everywhere else but in the binary itself, whose code is a list of imports; models run fewer seeds with it (-short) and all without it; nvml also
 # as it is without cgo. Each of the hundred binaries would sleep for a second at its end; some packages wait more than they work, so there is one more at a time
 # than there are cores. Vet is lint's: with and without the race detector it would look at all packages, and all that these import, twice more.
@@ -94,7 +98,7 @@ unit:
 	GORACE=atexit_sleep_ms=0 go test -vet=off -race -short -p $$(($$(nproc) + 1)) -timeout 25m $$(go list ./... | grep -vE '/cmd/trainbridge$$' | grep -vxF "$$(go list $(NUMBERS))")
 	go test -vet=off $(NUMBERS) ./bridge/tail ./receivers/ncclreceiver ./cmd/trainbridge
 	go test -tags full -run 'Component|Validate' ./cmd/trainbridge
-	go -C tools test -count=1 ./semconv ./wheel # its cache does not know the golden files of this module
+	go -C tools test -count=1 ./semconv ./wheel ./newformat # its cache does not know the golden files of this module
 	CGO_ENABLED=0 go test -vet=off ./receivers/nvmlreceiver
 
 # The tests with a broker run after the others. Each has a broker of its own, because it kills it; beside the others that is too much for two cores.

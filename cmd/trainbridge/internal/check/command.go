@@ -143,7 +143,7 @@ func (c *account) stateDirectory(dir string) {
 		c.find(finding{
 			Name: "state_directory", Off: true,
 			What: "TRAINBRIDGE_STATE_DIR is " + dir + ", and nothing can be written to " + at + ": " + cause(err).Error(),
-			Why:  "A collector keeps there how far it has read; it does not start without.",
+			Why:  "A collector stores its read positions there, and does not start without.",
 			Fix:  "Name a directory that the collector's user may write to.",
 		})
 	}

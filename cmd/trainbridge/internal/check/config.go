@@ -48,7 +48,7 @@ func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) er
 	paths := c.claimed(all)
 	if len(paths) == 0 {
 		c.find(finding{
-			Name: "no_log", Off: true, What: "No receiver has a file to read", Why: "The collector would wait for one.",
+			Name: "no_log", Off: true, What: "No receiver has a file to read", Why: "The collector would wait for a file.",
 			Fix: "Set TRAINBRIDGE_LOGS='/data/job/**/*.log', or name the logs: trainbridge check PATH.",
 		})
 		return nil
@@ -122,7 +122,7 @@ func (c *account) reach(all []*tailing) {
 				}
 				c.find(finding{
 					Name: "no_file", Off: true, What: fmt.Sprintf("'receivers::%s::%s': %s matches no file", t.ID, list.key, pattern),
-					Why: "The collector waits for one without a word.", Fix: "Correct the glob, where the log should be there by now.",
+					Why: "The collector waits for a file, and says nothing.", Fix: "Correct the glob, where the log should be there by now.",
 				})
 			}
 		}
@@ -201,7 +201,7 @@ func (c *account) shared(all []*tailing) {
 	if n > 0 {
 		c.find(finding{
 			Name: "read_twice", Off: true, What: count(n, "file is", "files are") + " read by two receivers: " + both, Seen: seen,
-			Why: "Each of its records is there twice.", Fix: "Let the globs of 'include' differ, or use 'include_by_content' in both.",
+			Why: "Each of its records appears twice.", Fix: "Let the globs of 'include' differ, or use 'include_by_content' in both.",
 		})
 	}
 }
@@ -258,7 +258,7 @@ func (c *account) mistaken(cmd *cobra.Command, all []*tailing) error {
 		default:
 			c.find(finding{
 				Name: "wrong_receiver", Off: true, What: fmt.Sprintf("%s is read by %s, which understands no line of it; %s does", f.Name, was.Receiver, f.Receiver),
-				Why: "Nothing of it is in any trace.", Fix: fmt.Sprintf("Put it into 'receivers::%s::include'.", f.Receiver),
+				Why: "The file is in no trace.", Fix: fmt.Sprintf("Put it into 'receivers::%s::include'.", f.Receiver),
 			})
 		}
 	}

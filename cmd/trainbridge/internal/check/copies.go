@@ -9,14 +9,14 @@ func (r *rules) copies() {
 			r.find(finding{
 				Name: "copies", What: fmt.Sprintf("%s of %s repeat what another rank wrote", count(n, "line", "lines"), f.Name),
 				Seen: []place{{File: f.Name, Line: r.got.LineAt(f.Path, f.Ignored["copy"].Offset), Text: f.Ignored["copy"].Text}},
-				Why:  "All ranks print the steps of the job; they count once, and which rank was slow they do not tell.", Fix: "Print on one rank, or nothing.",
+				Why:  "All ranks print the steps of the job: steps count once, and slow ranks are not known.", Fix: "Print on one rank, or nothing.",
 			})
 		}
 	}
 	if n := len(r.got.Copies); n > 0 {
 		f := finding{
 			Name: "copies", What: fmt.Sprintf("%s all of whose steps are in %s", count(int64(n), "file is not read,", "files are not read,"), r.got.Copies[0].Of),
-			Why: "Each checkpoint keeps what the training has logged so far, and TensorBoard and W&B what it prints.", Fix: "Nothing.",
+			Why: "Checkpoints repeat the log so far; TensorBoard and W&B repeat what is printed.", Fix: "Nothing.",
 		}
 		for _, c := range r.got.Copies {
 			f.Seen = append(f.Seen, place{File: c.Path})

@@ -27,14 +27,14 @@ const formats = "verl with TransferQueue ([TQ-TRACE], cost time); FlagScale perf
 func (c *account) paths(in *offline.Input) {
 	for _, err := range in.Denied {
 		c.find(finding{
-			Name: "unreadable", Off: true, What: err.Error(), Why: "What is below is not looked at.", Fix: "Give the collector's user the right to read it.",
+			Name: "unreadable", Off: true, What: err.Error(), Why: "Files below are not read.", Fix: "Give the collector's user the right to read it.",
 		})
 	}
 	c.passedOver(in.PassedOver)
 	c.kernel(in.Kernel)
 	if in.Left > 0 {
 		c.find(finding{
-			Name: "too_many", Off: true, What: "Of too many files some are left out: " + reading.LeftOut(in), Why: "Nothing is known of the others.",
+			Name: "too_many", Off: true, What: "Of too many files some are left out: " + reading.LeftOut(in), Why: "The others are not read.",
 			Fix: "Name a directory or a glob that holds fewer.",
 		})
 	}
@@ -73,7 +73,7 @@ func (c *account) kernel(passed kernelfs.Passed) {
 func (c *account) links(links []place) {
 	c.find(finding{
 		Name: "links", What: count(int64(len(links)), "symbolic link is", "symbolic links are") + " not followed", Seen: links,
-		Why: "What they lead to is not read: a collector does not follow links that nobody asked it to.",
+		Why: "Files behind links are not read unless a path names the link.",
 		Fix: "Name what they lead to, or set follow_symlinks: true for the receiver, " + offline.FollowSymlinks + "=true for the shipped configuration and here.",
 	})
 }
@@ -210,7 +210,7 @@ func (c *account) unread() {
 	alone := c.Understood == 0
 	for _, f := range broken {
 		c.find(finding{
-			Name: "unreadable", Off: true, What: f.Name + " cannot be read: " + cause(f.Err).Error(), Why: "Nothing of it is in any trace.",
+			Name: "unreadable", Off: true, What: f.Name + " cannot be read: " + cause(f.Err).Error(), Why: "The file is in no trace.",
 			Fix: "Give the collector's user the right to read it; of a damaged archive, take the original.",
 		})
 	}
@@ -221,12 +221,12 @@ func (c *account) unread() {
 		what, seen := several(files, "is", "are")
 		c.find(finding{
 			Name: "not_read", Off: others[i].packed || alone, What: what + " of a kind that is known and not read: " + others[i].name, Seen: seen,
-			Why: "Nothing of it is in any trace.", Fix: others[i].fix,
+			Why: "The file is in no trace.", Fix: others[i].fix,
 		})
 	}
 	if len(text) > 0 {
 		what, seen := several(text, "is in no format that is known", "are in no format that is known")
-		f := finding{Name: "not_understood", What: what, Seen: seen, Why: "Nothing of it is in any trace.", Fix: "Where they are no logs, nothing."}
+		f := finding{Name: "not_understood", What: what, Seen: seen, Why: "The file is in no trace.", Fix: "Where they are no logs, nothing."}
 		if alone {
 			f.Off, f.Why = true, "Of the first 16 MB no line is a record. Known are "+formats+"."
 			f.Fix = "Name other files; or have the job print a line for each step: print(json.dumps({'step': step, 'loss': float(loss), 'step_time': seconds}))."

@@ -97,7 +97,7 @@ func (c *account) missing(err error) {
 	if err != nil {
 		c.find(finding{
 			Name: "no_file", Off: true, What: err.Error(),
-			Why: "A path that names no file yields nothing, and a collector waits for one without a word.",
+			Why: "The path yields nothing; a collector waits for a file, and says nothing.",
 			Fix: "Correct the path; put a glob in quotes, so that the shell leaves ** alone.",
 		})
 	}

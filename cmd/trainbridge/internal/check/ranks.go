@@ -23,7 +23,7 @@ func (r *rules) ranks() {
 	}
 }
 
-const whyUnheard = "Whether the others waited for them, or the network was slow, cannot be told."
+const whyUnheard = "Late ranks and a slow network look the same."
 
 func (r *rules) unheard(u *digest.Unheard) {
 	if n := u.Size - u.Heard; n > 0 {

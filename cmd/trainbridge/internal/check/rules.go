@@ -60,7 +60,7 @@ func (r *rules) transferQueue() {
 	case neighbours > 0:
 		r.find(finding{
 			Name: "tq_trace_off", What: count(neighbours, "line has", "lines have") + " how long a call of TransferQueue took, and none has its parts", Seen: calls,
-			Why: "Get, compute and put of a function cannot be told apart.", Fix: traceOn,
+			Why: "The times of get, compute and put are not known.", Fix: traceOn,
 		})
 	case named > 0:
 		r.find(finding{
@@ -71,7 +71,7 @@ func (r *rules) transferQueue() {
 	if traces > 0 && details == 0 {
 		_, seen := r.gather(files, all, func(s *signs) *sight { return &s.trace })
 		r.find(finding{
-			Name: "tq_detail_off", What: "No line is a [TQ-DETAIL]", Seen: seen[:1], Why: "How many MB each call moved is not known.",
+			Name: "tq_detail_off", What: "No line is a [TQ-DETAIL]", Seen: seen[:1], Why: "The MB of each call are not known.",
 			Fix: "Start the job with TQ_TRACE_DETAIL_ENABLED=1 and VERL_LOGGING_LEVEL=DEBUG.",
 		})
 	}
@@ -86,7 +86,7 @@ func (r *rules) transferQueue() {
 	if n, seen := r.gather(files, all, func(s *signs) *sight { return &s.noID }); n > 0 && n == ids {
 		r.find(finding{
 			Name: "tq_no_ids", What: fmt.Sprintf("All %s have trace_id=N/A", count(n, "line", "lines")), Seen: seen,
-			Why: "Each call is a trace of its own: the calls of a batch cannot be seen together.",
+			Why: "Each call is a trace of its own, not part of its batch.",
 			Fix: "Put integrations/verl/trainbridge_trace.py beside the job: one import.",
 		})
 	}
@@ -137,7 +137,7 @@ func (r *rules) perfMonitor() {
 	if nccl, _ := r.of("nccl"); len(tables) > 0 && len(nccl) == 0 {
 		r.find(finding{
 			Name: "perf_monitor_rank_0", What: "perf_monitor writes on rank 0 only", Seen: tables,
-			Why: "Which rank was slow cannot be told from it.", Fix: "Add --timing-log-level 2 --timing-log-option all to Megatron, or NCCL Inspector to the job.",
+			Why: "Slow ranks are not known.", Fix: "Add --timing-log-level 2 --timing-log-option all to Megatron, or NCCL Inspector to the job.",
 		})
 	}
 	if len(open) > 0 {
@@ -176,14 +176,14 @@ func (r *rules) collectives() {
 		r.find(finding{
 			Name: "nccl_sampled", Off: true,
 			What: human.Thousands(unconfirmed) + " of " + count(all, "collective", "collectives") + " have no number that ranks share", Seen: r.places(where),
-			Why: "The ranks' files do not hold the same operations, as where each rank samples for itself: nobody can say who was late.",
+			Why: "The ranks' files hold different operations, as when each rank samples for itself: late ranks are not known.",
 			Fix: "Log each operation on all ranks (sample rate 1), or let all ranks sample the same ones.",
 		})
 	}
 	if n := made.count(); n > 0 {
 		r.find(finding{
 			Name: "nccl_no_start", What: count(n, "collective has", "collectives have") + " no start time", Seen: r.places(made),
-			Why: "Its place is the time at which the log was written: who was late cannot be told.", Fix: "Start the job with NCCL_INSPECTOR_DUMP_VERBOSE=1.",
+			Why: "Only the time of writing is known: late ranks are not known.", Fix: "Start the job with NCCL_INSPECTOR_DUMP_VERBOSE=1.",
 		})
 	}
 }
@@ -214,7 +214,7 @@ func (r *rules) training() {
 	if n := timeless.count(); n > 0 {
 		r.find(finding{
 			Name: "no_time", What: count(n, "step has", "steps have") + " no time in the log", Seen: r.places(timeless),
-			Why: "Times are made up from the file's modification time: nothing of other logs can be laid beside them.",
+			Why: "Times are estimated from the file's modification time, so other logs cannot be aligned.",
 			Fix: "Have the trainer print a timestamp with each record, or run the collector while it trains.",
 		})
 	}

@@ -25,8 +25,8 @@ func (r *rules) shifted() {
 		}
 		r.find(finding{
 			Name: "timezone", Off: true,
-			What: fmt.Sprintf("The times of %s are %s %s those of %s, and state no zone", s.Files[0].Name, human.Seconds(ahead), which, s.Other), Seen: seen,
-			Why: "The logs of one run cannot be laid over one another: why a step was slow is not found.",
+			What: fmt.Sprintf("%s is %s %s %s and states no time zone", s.Files[0].Name, human.Seconds(ahead), which, s.Other), Seen: seen,
+			Why: "The logs of the run cannot be aligned, so slow steps are not explained.",
 			Fix: fmt.Sprintf("Add %s here, to report, compare and replay; set 'timezone: %q' for %s of a collector.", strings.Join(flags, " "), s.Zone, receiver),
 		})
 	}
@@ -43,7 +43,7 @@ func (r *rules) clocks() {
 		}
 		r.find(finding{
 			Name: "clocks_apart", Off: f.apart >= adrift, What: "The clocks of the hosts are " + human.Seconds(f.apart) + " apart", Seen: r.places(f.apartIn),
-			Why: "In which step a rank was late is only known of what lasted four times as long; nothing else of another host is laid over a step.",
+			Why: "Events of other hosts are placed in a step only if they lasted four times as long.",
 			Fix: "Set the clocks by NTP or PTP; of finished logs, set correct_clock of the receiver nccl.",
 		})
 	}
