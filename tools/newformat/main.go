@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -205,5 +206,6 @@ func write(root, name string) (paths []string, err error) {
 		}
 		paths = append(paths, path)
 	}
+	slices.Sort(paths)
 	return paths, nil
 }
