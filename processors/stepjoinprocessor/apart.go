@@ -20,10 +20,10 @@ func (d *deriver) reach(r *facts.Run, w *facts.Window) int64 {
 	return max(slack, min(r.Apart, (w.End-w.Start)/clearly))
 }
 
-// slack is the largest distance of a leaf's beginning from its window with synchronized clocks, ns: some logs have whole seconds.
+// slack is the largest distance of a leaf's beginning from a window with synchronized clocks, ns: some logs have whole seconds.
 const slack = int64(1e9)
 
-// despite adds the clock-independent part of a collective: a long enough wait for its last rank. Of other collectives only the absence of such a wait is known.
+// despite adds the clock-independent part of a collective: a long enough wait for the last rank. Of other collectives only the absence of a long wait is known.
 // within: the collective is known to be of the window's group.
 func (d *deriver) despite(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf, within bool) {
 	if !d.apart(r) || l.Kind != breakdown.Collective || l.Late < 0 || l.Flags.Has(facts.Timeless) {
@@ -39,7 +39,7 @@ func (d *deriver) despite(r *facts.Run, g *facts.Group, w *facts.Window, l *fact
 			return
 		}
 	}
-	moved := *l // into the window: by the clock of the window's log the wait is there
+	moved := *l // into the window, where the wait is by the clock of the window's log
 	moved.Start = max(min(l.Start, w.End-l.Late), w.Start)
 	moved.End = min(moved.Start+l.Late, w.End)
 	p := pieceOf(l.Kind, moved.Start, moved.End, l.Flags)

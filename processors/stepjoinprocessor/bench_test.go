@@ -91,7 +91,7 @@ func BenchmarkOffline(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/steps, "ns/step")
 }
 
-// someRanks are 60 collectives of 16 ranks, the last known by its process.
+// someRanks are 60 collectives of 16 ranks, with a known process of the last rank.
 func someRanks(j *job, n int64) {
 	for i := range int64(60) {
 		at := (n*1000 + i) * 1e6

@@ -15,10 +15,10 @@ import (
 
 // Config of the step_join processor.
 type Config struct {
-	// Wait is the time that a step waits, after its last span, for spans of other logs. Default 10s.
+	// Wait is the time that a step waits, after the last span, for spans of other logs. Default 10s.
 	Wait time.Duration `mapstructure:"wait"`
-	// WaitLimit is the longest time after its last span that a window waits for collectives still to be sent, as announced by gateways. Afterwards it is
-	// partial. Default 2m.
+	// WaitLimit is the longest time after the last span that a window waits for collectives still to be sent, as announced by gateways. Afterwards the window
+	// is partial. Default 2m.
 	WaitLimit time.Duration `mapstructure:"wait_limit"`
 	// Keep is the time for which past spans are remembered, for later steps: longer than the longest step. Default 15m.
 	Keep time.Duration `mapstructure:"keep"`
@@ -27,14 +27,14 @@ type Config struct {
 	// MaxBytes bounds the memory, approximately: a collective takes 136 bytes, a call of TransferQueue 800. Beyond the bound, the oldest windows are closed
 	// early, and the oldest of the rest is dropped. Default 16 MiB.
 	MaxBytes int64 `mapstructure:"max_bytes"`
-	// Slowest is the number of a step's slowest collectives and passes copied as spans of their own into its trace. Default 3.
+	// Slowest is the number of a step's slowest collectives and passes copied as spans of their own into the step's trace. Default 3.
 	Slowest int `mapstructure:"slowest"`
 	// Windows are further names of services' spans (with * for any text) that may contain other spans. Default: none.
 	Windows []string `mapstructure:"windows"`
 	// Leaves maps names of services' spans to the kind of their time in a breakdown, such as data_loading. Default: none.
 	Leaves map[string]string `mapstructure:"leaves"`
-	// Storage is the id of a storage extension that keeps what is known of steps, and what is still to be sent. Default: none, and a crash leaves roots unsent,
-	// and steps without what had come before.
+	// Storage is the id of a storage extension for the facts of steps, and for the spans still to be sent. Default: none, and a crash leaves roots unsent, and
+	// steps without the facts before the crash.
 	Storage *component.ID `mapstructure:"storage"`
 }
 

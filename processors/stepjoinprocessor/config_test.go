@@ -38,7 +38,7 @@ func TestLoadConfig(t *testing.T) {
 	}
 }
 
-// Each error names its key, and a valid value.
+// Each error names the key, and a valid value.
 func TestInvalidConfig(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"'wait' is 0s: set a time above 0, such as 10s":                                                  func(c *Config) { c.Wait = 0 },

@@ -25,7 +25,7 @@ type joined struct {
 
 func (j *joined) end() int64 { return j.at + j.leaf.End - j.leaf.Start }
 
-// deriver makes the spans added to groups. Its memory is reused.
+// deriver makes the spans added to groups. The memory is reused.
 type deriver struct {
 	p        *stepJoin
 	resolver facts.Resolver
@@ -47,7 +47,7 @@ type deriver struct {
 	free     []*plain
 }
 
-// derive adds the spans of a closed group; placed: a part of it has a clock. It is called with p.mu held and the run sorted.
+// derive adds the spans of a closed group; placed: a part of the group has a clock. p.mu is held and the run sorted.
 func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
 	w, ok := g.Main()
@@ -147,14 +147,14 @@ func putPartial(s ptrace.Span, g *facts.Group) {
 	}
 }
 
-// collect finds the content of the window: the pieces of its breakdown, and the joined leaves of other traces. It returns the group of the TransferQueue batch
-// within a step, if there is exactly one and no other step claims it.
+// collect finds the content of the window: the pieces of the breakdown, and the joined leaves of other traces. It returns the group of the TransferQueue batch
+// within a step, if exactly one exists and no other step claims it.
 func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
 	d.pieces, d.joined, d.calls, d.callBy = d.pieces[:0], d.joined[:0], d.calls[:0], d.callBy[:0]
 	d.resolver.Tolerance = d.p.cfg.Tolerance
 	d.gpus.begin(r, w)
 	d.own(r, g, w)
-	if w.Flags.Has(facts.Timeless) { // only its own parts are known to be within
+	if w.Flags.Has(facts.Timeless) { // only parts of the window's own trace are known to be within
 		return nil
 	}
 	batches := 0
@@ -187,7 +187,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			return
 		}
 		owner, by, ambiguous := r.Groups[l.Trace], "", false
-		if owner == nil && r.ID != "" { // spans without a run may be of any job: only their trace ties them
+		if owner == nil && r.ID != "" { // spans without a run may be of any job: only the trace ties them
 			at := facts.Place{Start: l.Start, End: l.End, Name: l.Name, Host: l.Host, PID: l.PID, Observed: l.Flags.Has(facts.Observed)}
 			if !d.resolver.Holds(r, w, at) {
 				return
@@ -219,7 +219,7 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	return batch
 }
 
-// within is the start of a leaf as drawn in its window, ns: a late leaf with a time of arrival ends with the window.
+// within is the start of a leaf as drawn in the window, ns: a late leaf with a time of arrival ends with the window.
 func within(l *facts.Leaf, w *facts.Window) int64 {
 	if !l.Flags.Has(facts.Observed) {
 		return l.Start
@@ -227,7 +227,7 @@ func within(l *facts.Leaf, w *facts.Window) int64 {
 	return max(min(l.Start, w.End-(l.End-l.Start)), w.Start)
 }
 
-// within says whether a group is other or lies in it, directly or not.
+// within says whether a group is other or lies within other, directly or not.
 func (d *deriver) within(r *facts.Run, g, other *facts.Group) bool {
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
 		g, _, _ = d.resolver.Home(r, g)
@@ -346,7 +346,7 @@ func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown
 	return breakdown.Piece{Kind: kind, Start: start, End: end}
 }
 
-// piece adds a leaf to the breakdown. A collective is two pieces: the wait for its last rank, and the rest.
+// piece adds a leaf to the breakdown. A collective is two pieces: the wait for the last rank, and the rest.
 func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	p := pieceOf(l.Kind, l.Start, l.End, l.Flags)
 	d.gpus.leaf(l)
@@ -366,8 +366,8 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	d.pieces = append(d.pieces, p)
 }
 
-// wait adds the wait for the last rank of a collective and returns its end. The rank is to blame from the arrival of the last but one on: until then another
-// rank was late, too.
+// wait adds the wait for the last rank of a collective and returns the end of the wait. The rank is to blame from the arrival of the last but one on: until
+// then another rank was late, too.
 func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int64) {
 	end = min(l.Start+l.Late, l.End)
 	p.Kind, p.End = breakdown.Wait, max(end-l.Blame, l.Start)
@@ -382,7 +382,7 @@ func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int6
 	return end
 }
 
-// retell adds a step to the trace of its batch, with a link to it in the step's own trace.
+// retell adds a step to the trace of its batch, and a link to the copy to the step's own trace.
 func (d *deriver) retell(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	s := d.tell(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
 	if w.Number >= 0 {
@@ -471,7 +471,7 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	d.single(out, res, r, home, s.SpanID(), list)
 }
 
-// single copies the slowest of an aggregate, and those with a bad verdict; a span in their own traces links back.
+// single copies the slowest of an aggregate, and all with a bad verdict; a span in the original trace links back.
 func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	slices.SortStableFunc(list, func(a, b joined) int { return cmp.Compare(b.leaf.End-b.leaf.Start, a.leaf.End-a.leaf.Start) })
 	bad := 0
@@ -525,8 +525,8 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	if w.Flags.Has(facts.Timeless) {
 		source = spans.TimeSynthetic
 	}
-	// The span is a point at the beginning of the window. As long as the window, it would be the last to end, and Jaeger's page would take it for the critical
-	// path.
+	// The span is a point at the beginning of the window. As long as the window, it would be the last to end, and Jaeger's page would take the breakdown for
+	// the critical path.
 	made := spans.Span{
 		Trace: home.ID, ID: spans.SpanID(home.ID, spans.SpanBreakdown, g.ID[:], w.Span[:]), Parent: parent, Name: spans.SpanBreakdown, Is: spans.KindBreakdown,
 		Kind: ptrace.SpanKindInternal, Start: w.Start, End: w.Start, Source: source, Attributes: 27,
@@ -566,7 +566,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 }
 
-// plain is the breakdown of a window without known parts. Its span is made once its verdict is known; then the memory is reused.
+// plain is the breakdown of a window without known parts. The span is made once the verdict is known; then the memory is reused.
 type plain struct {
 	d         *deriver
 	of        window
@@ -603,7 +603,7 @@ func (p *plain) done(v *why.Verdict, slow bool) {
 	p.d.free = append(p.d.free, p)
 }
 
-// window is the description of a window in its breakdown.
+// window is the breakdown's description of a window.
 type window struct {
 	service, run  string
 	kind          facts.WindowKind

@@ -25,7 +25,7 @@ import (
 )
 
 // createMetrics makes the instance for a pipeline of metrics. It passes metrics unchanged, and adds the runs for which the GPUs work; the instance of traces
-// with the same component id reads its GPU values.
+// with the same component id reads the GPU values.
 func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg component.Config, next consumer.Metrics) (processor.Metrics, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -45,7 +45,7 @@ func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg
 	}))
 }
 
-// addInfo adds a point for each GPU and process of a run, which joins metrics of GPUs with metrics of runs and ranks.
+// addInfo adds a point for each GPU and process of a run, to join metrics of GPUs with metrics of runs and ranks.
 func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	type home struct{ service, run string }
 	points := map[home]pmetric.NumberDataPointSlice{}
@@ -75,7 +75,7 @@ func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	}
 }
 
-// process records the process that wrote the spans of a resource, and its approximate working time: nvml knows the GPU of the process. Spans come nearly in
+// process records the process that wrote the spans of a resource, and the approximate working time: nvml knows the GPU of the process. Spans come nearly in
 // order of time.
 func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	if r.res.Run == "" || r.res.Host == "" || r.res.PID.Or(0) <= 0 {
@@ -100,12 +100,12 @@ func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	}
 }
 
-// late finds the process of a collective's last rank: the rank's span, in the same trace, has the process. Its memory is reused.
+// late finds the process of a collective's last rank: the rank's span, in the same trace, has the process. The memory is reused.
 type late struct {
 	wanted bool
 	ranks  map[pcommon.TraceID]lateLeaf
 	known  map[lateRank]struct{} // known prefixes and names
-	names  map[string]struct{}   // span names of such ranks
+	names  map[string]struct{}   // span names of these ranks
 }
 
 // lateLeaf is a collective whose last rank is looked for.
@@ -155,7 +155,7 @@ type lateRank struct {
 	host uint32
 }
 
-// latePIDs records the processes of the last ranks. The span of a rank has the host in its name, and the process in its resource.
+// latePIDs records the processes of the last ranks. The span of a rank has the host in the name, and the process in the resource.
 func (r *reader) latePIDs(td ptrace.Traces) {
 	l := &r.late
 	if len(l.ranks) == 0 {
@@ -199,7 +199,7 @@ func number(attrs pcommon.Map, key string) int64 {
 	return -1
 }
 
-// near has the places where the window's work ran, and its late ranks. Its memory is reused.
+// near has the places where the window's work ran, and the late ranks. The memory is reused.
 type near struct {
 	run       *facts.Run
 	processes map[facts.Process]struct{}
@@ -215,7 +215,7 @@ type near struct {
 	scratch gpus.Scratch
 }
 
-// begin begins with the processes of the run active within a step: all of them work on it. Other windows name their own process.
+// begin begins with the processes of the run active within a step, all working on the step. Other windows name their own process.
 func (n *near) begin(r *facts.Run, w *facts.Window) {
 	if n.processes == nil {
 		n.processes, n.hosts, n.late = map[facts.Process]struct{}{}, map[uint32]struct{}{}, map[breakdown.Who]int32{}
@@ -275,7 +275,7 @@ const (
 func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
 	n := &d.gpus
 	n.list, n.names, n.notes = n.list[:0], n.names[:0], n.notes[:0]
-	apart := d.apart(r) // then only GPUs of the window's own host are certain to be of its time
+	apart := d.apart(r) // then only GPUs of the window's own host certainly belong to the time
 	for p := range n.processes {
 		if !apart || p.Host == w.Host {
 			n.list = append(n.list, gpus.Process{Host: r.Text(p.Host), PID: p.PID})

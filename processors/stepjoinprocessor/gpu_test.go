@@ -67,7 +67,7 @@ func (j *job) rank(n, start, end int64, rank int32, host string, pid int64) {
 }
 
 // slowRun is a run of 20 steps of 2 s with one collective each, in which rank 3 of node-1 is always last, and in the last step by 1.5 s more: then GPU 3 was
-// hot for 1.2 s. It returns the breakdown of the last step with the verdict's reason and the events.
+// hot for 1.2 s. The results are the breakdown of the last step with the verdict's reason and the events.
 func slowRun(t *testing.T, pid int64) (breakdown, reason string, events []string) {
 	t.Helper()
 	b, j := newBench(t), newJob()
@@ -162,7 +162,7 @@ func TestItsGPU(t *testing.T) {
 		"nccl.comm.name=DP Group 0 nccl.operation=AllReduce ml.step.cause.note=GPU 3 was held down by heat]", events[1])
 }
 
-// If nvml knows none of the processes, the GPUs are those of the hosts: a hot GPU is in the events, but is no rank's GPU.
+// If nvml knows none of the processes, all GPUs of the hosts count: a hot GPU is in the events, but is no rank's GPU.
 func TestNotItsGPU(t *testing.T) {
 	breakdown, reason, events := slowRun(t, 77_000)
 	assert.Contains(t, reason, "waiting for rank 3 on node-1 in AllReduce of DP Group 0")
@@ -172,7 +172,7 @@ func TestNotItsGPU(t *testing.T) {
 	assert.NotContains(t, events[1], "note")
 }
 
-// With clocks apart, only the GPUs of the window's own host are certain to be of its time.
+// With clocks apart, only the GPUs of the window's own host certainly belong to the time.
 func TestGPUsOfClocksApart(t *testing.T) {
 	for apart, want := range map[int64]string{0: "trainbridge.gpu.count=2 ", second: "trainbridge.gpu.count=1 "} {
 		b, j := newBench(t), newJob()
@@ -197,7 +197,7 @@ func TestGPUsOfClocksApart(t *testing.T) {
 	}
 }
 
-// The instances of one component share the known GPUs; another component has its own.
+// The instances of one component share the known GPUs; another component has separate GPUs.
 func TestGPUsAreSharedByID(t *testing.T) {
 	f, ctx := NewFactory(), t.Context()
 	create := func(name string) (*stepJoin, interface {

@@ -19,13 +19,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// journal stores the facts of each batch before the batch leaves: a process that follows a crash knows what the last process knew, also of batches that were
-// accepted and do not come again. An entry is deleted when no window can need the entry that is still to be told. See docs/reference/adr/0026.
+// journal stores the facts of each batch before the batch leaves: the process after a crash has the last process's facts, also of accepted batches that are not
+// repeated. An entry is deleted once no open window can need it. See docs/reference/adr/0026.
 type journal struct {
 	to       int64   // the number of the next entry
 	entries  []entry // the stored entries, in order
 	bytes    int64   // of the entries
-	unstored []byte  // what the storage did not take: written with the next entry
+	unstored []byte  // refused by the storage: written with the next entry
 	ends     ends    // of unstored
 	needs    map[string]need
 }
@@ -42,13 +42,13 @@ type entry struct {
 	ends   ends
 }
 
-// need is what the open windows of a run may need: facts that end after start, and entries from a number on.
+// need is the range of facts that the open windows of a run may need: facts that end after start, and entries from a number on.
 type need struct {
 	start, entry int64
 	open         bool
 }
 
-// and adds what the windows of a group may need.
+// and adds the needs of the windows of a group.
 func (n need) and(g *facts.Group) need {
 	if !n.open {
 		n = need{math.MaxInt64, math.MaxInt64, true}
@@ -83,7 +83,7 @@ func (j *journal) from() int64 {
 // The facts of an entry.
 const (
 	factPlace = iota // where the batch came from
-	factRun          // of the facts that follow
+	factRun          // run of the following facts
 	factHeard        // a source has come to a time
 	factWord
 	factWhole
@@ -103,7 +103,7 @@ const (
 	spanShared
 )
 
-// write appends a fact of a kind to the entry of the batch, with what its appender appends.
+// write appends a fact to the entry of the batch: the kind, and the bytes of appended.
 func (r *reader) write(kind byte, end int64, appended func(b []byte) []byte) {
 	if !r.p.promises.keeps {
 		return
@@ -177,14 +177,14 @@ func (p *stepJoin) record(ctx context.Context, r *reader) {
 	j.keep(int64(len(all)), maps.Clone(r.ends), r.now)
 }
 
-// keep notes that the next entry is stored.
+// keep counts the next entry as stored.
 func (j *journal) keep(bytes int64, of ends, now time.Time) {
 	j.entries = append(j.entries, entry{j.to, bytes, now, of})
 	j.bytes += bytes
 	j.to++
 }
 
-// lose notes that a process that follows will not know facts that ended so far.
+// lose records facts that the process after a crash will not have, by their ends.
 func (p *stepJoin) lose(of ends) {
 	for id, end := range of {
 		if r := p.runs[id]; r != nil {
@@ -193,7 +193,7 @@ func (p *stepJoin) lose(of ends) {
 	}
 }
 
-// needed says whether a window that is still to be told may need an entry.
+// needed says whether an open window may need an entry.
 func (p *stepJoin) needed(e *entry) bool {
 	for id, end := range e.ends {
 		r := p.runs[id]
@@ -235,7 +235,7 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	}
 }
 
-// state is how far the partitions were read, and what is known of the runs as a whole.
+// state is the read offsets of the partitions, and the state of the runs as a whole.
 func (p *stepJoin) state() (b []byte) {
 	b = binary.AppendUvarint(b, uint64(len(p.places)))
 	for partition, r := range p.places {
@@ -248,7 +248,7 @@ func (p *stepJoin) state() (b []byte) {
 	return b
 }
 
-// restoreJournal takes back what the last process knew. restored is false where nothing was stored.
+// restoreJournal restores the facts of the last process. restored is false if nothing was stored.
 func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) (restored bool, err error) {
 	j, store := &p.journal, p.promises.store
 	if !p.promises.keeps {

@@ -23,8 +23,8 @@ import (
 
 const stepsOfModel = 12
 
-// modelJob is the messages of a job: steps with collectives, passes and calls of TransferQueue, a pass without a clock for each, and how far its collectives
-// were sent.
+// modelJob is the messages of a job: steps with collectives, passes and calls of TransferQueue, a pass without a clock for each, and watermarks of the
+// collectives.
 func modelJob(rnd *rand.Rand) (all []ptrace.Traces) {
 	for n := range int64(stepsOfModel) {
 		j, start := newJob(), (1000+10*n)*second+1
@@ -54,7 +54,7 @@ type lives struct {
 	stored map[string][]byte
 }
 
-// begin starts the next process with what the last process has stored.
+// begin starts the next process with the stored state of the last.
 func (l *lives) begin() {
 	l.Helper()
 	b := newBench(l.T)
@@ -82,7 +82,7 @@ func (l *lives) tick(seconds int) {
 	}
 }
 
-// partsOf are the breakdowns that were told, without the judgement by the run's history.
+// partsOf are the sent breakdowns, without the verdict by the run's history.
 func partsOf(sink *consumertest.TracesSink) (all []string) {
 	for _, line := range find(told(sink), "/breakdown@") {
 		var of []string
@@ -97,7 +97,7 @@ func partsOf(sink *consumertest.TracesSink) (all []string) {
 	return all
 }
 
-// Killed at any moment, also with accepted messages that come again: each breakdown is the same as without a kill, and no entry is stored at the end.
+// Killed at any moment, also with repeats of accepted messages: each breakdown is the same as without a kill, and no entry is stored at the end.
 func TestJournalModel(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestJournalModel(t *testing.T) {
 	}
 }
 
-// The journal is bounded, whatever comes. Windows of the next process that may lack facts without room say so.
+// The journal is bounded for any input. Windows of the next process that may lack facts for lack of room are marked.
 func TestJournalBounded(t *testing.T) {
 	l := &lives{T: t, stored: map[string][]byte{}}
 	l.begin()
@@ -170,7 +170,7 @@ func TestJournalBounded(t *testing.T) {
 	assert.NotContains(t, down[1], spans.AttrJoinPartial)
 }
 
-// A storage that takes nothing for a while holds up nothing, and has all facts later.
+// A storage that fails for a while blocks nothing, and has all facts later.
 func TestJournalOwes(t *testing.T) {
 	l := &lives{T: t, stored: map[string][]byte{}}
 	l.begin()

@@ -101,7 +101,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// alone is a function of a log without ids: its trace is its own.
+// alone is a function of a log without ids, in a trace of its own.
 func (j *job) alone(n, pid, start, end int64) {
 	trace := spans.KeyTraceID(j.run, "alone", strconv.AppendInt(nil, n, 10))
 	s := j.out.Add(spans.Resource{Service: "verl", RunID: j.run, PID: pid, Host: "node-0", Time: spans.TimeAnchored}, spans.Span{

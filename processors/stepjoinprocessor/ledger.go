@@ -15,8 +15,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// ledger remembers the windows and roots whose spans were made, also by the last process. Beyond its memory, spans would be made again with less content, under
-// the same ids. Spans are stored before they are sent: after a crash the next process sends them unchanged. See docs/reference/adr/0017.
+// ledger remembers the windows and roots whose spans were made, also by the last process. Beyond this memory, spans would be made again with less content,
+// under the same ids. Spans are stored before sending: after a crash the next process sends them unchanged. See docs/reference/adr/0017.
 type ledger struct {
 	keeps        bool // a storage exists
 	newer, older map[uint64]bool
@@ -26,7 +26,7 @@ type ledger struct {
 }
 
 const (
-	mostTold = 1 << 15 // at least so many are remembered
+	mostTold = 1 << 15 // least number remembered
 	madeKey  = "made"  // not yet accepted
 )
 
@@ -51,7 +51,7 @@ func (t *ledger) add(id uint64) {
 	t.newer[id] = true
 }
 
-// keep stores the spans to be sent and not accepted yet, with their windows. A failing storage blocks nothing. It is called with p.sweeping held.
+// keep stores the spans to be sent and not accepted yet, with their windows. A failing storage blocks nothing. p.sweeping is held.
 func (p *stepJoin) keep(ctx context.Context) {
 	t := &p.told
 	if !t.keeps || len(p.unsent) == 0 {
@@ -82,7 +82,7 @@ func (p *stepJoin) sent(ctx context.Context) {
 	}
 }
 
-// restoreTold restores the ledger of the last process, and has the first sweep send its unaccepted spans.
+// restoreTold restores the ledger of the last process, and has the first sweep send the unaccepted spans.
 func (p *stepJoin) restoreTold(ctx context.Context) error {
 	t := &p.told
 	t.keeps = p.promises.keeps

@@ -27,8 +27,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The whole path: the nvml receiver scrapes our fake driver, the processor's two instances share its values, and the breakdown of a step whose process ran on
-// one of two GPUs has that GPU. The linker finds the driver only in a process started with its path, so the test is a process of its own.
+// The whole path: the nvml receiver scrapes our fake driver, the processor's two instances share the values, and the breakdown of a step whose process ran on
+// one of two GPUs has that GPU. The linker finds the driver only in a process started with the path, hence a process of its own for the test.
 func TestNVML(t *testing.T) {
 	if os.Getenv("TEST_NVML_CHILD") == "" {
 		dir := fakenvml.Build(t)
@@ -70,7 +70,7 @@ func TestNVML(t *testing.T) {
 	assert.Equal(t, map[string]int{spans.EventGPUThrottled + " " + gpu + " ": 1, spans.EventGPUXID + " " + gpu + " xid_79": 1}, events)
 }
 
-// throughNVML scrapes two GPUs: the first becomes hot and both have an error; then it sends a step of the process on the first.
+// throughNVML scrapes two GPUs: the first becomes hot and both have an error. Then a step of the process on the first is sent.
 func throughNVML(t *testing.T, sink *consumertest.TracesSink) {
 	t.Helper()
 	ctx := t.Context()
@@ -98,7 +98,7 @@ func throughNVML(t *testing.T, sink *consumertest.TracesSink) {
 	require.NoError(t, nvml.Start(ctx, componenttest.NewNopHost()))
 	<-scraped
 	start := <-scraped
-	// The thermal counter is twice this value. The other counters grow too.
+	// The thermal counter is twice the value given here. The other counters grow too.
 	require.NoError(t, state.Set("devices 2\nvalue 0 violation_ns 1002500000\nxid 0 79\nxid 1 31\n"))
 	end := int64(0)
 	for range 4 {

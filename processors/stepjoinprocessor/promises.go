@@ -26,7 +26,7 @@ type promises struct {
 	from, to int64         // the range of existing chunks
 	unsent   map[int64]int // how much of a chunk is not sent yet
 	keeps    bool          // a storage exists
-	unstored []promise     // promises that the storage did not take
+	unstored []promise     // promises refused by the storage
 	failing  bool          // already logged
 }
 
@@ -34,7 +34,7 @@ type promises struct {
 type promise struct {
 	run    *facts.Run
 	group  *facts.Group
-	window facts.Window // the first of its roots
+	window facts.Window // the first of the roots
 	flags  byte
 }
 
@@ -45,7 +45,7 @@ const (
 	promisedByID
 )
 
-// promise records that a group will get a root, or its window a breakdown.
+// promise records a future root of a group, or a future breakdown of its window.
 func (r *reader) promise(g *facts.Group, f *fact) {
 	x := promise{r.run, g, f.window, 0}
 	switch {
@@ -59,7 +59,7 @@ func (r *reader) promise(g *facts.Group, f *fact) {
 	if f.promised {
 		x.flags |= promisedRoot
 	} else if x.window.Span.IsEmpty() || x.flags != 0 {
-		return // the shares of a call are on its span
+		return // the shares of a call are on the span
 	}
 	if g.Chunk >= 0 { // only its window was promised
 		r.p.promises.unsent[g.Chunk]--
@@ -121,8 +121,8 @@ func (s *promises) close(ctx context.Context) error { return s.store.Close(ctx) 
 func key(chunk int64) string { return "chunk-" + strconv.FormatInt(chunk, 10) }
 
 // promise stores the promises of a batch, before the batch leaves. A failed store is retried with the next batch; the promise holds anyway: a span sent without
-// its parent would differ when repeated. If a crash comes first, most likely the positions in files are not stored either, so the batch is repeated with its
-// promises. It is called with p.mu held.
+// its parent would differ when repeated. If a crash comes first, most likely the positions in files are not stored either, and the batch is repeated with the
+// promises. p.mu is held.
 func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	if len(fresh) == 0 {
 		return
@@ -142,7 +142,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	}
 }
 
-// fails logs once that the storage fails.
+// fails logs a failure of the storage once.
 func (s *promises) fails(p *stepJoin, err error) {
 	if !s.failing {
 		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends, or have some sent again with less in them",
@@ -202,7 +202,7 @@ func (s *promises) kept(ctx context.Context) {
 	}
 }
 
-// restore opens the groups again whose roots the last process had promised. They are partial: its other knowledge is lost.
+// restore opens the groups again whose roots the last process had promised. They are partial: all other facts are lost.
 func (p *stepJoin) restore(ctx context.Context) error {
 	s := &p.promises
 	now, n := p.now(), 0
@@ -244,7 +244,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 				g.Lacks(spans.PartialRestart)
 				r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
 			}
-			if g.Chunk < 0 { // else another chunk, believed lost, has it too
+			if g.Chunk < 0 { // else another chunk, believed lost, has the group too
 				g.Chunk = chunk
 				s.unsent[chunk]++
 			}
@@ -257,7 +257,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 	return nil
 }
 
-// restoreRuns restores the time reached by the runs: windows that begin earlier lack the last process's knowledge.
+// restoreRuns restores the time reached by the runs: windows that begin earlier lack the last process's facts.
 func (p *stepJoin) restoreRuns(ctx context.Context, now time.Time) error {
 	b, err := p.promises.store.Get(ctx, runsKey)
 	if err != nil {

@@ -23,24 +23,24 @@ type fact struct {
 	window   facts.Window
 	leaf     facts.Leaf
 	isWindow bool
-	own      bool // it belongs to the group of its trace, whatever its time
+	own      bool // a fact of the group of its trace, at any time
 	promised bool
 	unplaced facts.Unplaced // where reader.unplaced
 	shared   bool
 	shares   facts.Shares // where shared
 }
 
-// reader reads the facts of a batch. Its memory is reused.
+// reader reads the facts of a batch. The memory is reused.
 type reader struct {
 	p       *stepJoin
 	now     time.Time
 	fresh   []promise
 	tardy   int64        // spans whose group was closed
 	place   place        // of the batch
-	log     []byte       // the facts, as they are stored
-	ends    ends         // of them
-	replays bool         // these are the facts of the last process
-	whole   facts.Whole  // of the run, as it was stored
+	log     []byte       // the facts in stored form
+	ends    ends         // of the facts in log
+	replays bool         // reading the facts of the last process
+	whole   facts.Whole  // of the run, as stored
 	run     *facts.Run   // of the resource
 	group   *facts.Group // of the last span with a group
 	res     view.Resource
@@ -55,8 +55,7 @@ type reader struct {
 	of, own  pcommon.TraceID // destination of a trace's unplaced spans
 }
 
-// read keeps the facts of a batch, and gives roots of traces that will get a root their parent. A refused batch that comes again adds nothing. It is called
-// with p.mu held.
+// read keeps the facts of a batch, and gives roots of traces that will get a root their parent. A repeat of a refused batch adds nothing. p.mu is held.
 func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.now, r.fresh, r.tardy, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
 	clear(r.ends)
@@ -116,7 +115,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	if gpus {
 		r.latePIDs(td)
 	}
-	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // they point into the batch
+	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // pointers into the batch
 }
 
 // begin turns to the run of the resource.
@@ -134,13 +133,13 @@ func (r *reader) begin() (ready bool) {
 	return true
 }
 
-// heard notes how far a source has come.
+// heard records the time reached by a source.
 func (r *reader) heard(source string, until int64) {
 	r.run.Heard(source, until, r.now)
 	r.write(factHeard, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
 }
 
-// wholly notes what the batch has said of the run as a whole.
+// wholly writes the changes to the run as a whole.
 func (r *reader) wholly() {
 	if w := r.run.Whole(); w != r.whole {
 		r.write(factWhole, 0, w.Append)
@@ -283,13 +282,13 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		if apart := r.coll.ClocksApart; apart > 0 {
 			run.Apart = max(run.Apart, int64(math.Min(apart, maxApart)*1e9))
 			if r.coll.Duration >= 0 {
-				f.leaf.End = min(f.leaf.End, f.leaf.Start+int64(r.coll.Duration*1e9)) // its ends are of two clocks
+				f.leaf.End = min(f.leaf.End, f.leaf.Start+int64(r.coll.Duration*1e9)) // the collective's ends are of two clocks
 			}
 		}
 		f.promised = top && byID && !r.res.RecordOnly
 		run.Sampled = run.Sampled || sampled(span.TraceState().AsRaw())
 	case view.KindPass, view.KindSession, view.KindCalls:
-		if m.Time == spans.TimeObserved { // the arrival of a line does not place its call: read later, it would be elsewhere
+		if m.Time == spans.TimeObserved { // the arrival of a line does not place a call: read later, the call would be elsewhere
 			f.leaf.Flags |= facts.Timeless
 		}
 		r.call.Read(span, &r.res)
@@ -304,7 +303,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 		f.leaf.Kind, f.promised = breakdown.RPCUnattributed, top && byID
 	case view.KindEvaluation:
 		f.leaf.Kind, f.promised = breakdown.Evaluation, top && byID
-		f.own = f.own || flags.Has(facts.Timeless) // only its trace places it, whether its step is read before or after
+		f.own = f.own || flags.Has(facts.Timeless) // only the trace places it, whether the step is read before or after
 	case view.KindOther:
 		f.promised = top && byID
 		if r.p.isWindow(span.Name()) {
@@ -412,7 +411,7 @@ func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
 	}
 }
 
-// communicates notes that a communicator was in use.
+// communicates records the use of a communicator.
 func (r *reader) communicates(id uint32, ranks, start, end int64) {
 	r.run.Communicates(id, ranks, start, end)
 	r.write(factComm, 0, func(b []byte) []byte {
@@ -426,7 +425,7 @@ func integer(m pcommon.Map, name string) int64 {
 	return v.Int()
 }
 
-// sampled says whether the tracestate makes its span represent several: OpenTelemetry's rejection threshold, 0 if all are kept.
+// sampled says whether the tracestate makes a span represent several: OpenTelemetry's rejection threshold, 0 if all are kept.
 func sampled(state string) bool {
 	const certain, threshold = "ot=th:0", "ot=th:"
 	return state != certain && strings.HasPrefix(state, threshold)
@@ -448,7 +447,7 @@ func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	}
 }
 
-// shares are which share of its time each stage of a group of calls took, where it says so.
+// shares are the time shares of a call group's stages; ok is false if not stated.
 func (r *reader) shares() (of facts.Shares, ok bool) {
 	g := &r.call
 	if !(g.CallDuration > 0) {
@@ -470,7 +469,7 @@ func (r *reader) shares() (of facts.Shares, ok bool) {
 	}, true
 }
 
-// slowestRank records the slowest rank of a part, and its excess over the median of the ranks.
+// slowestRank records the slowest rank of a part, and the excess over the median of the ranks.
 func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrStageRankSlowest)
 	if !ok {

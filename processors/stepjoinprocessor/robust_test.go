@@ -98,8 +98,8 @@ func TestPromisedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A storage that fails at any call, or from that call on, blocks no span and changes none. If the process is killed then, positions of files are not stored
-// either: repeats make no orphan.
+// A storage that fails at any call, or from then on, blocks no span and changes none. If the process is killed then, positions of files are not stored either:
+// repeats make no orphan.
 func TestStorageFails(t *testing.T) {
 	for fails := range 10 {
 		for _, forever := range []bool{false, true} {
@@ -168,7 +168,7 @@ func after(t *testing.T, b *bench, store storage.Client) *bench {
 	return next
 }
 
-// A process killed before, during or after it passes or sends anything leaves no orphan: the next process keeps its promises.
+// A process killed before, during or after any passing or sending leaves no orphan: the next process keeps the promises.
 func TestKilledAnywhere(t *testing.T) {
 	for kill := range 14 {
 		store := &memory{values: map[string][]byte{}}
@@ -188,7 +188,7 @@ func TestKilledAnywhere(t *testing.T) {
 			again := ptrace.NewTraces()
 			td.CopyTo(again)
 			if b.ConsumeTraces(ctx, td) != nil {
-				left = append(left, again) // its source reads it again
+				left = append(left, again) // the source reads it again
 			}
 			if i == 3 {
 				b.pass(b.cfg.Wait + time.Second)
@@ -214,7 +214,7 @@ func (consumerFunc) Capabilities() consumer.Capabilities { return consumer.Capab
 
 func (f consumerFunc) ConsumeTraces(ctx context.Context, td ptrace.Traces) error { return f(ctx, td) }
 
-// A shutdown during an outage ends with its context; the next process keeps the promises.
+// A shutdown during an outage ends with the context; the next process keeps the promises.
 func TestShutdownInAnOutage(t *testing.T) {
 	store := &memory{values: map[string][]byte{}}
 	b := newBench(t)

@@ -24,7 +24,7 @@ const asleep = 30 * time.Second
 // still is the gap between two sweeps from which on the process was suspended, or held its output.
 const still = 5 * time.Second
 
-// hear updates the time until which nothing could be received: while batches are refused, logs are not read. It is called with p.mu held.
+// hear updates the time until which nothing could be received: while batches are refused, logs are not read. p.mu is held.
 func (p *stepJoin) hear(now time.Time) {
 	if p.refused || now.Sub(p.swept) > asleep {
 		p.deaf = now
@@ -35,7 +35,7 @@ func (p *stepJoin) hear(now time.Time) {
 	p.swept = now
 }
 
-// stalls adds an event for each run whose steps have stopped. It is called with p.mu held.
+// stalls adds an event for each run whose steps have stopped. p.mu is held.
 func (p *stepJoin) stalls(now time.Time) {
 	p.hear(now)
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)

@@ -114,7 +114,7 @@ func (j *job) pass(n, start, end int64) {
 	m.PutDouble(spans.AttrZMQReceiveDuration, d/2)
 }
 
-// bench is a processor with a clock of its own, and its output.
+// bench is a processor with a test clock, and its output.
 type bench struct {
 	*stepJoin
 	sink  *consumertest.TracesSink
@@ -304,7 +304,7 @@ func split(td ptrace.Traces) (out []ptrace.Traces) {
 	return out
 }
 
-// Neither of two overlapping steps that contain a collective gets it.
+// A collective within two overlapping steps goes to neither.
 func TestNeverAPick(t *testing.T) {
 	b, j := newBench(t), newJob()
 	j.step(1, 1000*second+1, 1010*second+1)
@@ -340,7 +340,7 @@ func TestPartsOfAStep(t *testing.T) {
 	}
 }
 
-// The timers of a record of five steps are means per step, like its step time.
+// The timers of a record of five steps are means per step, like the step time.
 func TestPartsOfSeveralSteps(t *testing.T) {
 	b, j := newBench(t), newJob()
 	trace := j.step(5, 1000*second, 1010*second)
@@ -506,7 +506,7 @@ func TestPlainOTLP(t *testing.T) {
 	assert.Empty(t, find(told(b.sink), "trainbridge.aggregate.count"))
 }
 
-// A step that had passed when the process was killed is told by the next one as it was, and so is one that had begun.
+// A step that had passed at a kill, and a step in progress, get the same breakdown from the next process.
 func TestCrashOfAStep(t *testing.T) {
 	store := &memory{values: map[string][]byte{}}
 	b, j := newBench(t), newJob()
@@ -540,7 +540,7 @@ func TestCrashOfAStep(t *testing.T) {
 	}
 }
 
-// Spans made for a step before a crash are sent unchanged, unless accepted, and are not made again for a repeated step: the next process knows less of it.
+// Spans made for a step before a crash are sent unchanged, unless accepted, and are not made again for a repeated step, of which the next process knows less.
 func TestCrashAfterAStepWasTold(t *testing.T) {
 	for name, accepted := range map[string]bool{"it was accepted": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -585,7 +585,7 @@ func TestCrashAfterAStepWasTold(t *testing.T) {
 	}
 }
 
-// JSONL and Megatron's output describe one step: its content is added once, in the trace of the id.
+// JSONL and Megatron's output describe one step: the content is added once, in the trace of the id.
 func TestTwins(t *testing.T) {
 	b, j := newBench(t), newJob()
 	start, end := 1000*second+1, 1010*second+1
@@ -641,7 +641,7 @@ func (j *job) event(class events.Class, at int64) {
 	s.Attributes().PutStr(spans.AttrEventClass, string(class))
 }
 
-// A stalled run is reported once, with the ranks missing in its collectives; a run with a known end is not.
+// A stalled run is reported once, with the ranks missing in collectives; a run with a known end is not.
 func TestRunStalls(t *testing.T) {
 	for _, tt := range []struct {
 		name string

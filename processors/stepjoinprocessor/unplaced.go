@@ -9,9 +9,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Tables of RPCs have no clock. An id ties a pass to a step, and nothing ties the pass to a time. In the step's trace a pass would be at the time of its file,
-// and the step's page would be mostly blank. Spans pass at once, before the step's time is known, so a pass goes to a trace of its own, by a rule on its
-// resource alone. Once the step is complete, a copy of the pass is drawn within the step. See docs/reference/adr/0018.
+// Tables of RPCs have no clock. An id ties a pass to a step, and nothing ties the pass to a time. In the step's trace a pass would be at the time of the file,
+// and the step's page would be mostly blank. Spans pass at once, before the step's time is known: a pass goes to a trace of its own, by a rule on the resource
+// alone. Once the step is complete, a copy of the pass is drawn within the step. See docs/reference/adr/0018.
 
 // clockless says whether a resource is of a table of RPCs, with ids and without a clock, and reads the resource then.
 func (r *reader) clockless(attrs pcommon.Map) bool {
@@ -49,7 +49,7 @@ func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 	}
 }
 
-// slowest keeps a call ranked by its receiver among the slowest of its pass.
+// slowest keeps a call ranked by its receiver among the slowest of the pass.
 func (r *reader) slowest(span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrZMQCallSlowest)
 	g := r.run.Groups[r.trace]

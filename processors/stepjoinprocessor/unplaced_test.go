@@ -98,7 +98,7 @@ func copies(all map[pcommon.SpanID]ptrace.Span) (list []ptrace.Span) {
 	return list
 }
 
-// A trace lasts as long as its step, and has the same content, whenever its passes were read.
+// A trace lasts as long as its step, and has the same content, for any time of reading the passes.
 func TestUnplaced(t *testing.T) {
 	batch := func(j *job) { j.function(uuid, "generate_sequences", 100, 1000*second, second, 8*second, second) }
 	var want []string
@@ -168,7 +168,7 @@ func attr(s ptrace.Span, name string) pcommon.Value {
 	return v
 }
 
-// Passes that together took longer than their step are drawn within it all the same, in order; a single longer pass begins with it.
+// Passes that together took longer than the step are drawn within it all the same, in order; a single longer pass begins with it.
 func TestUnplacedWithoutRoom(t *testing.T) {
 	b := newBench(t)
 	b.consume(t, func(j *job) { j.function(uuid, "generate_sequences", 100, 1000*second, second, 8*second, second) }, func(j *job) {
@@ -206,7 +206,7 @@ func TestUnplacedMany(t *testing.T) {
 	assert.Less(t, len(of), 20)
 }
 
-// A pass that comes after the step's end is drawn in it, once, as long as the step is known; later, in its own trace only.
+// A pass that comes after the step's end is drawn within, once, as long as the step is known; later, in the pass's own trace only.
 func TestUnplacedLate(t *testing.T) {
 	for name, store := range map[string]*memory{"with storage": {values: map[string][]byte{}}, "without": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestUnplacedLate(t *testing.T) {
 	}
 }
 
-// If no log of an id has a clock, the passes stay in its trace, with a breakdown if the arrival of lines is known.
+// If no log of an id has a clock, the passes stay in the id's trace, with a breakdown if the arrival of lines is known.
 func TestUnplacedAlone(t *testing.T) {
 	for source, parts := range map[spans.TimeSource]int{spans.TimeSynthetic: 0, spans.TimeObserved: 1} {
 		t.Run(string(source), func(t *testing.T) {
@@ -264,7 +264,7 @@ func TestUnplacedAlone(t *testing.T) {
 	}
 }
 
-// A parent named by the log, for instance of a Go service, is the parent of the copy, and the pass links to it.
+// A parent named by the log, for instance of a Go service, is the parent of the copy, and the pass links to the parent.
 func TestUnplacedBelowAParent(t *testing.T) {
 	b := newBench(t)
 	parent := spans.SpanID(uuid, "fn", []byte("generate_sequences 100 1000000000000"))
@@ -303,7 +303,7 @@ func TestUnplacedTwice(t *testing.T) {
 	assert.Equal(t, [2]int64{1000 * second, 1010 * second}, [2]int64{start, end})
 }
 
-// After a crash a pass that was accepted is drawn in its step, and the step is no wider for it. What comes again is drawn as it was, once.
+// After a crash an accepted pass is drawn in its step, and the step is no wider. A repeated pass is drawn unchanged, once.
 func TestUnplacedCrash(t *testing.T) {
 	store := &memory{values: map[string][]byte{}}
 	start := func() *bench {
@@ -343,7 +343,7 @@ func TestUnplacedCrash(t *testing.T) {
 	assert.Len(t, copies((&bench{sink: want}).of(uuid)), 1)
 }
 
-// A refused batch comes again, and its passes are drawn once.
+// A refused batch comes again, and the passes are drawn once.
 func TestUnplacedRefused(t *testing.T) {
 	b := newBench(t)
 	sink := b.sink

@@ -248,7 +248,7 @@ func TestForgetPlain(t *testing.T) {
 	assert.Equal(t, empty, r.Bytes())
 }
 
-// Leaves are in order after each Sort, whenever they came.
+// Leaves are in order after each Sort, for any order of arrival.
 func TestSortLeaves(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	r := NewRun("run")
@@ -265,7 +265,7 @@ func TestSortLeaves(t *testing.T) {
 	require.Greater(t, r.Leaves(), 500)
 }
 
-// One leaf that comes late to 100,000.
+// A leaf that comes late, after 100,000.
 func BenchmarkLateLeaf(b *testing.B) {
 	r := NewRun("run")
 	for i := range int64(100_000) {

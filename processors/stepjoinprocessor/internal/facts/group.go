@@ -12,28 +12,28 @@ import (
 type Group struct {
 	ID       pcommon.TraceID
 	Service  string
-	ByID     bool   // its trace is that of an id
-	Promised bool   // its roots were given a parent: a root must be sent
-	Partial  string // why it may be incomplete, as in spans.AttrJoinPartialReason; empty: complete
+	ByID     bool   // the trace is that of an id
+	Promised bool   // the roots were given a parent: a root must be sent
+	Partial  string // why the group may be incomplete, as in spans.AttrJoinPartialReason; empty: complete
 	Restored bool   // after a crash, known only by a promise
 	Closed   bool
 	Windows  []Window
 	one      [1]Window // memory of Windows for a single window, the usual case
-	Own      []Leaf    // of its own trace
-	Stages   []Stage   // the same for its TransferQueue calls
+	Own      []Leaf    // of the group's own trace
+	Stages   []Stage   // the same for TransferQueue calls
 	Unplaced []Unplaced
 
 	// Start and End are the bounds of the parts with a time; End is 0 without any.
 	Start, End int64
-	Last       time.Time // arrival of its last part
+	Last       time.Time // arrival of the last part
 	Chunk      int64     // of the stored promise; −1: none
-	Entry      int64     // of the journal, that has the first of it
+	Entry      int64     // of the journal, with the group's first fact
 	told       uint8     // origin of Service
 	functions  int
 	staged     int64 // number of stages added
 	settled    bool
-	flags      Flags                       // Observed, if any of its times is
-	made       int64                       // the beginning of its first Timeless window or leaf, for ordering
+	flags      Flags                       // Observed, if any time is
+	made       int64                       // the beginning of the first Timeless window or leaf, for ordering
 	gone       bool                        // forgotten, and still in a list
 	seen       map[pcommon.SpanID]struct{} // nil while small
 }
@@ -66,10 +66,10 @@ func (g *Group) Lacks(why string) {
 	}
 }
 
-// Functions is its number of TransferQueue functions.
+// Functions is the number of TransferQueue functions.
 func (g *Group) Functions() int { return g.functions }
 
-// HasStep says whether its trace has a training step.
+// HasStep says whether the group has a training step.
 func (g *Group) HasStep() bool {
 	return slices.ContainsFunc(g.Windows, func(w Window) bool { return w.Kind == Step })
 }
@@ -128,7 +128,7 @@ func (g *Group) widen(start, end int64, flags Flags) {
 	g.Start, g.End = min(g.Start, start), max(g.End, end)
 }
 
-// Observed: its times are known to a second only.
+// Observed: the times are known to a second only.
 func (g *Group) Observed() bool { return g.flags.Has(Observed) }
 
 // Place is the time range of the group.
@@ -171,7 +171,7 @@ func fitted[T any](list []T) []T {
 	return append([]T(nil), list...)
 }
 
-// Restore sets the known facts of a group after a crash: a window, or only a time if it has no span.
+// Restore sets the known facts of a group after a crash: a window, or without a span only a time.
 func (r *Run) Restore(g *Group, w Window, functions bool, now time.Time) {
 	g.Restored = true
 	if functions {

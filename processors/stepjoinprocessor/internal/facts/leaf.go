@@ -15,13 +15,13 @@ type Flags uint8
 
 // The flags.
 const (
-	Timeless   Flags = 1 << iota // its times are synthetic: it has a duration and no place in time (with Observed: see Group.Arrived)
-	Point                        // only its end is known
-	Observed                     // its times are those of arrival, or stamps of whole seconds
-	Bad                          // it has a bad verdict
-	Error                        // it ended in an error
+	Timeless   Flags = 1 << iota // synthetic times: a duration without a place in time (with Observed: see Group.Arrived)
+	Point                        // only the end is known
+	Observed                     // times of arrival, or stamps of whole seconds
+	Bad                          // with a bad verdict
+	Error                        // ended in an error
 	Unheard                      // a collective with a rank without a record
-	RecordOnly                   // not drawn: no backend has its span
+	RecordOnly                   // not drawn: no backend has the span
 )
 
 // Has says whether a flag is set.
@@ -72,7 +72,7 @@ func (g *Group) again(l *Leaf) {
 	}
 }
 
-// AddLeaf adds a leaf whose trace has no window. A repeat from a restarted source is stored twice: Each skips it.
+// AddLeaf adds a leaf whose trace has no window. A repeat from a restarted source is stored twice, and skipped by Each.
 func (r *Run) AddLeaf(l Leaf, now time.Time) {
 	if r.known != nil {
 		if _, ok := r.known[l.Span]; ok {

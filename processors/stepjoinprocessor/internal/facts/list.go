@@ -59,7 +59,7 @@ func (r *Run) Sort() {
 	}
 }
 
-// sortLeaves puts the leaves that came since into those that are in order. They belong near the end: what stands before all of these stays where it is.
+// sortLeaves merges the new leaves into the sorted leaves. New leaves belong near the end: leaves before all of them do not move.
 func (r *Run) sortLeaves() {
 	fresh := r.leaves[r.ordered:]
 	slices.SortFunc(fresh, compareLeaves)
@@ -92,7 +92,7 @@ func (r *Run) listOf(g *Group) *list {
 	return &r.wide
 }
 
-// narrow says whether the group is calls of one process, each alone in its trace.
+// narrow says whether the group is calls of one process, each alone in a trace.
 func (g *Group) narrow() bool {
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
 }

@@ -16,7 +16,7 @@ type plain struct {
 
 const mostPlain = 8192
 
-// AddPlain keeps a step of a run with only steps: it has no breakdown yet. false: the run has other facts.
+// AddPlain keeps a step of a run with only steps, without a breakdown yet. false: the run has other facts.
 func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time.Time) bool {
 	if r.mixed {
 		return false

@@ -13,7 +13,7 @@ const (
 	processBytes = 64
 )
 
-// period is the working time of a process, from the first to the last of its spans, ns.
+// period is the working time of a process, from the first to the last span, ns.
 type period struct{ first, last int64 }
 
 // Process records a working process. Beyond the limit, the least recently active process of the run is dropped.

@@ -1,6 +1,6 @@
 package facts
 
-// communicator has the number of ranks of a communicator, and its time of use.
+// communicator has the number of ranks of a communicator, and the time of use.
 type communicator struct {
 	ranks       int64
 	first, last int64 // ns
@@ -9,7 +9,7 @@ type communicator struct {
 // maxCommunicators bounds how many of a run are known by their ids.
 const maxCommunicators = 4096
 
-// Communicates records the use of a communicator. id is the number of its id.
+// Communicates records the use of a communicator. id is the number of the id's text.
 func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.Ranks = max(r.Ranks, ranks)
 	if i, ok := r.communicator[id]; ok {
@@ -27,9 +27,9 @@ func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.communicators = append(r.communicators, communicator{ranks, start, end})
 }
 
-// RanksAt is the number of ranks of the job in a window; 0: unknown. A job that continues with fewer ranks has new communicators for them: its size is then the
-// sum over the communicators of one size in use. If no communicator was ever as large as the job by the training log, the ranks are in groups, and the number
-// of ranks that logged collectives is not the job's.
+// RanksAt is the number of ranks of the job in a window; 0: unknown. A job that continues with fewer ranks has new communicators for them: the job's size is
+// then the sum over the communicators of one size in use. If no communicator was ever as large as the job by the training log, the ranks are in groups, and the
+// number of ranks that logged collectives is not the job's.
 func (r *Run) RanksAt(w *Window) int64 {
 	all := r.Ranks
 	if all < w.World {

@@ -43,7 +43,7 @@ func TestRanksAt(t *testing.T) {
 	}
 }
 
-// Communicators that never end are dropped, and the job keeps its number of ranks.
+// Communicators that never end are dropped, and the job keeps the number of ranks.
 func TestManyCommunicators(t *testing.T) {
 	r := NewRun("run")
 	for i := range int64(50_000) {

@@ -8,11 +8,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// arriving is the largest delay of a line after its event.
+// arriving is the largest delay of a line after the event.
 const arriving = int64(time.Second)
 
 // resolution is the precision of a time: a log of whole seconds prints 12:00:01 for everything within a second. One time in a thousand of a log of milliseconds
-// is a whole second as well, so all times of a name together decide.
+// is a whole second as well, hence all times of a name together decide.
 func (r *Run) resolution(name uint32, ns int64) int64 {
 	switch {
 	case ns%int64(time.Second) == 0 && (int(name) >= len(r.fine) || !r.fine[name]):
@@ -34,7 +34,7 @@ func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 	r.fine[name] = true
 }
 
-// holds says whether a window may contain a time range, and whether it certainly does with clocks of two hosts up to r.Apart apart.
+// holds says whether a window may contain a time range, and whether certainly, with clocks of two hosts up to r.Apart apart.
 func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bool) {
 	if w.Flags.Has(Timeless|Point) || w.End-w.Start < int64(tolerance) {
 		return false, false
@@ -57,7 +57,7 @@ func (v *Resolver) Holds(r *Run, w *Window, at Place) bool {
 	return may
 }
 
-// candidate is a group with a window that contains a leaf, and the smallest such window.
+// candidate is a group with a window that contains a leaf, and the smallest of these windows.
 type candidate struct {
 	group      *Group
 	start, end int64
@@ -65,14 +65,14 @@ type candidate struct {
 	sure       bool
 }
 
-// Resolver finds groups. Its memory is reused.
+// Resolver finds groups. The memory is reused.
 type Resolver struct {
-	Tolerance time.Duration // difference of times of two logs that may still be of one moment
+	Tolerance time.Duration // largest difference of two logs' times for one moment
 	found     []candidate
 
 	run      *Run
 	sortings int64
-	homes    map[*Group]home // of groups of the run, while it is unchanged
+	homes    map[*Group]home // of groups of the run, until a change
 }
 
 // home is the group that contains another, by Resolve.
@@ -82,7 +82,7 @@ type home struct {
 	ambiguous bool
 }
 
-// Home finds the group that contains another, by Resolve of its place. The result is cached until Forget, or until groups of the run change: each of
+// Home finds the group that contains another, by Resolve of the place. The result is cached until Forget, or until groups of the run change: each of
 // overlapping windows asks for the homes of all the others.
 func (v *Resolver) Home(r *Run, g *Group) (of *Group, by string, ambiguous bool) {
 	if v.run != r || v.sortings != r.sortings {
@@ -112,12 +112,12 @@ type Place struct {
 	Name       uint32
 	Host       uint32
 	PID        int32
-	Observed   bool   // its times are those of arrival
-	Not        *Group // the group whose own time it is
+	Observed   bool   // times of arrival
+	Not        *Group // the group whose own time is the place
 }
 
-// Resolve finds the group of a time range, and the clue: by the process on its host, else by its host, else by the run. If several contain it, the result is
-// the lowest that contains all the others' windows too; ambiguous: there were lower ones. Call Sort before.
+// Resolve finds the group of a time range, and the clue: by the process on the host, else by the host, else by the run. If several contain the range, the
+// result is the lowest that contains all the others' windows too; ambiguous: lower ones exist. Call Sort before.
 func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous bool) {
 	v.found = v.found[:0]
 	for _, level := range [...]struct {
@@ -139,7 +139,7 @@ func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous boo
 			return g, level.by, ambiguous
 		}
 	}
-	// The time of one process contains only its own events, or at most its host's.
+	// The time of one process contains only the process's events, or at most the host's.
 	fits := func(w *Window) bool { return w.PID == 0 && (at.Host == 0 || w.Host == 0 || w.Host == at.Host) }
 	v.collect(r, &r.wide, &at, fits)
 	if at.Not == nil || at.Not.functions == 0 { // no batch lies in another batch
@@ -201,7 +201,7 @@ func (v *Resolver) largest() *Group {
 	return c.group
 }
 
-// lowest is the smallest candidate without a conflict: it contains each smaller one.
+// lowest is the smallest candidate without a conflict, containing each smaller candidate.
 func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	if len(v.found) > mostCompared {
 		return v.largest(), true

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A step that ends at a whole second by chance, among others that do not, is as exact as they are. If all end at whole seconds, their log has only seconds.
+// A step that ends at a whole second by chance, among others that do not, is as exact as the others. If all end at whole seconds, the log has only seconds.
 func TestWholeSeconds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first  time.Duration // the end of the first step

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Approximate sizes in bytes; a group without its content.
+// Approximate sizes in bytes; groupBytes without content.
 const (
 	LeafBytes   = 136
 	groupBytes  = 360

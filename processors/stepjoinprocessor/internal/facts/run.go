@@ -1,6 +1,6 @@
-// Package facts keeps the facts that step_join needs of passing spans: about leaves (stages, calls, collectives, parts of steps), and the groups that they may
-// belong to. A group is a trace with a window: a training step, a batch or a function of TransferQueue, an RPC pass. [Run.Resolve] assigns leaves of other
-// traces to groups, by containment in time.
+// Package facts keeps the facts that step_join needs of passing spans: about leaves (stages, calls, collectives, parts of steps), and about groups. A group is
+// a trace with a window: a training step, a batch or a function of TransferQueue, an RPC pass. [Run.Resolve] assigns leaves of other traces to groups, by
+// containment in time.
 package facts
 
 import (
@@ -21,14 +21,14 @@ type Run struct {
 	names   []string
 	recent  [4]uint32 // texts requested last
 	turn    int
-	fine    []bool // by the number of a name: its times have more than whole seconds
+	fine    []bool // by the number of a name: some times have more than whole seconds
 	sources map[string]*source
-	wide    list     // groups that may contain others by their time
+	wide    list     // groups that may contain others by time
 	batches list     // batches of TransferQueue, and nothing else: none lies in another
 	narrow  list     // groups of one process's time: a TransferQueue call without an id
-	fresh   []*Group // in none of the lists yet, or in one by an older time
+	fresh   []*Group // in none of the lists yet, or at an older time
 	sorted  bool
-	// sortings is the number of sorts of its groups.
+	// sortings is the number of sorts.
 	sortings int64
 	done     []*Group                    // closed, in the order of closing
 	Late     []*Group                    // closed, with new unplaced spans since
@@ -36,40 +36,40 @@ type Run struct {
 	plain    []plain                     // steps, while nothing else is known of the run
 	mixed    bool                        // something else is
 	known    map[pcommon.SpanID]struct{} // of leaves, while Careful
-	leaves   []Leaf                      // of traces without a window, the first of them by start
+	leaves   []Leaf                      // of traces without a window, the sorted leaves first
 
-	ordered int       // so many of the leaves are in order
+	ordered int       // number of sorted leaves
 	arrived []arrival // of leaves, in order of coming
-	// Lost is the end of the latest leaf dropped early: a window that begins before it may lack leaves; 0: none. LostBy is the reason, as in Group.Partial.
+	// Lost is the end of the latest leaf dropped early: an earlier window may lack leaves; 0: none. LostBy is the reason, as in Group.Partial.
 	Lost   int64
 	LostBy string
-	// Sampled: some of the run's collectives represent several; RecordOnly: those left out came all the same, but are not drawn.
+	// Sampled: some collectives of the run represent several; RecordOnly: those left out came all the same, but are not drawn.
 	Sampled, RecordOnly bool
 
 	Ranks int64 // the most in a collective; RanksAt: the number at a time
-	// Trainer is the writer of the steps' log, as in spans.AttrSource, and World its number of ranks; 0: not logged.
+	// Trainer is the writer of the steps' log, as in spans.AttrSource, and World the number of ranks in the log; 0: not logged.
 	Trainer string
 	World   int64
-	// Apart is the clock offset between its hosts in ns, if stated by its collectives.
+	// Apart is the clock offset between hosts in ns, if stated by collectives.
 	Apart int64
 	// Parted: parts of a step are known, so all later steps get a breakdown.
 	Parted bool
 	Used   time.Time
-	Since  time.Time // when it was first heard of
-	// Partition is where in Kafka it comes from; empty: it comes from elsewhere. Gateways join its collectives, and say how far they have come.
+	Since  time.Time // time of the first fact
+	// Partition is the Kafka partition of the run; empty: not from Kafka. Gateways join the run's collectives, and send watermarks.
 	Partition string
-	// Told is the end of the latest step that was told, of a run without steps of any window. What ended until Gone is not stored any more, and Entry is the
-	// number of the entry of the journal that is being made.
+	// Told is the end of the latest closed step, in a run without steps of the latest closed window. Facts that ended before Gone are not stored any more, and
+	// Entry is the number of the journal's current entry.
 	Told, Gone, Entry int64
 	Fresh             bool // some closed windows were not reported yet
 	Pulse             pulse.Pulse
 
 	processes map[Process]period
 	marks     map[string]mark // by source of collectives
-	takenOver bool            // it began before this process read of it, or another has read of it meanwhile
-	unsettled bool            // and of its sources nothing was heard since
+	takenOver bool            // this process did not read the partition from the run's beginning, or another has read some of it meanwhile
+	unsettled bool            // and no watermark has come since
 
-	communicator  map[uint32]int // in communicators, by the number of its id
+	communicator  map[uint32]int // in communicators, by the number of the id
 	communicators []communicator
 	together      map[int64]int64 // ranks of communicators of one size
 }

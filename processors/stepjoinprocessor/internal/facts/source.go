@@ -2,13 +2,13 @@ package facts
 
 import "time"
 
-// source is one receiver of a run, and the time that it has reached.
+// source is one receiver of a run, and the time reached.
 type source struct {
 	until int64     // ns: the latest end sent
 	last  time.Time // time of the last input
 	ended bool
 
-	// Whether it catches up: it reads old logs, faster than they were written. A source behind that does not catch up has another clock.
+	// Whether the source catches up: reading old logs, faster than they were written. A source behind that does not catch up has another clock.
 	live  bool
 	since time.Time
 	from  int64 // until, then

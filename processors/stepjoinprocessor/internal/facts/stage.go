@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Stage has the kept facts of a stage of a TransferQueue call; they are many.
+// Stage has the kept facts of a stage of a TransferQueue call; stages are many.
 type Stage struct {
 	Span       pcommon.SpanID
 	Start, End int64 // ns
@@ -18,7 +18,7 @@ type Stage struct {
 	Flags      Flags
 }
 
-// AddStage adds a stage to the group of its trace. A repeat is stored twice, until Settled.
+// AddStage adds a stage to the group of the stage's trace. A repeat is stored twice, until Settled.
 func (r *Run) AddStage(g *Group, s Stage, now time.Time) {
 	if r.known != nil && slices.ContainsFunc(g.Stages, func(o Stage) bool { return o.Span == s.Span }) {
 		return

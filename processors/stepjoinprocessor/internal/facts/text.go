@@ -26,7 +26,7 @@ func (r *Run) newText(text string) uint32 {
 		return 0
 	}
 	n := uint32(len(r.names))
-	text = string([]byte(text)) // it outlives the batch
+	text = string([]byte(text)) // the text outlives the batch
 	r.texts[text], r.names = n, append(r.names, text)
 	return n
 }

@@ -11,12 +11,12 @@ import (
 // within the group's window.
 type Unplaced struct {
 	Span       pcommon.SpanID
-	Parent     pcommon.SpanID // in the group's trace, if named by the log; of a call: its pass
-	Start, End int64          // ns, by the order of its log
+	Parent     pcommon.SpanID // in the group's trace, if named by the log; of a call: the pass
+	Start, End int64          // ns, in the log's order
 	Number     int64          // of a pass; −1: none
 	Name       uint32
 	Call       bool // of the pass before
-	Observed   bool // its times are those of arrival
+	Observed   bool // times of arrival
 	Drawn      bool
 }
 
@@ -52,7 +52,7 @@ func (g *Group) draws(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id })
 }
 
-// Drop drops a group without any placed part, for lack of room. Later spans of its trace are another group.
+// Drop drops a group without any placed part, for lack of room. Later spans of the trace are another group.
 func (r *Run) Drop(g *Group) {
 	g.gone, r.sorted = true, false
 	r.forgetShares(g.Own)
@@ -60,9 +60,9 @@ func (r *Run) Drop(g *Group) {
 	r.bytes -= g.Bytes()
 }
 
-// Arrived gives a group without any clock the arrival times of its lines, if known.
+// Arrived gives a group without any clock the arrival times of the lines, if known.
 func (r *Run) Arrived(g *Group) {
-	if g.End != 0 || !g.Promised && !g.ByID && len(g.Unplaced) == 0 { // without an id only its own trace is tied to it
+	if g.End != 0 || !g.Promised && !g.ByID && len(g.Unplaced) == 0 { // without an id only the group's own trace is tied to it
 		return
 	}
 	for i := range g.Windows {

@@ -18,14 +18,14 @@ type Word struct {
 // mark is the last watermark of a source.
 type mark struct {
 	epoch, number, until int64
-	midway               bool // spans sent before this epoch, or before its first watermark here, may have gone to another gateway, to an extent not stated yet
+	midway               bool // spans sent before this epoch, or before the first watermark here, may have gone to another gateway, to an extent not stated yet
 }
 
 // maxMarks bounds the sources of collectives of a run.
 const maxMarks = 4096
 
-// Hear takes in what a source of collectives says. A process that reads a partition of Kafka without a gap misses nothing. Others, which missed a word or hear
-// of the source midway, may lack what was sent until then.
+// Hear takes a watermark of a source of collectives. A process that reads a Kafka partition without a gap misses nothing. Any other process, after a missed
+// watermark or with a source seen first midway, may lack spans sent until then.
 func (r *Run) Hear(w *Word) {
 	m, known := r.marks[w.Source]
 	switch {
@@ -54,7 +54,7 @@ func (r *Run) setMark(source string, m mark) {
 	r.marks[source] = m
 }
 
-// Misses notes that another has read of the run what this process did not. The next word of each source says how much that may be.
+// Misses records that another process has read facts of the run. The next watermark of each source bounds the missed part.
 func (r *Run) Misses(now time.Time) {
 	r.takenOver, r.unsettled, r.Since = true, true, now
 	for source, m := range r.marks {
@@ -63,8 +63,8 @@ func (r *Run) Misses(now time.Time) {
 	}
 }
 
-// Awaits says whether a source of collectives has not sent all that began until a time, or may not have been heard of yet, for so long at most: where the run
-// comes from Kafka, a source that another gateway takes over says nothing meanwhile, and who has just begun with the run does not know how many there are.
+// Awaits says whether a source of collectives has not sent everything that began until a time, or may still be unknown, for at most limit: for a run from
+// Kafka, a source taken over by another gateway is silent meanwhile, and a process new to the run does not know the number of sources.
 func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	if r.Partition != "" && (len(r.marks) == 0 || r.takenOver) && now.Sub(r.Since) < limit {
 		return true
@@ -77,7 +77,7 @@ func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	return false
 }
 
-// Settle has the windows of a run that was taken over lack something, where for so long no source of collectives was heard of: there may be one.
+// Settle marks the windows of a run taken over as incomplete, if no watermark has come for limit: a source may exist.
 func (r *Run) Settle(now time.Time, limit time.Duration) {
 	if !r.unsettled || now.Sub(r.Since) < limit {
 		return

@@ -62,8 +62,8 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	return true
 }
 
-// Main is the window of the group's breakdown: the longest of its training steps, else all of its functions together, else the pass, else a Timeless training
-// step; false: none has a length in time.
+// Main is the window of the group's breakdown: the longest of the training steps, else all functions together, else the pass, else a Timeless training step;
+// false: none has a length in time.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
@@ -88,7 +88,7 @@ func (g *Group) Main() (w Window, ok bool) {
 			if !(w.Batch >= c.Batch) {
 				w.Batch = c.Batch
 			}
-			if !g.Promised { // alone in its trace
+			if !g.Promised { // alone in a trace
 				w.Span = c.Span
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Facts as a process that follows a crash reads them. Texts are written out: their numbers are of one process.
+// Facts in stored form, for the process after a crash. Texts are written out, because their numbers are of one process.
 
 func appendInts(b []byte, all ...int64) []byte {
 	for _, n := range all {
@@ -65,7 +65,7 @@ func readKind(c *wire.Cursor) breakdown.Kind {
 	return kind
 }
 
-// AppendLeaf appends a leaf, but for its shares.
+// AppendLeaf appends a leaf, except the shares.
 func (r *Run) AppendLeaf(b []byte, l *Leaf) []byte {
 	b = append(append(append(b, l.Trace[:]...), l.Span[:]...), l.Parent[:]...)
 	b = appendInts(b, l.Start, l.End-l.Start, l.Late, l.Blame, int64(l.LateRank), int64(l.Ranks), int64(l.PID), int64(l.LatePID))
@@ -86,7 +86,7 @@ func (r *Run) ReadLeaf(c *wire.Cursor) (l Leaf) {
 	return l
 }
 
-// Append appends a window, but for what the leaf of its span has.
+// Append appends a window, except the values in the leaf of the same span.
 func (w *Window) Append(b []byte) []byte {
 	return append(appendFloats(appendInts(b, w.Number, w.World), w.Steps, w.Batch), byte(w.Kind))
 }
@@ -152,14 +152,14 @@ func ReadWord(c *wire.Cursor) Word {
 	return w
 }
 
-// Whole is what is known of a run as a whole.
+// Whole is the state of a run as a whole.
 type Whole struct {
 	Trainer, Partition                        string
 	Ranks, World, Apart                       int64
 	Sampled, RecordOnly, takenOver, unsettled bool
 }
 
-// Whole is what is known of the run as a whole.
+// Whole is the state of the run as a whole.
 func (r *Run) Whole() Whole {
 	return Whole{r.Trainer, r.Partition, r.Ranks, r.World, r.Apart, r.Sampled, r.RecordOnly, r.takenOver, r.unsettled}
 }
@@ -170,14 +170,14 @@ func (w *Whole) Append(b []byte) []byte {
 	return appendBool(appendInts(b, w.Ranks, w.World, w.Apart), w.Sampled, w.RecordOnly, w.takenOver, w.unsettled)
 }
 
-// ReadWhole takes what Whole.Append appended.
+// ReadWhole reads the output of Whole.Append.
 func (r *Run) ReadWhole(c *wire.Cursor) {
 	r.Trainer, r.Partition = string(c.Bytes()), string(c.Bytes())
 	r.Ranks, r.World, r.Apart = max(r.Ranks, c.Varint()), max(r.World, c.Varint()), max(r.Apart, c.Varint())
 	readBools(c, &r.Sampled, &r.RecordOnly, &r.takenOver, &r.unsettled)
 }
 
-// AppendState appends what is known of the run as a whole, until when facts are lost, and how far sources have come.
+// AppendState appends the state of the run as a whole, the end of lost facts, and the times reached by sources.
 func (r *Run) AppendState(b []byte) []byte {
 	w := r.Whole()
 	b = wire.AppendBytes(appendInts(w.Append(b), r.Lost), r.LostBy)
@@ -192,7 +192,7 @@ func (r *Run) AppendState(b []byte) []byte {
 	return b
 }
 
-// ReadState takes what AppendState appended.
+// ReadState reads the output of AppendState.
 func (r *Run) ReadState(c *wire.Cursor, now time.Time) {
 	r.ReadWhole(c)
 	lost, by := c.Varint(), string(c.Bytes())
