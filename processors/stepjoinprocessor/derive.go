@@ -81,7 +81,7 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
 	if twin := r.Twin(g, w); twin != nil { // another log has the step in the trace of an id: the content is added there
 		if of, _ := twin.Main(); twin.Promised {
-			d.tell(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration, spans.TimeDerived)
+			d.addCopy(out, res, g.ID, top, r.Text(twin.Name()), twin.Start, twin.End, twin.ID, d.top(twin, &of, true), spans.JoinByIteration, spans.TimeDerived)
 		}
 		return
 	}
@@ -90,7 +90,7 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	batch := d.collect(r, g, w)
 	if batch != nil && batch.Promised {
 		home, parent = batch, spans.RootID(batch.ID)
-		d.retell(out, res, r, g, w, home, parent)
+		d.copyStep(out, res, r, g, w, home, parent)
 	}
 	d.aggregates(out, res, r, w, home, parent)
 	d.breakdown(out, res, r, g, w, home, parent)
@@ -359,7 +359,7 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 				return
 			}
 		}
-		p.Who.Unrecorded = l.Flags.Has(facts.Unheard)
+		p.Who.Unrecorded = l.Flags.Has(facts.Unrecorded)
 	case l.Shares:
 		p.Split = r.SharesOf(l)
 	}
@@ -382,17 +382,17 @@ func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int6
 	return end
 }
 
-// retell adds a step to the trace of its batch, and a link to the copy to the step's own trace.
-func (d *deriver) retell(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
-	s := d.tell(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
+// copyStep adds a step to the trace of its batch, and a link to the copy to the step's own trace.
+func (d *deriver) copyStep(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
+	s := d.addCopy(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
 	if w.Number >= 0 {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
 	}
-	d.tell(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
+	d.addCopy(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
 }
 
-// tell adds a copy of a span of another trace.
-func (d *deriver) tell(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
+// addCopy adds a copy of a span of another trace.
+func (d *deriver) addCopy(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
 	span pcommon.SpanID, by string, source spans.TimeSource,
 ) ptrace.Span {
 	s := out.Add(res, spans.Span{
@@ -488,7 +488,7 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 		if j.at != l.Start {
 			source = spans.TimeSynthetic
 		}
-		s := d.tell(out, res, home.ID, parent, r.Text(l.Name), j.at, j.end(), l.Trace, l.Span, j.by, source)
+		s := d.addCopy(out, res, home.ID, parent, r.Text(l.Name), j.at, j.end(), l.Trace, l.Span, j.by, source)
 		if l.Flags.Has(facts.RecordOnly) {
 			s.Links().RemoveIf(func(ptrace.SpanLink) bool { return true })
 		}
@@ -503,7 +503,7 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 			}
 		}
 		if !l.Flags.Has(facts.RecordOnly) {
-			d.tell(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by, spans.TimeDerived)
+			d.addCopy(out, res, l.Trace, l.Span, spans.SpanStepRoot, l.Start, l.End, home.ID, parent, j.by, spans.TimeDerived)
 		}
 	}
 }

@@ -82,10 +82,10 @@ func (j *journal) from() int64 {
 
 // The facts of an entry.
 const (
-	factPlace = iota // where the batch came from
-	factRun          // run of the following facts
-	factHeard        // a source has come to a time
-	factWord
+	factPlace  = iota // where the batch came from
+	factRun           // run of the following facts
+	factSource        // a source has reached a time
+	factWatermark
 	factWhole
 	factStage
 	factCall // of a pass without a time
@@ -321,12 +321,12 @@ func (r *reader) replay(b []byte) bool {
 			r.run, r.group = r.p.run(string(c.Bytes()), r.now), nil
 			r.run.Entry = r.p.journal.to
 			r.ends.add(r.run.ID, 0)
-		case factHeard:
+		case factSource:
 			name := string(c.Bytes())
-			r.run.Heard(name, c.Varint(), r.now)
-		case factWord:
-			w := facts.ReadWord(&c)
-			r.run.Hear(&w)
+			r.run.Advance(name, c.Varint(), r.now)
+		case factWatermark:
+			w := facts.ReadWatermark(&c)
+			r.run.Watermark(&w)
 		case factWhole:
 			r.run.ReadWhole(&c)
 		case factStage:

@@ -137,7 +137,8 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 		s.unstored, s.failing = nil, false
 		return
 	}
-	if s.unstored = list; ctx.Err() == nil {
+	s.unstored = list
+	if ctx.Err() == nil {
 		s.fails(p, err)
 	}
 }

@@ -65,7 +65,8 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	for _, rs := range td.ResourceSpans().All() {
 		attrs, ready := rs.Resource().Attributes(), false
 		r.attrs = attrs
-		if r.unplaced = r.clockless(attrs); r.unplaced {
+		r.unplaced = r.clockless(attrs)
+		if r.unplaced {
 			attrs.Remove(spans.AttrJoinBy)
 			ready = r.begin()
 		}
@@ -99,7 +100,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 				}
 			}
 			if until > 0 {
-				r.heard(ss.Scope().Name(), until)
+				r.advance(ss.Scope().Name(), until)
 			}
 		}
 		if ready {
@@ -121,7 +122,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 // begin turns to the run of the resource.
 func (r *reader) begin() (ready bool) {
 	r.run, r.group = r.p.run(r.res.Run, r.now), nil
-	r.run.Careful(r.p.refused)
+	r.run.FindRepeats(r.p.refused)
 	r.run.Entry, r.whole = r.p.journal.to, r.run.Whole()
 	r.write(factRun, 0, func(b []byte) []byte { return wire.AppendBytes(b, r.run.ID) })
 	if from := r.place.partition; from != "" && from != r.run.Partition {
@@ -133,10 +134,10 @@ func (r *reader) begin() (ready bool) {
 	return true
 }
 
-// heard records the time reached by a source.
-func (r *reader) heard(source string, until int64) {
-	r.run.Heard(source, until, r.now)
-	r.write(factHeard, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
+// advance records the time reached by a source.
+func (r *reader) advance(source string, until int64) {
+	r.run.Advance(source, until, r.now)
+	r.write(factSource, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
 }
 
 // wholly writes the changes to the run as a whole.
@@ -164,13 +165,13 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		m := span.Attributes()
 		first, _ := m.Get(spans.AttrNCCLWatermarkFirst)
-		w := facts.Word{
+		w := facts.Watermark{
 			Source: strings.Clone(spans.AttrText(m, spans.AttrNCCLWatermarkSource)), First: first.Bool(),
 			Epoch: integer(m, spans.AttrNCCLWatermarkEpoch), Number: integer(m, spans.AttrNCCLWatermarkNumber),
 			Until: integer(m, spans.AttrNCCLWatermarkUntil), Sent: integer(m, spans.AttrNCCLWatermarkSent),
 		}
-		r.run.Hear(&w)
-		r.write(factWord, 0, w.Append)
+		r.run.Watermark(&w)
+		r.write(factWatermark, 0, w.Append)
 		return 0
 	}
 	if kind == view.KindEvent {
@@ -266,7 +267,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 			f.leaf.Comm = run.Number(r.coll.CommID)
 		}
 		if r.coll.LacksRanks() {
-			f.leaf.Flags |= facts.Unheard
+			f.leaf.Flags |= facts.Unrecorded
 		}
 		if !r.p.offline && r.coll.Missing.Len()+r.coll.Stuck.Len() > 0 {
 			run.Pulse.Behind = lacks(&r.coll)

@@ -559,7 +559,8 @@ func TestCrashAfterAStepWasTold(t *testing.T) {
 			td.CopyTo(again)
 			require.NoError(t, first.ConsumeTraces(t.Context(), td))
 			want := new(consumertest.TracesSink)
-			if first.next = want; !accepted {
+			first.next = want
+			if !accepted {
 				first.next = consumertest.NewErr(errors.New("down"))
 			}
 			ctx, cancel := context.WithCancel(t.Context())

@@ -109,7 +109,8 @@ func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g
 	g.Lay(start, end, func(u *facts.Unplaced, at int64) {
 		source := spans.TimeSynthetic
 		if !placed {
-			if at = u.Start; u.Observed {
+			at = u.Start
+			if u.Observed {
 				source = spans.TimeObserved
 			}
 		}
@@ -129,14 +130,14 @@ func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g
 		if !u.Parent.IsEmpty() {
 			parent = u.Parent
 		}
-		s := d.tell(out, res, g.ID, parent, r.Text(u.Name), at, at+u.End-u.Start, own, u.Span, spans.JoinByID, source)
+		s := d.addCopy(out, res, g.ID, parent, r.Text(u.Name), at, at+u.End-u.Start, own, u.Span, spans.JoinByID, source)
 		if u.Number >= 0 {
 			s.Attributes().PutInt(spans.AttrZMQPass, u.Number)
 		}
 		for i := range g.Unplaced {
 			if c := &g.Unplaced[i]; c.Call && c.Parent == u.Span {
 				from := at + c.Start - u.Start
-				d.tell(out, res, g.ID, id, r.Text(c.Name), from, from+c.End-c.Start, own, c.Span, spans.JoinByID, source)
+				d.addCopy(out, res, g.ID, id, r.Text(c.Name), from, from+c.End-c.Start, own, c.Span, spans.JoinByID, source)
 			}
 		}
 	})

@@ -222,12 +222,12 @@ func TestMix(t *testing.T) {
 // A source that reads old logs is waited for; a source behind at the pace of time has another clock.
 func TestBehind(t *testing.T) {
 	r := NewRun("run")
-	r.Heard("fast", 100*second, now)
-	r.Heard("late clock", 100*second, now)
+	r.Advance("fast", 100*second, now)
+	r.Advance("late clock", 100*second, now)
 	for i := range int64(5) {
 		at := now.Add(time.Duration(i+1) * time.Second)
-		r.Heard("fast", (100+60*(i+1))*second, at)
-		r.Heard("late clock", (101+i)*second, at)
+		r.Advance("fast", (100+60*(i+1))*second, at)
+		r.Advance("late clock", (101+i)*second, at)
 	}
 	at := now.Add(6 * time.Second)
 	assert.False(t, r.Behind(300*second, at, 10*time.Second))

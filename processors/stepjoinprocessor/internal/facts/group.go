@@ -28,7 +28,7 @@ type Group struct {
 	Last       time.Time // arrival of the last part
 	Chunk      int64     // of the stored promise; −1: none
 	Entry      int64     // of the journal, with the group's first fact
-	told       uint8     // origin of Service
+	origin     uint8     // origin of Service
 	functions  int
 	staged     int64 // number of stages added
 	settled    bool
@@ -54,8 +54,8 @@ func (r *Run) Group(id pcommon.TraceID, service string) *Group {
 // steps, else the first by name.
 func (g *Group) Of(service string, kind WindowKind) {
 	order := [...]uint8{Function: 1, Step: 2, Pass: 3, Other: 4}[kind]
-	if g.told == 0 || order < g.told || order == g.told && service < g.Service {
-		g.Service, g.told = service, order
+	if g.origin == 0 || order < g.origin || order == g.origin && service < g.Service {
+		g.Service, g.origin = service, order
 	}
 }
 

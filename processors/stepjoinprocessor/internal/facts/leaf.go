@@ -20,7 +20,7 @@ const (
 	Observed                     // times of arrival, or stamps of whole seconds
 	Bad                          // with a bad verdict
 	Error                        // ended in an error
-	Unheard                      // a collective with a rank without a record
+	Unrecorded                   // a collective with a rank without a record
 	RecordOnly                   // not drawn: no backend has the span
 )
 
@@ -108,9 +108,9 @@ func compareLeaves(a, b Leaf) int {
 	return slices.Compare(a.Span[:], b.Span[:])
 }
 
-// Careful enables the search for duplicates, for a batch that may be a repeat. Otherwise nothing is looked up per leaf.
-func (r *Run) Careful(careful bool) {
-	if !careful {
+// FindRepeats enables the search for duplicates, for a batch that may be a repeat. Otherwise nothing is looked up per leaf.
+func (r *Run) FindRepeats(on bool) {
+	if !on {
 		r.known = nil
 		return
 	}

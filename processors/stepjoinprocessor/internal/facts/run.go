@@ -35,7 +35,7 @@ type Run struct {
 	bytes    int64                       // about
 	plain    []plain                     // steps, while nothing else is known of the run
 	mixed    bool                        // something else is
-	known    map[pcommon.SpanID]struct{} // of leaves, while Careful
+	known    map[pcommon.SpanID]struct{} // of leaves, with FindRepeats
 	leaves   []Leaf                      // of traces without a window, the sorted leaves first
 
 	ordered int       // number of sorted leaves

@@ -19,8 +19,8 @@ const (
 	catching = 3               // times as fast as time goes by
 )
 
-// Heard records the time reached by a source.
-func (r *Run) Heard(name string, until int64, now time.Time) {
+// Advance records the time reached by a source.
+func (r *Run) Advance(name string, until int64, now time.Time) {
 	s := r.sources[name]
 	if s == nil {
 		s = &source{since: now, from: until}

@@ -6,8 +6,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Word is a watermark of a source of collectives. Times are ns.
-type Word struct {
+// Watermark is a watermark of a source of collectives. Times are ns.
+type Watermark struct {
 	Source        string // must not share reused memory
 	Epoch, Number int64  // words of an epoch are numbered from 1
 	First         bool   // nothing was sent before
@@ -24,9 +24,9 @@ type mark struct {
 // maxMarks bounds the sources of collectives of a run.
 const maxMarks = 4096
 
-// Hear takes a watermark of a source of collectives. A process that reads a Kafka partition without a gap misses nothing. Any other process, after a missed
-// watermark or with a source seen first midway, may lack spans sent until then.
-func (r *Run) Hear(w *Word) {
+// Watermark takes a watermark of a source of collectives. A process that reads a Kafka partition without a gap misses nothing. Any other process, after a
+// missed watermark or with a source seen first midway, may lack spans sent until then.
+func (r *Run) Watermark(w *Watermark) {
 	m, known := r.marks[w.Source]
 	switch {
 	case !known && len(r.marks) >= maxMarks, known && (w.Epoch < m.epoch || w.Epoch == m.epoch && w.Number <= m.number):

@@ -141,13 +141,13 @@ func ReadShares(c *wire.Cursor) (s Shares) {
 }
 
 // Append appends a word.
-func (w *Word) Append(b []byte) []byte {
+func (w *Watermark) Append(b []byte) []byte {
 	return appendBool(appendInts(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent), w.First)
 }
 
-// ReadWord is the inverse of Word.Append.
-func ReadWord(c *wire.Cursor) Word {
-	w := Word{Source: string(c.Bytes()), Epoch: c.Varint(), Number: c.Varint(), Until: c.Varint(), Sent: c.Varint()}
+// ReadWatermark is the inverse of Watermark.Append.
+func ReadWatermark(c *wire.Cursor) Watermark {
+	w := Watermark{Source: string(c.Bytes()), Epoch: c.Varint(), Number: c.Varint(), Until: c.Varint(), Sent: c.Varint()}
 	readBools(c, &w.First)
 	return w
 }
@@ -205,6 +205,6 @@ func (r *Run) ReadState(c *wire.Cursor, now time.Time) {
 	}
 	for range c.Count(2) {
 		name := string(c.Bytes())
-		r.Heard(name, c.Varint(), now)
+		r.Advance(name, c.Varint(), now)
 	}
 }
