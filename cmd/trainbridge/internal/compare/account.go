@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	leastTold  = 0.01 // of the wall clock: states that differ by less are alike
-	leastNamed = 0.05 // likewise: what differs by more is said first
+	leastTold  = 0.01 // of the wall clock: states with a smaller difference are alike
+	leastNamed = 0.05 // likewise: a larger difference is said first
 )
 
 // accounts are where the wall-clock time of both runs went; nil: the logs of a run tell of no step.
@@ -53,7 +53,7 @@ func (c *accounts) most() (state account.State, by float64) {
 	return state, by
 }
 
-// alike says whether no state and goodput differ by 1 % of the wall clock: as shares of it, and in seconds where the runs did as many steps.
+// alike says whether no state and goodput differ by 1 % of the wall clock: as shares, and in seconds where the runs did as many steps.
 func (c *accounts) alike() bool {
 	if _, most := c.most(); math.Abs(most) >= leastTold || math.Abs(goodput(c.a)-goodput(c.b)) >= leastTold {
 		return false
@@ -132,7 +132,7 @@ func (d *document) known(points string) string {
 // points is the difference of two shares.
 func points(a, b float64) string { return human.Signed(math.Round(1000*(b-a))/10+0, 1) + " %" } // + 0: no −0
 
-// accountBelow is what is said in place of rows, or below them.
+// accountBelow is text in place of rows, or below the rows.
 func (d *document) accountBelow() string {
 	a, b := d.accounts.a, d.accounts.b
 	switch {
@@ -147,7 +147,7 @@ func (d *document) accountBelow() string {
 		human.Seconds(a.Wall), human.Percent(a.Goodput()), human.Seconds(b.Wall), human.Percent(b.Goodput()))
 }
 
-// accountSentence is said first where the accounts differ much; "": they do not.
+// accountSentence is said first where the accounts differ much; "" otherwise.
 func (d *document) accountSentence() string {
 	if !d.accounts.both() {
 		return ""

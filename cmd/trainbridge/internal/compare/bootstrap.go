@@ -17,13 +17,13 @@ const (
 	fewUnits  = 6   // with fewer nothing can be told
 	manyUnits = 20  // with fewer the draws alone say too little about rare values
 
-	fewApart  = 3    // values that tell nothing of each other: with fewer nothing can be told
-	mostAlike = 0.98 // correlation of neighbours: a series that is alike for longer drifts, and has no mean
+	fewApart  = 3    // values independent of each other: with fewer there is no finding
+	mostAlike = 0.98 // correlation of neighbours: a series with longer likeness drifts, and has no mean
 
-	equal = 1e-9 // relative: means that are as near are the same number, written with other roundings
+	equal = 1e-9 // relative: nearer means are the same number, written with other roundings
 )
 
-// unit is what is drawn at random: the values of a step, or of several steps one after the other.
+// unit is drawn at random: the values of a step, or of several steps in a row.
 type unit struct{ sum, count float64 }
 
 func mean(units []unit) float64 {
@@ -77,7 +77,7 @@ func likeness(values []float64) float64 {
 		for i := lag; i < n; i++ {
 			c += (values[i] - m) * (values[i-lag] - m)
 		}
-		if c /= variance; c < 1.96/math.Sqrt(float64(n)) { // what is left is chance
+		if c /= variance; c < 1.96/math.Sqrt(float64(n)) { // the rest is chance
 			break
 		}
 		tau += 2 * c
@@ -98,10 +98,10 @@ type estimate struct {
 	told       bool     // there is enough to tell
 }
 
-// interval holds the true value with the confidence that was asked for.
+// interval holds the true value with the given confidence.
 type interval struct{ value, low, high float64 }
 
-// zero says whether there is no difference that can be told.
+// zero says whether no difference is found.
 func (e *estimate) zero() bool { return !e.told || e.difference.low <= 0 && e.difference.high >= 0 }
 
 // compareMeans draws units at random, again and again, from both runs, or from both at once where they are pairs. The interval has the middle of these draws,
@@ -141,13 +141,13 @@ func compareMeans(name string, a, b []unit, paired bool, confidence float64) (e 
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile(1 - tail)
 	low := distuv.UnitNormal.CDF(-t * math.Sqrt((freedom+1)/freedom)) // the share of draws below
 	e.difference.low, e.difference.high = stat.Quantile(differences, low), stat.Quantile(differences, 1-low)
-	e.ratio.low, e.ratio.high = stat.Quantile(ratios, low), stat.Quantile(ratios, 1-low) // at the same places, so that both tell the same
+	e.ratio.low, e.ratio.high = stat.Quantile(ratios, low), stat.Quantile(ratios, 1-low) // at the same places
 	if min(len(a), len(b)) < manyUnits {
 		t *= math.Sqrt(squares)
 		e.difference.low, e.difference.high = min(e.difference.low, e.difference.value-t), max(e.difference.high, e.difference.value+t)
 		e.ratio.low, e.ratio.high = min(e.ratio.low, 1+e.difference.low/e.a), max(e.ratio.high, 1+e.difference.high/e.a)
 	}
-	if e.a <= 0 || !(ratios[0] > 0) || math.IsInf(ratios[resamples-1], 1) { // it may as well be anything
+	if e.a <= 0 || !(ratios[0] > 0) || math.IsInf(ratios[resamples-1], 1) { // any value is possible
 		e.ratio = interval{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return e
@@ -191,7 +191,7 @@ func draw(random *dice, a, b []unit, paired bool) (ma, mb float64) {
 	return sa.sum / sa.count, sb.sum / sb.count
 }
 
-// influences are how much each unit moves the difference, scaled so that the sum of their squares is its variance, and Welch's degrees of freedom.
+// influences are how much each unit moves the difference, scaled so that the sum of the squares is the variance, and Welch's degrees of freedom.
 func influences(a, b []unit, paired bool) (all []float64, freedom float64) {
 	of := func(units []unit) (out []float64, variance float64) {
 		m, count := mean(units), 0.0

@@ -67,7 +67,7 @@ func compare(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// Runs of the same job with other seeds accuse nothing: of all pairs at most as many as the confidence says. With 21 seeds it was 3 of 210 pairs.
+// Runs of the same job with other seeds accuse nothing: of all pairs at most as many as the confidence says. With 21 seeds: 3 of 210 pairs.
 func TestHealthy(t *testing.T) {
 	var all []*Run
 	pairs, accused := 0, 0
@@ -88,7 +88,7 @@ func TestHealthy(t *testing.T) {
 	assert.LessOrEqual(t, accused, 2, "of %d pairs", pairs) // 0.75 are to be expected at most, and pairs share runs
 }
 
-// What was changed is found, and nothing else: TransferQueue is slow in some steps of B.
+// The change is found, and nothing else: TransferQueue is slow in some steps of B.
 func TestFault(t *testing.T) {
 	a, _ := job(t, 1, nil)
 	b, truth := job(t, 2, func(o *gen.Options) { o.Faults, o.FaultEvery = []string{gen.FaultGet}, 3 })
@@ -103,7 +103,7 @@ func TestFault(t *testing.T) {
 	require.Contains(t, found, nameUsual)
 	assert.NotContains(t, found, "compute")
 	assert.True(t, found["get"].worse())
-	// The mean is that of the generator's truth, the first step left out.
+	// The mean is the mean of the generator's truth, without the first step.
 	sum := 0.0
 	for _, s := range truth.Steps[1:] {
 		sum += s.Time["get"]
@@ -112,7 +112,7 @@ func TestFault(t *testing.T) {
 	assert.Regexp(t, `^A step( without checkpoint and evaluation)? takes .* longer in B than in A .* Of it: get \+`, (&document{Comparison: c}).conclusion())
 }
 
-// Intervals hold the truth as often as they say: values that are skewed, rare, or like their neighbours.
+// Intervals hold the truth as often as stated, for values with skew, rare values, or values like their neighbours.
 func TestConfidence(t *testing.T) {
 	kinds := map[string]func(r *rand.Rand, n int) []float64{
 		"lognormal": func(r *rand.Rand, n int) (v []float64) {
@@ -162,7 +162,7 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// Runs of another model, batch or number of GPUs are not comparable; what differs is said, and the figures are shown.
+// Runs of another model, batch or number of GPUs are not comparable; the differences in settings are said, and the figures are shown.
 func TestNotComparable(t *testing.T) {
 	log := func(ranks, batch int, took float64) string {
 		var b strings.Builder
@@ -192,7 +192,7 @@ func TestNotComparable(t *testing.T) {
 	assert.Equal(t, []string{"不可比较：两次运行的设置不同（批大小: A 64, B 128）。下列差异可能由此造成。"}, doc.Warnings)
 }
 
-// Accounts that differ are set side by side, and what differs most is said first; alike ones are a line.
+// Different accounts are set side by side, with the largest difference first; alike accounts are a line.
 func TestAccount(t *testing.T) {
 	log := func(steps int, saves time.Duration) string {
 		var b strings.Builder
@@ -252,7 +252,7 @@ func TestGolden(t *testing.T) {
 		require.NoError(t, os.Rename(dir, filepath.Join(parent, name)))
 	}
 	t.Chdir(parent)
-	t.Setenv("TRAINBRIDGE_RUN_ID", "the-run") // else the directory tells it
+	t.Setenv("TRAINBRIDGE_RUN_ID", "the-run") // else by the directory
 	for _, format := range []string{"text", "html", "json"} {
 		for _, lang := range []string{"en", "zh"} {
 			out, err := compare(t, "a", "b", "--format", format, "--lang", lang)
@@ -300,7 +300,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// However many rows there are, so many are kept, the same in any order.
+// A bounded number of rows is kept, the same in any order.
 func TestSample(t *testing.T) {
 	forth, back := newSample(100), newSample(100)
 	row := func(i int) row {

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Confidence is that of all intervals together: so often a comparison of two runs that are alike in truth accuses nothing.
+// Confidence is of all intervals together: the share of comparisons of two equal runs without a finding.
 const Confidence = 0.95
 
 // The sections of a comparison.
@@ -28,20 +28,20 @@ const (
 	sectionLoss        = "loss"
 )
 
-// The rows of a breakdown that are no part.
+// The rows of a breakdown beside the parts.
 const (
 	nameWhole = "whole"
 	nameUsual = "without checkpoint and evaluation"
 	nameOther = "other"
 )
 
-// Which values are better.
+// Whether high or low values are better.
 const (
 	lowerIsBetter  = -1
 	higherIsBetter = 1
 )
 
-// figure is one figure of both runs.
+// figure is a figure of both runs.
 type figure struct {
 	section string
 	of      string // whose: a window, a function, an operation; "" in a section about one thing
@@ -53,7 +53,7 @@ type figure struct {
 	a, b             []unit
 	countA, countB   int // values
 	medianA, medianB float64
-	likeA, likeB     []float64 // the means of units, or the differences of pairs: apart tells of them how alike neighbours are
+	likeA, likeB     []float64 // the means of units, or the differences of pairs: apart finds how alike neighbours are
 
 	blockA, blockB int // steps that are drawn together
 	estimate
@@ -80,18 +80,18 @@ type final struct {
 	loss float64
 }
 
-// collectiveRanks is the fact that stands for the world size where no log says it.
+// collectiveRanks is the fact in place of a missing world size.
 const collectiveRanks = "ranks of the largest collective"
 
-// fact is what both logs say of their runs.
+// fact is said by both logs about their runs.
 type fact struct {
 	name    string
-	a, b    []string // values; none: the log does not say it
+	a, b    []string // values; none: not in the log
 	differs bool
-	needed  bool // runs that differ in it cannot be compared
+	needed  bool // runs with different values cannot be compared
 }
 
-// Comparable says whether a difference may come from what was changed, and not from another model, batch or number of GPUs.
+// Comparable says whether a difference may come from the change, and not from another model, batch or number of GPUs.
 func (c *Comparison) Comparable() bool {
 	return !slices.ContainsFunc(c.facts, func(f fact) bool { return f.differs && f.needed })
 }
@@ -102,7 +102,7 @@ type side struct {
 	log     string // the format whose steps are the units
 	steps   map[int64]int
 	ends    []int64        // of the steps
-	traces  map[uint64]int // which step a trace is of
+	traces  map[uint64]int // the step of a trace
 	covered map[int64]float64
 }
 
@@ -136,11 +136,11 @@ func newSide(run *Run, log string) *side {
 	return s
 }
 
-// alone is added to the numbers of units that are traces of no step.
+// alone is added to the numbers of units of traces without a step.
 const alone = 1 << 40
 
-// unitOf is which unit a row belongs to: its step, else that of its trace, else the step that went on when it began. Where there are no steps, or its times are
-// made up, it is its trace.
+// unitOf is the unit of a row: its step, else the step of its trace, else the step under way when the row began. Without steps, or with made-up times, the
+// unit is the trace.
 func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	if i, ok := s.steps[r.step]; ok && r.step != noStep {
 		return i
@@ -160,7 +160,7 @@ func (s *side) unitOf(r *row, traces map[uint64]int) int {
 	return i
 }
 
-// units puts the values of a column into units, without the first unit, which is warm-up. fill stands for a value that a row does not say.
+// units puts the values of a column into units, without the first unit, the warm-up. fill stands for a missing value.
 func (s *side) units(of *sample, column int, fill float64, scale func(*row) float64) (units []unit, like []float64, values []float64) {
 	if of == nil {
 		return nil, nil, nil
@@ -214,7 +214,7 @@ func unitNames(s *side) string {
 	return "traces"
 }
 
-// logs are the training logs that are compared: of the kinds of logs that both have the one with the most steps, else of each the one with the most.
+// logs are the training logs to compare: of the kinds of logs that both have the kind with the most steps, else the largest of each.
 func logs(a, b *Run) (ofA, ofB string) {
 	largest := func(of *Run, other map[string]*sample) string {
 		best := ""
@@ -263,7 +263,7 @@ func (c *Comparison) addSteps(sa, sb *side) {
 	}
 }
 
-// addWindows adds the parts of the windows that hold all others: steps, else batches, else passes.
+// addWindows adds the parts of the outermost windows: steps, else batches, else passes.
 func (c *Comparison) addWindows(sa, sb *side) {
 	for _, of := range []string{spans.WindowStep, spans.WindowBatch, spans.WindowPass} {
 		a, b := sa.windows[of], sb.windows[of]
@@ -296,7 +296,7 @@ func (c *Comparison) addWindows(sa, sb *side) {
 	}
 }
 
-// none stands for a part that took no time in a window: 0, where the run's logs tell of the part at all.
+// none stands for a part without time in a window: 0, if the run's logs have the part at all.
 func none(of *sample, column int) float64 {
 	if slices.ContainsFunc(of.rows, func(r row) bool { return !math.IsNaN(r.values[column]) }) {
 		return 0
@@ -304,7 +304,7 @@ func none(of *sample, column int) float64 {
 	return math.NaN()
 }
 
-// names are the names that either side has.
+// names are the names of either side.
 func names(a, b map[string]*sample) []string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
@@ -397,7 +397,7 @@ func (c *Comparison) compared() (n int) {
 	return n
 }
 
-// estimate makes the intervals. There are many, so each is wide enough that all hold at once (Bonferroni).
+// estimate makes the intervals, each wide enough for all to hold at once (Bonferroni).
 func (c *Comparison) estimate() {
 	c.confidence = 1 - (1-Confidence)/float64(max(1, c.compared()))
 	var workers sync.WaitGroup
@@ -424,7 +424,7 @@ func (f *figure) estimateOne(confidence float64) {
 	f.drift(tauA, tauB, confidence)
 }
 
-// compareFacts finds what the logs say of their runs as a whole.
+// compareFacts finds the facts in the logs about their runs.
 func (c *Comparison) compareFacts() {
 	all := map[string]bool{}
 	for _, of := range []*Run{c.a, c.b} {
@@ -432,7 +432,7 @@ func (c *Comparison) compareFacts() {
 			all[name] = true
 		}
 	}
-	if !all[spans.AttrWorldSize] { // the largest collective stands for it
+	if !all[spans.AttrWorldSize] { // the largest collective stands in
 		for _, of := range []*Run{c.a, c.b} {
 			if of.ranks > 0 {
 				of.fact(collectiveRanks, strconv.FormatInt(of.ranks, 10))

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// drift makes the interval no narrower than Welch's of as many values as tell nothing of each other: of a series that drifts, n values tell as much as n/τ.
-// Blocks alone are too few then, or still alike. With fewer than fewApart values nothing is told.
+// drift makes the interval no narrower than Welch's of the number of independent values: of a series with drift, n values count as n/τ. Blocks alone are too
+// few then, or still alike. With fewer than fewApart values there is no finding.
 func (f *figure) drift(tauA, tauB, confidence float64) {
 	if !f.told || tauA <= 1 && tauB <= 1 || f.difference.low == f.difference.high {
 		return

@@ -20,7 +20,7 @@ func drifting(r *rand.Rand, n int, rho float64) (units []unit, like []float64) {
 	return units, like
 }
 
-// TestDrift: of alike runs that drift (AR(1), rho 0.9, 1 %) at most 5 % are accused, which were 7 of 34; a step that takes 2 % longer is found all the same.
+// TestDrift: of alike runs with drift (AR(1), rho 0.9, 1 %) at most 5 % are accused (once 7 of 34); a step that takes 2 % longer is found all the same.
 func TestDrift(t *testing.T) {
 	pairs := 150
 	if testing.Short() {

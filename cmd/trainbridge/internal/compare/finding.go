@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// What is found about a figure; the values stand in the JSON document.
+// Findings about a figure; the values stand in the JSON document.
 const (
 	findingNone   = "no difference that can be told"
 	findingFew    = "too few to tell"
@@ -35,13 +35,13 @@ func (f *figure) finding() string {
 	return findingLower
 }
 
-// differs says whether there is a difference that can be told.
+// differs says whether a difference is found.
 func (f *figure) differs() bool { return f.finding() == findingHigher || f.finding() == findingLower }
 
 // worse says whether B is worse than A.
 func (f *figure) worse() bool { return f.differs() && f.difference.value*float64(f.better) < 0 }
 
-// scale is a unit that numbers are printed in.
+// scale is a unit of printed numbers.
 type scale struct {
 	by   float64
 	name string
@@ -56,7 +56,7 @@ var scales = map[string][]scale{
 	"":       {{1, ""}},
 }
 
-// scale is the unit in which both means are printed: the larger one is 1 or more.
+// scale is the unit of both means: the larger mean is 1 or more.
 func (f *figure) scale() scale {
 	all := scales[f.unit]
 	for _, s := range all {
@@ -67,7 +67,7 @@ func (f *figure) scale() scale {
 	return all[len(all)-1]
 }
 
-// digits is a number with three significant digits, its zeros too: it is held against another one.
+// digits is a number with three significant digits, with trailing zeros: a reader compares two numbers.
 func digits(v float64) string { return human.Fixed(v, human.Decimals(v)) }
 
 // change is a difference with as many digits behind the point as the means have.

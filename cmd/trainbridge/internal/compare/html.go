@@ -46,7 +46,7 @@ func barOf(f *figure, label string) *bar {
 	return &bar{label, from, max(to-from, 1), place(f.ratio.value)}
 }
 
-// writeHTML writes one page that loads nothing. html/template escapes what logs say.
+// writeHTML writes a page without requests. html/template escapes texts of logs.
 func writeHTML(w io.Writer, d *document) error {
 	data := pageData{Lang: "en", Conclusion: d.conclusion(), Warnings: d.warnings(), Sides: d.sides(), Notes: d.notes()}
 	if d.words {

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// The JSON document, docs/reference/compare.md. Numbers that are not known are left out.
+// The JSON document, docs/reference/compare.md. Unknown numbers are left out.
 type (
 	jsonDocument struct {
 		Conclusion string        `json:"conclusion"`
@@ -33,7 +33,7 @@ type (
 		A       []string `json:"a"`
 		B       []string `json:"b"`
 		Differs bool     `json:"differs"`
-		Needed  bool     `json:"needed"` // runs that differ in it are not comparable
+		Needed  bool     `json:"needed"` // runs with different values are not comparable
 	}
 	jsonFigure struct {
 		Section    string        `json:"section"`

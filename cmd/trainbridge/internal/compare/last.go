@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// lasts are what ranks, and hosts, that came last to collectives cost the others, s x ranks that waited.
+// lasts are the costs, s x waiting ranks, of ranks and hosts that came last to collectives.
 type lasts struct {
 	ranks map[int64]float64
 	hosts map[string]float64
@@ -41,13 +41,13 @@ func (l *lasts) add(v *view.Collective) {
 	}
 }
 
-// Of all that was waited for in a run: whose share is less is not the one that the run waits for; in the other run the share is less than half of that.
+// Of all waiting in a run: a rank with a smaller share is not the cause; in the other run the share is less than half.
 const (
 	leastShare = 1.0 / 3
 	muchLess   = 0.5
 )
 
-// dearest is who cost the most, if that is a good part of all waiting and more than in the other run.
+// dearest is the rank or host with the highest cost, if the cost is a good part of all waiting and more than in the other run.
 func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, otherAll float64) (who K, share, otherShare float64, ok bool) {
 	for _, k := range slices.Sorted(maps.Keys(of)) {
 		if cost := of[k] / all; cost > share {
@@ -60,10 +60,10 @@ func dearest[K cmp.Ordered](of map[K]float64, all float64, other map[K]float64, 
 	return who, share, otherShare, share >= leastShare && otherShare < muchLess*share
 }
 
-// lastOnes names the rank or host that one run waits for and the other does not, where the runs differ in how long is waited.
+// lastOnes names the rank or host that a single run waits for, where the runs differ in waiting time.
 func (d *document) lastOnes() string {
 	if len(d.a.last.ranks) == 0 || len(d.b.last.ranks) == 0 {
-		return "" // of one run nobody knows
+		return "" // a run without this knowledge
 	}
 	higher, lower := false, false
 	for _, f := range d.figures {

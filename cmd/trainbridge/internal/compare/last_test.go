@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// waiting is a run whose ranks, 8 on a host, cost so much each by coming last.
+// waiting is a run with the cost of each rank, 8 on a host, of coming last.
 func waiting(cost func(rank int64) float64) *Run {
 	run := newRun("run")
 	for rank := range int64(32) {
@@ -18,7 +18,7 @@ func waiting(cost func(rank int64) float64) *Run {
 	return run
 }
 
-// TestLast: the rank, or the host, that one run waits for is named, and only where the runs differ in how long is waited.
+// TestLast: the rank or host that a single run waits for is named, and only where the runs differ in waiting time.
 func TestLast(t *testing.T) {
 	alike := waiting(func(int64) float64 { return 1 })
 	rank := waiting(func(rank int64) float64 { return map[bool]float64{true: 60, false: 1}[rank == 9] })

@@ -21,11 +21,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What is kept of a run, at most.
+// Bounds of a run.
 const (
 	mostSteps  = 100_000 // rows of a training log, or of windows of one kind
 	mostCalls  = 20_000  // rows of a function, of passes, or of an operation of collectives
-	mostNames  = 100     // functions, operations, training logs, facts: names that logs make up
+	mostNames  = 100     // functions, operations, training logs, facts: names made up by logs
 	mostValues = 8       // of a fact
 )
 
@@ -49,32 +49,32 @@ const (
 	collectiveTime
 )
 
-// partNames are the columns of windows, the most usual first. Behind them are the windowColumns.
+// partNames are the columns of windows, the most usual first, before the windowColumns.
 var partNames = []string{
 	spans.PartCompute, spans.PartGet, spans.PartPut, spans.PartCollective, spans.PartWait, spans.PartRPCSerialize, spans.PartRPCSend,
 	spans.PartRPCReceive, spans.PartRPCServer, spans.PartRPCDeserialize, spans.PartRPCUnattributed, spans.PartDataLoading, spans.PartCheckpoint,
 	spans.PartEvaluation, spans.PartUnattributed,
 }
 
-// The columns of windows behind those of the parts.
+// The columns of windows behind the parts.
 const (
-	windowOther = iota // of a part that is not known
+	windowOther = iota // of an unknown part
 	windowWhole
 	windowUsual // the whole without checkpoint and evaluation, which some steps have and others not
 	windowColumns
 )
 
-// Run is what is kept of one run.
+// Run is the kept data of a run.
 type Run struct {
 	ID    string // ml.run.id
 	facts map[string]map[string]bool
 
 	steps       map[string]*sample // by the format of the log
-	windows     map[string]*sample // by what they are of
+	windows     map[string]*sample // by kind
 	functions   map[string]*sample // of TransferQueue
 	passes      *sample            // of RPCs
 	collectives map[string]*sample // by operation and communicator
-	partial     int                // windows that may lack something
+	partial     int                // windows that may be incomplete
 	notFinite   int                // losses
 	others      int                // spans of further names
 	ranks       int64              // of the largest collective
@@ -92,7 +92,7 @@ func newRun(id string) *Run {
 	}
 }
 
-// runs takes spans, and keeps what is compared of each run.
+// runs takes spans, and keeps the compared data of each run.
 type runs struct {
 	mu sync.Mutex
 	by map[string]*Run
@@ -138,7 +138,7 @@ func (c *runs) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// books are those of all runs.
+// books of all runs.
 func (c *runs) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, run := range c.by {
@@ -260,13 +260,13 @@ func (run *Run) takeCollective(r row, v *view.Collective) {
 		length = float64(r.end-r.start) / 1e9
 	}
 	name := v.Operation
-	if v.CommName != "" && v.CommName != "unknown" { // as NCCL Inspector says when it has none; ids are others in each run
+	if v.CommName != "" && v.CommName != "unknown" { // as NCCL Inspector writes without a name; ids are others in each run
 		name += " in " + v.CommName
 	}
 	run.named(run.collectives, name, mostCalls).add(r, v.BandwidthBus, v.Last.Late, length)
 }
 
-// named finds a sample by a name that the log says.
+// named finds a sample by a name in the log.
 func (run *Run) named(by map[string]*sample, name string, most int) *sample {
 	s := by[name]
 	if s == nil {
@@ -285,7 +285,7 @@ func (run *Run) number(name string, v view.Int) {
 	}
 }
 
-// fact notes what a log says of the whole run.
+// fact notes a log's statement about the whole run.
 func (run *Run) fact(name, value string) {
 	if value == "" {
 		return
@@ -310,7 +310,7 @@ func orZero(v float64) float64 {
 	return v
 }
 
-// kept is how many rows there were, and how many of them are kept.
+// kept is the number of rows, and of kept rows.
 func (run *Run) kept() (kept, seen int) {
 	add := func(s *sample) { kept, seen = kept+len(s.rows), seen+s.seen }
 	for _, by := range []map[string]*sample{run.steps, run.windows, run.functions, run.collectives} {

@@ -9,25 +9,25 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 )
 
-// row is what one span says: a value per column, NaN where it does not say it.
+// row is a span: a value per column, NaN if absent.
 type row struct {
 	start, end int64  // ns since 1970
-	step       int64  // iteration, noStep where it is not known
-	made       bool   // its times are made up: it is where it is only by its trace
-	trace      uint64 // the beginning of its trace id
-	order      uint64 // of its span id, evenly distributed
+	step       int64  // iteration, noStep if unknown
+	made       bool   // made-up times: only the trace gives a place
+	trace      uint64 // the beginning of the trace id
+	order      uint64 // of the span id, evenly distributed
 	values     []float64
 }
 
 const noStep = math.MinInt64
 
-// sample keeps rows, up to a number. Of more it keeps those whose span ids hash below a bound, so that the same spans stay in whatever order they come.
+// sample keeps rows, up to a number. Of more rows those are kept whose span ids hash below a bound, so the same spans stay in any order.
 type sample struct {
 	most  int
 	bound uint64 // rows of a higher order are not kept
 	rows  []row
 	seen  int
-	first row // by time; it is known of all rows
+	first row // by time, known of all rows
 }
 
 func newSample(most int) *sample { return &sample{most: most, bound: math.MaxUint64} }

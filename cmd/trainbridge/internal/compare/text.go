@@ -15,17 +15,17 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// document is a comparison as people read it: all formats say the same sentences.
+// document is a comparison for people: all formats say the same sentences.
 type document struct {
 	*Comparison
 	words
-	nameA, nameB string // as they were given
+	nameA, nameB string // as given
 }
 
-// sections in the order in which they are printed, each with its title.
+// sections in the order of printing, each with its title.
 var sections = []struct{ name, title string }{
 	{sectionSteps, "Steps"},
-	{sectionBreakdown, ""}, // its window tells it
+	{sectionBreakdown, ""}, // its window names the section
 	{sectionFunctions, "TransferQueue, per call"},
 	{sectionPasses, "RPC, per pass"},
 	{sectionCollectives, "Collectives, each"},
@@ -90,7 +90,7 @@ func (d *document) figuresSentence(apart bool) string {
 	return text + d.in(" No part alone explains it.", "。没有任何一部分能单独说明原因。") + d.lastOnes()
 }
 
-// causes are the parts that differ, those that explain most of it first.
+// causes are the parts with a difference, the largest first.
 func (d *document) causes() string {
 	var parts []*figure
 	for _, f := range d.figures {
@@ -107,7 +107,7 @@ func (d *document) causes() string {
 	return strings.Join(all, ", ")
 }
 
-// listed are the figures that differ, by name.
+// listed are the figures with a difference, by name.
 func (d *document) listed() string {
 	var all []string
 	for _, f := range d.figures {
@@ -133,7 +133,7 @@ func direction(f *figure) string {
 	}
 }
 
-// differences are sentences about what the runs as a whole differ in; refused says whether they cannot be compared.
+// differences are sentences about different settings of the runs; refused says whether the runs cannot be compared.
 func (d *document) differences() (refused bool, all []string) {
 	for _, f := range d.facts {
 		if !f.differs {
@@ -164,7 +164,7 @@ func (d *document) said(values []string) string {
 	return reading.Clean(strings.Join(values, ", "))
 }
 
-// warnings are what a reader must know before the figures.
+// warnings come before the figures.
 func (d *document) warnings() (all []string) {
 	refused, differ := d.differences()
 	switch list := strings.Join(differ, d.in("; ", "；")); {
@@ -227,7 +227,7 @@ func (d *document) finals() string {
 	return d.sf("Last loss: A %s, B %s", "最后的损失：A %s，B %s", say(d.lossA), say(d.lossB))
 }
 
-// cells are a figure as texts: name, A, B, difference, its interval, change in %, its interval, finding.
+// cells are a figure as texts: name, A, B, difference, interval, change in %, interval, finding.
 func (d *document) cells(f *figure) [8]string {
 	s := f.scale()
 	a, b := f.estimate.a/s.by, f.estimate.b/s.by
@@ -274,7 +274,7 @@ func writeText(out io.Writer, d *document) error {
 		fmt.Fprintln(w, side)
 	}
 	d.writeAccount(w)
-	var alike []string // sections, each with its number of figures that do not differ
+	var alike []string // sections, each with its number of figures without a difference
 	for _, s := range sections {
 		title := d.titleOf(s.name, s.title)
 		if title == "" {
@@ -337,7 +337,7 @@ func (d *document) writeAccount(w *strings.Builder) {
 	}
 }
 
-// sides say what A and B are: how they were named, the run, what the logs say of it.
+// sides say who A and B are: their names as given, the run, the facts of the logs.
 func (d *document) sides() (all []string) {
 	for _, side := range []struct {
 		name, path string

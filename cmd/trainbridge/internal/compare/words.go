@@ -27,7 +27,7 @@ func (w words) in(english, chinese string) string {
 	return english
 }
 
-// sf is fmt.Sprintf in that language.
+// sf is fmt.Sprintf in the language.
 func (w words) sf(english, chinese string, args ...any) string {
 	return fmt.Sprintf(w.in(english, chinese), args...)
 }

@@ -23,7 +23,7 @@ func (c *conclusion) accounting() {
 	c.page.print(tables.Attempts(&c.account, c.chinese))
 }
 
-// whole is the time that losses are held against, s, and what it is called.
+// whole is the time against which losses are held, s, and its name.
 func (c *conclusion) whole() float64 {
 	switch {
 	case c.accounted:
@@ -50,7 +50,7 @@ func (c *conclusion) ranksIn(of account.State) float64 {
 	return float64(c.size)
 }
 
-// lose adds a claim of seconds that were lost, by so many ranks on average.
+// lose adds a claim of lost seconds, by the average number of ranks.
 func (c *conclusion) lose(kind string, seconds, ranks float64, what, short, advice string, proof ...proof) {
 	c.claims = append(c.claims, claim{
 		kind: kind, what: what, short: short, cost: seconds, lost: seconds, devices: seconds * ranks, rank: costly, advice: advice, proof: proof,
@@ -74,7 +74,7 @@ func (c *conclusion) share(seconds float64) string {
 	return c.sf("%s of %s", "占 %[2]s 的 %[1]s", human.Percent(seconds/c.whole()), human.Seconds(c.whole()))
 }
 
-// states are the losses that the account tells of.
+// states are the losses in the account.
 func (c *conclusion) states() {
 	if !c.accounted {
 		return
@@ -112,7 +112,7 @@ func (c *conclusion) wereOf(n int64) string {
 	return " were"
 }
 
-// gap tells of the times without a step of one state.
+// gap tells of the times without a step of a state.
 func (c *conclusion) gap(of account.State, kind, advice string) {
 	lost := c.account.Seconds[of]
 	if !c.worth(lost) {
@@ -150,7 +150,7 @@ func (c *conclusion) gap(of account.State, kind, advice string) {
 	c.lose(kind, lost, c.ranksIn(of), text+where+": "+c.share(lost), short, advice, seen...)
 }
 
-// checkpoints tells of the checkpoints: what they took, and that one took far longer than the others. Causes of slow steps have their part already.
+// checkpoints tells of the checkpoints: their time, and an outlier among them. Causes of slow steps have their part already.
 func (c *conclusion) checkpoints() {
 	all := c.account.Of(account.Checkpoint)
 	lost := c.account.Seconds[account.Checkpoint] - c.blamedOn(spans.PartCheckpoint)
@@ -193,7 +193,7 @@ func (c *conclusion) blamedOn(part string) (sum float64) {
 	return sum
 }
 
-// steadyParts are what takes much of each step: nothing is slow then, and yet the time is lost.
+// steadyParts are parts with much of each step: no step is slow, and yet the time is lost.
 func (c *conclusion) steadyParts() {
 	w := c.window
 	if w == nil || w.Took.Count() == 0 {

@@ -7,7 +7,7 @@ type both struct{ english, chinese string }
 
 func (p *page) of(b both) string { return p.in(b.english, b.chinese) }
 
-// adviceOf is what to do about a part. Of a part by the trainer's own name nothing more is known than that it is computing.
+// adviceOf is the advice about a part. A part by the trainer's own name is computing, with no further knowledge.
 func adviceOf(part string) both {
 	if a, ok := advices[part]; ok || part == spans.PartUnattributed {
 		return a
@@ -15,7 +15,7 @@ func adviceOf(part string) both {
 	return advices[spans.PartCompute]
 }
 
-// advices say what to do where a part of the time took longer.
+// advices are for parts of the time that took longer.
 var advices = map[string]both{
 	spans.PartCheckpoint: {"Save asynchronously or less often, and look at the bandwidth of the storage.", "异步保存或降低保存频率，并检查存储带宽。"},
 	spans.PartEvaluation: {"Evaluate less often, or on fewer samples.", "降低评估频率，或减少评估样本数。"},
@@ -61,27 +61,27 @@ var advices = map[string]both{
 	},
 }
 
-// meant is what is said: a verdict and its cause.
+// meant is a verdict and its cause.
 type meant struct{ verdict, cause string }
 
-// finding is how a verdict is told in Chinese, and when it stands among the conclusions.
+// finding is a verdict in Chinese, and its place among the conclusions.
 type finding struct {
-	chinese string // what it means
-	advice  string // in Chinese; in English it is the registry's
+	chinese string // the meaning
+	advice  string // in Chinese; the English advice is the registry's
 	rank    int    // wrong results first: see the constants
 }
 
 // Where a verdict stands.
 const (
-	elsewhere = iota // the figures say it better, or it is no accusation
+	elsewhere = iota // the figures say more, or no accusation
 	ended            // how the run ended
 	wrong            // results are lost, or the job stands
 	costly           // time is lost
 	remark           // worth a look
-	distrust         // numbers of the log that are not to be trusted
+	distrust         // numbers of the log not to be trusted
 )
 
-// findings are the verdicts that the conclusions may name by themselves. Others have rules of their own in conclusion.go: TransferQueue, who is late.
+// findings are the verdicts that the conclusions may name by themselves. Others have rules of their own in conclusion.go: TransferQueue, late ranks.
 var findings = map[meant]finding{
 	{spans.VerdictNCCLHang, ""}:        {"集合通信未在时限内完成", "先看缺失的 rank（崩溃、走入其他代码、等待数据）；若无缺失，检查 rank 间的网络。", wrong},
 	{spans.VerdictNCCLRankMissing, ""}: {"部分 rank 没有记录", "检查该 rank 是否仍在运行，是否仍在写日志。", wrong},

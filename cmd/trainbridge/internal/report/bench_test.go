@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/test/gen/train"
 )
 
-// What a report of a log costs, from its bytes to its text. cpu-ns/line is what counts on a busy machine.
+// The cost of a report of a log, from its bytes to its text. cpu-ns/line counts on a busy machine.
 func BenchmarkReport(b *testing.B) {
 	const steps = 40_000
 	for _, format := range []string{"jsonl", "megatron"} {

@@ -15,9 +15,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The first screen of a report. Of several runs there is a table, and of the first ones the conclusion and the first claim.
+// The first screen of a report. Several runs have a table, and the first of them the conclusion and the first claim.
 const (
-	briefWidth  = 80 // where there is no terminal
+	briefWidth  = 80 // without a terminal
 	leastWidth  = 40
 	briefClaims = 3
 	briefParts  = 5
@@ -30,7 +30,7 @@ const (
 
 var severityColours = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", good: "32"}
 
-// brief writes what a terminal shows without scrolling. Runs that failed come first.
+// brief writes a screen without scrolling. Failed runs come first.
 func (p *page) brief(jobs []*digest.Job, read *offline.Reading) {
 	all := make([]*conclusion, len(jobs))
 	for i, job := range jobs {
@@ -82,7 +82,7 @@ func (p *page) runs(all []*conclusion) {
 	p.blank()
 }
 
-// brief writes the conclusion of a run, its first claims, and of a run that is alone where its time went.
+// brief writes the conclusion of a run, the first claims, and of a single run where the time went.
 func (c *conclusion) brief(claims int, alone bool) {
 	dir := directory(files(c.job, c.read), c.read)
 	c.painted("1", "", c.jobTitle(c.job, c.read, dir))
@@ -143,7 +143,7 @@ func (c *conclusion) whereTimeWent() {
 		return
 	}
 	t := tables.Parts(c.window, c.chinese)
-	if len(t.Rows) < 3 { // one part and the whole
+	if len(t.Rows) < 3 { // a single part and the whole
 		return
 	}
 	if n := len(t.Rows) - 1 - briefParts; n > 0 {

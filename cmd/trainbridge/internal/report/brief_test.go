@@ -14,7 +14,7 @@ import (
 
 const screen = 45 // lines
 
-// The first screen of a job with many causes is one: lines wrap at the width, but for those of evidence, which are copied.
+// The first screen of a job with many causes is a screen: lines wrap at the width, except evidence for copying.
 func TestBriefIsOneScreen(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "16", "--steps", "60", "--faults", "straggler,data_loading,get,put,checkpoint,link,gpu,rpc.serialize", "--fault-every", "3")

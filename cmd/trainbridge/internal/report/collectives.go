@@ -12,7 +12,7 @@ import (
 
 const mostRows = 10 // of tables that grow with the job
 
-// collectives is what VCCL's document has its scripts say: bandwidth and latency per operation, message sizes, errors, topology, hot links.
+// collectives has the contents of the scripts in VCCL's document: bandwidth and latency per operation, message sizes, errors, topology, hot links.
 func (p *page) collectives(job *digest.Job) {
 	operations := job.Collectives.Operations()
 	if len(operations) == 0 {
@@ -29,7 +29,7 @@ func (p *page) collectives(job *digest.Job) {
 	}
 }
 
-// bandwidth has the records of ranks, as a script sees them that reads the logs line by line, then the collectives that were joined of them.
+// bandwidth has the records of ranks, as seen by a script that reads the logs line by line, then the joined collectives.
 func (p *page) bandwidth(operations []*digest.Collective) {
 	gb := func(x float64) string { return human.Fixed(x/1e9, 2) }
 	us := func(x float64) string { return human.Fixed(x*1e6, 2) }
@@ -87,7 +87,7 @@ func (p *page) errors(operations []*digest.Collective) {
 	}
 }
 
-// communicator is one, with the number of its ranks: as the logs say it, else as many as were seen.
+// communicator has its number of ranks: as logged, else as seen.
 type communicator struct {
 	*digest.Communicator
 	ranks int64

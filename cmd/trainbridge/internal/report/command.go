@@ -1,4 +1,4 @@
-// Package report is `trainbridge report`: what finished logs say, in one document.
+// Package report is `trainbridge report`: the findings of finished logs in a document.
 package report
 
 import (
@@ -146,7 +146,7 @@ func run(cmd *cobra.Command, paths []string, opt options) error {
 	})
 }
 
-// checkTable says what is wrong with --table, or without it.
+// checkTable checks --table.
 func checkTable(cmd *cobra.Command, to *kind, opt options) error {
 	all := strings.Join(records.Names(), ", ")
 	switch {
@@ -185,7 +185,7 @@ func write(cmd *cobra.Command, to *kind, req format.Request) error {
 	return w.Finish(ctx, read)
 }
 
-// ending has the reading end at the first error of a sink: readers send again what is not accepted, as a collector does.
+// ending has the reading end at the first error of a sink: readers would retry like a collector.
 func ending(to offline.Sink, end context.CancelCauseFunc) offline.Sink {
 	check := func(err error) error {
 		if err != nil {
@@ -201,8 +201,8 @@ func ending(to offline.Sink, end context.CancelCauseFunc) offline.Sink {
 	return to
 }
 
-// output calls write with what becomes the file, or with the standard output where no file is named, and with the directory for temporary files. A file is
-// there whole or not at all.
+// output calls write with the coming file, or with the standard output without a file, and with the directory for temporary files. A file is written whole or
+// not at all.
 func output(stdout io.Writer, file string, write func(w io.Writer, dir string) error) error {
 	if file == "" || file == "-" {
 		return outfile.Fill(stdout, func(w io.Writer) error { return write(w, "") })

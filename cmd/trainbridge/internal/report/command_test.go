@@ -38,7 +38,7 @@ func write1(t *testing.T, name, body string) string {
 	return path
 }
 
-// What cannot be reported of ends with a sentence that says what to do, and exit code 2.
+// Logs without a report end with advice and exit code 2.
 func TestErrors(t *testing.T) {
 	binaries, nonLogs := t.TempDir(), t.TempDir()
 	for _, path := range []string{filepath.Join(binaries, "a"), filepath.Join(binaries, "b"), filepath.Join(nonLogs, "a.so"), filepath.Join(nonLogs, "b.bin")} {
@@ -84,7 +84,7 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// A report that fails leaves the file as it was, and no other.
+// A failed report leaves the file unchanged, and writes no other.
 func TestOutput(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.txt")
@@ -119,7 +119,7 @@ func TestTables(t *testing.T) {
 	assert.Equal(t, stdout, string(same))
 
 	dir := filepath.Join(t.TempDir(), "tables")
-	for range 2 { // into a new directory, and over what is there
+	for range 2 { // into a new directory, and over existing files
 		_, err = report(t, "", log, "--format", "csv", "-o", dir)
 		require.NoError(t, err)
 	}

@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	mostClaims = 8    // that are told one by one
-	mostRanks  = 3    // that are named of those that were waited for
+	mostClaims = 8    // claims in full
+	mostRanks  = 3    // named of the waited-for ranks
 	evidences  = 3    // of each
-	little     = 0.01 // of what was lost, or of the time of the job: less is not worth a claim
+	little     = 0.01 // of the loss, or of the time of the job: less is not worth a claim
 )
 
-// slowWindows is the kind of claims of what made windows slow.
+// slowWindows is the kind of claims of causes of slow windows.
 const slowWindows = "slow"
 
-// claim is one thing that the logs show.
+// claim is a finding of the logs.
 type claim struct {
 	kind    string // for programs: slow, checkpoint, down, …
 	what    string
 	short   string  // for the headline: "loading data"
 	cost    float64 // s; NaN: not known
-	lost    float64 // s of it that no other claim has
+	lost    float64 // s beyond all other claims
 	devices float64 // s x ranks; 0: not known
 	rank    int     // wrong, costly, …
 	proof   []proof
@@ -50,22 +50,22 @@ type proof struct {
 	digest.At
 }
 
-// conclusion is what there is to say of a job.
+// conclusion is everything to say of a job.
 type conclusion struct {
 	*page
 	job  *digest.Job
 	read *offline.Reading
 
-	window  *digest.Window // the outermost kind of window there is; nil: no log tells where the time went
-	several bool           // a step's window is that of several steps
+	window  *digest.Window // the outermost kind of window; nil: no log tells where the time went
+	several bool           // a step's window covers several steps
 	claims  []claim
 	lost    float64 // s more than usual, of all slow windows
 
 	account   account.Account
-	accounted bool  // there is an account
+	accounted bool  // with an account
 	size      int64 // ranks; 0: not known
 	end       postmortem.End
-	step      int64 // the last one; -1: none
+	step      int64 // the last step; -1: none
 }
 
 func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
@@ -101,7 +101,7 @@ func conclude(p *page, job *digest.Job, read *offline.Reading) *conclusion {
 	return c
 }
 
-// slow says whether windows were slow, so that what made them slow is told by its cost.
+// slow says whether windows were slow, and so their causes are told by cost.
 func (c *conclusion) slow() bool { return c.window != nil && c.window.SlowCount > 0 }
 
 // windows is how a number of windows is called.
@@ -114,7 +114,7 @@ func (c *conclusion) windows(n int64) string {
 	return c.in(human.Plural(n, one), human.Thousands(n)+cmp.Or(count, " 个窗口"))
 }
 
-// numbered is how one window is called.
+// numbered is the name of a window.
 func (c *conclusion) numbered(iteration view.Int) string {
 	if iteration.OK {
 		return c.sf("step %d", "第 %d 步", iteration.N)
@@ -123,19 +123,19 @@ func (c *conclusion) numbered(iteration view.Int) string {
 	return one
 }
 
-// who is a rank and its host.
+// who is a rank and the host.
 func (c *conclusion) who(rank view.Int, host string) string {
 	return string(cause.AppendRank(nil, cause.Who{Rank: rank.N, Host: name(host)}, c.chinese))
 }
 
-// what says what went on in a part of the time, and who was behind it, as the sentences of the windows do.
+// what says what went on in a part of the time, and who was behind the part, as the sentences of the windows do.
 func (c *conclusion) what(of *digest.Cost, in digest.Blamed) string {
 	return string(cause.Append(nil, name(of.Part), cause.Who{
 		Rank: of.Rank.N, HasRank: of.Rank.OK, Host: name(of.Host), Operation: name(in.Operation), Comm: name(in.Comm),
 	}, c.chinese))
 }
 
-// causes are those that step_join names of windows that were slow.
+// causes are step_join's causes of slow windows.
 func (c *conclusion) causes() {
 	if !c.slow() {
 		return
@@ -179,7 +179,7 @@ func (c *conclusion) causes() {
 			kind: slowWindows, what: c.sf("%s %s, in %s", "%s：%s，共 %s", c.in(took, what), c.in(what, took), c.windows(of.Windows)), cost: of.Time.Sum(), rank: costly,
 			short: c.what(of, digest.Blamed{}), lost: of.Time.Sum(), devices: of.Devices.Sum(), advice: c.advice(of.Part),
 		}
-		if of.Part == spans.PartUnattributed { // it accuses nobody
+		if of.Part == spans.PartUnattributed { // nobody is accused
 			cl.rank, cl.advice = remark, c.capital(c.sentence(c.reasons(of)))
 		}
 		for _, d := range of.Dearest[:min(len(of.Dearest), evidences)] {
@@ -198,7 +198,7 @@ func (c *conclusion) causes() {
 	}
 }
 
-// latest is the record of a rank that came latest.
+// latest is the latest record of a rank.
 func (c *conclusion) latest(rank int64) []proof {
 	var found *digest.Ranked[string]
 	for _, r := range c.job.Collectives.Ranks() {
@@ -212,7 +212,7 @@ func (c *conclusion) latest(rank int64) []proof {
 	return []proof{{c.sf("%s, rank %d late by %s", "%s，rank %d 迟到 %s", name(found.Of), rank, human.Seconds(found.Weight)), found.At}}
 }
 
-// queue says what TransferQueue costs, by the limits of its document: 30 % of the time, 100 MiB/s.
+// queue says the cost of TransferQueue, by the limits of its document: 30 % of the time, 100 MiB/s.
 func (c *conclusion) queue() {
 	high := c.verdict(spans.VerdictTQOverhead)
 	advice := advices[spans.PartGet]
@@ -260,7 +260,7 @@ func (c *conclusion) blamed(rank int64) bool {
 	return slices.ContainsFunc(c.window.Costs(), func(of *digest.Cost) bool { return of.Rank == (view.Int{N: rank, OK: true}) })
 }
 
-// verdict finds a bad one by its name.
+// verdict finds a bad verdict by name.
 func (c *conclusion) verdict(name string) *digest.Finding {
 	for _, f := range c.job.Verdicts.Rows() {
 		if f.Name == name && f.Severity == spans.SeverityBad {
@@ -294,7 +294,7 @@ func (c *conclusion) findings() {
 		}
 		switch f.Name {
 		case spans.VerdictThroughputLow, spans.VerdictTQFluctuating:
-			if c.window != nil && c.window.Took.Count() > 16 { // the windows say when it was, and why
+			if c.window != nil && c.window.Took.Count() > 16 { // the windows say when, and why
 				continue
 			}
 		case spans.VerdictNCCLBandwidthLow:
@@ -315,7 +315,7 @@ func (c *conclusion) findings() {
 	}
 }
 
-// first is what comes first of all claims.
+// first is the first of all claims.
 func (c *conclusion) first() *claim {
 	if len(c.claims) == 0 {
 		return nil
@@ -331,7 +331,7 @@ func (c *conclusion) sentence(text string) string {
 	return text + c.in(".", "。")
 }
 
-// facts say what the logs hold, one text for each kind of log.
+// facts say the contents of the logs, a text for each kind of log.
 func (c *conclusion) facts() (out []string) {
 	for _, l := range c.job.Steps.Rows() {
 		text := c.in(human.Plural(int64(l.Covered), "step"), human.Thousands(l.Covered)+" 步")
@@ -393,7 +393,7 @@ func (c *conclusion) print(dir string) {
 	}
 }
 
-// told writes claims, each with some of its evidence.
+// told writes claims, each with some evidence.
 func (c *conclusion) told(dir string, claims []claim, evidence int) {
 	for i, cl := range claims {
 		c.paragraph(fmt.Sprintf("%2d. ", i+1), c.sentence(cl.what))
@@ -427,7 +427,7 @@ func (c *conclusion) seen(dir string, p proof) string {
 	return strings.Join(at, c.in(", ", "，"))
 }
 
-// concluder says the same for other formats.
+// concluder makes conclusions for other formats.
 func concluder(chinese bool, steady float64) func(*digest.Job, *offline.Reading) format.Conclusion {
 	return func(job *digest.Job, read *offline.Reading) format.Conclusion {
 		p := &page{w: io.Discard, chinese: chinese, steady: steady}
@@ -465,7 +465,7 @@ func (c *conclusion) row(dir string) tables.Run {
 	return r
 }
 
-// kinds are what ranks of claims are called for programs.
+// kinds are the ranks of claims for programs.
 var kinds = map[int]string{ended: "wrong", wrong: "wrong", costly: "costly", remark: "remark"}
 
 // place is a file and the line of a record.

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// copies names the files of the job that say again what was said: the steps count once.
+// copies names the files of the job with repeated steps, which count once.
 func (c *conclusion) copies() (out []string) {
 	of := files(c.job, c.read)
 	own := make(map[string]bool)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCopiesOfRanks: of 40 steps that each of 8 ranks of srun -l prints there are 40, and a sentence names the copies.
+// TestCopiesOfRanks: of 40 steps printed by each of 8 ranks of srun -l 40 count, and a sentence names the copies.
 func TestCopiesOfRanks(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder

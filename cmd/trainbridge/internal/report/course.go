@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/regimes"
 )
 
-// course tells of what the steps of an attempt show together: the first one, a step in every so many, a trend, a level that changes.
+// course tells of the steps of an attempt together: the first step, a period, a trend, a change of level.
 func (c *conclusion) course() {
 	for i, steps := range c.account.Course {
 		run := c.account.Judged[i]
@@ -29,7 +29,7 @@ func (c *conclusion) proofOf(s *account.Step, took float64) proof {
 	return proof{what, c.job.Placed(s.Place())}
 }
 
-// warmUp tells of a first step that takes much longer: it compiles, allocates and connects.
+// warmUp tells of a first step that takes much longer: compiling, allocating, connecting.
 func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float64) {
 	if len(run.Steps) == 0 || run.Steps[0].State != regimes.First {
 		return
@@ -44,7 +44,7 @@ func (c *conclusion) warmUp(steps []account.Step, run *regimes.Run, ranks float6
 		c.in("Cache what is compiled, and warm up the data loader before the first step.", "缓存编译结果，并在首步之前预热数据加载。"), c.proofOf(&steps[0], took))
 }
 
-// periods tells of a step in every so many that takes longer.
+// periods tells of a slower step in every so many.
 func (c *conclusion) periods(steps []account.Step, run *regimes.Run, ranks float64) {
 	for _, p := range run.Periods {
 		if !c.worth(p.Excess) {
@@ -82,7 +82,7 @@ func ordinal(n int64, chinese bool) string {
 	return human.Thousands(n) + suffix
 }
 
-// levels tells of steps that grew slower little by little, and of a level that changed and stayed.
+// levels tells of steps that grew slower little by little, and of lasting changes of level.
 func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 	number := func(i int) string {
 		if n := steps[i].Number; n >= 0 {
@@ -97,7 +97,7 @@ func (c *conclusion) levels(steps []account.Step, run *regimes.Run) {
 			for k := s.From; k < s.To; k++ {
 				lost += max(0, cmp.Or(steps[k].Each(), first)-first) * float64(steps[k].Steps)
 			}
-			if c.worth(lost) { // no loss of its own: longer sequences do as much
+			if c.worth(lost) { // no loss by itself: longer sequences do as much
 				c.claims = append(c.claims, claim{
 					kind: "trend", cost: lost, rank: remark, proof: []proof{c.proofOf(&steps[s.To-1], steps[s.To-1].Each())},
 					what: c.sf("Steps grew slower by %s from step %s to %s (%s to %s), which took %s more than at the beginning",

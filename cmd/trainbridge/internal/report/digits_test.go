@@ -21,7 +21,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// outputs are a job, and what all outputs say of it.
+// outputs are a job, with the text of all outputs.
 func outputs(t *testing.T) (made *digest.Job, said map[string]string, doc document.Document) {
 	t.Helper()
 	dir := t.TempDir()

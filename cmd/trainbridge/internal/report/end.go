@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// died says how the job ended, where its logs tell of an error.
+// died says how the job ended, if the logs have an error.
 func (c *conclusion) died() {
 	c.step = -1
 	for _, at := range c.account.Attempts {
@@ -31,7 +31,7 @@ func (c *conclusion) died() {
 	c.claims = append(c.claims, cl)
 }
 
-// chineseEnds says in Chinese what the kinds of ends mean, and what to do.
+// chineseEnds has the meaning of the kinds of ends in Chinese, and the advice.
 var chineseEnds = map[string]struct{ what, advice string }{
 	string(events.ClassCUDAError):  {"CUDA 调用失败", "在该 rank 上设置 CUDA_LAUNCH_BLOCKING=1 定位核函数，并查看主机内核日志中的 Xid。"},
 	string(events.ClassECC):        {"GPU 出现不可纠正的内存错误（ECC）", "停用该 GPU 并检测；任务可在其他节点重新启动。"},
@@ -63,7 +63,7 @@ var chineseEnds = map[string]struct{ what, advice string }{
 	postmortem.KindStuck:         {"所有 rank 都进入了集合通信而无一返回：没有 rank 落后，网络或 GPU 停滞", "检查这些 rank 的链路与 GPU：NCCL 日志、ibstat、内核日志。"},
 }
 
-// chineseEnd says how the run ended, and then what the evidence says in the words of its log.
+// chineseEnd says how the run ended, and then quotes the evidence in the words of the log.
 func chineseEnd(end *postmortem.End) string {
 	text := cmp.Or(chineseEnds[end.Kind].what, "运行因错误结束")
 	if len(end.Ranks) > 0 {

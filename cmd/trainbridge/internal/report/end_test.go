@@ -9,7 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 )
 
-// Each kind of end that is an error is told in Chinese too.
+// Each kind of error end is told in Chinese too.
 func TestChineseEnds(t *testing.T) {
 	kinds := []string{postmortem.KindSIGKILL, postmortem.KindSIGTERM, postmortem.KindNotUnderstood, postmortem.KindStuck}
 	for _, c := range events.Claims {

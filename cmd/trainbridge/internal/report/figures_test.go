@@ -35,7 +35,7 @@ func sum(of []float64) (s float64) {
 
 func mean(of []float64) float64 { return sum(of) / float64(len(of)) }
 
-// value is a named value of a report, "" where there is none.
+// value is a named value of a report, "" if absent.
 func value(text, name string) string {
 	m := regexp.MustCompile(`(?m)^ *` + regexp.QuoteMeta(name) + `: +(.*)$`).FindStringSubmatch(text)
 	if m == nil {
@@ -169,7 +169,7 @@ func TestFiguresOfTransferQueue(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%.2f%%", 100*queue/total), value(text, "TQ overhead of all"))
 }
 
-// Average, P95 and P99 of bandwidth and latency, per operation, of the records as a script sees them that reads them line by line.
+// Average, P95 and P99 of bandwidth and latency, per operation, of the records as seen by a script that reads line by line.
 func TestFiguresOfCollectives(t *testing.T) {
 	dir := t.TempDir()
 	generate(t, "nccl", "--out", dir, "--format", "vccl_json", "--ranks", "4", "--nodes", "2", "--steps", "20", "--truth", "none", "--start", testStart)
@@ -204,7 +204,7 @@ func TestFiguresOfCollectives(t *testing.T) {
 	}
 }
 
-// perf_monitor's statistics and the series that it writes for TensorBoard, of its rows.
+// perf_monitor's statistics and TensorBoard series, from its rows.
 func TestFiguresOfFlagScale(t *testing.T) {
 	dir := t.TempDir()
 	body := `================================================================================

@@ -12,12 +12,12 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/series"
 )
 
-// kind is a format of reports. To add one, add its line to formats.
+// kind is a format of reports. To add a format, add a line to formats.
 type kind struct {
 	name   string
-	ends   []string // how its files are called
+	ends   []string // the ending of its files
 	binary bool     // not for a terminal
-	tables bool     // a file for each table, in a directory, unless --table names one
+	tables bool     // a file for each table, in a directory, unless --table names a table
 	dir    bool     // files in a directory
 	open   func(format.Request) format.Writer
 }
@@ -53,7 +53,7 @@ func named(name string) *kind {
 	return nil
 }
 
-// kindOf is the format that a file's name says, else text.
+// kindOf is the format by a file's name, else text.
 func kindOf(file string) *kind {
 	for i := range formats {
 		for _, end := range formats[i].ends {

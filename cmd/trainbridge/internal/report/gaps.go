@@ -32,7 +32,7 @@ func (c *conclusion) unjudged() int64 {
 	return c.window.Took.Count() - c.window.Judged
 }
 
-// gaps are what no log of the job tells, each with what switches it on.
+// gaps are the gaps of all logs of the job, each with the switch that closes the gap.
 func (c *conclusion) gaps() (out []string) {
 	add := func(is bool, english, chinese string, args ...any) {
 		if is {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A log of steps has the goodput that Google's library has of them, in text and page too. What the library answers is recorded beside the account's tests.
+// A log of steps has the goodput of Google's library, in text and page too. The library's answers are recorded beside the account's tests.
 func TestGoodputOfALog(t *testing.T) {
 	text, err := os.ReadFile("../../../../internal/account/testdata/goodput/jobs.json")
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestGoodputOfALog(t *testing.T) {
 	assert.Greater(t, tried, 10)
 }
 
-// Without a clock there is no goodput but our own, of the time that the steps took.
+// Without a clock only our own goodput is known, of the time of the steps.
 func TestGoodputWithoutAClock(t *testing.T) {
 	log := write1(t, "train.jsonl", strings.Repeat(`{"step": 1, "loss": 2.5, "step_time_s": 0.5}`+"\n", 1)+`{"step": 2, "loss": 2, "step_time_s": 0.5}`+"\n")
 	stdout, err := report(t, "", log, "--format", "json")

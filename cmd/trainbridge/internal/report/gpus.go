@@ -6,7 +6,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// gpus is what logs state of the cards (004's gpu_util).
+// gpus is the cards in the logs (004's gpu_util).
 func (p *page) gpus(job *digest.Job) {
 	cards := job.GPUs()
 	if len(cards) == 0 {

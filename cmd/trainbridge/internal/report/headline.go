@@ -9,16 +9,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// From which share of all time on what was lost makes a conclusion bad, or is worth a warning. Below, it is still told.
+// The shares of all time from which a loss is bad, or worth a warning. Smaller losses are still told.
 const (
 	badShare     = 0.05
 	warningShare = 0.01
 )
 
-// total is what was lost in all, s: each second once. Slow windows lost what they took more than usual, whatever their causes add up to.
+// total is the whole loss, s: each second once. Slow windows lost their time above usual, whatever the sum of their causes.
 func (c *conclusion) total() float64 { return c.lost + c.beside() }
 
-// beside is what was lost beside slow windows, s.
+// beside is the loss beside slow windows, s.
 func (c *conclusion) beside() (sum float64) {
 	for i := range c.claims {
 		if c.claims[i].kind != slowWindows {
@@ -28,7 +28,7 @@ func (c *conclusion) beside() (sum float64) {
 	return sum
 }
 
-// largest is the claim that lost the most.
+// largest is the claim with the largest loss.
 func (c *conclusion) largest(except string) (of *claim) {
 	for i := range c.claims {
 		if cl := &c.claims[i]; cl.kind != except && cl.lost > 0 && (of == nil || cl.lost > of.lost) {
@@ -38,7 +38,7 @@ func (c *conclusion) largest(except string) (of *claim) {
 	return of
 }
 
-// headline is the conclusion: how many steps, what was lost of how much, and the largest reason.
+// headline is the conclusion: how many steps, the loss and its share, and the largest reason.
 func (c *conclusion) headline() string {
 	text := ""
 	switch total := c.total(); {
@@ -58,13 +58,13 @@ func (c *conclusion) headline() string {
 	return text
 }
 
-// beginsWithFirst says whether the headline begins with the first claim: more than time was lost, or no time that is known.
+// beginsWithFirst says whether the headline begins with the first claim: more than time was lost, or no known time.
 func (c *conclusion) beginsWithFirst() bool {
 	first := c.first()
 	return first != nil && (first.rank <= wrong || first.rank == costly && first.lost == 0 && !c.slow())
 }
 
-// slowOf is how many windows were slow of how many. Steps that no time is known of are steps all the same.
+// slowOf is how many windows were slow of how many. Steps without a known time count as well.
 func (c *conclusion) slowOf() (slow, of string) {
 	n := c.window.Took.Count()
 	if c.accounted && c.window.Of == spans.WindowStep && !c.several {
@@ -73,19 +73,19 @@ func (c *conclusion) slowOf() (slow, of string) {
 	return c.in(human.Thousands(c.window.SlowCount), c.windows(int64(c.window.SlowCount))), c.windows(n) + c.in(c.wereOf(int64(c.window.SlowCount)), "")
 }
 
-// slowSteps is the sentence of a job that lost most by slow windows.
+// slowSteps is the sentence of a job with most of its loss in slow windows.
 func (c *conclusion) slowSteps() string {
 	return c.slowFew(c.devices()) + c.why() + c.in(".", "。")
 }
 
-// slowFew is how many windows were slow, and what they took more than usual of the whole.
+// slowFew is how many windows were slow, and their time above usual of the whole.
 func (c *conclusion) slowFew(devices string) string {
 	slow, of := c.slowOf()
 	return c.sf("%s of %s slow (%s of %s%s)", "%[2]s中有 %[1]s偏慢（多用 %[3]s，共 %[4]s%[5]s）",
 		slow, of, human.Seconds(c.lost), human.Seconds(c.whole()), devices)
 }
 
-// devices is what slow windows cost in GPU-seconds; "": not known.
+// devices is the cost of slow windows in GPU-seconds; "": unknown.
 func (c *conclusion) devices() string {
 	if devices := c.window.Devices.Sum(); devices > 0 {
 		return c.sf(", %s GPU-seconds", "，即 %s GPU·秒", human.Digits(devices))
@@ -93,7 +93,7 @@ func (c *conclusion) devices() string {
 	return ""
 }
 
-// why says what slow windows lost most by, and what of it no log explains.
+// why says the largest cause of slow windows, and the unexplained rest.
 func (c *conclusion) why() (text string) {
 	unexplained, told := 0.0, false
 	for _, of := range c.window.Costs() {
@@ -118,7 +118,7 @@ func (c *conclusion) doesNotSay() string {
 	return c.logs() + c.in(c.byLogs(" does not say", " do not say"), "没有说明")
 }
 
-// besides is what was lost beside slow windows.
+// besides is the loss beside slow windows.
 func (c *conclusion) besides(lost float64) string {
 	of := c.largest(slowWindows)
 	if of == nil || lost < warningShare*c.whole() {
@@ -127,7 +127,7 @@ func (c *conclusion) besides(lost float64) string {
 	return c.sf(" Also lost: %s (%s).", "另外损失 %s（%s）。", human.Seconds(lost), c.mostly(of, lost))
 }
 
-// mostly names what lost the most, with its time where more was lost.
+// mostly names the largest loss, with its time if more was lost.
 func (c *conclusion) mostly(of *claim, lost float64) string {
 	if human.Seconds(of.lost) == human.Seconds(lost) {
 		return of.short
@@ -135,7 +135,7 @@ func (c *conclusion) mostly(of *claim, lost float64) string {
 	return c.sf("mostly %s (%s)", "主要是%s（%s）", of.short, human.Seconds(of.lost))
 }
 
-// losses is the sentence of a job that lost most otherwise.
+// losses is the sentence of a job with most of its loss outside slow windows.
 func (c *conclusion) losses(total float64) string {
 	text := c.sf("%s of %s lost (%s) in %s: %s.", "%[4]s共 %[2]s，损失 %[1]s（%[3]s）：%[5]s。",
 		human.Seconds(total), human.Seconds(c.whole()), human.Percent(total/c.whole()), c.count(), c.mostly(c.largest(""), total))
@@ -148,7 +148,7 @@ func (c *conclusion) losses(total float64) string {
 	return text + c.evaluations()
 }
 
-// noneSlow says so, and whether loading data can be seen.
+// noneSlow says that no window was slow, and whether loading data can be seen.
 func (c *conclusion) noneSlow() string {
 	text := c.sf(" None of %s was slow", "%s中没有偏慢的", c.windows(c.window.Took.Count()))
 	if !c.knowsLoading() {
@@ -177,7 +177,7 @@ func (c *conclusion) count() string {
 	return c.in("the job", "任务")
 }
 
-// nothingLost is the sentence of a job of which nothing is known that was lost. Health is said where it was looked for.
+// nothingLost is the sentence of a job without a known loss. Health is said after a search for losses.
 func (c *conclusion) nothingLost() string {
 	facts := strings.Join(c.facts(), c.in("; ", "；"))
 	switch {
@@ -198,7 +198,7 @@ func (c *conclusion) logs() string {
 	return c.in(c.byLogs("this log", "these logs"), c.byLogs("该日志", "这些日志"))
 }
 
-// byLogs is the first text for a job of one log, the second for a job of several.
+// byLogs is the first text for a job of a single log, the second for several.
 func (c *conclusion) byLogs(one, several string) string {
 	if len(files(c.job, c.read)) == 1 {
 		return one
@@ -206,7 +206,7 @@ func (c *conclusion) byLogs(one, several string) string {
 	return several
 }
 
-// judged says whether there are enough windows to tell that none of them was slow.
+// judged says whether there are enough windows to call none of them slow.
 func (c *conclusion) judged() bool {
 	return c.window != nil && c.window.SlowCount == 0 && c.window.Took.Count() > 16
 }
@@ -221,11 +221,10 @@ func (c *conclusion) knowsLoading() bool {
 	return c.window.Of == spans.WindowPass
 }
 
-// good is the severity of a headline that accuses nobody.
+// good is the severity of a headline without an accusation.
 const good = "good"
 
-// severity is that of the headline: it follows what was lost. Results that are lost are bad whatever the time; where nothing was judged, and where something
-// is worth a look, it is a warning.
+// severity is the headline's, by the loss. Lost results are bad whatever the time; a job without judgement, or with something worth a look, is a warning.
 func (c *conclusion) severity() string {
 	lost := c.total() / c.whole()
 	doubt := c.window == nil

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// deviceSeconds are the seconds of all ranks together. The account is of one log: logs whose stamps are of several zones are apart by hours.
+// deviceSeconds are the seconds of all ranks together. The account is of a single log: logs with stamps of several zones are apart by hours.
 func (c *conclusion) deviceSeconds() float64 {
 	if c.accounted && c.account.Clock {
 		devices := 0.0
@@ -23,7 +23,7 @@ func (c *conclusion) deviceSeconds() float64 {
 	return float64(c.size) * float64(c.job.Last-c.job.First) / 1e9
 }
 
-// late adds a claim of GPU-seconds that others waited. Where all waiting is a claim already, no second of it is lost twice.
+// late adds a claim of GPU-seconds that others waited. If all waiting is a claim already, no second is lost twice.
 func (c *conclusion) late(kind, what, short string, devices float64, waiting int64, seen []proof) {
 	seconds := devices / max(1, float64(waiting))
 	cl := claim{
@@ -35,7 +35,7 @@ func (c *conclusion) late(kind, what, short string, devices float64, waiting int
 	c.claims = append(c.claims, cl)
 }
 
-// once is the one collective that made nearly all of what the others waited for a rank, if there is one.
+// once is the collective with nearly all of the waiting for a rank, if there is one.
 func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool) {
 	if len(r.Latest) == 0 {
 		return worst, false
@@ -44,7 +44,7 @@ func (c *conclusion) once(r *digest.Rank) (worst digest.Ranked[string], ok bool)
 	return worst, worst.Weight*float64(c.size-1) >= 0.8*r.Cost.Sum()
 }
 
-// ranks says who was waited for all the time, where that cost something: what comes up in each step is usual, and makes none of them slow.
+// ranks names the ranks that others waited for all the time, at some cost: waiting in each step is usual, and makes no step slow.
 func (c *conclusion) ranks() {
 	waited := 0.0
 	for _, o := range c.job.Collectives.Operations() {
@@ -55,7 +55,7 @@ func (c *conclusion) ranks() {
 	slices.SortStableFunc(ranks, func(a, b *digest.Rank) int { return cmp.Compare(b.Cost.Sum(), a.Cost.Sum()) })
 	for _, r := range ranks {
 		least := 3 * little * devices
-		if r.Straggler > 0 { // train_perf says that it is late again and again
+		if r.Straggler > 0 { // train_perf calls the rank late again and again
 			least = little * devices
 		}
 		if devices <= 0 || r.Cost.Sum() < max(waited/4, least) || c.blamed(r.Rank) {
@@ -75,7 +75,7 @@ func (c *conclusion) ranks() {
 	}
 }
 
-// hosts says which host the others waited for: each of its ranks may come last a little after another of it, and none of them alone costs much.
+// hosts names the host that the others waited for: each of its ranks may come last a little after another, and no rank alone costs much.
 func (c *conclusion) hosts() {
 	hosts := c.job.Collectives.Hosts()
 	if len(hosts) < 2 {
@@ -85,7 +85,7 @@ func (c *conclusion) hosts() {
 	for _, h := range hosts {
 		total += h.Waited.Sum()
 	}
-	// Of hosts that are alike each is waited for as long: one is named that has half of what chance leaves to it on top.
+	// Equal hosts are waited for as long: a host is named if its share is half of the rest above chance.
 	most := total * (1 + 1/float64(len(hosts))) / 2
 	for _, h := range hosts {
 		devices := h.Waited.Sum()
@@ -102,7 +102,7 @@ func (c *conclusion) hosts() {
 				worst = r
 			}
 		}
-		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // that rank is told by itself
+		if worst == nil || own < 2 || worst.Waited.Sum() > 0.8*devices { // the rank is told by itself
 			continue
 		}
 		c.late("late_host", c.sf("Other hosts waited %s GPU-seconds for %s, %s of all time and %s of all waiting",

@@ -24,8 +24,8 @@ import (
 	"github.com/trainbridge/trainbridge/test/sim"
 )
 
-// TestAccountLive: the account that train_metrics sends of a simulated job, whose spans come in messages with flushes among them, is that of the report when
-// the job is over. What only lines tell that are no records (when a process began, what follows the last step) is not in spans.
+// TestAccountLive: the account sent by train_metrics for a simulated job, with spans in messages with flushes among them, is the report's account at the end
+// of the job. Lines without records (when a process began, what follows the last step) are not in spans.
 func TestAccountLive(t *testing.T) {
 	var told atomic.Int32
 	t.Cleanup(func() { assert.True(t, testing.Short() || told.Load() >= 30, "%d jobs", told.Load()) })
@@ -70,7 +70,7 @@ func TestAccountLive(t *testing.T) {
 	}
 }
 
-// liveAccount reads logs, and has a connector take their spans and flush all the time. It returns what the connector sent last, by state, goodput by "".
+// liveAccount reads logs, and has a connector take the spans and flush all the time. The result is the last account sent, by state, goodput by "".
 func liveAccount(t *testing.T, dir string, jobs *digest.Jobs) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}

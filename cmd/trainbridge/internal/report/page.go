@@ -12,16 +12,16 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// fullWidth is that of the documents' own reports. It does not follow the terminal: two reports are held against each other with diff.
+// fullWidth is the width of the documents' own reports, whatever the terminal: two reports are compared with diff.
 const fullWidth = 100
 
-// page writes text in one of two languages.
+// page writes text in either language.
 type page struct {
 	w       io.Writer
 	width   int // columns
 	colours reading.Palette
 	chinese bool
-	steady  float64 // of a conclusion, as format.Request has it
+	steady  float64 // of a conclusion, as in format.Request
 	err     error
 }
 
@@ -60,7 +60,7 @@ func (p *page) head(text string) {
 	p.line(strings.Repeat("-", p.width))
 }
 
-// paragraph writes text on lines that are short enough. The first begins with lead, the others as far in.
+// paragraph writes text on short lines. The first begins with lead, the others as far in.
 func (p *page) paragraph(lead, text string) {
 	p.painted("", lead, text)
 }
@@ -79,7 +79,7 @@ func (p *page) value(name, text string) {
 	p.line("  " + human.Pad(name+p.in(":", "："), 26) + text)
 }
 
-// print writes a table of a domain, unless it has no rows.
+// print writes a table of a domain, unless without rows.
 func (p *page) print(t tables.Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -101,7 +101,7 @@ func (p *page) lines(t tables.Table, width int) {
 // name is text of a log, fit for a line.
 func name(text string) string { return human.Cut(reading.Clean(text), 60) }
 
-// unknown stands for a number that is not known.
+// unknown stands for an unknown number.
 const unknown = human.Unknown
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

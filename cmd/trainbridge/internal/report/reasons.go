@@ -25,7 +25,7 @@ func (c *conclusion) trainer() (name string) {
 	return name
 }
 
-// alone says whether the job is known to be of one rank: nobody waits for another.
+// alone says whether the job is known to have a single rank: nobody waits for another.
 func (c *conclusion) alone() bool {
 	world := int64(0)
 	for _, l := range c.job.Steps.Rows() {
@@ -34,7 +34,7 @@ func (c *conclusion) alone() bool {
 	return world == 1
 }
 
-// reasons say why the logs do not explain a cost of the part unattributed, the dearest first, each with its share where there are several; "": not known.
+// reasons say why the logs do not explain a cost of the part unattributed, the dearest first, each with a share if there are several; "": unknown.
 func (c *conclusion) reasons(of *digest.Cost) string {
 	var texts []string
 	list := of.Reasons()
@@ -60,7 +60,7 @@ func (*conclusion) capital(text string) string {
 	return strings.ToUpper(string(r)) + text[size:]
 }
 
-// unexplained is what no log explains of the slow windows, s, and why.
+// unexplained is the time of slow windows without an explanation, s, and why.
 func (c *conclusion) unexplained() (seconds float64, reasons string) {
 	for _, of := range c.window.Costs() {
 		if of.Part == spans.PartUnattributed {
@@ -71,7 +71,7 @@ func (c *conclusion) unexplained() (seconds float64, reasons string) {
 	return seconds, reasons
 }
 
-// advice is what to do where a part of the time took longer, with the trainer's own names of the settings.
+// advice is for a part of the time that took longer, with the trainer's own names of the settings.
 func (c *conclusion) advice(part string) string {
 	text := c.of(adviceOf(part))
 	flags, of := trainers.FlagsOf(c.trainer()), ""
@@ -87,7 +87,7 @@ func (c *conclusion) advice(part string) string {
 	return text
 }
 
-// zones say of logs that are of another zone than the others, and how to read them right.
+// zones say which logs have another time zone, and how to read them right.
 func (c *conclusion) zones() {
 	if c.read == nil {
 		return

@@ -72,7 +72,7 @@ func nanoGPT(_ time.Time, step int, took time.Duration) string {
 	return fmt.Sprintf("iter %d: loss 9.8, time %.2fms, mfu 30.00%%\n", step, float64(took.Milliseconds()))
 }
 
-// reported is the text of a report, in one line.
+// reported is the text of a report, in a single line.
 func reported(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := NewCommand()
@@ -117,7 +117,7 @@ func TestZones(t *testing.T) {
 	assert.Contains(t, text, "waiting for rank 1 on host-1 in AllReduce of DP")
 }
 
-// What is advised is of the trainer that wrote the log, and of the number of its ranks.
+// Advice fits the trainer of the log, and the number of ranks.
 func TestAdviceFits(t *testing.T) {
 	const plugin, timers, throughput = "NCCL_PROFILER_PLUGIN", "--timing-log-level", "--log-throughput"
 	one := func(at time.Time, step int, took time.Duration) string {

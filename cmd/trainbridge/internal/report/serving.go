@@ -34,7 +34,7 @@ func serving(cmd *cobra.Command, paths []string, address string, req format.Requ
 	if err != nil {
 		return err
 	}
-	in.Close() // each reading opens them anew
+	in.Close() // each reading opens new files
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	l, err := serve.Listen(ctx, address)

@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 )
 
-// --serve prints the address of the page and nothing else, and the page has the data of the page that --format html writes.
+// --serve prints the address of the page and nothing else, and the page has the data of --format html.
 func TestServe(t *testing.T) {
 	log := write1(t, "train.jsonl", strings.Repeat(`{"step": 1, "loss": 2.5, "step_time_s": 0.5}`+"\n", 3))
 	flags := []string{

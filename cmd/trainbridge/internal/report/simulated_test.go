@@ -28,22 +28,22 @@ var (
 	simKeep  = flag.String("sim.keep", "", "a directory that keeps the logs of TestSimulated")
 )
 
-// checks are what is said of a job and can be false.
+// checks are statements about a job that can be false.
 const (
 	checkRead     = "read"     // all lines are accounted for, and none is rejected
 	checkFound    = "found"    // slow steps are called slow
 	checkFalse    = "false"    // others are not
-	checkCause    = "cause"    // the first cause of a slow step is the true one
-	checkBlame    = "blame"    // no rank and no host is named but the true one
+	checkCause    = "cause"    // the first cause of a slow step is true
+	checkBlame    = "blame"    // no rank and no host is named but the true rank and host
 	checkAccount  = "account"  // the time in each state, attempts, goodput
-	checkDevices  = "devices"  // the same times the ranks that the job had then
+	checkDevices  = "devices"  // times the ranks of the job
 	checkSentence = "sentence" // the conclusion
 )
 
 // notYet are checks that jobs do not pass yet, by the name of the scenario.
 var notYet = map[string]string{}
 
-// job1 is what the report says of a job.
+// job1 is the report's statements about a job.
 type job1 struct {
 	Conclusion, Severity string
 	Account              *account1
@@ -52,7 +52,7 @@ type job1 struct {
 	End                  struct{ Kind, Sentence string }
 }
 
-// account1 is its account.
+// account1 is the account.
 type account1 struct {
 	WallS    float64            `json:"wall_s"`
 	States   map[string]float64 `json:"states"`
@@ -64,7 +64,7 @@ type account1 struct {
 	}
 }
 
-// answer is what the report says of all logs.
+// answer is the report's statements about all logs.
 type answer struct {
 	Files []struct {
 		File              string
@@ -133,7 +133,7 @@ func tableOf(t *testing.T, file string) (out []map[string]string) {
 	return out
 }
 
-// score is how a report holds against the truth. Wrong has, by check, what is wrong.
+// score is how a report holds against the truth. Wrong has the errors by check.
 type score struct {
 	jobs, slow, found, known, right, blamed, spurious int
 	wrong                                             map[string][]string
@@ -151,10 +151,10 @@ func (s *score) add(o *score) {
 	}
 }
 
-// The least shares of slow steps that are found, and of those found that have the true cause first.
+// The least shares of found slow steps, and of found steps with the true cause first.
 const leastFound, leastRight = 0.98, 0.95
 
-// settle lets pass what is within the shares, and one in a scenario of few: printScores holds the sums of all against them.
+// settle accepts scores within the shares, and an error in a scenario of few: printScores holds the sums of all against the shares.
 func (s *score) settle(t *testing.T) {
 	t.Helper()
 	for check, enough := range map[string]bool{
@@ -180,7 +180,7 @@ func judge(scenario sim.Scenario, truth *sim.Truth, a *answer) *score {
 	}
 	s.account(truth, &a.Jobs[0])
 	s.accountRow(a.Jobs[0].Account, a.accounts)
-	if s.found == s.slow { // else the sentence counts those that were found
+	if s.found == s.slow { // else the sentence counts the found steps
 		s.sentence(truth, strings.TrimPrefix(a.Jobs[0].Conclusion, a.Jobs[0].End.Sentence))
 	}
 	s.severity(truth, scenario.Kind, &a.Jobs[0])
@@ -203,7 +203,7 @@ func (s *score) files(a *answer) {
 	}
 }
 
-// steps holds the slow steps and their causes against those that were.
+// steps holds the slow steps and their causes against the truth.
 func (s *score) steps(truth *sim.Truth, a *answer) {
 	were := map[int64]sim.Slow{}
 	for _, is := range truth.Slow {
@@ -249,7 +249,7 @@ func (s *score) steps(truth *sim.Truth, a *answer) {
 	}
 }
 
-// alike says whether a part is called by its name, or by the name that the parts of all trainers have.
+// alike says whether a part has its name, or the name of the part in all trainers.
 func alike(is, called string) bool {
 	switch is {
 	case "":
@@ -355,7 +355,7 @@ func (s *score) sentence(truth *sim.Truth, text string) {
 	}
 }
 
-// severity holds the colour against what was lost: a job that lost nothing is good where its log tells of data loading, and never bad.
+// severity holds the colour against the loss: a job without a loss is good if its log has data loading, and never bad.
 func (s *score) severity(truth *sim.Truth, kind sim.Kind, j *job1) {
 	quiet := j.End.Kind != "cuda_error" && kind != sim.Drifting && truth.Share == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(truth.States)), func(state string) bool {
 		return strings.Contains(state, sim.StartUp)
@@ -365,7 +365,7 @@ func (s *score) severity(truth *sim.Truth, kind sim.Kind, j *job1) {
 	}
 }
 
-// somewhere looks for what the report says of the job at any place.
+// somewhere searches the report of the job at any place.
 func (s *score) somewhere(truth *sim.Truth, j *job1) {
 	texts := append([]string{j.Conclusion}, j.Untold...)
 	for _, c := range j.Claims {
@@ -395,7 +395,7 @@ func durations(text string) (out []float64) {
 	return out
 }
 
-// TestSimulated holds what the report says against what happened in jobs of a simulation that shares nothing with the generator.
+// TestSimulated holds reports against the truth of jobs of a simulation that shares nothing with the generator.
 func TestSimulated(t *testing.T) {
 	scores, lock := map[string]*score{}, sync.Mutex{}
 	t.Run("jobs", func(t *testing.T) {
@@ -424,7 +424,7 @@ func TestSimulated(t *testing.T) {
 	printScores(t, scores)
 }
 
-// simulate is one job.
+// simulate is a job.
 func simulate(t *testing.T, scenario sim.Scenario, seed uint64) *score {
 	t.Helper()
 	dir := t.TempDir()
@@ -443,7 +443,7 @@ func simulate(t *testing.T, scenario sim.Scenario, seed uint64) *score {
 	return judge(scenario, truth, a)
 }
 
-// printScores writes the scores as a table, and holds their sums against what is wanted.
+// printScores writes the scores as a table, and holds the sums against the least shares.
 func printScores(t *testing.T, scores map[string]*score) {
 	t.Helper()
 	var b strings.Builder

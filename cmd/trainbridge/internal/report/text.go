@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// text is the report for people: the first screen of it, or all.
+// text is the report for people: the first screen, or all.
 type text struct {
 	format.Request
 	jobs *digest.Jobs
@@ -43,7 +43,7 @@ func (t *text) Finish(_ context.Context, read *offline.Reading) error {
 	return p.err
 }
 
-// job writes what there is to say of a job: the conclusion, then the figures of each domain.
+// job writes the report of a job: the conclusion, then the figures of each domain.
 func (p *page) job(job *digest.Job, read *offline.Reading) {
 	dir := directory(files(job, read), read)
 	p.title(p.jobTitle(job, read, dir))
@@ -63,12 +63,12 @@ func (p *page) job(job *digest.Job, read *offline.Reading) {
 	}
 }
 
-// files are those of a job.
+// files of a job.
 func files(job *digest.Job, read *offline.Reading) []string {
 	return read.FilesOf(job.Run)
 }
 
-// directory is the one in which all files of a job are, with a slash; "" for standard input.
+// directory is the directory of all files of a job, with a slash; "" for standard input.
 func directory(files []string, read *offline.Reading) string {
 	dir := ""
 	for i, path := range files {
@@ -108,7 +108,7 @@ func (p *page) jobTitle(job *digest.Job, read *offline.Reading, dir string) stri
 	return title
 }
 
-// unread names the files that were not understood, and the lines that were rejected.
+// unread names the files without a known format, and the rejected lines.
 func (p *page) unread(read *offline.Reading) {
 	const most = 10
 	var foreign, rejected [][]string

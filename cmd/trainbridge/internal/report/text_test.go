@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const testStart = "2026-11-20T08:00:00Z"
 
-// generate makes logs by `trainbridge gen run`, or of one kind by bin/gen.
+// generate makes logs by `trainbridge gen run`, or of a kind by bin/gen.
 func generate(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := commands.New()
@@ -49,7 +49,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// truth is what `gen run` says of the job that it has made.
+// truth is the truth of `gen run` about its job.
 type truth struct {
 	Ranks int `json:"ranks"`
 	Steps []struct {
@@ -62,7 +62,7 @@ type truth struct {
 	} `json:"steps"`
 }
 
-// job makes the logs of one job, and takes the truth from beside them.
+// job makes the logs of a job, and takes the truth from beside them.
 func job(t *testing.T, dir string, args ...string) truth {
 	t.Helper()
 	generate(t, append([]string{"run", dir, "--start", testStart}, args...)...)
@@ -108,7 +108,7 @@ func told(t *testing.T, text string) (costs map[string]float64, steps map[string
 	return costs, steps, order
 }
 
-// The causes that a report names, their ranks and what they cost are those that the generator has put in.
+// The causes in a report, their ranks and costs are the generator's.
 func TestTruth(t *testing.T) {
 	for seed, ids := range map[string]string{"1": "uuid", "2": "none", "3": "uuid"} {
 		dir := t.TempDir()
@@ -143,7 +143,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// The line that is named is the record of the step.
+// The named line is the record of the step.
 func TestEvidence(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "2", "--steps", "40", "--faults", "data_loading")
@@ -161,7 +161,7 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// A healthy run is said to be one, and nobody is accused.
+// A healthy run is called healthy, and nobody is accused.
 func TestHealthy(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "4", "--steps", "70", "--fault-every", "1000000", "--checkpoint-every", "0", "--eval-every", "0")
@@ -172,7 +172,7 @@ func TestHealthy(t *testing.T) {
 	assert.Contains(t, textOf(t, dir, "--lang", "zh"), "\n正常：70 步中没有偏慢的。")
 }
 
-// Calls without an id are each counted, and so is said.
+// Calls without an id are each counted, as stated.
 func TestWithoutIDs(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "2", "--steps", "40", "--clocks", "na", "--ids", "none", "--faults", "get")
@@ -183,7 +183,7 @@ func TestWithoutIDs(t *testing.T) {
 	assert.Contains(t, text, " in TransferQueue GET, in ")
 }
 
-// Each of two jobs is told as if it were alone.
+// Each of two jobs is told as if alone.
 func TestTwoJobs(t *testing.T) {
 	dir := t.TempDir()
 	generate(t, "run", dir, "--start", testStart, "--ranks", "2", "--steps", "30", "--clocks", "twojobs", "--faults", "straggler,get")
@@ -273,7 +273,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// A loss is told with its step where the log numbers it, several are losses, and a number of hundreds of digits keeps to its column.
+// A loss is told with its step if the log numbers steps, several are losses, and a number of hundreds of digits keeps to its column.
 func TestLossesInWords(t *testing.T) {
 	var body strings.Builder
 	for i, rest := range []string{`"step":0,"loss":1.5`, `"step":1,"loss":NaN`, `"step":2,"loss":NaN`, `"step":3,"loss":2.5,"tokens_per_second":1e308,"mfu":1e300`} {
@@ -291,14 +291,14 @@ func TestLossesInWords(t *testing.T) {
 	assert.Contains(t, out, "1e+308")
 }
 
-// Between two times there may be nothing.
+// An interval of time may be empty.
 func TestNothingBetween(t *testing.T) {
 	dir := t.TempDir()
 	job(t, dir, "--ranks", "2", "--steps", "12")
 	assert.Contains(t, textOf(t, dir, "--until", "2001-01-01"), "There is nothing in these logs between --since and --until.")
 }
 
-// A rank that is late in each step makes no step slower than usual: what it costs the others is told by itself.
+// A rank late in each step makes no step slower than usual: the cost for the others is told by itself.
 func TestStraggler(t *testing.T) {
 	dir := t.TempDir()
 	generate(t, "nccl", "--out", dir, "--ranks", "8", "--nodes", "1", "--slow-rank", "5", "--slow-by", "0.1", "--steps", "80", "--verbose", "--truth", "none",

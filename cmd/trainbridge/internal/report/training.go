@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// figure is how FlagScale's perf_monitor prints a figure, and what it calls it.
+// figure is how FlagScale's perf_monitor prints a figure, and its name there.
 type figure struct {
 	of             digest.Figure
 	unit           string
@@ -33,7 +33,7 @@ var figures = []figure{
 
 func (f *figure) text(x float64) string { return human.Fixed(x/f.scale, f.decimals) }
 
-// training is what training logs tell: loss, throughput and its points below P10, MFU, and the series that FlagScale writes for TensorBoard.
+// training is the contents of training logs: loss, throughput and its points below P10, MFU, and FlagScale's series for TensorBoard.
 func (p *page) training(job *digest.Job) {
 	for _, l := range job.Steps.Rows() {
 		p.head(p.sf("Training log: %s", "训练日志：%s", name(l.Name)))
@@ -63,7 +63,7 @@ func (p *page) training(job *digest.Job) {
 
 func lossText(l *digest.LossAt) string { return name(l.String()) }
 
-// lossAt is a loss and its step, where the log numbers it.
+// lossAt is a loss and its step, if the log numbers steps.
 func (p *page) lossAt(l *digest.LossAt) string {
 	if !l.Step.OK {
 		return lossText(l)
@@ -71,7 +71,7 @@ func (p *page) lossAt(l *digest.LossAt) string {
 	return p.sf("%s at step %s", "%s（第 %s 步）", lossText(l), human.Thousands(l.Step.N))
 }
 
-// session are perf_monitor's final_statistics, recomputed from the rows, for a run that was killed has none, and its series for TensorBoard.
+// session are perf_monitor's final_statistics, recomputed from the rows, as a killed run has none, and its series for TensorBoard.
 func (p *page) session(l *digest.Log) {
 	p.value("total_iterations", human.Thousands(l.Records))
 	var rows [][]string

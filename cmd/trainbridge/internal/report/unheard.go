@@ -4,9 +4,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-const mostUnheard = 3 // communicators that are told one by one
+const mostUnheard = 3 // communicators in full
 
-// unheard says which ranks have no log, or one that ends early: whether the others waited for them is not known.
+// unheard says which ranks have no log, or a log that ends early: whether the others waited for them is unknown.
 func (c *conclusion) unheard() (out []string) {
 	all := c.job.Collectives.Unheard()
 	for i := range all[:min(len(all), mostUnheard)] {

@@ -30,8 +30,8 @@ func takeLogs(t *testing.T, dir string, cut bool) {
 	}
 }
 
-// TestRanksWithoutLog: of 16 ranks 12 have a log, or whole ones, and ranks are late, those without a log too. In 57 jobs the network is never accused of that,
-// which was done in 12 of 57; "a rank without a log, or the network" stands where such a rank was late.
+// TestRanksWithoutLog: of 16 ranks 12 have a log, or whole logs, and ranks are late, with and without a log. In 57 jobs the network is never accused (once in
+// 12 of 57); "a rank without a log, or the network" stands where such a rank was late.
 func TestRanksWithoutLog(t *testing.T) {
 	seeds := 29
 	if testing.Short() {
@@ -44,7 +44,7 @@ func TestRanksWithoutLog(t *testing.T) {
 		truth := job(t, dir, "--ranks", "16", "--steps", "50", "--seed", strconv.Itoa(seed), "--faults", "straggler", "--fault-every", "4",
 			"--nccl", "nccl_inspector")
 		takeLogs(t, dir, cut)
-		text := strings.Join(strings.Fields(textOf(t, dir)), " ") // it is wrapped
+		text := strings.Join(strings.Fields(textOf(t, dir)), " ") // wrapped
 		name := fmt.Sprintf("seed %d, cut off %t", seed, cut)
 		assert.NotContains(t, text, "slow link or NIC", name)
 		late := false

@@ -163,7 +163,7 @@ func (p *page) bottlenecks(c *digest.Calls) {
 	}
 }
 
-// advice is what the document advises, by its limits: 30 % and 50 calls.
+// advice is the document's, by its limits: 30 % and 50 calls.
 func (p *page) advice(c *digest.Calls, transports map[string]int) {
 	total := c.Took.Sum()
 	serialize, transport := c.Total(view.RPCSerialize)/total, (c.Total(view.RPCSend)+c.Total(view.RPCReceive))/total

@@ -23,7 +23,7 @@ type spent struct {
 	goodput float64
 }
 
-// tell tells the account of what logs have told, where that is new.
+// tell tells the account of new lines.
 func (j *job) tell(now time.Time) {
 	if j.book == nil || !j.stale || !j.book.Due(j.known, now.Sub(j.changed)) {
 		return
@@ -34,7 +34,7 @@ func (j *job) tell(now time.Time) {
 	}
 }
 
-// accountsOf are those that a running trainbridge sends, by run. each calls a function for the series of a metric.
+// accountsOf are the accounts of a running trainbridge, by run. each calls a function for the series of a metric.
 func accountsOf(each func(family string, f func(run string, m *dto.Metric))) map[string]*spent {
 	out := map[string]*spent{}
 	of := func(run string) *spent {
@@ -54,7 +54,7 @@ func accountsOf(each func(family string, f func(run string, m *dto.Metric))) map
 	return out
 }
 
-// books are those of all jobs.
+// books of all jobs.
 func (m *model) books() iter.Seq[*book.Book] {
 	return func(yield func(*book.Book) bool) {
 		for _, j := range m.jobs {
@@ -67,7 +67,7 @@ func (m *model) books() iter.Seq[*book.Book] {
 
 const mostStates = 4 // that are named
 
-// line is goodput and the states that took most of the wall clock; nil: not known.
+// line is goodput and the states with most of the wall clock; nil: unknown.
 func (s *spent) line() line {
 	wall := 0.0
 	var states []account.State

@@ -109,11 +109,11 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 	}, nil
 }
 
-// show draws, or prints, what fills the model.
+// show draws or prints the model.
 func show(ctx context.Context, cmd *cobra.Command, m *model, f fill, opt *options) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
-	var lost error // why nobody takes what is printed
+	var lost error // why the reader of the output is gone
 	out, ok := cmd.OutOrStdout().(*os.File)
 	drawn := ok && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
 	if !drawn {
@@ -148,7 +148,7 @@ func size(out *os.File) (width, height int) {
 	return width, height
 }
 
-// utf8Terminal says whether the terminal is likely to know more signs than ASCII, as the C library would have it.
+// utf8Terminal says whether the terminal is likely to know more signs than ASCII, as in the C library.
 func utf8Terminal() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(os.Getenv(name)); v != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// What is kept.
+// Bounds.
 const (
 	mostSteps    = 512 // as many as a wide sparkline has columns
 	mostVerdicts = 200
@@ -23,17 +23,17 @@ const (
 	mostRuns     = 64
 )
 
-// step is what is known of a training step. NaN: not known.
+// step is the data of a training step. NaN: unknown.
 type step struct {
 	n      int64 // the iteration
 	end    int64 // ns since 1970
 	time   float64
 	tokens float64 // 1/s
 	sample float64 // 1/s
-	flop   float64 // 1/s of one device
+	flop   float64 // 1/s per device
 	mfu    float64
 	loss   float64
-	odd    string // of a loss that is not finite
+	odd    string // of a loss that is NaN or infinite
 }
 
 // window says where the time of a step went, in s by part.
@@ -53,36 +53,36 @@ type verdict struct {
 	reason   string
 }
 
-// gpu is what is known of a GPU. NaN: not known.
+// gpu is the data of a GPU. NaN: unknown.
 type gpu struct {
 	host, id, name, model string
 	busy                  float64 // share
 	memory, memoryLimit   float64 // By
 	power, temperature    float64 // W, Cel
-	throttled             string  // why its clocks are held down
-	logged                bool    // a log says it, and not the driver
+	throttled             string  // why the clocks are held down
+	logged                bool    // from a log, not from the driver
 }
 
-// job is a run that is shown.
+// job is a run on the screen.
 type job struct {
 	id       string
 	of       int64 // iterations planned; 0: not known
 	steps    []step
 	windows  []window
 	verdicts []verdict
-	told     int // verdicts of all time, by those that were seen
+	told     int // verdicts of all time, by those seen
 	changed  time.Time
 
 	book  *book.Book // of the logs; nil: the figures are another trainbridge's
-	stale bool       // more is in it than spent says
-	known int        // steps that spent has
+	stale bool       // more in the book than in spent
+	known int        // steps in spent
 	spent spent
 }
 
-// model is all that is shown. Its methods may be called by several goroutines.
+// model is the data of the screen. Its methods may be called by several goroutines.
 type model struct {
 	mu      sync.Mutex
-	from    string // what is looked at
+	from    string // the watched directory or address
 	jobs    map[string]*job
 	gpus    map[string]*gpu
 	trouble string // why nothing comes
@@ -108,7 +108,7 @@ func (m *model) change(f func()) {
 func (m *model) job(id string, now time.Time) *job {
 	j := m.jobs[id]
 	if j == nil {
-		if len(m.jobs) >= mostRuns { // the one that was quiet for longest makes room
+		if len(m.jobs) >= mostRuns { // the quietest makes room
 			oldest := slices.MinFunc(slices.Collect(maps.Values(m.jobs)), func(a, b *job) int { return a.changed.Compare(b.changed) })
 			delete(m.jobs, oldest.id)
 		}
@@ -130,7 +130,7 @@ func (m *model) current() *job {
 	return out
 }
 
-// last is the time of what is newest.
+// last is the time of the newest data.
 func (j *job) last() (at int64) {
 	if n := len(j.steps); n > 0 {
 		at = j.steps[n-1].end
@@ -144,7 +144,7 @@ func (j *job) last() (at int64) {
 	return at
 }
 
-// addStep adds a step, or what another rank or log says of one that is there: the first that says a figure wins.
+// addStep adds a step, or the figures of another rank or log for a known step: the first value of a figure wins.
 func (m *model) addStep(j *job, s step) {
 	at, there := slices.BinarySearchFunc(j.steps, s, func(a, b step) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.n, b.n)) })
 	if i := slices.IndexFunc(j.steps, func(o step) bool { return o.n == s.n }); i >= 0 && s.n >= 0 {
@@ -209,7 +209,7 @@ func (m *model) gpuOf(host, id string, logged bool) *gpu {
 	return g
 }
 
-// cards are the GPUs by host and number: those that the driver knows, else those that logs tell of.
+// cards are the GPUs by host and number: from the driver, else from logs.
 func (m *model) cards() []*gpu {
 	all := slices.Collect(maps.Values(m.gpus))
 	if slices.ContainsFunc(all, func(g *gpu) bool { return !g.logged }) {
@@ -222,7 +222,7 @@ func (m *model) cards() []*gpu {
 	return all
 }
 
-// told is a verdict, and how often it was passed.
+// told is a verdict, with its count.
 type told struct {
 	verdict
 

@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/reading"
 )
 
-// printer prints a line for each step and each verdict, for a pipe or a file. quit is called where these take no more.
+// printer prints a line for each step and each verdict, for a pipe or a file. quit is called at a write error.
 func printer(out io.Writer, quit func(error)) func(event any) {
 	return func(event any) {
 		text := ""

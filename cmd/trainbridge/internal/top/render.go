@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// look is what a terminal can do.
+// look is the abilities of a terminal.
 type look struct {
 	width, height int
 	colour        bool
@@ -23,11 +23,11 @@ type look struct {
 }
 
 const (
-	recent = 20 // steps of which the mean breakdown is shown
-	roomy  = 16 // lines of a screen that has room for the account
+	recent = 20 // steps of the mean breakdown
+	roomy  = 16 // lines of a screen with room for the account
 )
 
-// The ANSI codes of what is shown.
+// The ANSI codes.
 const (
 	bold   = "1"
 	faint  = "2"
@@ -38,10 +38,10 @@ const (
 
 var colours = map[string]string{spans.SeverityBad: red, spans.SeverityWarning: yellow}
 
-// piece is a piece of a line in one colour.
+// piece is a piece of a line in a colour.
 type piece struct{ text, colour string }
 
-// line is pieces one after the other.
+// line is pieces in a row.
 type line []piece
 
 // print cuts a line to a width.
@@ -69,7 +69,7 @@ func (l line) print(k look) string {
 	return b.String()
 }
 
-// asciiOnly is for terminals that know no other signs.
+// asciiOnly is for terminals without other signs.
 func asciiOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -84,10 +84,10 @@ func asciiOnly(text string) string {
 	}, text)
 }
 
-// section is a part of the screen: as many of its lines as there is room for.
+// section is a part of the screen, with as many lines as fit.
 type section struct {
 	lines []line
-	least int // with fewer lines it is left out
+	least int // with fewer lines the section is left out
 }
 
 // render makes the lines of a screen: at most its height, each at most its width.
@@ -121,7 +121,7 @@ func (m *model) render(k look, now time.Time) []string {
 	return out
 }
 
-// share gives the first section all that it wants, and the others one line each, again and again, while there are any.
+// share gives the first section all its lines, and the others a line each in turn.
 func share(sections []section, left int) []int {
 	given := make([]int, len(sections))
 	if len(sections) == 0 || left <= 0 {
@@ -131,7 +131,7 @@ func share(sections []section, left int) []int {
 		given[0] = min(len(first.lines), left)
 		left -= given[0]
 	}
-	for i, s := range sections { // first what each needs at least
+	for i, s := range sections { // first the least of each
 		if n := min(s.least, len(s.lines)); given[i] == 0 && n == s.least && n <= left {
 			given[i] = n
 			left -= n
@@ -150,7 +150,7 @@ func share(sections []section, left int) []int {
 	return given
 }
 
-// header says what is shown, and how old it is.
+// header says the source of the data, and the age.
 func (m *model) header(j *job, now time.Time) line {
 	l := line{{"trainbridge top", bold}}
 	if j == nil {
@@ -178,7 +178,7 @@ func (m *model) header(j *job, now time.Time) line {
 	return append(l, piece{"  q quits", faint})
 }
 
-// left is how long the remaining steps take at the median step time of those on the screen, such as "  2 h 6 min left"; "": not known.
+// left is how long the remaining steps take at the median step time on the screen, such as "  2 h 6 min left"; "": unknown.
 func (j *job) left() string {
 	var times []float64
 	for i := range j.steps {
@@ -195,7 +195,7 @@ func (j *job) left() string {
 
 func ago(d time.Duration) string { return human.Seconds(math.Round(d.Seconds())) + " ago" }
 
-// figure is a row: a name, the latest value, its median, and how it went.
+// figure is a row: a name, the latest value, the median, and the course.
 type figure struct {
 	name   string
 	print  func(float64) string
@@ -212,7 +212,7 @@ var figures = []figure{
 	{"loss", human.Digits, func(s *step) float64 { return s.loss }, false},
 }
 
-// figures are the rows of what steps say, with those that none of them says left out, and where the wall-clock time went.
+// figures are the rows of step figures with values, and where the wall-clock time went.
 func (j *job) figures(k look) (all []line) {
 	for _, f := range figures {
 		values := make([]float64, len(j.steps))
@@ -251,7 +251,7 @@ func (j *job) figures(k look) (all []line) {
 	return all
 }
 
-// parts are the rows of where the time goes, what took most of the time first.
+// parts are the rows of where the time goes, the largest part first.
 func (j *job) parts(k look) (all []line) {
 	if len(j.windows) == 0 {
 		return nil
@@ -284,7 +284,7 @@ func (j *job) parts(k look) (all []line) {
 	return all
 }
 
-// latest are the verdicts, one of each kind, the worst first.
+// latest are the verdicts, each kind once, the worst first.
 func (j *job) latest() (all []line) {
 	if len(j.verdicts) == 0 {
 		return nil
@@ -308,7 +308,7 @@ func (v *told) line() line {
 	return l
 }
 
-// gpuLines are the GPUs: those that are held down, and those that are least busy, first.
+// gpuLines are the GPUs: held-down and least busy GPUs first.
 func (m *model) gpuLines() (all []line) {
 	cards := m.cards()
 	if len(cards) == 0 {
@@ -368,8 +368,8 @@ var (
 	ascii = []rune("_.-:=+*#")
 )
 
-// spark draws the latest values, one a column; of a value that is not known a blank. The lowest is at the bottom, the highest at the top; where they are all
-// about the same they are in the middle.
+// spark draws the latest values, a column each; a blank for an unknown value. The lowest is at the bottom, the highest at the top; about equal values are in
+// the middle.
 func spark(values []float64, width int, plain bool) string {
 	if width <= 0 {
 		return ""

@@ -25,7 +25,7 @@ const (
 	scrapeMost    = 64 << 20 // bytes
 )
 
-// scraper fills a model with the metrics of a running trainbridge. A scrape is a point of its curves where something has happened since the one before.
+// scraper fills a model with the metrics of a running trainbridge. A scrape with changes is a point of its curves.
 type scraper struct {
 	*model
 	url    string
@@ -94,7 +94,7 @@ func (s *scraper) scrape(ctx context.Context) (map[string]*dto.MetricFamily, err
 	return families, nil
 }
 
-// exposed are the names that the Prometheus exporter gives to metrics: dots become underscores, and the unit is added.
+// exposed are the Prometheus exporter's names of metrics: underscores for dots, and the unit added.
 var exposed = map[string]string{
 	"hw_gpu_utilization_ratio":        spans.MetricGPUUtilization,
 	"hw_gpu_memory_usage_bytes":       "hw.gpu.memory.usage",
@@ -173,7 +173,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	s.before = current
 }
 
-// compare notes what came since the scrape before.
+// compare notes the changes since the scrape before.
 func (s *scraper) compare(j *job, p *step, now, before *totals) {
 	if before != nil {
 		if n := now.steps - before.steps; n > 0 {
@@ -206,7 +206,7 @@ func (s *scraper) compare(j *job, p *step, now, before *totals) {
 	s.addStep(j, *p)
 }
 
-// label finds a label by the name of the attribute that it was made of.
+// label finds a label by the name of its attribute.
 func label(m *dto.Metric, attribute string) string {
 	name := strings.ReplaceAll(attribute, ".", "_")
 	for _, l := range m.GetLabel() {

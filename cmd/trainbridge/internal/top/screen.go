@@ -14,16 +14,16 @@ import (
 
 const (
 	frameEvery = 250 * time.Millisecond // at most
-	clockEvery = time.Second            // the age of what is shown
+	clockEvery = time.Second            // the age of the data
 )
 
-// What a terminal is told: its other screen without a cursor, and back.
+// Escape sequences: the alternate screen without a cursor, and back.
 const (
 	enter = "\x1b[?1049h\x1b[?25l\x1b[2J"
 	leave = "\x1b[?25h\x1b[?1049l"
 )
 
-// screen draws a model on a terminal until somebody types q, or the context ends. The terminal is as it was when it returns.
+// screen draws a model on a terminal until q, or until the context ends. The terminal is restored on return.
 func screen(ctx context.Context, m *model, in, out *os.File, k look, size func() (width, height int)) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
@@ -74,7 +74,7 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// frame is a whole screen in one write, without a line feed after its last line, which would scroll.
+// frame is a whole screen in a single write, without a line feed after the last line, which would scroll.
 func (m *model) frame(k look, now time.Time) string {
 	m.mu.Lock()
 	lines := m.render(k, now)
@@ -82,7 +82,7 @@ func (m *model) frame(k look, now time.Time) string {
 	return "\x1b[H" + strings.Join(lines, "\x1b[K\r\n") + "\x1b[K\x1b[J"
 }
 
-// keys ends the view at q, Ctrl-C, Ctrl-D or Escape. It lives until the next key is typed.
+// keys ends the view at q, Ctrl-C, Ctrl-D or Escape. The goroutine lives until the next key.
 func keys(in io.Reader, quit func()) {
 	buf := make([]byte, 16)
 	for {
@@ -90,7 +90,7 @@ func keys(in io.Reader, quit func()) {
 		if err != nil {
 			return
 		}
-		// A sequence of an arrow key begins with Escape, and has more behind it.
+		// The sequence of an arrow key begins with Escape, followed by more bytes.
 		if key := buf[0]; n > 0 && (key == 'q' || key == 'Q' || key == 3 || key == 4 || key == 27 && n == 1) {
 			quit()
 			return

@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// watcher fills a model with spans, and with what NVML says.
+// watcher fills a model with spans, and with NVML's figures.
 type watcher struct {
 	*model
 	now func() time.Time
@@ -49,7 +49,7 @@ func (w *watcher) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// enter puts what a span says of the time into the book of its job.
+// enter puts a span's times into the book of its job.
 func (w *watcher) enter(j *job, e *book.Entry) {
 	if j.book == nil {
 		j.book = new(book.Book)
@@ -62,7 +62,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	kind := view.KindOf(span)
 	where := span.Name()
 	switch kind {
-	case view.KindJoined: // it was told before
+	case view.KindJoined: // told before
 		return
 	case view.KindStep:
 		s := &w.step
@@ -114,7 +114,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	}
 }
 
-// eventOf shows a line that tells how the run ends as a verdict.
+// eventOf shows a line about the end of the run as a verdict.
 func eventOf(span ptrace.Span) verdict {
 	var e view.Event
 	e.Read(span)
@@ -136,7 +136,7 @@ func stepOf(span ptrace.Span, s *view.Step) step {
 	}
 }
 
-// ConsumeMetrics takes what NVML says of GPUs.
+// ConsumeMetrics takes NVML's figures of GPUs.
 func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	w.change(func() {
 		for _, rm := range md.ResourceMetrics().All() {
@@ -153,7 +153,7 @@ func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// addGPU notes a value of a GPU, if it is one that is shown. attribute finds an attribute of the point.
+// addGPU notes a value of a GPU on the screen. attribute finds an attribute of the point.
 func (m *model) addGPU(host, metric string, value float64, attribute func(name string) string) {
 	id := attribute(spans.AttrHardwareID)
 	if id == "" {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var now = time.Unix(1_770_000_000, 0)
 
-// full is a model with all that there is to show.
+// full is a model with everything on the screen.
 func full() *model {
 	m := newModel("/data/job")
 	j := m.job("run-4f1c09ab", now)
@@ -120,7 +120,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// Whatever the size, there is a screen.
+// Any size has a screen.
 func TestSizes(t *testing.T) {
 	m := full()
 	for width := range 100 {
@@ -154,7 +154,7 @@ func TestHostile(t *testing.T) {
 	assert.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x{202e}]`, out.String())
 }
 
-// A log that never ends takes no more memory than one that does.
+// An endless log takes no more memory than a short log.
 func TestBounded(t *testing.T) {
 	m := newModel("")
 	for run := range 2 * mostRuns {
@@ -175,7 +175,7 @@ func TestBounded(t *testing.T) {
 	assert.Len(t, m.gpus, mostGPUs)
 }
 
-// Two scrapes of a running trainbridge are a step: figures are gauges, times and verdicts are what the counters grew by.
+// Two scrapes of a running trainbridge are a step: figures are gauges, times and verdicts are the growth of counters.
 func TestScrape(t *testing.T) {
 	scrape := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -233,7 +233,7 @@ hw_gpu_utilization_ratio{host_name="node-0",hw_id="GPU-1",hw_gpu_task="general"}
 	endsWithoutServer(t, s)
 }
 
-// endsWithoutServer says what is wrong where nobody answers, and ends when the context does.
+// endsWithoutServer reports a missing server, and ends with the context.
 func endsWithoutServer(t *testing.T, s *scraper) {
 	t.Helper()
 	m := s.model
@@ -268,7 +268,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Into a pipe goes a line for each step, those that come later too.
+// Into a pipe goes a line for each step, later steps too.
 func TestPlain(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "train.jsonl")
 	f, err := os.Create(log)
@@ -310,7 +310,7 @@ func TestPlain(t *testing.T) {
 	assert.Contains(t, got[2], "loss 2.7")
 }
 
-// What logs tell of the time is on the screen: of a step of 1.5 s, a checkpoint of 1.5 s and another step.
+// The time in the logs is on the screen: a step of 1.5 s, a checkpoint of 1.5 s and another step.
 func TestAccount(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	m := newModel("")
