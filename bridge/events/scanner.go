@@ -127,7 +127,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 		ok, whole := e.read(p.text)
 		if f.Open && (ok && !whole || !ok && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " "))) {
 			if trace != nil {
-				trace.tell(&e)
+				trace.addTo(&e)
 			}
 			s.wait(p, e)
 			matched = true
@@ -141,7 +141,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 			s.enough.set(int32(i))
 		}
 		if trace != nil {
-			trace.tell(&e)
+			trace.addTo(&e)
 		}
 		s.emit(&e, p.text)
 		return false

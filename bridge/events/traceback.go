@@ -115,7 +115,7 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	if e.Time == 0 {
 		e.Time = p.time
 	}
-	t.tell(&e)
+	t.addTo(&e)
 	matched := false
 	if hit {
 		before := len(s.out)
@@ -145,8 +145,8 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 
 func indentOf(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t")) }
 
-// tell adds the traceback's findings to an event.
-func (t *traceback) tell(e *Event) {
+// addTo adds the traceback's findings to an event.
+func (t *traceback) addTo(e *Event) {
 	e.Last = t.last
 	if e.Class == ClassException && t.launcher() {
 		e.Class = ClassTeardown
@@ -168,7 +168,7 @@ func (s *Scanner) emitTrace(t *traceback) {
 	if t.saving {
 		e.Class = ClassCheckpoint
 	}
-	t.tell(&e)
+	t.addTo(&e)
 	s.emit(&e, []byte("Traceback … "+t.last.String()))
 }
 

@@ -43,11 +43,11 @@ type otlpExporter struct {
 	health    health.Reporter
 	waiting   atomic.Int64 // items received and not yet accepted or refused
 
-	mu     sync.Mutex
-	since  time.Time // start of the current failure; zero while the backend accepts
-	told   time.Time // time of the last log entry about the failure
-	toldOf bool      // the current failure was logged
-	noted  time.Time // when rejected items were last logged
+	mu      sync.Mutex
+	since   time.Time // start of the current failure; zero while the backend accepts
+	logged  time.Time // time of the last log entry about the failure
+	failing bool      // the current failure was logged
+	noted   time.Time // when rejected items were last logged
 }
 
 func newExporter(ctx context.Context, set exporter.Settings, cfg *Config) (*otlpExporter, error) {
@@ -183,7 +183,7 @@ func (e *otlpExporter) judge(ctx context.Context, rejected *refusal.Partial, err
 // rejects counts the items rejected in accepted requests.
 func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 	if p.Rejected == 0 {
-		e.tell("The backend accepted a request and says: "+p.Message, zap.String("endpoint", e.endpoint()))
+		e.warn("The backend accepted a request and says: "+p.Message, zap.String("endpoint", e.endpoint()))
 		return
 	}
 	if all, ok := ctx.Value(rejectedKey{}).(*rejections); ok {
@@ -192,7 +192,7 @@ func (e *otlpExporter) rejects(ctx context.Context, p *refusal.Partial) {
 		all.mu.Unlock()
 	}
 	e.tel.ExporterOtlpAckedRejected.Add(ctx, p.Rejected)
-	e.tell(
+	e.warn(
 		"The backend rejected items of requests that it accepted; they are not sent again", zap.Int64("rejected", p.Rejected), zap.String("reason", p.Message),
 		zap.String("endpoint", e.endpoint()),
 	)
@@ -205,7 +205,7 @@ func (e *otlpExporter) endpoint() string {
 	return e.cfg.Endpoint
 }
 
-const tellEvery = time.Minute
+const logEvery = time.Minute
 
 // refuses logs once a minute that the backend is unreachable or refuses.
 func (e *otlpExporter) refuses(st *status.Status) {
@@ -216,10 +216,10 @@ func (e *otlpExporter) refuses(st *status.Status) {
 	if e.since.IsZero() {
 		e.since = now
 	}
-	if now.Sub(e.told) < tellEvery {
+	if now.Sub(e.logged) < logEvery {
 		return
 	}
-	e.told, e.toldOf = now, true
+	e.logged, e.failing = now, true
 	what := "no backend at"
 	if st.Code() != codes.Unavailable && st.Code() != codes.DeadlineExceeded {
 		what = "nothing is accepted by the backend at"
@@ -246,17 +246,17 @@ func (e *otlpExporter) accepts() {
 	e.health.Through(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.toldOf {
+	if e.failing {
 		e.set.Logger.Info(fmt.Sprintf("the backend at %s accepts again, after %s", e.endpoint(), time.Since(e.since).Round(time.Second)))
 	}
-	e.since, e.toldOf = time.Time{}, false
+	e.since, e.failing = time.Time{}, false
 }
 
-// tell warns once a minute.
-func (e *otlpExporter) tell(msg string, fields ...zap.Field) {
+// warn logs a warning once a minute.
+func (e *otlpExporter) warn(msg string, fields ...zap.Field) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now := time.Now(); now.Sub(e.noted) >= tellEvery {
+	if now := time.Now(); now.Sub(e.noted) >= logEvery {
 		e.noted = now
 		e.set.Logger.Warn(msg, fields...)
 	}

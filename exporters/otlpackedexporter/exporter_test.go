@@ -351,7 +351,7 @@ func TestAllThatWaitIsHeld(t *testing.T) {
 	e := r.Traces.(tracesIn).e
 	require.Eventually(t, func() bool { return e.waiting.Load() == 60 && r.logs.Len() == 1 }, time.Minute, time.Millisecond)
 	e.mu.Lock()
-	e.told = time.Time{}
+	e.logged = time.Time{}
 	e.mu.Unlock()
 	e.refuses(status.New(codes.Unavailable, "away"))
 	assert.Contains(t, r.logs.All()[1].Message, "60 items held")

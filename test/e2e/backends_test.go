@@ -271,8 +271,8 @@ type point struct {
 }
 
 // raw are the samples of a selector's series in a range ending at end.
-func (p *prometheus) raw(selector string, end time.Time, stretch string) (map[string][]point, error) {
-	return p.points("/api/v1/query", url.Values{"query": {selector + "[" + stretch + "]"}, "time": {strconv.FormatInt(end.Unix(), 10)}})
+func (p *prometheus) raw(selector string, end time.Time, length string) (map[string][]point, error) {
+	return p.points("/api/v1/query", url.Values{"query": {selector + "[" + length + "]"}, "time": {strconv.FormatInt(end.Unix(), 10)}})
 }
 
 // graph evaluates PromQL at each step from a time to a time.

@@ -43,20 +43,20 @@ func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...st
 	return f, tr
 }
 
-// told waits until all steps have a breakdown, and compares each breakdown that is not partial with the truth of its collectives. It returns the number of
+// breakdowns waits until all steps have a breakdown, and compares each breakdown that is not partial with the truth of its collectives. It returns the number of
 // whole breakdowns, and of partial ones by reason.
-func (f *fleet) told(tr *jobTruth, sink *spanSink) (whole int, partial map[string]int) {
+func (f *fleet) breakdowns(tr *jobTruth, sink *spanSink) (whole int, partial map[string]int) {
 	f.Helper()
 	eventually(f, func() error {
 		sink.mu.Lock()
 		defer sink.mu.Unlock()
-		told := map[string]bool{}
+		broken := map[string]bool{}
 		for _, n := range sink.steps { // a step in progress at a crash may have only its root
-			told[n.TraceID().String()] = true
+			broken[n.TraceID().String()] = true
 		}
-		missing := slices.DeleteFunc(slices.Clone(tr.Steps), func(s *jobStep) bool { return told[strings.ReplaceAll(s.TraceID, "-", "")] })
+		missing := slices.DeleteFunc(slices.Clone(tr.Steps), func(s *jobStep) bool { return broken[strings.ReplaceAll(s.TraceID, "-", "")] })
 		if len(missing) > 0 {
-			return fmt.Errorf("%d steps of %d are not told, the first is %d", len(missing), len(tr.Steps), missing[0].Step)
+			return fmt.Errorf("%d of %d steps have no breakdown, the first is %d", len(missing), len(tr.Steps), missing[0].Step)
 		}
 		return nil
 	})
@@ -96,7 +96,7 @@ func TestFleetLateAgent(t *testing.T) {
 	}
 	lasts(10 * time.Second)
 	late.up(t)
-	whole, partial := f.told(tr, sink)
+	whole, partial := f.breakdowns(tr, sink)
 	assert.Equal(t, len(tr.Steps), whole)
 	assert.Empty(t, partial)
 }
@@ -104,7 +104,7 @@ func TestFleetLateAgent(t *testing.T) {
 // Under any faults, a breakdown that differs from the truth is marked partial, with the reason.
 func TestFleetStepFaults(all *testing.T) {
 	all.Parallel()
-	b, told := startKafka(all, 6), 0
+	b, complete := startKafka(all, 6), 0
 	for seed := *fleetSeed; seed < *fleetSeed+*fleetSeeds; seed++ {
 		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 23))
@@ -125,10 +125,10 @@ func TestFleetStepFaults(all *testing.T) {
 			}
 			f.grow(rnd, 1)
 			t.Log(happened)
-			whole, partial := f.told(tr, sink)
+			whole, partial := f.breakdowns(tr, sink)
 			t.Logf("%v: %d breakdowns are whole, partial %v", happened, whole, partial)
-			told += whole // a gateway suspended during a whole job may have none
+			complete += whole // a gateway suspended during a whole job may have none
 		})
 	}
-	assert.Positive(all, told)
+	assert.Positive(all, complete)
 }

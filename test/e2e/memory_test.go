@@ -129,7 +129,7 @@ func junkFiles(t *testing.T, empty *collector) {
 	c := newCollector(t, trainbridgeBin(t), "/nothing/*", junk.addr)
 	c.env = append(c.env, "TRAINBRIDGE_LOGS="+logs+"/**")
 	c.up(t)
-	told := fmt.Sprintf("No receiver understands %d files", *memoryJunk/2)
+	line := fmt.Sprintf("No receiver understands %d files", *memoryJunk/2)
 	began := time.Now()
 	eventually(t, func() error {
 		if junk.spans.Load() == 0 {
@@ -138,10 +138,10 @@ func junkFiles(t *testing.T, empty *collector) {
 		return nil
 	})
 	t.Logf("beside %d files the log is delivered in %v", *memoryJunk, time.Since(began).Round(100*time.Millisecond))
-	assert.False(t, c.logged(told), "it comes before all others were looked at")
+	assert.False(t, c.logged(line), "it comes before all others were looked at")
 	eventually(t, func() error {
-		if !c.logged(told) {
-			return errors.New("not said: " + told)
+		if !c.logged(line) {
+			return errors.New("not said: " + line)
 		}
 		return nil
 	})

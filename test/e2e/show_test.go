@@ -122,7 +122,7 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp/tempo, file, file/pr
 	c.up(t)
 	tr.await(t, j.verl)
 
-	told := func(args ...string) (doc map[string]any) {
+	document := func(args ...string) (doc map[string]any) {
 		require.NoError(t, json.Unmarshal([]byte(shown(t, "", append(args, "--format=json")...)), &doc))
 		for _, name := range []string{"jaeger", "tempo", "files"} {
 			delete(doc, name)
@@ -131,7 +131,7 @@ service: {pipelines: {traces: {exporters: [otlp_acked, otlp/tempo, file, file/pr
 	}
 	for _, args := range [][]string{{"--tempo", s.api}, {"--file", lines}, {"--file", proto}, {"--file", lines, "--file", proto}} {
 		eventually(t, func() error {
-			want, got := told("--jaeger", j.ui), told(args...)
+			want, got := document("--jaeger", j.ui), document(args...)
 			require.NotEmpty(t, want["functions"])
 			if !assert.ObjectsAreEqual(want, got) {
 				return fmt.Errorf("%s: %v, want %v", args, got, want)

@@ -89,10 +89,10 @@ func awaitSlowSteps(t *testing.T, tr *jobTruth, path string) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		told := map[pcommon.TraceID]string{}
+		reasons := map[pcommon.TraceID]string{}
 		for r := range records {
 			if r.name == spans.VerdictStepSlow {
-				told[r.trace] = r.reason
+				reasons[r.trace] = r.reason
 			}
 		}
 		slow = 0
@@ -101,7 +101,7 @@ func awaitSlowSteps(t *testing.T, tr *jobTruth, path string) {
 				continue // too few earlier steps to compare
 			}
 			slow++
-			if told[spans.TraceID("", []byte(s.TraceID))] == "" {
+			if reasons[spans.TraceID("", []byte(s.TraceID))] == "" {
 				return fmt.Errorf("no record says why step %d was slow", s.Step)
 			}
 		}

@@ -19,7 +19,7 @@ type listener struct {
 	kinds []view.Kind
 	at    *At
 	tally Tally
-	heard []string
+	calls []string
 }
 
 func (l *listener) Kinds() []view.Kind { return l.kinds }
@@ -33,18 +33,18 @@ func (l *listener) NewJudge(at *At, _ bool) Judge {
 
 func (l *listener) Span(kind view.Kind, span ptrace.Span) {
 	scope, _ := l.at.Scope.Get("scope")
-	l.heard = append(l.heard, strings.Join([]string{l.at.Run, scope.Str(), kind.String(), span.Name()}, " "))
+	l.calls = append(l.calls, strings.Join([]string{l.at.Run, scope.Str(), kind.String(), span.Name()}, " "))
 	l.tally.Outcomes[0]++
 }
 
 func (l *listener) EndResource() {
-	l.heard = append(l.heard, "end of "+l.at.Run)
+	l.calls = append(l.calls, "end of "+l.at.Run)
 	l.tally.Outcomes[1]++
 }
 
 func (l *listener) Tally() *Tally { return &l.tally }
 
-func (l *listener) Reset() { l.heard = nil }
+func (l *listener) Reset() { l.calls = nil }
 
 // TestPanel: each domain gets the spans of its kinds with their place, and the ends of resources.
 func TestPanel(t *testing.T) {
@@ -65,10 +65,10 @@ func TestPanel(t *testing.T) {
 	p.Judge(td)
 	assert.Equal(t, []string{
 		"one a step train.step", "one b step train.step", "end of one", "two a step train.step", "two b step train.step", "end of two",
-	}, steps.heard)
+	}, steps.calls)
 	assert.Equal(t, []string{
 		"one a pass rpc.pass", "one b pass rpc.pass", "end of one", "two a pass rpc.pass", "two b pass rpc.pass", "end of two",
-	}, passes.heard, "what is below collectives comes to nobody")
+	}, passes.calls, "what is below collectives comes to nobody")
 	assert.Equal(t, []int64{4, 2}, steps.Tally().Outcomes)
 	p.Reset()
 	assert.Equal(t, []int64{0, 0}, steps.Tally().Outcomes)
