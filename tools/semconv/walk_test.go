@@ -622,7 +622,8 @@ func TestMetricNames(t *testing.T) {
 				return true
 			}
 		}
-		for _, own := range []string{"otelcol_scraper_", "otelcol_process_", "otelcol_processor_incoming_items", "otelcol_kafka_receiver_"} { // the collector's, and contrib's
+		// Prefixes of the collector's own metrics, and of contrib's.
+		for _, own := range []string{"otelcol_scraper_", "otelcol_process_", "otelcol_processor_incoming_items", "otelcol_kafka_receiver_"} {
 			if strings.HasPrefix(name, own) {
 				return true
 			}

@@ -1,4 +1,4 @@
-package offline
+package offline_test // gen imports offline
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/gen"
+	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
 )
@@ -64,18 +65,18 @@ func sampledAt(t *testing.T, dir string, rate float64) *outcome {
 		return nil
 	})
 	require.NoError(t, err)
-	in, err := Open([]string{dir}, strings.NewReader(""))
+	in, err := offline.Open([]string{dir}, strings.NewReader(""))
 	require.NoError(t, err)
 	defer in.Close()
-	opt := Options{Run: "job"}
-	for _, f := range readers() {
-		r := Receiver{ID: component.NewID(f.Type()), Shared: in.Files}
-		if f.Type().String() == "nccl" {
+	opt := offline.Options{Run: "job"}
+	for _, typ := range []string{"tq_trace", "flagscale", "train_log", "zmq_rpc", "nccl", "run_events"} {
+		r := offline.Receiver{ID: component.MustNewID(typ), Shared: in.Files}
+		if typ == "nccl" {
 			r.Conf = map[string]any{"sample_rate": rate}
 		}
 		opt.Receivers = append(opt.Receivers, r)
 	}
-	_, err = Read(t.Context(), in, opt, Sink{Traces: traces, Derived: derived})
+	_, err = offline.Read(t.Context(), in, opt, offline.Sink{Traces: traces, Derived: derived})
 	require.NoError(t, err)
 	return s
 }
