@@ -9,17 +9,17 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/source"
 )
 
-// backend is where the traces come from, and the advice when it does not answer.
+// backend is the source of traces, and the advice if the source does not answer.
 type backend struct {
 	source.Source
 	key   string // of the document
 	value any
 
 	start, port, example string // texts for advice: "its query port with --jaeger", "--jaeger needs …", an address
-	yet                  string // what to check when it is empty
+	yet                  string // what to check if no traces came
 }
 
-// open returns what the options name.
+// open returns the backend of the options.
 func open(opt options) (*backend, error) {
 	const check = "check that the collector runs, that its logs have lines and that its OTLP exporter points to this "
 	switch {
@@ -43,7 +43,7 @@ func open(opt options) (*backend, error) {
 	}, nil
 }
 
-// explain says what to do about an error.
+// explain advises about an error.
 func (b *backend) explain(err error) error {
 	switch {
 	case errors.Is(err, source.ErrAddress):
@@ -60,7 +60,7 @@ func (b *backend) explain(err error) error {
 	return fmt.Errorf("show: %w", err)
 }
 
-// nothing says why there are no traces, and what to do.
+// nothing says why no traces came, and what to do.
 func (b *backend) nothing(ctx context.Context, opt options) error {
 	services, err := b.Services(ctx)
 	switch {

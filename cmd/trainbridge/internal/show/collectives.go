@@ -68,7 +68,7 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// collectiveTitle says which collective a span is the root of.
+// collectiveTitle names the collective of a root.
 func collectiveTitle(s *tree.Span) string {
 	var v view.Collective
 	v.Read(s.Span)
@@ -85,24 +85,24 @@ func collectiveTitle(s *tree.Span) string {
 	return text
 }
 
-// isRank says whether a span is what one rank did in a collective.
+// isRank says whether a span is a rank's part in a collective.
 func isRank(s *tree.Span) bool {
 	return s.Kind == view.KindRank && s.Parent != nil && s.Parent.Kind == view.KindCollective
 }
 
-// isPhase says whether a span is when a rank was late, waited or transferred: its rank's bar shows that.
+// isPhase says whether a span is a phase of a rank (late, waiting, transferring), shown in the rank's bar.
 func isPhase(s *tree.Span) bool {
 	return s.Kind == view.KindPhase && s.Parent != nil && isRank(s.Parent)
 }
 
-// rankOf reads a rank, and the collective that it took part in.
+// rankOf reads a rank, and its collective.
 func rankOf(s *tree.Span) (r view.Rank, c view.Collective) {
 	r.Read(s.Span)
 	c.Read(s.Parent.Span)
 	return r, c
 }
 
-// ownTime is how long a rank took part, ns: the trace draws the rank that came last from when the first came.
+// ownTime is the rank's own time, ns: the trace draws the last rank from the first arrival on.
 func ownTime(s *tree.Span) int64 {
 	if r, c := rankOf(s); r.Last && !math.IsNaN(c.TransferDuration) {
 		return int64(c.TransferDuration * 1e9)
@@ -116,7 +116,7 @@ func cameLast(s *tree.Span) bool {
 	return c.Last.Rank.OK && c.Last.Rank == r.Rank
 }
 
-// lateness is how late a rank came after the first, s; −1 where that is not known.
+// lateness is how late a rank came after the first, s; −1 if unknown.
 func lateness(s *tree.Span) float64 {
 	var v view.Rank
 	if v.Read(s.Span); math.IsNaN(v.Late) {
@@ -146,8 +146,8 @@ func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told [
 	return slices.DeleteFunc(slices.Clone(children), isPhase), nil
 }
 
-// latestFirst puts the ranks of a collective in the order of interest, the one that came last first. So many are drawn, the others become one row.
-// In a brief drawing they are drawn without the spans below them.
+// latestFirst puts the ranks of a collective in order, the latest first. Some are drawn, the rest become a row. In a brief drawing ranks are drawn without
+// the spans below.
 func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindCollective {
 		return nil, false
@@ -170,7 +170,7 @@ func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, 
 	}
 	slices.SortStableFunc(ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(a.number, b.number)) })
 	keep := drawnRanks[e.level]
-	if keep == 0 || len(ranks) <= keep+1 { // a row for one saves nothing
+	if keep == 0 || len(ranks) <= keep+1 { // a row for a single rank saves nothing
 		keep = len(ranks)
 	}
 	for _, c := range ranks[:keep] {
@@ -312,7 +312,7 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	return strings.Repeat(" ", lead) + p.Paint(colour, drawn) + strings.Repeat(" ", cells-lead-human.Columns(drawn))
 }
 
-// rankNotes say what the bars of ranks mean, and which parts of ranks are not drawn.
+// rankNotes explain the bars of ranks, and name the parts left out.
 func rankNotes(t *tree.Trace, rows []row) (notes []string) {
 	if !slices.ContainsFunc(rows, func(r row) bool { return isRank(r.Span) }) {
 		return nil

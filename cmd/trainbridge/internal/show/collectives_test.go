@@ -18,18 +18,18 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// cluster is a simulated training, as nccl and train_perf tell of its collectives.
+// cluster is a simulated training, as told by nccl and train_perf of its collectives.
 type cluster struct {
 	ranks, collectives int
 	channels           int // of each rank; 0: not in the log
-	slow               int // the rank that is late in every collective but the first; −1: none
-	missing            int // the rank that the last collective lacks; −1: none
+	slow               int // the rank late in every collective but the first; −1: none
+	missing            int // the rank missing in the last collective; −1: none
 	twins              bool
 	untimed            bool // the log has no durations
 	p2p                int
 }
 
-// traces makes collectives in turn: AllReduce and AllGather of 64 MiB that transfer for 2 ms. Rank i is late by i%100 times 10 µs; the slow rank by 5 ms.
+// traces makes collectives in turn: AllReduce and AllGather of 64 MiB with transfers of 2 ms. Rank i is late by i%100 times 10 µs; the slow rank by 5 ms.
 func (c cluster) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := int64(1770799200) * second
@@ -59,7 +59,7 @@ func (c cluster) late(n, rank int) int64 {
 	return int64(rank%100) * 10_000
 }
 
-// present are the ranks that have a record of a collective, and latest is the rank of these that came last.
+// present are the ranks with a record of a collective, and latest is the last of these.
 func (c cluster) present(n int) (ranks []int, latest int) {
 	latest = -1
 	for rank := range c.ranks {
@@ -74,7 +74,7 @@ func (c cluster) present(n int) (ranks []int, latest int) {
 	return ranks, latest
 }
 
-// collective makes the n-th collective, and returns when it ended.
+// collective makes the n-th collective, and returns its end.
 func (c cluster) collective(b *spans.Batch, n int, at int64) (end int64) {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(n))
@@ -120,8 +120,8 @@ func (c cluster) collective(b *spans.Batch, n int, at int64) (end int64) {
 	return end
 }
 
-// rank makes what a rank did in a collective: its own span, when it waited and transferred, its channels. The rank that came last is drawn from when the first
-// came, as the receiver draws it.
+// rank makes a rank's part of a collective: its own span, waiting and transferring, its channels. The last rank is drawn from the first arrival on, as by the
+// receiver.
 func (c cluster) rank(b *spans.Batch, of spans.Span, rank int, late int64, last bool) {
 	host := fmt.Sprintf("gpu-node-%d", rank/8)
 	var key [4]byte
@@ -175,7 +175,7 @@ func figuresOf(v *digest.Values) []float64 {
 	return []float64{float64(v.Count()), v.Sum(), v.Min(), v.Max()}
 }
 
-// The rows of a table say what the spans say, counted by hand.
+// The rows of a table equal the spans, counted by hand.
 func TestCollectiveGroups(t *testing.T) {
 	all := sumUp(tree.Build(cluster{ranks: 16, collectives: 9, slow: 5, missing: 9, p2p: 2}.traces())).Collectives.Rows()
 	require.Len(t, all, 3)
@@ -188,14 +188,14 @@ func TestCollectiveGroups(t *testing.T) {
 	assert.InDeltaSlice(t, []float64{4, 28e-3, 7e-3, 7e-3}, figuresOf(&gather.Took), 1e-12)
 	assert.InDeltaSlice(t, []float64{4, 248e9, 59e9, 65e9}, figuresOf(&gather.Bus), 0)
 	assert.Equal(t, "rank 5 on gpu-node-0 (4×)", tables.LastMostOften(gather))
-	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", tables.LastMostOften(reduce)) // of 4 collectives that completed; in the first, rank 15 came last
+	assert.Equal(t, "rank 5 on gpu-node-0 (3×)", tables.LastMostOften(reduce)) // of 4 complete collectives; in the first, rank 15 came last
 	assert.Equal(t, digest.Verdicts{spans.VerdictNCCLLate: 4, spans.VerdictNCCLRankMissing: 1}, reduce.Verdicts)
 	assert.InDeltaSlice(t, []float64{2, 1.442e-3, 0.721e-3, 0.721e-3}, figuresOf(&all[0].Took), 1e-12)
 	assert.Equal(t, "-", tables.LastMostOften(all[0]))
 	assert.Equal(t, "rank 4 (2×)", tables.LastMostOften(&digest.Collective{Last: map[digest.Who]int{{Rank: 30}: 2, {Rank: 2}: 1, {Rank: 4}: 2}}), "the first of equals")
 }
 
-// The rank that came last is drawn however many ranks there are, and the drawing fits a screen.
+// The last rank is drawn however many ranks take part, and the drawing fits a screen.
 func TestManyRanksAreFolded(t *testing.T) {
 	for _, ranks := range []int{1, 2, 30, 36, 37, 64, 1024} {
 		for _, channels := range []int{0, 2} {
@@ -232,7 +232,7 @@ func TestLatestCollectiveIsInteresting(t *testing.T) {
 	}
 }
 
-// A rank's bar is in two parts, in one colour; the bar of the last rank is red.
+// A rank's bar has two parts in a colour; the bar of the last rank is red.
 func TestRankBar(t *testing.T) {
 	tr := interesting(tree.Build(cluster{ranks: 2, collectives: 2, slow: 1, missing: -1}.traces()))
 	root := tr.Roots[0]
@@ -301,7 +301,7 @@ func TestCollectiveVerdictInShort(t *testing.T) {
 	}
 }
 
-// Collectives with only the attributes that make them one, and with texts of an attacker, are drawn too.
+// Collectives with only their defining attributes, and with texts of an attacker, are drawn too.
 func TestBareCollective(t *testing.T) {
 	td := ptrace.NewTraces()
 	ss := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()

@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// counting is the time that there is to count the traces beyond the limit.
+// counting is the time for counting the traces beyond the limit.
 const counting = 3 * time.Second
 
 type options struct {
@@ -143,7 +143,7 @@ func sumUp(traces []*tree.Trace) *digest.Digest {
 	return d
 }
 
-// report is the traces that were read.
+// report is the traces as read.
 type report struct {
 	from     *backend
 	services []string
@@ -154,7 +154,7 @@ type report struct {
 	traces, drawn []*tree.Trace // by start
 }
 
-// one reads one trace.
+// one reads a trace.
 func (r *report) one(ctx context.Context, text string) error {
 	id, err := source.ParseID(text)
 	if err != nil {
@@ -168,7 +168,7 @@ func (r *report) one(ctx context.Context, text string) error {
 	return nil
 }
 
-// read reads the traces that the options ask for.
+// read reads the traces of the options.
 func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 	r.services = []string{opt.service}
 	if opt.service == "" {
@@ -194,7 +194,7 @@ func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 	return nil
 }
 
-// title says what the tables cover.
+// title says the scope of the tables.
 func (r *report) title() string {
 	text := shareText(r.share) + " of "
 	if r.run != "" {

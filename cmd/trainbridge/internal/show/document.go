@@ -13,7 +13,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// documentHelp is the shape of --format json, as -h says it; a test holds it to what is printed.
+// documentHelp is the shape of --format json for -h; a test holds the shape to the output.
 func documentHelp() string {
 	var b strings.Builder
 	b.WriteString(`With --format json, of what is not known the key is left out; "verdicts" are counts by name:
@@ -65,7 +65,7 @@ type verdictDoc struct {
 	Threshold *float64 `json:"threshold,omitempty"`
 }
 
-// known is a number that JSON can hold, or nil.
+// known is a number for JSON, or nil.
 func known(v float64) *float64 {
 	if !spans.Finite(v) {
 		return nil
@@ -73,7 +73,7 @@ func known(v float64) *float64 {
 	return &v
 }
 
-// finite makes texts of numbers that JSON cannot hold.
+// finite makes texts of numbers outside of JSON.
 func finite(v any) any {
 	switch v := v.(type) {
 	case float64:

@@ -10,44 +10,43 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// domain is what show knows of one kind of traces: the part of the digest that it prints, and how it draws its spans. Each domain is one file.
+// domain is show's knowledge of a kind of traces: the printed part of the digest, and the drawing of spans. Each domain is a file.
 type domain struct {
-	key, help string // the key of its rows in the document, and the keys of a row as -h says them
+	key, help string // the key of its rows in the document, and the keys of a row for -h
 
 	rows  func(d *digest.Digest) []any
 	table func(w *strings.Builder, d *digest.Digest, l look)
-	// what says what a trace is about, "" if it is about something else.
+	// what says what a trace is about, "" for another subject.
 	what func(t *tree.Trace) string
-	// details are the numbers of a span that matter; empty for another domain's span.
+	// details are the important numbers of a span; empty for another domain's span.
 	details func(s *tree.Span) []string
 
 	// The rest may be nil: then the domain's spans are drawn as any are.
 
-	// about says what there is to know of a trace beside its subject.
+	// about says more of a trace beside its subject.
 	about func(t *tree.Trace) string
 	// colours are ANSI codes, by stage or by name of the span.
 	colours map[string]string
-	// ended says that a span's details tell how it ended, so that its status need not.
+	// ended says that a span's details include the end, so the status is not needed.
 	ended func(s *tree.Span) bool
-	// label is a span's name and the text behind it; false: another domain's span.
+	// label is a span's name and the text behind the name; false: another domain's span.
 	label func(s *tree.Span) (name, end string, ok bool)
-	// took is how long a span took where that is not its length, ns.
+	// took is the duration of a span if the length differs, ns.
 	took func(s *tree.Span) (ns int64, ok bool)
-	// bar draws a span that is more than one plain bar.
+	// bar draws a span with more than a plain bar.
 	bar func(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) (text string, ok bool)
-	// below are the spans to draw below another one; of the spans that are only told, the details of the last one become a note of the span above.
+	// below are the spans to draw below another; of the spans told without a row, the details of the last become a note of the span above.
 	below func(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span)
-	// rank puts the children of a span in the order in which they are of interest, and folds the rest; false: another domain's span.
+	// rank puts the children of a span in order of interest, and folds the rest; false: another domain's span.
 	rank func(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool)
-	// folded are the numbers that matter of spans that are drawn as one row; parallel says that the spans below a span ran at the same time, so that
-	// the sum of its times means nothing.
+	// folded are the important numbers of spans in a shared row; parallel says that the spans ran at the same time, so the sum of times means nothing.
 	folded   func(f *fold) []string
 	parallel func(s *tree.Span) bool
 	// notes stand below a drawing.
 	notes func(t *tree.Trace, rows []row) []string
 }
 
-// domains are all domains that show knows, in the order in which their tables are printed. The first domain that knows a trace says what it is about.
+// domains are all domains of show, in the order of their tables. The first domain that knows a trace says what the trace is about.
 var domains = [...]*domain{&windows, &functions, &steps, &passes, &collectives}
 
 // look is how to print.
@@ -59,10 +58,10 @@ type look struct {
 
 // extent is how much is drawn of a trace.
 type extent struct {
-	level int  // 0: all of it; the higher, the less
-	roots int  // roots of one name that are drawn whole; the others become one row
-	brief bool // spans that only add numbers to the span above them are left out
-	calls int  // the longest children of a span that are drawn whole; the others become one row per name. 0: all are drawn
+	level int  // 0: everything; the higher, the less
+	roots int  // roots of a name drawn whole; the others become a row
+	brief bool // spans that only add numbers to the span above are left out
+	calls int  // the longest children of a span drawn whole; the others become a row per name. 0: all are drawn
 }
 
 // colour is the colour of a span's bar.

@@ -6,19 +6,19 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// Drawing is a trace as rows: what a program draws that has more room than a terminal.
+// Drawing is a trace as rows, for programs with more room than a terminal.
 type Drawing struct {
 	Start, End int64 // ns since 1970, of the axis
 	Rows       []Drawn
 }
 
-// Drawn is a span with what a drawing says of it.
+// Drawn is a span with its texts in a drawing.
 type Drawn struct {
 	*tree.Span
 	Depth   int
 	Name    string
-	Details string // numbers that matter, and each verdict with its sentence
-	Told    bool   // there is such a verdict
+	Details string // important numbers, and each verdict with its sentence
+	Told    bool   // with such a verdict
 	Colour  int    // the same for all rows of a name
 }
 

@@ -11,18 +11,18 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// fold sums up spans below one parent that are not drawn one by one.
+// fold sums up spans below a parent that are not drawn individually.
 type fold struct {
 	name              string // the spans' name; "": they have several
 	spans             []*tree.Span
 	incomplete        int
-	whole             bool // there are no other spans of the name
+	whole             bool // no more spans of the name
 	parent            *tree.Span
 	shortest, longest int64 // ns
 	together          int64 // ns
 	start, end        int64
 	verdicts          map[string]int
-	names             []string // of verdicts, as they came
+	names             []string // of verdicts, in the given order
 }
 
 func newFold(s *tree.Span) *fold {
@@ -81,14 +81,14 @@ func (f *fold) details() string {
 	return strings.Join(d, " · ")
 }
 
-// child is a span to draw below another one, with or without the spans below it, or one of the spans that a fold sums up.
+// child is a span to draw below another, with or without the spans below, or part of a fold.
 type child struct {
 	*tree.Span
 	bare bool
 	fold *fold
 }
 
-// longest keeps so many of the children whole, and draws the others without the spans below them: one row per name at the end.
+// longest keeps the longest children whole, and draws the others without the spans below: a row per name at the end.
 func longest(children []*tree.Span, keep int) []child {
 	out := make([]child, 0, len(children))
 	if keep == 0 || len(children) <= keep {

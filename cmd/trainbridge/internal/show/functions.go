@@ -77,7 +77,7 @@ func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// conclusion says how many calls spent more than 30 % of their time in TransferQueue, and where, if that was on one of several hosts.
+// conclusion says how many calls spent more than 30 % of their time in TransferQueue, and on which host, if only on one of several.
 func conclusion(d *digest.Digest) string {
 	switch high, host := d.Functions.High(); {
 	case high == 0:
@@ -117,7 +117,7 @@ func functionDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// withoutClients leaves out client operations that have nothing below them and no verdict, where rows are short.
+// withoutClients leaves out client operations with nothing below and no verdict, where rows are short.
 func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
 	if !e.brief {
 		return children, nil
@@ -148,7 +148,7 @@ func foldedOverhead(f *fold) []string {
 	return []string{"TQ overhead " + human.Range(human.Percent(low), human.Percent(high))}
 }
 
-// processEnd says in which process a span ran.
+// processEnd names the process of a span.
 func processEnd(s *tree.Span) string {
 	pid := s.Resource.PID
 	var own view.Int
@@ -171,7 +171,7 @@ func processEnd(s *tree.Span) string {
 	return fmt.Sprintf(" [%d]", pid.N)
 }
 
-// aboutID says where a trace id comes from that is not the log's.
+// aboutID says where a trace id comes from, if not from the log.
 func aboutID(t *tree.Trace) string {
 	text := wantedID(t)
 	switch {
@@ -183,7 +183,7 @@ func aboutID(t *tree.Trace) string {
 	return ""
 }
 
-// wantedID is the trace id that a log names; "": none does.
+// wantedID is the trace id of a log; "": none.
 func wantedID(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		switch s.Kind {
@@ -202,7 +202,7 @@ func wantedID(t *tree.Trace) string {
 	return ""
 }
 
-// withoutID is the one function of a trace whose log names no trace id: each such call is a trace of its own. Nil: the log names an id.
+// withoutID is the single function of a trace without a trace id in the log: each such call is a trace of its own. Nil: the log names an id.
 func withoutID(t *tree.Trace) *tree.Span {
 	var only *tree.Span
 	for _, s := range t.Spans {
@@ -218,7 +218,7 @@ func withoutID(t *tree.Trace) *tree.Span {
 		return nil
 	}
 	var v view.Function
-	if v.Read(only.Span); v.TraceID == "" || !spans.NoTraceID(v.TraceID) { // without a text it is the trace id
+	if v.Read(only.Span); v.TraceID == "" || !spans.NoTraceID(v.TraceID) { // without a text: the trace id
 		return nil
 	}
 	return only
@@ -231,7 +231,7 @@ func functionName(s *tree.Span) string {
 	return cmp.Or(v.Name, s.Name())
 }
 
-// overhead is the share of get and put in a TransferQueue function: train_perf's if it ran, else from the children. NaN where it is not known.
+// overhead is the share of get and put in a TransferQueue function: train_perf's if set, else from the children. NaN if unknown.
 func overhead(s *tree.Span) float64 {
 	if s.Kind != view.KindFunction {
 		return math.NaN()
@@ -246,7 +246,7 @@ func overhead(s *tree.Span) float64 {
 	return float64(stageNS(s, spans.TQGet)+stageNS(s, spans.TQPut)) / float64(s.NS())
 }
 
-// stageOf is the stage or client operation of TransferQueue that a span is, TQNone if it is none.
+// stageOf is the stage or client operation of TransferQueue of a span, else TQNone.
 func stageOf(s *tree.Span) spans.TQStage {
 	switch s.Kind {
 	case view.KindFunction:

@@ -15,18 +15,18 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// runRow sums up the traces of one run of a service.
+// runRow sums up the traces of a run of a service.
 type runRow struct {
 	Service string         `json:"service"`
 	Run     string         `json:"run"`
-	Traces  int            `json:"traces"` // without those that are only about the run as a whole
+	Traces  int            `json:"traces"` // without traces about the run as a whole
 	Bad     int            `json:"bad"`    // traces with a bad verdict
 	First   time.Time      `json:"first"`
 	Last    time.Time      `json:"last"`
 	Roots   map[string]int `json:"roots"` // traces by the name of their first span
 }
 
-// traceRow sums up one trace.
+// traceRow sums up a trace.
 type traceRow struct {
 	Trace    string    `json:"trace"`
 	Start    time.Time `json:"start"`
@@ -35,7 +35,7 @@ type traceRow struct {
 	Root     string    `json:"root"`
 	What     string    `json:"what"`
 	Severity string    `json:"severity,omitempty"`
-	Calls    int       `json:"calls,omitempty"` // of a function without trace ids: how many traces of one call the row stands for
+	Calls    int       `json:"calls,omitempty"` // of a function without trace ids: the number of traces with a single call behind the row
 }
 
 // runs are the runs of traces by start: by service, the latest last.
@@ -66,7 +66,7 @@ func runs(traces []*tree.Trace) (out []*runRow) {
 	return out
 }
 
-// runOf is the run of the first span that names one.
+// runOf is the run of the first span with a run.
 func runOf(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		if s.Resource.Run != "" {
@@ -84,7 +84,7 @@ func severityOf(t *tree.Trace) (worst string) {
 	return worst
 }
 
-// each lists traces, the latest first; calls without a trace id are one row per function.
+// each lists traces, the latest first; calls without a trace id are a row per function.
 func each(traces []*tree.Trace) []*traceRow {
 	var out []*traceRow
 	calls := map[string]*traceRow{}
@@ -128,7 +128,7 @@ func worse(a, b string) string {
 	return ""
 }
 
-// overview prints which runs and traces there are.
+// overview prints the runs and traces.
 func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
 	g := tables.Table{Head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, Left: []bool{true, true, 6: true}}
 	at := func(t time.Time) string { return t.In(l.loc).Format("2006-01-02 15:04:05") }

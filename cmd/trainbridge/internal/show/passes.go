@@ -36,7 +36,7 @@ var passes = domain{
 	details: callDetails,
 }
 
-// passTable prints a row for each of the last passes of RPCs, and the medians of all that were seen to their end.
+// passTable prints a row for each of the last passes of RPCs, and the medians of all complete passes.
 func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Passes.Newest()
 	if len(all) == 0 {
@@ -69,7 +69,7 @@ func passNotes(p *digest.Pass) string {
 	return strings.Join(notes, " ")
 }
 
-// groupTitle says which group of RPCs a span is the root of.
+// groupTitle names the group of RPCs of a root.
 func groupTitle(s *tree.Span) string {
 	var v view.Group
 	v.Read(s.Span, s.Resource)
@@ -83,12 +83,12 @@ func groupTitle(s *tree.Span) string {
 	return strings.Join(parts, ", ")
 }
 
-// isCall says whether a span is one RPC of a group.
+// isCall says whether a span is an RPC of a group.
 func isCall(s *tree.Span) bool {
 	return s.Kind == view.KindCall && s.Parent != nil && s.Parent.Kind.IsGroup()
 }
 
-// callDetails are the numbers of a group of RPCs, of one of them or of a stage.
+// callDetails are the numbers of a group of RPCs, of a single RPC or of a stage.
 func callDetails(s *tree.Span) (d []string) {
 	switch {
 	case s.Kind.IsGroup():
@@ -103,7 +103,7 @@ func callDetails(s *tree.Span) (d []string) {
 	case s.Kind == view.KindAggregate:
 		var v view.Aggregate
 		if v.Read(s.Span); v.JoinBy != "" {
-			return nil // its row says it otherwise
+			return nil // its row says the same
 		}
 		d = append(d, human.Plural(int(v.Count.N), "span"))
 		if !math.IsNaN(v.Sum) {

@@ -18,18 +18,18 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// client is a simulated client of RPCs, as zmq_rpc and train_perf tell of it.
+// client is a simulated client of RPCs, as told by zmq_rpc and train_perf.
 type client struct {
 	layers, passes int
-	slow           map[int]bool // passes that serialize for long
+	slow           map[int]bool // passes with long serialization
 	crash          bool         // the last pass breaks off
 	shared, server bool
 	offline        bool
 	unjudged       bool // train_perf did not run
 }
 
-// traces makes a session and passes. A call of the n-th place in a layer takes 10 + n ms: serialization is a tenth of it, send a
-// twentieth, deserialization a fifth, and 20 µs are of no stage; the calls of slow passes serialize for 10 ms more.
+// traces makes a session and passes. A call of the n-th place in a layer takes 10 + n ms: serialization is a tenth, send a twentieth, deserialization a
+// fifth, and 20 µs are of no stage; the calls of slow passes serialize for 10 ms more.
 func (c client) traces() ptrace.Traces {
 	b := spans.NewBatch("test", "")
 	at := int64(1770799200) * second
@@ -39,7 +39,7 @@ func (c client) traces() ptrace.Traces {
 	return b.Traces()
 }
 
-// calls makes the calls of a group one after the other.
+// calls makes the calls of a group in a row.
 type calls struct {
 	client
 	*spans.Batch
@@ -51,7 +51,7 @@ type calls struct {
 	size  int64
 }
 
-// group makes the session's set-up (the pass 0) or a pass, and returns when it ended.
+// group makes the session's set-up (the pass 0) or a pass, and returns the end.
 func (c client) group(b *spans.Batch, pass int, at int64) (end int64) {
 	var key [8]byte
 	binary.BigEndian.PutUint64(key[:], uint64(pass))
@@ -193,7 +193,7 @@ func TestPassesGolden(t *testing.T) {
 	}
 }
 
-// passOf is the pass that a trace is about, nil if it is about something else.
+// passOf is the pass of a trace, nil for another subject.
 func passOf(t *tree.Trace) *tree.Span {
 	for _, s := range t.Spans {
 		if s.Name() == spans.SpanRPCPass {
@@ -271,7 +271,7 @@ func TestWorstPassIsInteresting(t *testing.T) {
 	}
 }
 
-// Spans that stand for the stages of many calls are drawn as such, and are not among the longest calls.
+// Spans for the stages of many calls are drawn as such, and are not among the longest calls.
 func TestAggregatedStages(t *testing.T) {
 	td := client{layers: 3, passes: 1}.traces()
 	root := passOf(interesting(tree.Build(td)))
@@ -304,7 +304,7 @@ func TestPassVerdictInShort(t *testing.T) {
 	}
 }
 
-// A pass without anything but its name, or with texts for numbers, is drawn too.
+// A pass with nothing but its name, or with texts for numbers, is drawn too.
 func TestBarePass(t *testing.T) {
 	td := ptrace.NewTraces()
 	s := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
@@ -323,7 +323,7 @@ func TestBarePass(t *testing.T) {
 	}
 }
 
-// TestWholeLog: set-up, warm-up and measured pass of a public log (TSQP 4bf688c) together, as its analyze_zmq_performance.py prints them of the file.
+// TestWholeLog: set-up, warm-up and measured pass of a public log (TSQP 4bf688c) together, as printed by analyze_zmq_performance.py for the file.
 func TestWholeLog(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	for i, g := range []struct {

@@ -33,13 +33,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stored is a trace in a store: a function with a get, that starts so long before now.
+// stored is a trace in a store: a function with a get, started a while before now.
 type stored struct {
 	id    uint16
 	ago   time.Duration
 	run   string
 	noID  bool
-	other time.Duration // a second span begins so long before now
+	other time.Duration // a second span begins a while before now
 }
 
 func (s stored) add(b *spans.Batch) {
@@ -65,12 +65,12 @@ func (s stored) add(b *spans.Batch) {
 	}
 }
 
-// store is a Jaeger with these traces. It answers with the first traces of its list that have a span in the requested time, as Jaeger's memory does.
+// store is a Jaeger with some traces. It answers with the first traces of its list that have a span in the requested time, like Jaeger's memory.
 type store struct {
 	traces   []stored
 	asked    atomic.Int64
 	tooOld   bool  // cannot search further back than the last days
-	slowFrom int64 // requests after so many take longer than anyone waits
+	slowFrom int64 // later requests take longer than anyone waits
 }
 
 func (s *store) serve(t *testing.T) string {
@@ -129,7 +129,7 @@ func (s *store) search(t *testing.T, run string, limit int, count time.Duration)
 	return source.NewJaeger(s.serve(t)).Find(t.Context(), source.Query{Services: []string{"job"}, Run: run, Limit: limit, Now: now, Counting: count})
 }
 
-// keptIn are the orders in which a store may keep n traces, one per second; every third of another run.
+// keptIn are the orders of n traces in a store, one per second; every third of another run.
 func keptIn(n int) map[string][]stored {
 	newest := make([]stored, n)
 	for i := range newest {
@@ -145,7 +145,7 @@ func keptIn(n int) map[string][]stored {
 	return map[string][]stored{"newest first": newest, "oldest first": oldest, "mixed": mixed, "of last year": stale, "all at once": together}
 }
 
-// Of 1,312 traces 100 were read, and nothing said so.
+// Of 1,312 traces 100 were read without a word.
 func TestAllTracesAreRead(t *testing.T) {
 	const n = 1312
 	for name, traces := range keptIn(n) {
@@ -183,7 +183,7 @@ func TestLimitTakesTheNewest(t *testing.T) {
 	}
 }
 
-// Counting the traces beyond the limit may take some time, then show says only that there are more.
+// Counting the traces beyond the limit may take some time, then show only says "more".
 func TestCountingEnds(t *testing.T) {
 	s := &store{traces: keptIn(400)["newest first"], slowFrom: 4}
 	f, err := s.search(t, "", 100, 50*time.Millisecond)
@@ -191,14 +191,14 @@ func TestCountingEnds(t *testing.T) {
 	assert.Len(t, f.Traces, 100)
 	assert.True(t, f.Share.More)
 	assert.Regexp(t, `^The latest 100 of more than \d+ traces$`, shareText(f.Share))
-	// A user who breaks off is not told that there are few traces.
+	// A user who breaks off is not told of few traces.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = source.NewJaeger(s.serve(t)).Find(ctx, source.Query{Services: []string{"job"}, Now: now})
 	assert.Error(t, err)
 }
 
-// Traces that go on for hours are in every short window: asking for shorter ones would never end.
+// Traces of hours are in every short window: asking for shorter windows would never end.
 func TestLongTracesEnd(t *testing.T) {
 	s := &store{}
 	for i := range 300 {
@@ -210,7 +210,7 @@ func TestLongTracesEnd(t *testing.T) {
 	assert.Less(t, s.asked.Load(), int64(100))
 }
 
-// A store that cannot search years does not make the last days unreadable.
+// A store without searches over years does not make the last days unreadable.
 func TestOlderThanTheStoreCanSearch(t *testing.T) {
 	s := &store{traces: keptIn(12)["mixed"], tooOld: true}
 	text, err := draw(t, options{jaeger: s.serve(t), width: 100}, false)
@@ -241,7 +241,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Calls without a trace id are grouped: a row and a drawing per function, not one call for all.
+// Calls without a trace id are grouped: a row and a drawing per function, not a single call for all.
 func TestNoTraceIDs(t *testing.T) {
 	s := &store{}
 	for i := range 20 {
@@ -280,7 +280,7 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// keys are the paths of all keys of a document, except those below attributes, verdict counts and roots, whose keys are names.
+// keys are the paths of all keys of a document, except below attributes, verdict counts and roots, whose keys are names.
 func keys(into map[string]bool, path string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -307,7 +307,7 @@ func documentOf(t *testing.T, opt options) (doc map[string]any) {
 	return doc
 }
 
-// written is a file with traces, as the collector's file exporter writes it.
+// written is a file with traces, as from the collector's file exporter.
 func written(t *testing.T, td ptrace.Traces) string {
 	t.Helper()
 	line, err := (&ptrace.JSONMarshaler{}).MarshalTraces(td)
@@ -317,7 +317,7 @@ func written(t *testing.T, td ptrace.Traces) string {
 	return file
 }
 
-// The document has the figures that the tables have, and -h names each of its keys and no other.
+// The document has the figures of the tables, and -h names each of its keys and no more.
 func TestJSON(t *testing.T) {
 	simulated := map[string]ptrace.Traces{
 		"collectives": cluster{ranks: 8, collectives: 6, slow: 5, missing: 3}.traces(),
@@ -377,7 +377,7 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, said, found)
 }
 
-// Numbers that a store may hold and JSON cannot.
+// Numbers possible in a store and not in JSON.
 func TestJSONOfOddNumbers(t *testing.T) {
 	td := training(true)
 	for _, s := range td.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {

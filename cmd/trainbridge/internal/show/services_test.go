@@ -15,7 +15,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A log's function, and what examples/goservice adds to its trace.
+// A log's function, and the spans of examples/goservice in its trace.
 func TestServices(t *testing.T) {
 	td := ptrace.NewTraces()
 	add := func(service string, id, parent byte, name, stage string, start, end int) ptrace.Span {

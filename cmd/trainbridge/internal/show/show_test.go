@@ -54,7 +54,7 @@ func compare(tb testing.TB, name, got string) {
 	assert.Equal(tb, testdata(tb, name), got)
 }
 
-// recorded answers as Jaeger v1.76.0 (a Jaeger 2) did when it held the spans of testdata; the files are its answers.
+// recorded answers like a Jaeger v1.76.0 (a Jaeger 2) with the spans of testdata; the files are its answers.
 func recorded(t *testing.T) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -99,7 +99,7 @@ func answering(t *testing.T, of func(service string) ptrace.Traces) string {
 	return srv.URL
 }
 
-// decode reads what Jaeger answers.
+// decode reads Jaeger's answers.
 func decode(body []byte) (ptrace.Traces, error) {
 	var answer struct{ Result json.RawMessage }
 	if err := json.Unmarshal(body, &answer); err != nil {
@@ -192,7 +192,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Replayed logs are older than the time that is asked for first.
+// Replayed logs are older than the first requested time.
 func TestOldTracesAreFound(t *testing.T) {
 	text, err := draw(t, options{jaeger: recorded(t), service: "old", width: 120}, false)
 	require.NoError(t, err)
@@ -321,7 +321,7 @@ func TestTimesOfFold(t *testing.T) {
 	}
 }
 
-// Spans that a store may hold and we would never send: they must be drawn, and no text of them may reach the terminal raw.
+// Spans possible in a store and never sent by us: all must be drawn, and no text may reach the terminal raw.
 func TestOddSpans(t *testing.T) {
 	td := ptrace.NewTraces()
 	ss := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
@@ -337,7 +337,7 @@ func TestOddSpans(t *testing.T) {
 	}
 	add(1, 0, "evil\x1b[2J\x07\nname 日本語 "+strings.Repeat("x", 300), 100, 200)
 	add(1, 0, "copy", 100, 200)
-	add(2, 9, "orphan", 50, 40) // ends before it starts
+	add(2, 9, "orphan", 50, 40) // ends before its start
 	add(3, 3, "its own parent", 0, 1<<62)
 	e := add(4, 0, "", 7, 7).Events().AppendEmpty()
 	e.SetName(spans.EventVerdict)
@@ -387,7 +387,7 @@ func highest(t *tree.Trace) float64 {
 }
 
 func FuzzDecode(f *testing.F) {
-	// Small seeds: the fuzzing engine spends its time on minimising large ones.
+	// Small seeds: the fuzzing engine spends its time on minimising large seeds.
 	f.Add([]byte(`{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"a1b2c3d45e6f4a7b8c9d0e1f2a3b4c5d","spanId":"0430eb22437a41d3",`+
 		`"name":"f","startTimeUnixNano":"1770799200120000000","endTimeUnixNano":"1770799201034050000","attributes":[{"key":"tq.stage",`+
 		`"value":{"stringValue":"function"}}],"events":[{"name":"trainbridge.verdict"}]}]}]}]}}`), 100)
@@ -415,9 +415,9 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestConclusion: what the calls of a run have in common is one sentence, not one for each.
+// TestConclusion: the common property of the calls of a run is a sentence, not a sentence for each.
 func TestConclusion(t *testing.T) {
-	for want, where := range map[string][3]string{ // hosts of a call above 30 %, of another such call, and of a call below
+	for want, where := range map[string][3]string{ // hosts of a call above 30 %, of another, and of a call below
 		"; 2 calls above 30%, all on 10.4.1.33": {"10.4.1.33", "10.4.1.33", "10.4.1.34"},
 		"; 2 calls above 30%":                   {"10.4.1.33", "10.4.1.34", "10.4.1.34"},
 	} {

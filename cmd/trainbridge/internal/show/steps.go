@@ -39,7 +39,7 @@ var steps = domain{
 
 func logName(l *digest.Log) string { return cmp.Or(l.Name, "-") }
 
-// stepTable says of each kind of log how many steps there are, quantiles of their time, the first and last loss, medians of the rest.
+// stepTable has a row for each kind of log: the number of steps, quantiles of the time, the first and last loss, medians of the rest.
 func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	logs := d.Steps.Rows()
 	if len(logs) == 0 {
@@ -52,7 +52,7 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// stepDetails are the numbers of a training step, of a part of it or of an evaluation.
+// stepDetails are the numbers of a training step, of a part of a step or of an evaluation.
 func stepDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindStep:
@@ -101,7 +101,7 @@ func partDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// stepTime is the time in ns of the step that a part of a step is below, NaN where there is none, or it is not known.
+// stepTime is the time in ns of the step above a part, NaN if absent or unknown.
 func stepTime(s *tree.Span) float64 {
 	for s = s.Parent; s != nil; s = s.Parent {
 		if s.Kind == view.KindStep {
@@ -113,7 +113,7 @@ func stepTime(s *tree.Span) float64 {
 	return math.NaN()
 }
 
-// withoutRanks leaves out the ranks of a part of a step: the times that matter are in its details.
+// withoutRanks leaves out the ranks of a part of a step: the important times are in the details of the part.
 func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
 	if s.Kind != view.KindPart {
 		return children, nil

@@ -68,7 +68,7 @@ func training(nan bool) ptrace.Traces {
 	return b.Traces()
 }
 
-// addParts adds the parts of a step of Megatron, and below one part the ranks.
+// addParts adds the parts of a step of Megatron, and the ranks below a part.
 func addParts(b *spans.Batch, step spans.Span, key []byte, seconds float64) {
 	res := spans.Resource{Service: "llm", RunID: "run-9"}
 	parts := map[string]pcommon.SpanID{"": step.ID}
@@ -126,7 +126,7 @@ func TestStepsGolden(t *testing.T) {
 	}
 }
 
-// A log that says neither when nor how long: "time p50 1 ns", and a loss in the order of ids, so that it rose where it fell.
+// A log without times and durations: "time p50 1 ns", and a loss in the order of ids, which rose instead of falling.
 func TestStepsWithoutTimes(t *testing.T) {
 	b := spans.NewBatch("test", "")
 	for i := range int64(40) {
@@ -189,7 +189,7 @@ func TestStepVerdictInShort(t *testing.T) {
 	}
 }
 
-// A record without anything but its name is drawn too.
+// A record with nothing but its name is drawn too.
 func TestBareStep(t *testing.T) {
 	td := ptrace.NewTraces()
 	s := td.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()

@@ -9,7 +9,7 @@ import (
 
 var severityColour = map[string]string{spans.SeverityBad: "31", spans.SeverityWarning: "33", tables.Head: "1", tables.Fine: "32"}
 
-// ofParent is the share that a span has of its parent's time.
+// ofParent is the share of a span in its parent's time.
 func ofParent(s *tree.Span) []string {
 	whole := s.Parent.NS()
 	if whole == 0 {

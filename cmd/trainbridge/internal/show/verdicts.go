@@ -16,7 +16,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// verdict is what train_perf says about one verdict, fit for a terminal.
+// verdict is a verdict of train_perf, fit for a terminal.
 type verdict struct {
 	view.Said
 	reason           string
@@ -52,14 +52,14 @@ func (v verdict) short() string {
 	case spans.UnitSeconds:
 		write = human.Seconds
 	case "":
-		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else it may be samples/s, tokens/s or s, which only the reason tells
+		if known.Name != "" && v.threshold > 1e9 { // {flop}/s; else maybe samples/s, tokens/s or s, known only from the reason
 			write = human.Flops
 		}
 	}
 	return v.Title() + " " + write(v.value) + " " + sign + " " + write(v.threshold)
 }
 
-// excess says how far the value is from the limit, whichever side is the bad one.
+// excess is how far the value is from the limit, on either side.
 func (v verdict) excess() float64 {
 	r := math.Abs(v.value / v.threshold)
 	r = max(r, 1/r)
@@ -81,7 +81,7 @@ func verdictCounts(w *strings.Builder, on string, v digest.Verdicts, l look) {
 	}
 }
 
-// meanings explains every verdict of a trace once, with its worst instance; the rest of the drawing only names them.
+// meanings explains every verdict of a trace once, with its worst instance; the rest of the drawing only names verdicts.
 func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	type kind struct {
 		n        int

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	maxLines = 40 // of one trace's waterfall, verdicts included: table and waterfall fit one screen
+	maxLines = 40 // of a waterfall, verdicts included: table and waterfall fit a screen
 	minWidth = 40
 	levels   = 6 // of extent
 )
@@ -23,12 +23,12 @@ const (
 type row struct {
 	*tree.Span
 	tree string
-	rest string // the tree's lines that continue below it, for verdicts
-	note string // details of children that are not drawn
-	fold *fold  // the spans that this row stands for; the span is the first of them
+	rest string // the tree's lines below, for verdicts
+	note string // details of children without a row
+	fold *fold  // the spans of the row; the span is the first
 }
 
-// waterfall draws a trace: name, time, bar on a common axis, details; beneath a span the verdicts about it.
+// waterfall draws a trace: name, time, bar on a common axis, details; beneath a span its verdicts.
 func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	l.width = max(l.width, minWidth)
 	most := room(t)
@@ -49,7 +49,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	}
 	nameWidth = min(nameWidth, l.width*3/10)
 	detailWidth := min(58, l.width*36/100)
-	if l.width < 60 { // bars say more than details that are cut off
+	if l.width < 60 { // bars say more than truncated details
 		detailWidth = 0
 	}
 	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5
@@ -70,7 +70,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	meanings(w, t, l)
 }
 
-// notes say which spans are drawn in another way than they are, and which are not drawn.
+// notes name the spans drawn in a special way, and the spans left out.
 func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
 	if folded {
 		paragraph(w, "client operations without a verdict are folded into their stage", "2", l)
@@ -137,8 +137,8 @@ func services(t *tree.Trace) string {
 	return "services " + strings.Join(names, ", ")
 }
 
-// fit chooses what to draw of a trace: all of it if that is short enough; else without the client operations and the parts of ranks; else three workers
-// per function, five calls per pass and 30 ranks, or less of them.
+// fit chooses what to draw of a trace: everything if short enough; else without the client operations and the parts of ranks; else three workers per
+// function, five calls per pass and 30 ranks, or fewer.
 func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 	all := len(t.Roots)
 	for _, e := range [levels]extent{
@@ -151,7 +151,7 @@ func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 	return rows, folded && slices.ContainsFunc(rows, func(r row) bool { return r.note != "" })
 }
 
-// height is the lines that rows take.
+// height is the number of lines of rows.
 func height(rows []row) int {
 	n := len(rows)
 	for _, r := range rows {
@@ -193,7 +193,7 @@ func list(t *tree.Trace, e extent) []row {
 		name := r.Name()
 		seen[name]++
 		switch f := folds[name]; {
-		case seen[name] <= e.roots || count[name] == e.roots+1: // a row for one saves little
+		case seen[name] <= e.roots || count[name] == e.roots+1: // a row for a single span saves little
 			walk(r, "", "")
 		case f == nil:
 			f = newFold(r)
@@ -206,7 +206,7 @@ func list(t *tree.Trace, e extent) []row {
 	return rows
 }
 
-// below are the spans that are drawn below another one, and the details of spans that are not.
+// below are the spans drawn below another, and the details of spans left out.
 func below(s *tree.Span, e extent) (drawn []child, note string) {
 	children := s.Children
 	for _, d := range domains {
@@ -230,8 +230,7 @@ func below(s *tree.Span, e extent) (drawn []child, note string) {
 	return longest(children, e.calls), note
 }
 
-// name is the tree and the name in at most so many columns. Folds say how many they are, other rows where they ran; this end of the name is kept where there
-// is room.
+// name is the tree and the name in a bounded number of columns. Folds say their number, other rows their process; the end of the name is kept if possible.
 func (r row) name(width int) string {
 	name, end := r.label()
 	if room := width - human.Columns(r.tree) - human.Columns(end); room >= 4 {
@@ -262,9 +261,9 @@ func (r row) label() (name, end string) {
 	return reading.Clean(r.Name()), end
 }
 
-// sourceEnd says which log a root comes from.
+// sourceEnd names the log of a root.
 func sourceEnd(s *tree.Span) string {
-	var v view.Evaluation // steps, reports about ranks and summaries of a job say it too
+	var v view.Evaluation // steps, reports about ranks and summaries of a job have the same texts
 	if v.Read(s.Span, s.Resource); v.Format == "" {
 		return ""
 	}
@@ -301,7 +300,7 @@ func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	return bar(r.Span, t, cells, colour(r.Span), p)
 }
 
-// verdicts of a fold stand in its details.
+// verdicts of a fold stand in the details
 func (r row) verdicts() []verdict {
 	if r.fold != nil {
 		return nil
@@ -334,7 +333,7 @@ func elsewhere(s *tree.Span, t *tree.Trace) bool {
 	return s.Resource.Service != t.Spans[0].Resource.Service
 }
 
-// details say what went wrong, and the numbers that matter for the kind of span.
+// details say what went wrong, and the important numbers of the kind of span.
 func details(s *tree.Span) string {
 	var d []string
 	if s.Head.Incomplete {
@@ -357,7 +356,7 @@ func details(s *tree.Span) string {
 	return strings.Join(d, " · ")
 }
 
-// bar is the bar of one span.
+// bar is the bar of a span.
 func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	full := '█'
 	if s.Head.Incomplete || s.Kind == view.KindAggregate {
@@ -394,7 +393,7 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 	return strings.Repeat(" ", lead) + p.Paint(colour, body) + strings.Repeat(" ", cells-lead-human.Columns(body))
 }
 
-// axis writes times at both ends and, where there is room, at the quarters.
+// axis writes times at both ends and, with enough room, at the quarters.
 func axis(ns int64, cells int) string {
 	line := []rune(strings.Repeat(" ", cells+2))
 	for _, q := range []int{0, 4, 2, 1, 3} {

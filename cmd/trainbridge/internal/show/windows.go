@@ -19,10 +19,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// told is how many slow windows are told of, those that cost the most.
+// told bounds the slow windows in the text: the dearest.
 const told = 5
 
-// windows are what step_join adds: where the time of steps, batches and passes went, and what else happened in it.
+// windows are step_join's additions: where the time of steps, batches and passes went, and what else happened meanwhile.
 var windows = domain{
 	key:  "windows",
 	help: tables.WindowsHelp, rows: tables.Windows, table: windowTable,
@@ -40,7 +40,7 @@ var windows = domain{
 	notes:    joinedNotes,
 }
 
-// windowTable says which windows were slow and why, and where the time of all went; of windows that lie in others it counts the slow ones.
+// windowTable says which windows were slow and why, and where the time of all went; of inner windows only the slow ones are counted.
 func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Windows.Rows()
 	if len(all) == 0 {
@@ -81,7 +81,7 @@ func rootTitle(t *tree.Trace) string {
 	}
 	count := map[view.Kind]int{}
 	for _, s := range t.Spans {
-		if count[s.Kind]++; s.Kind == view.KindJoined && s.Name() == spans.SpanRPCPass && s.Parent == root { // below an aggregate it is counted there
+		if count[s.Kind]++; s.Kind == view.KindJoined && s.Name() == spans.SpanRPCPass && s.Parent == root { // counted below an aggregate
 			count[view.KindPass]++
 		}
 		if s.Kind == view.KindAggregate {
@@ -107,7 +107,7 @@ func rootTitle(t *tree.Trace) string {
 	return strings.Join(about, ", ")
 }
 
-// rootOf is the root that step_join has given a trace, nil where it has none.
+// rootOf is step_join's root of a trace, or nil.
 func rootOf(t *tree.Trace) *tree.Span {
 	for _, s := range t.Roots {
 		if s.Kind == view.KindRoot {
@@ -190,7 +190,7 @@ func joinedDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// partsOf are the parts of a breakdown that took time, the longest first; what no part explains comes last.
+// partsOf are the parts of a breakdown with time, the longest first; unattributed time comes last.
 func partsOf(s *tree.Span) []view.PartTime {
 	var b view.Breakdown
 	b.Read(s.Span)
@@ -217,13 +217,13 @@ func withoutBreakdowns(s *tree.Span, children []*tree.Span, e extent) (drawn, to
 	return drawn, nil
 }
 
-// bareAt is from which level of extent on a child of a root is drawn without the spans below it.
+// bareAt is the level of extent from which a child of a root is drawn without the spans below.
 var bareAt = map[view.Kind]int{view.KindCollective: 1, view.KindPass: 2, view.KindFunction: 5}
 
 // othersBareAt is likewise of functions beside the longest of their name.
 const othersBareAt = 3
 
-// longestOfEach keeps, below a root of step_join, so many functions of each name as roots would be kept, the longest; collectives are one row per name.
+// longestOfEach keeps, below a root of step_join, the longest functions of each name, as many as roots; collectives are a row per name.
 func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindRoot || !e.brief {
 		return nil, false
@@ -246,7 +246,7 @@ func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child
 		if same[0].Kind == view.KindCollective {
 			keep = 0
 		}
-		if len(same) <= keep+1 { // a row for one saves little
+		if len(same) <= keep+1 { // a row for a single span saves little
 			keep = len(same)
 		}
 		for i, c := range same[:keep] {
@@ -265,7 +265,7 @@ func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child
 	return drawn, true
 }
 
-// foldedJoined is how long the collectives of a step took, and how long they waited.
+// foldedJoined is the time of a step's collectives, and the waiting in them.
 func foldedJoined(f *fold) []string {
 	sum, late := 0.0, 0.0
 	for _, s := range f.spans {
@@ -303,7 +303,7 @@ func joinedNotes(_ *tree.Trace, rows []row) []string {
 	return []string{"× are spans of other traces, joined by their process, host or run; below are the slowest"}
 }
 
-// framed is a trace whose axis is that of what a clock tells: below a root of step_join may be spans of logs without times.
+// framed is a trace with the axis of its spans with clocks: below a root of step_join may be spans of logs without times.
 func framed(t *tree.Trace) *tree.Trace {
 	if rootOf(t) == nil {
 		return t
@@ -323,13 +323,13 @@ func framed(t *tree.Trace) *tree.Trace {
 	return &f
 }
 
-// outside says whether a span is at no place of a trace's axis, and its parent is.
+// outside says whether a span is at no place of a trace's axis, unlike its parent.
 func outside(s *tree.Span, t *tree.Trace) bool {
 	out := func(s *tree.Span) bool { return s.End() < t.Start || s.Start() > t.End }
 	return out(s) && (s.Parent == nil || !out(s.Parent))
 }
 
-// breakdownOf is the breakdown of the longest window of a trace, nil where there is none: a batch lies in its step.
+// breakdownOf is the breakdown of the longest window of a trace, or nil: a batch lies in its step.
 func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	for _, s := range t.Spans {
 		if s.Kind == view.KindBreakdown && (longest == nil || s.NS() > longest.NS()) {
@@ -339,7 +339,7 @@ func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	return longest
 }
 
-// room is how many lines there are for a waterfall, beside the table that stands above it.
+// room is the number of lines for a waterfall, beside the table above.
 func room(t *tree.Trace) int {
 	if s := breakdownOf(t); s != nil {
 		return maxLines - len(partsOf(s)) - 1
@@ -359,7 +359,7 @@ func breakdown(w *strings.Builder, t *tree.Trace, l look) {
 	breakdownTable(w, s, l)
 }
 
-// breakdownTable prints the parts of a window, with their shares of its time.
+// breakdownTable prints the parts of a window, with their shares.
 func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	var b view.Breakdown
 	b.Read(s.Span)
@@ -397,7 +397,7 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	w.WriteByte('\n')
 }
 
-// gpusText says what the GPUs of a window were like, "" where no sample was taken in it.
+// gpusText describes the GPUs of a window, "" without a sample.
 func gpusText(g *view.GPUs) string {
 	if g.Count.N == 0 {
 		return ""
@@ -416,7 +416,7 @@ func gpusText(g *view.GPUs) string {
 	return fmt.Sprintf("%s, %s: %s", human.Plural(int(g.Count.N), "GPU"), human.Plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
 }
 
-// xidText says which error of which GPU the driver reported.
+// xidText names the error and the GPU in the driver's report.
 func xidText(event pcommon.Map) string {
 	of := func(key string) string { return reading.Clean(spans.AttrText(event, key)) }
 	return fmt.Sprintf("XID %s of %s on %s", of(spans.AttrErrorType), of(spans.AttrHardwareName), of(spans.AttrHostName))

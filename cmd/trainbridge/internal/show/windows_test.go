@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// joiner makes traces as step_join leaves them: batches of four workers under one root, with 20 AllReduce of other traces and a pass whose log has no times.
+// joiner makes traces as from step_join: batches of four workers under a root, with 20 AllReduce of other traces and a pass from a log without times.
 type joiner struct {
 	*spans.Batch
 	run string
@@ -42,7 +42,7 @@ func (j joiner) add(s spans.Span, attrs ...any) ptrace.Span {
 	return out
 }
 
-// batch is a step of 4 s, or of 6 s that waits for rank 17.
+// batch is a step of 4 s, or of 6 s with a wait for rank 17.
 func (j joiner) batch(n, at int64, slow bool) pcommon.TraceID {
 	trace := spans.StepTraceID(j.run, n)
 	root := spans.RootID(trace)
@@ -72,7 +72,7 @@ func (j joiner) batch(n, at int64, slow bool) pcommon.TraceID {
 	late := j.add(span("AllReduce", spans.KindJoined, all.ID, at+3*second, at+3*second+int64(wait*1e9)), spans.AttrJoinBy, spans.JoinByRun,
 		spans.AttrNCCLLateMax, wait, spans.AttrNCCLLateRank, int64(17))
 	late.Links().AppendEmpty().SetTraceID(of)
-	// What the log of a pass says of no time stands behind the trace.
+	// The untimed contents of a pass's log stand behind the trace.
 	pass := span(spans.SpanRPCPass, spans.KindPass, root, at+60*second, at+61*second)
 	pass.Source = spans.TimeSynthetic
 	j.Add(j.resource(spans.TimeSynthetic), pass).Attributes().PutInt(spans.AttrZMQPass, n)
@@ -140,7 +140,7 @@ func TestWindowsGolden(t *testing.T) {
 	}
 }
 
-// Where nothing was slow, a table says where the time went, and which trace is of interest is as it was.
+// Without slow windows, a table says where the time went, and the trace of interest is the same.
 func TestNoWindowWasSlow(t *testing.T) {
 	url := answering(t, func(string) ptrace.Traces { return joinedJob() })
 	got, err := draw(t, options{jaeger: url, service: "rl", width: 110}, false)
@@ -150,7 +150,7 @@ func TestNoWindowWasSlow(t *testing.T) {
 	assert.Contains(t, got, "step 19, 4 functions, 1 pass, 20 collectives")
 }
 
-// What a log without times says stands at no place of the axis; spans of a trace that step_join has no root for have their place as before.
+// Spans of a log without times stand at no place of the axis; spans of a trace without a root of step_join have their place as before.
 func TestSpansWithoutTimes(t *testing.T) {
 	traces := tree.Build(joinedJob(3))
 	joined := traces[3]
@@ -170,7 +170,7 @@ func TestSpansWithoutTimes(t *testing.T) {
 	assert.Same(t, other, framed(other))
 }
 
-// A batch of many workers and collectives fits a screen: of each function the longest, collectives as one row, of an aggregate the slowest.
+// A batch of many workers and collectives fits a screen: of each function the longest, collectives as a row, of an aggregate the slowest.
 func TestManyWorkersUnderARoot(t *testing.T) {
 	j := joiner{spans.NewBatch("test", ""), "run-9"}
 	at := 1770799200 * second
@@ -208,7 +208,7 @@ func TestManyWorkersUnderARoot(t *testing.T) {
 	assert.LessOrEqual(t, strings.Count(got, "▏"), maxLines)
 }
 
-// Of a batch in a step the step's breakdown is drawn: it is the longer one.
+// Of a batch in a step the step's breakdown is drawn: the longer window.
 func TestOneBreakdownIsDrawn(t *testing.T) {
 	j := joiner{spans.NewBatch("test", ""), "run-9"}
 	at := 1770799200 * second

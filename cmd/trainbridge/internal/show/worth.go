@@ -14,8 +14,8 @@ import (
 // mostWorth is how many traces are worth a look, at most.
 const mostWorth = 3
 
-// worth are the traces that are worth a look: the most interesting one; where its log has no trace ids, the most interesting one of each of
-// the functions that took longest. There must be a trace.
+// worth are the traces worth a look: the most interesting; if its log has no trace ids, the most interesting of each of the longest functions. A trace must
+// exist.
 func worth(traces []*tree.Trace) []*tree.Trace {
 	best := interesting(traces)
 	if withoutID(best) == nil {
@@ -36,9 +36,8 @@ func worth(traces []*tree.Trace) []*tree.Trace {
 	return out[:min(mostWorth, len(out))]
 }
 
-// interesting is the trace with the step, batch or pass that was slow by the most, else the one with the highest TQ overhead, else that with the worst training
-// step, pass or collective (of passes, the one with the most verdicts, then the slowest; of collectives, the one with the latest rank, then the slowest), else
-// the one with the most spans; the newest of equals.
+// interesting is the trace with the slowest step, batch or pass, else with the highest TQ overhead, else with the worst training step, pass or collective (of
+// passes, with the most verdicts, then the slowest; of collectives, with the latest rank, then the slowest), else with the most spans; the newest of equals.
 func interesting(traces []*tree.Trace) *tree.Trace {
 	ranked := make([]*interest, len(traces))
 	for i, t := range traces {
@@ -55,13 +54,13 @@ const (
 	bad
 )
 
-// interest has the figures that traces are compared by.
+// interest has the figures for comparing traces.
 type interest struct {
 	trace      *tree.Trace
-	slow       float64 // s that its slowest step, batch or pass is over the limit, −1 without
+	slow       float64 // s of its slowest step, batch or pass over the limit, −1 without
 	overhead   float64 // the highest of its functions, −1 without
 	badness    int
-	pass       []float64 // of a pass: verdicts, and the time of the calls in s; 0 where it is not known
+	pass       []float64 // of a pass: verdicts, and the time of the calls in s; 0 if unknown
 	collective []float64 // of a collective: the lateness of its last rank in s, and its time in s
 }
 
@@ -73,7 +72,7 @@ func (a *interest) compare(b *interest) int {
 	)
 }
 
-// compareBoth compares the figures of two traces of one domain; traces of different domains are neither more nor less.
+// compareBoth compares the figures of two traces of a domain; traces of different domains are neither more nor less.
 func compareBoth(a, b []float64) int {
 	if a == nil || b == nil {
 		return 0
@@ -81,7 +80,7 @@ func compareBoth(a, b []float64) int {
 	return slices.Compare(a, b)
 }
 
-// size decides between traces that are equally bad: of steps it is none, so that the newest is taken and not the one with the most parts.
+// size decides between equally bad traces: of steps size is 0, for the newest to win and not the step with the most parts.
 func (a *interest) size() int {
 	if a.badness > notJudged {
 		return 0

@@ -22,7 +22,7 @@ func newMaker() *maker { return &maker{Batch: spans.NewBatch("test", "")} }
 
 func (m *maker) traces() []*tree.Trace { return tree.Build(m.Traces()) }
 
-// root makes a span of 100 ms, or of as long as is said, some seconds after the one before.
+// root makes a span of 100 ms, or of the given length, some seconds after the one before.
 func (m *maker) root(service, name string, took int64) pcommon.Map {
 	m.n++
 	start := now.UnixNano() + int64(m.n)*second
@@ -30,7 +30,7 @@ func (m *maker) root(service, name string, took int64) pcommon.Map {
 	return m.Add(res, spans.Span{Trace: pcommon.TraceID{m.n}, ID: pcommon.SpanID{1}, Name: name, Start: start, End: start + took}).Attributes()
 }
 
-// function makes a call; get is the part of its get stage.
+// function makes a call; get is the share of its get stage.
 func (m *maker) function(name, traceID string, get int64) {
 	attrs := m.root("verl", name, second/10)
 	attrs.PutStr(spans.AttrTQStage, spans.StageFunction)
@@ -41,7 +41,7 @@ func (m *maker) function(name, traceID string, get int64) {
 	s.Attributes().PutStr(spans.AttrTQStage, spans.StageGet)
 }
 
-// Of a log without trace ids one call of each function that took long is worth a look.
+// Of a log without trace ids a call of each long function is worth a look.
 func TestWorth(t *testing.T) {
 	const ms = second / 1000
 	m := newMaker()
@@ -60,7 +60,7 @@ func TestWorth(t *testing.T) {
 	require.Len(t, best, 1)
 	assert.Equal(t, "batch", functionName(best[0].First()))
 
-	// Of steps that are equally bad the newest; a slow step comes before TransferQueue's overhead, and the slowest of them first.
+	// Of equally bad steps the newest wins; a slow step comes before TransferQueue's overhead, and the slowest first.
 	m = newMaker()
 	for range 2 {
 		attrs := m.root("llm", spans.SpanStep, second)

@@ -1,5 +1,5 @@
-// Package document is a report for programs: one JSON document of what finished logs say. docs/reference/report.schema.json
-// describes the document; the schema's texts come from the types here.
+// Package document is a report for programs: a JSON document of the contents of finished logs. docs/reference/report.schema.json describes the document; the
+// schema's texts come from the types here.
 package document
 
 import (
@@ -7,10 +7,10 @@ import (
 	"math"
 )
 
-// Version is that of the document. It goes up when a name goes away or means something else, not when one is added.
+// Version of the document. It rises when a name goes away or changes meaning, not with new names.
 const Version = 1
 
-// Document is the whole report. The verdicts, of which there may be a million, are written behind it (Write).
+// Document is the whole report. The verdicts, up to a million, are written after the rest (Write).
 type Document struct {
 	Format  string   `json:"format" doc:"What this is: trainbridge.report."`
 	Version int      `json:"version" doc:"1. It goes up when a name goes away or means something else, not when one is added."`
@@ -19,7 +19,7 @@ type Document struct {
 	Missing []string `json:"missing" doc:"Paths that name no file, each with the reason."`
 }
 
-// number is absent where it is not finite.
+// number is absent unless finite.
 type number float64
 
 func (n number) MarshalJSON() ([]byte, error) {
@@ -40,7 +40,7 @@ type Evidence struct {
 	Line    int64  `json:"line,omitempty" doc:"The number of that line, from 1. Only of claims and of their causes."`
 }
 
-// Job is one run of a job.
+// Job is a run of a job.
 type Job struct {
 	Run           string         `json:"run" doc:"ml.run.id; empty: its logs name none."`
 	Services      []string       `json:"services" doc:"service.name of its logs, by name."`
@@ -83,7 +83,7 @@ type EndLine struct {
 	Text string `json:"text" doc:"The line, without the prefixes of launchers; of a traceback the last one."`
 }
 
-// Claim is one thing that the logs show.
+// Claim is a finding of the logs.
 type Claim struct {
 	Kind     string     `json:"kind" doc:"wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look."`
 	About    string     `json:"about,omitempty" doc:"What was lost: slow, data_loading, checkpoint, down, …; absent: a verdict."`
@@ -137,7 +137,7 @@ type Attempt struct {
 	End    string `json:"end,omitempty"`
 }
 
-// Window is one kind of window: steps, batches or passes.
+// Window is a kind of window: steps, batches or passes.
 type Window struct {
 	Of       string        `json:"of" doc:"step, batch or pass."`
 	Duration *Distribution `json:"duration_s,omitempty" doc:"How long they took, s."`
@@ -154,7 +154,7 @@ type Part struct {
 	Duration *Distribution `json:"duration_s,omitempty" doc:"Of the windows whose logs tell of the part, s."`
 }
 
-// Cause is what made windows slow.
+// Cause is the cause of slow windows.
 type Cause struct {
 	Part     string        `json:"part" doc:"The part of the time that was longer; unattributed: what no log explains."`
 	Rank     *int64        `json:"rank,omitempty" doc:"The rank that was waited for."`
@@ -165,7 +165,7 @@ type Cause struct {
 	Evidence []BlamedPlace `json:"evidence" doc:"The windows that it cost the most."`
 }
 
-// BlamedPlace is a window that a cause made slow.
+// BlamedPlace is a window made slow by a cause.
 type BlamedPlace struct {
 	Evidence
 	Time         number `json:"time_s" doc:"Longer than usual by this cause, s."`
@@ -175,7 +175,7 @@ type BlamedPlace struct {
 	Note         string `json:"note,omitempty" doc:"What else is known."`
 }
 
-// Slow is a window that was slow.
+// Slow is a slow window.
 type Slow struct {
 	Evidence
 	Iteration *int64 `json:"iteration,omitempty" doc:"The step."`
@@ -184,7 +184,7 @@ type Slow struct {
 	Reason    string `json:"reason" doc:"Why, in one English sentence."`
 }
 
-// Training is the records of one format of training logs.
+// Training is the records of a format of training logs.
 type Training struct {
 	Format    string                   `json:"format" doc:"megatron, flagscale, hf, …"`
 	Records   int64                    `json:"records"`
@@ -198,7 +198,7 @@ type Training struct {
 	Slowest   []Slowest                `json:"slowest" doc:"The slowest steps."`
 }
 
-// Loss is a loss and where it stands.
+// Loss is a loss and its place.
 type Loss struct {
 	Evidence
 	Step  *int64 `json:"step,omitempty"`
@@ -206,7 +206,7 @@ type Loss struct {
 	Text  string `json:"text" doc:"As it is printed: four digits, or NaN, +Inf, -Inf."`
 }
 
-// Slowest is a span that took long.
+// Slowest is a slow span.
 type Slowest struct {
 	Evidence
 	Step     *int64 `json:"step,omitempty"`
@@ -261,7 +261,7 @@ type RPC struct {
 	Duration *Distribution `json:"pass_duration_s,omitempty" doc:"Time of the calls of a complete pass."`
 }
 
-// CallLog has the calls of one log.
+// CallLog has the calls of a log.
 type CallLog struct {
 	File       string         `json:"file,omitempty"`
 	Transports map[string]int `json:"transports" doc:"How many groups of calls name each transport."`
@@ -283,7 +283,7 @@ type Calls struct {
 	Largest    []Call                   `json:"largest" doc:"By the bytes sent and received."`
 }
 
-// Method has the calls of one method.
+// Method has the calls of a method.
 type Method struct {
 	Method   string        `json:"method"`
 	Duration *Distribution `json:"duration_s,omitempty"`
@@ -291,7 +291,7 @@ type Method struct {
 	Received *Distribution `json:"response_bytes,omitempty"`
 }
 
-// Call is one call.
+// Call is an RPC.
 type Call struct {
 	Evidence
 	ID         *int64            `json:"id,omitempty" doc:"As the log has it."`
@@ -334,7 +334,7 @@ type Operations struct {
 	Latest       []Collective  `json:"latest"`
 }
 
-// Size is messages of about one size.
+// Size is messages of about the same size.
 type Size struct {
 	From  number `json:"from_bytes" doc:"At least this, less than twice of it."`
 	Count int64  `json:"count"`
@@ -342,7 +342,7 @@ type Size struct {
 	Bus   number `json:"busbw_bytes_per_s" doc:"Mean."`
 }
 
-// Collective is one collective.
+// Collective is an operation.
 type Collective struct {
 	Evidence
 	Operation    string `json:"operation"`
@@ -355,7 +355,7 @@ type Collective struct {
 	LateHost     string `json:"late_host,omitempty"`
 }
 
-// Communicator is one communicator.
+// Communicator is a group of ranks.
 type Communicator struct {
 	ID          string `json:"id"`
 	Name        string `json:"name" doc:"Else the id, else -."`
@@ -363,7 +363,7 @@ type Communicator struct {
 	Collectives int64  `json:"collectives"`
 }
 
-// Rank is what a rank did in all collectives of a communicator.
+// Rank is the work of a rank in all collectives of a communicator.
 type Rank struct {
 	Communicator string `json:"communicator,omitempty"`
 	Rank         int64  `json:"rank"`
@@ -378,7 +378,7 @@ type Rank struct {
 	Retries      number `json:"retries"`
 }
 
-// Link is from one rank or host to another.
+// Link is from a rank or host to another.
 type Link struct {
 	Source      string `json:"source"`
 	Destination string `json:"destination"`
@@ -388,7 +388,7 @@ type Link struct {
 	Slow        int64  `json:"slow" doc:"How many said that it is much slower."`
 }
 
-// Finding is one verdict, over all spans that it was passed on.
+// Finding is a verdict, over all its spans.
 type Finding struct {
 	Verdict  string    `json:"verdict" doc:"Its name: see docs/reference/semconv.md."`
 	Cause    string    `json:"cause,omitempty" doc:"Of several that the name stands for."`
@@ -401,7 +401,7 @@ type Finding struct {
 	Worst    []Verdict `json:"worst" doc:"Those that are furthest from their limits."`
 }
 
-// Verdict is one verdict about one span.
+// Verdict is a verdict about a span.
 type Verdict struct {
 	Evidence
 	Run       string `json:"run,omitempty" doc:"Only in verdicts: the job."`
@@ -415,7 +415,7 @@ type Verdict struct {
 	Threshold number `json:"threshold" doc:"The limit."`
 }
 
-// File is what became of a file.
+// File is the fate of a file.
 type File struct {
 	File     string            `json:"file"`
 	Receiver string            `json:"receiver,omitempty" doc:"Who understands it; absent: nobody."`

@@ -60,7 +60,7 @@ func TestFiguresAreTold(t *testing.T) {
 	}
 }
 
-// generator makes a schema of types: their names in JSON, and what their tags doc say.
+// generator makes a schema of types: the names in JSON, and the doc tags.
 type generator struct{ defs map[string]any }
 
 func (g *generator) of(t reflect.Type) map[string]any {
@@ -113,7 +113,7 @@ func (g *generator) fields(t reflect.Type, properties map[string]any, required *
 
 const receivers = "../../../../../receivers/"
 
-// report makes the document of logs, and has another's validator hold it to the schema.
+// report makes the document of logs, and has a foreign validator hold the document to the schema.
 func report(t *testing.T, paths ...string) (doc struct {
 	Document
 	Verdicts []Verdict `json:"verdicts"`
@@ -154,10 +154,10 @@ func valid(t *testing.T, text []byte) {
 	require.NoError(t, compiled.Validate(instance))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (n *number) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*float64)(n)) }
 
-// The document of every fixture of every receiver is valid, and says of every file what became of its lines.
+// The document of every fixture of every receiver is valid, and has the fate of the lines of every file.
 func TestFixturesAreValid(t *testing.T) {
 	for _, receiver := range []string{"flagscale", "nccl", "tqtrace", "trainlog", "zmqrpc"} {
 		doc := report(t, receivers+receiver+"receiver/testdata")
@@ -194,7 +194,7 @@ func TestFixturesAreValid(t *testing.T) {
 	}
 }
 
-// The figures are those of the log: the guide's own example, by hand.
+// The figures are the log's: the guide's own example, by hand.
 func TestFigures(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "zmq_performance.log")
 	require.NoError(t, os.WriteFile(log, []byte("ZeroMQ Performance Log - Transport: IPC\n"+

@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// reader knows where things stand in the logs that were read.
+// reader knows the places in the logs.
 type reader struct{ read *offline.Reading }
 
 func distribution(v *digest.Values) *Distribution {
@@ -31,8 +31,7 @@ func distribution(v *digest.Values) *Distribution {
 	}
 }
 
-// total is a sum of many numbers, or made of one. Its last digits depend on the order in which they were read, and are left out: the same logs make the same
-// document.
+// total is a sum of many numbers, or made of a sum. The last digits depend on the order of reading, and are left out: the same logs make the same document.
 func total(x float64) number {
 	short, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 12, 64), 64)
 	if err != nil {
@@ -55,7 +54,7 @@ func stamp(ns int64) string {
 	return time.Unix(0, ns).UTC().Format(time.RFC3339Nano)
 }
 
-// at is where something is, without the number of its line.
+// at is a place, without the number of its line.
 func (r reader) at(what string, at digest.At) Evidence {
 	e := Evidence{What: what, TraceID: at.Trace.String(), SpanID: at.Span.String(), Time: stamp(at.Start)}
 	if at.Offset < 0 {
@@ -65,7 +64,7 @@ func (r reader) at(what string, at digest.At) Evidence {
 	return e
 }
 
-// line is at with the number of the line, for which the log is read up to there.
+// line is at with the number of the line; the log is read up to there.
 func (r reader) line(what string, at digest.At) Evidence {
 	e := r.at(what, at)
 	if e.Offset != nil {
@@ -74,7 +73,7 @@ func (r reader) line(what string, at digest.At) Evidence {
 	return e
 }
 
-// all maps a list; the result is never nil, which JSON would say as null.
+// all maps a list; the result is never nil, which would be null in JSON.
 func all[A, B any](in []A, f func(A) B) []B {
 	out := make([]B, 0, len(in))
 	for _, a := range in {
@@ -86,7 +85,7 @@ func all[A, B any](in []A, f func(A) B) []B {
 // few is all of the first of a list.
 func few[A, B any](in []A, f func(A) B) []B { return all(in[:min(len(in), 5)], f) }
 
-// job is what the spans of a job say, and what is concluded of that.
+// job is the contents of the spans of a job, and the conclusions.
 func (r reader) job(j *digest.Job, c format.Conclusion) Job {
 	out := Job{
 		Run: j.Run, Services: all(j.Services, same), Hosts: all(j.Hosts, same), Spans: j.Spans, First: stamp(j.First), Last: stamp(j.Last),
@@ -180,7 +179,7 @@ func (r reader) window(w *digest.Window) Window {
 	}
 }
 
-// figures are the names of what training logs state. FLOP/s are as the logs have them, unless they are recomputed; memory is in By, shares are 0..1.
+// figures are the names of values in training logs. FLOP/s are as logged, unless recomputed; memory is in By, shares are 0..1.
 var figures = [digest.Figures]string{
 	digest.StepTime: "step_time_s", digest.Loss: "loss", digest.ValidationLoss: "validation_loss", digest.LearningRate: "learning_rate",
 	digest.GradientNorm: "gradient_norm", digest.SampleThroughput: "samples_per_second", digest.TokenThroughput: "tokens_per_second",
@@ -242,7 +241,7 @@ func (r reader) transferQueue(j *digest.Job) *TransferQueue {
 	}
 }
 
-// stages are those that a call may have.
+// stages of a call.
 var stages = []view.RPCStage{view.RPCSerialize, view.RPCSend, view.RPCReceive, view.RPCDeserialize, view.RPCServer, digest.RPCOffline}
 
 func (r reader) rpc(j *digest.Job) *RPC {
@@ -344,7 +343,7 @@ func (r reader) finding(f *digest.Finding) Finding {
 	}
 }
 
-// files are what became of all files.
+// files are the fates of all files.
 func (r reader) files() []File {
 	reasons := func(in map[string]*offline.Reason) map[string]Reason {
 		out := make(map[string]Reason, len(in))

@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// writer makes one document. The verdicts, of which there may be a million, are not kept in memory.
+// writer makes a document. The verdicts, up to a million, are not kept in memory.
 type writer struct {
 	format.Request
 	jobs     *digest.Jobs
@@ -103,7 +103,7 @@ func (w *writer) Finish(_ context.Context, read *offline.Reading) error {
 	return w.write(&doc)
 }
 
-// write writes the document, and its verdicts into it.
+// write writes the document with its verdicts.
 func (w *writer) write(doc *Document) error {
 	text, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {

@@ -6,22 +6,22 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Conclusion is what there is to say of a job, most of it first.
+// Conclusion is the report of a job in short, the most important first.
 type Conclusion struct {
-	Title    string // which run, how much of it, where its logs are
-	Headline string // one sentence
+	Title    string // the run, its size, the place of its logs
+	Headline string // a sentence
 	Severity string // bad, warning or good, as of verdicts
 	Run      tables.Run
 	End      postmortem.End
-	Step     int64 // that was under way when the run ended; -1: not known
+	Step     int64 // under way when the run ended; -1: unknown
 	Claims   []Claim
-	Gaps     []string // what no log of the job tells
+	Gaps     []string // gaps of all logs of the job
 }
 
-// Claim is one thing that the logs show.
+// Claim is a finding of the logs.
 type Claim struct {
 	Text, Advice string   // Advice: ""
-	Proof        []string // where it can be seen: file, line, trace id
+	Proof        []string // evidence: file, line, trace id
 
 	Kind    string  // wrong: results are lost, or the job stands; costly: time is lost; remark: worth a look
 	About   string  // slow, checkpoint, data_loading, down, …; "": a verdict
@@ -30,7 +30,7 @@ type Claim struct {
 	Seen    []Seen  // the same as Proof, for programs
 }
 
-// Seen is where a claim can be seen, and what is there.
+// Seen is the evidence of a claim.
 type Seen struct {
 	What string
 	At   digest.At

@@ -1,4 +1,4 @@
-// Package format is what the formats of a report have in common: what they are asked, and what they do.
+// Package format is the common part of the formats of a report: the request, and the writer.
 package format
 
 import (
@@ -14,40 +14,40 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// Request is what a report is made of.
+// Request is the input of a report.
 type Request struct {
-	Out     io.Writer // buffered; it becomes the file of -o when the writer has finished without an error
+	Out     io.Writer // buffered; becomes the file of -o when the writer has finished without an error
 	In      *offline.Input
-	Options offline.Options // with which In is read; without Progress
+	Options offline.Options // of the reading of In; without Progress
 	Chinese bool
 	Full    bool            // of text: all figures, not the first screen alone
 	Width   int             // of text: columns
 	Colours reading.Palette // of text
-	Steady  float64         // from which share of the time of steps on a part that all of them have is a loss of its own, 0..1
-	// Conclude says what the text report says first.
+	Steady  float64         // from this share of the time of steps on, a part of all steps is a loss of its own, 0..1
+	// Conclude is the beginning of the text report.
 	Conclude func(job *digest.Job, read *offline.Reading) Conclusion
 
 	Links     []Link // of html
 	Table     string // of csv: the only one that is wanted; "": all, into Dir
-	Dir       string // whose parent is there
+	Dir       string // with an existing parent
 	Temporary string // where temporary files may stand; "": where the system has them
 }
 
-// Link leads from a trace to where it can be seen.
+// Link leads from a trace to a page about the trace.
 type Link struct {
 	Name string `json:"name"`
 	URL  string `json:"url"` // with {trace} in the place of the trace id, 32 hex digits
 }
 
-// Writer writes one report.
+// Writer writes a report.
 type Writer interface {
-	// Sink takes what is read. It is called once, before the reading.
+	// Sink takes the data of the reading. It is called once, before the reading.
 	Sink() offline.Sink
-	// Finish writes what is still to be written after the reading.
+	// Finish writes the rest after the reading.
 	Finish(ctx context.Context, read *offline.Reading) error
 }
 
-// Digest sums up what is read.
+// Digest sums up the reading.
 func Digest(jobs *digest.Jobs) offline.Sink {
 	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error {
 		jobs.Batch(td)
@@ -60,7 +60,7 @@ func Digest(jobs *digest.Jobs) offline.Sink {
 	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: jobs.GPUs, NoParts: true}
 }
 
-// Jobs are the jobs that were read, each with the clocks of its lines that are no records.
+// Jobs are the jobs of the reading, each with the clocks of its lines without records.
 func Jobs(jobs *digest.Jobs, read *offline.Reading) []*digest.Job {
 	rows := jobs.Rows()
 	for _, j := range rows {

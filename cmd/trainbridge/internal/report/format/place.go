@@ -9,8 +9,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Place is where the spans of one resource stand in logs: the first span of a record says so, those that follow it in its trace do not. The zero value is of
-// no span yet.
+// Place is where the spans of a resource stand in logs: only the first span of a record in its trace says so. The zero value is of no span yet.
 type Place struct {
 	File   string // "": not known
 	Offset int64

@@ -45,7 +45,7 @@ func (c *composer) calls(j *digest.Job) section {
 	return s
 }
 
-// passes are the newest passes, by what their calls spent their time on.
+// passes are the newest passes, by the times of their calls.
 func (c *composer) passes(p *digest.Passes) *series {
 	pass := c.t("pass", "前向")
 	out := &series{

@@ -18,7 +18,7 @@ const (
 	mostMaps  = 3   // communicators with a map
 )
 
-// collectives are those of NCCL and its like.
+// collectives of NCCL and the like.
 func (c *composer) collectives(j *digest.Job) section {
 	s := section{Title: c.t("Collectives", "集合通信")}
 	cs := &j.Collectives
@@ -99,7 +99,7 @@ func (c *composer) bandwidth(j *digest.Job, operations []*digest.Collective) *se
 	return out
 }
 
-// sizes are how many messages there are by size.
+// sizes are the counts of messages by size.
 func (c *composer) sizes(operations []*digest.Collective) *bars {
 	out := &bars{head: head{Kind: "bars", Title: c.t("Messages by size", "消息大小分布")}}
 	low, high := 64, -1
@@ -186,7 +186,7 @@ func (c *composer) lateness(j *digest.Job) (out []*heat) {
 	return out
 }
 
-// hostLinks are the links between hosts: as logs state them, else the sums of those between the ranks on them, where a rank's number has one host in all
+// hostLinks are the links between hosts: as logged, else the sums of links between the ranks on the hosts, if a rank's number has the same host in all
 // communicators.
 func hostLinks(cs *digest.Collectives) []*digest.Link {
 	if nodes := cs.Nodes(); len(nodes) > 0 {
@@ -217,7 +217,7 @@ func hostLinks(cs *digest.Collectives) []*digest.Link {
 	return out
 }
 
-// links are a matrix of what went from where to where.
+// links are a matrix from sources to destinations.
 func (c *composer) links(title, unit, of string, links []*digest.Link, value func(*digest.Link) float64) *heat {
 	links = slices.DeleteFunc(slices.Clone(links), func(l *digest.Link) bool { return math.IsNaN(value(l)) })
 	out := &heat{

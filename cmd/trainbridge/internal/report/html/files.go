@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// verdicts are all of them, with the worst instance of each.
+// verdicts are all verdicts, with the worst instance of each.
 func (c *composer) verdicts(j *digest.Job) section {
 	s := section{Title: c.t("Verdicts", "判定")}
 	out := &table{
@@ -29,7 +29,7 @@ func (c *composer) verdicts(j *digest.Job) section {
 	return s
 }
 
-// files are what was read, and what became of it.
+// files are the files of the reading, with their fates.
 func (c *composer) files(read *offline.Reading) section {
 	s := section{Title: c.t("Files", "文件")}
 	out := &table{

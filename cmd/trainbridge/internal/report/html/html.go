@@ -1,4 +1,4 @@
-// Package html is the report as one page: what it concludes, charts, traces. The page needs no network and asks for none.
+// Package html is the report as a page: conclusions, charts, traces. The page makes no network request.
 package html
 
 import (
@@ -19,7 +19,7 @@ import (
 
 const (
 	mostPoints = 2048    // of a series: about as many as a wide screen has columns
-	fewPoints  = 128     // and at least so many, however many jobs there are
+	fewPoints  = 128     // the least, however many jobs there are
 	sizeLimit  = 4 << 20 // of the data of a page, By
 )
 
@@ -32,7 +32,7 @@ type Page struct {
 // New is the format of `--format html`.
 func New(req format.Request) format.Writer { return NewPage(req) }
 
-// NewPage makes a page that is not written.
+// NewPage makes an unwritten page.
 func NewPage(req format.Request) *Page { return &Page{Request: req, jobs: digest.New()} }
 
 // Sink implements format.Writer.
@@ -47,8 +47,7 @@ func (w *Page) Finish(ctx context.Context, read *offline.Reading) error {
 	return write(w.Out, data)
 }
 
-// Data is what the page shows, as JSON in which <, > and & are escaped. Where a page would be too large, its series have fewer points, then its traces fewer
-// rows.
+// Data is the content of the page, as JSON with <, > and & escaped. In too large a page, series have fewer points, then traces fewer rows.
 func (w *Page) Data(ctx context.Context, read *offline.Reading) ([]byte, error) {
 	jobs := format.Jobs(w.jobs, read)
 	chosen := choose(jobs, w.Chinese)
@@ -67,21 +66,21 @@ func (w *Page) Data(ctx context.Context, read *offline.Reading) ([]byte, error) 
 	})
 }
 
-// Empty is the data of a page that has nothing yet, as Data writes it.
+// Empty is the data of a page without content, as from Data.
 func (w *Page) Empty() ([]byte, error) {
 	c := composer{chinese: w.Chinese}
 	return marshal(c.frame())
 }
 
 func marshal(p *page) ([]byte, error) {
-	body, err := json.Marshal(p) // which writes <, > and & as \u003c, \u003e and \u0026: no text can end the element that holds it
+	body, err := json.Marshal(p) // writes <, > and & as \u003c, \u003e and \u0026: no text can end the element around the data
 	if err != nil {
 		return nil, fmt.Errorf("html: %w", err)
 	}
 	return body, nil
 }
 
-// fit makes a page that is small enough: where it is not, its series have fewer points and its traces fewer rows; at last, fewer jobs have charts.
+// fit makes a page that is small enough: its series have fewer points and its traces fewer rows, if needed; at last, fewer jobs have charts.
 func fit(limit, jobs int, compose func(composer) *page) ([]byte, error) {
 	for c := (composer{points: mostPoints, rows: mostSpans, drawn: jobs}); ; {
 		body, err := marshal(compose(c))
@@ -176,7 +175,7 @@ func (c *composer) runs(first []format.Conclusion) *table {
 	return t
 }
 
-// conclusion is what the text report says first.
+// conclusion is the beginning of the text report.
 func conclusion(of *format.Conclusion) job {
 	out := job{Name: of.Title, Conclusion: of.Headline, Severity: of.Severity, Missing: slices.Clone(of.Gaps)}
 	told := map[string]bool{}
@@ -190,7 +189,7 @@ func conclusion(of *format.Conclusion) job {
 	return out
 }
 
-// sections are the charts of a job, of each kind of data that its logs have.
+// sections are the charts of a job, for each kind of data in its logs.
 func (c *composer) sections(j *digest.Job, chosen []*choice) (out []section) {
 	for _, s := range []section{
 		c.account(j), c.steps(j), c.training(j), c.queue(j), c.calls(j), c.collectives(j), c.gpus(j), c.traces(chosen), c.verdicts(j),
@@ -206,10 +205,10 @@ func (c *composer) sections(j *digest.Job, chosen []*choice) (out []section) {
 	return out
 }
 
-// means are those of the buckets of a series, with the extremes of what is in each; NaN where a bucket has none.
+// means of the buckets of a series, with the extremes of each bucket; NaN for an empty bucket.
 type means struct{ of, low, high numbers }
 
-// line is a line with these values. Of buckets of one value there are no extremes.
+// line is a line of values. Buckets with a single value have no extremes.
 func (m means) line(width int64, l line) line {
 	l.Values = m.of
 	if width > 1 {
@@ -218,7 +217,7 @@ func (m means) line(width int64, l line) line {
 	return l
 }
 
-// points are series on one axis. Buckets that are less wide than the widest are merged, and further ones until there are not too many.
+// points are series on a common axis. Narrow buckets are merged to the widest, and further until few enough are left.
 func points(most int, all ...*digest.Series) (xs numbers, values []means, width int64) {
 	width = 1
 	for _, s := range all {
@@ -274,7 +273,7 @@ func floor(n, by int64) int64 {
 	return q
 }
 
-// movingAverage is the mean of the last n values that are known: pandas' rolling(n, min_periods=1).mean().
+// movingAverage is the mean of the last n known values: pandas' rolling(n, min_periods=1).mean().
 func movingAverage(values numbers, n int) numbers {
 	out := make(numbers, len(values))
 	for i := range values {
@@ -290,7 +289,7 @@ func movingAverage(values numbers, n int) numbers {
 	return out
 }
 
-// only keeps the values that a condition holds for.
+// only keeps the values with a condition.
 func only(values numbers, keep func(float64) bool) numbers {
 	out := slices.Clone(values)
 	for i, v := range out {
@@ -311,13 +310,13 @@ func boxOf(name string, colour int, v *digest.Values) box {
 	return box{name, colour, v.Count(), number(v.Min()), q(0.05), q(0.25), q(0.5), q(0.75), q(0.95), number(v.Max())}
 }
 
-// named are values with the name of what they are of.
+// named are values with a name.
 type named struct {
 	name string
 	*digest.Values
 }
 
-// bins are those of a histogram: 8 in a decade, more where there are few decades; of sizes, whose axis has powers of two, 2 between these.
+// bins of a histogram: 8 in a decade, more for few decades; of sizes, with an axis of powers of two, 2 between these.
 type bins struct{ base, each float64 }
 
 func binsOf(unit string, low, high float64) bins {
@@ -376,7 +375,7 @@ func (c *composer) distribution(title, label, unit string, all []named) *series 
 	return out
 }
 
-// positive is the least value above 0 that is worth drawing.
+// positive is the least value above 0 worth drawing.
 func positive(v *digest.Values) float64 {
 	if v.Min() > 0 {
 		return v.Min()
@@ -389,7 +388,7 @@ func positive(v *digest.Values) float64 {
 	return v.Max()
 }
 
-// below is the share of values that are less than x.
+// below is the share of values less than x.
 func below(v *digest.Values, x float64) float64 {
 	switch {
 	case x <= v.Min():

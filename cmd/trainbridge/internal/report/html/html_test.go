@@ -40,7 +40,7 @@ func made(t *testing.T, file string) string {
 	return out.String()
 }
 
-// A page of a training log: its figures by step, what was concluded, the slowest step as a trace; the same logs make the same bytes.
+// A page of a training log: its figures by step, the conclusions, the slowest step as a trace; the same logs make the same bytes.
 func TestPageOfLog(t *testing.T) {
 	var log strings.Builder
 	for i := 1; i <= 30; i++ {
@@ -91,7 +91,7 @@ func TestPageOfLog(t *testing.T) {
 	}
 }
 
-// A matrix of links has the sources as rows and the destinations as columns, those that are both first.
+// A matrix of links has the sources as rows and the destinations as columns, ranks of both kinds first.
 func TestLinks(t *testing.T) {
 	nan := math.NaN()
 	h := new(composer).links("t", "By/s", "rank", []*digest.Link{
@@ -105,7 +105,7 @@ func TestLinks(t *testing.T) {
 	assert.Equal(t, "1→9: hot 3×, slow 0×", h.Note)
 }
 
-// Several runs stand side by side, each called as its directory, with the numbers that rows are sorted by.
+// Several runs stand side by side, each called by its directory, with numbers for sorting.
 func TestRuns(t *testing.T) {
 	jobs := []*digest.Job{{Run: "run-1"}, {Run: "run-2"}, {Run: "run-3"}}
 	first := []format.Conclusion{

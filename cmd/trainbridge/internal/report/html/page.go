@@ -10,7 +10,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// page is what the page shows: the shapes that assets/*.js draws. Its texts are texts of logs, or made with them: the page shows them as text, never as markup.
+// page is the content of the page: the shapes that assets/*.js draws. Texts may come from logs: the page shows texts, never markup.
 type page struct {
 	Title string            `json:"title"`
 	About string            `json:"about"`
@@ -45,7 +45,7 @@ type section struct {
 	Charts []any    `json:"charts"` // *series, *boxes, *bars, *heat, *waterfall, *table
 }
 
-// add adds a chart, unless it has no data.
+// add adds a chart with data.
 func (s *section) add(chart interface{ empty() bool }) {
 	if chart.empty() {
 		return
@@ -53,7 +53,7 @@ func (s *section) add(chart interface{ empty() bool }) {
 	s.Charts = append(s.Charts, chart)
 }
 
-// head is what each chart begins with.
+// head begins each chart.
 type head struct {
 	Kind  string `json:"kind"`
 	Title string `json:"title"`
@@ -61,7 +61,7 @@ type head struct {
 	Wide  bool   `json:"wide,omitempty"`
 }
 
-// series are lines, points or stacked areas over one axis. Values have the length of Xs.
+// series are lines, points or stacked areas over an axis. Values have the length of Xs.
 type series struct {
 	head
 	XLabel  string  `json:"x_label"`
@@ -88,21 +88,21 @@ type line struct {
 	Name   string  `json:"name"`
 	Axis   int     `json:"axis,omitempty"`
 	Colour int     `json:"colour"`
-	Draw   string  `json:"draw"` // line, average, points, steps; of what is stacked: over, a line that is not
+	Draw   string  `json:"draw"` // line, average, points, steps; in a stack: over, a line beside the stack
 	Faint  bool    `json:"faint,omitempty"`
 	Dash   bool    `json:"dash,omitempty"`
 	Values numbers `json:"values"`
-	Low    numbers `json:"low,omitempty"` // of values that are means: the least of each, and
+	Low    numbers `json:"low,omitempty"` // of means: the least of each, and
 	High   numbers `json:"high,omitempty"`
 }
 
-// mark is a place on the axis that a verdict is about.
+// mark is a place of a verdict on the axis.
 type mark struct {
 	X        number `json:"x"`
 	Severity string `json:"severity"`
 }
 
-// One point draws nothing that a table does not say.
+// A single point is left to the table.
 func (s *series) empty() bool { return len(s.Xs) < 2 || len(s.Series) == 0 }
 
 // boxes are distributions side by side.
@@ -147,7 +147,7 @@ type bar struct {
 
 func (b *bars) empty() bool { return len(b.Items) == 0 }
 
-// heat is a table of numbers that is drawn as colours.
+// heat is a table of numbers as colours.
 type heat struct {
 	head
 	Unit        string   `json:"unit"`
@@ -169,7 +169,7 @@ func (h *heat) empty() bool {
 type table struct {
 	head
 	Head  []string   `json:"head"`
-	Text  []bool     `json:"text"` // of a column: it is text, not numbers
+	Text  []bool     `json:"text"` // of a column: text, not numbers
 	Cells [][]string `json:"cells"`
 	By    []numbers  `json:"by,omitempty"` // rows are sorted by: the numbers of each row, null where a cell has none
 }
@@ -193,7 +193,7 @@ func (t *table) empty() bool { return len(t.Cells) == 0 }
 type waterfall struct {
 	head
 	Trace  string   `json:"trace"`
-	Step   *int64   `json:"step,omitempty"` // its number
+	Step   *int64   `json:"step,omitempty"` // the number of the step
 	Length int64    `json:"length"`         // ns
 	Names  []string `json:"names"`
 	Rows   []row    `json:"rows"`
@@ -210,7 +210,7 @@ type number float64
 // MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) { return appendNumber(nil, float64(n)), nil }
 
-// numbers are numbers with seven digits, or null where there is none.
+// numbers are numbers with seven digits, or null.
 type numbers []float64
 
 // MarshalJSON implements json.Marshaler.

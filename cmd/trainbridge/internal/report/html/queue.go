@@ -5,7 +5,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// queue is TransferQueue: its functions, and what its clients moved.
+// queue is TransferQueue: its functions, and the transfers of its clients.
 func (c *composer) queue(j *digest.Job) section {
 	s := section{Title: "TransferQueue"}
 	rows := j.Functions.Rows()

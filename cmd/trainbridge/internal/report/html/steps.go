@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// grey is the colour of what no part explains, others that of the parts that have no colour of their own.
+// grey is the colour of the unattributed time, others of the parts without a colour of their own.
 const (
 	others = 6
 	grey   = 7
@@ -29,7 +29,7 @@ func (c *composer) steps(j *digest.Job) section {
 	return s
 }
 
-// breakdown is the exclusive time of the parts over steps, one upon the other.
+// breakdown is the exclusive time of the parts over steps, stacked.
 func (c *composer) breakdown(w *digest.Window) *series {
 	one, many := tables.Window(w.Of, c.chinese)
 	out := &series{
@@ -86,7 +86,7 @@ func (c *composer) breakdown(w *digest.Window) *series {
 	return out
 }
 
-// plus adds what is known.
+// plus adds known values.
 func plus(to, values numbers) numbers {
 	if to == nil {
 		return slices.Clone(values)
@@ -113,7 +113,7 @@ func (c *composer) part(name string) string {
 // average is the number of steps of the moving averages: 004's.
 const average = 20
 
-// training is what training logs state of steps.
+// training is the training logs' values of steps.
 func (c *composer) training(j *digest.Job) section {
 	s := section{Title: c.t("Training", "训练")}
 	logs := j.Steps.Rows()
@@ -143,7 +143,7 @@ var units = map[digest.Figure]string{
 	digest.StepTime: "s", digest.TokenThroughput: "{token}/s", digest.SampleThroughput: "{sample}/s", digest.DeviceFlopThroughput: "{flop}/s", digest.MFU: "1",
 }
 
-// smooth says how figures are drawn: the first of them with a moving average; low: what is below P10 is marked.
+// smooth says how figures are drawn: the first with a moving average; low: values below P10 are marked.
 type smooth struct {
 	unit string
 	low  bool

@@ -24,25 +24,25 @@ const (
 	mostTraces  = 6    // of a job
 	allTraces   = 24   // of all: their spans are in memory
 	mostSpans   = 2000 // of a trace
-	mostDetails = 1600 // of these, spans below calls and below the roots of collectives
+	mostDetails = 1600 // of all: spans below calls and below the roots of collectives
 )
 
-// choice is a trace that is worth a look, and why.
+// choice is a trace worth a look, and why.
 type choice struct {
 	id    pcommon.TraceID
 	title string
 	note  string
-	step  view.Int // its number, of a trace of a step
+	step  view.Int // the step's number, of a trace of a step
 
 	mu      sync.Mutex
 	spans   ptrace.Traces
 	n       int
 	details int
-	left    int // spans that found no room
+	left    int // spans without room
 }
 
-// choose picks the traces that are drawn: of the windows those that were slow by the most, the longest and a typical one; where there are no windows, the
-// slowest steps, calls and collectives.
+// choose picks the traces to draw: of the windows the slowest above the limit, the longest and a typical window; without windows, the slowest steps, calls
+// and collectives.
 func choose(jobs []*digest.Job, chinese bool) map[*digest.Job][]*choice {
 	c := composer{chinese: chinese}
 	out := map[*digest.Job][]*choice{}
@@ -106,7 +106,7 @@ func number1(n view.Int) string {
 	return fmt.Sprintf(" %d", n.N)
 }
 
-// spans reads the logs again, and keeps the spans of the traces that were chosen.
+// spans reads the logs again, and keeps the spans of the chosen traces.
 func (w *Page) spans(ctx context.Context, chosen map[*digest.Job][]*choice) error {
 	by := map[pcommon.TraceID]*choice{}
 	for _, list := range chosen {
@@ -134,7 +134,7 @@ func (w *Page) spans(ctx context.Context, chosen map[*digest.Job][]*choice) erro
 	return err
 }
 
-// keep copies a span, unless there are enough. What is below calls and collectives leaves room for the rest, such as what step_join adds when a step is over.
+// keep copies a span, up to a bound. Spans below calls and collectives leave room for the rest, such as step_join's spans at the end of a step.
 func (c *choice) keep(rs ptrace.ResourceSpans, s ptrace.Span, to *map[*choice]ptrace.SpanSlice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +177,7 @@ func (c *composer) waterfall(one *choice) *waterfall {
 		return nil
 	}
 	d := show.Draw(traces[0])
-	if len(d.Rows) < 2 { // one bar says no more than the title
+	if len(d.Rows) < 2 { // a single bar says no more than the title
 		return nil
 	}
 	out := &waterfall{head: head{Kind: "waterfall", Title: one.title, Note: one.note}, Trace: one.id.String(), Length: d.End - d.Start}

@@ -14,14 +14,14 @@ import (
 //go:embed assets vendor/uPlot.iife.min.js vendor/uPlot.min.css vendor/LICENSE
 var files embed.FS
 
-// scripts are the page's own, in the order in which they use each other.
+// scripts of the page, in the order of their use.
 var scripts = []string{"dom", "units", "series", "figures", "waterfall", "page", "places"}
 
 // Frame is the page around its data.
 type Frame struct {
 	before string
 	after  []byte
-	Policy string // Content-Security-Policy: only the scripts and styles of the page run, and nothing is asked of any network but what the frame is for
+	Policy string // Content-Security-Policy: only the scripts and styles of the page run, and only the frame's requests go to a network
 }
 
 // Served is the frame of a page that asks its own server for new data.
@@ -56,7 +56,7 @@ func newFrame(connect string, scripts []string) *Frame {
 	return f
 }
 
-// Write writes the page as one file, with the data as Page.Data has them, and a tag of theirs, a quoted string; "": none.
+// Write writes the page as a file, with the data as from Page.Data, and a tag of the data, a quoted string; "": none.
 func (f *Frame) Write(w io.Writer, data []byte, tag string) error {
 	if tag != "" {
 		tag = " data-tag='" + tag + "'"
@@ -69,10 +69,10 @@ func (f *Frame) Write(w io.Writer, data []byte, tag string) error {
 	return nil
 }
 
-// write writes a page that is a file. Nothing is asked of any network: the policy forbids it.
+// write writes a page as a file. The policy forbids all requests to networks.
 func write(w io.Writer, data []byte) error { return ofFile().Write(w, data, "") }
 
-// file is one of the files that are built in. A browser reads line ends as "\n" before it hashes; there are no others here.
+// file is a built-in file. A browser reads line ends as "\n" before hashing; the files have no others.
 func file(name string) string {
 	text, err := files.ReadFile(name)
 	if err != nil {

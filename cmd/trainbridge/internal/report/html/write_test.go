@@ -14,7 +14,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// hostile is what a log may hold: it must not end the element that the data are in, nor become one.
+// hostile is a possible text of a log: it must not end the element around the data, nor become an element.
 const hostile = `</script><!--<script>alert(1)</script><img src=x onerror=alert(2)>"'&` + "\u2028\x00"
 
 func pageOf(t *testing.T, p *page) string {
@@ -26,7 +26,7 @@ func pageOf(t *testing.T, p *page) string {
 	return out.String()
 }
 
-// The policy names the hash of each script and style that the file has, and there are no others.
+// The policy names the hash of each script and style of the file, and the file has no more.
 func TestPolicy(t *testing.T) {
 	text := pageOf(t, &page{Title: hostile})
 	policy := regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(text)
@@ -44,7 +44,7 @@ func TestPolicy(t *testing.T) {
 	assert.NotRegexp(t, `(?i)<img|<link[^>]*http|src=["']?http`, strings.ReplaceAll(text, file("vendor/uPlot.iife.min.js"), ""))
 }
 
-// What a log says comes out of the page's data as it went in.
+// A text of a log comes out of the page's data unchanged.
 func TestHostileTexts(t *testing.T) {
 	text := pageOf(t, &page{Jobs: []job{{Name: hostile, Sections: []section{{Charts: []any{&waterfall{Names: []string{hostile}}}}}}}})
 	data := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindStringSubmatch(text)
@@ -66,7 +66,7 @@ func TestNumbers(t *testing.T) {
 	assert.Equal(t, "[1,0.1,-2.5e-09,null,null,1e+18,123456789]", string(text))
 }
 
-// Series of different widths share one axis; the mean of a point is that of all its values.
+// Series of different widths share an axis; the mean of a point is the mean of all its values.
 func TestPoints(t *testing.T) {
 	var fine, coarse digest.Series
 	for i := range int64(10_000) { // buckets of 4
@@ -92,12 +92,12 @@ func TestPoints(t *testing.T) {
 	assert.Nil(t, values[0].line(1, line{}).High)
 }
 
-// As pandas' rolling(3, min_periods=1).mean() has it.
+// As in pandas' rolling(3, min_periods=1).mean().
 func TestMovingAverage(t *testing.T) {
 	assert.Equal(t, numbers{1, 1.5, 2, 3, 3.5, 4.5}, movingAverage(numbers{1, 2, 3, 4, math.NaN(), 5}, 3))
 }
 
-// The shares of a histogram are those of the values.
+// The shares of a histogram are the shares of the values.
 func TestDistribution(t *testing.T) {
 	var v digest.Values
 	for range 300 {
@@ -130,7 +130,7 @@ func TestDistributionOfFew(t *testing.T) {
 	}
 }
 
-// A page that would be too large has fewer points and rows, then fewer jobs with charts.
+// Too large a page has fewer points and rows, then fewer jobs with charts.
 func TestFit(t *testing.T) {
 	made := func(limit int) (c composer) {
 		body, err := fit(limit, 8, func(of composer) *page {

@@ -19,7 +19,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Whatever the order in which spans come, each is a slice with its own name and times, and lies in nothing but its parent.
+// Whatever the order of the spans, each is a slice with its own name and times, and lies in nothing but its parent.
 func TestAnyOrder(t *testing.T) {
 	kinds := []string{spans.KindFunction, spans.KindCall, spans.KindStep, spans.KindCollective, spans.KindStage, spans.KindPart, ""}
 	for seed := range uint64(200) {
@@ -141,7 +141,7 @@ func TestCounterBounds(t *testing.T) {
 	}
 }
 
-// Callers do not wait for one another's messages.
+// Callers do not wait for the messages of others.
 func TestConcurrentCallers(t *testing.T) {
 	var file bytes.Buffer
 	w := New(&file)
@@ -177,12 +177,12 @@ func TestWriteFails(t *testing.T) {
 	assert.Less(t, len(w.raw), 2*maxBlock)
 }
 
-// No name and no time makes a trace that cannot be read.
+// No name and no time makes an unreadable trace.
 func FuzzWriter(f *testing.F) {
 	f.Add("name", "key", "value", "host", uint64(1), uint64(2), uint64(3), int64(-1))
 	f.Add("\xff\xfe", "\x00", strings.Repeat("é", 600), "\u202e", uint64(1)<<63, uint64(0), ^uint64(0), int64(1)<<62)
 	f.Add(strings.Repeat("x", 70_000), spans.AttrNCCLClockOffset, "", "", uint64(0), uint64(0), uint64(1)<<62, int64(0))
-	f.Add("0"+strings.Repeat("\xbe", 200), "\xc3", "0", "\xab", uint64(0), uint64(5), uint64(128), int64(-28)) // longer when it is valid
+	f.Add("0"+strings.Repeat("\xbe", 200), "\xc3", "0", "\xab", uint64(0), uint64(5), uint64(128), int64(-28)) // longer when valid
 	f.Fuzz(func(t *testing.T, name, key, value, host string, start, end, at uint64, n int64) {
 		var m maker
 		m.resource(spans.AttrServiceName, value, spans.AttrHostName, host, spans.AttrRunID, key)

@@ -18,7 +18,7 @@ type clock struct {
 // clockEvery is how far instants about a clock are apart at least, ns: clocks drift.
 const clockEvery = 1e9
 
-// news says whether a measurement says something else than the one that was written last: they are further apart than the errors of both allow.
+// news says whether a measurement differs from the last written offset by more than the errors of both.
 func (c clock) news(last clock) bool {
 	if !last.known {
 		return true
@@ -27,8 +27,8 @@ func (c clock) news(last clock) bool {
 	return (apart >= clockEvery || apart <= -clockEvery) && math.Abs(c.offset-last.offset) > c.uncertainty+last.uncertainty
 }
 
-// clock writes an instant on the clock track of the rank's host, the first time and when the offset has changed. Where the log names no
-// host, each rank has a clock of its own.
+// clock writes an instant on the clock track of the rank's host, the first time and at each change of the offset. Without a host in the log, each rank has
+// its own clock.
 func (w *Writer) clock(it *item, s *source, c clock) {
 	if !spans.Finite(c.uncertainty) {
 		c.uncertainty = 0

@@ -10,14 +10,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Attributes of semconv's hardware metrics that say which GPU it is.
+// Attributes of semconv's hardware metrics that name the GPU.
 const (
 	attrHardwareID   = "hw.id"
 	attrHardwareName = "hw.name"
 	attrHardwareType = "hw.type"
 )
 
-// ConsumeMetrics writes the points of gauges and sums as counters, as they are. Histograms have no place on a time axis, and are left out.
+// ConsumeMetrics writes the points of gauges and sums as counters, unchanged. Histograms have no place on a time axis, and are left out.
 func (w *Writer) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *Writer) points(s *source, m pmetric.Metric) {
 	}
 }
 
-// noNumber writes an instant for a value that has no place on an axis, such as a loss that is NaN: people look for it.
+// noNumber writes an instant for a value without a place on an axis, such as a NaN loss, for people who look for the value.
 func (w *Writer) noNumber(s *source, m pmetric.Metric, dp pmetric.NumberDataPoint) {
 	var at where
 	at.read(dp.Attributes(), s)
@@ -72,8 +72,8 @@ func (w *Writer) noNumber(s *source, m pmetric.Metric, dp pmetric.NumberDataPoin
 	w.end()
 }
 
-// counter is the uuid of the track of a series. Its name is that of the metric, with the attributes of its points in braces, but for those that the track above
-// says.
+// counter is the uuid of the track of a series. Its name is the metric's, with the attributes of the points in braces, except the attributes of the track
+// above.
 func (w *Writer) counter(s *source, m pmetric.Metric, attrs pcommon.Map) uint64 {
 	o := s.owner
 	device, id := "", ""

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// trace is a trace as Perfetto's trace_processor reads it.
+// trace is a trace as read by Perfetto's trace_processor.
 type trace struct {
 	tracks   map[uint64]*described
 	slices   []*decoded
@@ -37,7 +37,7 @@ type decoded struct {
 	category  string
 	start     int64
 	end       int64
-	parent    *decoded // the slice of the same lane that it lies in
+	parent    *decoded // the enclosing slice of the same lane
 	flows     []uint64
 	annotated map[string]any
 }
@@ -83,17 +83,17 @@ func fields(tb testing.TB, message []byte, each func(field protowire.Number, n u
 	}
 }
 
-// decoder reads packets one after the other.
+// decoder reads packets in order.
 type decoder struct {
 	*trace
 	events []event
 	texts  map[protowire.Number]map[uint64]string
 	origin int64
-	clock  uint64 // of packets that name none
+	clock  uint64 // of packets without a sequence id
 }
 
-// decode reads a trace and pairs the events of its lanes as trace_processor does (importers/common/slice_tracker.cc): in order of time,
-// and of one time in the order of the file, an end ends the innermost slice.
+// decode reads a trace and pairs the events of its lanes as trace_processor does (importers/common/slice_tracker.cc): in order of time, then of the file; an
+// end ends the innermost slice.
 func decode(tb testing.TB, file []byte) *trace {
 	tb.Helper()
 	d := decoder{trace: &trace{tracks: map[uint64]*described{}}, texts: map[protowire.Number]map[uint64]string{}}
@@ -336,7 +336,7 @@ func originOf(tb testing.TB, message []byte) (origin int64) {
 	return origin
 }
 
-// must is require.True, without the time that its arguments take, some millions of times.
+// must is require.True without the time of its arguments, some millions of times.
 func must(tb testing.TB, ok bool, what string) {
 	tb.Helper()
 	if !ok {

@@ -22,7 +22,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 )
 
-// The perfetto package of PyPI reads a million slices and all counters again as they went in, and the file is small.
+// The perfetto package of PyPI reads a million slices and all counters back unchanged, and the file is small.
 func TestPerfettoPackage(t *testing.T) {
 	const slicesWanted = 1_000_000
 	path := filepath.Join(t.TempDir(), "run.pftrace")
@@ -55,7 +55,7 @@ func TestPerfettoPackage(t *testing.T) {
 	assert.Equal(t, []string{"AllReduce", "rank 0 node-0", "rank 1 node-0", "rank 2 node-0"}, flows[:4])
 }
 
-// readBack is what the package finds in a trace.
+// readBack is the package's view of a trace.
 func readBack(t *testing.T, path string) []byte {
 	t.Helper()
 	python, err := filepath.Abs(filepath.Join(root, "bin/tools/perfetto/bin/python"))
@@ -71,7 +71,7 @@ func readBack(t *testing.T, path string) []byte {
 
 const root = "../../../../.."
 
-// What trainbridge report writes of a job's logs is all that the pipeline makes of them.
+// The output of trainbridge report for a job's logs is the output of the pipeline.
 func TestReportFile(t *testing.T) {
 	bin, err := filepath.Abs(filepath.Join(root, "bin/trainbridge"))
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestReportFile(t *testing.T) {
 	assert.Positive(t, said["verdicts"])
 }
 
-// rows are the lines of decode.py without the depth of slices, and the names that the first flow of a collective leads through.
+// rows are the lines of decode.py without the depth of slices, and the names along the first flow of a collective.
 func rows(t *testing.T, out []byte) (got, flow []string) {
 	t.Helper()
 	lines := bufio.NewScanner(bytes.NewReader(out))

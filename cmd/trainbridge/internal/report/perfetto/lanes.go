@@ -5,23 +5,23 @@ import (
 )
 
 const (
-	// maxLanes is how many lanes of a track are remembered. Where no lane has room, the one that was used longest ago is forgotten for a new one.
+	// maxLanes bounds the remembered lanes of a track. If no lane has room, the least recently used is forgotten for a new lane.
 	maxLanes = 32
-	// maxDepth is how deep slices of a lane lie in one another.
+	// maxDepth bounds the nesting of slices of a lane.
 	maxDepth = 16
 )
 
-// track is what one of the tracks that people see is made of.
+// track is a visible track with its lanes.
 type track struct {
 	parent uint64 // the uuid of its process
 	name   string
-	peers  string // of a communicator: its name, which the tracks of its ranks have too
+	peers  string // of a communicator: its name, shared by the tracks of its ranks
 	lanes  []lane
 	clock  clock // of a rank without a host, as written last
 }
 
-// lane is a track of Perfetto. Perfetto pairs the begin and end events of a lane by their order in time, and those of one time by their order in the file. So a
-// slice is begun on a lane only where no slice of the lane that was written before begins later or ends within it.
+// lane is a track of Perfetto. Perfetto pairs the begin and end events of a lane by time, then by order in the file. So a slice is begun on a lane only if no
+// earlier written slice of the lane begins later or ends within the slice.
 type lane struct {
 	uuid uint64
 	used uint64 // when, counted in slices
@@ -29,13 +29,13 @@ type lane struct {
 	open []slice
 }
 
-// slice is a slice of a lane in which another may lie.
+// slice is an open slice of a lane.
 type slice struct {
 	end int64
 	id  pcommon.SpanID
 }
 
-// place finds the lane for a slice: the one on which its parent is innermost, else one on which nothing goes on. It returns nil where there is none.
+// place finds the lane for a slice: the lane with its parent innermost, else an idle lane; nil without a lane.
 func (t *track) place(id, parent pcommon.SpanID, start, end int64) *lane {
 	free := -1
 	for i := range t.lanes {
@@ -64,7 +64,7 @@ func (t *track) place(id, parent pcommon.SpanID, start, end int64) *lane {
 	return l
 }
 
-// pop takes out the slices that end before a time. No slice may begin before they end, for it is not known any more that they are in its way.
+// pop takes out the slices that end before a time. No slice may begin before their ends, because the lane forgets them.
 func (l *lane) pop(until int64) {
 	n := len(l.open)
 	for n > 0 && l.open[n-1].end <= until {
@@ -79,7 +79,7 @@ func (l *lane) push(id pcommon.SpanID, start, end int64) {
 	l.open = append(l.open, slice{end, id})
 }
 
-// add adds a lane with its first slice, in place of another when there are enough.
+// add adds a lane with its first slice, in place of another at the bound.
 func (t *track) add(uuid uint64, id pcommon.SpanID, start, end int64) *lane {
 	var l *lane
 	if len(t.lanes) < maxLanes {

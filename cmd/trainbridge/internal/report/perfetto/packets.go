@@ -13,10 +13,10 @@ import (
 const (
 	// maxBlock is how many bytes of packets are deflated together. A block must be shorter than 512 KB (trace_packet.proto, compressed_packets).
 	maxBlock = 256 << 10
-	// maxInterned and maxInternedBytes bound the texts that packets refer to. When there are more, all are forgotten, and said anew where they are used.
+	// maxInterned and maxInternedBytes bound the interned texts. At the bound all are forgotten, and written anew with the next use.
 	maxInterned      = 1 << 16
 	maxInternedBytes = 4 << 20
-	// lead is how long before the first timestamp the clock of the packets begins, ns. A time before that is written in full.
+	// lead is how long before the first timestamp the clock of the packets begins, ns. An earlier time is written in full.
 	lead = 600e9
 	// sequence is the only sequence of packets. Texts are interned per sequence.
 	sequence = 1
@@ -33,12 +33,12 @@ type packets struct {
 	origin  int64 // 0 of the clock of the packets, ns since the Unix epoch
 	begun   bool
 	at      int  // where the packet began, in raw
-	cleared bool // the next packet says that nothing is interned
+	cleared bool // the next packet clears the interned texts
 
 	texts    [4]map[string]uint64
 	size     int    // bytes of texts
 	count    int    // of texts
-	interned []byte // entries that are new in the packet
+	interned []byte // new entries of the packet
 }
 
 // The tables of texts.
@@ -108,7 +108,7 @@ func (p *packets) end() {
 	}
 }
 
-// snapshot says what the times of packets count from: a time before the first. Times of an hour take two bytes less than times since the epoch.
+// snapshot is the origin of the times of packets: a time before the first. Times of an hour take two bytes less than times since the epoch.
 func (p *packets) snapshot(first int64) {
 	p.begun, p.origin = true, max(first-lead, 0)
 	p.begin()
@@ -123,7 +123,7 @@ func (p *packets) snapshot(first int64) {
 	p.end()
 }
 
-// flush writes the packets so far.
+// flush writes the packets.
 func (p *packets) flush() {
 	if len(p.raw) == 0 || p.err != nil {
 		p.raw = p.raw[:0]
@@ -145,7 +145,7 @@ func (p *packets) flush() {
 	p.raw = p.raw[:0]
 }
 
-// intern is the number of a text in a table, which the packet adds where it is new.
+// intern is the number of a text in a table; a new text is added by the packet.
 func (p *packets) intern(table int, text string, limit int) uint64 {
 	if len(text) > limit {
 		text = bounded(text, limit)
@@ -165,7 +165,7 @@ func (p *packets) intern(table int, text string, limit int) uint64 {
 	return id
 }
 
-// event begins the event of a packet on a track. The caller adds fields to raw and calls shut with the place that is returned, then end.
+// event begins the event of a packet on a track. The caller adds fields to raw and calls shut with the returned place, then end.
 func (p *packets) event(kind, track uint64) (at int) {
 	p.raw, at = open(p.raw, packetTrackEvent)
 	p.raw = appendUint(p.raw, eventType, kind)
@@ -217,5 +217,5 @@ func (p *packets) boolAnnotation(name string, v bool) {
 	p.raw = shut(appendUint(p.raw, annotationBool, protowire.EncodeBool(v)), at)
 }
 
-// nanos is a time that Perfetto can hold: its times are int64.
+// nanos is a time within the range of Perfetto: int64.
 func nanos[T ~uint64](t T) int64 { return int64(min(uint64(t), math.MaxInt64)) }

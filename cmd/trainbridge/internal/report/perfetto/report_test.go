@@ -20,7 +20,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/format"
 )
 
-// heard notes what goes to a sink, and passes it on.
+// heard notes the data of a sink, and passes the data on.
 type heard struct {
 	mu     sync.Mutex
 	slices []string

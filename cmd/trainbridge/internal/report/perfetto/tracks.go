@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// maxProcesses bounds the process tracks: those of further hosts and jobs are one.
+	// maxProcesses bounds the process tracks: further hosts and jobs share a track.
 	maxProcesses = 4096
-	// maxTracks bounds the tracks that are remembered, lanes and counters counted. When there are more, all are forgotten: a track that comes again then has new
-	// lanes of the same name, which Perfetto draws as the same track.
+	// maxTracks bounds the remembered tracks, with lanes and counters. At the bound all are forgotten: a later track of the same name has new lanes, which
+	// Perfetto draws as the same track.
 	maxTracks = 1 << 16
-	// maxHomes bounds the spans of which the track is known to their children, of now and of before.
+	// maxHomes bounds the spans whose track is known to their children, current and previous.
 	maxHomes = 1 << 15
 )
 
-// owner is whose process track it is.
+// owner is the owner of a process track.
 type owner struct{ service, run, host string }
 
-// process is a process track: what a run of a job did on a host, or all over.
+// process is a process track: the work of a run of a job on a host, or everywhere.
 type process struct {
 	owner
 	uuid uint64
 	// Of the clock of the host, against the reference host's, as written last.
 	clock clock
-	// Of a job all over: the host whose clock is the reference, and whether times were moved, as its collectives say.
+	// Of a whole job: the reference host of the clock, and whether times were moved, by its collectives.
 	reference string
 	corrected bool
 }
 
-// who is which track of a process it is.
+// who identifies a track of a process.
 type who struct {
 	process *process
 	what    what
@@ -65,7 +65,7 @@ const (
 	values
 )
 
-// name is what people read.
+// name is the visible name.
 func (w *who) name() string {
 	number := ""
 	if w.number >= 0 {
@@ -118,16 +118,16 @@ func of(before, text string) string {
 	return before + text
 }
 
-// tracks are the tracks that have been described.
+// tracks are the described tracks.
 type tracks struct {
 	*packets
-	uuid      uint64 // that was given last
+	uuid      uint64 // the last given
 	processes map[owner]*process
 	known     map[who]*track
 	counters  map[string]uint64
 	kept      int // tracks, lanes and counters
 	used      uint64
-	// The tracks of spans that may have children, of now and of before.
+	// The tracks of spans with possible children, current and previous.
 	homes, before map[pcommon.SpanID]*track
 }
 
@@ -142,7 +142,7 @@ func (t *tracks) forgetTracks() {
 	t.known, t.counters, t.kept = make(map[who]*track), make(map[string]uint64), 0
 }
 
-// grow makes room for one more track, lane or counter.
+// grow makes room for another track, lane or counter.
 func (t *tracks) grow() {
 	if t.kept >= maxTracks {
 		t.forgetTracks()
@@ -158,7 +158,7 @@ func (t *tracks) next() uint64 {
 const timesAsLogged = "Times are as the logs have them, on one axis. Where the clocks of hosts were compared, the track \"clock\" says how " +
 	"far apart they are; no time is moved by it unless nccl.clock.corrected says so."
 
-// process finds the process track of an owner, or describes it.
+// process finds the process track of an owner, or describes the track.
 func (t *tracks) process(o owner) *process {
 	if p := t.processes[o]; p != nil {
 		return p
@@ -181,14 +181,14 @@ func (t *tracks) process(o owner) *process {
 	raw = appendUint(raw, trackUUID, p.uuid)
 	raw = appendText(raw, trackDescription, timesAsLogged, maxText)
 	raw, inner := open(raw, trackProcess)
-	raw = appendUint(raw, processPID, uint64(len(t.processes))) // the process ids of several hosts may be the same: this one only tells tracks apart
+	raw = appendUint(raw, processPID, uint64(len(t.processes))) // the process ids of several hosts may be the same: a number of our own tells tracks apart
 	raw = shut(appendText(raw, processName, name, maxName), inner)
 	t.raw = shut(raw, at)
 	t.end()
 	return p
 }
 
-// describe describes a track below another and returns its uuid. With a unit it is a counter.
+// describe describes a track below another and returns its uuid. With a unit the track is a counter.
 func (t *tracks) describe(parent uint64, name, unit string, counter bool) uint64 {
 	uuid := t.next()
 	t.begin()
@@ -206,14 +206,14 @@ func (t *tracks) describe(parent uint64, name, unit string, counter bool) uint64
 	return uuid
 }
 
-// track finds a track. Its lanes are described when they are needed.
+// track finds a track. Its lanes are described on demand.
 func (t *tracks) track(w who) *track {
 	if of := t.known[w]; of != nil {
 		return of
 	}
 	t.grow()
 	of := &track{parent: w.process.uuid, name: w.name(), peers: w.text}
-	w.text = string([]byte(w.text)) // not the message that it came in
+	w.text = string([]byte(w.text)) // not the whole message
 	t.known[w] = of
 	return of
 }
@@ -232,7 +232,7 @@ func (t *tracks) lane(of *track, id, parent pcommon.SpanID, start, end int64) ui
 	return l.uuid
 }
 
-// single is the uuid of a track that needs no lanes.
+// single is the uuid of a track without lanes.
 func (t *tracks) single(w who) uint64 {
 	of := t.track(w)
 	if len(of.lanes) == 0 {
@@ -241,7 +241,7 @@ func (t *tracks) single(w who) uint64 {
 	return of.lanes[0].uuid
 }
 
-// home is the track of a span that was seen before, or nil.
+// home is the track of an earlier span, or nil.
 func (t *tracks) home(id pcommon.SpanID) *track {
 	if id.IsEmpty() {
 		return nil
@@ -252,7 +252,7 @@ func (t *tracks) home(id pcommon.SpanID) *track {
 	return t.before[id]
 }
 
-// settle notes the track of a span that may have children.
+// settle notes the track of a span with possible children.
 func (t *tracks) settle(id pcommon.SpanID, of *track) {
 	if len(t.homes) >= maxHomes {
 		t.homes, t.before = t.before, t.homes
@@ -261,7 +261,7 @@ func (t *tracks) settle(id pcommon.SpanID, of *track) {
 	t.homes[id] = of
 }
 
-// source is what a resource says of its spans.
+// source is the resource's part of the identity of spans.
 type source struct {
 	owner
 	process *process // nil: not asked for yet
@@ -293,7 +293,7 @@ func (s *source) read(attrs pcommon.Map) {
 	}
 }
 
-// where is what a span says itself of who did its work.
+// where is the span's own part of the identity of its worker.
 type where struct {
 	host, comm, format  string
 	pid, rank, commRank int64
@@ -329,7 +329,7 @@ func (w *where) read(attrs pcommon.Map, s *source) {
 	}
 }
 
-// of decides which track a span is on.
+// of decides the track of a span.
 func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	home := t.home(span.ParentSpanID())
 	if home != nil && below(span, kind) {
@@ -362,14 +362,14 @@ func (t *tracks) of(span ptrace.Span, kind view.Kind, s *source) *track {
 	}
 	of := t.track(w)
 	switch kind {
-	case view.KindStage, view.KindPartRank, view.KindBreakdown: // nothing goes where they are
+	case view.KindStage, view.KindPartRank, view.KindBreakdown: // nothing goes to the same place
 	default:
 		t.settle(span.SpanID(), of)
 	}
 	return of
 }
 
-// below says whether a span goes where its parent is. What the server computed does not: it did so elsewhere.
+// below says whether a span goes to the track of its parent. Work of the server does not: it happened elsewhere.
 func below(span ptrace.Span, kind view.Kind) bool {
 	switch kind {
 	case view.KindPhase, view.KindProxyStep, view.KindPart, view.KindChannel, view.KindProxyOp:
@@ -380,7 +380,7 @@ func below(span ptrace.Span, kind view.Kind) bool {
 	return false
 }
 
-// who is the track of a span, but for its process.
+// who is the track of a span, without its process.
 func (w *where) who(span ptrace.Span, kind view.Kind) who {
 	switch kind {
 	case view.KindRun:

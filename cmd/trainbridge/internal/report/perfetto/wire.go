@@ -36,7 +36,7 @@ const (
 	clockTimestamp  = 2
 
 	clockRealtime = 1  // BUILTIN_CLOCK_REALTIME: ns since the Unix epoch
-	clockOffset   = 64 // the first of the clocks that a sequence defines: ns since origin
+	clockOffset   = 64 // the first clock that a sequence may define: ns since origin
 
 	// TrackEvent, track_event/track_event.proto
 	eventCategories    = 3 // category_iids
@@ -83,11 +83,11 @@ const (
 	counterUnit = 6 // CounterDescriptor.unit_name, track_event/counter_descriptor.proto
 )
 
-// Texts are cut to these lengths, in bytes.
+// Maximal lengths of texts, in bytes.
 const (
 	maxName = 256
 	maxText = 1024
-	// A longer value of an attribute seldom comes twice, and stands where it is used.
+	// A longer value of an attribute seldom comes twice, and is not interned.
 	maxInternedText = 64
 )
 
@@ -103,13 +103,13 @@ func appendText(b []byte, field protowire.Number, s string, limit int) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), bounded(s, limit))
 }
 
-// open begins a message within a message. Its length is known when it is closed: most are shorter than 128 bytes, whose length takes one byte.
+// open begins a message within a message. The length is known at the end: most are shorter than 128 bytes, with a length of a byte.
 func open(b []byte, field protowire.Number) (out []byte, at int) {
 	b = append(protowire.AppendTag(b, field, protowire.BytesType), 0)
 	return b, len(b)
 }
 
-// shut ends the message that began at a place of b.
+// shut ends the message from a place of b.
 func shut(b []byte, at int) []byte {
 	n := len(b) - at
 	if n < 0x80 {
@@ -123,11 +123,11 @@ func shut(b []byte, at int) []byte {
 	return b
 }
 
-// bounded is a text that a string field may hold: valid UTF-8, no longer than so many bytes.
+// bounded is a text for a string field: valid UTF-8, of bounded length.
 func bounded(s string, limit int) string {
 	s = clip(s, limit)
 	if !utf8.ValidString(s) {
-		s = clip(strings.ToValidUTF8(s, "\uFFFD"), limit) // which may be longer
+		s = clip(strings.ToValidUTF8(s, "\uFFFD"), limit) // may be longer
 	}
 	return s
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// workload makes messages like those of the receivers behind train_perf: passes of RPC calls with their parts, TransferQueue functions
-// with stages and operations, collectives of eight ranks on two hosts. Those of workers go back in time, as files do that are read
-// side by side.
+// workload makes messages like the receivers' behind train_perf: passes of RPC calls with their parts, TransferQueue functions with stages and operations,
+// collectives of eight ranks on two hosts. Workers go back in time, as files read side by side do.
 type workload struct {
 	maker
 	rng   *rand.Rand

@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// The bounds of what is written of one span.
+// The bounds of a span's output.
 const (
 	maxAttributes = 24
 	maxElements   = 16 // of a list
@@ -34,7 +34,7 @@ type Writer struct {
 	label   []byte
 }
 
-// item is a span and where it goes.
+// item is a span and its track.
 type item struct {
 	span       ptrace.Span
 	source     int32
@@ -43,7 +43,7 @@ type item struct {
 	track      *track
 }
 
-// New begins a trace, which is written to out in blocks of some ten KB. Close ends it.
+// New begins a trace, written to out in blocks of some ten KB. Close ends the trace.
 func New(out io.Writer) *Writer {
 	w := new(Writer)
 	w.begins(out)
@@ -51,7 +51,7 @@ func New(out io.Writer) *Writer {
 	return w
 }
 
-// Close writes what is left. It returns the first error of the writer that New was given, and does not close it.
+// Close writes the rest. It returns the first error of New's writer, and does not close the writer.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -64,8 +64,8 @@ func (w *Writer) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.collect(td)
-	// Sorted, spans of one message lie in one another as they should: a parent comes before what it holds. Of spans of one time the one
-	// that was told first is the parent.
+	// In order, spans of a message lie in each other: a parent comes before its children. Of spans with the same time, the first in the message is the
+	// parent.
 	slices.SortStableFunc(w.items, func(a, b item) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
 	for i := range w.items {
 		w.write(&w.items[i])
@@ -75,7 +75,7 @@ func (w *Writer) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	return w.err
 }
 
-// collect finds the tracks of all spans of a message, in the order in which they are told: parents come before their children.
+// collect finds the tracks of all spans of a message, in the order of writing: parents come before their children.
 func (w *Writer) collect(td ptrace.Traces) {
 	w.sources = w.sources[:0]
 	for _, rs := range td.ResourceSpans().All() {
@@ -115,8 +115,7 @@ func (w *Writer) write(it *item) {
 	}
 }
 
-// flows ties the slice to others: the ranks to their collective, what a server computed to the client's wait for it, a span to those that
-// it links to.
+// flows ties the slice to others: the ranks to their collective, the server's work to the client's wait, a span to its links.
 func (w *Writer) flows(it *item) {
 	span := it.span
 	if leads(it) {
@@ -131,8 +130,8 @@ func (w *Writer) flows(it *item) {
 	}
 }
 
-// leads says whether something may lead to a span: it may be linked to, or has events of its own. It costs 9 bytes that cannot be
-// deflated, so most spans below calls and ranks have none.
+// leads says whether a span may be the target of a flow: linked to, or with events of its own. A flow id costs 9 bytes that cannot be deflated, so most spans
+// below calls and ranks have none.
 func leads(it *item) bool {
 	switch it.kind {
 	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindCall, view.KindRoot:
@@ -150,7 +149,7 @@ func flowOf(trace pcommon.TraceID, id pcommon.SpanID) uint64 {
 	return binary.LittleEndian.Uint64(trace[:8]) ^ binary.LittleEndian.Uint64(trace[8:]) ^ binary.LittleEndian.Uint64(id[:])
 }
 
-// describe writes the attributes of a span, and its trace id where a trace begins or somebody may look for it. It returns what the span says of a clock.
+// describe writes the attributes of a span, and its trace id at the beginning of a trace or for a search. It returns the span's statement about a clock.
 func (w *Writer) describe(it *item, s *source) (c clock) {
 	switch it.kind {
 	case view.KindCollective, view.KindFunction, view.KindStep, view.KindPass, view.KindSession, view.KindCalls, view.KindRoot:
@@ -163,7 +162,7 @@ func (w *Writer) describe(it *item, s *source) (c clock) {
 	source, n := s.time, 0
 	for name, v := range it.span.Attributes().All() {
 		switch name {
-		case spans.AttrKind, spans.AttrSummary: // the category; what the other attributes say
+		case spans.AttrKind, spans.AttrSummary: // the category; the other attributes
 			continue
 		case spans.AttrTimeSource:
 			source = spans.ValueText(v)
@@ -243,7 +242,7 @@ func (w *Writer) scalar(v pcommon.Value) {
 	}
 }
 
-// instant writes an event of a span: a verdict on the track of verdicts, another on that of events. An arrow leads to it from the span.
+// instant writes an event of a span: a verdict on the track of verdicts, others on the track of events. An arrow leads from the span to the event.
 func (w *Writer) instant(it *item, s *source, e ptrace.SpanEvent) {
 	kind, name := events, e.Name()
 	if name == spans.EventVerdict {

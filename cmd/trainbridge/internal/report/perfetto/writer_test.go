@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// written is the trace that a writer makes of messages.
+// written is the trace of a writer of messages.
 func written(tb testing.TB, messages ...ptrace.Traces) *trace {
 	tb.Helper()
 	var file bytes.Buffer
@@ -108,7 +108,7 @@ func (m *maker) span(kind, name string, id, parent byte, start, end uint64) ptra
 
 const epoch = 1_700_000_000_000_000_000
 
-// drawn are the slices as people see them: the path of the track, the names of the slices it lies in, its name and times.
+// drawn are the visible slices: the path of the track, the names of the enclosing slices, name and times.
 func (tr *trace) drawn() (out []string) {
 	for _, s := range tr.slices {
 		name := s.name
@@ -121,7 +121,7 @@ func (tr *trace) drawn() (out []string) {
 	return out
 }
 
-// everyone is spans of all that have tracks of their own.
+// everyone is spans of all kinds with tracks of their own.
 func everyone() ptrace.Traces {
 	var m maker
 	m.resource(spans.AttrServiceName, "grpo", spans.AttrRunID, "r1", spans.AttrHostName, "n0", spans.AttrProcessPID, "x")
@@ -135,14 +135,14 @@ func everyone() ptrace.Traces {
 	m.span(spans.KindRank, "rank 1 n1", 5, 1, 50, 100).Attributes().PutInt(spans.AttrNCCLCommRank, 1)
 	m.span("", spans.SpanNCCLTransfer, 6, 5, 50, 100)
 	m.resource(spans.AttrServiceName, "grpo", spans.AttrHostName, "n1")
-	for _, worker := range []struct{ id, at byte }{{10, 0}, {20, 5}} { // two coroutines of one worker, and their stages
+	for _, worker := range []struct{ id, at byte }{{10, 0}, {20, 5}} { // two coroutines of a worker, and their stages
 		at := uint64(worker.at)
 		m.span(spans.KindFunction, "rollout", worker.id, 0, at, at+100).Attributes().PutInt(spans.AttrProcessPID, 7)
 		for i, name := range []string{spans.SpanTQGet, spans.SpanTQCompute} {
 			from := at + uint64(i)*10
 			m.span(spans.KindStage, name, worker.id+byte(i)+1, worker.id, from, from+10).Attributes().PutInt(spans.AttrProcessPID, 7)
 		}
-		op := m.span(spans.KindStage, spans.SpanTQClientGet, worker.id+5, worker.id+1, at+2, at+8) // told after what comes after it
+		op := m.span(spans.KindStage, spans.SpanTQClientGet, worker.id+5, worker.id+1, at+2, at+8) // told after later spans
 		op.Attributes().PutInt(spans.AttrProcessPID, 7)
 	}
 	step := m.span("", spans.SpanStep, 30, 0, 0, 1000)
@@ -238,7 +238,7 @@ func TestDetails(t *testing.T) {
 	own := flowOf(pcommon.TraceID{1}, pcommon.SpanID{1})
 	assert.Equal(t, []uint64{own, flowOf(pcommon.TraceID{9}, pcommon.SpanID{8})}, got.slices[0].flows)
 	require.Len(t, got.instants, 2)
-	other, verdict := got.instants[0], got.instants[1] // an event without a time is one of 1970
+	other, verdict := got.instants[0], got.instants[1] // an event without a time is an event of 1970
 	assert.Equal(t, "job / verdicts", got.path(verdict.track))
 	assert.Equal(t, "slow", verdict.name)
 	assert.Equal(t, "verdict", verdict.category)
@@ -252,7 +252,7 @@ func TestDetails(t *testing.T) {
 	assert.Zero(t, other.start)
 }
 
-// Measured offsets of clocks are written where they change, at most once a second, and move nothing.
+// Measured offsets of clocks are written at changes, at most once a second, and move nothing.
 func TestClocks(t *testing.T) {
 	var m maker
 	for i, offset := range []float64{0.0012, 0.00121, -0.25, -0.5} {

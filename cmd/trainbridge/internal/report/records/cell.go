@@ -11,12 +11,12 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// scale is the unit of a column beside the unit in which spans have a value. A power of ten moves the decimal point of the number as it is printed, so that
-// 0.98125 becomes 98.125 and no product that is rounded again; a power of two divides without rounding.
+// scale is the unit of a column beside the unit of the spans. A power of ten moves the decimal point of the printed number, so 0.98125 becomes 98.125 without
+// another rounding; a power of two divides without rounding.
 type scale struct {
 	tens int8  // the value times 10^tens
 	two  uint8 // the value through 2^two
-	size bool  // whole bytes that a log has printed in the unit: with as many decimals as tell them apart from other whole bytes
+	size bool  // whole bytes printed by a log in the unit: with enough decimals to tell whole bytes apart
 }
 
 var (
@@ -50,7 +50,7 @@ func appendFloat(dst []byte, x float64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendFloat(buf[:0], x, 'e', -1, 64), int(s.tens))
 }
 
-// through divides by a power of two. A size that a log has printed with two decimals comes out as printed: the reader has rounded it to whole bytes.
+// through divides by a power of two. A size printed by a log with two decimals comes out as printed: the reader has rounded to whole bytes.
 func through(x float64, s scale) float64 {
 	whole := math.Ldexp(x, -int(s.two))
 	if s.size && x == math.Trunc(x) {
@@ -75,7 +75,7 @@ func appendInt(dst []byte, n int64, s scale) []byte {
 	return appendShifted(dst, strconv.AppendInt(buf[:0], n, 10), int(s.tens))
 }
 
-// appendShifted writes a number of the form -d.ddde±dd or -ddd times a power of ten: its digits stay as they are.
+// appendShifted writes a number of the form -d.ddde±dd or -ddd times a power of ten with unchanged digits.
 func appendShifted(dst, number []byte, tens int) []byte {
 	if number[0] == '-' {
 		dst, number = append(dst, '-'), number[1:]
@@ -132,7 +132,7 @@ func appendShifted(dst, number []byte, tens int) []byte {
 	return append(append(append(dst, d[:point]...), '.'), d[point:]...)
 }
 
-// appendText writes a text so that it is one cell, and no program takes it for a formula: those begin with = + - @, a tab or a carriage return.
+// appendText writes a text as a single cell, and as no formula for any program: formulas begin with = + - @, a tab or a carriage return.
 func appendText(dst []byte, s string) []byte {
 	if s == "" {
 		return dst
@@ -163,8 +163,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// seen keeps what a terminal or a spreadsheet would obey instead of showing it out of a cell. A text may have several lines, and columns. What is no UTF-8
-// comes as a RuneError.
+// seen keeps control characters of terminals and spreadsheets out of a cell. A text may have several lines, and columns. Invalid UTF-8 comes as a RuneError.
 func seen(r rune) rune {
 	if spans.Hidden(r) && r != '\n' && r != '\t' {
 		return utf8.RuneError
@@ -194,7 +193,7 @@ func appendValue(dst []byte, v pcommon.Value, s scale) []byte {
 	return dst
 }
 
-// appendNumber writes a value of a column of numbers. Spans have a loss that is no finite number as a text.
+// appendNumber writes a value of a column of numbers. Spans have a NaN or infinite loss as a text.
 func appendNumber(dst []byte, v pcommon.Value, s scale) []byte {
 	if v.Type() != pcommon.ValueTypeStr {
 		return appendValue(dst, v, s)

@@ -82,13 +82,13 @@ func TestRandomNumbers(t *testing.T) {
 			require.NoError(t, err)
 			require.InEpsilon(t, x*math.Pow10(int(tens)), got, 1e-14)
 		}
-		// A size that is printed with two decimals and read as whole bytes comes out as it was printed.
+		// A size printed with two decimals and read as whole bytes comes out as printed.
 		printed := math.Round(rng.Float64()*1e8) / 100
 		require.Equal(t, strconv.FormatFloat(printed, 'g', -1, 64), strconv.FormatFloat(through(math.Round(printed*1024), kibi), 'g', -1, 64))
 	}
 }
 
-// What a log calls things is one cell, is no formula, and reads back as it was but for bytes that no text has and runes that are not seen.
+// A name in a log is a single cell, is no formula, and reads back unchanged but for bytes outside of any text and invisible runes.
 func TestHostileText(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "plain": "plain", "=1+1": "'=1+1", "+cmd|' /C calc'!A0": "'+cmd|' /C calc'!A0", "-2": "'-2", "@SUM(A1)": "'@SUM(A1)", "\tx": "'\tx", "\rx": "'\uFFFDx",
@@ -105,7 +105,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// A column of numbers takes what is no finite number as pandas reads it, and a text only as a text.
+// A column of numbers takes NaN and infinity as pandas reads them, and a text only as a text.
 func TestNumberThatIsText(t *testing.T) {
 	for text, want := range map[string]string{"NaN": "NaN", "+Inf": "inf", "-Infinity": "-inf", "=1": "'=1", "": ""} {
 		assert.Equal(t, want, string(appendNumber(nil, pcommon.NewValueStr(text), asIs)))

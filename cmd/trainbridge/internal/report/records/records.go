@@ -1,5 +1,5 @@
-// Package records writes what finished logs tell record by record: a table of comma-separated values (RFC 4180) for each kind of record, for pandas and
-// spreadsheets. Columns that a log's own documentation names have its names and units; docs/reference/report.md has all.
+// Package records writes finished logs record by record: a table of comma-separated values (RFC 4180) for each kind of record, for pandas and spreadsheets.
+// Columns documented by a log's own writer have its names and units; docs/reference/report.md has all.
 package records
 
 import (
@@ -56,12 +56,12 @@ func Names() []string {
 	return names
 }
 
-// Tables take spans and points, from several goroutines at once, and have their rows in order: by run, time, trace and span. They take some 60 MB of memory
-// at most, and the rest of the rows stands in temporary files without names. Close gives them back.
+// Tables take spans and points, from several goroutines at once, and have their rows in order: by run, time, trace and span. Some 60 MB stay in memory at
+// most, the rest of the rows in temporary files without names. Close removes the files.
 type Tables struct {
-	name    func(path string) string // what to call a log
+	name    func(path string) string // the name of a log
 	rows    map[*table]*rows.Sorted
-	jobs    *digest.Jobs // of which accounts are made, where they are wanted
+	jobs    *digest.Jobs // of accounts, if wanted
 	scratch sync.Pool
 
 	mu    sync.Mutex
@@ -70,7 +70,7 @@ type Tables struct {
 	next  int
 }
 
-// New makes empty tables. temp is the directory of temporary files; only: the tables that are wanted, all where it is empty.
+// New makes empty tables. temp is the directory of temporary files; only: the wanted tables, all if empty.
 func New(temp string, name func(path string) string, only ...string) *Tables {
 	t := &Tables{name: name, rows: make(map[*table]*rows.Sorted), roots: make(map[pcommon.SpanID]*inherited), known: make([]pcommon.SpanID, knownRoots)}
 	t.scratch.New = func() any { return new(scratch) }
@@ -85,17 +85,17 @@ func New(temp string, name func(path string) string, only ...string) *Tables {
 	return t
 }
 
-// knownRoots is how many collectives are remembered for their ranks, which follow those of a whole batch of reading. They take some 16 MB.
+// knownRoots bounds the collectives remembered for their ranks, which follow after the roots of a whole batch of reading. They take some 16 MB.
 const knownRoots = 1 << 16
 
-// Sink is what fills the tables.
+// Sink fills the tables.
 func (t *Tables) Sink() offline.Sink {
 	traces, _ := consumer.NewTraces(t.traces)
 	metrics, _ := consumer.NewMetrics(t.metrics)
 	return offline.Sink{Traces: traces, Metrics: metrics, NoParts: true}
 }
 
-// scratch is the memory in which a row is made.
+// scratch is the memory of a row in the making.
 type scratch struct {
 	row
 	key, text []byte
@@ -197,7 +197,7 @@ func (t *Tables) summary(r *scratch, resource pcommon.Map) {
 	}
 }
 
-// collectives remembers those of a message. They may stand behind their ranks in it, by resource.
+// collectives remembers the collectives of a message. They may stand behind their ranks, by resource.
 func (t *Tables) collectives(td ptrace.Traces) {
 	if t.rows[ranks] == nil {
 		return
@@ -213,7 +213,7 @@ func (t *Tables) collectives(td ptrace.Traces) {
 	}
 }
 
-// remember keeps what a collective says for its ranks.
+// remember keeps a collective's values for its ranks.
 func (t *Tables) remember(s ptrace.Span) {
 	var c view.Collective
 	c.Read(s)
@@ -261,8 +261,8 @@ func (t *Tables) metrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// learned says whether a metric is what nccl has learned so far, batch by batch: how many points there are depends on the reading. What it learns of a record
-// stands in the row of the rank.
+// learned says whether a metric is nccl's running estimate, batch by batch: the number of points depends on the reading. The estimate for a record stands in
+// the row of the rank.
 func learned(name string) bool {
 	switch name {
 	case spans.MetricNCCLClockOffset, spans.MetricNCCLClockUncertainty, spans.MetricNCCLLinkBandwidth, spans.MetricNCCLLinkIO, spans.MetricNCCLNodeIO,
@@ -326,7 +326,7 @@ func (t *Tables) add(of *table, r *scratch, resource pcommon.Map, at pcommon.Tim
 // Rows is how many rows a table has.
 func (t *Tables) Rows(name string) int64 { return t.rows[tableNamed(name)].Len() }
 
-// Write writes a table: a line of the names of its columns, then its rows. It is called once for a table.
+// Write writes a table: a line of column names, then the rows. It is called once for a table.
 func (t *Tables) Write(name string, w io.Writer) error {
 	of := tableNamed(name)
 	names := make([]string, len(of.columns))
@@ -342,7 +342,7 @@ func (t *Tables) Write(name string, w io.Writer) error {
 	})
 }
 
-// WriteDir writes each table into a file of a directory, which it makes. The files are put in their places when all are written.
+// WriteDir writes each table into a file of a new directory. The files are put in place after all are written.
 func (t *Tables) WriteDir(dir string) error {
 	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // less the umask, as any new directory
 		return fmt.Errorf("report: -o %s: %w", dir, cmp.Or(errors.Unwrap(err), err))
@@ -389,7 +389,7 @@ type writer struct {
 	format.Request
 }
 
-// Open makes the writer of tables, or of the one that is wanted, which there must be.
+// Open makes the writer of tables, or of the wanted table, which must exist.
 func Open(req format.Request) format.Writer {
 	var only []string
 	if req.Table != "" {

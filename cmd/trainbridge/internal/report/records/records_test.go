@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const receivers = "../../../../../receivers/"
 
-// read makes the tables of logs, and reads them as a program of users does: by the names of columns.
+// read makes the tables of logs, and reads the tables as a user's program does: by the names of columns.
 func read(t *testing.T, paths ...string) (map[string][]map[string]string, *offline.Reading) {
 	t.Helper()
 	in, err := offline.Open(paths, strings.NewReader(""))
@@ -68,7 +68,7 @@ func read(t *testing.T, paths ...string) (map[string][]map[string]string, *offli
 	return out, reading
 }
 
-// equal compares a cell with what stands in the log.
+// equal compares a cell with the log.
 func equal(t *testing.T, logged, cell, what string) {
 	t.Helper()
 	want, err := strconv.ParseFloat(logged, 64)
@@ -82,7 +82,7 @@ func equal(t *testing.T, logged, cell, what string) {
 	assert.InDelta(t, want, got, 1e-9*math.Max(1, math.Abs(want)), what)
 }
 
-// lineAt is the line of a log that begins at an offset.
+// lineAt is the line of a log from an offset on.
 func lineAt(t *testing.T, row map[string]string) string {
 	t.Helper()
 	at, err := strconv.ParseInt(row["offset"], 10, 64)
@@ -99,7 +99,7 @@ func lineAt(t *testing.T, row map[string]string) string {
 	return line
 }
 
-// The export of the ZeroMQ log: each row has the numbers of the line that it names, by the guide's names and units.
+// The export of the ZeroMQ log: each row has the numbers of its line, by the guide's names and units.
 func TestRPCCalls(t *testing.T) {
 	for _, file := range []string{"v1.log", "v2.log", "v3.log", "v4.log", "tcp.log", "crashed.log"} {
 		path := receivers + "zmqrpcreceiver/testdata/" + file
@@ -142,7 +142,7 @@ func TestRPCCalls(t *testing.T) {
 	}
 }
 
-// derived counts the statistics that have no line of their own: what was compared, and what stands in parentheses behind a name.
+// derived counts the statistics without a line of their own: compared figures, and figures in parentheses behind a name.
 func derived(rows []map[string]string) (n int) {
 	for _, row := range rows {
 		if row["statistic"] == "disagreement" || strings.HasSuffix(row["statistic"], ".detail") {
@@ -199,7 +199,7 @@ func TestCollectiveRanks(t *testing.T) {
 	}
 }
 
-// A job in all formats: every row is in the place that it names, numbers are those of the line there, every record is a row, and what is derived adds up.
+// A job in all formats: every row names its place, numbers equal the line there, every record is a row, and derived figures add up.
 func TestJob(t *testing.T) {
 	dir := t.TempDir()
 	opt := gen.DefaultOptions()
@@ -257,7 +257,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// sum adds up cells that are not empty.
+// sum adds up non-empty cells.
 func sum(t *testing.T, row map[string]string, names ...string) (sum float64) {
 	t.Helper()
 	for _, name := range names {
@@ -270,8 +270,8 @@ func sum(t *testing.T, row map[string]string, names ...string) (sum float64) {
 	return sum
 }
 
-// The fixtures of all receivers make the same rows each time. A directory of them is taken for one run, so that its verdicts, which hold a step against those
-// before it in the reading, are not the same each time.
+// The fixtures of all receivers make the same rows each time. A directory of fixtures is taken for a single run, so its verdicts, which depend on the order
+// of reading, are not the same each time.
 func TestFixtures(t *testing.T) {
 	for _, receiver := range []string{"flagscale", "nccl", "tqtrace", "trainlog", "zmqrpc"} {
 		var before map[string][]map[string]string
@@ -299,7 +299,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// Names that a log is made of to do harm are cells of text, and nothing else.
+// Harmful names in a log are cells of text, and nothing else.
 func TestHostileLog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "=cmd.log")
 	methods := []string{"=HYPERLINK(1)", "@SUM(1)", `"quoted"`, "a,b", "bad\xff", "+1", "-1", "'", "<script>"}
@@ -344,7 +344,7 @@ func TestMillion(t *testing.T) {
 		}
 		if i%20 == 0 {
 			var mem runtime.MemStats
-			runtime.GC() // how much garbage there is depends on how busy the machine is
+			runtime.GC() // the amount of garbage depends on how busy the machine is
 			runtime.ReadMemStats(&mem)
 			most = max(most, mem.HeapAlloc)
 		}
@@ -405,7 +405,7 @@ func copied(t *testing.T, path string) string {
 	return to
 }
 
-// TransferQueue's functions, with what FUNCTION_END prints.
+// TransferQueue's functions, with the values of FUNCTION_END.
 func TestFunctions(t *testing.T) {
 	tables, _ := read(t, receivers+"tqtracereceiver/testdata/seed_stamped.log")
 	require.NotEmpty(t, tables["tq_functions"])

@@ -19,35 +19,35 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// table is one kind of record.
+// table is a kind of record.
 type table struct {
 	name, means string
-	kinds       []view.Kind // of the spans that are its rows; empty: rows are added by name
+	kinds       []view.Kind // of the spans of its rows; empty: rows are added by name
 	only        func(ptrace.Span) bool
 	columns     []column
 
 	of    map[string][]int // columns by attribute
-	other int              // the column of attributes that start with fields; -1: there is none
+	other int              // the column of attributes with the prefix fields; -1: none
 }
 
-// column is one value of a record: an attribute of the span (or, where it has none, of the resource), or what write makes of the row.
+// column is a value of a record: an attribute of the span (or else of the resource), or the result of write for the row.
 type column struct {
 	name, unit, means string
 	attr              string
 	scale             scale
 	number            bool
-	fields            string // the beginning of the names of attributes that no other column has; they are a JSON object
+	fields            string // the prefix of attributes without a column of their own; they are a JSON object
 	write             func(dst []byte, r *row) []byte
 }
 
-// row is what a row is made of.
+// row is the source of a row.
 type row struct {
 	res   view.Resource
 	span  ptrace.Span
 	at    format.Place
 	name  func(path string) string
 	slots []pcommon.Value
-	root  *inherited // of the collective that a rank took part in
+	root  *inherited // of the rank's collective
 
 	verdict   view.Verdict
 	cause     view.Cause
@@ -58,7 +58,7 @@ type row struct {
 	account   *account.Account
 }
 
-// inherited is what the root of a collective says for its ranks.
+// inherited is the root's part of the rows of its ranks.
 type inherited struct {
 	operation, algorithm, comm string
 	sequence                   view.Int
@@ -76,7 +76,7 @@ func made(name, unit, means string, write func([]byte, *row) []byte) column {
 	return column{name: name, unit: unit, means: means, number: unit != "", write: write}
 }
 
-// said is a text that the row has.
+// said is a text of the row.
 func said(name, means string, of func(*row) string) column {
 	return made(name, "", means, func(dst []byte, r *row) []byte { return appendText(dst, of(r)) })
 }
@@ -95,7 +95,7 @@ var head = []column{
 	made("time", "", "When the record begins, RFC 3339 in UTC with nanoseconds", func(dst []byte, r *row) []byte {
 		return appendTime(dst, r.begins())
 	}),
-	// Some ids are digits with an e among them, which readers take for a number: a program that reads tables reads ids as text.
+	// Some ids are digits with an e among them, and look like numbers: a program reads ids as text.
 	made("trace_id", "", "Its trace", func(dst []byte, r *row) []byte {
 		id := r.span.TraceID()
 		return hex.AppendEncode(dst, id[:])
@@ -118,7 +118,7 @@ var head = []column{
 	}),
 }
 
-// tail is what spans of any kind may say.
+// tail is the common columns of spans of any kind.
 var tail = []column{
 	text("time_source", spans.AttrTimeSource, "Where the times come from: logged, derived, anchored, anchored_second, observed, synthetic"),
 	text("incomplete", spans.AttrIncompleteReason, "Why the record is incomplete"),
@@ -143,8 +143,8 @@ var (
 // nano is a scale of s, of ns.
 func nano(s scale) scale { s.tens -= 9; return s }
 
-// nanoseconds is how long a record took. The span of the rank that came last to a collective begins with the collective, so that spans end in its path: what
-// its record says stands in attributes.
+// nanoseconds is the duration of a record. The span of the last rank of a collective begins with the collective, so that spans end in its path: the record's
+// own values stand in attributes.
 func nanoseconds(r *row) int64 {
 	if own, ok := r.last(spans.AttrNCCLDuration); ok {
 		return own
@@ -160,7 +160,7 @@ func (r *row) begins() pcommon.Timestamp {
 	return r.span.StartTimestamp()
 }
 
-// last is a time of the rank that came last to a collective, ns; false: the span is of no such rank.
+// last is a time of the last rank of a collective, ns; false: the span is of no such rank.
 func (r *row) last(name string) (ns int64, ok bool) {
 	if r.span == (ptrace.Span{}) || !spans.IsNCCLRank(r.span.Name()) {
 		return 0, false
@@ -176,7 +176,7 @@ func (r *row) last(name string) (ns int64, ok bool) {
 	return int64(math.Round(x * 1e9)), x == x
 }
 
-// tables are all tables, in the order in which they are told of.
+// tables are all tables, in the order of the documentation.
 var tables = []*table{
 	{
 		name: "steps", means: "Training steps: a row per record of a training log, which is one step or the several that it covers",
@@ -368,7 +368,7 @@ var tables = []*table{
 				return true
 			}
 			_, alone := s.Attributes().Get(spans.AttrNCCLCommRank)
-			return alone // a Send or Recv is one span, and one record
+			return alone // a Send or Recv is a span and a record
 		},
 		columns: columnsOf(
 			made("timestamp", "s", "When the operation began, seconds of Unix", func(dst []byte, r *row) []byte {
@@ -527,7 +527,7 @@ func ofAccount(name, unit, means string, of func(*account.Account) float64) colu
 	return made(name, unit, means, func(dst []byte, r *row) []byte { return appendGiven(dst, of(r.account)) })
 }
 
-// states makes the columns of all states, and of what is made of them.
+// states makes the columns of all states, and of the sums.
 func states() (columns []column) {
 	for s := range account.States {
 		columns = append(columns, ofAccount(s.String()+"_s", "s", "Of it in the state "+s.String(), func(a *account.Account) float64 { return a.Seconds[s] }))
@@ -617,7 +617,7 @@ func hostOf(r *row) string {
 
 func kindOf(r *row) string { return view.KindOf(r.span).String() }
 
-// appendFirst writes the first attribute that is there.
+// appendFirst writes the first attribute with a value.
 func appendFirst(dst []byte, r *row, names ...string) []byte {
 	for _, name := range names {
 		if v, ok := r.span.Attributes().Get(name); ok {
@@ -651,7 +651,7 @@ func loggedTrace(r *row) string {
 	return id[:8] + "-" + id[8:12] + "-" + id[12:16] + "-" + id[16:20] + "-" + id[20:]
 }
 
-// appendShare writes the time of a stage, which is its share of the function's. A share that the log printed has too few digits for that.
+// appendShare writes the time of a stage as a share of the function's. A logged share has too few digits.
 func appendShare(dst []byte, r *row, share, source string) []byte {
 	v, ok := r.span.Attributes().Get(share)
 	if _, reported := r.span.Attributes().Get(source); !ok || reported || math.IsNaN(spans.ValueNumber(v)) {
@@ -677,7 +677,7 @@ func operationOf(r *row) string {
 	return strings.ToLower(name)
 }
 
-// appendBandwidth writes the number as the log has it. Spans have By/s, by the unit that fits.
+// appendBandwidth writes the number as logged. Spans have By/s, by the fitting unit.
 func appendBandwidth(dst []byte, r *row) []byte {
 	v, ok := r.span.Attributes().Get(spans.AttrNCCLBandwidthAlgorithmReported)
 	if !ok {
@@ -696,7 +696,7 @@ func appendBandwidth(dst []byte, r *row) []byte {
 	return appendFloat(dst, x, giga)
 }
 
-// appendCount writes a count of which spans have no zeros, where the root says that the log counts.
+// appendCount writes a count. Spans have no zeros; the root says whether the log counts.
 func appendCount(dst []byte, r *row, name string, counted bool) []byte {
 	if v, ok := r.span.Attributes().Get(name); ok {
 		return appendNumber(dst, v, asIs)

@@ -1,4 +1,4 @@
-// Package rows puts rows in order, however many they are.
+// Package rows puts any number of rows in order.
 package rows
 
 import (
@@ -16,30 +16,30 @@ import (
 )
 
 const (
-	sortBytes  = 4 << 20  // of rows that a table keeps in memory
+	sortBytes  = 4 << 20  // of a table's rows in memory
 	mergeBytes = 16 << 10 // of each sorted piece, while pieces are merged
 )
 
-// Sorted is rows in the order of their keys. What is more than some megabytes is sorted piece by piece into a temporary file, which has no name. Its
-// methods may be called by several goroutines until the first Each.
+// Sorted is rows in the order of their keys. Beyond some megabytes rows are sorted piece by piece into a temporary file without a name. The methods may be
+// called by several goroutines until the first Each.
 type Sorted struct {
 	dir  string // of the temporary file
 	mu   sync.Mutex
 	n    int64
-	rows []byte // a row: how long its key and its text are, 4 bytes each; key; text
-	at   []int  // where they begin
+	rows []byte // a row: the lengths of key and text, 4 bytes each; key; text
+	at   []int  // the beginnings of rows
 	size int64  // of the file
 	file *os.File
-	ends []int64 // of the pieces in it
+	ends []int64 // of the pieces in the file
 	err  error
 }
 
 const rowHead = 8
 
-// New has no rows. dir is where its temporary file may stand; "": where the system has them.
+// New has no rows. dir is the directory of the temporary file; "": the system's.
 func New(dir string) *Sorted { return &Sorted{dir: dir} }
 
-// Len is how many rows there are.
+// Len is the number of rows.
 func (s *Sorted) Len() int64 { return s.n }
 
 // Add takes a row. Rows with equal keys are in the order of their texts.
@@ -97,7 +97,7 @@ func (s *Sorted) spill() {
 	s.ends = append(s.ends, s.size)
 }
 
-// Each calls f with the text of each row, which lives until f returns. It is called once.
+// Each calls f with the text of each row, valid until f returns. It is called once.
 func (s *Sorted) Each(f func(text []byte) error) error {
 	if s.file == nil {
 		s.sort()
@@ -156,13 +156,13 @@ func (s *Sorted) Close() error {
 	return s.file.Close()
 }
 
-// piece is a sorted part of the file, and the row of it that comes next.
+// piece is a sorted part of the file, with its next row.
 type piece struct {
 	in  *bufio.Reader
 	row []byte
 }
 
-// next reads a row; io.EOF: there is none.
+// next reads a row; io.EOF at the end.
 func (p *piece) next() error {
 	p.row = append(p.row[:0], make([]byte, rowHead)...)
 	if _, err := io.ReadFull(p.in, p.row); err != nil {

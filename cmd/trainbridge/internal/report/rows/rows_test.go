@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rows come in the order of their keys, and of their texts where keys are equal, in memory and by way of a file, which leaves nothing behind.
+// Rows come in the order of their keys, then of their texts, in memory and by way of a file, which leaves nothing behind.
 func TestSorted(t *testing.T) {
 	for _, n := range []int{0, 1, 1000, 30_000} {
 		dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/report/html"
 )
 
-// handler answers three questions: for the page (/), for its data (/document.json), and how far the reading is (/state.json).
+// handler answers three questions: for the page (/), for its data (/document.json), and for the progress of reading (/state.json).
 type handler struct {
 	listener *Listener
 	page     *page
@@ -47,7 +47,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sameOrigin says whether a request is of this page itself, or of no page.
+// sameOrigin says whether a request is of the page itself, or of no page.
 func sameOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Host != r.Host {
@@ -57,7 +57,8 @@ func sameOrigin(r *http.Request) bool {
 	return true
 }
 
-// admitted says whether a request has the token, in its address or in its cookie. One in the address becomes a cookie: the page takes it out of the address.
+// admitted says whether a request has the token, in the address or in the cookie. A token in the address becomes a cookie: the page removes the token from
+// the address.
 func (h *handler) admitted(w http.ResponseWriter, r *http.Request) bool {
 	is := func(token string) bool {
 		return subtle.ConstantTimeCompare([]byte(token), []byte(h.listener.token)) == 1

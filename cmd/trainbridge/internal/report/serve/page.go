@@ -24,23 +24,23 @@ const (
 	share   = 5
 )
 
-// page is what is served. Each reading makes it as a report is made: the same logs give the same page, however often they were read.
+// page is the served page. Each reading makes the page as a report is made: the same logs give the same page, after any number of readings.
 type page struct {
 	paths  []string
 	req    format.Request
-	log    io.Writer     // is told what goes wrong
+	log    io.Writer     // for errors
 	wanted chan struct{} // somebody looks on
 
 	mu    sync.Mutex
-	data  []byte // as html.Page.Data has it; never changed
+	data  []byte // from html.Page.Data; never changed
 	tag   string // of the data, quoted
 	state state
 
-	seen uint64 // what the files were like that the data are of; 0: nothing was read
+	seen uint64 // the state of the files behind the data; 0: nothing was read
 }
 
-// state says how far the reading is. Times are in RFC 3339, sizes in bytes, twice as many as the logs have: they are read once for the figures and once for the
-// traces that are drawn.
+// state is the progress of reading. Times are in RFC 3339, sizes in bytes, twice the size of the logs: a reading for the figures and a reading for the drawn
+// traces.
 type state struct {
 	Tag     string    `json:"tag"`
 	Reading bool      `json:"reading"`
@@ -112,7 +112,7 @@ func (p *page) run(ctx context.Context) {
 	}
 }
 
-// end is that of a reading.
+// end of a reading.
 func (p *page) end(err error) {
 	trouble := ""
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *page) end(err error) {
 	})
 }
 
-// read makes the page of the logs, where they have changed.
+// read makes the page of changed logs.
 func (p *page) read(ctx context.Context, began time.Time) error {
 	in, err := offline.Open(p.paths, nil)
 	if err != nil {
@@ -161,13 +161,13 @@ func (p *page) read(ctx context.Context, began time.Time) error {
 	p.set(data)
 	p.seen = seen
 	p.change(func(s *state) { s.Read = began })
-	debug.FreeOSMemory() // the job beside wants it more: until the next reading, a page needs little
+	debug.FreeOSMemory() // the job beside needs the memory more than a page between readings
 	return errors.Join(in.Missing...)
 }
 
 var seed = maphash.MakeSeed()
 
-// looks sums up what files are like: another sum means that something was written, or that a file came or went. It is never 0.
+// looks sums up the state of files: another sum means a write, a new file or a removed file. It is never 0.
 func looks(files []string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)

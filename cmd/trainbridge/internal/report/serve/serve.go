@@ -29,7 +29,7 @@ const (
 type Listener struct {
 	net.Listener
 
-	host  string // of the address as it was given
+	host  string // of the address as given
 	token string
 }
 
@@ -44,14 +44,14 @@ func Listen(ctx context.Context, address string) (*Listener, error) {
 		return nil, err
 	}
 	var token [16]byte
-	_, _ = rand.Read(token[:]) // which never fails
+	_, _ = rand.Read(token[:]) // never fails
 	return &Listener{netutil.LimitListener(l, mostConnections), host, hex.EncodeToString(token[:])}, nil
 }
 
 // URL is the address of the page, with the token that opens it.
 func (l *Listener) URL() string { return "http://" + l.address() + "/?token=" + l.token }
 
-// address is that of the listener as others can name it: of an address without a host, the name of this one.
+// address is the listener's for other hosts: of an address without a host, the name of the own host.
 func (l *Listener) address() string {
 	at := l.Addr().(*net.TCPAddr)
 	host := l.host
@@ -64,8 +64,7 @@ func (l *Listener) address() string {
 // Open says whether other hosts can reach the page.
 func (l *Listener) Open() bool { return !l.Addr().(*net.TCPAddr).IP.IsLoopback() }
 
-// Serve serves the page of logs until the context ends. Of req it takes how logs are read and what is concluded; In and Out are not asked. Log is
-// told what goes wrong, a line each time.
+// Serve serves the page of logs until the context ends. req says how logs are read and judged; In and Out are not used. Log gets a line for each error.
 func (l *Listener) Serve(ctx context.Context, paths []string, req format.Request, log io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -106,8 +105,8 @@ func (l *Listener) Serve(ctx context.Context, paths []string, req format.Request
 	return err
 }
 
-// named says whether a page may be asked for by the name of a host: a page elsewhere whose name leads here (DNS rebinding) has another. Ports are not looked
-// at: a tunnel has one of its own.
+// named says whether a page may be asked for by the name of a host: a foreign page whose name leads here (DNS rebinding) has another name. Ports are not
+// checked: a tunnel has its own.
 func (l *Listener) named(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

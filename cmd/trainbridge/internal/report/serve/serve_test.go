@@ -64,7 +64,7 @@ func add(t *testing.T, file, text string) {
 	require.NoError(t, f.Close())
 }
 
-// written is the page that --format html writes.
+// written is the page of --format html.
 func written(t *testing.T, file string) string {
 	t.Helper()
 	in, err := offline.Open([]string{file}, nil)
@@ -80,7 +80,7 @@ func written(t *testing.T, file string) string {
 	return out.String()
 }
 
-// again reads the logs as run does, and says what went wrong.
+// again reads the logs as run does, and returns the error.
 func (p *page) again(t *testing.T) (tag, trouble string) {
 	t.Helper()
 	p.end(p.read(t.Context(), time.Unix(1, 0)))
@@ -91,7 +91,7 @@ func (p *page) again(t *testing.T) (tag, trouble string) {
 
 var dataOf = regexp.MustCompile(`(?s)id="data"(?: data-tag='("[0-9a-f]{16}")')?>(.*?)</script>`)
 
-// The page is that of --format html, but for its tag, the script that asks for updates, and the policy that has this script's hash.
+// The page is the page of --format html, except its tag, the script for updates, and the policy with the script's hash.
 func TestSamePage(t *testing.T) {
 	file := logOf(t, steps(1, 30))
 	p, err := newPage([]string{file}, request(), io.Discard)
@@ -115,7 +115,7 @@ func TestSamePage(t *testing.T) {
 	assert.Equal(t, policy.ReplaceAllString(want, ""), served)
 }
 
-// What is written to the logs comes onto the page; what is not read leaves the page as it was, and is said, on the console once.
+// New lines of the logs come onto the page; an unreadable log leaves the page unchanged, and is named on the console once.
 func TestGrowth(t *testing.T) {
 	file := logOf(t, steps(1, 30))
 	var console bytes.Buffer
@@ -158,7 +158,7 @@ func TestGrowth(t *testing.T) {
 	assert.Equal(t, second, last, "the same logs")
 }
 
-// One path of several that names nothing any more is said as long as that is so.
+// A path among several that names nothing any more is named for as long as that lasts.
 func TestMissing(t *testing.T) {
 	file, other := logOf(t, steps(1, 30)), logOf(t, steps(1, 30))
 	p, err := newPage([]string{file, other}, request(), io.Discard)
@@ -271,7 +271,7 @@ func checkHead(t *testing.T, head http.Header) {
 	assert.Equal(t, "no-store", head.Get("Cache-Control"))
 }
 
-// A page that all may reach is asked for by any address of this host, or by the name that was given.
+// A public page is asked for by any address of the host, or by the given name.
 func TestNames(t *testing.T) {
 	l := listen(t, "0.0.0.0:0")
 	own, err := os.Hostname()
@@ -286,7 +286,7 @@ func TestNames(t *testing.T) {
 	assert.False(t, l.named("192.0.2.1"))
 }
 
-// serving serves a page until the test ends, or it is stopped.
+// serving serves a page until the test ends, or until stopped.
 func serving(t *testing.T, paths ...string) (client *http.Client, address string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -322,7 +322,7 @@ func get(client *http.Client, address string) (text string, err error) {
 	return string(body), err
 }
 
-// Two hundred clients that look on while a log grows all come to its end, and nothing is left of them when the server has ended.
+// Two hundred clients of a growing log all come to its end, and nothing is left of them after the end of the server.
 func TestClients(t *testing.T) {
 	file := logOf(t, steps(1, 30))
 	client, address, stop := serving(t, file)
@@ -345,7 +345,7 @@ func TestClients(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A page of 10,000 steps keeps 64 MiB at most, and a page that was read again and again as much.
+// A page of 10,000 steps keeps 64 MiB at most, after any number of readings.
 func TestMemory(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()
