@@ -137,3 +137,17 @@ func TestVerdictsExplained(t *testing.T) {
 		assert.Contains(t, pages["docs/why-slow.md"], "`"+v[1]+"`")
 	}
 }
+
+// The samples of top are what it draws in its test.
+func TestSamplesOfTop(t *testing.T) {
+	golden, err := os.ReadFile("cmd/trainbridge/internal/top/testdata/80x24.txt")
+	require.NoError(t, err)
+	pages := markdown(t)
+	assert.Contains(t, pages["docs/reference/top.md"], strings.TrimSpace(string(golden)))
+	_, sample, found := strings.Cut(pages["docs/commands.md"], "```\ntrainbridge top  step")
+	require.True(t, found)
+	sample, _, _ = strings.Cut("trainbridge top  step"+sample, "```")
+	for line := range strings.Lines(sample) {
+		assert.Contains(t, string(golden), line)
+	}
+}
