@@ -161,7 +161,7 @@ func (r *report) print(w io.Writer) {
 	r.aims(w)
 }
 
-// summary is the table of README.md and docs/reference/performance.md.
+// summary is a table of docs/reference/performance.md.
 func (r *report) summary(w io.Writer) {
 	peers := slices.DeleteFunc([]string{peer, typed, rotel, fluentBit, "base"}, func(name string) bool { return !r.tables[0].of(name).ok })
 	fmt.Fprintln(w, "CPU of a peer as a multiple of trainbridge's, per line / per item that arrives (a span of trainbridge, a log record of a peer):")
