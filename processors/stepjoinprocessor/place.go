@@ -10,10 +10,10 @@ import (
 
 // place is where a batch comes from.
 type place struct {
-	partition string // of Kafka, with its topic; empty: the batch comes from elsewhere
+	partition string // of Kafka, with the topic; empty: the batch is not from Kafka
 	offset    int64
-	gap       bool // another process has read what comes before
-	midway    bool // this process has just begun to read the partition, and another has read before
+	gap       bool // another process has read the offsets before
+	midway    bool // this process has just begun to read the partition, after another process
 }
 
 // places are the partitions of Kafka that are read.
@@ -26,8 +26,8 @@ type reading struct {
 	midway bool // another process has read the beginning
 }
 
-// of is the place of a batch, as the kafka receiver states the place. A process that reads a partition for longer than a run is silent knows each run of the
-// partition that has begun before.
+// of is the place of a batch, as stated by the kafka receiver. A process that has read a partition for longer than a run may be silent knows every older run of
+// the partition.
 func (p places) of(ctx context.Context, now time.Time, silent time.Duration) place {
 	from := client.FromContext(ctx).Metadata
 	topic, partition, at := from.Get("kafka.topic"), from.Get("kafka.partition"), from.Get("kafka.offset")
@@ -50,7 +50,7 @@ func (p places) of(ctx context.Context, now time.Time, silent time.Duration) pla
 	return here
 }
 
-// read notes that a partition was read up to an offset.
+// read records the offset up to which a partition was read.
 func (p places) read(partition string, next int64, now time.Time) {
 	r := p[partition]
 	if r == nil {

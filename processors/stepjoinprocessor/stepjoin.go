@@ -101,8 +101,8 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 }
 
 // Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start: a window ends once all sources have
-// been read past it or have ended (Ended), however long that takes, and windows are closed for lack of room, and at the end. A breakdown is sent once some
-// hundred later windows are known: its verdict is that of the whole run.
+// been read past it or have ended (Ended), after any delay, and windows are closed for lack of room, and at the end. A breakdown is sent once some hundred
+// later windows are known, with a verdict over the whole run.
 func (p *stepJoin) Offline() { p.offline = true }
 
 // Ended: the source with this scope sends nothing more.
@@ -160,7 +160,7 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	return p.promises.close(ctx)
 }
 
-// run is the state of a run, new where absent. It is called with p.mu held.
+// run is the state of a run, new where absent. p.mu is held.
 func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 	r := p.runs[id]
 	if r == nil {
@@ -175,7 +175,7 @@ func (p *stepJoin) run(id string, now time.Time) *facts.Run {
 	return r
 }
 
-// missed has the runs of a partition lack what others have read of it. It is called with p.mu held.
+// missed marks the runs of a partition as lacking facts that other processes have read. p.mu is held.
 func (p *stepJoin) missed(partition string, now time.Time) {
 	for _, r := range p.runs {
 		if r.Partition == partition {
@@ -216,7 +216,7 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if late > 0 {
 		p.telemetry.ProcessorStepJoinLate.Add(ctx, late)
 	}
-	if crowded { // the next sweep would be too late, and the sender of so much must wait for it
+	if crowded { // the next sweep would be too late, and the sender must wait for it
 		p.relieve(ctx)
 	}
 	err := p.next.ConsumeTraces(ctx, td)
@@ -324,7 +324,7 @@ func (p *stepJoin) report(now time.Time, all bool) {
 type closing struct {
 	run     *facts.Run
 	group   *facts.Group
-	partial string // why it may be incomplete; empty: complete
+	partial string // why the group may be incomplete; empty: complete
 	early   bool   // for want of room
 }
 
@@ -347,7 +347,7 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 				idle = now.Sub(p.woke)
 			}
 			until := g.End
-			if until == 0 { // its time may be in any log
+			if until == 0 { // the group's time may be in any log
 				until = math.MaxInt64
 			}
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
@@ -399,7 +399,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
-		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // closed now, its time would not be its step's
+		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // closed now, the pass would not get the step's time
 			p.telemetry.ProcessorStepJoinShed.Add(ctx, int64(len(g.Unplaced)))
 			c.run.Drop(g)
 			continue
@@ -441,7 +441,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	p.derive.counts.joined, p.derive.counts.ambiguous = 0, 0
 }
 
-// wait is the wait of a window, and for its sources.
+// wait is the wait of a window, and for sources.
 func (p *stepJoin) wait() time.Duration {
 	if p.offline {
 		return 0
@@ -480,7 +480,7 @@ func (p *stepJoin) shed(ctx context.Context) {
 	}
 }
 
-// short is the number of bytes to free: beyond the limit, a quarter of it more, to avoid an early repeat.
+// short is the number of bytes to free: beyond the limit, plus a quarter of the limit, to avoid an early repeat.
 func (p *stepJoin) short() int64 {
 	if over := p.size() - p.cfg.MaxBytes; over > 0 {
 		return over + p.cfg.MaxBytes/4
