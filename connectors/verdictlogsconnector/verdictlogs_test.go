@@ -120,13 +120,13 @@ func withVerdicts(first, n int, names ...string) ptrace.Traces {
 			Name: "op", Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{byte(i >> 8), byte(i), 1}, End: 1e18,
 		})
 		for _, name := range names {
-			tell(s, name)
+			addVerdict(s, name)
 		}
 	}
 	return b.Traces()
 }
 
-func tell(s ptrace.Span, name string) {
+func addVerdict(s ptrace.Span, name string) {
 	e := s.Events().AppendEmpty()
 	e.SetName(spans.EventVerdict)
 	e.Attributes().PutStr(spans.AttrVerdictName, name)

@@ -122,7 +122,7 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 	if opt.Progress != nil {
 		ticker := time.NewTicker(progressEvery)
 		quit, done := make(chan struct{}), make(chan struct{})
-		tell := func() {
+		report := func() {
 			mu.Lock()
 			defer mu.Unlock()
 			bytes := int64(0)
@@ -136,9 +136,9 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 			for {
 				select {
 				case <-ticker.C:
-					tell()
+					report()
 				case <-quit:
-					tell()
+					report()
 					return
 				}
 			}
