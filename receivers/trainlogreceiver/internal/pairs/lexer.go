@@ -479,29 +479,11 @@ func (x *lexer) spoken(start int) (seconds float64, n int) {
 	return spoken(x.b[start:])
 }
 
-// spoken reads a time of minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 where b begins with none.
+// spoken reads a time of hours, minutes and seconds: "1h 2m 3s", "0m 12.5s". n is 0 if b begins with another text.
 func spoken(b []byte) (seconds float64, n int) {
-	for _, u := range [...]struct {
-		name  byte
-		scale float64
-	}{{'h', 3600}, {'m', 60}, {'s', 1}} {
-		v, m := decimal.Leading(b[n:])
-		if m <= 0 || n+m >= len(b) || b[n+m] != u.name || v < 0 {
-			if u.name == 's' {
-				return 0, 0
-			}
-			continue
-		}
-		if n += m + 1; u.name == 's' {
-			seconds += v
-			break
-		}
-		seconds += v * u.scale
-		for n < len(b) && b[n] == ' ' {
-			n++
-		}
-	}
-	if n < 4 || !bytes.ContainsAny(b[:n], "mh") || n < len(b) && isLetter(b[n]) {
+	seconds, n = decimal.Duration(b)
+	if n < 4 || b[0] == '-' || b[n-1] != 's' || b[n-2] == 'm' || b[n-2] == 'u' || !bytes.ContainsAny(b[:n], "mh") || bytes.IndexByte(b[:n], 'd') >= 0 ||
+		n < len(b) && isLetter(b[n]) {
 		return 0, 0
 	}
 	return seconds, n

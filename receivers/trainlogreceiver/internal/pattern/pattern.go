@@ -526,7 +526,7 @@ func blank(b []byte) bool {
 func valueOf(v *value, b []byte, rest []part) (n int) {
 	h := &rest[0].hole
 	if h.auto {
-		v.number, n = spoken(b)
+		v.number, n = decimal.Duration(b)
 		v.text, v.is = b[:n], n > 0
 		return n
 	}
@@ -632,34 +632,6 @@ func behind(b []byte) []byte {
 		b = b[1:]
 	}
 	return b
-}
-
-// spoken reads a time with its units, s.
-func spoken(b []byte) (seconds float64, n int) {
-	for i := 0; ; {
-		v, used := decimal.Leading(b[i:])
-		if used <= 0 {
-			return seconds, n
-		}
-		i += used
-		unit := 0.0
-		for _, u := range [...]struct {
-			name  string
-			scale float64
-		}{{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}} {
-			if bytes.HasPrefix(b[i:], []byte(u.name)) {
-				unit, i = u.scale, i+len(u.name)
-				break
-			}
-		}
-		if unit == 0 {
-			return seconds, n
-		}
-		seconds, n = seconds+v*unit, i
-		if i < len(b) && b[i] == ' ' {
-			i++
-		}
-	}
 }
 
 func digits(b []byte) bool {
