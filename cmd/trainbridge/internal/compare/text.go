@@ -306,7 +306,8 @@ func writeText(out io.Writer, d *document) error {
 		}
 	}
 	if len(alike) > 0 {
-		fmt.Fprintf(w, "\n%s: %s\n", d.in("No difference found, figures (--format json lists them)", "看不出差异的指标数（--format json 列出各项）"), strings.Join(alike, d.in(", ", "，")))
+		title := d.in("No difference found, figures (--format json lists them)", "看不出差异的指标数（--format json 列出各项）")
+		fmt.Fprintf(w, "\n%s: %s\n", title, strings.Join(alike, d.in(", ", "，")))
 	}
 	if finals := d.finals(); finals != "" {
 		fmt.Fprintf(w, "\n%s\n", finals)

@@ -68,7 +68,8 @@ func (c *conclusion) ranks() {
 			human.Digits(r.Cost.Sum()), who, human.Percent(r.Cost.Sum()/devices), human.Thousands(r.Last), human.Thousands(r.Records),
 		)
 		if once, ok := c.once(r); ok {
-			what = c.sf("%[2]s came %[3]s late to %[1]s: the others waited %[4]s GPU-seconds, %[5]s of all time", "%[2]s 到达 %[1]s 时迟到 %[3]s：其他 rank 共等待 %[4]s GPU·秒，占全部时间的 %[5]s",
+			what = c.sf("%[2]s came %[3]s late to %[1]s: the others waited %[4]s GPU-seconds, %[5]s of all time",
+				"%[2]s 到达 %[1]s 时迟到 %[3]s：其他 rank 共等待 %[4]s GPU·秒，占全部时间的 %[5]s",
 				name(once.Of), c.capital(who), human.Seconds(once.Weight), human.Digits(r.Cost.Sum()), human.Percent(r.Cost.Sum()/devices))
 		}
 		c.late("late_rank", what, c.sf("waiting for %s", "等待 %s", who), r.Cost.Sum(), c.size-1, c.latest(r.Rank))
