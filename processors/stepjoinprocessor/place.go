@@ -16,6 +16,22 @@ type place struct {
 	midway    bool // this process has just begun to read the partition, after another process
 }
 
+// fromKafka says whether a batch is a message that the kafka receiver has read.
+func fromKafka(ctx context.Context) bool {
+	return len(client.FromContext(ctx).Metadata.Get("kafka.offset")) > 0
+}
+
+// finishing outlives a context by a grace. A partition that Kafka gives to another gateway is given up when its message at hand is handled and its offset is
+// committed: a message that was cut off would be counted here and by the other gateway.
+func finishing(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	release := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return longer, func() {
+		release()
+		cancel()
+	}
+}
+
 // places are the partitions of Kafka that are read.
 type places map[string]*reading
 

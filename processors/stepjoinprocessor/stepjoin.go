@@ -79,6 +79,7 @@ type stepJoin struct {
 	due    []closing       // of the sweeping goroutine; memory reused
 	closed []*facts.Group  // whose spans are made, and not sent yet
 	unsent []ptrace.Traces // of the sweeping goroutine
+	grace  time.Duration   // how long a message is still handled whose partition is given up
 }
 
 func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*stepJoin, error) {
@@ -88,7 +89,7 @@ func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*st
 	}
 	p := &stepJoin{
 		cfg: cfg, set: set, next: next, telemetry: telemetry, leaves: slices.Sorted(maps.Keys(cfg.Leaves)), now: time.Now,
-		runs: map[string]*facts.Run{}, places: places{}, gpus: gpus.New(), release: func() {},
+		runs: map[string]*facts.Run{}, places: places{}, grace: 2 * time.Second, gpus: gpus.New(), release: func() {},
 	}
 	p.derive.p, p.derive.history, p.derive.parents = p, why.New(), map[pcommon.SpanID]pcommon.SpanID{}
 	p.readers.New = func() any { return &reader{p: p, ends: ends{}} }
@@ -200,6 +201,14 @@ func (p *stepJoin) forgetRun() {
 
 // ConsumeTraces keeps the facts of spans and passes the spans on.
 func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
+	if fromKafka(ctx) {
+		if err := ctx.Err(); err != nil { // the partition belongs to another gateway, which counts the message
+			return err
+		}
+		var done func()
+		ctx, done = finishing(ctx, p.grace)
+		defer done()
+	}
 	r := p.readers.Get().(*reader)
 	defer p.readers.Put(r)
 	p.mu.Lock()

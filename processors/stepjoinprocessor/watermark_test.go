@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/client"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/spans"
@@ -156,8 +157,8 @@ func TestStoodStill(t *testing.T) {
 	assert.Len(t, find(told(b.sink), "ml.step.time.collective.wait=0.5 "), 1)
 }
 
-// fromKafka is how a message comes from Kafka's receiver.
-func fromKafka(t *testing.T, offset int) context.Context {
+// messageOf is how a message comes from Kafka's receiver.
+func messageOf(t *testing.T, offset int) context.Context {
 	t.Helper()
 	return client.NewContext(t.Context(), client.Info{Metadata: client.NewMetadata(map[string][]string{
 		"kafka.topic": {"spans"}, "kafka.partition": {"3"}, "kafka.offset": {strconv.Itoa(offset)},
@@ -197,7 +198,7 @@ func TestTakenOver(t *testing.T) {
 				e.do(j)
 			}
 			j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
-			require.NoError(t, b.ConsumeTraces(fromKafka(t, tt.offset), j.traces()))
+			require.NoError(t, b.ConsumeTraces(messageOf(t, tt.offset), j.traces()))
 			took, breakdown := b.until(t)
 			assert.Equal(t, tt.took, took)
 			assert.Equal(t, tt.reason != "", strings.Contains(breakdown, spans.AttrJoinPartialReason+"="+tt.reason))
@@ -219,15 +220,15 @@ func TestSourcesAfterCrash(t *testing.T) {
 	for _, e := range []arrival{first("a/0", 0, 0), first("a/1", 0, 0)} {
 		e.do(j)
 	}
-	require.NoError(t, b.ConsumeTraces(fromKafka(t, 0), j.traces()))
+	require.NoError(t, b.ConsumeTraces(messageOf(t, 0), j.traces()))
 	for _, say := range [][]arrival{nil, {word(0, "a/0", 1, 7, stepEnd, 0)}, {word(0, "a/0", 1, 7, stepEnd, 0), word(0, "a/1", 1, 7, stepEnd, 0)}} {
 		b := started(maps.Clone(stored))
 		j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
-		require.NoError(t, b.ConsumeTraces(fromKafka(t, 1), j.traces()))
+		require.NoError(t, b.ConsumeTraces(messageOf(t, 1), j.traces()))
 		for _, e := range say {
 			e.do(j)
 		}
-		require.NoError(t, b.ConsumeTraces(fromKafka(t, 2), j.traces()))
+		require.NoError(t, b.ConsumeTraces(messageOf(t, 2), j.traces()))
 		took, breakdown := b.until(t)
 		if len(say) == 2 {
 			assert.Equal(t, 10*time.Second, took)
@@ -246,18 +247,63 @@ func TestMissed(t *testing.T) {
 			l, j := &lives{T: t, stored: map[string][]byte{}}, newJob()
 			l.begin()
 			first("a/0", stepEnd, 0).do(j)
-			require.NoError(t, l.ConsumeTraces(fromKafka(t, 0), j.traces()))
+			require.NoError(t, l.ConsumeTraces(messageOf(t, 0), j.traces()))
 			if crash {
 				l.begin()
 			}
 			j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
-			require.NoError(t, l.ConsumeTraces(fromKafka(t, 9), j.traces()))
+			require.NoError(t, l.ConsumeTraces(messageOf(t, 9), j.traces()))
 			l.tick(60)
 			require.Empty(t, find(told(l.sink), "/breakdown@"), "how much that is was not said yet")
 			word(0, "a/0", 1, 70, stepEnd, stepStart+second).do(j)
-			require.NoError(t, l.ConsumeTraces(fromKafka(t, 10), j.traces()))
+			require.NoError(t, l.ConsumeTraces(messageOf(t, 10), j.traces()))
 			_, breakdown := l.until(t)
 			assert.Contains(t, breakdown, spans.AttrJoinPartialReason+"="+spans.PartialRestart)
+		})
+	}
+}
+
+// slow is a backend that answers when it is told to.
+type slow struct {
+	consumertest.Consumer
+
+	called chan context.Context
+	answer chan error
+}
+
+func (s *slow) ConsumeTraces(ctx context.Context, _ ptrace.Traces) error {
+	s.called <- ctx
+	select {
+	case err := <-s.answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A message whose partition is given up is handled to its end, or not begun: what was counted of it would be counted once more by another gateway.
+func TestGivenUp(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"accepted": time.Hour, "the backend hangs": 0} {
+		t.Run(name, func(t *testing.T) {
+			b, j, next := newBench(t), newJob(), &slow{Consumer: consumertest.NewNop(), called: make(chan context.Context), answer: make(chan error)}
+			b.next, b.grace = next, grace
+			ctx, giveUp := context.WithCancel(messageOf(t, 0))
+			j.step(0, stepStart, stepEnd)
+			td, result := j.traces(), make(chan error)
+			go func() { result <- b.ConsumeTraces(ctx, td) }()
+			longer := <-next.called
+			giveUp()
+			if grace == 0 {
+				require.ErrorIs(t, <-result, context.Canceled)
+				return
+			}
+			require.NoError(t, longer.Err())
+			next.answer <- nil
+			require.NoError(t, <-result)
+			before := b.size()
+			j.step(1, stepEnd, stepEnd+second)
+			require.ErrorIs(t, b.ConsumeTraces(ctx, j.traces()), context.Canceled)
+			assert.Equal(t, before, b.size())
 		})
 	}
 }

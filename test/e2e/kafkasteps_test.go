@@ -22,8 +22,7 @@ import (
 // stepFleet is a fleet with the logs of a job, the steps at an agent of their own. limit is the longest wait of steps for their collectives.
 func stepFleet(t *testing.T, b *broker, name, backend, limit string, flags ...string) (*fleet, *jobTruth) {
 	t.Helper()
-	// It begins now, and is written faster: of a log that grows more than heartbeats are apart behind its own times nobody knows that more is to come.
-	tr := generateJob(t, append([]string{"--ranks", "16", "--nccl", "nccl_inspector", "--start", time.Now().Format(time.RFC3339Nano)}, flags...)...)
+	tr := generateJob(t, append([]string{"--ranks", "16", "--nccl", "nccl_inspector"}, flags...)...)
 	f := newFleet(t, b, name, backend, &ncclLog{name: "nccl", dir: filepath.Join(tr.dir, "nccl")})
 	f.run, f.more = tr.RunID, fmt.Sprintf("processors: {step_join: {wait: 3s, wait_limit: %s}}", limit)
 	for _, a := range f.agents {
@@ -109,7 +108,9 @@ func TestFleetStepFaults(all *testing.T) {
 		all.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 23))
 			sink := startSpanSink(t)
-			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, "40s", "--steps", "60", "--seed", strconv.FormatUint(seed, 10))
+			// The log begins now, and is written faster: where a log grows further behind its own times than heartbeats are apart, nobody knows that more is to come.
+			f, tr := stepFleet(t, b, "steps-"+strconv.FormatUint(seed, 10), sink.addr, "40s", "--steps", "60", "--seed", strconv.FormatUint(seed, 10),
+				"--start", time.Now().Format(time.RFC3339Nano))
 			f.all = all
 			for _, a := range f.agents {
 				a.up(quiet{t})
