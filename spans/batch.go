@@ -137,8 +137,7 @@ func Make(out ptrace.Span, res *Resource, s Span) {
 	}
 }
 
-// LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts. Messages are not measured either: nobody sends
-// messages to such readers.
+// LeaveParts turns AddPart off, for readers that only sum up: the parent's attributes already contain the parts.
 func (b *Batch) LeaveParts() { b.bare = true }
 
 // AddPart appends a span without attributes to the resource of the span before, which must exist. Its name is ours, not the log's, so Edit does not see the
@@ -159,9 +158,6 @@ func (b *Batch) AddPart(s *Span) {
 // partBytes are the OTLP bytes of a span without attributes, except its name: two ids of 8 bytes and one of 16, two times, the kind, an empty status, and the
 // name's tag and length.
 const partBytes = 18 + 10 + 10 + 9 + 9 + 2 + 2 + 2
-
-// bareBytes is the assumed size of an unmeasured span. Messages then have 1,000 spans at most: the garbage collector scans all spans that wait.
-const bareBytes = 1000
 
 // fill writes the fields of a span.
 func fill(out ptrace.Span, s *Span) {
@@ -231,10 +227,7 @@ func (b *Batch) measure() {
 	if b.onSpan != nil {
 		b.onSpan(b.span)
 	}
-	size := bareBytes
-	if !b.bare {
-		size = b.sizer.SpanSize(b.span) + perSpanRoom
-	}
+	size := b.sizer.SpanSize(b.span) + perSpanRoom
 	if b.n > 1 && b.bytes+size > MaxMessageBytes {
 		b.move()
 	}

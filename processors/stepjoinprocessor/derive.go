@@ -557,7 +557,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		window := d.window(r, w, &d.times, notes)
 		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
 			d.judged(s, of.ranks, v, slow)
-			d.out.Take(res, s)
+			d.out.Take(of.resource(), s) // res, captured, would be copied to the heap for every window
 		})
 	default:
 		window := d.window(r, w, &d.times, notes)
@@ -580,11 +580,12 @@ const plainAttributes, slowAttributes = 5, 9
 
 // plain returns the callback for the verdict of a window.
 func (d *deriver) plain(of window, made spans.Span, length float64) (onVerdict func(v *why.Verdict, slow bool)) {
-	p := new(plain)
+	var p *plain
 	if n := len(d.free); n > 0 {
 		p, d.free = d.free[n-1], d.free[:n-1]
 	} else {
-		p.d, p.onVerdict = d, p.done
+		p = &plain{d: d}
+		p.onVerdict = p.done
 	}
 	p.of, p.made, p.length = of, made, length
 	return p.onVerdict
@@ -595,7 +596,7 @@ func (p *plain) done(v *why.Verdict, slow bool) {
 	if slow {
 		p.made.Attributes = slowAttributes
 	}
-	s := p.d.out.Add(spans.Resource{Service: p.of.service, RunID: p.of.run}, p.made)
+	s := p.d.out.Add(p.of.resource(), p.made)
 	var b breakdown.Breakdown
 	b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, p.length
 	p.of.put(s, &b)
@@ -610,8 +611,10 @@ type window struct {
 	number, ranks int64
 }
 
+func (t window) resource() spans.Resource { return spans.Resource{Service: t.service, RunID: t.run} }
+
 // put writes the description, with the known times; nil: none.
-func (t *window) put(s ptrace.Span, b *breakdown.Breakdown) {
+func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	m := s.Attributes()
 	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]; of != "" {
 		m.PutStr(spans.AttrStepWindow, of)

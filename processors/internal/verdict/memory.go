@@ -46,8 +46,12 @@ func (m *Memory) settle(s *Sheet, span ptrace.Span) {
 }
 
 func (m *Memory) note(id uint64, said []judgement) {
-	if m.said == nil || len(m.said) >= Remembered {
-		m.older, m.said = m.said, make(map[uint64][]judgement)
+	if m.said == nil {
+		m.said, m.older = map[uint64][]judgement{}, map[uint64][]judgement{}
+	}
+	if len(m.said) >= Remembered {
+		m.older, m.said = m.said, m.older
+		clear(m.said)
 	}
 	m.said[id] = said
 }

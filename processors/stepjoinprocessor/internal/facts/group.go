@@ -9,33 +9,34 @@ import (
 )
 
 // Group is a trace with windows.
-type Group struct {
-	ID       pcommon.TraceID
+type Group struct { // pointers first: the garbage collector scans no further than the last
 	Service  string
-	ByID     bool   // the trace is that of an id
-	Promised bool   // the roots were given a parent: a root must be sent
 	Partial  string // why the group may be incomplete, as in spans.AttrJoinPartialReason; empty: complete
-	Restored bool   // after a crash, known only by a promise
-	Closed   bool
 	Windows  []Window
-	one      [1]Window // memory of Windows for a single window, the usual case
-	Own      []Leaf    // of the group's own trace
-	Stages   []Stage   // the same for TransferQueue calls
+	Own      []Leaf  // of the group's own trace
+	Stages   []Stage // the same for TransferQueue calls
 	Unplaced []Unplaced
+	Last     time.Time                   // arrival of the last part
+	seen     map[pcommon.SpanID]struct{} // nil while small
+
+	ID       pcommon.TraceID
+	ByID     bool // the trace is that of an id
+	Promised bool // the roots were given a parent: a root must be sent
+	Restored bool // after a crash, known only by a promise
+	Closed   bool
 
 	// Start and End are the bounds of the parts with a time; End is 0 without any.
 	Start, End int64
-	Last       time.Time // arrival of the last part
-	Chunk      int64     // of the stored promise; −1: none
-	Entry      int64     // of the journal, with the group's first fact
-	origin     uint8     // origin of Service
+	Chunk      int64 // of the stored promise; −1: none
+	Entry      int64 // of the journal, with the group's first fact
+	origin     uint8 // origin of Service
 	functions  int
 	staged     int64 // number of stages added
 	settled    bool
-	flags      Flags                       // Observed, if any time is
-	made       int64                       // the beginning of the first Timeless window or leaf, for ordering
-	gone       bool                        // forgotten, and still in a list
-	seen       map[pcommon.SpanID]struct{} // nil while small
+	flags      Flags     // Observed, if any time is
+	made       int64     // the beginning of the first Timeless window or leaf, for ordering
+	gone       bool      // forgotten, and still in a list
+	one        [1]Window // memory of Windows for a single window, the usual case
 }
 
 // Group is the group of a trace, new where absent.
