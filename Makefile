@@ -149,7 +149,8 @@ memory: build
 # golangci-lint runs vet too.
 lint:
 	$(TOOL) golangci-lint run ./...
-	cd tools && $(TOOL) golangci-lint run --config=../.golangci.yml ./semconv ./wheel
+	cd tools && $(TOOL) golangci-lint run --config=../.golangci.yml ./semconv ./wheel ./words
+	go -C tools run ./words $(CURDIR)
 	tools/check-generated.sh
 	tools/vuln.sh
 
