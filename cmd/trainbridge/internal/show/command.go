@@ -42,7 +42,7 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 
 ` + documentHelp(),
 		Example: `  trainbridge show --list
-  trainbridge show --run 4f1c09ab --format json
+  trainbridge show --run run-4f1c09ab52e3 --format json
   trainbridge show --trace 9fddca35a6b44a70848589eaab933522
   trainbridge show --file spans.json`,
 		Args:         reading.NoArgs,
