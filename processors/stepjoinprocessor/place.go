@@ -16,13 +16,13 @@ type place struct {
 	midway    bool // this process has just begun to read the partition, after another process
 }
 
-// fromKafka says whether a batch is a message that the kafka receiver has read.
+// fromKafka says whether a batch is a message of the kafka receiver.
 func fromKafka(ctx context.Context) bool {
 	return len(client.FromContext(ctx).Metadata.Get("kafka.offset")) > 0
 }
 
-// finishing outlives a context by a grace. A partition that Kafka gives to another gateway is given up when its message at hand is handled and its offset is
-// committed: a message that was cut off would be counted here and by the other gateway.
+// finishing outlives a context by a grace period. A partition that Kafka reassigns is released once the current message is handled and its offset is committed:
+// an aborted message would be counted here and by the next gateway.
 func finishing(ctx context.Context, grace time.Duration) (longer context.Context, done func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
@@ -32,7 +32,7 @@ func finishing(ctx context.Context, grace time.Duration) (longer context.Context
 	}
 }
 
-// places are the partitions of Kafka that are read.
+// places are the Kafka partitions being read.
 type places map[string]*reading
 
 // reading is how far a partition was read without a gap.

@@ -32,23 +32,23 @@ type fact struct {
 
 // reader reads the facts of a batch. The memory is reused.
 type reader struct {
-	p       *stepJoin
-	now     time.Time
-	fresh   []promise
-	tardy   int64        // spans whose group was closed
-	place   place        // of the batch
-	log     []byte       // the facts in stored form
-	ends    ends         // of the facts in log
-	replays bool         // reading the facts of the last process
-	whole   facts.Whole  // of the run, as stored
-	run     *facts.Run   // of the resource
-	group   *facts.Group // of the last span with a group
-	res     view.Resource
-	mark    view.Mark
-	late    late
-	attrs   pcommon.Map // of the resource
-	call    view.Group
-	coll    view.Collective
+	p         *stepJoin
+	now       time.Time
+	fresh     []promise
+	lateSpans int64        // spans whose group was closed
+	place     place        // of the batch
+	log       []byte       // the facts in stored form
+	ends      ends         // of the facts in log
+	replays   bool         // reading the facts of the last process
+	whole     facts.Whole  // of the run, as stored
+	run       *facts.Run   // of the resource
+	group     *facts.Group // of the last span with a group
+	res       view.Resource
+	mark      view.Mark
+	late      late
+	attrs     pcommon.Map // of the resource
+	call      view.Group
+	coll      view.Collective
 
 	unplaced bool            // the resource is of calls tied to a trace by an id, and to no time by a clock
 	trace    pcommon.TraceID // of the current span, by its log
@@ -57,7 +57,7 @@ type reader struct {
 
 // read keeps the facts of a batch, and gives roots of traces that will get a root their parent. A repeat of a refused batch adds nothing. p.mu is held.
 func (r *reader) read(td ptrace.Traces, now time.Time) {
-	r.now, r.fresh, r.tardy, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
+	r.now, r.fresh, r.lateSpans, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
 	clear(r.ends)
 	r.writePlace()
 	gpus := r.p.gpus.Known()
@@ -376,7 +376,7 @@ func (r *reader) keep(f *fact, byID bool) {
 		r.promise(g, f)
 	}
 	if g.Closed {
-		r.tardy++
+		r.lateSpans++
 		if r.unplaced {
 			run.AddLate(g, f.unplaced)
 		}
@@ -406,7 +406,7 @@ func (r *reader) keep(f *fact, byID bool) {
 func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
 	r.write(factStage, s.End, func(b []byte) []byte { return s.Append(append(wire.AppendBytes(b, r.res.Service), trace[:]...)) })
 	if g := r.groupOf(trace); g.Closed {
-		r.tardy++
+		r.lateSpans++
 	} else {
 		r.run.AddStage(g, s, r.now)
 	}

@@ -18,29 +18,29 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// asleep is the gap between two sweeps from which on nothing was received meanwhile.
-const asleep = 30 * time.Second
+// noInput is the gap between two sweeps from which on nothing was received meanwhile.
+const noInput = 30 * time.Second
 
 // still is the gap between two sweeps from which on the process was suspended, or held its output.
 const still = 5 * time.Second
 
-// hear updates the time until which nothing could be received: while batches are refused, logs are not read. p.mu is held.
-func (p *stepJoin) hear(now time.Time) {
-	if p.refused || now.Sub(p.swept) > asleep {
-		p.deaf = now
+// noteInput updates the time until which nothing could be received: while batches are refused, logs are not read. p.mu is held.
+func (p *stepJoin) noteInput(now time.Time) {
+	if p.refused || now.Sub(p.swept) > noInput {
+		p.silentUntil = now
 	}
 	if !p.swept.IsZero() && now.Sub(p.swept) > still {
-		p.woke = now
+		p.resumed = now
 	}
 	p.swept = now
 }
 
 // stalls adds an event for each run whose steps have stopped. p.mu is held.
 func (p *stepJoin) stalls(now time.Time) {
-	p.hear(now)
+	p.noteInput(now)
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
 	for _, r := range p.runs {
-		if s, ok := r.Pulse.Stalls(now, p.deaf); ok {
+		if s, ok := r.Pulse.Stalls(now, p.silentUntil); ok {
 			stalled(out, r, s, now)
 		}
 	}

@@ -70,11 +70,11 @@ type stepJoin struct {
 	gpus    *gpus.GPUs // written by the instances of metrics
 	release func()     // releases the GPUs
 
-	refused bool // the last batch was
-	swept   time.Time
-	deaf    time.Time // nothing could be received before
-	woke    time.Time // end of the process's last suspension
-	offline bool      // see Offline
+	refused     bool // the last batch was
+	swept       time.Time
+	silentUntil time.Time // nothing could be received before
+	resumed     time.Time // end of the process's last suspension
+	offline     bool      // see Offline
 
 	due    []closing       // of the sweeping goroutine; memory reused
 	closed []*facts.Group  // whose spans are made, and not sent yet
@@ -218,7 +218,7 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 		p.missed(r.place.partition, now)
 	}
 	r.read(td, now)
-	late, crowded := r.tardy, p.size() > p.cfg.MaxBytes
+	late, crowded := r.lateSpans, p.size() > p.cfg.MaxBytes
 	p.promise(ctx, r.fresh)
 	p.record(ctx, r)
 	p.mu.Unlock()
@@ -265,7 +265,8 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	for first := true; first || len(due) > 0; first = false {
 		most := mostClosed
 		if all && !p.offline { // the process ends: the next process sends the rest
-			if most = lastClosed; !first && ctx.Err() != nil {
+			most = lastClosed
+			if !first && ctx.Err() != nil {
 				return
 			}
 		}
@@ -352,8 +353,8 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 		for _, g := range r.Open() {
 			p.journal.needs[id] = p.journal.needs[id].and(g)
 			idle := now.Sub(g.Last)
-			if p.woke.After(g.Last) { // input of the suspension is still unread
-				idle = now.Sub(p.woke)
+			if p.resumed.After(g.Last) { // input of the suspension is still unread
+				idle = now.Sub(p.resumed)
 			}
 			until := g.End
 			if until == 0 { // the group's time may be in any log

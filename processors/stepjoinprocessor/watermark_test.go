@@ -58,7 +58,7 @@ func word(after time.Duration, source string, epoch, number, until, sent int64) 
 
 var watermarks = map[string]struct {
 	events []arrival
-	told   time.Duration // time of the step's closing, after its line
+	told   time.Duration // time of the step's closing, after the step's line
 	reason string
 	wait   bool // the collective is in it
 }{
@@ -102,7 +102,7 @@ var watermarks = map[string]struct {
 	},
 }
 
-// A step waits for its collectives as long as a source announces more, up to a limit. Then it is partial, with the reason.
+// A step waits for collectives as long as a source announces more, up to a limit. Then the step is partial, with the reason.
 func TestWatermark(t *testing.T) {
 	for name, tt := range watermarks {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func messageOf(t *testing.T, offset int) context.Context {
 	})})
 }
 
-// until lets time pass until there is a breakdown, and says how long that took.
+// until lets time pass until a breakdown is sent, and returns the time taken.
 func (b *bench) until(t *testing.T) (took time.Duration, breakdown string) {
 	t.Helper()
 	began := b.clock
@@ -176,11 +176,11 @@ func (b *bench) until(t *testing.T) (took time.Duration, breakdown string) {
 	return b.clock.Sub(began), breakdown
 }
 
-// Who has just taken over a run does not know which sources of collectives it has: of those that say nothing, as they are taken over too, more may come.
+// A process that has just taken over a run does not know the run's sources of collectives: silent sources, being taken over too, may send more.
 func TestTakenOver(t *testing.T) {
 	for name, tt := range map[string]struct {
 		offset int       // of the first message
-		words  []arrival // in it
+		words  []arrival // during the step
 		took   time.Duration
 		reason string
 	}{
@@ -206,7 +206,7 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// After a crash a step waits for the sources of collectives that the run had before, however long these say nothing.
+// After a crash a step waits for the run's known sources of collectives, however long they are silent.
 func TestSourcesAfterCrash(t *testing.T) {
 	started := func(stored map[string][]byte) *bench {
 		b := newBench(t)
@@ -240,7 +240,7 @@ func TestSourcesAfterCrash(t *testing.T) {
 	}
 }
 
-// What others have read of a partition meanwhile is missed, whatever was known of the run before: also after a crash.
+// Facts read by another process are missed, despite any known facts of the run, also after a crash.
 func TestMissed(t *testing.T) {
 	for name, crash := range map[string]bool{"at work": false, "after a crash": true} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// slow is a backend that answers when it is told to.
+// slow is a backend that answers on demand.
 type slow struct {
 	consumertest.Consumer
 
@@ -281,7 +281,7 @@ func (s *slow) ConsumeTraces(ctx context.Context, _ ptrace.Traces) error {
 	}
 }
 
-// A message whose partition is given up is handled to its end, or not begun: what was counted of it would be counted once more by another gateway.
+// A message of a reassigned partition is handled to the end, or not begun: a partly counted message would be counted again by another gateway.
 func TestGivenUp(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"accepted": time.Hour, "the backend hangs": 0} {
 		t.Run(name, func(t *testing.T) {
