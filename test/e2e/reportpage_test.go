@@ -499,7 +499,7 @@ func TestReportPageEmpty(t *testing.T) {
 	var page struct{ Lang, Text string }
 	b.eval(`({lang: document.documentElement.lang, text: document.body.innerText})`, &page)
 	assert.Equal(t, "zh", page.Lang)
-	assert.Contains(t, page.Text, "日志中没有完整的步骤、调用或集合通信：日志中没有完整的步骤、调用或集合通信。")
+	assert.Contains(t, page.Text, "日志中没有完整的步骤、调用或集合通信。")
 	assert.Contains(t, page.Text, "train.jsonl")
 	b.silent(address)
 }
