@@ -23,6 +23,13 @@ func NewOnce(cfg Config, set Settings, newHandler NewHandler) (*Once, error) {
 // Counts are the accounts so far.
 func (o *Once) Counts() Counts { return o.t.Counts() }
 
+// Claim takes files of Config.IncludeByContent whose reader is known: the Sorter sniffs them no more.
+func (o *Once) Claim(paths []string) {
+	for _, path := range paths {
+		o.t.set.Sorter.claim(o.t, path, o.t.now())
+	}
+}
+
 // Sample is the loggable beginning of a line.
 func (o *Once) Sample(text []byte) string { return o.t.sample(text) }
 

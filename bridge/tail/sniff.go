@@ -251,7 +251,10 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 		for _, t := range of {
 			k.detect = append(k.detect, t.set.Detect(k.path))
 		}
-		k.dull = new(dull)
+		k.dull, s.spare = s.spare, nil
+		if k.dull == nil {
+			k.dull = new(dull)
+		}
 		s.open = append(s.open, k)
 	}
 	most = min(most, sniffMost-off)
@@ -278,7 +281,8 @@ func (s *Sorter) look(k *kind, now time.Time) (found []news, looked int64) {
 	looked, k.last = off-from, last
 	k.off, k.lines = off, lines
 	if owner != nil || off >= sniffMost {
-		k.detect, k.dull = nil, nil
+		*k.dull = dull{}
+		k.detect, k.dull, s.spare = nil, nil, k.dull
 	}
 	s.bound()
 	switch {

@@ -51,6 +51,7 @@ type Sorter struct {
 	looking lockorder.Mutex[sniffing] // one file is sniffed at a time
 	buf     []byte                    // its bytes
 	open    []*kind                   // files with detectors
+	spare   *dull                     // of a file that was sniffed whole
 }
 
 // kind is the state of a file. It must be small: a hundred thousand files may be unassigned.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -195,11 +196,11 @@ func logsOfAnyKind() {
 
 func main() {
 	root := command()
-	garbage := uint64(maxGarbage)
+	garbage, large := uint64(maxGarbage), uint64(math.MaxUint64)
 	if cmd, _, err := root.Find(os.Args[1:]); err == nil && cmd != root {
-		garbage = maxCommandGarbage
+		garbage, large = maxCommandGarbage, largeCommand
 	}
-	limitMemory(garbage)
+	limitMemory(garbage, large)
 	unsetEmpty()
 	logsOfAnyKind()
 	if err := root.Execute(); err != nil { // cobra has printed the error

@@ -20,6 +20,8 @@ const (
 	maxGarbage        = 24 << 20
 	maxCommandGarbage = 40 << 20
 	leastPercent      = 33
+	// In a command, what is beyond largeCommand of the data may have as much garbage: reports on 100,000 files would collect most of the time.
+	largeCommand = 80 << 20
 	// ofLimit is the share of a container's memory for the heap; the rest is the binary's pages and the kernel's buffers.
 	ofLimit = 0.85
 	// A process that allocates less than quiet in a period is idle, and gives back the memory of the last burst.
@@ -28,10 +30,10 @@ const (
 )
 
 // limitMemory bounds the memory of the process beyond its data, garbage included. GOGC and GOMEMLIMIT in the environment take precedence.
-func limitMemory(garbage uint64) {
+func limitMemory(garbage, large uint64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
-		boundGarbage(garbage, gcPercent)
+		boundGarbage(garbage, large, gcPercent)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		if limit := containerLimit("/"); limit > 0 {
@@ -58,13 +60,13 @@ func releaseWhenQuiet(tick <-chan time.Time, release func()) {
 }
 
 // boundGarbage sets GOGC after each collection to allow garbage more bytes, gcPercent at most; the trigger is a finalizer.
-func boundGarbage(garbage uint64, now int) {
-	want := garbagePercent(garbage, heapBytes("live"))
+func boundGarbage(garbage, large uint64, now int) {
+	want := garbagePercent(garbage, large, heapBytes("live"))
 	if want < now*9/10 || want > now*11/10 { // setting GOGC stops the world
 		debug.SetGCPercent(want)
 		now = want
 	}
-	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(garbage, *x.p) })
+	runtime.SetFinalizer(&struct{ p *int }{&now}, func(x *struct{ p *int }) { boundGarbage(garbage, large, *x.p) })
 }
 
 // heapBytes reads a number of the garbage collector.
@@ -74,7 +76,10 @@ func heapBytes(name string) uint64 {
 	return s[0].Value.Uint64()
 }
 
-func garbagePercent(garbage, live uint64) int {
+func garbagePercent(garbage, large, live uint64) int {
+	if live > large {
+		garbage = max(garbage, live-large)
+	}
 	return int(min(gcPercent, max(leastPercent, 100*garbage/max(live, 1))))
 }
 

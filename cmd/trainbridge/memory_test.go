@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -38,8 +39,9 @@ func TestContainerLimit(t *testing.T) {
 }
 
 func TestGarbagePercent(t *testing.T) {
+	assert.Equal(t, 75, garbagePercent(maxCommandGarbage, largeCommand, 4*largeCommand))
 	for live, want := range map[uint64]int{0: 200, 10 << 20: 200, 12 << 20: 200, 24 << 20: 100, 48 << 20: 50, 256 << 20: 33, 10 << 30: 33} {
-		assert.Equal(t, want, garbagePercent(maxGarbage, live), live)
+		assert.Equal(t, want, garbagePercent(maxGarbage, math.MaxUint64, live), live)
 	}
 }
 

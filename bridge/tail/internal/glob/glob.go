@@ -63,7 +63,8 @@ func plain(pattern string) (path string, ok bool) {
 // is empty.
 type List struct {
 	Globs  []Glob
-	plain  map[string][]int // the globs of a path, by their places
+	plain  map[string]int   // the first glob of a path, by its place
+	again  map[string][]int // the other globs of a path
 	bases  map[string]struct{}
 	others []int // with meta characters
 }
@@ -85,9 +86,16 @@ func (l *List) add(g Glob) {
 		return
 	}
 	if l.plain == nil {
-		l.plain, l.bases = make(map[string][]int), make(map[string]struct{})
+		l.plain, l.bases = make(map[string]int), make(map[string]struct{})
 	}
-	l.plain[g.plain] = append(l.plain[g.plain], at)
+	if _, ok := l.plain[g.plain]; !ok {
+		l.plain[g.plain] = at
+	} else {
+		if l.again == nil {
+			l.again = make(map[string][]int)
+		}
+		l.again[g.plain] = append(l.again[g.plain], at)
+	}
 	l.bases[g.Base] = struct{}{}
 }
 
@@ -187,7 +195,10 @@ func (l List) Match(path string) bool {
 // Matching yields the indices of the matching globs.
 func (l List) Matching(path string) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for _, i := range l.plain[path] {
+		if i, ok := l.plain[path]; ok && !yield(i) {
+			return
+		}
+		for _, i := range l.again[path] {
 			if !yield(i) {
 				return
 			}

@@ -52,7 +52,8 @@ type Options struct {
 	Watch     func(path string) LineWatch // sees each line of a file; called by several goroutines
 	Log       *zap.Logger                 // nil: warnings are not wanted
 
-	follow bool // logs are still written
+	follow bool                     // logs are still written
+	owner  func(file string) string // the receiver of a file, "" for none; nil: found out by the files' content
 }
 
 func (o Options) withLog() Options {
@@ -212,8 +213,11 @@ func zoneSources(
 		if at < 0 {
 			return nil, release, fmt.Errorf("%s reads no files", r.ID)
 		}
-		own, shared := globs(r.Include, files), globs(r.Shared, files)
-		if len(own)+len(shared) == 0 && opt.Receivers != nil {
+		own, byContent := among(r.Include, files), among(r.Shared, files)
+		if opt.owner != nil {
+			byContent = slices.DeleteFunc(byContent, func(f string) bool { return opt.owner(f) != r.ID.String() })
+		}
+		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.owner != nil) {
 			continue
 		}
 		conf := map[string]any{}
@@ -221,7 +225,7 @@ func zoneSources(
 		for _, name := range []string{"exclude", "document", "storage", "dead_letter", "start_at"} {
 			delete(conf, name)
 		}
-		conf["include"], conf["include_by_content"], conf["pending_timeout"] = own, shared, "24h"
+		conf["include"], conf["include_by_content"], conf["pending_timeout"] = globs(own), globs(byContent), "24h"
 		conf["follow_symlinks"] = true // the files are Input's, which has followed the links; a descriptor's path is a link
 		opt.identify(conf, run)
 		if _, stamped := factories[at].CreateDefaultConfig().(interface {
@@ -246,6 +250,9 @@ func zoneSources(
 		}
 		all = append(all, source{scope, o})
 		releases = append(releases, done)
+		if opt.owner != nil {
+			o.Claim(byContent)
+		}
 	}
 	return all, release, nil
 }
@@ -260,13 +267,19 @@ func (o *Options) identify(conf map[string]any, run string) {
 	}
 }
 
-// globs match a receiver's wanted files, which are sorted.
-func globs(own, wanted []string) []any {
-	list := make([]any, 0, len(own))
-	for _, f := range own {
-		if _, ok := slices.BinarySearch(wanted, f); ok {
-			list = append(list, escape(f))
-		}
+// among are a receiver's files that are among the wanted ones, which are sorted.
+func among(own, wanted []string) []string {
+	return slices.DeleteFunc(slices.Clone(own), func(f string) bool {
+		_, ok := slices.BinarySearch(wanted, f)
+		return !ok
+	})
+}
+
+// globs match the files.
+func globs(files []string) []any {
+	list := make([]any, len(files))
+	for i, f := range files {
+		list[i] = escape(f)
 	}
 	return list
 }
@@ -347,6 +360,7 @@ func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met
 	if opt.Positions {
 		first.Traces = seen.before(first.Traces)
 	}
+	opt.owner = func(file string) string { return out.by[file].Receiver }
 	all, release, err := sources(j.files, j.run, opt, settings, first)
 	if err != nil {
 		release()

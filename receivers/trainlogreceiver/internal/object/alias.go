@@ -305,10 +305,10 @@ func addParts(out map[string]Target) {
 	}
 }
 
+var underlined = strings.NewReplacer(" ", "_", "-", "_")
+
 // normal writes a name in the form of aliases.
-func normal(name string) string {
-	return strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(name)))
-}
+func normal(name string) string { return underlined.Replace(strings.ToLower(strings.TrimSpace(name))) }
 
 var (
 	trainPrefixes = []string{"train/", "train.", "train_", "training/", "metrics.", "metrics/"}
