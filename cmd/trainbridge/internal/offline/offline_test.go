@@ -428,16 +428,16 @@ func TestOpenLinks(t *testing.T) {
 // An answer covers at most MostFiles files, and reports the number left out; a file named twice counts once.
 func TestOpenIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	for i := range 12 {
+	for i := range 8 {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.log", i)), []byte("x\n"), 0o600))
 	}
 	for most, want := range map[int]struct {
 		left int
 		more bool
-	}{12: {0, false}, 10: {2, false}, 1: {11, false}} {
+	}{8: {0, false}, 6: {2, false}, 1: {7, false}} {
 		in, err := open([]string{dir, dir}, nil, most)
 		require.NoError(t, err)
-		assert.Len(t, in.Files, min(12, most))
+		assert.Len(t, in.Files, min(8, most))
 		assert.Equal(t, want.left, in.Left, most)
 		assert.Equal(t, want.more, in.More, most)
 		in.Close()
