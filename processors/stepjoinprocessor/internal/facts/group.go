@@ -129,7 +129,7 @@ func (g *Group) widen(start, end int64, flags Flags) {
 	g.Start, g.End = min(g.Start, start), max(g.End, end)
 }
 
-// Observed: the times are known to a second only.
+// Observed marks the times as known to a second only.
 func (g *Group) Observed() bool { return g.flags.Has(Observed) }
 
 // Place is the time range of the group.
