@@ -111,7 +111,7 @@ func checkRunOnce(t *testing.T) {
 	report, served, found := strings.Cut(text, "\n== reading")
 	assert.Less(t, strings.Index(report, "A page of these logs"), strings.Index(report, " steps were slow"), "the page's address comes first")
 	assert.Regexp(t, runPage, report)
-	assert.Regexp(t, `(?m)^(Of [\w. ]+ for 37 steps, .*)?\d\s+of\s+37\s+steps\s+were\s+slow\s+and\s+took\s+[\d.]+\s+m?s\s+more\s+than\s+usual`, report)
+	assert.Regexp(t, `(?m)^\d\s+of\s+37\s+steps\s+were\s+slow\s+\([\d.]+\s+m?s\s+of\s+[\d.]+\s+s,\s+[\d.]+\s+GPU-seconds\)`, report)
 	assert.Regexp(t, `(?m)^ 1\. \S`, report)
 	for _, title := range []string{"Why, what it cost, and what to do", "Where the time went", "Not known from these logs"} {
 		assert.Contains(t, report, "\n"+title+"\n")
