@@ -29,7 +29,7 @@ var (
 const (
 	perIdleFiles = 64 << 20 // for each 10,000
 	allIdleFiles = 512 << 20
-	openCalls    = 256 << 20
+	openCalls    = 288 << 20 // 30 MiB of them are facts that step_join stores, ADR 26
 	perJunkFiles = 70 << 20 // for each 10,000
 )
 
