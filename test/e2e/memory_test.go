@@ -30,7 +30,7 @@ const (
 	perIdleFiles = 64 << 20 // for each 10,000
 	allIdleFiles = 512 << 20
 	openCalls    = 288 << 20 // 30 MiB of them are facts that step_join stores, ADR 26
-	perJunkFiles = 70 << 20 // for each 10,000
+	perJunkFiles = 70 << 20  // for each 10,000
 )
 
 // Idle logs, calls without an end and files that are no logs cost little.
