@@ -104,6 +104,7 @@ type Collectives struct {
 	links, nodes  table[[2]string, Link]
 	clock         timeAxis
 	recent        recent
+	orphans       []orphan // of the current message
 	v             view.Collective
 	rankView      view.Rank
 }
@@ -262,18 +263,33 @@ func (w Who) String() string {
 	return text
 }
 
-// rank adds a rank's record of the collective before.
-func (d *Collectives) rank(s ptrace.Span, res *resource) {
-	of, ok := d.recent.get(s.ParentSpanID())
-	if !ok {
-		return
+// rank adds a rank's record of a collective; found: the collective is known.
+func (d *Collectives) rank(s ptrace.Span, res *resource) (found bool) {
+	of, found := d.recent.get(s.ParentSpanID())
+	if !found {
+		return false
 	}
 	v := &d.rankView
 	v.Read(s)
-	if !v.Rank.OK {
-		return
+	if v.Rank.OK {
+		d.record(s, &of, v.Rank.N, res, v)
 	}
-	d.record(s, &of, v.Rank.N, res, v)
+	return true
+}
+
+// orphan is a rank's record whose collective has not come yet: in a message the rank's resource may stand before that of the collective.
+type orphan struct {
+	span ptrace.Span
+	res  resource
+}
+
+// adopt adds the records whose collectives have come later in the same message.
+func (d *Collectives) adopt() {
+	for i := range d.orphans {
+		d.rank(d.orphans[i].span, &d.orphans[i].res)
+	}
+	clear(d.orphans)
+	d.orphans = d.orphans[:0]
 }
 
 func (d *Collectives) record(s ptrace.Span, of *recentCollective, n int64, res *resource, v *view.Rank) {

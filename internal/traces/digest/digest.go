@@ -55,6 +55,7 @@ func (d *Digest) Add(s ptrace.Span, kind view.Kind, res *view.Resource) {
 	r := resource{Resource: *res, offset: -1}
 	r.locate(s)
 	d.span(s, kind, &r)
+	d.Collectives.orphans = d.Collectives.orphans[:0]
 	d.kept.look(1, d.each)
 }
 
@@ -112,7 +113,9 @@ func (d *Digest) span(s ptrace.Span, kind view.Kind, res *resource) {
 	case view.KindCall:
 		d.call(s, res)
 	case view.KindRank:
-		d.Collectives.rank(s, res)
+		if !d.Collectives.rank(s, res) {
+			d.Collectives.orphans = append(d.Collectives.orphans, orphan{s, *res})
+		}
 	case view.KindFunction:
 		d.function(s, res)
 	case view.KindCollective:

@@ -64,6 +64,9 @@ func (j *Jobs) Batch(td ptrace.Traces) {
 			job.add(ss.Spans(), &res, madeUp, j.ending)
 		}
 	}
+	for _, job := range j.by.by {
+		job.Collectives.adopt()
+	}
 	j.kept.look(td.SpanCount(), j.each)
 	book.Fit(j.books(), book.MostSteps)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
 
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 	"github.com/trainbridge/trainbridge/spans"
@@ -29,6 +30,32 @@ func (g gauges) add(name string, at int64, value float64, attrs map[string]any) 
 	if err := p.Attributes().FromRaw(attrs); err != nil {
 		panic(err)
 	}
+}
+
+// A message may begin with ranks of one collective, whose resources then stand before that of the next collective.
+func TestRanksBeforeTheirCollective(t *testing.T) {
+	m := newJobLike()
+	for range 3 {
+		m.collective(16)
+	}
+	td := m.Traces()
+	turned := ptrace.NewTraces()
+	for i := td.ResourceSpans().Len() - 1; i >= 0; i-- {
+		td.ResourceSpans().At(i).CopyTo(turned.ResourceSpans().AppendEmpty())
+	}
+	records := func(td ptrace.Traces) (of []int64) {
+		jobs := New()
+		jobs.Batch(td)
+		for _, job := range jobs.Rows() {
+			for _, r := range job.Collectives.Ranks() {
+				of = append(of, r.Records)
+			}
+		}
+		return of
+	}
+	want := records(td)
+	require.Len(t, want, 16)
+	require.Equal(t, want, records(turned))
 }
 
 func TestMetrics(t *testing.T) {
