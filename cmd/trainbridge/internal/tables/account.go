@@ -112,8 +112,8 @@ func Goodput(a *account.Account, chinese bool) Table {
 	for _, d := range [...]definition{
 		{"trainbridge", "steps that counted, at their usual speed", "计入的训练步，按正常速度", a.Goodput()},
 		{"Google", "from step to step, without evaluations and checkpoints", "步与步之间，不含评估与检查点", a.Google()},
-		{"NVIDIA CRE", "but resumes, checkpoints, lost work; of no down time", "除恢复、检查点与丢失的工作；不计中断", a.CRE()},
-		{"Meta (ETTR)", "but start-up, down time, checkpoints, steps done again", "除启动、中断、检查点与重做的步", a.ETTR()},
+		{"NVIDIA CRE", "all but resumes, checkpoints, lost work; no down time", "除恢复、检查点与丢失的工作；不计中断", a.CRE()},
+		{"Meta (ETTR)", "all but start-up, down time, checkpoints, redone steps", "除启动、中断、检查点与重做的步", a.ETTR()},
 	} {
 		if !math.IsNaN(d.share) {
 			rows = append(rows, &d)
