@@ -128,7 +128,7 @@ func (s *sink) arrivals(since time.Time, first int64, most int) (at []time.Durat
 }
 
 func (t *latencyTable) print(w io.Writer) {
-	fmt.Fprintln(w, "| line written → accepted | lines/s | files | p50 ms | p99 | most | CPU µs per line |\n|---|---|---|---|---|---|")
+	fmt.Fprintln(w, "| line written → accepted | lines/s | files | p50 ms | p99 | most | CPU µs per line |\n|---|---|---|---|---|---|---|")
 	ms := func(d time.Duration) float64 { return d.Seconds() * 1e3 }
 	for _, r := range t.rows {
 		fmt.Fprintf(w, "| %s | %d | %d | %.1f | %.1f | %.1f | %.1f |\n", r.name, r.rate, r.files, ms(r.p50), ms(r.p99), ms(r.max), r.cpu)

@@ -1,5 +1,4 @@
-// Package wire reads binary data, stored or received: varints, numbers of 8 bytes, little-endian, and bytes behind their length. encoding/binary writes the
-// numbers.
+// Package wire reads and writes binary data, stored or sent: varints, numbers of 8 bytes, little-endian, and bytes behind their length.
 package wire
 
 import (
@@ -74,6 +73,22 @@ func (c *Cursor) Count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+// AppendVarints appends signed integers, for Cursor.Varint.
+func AppendVarints(b []byte, all ...int64) []byte {
+	for _, n := range all {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+// AppendFloats appends the bits of numbers, for Cursor.Float64.
+func AppendFloats(b []byte, all ...float64) []byte {
+	for _, x := range all {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
 }
 
 // AppendBytes appends bytes behind their length.

@@ -21,8 +21,8 @@ type all struct {
 }
 
 func (a *all) append(b []byte) []byte {
-	b = binary.AppendVarint(binary.AppendUvarint(b, a.u), a.v)
-	b = append(binary.LittleEndian.AppendUint64(b, a.f), a.b)
+	b = wire.AppendVarints(binary.AppendUvarint(b, a.u), a.v)
+	b = append(wire.AppendFloats(b, math.Float64frombits(a.f)), a.b)
 	b = binary.AppendUvarint(wire.AppendBytes(b, a.text), uint64(len(a.of)))
 	for _, text := range a.of {
 		b = wire.AppendBytes(b, []byte(text))

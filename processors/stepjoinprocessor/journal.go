@@ -248,25 +248,25 @@ func (p *stepJoin) state() (b []byte) {
 	return b
 }
 
-// restoreJournal restores the facts of the last process. restored is false if nothing was stored.
-func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) (restored bool, err error) {
+// restoreJournal restores the facts of the last process.
+func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 	j, store := &p.journal, p.promises.store
 	if !p.promises.keeps {
-		return false, nil
+		return nil
 	}
 	b, err := store.Get(ctx, journalKey)
 	if err != nil || len(b) == 0 {
-		return false, err
+		return err
 	}
 	var version int
 	var from, to int64
 	_, err = fmt.Sscanf(string(b), "%d %d %d", &version, &from, &to)
 	if err != nil || version != journalVersion || from < 0 || to < from || to-from > mostEntries {
-		return false, fmt.Errorf("%w: the range of its facts is %q", errPromise, b)
+		return fmt.Errorf("%w: the range of its facts is %q", errPromise, b)
 	}
 	b, err = store.Get(ctx, stateKey)
 	if err != nil {
-		return false, err
+		return err
 	}
 	c := wire.Cursor{Rest: b}
 	if len(b) > 0 {
@@ -280,7 +280,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) (restored 
 		gone := c.Varint()
 		r.ReadState(&c, now)
 		if c.Bad {
-			return false, fmt.Errorf("%w: the state of its runs", errPromise)
+			return fmt.Errorf("%w: the state of its runs", errPromise)
 		}
 		r.Gone = gone
 		r.Loses(gone-1, spans.PartialRestart) // a fact that ends where a step begins is of the step before
@@ -288,7 +288,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) (restored 
 	for j.to = from; j.to < to; {
 		b, err = store.Get(ctx, entryKey(j.to))
 		if err != nil {
-			return false, err
+			return err
 		}
 		r := &reader{p: p, now: now, ends: ends{}, replays: true}
 		if !r.replay(b) {
@@ -302,7 +302,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) (restored 
 		}
 	}
 	clear(p.promises.unsent)
-	return true, nil
+	return nil
 }
 
 // replay takes the facts of an entry.

@@ -2,11 +2,9 @@ package stepjoinprocessor
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
@@ -74,9 +72,7 @@ func appendPromises(b []byte, list []promise) []byte {
 		b = wire.AppendBytes(b, x.group.Service)
 		b = append(b, x.group.ID[:]...)
 		b = append(b, x.window.Span[:]...)
-		for _, n := range [...]int64{x.window.Start, x.window.End, x.window.Number} {
-			b = binary.AppendVarint(b, n)
-		}
+		b = wire.AppendVarints(b, x.window.Start, x.window.End, x.window.Number)
 		if x.group.ByID {
 			x.flags |= promisedByID
 		}
@@ -106,7 +102,6 @@ func readPromise(c *wire.Cursor) (x stored) {
 
 const (
 	rangeKey   = "range"
-	runsKey    = "runs" // how far in time the runs have come
 	mostChunks = 1 << 20
 )
 
@@ -209,10 +204,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 	now, n := p.now(), 0
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known, err := p.restoreJournal(ctx, now)
-	if err == nil && !known {
-		err = p.restoreRuns(ctx, now)
-	}
+	err := p.restoreJournal(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -254,23 +246,6 @@ func (p *stepJoin) restore(ctx context.Context) error {
 	}
 	if n > 0 {
 		p.set.Logger.Info("What the last process had promised to traces is sent by this one, without what only that one knew", zap.Int("traces", n))
-	}
-	return nil
-}
-
-// restoreRuns restores the time reached by the runs: windows that begin earlier lack the last process's facts.
-func (p *stepJoin) restoreRuns(ctx context.Context, now time.Time) error {
-	b, err := p.promises.store.Get(ctx, runsKey)
-	if err != nil {
-		return err
-	}
-	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; {
-		id, until := string(c.Bytes()), c.Varint()
-		if c.Bad {
-			break
-		}
-		r := p.run(id, now)
-		r.Loses(until, spans.PartialRestart)
 	}
 	return nil
 }

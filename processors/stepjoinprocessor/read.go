@@ -104,7 +104,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 			}
 		}
 		if ready {
-			r.wholly()
+			r.writeWhole()
 		}
 		if gpus {
 			if !ready {
@@ -140,8 +140,8 @@ func (r *reader) advance(source string, until int64) {
 	r.write(factSource, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
 }
 
-// wholly writes the changes to the run as a whole.
-func (r *reader) wholly() {
+// writeWhole writes the state of the run as a whole, if changed by the batch.
+func (r *reader) writeWhole() {
 	if w := r.run.Whole(); w != r.whole {
 		r.write(factWhole, 0, w.Append)
 	}

@@ -47,12 +47,12 @@ type arrival struct {
 
 func aCollective(j *job) { j.collective(0, stepStart+second, stepStart+2*second, second/2, "node-1") }
 
-// first is the first watermark of a source, and word a later one.
+// first is the first watermark of a source, and later each one behind it.
 func first(source string, until, sent int64) arrival {
 	return arrival{0, func(j *job) { j.watermark(source, 1, 1, until, sent, true) }}
 }
 
-func word(after time.Duration, source string, epoch, number, until, sent int64) arrival {
+func later(after time.Duration, source string, epoch, number, until, sent int64) arrival {
 	return arrival{after, func(j *job) { j.watermark(source, epoch, number, until, sent, false) }}
 }
 
@@ -65,38 +65,38 @@ var watermarks = map[string]struct {
 	"no source":    {nil, 10 * time.Second, "", false},
 	"all was sent": {[]arrival{{0, aCollective}, first("a/0", stepEnd, 0)}, 10 * time.Second, "", true},
 	"a partition is behind": {
-		[]arrival{first("a/0", 0, 0), {60 * time.Second, aCollective}, word(0, "a/0", 1, 2, stepEnd, 0)}, 61 * time.Second, "", true,
+		[]arrival{first("a/0", 0, 0), {60 * time.Second, aCollective}, later(0, "a/0", 1, 2, stepEnd, 0)}, 61 * time.Second, "", true,
 	},
 	"another is, too": {
-		[]arrival{first("a/0", 0, 0), first("a/1", stepEnd-1, 0), word(30*time.Second, "a/0", 1, 2, stepEnd, 0), word(5*time.Second, "a/1", 1, 2, stepEnd, 0)},
+		[]arrival{first("a/0", 0, 0), first("a/1", stepEnd-1, 0), later(30*time.Second, "a/0", 1, 2, stepEnd, 0), later(5*time.Second, "a/1", 1, 2, stepEnd, 0)},
 		36 * time.Second, "", false,
 	},
 	"it stays so":               {[]arrival{first("a/0", stepEnd-1, 0)}, 120 * time.Second, spans.PartialBehind, false},
 	"it has no name":            {[]arrival{first("", stepStart, 0)}, 120 * time.Second, spans.PartialBehind, false},
-	"it goes back":              {[]arrival{first("a/0", stepEnd, 0), word(time.Second, "a/0", 1, 2, stepStart, 0)}, 10 * time.Second, "", false},
-	"it began before this does": {[]arrival{word(0, "a/0", 1, 2, stepEnd, stepStart+5*second)}, 10 * time.Second, spans.PartialRestart, false},
-	"it began long before":      {[]arrival{word(0, "a/0", 1, 2, stepEnd, stepStart-1)}, 10 * time.Second, "", false},
+	"it goes back":              {[]arrival{first("a/0", stepEnd, 0), later(time.Second, "a/0", 1, 2, stepStart, 0)}, 10 * time.Second, "", false},
+	"it began before this does": {[]arrival{later(0, "a/0", 1, 2, stepEnd, stepStart+5*second)}, 10 * time.Second, spans.PartialRestart, false},
+	"it began long before":      {[]arrival{later(0, "a/0", 1, 2, stepEnd, stepStart-1)}, 10 * time.Second, "", false},
 	"one of two began before": {
-		[]arrival{first("a/0", stepEnd, 0), word(0, "a/1", 1, 7, stepEnd, stepStart)}, 10 * time.Second, spans.PartialRestart, false,
+		[]arrival{first("a/0", stepEnd, 0), later(0, "a/1", 1, 7, stepEnd, stepStart)}, 10 * time.Second, spans.PartialRestart, false,
 	},
-	"a word is missing": {
-		[]arrival{first("a/0", stepStart, stepStart), word(0, "a/0", 1, 3, stepEnd, stepStart+second)}, 10 * time.Second, spans.PartialRestart, false,
+	"a watermark is missing": {
+		[]arrival{first("a/0", stepStart, stepStart), later(0, "a/0", 1, 3, stepEnd, stepStart+second)}, 10 * time.Second, spans.PartialRestart, false,
 	},
 	"one was missing before": {
-		[]arrival{first("a/0", stepStart, stepStart), word(0, "a/0", 1, 3, stepEnd, stepStart-second)}, 10 * time.Second, "", false,
+		[]arrival{first("a/0", stepStart, stepStart), later(0, "a/0", 1, 3, stepEnd, stepStart-second)}, 10 * time.Second, "", false,
 	},
-	"a word comes again": {
-		[]arrival{first("a/0", 0, 0), word(0, "a/0", 1, 2, stepEnd, stepEnd), first("a/0", 0, 0), word(0, "a/0", 1, 2, stepEnd, stepEnd)},
+	"a watermark comes again": {
+		[]arrival{first("a/0", 0, 0), later(0, "a/0", 1, 2, stepEnd, stepEnd), first("a/0", 0, 0), later(0, "a/0", 1, 2, stepEnd, stepEnd)},
 		10 * time.Second, "", false,
 	},
 	"another goes on": {
-		[]arrival{first("a/0", stepEnd, stepStart), word(0, "a/0", 2, 1, 0, stepStart-second), word(0, "a/0", 2, 2, stepEnd, stepStart+second)},
+		[]arrival{first("a/0", stepEnd, stepStart), later(0, "a/0", 2, 1, 0, stepStart-second), later(0, "a/0", 2, 2, stepEnd, stepStart+second)},
 		10 * time.Second, spans.PartialRestart, false,
 	},
 	"another had nothing of it": {
 		[]arrival{
-			first("a/0", stepEnd, stepStart), word(0, "a/0", 2, 1, 0, stepStart-second), word(0, "a/0", 2, 2, stepEnd, stepStart-second),
-			word(0, "a/0", 2, 3, stepEnd, stepEnd), word(0, "a/0", 1, 2, 0, stepEnd),
+			first("a/0", stepEnd, stepStart), later(0, "a/0", 2, 1, 0, stepStart-second), later(0, "a/0", 2, 2, stepEnd, stepStart-second),
+			later(0, "a/0", 2, 3, stepEnd, stepEnd), later(0, "a/0", 1, 2, 0, stepEnd),
 		},
 		10 * time.Second, "", false,
 	},
@@ -188,9 +188,9 @@ func TestTakenOver(t *testing.T) {
 		"nor was there before":             {0, nil, 2 * time.Minute, ""},
 		"one is heard from its beginning":  {7, []arrival{first("a/0", stepEnd, 0)}, 2 * time.Minute, ""},
 		"so is the run":                    {0, []arrival{first("a/0", stepEnd, 0)}, 10 * time.Second, ""},
-		"another gateway joins them now":   {0, []arrival{first("a/0", stepEnd, 0), word(0, "a/0", 2, 1, stepEnd, stepEnd)}, 10 * time.Second, ""},
-		"one of perhaps several was heard": {7, []arrival{word(0, "a/0", 1, 7, stepEnd, stepStart-second)}, 2 * time.Minute, ""},
-		"and lacks something":              {7, []arrival{word(0, "a/0", 1, 7, stepEnd, stepEnd)}, 2 * time.Minute, spans.PartialRestart},
+		"another gateway joins them now":   {0, []arrival{first("a/0", stepEnd, 0), later(0, "a/0", 2, 1, stepEnd, stepEnd)}, 10 * time.Second, ""},
+		"one of perhaps several was heard": {7, []arrival{later(0, "a/0", 1, 7, stepEnd, stepStart-second)}, 2 * time.Minute, ""},
+		"and lacks something":              {7, []arrival{later(0, "a/0", 1, 7, stepEnd, stepEnd)}, 2 * time.Minute, spans.PartialRestart},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, j := newBench(t), newJob()
@@ -221,7 +221,7 @@ func TestSourcesAfterCrash(t *testing.T) {
 		e.do(j)
 	}
 	require.NoError(t, b.ConsumeTraces(messageOf(t, 0), j.traces()))
-	for _, say := range [][]arrival{nil, {word(0, "a/0", 1, 7, stepEnd, 0)}, {word(0, "a/0", 1, 7, stepEnd, 0), word(0, "a/1", 1, 7, stepEnd, 0)}} {
+	for _, say := range [][]arrival{nil, {later(0, "a/0", 1, 7, stepEnd, 0)}, {later(0, "a/0", 1, 7, stepEnd, 0), later(0, "a/1", 1, 7, stepEnd, 0)}} {
 		b := started(maps.Clone(stored))
 		j.part(j.step(0, stepStart, stepEnd), "forward", stepStart, stepStart+second)
 		require.NoError(t, b.ConsumeTraces(messageOf(t, 1), j.traces()))
@@ -255,7 +255,7 @@ func TestMissed(t *testing.T) {
 			require.NoError(t, l.ConsumeTraces(messageOf(t, 9), j.traces()))
 			l.tick(60)
 			require.Empty(t, find(told(l.sink), "/breakdown@"), "how much that is was not said yet")
-			word(0, "a/0", 1, 70, stepEnd, stepStart+second).do(j)
+			later(0, "a/0", 1, 70, stepEnd, stepStart+second).do(j)
 			require.NoError(t, l.ConsumeTraces(messageOf(t, 10), j.traces()))
 			_, breakdown := l.until(t)
 			assert.Contains(t, breakdown, spans.AttrJoinPartialReason+"="+spans.PartialRestart)

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"encoding/binary"
-	"math"
 	"sync"
 
 	"go.opentelemetry.io/collector/pdata/ptrace"
@@ -91,9 +90,7 @@ func appendSaid(b []byte, id uint64, said []judgement) []byte {
 		for _, text := range [...]string{j.kind.name, j.kind.cause, j.kind.stage, j.reason} {
 			b = wire.AppendBytes(b, text)
 		}
-		for _, x := range [...]float64{j.value, j.threshold} {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		}
+		b = wire.AppendFloats(b, j.value, j.threshold)
 	}
 	return b
 }

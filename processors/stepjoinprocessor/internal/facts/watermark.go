@@ -9,7 +9,7 @@ import (
 // Watermark is a watermark of a source of collectives. Times are ns.
 type Watermark struct {
 	Source        string // must not share reused memory
-	Epoch, Number int64  // words of an epoch are numbered from 1
+	Epoch, Number int64  // watermarks of an epoch are numbered from 1
 	First         bool   // nothing was sent before
 	Until         int64  // everything that began before is sent; 0: unknown yet
 	Sent          int64  // the latest end sent, also in earlier epochs

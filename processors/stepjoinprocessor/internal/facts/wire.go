@@ -2,7 +2,6 @@ package facts
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -12,20 +11,6 @@ import (
 )
 
 // Facts in stored form, for the process after a crash. Texts are written out, because their numbers are of one process.
-
-func appendInts(b []byte, all ...int64) []byte {
-	for _, n := range all {
-		b = binary.AppendVarint(b, n)
-	}
-	return b
-}
-
-func appendFloats(b []byte, all ...float64) []byte {
-	for _, x := range all {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-	}
-	return b
-}
 
 func appendBool(b []byte, all ...bool) []byte {
 	bits := byte(0)
@@ -68,7 +53,7 @@ func readKind(c *wire.Cursor) breakdown.Kind {
 // AppendLeaf appends a leaf, except the shares.
 func (r *Run) AppendLeaf(b []byte, l *Leaf) []byte {
 	b = append(append(append(b, l.Trace[:]...), l.Span[:]...), l.Parent[:]...)
-	b = appendInts(b, l.Start, l.End-l.Start, l.Late, l.Blame, int64(l.LateRank), int64(l.Ranks), int64(l.PID), int64(l.LatePID))
+	b = wire.AppendVarints(b, l.Start, l.End-l.Start, l.Late, l.Blame, int64(l.LateRank), int64(l.Ranks), int64(l.PID), int64(l.LatePID))
 	for _, n := range [...]uint32{l.Name, l.Comm, l.Host, l.LateHost} {
 		b = wire.AppendBytes(b, r.Text(n))
 	}
@@ -88,7 +73,7 @@ func (r *Run) ReadLeaf(c *wire.Cursor) (l Leaf) {
 
 // Append appends a window, except the values in the leaf of the same span.
 func (w *Window) Append(b []byte) []byte {
-	return append(appendFloats(appendInts(b, w.Number, w.World), w.Steps, w.Batch), byte(w.Kind))
+	return append(wire.AppendFloats(wire.AppendVarints(b, w.Number, w.World), w.Steps, w.Batch), byte(w.Kind))
 }
 
 // ReadWindow is the inverse of Window.Append, for the window of a leaf's span.
@@ -105,7 +90,7 @@ func ReadWindow(c *wire.Cursor, l *Leaf) Window {
 
 // Append appends a stage.
 func (s *Stage) Append(b []byte) []byte {
-	return append(appendInts(append(b, s.Span[:]...), s.Start, s.End-s.Start), byte(s.Kind), byte(s.Flags))
+	return append(wire.AppendVarints(append(b, s.Span[:]...), s.Start, s.End-s.Start), byte(s.Kind), byte(s.Flags))
 }
 
 // ReadStage is the inverse of Stage.Append.
@@ -117,7 +102,7 @@ func ReadStage(c *wire.Cursor) Stage {
 
 // AppendUnplaced appends a pass or a call without a time.
 func (r *Run) AppendUnplaced(b []byte, u *Unplaced) []byte {
-	b = appendInts(append(append(b, u.Span[:]...), u.Parent[:]...), u.Start, u.End-u.Start, u.Number)
+	b = wire.AppendVarints(append(append(b, u.Span[:]...), u.Parent[:]...), u.Start, u.End-u.Start, u.Number)
 	return appendBool(wire.AppendBytes(b, r.Text(u.Name)), u.Call, u.Observed)
 }
 
@@ -130,7 +115,7 @@ func (r *Run) ReadUnplaced(c *wire.Cursor) Unplaced {
 }
 
 // Append appends shares.
-func (s *Shares) Append(b []byte) []byte { return appendFloats(b, s[:]...) }
+func (s *Shares) Append(b []byte) []byte { return wire.AppendFloats(b, s[:]...) }
 
 // ReadShares is the inverse of Shares.Append.
 func ReadShares(c *wire.Cursor) (s Shares) {
@@ -140,9 +125,9 @@ func ReadShares(c *wire.Cursor) (s Shares) {
 	return s
 }
 
-// Append appends a word.
+// Append appends a watermark.
 func (w *Watermark) Append(b []byte) []byte {
-	return appendBool(appendInts(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent), w.First)
+	return appendBool(wire.AppendVarints(wire.AppendBytes(b, w.Source), w.Epoch, w.Number, w.Until, w.Sent), w.First)
 }
 
 // ReadWatermark is the inverse of Watermark.Append.
@@ -167,7 +152,7 @@ func (r *Run) Whole() Whole {
 // Append appends the whole.
 func (w *Whole) Append(b []byte) []byte {
 	b = wire.AppendBytes(wire.AppendBytes(b, w.Trainer), w.Partition)
-	return appendBool(appendInts(b, w.Ranks, w.World, w.Apart), w.Sampled, w.RecordOnly, w.takenOver, w.unsettled)
+	return appendBool(wire.AppendVarints(b, w.Ranks, w.World, w.Apart), w.Sampled, w.RecordOnly, w.takenOver, w.unsettled)
 }
 
 // ReadWhole reads the output of Whole.Append.
@@ -180,14 +165,14 @@ func (r *Run) ReadWhole(c *wire.Cursor) {
 // AppendState appends the state of the run as a whole, the end of lost facts, and the times reached by sources.
 func (r *Run) AppendState(b []byte) []byte {
 	w := r.Whole()
-	b = wire.AppendBytes(appendInts(w.Append(b), r.Lost), r.LostBy)
+	b = wire.AppendBytes(wire.AppendVarints(w.Append(b), r.Lost), r.LostBy)
 	b = binary.AppendUvarint(b, uint64(len(r.marks)))
 	for source, m := range r.marks {
-		b = appendBool(appendInts(wire.AppendBytes(b, source), m.epoch, m.number, m.until), m.midway)
+		b = appendBool(wire.AppendVarints(wire.AppendBytes(b, source), m.epoch, m.number, m.until), m.midway)
 	}
 	b = binary.AppendUvarint(b, uint64(len(r.sources)))
 	for name, s := range r.sources {
-		b = appendInts(wire.AppendBytes(b, name), s.until)
+		b = wire.AppendVarints(wire.AppendBytes(b, name), s.until)
 	}
 	return b
 }
