@@ -14,15 +14,16 @@ import (
 // clocks are the clocks of a file's lines that are no records: a run begins before its first step, and ends behind its last.
 type clocks struct {
 	peeler line.Peeler
-	prefix line.Prefix
+	prefix line.Prefix // of the last line
 	zone   *time.Location
 	stamps *clock.Stamps
-	at     int64 // ns, of the last line with a clock
+	at     int64 // ns since 1970, of the last line with a clock, records included
 
-	first, last int64   // ns; 0: no line has a clock
-	begins      []int64 // ns, of first lines of a process
+	first, last int64   // ns since 1970, of the earliest and the latest line; 0: no line has a clock
+	begins      []int64 // ns since 1970, of the file's first line with a clock, and of each line in which a process says that Megatron is initialized
 }
 
+// mostBegins bounds clocks.begins.
 const mostBegins = 10_000
 
 // Megatron-LM's print_datetime (megatron/training/utils.py): "[after megatron is initialized] datetime: 2026-11-01 10:00:00.000000 ".
@@ -36,9 +37,11 @@ func newClocks(zone *time.Location) *clocks {
 	return &clocks{zone: zone, stamps: clock.NewStamps(zone)}
 }
 
-// line notes the clock of a line, if any. The text is valid during the call.
+// line notes the clock of a line, if any: of a stamp before the message, of the container's log, of "datetime: …", or of torchrun's prefix. Only ignored
+// lines widen first and last, as the clocks of records are in the spans. The text is valid during the call.
 func (c *clocks) line(text []byte, v tail.Verdict) {
-	if v != tail.Ignored && c.at != 0 { // a single record is enough, for the year of stamps without one
+	// Of records a single one is parsed, only for c.at: the year of stamps without one (glog).
+	if v != tail.Ignored && c.at != 0 {
 		return
 	}
 	rest := c.peeler.Peel(text, &c.prefix)
@@ -79,7 +82,11 @@ func (c *clocks) line(text []byte, v tail.Verdict) {
 
 // glog makes a stamp of torchrun's "E0813 15:04:05.000000 ", with the year of the clock before (glog's format has none). nil: no stamp.
 func (c *clocks) glog(text []byte) []byte {
-	if c.at == 0 || len(text) < 21 || bytes.IndexByte([]byte("IWEF"), text[0]) < 0 || text[5] != ' ' || text[8] != ':' || text[14] != '.' {
+	if c.at == 0 || len(text) < len("E0813 15:04:05.000000") {
+		return nil
+	}
+	severity := bytes.IndexByte([]byte("IWEF"), text[0]) >= 0
+	if !severity || text[5] != ' ' || text[8] != ':' || text[14] != '.' {
 		return nil
 	}
 	end := bytes.IndexByte(text[6:], ' ')
@@ -90,7 +97,8 @@ func (c *clocks) glog(text []byte) []byte {
 	return fmt.Appendf(nil, "%d-%s-%s %s", year, text[1:3], text[3:5], text[6:6+end])
 }
 
-// Book puts the clocks of a run's training logs into its ledger.
+// Book puts the clocks of a run's training logs into the run's ledger, which accounts for the wall-clock time: the run lasts from the first line to the last,
+// and the begins tell restarts. Files without a record are not the run's.
 func (r *Reading) Book(run string, l *account.Ledger) {
 	for _, j := range r.Runs {
 		if j.ID != run {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Copy is a file whose records are all in another file.
+// Copy is a file whose records are all in another file, Of, which is read in place of it.
 type Copy struct {
 	Path, Of string // absolute
 }
@@ -25,7 +25,8 @@ var checkpoint = regexp.MustCompile(`^checkpoint-\d+$`)
 // mostState bounds the states that are compared, By: a row has some 200.
 const mostState = 256 << 20
 
-// leaveCopies removes states of a run whose rows are all in a longer state.
+// leaveCopies removes from the files to read the states (trainer_state.json) that a longer state of the same run begins with: a checkpoint has a copy of all
+// rows so far.
 func (in *Input) leaveCopies() {
 	states := make(map[string][]string) // by the directory of the run
 	for _, f := range in.Files {
@@ -38,7 +39,7 @@ func (in *Input) leaveCopies() {
 		}
 		states[dir] = append(states[dir], f)
 	}
-	gone := make(map[string]bool)
+	gone := make(map[string]bool) // the files removed
 	for _, files := range states {
 		if len(files) < 2 {
 			continue
@@ -47,7 +48,8 @@ func (in *Input) leaveCopies() {
 		for _, f := range files {
 			rows[f] = rowsOf(f)
 		}
-		slices.SortStableFunc(files, func(a, b string) int { return cmp.Or(len(rows[b])-len(rows[a]), len(a)-len(b)) }) // the run's own has the summary
+		// The longest first; of equals the shorter path, which is the run's own and not a checkpoint's: only the run's own has the summary.
+		slices.SortStableFunc(files, func(a, b string) int { return cmp.Or(len(rows[b])-len(rows[a]), len(a)-len(b)) })
 		for i, f := range files {
 			of := slices.IndexFunc(files[:i], func(longer string) bool { return !gone[longer] && begins(rows[longer], rows[f]) })
 			if of < 0 || len(rows[f]) == 0 {
@@ -60,7 +62,7 @@ func (in *Input) leaveCopies() {
 	in.leave(gone)
 }
 
-// leave removes the files in Copies from the files to read.
+// leave removes the files in gone from the files to read, with their bytes, and sorts Copies, to which the caller has added the files.
 func (in *Input) leave(gone map[string]bool) {
 	if len(gone) == 0 {
 		return
@@ -78,7 +80,8 @@ func (in *Input) leave(gone map[string]bool) {
 	}
 }
 
-// rowsOf are the rows logged in a state, but for the summary at the end of each call of train(): a continued training drops the earlier summary.
+// rowsOf are the rows logged in a state, but for the summary at the end of each call of train(): a continued training drops the earlier summary. nil: the file
+// is too large, or no state.
 func rowsOf(path string) (rows []json.RawMessage) {
 	if fi, err := os.Stat(path); err != nil || fi.Size() > mostState {
 		return nil
@@ -90,7 +93,8 @@ func rowsOf(path string) (rows []json.RawMessage) {
 	var s struct {
 		History []json.RawMessage `json:"log_history"`
 	}
-	if json.Unmarshal(bytes.ReplaceAll(body, []byte("NaN"), []byte("0")), &s) != nil { // Python writes NaN, unknown in JSON
+	body = bytes.ReplaceAll(body, []byte("NaN"), []byte("0")) // Python writes NaN, unknown in JSON
+	if json.Unmarshal(body, &s) != nil {
 		return nil
 	}
 	return slices.DeleteFunc(s.History, func(row json.RawMessage) bool { return bytes.Contains(row, []byte(`"train_runtime"`)) })

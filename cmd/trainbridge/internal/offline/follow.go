@@ -14,8 +14,11 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/nvmlreceiver"
 )
 
-// followWait is how long a step waits for the records of further logs: a user is watching.
+// followWait is how long a step waits for the records of further logs: short, as a user is watching.
 const followWait = "2s"
+
+// followSample is how often the GPUs are sampled.
+const followSample = "2s"
 
 // Follow reads files from their beginning and on, while they grow, until the context ends. Later files of directories and globs are read too, if all is one
 // job. Sink.Metrics gets the values of logs, and with GPUs in this host the values of NVML. Sink.Derived, and the options about positions, progress and lines,
@@ -36,6 +39,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.close(ctx)) }()
 	jobs := in.jobs(opt.Run, func(file string) string { return known.by[file].Receiver })
+	// With a single job, or none yet, the files of the paths are all of that job, also those to come: the job has no list of files, and is read by globs.
 	if len(jobs) < 2 {
 		run := opt.Run
 		for _, j := range jobs {
@@ -83,6 +87,7 @@ func Follow(ctx context.Context, in *Input, opt Options, to Sink) (err error) {
 	return nil
 }
 
+// follower makes a receiver of a job's files, which reads each file that the receiver is the first to understand. i tells the receivers of jobs apart.
 func (o *Options) follower(
 	ctx context.Context, f reader, i int, globs []any, run string, traces consumer.Traces, metrics consumer.Metrics,
 ) (component.Component, error) {
@@ -93,7 +98,7 @@ func (o *Options) follower(
 		return nil, err
 	}
 	set := receiverSettings(f, i, *o)
-	if metrics != nil { // of the same instance, which Start begins
+	if metrics != nil { // of the same instance as the spans, by the same settings: a single Start begins both
 		if _, err := f.CreateMetrics(ctx, set, cfg, metrics); err != nil {
 			return nil, err
 		}
@@ -101,7 +106,8 @@ func (o *Options) follower(
 	return f.CreateTraces(ctx, set, cfg, traces)
 }
 
-// gpus are the components that sample the GPUs of this host, for step_join and for the sink.
+// gpus makes the receiver of NVML, which samples the GPUs of this host, and before the sink the metrics side of step_join, which says the GPUs' state in the
+// breakdown of a step. Both are returned, to be started.
 func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) ([]component.Component, error) {
 	cfg, err := configure(p.joins, nil)
 	if err != nil {
@@ -112,7 +118,7 @@ func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) (
 		return nil, err
 	}
 	f := nvmlreceiver.NewFactory()
-	cfg, err = configure(f, map[string]any{"collection_interval": followWait})
+	cfg, err = configure(f, map[string]any{"collection_interval": followSample})
 	if err != nil {
 		return nil, err
 	}
@@ -120,13 +126,14 @@ func (p *pipeline) gpus(ctx context.Context, opt Options, to consumer.Metrics) (
 	return []component.Component{join, nvml}, err
 }
 
+// receiverSettings are the settings of the receiver of the i-th job.
 func receiverSettings(f component.Factory, i int, opt Options) receiver.Settings {
 	return receiver.Settings{
 		ID: component.NewIDWithName(f.Type(), strconv.Itoa(i)), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo(),
 	}
 }
 
-// globs match the files of the paths, and later ones.
+// globs match the files of the paths as given, and later files: a directory's with **, a glob's as the glob does.
 func (in *Input) globs() (all []any) {
 	for _, r := range in.roots {
 		path, err := resolve(r.path)

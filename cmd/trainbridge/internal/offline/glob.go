@@ -20,13 +20,14 @@ func Glob(pattern string, passed kernelfs.Passed) ([]string, error) {
 	return matches, err
 }
 
-// tree is a directory in which the kernel's file systems are empty.
+// tree is the directory base, in which the kernel's file systems (/proc, /sys) are empty: a glob such as /** does not enter them.
 type tree struct {
 	fs.FS
 	base   string
-	passed kernelfs.Passed
+	passed kernelfs.Passed // the kernel's file systems met
 }
 
+// ReadDir lists a directory, given relative to base; one of the kernel's is noted in passed and looks empty.
 func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
 	dir := filepath.Join(t.base, name)
 	if of := kernelfs.Of(dir); of != "" {

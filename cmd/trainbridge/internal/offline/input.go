@@ -56,17 +56,17 @@ type Input struct {
 	// Copies are files with the same records as another of Files: they are not read.
 	Copies []Copy
 
-	most   int
-	follow bool
+	most   int               // MostFiles, less in tests
+	follow bool              // links are followed
 	named  map[string]string // names of files that differ from their paths
 	roots  []root
 	spool  *os.File // the copy of the standard input
 }
 
-// root is one of the paths, and its files.
+// root is one of the paths that the user gave, and the path's files.
 type root struct {
 	path  string // as given
-	dir   bool
+	dir   bool   // a directory: files are all below
 	files []string
 }
 
@@ -74,6 +74,7 @@ type root struct {
 // name until Close. The error wraps ErrNoFiles if no file is found.
 func Open(paths []string, stdin io.Reader) (*Input, error) { return open(paths, stdin, MostFiles) }
 
+// open is Open with at most a number of files.
 func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 	in := &Input{named: make(map[string]string), PassedOver: make(nonlog.Tally), Kernel: make(kernelfs.Passed), most: most}
 	in.follow, _ = strconv.ParseBool(os.Getenv(FollowSymlinks))
@@ -98,6 +99,7 @@ func open(paths []string, stdin io.Reader, most int) (*Input, error) {
 			in.roots = append(in.roots, r)
 		}
 	}
+	// A file of several paths belongs to the first; files beyond most are counted and left.
 	seen := make(map[string]bool)
 	for i := range in.roots {
 		in.roots[i].files = slices.DeleteFunc(in.roots[i].files, func(f string) bool {
@@ -141,6 +143,8 @@ func (in *Input) Name(path string) string {
 	return path
 }
 
+// find returns the files of a path as given: "-", a directory, a regular file, or else a glob. Of a glob, files that are no logs by name and links that are
+// not followed are noted in the Input. An error says that the path names nothing; a glob without matches is no error, but a root without files.
 func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	if path == stdinName {
 		return in.copyOf(stdin)
@@ -155,7 +159,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	case err == nil:
 		file, err := resolve(path)
 		return root{path, false, []string{file}}, err
-	case !strings.ContainsAny(path, "*?[{"):
+	case !strings.ContainsAny(path, "*?[{"): // no glob either
 		return root{}, err
 	}
 	matches, err := Glob(path, in.Kernel)
@@ -168,7 +172,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	if err != nil {
 		return r, nil //nolint:nilerr // then it matches nothing
 	}
-	seen := make(map[string]bool)
+	seen := make(map[string]bool) // directories and files passed over by name: each counts once
 	for _, m := range matches {
 		if at, name := NonLog(base, path, m); name != "" {
 			if !seen[at] {
@@ -184,6 +188,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 		if fi, err := os.Stat(file); err != nil || !fi.Mode().IsRegular() {
 			continue
 		}
+		// Links in the glob's fixed part are followed, as named by the user; a link behind is met if the file's own path is not where the glob found the file.
 		if rel, err := filepath.Rel(base, m); !in.follow && (err != nil || filepath.Join(from, rel) != file) {
 			in.Links = append(in.Links, m)
 			continue
@@ -193,7 +198,7 @@ func (in *Input) find(path string, stdin io.Reader) (root, error) {
 	return r, nil
 }
 
-// Unfollowed are the links to files that are not read by another path.
+// Unfollowed are the links of Links that lead to a file or directory of which nothing is read by another path.
 func (in *Input) Unfollowed() (links []string) {
 	read := make(map[string]bool, len(in.Files))
 	for _, f := range in.Files {
@@ -221,7 +226,7 @@ func (in *Input) LinksText() string {
 	return fmt.Sprintf("%d symbolic links passed over, such as %s: %s=true follows links", len(links), links[0], FollowSymlinks)
 }
 
-// resolve returns a file's own path: links named by the user are followed.
+// resolve returns the absolute path of a file with all links followed.
 func resolve(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -230,7 +235,8 @@ func resolve(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// below are the regular files below a directory, and with FollowSymlinks the targets of links.
+// below are the regular files below a directory, and with FollowSymlinks the files that links point to. What is not read is noted in the Input: unreadable
+// directories, the kernel's file systems, files that are no logs by name, and links. The walk ends at countedTo times as many files as may be read.
 func (in *Input) below(dir string) (files []string, err error) {
 	dir, err = resolve(dir)
 	if err != nil {
@@ -286,6 +292,7 @@ func kernelfsOf(path string, d fs.DirEntry) string {
 // NonLog returns the part of the name by which a file below the base of a glob is passed over, and the path of the file or directory of the name; "": none.
 func NonLog(base, pattern, file string) (at, name string) { return nonLog(base, pattern, file, false) }
 
+// nonLog is NonLog of a file or a directory.
 func nonLog(base, pattern, path string, isDir bool) (at, name string) {
 	rel, err := filepath.Rel(base, path)
 	if err != nil || rel == "." {
@@ -299,7 +306,8 @@ func nonLog(base, pattern, path string, isDir bool) (at, name string) {
 // their file.
 const copyDescriptor = 100
 
-// copyOf copies the standard input into a file without a name, to find its format and perhaps read it twice.
+// copyOf copies the standard input into a file without a name, for reading twice: to find the format, and to read. The root's file is the descriptor's path
+// in /proc.
 func (in *Input) copyOf(stdin io.Reader) (root, error) {
 	if in.spool != nil {
 		return root{}, errors.New("-: standard input can be read only once")

@@ -12,6 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// job is the files of one run.
 type job struct {
 	run   string // ml.run.id
 	files []string
@@ -24,8 +25,8 @@ var partOfJob = regexp.MustCompile(`(?i)^(\d+|checkpoint-\d+|(attempt|rank|local
 // jobs groups files by job. Logs of one directory are of one job. Below a directory named by the user, so are logs of different kinds; if two directories have
 // logs of the same kind, each is a job, unless by their names they are parts of one. kind is the receiver of a file, "" for none.
 func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
-	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID"))
-	by := make(map[string]*job)
+	run = cmp.Or(run, os.Getenv("TRAINBRIDGE_RUN_ID")) // a run that the user names is that of all files
+	by := make(map[string]*job)                        // by run id
 	put := func(id string, files []string) {
 		if by[id] == nil {
 			by[id] = &job{run: id}
@@ -39,7 +40,7 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 		case run != "":
 			put(spans.Name(run), files)
 		case r.dir:
-			at, _ := resolve(r.path) // read before
+			at, _ := resolve(r.path) // no error: the directory was listed before
 			split(at, files, kind, put)
 		default:
 			for _, f := range files {
@@ -57,9 +58,10 @@ func (in *Input) jobs(run string, kind func(file string) string) (jobs []job) {
 	return jobs
 }
 
-// split puts the files below a directory into jobs.
+// split puts the files below a directory into jobs, as jobs says: into one, unless a kind of log is in two of the directories below. Then each of these
+// directories is split likewise. Directories that are parts of a job by their names are looked through.
 func split(dir string, files []string, kind func(file string) string, put func(id string, files []string)) {
-	below := make(map[string][]string) // by the directory in dir; "" for files in dir itself, or in a part of the job
+	below := make(map[string][]string) // by the first directory that is no part of a job; "" without one
 	seen := make(map[string]string)    // the directory of each kind
 	several := false
 	for _, f := range files {
@@ -78,7 +80,7 @@ func split(dir string, files []string, kind func(file string) string, put func(i
 		seen[kind(f)] = name
 	}
 	if !several {
-		put(spans.DirectoryRun(filepath.Join(dir, "x")), files)
+		put(spans.DirectoryRun(filepath.Join(dir, "x")), files) // "x": DirectoryRun takes the path of a file
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(below)) {

@@ -56,6 +56,7 @@ type Options struct {
 	owner  func(file string) string // the receiver of a file, "" for none; nil: found out by the files' content
 }
 
+// withLog are the options with a logger, which drops everything if none was given.
 func (o Options) withLog() Options {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -93,12 +94,15 @@ type Sink struct {
 // reader is the factory of a receiver that can read files once (receivers/internal/filereceiver).
 type reader interface {
 	receiver.Factory
+	// Once makes a receiver for one reading. locate: spans say file and offset. bare: as Sink.NoParts. scope is that of the spans; release ends the reading
+	// and returns the begin of each log's run.
 	Once(
 		set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
 		traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
 	) (once *tail.Once, scope string, release func() []spans.RunSpan, err error)
 }
 
+// readers are the factories of all receivers of files.
 func readers() []reader {
 	return []reader{
 		tqtracereceiver.NewFactory().(reader), flagscalereceiver.NewFactory().(reader), trainlogreceiver.NewFactory().(reader),
@@ -109,7 +113,7 @@ func readers() []reader {
 
 const progressEvery = 200 * time.Millisecond
 
-// Read reads all files, job by job, and returns when everything is read, joined and judged.
+// Read reads all files, job by job, each through a pipeline of its own, and returns when everything is read, joined and judged.
 func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error) {
 	opt = opt.withLog()
 	out := newReading(in)
@@ -164,13 +168,15 @@ func Read(ctx context.Context, in *Input, opt Options, to Sink) (*Reading, error
 	return out, ctx.Err()
 }
 
+// source is a receiver of one reading.
 type source struct {
-	scope string
+	scope string // of its spans
 	*tail.Once
 }
 
-// sources makes the receivers of some files, separate ones for each zone. Each file is read by the receiver that understands it. release returns the begins of
-// the logs read.
+// sources makes the receivers of some files, separate ones for each zone, as a receiver has one timezone for all of its files. Each file is read by the
+// receiver that understands the file. release must be called after the reading, also after an error: it ends the receivers, and returns the begins of the
+// logs read.
 func sources(files []string, run string, opt Options, settings tail.Settings, to Sink) (all []source, release func() []spans.RunSpan, err error) {
 	var releases []func() []spans.RunSpan
 	release = func() (began []spans.RunSpan) {
@@ -190,7 +196,8 @@ func sources(files []string, run string, opt Options, settings tail.Settings, to
 	return all, release, nil
 }
 
-// zoneSources is sources of sorted files of one zone; "": each receiver's own.
+// zoneSources is sources for the sorted files of one zone; "": the timezone of each receiver's settings. Receivers without a file are not made, unless the
+// owner of the files is yet to be found.
 func zoneSources(
 	files []string, zone, run string, opt Options, settings tail.Settings, to Sink,
 ) (all []source, release func() []spans.RunSpan, err error) {
@@ -213,13 +220,14 @@ func zoneSources(
 		if at < 0 {
 			return nil, release, fmt.Errorf("%s reads no files", r.ID)
 		}
-		own, byContent := among(r.Include, files), among(r.Shared, files)
+		own, byContent := among(r.Include, files), among(r.Shared, files) // read in any case, and read if understood
 		if opt.owner != nil {
 			byContent = slices.DeleteFunc(byContent, func(f string) bool { return opt.owner(f) != r.ID.String() })
 		}
 		if len(own)+len(byContent) == 0 && (opt.Receivers != nil || opt.owner != nil) {
 			continue
 		}
+		// The settings as configured, but for the settings of files, of stored positions, and of waiting: nothing is given up before the end.
 		conf := map[string]any{}
 		maps.Copy(conf, r.Conf)
 		for _, name := range []string{"exclude", "document", "storage", "dead_letter", "start_at"} {
@@ -284,7 +292,7 @@ func globs(files []string) []any {
 	return list
 }
 
-// configure makes a component's config of settings.
+// configure makes a component's config of settings in the form of the YAML, and validates the config.
 func configure(f component.Factory, conf map[string]any) (component.Config, error) {
 	cfg := f.CreateDefaultConfig()
 	if err := confmap.NewFromStringMap(conf).Unmarshal(cfg); err != nil {
@@ -296,6 +304,7 @@ func configure(f component.Factory, conf map[string]any) (component.Config, erro
 	return cfg, nil
 }
 
+// telemetry is the telemetry of components: a log, no traces and no metrics of their own.
 func telemetry(log *zap.Logger) component.TelemetrySettings {
 	return component.TelemetrySettings{
 		Logger: log, TracerProvider: nooptrace.NewTracerProvider(), MeterProvider: noopmetric.NewMeterProvider(), Resource: pcommon.NewResource(),
@@ -307,10 +316,11 @@ var meta = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", 
 // escape makes a glob that matches only the path.
 func escape(path string) string { return meta.Replace(path) }
 
-// sort finds the receiver that understands each file.
+// sort finds the receiver that understands each file, by the file's beginning, and sets File.Receiver; of a file that none understands, Binary, Err or First.
+// Bytes becomes the size of all files with a receiver.
 func (r *Reading) sort(in *Input, opt Options) error {
 	sorter := new(tail.Sorter)
-	all, release, err := sources(in.Files, "x", opt, tail.Settings{Sorter: sorter}, Sink{})
+	all, release, err := sources(in.Files, "x", opt, tail.Settings{Sorter: sorter}, Sink{}) // "x": any run will do, as nothing is read
 	defer release()
 	if err != nil {
 		return err
@@ -338,6 +348,8 @@ func (r *Reading) sort(in *Input, opt Options) error {
 	return nil
 }
 
+// readJob reads the files of a job through a pipeline, all receivers in parallel, and adds counts and shifted zones to out. met is called with each receiver
+// before the reading begins, for the progress.
 func readJob(ctx context.Context, j job, opt Options, to Sink, out *Reading, met func(*tail.Once)) error {
 	p, err := newPipeline(ctx, opt, to)
 	if err != nil {

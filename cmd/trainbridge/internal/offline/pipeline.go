@@ -24,14 +24,16 @@ const joinBytes = 16 << 20
 
 // pipeline is the pipeline behind the receivers of a job: the processors and the connector of the shipped configuration.
 type pipeline struct {
-	first Sink
+	first Sink                             // takes what the receivers make
 	queue *queue                           // before first.Traces; nil: a receiver waits until its spans are taken
-	sums  *queue                           // before sums; nil likewise
-	join  interface{ Ended(scope string) } // nil: nothing is joined
-	joins processor.Factory
-	parts []component.Component // in the order of stopping
+	sums  *queue                           // before the caller's Sink.Traces, at the end; nil likewise
+	join  interface{ Ended(scope string) } // step_join; nil: nothing is joined
+	joins processor.Factory                // of step_join
+	parts []component.Component            // in the order of stopping: the first gets data first
 }
 
+// newPipeline makes and starts the components between the receivers and a sink: for spans train_perf, step_join and train_metrics (see traces), for values in
+// logs train_perf. The caller closes the pipeline.
 func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	p := new(pipeline)
 	traces, err := p.traces(ctx, opt, to)
@@ -64,7 +66,8 @@ func newPipeline(ctx context.Context, opt Options, to Sink) (*pipeline, error) {
 	return p, nil
 }
 
-// traces makes the way of the spans.
+// traces makes the way of the spans, from its end to its beginning: times outside of the options are dropped, then train_perf, step_join (unless
+// NoJoins), and train_metrics (for Derived) beside the sink's own consumer. Returned is the first consumer.
 func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.Traces, error) {
 	next := to.Traces
 	if next == nil {
@@ -109,11 +112,11 @@ func (p *pipeline) traces(ctx context.Context, opt Options, to Sink) (consumer.T
 	return tracesBetween(opt, perf), nil
 }
 
-// joined is step_join before a consumer.
+// joined makes step_join before a consumer. Unless logs are followed, step_join waits for the ends of sources and not by the clock.
 func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces) (consumer.Traces, error) {
 	f := stepjoinprocessor.NewFactory()
 	p.joins = f
-	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"}
+	conf := map[string]any{"max_bytes": joinBytes, "keep": "8760h"} // keep: a year, since old logs pass in seconds
 	if opt.follow {
 		conf["wait"] = followWait
 	}
@@ -137,6 +140,7 @@ func (p *pipeline) joined(ctx context.Context, opt Options, next consumer.Traces
 	return join, nil
 }
 
+// perfConfig are the settings of train_perf.
 func perfConfig(opt Options) map[string]any {
 	return map[string]any{"train": map[string]any{"device": opt.Device}}
 }
@@ -145,7 +149,7 @@ func processorSettings(opt Options, f component.Factory) processor.Settings {
 	return processor.Settings{ID: component.NewID(f.Type()), TelemetrySettings: telemetry(opt.Log), BuildInfo: component.NewDefaultBuildInfo()}
 }
 
-// ended tells step_join that all logs of a scope are read.
+// ended tells step_join that all logs of a scope are read: behind the spans of the scope that wait in the queue.
 func (p *pipeline) ended(scope string) {
 	if p.join == nil {
 		return
@@ -157,7 +161,8 @@ func (p *pipeline) ended(scope string) {
 	p.queue.work <- func() { p.join.Ended(scope) }
 }
 
-// open sends the span of each run, from the begin of the first of its logs. With parallel readers the first log is known only at the end of all.
+// open sends the span of each run, with the begin of the first of its logs: began has an entry per receiver and run. Called after all logs are read: with
+// parallel readers the first log is known only then.
 func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
 	if p.first.Traces == nil || len(began) == 0 {
 		return nil
@@ -175,7 +180,7 @@ func (p *pipeline) open(ctx context.Context, began []spans.RunSpan) error {
 	return p.first.Traces.ConsumeTraces(context.WithoutCancel(ctx), out.Traces())
 }
 
-// close flushes the pipeline.
+// close waits until all spans are through the pipeline, and stops the components, which send what they still hold.
 func (p *pipeline) close(ctx context.Context) (err error) {
 	ctx = context.WithoutCancel(ctx)
 	if p.queue != nil {
@@ -200,6 +205,7 @@ type noTraces struct{}
 func (noTraces) Capabilities() consumer.Capabilities                { return consumer.Capabilities{} }
 func (noTraces) ConsumeTraces(context.Context, ptrace.Traces) error { return nil }
 
+// noTraces takes spans and drops them.
 // both passes spans to two consumers that do not change them.
 type both struct{ first, second consumer.Traces }
 
@@ -224,6 +230,7 @@ func tracesBetween(opt Options, next consumer.Traces) consumer.Traces {
 	})
 }
 
+// metricsBetween drops points before opt.Since, or at opt.Until or after, and metrics that are empty then.
 func metricsBetween(opt Options, next consumer.Metrics) consumer.Metrics {
 	if opt.Since.IsZero() && opt.Until.IsZero() {
 		return next
@@ -254,6 +261,7 @@ func metricsBetween(opt Options, next consumer.Metrics) consumer.Metrics {
 	return out
 }
 
+// gpusBetween drops values before opt.Since, or at opt.Until or after, within the lists that next is called with; nil without next.
 func gpusBetween(opt Options, next func(*spans.GPUValues)) func(*spans.GPUValues) {
 	if next == nil || opt.Since.IsZero() && opt.Until.IsZero() {
 		return next
@@ -273,6 +281,7 @@ func gpusBetween(opt Options, next func(*spans.GPUValues)) func(*spans.GPUValues
 	}
 }
 
+// consumerOf is a consumer that edits spans before next gets them.
 func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces {
 	out, _ := consumer.NewTraces(func(ctx context.Context, td ptrace.Traces) error {
 		edit(td)
@@ -281,7 +290,7 @@ func consumerOf(next consumer.Traces, edit func(ptrace.Traces)) consumer.Traces 
 	return out
 }
 
-// bounds are the limits of the wanted times, ns.
+// bounds are the limits of the wanted times, ns since 1970; without an option the least and the largest time.
 func bounds(opt Options) (since, until int64) {
 	since, until = 0, int64(1<<63-1)
 	if !opt.Since.IsZero() {

@@ -27,6 +27,7 @@ type queue struct {
 	returned bool  // the error was returned to a receiver
 }
 
+// newQueue starts the goroutine that calls next; as many batches as queued may wait.
 func newQueue(next consumer.Traces, queued int) *queue {
 	q := &queue{Traces: next, work: make(chan func(), queued), done: make(chan struct{})}
 	go func() {
@@ -38,7 +39,7 @@ func newQueue(next consumer.Traces, queued int) *queue {
 	return q
 }
 
-// ConsumeTraces fails for good after any batch was refused.
+// ConsumeTraces queues a batch, waiting for room. The error is that of an earlier batch: after the first refusal nothing is taken any more.
 func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	ctx = context.WithoutCancel(ctx) // the receiver may have ended when the work is done
 	q.work <- func() {
@@ -56,13 +57,14 @@ func (q *queue) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return q.err
 }
 
+// failed is the error of the batch that was refused, nil if none was.
 func (q *queue) failed() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.err
 }
 
-// close returns when all work is done, with an error not yet returned to a receiver.
+// close returns when all work is done, with the error of a refused batch if no receiver has got the error yet.
 func (q *queue) close() error {
 	close(q.work)
 	<-q.done

@@ -31,15 +31,15 @@ type Reading struct {
 	// Shifts are the logs with stamps of a different zone from the one assumed, with Options.Positions.
 	Shifts []Shift
 	Bytes  int64 // of all files read
-	// Lines and Records are the sums of the receivers' counts, and of the files'.
+	// Lines and Records are the receivers' counts. The files' own counts have the same sums.
 	Lines, Records int64
 	Copies         []Copy // files not read: another has the same records
 
-	sample func(text []byte) string // the beginning of a line, without secrets
-	zone   func(*File) *time.Location
+	sample func(text []byte) string   // the beginning of a line, without secrets
+	zone   func(*File) *time.Location // the zone assumed for a file's stamps
 
-	mu sync.Mutex
-	by map[string]*File
+	mu sync.Mutex       // guards Lines, Records, by, and counted of files
+	by map[string]*File // by path
 }
 
 // Sample is the beginning of a line for display, without secrets.
@@ -79,6 +79,7 @@ type Reason struct {
 	Text   string // its beginning, without secrets
 }
 
+// newReading is a reading of files of which no line is read yet.
 func newReading(in *Input) *Reading {
 	r := &Reading{by: make(map[string]*File), Copies: in.Copies}
 	for _, path := range in.Files {
@@ -92,6 +93,7 @@ func newReading(in *Input) *Reading {
 	return r
 }
 
+// count adds the counts of a receiver that has ended.
 func (r *Reading) count(c tail.Counts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +101,7 @@ func (r *Reading) count(c tail.Counts) {
 	r.Records += c.Records
 }
 
-// watch counts the lines of a file.
+// watch returns the function to be called for each line of a file: for the file's counts, and of training logs for the clocks of lines that are no records.
 func (r *Reading) watch(path string) LineWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -119,6 +121,7 @@ func (r *Reading) watch(path string) LineWatch {
 	}
 }
 
+// line counts a line of a file by its outcome, and keeps the first line of each reason as a sample.
 func (r *Reading) line(f *File, text []byte, begin int64, v tail.Verdict, reason string) {
 	f.Lines++
 	of := f.Ignored
@@ -174,7 +177,7 @@ func (r *Reading) LineAt(path string, offset int64) int64 {
 	if found {
 		return f.counted[at].newlines + 1
 	}
-	var from place
+	var from place // counting goes on at the last place before that is known, else at the file's beginning
 	if at > 0 {
 		from = f.counted[at-1]
 	}
@@ -186,7 +189,7 @@ func (r *Reading) LineAt(path string, offset int64) int64 {
 	return from.newlines + n + 1
 }
 
-// newlines counts the line endings in a part of a file's content.
+// newlines counts the line endings in the part of a file's (unpacked) content between two offsets. A file that ends before is an error.
 func newlines(path string, from, to int64) (n int64, err error) {
 	src, err := content(path)
 	if err != nil {
@@ -236,6 +239,7 @@ func content(path string) (io.ReadCloser, error) {
 	return file, nil
 }
 
+// unpacked is the content of a compressed file; Close closes the file too.
 type unpacked struct {
 	io.ReadCloser
 	file *os.File
@@ -243,7 +247,7 @@ type unpacked struct {
 
 func (u *unpacked) Close() error { return errors.Join(u.ReadCloser.Close(), u.file.Close()) }
 
-// readable says why no byte of a file can be read.
+// readable returns the error of reading a file's first byte: no permission, or no valid gzip. nil: readable, or empty.
 func readable(path string) error {
 	src, err := content(path)
 	if err != nil {
@@ -257,7 +261,7 @@ func readable(path string) error {
 	return err
 }
 
-// headOf is the beginning of a file's content.
+// headOf is the beginning of a file's content, 4 KiB at most; nil if the file cannot be read.
 func headOf(path string) []byte {
 	src, err := content(path)
 	if err != nil {
@@ -283,19 +287,21 @@ func isBinary(path string) bool {
 		return false
 	}
 	head = bytes.TrimLeft(head, "\x00")
-	strange, all := 0, 0
+	strange, all := 0, 0 // characters
 	for len(head) > 0 {
 		c, size := utf8.DecodeRune(head)
-		if c == utf8.RuneError && size == 1 && len(head) > utf8.UTFMax || c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\x1b' && c != '\b' {
+		invalid := c == utf8.RuneError && size == 1 && len(head) > utf8.UTFMax // at the end of head a character may be cut in two
+		control := c < ' ' && !strings.ContainsRune("\t\n\r\x1b\b", c)         // escapes colour terminals, backspaces redraw progress bars
+		if invalid || control {
 			strange++
 		}
 		all++
 		head = head[size:]
 	}
-	return strange*10 > all
+	return strange*10 > all // more than a tenth: text has some, with its encoding broken or from another program
 }
 
-// FilesOf are the files of a run.
+// FilesOf are the files of a run, nil if unknown.
 func (r *Reading) FilesOf(run string) []string {
 	for i := range r.Runs {
 		if r.Runs[i].ID == run {

@@ -32,10 +32,10 @@ func isTracker(path string) bool {
 	return strings.Contains(name, "tfevents") || strings.HasSuffix(name, ".wandb") || strings.HasSuffix(name, ".wandb.gz")
 }
 
-// said is a log's loss of a step.
+// said is the loss that a log says of a step, or the gradient norm from a line without a loss.
 type said struct{ iteration, value float64 }
 
-// saidBy reads the losses of a log.
+// saidBy reads the losses of a log, from its first bytes, up to a number of steps; of trainer_state.json all. An iteration is NaN if the log's line has none.
 func saidBy(path string, bytes int64, steps int) (list []said) {
 	if filepath.Base(path) == state {
 		for _, row := range rowsOf(path) {
@@ -54,17 +54,18 @@ func saidBy(path string, bytes int64, steps int) (list []said) {
 	return list
 }
 
-// standsIn says whether a log has the steps of a tracker's file.
+// standsIn says whether a log has the losses that a tracker's file has, some: at least leastSame of them, and sameShare of the steps that both know. Values are
+// the same up to a relative rounding. Losses of a log without step numbers are compared by their order: then the share is of all of some.
 func standsIn(some, log []said, rounding float64) bool {
 	byStep := make(map[float64][]float64)
-	inOrder := 0 // of log, for logs without step numbers
+	inOrder := 0 // place in log behind the last match without a step number; 0: there was none
 	for _, s := range log {
 		byStep[s.iteration] = append(byStep[s.iteration], s.value)
 	}
-	near := func(a, b float64) bool {
+	near := func(a, b float64) bool { // the inner max: a loss near 0 is printed as 0.000
 		return math.Abs(a-b) <= rounding*max(math.Abs(a), rounding) || math.IsNaN(a) && math.IsNaN(b)
 	}
-	same, all := 0, 0
+	same, all := 0, 0 // steps with the same value, and steps that both know
 	for _, s := range some {
 		values, known := byStep[s.iteration]
 		if known {
@@ -81,10 +82,13 @@ func standsIn(some, log []said, rounding float64) bool {
 			}
 		}
 	}
-	return same >= leastSame && float64(same) >= sameShare*float64(all) && (inOrder == 0 || float64(same) >= sameShare*float64(len(some)))
+	if inOrder > 0 { // values found by order prove less: nearly all must be found
+		all = max(all, len(some))
+	}
+	return same >= leastSame && float64(same) >= sameShare*float64(all)
 }
 
-// isBeside reports whether a log may be of the training behind a tracker's file: it is in the same directory or in one above.
+// isBeside reports whether a log may be of the training behind a tracker's file: the log's directory, of a checkpoint the run's, has the tracker's file below.
 func isBeside(log, tracker string) bool {
 	dir := filepath.Dir(log)
 	if filepath.Base(log) == state && checkpoint.MatchString(filepath.Base(dir)) {
@@ -93,14 +97,15 @@ func isBeside(log, tracker string) bool {
 	return strings.HasPrefix(tracker, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }
 
-// comparison finds the files with the same records.
+// comparison finds, for leaveTrackers, the files with the same records.
 type comparison struct {
 	logs []string          // not written by trackers
-	read map[string][]said // whole logs
-	gone map[string]bool
+	read map[string][]said // the losses of files read so far, as whole has them
+	gone map[string]bool   // files that another one replaces
 	in   *Input
 }
 
+// whole reads the losses of a file, up to besideHead bytes; none of a binary file. A file is read once.
 func (c *comparison) whole(path string) []said {
 	list, ok := c.read[path]
 	if !ok {
@@ -112,12 +117,14 @@ func (c *comparison) whole(path string) []said {
 	return list
 }
 
+// leave notes that a file is not to be read, as a copy of another.
 func (c *comparison) leave(path, of string) {
 	c.gone[path] = true
 	c.in.Copies = append(c.in.Copies, Copy{path, of})
 }
 
-// tracker compares a tracker's file with the logs beside, and with files of other trackers.
+// tracker compares a tracker's file with the logs beside, and with the files of trackers before, others. The tracker's file is left if a console log or JSON
+// lines have its steps, or a file of the other kind of tracker has. Else the tracker's file is kept, and each trainer_state.json with its steps is left.
 func (c *comparison) tracker(path string, others []string) {
 	steps := saidBy(path, trackerHead, trackerSteps)
 	if len(steps) < leastSame {
@@ -152,8 +159,8 @@ func (c *comparison) tracker(path string, others []string) {
 	}
 }
 
-// leaveTrackers removes files of TensorBoard and W&B whose steps are in another log: a training counts once. A console log or JSON lines have more values per
-// step; trainer_state.json has no times, and the tracker's file replaces it.
+// leaveTrackers removes files of TensorBoard and W&B whose steps are in another log: a training counts once. A console log or JSON lines are preferred, with
+// more values per step; trainer_state.json has no times, and the tracker's file replaces it.
 func (in *Input) leaveTrackers() {
 	c := comparison{read: make(map[string][]said), gone: make(map[string]bool), in: in}
 	var trackers []string
@@ -171,7 +178,7 @@ func (in *Input) leaveTrackers() {
 	in.leave(c.gone)
 }
 
-// rank orders trackers: the first is read.
+// rank orders the kinds of trackers: of two files with the same steps TensorBoard's (0) is read, W&B's (1) is not.
 func rank(path string) int {
 	if strings.Contains(filepath.Base(path), "tfevents") {
 		return 0

@@ -43,14 +43,15 @@ func ParseZone(text string) (Zone, error) {
 	return Zone{Log: log, Name: name}, nil
 }
 
-// Of reports whether a file, by its own path, is one of the zone's logs.
+// Of reports whether a file, given by its absolute path without links, is one of the zone's logs. Log without a slash is the name of a file, or a glob of
+// names, in any directory; else a path or a glob of paths.
 func (z *Zone) Of(file string) bool {
 	if !strings.ContainsRune(z.Log, filepath.Separator) {
 		ok, _ := doublestar.PathMatch(z.Log, filepath.Base(file))
 		return ok || z.Log == filepath.Base(file)
 	}
 	path, err := resolve(z.Log)
-	if err != nil { // a glob
+	if err != nil { // no file has the path: a glob
 		path, err = filepath.Abs(z.Log)
 		if err != nil {
 			return false
@@ -63,7 +64,7 @@ func (z *Zone) Of(file string) bool {
 	return ok
 }
 
-// zone is the zone given for a file; "": none.
+// zone is the zone given for a file, of several matches the last; "": none.
 func (o *Options) zone(file string) (name string) {
 	for i := range o.Zones {
 		if o.Zones[i].Of(file) {
@@ -73,7 +74,7 @@ func (o *Options) zone(file string) (name string) {
 	return name
 }
 
-// zoned groups files by zone.
+// zoned groups files by the zone given for them; "" has those without.
 func (o *Options) zoned(files []string) map[string][]string {
 	by := make(map[string][]string)
 	for _, f := range files {
@@ -95,13 +96,14 @@ type Shift struct {
 
 // extent is from when to when the spans of some files are.
 type extent struct {
-	scope       string // of their receiver
+	scope       string // of the spans: says the receiver
 	file        string // one of the files
-	first, last int64  // ns
-	longest     int64  // ns, of the spans checked
+	first, last int64  // ns since 1970, of the first span's start and the last span's end
+	longest     int64  // ns, the longest of the spans checked
 }
 
-// extents are the extents of the training logs, file by file, and of the logs of each other receiver.
+// extents are the extents of the training logs, file by file, and of the logs of each other receiver, together. Comparing them (shifts) finds logs with stamps
+// of a different zone from the one assumed.
 type extents struct {
 	mu sync.Mutex
 	by map[extentKey]*extent
@@ -110,7 +112,7 @@ type extents struct {
 // extentKey is a receiver's scope, and of training logs the file.
 type extentKey struct{ scope, file string }
 
-// before has the spans looked at on their way to a consumer.
+// before returns a consumer that notes the extents of spans and passes the spans on to next; nil without next.
 func (e *extents) before(next consumer.Traces) consumer.Traces {
 	if next == nil {
 		return nil
@@ -140,7 +142,7 @@ func (e *extents) look(td ptrace.Traces) {
 	}
 }
 
-// placed reports whether times are the log's own.
+// placed reports whether times are the log's own, neither synthetic nor observed, by the attribute of a resource or a span; without the attribute, otherwise.
 func placed(m pcommon.Map, otherwise bool) bool {
 	v, ok := m.Get(spans.AttrTimeSource)
 	if !ok {
@@ -150,6 +152,7 @@ func placed(m pcommon.Map, otherwise bool) bool {
 	return of != spans.TimeSynthetic && of != spans.TimeObserved
 }
 
+// note widens the extent that a span belongs to. Spans of a run and parts of steps have made-up times and are passed over. Called under e.mu.
 func (e *extents) note(scope string, s ptrace.Span) {
 	k := extentKey{scope: scope}
 	kind := view.KindOf(s)
@@ -163,7 +166,7 @@ func (e *extents) note(scope string, s ptrace.Span) {
 	start, end := int64(s.StartTimestamp()), int64(s.EndTimestamp())
 	x := e.by[k]
 	if x == nil {
-		k = extentKey{strings.Clone(scope), strings.Clone(k.file)}
+		k = extentKey{strings.Clone(scope), strings.Clone(k.file)} // texts of the span may be parts of a whole batch's memory
 		x = &extent{scope: k.scope, first: start, last: end}
 		e.by[k] = x
 	}
@@ -175,42 +178,53 @@ func (e *extents) note(scope string, s ptrace.Span) {
 
 const (
 	quarter     = int64(15 * time.Minute) // all zones are whole quarters of an hour apart
-	mostShifted = 104                     // quarters: from UTC-12 to UTC+14
+	halfHour    = 2 * quarter
+	hour        = 4 * quarter
+	mostShifted = 104 * quarter           // from UTC-12 to UTC+14
 	begun       = int64(10 * time.Minute) // logs of a job begin within this time of each other, if they end together
 	aligned     = int64(10 * time.Second) // beyond a step, the largest distance of the first and the last records of two logs of a job
 )
 
-// shift is the lead of a over b in ns, if certain and in whole quarters of an hour; 0: none. Unshifted, the two do not overlap, or both their ends suggest the
-// same whole hours; shifted, the shorter lies within the longer, and the two share an end.
+// shift is the lead of log a over log b, ns, if their stamps are certainly of different zones; 0: not. A lead is a whole number of quarters of an hour. The
+// leads tried are those that make the two logs end together, or begin together: with a shifted back by the lead, the shorter log must lie within the longer,
+// and a coincidence must be unlikely.
 func shift(a, b *extent) int64 {
-	near := aligned + max(a.longest, b.longest)
+	near := aligned + max(a.longest, b.longest) // so far apart may two beginnings or ends be and still be the same
 	short := min(a.last-a.first, b.last-b.first)
-	common := func(by int64) int64 { return min(a.last-by, b.last) - max(a.first-by, b.first) }
+	common := func(lead int64) int64 { return min(a.last-lead, b.last) - max(a.first-lead, b.first) } // ns that both cover, negative for a gap
 	round := func(ns int64) int64 { return int64(math.Round(float64(ns)/float64(quarter))) * quarter }
-	for _, by := range [...]int64{round(a.last - b.last), round(a.first - b.first)} {
-		begin, end := abs(a.first-b.first-by), abs(a.last-b.last-by)
+	for _, lead := range [...]int64{round(a.last - b.last), round(a.first - b.first)} {
+		begins, ends := abs(a.first-b.first-lead), abs(a.last-b.last-lead) // how far apart the beginnings and the ends are after the shift
+		within := common(lead) >= short*9/10-near
+		if lead == 0 || abs(lead) > mostShifted || !within {
+			continue
+		}
 		switch {
-		case by == 0, abs(by) > mostShifted*quarter, common(by) < short*9/10-near:
-		case begin <= near && end <= near && !a.overlaps(b):
-			return by
-		case common(0) < 0 && (begin <= near || end <= near) && by%(2*quarter) == 0,
-			end <= near && begin <= begun && by%(4*quarter) == 0 && abs(by) > 2*begun:
-			return by
+		// Both begin and end together, and as stamped the two hardly overlap.
+		case begins <= near && ends <= near && !a.overlaps(b):
+			return lead
+		// As stamped the two do not overlap at all: beginnings or ends are enough, for zones of whole and half hours.
+		case common(0) < 0 && (begins <= near || ends <= near) && lead%halfHour == 0:
+			return lead
+		// The two overlap, as a long job's logs do: the ends must agree, the beginnings nearly, for zones of whole hours.
+		case ends <= near && begins <= begun && lead%hour == 0:
+			return lead
 		}
 	}
 	return 0
 }
 
-// overlaps reports whether the shorter of two logs lies mostly within the longer.
+// overlaps reports whether, as stamped, more than half of the shorter of two logs lies within the longer.
 func (x *extent) overlaps(b *extent) bool {
 	return min(x.last, b.last)-max(x.first, b.first) > min(x.last-x.first, b.last-b.first)/2
 }
 
 func abs(ns int64) int64 { return max(ns, -ns) }
 
-// shifts finds the logs of a run in a different zone from the rest.
+// shifts finds the logs of a run whose stamps have no zone and are of a different zone from the one assumed, and adds them to r.Shifts. Each log without a
+// zone, a, is compared with the others, b.
 func (r *Reading) shifts(run string, seen *extents, opt Options) {
-	zoneless := make(map[*extent]bool)
+	zoneless := make(map[*extent]bool) // logs with stamps without a zone
 	var all []*extent
 	for _, x := range seen.by {
 		if r.File(x.file) != nil {
@@ -219,13 +233,20 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *extent) int { return strings.Compare(a.file, b.file) })
-	for _, zoned := range [...]bool{true, false} { // logs with a zone are the measure, else logs without
+	for _, zoned := range [...]bool{true, false} { // first logs with a zone are the measure, then logs without
 		for _, b := range all {
-			if zoneless[b] == zoned || slices.ContainsFunc(all, func(a *extent) bool { return a != b && zoneless[a] && a.overlaps(b) }) {
-				continue // the log of another attempt may be hours later
+			if zoneless[b] == zoned {
+				continue
+			}
+			// A log that another one overlaps as stamped is no measure: a log hours away may be of another attempt.
+			if slices.ContainsFunc(all, func(a *extent) bool { return a != b && zoneless[a] && a.overlaps(b) }) {
+				continue
 			}
 			for _, a := range all {
-				if a == b || !zoneless[a] || r.shifted(a.file) || r.shifted(b.file) || !zoned && a.scope == b.scope {
+				if a == b || !zoneless[a] || r.shifted(a.file) || r.shifted(b.file) {
+					continue
+				}
+				if !zoned && a.scope == b.scope { // two logs of one writer have the same zone
 					continue
 				}
 				if by := shift(a, b); by != 0 {
@@ -236,11 +257,13 @@ func (r *Reading) shifts(run string, seen *extents, opt Options) {
 	}
 }
 
-// shifted says whether a file is known to be of another zone.
+// shifted says whether a file is in r.Shifts already.
 func (r *Reading) shifted(file string) bool {
 	return slices.ContainsFunc(r.Shifts, func(s Shift) bool { return slices.Contains(s.Files, r.File(file)) })
 }
 
+// shift notes that the times of log a are ahead of those of log b: in the Shift of a run's logs with the same lead, or in a new one, with the zone that the
+// stamps of a must have. A zone that does not exist is not noted.
 func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Options) {
 	file := r.File(a.file)
 	for i := range r.Shifts {
@@ -249,16 +272,16 @@ func (r *Reading) shift(run string, a, b *extent, ahead time.Duration, opt Optio
 			return
 		}
 	}
-	_, offset := time.Unix(0, a.first).In(opt.location(file)).Zone()
-	of := offset + int(ahead/time.Second)
-	if of < -12*3600 || of > 14*3600 {
+	_, assumed := time.Unix(0, a.first).In(opt.location(file)).Zone() // s east of UTC
+	right := assumed + int(ahead/time.Second)
+	if right < -12*3600 || right > 14*3600 {
 		return // no place on earth has the offset
 	}
-	name := time.Unix(0, 0).In(time.FixedZone("", of)).Format("-07:00")
+	name := time.Unix(0, 0).In(time.FixedZone("", right)).Format("-07:00")
 	r.Shifts = append(r.Shifts, Shift{Run: run, Files: []*File{file}, Ahead: ahead, Other: r.Name(b.file), Zone: name})
 }
 
-// location is the zone assumed for the stamps of a file.
+// location is the zone assumed for the stamps of a file: the one given for the file, else the timezone of the file's receiver, else this host's.
 func (o *Options) location(f *File) *time.Location {
 	name := o.zone(f.Path)
 	for _, r := range o.Receivers {
@@ -276,7 +299,7 @@ func (o *Options) location(f *File) *time.Location {
 // stamp is a date and time of day, with an optional zone.
 var stamp = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(Z|[+-]\d\d:?\d\d)?`)
 
-// hasNoZone reports whether stamps of a log have no zone, by its beginning.
+// hasNoZone reports whether a log has stamps, and none with a zone, in its first 64 KiB.
 func hasNoZone(path string) bool {
 	src, err := content(path)
 	if err != nil {
@@ -287,7 +310,7 @@ func hasNoZone(path string) bool {
 	n, _ := io.ReadFull(src, head)
 	found := false
 	for _, m := range stamp.FindAllSubmatchIndex(head[:n], -1) {
-		if m[2] >= 0 {
+		if m[2] >= 0 { // the group of the zone
 			return false
 		}
 		found = true

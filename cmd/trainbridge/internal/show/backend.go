@@ -12,14 +12,17 @@ import (
 // backend is the source of traces, and the advice if the source does not answer.
 type backend struct {
 	source.Source
-	key   string // of the document
-	value any
+	key   string // of value in the document of --format json: "jaeger", "tempo" or "files"
+	value any    // the address, or the names of the files
 
-	start, port, example string // texts for advice: "its query port with --jaeger", "--jaeger needs …", an address
-	yet                  string // what to check if no traces came
+	// Texts for advice, each of an error of explain; empty for files.
+	start   string // "its query port with --jaeger"
+	port    string // "--jaeger needs the query port of …"
+	example string // "--jaeger http://…"
+	yet     string // what to check if no traces came
 }
 
-// open returns the backend of the options.
+// open returns the backend of the options: the files of --file, else the Tempo of --tempo, else the Jaeger of --jaeger. Servers are not asked yet.
 func open(opt options) (*backend, error) {
 	const check = "check that the collector runs, that its logs have lines and that its OTLP exporter points to this "
 	switch {
@@ -43,7 +46,7 @@ func open(opt options) (*backend, error) {
 	}, nil
 }
 
-// explain advises about an error.
+// explain adds to an error of the backend what the user can do about the error.
 func (b *backend) explain(err error) error {
 	switch {
 	case errors.Is(err, source.ErrAddress):
@@ -60,7 +63,7 @@ func (b *backend) explain(err error) error {
 	return fmt.Errorf("show: %w", err)
 }
 
-// nothing says why no traces came, and what to do.
+// nothing is the error for a search without traces: nothing was sent yet, or the run or the service of the options has none.
 func (b *backend) nothing(ctx context.Context, opt options) error {
 	services, err := b.Services(ctx)
 	switch {

@@ -21,7 +21,7 @@ const rankColour = "34"
 // drawnRanks is how many ranks of a collective are drawn, by level of extent; 0: all.
 var drawnRanks = [levels]int{2: 30, 20, 10, 10}
 
-// collectives are NCCL's, with a row per communicator and operation.
+// collectives is the domain of NCCL's collectives; the table has a row per communicator and operation.
 var collectives = domain{
 	key:  "collectives",
 	help: tables.CollectivesHelp, rows: tables.CollectiveObjects, table: collectiveTable,
@@ -56,6 +56,7 @@ var collectives = domain{
 	notes:    rankNotes,
 }
 
+// collectiveTable prints a row per communicator and operation, and the verdicts on each.
 func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Collectives.Rows()
 	if len(all) == 0 {
@@ -68,7 +69,7 @@ func collectiveTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// collectiveTitle names the collective of a root.
+// collectiveTitle names a collective: "AllReduce 12 of dp, 8 ranks", as far as known.
 func collectiveTitle(s *tree.Span) string {
 	var v view.Collective
 	v.Read(s.Span)
@@ -102,7 +103,8 @@ func rankOf(s *tree.Span) (r view.Rank, c view.Collective) {
 	return r, c
 }
 
-// ownTime is the rank's own time, ns: the trace draws the last rank from the first arrival on.
+// ownTime is the time that a rank spent in the collective, ns. The span of the rank that came last is longer, from the first rank's arrival on: its own time
+// is the transfer.
 func ownTime(s *tree.Span) int64 {
 	if r, c := rankOf(s); r.Last && !math.IsNaN(c.TransferDuration) {
 		return int64(c.TransferDuration * 1e9)
@@ -125,6 +127,7 @@ func lateness(s *tree.Span) float64 {
 	return v.Late
 }
 
+// rankLabel labels a rank of a collective: "rank 3", and " host-1" behind the name.
 func rankLabel(s *tree.Span) (name, end string, ok bool) {
 	if !isRank(s) {
 		return "", "", false
@@ -139,6 +142,7 @@ func rankLabel(s *tree.Span) (name, end string, ok bool) {
 	return fmt.Sprintf("rank %d", v.Rank.N), end, true
 }
 
+// withoutPhases leaves out the phases of a rank, which the rank's bar shows.
 func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
 	if !isRank(s) {
 		return children, nil
@@ -146,8 +150,8 @@ func withoutPhases(s *tree.Span, children []*tree.Span, _ extent) (drawn, told [
 	return slices.DeleteFunc(slices.Clone(children), isPhase), nil
 }
 
-// latestFirst puts the ranks of a collective in order, the latest first. Some are drawn, the rest become a row. In a brief drawing ranks are drawn without
-// the spans below.
+// latestFirst ranks the children of a collective: first the ranks, the latest first, as many as drawnRanks allows, bare in a brief drawing; then all other
+// spans; last a row for the rest of the ranks.
 func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindCollective {
 		return nil, false
@@ -190,7 +194,7 @@ func latestFirst(s *tree.Span, children []*tree.Span, e extent) (drawn []child, 
 	return drawn, true
 }
 
-// foldedLateness is the range of how late ranks came.
+// foldedLateness says how late the folded ranks came, the least and the most; nothing if unknown.
 func foldedLateness(f *fold) []string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range f.spans {
@@ -198,13 +202,13 @@ func foldedLateness(f *fold) []string {
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	if low > high {
+	if low > high { // none known
 		return nil
 	}
 	return []string{"late by " + human.Seconds(low) + " to " + human.Seconds(high)}
 }
 
-// collectiveDetails are the numbers of a collective, of a rank or of a phase of a rank.
+// collectiveDetails are the numbers of a collective, of a rank in it, or of a channel or a proxy below a rank.
 func collectiveDetails(s *tree.Span) []string {
 	switch {
 	case s.Kind == view.KindCollective:
@@ -220,24 +224,28 @@ func collectiveDetails(s *tree.Span) []string {
 // numbers are texts of known numbers, with their units and meanings.
 type numbers []string
 
+// add adds a number with the text before, unless NaN.
 func (d *numbers) add(v float64, write func(float64) string, before string) {
 	if !math.IsNaN(v) {
 		*d = append(*d, before+write(v))
 	}
 }
 
+// addInt adds a number in a format, if known.
 func (d *numbers) addInt(v view.Int, format string) {
 	if v.OK {
 		*d = append(*d, fmt.Sprintf(format, v.N))
 	}
 }
 
+// addText adds a text unless empty.
 func (d *numbers) addText(text string) {
 	if text != "" {
 		*d = append(*d, reading.Clean(text))
 	}
 }
 
+// rootDetails are the numbers of a collective: ranks without a record, who came last and by how much, bus bandwidth, peer (of send and receive), size.
 func rootDetails(s *tree.Span) (d numbers) {
 	var v view.Collective
 	v.Read(s.Span)
@@ -257,6 +265,7 @@ func rootDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
+// rankDetails are the numbers of a rank in a collective: how late, the state (such as "started" where the end is missing), errors and retries.
 func rankDetails(s *tree.Span) (d numbers) {
 	var v view.Rank
 	v.Read(s.Span)
@@ -274,6 +283,7 @@ func rankDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
+// linkDetails are the numbers of a channel, a proxy operation or a proxy step.
 func linkDetails(s *tree.Span) (d numbers) {
 	var v view.Link
 	v.Read(s.Span)
@@ -286,7 +296,8 @@ func linkDetails(s *tree.Span) (d numbers) {
 	return d
 }
 
-// rankBar draws waiting and transferring apart.
+// rankBar draws a rank's waiting for the last rank as ░ and the transfer as █. The rank that came last is red, and waited for nobody. Without a time of
+// transfer the bar is plain.
 func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 	colour := rankColour
 	last := cameLast(s)
@@ -294,13 +305,14 @@ func rankBar(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) string {
 		colour = "31"
 	}
 	_, c := rankOf(s)
-	begun := s.End() - int64(c.TransferDuration*1e9)
+	begun := s.End() - int64(c.TransferDuration*1e9) // of the transfer, ns since 1970
 	if math.IsNaN(c.TransferDuration) || begun <= s.Start() {
 		return bar(s, t, cells, colour, p)
 	}
 	if last {
 		return place(begun, s.End(), '█', t, cells, colour, p)
 	}
+	// Both bars are drawn without a colour, the transfer is laid over the waiting, and the result is painted.
 	line := []rune(place(s.Start(), begun, '░', t, cells, "", false))
 	for i, r := range []rune(place(begun, s.End(), '█', t, cells, "", false)) {
 		if r != ' ' {

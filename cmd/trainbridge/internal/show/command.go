@@ -17,11 +17,12 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/tree"
 )
 
-// counting is the time for counting the traces beyond the limit.
+// counting is how long show may take for counting the traces beyond --limit, for "The latest 1,000 of 3,204 traces".
 const counting = 3 * time.Second
 
+// options are the flags of `trainbridge show`.
 type options struct {
-	jaeger, tempo       string
+	jaeger, tempo       string // addresses; an empty tempo means jaeger
 	files               []string
 	service, run, trace string
 	limit, width        int
@@ -77,6 +78,8 @@ Of calls whose log has no trace id, the worst one of each function is drawn.
 	return cmd
 }
 
+// show is the command: reads the traces that the options ask for, and writes them to w, as JSON, as lists (--list), or as tables over all traces and
+// waterfalls of the traces worth a look. With --trace only the waterfall of that trace is written.
 func show(ctx context.Context, w *strings.Builder, opt options, l look, now time.Time) error {
 	from, err := open(opt)
 	if err != nil {
@@ -122,7 +125,7 @@ func show(ctx context.Context, w *strings.Builder, opt options, l look, now time
 	return nil
 }
 
-// sumUp is the digest of traces.
+// sumUp is the digest of all spans of traces, for the tables. Each trace goes in from the roots down, parents before their children.
 func sumUp(traces []*tree.Trace) *digest.Digest {
 	d := new(digest.Digest)
 	var add func(list []*tree.Span)
@@ -134,7 +137,7 @@ func sumUp(traces []*tree.Trace) *digest.Digest {
 	}
 	for _, t := range traces {
 		add(t.Roots)
-		if len(t.Roots) == 0 { // the parents are a circle
+		if len(t.Roots) == 0 { // the parents are a circle: no root leads to the spans
 			for _, s := range t.Spans {
 				d.Add(s.Span, s.Kind, s.Resource)
 			}
@@ -143,18 +146,19 @@ func sumUp(traces []*tree.Trace) *digest.Digest {
 	return d
 }
 
-// report is the traces as read.
+// report is what a call of show has read: the traces, where from, and how many of all traces of the backend.
 type report struct {
 	from     *backend
 	services []string
-	run      string
-	share    source.Share
-	older    error // why traces older than the last days could not be read
+	run      string       // of --run, "": all runs
+	share    source.Share // how many traces were read, and how many there are
+	older    error        // why traces older than the last days could not be read
 
-	traces, drawn []*tree.Trace // by start
+	traces []*tree.Trace // of the tables and lists, by start; none with --trace
+	drawn  []*tree.Trace // with a waterfall
 }
 
-// one reads a trace.
+// one reads the trace of --trace, the id as hex digits or as a UUID, to be drawn.
 func (r *report) one(ctx context.Context, text string) error {
 	id, err := source.ParseID(text)
 	if err != nil {
@@ -168,7 +172,8 @@ func (r *report) one(ctx context.Context, text string) error {
 	return nil
 }
 
-// read reads the traces of the options.
+// read reads the latest traces of the service and run of the options, and chooses the traces to draw (worth). The error of a read without a trace says
+// what to check or to choose.
 func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 	r.services = []string{opt.service}
 	if opt.service == "" {
@@ -194,7 +199,7 @@ func (r *report) read(ctx context.Context, opt options, now time.Time) error {
 	return nil
 }
 
-// title says the scope of the tables.
+// title says what the tables are about: "The latest 1,000 of 3,204 traces of run r1, service verl in Jaeger at http://…; --limit raises it".
 func (r *report) title() string {
 	text := shareText(r.share) + " of "
 	if r.run != "" {
@@ -217,6 +222,7 @@ func (r *report) title() string {
 	return text
 }
 
+// shareText says how many of the traces there are were read. s.More: the backend has more than s.There, an unknown number.
 func shareText(s source.Share) string {
 	switch {
 	case s.There == 1 && !s.More:

@@ -34,6 +34,7 @@ and in place of "jaeger" with --tempo {"tempo": URL}, with --file {"files": [...
 	return b.String()
 }
 
+// drawnDoc is a drawn trace with all spans, in --format json.
 type drawnDoc struct {
 	Trace   string    `json:"trace"`
 	Start   time.Time `json:"start"`
@@ -41,6 +42,7 @@ type drawnDoc struct {
 	Spans   []spanDoc `json:"spans"`
 }
 
+// spanDoc is a span of a drawn trace.
 type spanDoc struct {
 	Span       string         `json:"span"`
 	Parent     string         `json:"parent,omitempty"`
@@ -55,6 +57,7 @@ type spanDoc struct {
 	Attributes map[string]any `json:"attributes"`
 }
 
+// verdictDoc is a verdict on a span.
 type verdictDoc struct {
 	Name      string   `json:"name"`
 	Severity  string   `json:"severity,omitempty"`
@@ -65,7 +68,7 @@ type verdictDoc struct {
 	Threshold *float64 `json:"threshold,omitempty"`
 }
 
-// known is a number for JSON, or nil.
+// known is a number for JSON, or nil for NaN and infinities, which JSON cannot hold.
 func known(v float64) *float64 {
 	if !spans.Finite(v) {
 		return nil
@@ -73,7 +76,7 @@ func known(v float64) *float64 {
 	return &v
 }
 
-// finite makes texts of numbers outside of JSON.
+// finite replaces NaN and infinities, which JSON cannot hold, by their texts ("NaN", "+Inf"), in place in lists and maps, and returns the value.
 func finite(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -92,6 +95,7 @@ func finite(v any) any {
 	return v
 }
 
+// document is the output of --format json; documentHelp has the shape.
 func (r *report) document(opt options) (doc tables.Object) {
 	doc.Add(r.from.key, r.from.value)
 	tables.AddAll(&doc, "services", r.services)
@@ -121,6 +125,7 @@ func (r *report) document(opt options) (doc tables.Object) {
 	return doc
 }
 
+// drawnDocument is a trace for --format json, spans by start; times are in s since the trace's start.
 func drawnDocument(t *tree.Trace) drawnDoc {
 	doc := drawnDoc{t.ID.String(), time.Unix(0, t.Start).UTC(), float64(t.End-t.Start) / 1e9, nil}
 	for _, s := range t.Spans {

@@ -14,7 +14,9 @@ import (
 type domain struct {
 	key, help string // the key of its rows in the document, and the keys of a row for -h
 
-	rows  func(d *digest.Digest) []any
+	// rows are the domain's objects of the document of --format json.
+	rows func(d *digest.Digest) []any
+	// table prints the domain's tables, nothing without such traces.
 	table func(w *strings.Builder, d *digest.Digest, l look)
 	// what says what a trace is about, "" for another subject.
 	what func(t *tree.Trace) string
@@ -35,7 +37,8 @@ type domain struct {
 	took func(s *tree.Span) (ns int64, ok bool)
 	// bar draws a span with more than a plain bar.
 	bar func(s *tree.Span, t *tree.Trace, cells int, p reading.Palette) (text string, ok bool)
-	// below are the spans to draw below another; of the spans told without a row, the details of the last become a note of the span above.
+	// below chooses from the children of a span: drawn are those with rows of their own, told those without, of which the details of the last are a note of
+	// the span's row.
 	below func(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span)
 	// rank puts the children of a span in order of interest, and folds the rest; false: another domain's span.
 	rank func(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool)
@@ -49,14 +52,14 @@ type domain struct {
 // domains are all domains of show, in the order of their tables. The first domain that knows a trace says what the trace is about.
 var domains = [...]*domain{&windows, &functions, &steps, &passes, &collectives}
 
-// look is how to print.
+// look is how to print: the width of the terminal in columns, the zone of times, with colours or without.
 type look struct {
 	width int
 	loc   *time.Location
 	reading.Palette
 }
 
-// extent is how much is drawn of a trace.
+// extent is how much of a trace a waterfall shows; fit tries smaller and smaller extents, until the rows fit a screen.
 type extent struct {
 	level int  // 0: everything; the higher, the less
 	roots int  // roots of a name drawn whole; the others become a row
@@ -64,7 +67,7 @@ type extent struct {
 	calls int  // the longest children of a span drawn whole; the others become a row per name. 0: all are drawn
 }
 
-// colour is the colour of a span's bar.
+// colour is the ANSI code of a span's bar: by the stage of TransferQueue, else by the span's name; cyan for the spans that no domain names.
 func colour(s *tree.Span) string {
 	key := s.Name()
 	if stage := stageOf(s).String(); stage != "" {
@@ -78,7 +81,7 @@ func colour(s *tree.Span) string {
 	return "36"
 }
 
-// what says what a trace is about.
+// what says what a trace is about, such as "step 12" or "3 functions", in the words of the first domain that knows; else "0 functions".
 func what(t *tree.Trace) string {
 	for _, d := range domains {
 		if text := d.what(t); text != "" {

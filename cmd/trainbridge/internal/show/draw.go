@@ -12,17 +12,17 @@ type Drawing struct {
 	Rows       []Drawn
 }
 
-// Drawn is a span with its texts in a drawing.
+// Drawn is a row of a Drawing: a span with its texts.
 type Drawn struct {
 	*tree.Span
-	Depth   int
+	Depth   int // below a root: 1
 	Name    string
 	Details string // important numbers, and each verdict with its sentence
-	Told    bool   // with such a verdict
-	Colour  int    // the same for all rows of a name
+	Told    bool   // the span has a verdict
+	Colour  int    // from 0, the same for all rows of a name
 }
 
-// Draw is all of a trace, nothing folded.
+// Draw makes a row of each span of a trace, children below their parents, nothing folded: for the page of `trainbridge report`.
 func Draw(t *tree.Trace) *Drawing {
 	t = framed(t)
 	d := &Drawing{Start: t.Start, End: t.End}
@@ -39,8 +39,9 @@ func Draw(t *tree.Trace) *Drawing {
 		texts := []string{r.details(t)}
 		told := verdicts(s)
 		for _, v := range told {
-			texts = append(texts, strings.TrimSuffix(v.Title()+": "+v.reason, ": "))
+			texts = append(texts, strings.TrimSuffix(v.Title()+": "+v.reason, ": ")) // without a reason, the title alone
 		}
+		// TrimPrefix: a row without details begins with the verdicts.
 		d.Rows = append(d.Rows, Drawn{s, depth, name + end, strings.TrimPrefix(strings.Join(texts, " · "), " · "), len(told) > 0, colour})
 		for _, c := range s.Children {
 			walk(c, depth+1)

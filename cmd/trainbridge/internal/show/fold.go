@@ -11,26 +11,28 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/view"
 )
 
-// fold sums up spans below a parent that are not drawn individually.
+// fold sums up spans with a common row, children of one span, or roots.
 type fold struct {
-	name              string // the spans' name; "": they have several
+	name              string // of the row; "": the name of the first span
 	spans             []*tree.Span
-	incomplete        int
-	whole             bool // no more spans of the name
-	parent            *tree.Span
-	shortest, longest int64 // ns
-	together          int64 // ns
-	start, end        int64
-	verdicts          map[string]int
-	names             []string // of verdicts, in the given order
+	incomplete        int            // how many spans are incomplete
+	whole             bool           // all spans of the name are in the fold: the row says "×12", else "×12 more"
+	parent            *tree.Span     // nil for roots
+	shortest, longest int64          // ns
+	together          int64          // ns, the sum
+	start, end        int64          // of the first and the last, ns since 1970
+	verdicts          map[string]int // by title, of the spans and all spans below
+	names             []string       // the titles of verdicts, in the order of their first appearance
 }
 
+// newFold is a fold of a span.
 func newFold(s *tree.Span) *fold {
 	f := &fold{parent: s.Parent, shortest: s.NS(), start: s.Start(), end: s.End(), verdicts: map[string]int{}}
 	f.add(s)
 	return f
 }
 
+// add counts a span, and the verdicts on it and on all spans below, in the row.
 func (f *fold) add(s *tree.Span) {
 	f.spans = append(f.spans, s)
 	f.together += s.NS()
@@ -54,10 +56,13 @@ func (f *fold) add(s *tree.Span) {
 	walk(s)
 }
 
+// times is the shortest and the longest time: "1.2 s–3.4 s".
 func (f *fold) times() string {
 	return human.Range(human.Nanoseconds(f.shortest), human.Nanoseconds(f.longest))
 }
 
+// details is the text behind the bar of a fold: incomplete spans, the sum and its share of the parent's time, what domains add, and counts of verdicts. Spans
+// that ran at the same time have no sum.
 func (f *fold) details() string {
 	var d []string
 	if f.incomplete > 0 {
@@ -81,14 +86,15 @@ func (f *fold) details() string {
 	return strings.Join(d, " · ")
 }
 
-// child is a span to draw below another, with or without the spans below, or part of a fold.
+// child is a row to draw below a span: a child, or a fold of several.
 type child struct {
 	*tree.Span
-	bare bool
-	fold *fold
+	bare bool  // without the spans below
+	fold *fold // nil, or the children that the row stands for; Span is the first
 }
 
-// longest keeps the longest children whole, and draws the others without the spans below: a row per name at the end.
+// longest draws the longest children whole, keep of them (0: all), in the given order. Of the others a name has one row at the end; a single span of a name
+// is drawn bare, at its place. Aggregates are never among the longest.
 func longest(children []*tree.Span, keep int) []child {
 	out := make([]child, 0, len(children))
 	if keep == 0 || len(children) <= keep {
@@ -103,7 +109,7 @@ func longest(children []*tree.Span, keep int) []child {
 	for _, c := range ranked[:min(keep, len(ranked))] {
 		whole[c] = true
 	}
-	count, left := map[string]int{}, map[string]int{}
+	count, left := map[string]int{}, map[string]int{} // by name: all children, and those not drawn whole
 	for _, c := range children {
 		count[c.Name()]++
 		if !whole[c] {
@@ -111,7 +117,7 @@ func longest(children []*tree.Span, keep int) []child {
 		}
 	}
 	var folds []child
-	at := map[string]int{}
+	at := map[string]int{} // places in folds, by name
 	for _, c := range children {
 		name := c.Name()
 		i, known := at[name]

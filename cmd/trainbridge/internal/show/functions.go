@@ -47,6 +47,7 @@ var functions = domain{
 	folded: foldedOverhead,
 }
 
+// functionTable prints a row per function of TransferQueue, the sums over all, and the verdicts on each.
 func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	rows := d.Functions.Rows()
 	if len(rows) == 0 {
@@ -60,7 +61,7 @@ func functionTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// functionSum prints the sums over all functions.
+// functionSum prints a sentence over all functions: calls, times, the share in TransferQueue, and, if so, how many calls are incomplete or have no trace id.
 func functionSum(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Functions.Sum()
 	inQueue := all.Get + all.Put
@@ -117,7 +118,8 @@ func functionDetails(s *tree.Span) (d []string) {
 	return d
 }
 
-// withoutClients leaves out client operations with nothing below and no verdict, where rows are short.
+// withoutClients leaves out, in a brief drawing, the client operations with nothing below and no verdict: told without a row, their size and rate become a
+// note of the stage.
 func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
 	if !e.brief {
 		return children, nil
@@ -134,7 +136,7 @@ func withoutClients(_ *tree.Span, children []*tree.Span, e extent) (drawn, told 
 	return drawn, told
 }
 
-// foldedOverhead is the range of the overheads of functions.
+// foldedOverhead says the lowest and the highest overhead of folded functions; nothing if no overhead is known.
 func foldedOverhead(f *fold) []string {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range f.spans {
@@ -142,13 +144,13 @@ func foldedOverhead(f *fold) []string {
 			low, high = min(low, v), max(high, v)
 		}
 	}
-	if low > high {
+	if low > high { // none known
 		return nil
 	}
 	return []string{"TQ overhead " + human.Range(human.Percent(low), human.Percent(high))}
 }
 
-// processEnd names the process of a span.
+// processEnd names the process of a span, " [4711]": the pid of the function or stage itself, else of the resource; "" if unknown.
 func processEnd(s *tree.Span) string {
 	pid := s.Resource.PID
 	var own view.Int
@@ -171,7 +173,7 @@ func processEnd(s *tree.Span) string {
 	return fmt.Sprintf(" [%d]", pid.N)
 }
 
-// aboutID says where a trace id comes from, if not from the log.
+// aboutID says how the log names the trace if the trace id is not the log's: not at all, or with a text that the trace id is a hash of. "" otherwise.
 func aboutID(t *tree.Trace) string {
 	text := wantedID(t)
 	switch {
@@ -183,7 +185,7 @@ func aboutID(t *tree.Trace) string {
 	return ""
 }
 
-// wantedID is the trace id of a log; "": none.
+// wantedID is the text of the log's trace id, from the first function or stage with such an attribute; "" if none has one.
 func wantedID(t *tree.Trace) string {
 	for _, s := range t.Spans {
 		switch s.Kind {
@@ -202,7 +204,8 @@ func wantedID(t *tree.Trace) string {
 	return ""
 }
 
-// withoutID is the single function of a trace without a trace id in the log: each such call is a trace of its own. Nil: the log names an id.
+// withoutID is the only function of a trace, if the log has no trace id for the call (such as "N/A"): each such call is a trace of its own. Nil if the log
+// names an id, or the trace has no function or several.
 func withoutID(t *tree.Trace) *tree.Span {
 	var only *tree.Span
 	for _, s := range t.Spans {
@@ -218,7 +221,9 @@ func withoutID(t *tree.Trace) *tree.Span {
 		return nil
 	}
 	var v view.Function
-	if v.Read(only.Span); v.TraceID == "" || !spans.NoTraceID(v.TraceID) { // without a text: the trace id
+	v.Read(only.Span)
+	// Without the attribute the log's id is the trace id itself; else the attribute has the log's text.
+	if v.TraceID == "" || !spans.NoTraceID(v.TraceID) {
 		return nil
 	}
 	return only

@@ -26,7 +26,7 @@ func put(w *strings.Builder, t *tables.Table, l look) {
 	t.Write(w, max(l.width, minWidth), func(severity, text string) string { return l.Paint(cmp.Or(severityColour[severity], severity), text) })
 }
 
-// paragraph prints text on short lines; the lines after the first are indented.
+// paragraph prints text wrapped at the terminal's width, in a colour (an ANSI code, "": none); the lines after the first are indented.
 func paragraph(w *strings.Builder, text, colour string, l look) {
 	for i, line := range human.Wrap(text, max(l.width, minWidth)-2) {
 		if i > 0 {
@@ -36,7 +36,7 @@ func paragraph(w *strings.Builder, text, colour string, l look) {
 	}
 }
 
-// parts prints a group of texts, two blanks between them, on as few lines as possible.
+// parts prints a group of texts, two blanks between them, on as few lines as possible; a text is never broken, but truncated if longer than a line.
 func parts(w *strings.Builder, l look, texts ...cell) {
 	width := max(l.width, minWidth)
 	used := 0
@@ -45,7 +45,7 @@ func parts(w *strings.Builder, l look, texts ...cell) {
 			continue
 		}
 		t.Text = human.Cut(t.Text, width)
-		switch {
+		switch { // what stands before the text
 		case used == 0:
 		case used+2+human.Columns(t.Text) > width:
 			fmt.Fprintln(w)

@@ -38,9 +38,9 @@ type traceRow struct {
 	Calls    int       `json:"calls,omitempty"` // of a function without trace ids: the number of traces with a single call behind the row
 }
 
-// runs are the runs of traces by start: by service, the latest last.
+// runs sums up traces by service and run, sorted by service, then by the run's start. The traces are given by start, so a run's first trace is the start.
 func runs(traces []*tree.Trace) (out []*runRow) {
-	by := map[[2]string]*runRow{}
+	by := map[[2]string]*runRow{} // by service and run
 	for _, t := range traces {
 		first := t.First()
 		key := [2]string{first.Resource.Service, runOf(t)}
@@ -53,7 +53,7 @@ func runs(traces []*tree.Trace) (out []*runRow) {
 		if end := time.Unix(0, t.End).UTC(); end.After(r.Last) {
 			r.Last = end
 		}
-		if t.IsRun() {
+		if t.IsRun() { // about the run as a whole: counts for the run's times alone
 			continue
 		}
 		r.Traces++
@@ -76,7 +76,7 @@ func runOf(t *tree.Trace) string {
 	return ""
 }
 
-// severityOf is the worst of a trace, empty where nothing was judged.
+// severityOf is the worst severity of a trace's verdicts: bad, warning, or "" for neither.
 func severityOf(t *tree.Trace) (worst string) {
 	for _, s := range t.Spans {
 		worst = worse(worst, s.Head.Severity)
@@ -84,10 +84,11 @@ func severityOf(t *tree.Trace) (worst string) {
 	return worst
 }
 
-// each lists traces, the latest first; calls without a trace id are a row per function.
+// each lists traces, the latest first, without traces about a run as a whole. Calls of TransferQueue without a trace id, each a trace of its own, are
+// together in a row per function, at the place of the latest call.
 func each(traces []*tree.Trace) []*traceRow {
 	var out []*traceRow
-	calls := map[string]*traceRow{}
+	calls := map[string]*traceRow{} // rows of calls without a trace id, by function
 	for _, t := range slices.Backward(traces) {
 		if t.IsRun() {
 			continue
@@ -102,7 +103,9 @@ func each(traces []*tree.Trace) []*traceRow {
 			name := functionName(f)
 			if known := calls[name]; known != nil {
 				known.Calls++
-				known.Start, known.Spans, known.Seconds = r.Start, known.Spans+r.Spans, known.Seconds+seconds
+				known.Start = r.Start // the latest call comes first, so the row ends up with the start of the first
+				known.Spans += r.Spans
+				known.Seconds += seconds
 				known.Severity = worse(known.Severity, severity)
 				continue
 			}
@@ -119,6 +122,7 @@ func each(traces []*tree.Trace) []*traceRow {
 	return out
 }
 
+// worse is the worse of two severities: bad, warning, or "" for neither.
 func worse(a, b string) string {
 	for _, s := range []string{spans.SeverityBad, spans.SeverityWarning} {
 		if a == s || b == s {
@@ -128,8 +132,10 @@ func worse(a, b string) string {
 	return ""
 }
 
-// overview prints the runs and traces.
+// overview prints the lists of --list: a row per run with the names that most of the run's traces begin with, and, if a service or a run was chosen, a row per
+// trace.
 func overview(w *strings.Builder, traces []*tree.Trace, opt options, l look) {
+	// Left: the columns with texts. The rest, numbers, are flush right.
 	g := tables.Table{Head: []string{"service", "run", "traces", "bad", "first", "last", "begin with"}, Left: []bool{true, true, 6: true}}
 	at := func(t time.Time) string { return t.In(l.loc).Format("2006-01-02 15:04:05") }
 	for _, r := range runs(traces) {

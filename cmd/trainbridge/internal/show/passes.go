@@ -17,7 +17,7 @@ import (
 // tabled is how many passes the table has a row for.
 const tabled = 10
 
-// passes are forward passes over RPCs, and the RPCs beside them.
+// passes is the domain of forward passes over RPCs (ZeroMQ, gRPC), and of RPCs outside of a pass.
 var passes = domain{
 	key:  "passes",
 	help: tables.PassesHelp, rows: tables.PassObjects, table: passTable,
@@ -36,7 +36,7 @@ var passes = domain{
 	details: callDetails,
 }
 
-// passTable prints a row for each of the last passes of RPCs, and the medians of all complete passes.
+// passTable prints a row for each of the last 10 passes of RPCs, one with the medians of all complete passes, and one with the sums over all calls, if known.
 func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Passes.Newest()
 	if len(all) == 0 {
@@ -58,6 +58,7 @@ func passTable(w *strings.Builder, d *digest.Digest, l look) {
 	verdictCounts(w, "passes", d.Passes.Sum(), l)
 }
 
+// passNotes says, behind a pass, whether the pass is incomplete, and its verdicts by their short names.
 func passNotes(p *digest.Pass) string {
 	var notes []string
 	if p.Incomplete {
@@ -69,7 +70,7 @@ func passNotes(p *digest.Pass) string {
 	return strings.Join(notes, " ")
 }
 
-// groupTitle names the group of RPCs of a root.
+// groupTitle names a group of RPCs, a pass or a session: "pass 3, 12 calls", as far as known.
 func groupTitle(s *tree.Span) string {
 	var v view.Group
 	v.Read(s.Span, s.Resource)
@@ -88,7 +89,8 @@ func isCall(s *tree.Span) bool {
 	return s.Kind == view.KindCall && s.Parent != nil && s.Parent.Kind.IsGroup()
 }
 
-// callDetails are the numbers of a group of RPCs, of a single RPC or of a stage.
+// callDetails are the numbers of the spans of RPCs: of a group the shares of serializing and transport, of an aggregate count, sum and longest, of a call
+// the share of the pass, id, size and rate, of a stage the share of the call.
 func callDetails(s *tree.Span) (d []string) {
 	switch {
 	case s.Kind.IsGroup():
@@ -128,7 +130,7 @@ func callDetails(s *tree.Span) (d []string) {
 			}
 			d = append(d, human.Bytes(size), human.BinaryRate(v.Throughput))
 		}
-	case s.Parent != nil && (isCall(s.Parent) || s.Name() == spans.SpanRPCServer):
+	case s.Parent != nil && (isCall(s.Parent) || s.Name() == spans.SpanRPCServer): // a stage of a call, or a server's part
 		d = ofParent(s)
 	}
 	return d

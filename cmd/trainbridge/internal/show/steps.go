@@ -17,7 +17,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// steps are training steps, with a row per kind of log.
+// steps is the domain of training steps; the table has a row per kind of log.
 var steps = domain{
 	key:  "training_logs",
 	help: tables.LogsHelp, rows: tables.LogObjects, table: stepTable,
@@ -37,6 +37,7 @@ var steps = domain{
 	notes:   orders,
 }
 
+// logName is the format of a digest's log, "-" if unknown.
 func logName(l *digest.Log) string { return cmp.Or(l.Name, "-") }
 
 // stepTable has a row for each kind of log: the number of steps, quantiles of the time, the first and last loss, medians of the rest.
@@ -52,13 +53,13 @@ func stepTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// stepDetails are the numbers of a training step, of a part of a step or of an evaluation.
+// stepDetails are the numbers of a training step (loss; MFU, else FLOP/s per GPU as reported), of an evaluation, or of a part of a step.
 func stepDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindStep:
 		var v view.Step
 		v.Read(s.Span, s.Resource)
-		switch n := v.Covered(); {
+		switch n := v.Covered(); { // n: a log line may be about several steps
 		case math.IsNaN(v.Duration):
 			d = append(d, "time not in the log")
 		case n > 1:
@@ -84,6 +85,7 @@ func stepDetails(s *tree.Span) (d []string) {
 	return d
 }
 
+// partDetails are the numbers of a part of a step: the share of the step's time, the slowest rank, and, to compare, the median or the fastest rank.
 func partDetails(s *tree.Span) (d []string) {
 	var v view.Part
 	v.Read(s.Span, s.Resource)
@@ -113,7 +115,7 @@ func stepTime(s *tree.Span) float64 {
 	return math.NaN()
 }
 
-// withoutRanks leaves out the ranks of a part of a step: the important times are in the details of the part.
+// withoutRanks leaves out the times of single ranks below a part of a step whose details name the slowest rank.
 func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []*tree.Span) {
 	if s.Kind != view.KindPart {
 		return children, nil
@@ -125,7 +127,8 @@ func withoutRanks(s *tree.Span, children []*tree.Span, _ extent) (drawn, told []
 	return slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return strings.HasPrefix(c.Name(), spans.SpanRank) }), nil
 }
 
-// orders says where the parts of steps are drawn.
+// orders says, below a drawing with parts of steps, where on the axis the parts are drawn, since the log has only their durations. Nothing if their times are
+// logged.
 func orders(t *tree.Trace, _ []row) []string {
 	known, unknown := false, false
 	for _, s := range t.Spans {

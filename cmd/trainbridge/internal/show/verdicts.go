@@ -23,8 +23,10 @@ type verdict struct {
 	value, threshold float64 // NaN: not given
 }
 
+// verdictName is the name of a verdict, fit for a terminal; "verdict" if the span has none.
 func verdictName(name string) string { return reading.Clean(cmp.Or(name, "verdict")) }
 
+// verdicts are the verdicts on a span, with their texts fit for a terminal.
 func verdicts(s *tree.Span) (out []verdict) {
 	for v := range view.Verdicts(s.Span) {
 		said := view.Said{Name: verdictName(v.Name), Severity: reading.Clean(v.Severity), Cause: reading.Clean(v.Cause), Stage: reading.Clean(v.Stage)}
@@ -33,7 +35,8 @@ func verdicts(s *tree.Span) (out []verdict) {
 	return out
 }
 
-// short is the verdict in a few words: name, value, limit.
+// short is the verdict in a few words, "overhead 41 % > 30 %": title, value, limit, in the unit that the registry has for the verdict. Without a value or a
+// limit, the title.
 func (v verdict) short() string {
 	if math.IsNaN(v.value) || math.IsNaN(v.threshold) {
 		return v.Title()
@@ -42,7 +45,7 @@ func (v verdict) short() string {
 	if v.value < v.threshold {
 		sign = "<"
 	}
-	write := human.Digits
+	write := human.Digits // of a unit without a form of its own, or of a foreign verdict
 	known, _ := spans.VerdictNamed(v.Name, v.Cause)
 	switch known.Unit {
 	case spans.UnitBytesPerSecond:
@@ -59,7 +62,8 @@ func (v verdict) short() string {
 	return v.Title() + " " + write(v.value) + " " + sign + " " + write(v.threshold)
 }
 
-// excess is how far the value is from the limit, on either side.
+// excess is how bad the value is: the ratio of value and limit, the larger by the smaller, so that values far below the limit count as values far above. 0 if
+// unknown.
 func (v verdict) excess() float64 {
 	r := math.Abs(v.value / v.threshold)
 	r = max(r, 1/r)
@@ -69,7 +73,7 @@ func (v verdict) excess() float64 {
 	return r
 }
 
-// verdictCounts says how often each verdict was passed on something.
+// verdictCounts prints how often each verdict was given on a function, a log or a kind of windows: "verdicts on steps: 12× slow step"; nothing without one.
 func verdictCounts(w *strings.Builder, on string, v digest.Verdicts, l look) {
 	counts := v.Shown()
 	var all []string
@@ -81,7 +85,8 @@ func verdictCounts(w *strings.Builder, on string, v digest.Verdicts, l look) {
 	}
 }
 
-// meanings explains every verdict of a trace once, with its worst instance; the rest of the drawing only names verdicts.
+// meanings prints, below a waterfall, a line for each kind of verdict of the trace, the most frequent first: how many there are, and the reason of the
+// worst. The rows only name verdicts. Kinds differ by title, and by window: a slow batch may lie in a slow step.
 func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	type kind struct {
 		n        int
@@ -91,11 +96,11 @@ func meanings(w *strings.Builder, t *tree.Trace, l look) {
 	kinds := map[string]*kind{}
 	for _, s := range t.Spans {
 		for _, v := range verdicts(s) {
-			of := v.Title() + " " + spans.AttrText(s.Attributes(), spans.AttrStepWindow) // a slow batch in a slow step
-			k := kinds[of]
+			title := v.Title() + " " + spans.AttrText(s.Attributes(), spans.AttrStepWindow)
+			k := kinds[title]
 			if k == nil {
 				k = &kind{worst: v, severity: v.Severity}
-				kinds[of] = k
+				kinds[title] = k
 			}
 			k.n++
 			if v.excess() > k.worst.excess() {

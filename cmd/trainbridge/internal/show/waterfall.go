@@ -15,20 +15,21 @@ import (
 
 const (
 	maxLines = 40 // of a waterfall, verdicts included: table and waterfall fit a screen
-	minWidth = 40
-	levels   = 6 // of extent
+	minWidth = 40 // columns, also in a narrower terminal
+	levels   = 6  // of extent
 )
 
-// row is a span to draw, with the lines of the tree before its name.
+// row is a row of a waterfall: a span, or a fold of several, with the lines of the tree before its name.
 type row struct {
 	*tree.Span
-	tree string
-	rest string // the tree's lines below, for verdicts
+	tree string // "│ ├─"
+	rest string // the tree's lines in the rows below, for verdicts: "│ │ "
 	note string // details of children without a row
-	fold *fold  // the spans of the row; the span is the first
+	fold *fold  // nil, or the spans that the row stands for; Span is the first
 }
 
-// waterfall draws a trace: name, time, bar on a common axis, details; beneath a span its verdicts.
+// waterfall draws a trace: head, breakdown of the longest window, then a row per span with name, time, bar on a common axis and details, and beneath a span its
+// verdicts. The extent is chosen for the rows to fit room lines; if even the smallest is too long, rows at the end are dropped and counted.
 func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	l.width = max(l.width, minWidth)
 	most := room(t)
@@ -42,6 +43,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	head(w, t, l)
 	breakdown(w, t, l)
 
+	// Widths in columns: names get at most 30 % of the line, details 36 %, the bar the rest.
 	nameWidth, timeWidth := 0, 9
 	for _, r := range rows {
 		nameWidth = max(nameWidth, human.Columns(r.name(1<<10)))
@@ -52,7 +54,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	if l.width < 60 { // bars say more than truncated details
 		detailWidth = 0
 	}
-	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5
+	barWidth := l.width - nameWidth - timeWidth - detailWidth - 5 // 5: blanks, and the frame ▕ ▏
 	fmt.Fprintf(w, "%s %s\n", strings.Repeat(" ", nameWidth+timeWidth+1), l.Dim(axis(t.End-t.Start, barWidth)))
 	for _, r := range rows {
 		line := fmt.Sprintf("%s %*s ▕%s▏ %s", l.dimTree(human.Pad(r.name(nameWidth), nameWidth), human.Columns(r.tree)), timeWidth, r.took(),
@@ -70,7 +72,7 @@ func waterfall(w *strings.Builder, t *tree.Trace, l look) {
 	meanings(w, t, l)
 }
 
-// notes name the spans drawn in a special way, and the spans left out.
+// notes prints, below the rows, what is left out and what special signs mean. folded: client operations are left out.
 func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
 	if folded {
 		paragraph(w, "client operations without a verdict are folded into their stage", "2", l)
@@ -85,12 +87,14 @@ func notes(w *strings.Builder, t *tree.Trace, rows []row, folded bool, l look) {
 	}
 }
 
+// dimTree is a row's name with the first tree columns, the lines of the tree, faint.
 func (l look) dimTree(name string, tree int) string {
 	r := []rune(name)
 	tree = min(tree, len(r))
 	return l.Dim(string(r[:tree])) + string(r[tree:])
 }
 
+// head prints the lines above a waterfall: trace id, services and run; then start, duration, subject, number of spans, and what domains add.
 func head(w *strings.Builder, t *tree.Trace, l look) {
 	incomplete, run := 0, ""
 	for _, s := range t.Spans {
@@ -118,7 +122,7 @@ func head(w *strings.Builder, t *tree.Trace, l look) {
 	w.WriteByte('\n')
 }
 
-// services names the services of a trace, the first span's service first.
+// services names the services of a trace, the first span's service first: "service verl", "services verl, rpc"; of five and more, three and a number.
 func services(t *tree.Trace) string {
 	var names []string
 	for _, s := range t.Spans {
@@ -137,12 +141,18 @@ func services(t *tree.Trace) string {
 	return "services " + strings.Join(names, ", ")
 }
 
-// fit chooses what to draw of a trace: everything if short enough; else without the client operations and the parts of ranks; else three workers per
-// function, five calls per pass and 30 ranks, or fewer.
+// fit returns the rows of the largest extent that needs at most a number of lines: everything if short enough; else without the client operations and the
+// parts of ranks; else three workers per function, five calls per pass and 30 ranks, or fewer. If none fits, the rows of the smallest. folded says that
+// client operations are left out.
 func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 	all := len(t.Roots)
 	for _, e := range [levels]extent{
-		{0, all, false, 0}, {1, all, true, 0}, {2, 3, true, 5}, {3, 2, true, 4}, {4, 1, true, 3}, {5, 1, true, 3},
+		{level: 0, roots: all},
+		{level: 1, roots: all, brief: true},
+		{level: 2, roots: 3, brief: true, calls: 5},
+		{level: 3, roots: 2, brief: true, calls: 4},
+		{level: 4, roots: 1, brief: true, calls: 3},
+		{level: 5, roots: 1, brief: true, calls: 3}, // functions bare
 	} {
 		if rows, folded = list(t, e), e.brief; height(rows) <= lines {
 			break
@@ -151,7 +161,7 @@ func fit(t *tree.Trace, lines int) (rows []row, folded bool) {
 	return rows, folded && slices.ContainsFunc(rows, func(r row) bool { return r.note != "" })
 }
 
-// height is the number of lines of rows.
+// height is the number of lines that rows need: a line per row and per verdict.
 func height(rows []row) int {
 	n := len(rows)
 	for _, r := range rows {
@@ -160,7 +170,7 @@ func height(rows []row) int {
 	return n
 }
 
-// list walks the tree.
+// list returns the rows of a trace for an extent, depth first. Of the roots of a name, the first e.roots are drawn whole, the rest are one row.
 func list(t *tree.Trace, e extent) []row {
 	var rows []row
 	var walk func(s *tree.Span, tree, rest string)
@@ -172,7 +182,7 @@ func list(t *tree.Trace, e extent) []row {
 		}
 		rows = append(rows, r)
 		for n, c := range drawn {
-			branch, stem := "├─", "│ "
+			branch, stem := "├─", "│ " // before the child's name, and in the rows below the child
 			if n == len(drawn)-1 {
 				branch, stem = "└─", "  "
 			}
@@ -206,7 +216,8 @@ func list(t *tree.Trace, e extent) []row {
 	return rows
 }
 
-// below are the spans drawn below another, and the details of spans left out.
+// below returns the rows to draw below a span: each domain's below may leave children out, then the first domain that knows the span ranks the rest, else
+// longest. note has the details of a child left out.
 func below(s *tree.Span, e extent) (drawn []child, note string) {
 	children := s.Children
 	for _, d := range domains {
@@ -230,7 +241,8 @@ func below(s *tree.Span, e extent) (drawn []child, note string) {
 	return longest(children, e.calls), note
 }
 
-// name is the tree and the name in a bounded number of columns. Folds say their number, other rows their process; the end of the name is kept if possible.
+// name is the tree's lines and the label, truncated to a number of columns; what the label ends with (a number, a process) is kept if four columns of the
+// name remain.
 func (r row) name(width int) string {
 	name, end := r.label()
 	if room := width - human.Columns(r.tree) - human.Columns(end); room >= 4 {
@@ -239,6 +251,7 @@ func (r row) name(width int) string {
 	return human.Cut(r.tree+name+end, width)
 }
 
+// label is the name of a row, and what stands behind the name: of a fold " ×12 more", of a root its process or log, of the rest what their domain says.
 func (r row) label() (name, end string) {
 	if f := r.fold; f != nil {
 		end = fmt.Sprintf(" ×%d more", len(f.spans))
@@ -261,15 +274,16 @@ func (r row) label() (name, end string) {
 	return reading.Clean(r.Name()), end
 }
 
-// sourceEnd names the log of a root.
+// sourceEnd names the format of the log of a root, " [megatron]"; "" if unknown.
 func sourceEnd(s *tree.Span) string {
-	var v view.Evaluation // steps, reports about ranks and summaries of a job have the same texts
+	var v view.Evaluation // steps, reports about ranks and summaries of a job have the same attribute
 	if v.Read(s.Span, s.Resource); v.Format == "" {
 		return ""
 	}
 	return " [" + reading.Clean(v.Format) + "]"
 }
 
+// took is the duration of a row, for the column of times: of a fold the shortest and the longest, of a span what its domain says, else the span's length.
 func (r row) took() string {
 	if r.fold != nil {
 		return r.fold.times()
@@ -285,6 +299,7 @@ func (r row) took() string {
 	return human.Nanoseconds(r.NS())
 }
 
+// bar is the bar of a row, cells wide: of a fold from the first start to the last end, shaded; of a span as its domain draws, else plain.
 func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	if r.fold != nil {
 		return place(r.fold.start, r.fold.end, '░', t, cells, colour(r.Span), p)
@@ -300,7 +315,7 @@ func (r row) bar(t *tree.Trace, cells int, p reading.Palette) string {
 	return bar(r.Span, t, cells, colour(r.Span), p)
 }
 
-// verdicts of a fold stand in the details
+// verdicts are the verdicts with a line of their own beneath the row; those of a fold are counted in its details.
 func (r row) verdicts() []verdict {
 	if r.fold != nil {
 		return nil
@@ -308,6 +323,8 @@ func (r row) verdicts() []verdict {
 	return verdicts(r.Span)
 }
 
+// details is the text behind the bar of a row, parts joined by " · ": the service if not the parent's, then whether the time is on the axis, the important
+// numbers, and the note about children without a row. The trims drop the separator beside an empty part.
 func (r row) details(t *tree.Trace) string {
 	if r.fold != nil {
 		return r.fold.details()
@@ -333,7 +350,8 @@ func elsewhere(s *tree.Span, t *tree.Trace) bool {
 	return s.Resource.Service != t.Spans[0].Resource.Service
 }
 
-// details say what went wrong, and the important numbers of the kind of span.
+// details say what went wrong with a span, and the important numbers of its kind, joined by " · ". A status of error is left out where verdicts, or the
+// domain's numbers (ended), say the same.
 func details(s *tree.Span) string {
 	var d []string
 	if s.Head.Incomplete {
@@ -356,7 +374,7 @@ func details(s *tree.Span) string {
 	return strings.Join(d, " · ")
 }
 
-// bar is the bar of a span.
+// bar is the plain bar of a span on the axis of its trace; shaded if the end is not in the log, or for an aggregate, which spreads over its spans.
 func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	full := '█'
 	if s.Head.Incomplete || s.Kind == view.KindAggregate {
@@ -365,12 +383,13 @@ func bar(s *tree.Span, t *tree.Trace, cells int, colour string, p reading.Palett
 	return place(s.Start(), s.End(), full, t, cells, colour, p)
 }
 
-// place draws a time on the axis to half a cell; whatever happened is at least half a cell long.
+// place draws the time from start to end (ns since 1970) on the trace's axis, in a text that is cells wide, to half a cell. A bar is at least half a cell long;
+// times outside of the axis are blank.
 func place(start, end int64, full rune, t *tree.Trace, cells int, colour string, p reading.Palette) string {
 	if end < t.Start || start > t.End {
 		return strings.Repeat(" ", cells)
 	}
-	from, to := 0, 2*cells
+	from, to := 0, 2*cells // half cells, of a trace without length the whole axis
 	if whole := float64(t.End - t.Start); whole > 0 {
 		at := func(ns int64) float64 { return float64(ns-t.Start) / whole * float64(2*cells) }
 		from = max(0, min(int(at(start)), 2*cells-1))
@@ -379,9 +398,9 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 	var b strings.Builder
 	lead := from / 2
 	for i := lead; i*2 < to; i++ {
-		left, right := i*2 >= from, i*2+1 < to
+		left, right := i*2 >= from, i*2+1 < to // which halves of the cell are in the bar
 		switch {
-		case left && right, full == '░':
+		case left && right, full == '░': // a shaded cell has no half
 			b.WriteRune(full)
 		case left:
 			b.WriteRune('▌')
@@ -393,16 +412,20 @@ func place(start, end int64, full rune, t *tree.Trace, cells int, colour string,
 	return strings.Repeat(" ", lead) + p.Paint(colour, body) + strings.Repeat(" ", cells-lead-human.Columns(body))
 }
 
-// axis writes times at both ends and, with enough room, at the quarters.
+// axis is the line above the bars: the times since the start, of a trace of ns, at both ends and, with enough room, at the quarters.
 func axis(ns int64, cells int) string {
-	line := []rune(strings.Repeat(" ", cells+2))
-	for _, q := range []int{0, 4, 2, 1, 3} {
-		text := []rune(human.Nanoseconds(ns * int64(q) / 4))
-		at := 1 + cells*q/4
-		if q == 4 {
-			at = cells + 1 - len(text)
+	line := []rune(strings.Repeat(" ", cells+2))   // as wide as a bar with its frame
+	for _, quarter := range []int{0, 4, 2, 1, 3} { // the most important first: later times leave out what would touch
+		text := []rune(human.Nanoseconds(ns * int64(quarter) / 4))
+		at := 1 + cells*quarter/4
+		if quarter == 4 {
+			at = cells + 1 - len(text) // flush right
 		}
-		if at < 0 || at+len(text) > len(line) || strings.TrimSpace(string(line[max(0, at-1):min(len(line), at+len(text)+1)])) != "" {
+		if at < 0 || at+len(text) > len(line) {
+			continue
+		}
+		around := line[max(0, at-1):min(len(line), at+len(text)+1)]
+		if strings.TrimSpace(string(around)) != "" {
 			continue
 		}
 		copy(line[at:], text)

@@ -19,10 +19,10 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// told bounds the slow windows in the text: the dearest.
+// told is how many slow windows the text above the table names, those that lost most time.
 const told = 5
 
-// windows are step_join's additions: where the time of steps, batches and passes went, and what else happened meanwhile.
+// windows is the domain of step_join's additions: where the time of windows (steps, batches and passes) went, and what else happened meanwhile.
 var windows = domain{
 	key:  "windows",
 	help: tables.WindowsHelp, rows: tables.Windows, table: windowTable,
@@ -40,7 +40,8 @@ var windows = domain{
 	notes:    joinedNotes,
 }
 
-// windowTable says which windows were slow and why, and where the time of all went; of inner windows only the slow ones are counted.
+// windowTable says which windows of the outermost kind (steps, else batches, else passes) were slow and why, and has a table of where the time of all of
+// them went. Of the kinds within, such as the batches of steps, only the verdicts are counted.
 func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	all := d.Windows.Rows()
 	if len(all) == 0 {
@@ -66,7 +67,7 @@ func windowTable(w *strings.Builder, d *digest.Digest, l look) {
 	}
 }
 
-// rootTitle says what came together under a root of step_join.
+// rootTitle says what came together under step_join's root of a trace: "step 12, 3 functions, 1 pass"; "" for a trace without such a root.
 func rootTitle(t *tree.Trace) string {
 	root := rootOf(t)
 	if root == nil {
@@ -81,7 +82,9 @@ func rootTitle(t *tree.Trace) string {
 	}
 	count := map[view.Kind]int{}
 	for _, s := range t.Spans {
-		if count[s.Kind]++; s.Kind == view.KindJoined && s.Name() == spans.SpanRPCPass && s.Parent == root { // counted below an aggregate
+		count[s.Kind]++
+		// A copy of a pass counts as a pass if drawn below the root itself; a copy below an aggregate is in the aggregate's count.
+		if s.Kind == view.KindJoined && s.Name() == spans.SpanRPCPass && s.Parent == root {
 			count[view.KindPass]++
 		}
 		if s.Kind == view.KindAggregate {
@@ -117,12 +120,14 @@ func rootOf(t *tree.Trace) *tree.Span {
 	return nil
 }
 
+// aggregate is a span that stands for many spans of a name, with their count, sum and longest.
 type aggregate struct {
 	view.Aggregate
-	ofCollectives bool
+	ofCollectives bool // only aggregates of collectives have a time of waiting
 }
 
-// aggregateOf reads an aggregate of step_join; of others JoinBy is empty.
+// aggregateOf reads an aggregate of step_join: JoinBy says how step_join found the spans behind it. Of any other span, aggregates of receivers included,
+// JoinBy is empty.
 func aggregateOf(s *tree.Span) (v aggregate) {
 	if s.Kind != view.KindAggregate {
 		return aggregate{}
@@ -132,7 +137,8 @@ func aggregateOf(s *tree.Span) (v aggregate) {
 	return v
 }
 
-// joinedLabel says how many spans an aggregate stands for, and who was late in a collective of another trace.
+// joinedLabel labels spans of step_join. end is " ×12" for an aggregate of 12 spans, " rank 3 +1.2 s" for the copy of a collective in which rank 3 came last,
+// by 1.2 s.
 func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 	switch s.Kind {
 	case view.KindAggregate:
@@ -155,7 +161,8 @@ func joinedLabel(s *tree.Span) (name, end string, ok bool) {
 	return "", "", false
 }
 
-// joinedDetails are the numbers of an aggregate, of a breakdown, and where a span of another trace is.
+// joinedDetails are the details of step_join's spans: of an aggregate the waiting, the longest and how the spans were found, of a copy of a span from another
+// trace the id of that trace, of a breakdown the three longest parts.
 func joinedDetails(s *tree.Span) (d []string) {
 	switch s.Kind {
 	case view.KindAggregate:
@@ -175,7 +182,9 @@ func joinedDetails(s *tree.Span) (d []string) {
 		d = append(d, "by "+reading.Clean(v.JoinBy))
 	case view.KindJoined:
 		var m view.Mark
-		if m.Read(s.Span, s.Resource); m.Time == spans.TimeSynthetic && s.Parent != nil && s.Parent.Kind != view.KindJoined {
+		m.Read(s.Span, s.Resource)
+		below := s.Parent != nil && s.Parent.Kind == view.KindJoined // the copy above says so already
+		if m.Time == spans.TimeSynthetic && s.Parent != nil && !below {
 			d = append(d, "when is not in the log")
 		}
 		for _, link := range s.Links().All() {
@@ -194,7 +203,7 @@ func joinedDetails(s *tree.Span) (d []string) {
 func partsOf(s *tree.Span) []view.PartTime {
 	var b view.Breakdown
 	b.Read(s.Span)
-	parts := slices.DeleteFunc(b.Times, func(p view.PartTime) bool { return !(p.Seconds > 0 || p.Union > 0) })
+	parts := slices.DeleteFunc(b.Times, func(p view.PartTime) bool { return !(p.Seconds > 0 || p.Union > 0) }) // NaN too
 	slices.SortStableFunc(parts, func(a, b view.PartTime) int {
 		last := func(p view.PartTime) int {
 			if p.Part == spans.PartUnattributed {
@@ -207,7 +216,8 @@ func partsOf(s *tree.Span) []view.PartTime {
 	return parts
 }
 
-// withoutBreakdowns leaves out breakdowns, which stand above the drawing, and in a small drawing all but the slowest span of an aggregate.
+// withoutBreakdowns leaves out breakdowns, which are a table above the drawing. From level 3 on, only the slowest of the spans below an aggregate of step_join
+// is drawn.
 func withoutBreakdowns(s *tree.Span, children []*tree.Span, e extent) (drawn, told []*tree.Span) {
 	drawn = slices.DeleteFunc(slices.Clone(children), func(c *tree.Span) bool { return c.Kind == view.KindBreakdown })
 	if e.level > 2 && len(drawn) > 1 && aggregateOf(s).JoinBy != "" {
@@ -217,13 +227,14 @@ func withoutBreakdowns(s *tree.Span, children []*tree.Span, e extent) (drawn, to
 	return drawn, nil
 }
 
-// bareAt is the level of extent from which a child of a root is drawn without the spans below.
+// bareAt is the level of extent from which a child of step_join's root is drawn bare, without the spans below.
 var bareAt = map[view.Kind]int{view.KindCollective: 1, view.KindPass: 2, view.KindFunction: 5}
 
-// othersBareAt is likewise of functions beside the longest of their name.
+// othersBareAt is the level from which functions beside the longest of their name are drawn bare.
 const othersBareAt = 3
 
-// longestOfEach keeps, below a root of step_join, the longest functions of each name, as many as roots; collectives are a row per name.
+// longestOfEach ranks the children of step_join's root in a brief drawing: for each name the longest, as many as e.roots (all if e.calls is 0), and a row for
+// the rest. Collectives have only a row per name.
 func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child, ok bool) {
 	if s.Kind != view.KindRoot || !e.brief {
 		return nil, false
@@ -238,7 +249,7 @@ func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child
 	}
 	for _, name := range order {
 		same := by[name]
-		keep := e.roots
+		keep := e.roots // how many of the name are drawn with a row of their own
 		if e.calls == 0 {
 			keep = len(same)
 		}
@@ -265,9 +276,10 @@ func longestOfEach(s *tree.Span, children []*tree.Span, e extent) (drawn []child
 	return drawn, true
 }
 
-// foldedJoined is the time of a step's collectives, and the waiting in them.
+// foldedJoined says, for a row of folded collectives below step_join's root, the sum of their durations and of the waiting in them; nothing if a folded span
+// is neither a collective nor an aggregate of step_join.
 func foldedJoined(f *fold) []string {
-	sum, late := 0.0, 0.0
+	sum, late := 0.0, 0.0 // ns
 	for _, s := range f.spans {
 		switch s.Kind {
 		case view.KindCollective:
@@ -296,6 +308,7 @@ func foldedJoined(f *fold) []string {
 	return []string{"together " + human.Seconds(sum/1e9), "waited " + human.Seconds(late/1e9)}
 }
 
+// joinedNotes explain the ×: only where a row is an aggregate of step_join.
 func joinedNotes(_ *tree.Trace, rows []row) []string {
 	if !slices.ContainsFunc(rows, func(r row) bool { return aggregateOf(r.Span).JoinBy != "" }) {
 		return nil
@@ -303,7 +316,8 @@ func joinedNotes(_ *tree.Trace, rows []row) []string {
 	return []string{"× are spans of other traces, joined by their process, host or run; below are the slowest"}
 }
 
-// framed is a trace with the axis of its spans with clocks: below a root of step_join may be spans of logs without times.
+// framed is the trace with Start and End, the axis of the drawing, of the spans with logged times alone: below step_join's root may be spans of logs without
+// times, whose synthetic times may lie hours away. A trace without such a root, or without logged times, stays as is.
 func framed(t *tree.Trace) *tree.Trace {
 	if rootOf(t) == nil {
 		return t
@@ -317,19 +331,19 @@ func framed(t *tree.Trace) *tree.Trace {
 		}
 		f.Start, f.End = min(f.Start, s.Start()), max(f.End, s.End())
 	}
-	if f.Start > f.End {
+	if f.Start > f.End { // all times are synthetic
 		return t
 	}
 	return &f
 }
 
-// outside says whether a span is at no place of a trace's axis, unlike its parent.
+// outside says whether a span lies outside of a trace's axis (see framed) and its parent does not, so that a note is needed once per subtree.
 func outside(s *tree.Span, t *tree.Trace) bool {
 	out := func(s *tree.Span) bool { return s.End() < t.Start || s.Start() > t.End }
 	return out(s) && (s.Parent == nil || !out(s.Parent))
 }
 
-// breakdownOf is the breakdown of the longest window of a trace, or nil: a batch lies in its step.
+// breakdownOf is the breakdown of the longest window of a trace, or nil. The longest is the outermost: a batch lies in its step.
 func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	for _, s := range t.Spans {
 		if s.Kind == view.KindBreakdown && (longest == nil || s.NS() > longest.NS()) {
@@ -339,7 +353,7 @@ func breakdownOf(t *tree.Trace) (longest *tree.Span) {
 	return longest
 }
 
-// room is the number of lines for a waterfall, beside the table above.
+// room is how many of the maxLines a waterfall may have: the breakdown's table above, a line per part and a head, takes the rest.
 func room(t *tree.Trace) int {
 	if s := breakdownOf(t); s != nil {
 		return maxLines - len(partsOf(s)) - 1
@@ -347,7 +361,7 @@ func room(t *tree.Trace) int {
 	return maxLines
 }
 
-// breakdown prints why the longest window of a trace was slow, and where its time went.
+// breakdown prints, above a waterfall, why the longest window of the trace was slow, and a table of where the window's time went; nothing without a window.
 func breakdown(w *strings.Builder, t *tree.Trace, l look) {
 	s := breakdownOf(t)
 	if s == nil {
@@ -359,7 +373,8 @@ func breakdown(w *strings.Builder, t *tree.Trace, l look) {
 	breakdownTable(w, s, l)
 }
 
-// breakdownTable prints the parts of a window, with their shares.
+// breakdownTable prints a row per part of a window: the part's time and its share as a number and a bar, the sum over overlapping spans, and the wall-clock
+// time that they cover. Below: GPUs, errors of GPUs, and whether the window may lack spans.
 func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	var b view.Breakdown
 	b.Read(s.Span)
@@ -371,7 +386,7 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	g := tables.Table{
 		Head: []string{"the " + human.Seconds(whole) + " of " + of, "time", "share", "", "summed", "wall-clock"}, Left: []bool{true, 3: true, 5: false},
 	}
-	cells := min(40, max(10, l.width-70))
+	cells := min(40, max(10, l.width-70)) // of the bars; the other columns take about 70
 	for _, p := range partsOf(s) {
 		share := p.Seconds / whole
 		bar := ""
@@ -397,7 +412,7 @@ func breakdownTable(w *strings.Builder, s *tree.Span, l look) {
 	w.WriteByte('\n')
 }
 
-// gpusText describes the GPUs of a window, "" without a sample.
+// gpusText describes the GPUs of a window, with the known values ("8 GPUs, 96 samples: busy 91 %, least 40 %, …"); "" without a sample.
 func gpusText(g *view.GPUs) string {
 	if g.Count.N == 0 {
 		return ""
@@ -416,7 +431,7 @@ func gpusText(g *view.GPUs) string {
 	return fmt.Sprintf("%s, %s: %s", human.Plural(int(g.Count.N), "GPU"), human.Plural(int(g.Samples.N), "sample"), strings.Join(all, ", "))
 }
 
-// xidText names the error and the GPU in the driver's report.
+// xidText says the error (an XID, NVIDIA's number), the GPU and the host in the event of a driver's report.
 func xidText(event pcommon.Map) string {
 	of := func(key string) string { return reading.Clean(spans.AttrText(event, key)) }
 	return fmt.Sprintf("XID %s of %s on %s", of(spans.AttrErrorType), of(spans.AttrHardwareName), of(spans.AttrHostName))

@@ -14,14 +14,14 @@ import (
 // mostWorth is how many traces are worth a look, at most.
 const mostWorth = 3
 
-// worth are the traces worth a look: the most interesting; if its log has no trace ids, the most interesting of each of the longest functions. A trace must
-// exist.
+// worth chooses the traces to draw: the most interesting one. If that is a call of TransferQueue whose log has no trace id: the most interesting call of each
+// function, at most 3, those of the functions with the longest time first. At least one trace must be given.
 func worth(traces []*tree.Trace) []*tree.Trace {
 	best := interesting(traces)
 	if withoutID(best) == nil {
 		return []*tree.Trace{best}
 	}
-	took, by := map[string]int64{}, map[string][]*tree.Trace{}
+	took, by := map[string]int64{}, map[string][]*tree.Trace{} // by function; took in ns
 	for _, t := range traces {
 		if f := withoutID(t); f != nil {
 			name := functionName(f)
@@ -57,13 +57,14 @@ const (
 // interest has the figures for comparing traces.
 type interest struct {
 	trace      *tree.Trace
-	slow       float64 // s of its slowest step, batch or pass over the limit, −1 without
-	overhead   float64 // the highest of its functions, −1 without
-	badness    int
-	pass       []float64 // of a pass: verdicts, and the time of the calls in s; 0 if unknown
-	collective []float64 // of a collective: the lateness of its last rank in s, and its time in s
+	slow       float64   // s of its slowest step, batch or pass over the limit, −1 without
+	overhead   float64   // the highest of its functions, −1 without
+	badness    int       // of the worst verdict: notJudged to bad
+	pass       []float64 // of the first pass: number of verdicts, and the time of the calls in s; 0 if unknown. nil: no pass
+	collective []float64 // of the first collective: the lateness of its last rank in s, and its time in s. nil: no collective
 }
 
+// compare is positive if a is more interesting than b. The order of the figures is the order of interest that the help of show promises.
 func (a *interest) compare(b *interest) int {
 	return cmp.Or(
 		cmp.Compare(a.slow, b.slow), cmp.Compare(a.overhead, b.overhead), cmp.Compare(a.badness, b.badness),
@@ -88,6 +89,7 @@ func (a *interest) size() int {
 	return len(a.trace.Spans)
 }
 
+// interestOf reads the figures of a trace from its spans.
 func interestOf(t *tree.Trace) *interest {
 	in := &interest{trace: t, slow: -1, overhead: -1}
 	for _, s := range t.Spans {
@@ -121,6 +123,7 @@ func interestOf(t *tree.Trace) *interest {
 	return in
 }
 
+// judged raises the badness to that of a span's verdicts; a span of a judged kind without a verdict is good.
 func (a *interest) judged(s *tree.Span) {
 	switch s.Head.Severity {
 	case spans.SeverityBad:
@@ -132,6 +135,7 @@ func (a *interest) judged(s *tree.Span) {
 	}
 }
 
+// orZero is v, and 0 for NaN.
 func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
