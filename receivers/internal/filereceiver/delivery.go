@@ -25,20 +25,22 @@ import (
 // Batch is the result of a handler's Cut. A Batch keeps records, not pdata: a consumer may change or empty its argument even when the call fails, so each try
 // builds the data anew, and the usual single try costs no copy.
 type Batch interface {
-	// Traces adds the spans. Traces calls from with the tail.Place of each record before adding the spans of the record.
+	// Traces adds the batch's spans to out. Before the spans of a record, Traces calls from with the record's tail.Place.
 	Traces(out *spans.Batch, from From)
-	// Metrics may return no points: then no metrics are sent.
+	// Metrics returns the batch's data points. Without points no metrics are sent.
 	Metrics() pmetric.Metrics
 	// Done is called once when the batch is delivered or refused for good.
 	Done()
 }
 
-// Spread is a Batch whose spans are made of several records each. The Batch calls From with its own numbers, and Places maps a number to the records.
+// Spread is a Batch with spans that are each made of several records. Such a Batch calls From with numbers of its own, and Places maps a number to the places
+// of the records.
 type Spread interface {
 	Places(n tail.Place) []tail.Place
 }
 
-// Valued is a Batch that passes the GPU values of its records as they are, to a consumer of nothing else. The values live until the call returns.
+// Valued is a Batch that can pass the GPU values of its records (nvidia-smi, DCGM) directly, instead of as metrics: an offline report reads only the values
+// (Receiver.gpus). A value is valid until the call of to returns.
 type Valued interface {
 	GPUs(to func(*spans.GPUValues))
 }
@@ -49,10 +51,10 @@ type Texter interface {
 	Texts() (onSpans, onPoints bool)
 }
 
-// From notes the record of the next spans.
+// From says of which record the spans added next are made: a refused span is traced back to the lines of its record.
 type From func(tail.Place)
 
-// Deliver sends a batch downstream.
+// Deliver makes the tail.Delivery of a batch, for a handler's Cut to return. bridge/tail sends the Delivery later, perhaps joined with others.
 func (r *Receiver) Deliver(b Batch) tail.Delivery { return &delivery{r: r, batches: []Batch{b}} }
 
 // HasTraces says whether there is a traces pipeline.
@@ -61,30 +63,45 @@ func (r *Receiver) HasTraces() bool { return r.traces != nil }
 // HasMetrics says whether there is a metrics pipeline.
 func (r *Receiver) HasMetrics() bool { return r.metrics != nil }
 
-// Locates says whether logs are read once, for a person: then spans have the position of their record and all its values.
+// Locates says whether the reader of the log asked for positions (factory.Once with locate, for "trainbridge show" and the like): spans then have the position
+// of their record in the log, and all values of the record.
 func (r *Receiver) Locates() bool { return r.locate }
 
-// delivery is batches of one receiver, perhaps of several streams, sent together.
+// delivery is batches of one receiver, perhaps of several streams, sent together. The spans are sent first, then the points. After a failed try the next Send
+// goes on where the try failed.
 type delivery struct {
-	r        *Receiver
-	batches  []Batch
-	traces   progress
-	metrics  progress
-	refusing bool  // everything so far was refused
-	since    int64 // count of accepted messages at the first refusal
-	built    bool  // once at least: the redacted texts are counted
-	refused  tail.Refused
-	where    func(batch int, p tail.Place) (path string, begin int64, ok bool)
+	r       *Receiver
+	batches []Batch
+	traces  progress
+	metrics progress
+
+	// While a refused message is sifted (perhaps over several tries): sifting, and Receiver.accepted at the beginning. An equal count later means that the backend
+	// has accepted nothing since then.
+	sifting        bool
+	acceptedBefore int64
+
+	redactionsCounted bool         // by the first try: each try redacts the same texts again
+	refused           tail.Refused // records refused for good so far
+	// where is the position of a record in its log (tail.Locator). nil: spans get no positions.
+	where func(batch int, p tail.Place) (path string, begin int64, ok bool)
 }
 
-// progress is the state of one signal.
+// progress is how far a delivery has come with its traces or its metrics. The messages are cut anew at each try, in the same places, so numbers are enough.
 type progress struct {
-	batches  int // of metrics: batches sent whole
+	batches  int // of metrics only: batches sent whole
 	messages int // messages accepted or refused for good; of metrics, only messages after those batches
 	done     bool
 }
 
-// Join takes in another batch of the same receiver.
+// originOf numbers a record within the delivery, for spans.Batch.From: the batch's number in the upper 32 bits, the record's place in the lower ones.
+func originOf(batch int, p tail.Place) int64 { return int64(batch)<<32 | int64(p) }
+
+// recordOf is the reverse of originOf.
+func recordOf(origin int64) (batch int, p tail.Place) {
+	return int(origin >> 32), tail.Place(uint32(origin))
+}
+
+// Join implements tail.Delivery: batches of the same receiver are sent together.
 func (d *delivery) Join(other tail.Delivery) bool {
 	o, ok := other.(*delivery)
 	ok = ok && o.r == d.r
@@ -94,14 +111,15 @@ func (d *delivery) Join(other tail.Delivery) bool {
 	return ok
 }
 
-// Locate implements tail.Locator.
+// Locate implements tail.Locator. where is kept only if the receiver locates its records.
 func (d *delivery) Locate(where func(batch int, p tail.Place) (path string, begin int64, ok bool)) {
 	if d.r.locate {
 		d.where = where
 	}
 }
 
-// Send sends the unsent rest.
+// Send implements tail.Delivery: Send sends what earlier tries have not delivered, first spans, then points. A nil error means that everything was accepted,
+// tail.Refused that some records were refused for good. Any other error asks for another try.
 func (d *delivery) Send(ctx context.Context) error {
 	if d.r.traces != nil && !d.traces.done {
 		if err := d.sendTraces(ctx); err != nil {
@@ -124,7 +142,8 @@ func (d *delivery) Send(ctx context.Context) error {
 	return nil
 }
 
-// sendTraces sends message by message. The messages are cut again at each try, in the same places.
+// sendTraces builds the messages of spans and sends the messages that earlier tries have not delivered, one by one. Refused spans are noted in d.refused, and
+// sending goes on. An error means that the backend cannot be reached or refuses everything: the caller tries again later.
 func (d *delivery) sendTraces(ctx context.Context) error {
 	messages := d.build(ctx, false)
 	total := spanCount(messages)
@@ -137,13 +156,13 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 		switch {
 		case err == nil:
 			d.r.accepted.Add(1)
-		case isPartial && partial.Rejected >= int64(n):
+		case isPartial && partial.Rejected >= int64(n): // all of the message: the records are known
 			d.refuse(d.build(ctx, true)[d.traces.messages], all(n), err)
 		case isPartial:
 			d.partly(partial, total)
 		case !refusal.OfData(err):
 			return err
-		default:
+		default: // Somewhere in the message is bad data. The message is built again, now with the records of the spans.
 			if err := d.sift(ctx, d.build(ctx, true)[d.traces.messages], total, err); err != nil {
 				return err
 			}
@@ -152,8 +171,9 @@ func (d *delivery) sendTraces(ctx context.Context) error {
 	return nil
 }
 
-// build makes the messages of all batches. With keep, messages know the records of their spans.
-func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
+// build makes the messages of spans of all batches, redacted. With origins, each message has the records of its spans (Message.Origins): that costs memory, and
+// only refused messages need origins. Each call builds the same messages.
+func (d *delivery) build(ctx context.Context, origins bool) []spans.Message {
 	out := spans.NewBatch(d.r.parts.Scope, d.r.Set.BuildInfo.Version)
 	out.KeepLinks(d.r.parts.SpanLinks)
 	if d.r.bare {
@@ -164,13 +184,13 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 	if slices.ContainsFunc(d.batches, hasTexts) {
 		redacted = d.r.redactor.Batch(out)
 	}
-	i := 0
-	if keep || d.where != nil {
+	batch := 0
+	if origins || d.where != nil {
 		out.Keep()
-		from = func(p tail.Place) { out.From(int64(i)<<32 | int64(p)) }
+		from = func(p tail.Place) { out.From(originOf(batch, p)) }
 	}
-	for i = range d.batches {
-		d.batches[i].Traces(out, from)
+	for batch = range d.batches { // not :=, because from reads batch
+		d.batches[batch].Traces(out, from)
 	}
 	messages := out.Messages()
 	if d.where != nil {
@@ -178,24 +198,28 @@ func (d *delivery) build(ctx context.Context, keep bool) []spans.Message {
 			d.locate(m)
 		}
 	}
-	if n := redacted(); !d.built {
+	if n := redacted(); !d.redactionsCounted {
 		d.r.redacted.add(ctx, n)
 	}
-	d.built = true
+	d.redactionsCounted = true
 	return messages
 }
 
-// locate writes the position of each record on its first span. Two records of one line have one origin, and a trace each.
+// locate writes the position in the log (file, offset) of each record on the record's first span. A new origin begins a record, and a new trace too: two
+// records of one line have the same origin, and a trace each.
 func (d *delivery) locate(m spans.Message) {
 	for i, origins := range m.Origins {
-		list, last, trace := m.Traces.ResourceSpans().At(i).ScopeSpans().At(0).Spans(), int64(spans.NoOrigin), pcommon.TraceID{}
+		list := m.Traces.ResourceSpans().At(i).ScopeSpans().At(0).Spans()
+		lastOrigin, lastTrace := int64(spans.NoOrigin), pcommon.TraceID{}
 		for n, origin := range origins {
-			of := list.At(n).TraceID()
-			if origin == last && of == trace || origin == spans.NoOrigin {
+			trace := list.At(n).TraceID()
+			sameRecord := origin == lastOrigin && trace == lastTrace
+			if sameRecord || origin == spans.NoOrigin {
 				continue
 			}
-			last, trace = origin, of
-			if path, begin, ok := d.where(int(origin>>32), tail.Place(uint32(origin))); ok {
+			lastOrigin, lastTrace = origin, trace
+			batch, place := recordOf(origin)
+			if path, begin, ok := d.where(batch, place); ok {
 				list.At(n).Attributes().PutStr(spans.AttrLogFile, path)
 				list.At(n).Attributes().PutInt(spans.AttrLogOffset, begin)
 			}
@@ -203,6 +227,7 @@ func (d *delivery) locate(m spans.Message) {
 	}
 }
 
+// hasTexts says whether the batch's spans may have texts of the log, as all but a Texter may.
 func hasTexts(b Batch) bool {
 	t, ok := b.(Texter)
 	if !ok {
@@ -212,6 +237,7 @@ func hasTexts(b Batch) bool {
 	return onSpans
 }
 
+// hasLabels says whether the batch's points may have labels made of texts of the log, as all but a Texter may.
 func hasLabels(b Batch) bool {
 	t, ok := b.(Texter)
 	if !ok {
@@ -228,14 +254,16 @@ func spanCount(messages []spans.Message) (n int) {
 	return n
 }
 
-// partly counts the refused spans of an accepted message. Only their share is known.
+// partly counts the rejected spans of a message that the backend accepted otherwise. The backend states only their number: the records are refused as a share
+// of the delivery's total spans.
 func (d *delivery) partly(p *refusal.Partial, total int) {
 	d.refused.Share += float64(p.Rejected) / float64(max(total, 1))
 	d.refused.Err = errors.Join(d.refused.Err, p)
 	d.r.accepted.Add(1)
 }
 
-// refuse counts the refused spans of a message.
+// refuse notes that the spans bad (numbers within the message m) were refused for good: their records go into d.refused, and tail counts the records. Spans
+// made of no record are left out.
 func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 	if len(bad) == 0 {
 		return
@@ -248,7 +276,7 @@ func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 		if origins[i] == spans.NoOrigin {
 			continue
 		}
-		batch, place := int(origins[i]>>32), tail.Place(uint32(origins[i]))
+		batch, place := recordOf(origins[i])
 		if s, ok := d.batches[batch].(Spread); ok {
 			d.refused.Places[batch] = append(d.refused.Places[batch], s.Places(place)...)
 		} else {
@@ -258,6 +286,7 @@ func (d *delivery) refuse(m spans.Message, bad []int, cause error) {
 	d.refused.Err = errors.Join(d.refused.Err, cause)
 }
 
+// all is the numbers 0 to n-1.
 func all(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -269,18 +298,20 @@ func all(n int) []int {
 // unanimous is the number of single spans that must be refused, with none accepted, before the rest is not tried.
 const unanimous = 16
 
-// sift sends a refused message in halves, and each half in halves again, down to single refused spans. Spans are counted as refused only after something else
-// was accepted, of this message or of another: a wrong tenant or a proxy's error page refuses everything, and is retried like an unreachable backend.
+// sift finds the bad spans of a message that the backend refused with the error cause: sift sends the message in halves, and each refused half in halves again,
+// down to single spans. Spans are counted as refused only after something else was accepted, of this message or of another: a wrong tenant or a proxy's error
+// page refuses everything, and is retried like an unreachable backend. total is the number of spans of the delivery. After an error the whole message is tried
+// again.
 func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause error) error {
 	n := m.Traces.SpanCount()
-	if !d.refusing {
-		d.refusing, d.since = true, d.r.accepted.Load()
+	if !d.sifting {
+		d.sifting, d.acceptedBefore = true, d.r.accepted.Load()
 	}
-	var bad []int
+	var bad []int // numbers of refused spans
 	begins := beginnings(m.Traces)
-	var parts []spanRange
+	var parts []spanRange // not sent yet, in the message's order
 	if n == 1 {
-		bad = []int{0}
+		bad = []int{0} // refused just now: cause
 	} else {
 		parts = spanRange{0, n}.halves(begins)
 	}
@@ -298,17 +329,17 @@ func (d *delivery) sift(ctx context.Context, m spans.Message, total int, cause e
 			return err
 		case p.to-p.from == 1:
 			bad = append(bad, p.from)
-			if len(bad) >= unanimous && d.r.accepted.Load() == d.since {
-				return nothing(cause)
+			if len(bad) >= unanimous && d.r.accepted.Load() == d.acceptedBefore {
+				return nothing(cause) // not worth a call for each further span
 			}
 		default:
 			parts = slices.Insert(parts, 0, p.halves(begins)...)
 		}
 	}
-	if d.r.accepted.Load() == d.since {
+	if d.r.accepted.Load() == d.acceptedBefore {
 		return nothing(cause)
 	}
-	d.refusing = false
+	d.sifting = false
 	d.refuse(m, bad, cause)
 	return nil
 }
@@ -319,52 +350,53 @@ func nothing(cause error) error {
 	return fmt.Errorf("every record is refused, so it is not the records: %v", cause) //nolint:errorlint // see above
 }
 
-// spanRange is a part of a message: spans from one number up to another.
+// spanRange is a part of a message: the spans with the numbers from (included) to to (excluded), counted over all resources.
 type spanRange struct{ from, to int }
 
-// beginnings says of each span whether its parent is not among the spans before: a call begins there, followed by its stages.
+// beginnings says of each span of the message whether a call begins there: a call's span comes first, followed by the spans of its stages, so a span whose
+// parent is not among the spans of the call before begins another call.
 func beginnings(td ptrace.Traces) (begins []bool) {
-	of, above := pcommon.TraceID{}, map[pcommon.SpanID]bool{}
+	callTrace, callSpans := pcommon.TraceID{}, map[pcommon.SpanID]bool{}
 	for _, rs := range td.ResourceSpans().All() {
 		for _, s := range rs.ScopeSpans().At(0).Spans().All() {
-			begin := s.TraceID() != of || !above[s.ParentSpanID()]
+			begin := s.TraceID() != callTrace || !callSpans[s.ParentSpanID()]
 			if begin {
-				clear(above)
-				of = s.TraceID()
+				clear(callSpans)
+				callTrace = s.TraceID()
 			}
-			above[s.SpanID()] = true
+			callSpans[s.SpanID()] = true
 			begins = append(begins, begin)
 		}
 	}
 	return begins
 }
 
-// halves splits at the beginning of the call nearest to the middle: the next component measures a call by its stages. Only a single call is split within,
-// always in the same places.
+// halves splits the part in two at the beginning of the call nearest to the middle: the next component measures a call by its stages, and needs calls whole. A
+// part that is a single call is split in the middle. The same part is always split in the same place.
 func (p spanRange) halves(begins []bool) []spanRange {
 	mid := (p.from + p.to) / 2
 	at := mid
 	for off := range p.to - p.from {
-		if i := mid - off; i > p.from && begins[i] {
-			at = i
+		if before := mid - off; before > p.from && begins[before] {
+			at = before
 			break
 		}
-		if i := mid + off; i < p.to && begins[i] && i > p.from {
-			at = i
+		if after := mid + off; p.from < after && after < p.to && begins[after] {
+			at = after
 			break
 		}
 	}
 	return []spanRange{{p.from, at}, {at, p.to}}
 }
 
-// of returns a copy of the part.
+// of returns a copy of the part's spans, with their resources.
 func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 	out := ptrace.NewTraces()
-	at := 0
+	passed := 0 // spans of the resources before
 	for _, rs := range td.ResourceSpans().All() {
 		ss := rs.ScopeSpans().At(0)
-		first, last := max(p.from-at, 0), min(p.to-at, ss.Spans().Len())
-		at += ss.Spans().Len()
+		first, last := max(p.from-passed, 0), min(p.to-passed, ss.Spans().Len())
+		passed += ss.Spans().Len()
 		if first >= last {
 			continue
 		}
@@ -380,35 +412,18 @@ func (p spanRange) of(td ptrace.Traces) ptrace.Traces {
 	return out
 }
 
-// sendMetrics sends the points batch by batch, small batches together. The messages are cut again at each try, in the same places.
+// sendMetrics sends the points of the batches that earlier tries have not delivered, small batches together in one message. Refused points are noted in
+// d.refused as a share of the delivery, and sending goes on. An error means that the backend cannot be reached: the caller tries again later.
 func (d *delivery) sendMetrics(ctx context.Context) error {
 	for d.metrics.batches < len(d.batches) {
-		if b, ok := d.batches[d.metrics.batches].(Valued); ok && d.r.gpus != nil {
-			host, clean := "", ""
-			b.GPUs(func(v *spans.GPUValues) {
-				if v.Host != host {
-					host, clean = v.Host, d.r.redactor.Attribute(spans.AttrHostName, v.Host)
-				}
-				v.Host = clean
-				d.r.gpus(v)
-				v.Host = host
-			})
+		if b, ok := asValued(d.batches[d.metrics.batches]); ok && d.r.gpus != nil {
+			d.passGPUs(b)
 			d.metrics.batches++
 			continue
 		}
-		md := pmetric.NewMetrics()
-		to, points := d.metrics.batches, 0
-		var redacted redact.Counts
-		for ; to < len(d.batches) && points < maxPoints; to++ {
-			own := d.batches[to].Metrics()
-			if hasLabels(d.batches[to]) {
-				n := d.r.redactor.Metrics(own)
-				redacted.Keys, redacted.Values, redacted.Hosts = redacted.Keys+n.Keys, redacted.Values+n.Values, redacted.Hosts+n.Hosts
-			}
-			points += own.DataPointCount()
-			own.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
-		}
-		share := float64(to-d.metrics.batches) / float64(len(d.batches)) / float64(max(points, 1)) // of a point
+		md, end, redacted := d.joinPoints(d.metrics.batches)
+		// A batch counts the same whatever its number of points: a point's share of the delivery is that of these batches, divided by their points.
+		share := float64(end-d.metrics.batches) / float64(len(d.batches)) / float64(max(md.DataPointCount(), 1))
 		for _, m := range cutPoints(md)[d.metrics.messages:] {
 			n := m.DataPointCount() // before a consumer takes it
 			err := d.r.sendMetrics(ctx, m)
@@ -429,21 +444,60 @@ func (d *delivery) sendMetrics(ctx context.Context) error {
 		if d.r.traces == nil { // the labels are attributes of spans too, and counted there
 			d.r.redacted.add(ctx, redacted)
 		}
-		d.metrics.batches, d.metrics.messages = to, 0
+		d.metrics.batches, d.metrics.messages = end, 0
 	}
 	return nil
+}
+
+// asValued returns the batch with GPU values: b itself, or the batch that b surrounds with events.
+func asValued(b Batch) (v Valued, ok bool) {
+	if with, is := b.(*eventBatch); is {
+		b = with.Batch
+	}
+	v, ok = b.(Valued)
+	return v, ok
+}
+
+// passGPUs gives the GPU values of a batch to Receiver.gpus, with the host's name redacted. Each value gets its host back, because the batch keeps the value.
+func (d *delivery) passGPUs(b Valued) {
+	host, redactedHost := "", "" // of the value before: mostly the same
+	b.GPUs(func(v *spans.GPUValues) {
+		if v.Host != host {
+			host, redactedHost = v.Host, d.r.redactor.Attribute(spans.AttrHostName, v.Host)
+		}
+		v.Host = redactedHost
+		d.r.gpus(v)
+		v.Host = host
+	})
+}
+
+// joinPoints returns the redacted points of the batches from first up to end (excluded): as many batches as fill one message.
+func (d *delivery) joinPoints(first int) (md pmetric.Metrics, end int, redacted redact.Counts) {
+	md = pmetric.NewMetrics()
+	points := 0
+	for end = first; end < len(d.batches) && points < maxPoints; end++ {
+		own := d.batches[end].Metrics()
+		if hasLabels(d.batches[end]) {
+			n := d.r.redactor.Metrics(own)
+			redacted.Keys, redacted.Values, redacted.Hosts = redacted.Keys+n.Keys, redacted.Values+n.Values, redacted.Hosts+n.Hosts
+		}
+		points += own.DataPointCount()
+		own.ResourceMetrics().MoveAndAppendTo(md.ResourceMetrics())
+	}
+	return md, end, redacted
 }
 
 // maxPoints bounds the points of a message.
 const maxPoints = spans.MaxMessageSpans
 
-// cutPoints splits points that exceed one message. The rest of a split message has a resource per metric. Receivers send gauges and sums (numbers).
+// cutPoints cuts points into messages of at most maxPoints points and spans.MaxMessageBytes bytes. Points within both limits stay as they are. Messages that
+// are cut repeat the resource for each metric. Receivers send gauges and sums only, so all points are number points.
 func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	var sizer pmetric.ProtoMarshaler
 	if md.DataPointCount() <= maxPoints && sizer.MetricsSize(md) <= spans.MaxMessageBytes {
 		return []pmetric.Metrics{md}
 	}
-	n, bytes := maxPoints, 0
+	n, bytes := maxPoints, 0 // of the message begun last; at first as if full, so that the first point begins a message
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -470,10 +524,11 @@ func cutPoints(md pmetric.Metrics) (out []pmetric.Metrics) {
 	return out
 }
 
-// perPointRoom is for the lengths before a point.
+// perPointRoom is bytes for the field tag and the length before a point in its message.
 const perPointRoom = 8
 
-// likeMetric makes a copy of a metric without its points, and returns the new points.
+// likeMetric fills own with the resource, the scope and the metric m, without the metric's points, and returns the new metric's empty points for the caller to
+// fill.
 func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmetric.Metric) pmetric.NumberDataPointSlice {
 	rm.Resource().CopyTo(own.Resource())
 	scope := own.ScopeMetrics().AppendEmpty()
@@ -491,8 +546,9 @@ func likeMetric(own, rm pmetric.ResourceMetrics, sm pmetric.ScopeMetrics, m pmet
 	return metric.SetEmptyGauge().DataPoints()
 }
 
+// sendTraces passes a message of spans to the traces pipeline, and counts the spans for the collector's own receiver metrics.
 func (r *Receiver) sendTraces(ctx context.Context, td ptrace.Traces) error {
-	if r.answers != nil {
+	if r.answers != nil { // Answers are stored first: after a crash the same lines must give the same spans (Parts.Answers).
 		r.answers.Save(ctx, r.Set.Logger)
 	}
 	n := td.SpanCount()
@@ -516,6 +572,8 @@ func withRun(ctx context.Context, td ptrace.Traces) context.Context {
 	return client.NewContext(ctx, client.Info{Metadata: client.NewMetadata(map[string][]string{spans.AttrRunID: {run}})})
 }
 
+// sendMetrics passes a message of points to the metrics pipeline, without the points of series above cardinality_limit. A message without other points is not
+// sent.
 func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
 	dropped := r.series.trim(md)
 	n := md.DataPointCount()
@@ -533,12 +591,13 @@ func (r *Receiver) sendMetrics(ctx context.Context, md pmetric.Metrics) error {
 
 const scopeName = "github.com/trainbridge/trainbridge/receivers/internal/filereceiver"
 
-// redacted counts the replaced texts of spans.
+// redacted is the counter trainbridge.redacted, of texts that were replaced, with an attribute set for each reason.
 type redacted struct {
 	inst                metric.Int64Counter
 	keys, values, hosts metric.MeasurementOption
 }
 
+// newRedacted makes the counter of a receiver.
 func newRedacted(set receiver.Settings) (redacted, error) {
 	inst, err := set.MeterProvider.Meter(scopeName).Int64Counter("trainbridge.redacted", metric.WithUnit("{text}"),
 		metric.WithDescription("Texts of spans that were replaced by [redacted], because of the name of their field or their shape, or by the hash of a host."))
@@ -548,6 +607,7 @@ func newRedacted(set receiver.Settings) (redacted, error) {
 	return redacted{inst, by("key"), by("value"), by("host")}, err
 }
 
+// add adds the texts of a batch, for each reason.
 func (c *redacted) add(ctx context.Context, n redact.Counts) {
 	for _, x := range [...]struct {
 		n  int64

@@ -15,9 +15,11 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// A line that is no record of its log is offered to bridge/events: the lines about the end of a run stand between the records of any log.
+// A line that is no record of its log is offered to bridge/events: the lines about the end of a run (a traceback, a timeout of NCCL, a process killed) stand
+// between the records of any log. Each such event becomes a span.
 
-// withEvents makes handlers that offer lines without a record.
+// withEvents wraps the handlers of a receiver in eventful ones. Documents, which are rewritten whole, have no lines between records. The wrapper has the same
+// optional interfaces as the handler, because tail asks for them by type.
 func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 	return func(s *tail.Stream) tail.Handler {
 		h := newHandler(s)
@@ -37,7 +39,7 @@ func (r *Receiver) withEvents(newHandler tail.NewHandler) tail.NewHandler {
 	}
 }
 
-// inOrder and idle keep the optional interfaces of a handler.
+// inOrder and idle are eventful handlers with the optional interfaces of the wrapped handler: tail.InOrder, or tail.Forgetter and tail.Idler.
 type (
 	inOrder struct {
 		*eventful
@@ -63,33 +65,35 @@ type eventful struct {
 	r      *Receiver
 	stream *tail.Stream
 	run    string
-	scan   *events.Scanner // nil until the first line
-	places map[int64]tail.Place
-	found  []event
-	seen   map[uint64]bool      // raw lines
+	scan   *events.Scanner      // nil until the first line
+	places map[int64]tail.Place // by line number (Scanner.Lines): lines of events that are not complete yet
+	found  []event              // events for the next batch
+	seen   map[uint64]bool      // keys of the events found, at most mostSeen: take
 	counts map[*events.Form]int // spans of a form
-	last   time.Time            // when the last line came
+	last   time.Time            // when the last line came while an event waited for more lines
 }
 
 // event is an event with the position of its line.
 type event struct {
 	events.Event
-	place  tail.Place
+	place  tail.Place // of the event's first line; valid if placed
 	placed bool
-	wrote  int64 // ns: when the log was written
-	live   bool
+	wrote  int64 // ns: when the log was written, as good as known: for an event without a time of its own
+	live   bool  // the line was read as it was written: wrote is the time of reading
 }
 
 const (
 	// mostOfForm bounds the spans of one form in a log: the first of a repeated warning are enough.
 	mostOfForm = 200
-	mostSeen   = 4096
-	repeated   = "event_repeated"
+	// mostSeen bounds the memory of eventful.seen. A repeated event beyond is sent again: its span has the same id.
+	mostSeen = 4096
+	repeated = "event_repeated" // reason of an ignored line
 )
 
 var seed = maphash.MakeSeed()
 
-// Line passes the line to the handler, and offers lines without a record.
+// Line passes the line to the wrapped handler. A line without a record, and text glued behind a record without a line end, goes to the scanner of events. A
+// line that completes an event is a record if the log's records are events (Parts.Events), else an ignored line with the reason "event".
 func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	v, reason := h.Handler.Line(l)
 	if h.scan == nil {
@@ -98,13 +102,13 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	text := l.Text
 	if v == tail.Record {
 		text = events.Glued(text)
-		if text == nil {
+		if text == nil { // nothing but the record
 			h.scan.Record(l.Text)
 			return v, reason
 		}
 	}
 	found := h.scan.Line(text)
-	if h.scan.Busy() {
+	if h.scan.Busy() { // the line may belong to an event that ends later, in need of this place
 		h.last = l.Observed
 		if h.places == nil {
 			h.places = make(map[int64]tail.Place)
@@ -127,13 +131,15 @@ func (h *eventful) Line(l *tail.Line) (tail.Verdict, string) {
 	return v, reason
 }
 
-// take keeps the new events, and returns their number.
+// take keeps the new events for the next batch, and returns their number. Warnings, events already seen and events beyond mostOfForm are left out. l is the
+// line just read, nil where events end without one (Expire).
 func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 	for i := range found {
 		e := &found[i]
 		if e.Class == events.ClassWarning {
 			continue
 		}
+		// Ranks print the same error within one log; a stamp of its own makes an event another.
 		key := maphash.String(seed, e.Form.Name+"\x00"+e.Text) ^ uint64(e.Rank)<<32 ^ uint64(e.Local)
 		if e.Own {
 			key ^= uint64(e.Time)
@@ -155,6 +161,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 				ev.wrote = l.Observed.UnixNano()
 			}
 		}
+		// An event of several lines has the place of its first line, noted by Line.
 		ev.place, ev.placed = h.places[e.Line]
 		if !ev.placed && l != nil {
 			ev.place, ev.placed = h.stream.Place(), true
@@ -165,7 +172,7 @@ func (h *eventful) take(found []events.Event, l *tail.Line) (n int) {
 	return n
 }
 
-// Expire ends events whose remaining lines did not come.
+// Expire passes the call to the wrapped handler, and ends events whose remaining lines did not come since before.
 func (h *eventful) Expire(before time.Time) {
 	h.Handler.Expire(before)
 	if h.scan != nil && h.scan.Busy() && h.last.Before(before) {
@@ -173,7 +180,7 @@ func (h *eventful) Expire(before time.Time) {
 	}
 }
 
-// Cut adds the events to the handler's batch.
+// Cut is the wrapped handler's batch with the found events, or a batch of the events alone.
 func (h *eventful) Cut() tail.Delivery {
 	d := h.Handler.Cut()
 	clear(h.places)
@@ -182,24 +189,24 @@ func (h *eventful) Cut() tail.Delivery {
 	}
 	b := &eventBatch{of: h, found: h.found}
 	h.found = nil
-	of, ok := d.(*delivery)
-	if !ok { // no stamp
+	records, ok := d.(*delivery)
+	if !ok { // the handler has no batch
 		return h.r.Deliver(b)
 	}
-	b.Batch = of.batches[0]
-	of.batches[0] = b
-	return of
+	b.Batch = records.batches[0] // a delivery just cut has a single batch
+	records.batches[0] = b
+	return records
 }
 
-// eventBatch is a batch with events.
+// eventBatch is a batch of records with events.
 type eventBatch struct {
-	Batch // nil: only events
+	Batch // of the records; nil: only events
 	of    *eventful
 	found []event
 }
 
-// Texts is as in Texter.
-func (b *eventBatch) Texts() (onSpans, onPoints bool) { return true, false }
+// Texts is as in Texter: the spans of events have lines of the log, the points are those of the records.
+func (b *eventBatch) Texts() (onSpans, onPoints bool) { return true, b.Batch != nil && hasLabels(b.Batch) }
 
 // Places is as in Spread: events know the places of their own lines.
 func (b *eventBatch) Places(n tail.Place) []tail.Place {
@@ -227,7 +234,8 @@ func (b *eventBatch) Metrics() pmetric.Metrics {
 // eventLength is the length of an event's span, ns: a line has no length, and stores keep microseconds.
 const eventLength = int64(time.Millisecond)
 
-// Traces adds a span for each event.
+// Traces adds the spans of the records, and a span for each event, in the trace of the run (spans.RunIDs). The span's time is the event's, else the time when
+// the log was written. The span's id follows from the log's file name and the event, so that reading the log again gives the same span.
 func (b *eventBatch) Traces(out *spans.Batch, from From) {
 	if b.Batch != nil {
 		b.Batch.Traces(out, from)
@@ -261,7 +269,7 @@ func (b *eventBatch) Traces(out *spans.Batch, from From) {
 	}
 }
 
-// stampKey is the time of an event with a stamp on its own line.
+// stampKey is the part of a span's id for the event's time, nil for an event without a stamp on its own line: such a time may differ at the next reading.
 func stampKey(e *event) []byte {
 	if !e.Own {
 		return nil
@@ -269,6 +277,7 @@ func stampKey(e *event) []byte {
 	return strconv.AppendInt(nil, e.Time, 10)
 }
 
+// put writes the event's attributes. A fatal event is an error of the span.
 func put(s ptrace.Span, e *events.Event) {
 	m := s.Attributes()
 	m.PutStr(spans.AttrEventClass, string(e.Class))

@@ -82,7 +82,7 @@ type Receiver struct {
 
 	accepted atomic.Int64 // messages of spans
 	locate   bool         // spans have the position of their records
-	bare     bool         // without the spans of parts
+	bare     bool         // without the spans of parts (spans.Batch.LeaveParts)
 
 	runs    *runs
 	answers *storageclient.Memory // nil: none
@@ -91,13 +91,14 @@ type Receiver struct {
 	said   sync.Map // keys already logged by Once
 
 	start, stop sync.Once
-	forget      func()
-	err         error
+	forget      func() // the factory's map of instances loses the receiver
+	err         error  // of Start, for the second call
 }
 
-// NewFactory makes a factory of traces and metrics receivers.
+// NewFactory makes the factory of a kind of receiver, for traces and metrics. Both pipelines of one configured receiver get the same Receiver, so each file is
+// read once. mk turns the receiver's configuration into its Parts.
 func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, traces, metrics component.StabilityLevel, mk Make) receiver.Factory {
-	// One instance per configured receiver; the collector asks once per signal.
+	// The collector asks once per signal, with the same configuration: the configuration's pointer finds the instance.
 	var mu sync.Mutex
 	instances := make(map[component.Config]*Receiver)
 	instance := func(set receiver.Settings, cfg component.Config) (*Receiver, error) {
@@ -110,7 +111,7 @@ func NewFactory(typ component.Type, defaults component.CreateDefaultConfigFunc, 
 		if err != nil {
 			return nil, err
 		}
-		r.runs = &processRuns
+		r.runs = &processRuns // a run's span is sent once, whichever receivers read its logs
 		if r.parts.Source == nil {
 			settings := r.tailSettings()
 			settings.Sorter, settings.Detect, settings.DetectAll = &sorter, r.parts.Detect, r.parts.Events
@@ -150,10 +151,12 @@ type factory struct {
 	receiver.Factory
 }
 
-// Once makes a receiver that reads its files once, to their end; scope is the receiver's name in the data. Release is called after the reading, and returns the
-// beginnings of the runs: no log alone knows the first record of its run, so the caller, who reads all logs, sends the spans. A consumer may be nil. Of
-// settings, Sorter, Pace and Watch are used; with locate, each record's first span has the position of the record in its log; bare leaves out the spans of
-// spans.Batch.AddPart. With gpus, the GPU values of training logs go to gpus, and metrics gets nothing of training logs.
+// Once makes a receiver that reads its files once, to their end, for the offline commands (trainbridge report, show); scope is the receiver's name in the data.
+//
+// The caller calls release after the reading, and gets the beginnings of the runs: no log alone knows the first record of its run, so the caller, who reads all
+// logs, sends the spans. A consumer may be nil. Of settings, Sorter, Pace and Watch are used. With locate, each record's first span has the position of the
+// record in its log. bare leaves out the spans of spans.Batch.AddPart. With gpus, the GPU values of training logs go to gpus, and metrics gets nothing of
+// training logs.
 func (f *factory) Once(
 	set receiver.Settings, cfg component.Config, settings tail.Settings, locate, bare bool,
 	traces consumer.Traces, metrics consumer.Metrics, gpus func(*spans.GPUValues),
@@ -173,7 +176,8 @@ func (f *factory) Once(
 	}, err
 }
 
-// Prepare makes everything but the tailer, with consumers that may be nil: for tests of a handler.
+// Prepare makes a Receiver without the tailer that reads the files: the first step of NewFactory, Once and ReadAll, and alone enough for tests of a handler. A
+// consumer may be nil.
 func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consumer.Traces, metrics consumer.Metrics) (*Receiver, error) {
 	obs, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: set.ID, Transport: "file", ReceiverCreateSettings: set})
 	if err != nil {
@@ -187,7 +191,7 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	if r.parts.NewHandler != nil {
 		r.parts.NewHandler = r.withEvents(r.parts.NewHandler)
 	}
-	if r.parts.Answers != nil {
+	if r.parts.Answers != nil { // "conclusions" names the stored state: never change
 		r.answers = &storageclient.Memory{Of: r.parts.Answers, Purpose: "conclusions", Ring: storageclient.Ring{Keep: r.parts.Keep}}
 	}
 	r.redactor, err = redact.New(r.parts.Redact)
@@ -202,6 +206,7 @@ func Prepare(set receiver.Settings, cfg component.Config, mk Make, traces consum
 	return r, err
 }
 
+// tailSettings are the settings common to all ways of reading the files.
 func (r *Receiver) tailSettings() tail.Settings {
 	return tail.Settings{
 		ID: r.Set.ID, Kind: component.KindReceiver, Telemetry: r.Set.TelemetrySettings, HoldTimeout: r.parts.HoldTimeout,
@@ -223,10 +228,11 @@ func ReadAll(
 	return tail.ReadAll(ctx, r.parts.Tail, settings, r.parts.NewHandler)
 }
 
-// Start begins to read. The collector calls Start once for each pipeline.
+// Start begins to read, or starts the Source in place of the files. The collector calls Start once for each pipeline; the second call only returns the error of
+// the first.
 func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 	r.start.Do(func() {
-		if b := r.parts.Beside; b != nil {
+		if b := r.parts.Beside; b != nil { // after the rest
 			defer func() {
 				if r.err == nil {
 					r.err = b.Start(ctx, host)
@@ -237,6 +243,7 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 			r.err = s.Start(ctx, host)
 			return
 		}
+		// What earlier processes sent is known before the first line is read.
 		if id := r.parts.Tail.Storage; id != nil {
 			if e, ok := host.GetExtensions()[*id].(storage.Extension); ok { // else the tailer reports the error
 				r.err = r.runs.remember(ctx, e, r)
@@ -266,7 +273,8 @@ func (r *Receiver) Start(ctx context.Context, host component.Host) error {
 	return r.err
 }
 
-// Shutdown stops reading and flushes.
+// Shutdown stops reading, sends what is read while ctx allows (tail.Tailer.Shutdown), and frees everything. The second call, for the other pipeline, does
+// nothing.
 func (r *Receiver) Shutdown(ctx context.Context) error {
 	var err error
 	r.stop.Do(func() {
@@ -289,6 +297,7 @@ func (r *Receiver) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// release frees what Start and Make took: the runs, the stored answers, the resources of the parts.
 func (r *Receiver) release(ctx context.Context) error {
 	err := r.runs.release(ctx, r)
 	if r.answers != nil {

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	tellEvery     = time.Second
-	firstLook     = time.Second     // after the start: by then existing files were found
-	lateLook      = 3 * time.Second // a slow file system is waited for no longer
-	foundEvery    = time.Minute
-	muteEvery     = 10 * time.Minute
-	progressEvery = 30 * time.Second
-	firstLineMost = 120 // bytes of a quoted line
-	maxNamed      = 8   // globs in a line
+	tellEvery     = time.Second      // how often the receivers are asked for news
+	firstLook     = time.Second      // after the start: by then existing files were found
+	lateLook      = 3 * time.Second  // a slow file system is waited for no longer
+	foundEvery    = time.Minute      // between two lines about new files
+	muteEvery     = 10 * time.Minute // between two lines about files without a record
+	progressEvery = 30 * time.Second // between two lines about a backlog
+	firstLineMost = 120              // bytes of a quoted line
+	maxNamed      = 8                // globs in a line
 )
 
 // All receivers of log files in the process report together, and share the files that several of them may read.
@@ -41,14 +41,14 @@ type reporter struct {
 	mu      sync.Mutex
 	members []*member
 	began   time.Time
-	looked  bool // the first look was logged
-	quit    chan struct{}
-	ended   chan struct{} // closed after the last log line after quit
+	looked  bool          // the first look was logged
+	quit    chan struct{} // closed to end the goroutine of reports
+	ended   chan struct{} // closed by the goroutine after its last log line
 
-	unsorted func(now time.Time) ([]tail.Mute, int, int64)
-	alien    int // files without a reader, as logged
-	alienWas int // as counted before
-	alienAt  time.Time
+	unsorted func(now time.Time) ([]tail.Mute, int, int64) // tail.Sorter.Unsorted: files that no receiver understands
+	alien    int                                           // number of files that no receiver understands, as logged last
+	alienWas int                                           // the number at the report before
+	alienAt  time.Time                                     // when alien was logged
 }
 
 // member is a receiver, with the facts already logged.
@@ -58,13 +58,17 @@ type member struct {
 	state  string // directory of the positions; empty: unknown
 	status func() tail.Status
 	counts func() tail.Counts
-	head   func(path string) (reader, first string)
+	head   func(path string) (reader, first string) // id of the receiver that understands the file ("": none), and the file's first line
 
-	files, mute               int
-	foundAt, muteAt, behindAt time.Time
-	upToDate                  bool
+	files    int       // files found, as logged
+	foundAt  time.Time // when new files were logged last
+	mute     int       // files without a record, as logged
+	muteAt   time.Time // when files without a record were logged last
+	behindAt time.Time // when a backlog was logged last
+	upToDate bool      // the accounts at the end of the backlog were logged
 }
 
+// newMember makes the reporter's view of a receiver.
 func newMember(r *Receiver) *member {
 	return &member{
 		id: r.Set.ID.String(), log: r.Set.Logger, status: r.tail.Status, counts: r.tail.Counts,
@@ -79,7 +83,7 @@ func newMember(r *Receiver) *member {
 	}
 }
 
-// add begins to report on a receiver.
+// add begins to report on a receiver. The first receiver starts the goroutine that reports once a second on all of them.
 func (t *reporter) add(m *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +110,7 @@ func (t *reporter) add(m *member) {
 	}()
 }
 
-// remove ends the reports on a receiver.
+// remove ends the reports on a receiver. After the last receiver is removed, the goroutine of reports has ended.
 func (t *reporter) remove(m *member) {
 	t.mu.Lock()
 	had, ended := len(t.members), t.ended
@@ -117,11 +121,11 @@ func (t *reporter) remove(m *member) {
 	}
 	t.mu.Unlock()
 	if last {
-		<-ended // another receiver may begin meanwhile, with its own loop
+		<-ended // without the lock, which report needs; a receiver added meanwhile starts a goroutine of its own
 	}
 }
 
-// report logs the news.
+// report logs the news of all receivers since the report before. Nothing is logged before the existing files were found: at most lateLook after the start.
 func (t *reporter) report(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,13 +133,15 @@ func (t *reporter) report(now time.Time) {
 		return // the last receiver ended meanwhile
 	}
 	all := make([]tail.Status, len(t.members))
-	looked := true
+	allLooked := true
 	for i, m := range t.members {
 		all[i] = m.status()
-		looked = looked && all[i].Looked
+		allLooked = allLooked && all[i].Looked
 	}
 	if !t.looked {
-		if age := now.Sub(t.began); age < firstLook || !looked && age < lateLook {
+		age := now.Sub(t.began)
+		stillLooking := !allLooked && age < lateLook
+		if age < firstLook || stillLooking {
 			return
 		}
 		t.looked = true
@@ -153,12 +159,15 @@ func (t *reporter) report(now time.Time) {
 	t.aliens(now)
 }
 
-// first logs the files found at the start, and the globs without files.
+// first logs the files found at the start, the globs without files, and the files passed over, each in one line for all receivers: all are the states of the
+// members.
 func (t *reporter) first(all []tail.Status) {
 	log := t.members[0].log
-	var parts []string
-	files, finished, going, links, state := 0, 0, 0, 0, ""
-	size, link, passed, kernel := int64(0), "", nonlog.Tally(nil), kernelfs.Passed{}
+	var parts []string                // "tq_trace 12": files of each receiver
+	files, finished, going := 0, 0, 0 // going: files read in part by an earlier process
+	size, state := int64(0), ""
+	// Receivers with the same globs pass over the same files: the greatest number counts, not the sum.
+	links, link, passed, kernel := 0, "", nonlog.Tally(nil), kernelfs.Passed{}
 	for i, m := range t.members {
 		st := &all[i]
 		m.files = st.Files
@@ -222,14 +231,16 @@ func (t *reporter) first(all []tail.Status) {
 	}
 }
 
+// anyMatched says whether a glob of the receiver matches a file.
 func anyMatched(st tail.Status) bool {
 	return slices.ContainsFunc(st.Globs, func(g tail.GlobStatus) bool { return g.Matched })
 }
 
-// missing lists the globs without a match, each with its receivers.
+// missing lists the globs without a match, each with its receivers: "/data/*.log (tq_trace, nccl)". A glob that names a directory comes with advice. Beyond
+// maxNamed globs only the number is stated.
 func (t *reporter) missing(all []tail.Status) (out []string) {
-	var globs []string
-	of, directory := map[string][]string{}, map[string]string{}
+	var globs []string                                          // in the order of the receivers
+	of, directory := map[string][]string{}, map[string]string{} // by glob: receivers, and the directory if the glob names one
 	for i, m := range t.members {
 		for _, g := range all[i].Globs {
 			if g.Matched {
@@ -255,13 +266,14 @@ func (t *reporter) missing(all []tail.Status) (out []string) {
 	return out
 }
 
-// report logs the news of one receiver, and returns its accounts when it has just read everything.
+// report logs the news of one receiver: new files, a backlog, files without a record. When the receiver has just read everything, the result is its accounts
+// ("tq_trace 90 lines, 80 with records, 10 not for us"), for a line of all receivers; else "".
 func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	if n := st.Files - m.files; n > 0 && now.Sub(m.foundAt) >= foundEvery {
 		m.log.Info(fmt.Sprintf("%s: %s found, such as %s", m.id, plural(n, "new file"), st.Newest))
 		m.files, m.foundAt = st.Files, now
 	}
-	m.files = min(m.files, st.Files)
+	m.files = min(m.files, st.Files) // otherwise files that left would hide as many new ones
 	read = m.progress(st, now)
 	if st.MuteFiles > m.mute && (m.muteAt.IsZero() || now.Sub(m.muteAt) >= muteEvery) {
 		m.silent(st, now)
@@ -269,7 +281,7 @@ func (m *member) report(st *tail.Status, now time.Time) (read string) {
 	return read
 }
 
-// progress logs the progress while there is a backlog, and returns the result when the backlog is read.
+// progress logs every progressEvery how much of a backlog is read. At the end of a backlog the result is the accounts of the receiver, once; else "".
 func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	switch {
 	case st.Lag == 0:
@@ -291,7 +303,7 @@ func (m *member) progress(st *tail.Status, now time.Time) (read string) {
 	return ""
 }
 
-// account counts the lines by verdict.
+// account is the number of lines by verdict, such as "90 lines, 80 with records, 10 not for us".
 func account(c tail.Counts) string {
 	notOurs, bad := int64(0), int64(0)
 	for _, n := range c.Ignored {
@@ -307,7 +319,9 @@ func account(c tail.Counts) string {
 	return text
 }
 
-// silent names files without any record, except files understood before and copies of others.
+// silent logs, with the number of files without any record (st.MuteFiles), one of these files as an example, its first line, and the receiver that the file
+// looks like a log for. A file that this receiver itself understands by its first lines is no example: its records were read before, or are those of a copy.
+// Without an example nothing is logged.
 func (m *member) silent(st *tail.Status, now time.Time) {
 	m.mute = st.MuteFiles
 	for _, f := range st.Mute {
@@ -330,10 +344,11 @@ func (m *member) silent(st *tail.Status, now time.Time) {
 	}
 }
 
-// aliens names files that include_by_content matches and no receiver understands.
+// aliens logs the number of files that include_by_content matches and no receiver understands, with one as an example: when the number has grown since it was
+// logged, and every muteEvery at most.
 func (t *reporter) aliens(now time.Time) {
 	some, files, lines := t.unsorted(now)
-	if files != t.alienWas { // all files are counted first
+	if files != t.alienWas { // still growing, while files are looked at: one line shall count them all
 		t.alienWas = files
 		return
 	}
@@ -358,6 +373,7 @@ func plural[N int | int64](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// pronoun stands for n files in a sentence.
 func pronoun(n int) string {
 	if n == 1 {
 		return "it"

@@ -17,14 +17,15 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// OpenRun notes the beginning of a log of a run. The result is the span of a run that is new in this process, else nil. The span is the argument, or the one
-// that an earlier process sent for the run: a repeated span must be equal. A receiver that reads its files once returns nil, and reports the beginnings of the
-// runs at the end.
+// OpenRun is called by a handler at the first record of a log, with the train.run span for the log's run. For a run that is new in this process the result is
+// the span that the handler must send: the argument, or the span that an earlier process sent for the run, because a repeated span must be equal. For a known
+// run the result is nil. A receiver that reads its files once (factory.Once) gets nil always: its caller sends the spans at the end.
 func (r *Receiver) OpenRun(span spans.RunSpan) *spans.RunSpan {
 	opened, others := r.runs.open(span, r)
 	if opened == nil {
 		return nil
 	}
+	// The reader is told of ids that are only a guess (RunSpan.By: where the id comes from; "": the log's directory).
 	switch {
 	case span.By == "" && others != "":
 		r.runs.once.Do(func() {
@@ -45,24 +46,25 @@ var processRuns runs
 // runs are the runs whose train.run span was sent, and the spans sent before a restart.
 type runs struct {
 	mu    sync.Mutex
-	by    map[string]*Receiver // sender
-	named string               // the first run named by its directory: "id (of file)"
-	once  sync.Once
+	by    map[string]*Receiver     // by run id: the receiver that sent the run's span
+	named string                   // the first run named by its directory: "id (of file)"
+	once  sync.Once                // for the line about two directories
 	began map[string]spans.RunSpan // earliest beginnings where all logs are read before the spans are sent; nil: spans are sent at once
 
-	store storage.Client // nil: none
-	of    storage.Extension
-	users map[*Receiver]bool // of store
+	store storage.Client     // keeps known; nil: no storage is configured
+	of    storage.Extension  // where store is from
+	users map[*Receiver]bool // receivers with the storage of: store is closed with the last
 	known []spans.RunSpan    // stored spans, the oldest first
 }
 
 const (
-	maxKnown     = 256 // runs
-	knownKey     = "runs"
+	maxKnown     = 256    // stored runs
+	knownKey     = "runs" // key of the stored spans
 	storeTimeout = 5 * time.Second
 )
 
-// open notes a run. others names another run, where both have only the directories of their logs for a name.
+// open notes a run. opened is the span to send: nil of a run whose span was sent by this process, or is sent at the end (began). For a run that is named by the
+// directory of its logs, others is the first run named so, "" if there is none: the two may be one job.
 func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, others string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,6 +90,7 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	if r.store == nil {
 		return &span, others
 	}
+	// An earlier process may have sent the span.
 	if i := slices.IndexFunc(r.known, func(k spans.RunSpan) bool { return k.Run == span.Run }); i >= 0 {
 		known := r.known[i]
 		return &known, others
@@ -105,7 +108,8 @@ func (r *runs) open(span spans.RunSpan, by *Receiver) (opened *spans.RunSpan, ot
 	return &span, others
 }
 
-// remember reads the spans that earlier processes sent. The receivers of a collector share one storage: the first extension named.
+// remember reads the spans that earlier processes sent, at the start of a receiver with 'storage'. All receivers share the storage extension of the receiver
+// that starts first; a receiver with another extension does without one.
 func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +130,8 @@ func (r *runs) remember(ctx context.Context, from storage.Extension, by *Receive
 	return nil
 }
 
-// release forgets the runs of a receiver that stops: a collector with a new configuration starts anew.
+// release forgets the runs whose spans a stopping receiver sent: a collector that loads a new configuration starts anew in the same process. The last receiver
+// closes the storage.
 func (r *runs) release(ctx context.Context, by *Receiver) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -43,12 +43,14 @@ func (c *SeriesConfig) Validate() error {
 	return nil
 }
 
-// forgetSeries is how long a series keeps its place without a point, and up to twice as long: the prometheus exporter shows a series for five minutes.
+// forgetSeries is the length of a generation of series. A series keeps its place without a point for one to two generations, five to ten minutes: at least as
+// long as the prometheus exporter shows the series (five minutes).
 const forgetSeries = 5 * time.Minute
 
-// series are the time series of the current generation and the one before.
+// series enforces cardinality_limit on a receiver's points: series knows the keys (hashes of resource, metric name and labels) of the time series that had a
+// point in the current generation or in the generation before. Only a known series, or a new series while there is room, may have points.
 type series struct {
-	limit   int // 0: none
+	limit   int // 0: no limit
 	now     func() time.Time
 	seed    maphash.Seed
 	dropped metric.Int64Counter
@@ -56,12 +58,13 @@ type series struct {
 	logger  *zap.Logger
 
 	mu                sync.Mutex
-	current, previous map[uint64]struct{}
-	live              int // in either
-	since             time.Time
-	full              bool // was logged
+	current, previous map[uint64]struct{} // keys of the series with a point in this generation, and in the generation before
+	live              int                 // number of series in current or previous
+	since             time.Time           // beginning of the current generation
+	full              bool                // the warning was logged
 }
 
+// newSeries makes the bound of a receiver, with its counter of dropped points.
 func newSeries(limit int, set receiver.Settings) (*series, error) {
 	dropped, err := set.MeterProvider.Meter("github.com/trainbridge/trainbridge/receivers/internal/filereceiver").Int64Counter("trainbridge.metrics.overflow",
 		metric.WithUnit("{point}"), metric.WithDescription("Data points that were not sent, because their series is above cardinality_limit."))
@@ -74,7 +77,8 @@ func newSeries(limit int, set receiver.Settings) (*series, error) {
 	}, nil
 }
 
-// trim removes the points of series beyond the limit, and returns their number. trim also cuts labels that are too long.
+// trim removes the points of series beyond the limit, and returns their number: the caller counts the points once they are gone for good (count). trim also
+// cuts labels that are too long. Without a limit trim does nothing.
 func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 	if s.limit == 0 {
 		return 0
@@ -89,16 +93,16 @@ func (s *series) trim(md pmetric.Metrics) (dropped int64) {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
 				of, before := s.text(from, m.Name()), dropped
-				last, out := labels{}, false
+				last, refused := labels{}, false // of the point before: the same labels need no other look
 				spans.Points(m).RemoveIf(func(p pmetric.NumberDataPoint) bool {
 					if attrs := p.Attributes(); !last.same(attrs) {
-						out = !s.admit(s.key(of, attrs))
+						refused = !s.admit(s.key(of, attrs))
 						last.keep(attrs)
 					}
-					if out {
+					if refused {
 						dropped++
 					}
-					return out
+					return refused
 				})
 				if dropped > before && !s.full {
 					s.full = true
@@ -122,7 +126,7 @@ func (s *series) count(ctx context.Context, dropped int64) {
 	}
 }
 
-// age begins a new generation when the current one is old enough.
+// age begins a new generation when the current one is forgetSeries old: series without a point in the current generation are forgotten.
 func (s *series) age() {
 	now := s.now()
 	if now.Sub(s.since) < forgetSeries {
@@ -132,6 +136,7 @@ func (s *series) age() {
 	s.live, s.since = len(s.previous), now
 }
 
+// admit says whether the series of a key may have a point: a known series, or a new one while there is room. An admitted series keeps its place.
 func (s *series) admit(key uint64) bool {
 	if _, ok := s.current[key]; ok {
 		return true
@@ -146,16 +151,17 @@ func (s *series) admit(key uint64) bool {
 	return true
 }
 
-// labels are the labels of the point before: mostly also of the next point of a metric, because a file is of one rank.
+// labels are the labels of the point before: mostly also of the next point of a metric, because a file is of one rank. Comparing labels costs less than
+// hashing.
 type labels struct {
-	n    int // 0: none, or too many
+	n    int // number of labels in list; 0: no labels are kept
 	list [8]struct {
 		name, text string
 		number     int64
 	}
 }
 
-// same says whether a point has the kept labels.
+// same says whether a point has the kept labels, in the same order.
 func (l *labels) same(attrs pcommon.Map) bool {
 	if l.n == 0 || attrs.Len() != l.n {
 		return false
@@ -180,7 +186,8 @@ func (l *labels) same(attrs pcommon.Map) bool {
 	return true
 }
 
-// keep takes labels that are texts and integers; a label of another type is as good as none.
+// keep remembers the labels of a point. More labels than list has room for, or a label that is neither text nor integer: nothing is remembered, and same says
+// no.
 func (l *labels) keep(attrs pcommon.Map) {
 	l.n = attrs.Len()
 	if l.n > len(l.list) {
@@ -204,7 +211,8 @@ func (l *labels) keep(attrs pcommon.Map) {
 	}
 }
 
-// key makes a key of a metric's key and labels. A receiver writes the labels of a series in the same order each time.
+// key hashes a metric's key and a point's labels to the key of the series, after cutting long labels in the point. A receiver writes the labels of a series in
+// the same order each time.
 func (s *series) key(key uint64, attrs pcommon.Map) uint64 {
 	for name, v := range attrs.All() {
 		key = s.text(key, name)
@@ -223,6 +231,8 @@ func (s *series) key(key uint64, attrs pcommon.Map) uint64 {
 	return key
 }
 
+// text mixes a text into a key.
 func (s *series) text(key uint64, text string) uint64 { return mix(key, maphash.String(s.seed, text)) }
 
+// mix combines two hashes. The rotation makes the order count; the constant is 2^64 divided by the golden ratio, which spreads the bits (as in FxHash).
 func mix(key, more uint64) uint64 { return (bits.RotateLeft64(key, 5) ^ more) * 0x9e3779b97f4a7c15 }
