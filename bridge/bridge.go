@@ -54,6 +54,7 @@ var off = &Bridge{
 	tracer: nooptrace.NewTracerProvider().Tracer(scopeName), traces: nooptrace.NewTracerProvider(), meters: noopmetric.NewMeterProvider(),
 }
 
+// orOff is b, or the switched off bridge for nil.
 func (b *Bridge) orOff() *Bridge {
 	if b == nil {
 		return off
@@ -86,7 +87,7 @@ func New(ctx context.Context, opts ...Option) (*Bridge, error) {
 		if err == nil {
 			err = b.startMetrics(ctx, &set, res)
 		}
-		if err != nil {
+		if err != nil { // traces may have started already
 			return nil, errors.Join(err, b.Shutdown(ctx))
 		}
 	}
@@ -99,7 +100,8 @@ func New(ctx context.Context, opts ...Option) (*Bridge, error) {
 	return b, nil
 }
 
-// startTraces makes the SDK's tracer provider. Nothing runs after an error.
+// startTraces makes the tracer provider that sends spans over OTLP, and adds its end to b.stop. With OTEL_TRACES_EXPORTER=none the bridge keeps the provider
+// without effect. Nothing runs after an error.
 func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.Resource) error {
 	to, err := set.target("TRACES")
 	if err != nil || to.none {
@@ -133,7 +135,8 @@ func (b *Bridge) startTraces(ctx context.Context, set *settings, res *resource.R
 	return nil
 }
 
-// startMetrics makes the SDK's provider of meters.
+// startMetrics makes the meter provider that sends metrics over OTLP, and adds its end to b.stop. With OTEL_METRICS_EXPORTER=none the bridge keeps the
+// provider without effect.
 func (b *Bridge) startMetrics(ctx context.Context, set *settings, res *resource.Resource) error {
 	to, err := set.target("METRICS")
 	if err != nil || to.none {
@@ -190,6 +193,7 @@ func (b *Bridge) Shutdown(ctx context.Context) error {
 	return b.stopErr
 }
 
+// shutdown stops traces and metrics side by side, so that a slow one leaves the second its time, and returns all errors.
 func (b *Bridge) shutdown(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -210,7 +214,9 @@ func readable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, spans.Hidden)
 }
 
-// resource describes the service. Later detectors win.
+// resource makes the attributes of the service that all spans and metrics carry. An option precedes the environment (OTEL_RESOURCE_ATTRIBUTES,
+// OTEL_SERVICE_NAME), which precedes the defaults: of resource.New's detectors, later ones win. An error names the option or variable with a text unfit for
+// OTLP.
 func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 	run, job := spans.JobRunID()
 	for _, it := range [...]struct{ field, text string }{
@@ -245,7 +251,7 @@ func (s *settings) resource(ctx context.Context) (*resource.Resource, error) {
 		return nil, failed("OTEL_RESOURCE_ATTRIBUTES", err)
 	}
 	for _, a := range res.Attributes() {
-		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // behind %: the rest was looked at
+		if !readable(string(a.Key)) || !readable(a.Value.AsString()) { // text that was percent-encoded: all else was looked at above
 			return nil, failed("OTEL_RESOURCE_ATTRIBUTES", fmt.Errorf("%q: %w", a.Key, ErrText))
 		}
 	}

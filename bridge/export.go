@@ -16,26 +16,27 @@ import (
 // reportEvery is the interval of reported export errors. A busy service whose collector refuses its spans would have hundreds a second.
 const reportEvery = time.Minute
 
-// exporter is between the queue and OTLP.
+// exporter is between the queue and OTLP. It makes texts fit for OTLP, and lets through one export error a minute.
 type exporter struct {
 	sdktrace.SpanExporter
 	now func() time.Time
 
 	mu       sync.Mutex
-	reported time.Time
-	lost     int   // exports since then
-	stopping bool  // an error is returned by Shutdown, not reported
-	stopErr  error // the last error while stopping
+	reported time.Time // when an error was returned last
+	lost     int       // failed exports since then
+	stopping bool      // an error is returned by Shutdown, not reported
+	stopErr  error     // the last error while stopping
 }
 
-// ExportSpans is called by the queue, which reports the error.
+// ExportSpans sends a batch. The queue that calls it reports an error to OpenTelemetry's error handler, so an error is returned once in reportEvery, with the
+// number of failed exports that were kept quiet before. While the bridge stops, the error is kept for Shutdown instead.
 func (e *exporter) ExportSpans(ctx context.Context, batch []sdktrace.ReadOnlySpan) error {
-	texts, room := make([]sdktrace.ReadOnlySpan, len(batch)), make([]outgoing, len(batch))
+	sent, room := make([]sdktrace.ReadOnlySpan, len(batch)), make([]outgoing, len(batch)) // one allocation for all, not one for each span
 	for i, s := range batch {
 		room[i] = outgoing{s}
-		texts[i] = &room[i]
+		sent[i] = &room[i]
 	}
-	err := e.SpanExporter.ExportSpans(ctx, texts)
+	err := e.SpanExporter.ExportSpans(ctx, sent)
 	if err == nil {
 		return nil
 	}
@@ -64,6 +65,7 @@ func (e *exporter) stop() {
 	e.stopping = true
 }
 
+// failed is the last error since stop.
 func (e *exporter) failed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,17 +102,19 @@ func (s outgoing) Links() []sdktrace.Link {
 	return links
 }
 
+// texts makes the keys and values of attributes fit for OTLP. Attributes that are fit, the usual case, come back without a copy.
 func texts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if !slices.ContainsFunc(attrs, mayNotFit) {
 		return attrs
 	}
-	out := slices.Clone(attrs) // the span's own are others' too
+	out := slices.Clone(attrs) // the caller's program may share the span's
 	for i, a := range out {
 		out[i] = attribute.KeyValue{Key: attribute.Key(spans.Name(string(a.Key))), Value: textValue(a.Value)}
 	}
 	return out
 }
 
+// mayNotFit says whether an attribute has to be made fit. Lists are not looked into here: textValue makes each fit.
 func mayNotFit(a attribute.KeyValue) bool {
 	key, value := string(a.Key), ""
 	switch a.Value.Type() {
@@ -122,6 +126,7 @@ func mayNotFit(a attribute.KeyValue) bool {
 	return spans.Name(key) != key || spans.Text(value) != value
 }
 
+// textValue makes the texts in a value fit, through all levels of lists.
 func textValue(v attribute.Value) attribute.Value {
 	switch v.Type() {
 	case attribute.STRING:

@@ -37,11 +37,13 @@ type join struct {
 
 type joinKey struct{}
 
+// joinOf is the trace that a context names for its next root span, nil if none.
 func joinOf(ctx context.Context) *join {
 	j, _ := ctx.Value(joinKey{}).(*join)
 	return j
 }
 
+// traceID is the id of the trace, by the rule of the receivers.
 func (j *join) traceID(runID string) trace.TraceID {
 	if j.step {
 		return trace.TraceID(spans.StepTraceID(runID, j.iteration))

@@ -69,7 +69,8 @@ type target struct {
 
 const defaultEndpoint = "http://127.0.0.1:4317"
 
-// target finds the destination of a signal, TRACES or METRICS. It checks values that the SDK would ignore.
+// target finds the destination of a signal, TRACES or METRICS: of WithEndpoint, else of the environment, else the default. The SDK would ignore wrong values in
+// the environment; here they are errors that name their variable.
 func (s *settings) target(signal string) (target, error) {
 	switch field := "OTEL_" + signal + "_EXPORTER"; env(field) {
 	case "", "otlp":
@@ -96,8 +97,8 @@ func (s *settings) target(signal string) (target, error) {
 	if text == "" {
 		field, text = "WithEndpoint", defaultEndpoint
 	}
-	_, plain := envSignal(signal, "INSECURE")
-	out, ok := parseEndpoint(text, strings.EqualFold(plain, "true"))
+	_, noTLS := envSignal(signal, "INSECURE")
+	out, ok := parseEndpoint(text, strings.EqualFold(noTLS, "true"))
 	out.field = field
 	switch {
 	case !ok && strings.ContainsAny(text, "@?#"): // may contain a password or token
@@ -110,11 +111,13 @@ func (s *settings) target(signal string) (target, error) {
 	return out, nil
 }
 
-// checkCertificates looks into the files of a signal's TLS.
+// checkCertificates reads the PEM files that the environment names for a signal's TLS: the authorities that vouch for the collector, and the service's own
+// certificate with its key. The SDK would go on without a damaged file.
 func checkCertificates(signal string) error {
+	const authorities, certificate, key = 0, 1, 2
 	var pem [3][]byte
 	var fields [3]string
-	for i, name := range [...]string{"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"} {
+	for i, name := range [...]string{authorities: "CERTIFICATE", certificate: "CLIENT_CERTIFICATE", key: "CLIENT_KEY"} {
 		field, file := envSignal(signal, name)
 		if file == "" {
 			continue
@@ -125,11 +128,11 @@ func checkCertificates(signal string) error {
 		}
 		fields[i], pem[i] = field, text
 	}
-	if fields[0] != "" && !x509.NewCertPool().AppendCertsFromPEM(pem[0]) {
-		return failed(fields[0], ErrCertificate)
+	if fields[authorities] != "" && !x509.NewCertPool().AppendCertsFromPEM(pem[authorities]) {
+		return failed(fields[authorities], ErrCertificate)
 	}
-	if field := cmp.Or(fields[1], fields[2]); field != "" {
-		if _, err := tls.X509KeyPair(pem[1], pem[2]); err != nil {
+	if field := cmp.Or(fields[certificate], fields[key]); field != "" { // one without its counterpart is an error of X509KeyPair
+		if _, err := tls.X509KeyPair(pem[certificate], pem[key]); err != nil {
 			return failed(field, err)
 		}
 	}
@@ -177,7 +180,7 @@ func checkEnv() error {
 }
 
 // sampler reads OTEL_TRACES_SAMPLER as the SDK does, except the ratio: the SDK takes the last 8 bytes of a trace id for random, but in a UUID these always
-// begin with the same two bits.
+// begin with the same two bits. Where the SDK's own reading is right, there is no option.
 func sampler() ([]sdktrace.TracerProviderOption, error) {
 	const field = "OTEL_TRACES_SAMPLER"
 	name := strings.ToLower(env(field))
@@ -206,24 +209,27 @@ func sampler() ([]sdktrace.TracerProviderOption, error) {
 // hashed is a sampler that decides by a hash of the trace id: every process decides alike.
 type hashed struct{ sdktrace.Sampler }
 
+// ShouldSample replaces the 8 bytes that TraceIDRatioBased compares with its bound.
 func (h hashed) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
 	binary.BigEndian.PutUint64(p.TraceID[8:], xxh3.Hash(p.TraceID[:]))
 	return h.Sampler.ShouldSample(p)
 }
 
-// parseEndpoint reads the forms of WithEndpoint. An address for plaintext needs a port: gRPC would take 443, the port of https.
-func parseEndpoint(text string, plain bool) (target, bool) {
+// parseEndpoint reads the forms of WithEndpoint; false for any other text. noTLS (OTEL_EXPORTER_OTLP_INSECURE) makes host:port an address for plaintext. An
+// address for plaintext needs a port: gRPC would take 443, the port of https.
+func parseEndpoint(text string, noTLS bool) (target, bool) {
 	if !strings.Contains(text, "://") {
 		host, port, err := net.SplitHostPort(text)
 		if err != nil || port == "" {
 			return target{}, false
 		}
 		scheme := "https://"
-		if ip := net.ParseIP(host); plain || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback() {
+		if ip := net.ParseIP(host); noTLS || strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback() {
 			scheme = "http://"
 		}
 		text = scheme + text
 	}
+	// The exporter takes scheme, host and port of a URL: anything more would be dropped without a word.
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
 		return target{}, false
@@ -250,4 +256,5 @@ func envSignal(signal, name string) (field, value string) {
 	return "", ""
 }
 
+// env reads a variable without the blanks around its value, as the SDK does.
 func env(name string) string { return strings.TrimSpace(os.Getenv(name)) }

@@ -40,6 +40,7 @@ func (b *Bridge) StartRPCDeserialize(ctx context.Context) (context.Context, *Spa
 	return b.phase(ctx, spans.SpanRPCDeserialize)
 }
 
+// phase starts a part of an RPC, directly below the span of the call.
 func (b *Bridge) phase(ctx context.Context, name string) (context.Context, *Span) {
 	ctx, s := b.begin(ctx, kindPhase, name, nil)
 	s.set(nil, is[kindPhase], timeLogged)

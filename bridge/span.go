@@ -21,7 +21,7 @@ import (
 type Span struct {
 	trace.Span
 	kind  kind
-	up    *Span // the enclosing helper's span
+	up    *Span // the enclosing helper's span; nil: none
 	ended atomic.Bool
 	// The contexts before the span and inside of the span.
 	outer, inner context.Context
@@ -32,7 +32,8 @@ type Span struct {
 	stage  int     // the index of this stage in stages
 	name   string  // the name of this function
 
-	sizes             uint8 // number of pointers set in the next two fields
+	// The variables of DataSize and MessageSizes, whose values are read at the end.
+	sizes             uint8 // 0: none; 1: request, by DataSize; 2: both, by MessageSizes
 	request, response *int64
 }
 
@@ -80,7 +81,7 @@ func (b *Bridge) begin(ctx context.Context, k kind, name string, j *join, option
 	outer := withoutEnded(ctx)
 	s := &Span{kind: k, up: helperIn(outer), outer: outer}
 	inner := outer
-	if owner := ownerIn(ctx, k); owner != nil {
+	if owner := ownerIn(ctx, k); owner != nil { // in ctx, not outer: a stage may begin after the end of its function
 		s.up = owner
 		if !owner.isCurrent(outer) {
 			inner = trace.ContextWithSpan(outer, owner.Span)
@@ -101,7 +102,7 @@ func (b *Bridge) begin(ctx context.Context, k kind, name string, j *join, option
 // stay, and so does the caller's own span.
 func withoutEnded(ctx context.Context) context.Context {
 	for s := helperIn(ctx); s != nil && s.ended.Load() && s.isCurrent(ctx); s = helperIn(s.outer) {
-		if ctx == s.inner {
+		if ctx == s.inner { // the caller added nothing
 			ctx = s.outer //nolint:fatcontext // which keeps the contexts of a long loop from growing by every turn
 			continue
 		}
@@ -126,8 +127,8 @@ func ownerIn(ctx context.Context, k kind) *Span {
 	return nil
 }
 
-// innermost finds the innermost running span of a kind among s and its enclosing spans, else the innermost of all, because a stage may begin in a goroutine
-// after the end of its function. A context may have moved to another trace than its helpers' spans.
+// innermost finds the innermost running span of a kind among s and its enclosing spans, else the innermost ended one, because a stage may begin in a goroutine
+// after the end of its function. Only spans of trace id count: the caller may have put a span of another trace into the context since.
 func (s *Span) innermost(k kind, id trace.TraceID) (found *Span) {
 	for ; s != nil; s = s.up {
 		if s.kind != k || s.SpanContext().TraceID() != id {
@@ -196,6 +197,7 @@ func (s *Span) EndErr(err *error) {
 	s.end(nil)
 }
 
+// panicked records a recovered panic as an exception and an error, with the stack where the caller's options ask for one.
 func (s *Span) panicked(r any, options []trace.SpanEndOption) {
 	if !s.IsRecording() {
 		return
@@ -214,6 +216,8 @@ func (s *Span) exception(of any, text string, attrs ...attribute.KeyValue) {
 	s.AddEvent("exception", trace.WithAttributes(attrs...))
 }
 
+// end adds the attributes that are known at the end (the shares of a function, sizes, throughput) and ends the SDK's span, at the time of the options if they
+// have one. A stage tells its function when it ended.
 func (s *Span) end(options []trace.SpanEndOption) {
 	if s.ended.Swap(true) {
 		return
@@ -252,13 +256,14 @@ func (s *Span) end(options []trace.SpanEndOption) {
 	s.Span.End(slices.Concat(options, s.endAt[:])...)
 }
 
-// putSizes writes the known sizes and, if all are known, the throughput.
+// putSizes writes the known sizes of the data that a client operation or an RPC moved and, if all are known, the throughput over the span's duration, in bytes
+// a second.
 func (s *Span) putSizes(ns int64) {
 	var attrs [3]attribute.KeyValue
 	put, sum, all := attrs[:0], 0.0, true
 	add := func(key string, n *int64) {
 		switch {
-		case n == nil:
+		case n == nil: // a call may have no response, or no variable for its size
 		case *n < 0:
 			all = false
 		default:

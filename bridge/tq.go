@@ -66,6 +66,7 @@ func (b *Bridge) StartClientPut(ctx context.Context, attrs ...attribute.KeyValue
 	return b.tqClient(ctx, spans.StageClientPut, spans.SpanTQClientPut, attrs)
 }
 
+// tqStage starts a stage and, where its function is known, notes the stage in the function's shares of time.
 func (b *Bridge) tqStage(ctx context.Context, stage spans.TQStage, name string, attrs []attribute.KeyValue) (context.Context, *Span) {
 	ctx, s := b.begin(ctx, kindStage, name, nil)
 	fn := s.function()
@@ -76,6 +77,7 @@ func (b *Bridge) tqStage(ctx context.Context, stage spans.TQStage, name string, 
 	return ctx, s
 }
 
+// tqClient starts a client operation of TransferQueue.
 func (b *Bridge) tqClient(ctx context.Context, stage, name string, attrs []attribute.KeyValue) (context.Context, *Span) {
 	ctx, s := b.begin(ctx, kindClient, name, nil, clientSpan...)
 	b.tq(ctx, s, s.function(), stage, attrs, peerTransferQueue)
@@ -87,7 +89,7 @@ var peerTransferQueue = attribute.String(spans.AttrPeerService, spans.PeerTransf
 // function finds the function of a stage or client operation.
 func (s *Span) function() *Span { return s.up.innermost(kindFunction, s.SpanContext().TraceID()) }
 
-// tq sets the attributes of a stage or client operation.
+// tq sets the attributes of a stage or client operation. Without a function around, they say of which process and batch the span is.
 func (b *Bridge) tq(ctx context.Context, s, fn *Span, stage string, attrs []attribute.KeyValue, more ...attribute.KeyValue) {
 	if s.start.IsZero() {
 		return
@@ -108,8 +110,8 @@ const maxStages = 1 << 16
 type stages struct {
 	mu     sync.Mutex
 	all    []stageTime
-	room   [4]stageTime
-	closed bool // the function has ended, or has too many
+	room   [4]stageTime // for the first stages of all, which most functions have no more of
+	closed bool         // the function has ended, or has too many
 }
 
 // stageTime is a stage. Times are ns since the epoch.
@@ -118,6 +120,7 @@ type stageTime struct {
 	stage      spans.TQStage
 }
 
+// begin notes the start of a stage and returns the stage's index for end. Of a closed list the index means nothing, and end ignores it.
 func (st *stages) begin(stage spans.TQStage, start int64) int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -134,6 +137,7 @@ func (st *stages) begin(stage spans.TQStage, start int64) int {
 	return len(st.all) - 1
 }
 
+// end notes the end of the stage with index i.
 func (st *stages) end(i int, end int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -160,7 +164,7 @@ func (st *stages) shares(start, end int64) (shares [len(shareNames)]float64, ok 
 	}
 	slices.SortFunc(all, func(a, b stageTime) int { return cmp.Compare(a.start, b.start) })
 	var sum [3]int64
-	covered, at := int64(0), start
+	covered, at := int64(0), start // ns with any stage; the end of the time looked at so far
 	for i := range all {
 		t := &all[i]
 		if t.end == 0 {

@@ -34,10 +34,13 @@ func NewStamps(loc *time.Location) *Stamps {
 
 // Parse reads "2026-02-11 16:40:00" with a blank or T between, an optional fraction after "." or "," (digits beyond nanoseconds
 // are dropped) and an optional zone (Z, +08:00, +0800), and returns Unix nanoseconds. Years 1970 to 2261.
+//
+// Here and below, x-'0' > 9 is true of all bytes but digits: bytes below '0' wrap around.
 func (s *Stamps) Parse(b []byte) (int64, error) {
 	if len(b) < 19 {
 		return 0, ErrStamp
 	}
+	// The minute is read at the end, by the zone's cache.
 	sec := int64(b[17]-'0')*10 + int64(b[18]-'0')
 	if b[16] != ':' || b[17]-'0' > 5 || b[18]-'0' > 9 {
 		return 0, ErrStamp
@@ -68,8 +71,8 @@ func (s *Stamps) Day(b []byte, before time.Time) (int64, error) {
 		return 0, ErrStamp
 	}
 	before = before.In(s.local.loc).Add(24 * time.Hour)
-	day := 10*int(b[4]&0xf) + int(b[5]-'0')                     // a blank counts as 0
-	for year := before.Year(); year > before.Year()-8; year-- { // 29 February
+	day := 10*int(b[4]&0xf) + int(b[5]-'0')                     // the blank of "Aug  3" is 0x20, and counts as 0
+	for year := before.Year(); year > before.Year()-8; year-- { // 29 February is in every fourth year, and not in 2100
 		text := fmt.Appendf(nil, "%04d-%02d-%02d %s", year, month.Month(), day, b[7:])
 		ns, err := s.Parse(text)
 		if err == nil && ns <= before.UnixNano() {
@@ -100,13 +103,14 @@ func (m *minutes) parse(b []byte) (int64, error) {
 	return m.unix, nil
 }
 
-// fraction reads the text behind the seconds, up to the zone.
+// fraction reads the text behind the seconds, ".120" or ",120" in ns, and returns the rest, the zone. A text without a fraction is a zone, or empty. ok is
+// false for a point without a digit.
 func fraction(b []byte) (ns int64, zone []byte, ok bool) {
 	if len(b) == 0 || b[0] != '.' && b[0] != ',' {
 		return 0, b, true
 	}
 	b = b[1:]
-	n, scale := 0, int64(1e8)
+	n, scale := 0, int64(1e8) // digits read; ns of the next digit, 0 beyond the ninth
 	for n < len(b) && b[n]-'0' <= 9 {
 		ns += int64(b[n]-'0') * scale
 		scale /= 10
@@ -115,6 +119,7 @@ func fraction(b []byte) (ns int64, zone []byte, ok bool) {
 	return ns, b[n:], n > 0
 }
 
+// zoneSeconds reads a zone, "Z", "+08:00" or "+0800", as seconds east of UTC.
 func zoneSeconds(z []byte) (int64, bool) {
 	if len(z) == 1 && z[0] == 'Z' {
 		return 0, true
@@ -136,6 +141,7 @@ func zoneSeconds(z []byte) (int64, bool) {
 	return sec, true
 }
 
+// parseMinute reads the first 16 bytes of a stamp, "2026-02-11 16:40" or "2026/02/11T16:40", in loc, as Unix nanoseconds.
 func parseMinute(b []byte, loc *time.Location) (int64, error) {
 	if b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' {
 		return 0, ErrStamp
@@ -183,6 +189,7 @@ func (c ZoneConfig) Location() (*time.Location, error) {
 // counter began anew.
 const jump = int64(60e9)
 
+// windowLength, of a window in Anchor, is in ns of the counter.
 const windowLength = int64(600e9)
 
 const (
@@ -191,17 +198,18 @@ const (
 	maxSaved = 256
 )
 
-// Anchor relates the monotonic counter of one process (Python's perf_counter) to the wall clock.
+// Anchor relates the monotonic counter of one process (Python's perf_counter) to the wall clock. Of the offsets that the lines of a window of 10 minutes show,
+// the smallest counts, see Observe.
 type Anchor struct {
 	key    anchorKey
-	offset int64 // wall − counter, ns: the smallest of this window and the window before
-	window int64 // smallest of this window
-	from   int64 // counter at the beginning of this window
-	top    int64 // highest counter seen
-	set    bool
-	guess  bool
-	fine   bool // a stamp had more than whole seconds
-	used   uint64
+	offset int64  // wall − counter, ns: the smallest of this window and the window before
+	window int64  // smallest of this window
+	from   int64  // counter at the beginning of this window
+	top    int64  // highest counter seen
+	set    bool   // offset has a value
+	guess  bool   // of Guess, from outside the log
+	fine   bool   // a stamp had more than whole seconds
+	used   uint64 // Anchors.seq at the last use
 }
 
 // Offset is wall − counter in ns. ok is false before the first Observe.
@@ -228,7 +236,7 @@ func (a *Anchor) Observe(counter, wall int64) {
 	switch {
 	case !a.set || a.guess || a.Breaks(counter, wall):
 		a.offset, a.window, a.from, a.top, a.set, a.guess = offset, offset, counter, counter, true, false
-	case counter > a.from+windowLength:
+	case counter > a.from+windowLength: // the window before last is forgotten
 		a.offset, a.window, a.from, a.top = min(a.window, offset), offset, counter, counter
 	default:
 		a.window = min(a.window, offset)
@@ -237,7 +245,8 @@ func (a *Anchor) Observe(counter, wall int64) {
 	}
 }
 
-// Guess anchors the counter to a time from outside the log, until a line carries a wall clock.
+// Guess anchors the counter to a time from outside the log, until a line carries a wall clock. The first guess stays, unless the counter fell by more than
+// jump: then a new process counts.
 func (a *Anchor) Guess(counter, wall int64) {
 	if !a.set || a.guess && counter < a.top-jump {
 		a.offset, a.top, a.set, a.guess = wall-counter, counter, true, true
@@ -254,7 +263,7 @@ type anchorKey struct {
 // Anchors are the anchors of one log, of the 4096 processes used last. The zero value is ready; it is not safe for concurrent use.
 type Anchors struct {
 	byKey map[anchorKey]*Anchor
-	seq   uint64
+	seq   uint64 // number of uses
 }
 
 // Touch marks an anchor kept by a caller as still in use.
@@ -288,6 +297,7 @@ func (a *Anchors) Get(host string, pid int64) *Anchor {
 // Len is how many anchors are kept.
 func (a *Anchors) Len() int { return len(a.byKey) }
 
+// recent are all anchors, the one used last first.
 func (a *Anchors) recent() []*Anchor {
 	all := make([]*Anchor, 0, len(a.byKey))
 	for _, an := range a.byKey {
@@ -297,7 +307,7 @@ func (a *Anchors) recent() []*Anchor {
 	return all
 }
 
-// Save writes the anchors used last, nil if none. Guesses are not saved, but made again.
+// Save writes the offsets of the maxSaved anchors used last, for the log's checkpoint, nil if none. Guesses are not saved, but made again.
 func (a *Anchors) Save() []byte {
 	if len(a.byKey) == 0 {
 		return nil
@@ -322,7 +332,7 @@ func (a *Anchors) Save() []byte {
 
 // Restore reads the output of Save. Of damaged bytes it keeps the anchors before the damage.
 func (a *Anchors) Restore(b []byte) {
-	// The oldest is last in the text, so the order of use is set backwards.
+	// Save begins with the anchor used last: used counts down.
 	c := wire.Cursor{Rest: b}
 	for used := uint64(maxSaved); len(c.Rest) > 0 && used > 0; used-- {
 		host, pid, offset, top := string(c.Bytes()), c.Varint(), c.Varint(), c.Varint()

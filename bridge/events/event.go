@@ -77,7 +77,7 @@ func SignalName(n int64) string {
 	return ""
 }
 
-// set fills a field by the name of a group of Form.Pattern.
+// set fills the field of a group in Form.Pattern with the group's text. The names of groups are listed at Form.Pattern.
 func (e *Event) set(name, v string) {
 	switch v = strings.TrimSpace(v); name {
 	case "rank":
@@ -116,7 +116,7 @@ func (e *Event) set(name, v string) {
 		e.Signal = number(v, 0)
 	case "code":
 		e.Code = number(v, 0)
-		if e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode
+		if e.Code < 0 && e.Class == ClassSummary { // subprocess.Popen.returncode: minus the signal
 			e.Signal = -e.Code
 		}
 	case "xid":
@@ -127,14 +127,15 @@ func (e *Event) set(name, v string) {
 		e.Process = v
 	case "what":
 		e.What = v
-		if n := signals[v]; n > 0 {
+		if n := signals[v]; n > 0 { // "SIGKILL", "Killed"
 			e.Signal = n
-		} else if e.Class == ClassSignal {
+		} else if e.Class == ClassSignal { // "9"
 			e.Signal = number(v, 0)
 		}
 	}
 }
 
+// number reads a decimal number; none for any other text.
 func number(s string, none int64) int64 {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n
@@ -142,9 +143,9 @@ func number(s string, none int64) int64 {
 	return none
 }
 
-// list reads "0, 2" and "0-3,7".
+// list reads a list of ranks, "0, 2" or "0-3,7". Parts that are no number are left out.
 func list(s string) (all []int64) {
-	const most = 1 << 16
+	const most = 1 << 16 // a damaged range must not fill the memory
 	for part := range strings.SplitSeq(s, ",") {
 		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		a := number(from, -1)

@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// filter finds the texts in a line, in one pass. It reads the four bytes at every second place of the line: each text, of five bytes or more, has such a place
-// at its first or second byte.
+// filter finds the forms' texts (Form.Text) in a line, in one pass. The filter reads the four bytes at every second place of the line and looks them up among
+// the grams: the first four bytes of each text, and the four from the second on. A text has five bytes or more, so one of its two grams is at a place read.
 type filter struct {
 	known [1 << knownBits / 64]uint64 // a bit for the hash of each gram: most places of most lines end here
-	table [1 << tableBits]uint16      // index + 1 of the first gram in a slot; 0: none
+	table [1 << tableBits]uint16      // a hash table of chains: index + 1 in grams of the first gram of a slot; 0: none
 	grams []gram
 }
 
@@ -18,16 +18,19 @@ const (
 	tableBits = 12
 )
 
+// gram is four consecutive bytes of a text.
 type gram struct {
-	bytes uint32
-	next  uint16 // index + 1 of the slot's next gram
-	at    uint8  // offset in the text
+	bytes uint32 // the four, little-endian
+	next  uint16 // index + 1 of the slot's next gram; 0: none
+	at    uint8  // offset of the gram in the text: 0 or 1
 	text  string
-	forms []int32 // by number
+	forms []int32 // indices in Forms of the forms with the text
 }
 
+// hash is Fibonacci hashing: the upper bits of the product are the hash.
 func hash(v uint32) uint32 { return v * 0x9e3779b1 }
 
+// newFilter makes the filter of the forms' texts. Forms with the same text share its grams.
 func newFilter(forms []*Form) *filter {
 	f := new(filter)
 	byText := make(map[string][]int32)
@@ -40,18 +43,18 @@ func newFilter(forms []*Form) *filter {
 	}
 	for _, text := range texts {
 		for at := range 2 {
-			v := binary.LittleEndian.Uint32([]byte(text[at:]))
-			k := hash(v) >> (32 - knownBits)
-			f.known[k>>6] |= 1 << (k & 63)
-			s := hash(v) >> (32 - tableBits)
-			f.grams = append(f.grams, gram{v, f.table[s], uint8(at), text, byText[text]})
-			f.table[s] = uint16(len(f.grams))
+			four := binary.LittleEndian.Uint32([]byte(text[at:]))
+			bit := hash(four) >> (32 - knownBits)
+			f.known[bit>>6] |= 1 << (bit & 63)
+			slot := hash(four) >> (32 - tableBits)
+			f.grams = append(f.grams, gram{four, f.table[slot], uint8(at), text, byText[text]}) // before the slot's first gram so far
+			f.table[slot] = uint16(len(f.grams))
 		}
 	}
 	return f
 }
 
-// hits are the forms whose texts a line holds, a bit for each.
+// hits are the forms whose texts a line holds: a bit for each, by index in Forms.
 type hits [(maxForms + 63) / 64]uint64
 
 const maxForms = 512
@@ -70,7 +73,7 @@ func (h *hits) without(other *hits) (left bool) {
 // each visits the forms in order, until visit returns false.
 func (h *hits) each(visit func(form int) bool) {
 	for i, word := range h {
-		for ; word != 0; word &= word - 1 {
+		for ; word != 0; word &= word - 1 { // without its lowest bit
 			if !visit(i<<6 + bits.TrailingZeros64(word)) {
 				return
 			}
@@ -78,18 +81,18 @@ func (h *hits) each(visit func(form int) bool) {
 	}
 }
 
-// find notes the texts in a line; false: none.
+// find sets h to the forms whose texts are in a line. Without any, find returns false and leaves h alone: most lines pay for no clearing.
 func (f *filter) find(line []byte, h *hits) (found bool) {
 	for i := 0; i+4 <= len(line); i += 2 {
-		v := binary.LittleEndian.Uint32(line[i:])
-		sum := hash(v)
-		if k := sum >> (32 - knownBits); f.known[k>>6]&(1<<(k&63)) == 0 {
+		four := binary.LittleEndian.Uint32(line[i:])
+		sum := hash(four)
+		if bit := sum >> (32 - knownBits); f.known[bit>>6]&(1<<(bit&63)) == 0 {
 			continue
 		}
 		for n := f.table[sum>>(32-tableBits)]; n != 0; n = f.grams[n-1].next {
 			g := &f.grams[n-1]
-			from := i - int(g.at)
-			if g.bytes != v || from < 0 || from+len(g.text) > len(line) || string(line[from:from+len(g.text)]) != g.text {
+			from := i - int(g.at) // where the whole text would begin
+			if g.bytes != four || from < 0 || from+len(g.text) > len(line) || string(line[from:from+len(g.text)]) != g.text {
 				continue
 			}
 			if !found {

@@ -111,13 +111,14 @@ type Form struct {
 	// Example is such a line.
 	Example string
 
-	re     *regexp.Regexp
-	groups []string
+	re     *regexp.Regexp // of Pattern; nil: none
+	groups []string       // names of the groups of re, by index; "": without a name
 }
 
 // Forms are all forms. The first match wins.
 var Forms = compile(pytorch, python, launchers, slurm, kernel, nccl, ray, engines, jax, ascend, trainers)
 
+// compile joins the tables in the order of precedence and compiles the patterns.
 func compile(tables ...[]Form) (all []*Form) {
 	for _, table := range tables {
 		for i := range table {

@@ -15,10 +15,10 @@ import (
 // place is the origin and time of a line, from its prefix.
 type place struct {
 	rank, local int64 // -1: unknown
-	pid         int64
+	pid         int64 // 0: unknown
 	host        string
-	time        int64
-	text        []byte // the rest
+	time        int64  // ns since the epoch; 0: unknown
+	text        []byte // the line behind its prefixes
 }
 
 // key distinguishes the lines of several processes in one log.
@@ -62,14 +62,15 @@ type placer struct {
 	wrote  time.Time // when the log was written
 }
 
-// of takes the prefixes of a line apart. The text lives as long as the line.
+// of takes the prefixes off a line and puts their values into the place. The prefixes of launchers may stand around each other in any order, so all are tried
+// again until none is left; 6 is more than was ever seen. The text lives as long as the line.
 func (pl *placer) of(text []byte) place {
 	p := place{rank: -1, local: -1}
 	for range 6 {
 		before := len(text)
 		text = pl.peeler.Peel(text, &pl.prefix)
 		pl.take(&p)
-		text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("│")), "\r")
+		text = bytes.TrimLeft(bytes.TrimPrefix(text, []byte("│")), "\r") // Rich's frame around a traceback
 		if m := mpiPrefix.FindSubmatch(text); m != nil {
 			p.rank = number(string(m[1]), -1)
 			text = text[len(m[0]):]
@@ -82,7 +83,7 @@ func (pl *placer) of(text []byte) place {
 			text = text[len(m[0]):]
 		}
 		if m := levelPrefix.Find(text); m != nil && bytes.HasSuffix(m, []byte(" ")) {
-			if p.time == 0 {
+			if p.time == 0 { // vLLM's stamp is a part of this prefix
 				p.time = pl.when(text)
 			}
 			text = text[len(m):]
@@ -93,6 +94,7 @@ func (pl *placer) of(text []byte) place {
 		if len(text) < before {
 			continue
 		}
+		// No prefix is left at the beginning.
 		m := gluedRank.FindIndex(text)
 		if m == nil || m[0] == 0 {
 			break
@@ -118,6 +120,8 @@ func Glued(line []byte) []byte {
 	return nil
 }
 
+// take adds the values of a prefix of bridge/line to a place. The first rank of the job and the first time stay; of local rank, process and host the last,
+// which is the innermost.
 func (pl *placer) take(p *place) {
 	x := &pl.prefix
 	if x.HasRank {
@@ -143,7 +147,8 @@ func (pl *placer) take(p *place) {
 	}
 }
 
-// when reads the stamp of a line in its writer's format; 0: none.
+// when finds the first stamp at the beginning of a line, in any of the writers' formats: with a full date, of dmesg -T, of syslog, of glog (PyTorch's C++) or
+// of vLLM. The answer is in ns since the epoch; 0: none.
 func (pl *placer) when(text []byte) int64 {
 	head := text[:min(len(text), 160)]
 	if m := fullStamp.FindSubmatch(head); m != nil {
@@ -173,14 +178,14 @@ func (pl *placer) when(text []byte) int64 {
 	return pl.date(0, month, m[2], m[3], m[4], m[5], m[6])
 }
 
-// date makes a time of its parts. A stamp without a year gets the year of the log's last full stamp, else of the log's modification; no line is younger than
-// the log.
+// date makes a time of its parts, in ns since the epoch; 0: a year out of bounds. year 0: the stamp has none, and gets the year of the log's last full stamp,
+// else of the log's modification; no line is younger than the log.
 func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fraction []byte) int64 {
 	n := func(b []byte) int { return int(number(string(b), 0)) }
 	ns := 0
 	if len(fraction) > 0 {
 		digits := string(fraction)
-		ns = int(number((digits + "000000000")[:9], 0))
+		ns = int(number((digits + "000000000")[:9], 0)) // filled up to nine digits
 		if len(digits) == 9 {
 			ns = 0 // c10/util/Logging.cpp prints the nanoseconds of CLOCK_MONOTONIC behind the second of the wall clock
 		}
@@ -193,7 +198,7 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 		}
 	}
 	at := time.Date(year, month, n(day), n(hour), n(minute), n(second), ns, pl.zone)
-	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) {
+	if guessed && pl.year == 0 && at.After(pl.wrote.Add(24*time.Hour)) { // a line of December in a log modified in January
 		at = at.AddDate(-1, 0, 0)
 	}
 	if at.Year() < 1971 || at.Year() > 2260 {
@@ -202,17 +207,18 @@ func (pl *placer) date(year int, month time.Month, day, hour, minute, second, fr
 	return at.UnixNano()
 }
 
-// pathRank is the rank named by the path of a log: torchrun's <log_dir>/<run>/attempt_<n>/<local rank>/stderr.log, and rank_3.log, rank3.err, worker-3.out.
 var rankFile = regexp.MustCompile(`(?:^|[_.-])(?:global_?)?rank[_-]?(\d{1,6})(?:[_.-]|$)`)
 
+// pathRank is the rank named by the path of a log: of the job in rank_3.log, rank3.err and rank_3/stderr.log, of the node in torchrun's
+// <log_dir>/<run>/attempt_<n>/<local rank>/stderr.log. -1: the path names none.
 func pathRank(path string) (rank, local int64) {
-	rank, local = -1, -1
 	dir, file := filepath.Split(path)
 	if m := rankFile.FindStringSubmatch(file); m != nil {
 		return number(m[1], -1), -1
 	}
 	parent := filepath.Base(dir)
-	if up := filepath.Base(filepath.Dir(filepath.Clean(dir))); strings.HasPrefix(up, "attempt_") {
+	grandparent := filepath.Base(filepath.Dir(filepath.Clean(dir)))
+	if strings.HasPrefix(grandparent, "attempt_") {
 		if n, err := strconv.ParseUint(parent, 10, 31); err == nil {
 			return -1, int64(n)
 		}

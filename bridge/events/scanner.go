@@ -12,16 +12,16 @@ import (
 // Scanner finds the events in the lines of one log. It is not safe for concurrent use.
 type Scanner struct {
 	placer
-	rank, local int64 // by the path; -1: unknown
-	lines       int64
-	last        int64 // ns: the last stamp
-	open        []*pending
-	traces      map[key]*traceback
-	counts      [maxForms]uint16
-	enough      hits   // forms with mostOfForm events
-	failed      failed // by torchrun
-	spawned     failed // by torch.multiprocessing
-	out         []Event
+	rank, local int64              // by the path; -1: unknown
+	lines       int64              // number of lines so far
+	last        int64              // ns: the last stamp
+	open        []*pending         // events that continue, oldest first
+	traces      map[key]*traceback // the traceback in progress of each process
+	counts      [maxForms]uint16   // events of each form, by index in Forms
+	enough      hits               // forms with mostOfForm events
+	failed      failed             // by torchrun
+	spawned     failed             // by torch.multiprocessing
+	out         []Event            // of the current Line or Flush
 }
 
 // pending is an event that continues on the following lines.
@@ -29,13 +29,13 @@ type pending struct {
 	key   key
 	event Event
 	where place
-	text  []byte
+	text  []byte // of all lines so far, with a blank between
 	lines int
 }
 
-// failed is the last rank in torchrun's summary.
+// failed is the process that a launcher's summary named last. A traceback that follows is of this process.
 type failed struct {
-	rank, line int64
+	rank, line int64 // rank of the process; number of the summary's line, 0: none yet
 	host       string
 }
 
@@ -88,6 +88,7 @@ func (s *Scanner) Line(text []byte) []Event {
 	if p.time != 0 {
 		s.last = p.time
 	}
+	// A line is the rest of an event, else a part of a traceback, else perhaps an event of its own.
 	if s.goesOn(&p, &found, hit) {
 		return s.out
 	}
@@ -98,6 +99,7 @@ func (s *Scanner) Line(text []byte) []Event {
 	return s.out
 }
 
+// maxLine bounds the part of a line that is looked at.
 const maxLine = 64 << 10
 
 // Busy says whether events wait for more lines.
@@ -119,13 +121,16 @@ func (s *Scanner) Flush() []Event {
 	return s.out
 }
 
-// match emits the event of the first matching form; trace: the line ends a traceback.
+// match makes the event of the first form that the line matches, and emits it, or keeps an event of an open form (Form.Open) until its other lines are there.
+// found are the forms whose texts the line holds. trace: the line ends a traceback, of which the event has the frames; nil: none.
 func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) {
 	found.each(func(i int) bool {
 		f := Forms[i]
 		e := s.begin(f, p)
 		ok, whole := e.read(p.text)
-		if f.Open && (ok && !whole || !ok && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " "))) {
+		// The text of a form at the end of a line has lost its last blank.
+		textAlone := !ok && bytes.Contains(p.text, bytes.TrimRight([]byte(f.Text), " "))
+		if f.Open && (ok && !whole || textAlone) {
 			if trace != nil {
 				trace.addTo(&e)
 			}
@@ -149,7 +154,7 @@ func (s *Scanner) match(p *place, found *hits, trace *traceback) (matched bool) 
 	return matched
 }
 
-// begin makes an event with the values of its prefix.
+// begin makes an event of a form with the values of its line's prefix, and all else unknown.
 func (s *Scanner) begin(f *Form, p *place) Event {
 	return Event{
 		Form: f, Class: f.Class, Line: s.lines, Rank: p.rank, Local: p.local, GroupRank: -1, Host: p.host, PID: p.pid, Device: -1, Seq: -1,
@@ -157,7 +162,7 @@ func (s *Scanner) begin(f *Form, p *place) Event {
 	}
 }
 
-// read fills the event from its line. whole: every group of the pattern matched.
+// read fills the event from its line. ok: the line is of the event's form. whole: every group of the pattern matched, so following lines can add nothing.
 func (e *Event) read(text []byte) (ok, whole bool) {
 	if e.Form == uncaught {
 		return true, true
@@ -179,10 +184,11 @@ func (e *Event) read(text []byte) (ok, whole bool) {
 			e.set(name, string(text[m[2*i]:m[2*i+1]]))
 		}
 	}
-	return true, whole || !bytes.HasSuffix(text, []byte(",")) && !e.Form.Open
+	return true, whole
 }
 
-// emit finishes an event.
+// emit finishes an event and adds the event to the answer: with the writer's own prefix in the text, the host of a system log, the rank of the log's path, and
+// the time of the last stamp, each where the event has none yet.
 func (s *Scanner) emit(e *Event, text []byte) {
 	e.header(text)
 	if e.Host == "" {
@@ -206,6 +212,7 @@ func (s *Scanner) emit(e *Event, text []byte) {
 			e.Time = s.last
 		}
 	}
+	// A traceback that follows is of the process named here.
 	if e.Class == ClassSummary && len(e.Ranks) == 1 && e.Local >= 0 {
 		s.failed = failed{e.Ranks[0], s.lines, e.Host}
 	}
@@ -249,7 +256,7 @@ func groupName(s string) string {
 	return strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(s, "PG"), " ID"))
 }
 
-// wait keeps an event until its lines are complete.
+// wait keeps an event of an open form until its lines are complete. Beyond openMost the oldest event is emitted as it is.
 func (s *Scanner) wait(p *place, e Event) {
 	if len(s.open) >= openMost {
 		s.settle(0)
@@ -257,7 +264,8 @@ func (s *Scanner) wait(p *place, e Event) {
 	s.open = append(s.open, &pending{key: p.key(), event: e, where: *p, text: bytes.Clone(p.text), lines: 1})
 }
 
-// goesOn adds a line to the pending event of its process; taken: the line has no other meaning.
+// goesOn adds a line to the pending event of its process, as long as the event's pattern matches more with the line than without. A line of more matches ends
+// nothing; the first line that adds none settles the event. taken: the line has no meaning of its own.
 func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 	for i, w := range s.open {
 		if w.key != p.key() {
@@ -281,6 +289,7 @@ func (s *Scanner) goesOn(p *place, found *hits, hit bool) (taken bool) {
 			s.settle(i)
 			return false
 		}
+		// No match so far: the pattern may need more lines, possibly with the text of a form of the same class within.
 		return !hit || first(found) == w.event.Class
 	}
 	return false
@@ -295,7 +304,8 @@ func first(found *hits) (of Class) {
 	return of
 }
 
-// reach measures a match of the pattern by the number of matched groups, and the end of the last. 0: no match.
+// reach measures how much of the text the pattern matches, to compare two texts by: it grows with each group that matches, and with the places where groups
+// end. 0: no match.
 func (e *Event) reach(text []byte) (n int) {
 	m := e.Form.re.FindSubmatchIndex(text)
 	for i := range len(m) / 2 {
@@ -306,17 +316,18 @@ func (e *Event) reach(text []byte) (n int) {
 	return n
 }
 
-// settle emits a pending event.
+// settle emits the pending event at index i, read again from all of its lines.
 func (s *Scanner) settle(i int) {
 	w := s.open[i]
 	s.open = append(s.open[:i], s.open[i+1:]...)
 	e := w.event
-	e.Ranks = nil
-	e.read(w.text) // a cut line is still of its class
+	e.Ranks = nil  // read appends
+	e.read(w.text) // without a match, as of a line cut off, the event keeps its class alone
 	s.emit(&e, w.text)
 }
 
-// Again restores an event from a span's form, text and class (the caller sets the fields of the prefix).
+// Again makes an event from the form, the class and the text in a span, as a Scanner read them from the log (the caller sets the fields of the prefix). An
+// unknown form, as of a later version, counts as a traceback.
 func Again(form string, class Class, text string) Event {
 	f := uncaught
 	for _, known := range Forms {

@@ -8,14 +8,14 @@ import (
 
 // traceback is a Python traceback in progress (traceback.py of CPython: "Traceback (most recent call last):", frames, "Type: message").
 type traceback struct {
-	where       place
-	line        int64
-	time        int64
-	first, last Frame
-	saving      bool
-	lines       int
-	indent      int  // of its frames
-	done        bool // the exception was emitted
+	where       place // of its first line
+	line        int64 // number of its first line
+	time        int64 // ns since the epoch: of its first line; 0: unknown
+	first, last Frame // outermost and innermost frame; empty: none yet
+	saving      bool  // a frame saves or loads a checkpoint
+	lines       int   // lines so far, with a surcharge for foreign lines
+	indent      int   // of its frames
+	done        bool  // the exception was emitted; what is indented below is still of the traceback
 }
 
 var (
@@ -33,9 +33,10 @@ var (
 func begins(text []byte) bool { return bytes.Contains(text, tracebackText) }
 
 const (
-	failedLines = 6    // of torchrun's summary, between the rank and its traceback
-	traceLines  = 4000 // of one traceback
-	noMessage   = 300
+	failedLines  = 6    // of torchrun's summary, between the rank and its traceback
+	traceLines   = 4000 // of one traceback
+	foreignLine  = 50   // lines that a foreign line counts as: a few are tolerated
+	mostOfReason = 300  // bytes of an exception's message
 )
 
 // uncaught is the form of a traceback that matches no other form.
@@ -44,40 +45,51 @@ var uncaught = &Form{
 	Example: "Traceback (most recent call last): …",
 }
 
-// inTrace takes a line that is part of a traceback.
-func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
+// beginTrace begins the traceback of a process. An older one of the process is over.
+func (s *Scanner) beginTrace(p *place) {
 	k := p.key()
 	t := s.traces[k]
+	if t != nil {
+		s.emitTrace(t)
+	}
+	if s.traces == nil {
+		s.traces = make(map[key]*traceback)
+	}
+	if len(s.traces) >= openMost && t == nil { // no room: any older one is given up
+		for k, old := range s.traces {
+			s.emitTrace(old)
+			delete(s.traces, k)
+			break
+		}
+	}
+	where := *p
+	where.text = nil
+	// Launchers print the traceback of a process below the line that names the process.
+	summaryIsNear := s.failed.line > 0 && s.failed.line > s.lines-failedLines
+	if summaryIsNear && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) {
+		where.rank, where.host = s.failed.rank, s.failed.host
+	}
+	if s.spawned.line > 0 && s.spawned.line == s.lines-1 {
+		where.local = s.spawned.rank
+	}
+	s.traces[k] = &traceback{where: where, line: s.lines, time: p.time}
+}
+
+// inTrace takes a line that is part of the traceback of its process: the first line, a frame or a line below a frame, or the exception at the end, of which an
+// event is made. found and hit: the forms whose texts the line holds, if any.
+func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	if begins(p.text) {
-		if t != nil {
-			s.emitTrace(t)
-		}
-		if s.traces == nil {
-			s.traces = make(map[key]*traceback)
-		}
-		if len(s.traces) >= openMost && t == nil {
-			for k, old := range s.traces {
-				s.emitTrace(old)
-				delete(s.traces, k)
-				break
-			}
-		}
-		where := *p
-		where.text = nil
-		if s.failed.line > 0 && s.failed.line > s.lines-failedLines && bytes.HasPrefix(bytes.TrimLeft(p.text, " "), []byte("traceback ")) { // in torchrun's summary
-			where.rank, where.host = s.failed.rank, s.failed.host
-		}
-		if s.spawned.line > 0 && s.spawned.line == s.lines-1 {
-			where.local = s.spawned.rank
-		}
-		s.traces[k] = &traceback{where: where, line: s.lines, time: p.time}
+		s.beginTrace(p)
 		return true
 	}
+	k := p.key()
+	t := s.traces[k]
 	if t == nil {
 		return false
 	}
 	text := p.text
 	t.lines++
+	indent := indentOf(text)
 	switch m := frameLine.FindSubmatch(text); {
 	case t.lines > traceLines:
 		s.emitTrace(t)
@@ -86,29 +98,41 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 	case m != nil:
 		f := Frame{string(m[1]), number(string(m[2]), 0), string(m[3])}
 		if t.first.File == "" {
-			t.first, t.indent = f, indentOf(text)
+			t.first, t.indent = f, indent
 		}
 		t.last = f
 		t.saving = t.saving || savingFunc.Match(m[1]) || savingFunc.Match(m[3])
 		return true
 	case len(bytes.TrimSpace(text)) == 0:
 		return true
-	case indentOf(text) > max(t.indent-2, 0) || indentOf(text) > 0 && t.first.File == "", text[0] == '^', text[0] == '~':
-		return true
+	case indent > max(t.indent-2, 0), indent > 0 && t.first.File == "":
+		return true // the source below a frame; frames are indented by 2 more than the exception
+	case text[0] == '^', text[0] == '~':
+		return true // the marks below the source
 	}
-	text = bytes.TrimLeft(text, " \t")
 	if t.done {
 		delete(s.traces, k)
 		return false
 	}
+	text = bytes.TrimLeft(text, " \t")
 	m := exceptionLine.FindSubmatch(text)
-	if m == nil || len(m[2]) == 0 && !looksLikeException(m[1]) || !looksLikeException(m[1]) && hit && t.first.File == "" {
-		if hit { // an unrelated line in between
-			return false
+	named := m != nil && looksLikeException(m[1])
+	// A type with an unusual name counts where a message follows, unless the line is one of a form and there was no frame yet.
+	withMessage := m != nil && len(m[2]) > 0
+	ends := named || withMessage && !(hit && t.first.File == "")
+	if !ends {
+		if !hit {
+			t.lines += foreignLine
 		}
-		t.lines += 50 // a foreign line: a few are tolerated
 		return false
 	}
+	s.endTrace(t, p, text, m, found, hit)
+	return true
+}
+
+// endTrace emits the event of a traceback at its exception, text, of which m has the type and the message. Where the line is of a form as well, the event is of
+// that form, with what the traceback says.
+func (s *Scanner) endTrace(t *traceback, p *place, text []byte, m [][]byte, found *hits, hit bool) {
 	t.where.text = text
 	e := s.begin(uncaught, &t.where)
 	e.Line, e.Exception, e.What = t.line, string(m[1]), clip(string(m[2]))
@@ -137,15 +161,16 @@ func (s *Scanner) inTrace(p *place, found *hits, hit bool) (taken bool) {
 		}
 		s.emit(&e, text)
 	}
+	// Kept for notes that are indented below the exception.
 	t.first = Frame{}
 	t.done = true
 	t.lines = 0
-	return true
 }
 
+// indentOf is the number of blanks and tabs before a text.
 func indentOf(text []byte) int { return len(text) - len(bytes.TrimLeft(text, " \t")) }
 
-// addTo adds the traceback's findings to an event.
+// addTo adds the innermost frame to an event. The exception of a launcher only reports the end of a rank.
 func (t *traceback) addTo(e *Event) {
 	e.Last = t.last
 	if e.Class == ClassException && t.launcher() {
@@ -158,7 +183,7 @@ func (t *traceback) launcher() bool {
 	return launcherFile.MatchString(t.first.File) && launcherEnd.MatchString(t.last.File)
 }
 
-// emitTrace emits an incomplete traceback.
+// emitTrace emits the event of a traceback that ended without its exception, if there was a frame.
 func (s *Scanner) emitTrace(t *traceback) {
 	if t.done || t.last.File == "" {
 		return
@@ -172,7 +197,7 @@ func (s *Scanner) emitTrace(t *traceback) {
 	s.emit(&e, []byte("Traceback … "+t.last.String()))
 }
 
-// looksLikeException says whether a word can be the type of an exception.
+// looksLikeException says whether a word can be the type of an exception: by a usual ending, or by the dots of a module's name ("queue.Empty").
 func looksLikeException(name []byte) bool {
 	for _, end := range []string{
 		"Error", "Exception", "Interrupt", "Exit", "Warning", "Timeout", "Refused", "Reset", "Died", "Found", "Failed", "Failure", "StopIteration", "Expired",
@@ -184,9 +209,10 @@ func looksLikeException(name []byte) bool {
 	return bytes.Count(name, []byte(".")) > 0
 }
 
+// clip bounds the message of an exception.
 func clip(s string) string {
-	if len(s) > noMessage {
-		s = strings.ToValidUTF8(s[:noMessage], "") + "…"
+	if len(s) > mostOfReason {
+		s = strings.ToValidUTF8(s[:mostOfReason], "") + "…"
 	}
 	return s
 }

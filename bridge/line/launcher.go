@@ -21,7 +21,8 @@ import (
 //	P1 3: text                                              srun --label of a heterogeneous job
 //	gpu01: text                                             pdsh, once the log has shown the same word before
 
-// peelLauncher removes a launcher's prefix, after peelOne found nothing.
+// peelLauncher removes a prefix of the list above, after peelOne found nothing. Names before a bar or colon have no blank before them. first: the line's
+// beginning, the only place of pdsh's host.
 func (pl *Peeler) peelLauncher(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	t := b
 	for len(t) > 0 && (t[0] == ' ' || t[0] == '\t') {
@@ -34,10 +35,10 @@ func (pl *Peeler) peelLauncher(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	case c == '[':
 		return pl.tagged(t, p)
 	case c >= 'a' && c <= 'z', c-'0' <= 9:
-		if len(t) < len(b) {
+		if len(t) < len(b) { // an indented word is the record's own
 			return nil, false
 		}
-		if len(t) > 10 && t[10] == '.' {
+		if len(t) > 10 && t[10] == '.' { // ten digits of seconds
 			if rest, ok := pl.peelUnix(t, p); ok {
 				return rest, true
 			}
@@ -49,7 +50,7 @@ func (pl *Peeler) peelLauncher(b []byte, p *Prefix, first bool) ([]byte, bool) {
 	return nil, false
 }
 
-// tagged reads brackets without a stamp, level or rank.
+// tagged reads brackets that hold a pod ("[pod/…]", "[Pod …]"), a trainer's rank on its node ("[trainer3]:"), the host's uptime, or mpirun's tag.
 func (pl *Peeler) tagged(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	switch {
@@ -67,23 +68,26 @@ func (pl *Peeler) tagged(b []byte, p *Prefix) ([]byte, bool) {
 	return pl.peelMPI(b, p)
 }
 
-// peelPod reads "pod/train-0/pytorch] " and "Pod train-0]: ".
+// peelPod reads "pod/train-0/pytorch] " (kubectl, pod and container) and "Pod train-0]: " (Kubeflow).
 func peelPod(in []byte, p *Prefix) ([]byte, bool) {
 	end := bytes.IndexByte(in[:min(len(in), 512)], ']')
 	if end < 6 || end+1 >= len(in) || bytes.IndexByte(in[4:end], ' ') >= 0 {
 		return nil, false
 	}
-	name, container, both := bytes.Cut(in[4:end], []byte("/"))
+	name, container, _ := bytes.Cut(in[4:end], []byte("/"))
 	rest := in[end+1:]
 	if in[0] == 'P' {
-		both, rest = rest[0] == ':', rest[1:]
-	} else if both = both && len(container) > 0; rest[0] != ' ' {
+		if rest[0] != ':' {
+			return nil, false
+		}
+		rest = rest[1:]
+	} else if len(container) == 0 || rest[0] != ' ' {
 		return nil, false
 	}
-	if both && p.IP == nil {
+	if p.IP == nil {
 		p.IP = name
 	}
-	return rest, both
+	return rest, true
 }
 
 // peelUptime reads " 5000.523417] gpu-01 python3[41233]: " of journalctl -o short-monotonic.
@@ -98,21 +102,22 @@ func peelUptime(in []byte, p *Prefix) ([]byte, bool) {
 
 var tagEnd = []byte("<std")
 
-// peelMPI reads the tag of mpirun and prterun at the beginning of b: brackets, one possibly with a time, or a time without brackets, and the stream's name.
+// peelMPI reads the tag of mpirun and prterun at the beginning of b, up to its end "<stdout>:": a time, in brackets or without, the rank in brackets, and
+// possibly "[host:pid]". The forms stand at the top of the file.
 func (pl *Peeler) peelMPI(b []byte, p *Prefix) ([]byte, bool) {
-	i := bytes.Index(b[:min(len(b), 192)], tagEnd)
-	if i < 3 {
+	tag := bytes.Index(b[:min(len(b), 192)], tagEnd)
+	if tag < 3 {
 		return nil, false
 	}
-	rest := b[i+len(tagEnd):]
+	rest := b[tag+len(tagEnd):]
 	end := bytes.Index(rest[:min(len(rest), 6)], []byte(">:"))
 	if end < 0 {
 		return nil, false
 	}
 	rest = rest[end+2:]
 	var at, rank, host []byte
-	for t := b[:i]; len(t) > 0; {
-		if n := ctimeLen(t); n > 0 {
+	for t := b[:tag]; len(t) > 0; {
+		if n := ctimeLen(t); n > 0 { // without brackets
 			at, t = t[:n], t[n:]
 			continue
 		}
@@ -145,9 +150,10 @@ func (pl *Peeler) peelMPI(b []byte, p *Prefix) ([]byte, bool) {
 	return rest, rank != nil || at != nil
 }
 
-// mpiRank reads "1,0", "0", "prterun-gpu01-100629@1,0" and "1,mpirank:0,algo-1".
+// mpiRank reads what is in a tag's brackets, the number of the mpirun job and the rank: "1,0", "0" (a rank alone), "prterun-gpu01-100629@1,0" and, with the
+// host, "1,mpirank:0,algo-1".
 func mpiRank(in []byte, p *Prefix) bool {
-	if i := bytes.IndexByte(in, '@'); i > 0 {
+	if i := bytes.IndexByte(in, '@'); i > 0 { // prterun's namespace
 		in = in[i+1:]
 	}
 	job, rank, ok := bytes.Cut(in, []byte(","))
@@ -155,89 +161,102 @@ func mpiRank(in []byte, p *Prefix) bool {
 		job, rank = []byte("1"), in
 	}
 	var host []byte
-	if of, is := bytes.CutPrefix(rank, []byte("mpirank:")); is {
-		rank, host, _ = bytes.Cut(of, []byte(","))
+	if sageMaker, is := bytes.CutPrefix(rank, []byte("mpirank:")); is {
+		rank, host, _ = bytes.Cut(sageMaker, []byte(","))
 	}
-	v, n := digits(rank)
+	number, n := digits(rank)
 	if n == 0 || n != len(rank) || len(job) == 0 || !allDigits(job) {
 		return false
 	}
-	p.Rank, p.HasRank = v, true
+	p.Rank, p.HasRank = number, true
 	if host != nil && p.IP == nil {
 		p.IP = host
 	}
 	return true
 }
 
-// peelDetermined reads " f6114bb3 [rank=1] || INFO: " behind the time of Determined's master.
+// peelDetermined reads " f6114bb3 [rank=1] || INFO: " behind the time of Determined's master: the id of the container, and the rank and level where the master
+// adds them.
 func peelDetermined(b []byte, p *Prefix) ([]byte, bool) {
 	head := b[:min(len(b), 64)]
-	i := bytes.Index(head, []byte(" || "))
-	if i < 2 || head[0] != ' ' {
+	bars := bytes.Index(head, []byte(" || "))
+	if bars < 2 || head[0] != ' ' {
 		return nil, false
 	}
-	id := bytes.TrimRight(head[1:i], " ")
-	if j := bytes.Index(id, []byte(" [rank=")); j > 0 {
-		v, n := digits(id[j+7:])
-		if n == 0 || j+7+n+1 != len(id) || id[j+7+n] != ']' {
+	id := bytes.TrimRight(head[1:bars], " ")
+	if at := bytes.Index(id, []byte(" [rank=")); at > 0 {
+		rank, n := digits(id[at+7:])
+		closes := at+7+n+1 == len(id) && id[at+7+n] == ']'
+		if n == 0 || !closes {
 			return nil, false
 		}
-		p.Rank, p.HasRank = v, true
-		id = bytes.TrimRight(id[:j], " ")
+		p.Rank, p.HasRank = rank, true
+		id = bytes.TrimRight(id[:at], " ")
 	}
 	if !isName(id) {
 		return nil, false
 	}
-	b = b[i+3:] // Peel takes the blank
+	b = b[bars+3:] // Peel takes the blank
 	if n := levelLen(b[1:]); n > 0 && len(b) > n+2 && b[n+1] == ':' && b[n+2] == ' ' {
 		p.Level, b = b[1:n+1], b[n+2:]
 	}
 	return b, true
 }
 
-// peelIdent reads " gpu-01 python3[41233]: ", behind the time in a system log.
+// peelIdent reads " gpu-01 python3[41233]: ", behind the time in a system log: host, program and process id.
 func peelIdent(b []byte, p *Prefix) ([]byte, bool) {
 	if len(b) < 6 || b[0] != ' ' {
 		return nil, false
 	}
 	head := b[1:min(len(b), 200)]
-	i := bytes.IndexByte(head, ' ')
-	if i < 1 || !isHost(head[:i]) {
+	hostEnd := bytes.IndexByte(head, ' ')
+	if hostEnd < 1 || !isHost(head[:hostEnd]) {
 		return nil, false
 	}
-	ident := head[i+1:]
-	j := bytes.IndexByte(ident, '[')
-	if j < 1 || bytes.IndexByte(ident[:j], ' ') >= 0 {
+	ident := head[hostEnd+1:]
+	programEnd := bytes.IndexByte(ident, '[')
+	if programEnd < 1 || bytes.IndexByte(ident[:programEnd], ' ') >= 0 {
 		return nil, false
 	}
-	pid, n := digits(ident[j+1:])
-	if end := j + 1 + n; n == 0 || end+2 >= len(ident) || string(ident[end:end+3]) != "]: " {
+	pid, pidLen := digits(ident[programEnd+1:])
+	pidEnd := programEnd + 1 + pidLen
+	if pidLen == 0 || pidEnd+2 >= len(ident) || string(ident[pidEnd:pidEnd+3]) != "]: " {
 		return nil, false
 	}
 	if p.IP == nil {
-		p.IP = head[:i]
+		p.IP = head[:hostEnd]
 	}
 	if p.PID == 0 {
 		p.PID = pid
 	}
-	return b[1+i+1+j+1+n+2:], true
+	return b[1+hostEnd+1+pidEnd+2:], true // Peel takes the blank
 }
 
-// peelDated reads a time that begins with the name of a month or weekday, before the tag of a launcher or of a system log.
+// peelComponent reads "P1 3: " of srun --label, for a heterogeneous job: the number of the component, and the rank.
+func peelComponent(b []byte, p *Prefix) ([]byte, bool) {
+	_, n := digits(b[1:])
+	if n == 0 || n > 3 || len(b) <= n+3 || b[n+1] != ' ' {
+		return nil, false
+	}
+	rank, m := digits(b[n+2:])
+	colon := n + 2 + m
+	if m == 0 || m > 6 || len(b) <= colon+1 || b[colon] != ':' || b[colon+1] != ' ' {
+		return nil, false
+	}
+	p.Rank, p.HasRank = rank, true
+	return b[colon+1:], true
+}
+
+// peelDated reads a line that begins with a capital letter: the component of a heterogeneous job, or a time that begins with the name of a month or weekday,
+// before the tag of mpirun or of a system log.
 func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 	if b[0] == 'P' {
-		if _, n := digits(b[1:]); n > 0 && n < 4 && len(b) > n+3 && b[n+1] == ' ' {
-			if rank, m := digits(b[n+2:]); m > 0 && m < 7 && len(b) > n+m+3 && b[n+m+2] == ':' && b[n+m+3] == ' ' {
-				p.Rank, p.HasRank = rank, true
-				return b[n+m+3:], true
-			}
-		}
-		return nil, false
+		return peelComponent(b, p)
 	}
 	if len(b) < 20 || b[3] != ' ' {
 		return nil, false
 	}
-	if n := dayLen(b); n > 0 {
+	if n := dayLen(b); n > 0 { // "Aug  3 09:14:23 gpu-01 …"
 		rest, ok := peelIdent(b[n:], p)
 		if ok && p.Container == nil {
 			p.Container, p.Yearless = b[:n], true
@@ -247,7 +266,7 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 	if !isWeekday(b) {
 		return nil, false
 	}
-	if n := StampLen(b[4:]); n > 0 { // journalctl -o short-full
+	if n := StampLen(b[4:]); n > 0 { // journalctl -o short-full: "Mon 2026-08-03 09:14:23 UTC gpu-01 …"
 		stamp, rest := b[4:4+n], b[4+n:]
 		zone := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 12)], ' ')
 		if zone < 1 {
@@ -257,7 +276,7 @@ func (pl *Peeler) peelDated(b []byte, p *Prefix) ([]byte, bool) {
 		rest, ok := peelIdent(rest[1+zone:], p)
 		if ok && p.Container == nil {
 			p.Container = stamp
-			if utc {
+			if utc { // of a named zone, only UTC can be told to clock.Stamps
 				p.Container = append(append(pl.stamp[:0], stamp[:min(n, 36)]...), 'Z')
 			}
 		}
@@ -274,18 +293,19 @@ var monthNames = []byte("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec ")
 // month is the number of the month at the beginning of b, 0 if none.
 func month(b []byte) int {
 	i := bytes.Index(monthNames, b[:4])
-	if i < 0 || i%4 != 0 {
+	if i < 0 || i%4 != 0 { // each name has four bytes, with the blank
 		return 0
 	}
 	return i/4 + 1
 }
 
+// isWeekday says whether b begins with the name of a weekday and a blank.
 func isWeekday(b []byte) bool {
 	i := bytes.Index([]byte("Mon Tue Wed Thu Fri Sat Sun "), b[:4])
 	return i >= 0 && i%4 == 0
 }
 
-// dayLen is the length of "Aug 3 09:14:23.818029" at the beginning of b, 0 if absent.
+// dayLen is the length of "Aug  3 09:14:23.818029" at the beginning of b, 0 if absent.
 func dayLen(b []byte) int {
 	if len(b) < 15 || month(b) == 0 || b[4] != ' ' && b[4]-'0' > 3 || b[5]-'0' > 9 || b[6] != ' ' || !isClock(b[7:15]) {
 		return 0
@@ -298,11 +318,12 @@ func dayLen(b []byte) int {
 	return n
 }
 
+// isClock knows "09:14:23".
 func isClock(b []byte) bool {
 	return b[2] == ':' && b[5] == ':' && allDigits(b[:2]) && allDigits(b[3:5]) && allDigits(b[6:8])
 }
 
-// ctimeLen is the length of "Mon Aug 3 09:14:22 2026" at the beginning of b, 0 if absent.
+// ctimeLen is the length of "Mon Aug  3 09:14:22 2026" at the beginning of b, 0 if absent.
 func ctimeLen(b []byte) int {
 	if len(b) < 24 || b[3] != ' ' || !isWeekday(b) || dayLen(b[4:19]) == 0 || b[19] != ' ' || !allDigits(b[20:24]) {
 		return 0
@@ -310,15 +331,16 @@ func ctimeLen(b []byte) int {
 	return 24
 }
 
-// ctime rewrites a time for clock.Stamps.
+// ctime rewrites "Mon Aug  3 09:14:22 2026" as "2026-08-03 09:14:22", for clock.Stamps.
 func (pl *Peeler) ctime(b []byte) []byte {
 	out := append(pl.stamp[:0], b[20:24]...)
 	out = two(append(out, '-'), month(b[4:]))
-	day := 10*int(b[8]&0xf) + int(b[9]-'0') // a blank counts as 0
+	day := 10*int(b[8]&0xf) + int(b[9]-'0') // the blank of "Aug  3" is 0x20, and counts as 0
 	out = append(two(append(out, '-'), day), ' ')
 	return append(out, b[11:19]...)
 }
 
+// two appends a number as two digits.
 func two(b []byte, n int) []byte { return append(b, byte('0'+n/10%10), byte('0'+n%10)) }
 
 // peelUnix reads "1785748463.046834 gpu-01 python3[41233]: " of journalctl -o short-unix.
@@ -342,7 +364,7 @@ func behindTime(rest []byte, p *Prefix) []byte {
 	if after, ok := peelIdent(rest, p); ok {
 		return after
 	}
-	if len(rest) > 4 && rest[1] == '{' && rest[2] >= 'a' && rest[2] <= 'z' {
+	if len(rest) > 4 && rest[1] == '{' && rest[2] >= 'a' && rest[2] <= 'z' { // Loki's {app="train",pod="train-0"}
 		end := bytes.Index(rest[:min(len(rest), 2048)], []byte(`"} `))
 		eq := bytes.Index(rest[:min(len(rest), 64)], []byte(`="`))
 		if eq > 0 && end > eq && isName(rest[2:eq]) {
@@ -352,9 +374,10 @@ func behindTime(rest []byte, p *Prefix) []byte {
 	return behindStream(rest)
 }
 
-// behindStream removes the stream name printed by aws logs tail: "prefix/algo-1-1785748462", "prefix/container/task".
+// behindStream removes the stream name printed by aws logs tail: "prefix/algo-1-1785748462", "prefix/container/task". A path in a record looks alike, so only a
+// word with a long last part and four digits is taken for a stream.
 func behindStream(rest []byte) []byte {
-	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1
+	end := bytes.IndexByte(rest[min(len(rest), 1):min(len(rest), 256)], ' ') + 1 // of the word behind the blank at rest[0]
 	if end < 12 || !isHostByte(rest[1]) {
 		return rest
 	}
@@ -362,7 +385,7 @@ func behindStream(rest []byte) []byte {
 	if slash < 1 || end-slash < 10 {
 		return rest
 	}
-	numbers := 0
+	numbers := 0 // digits in the word
 	for _, c := range rest[1:end] {
 		switch {
 		case !isHostByte(c) && c != '/' && c != '[' && c != ']' && c != '$':
@@ -377,9 +400,10 @@ func behindStream(rest []byte) []byte {
 	return rest[end:]
 }
 
-// peelNamed reads the name of a service before a bar, and the host of pdsh.
+// peelNamed reads a word with a digit that names the origin of the line: a service before a bar ("trainer-1  | text") or, first in the line, a host before a
+// colon ("gpu01: text").
 func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
-	n, digit, lower := 0, false, false
+	n, digit, lower := 0, false, false // length of the word; whether a digit or a small letter is in the word
 	for ; n < len(b) && n < 128; n++ {
 		c := b[n]
 		if !isHostByte(c) && c != '@' {
@@ -398,10 +422,13 @@ func (pl *Peeler) peelNamed(b []byte, p *Prefix, first bool) ([]byte, bool) {
 			return rest[bytes.IndexByte(rest, '|')+1:], true
 		}
 	}
-	if !first || rest[0] != ':' || rest[1] != ' ' || !lower && !isAddress(word) || ofTraining(word) {
+	colon := rest[0] == ':' && rest[1] == ' '
+	mayBeHost := (lower || isAddress(word)) && !ofTraining(word)
+	if !first || !colon || !mayBeHost {
 		return nil, false
 	}
-	if !pl.hosts.known(word, bytes.IndexByte(rest[2:], ' ') < 0) {
+	singleValue := bytes.IndexByte(rest[2:], ' ') < 0
+	if !pl.hosts.known(word, singleValue) {
 		return nil, false
 	}
 	if p.IP == nil {
@@ -454,14 +481,16 @@ func isHost(b []byte) bool {
 
 // hosts are the words before a colon at the beginning of a stream's lines. A word is a host where it came before, and nearly every line begins with a host.
 type hosts struct {
-	words           [64]uint32
-	n               int
+	words [64]uint32 // hashes of the first 64 words
+	n     int        // how many words there are
+	// Of the lines that are evidence, see known: how many there were, and how many began with a word and a colon.
 	lines, labelled int
 }
 
-// known says whether a word is a host, and remembers it. Before a single value it is no evidence: a table of values has such lines, too.
-func (h *hosts) known(word []byte, value bool) bool {
-	if value {
+// known says whether a word is a host, and remembers the word. Before a single value ("top5: 0.93") a word is no evidence, because a table of values has such
+// lines, too: the line, which Peel has counted, does not count.
+func (h *hosts) known(word []byte, singleValue bool) bool {
+	if singleValue {
 		h.lines--
 	} else {
 		h.labelled++
@@ -471,9 +500,10 @@ func (h *hosts) known(word []byte, value bool) bool {
 		sum = (sum ^ uint32(c)) * 16777619
 	}
 	if slices.Contains(h.words[:h.n], sum) {
+		// Nearly every line: beyond two, at most one without a word for eight with a word.
 		return 8*(h.lines-h.labelled) <= h.labelled+16
 	}
-	if h.n < len(h.words) && !value {
+	if h.n < len(h.words) && !singleValue {
 		h.words[h.n] = sum
 		h.n++
 	}

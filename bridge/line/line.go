@@ -30,9 +30,12 @@ type Prefix struct {
 }
 
 // Peeler peels lines. The zero value is ready. It is not safe for concurrent use.
+//
+// The functions below that are named peel… look at the beginning of a line for one prefix: they put its values into a Prefix and return the rest of the line,
+// and false where the line begins otherwise. In all of them x-'0' <= 9 is true of digits alone: bytes below '0' wrap around.
 type Peeler struct {
 	buf   []byte
-	stamp [40]byte // a time in another notation than the line's
+	stamp [40]byte // for a time in another notation than the line's
 	hosts hosts
 }
 
@@ -50,6 +53,7 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	if len(b) > 0 && b[0] == esc {
 		b = peelColouredRay(b, p)
 	}
+	// Terminal escapes: the rest is copied without them.
 	if i := bytes.IndexByte(b, esc); i >= 0 {
 		if cap(pl.buf) > maxKept && len(b) <= maxKept {
 			pl.buf = nil
@@ -60,7 +64,8 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	b = cutRepeated(b, p)
 	pl.hosts.lines++
 	for first := true; ; first = false {
-		if len(b) > 3 && b[0] == '[' && b[1] == 'T' && b[2] == 'Q' && b[3] == '-' { // the tag of a record: most lines of the logs with the most lines
+		// "[TQ-…]" is the tag of a TransferQueue record and no prefix. Most lines of the longest logs have one, so these lines end here, before all tries.
+		if len(b) > 3 && b[0] == '[' && b[1] == 'T' && b[2] == 'Q' && b[3] == '-' {
 			return b
 		}
 		rest, ok := peelOne(b, p)
@@ -78,14 +83,17 @@ func (pl *Peeler) Peel(b []byte, p *Prefix) []byte {
 	}
 }
 
-// peelColouredRay removes "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins every line: the rest of most lines holds no escape, and needs no copy.
+// peelColouredRay removes "\x1b[36m(Name pid=N)\x1b[0m ", with which Ray begins every line: the rest of most lines holds no escape, and needs no copy. Any
+// other line comes back unchanged.
 func peelColouredRay(b []byte, p *Prefix) []byte {
-	t := b[escapeLen(b):]
-	if len(t) == 0 || t[0] != '(' {
+	text := b[escapeLen(b):]
+	if len(text) == 0 || text[0] != '(' {
 		return b
 	}
-	rest, ok := peelRay(t, p)
-	if !ok || bytes.IndexByte(t[:len(t)-len(rest)], esc) >= 0 || len(rest) == 0 || rest[0] != esc {
+	rest, ok := peelRay(text, p)
+	prefix := text[:len(text)-len(rest)]
+	endsColoured := len(rest) > 0 && rest[0] == esc
+	if !ok || bytes.IndexByte(prefix, esc) >= 0 || !endsColoured {
 		*p = Prefix{}
 		return b
 	}
@@ -96,7 +104,8 @@ func peelColouredRay(b []byte, p *Prefix) []byte {
 	return rest
 }
 
-// peelOne removes one prefix, and the blanks before it.
+// peelOne removes one prefix of a logger, of Ray or of torchrun, and the blanks before it. The first byte decides which prefix is looked for; the prefixes of
+// other launchers are looked for later, by peelLauncher.
 func peelOne(b []byte, p *Prefix) ([]byte, bool) {
 	t := b
 	for len(t) > 0 && (t[0] == ' ' || t[0] == '\t') {
@@ -121,29 +130,27 @@ func peelOne(b []byte, p *Prefix) ([]byte, bool) {
 // peelLevel reads "LEVEL:2026-02-11 16:40:00,120:" (verl's set_basic_config), "LEVEL 2026-02-11 16:40:00 " (LeRobot's init_logging) and
 // "DLL 2026-02-11 16:40:00.123456 - " (NVIDIA's dllogger).
 func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
-	n := levelLen(b)
-	if n == 0 && len(b) > 30 && b[0] == 'D' && b[1] == 'L' && b[2] == 'L' && b[3] == ' ' {
-		if s := StampLen(b[4:]); s > 0 && bytes.HasPrefix(b[4+s:], []byte(" - ")) {
-			p.Stamp = b[4 : 4+s]
-			return b[4+s+2:], true
+	level := levelLen(b)
+	if level == 0 && len(b) > 30 && b[0] == 'D' && b[1] == 'L' && b[2] == 'L' && b[3] == ' ' {
+		if stamp := StampLen(b[4:]); stamp > 0 && bytes.HasPrefix(b[4+stamp:], []byte(" - ")) {
+			p.Stamp = b[4 : 4+stamp]
+			return b[4+stamp+2:], true
 		}
 	}
-	if n == 0 || n == len(b) || b[n] != ':' && b[n] != ' ' {
+	if level == 0 || level == len(b) || b[level] != ':' && b[level] != ' ' {
 		return nil, false
 	}
-	s := StampLen(b[n+1:])
-	end := n + 1 + s
-	if b[n] == ' ' {
-		if s == 0 || end >= len(b) || b[end] != ' ' {
-			return nil, false
-		}
-		p.Level, p.Stamp = b[:n], b[n+1:end]
+	// The same byte, a colon or a blank, stands before and behind the stamp.
+	separator := b[level]
+	stamp := StampLen(b[level+1:])
+	end := level + 1 + stamp
+	if stamp == 0 || end >= len(b) || b[end] != separator {
+		return nil, false
+	}
+	p.Level, p.Stamp = b[:level], b[level+1:end]
+	if separator == ' ' { // Peel takes the blank
 		return b[end:], true
 	}
-	if s == 0 || end >= len(b) || b[end] != ':' {
-		return nil, false
-	}
-	p.Level, p.Stamp = b[:n], b[n+1:end]
 	return b[end+1:], true
 }
 
@@ -151,37 +158,40 @@ func peelLevel(b []byte, p *Prefix) ([]byte, bool) {
 func peelRay(b []byte, p *Prefix) ([]byte, bool) {
 	// Ray's names are short: looking further would turn text in parentheses into a prefix.
 	head := b[:min(len(b), 256)]
-	i := bytes.Index(head, []byte(" pid="))
-	if i < 2 {
+	nameEnd := bytes.Index(head, []byte(" pid="))
+	if nameEnd < 2 {
 		return nil, false
 	}
-	pid, n := digits(head[i+5:])
-	if n == 0 {
+	pid, pidLen := digits(head[nameEnd+5:])
+	if pidLen == 0 {
 		return nil, false
 	}
-	j := i + 5 + n
+	end := nameEnd + 5 + pidLen
 	var ip []byte
-	if bytes.HasPrefix(head[j:], []byte(", ip=")) {
-		k := bytes.IndexByte(head[j+5:], ')')
-		if k < 1 || bytes.IndexByte(head[j+5:j+5+k], ' ') >= 0 {
+	if bytes.HasPrefix(head[end:], []byte(", ip=")) {
+		ipLen := bytes.IndexByte(head[end+5:], ')')
+		if ipLen < 1 {
 			return nil, false
 		}
-		ip = head[j+5 : j+5+k]
-		j += 5 + k
+		ip = head[end+5 : end+5+ipLen]
+		if bytes.IndexByte(ip, ' ') >= 0 {
+			return nil, false
+		}
+		end += 5 + ipLen
 	}
-	if j >= len(head) || head[j] != ')' {
+	if end >= len(head) || head[end] != ')' {
 		return nil, false
 	}
-	p.RayName, p.PID, p.IP = b[1:i], pid, ip
-	return b[j+1:], true
+	p.RayName, p.PID, p.IP = b[1:nameEnd], pid, ip
+	return b[end+1:], true
 }
 
-// peelBracket reads "[rank3]:", "[default3]:", "[asctime]", "[LEVEL]" and "[file:line:func]".
+// peelBracket reads "[rank3]:", "[default3]:", "[asctime]", "[asctime logger]", "[LEVEL]" and, behind brackets of these kinds, "[file:line:func]".
 func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	in := b[1:]
 	switch {
 	case in[0] == 'r' && bytes.HasPrefix(in, []byte("rank")):
-		if len(in) > 4 && in[4] == '=' { // Determined
+		if len(in) > 4 && in[4] == '=' { // "[rank=1] " of Determined
 			v, n := digits(in[5:])
 			if n == 0 || len(in) < n+7 || in[n+5] != ']' || in[n+6] != ' ' {
 				return nil, false
@@ -190,7 +200,7 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 			return in[n+6:], true
 		}
 		rest, ok := peelRank(b, in[4:], p)
-		p.Local = p.Local && !ok
+		p.Local = p.Local && !ok // a rank of the job, which replaces a local one
 		return rest, ok
 	case in[0] == 'd' && bytes.HasPrefix(in, []byte("default")):
 		if p.HasRank && !p.Local { // the global rank says more
@@ -201,7 +211,7 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 		return rest, ok
 	}
 	if n := StampLen(in); n > 0 && n < len(in) && in[n] == ']' {
-		if in[n-1] == 'Z' && p.Container == nil {
+		if in[n-1] == 'Z' && p.Container == nil { // only Determined's log prints UTC in brackets, in front of its own tag
 			if rest, ok := peelDetermined(in[n+1:], p); ok {
 				p.Container = in[:n]
 				return rest, true
@@ -235,6 +245,7 @@ func peelBracket(b []byte, p *Prefix) ([]byte, bool) {
 	return nil, false
 }
 
+// peelRank reads the number and the end of "[rank3]:" or "[default3]:". in is the tail of b that begins with the number.
 func peelRank(b, in []byte, p *Prefix) ([]byte, bool) {
 	rank, n := digits(in)
 	if n == 0 || len(in) < n+2 || in[n] != ']' || in[n+1] != ':' {
@@ -254,7 +265,8 @@ func isSource(b []byte) bool {
 	return n > 0 && (i+1+n == len(b) || b[i+1+n] == ':')
 }
 
-// peelDigits reads "3: " (srun --label), container times and "2026-08-20 10:15:00,123 - INFO - name - ".
+// peelDigits reads "3: " (srun --label) and a time: one that a container tool or the journal added, with whatever such a tool puts behind, or the logger's own
+// "2026-08-20 10:15:00,123 - INFO - name - ", "2026-08-20 10:15:00 " or "2026-08-20 10:15:00:".
 func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 	n := StampLen(b)
 	if n == 0 {
@@ -266,9 +278,11 @@ func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 		return b[n+1:], true
 	}
 	stamp, rest := b[:n], b[n:]
-	last := stamp[n-1]
-	if stamp[10] == 'T' && (last == 'Z' || last != ',' && stamp[n-3] == ':' && (stamp[n-6] == '+' || stamp[n-6] == '-')) &&
-		p.Container == nil && p.Stamp == nil && len(rest) > 0 && rest[0] == ' ' {
+	// A container tool's time is in RFC 3339 ("2026-08-03T09:14:23.8Z", "…+08:00"), and stands before the logger's.
+	mayBeContainers := stamp[10] == 'T' && p.Container == nil && p.Stamp == nil && len(rest) > 0 && rest[0] == ' '
+	utc := stamp[n-1] == 'Z'
+	zoned := stamp[n-1] != ',' && stamp[n-3] == ':' && (stamp[n-6] == '+' || stamp[n-6] == '-')
+	if mayBeContainers && (utc || zoned) {
 		p.Container = stamp
 		// CRI: "<time> stdout F <text>", where P marks a partial line.
 		if len(rest) > 10 && (rest[8] == 'F' || rest[8] == 'P') && rest[9] == ' ' && rest[7] == ' ' &&
@@ -277,7 +291,7 @@ func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 		}
 		return behindTime(rest, p), true
 	}
-	if stamp[10] == 'T' && p.Container == nil && p.Stamp == nil && len(rest) > 0 && rest[0] == ' ' {
+	if mayBeContainers {
 		if after, ok := peelIdent(rest, p); ok { // journalctl prints zones without a colon
 			p.Container = stamp
 			return after, true
@@ -298,7 +312,7 @@ func peelDigits(b []byte, p *Prefix) ([]byte, bool) {
 	return nil, false
 }
 
-// dashes reads " - LEVEL - name - " and " - name - LEVEL - ", the two usual orders of Python's logging.
+// dashes reads " - LEVEL - name - " and " - name - LEVEL - ", the two usual orders of Python's logging, and " - LEVEL - " without a name.
 func dashes(b []byte) (level, name, rest []byte, ok bool) {
 	sep := []byte(" - ")
 	if !bytes.HasPrefix(b, sep) {
@@ -321,6 +335,7 @@ func dashes(b []byte) (level, name, rest []byte, ok bool) {
 	return nil, nil, nil, false
 }
 
+// isName says whether a text can be the name of a logger: letters, digits, dots, underscores and hyphens.
 func isName(b []byte) bool {
 	for _, c := range b {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
@@ -349,6 +364,7 @@ func StampLen(b []byte) int {
 	if len(b) < 19 || b[4] != '-' && b[4] != '/' || b[7] != b[4] || b[10] != ' ' && b[10] != 'T' || b[13] != ':' || b[16] != ':' {
 		return 0
 	}
+	// Most digits may be 0 to 9. The first one of a month is at most 1, of a day 3, of an hour 2, of a minute 5, of a second 6 (a leap second).
 	ok := b[0]-'0' <= 9 && b[1]-'0' <= 9 && b[2]-'0' <= 9 && b[3]-'0' <= 9 && b[5]-'0' <= 1 && b[6]-'0' <= 9 &&
 		b[8]-'0' <= 3 && b[9]-'0' <= 9 && b[11]-'0' <= 2 && b[12]-'0' <= 9 && b[14]-'0' <= 5 && b[15]-'0' <= 9 && b[17]-'0' <= 6 && b[18]-'0' <= 9
 	if !ok {
@@ -364,7 +380,7 @@ func StampLen(b []byte) int {
 		case 'Z':
 			n++
 		case '+', '-':
-			z := b[n+1:]
+			z := b[n+1:] // behind the sign
 			switch {
 			case len(z) >= 5 && z[2] == ':' && allDigits(z[:2]) && allDigits(z[3:5]):
 				n += 6
@@ -402,10 +418,11 @@ var (
 	repeatedWhy = []byte(" (Ray deduplicates logs")
 )
 
-// cutRepeated removes Ray's " [repeated 7x across cluster]" and the explanation at its first use.
+// cutRepeated removes Ray's " [repeated 7x across cluster]" from the end of a line, with the explanation " (Ray deduplicates logs …)" behind its first use, and
+// adds the number to p.Repeated. A line of several such ends, from a Ray within Ray, loses all.
 func cutRepeated(b []byte, p *Prefix) []byte {
 	for {
-		t := b
+		t := b // loses one part after another; b stays the answer until all parts were there
 		if n := len(t); n > 0 && t[n-1] == ')' {
 			from := max(0, n-300)
 			i := bytes.Index(t[from:], repeatedWhy)
@@ -454,7 +471,7 @@ func escapeLen(b []byte) int {
 			switch c := b[n]; {
 			case c >= 0x40 && c <= 0x7e:
 				return n + 1
-			case c < 0x20 || c > 0x3f:
+			case c < 0x20 || c > 0x3f: // neither a parameter nor an intermediate: the escape is cut off here
 				return n
 			}
 		}
@@ -473,13 +490,14 @@ func escapeLen(b []byte) int {
 	case '(', ')': // character set
 		return min(3, len(b))
 	}
-	if b[1] >= 0x40 && b[1] <= 0x5f {
+	if b[1] >= 0x40 && b[1] <= 0x5f { // the other escapes of two bytes (Fe)
 		return 2
 	}
 	return 1
 }
 
-// Around adds the values of an envelope's prefixes, where the inner prefixes have none.
+// Around adds the values of the prefixes outside of an envelope, such as a JSON object around the line, where the prefixes inside have none. Lines that Ray
+// left out are summed.
 func (p *Prefix) Around(outer *Prefix) {
 	if p.PID == 0 && p.RayName == nil {
 		p.RayName, p.PID = outer.RayName, outer.PID
