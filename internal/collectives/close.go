@@ -12,7 +12,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// close judges the ended collectives. They leave with the current record, whichever inputs their records came from.
+// close takes the collectives that have ended through the last stages (seal, time, judge) and puts them into leaving. They leave with the current record,
+// whichever inputs their records came from.
 func (j *joiner) close() {
 	for _, ended := range j.ended {
 		c := j.free.get()
@@ -39,11 +40,11 @@ func (j *joiner) seal(c *closed) {
 // findOut decides whether the records are surely one collective, and finds the missing ones.
 func (j *joiner) findOut(c *closed) {
 	c.sure = c.join == byNumber
-	if !c.sure {
+	if !c.sure { // counted, or joined by time: a missing record is no sign of a missing rank
 		c.sure = c.track.trust(c.whole)
 	} else if c.track != nil {
 		j.absent(c)
-	} else if m := c.parts[0].more; m != nil {
+	} else if m := c.parts[0].more; m != nil { // a single operation, such as a Send, hangs if the log says so
 		c.hang = m.timedOut && c.parts[0].state != op.Completed
 	}
 }
@@ -60,8 +61,8 @@ func (c *closed) nameRanks() {
 	}
 }
 
-// trust reports whether a collective with counted numbers allows conclusions. Behind an incomplete collective some complete ones must come first: lost records
-// are soon followed by more, and chance joins foreign records.
+// trust reports whether a collective with counted numbers allows conclusions; whole: the collective is complete. Behind an incomplete collective (shaky)
+// complete ones must come first: lost records are soon followed by more, and chance joins foreign records.
 func (t *track) trust(whole bool) bool {
 	if !whole {
 		t.shaky = shaky
@@ -74,7 +75,8 @@ func (t *track) trust(whole bool) bool {
 // MaxListed bounds the ranks in an attribute.
 const MaxListed = 32
 
-// absent finds the ranks without a record, and the reason.
+// absent lists the ranks without a record, and those whose operation has no end, and decides whether the collective hangs. An outcome TimedOut becomes Unheard
+// if the missing ranks' logs are silent too.
 func (j *joiner) absent(c *closed) {
 	c.miss(j.aliveSince)
 	stuck := c.findStuck()
@@ -85,30 +87,33 @@ func (j *joiner) absent(c *closed) {
 			comm.completedAt = max(comm.completedAt, c.opened) // logs are read at different times: the end of the collective may be read late
 		}
 	case TimedOut:
-		comm.settled = true
+		comm.settled = true // ranks without any record were waited for long enough
 		if len(c.unheard) > 0 {
 			c.outcome = Unheard
 		}
 		// Records of completed operations only are a hang if no rank has gone on since.
-		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && c.seq == c.track.top && comm.completedAt <= c.last
-		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4
+		noneWentOn := c.seq == c.track.top && comm.completedAt <= c.last
+		c.hang = c.hang || stuck > 0 || c.outcome == TimedOut && c.missingCount > 0 && noneWentOn
+		c.waited = j.set.HangTimeout.Nanoseconds() * 5 / 4 // see expire
 	case Evicted:
 		comm.settled = comm.settled || j.silent == 0
 	case Gap, Gone, Unheard, Ended, Late, Outcomes:
 	}
 }
 
-// miss lists the ranks with earlier records and none here, and of ranks given up now those whose input has been silent since.
+// miss lists the ranks with earlier records and none here. If the collective timed out, ranks that have not gone on are given up, and those whose input has
+// been silent since the given time (Unix ns) are listed as unheard.
 func (c *closed) miss(since int64) {
 	comm := c.comm
-	if comm.sparse {
+	if comm.sparse { // missing records are no fault
 		return
 	}
 	for w, word := range comm.seen {
-		for word != 0 {
+		for word != 0 { // the lowest bit is the next rank
 			rank := int32(w*64) + int32(bits64.TrailingZeros64(word))
 			word &= word - 1
-			if c.has.has(rank) || comm.size > 0 && rank >= comm.size && !comm.global {
+			outside := comm.size > 0 && rank >= comm.size && !comm.global // the communicator has become smaller
+			if outside || c.has.has(rank) {
 				continue
 			}
 			if c.missingCount++; len(c.missing) < MaxListed {
@@ -124,7 +129,7 @@ func (c *closed) miss(since int64) {
 	}
 }
 
-// findStuck lists and counts the ranks whose log has no end of the operation.
+// findStuck lists and counts the ranks whose log has no end of the operation. A timeout in one of their logs makes the collective a hang.
 func (c *closed) findStuck() (stuck int) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -142,8 +147,8 @@ func (c *closed) findStuck() (stuck int) {
 	return stuck
 }
 
-// carried is the trace named by the records, and the parent, if all agree; records without ids agree with all. ok is false for a contradiction, or if no record
-// names a trace.
+// carried is the trace named by ids in the records, and the parent span, if all records agree; records without ids agree with all. Records that agree about the
+// trace only have no parent. ok is false for two different traces, or if no record names a trace.
 func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok bool) {
 	for i := range c.parts {
 		m := c.parts[i].more
@@ -163,7 +168,7 @@ func (c *closed) carried() (trace pcommon.TraceID, parent pcommon.SpanID, ok boo
 // identify makes the ids. The natural key is the communicator, the operation and its number, or the record itself if not joined. A trace named by the records
 // has more than one collective: there the key makes the ids of the spans. A late record is below the root that left, whatever ids the record has.
 func (c *closed) identify() {
-	var seq [9]byte
+	var seq [9]byte // the number, and whether it is counted: a counted number has ids of its own
 	binary.BigEndian.PutUint64(seq[:], c.seq)
 	if c.ordinal {
 		seq[8] = 1
@@ -174,7 +179,7 @@ func (c *closed) identify() {
 	}
 	var room [64]byte
 	joined := c.joined && c.join != byTime
-	if !joined {
+	if !joined { // the number alone does not tell records apart
 		p := &c.parts[0]
 		key := p.key(binary.BigEndian.AppendUint64(room[:0], uint64(c.size)))
 		c.trace = spans.KeyTraceID(c.run.id, c.comm.family, []byte(c.comm.id), []byte(operation), seq[:], []byte(p.src.key), key)
@@ -202,7 +207,7 @@ func (c *closed) identify() {
 	}
 }
 
-// below makes the id of the span of a rank.
+// below makes the id of a rank's span from a key that is unique in the collective. In a trace that has more than one collective the root's id joins the key.
 func (c *closed) below(role string, key []byte) pcommon.SpanID {
 	if c.byID {
 		return spans.SpanID(c.trace, role, c.id[:], key)
@@ -210,7 +215,8 @@ func (c *closed) below(role string, key []byte) pcommon.SpanID {
 	return spans.SpanID(c.trace, role, key)
 }
 
-// adopt puts a proxy's operation into the trace of its collective, below the span of its rank.
+// adopt puts a proxy's operation into the trace of its collective, below the span of its rank. Both ids are made as the collective makes them (identify,
+// rankID): the collective may be closed earlier, later, or by another collector.
 func (c *closed) adopt() {
 	own := c.trace
 	var seq [9]byte
@@ -220,7 +226,7 @@ func (c *closed) adopt() {
 	c.id = spans.SpanID(c.trace, "proxy", own[:])
 }
 
-// key appends the logged values that distinguish the record from others of the same operation.
+// key appends to b the logged values that distinguish the record from others of the same operation: rank, times, and what moreOf copied.
 func (p *part) key(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(p.rank))
 	b = binary.BigEndian.AppendUint64(b, uint64(p.start))
@@ -239,12 +245,13 @@ func (p *part) key(b []byte) []byte {
 	return b
 }
 
-// rankID names the span of a rank. A rank with several links has a span for each.
+// rankID is the id of a rank's span: by the record's values for a rank with a record for each link (identify), else by rank and by how many records of the rank
+// come before.
 func (c *closed) rankID(p *part) pcommon.SpanID {
 	if p.more != nil && !p.more.id.IsEmpty() {
 		return p.more.id
 	}
-	var key [16]byte
+	var key [8]byte
 	binary.BigEndian.PutUint32(key[:], uint32(p.rank))
 	n := 4
 	if p.again > 0 {
@@ -254,7 +261,7 @@ func (c *closed) rankID(p *part) pcommon.SpanID {
 	return c.below("rank", key[:n])
 }
 
-// parent16 makes the key space of a span's children: ranks have equal details.
+// parent16 mixes a span's id into its trace id, to make the ids of the span's children by: the children of different ranks have equal names and numbers.
 func parent16(trace pcommon.TraceID, parent pcommon.SpanID) pcommon.TraceID {
 	for i := range parent {
 		trace[i] ^= parent[i]

@@ -15,21 +15,23 @@ type Collective struct {
 	judged
 	// Place is set by the taker: the place of the collective in its batch.
 	Place   int
-	placed  bool           // each record has a place of its own, in held
-	opens   *spans.RunSpan // set for the first collective sent of its run
-	crowded bool           // the trace has no room for all
+	placed  bool           // Records gave each record a place of its own, in part.held
+	opens   *spans.RunSpan // the run's span, sent along with the first collective of the run; nil: of all others
+	crowded bool           // the trace has no room for all spans: some are summed up (fit.go)
 }
 
 // open is a collective that waits for records.
 type open struct {
 	comm  *communicator
-	track *track // nil: not joined
+	track *track // the sequence with its number; nil: not joined
 	run   *run
 
+	// The fields of op.Op of the same names.
 	kind                          op.Kind
 	name                          string
 	seq                           uint64
-	joined, ordinal               bool // not joined: a single span, without a collective around the record
+	joined                        bool // false: a single span, without a collective around the record
+	ordinal                       bool // seq is counted (op.Op.Ordinal)
 	proxy, hasParent              bool // of a network proxy, for the collective of parentKind and parentSeq
 	parentKind                    op.Kind
 	parentSeq                     uint64
@@ -37,21 +39,21 @@ type open struct {
 	nodes, channels               int32
 	size, total                   int64
 
-	parts         []part
-	has           bits
-	ranks         int // distinct ranks
-	passed        int // known ranks that have gone on without a record here
-	gap           uint64
-	opened, last  int64 // when the first and the last record were read
-	bytes         int64
-	older, newer  *open // in the order of last
-	waiting       bool  // in the list of waiting collectives
-	mismatch      bool
-	errs, retries int64
-	known         bool  // all records were sent before a restart
-	logged        int64 // the latest logged end of a record, Unix ns
+	parts         []part // the records
+	has           bits   // ranks with a record
+	ranks         int    // distinct ranks
+	passed        int    // known ranks that have gone on without a record here
+	gap           uint64 // numbers between the highest number before and this collective's: their records are nowhere
+	opened, last  int64  // when the first and the last record were read, Unix ns
+	bytes         int64  // memory, about
+	older, newer  *open  // in the order of last
+	waiting       bool   // in the list of waiting collectives
+	mismatch      bool   // the ranks disagree about the operation or the size
+	errs, retries int64  // of all records together
+	known         bool   // all records were sent before a restart
+	logged        int64  // the latest logged end of a record, Unix ns
 	join          join
-	when          extent  // unless joined by number
+	when          extent  // starts and ends of the records; unless joined by number
 	whole         bool    // has all ranks, as far as known without a number
 	unsent        bool    // of a late record: the root that left was not drawn
 	rootID        *rootID // of a late record: the root that left, if an id decided its trace
@@ -64,69 +66,71 @@ type closed struct {
 
 	sure               bool // its records are certainly one collective
 	commName           string
-	commSize           int32
+	commSize           int32 // ranks; 0: unknown
 	trace              pcommon.TraceID
-	byID               bool // an id in the log decided the trace
-	id, parent         pcommon.SpanID
-	missing, stuck     []int32
+	byID               bool           // an id in the log decided the trace
+	id, parent         pcommon.SpanID // of the root span
+	missing            []int32        // the first MaxListed ranks without a record
+	stuck              []int32        // the first MaxListed ranks whose record has no end
 	missingCount       int
 	unheard            []int32 // missing ranks whose input is silent
 	hang               bool
-	waited             int64
-	start, end         int64
-	duration, transfer int64   // ns; op.Unknown
-	factor             float64 // factor of the bus bandwidth; NaN: none
-	alg, bus           float64
-	busMean            float64 // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
-	disagreement       float64
-	offsets            []clockOffset
-	reference          string
-	corrected          bool
+	waited             int64         // how long missing ranks were waited for before they were given up, ns; 0: not given up here
+	start, end         int64         // of all records together, Unix ns
+	duration, transfer int64         // of the rank that waited longest, and of the rank that came last, ns; op.Unknown
+	factor             float64       // bus bandwidth / algorithm bandwidth (busFactor); NaN: none
+	alg, bus           float64       // algorithm and bus bandwidth of the transfer, By/s; NaN: not known
+	busMean            float64       // mean of the ranks' own bus bandwidths, waiting included; NaN: not known
+	disagreement       float64       // the largest of the ranks' (see off)
+	offsets            []clockOffset // of the clocks in parts, as far as estimated
+	reference          string        // name of the clock that offsets refer to
+	corrected          bool          // the offsets were taken from the times
 }
 
 // judged is a collective compared with earlier ones: its late ranks, slow bandwidth and slow links.
 type judged struct {
 	closed
 
-	undrawn             bool   // by SampleRate
-	state               string // tracestate of its spans; empty: all are drawn
-	baseline, deviation float64
-	latest              int // index in parts of the last to arrive
-	lateMax, lateCost   int64
-	slow                []slowRank
+	undrawn             bool       // by SampleRate
+	state               string     // tracestate of its spans; empty: all are drawn
+	baseline, deviation float64    // median of earlier bandwidths, By/s, and how far below (baseline.Judgement); NaN: the bandwidth is not low
+	latest              int        // index in parts of the last to arrive; -1: none
+	lateMax, lateCost   int64      // how late the last came, ns, and the time lost by the others, rank-ns
+	slow                []slowRank // the stragglers of the communicator, worst first
 	slowest             int        // index in slow of who was late here, or is named from here on; -1: none
 	newlySlow           bool       // one of slow is new
 	over                []slowRank // ranks that are no longer slow
-	hotLinks, slowLinks []string
+	hotLinks, slowLinks []string   // names of links, "3→4"; only of each linksEvery-th collective of a run
 }
 
+// part is a rank's record of a collective.
 type part struct {
-	held                 slot
+	held                 slot // first slot of its origins in holds; after leave see Collective.Records
 	rank                 int32
 	src                  *source
-	more                 *more // rarely used fields
+	more                 *more // nil: its rarely used fields are all empty
 	how                  *how
 	again                int32 // for a rank with several records: how many come before
 	state                op.State
-	left, bare, plain    bool  // no room in the trace for its span, for its details, for its phases
-	start, end, duration int64 // Unix ns, ns; op.Unknown
-	late                 int64 // ns behind the first to arrive; op.Unknown
-	reportedAlg          float64
+	left, bare, plain    bool    // no room in the trace for its span, for its details, for its phases
+	start, end, duration int64   // Unix ns, ns; op.Unknown
+	late                 int64   // ns behind the first to arrive; op.Unknown
+	reportedAlg          float64 // as logged, By/s; NaN: absent
 	reportedBus          float64
 	name                 string // of its span
 }
 
-// how has fields shared by many records.
+// how has the fields with few different values: records with equal fields share one how.
 type how struct {
-	global, waits bool
+	global, waits bool // op.Op.Global and op.Op.Waits
 	synthetic     bool // the log has no clock of the operation: the end is about the time of writing
 	time          spans.TimeSource
-	timing, unit  string
+	timing, unit  string // op.Op.Timing and op.Op.ReportedUnit
 }
 
-// more has rarely used fields.
+// more has rarely used fields, of op.Op but for came and id.
 type more struct {
-	came                 int // how much the record came by
+	came                 int // number of lines or offsets that the record came by
 	peer                 int32
 	sourceRank, destRank int32
 	channel              int32
@@ -150,13 +154,13 @@ type detail struct {
 	channel, peer, step, parent int32
 }
 
-// source is who wrote records.
+// source is who wrote records: a process on a host, or a file of an unknown host.
 type source struct {
-	host  string
+	host  string // empty: unknown
 	pid   int64
-	clock int32 // number of its clock in the run's estimator
-	name  string
-	key   string // without the file's folder: the same wherever the log lies
+	clock int32  // number of its clock in the run's estimator
+	name  string // of the clock: the host, or the path of the file
+	key   string // as name, but without the file's folder: the same wherever the log lies
 	node  int32  // the host's number; op.Unknown
 	// coarse: its times are not compared (From.Coarse).
 	coarse bool
@@ -232,7 +236,7 @@ type Counts struct {
 	Sampled int64           // records of collectives not drawn because of JoinConfig.SampleRate
 }
 
-// Count counts the outcomes of a batch.
+// Count counts the outcomes of a batch of collectives, for the metrics of the component that joined them.
 func Count(batch []*Collective) (n Counts) {
 	for _, c := range batch {
 		if !c.proxy {
@@ -248,6 +252,7 @@ func Count(batch []*Collective) (n Counts) {
 	return n
 }
 
+// found is how much of a collective joined by time was found.
 func (c *open) found() Found {
 	switch {
 	case c.whole:
@@ -258,12 +263,14 @@ func (c *open) found() Found {
 	return FoundOne
 }
 
+// reset empties the collective for reuse, but for the memory of its lists.
 func (c *open) reset() {
 	clear(c.parts)
 	clear(c.has)
 	*c = open{parts: c.parts[:0], has: c.has[:0]}
 }
 
+// reset empties the Collective for reuse, but for the memory of its lists.
 func (c *Collective) reset() {
 	*c = Collective{judged: judged{
 		closed: closed{missing: c.missing[:0], unheard: c.unheard[:0], stuck: c.stuck[:0], offsets: c.offsets[:0]},
@@ -274,7 +281,7 @@ func (c *Collective) reset() {
 // unconfirmed: the collective was joined by counting or by time only, and its records may be of several collectives.
 func (c *open) unconfirmed() bool { return c.join != byNumber && !c.whole }
 
-// operation is its name.
+// operation is the name of the operation: NCCL's, or as logged.
 func (c *open) operation() string {
 	if c.kind == op.Other {
 		return c.name
@@ -282,12 +289,12 @@ func (c *open) operation() string {
 	return c.kind.String()
 }
 
-// bits is a set of ranks.
+// bits is a set of ranks: rank i is bit i%64 of word i/64.
 type bits []uint64
 
 func (b bits) has(i int32) bool { return int(i>>6) < len(b) && b[i>>6]>>(uint(i)&63)&1 == 1 }
 
-// set reports whether i is new.
+// set adds i to the set, and reports whether i is new.
 func (b *bits) set(i int32) bool {
 	for int(i>>6) >= len(*b) {
 		*b = append(*b, 0)

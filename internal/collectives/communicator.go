@@ -14,87 +14,92 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
+// run is the state of a training run: its communicators, clocks and links.
 type run struct {
-	scores          int             // series of nccl.rank.score
-	id, file        string          // the first of its files, by name
+	scores          int // number of its series of nccl.rank.score
+	id              string
+	file            string          // the first of its logs, by name
 	trace           pcommon.TraceID // of its span
 	span            pcommon.SpanID
-	began           int64 // ns: start of its first collective sent until now
+	began           int64 // the earliest start of a collective sent, Unix ns; math.MaxInt64: none yet
 	comms           map[commKey]*communicator
-	clocks          map[string]int32
-	hosts           []*source // the first of each clock
-	nodes           map[string]int32
-	nodeNames       []string
+	clocks          map[string]int32 // source.clock by source.name
+	hosts           []*source        // the first source of each clock
+	nodes           map[string]int32 // source.node by host
+	nodeNames       []string         // the hosts, by source.node
 	est             clocks.Estimator
-	links           links.Links     // rank to rank
-	between         links.Links     // node to node
-	ranks           map[int32]int32 // node of a global rank
-	closed          int
+	links           links.Links        // rank to rank
+	between         links.Links        // node to node
+	ranks           map[int32]int32    // node of a global rank
+	closed          int                // number of collectives closed
 	hot, slow       []string           // names of links
 	moved           bool               // links have changed since the last report
-	since           int64              // the end of the first collective with links
-	reportedAt      int64              // time of the last report of links
+	since           int64              // the end of the first collective with links, Unix ns
+	reportedAt      int64              // time of the last report of links, Unix ns
 	reportedRecords map[[2]int32]int64 // records of the pairs in the last report
 }
 
+// commKey identifies a communicator of a run. Each family of log formats has communicators of its own (From.Family).
 type commKey struct{ family, id string }
 
+// communicator is the state of a communicator over all its collectives: its sequences of numbers, its ranks, and the basis of judgements.
 type communicator struct {
 	run         *run
 	family      string // family of formats: each counts by itself
 	id, name    string
-	size        int32
-	tracks      [op.Kinds]*track
-	others      map[string]*track
-	all         *track // for a single sequence that counts all operations
-	seen        bits   // ranks with a record
-	known       int    // how many
-	gone        bits   // ranks with an earlier record, given up since
-	lost        int    // how many
-	global      bool   // its ranks are global ranks, with any number
-	sparse      bool   // ranks may lack records without a fault: VCCL logs sends between nodes, and only some of them
-	settled     bool   // unseen ranks are not waited for any more
-	completedAt int64  // when the first record of the last complete collective was read
+	size        int32             // ranks, as logged; 0: unknown
+	tracks      [op.Kinds]*track  // by operation
+	others      map[string]*track // of op.Other, by name
+	all         *track            // for a single sequence that counts all operations
+	seen        bits              // ranks with a record
+	known       int               // how many
+	gone        bits              // ranks with an earlier record, given up since
+	lost        int               // how many
+	global      bool              // its ranks are global ranks, with any number
+	sparse      bool              // ranks may lack records without a fault: VCCL logs sends between nodes, and only some of them
+	settled     bool              // unseen ranks are not waited for any more
+	completedAt int64             // when the first record of the last complete collective was read
 	window      *late.Window
 	baselines   map[baselineKey]*baseline.Baseline
 	hosts       []*source // by rank
 	inputs      []*input  // by rank, to know whose readers are alive (Settings.Remote)
 	rows        []string  // by rank: the name of its spans
-	closed      int
-	reported    int   // closed at the last report of scores
-	scored      bool  // its ranks have series
-	open        int   // collectives
-	bytes       int64 // memory, about
-	used        int64 // when its last record was read
-	forgotten   bool  // dropped; another communicator may have its place
+	closed      int       // number of collectives closed
+	reported    int       // closed at the last report of scores
+	scored      bool      // its ranks have series
+	open        int       // number of collectives that wait
+	bytes       int64     // memory, about
+	used        int64     // when its last record was read
+	forgotten   bool      // dropped; another communicator may have its place
 
 	counted
 }
 
+// baselineKey identifies bandwidths that compare with each other.
 type baselineKey struct {
 	kind   op.Kind
-	name   string
-	bucket int
+	name   string // as logged, for op.Other
+	bucket int    // baseline.Bucket of the size
 }
 
 // track is a sequence of a communicator: its collectives of one operation, or all its collectives if the log counts them together.
 type track struct {
 	key  trackKey
-	open map[uint64]*open
-	seqs []uint64 // of open collectives, in order
-	last []lastSeq
-	top  uint64
-	any  bool
+	open map[uint64]*open // by number
+	seqs []uint64         // of open collectives, in order
+	last []lastSeq        // by rank
+	top  uint64           // the highest number until now
+	any  bool             // false: no number yet, top means nothing
 	// again: top is of a record read again.
 	again bool
 	// shaky is the number of complete collectives still required, with counted numbers, before any conclusion.
 	shaky int
 }
 
-// lastSeq is how far a rank has come.
+// lastSeq is how far a rank has come in a track.
 type lastSeq struct {
-	seq  uint64
-	seen bool
+	seq  uint64 // the highest number of its records
+	seen bool   // false: the rank has no record yet
 }
 
 // The memory of a communicator's state, about, in bytes: itself, each sequence, each rank, and each rank in each collective of the window.
@@ -108,17 +113,17 @@ const (
 	baselineBytes   = 16 // of each collective of the window
 )
 
-// beyond says whether a rank has gone on.
+// beyond says whether a rank has gone on to a higher number than seq.
 func (t *track) beyond(rank int32, seq uint64) bool {
 	return int(rank) < len(t.last) && t.last[rank].seen && t.last[rank].seq > seq
 }
 
-// see takes note of the rank of a record.
+// see notes that the communicator has the rank of a record, and where the rank runs. A rank given up before is waited for again.
 func (j *joiner) see(in *input, r *record) {
 	comm, rank, src := r.comm, r.rank, r.src
 	if comm.seen.set(rank) {
 		comm.known++
-		if n := int(rank) + 1 - len(comm.hosts); n > 0 {
+		if n := int(rank) + 1 - len(comm.hosts); n > 0 { // room in the lists by rank, up to this rank
 			comm.hosts = append(comm.hosts, make([]*source, n)...)
 			comm.rows = append(comm.rows, make([]string, n)...)
 			if j.set.Remote {
@@ -149,7 +154,7 @@ func (comm *communicator) hostOf(rank int32) string {
 	return ""
 }
 
-// ranksOf is the number of ranks with logs here in a communicator of a given size.
+// ranksOf is the number of ranks of a communicator of the given size whose logs are read here (Settings.Ranks).
 func (j *joiner) ranksOf(size int32) int {
 	if len(j.ranks) == 0 {
 		return int(size)
@@ -163,26 +168,26 @@ func (j *joiner) ranksOf(size int32) int {
 	return n
 }
 
-// full says whether no more records are to be expected.
+// full says whether no more records of a collective are to be expected: each rank of its communicator has a record here, has gone on without, or was given up.
 func (j *joiner) full(c *open) bool {
 	comm := c.comm
 	need := comm.known - comm.lost
 	switch {
-	case comm.sparse:
+	case comm.sparse: // a rank may have more records, one per link, until it goes on
 		return j.silent == 0 && c.passed >= need
-	case comm.settled:
+	case comm.settled: // ranks without any record were waited for once, in vain
 	case comm.size > 0:
-		need = max(j.ranksOf(comm.size), comm.known) - comm.lost // the log may name fewer ranks than it has
-	case j.silent > 0:
+		need = max(j.ranksOf(comm.size), comm.known) - comm.lost // the size in the log may be smaller than the number of ranks with records
+	case j.silent > 0: // of unknown size: a log without records yet may have another rank
 		return false
 	}
 	return c.ranks+c.passed >= need
 }
 
-// whyFull is the outcome of a full collective.
+// whyFull is the outcome of a full collective: why nothing more is waited for.
 func (c *open) whyFull() Outcome {
 	switch {
-	case c.comm.sparse:
+	case c.comm.sparse: // ranks without a record are no fault
 	case c.passed > 0 && c.ranks < c.comm.known-c.comm.lost:
 		return Gap
 	case c.comm.lost > 0:
@@ -191,7 +196,7 @@ func (c *open) whyFull() Outcome {
 	return Complete
 }
 
-// lose gives up a rank.
+// lose gives up a rank: collectives do not wait any more for its records, until see.
 func (comm *communicator) lose(rank int32) {
 	if !comm.gone.has(rank) {
 		comm.gone.set(rank)
@@ -208,7 +213,7 @@ type rowKey struct {
 // maxRows bounds the names of ranks' spans: Jaeger lists them as operations, and metrics made of spans have a series for each.
 const maxRows = 4096
 
-// row names the spans of a rank. Beyond maxRows all share a name.
+// row is the name of a rank's spans, with the rank and the host, such as Jaeger shows at the left of a row. Beyond maxRows names all further ranks share one.
 func (j *joiner) row(rank int32, host string) string {
 	if j.set.HideHosts {
 		host = ""
@@ -225,12 +230,14 @@ func (j *joiner) row(rank int32, host string) string {
 	return name
 }
 
+// remember counts memory added to a communicator's state.
 func (j *joiner) remember(c *communicator, bytes int) {
 	c.bytes += int64(bytes)
 	j.remembered += int64(bytes)
 }
 
-// forget makes room for new communicators by dropping idle ones, the least recently used first.
+// forget drops idle communicators, the least recently used first, when the state of all exceeds MaxStateBytes. The state shrinks to three quarters: the next
+// communicator does not at once look through all of them again.
 func (j *joiner) forget() {
 	if j.remembered <= j.set.MaxStateBytes {
 		return

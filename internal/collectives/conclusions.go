@@ -31,7 +31,8 @@ type conclusion struct {
 	Hot, Slow           []string   `json:",omitempty"` // links
 }
 
-// settle restores the judgement of a collective sent before; a new judgement is remembered.
+// settle gives a collective sent before its stored judgement back, so that its spans are the same as before; a new judgement is remembered. nil: no judgement
+// is stored.
 func (s *Conclusions) settle(c *judged) {
 	if s == nil {
 		return
@@ -43,13 +44,13 @@ func (s *Conclusions) settle(c *judged) {
 		c.conclude(said)
 		return
 	}
-	if s.n >= RememberedConclusions { // nobody stores the judgements: no spans are sent
+	if s.n >= RememberedConclusions { // nobody has stored these judgements (Fresh): no spans are sent, and none will be read again
 		s.fresh, s.n = nil, 0
 	}
 	s.fresh, s.n = c.appendConclusion(binary.LittleEndian.AppendUint64(s.fresh, id)), s.n+1
 }
 
-// appendConclusion appends the length of the conclusion as a varint, and the conclusion; most have none.
+// appendConclusion appends the length of the conclusion as a varint, and the conclusion as JSON. Most collectives have nothing to conclude: the length is 0.
 func (c *judged) appendConclusion(b []byte) []byte {
 	if math.IsNaN(c.baseline) && c.slowest < 0 && len(c.over)+len(c.hotLinks)+len(c.slowLinks) == 0 {
 		return append(b, 0)
@@ -72,7 +73,7 @@ func finite(x float64) float64 {
 	return x
 }
 
-// conclude sets the judgement of a collective; nil: none.
+// conclude replaces the judgement of a collective by a stored one; nil: nothing was concluded.
 func (c *judged) conclude(said *conclusion) {
 	if said == nil {
 		said = new(conclusion)
@@ -85,7 +86,7 @@ func (c *judged) conclude(said *conclusion) {
 	c.hotLinks, c.slowLinks = said.Hot, said.Slow
 }
 
-// hosted adds the hosts to stored stragglers.
+// hosted copies stored stragglers into room and adds their hosts, which are not stored.
 func (c *judged) hosted(room, said []slowRank) []slowRank {
 	room = append(room[:0], said...)
 	for i := range room {
@@ -94,7 +95,8 @@ func (c *judged) hosted(room, said []slowRank) []slowRank {
 	return room
 }
 
-// Fresh is the judgements since the last call, to be stored, of n collectives.
+// Fresh returns the judgements of the n collectives judged since the last call, to be stored for Restore: for each collective the hash of its ids (8 bytes,
+// little endian) and its conclusion (see appendConclusion).
 func (s *Conclusions) Fresh() (b []byte, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +105,7 @@ func (s *Conclusions) Fresh() (b []byte, n int) {
 	return b, n
 }
 
-// Restore takes the bytes of Fresh, up to the first damage. It returns the number of collectives.
+// Restore takes the bytes of Fresh, stored by an earlier process, up to the first damage. n is the number of collectives restored.
 func (s *Conclusions) Restore(b []byte) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,11 +114,22 @@ func (s *Conclusions) Restore(b []byte) (n int) {
 	}
 	for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; n++ {
 		id, text := c.Uint64(), c.Bytes()
-		var said *conclusion
-		if c.Bad || len(text) > 0 && (json.Unmarshal(text, &said) != nil || said == nil || said.Slowest < 0 || said.Slowest > len(said.Late)) {
+		said, ok := parseConclusion(text)
+		if c.Bad || !ok {
 			break
 		}
 		s.known[id] = said
 	}
 	return n
+}
+
+// parseConclusion parses the JSON of a conclusion. An empty text is nil: nothing was concluded.
+func parseConclusion(text []byte) (said *conclusion, ok bool) {
+	if len(text) == 0 {
+		return nil, true
+	}
+	if json.Unmarshal(text, &said) != nil || said == nil { // JSON's null leaves said nil
+		return nil, false
+	}
+	return said, said.Slowest >= 0 && said.Slowest <= len(said.Late)
 }

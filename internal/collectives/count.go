@@ -12,8 +12,6 @@ import (
 // all ranks. This is right until a line is lost, records are sampled rank by rank or a second process group writes into the same files. So size and time must
 // confirm the count: joined records agree in both. Contradicting records are loose: they wait until all ranks have gone on, and are joined by operation, size
 // and time. Records without a match leave alone. Partly joined collectives allow no conclusions.
-//
-// clockBound is the largest difference of the clocks of a job's hosts, ns: the accuracy of NTP between hosts, and the digits of times in logs.
 
 // clockBound is how far the clocks of a job's hosts may be apart, ns: the accuracy of NTP between hosts, and the digits of times in logs.
 const clockBound = 10_000_000
@@ -36,15 +34,17 @@ const (
 	byTime               // by operation, size and time; or the record has no match
 )
 
-// extent is the range of the starts and ends of a collective's records, ns.
+// extent is the range of the starts and ends of a collective's records, Unix ns, and their longest duration, ns.
 type extent struct {
 	firstStart, lastStart, firstEnd, lastEnd, longest int64
 }
 
+// extentOf is the extent of a single record.
 func extentOf(start, end int64) extent {
 	return extent{start, start, end, end, max(end-start, 0)}
 }
 
+// with is the extent of the records of both.
 func (s extent) with(o extent) extent {
 	return extent{
 		min(s.firstStart, o.firstStart), max(s.lastStart, o.lastStart), min(s.firstEnd, o.firstEnd), max(s.lastEnd, o.lastEnd), max(s.longest, o.longest),
@@ -57,7 +57,7 @@ func (s extent) one(kind op.Kind) bool {
 	return s.lastStart-s.firstStart <= s.longest+clockBound && s.lastEnd-s.firstEnd <= s.slack(kind)
 }
 
-// slack is the largest distance of a collective's ends.
+// slack is how far the ends of a collective's records may be apart, ns: where all ranks leave together, as far as their clocks, else a duration further.
 func (s extent) slack(kind op.Kind) int64 {
 	if kind.Symmetric() {
 		return clockBound
@@ -67,21 +67,24 @@ func (s extent) slack(kind op.Kind) int64 {
 
 // counted is the state of a communicator whose collectives have no number in the log.
 type counted struct {
-	loose     []*open // records that contradict the count, by end
+	loose     []*open // collectives of a single record each, which contradict the count: by end
 	progress  []int64 // by rank: the last end, Unix ns
 	slowest   int32   // the rank with the least progress …
-	slowestOf int     // … of this many …
-	horizon   int64   // … to here
+	slowestOf int     // … among this number of ranks
+	horizon   int64   // the progress of slowest, Unix ns: all ranks have come to here
 	sweepAt   int64   // the horizon at which to look again at the waiting records
 }
 
 // countJoin joins records without a number in the log.
 type countJoin struct{ *joiner }
 
+// join puts a rank's n-th record into the collective of all n-th records, if size and time agree. Otherwise the count has failed: the collective's records and
+// the new one become loose. At last the collectives that all ranks have passed are released.
 func (n countJoin) join(in *input, r *record) {
 	o, when := r.op, extentOf(r.start, r.end)
 	c := r.track.open[o.Seq]
-	refuted := c != nil && (o.Size != c.size && o.Kind != op.AllToAll || !c.when.with(when).one(c.kind))
+	sizeDiffers := c != nil && o.Size != c.size && o.Kind != op.AllToAll // in an AllToAll each rank has a size of its own
+	refuted := c != nil && (sizeDiffers || !c.when.with(when).one(c.kind))
 	if refuted {
 		n.dissolve(c)
 		c = nil
@@ -93,7 +96,7 @@ func (n countJoin) join(in *input, r *record) {
 	n.take(in, c, r)
 	c.when = c.when.with(when)
 	r.comm.advance(r.rank, when.lastEnd)
-	if refuted {
+	if refuted { // only now: take has noted the rank and its input
 		n.dissolve(c)
 	} else {
 		n.by(c.join).settle(c)
@@ -101,7 +104,7 @@ func (n countJoin) join(in *input, r *record) {
 	n.sweep(r.comm)
 }
 
-// settle ends a full collective, unless its ranks form several rings.
+// settle ends a full collective. If its ranks form several rings, the records are of several process groups, and become loose.
 func (n countJoin) settle(c *open) {
 	if c.join == byTime || !n.full(c) {
 		return
@@ -114,12 +117,13 @@ func (n countJoin) settle(c *open) {
 	n.end(c, c.whyFull())
 }
 
-// advance takes note of how far a rank's log has come.
+// advance notes that a rank's log has come to end (Unix ns), and moves the horizon: the progress of the slowest rank.
 func (comm *communicator) advance(rank int32, end int64) {
 	for int(rank) >= len(comm.progress) {
 		comm.progress = append(comm.progress, math.MinInt64)
 	}
 	comm.progress[rank] = max(comm.progress[rank], end)
+	// The horizon only moves when the slowest rank does, or when ranks come or are given up.
 	if n := comm.known - comm.lost; rank == comm.slowest || n != comm.slowestOf {
 		comm.slowestOf = n
 		comm.horizon = math.MaxInt64
@@ -131,18 +135,19 @@ func (comm *communicator) advance(rank int32, end int64) {
 	}
 }
 
-// sweep releases the collectives that all ranks have passed.
+// sweep releases the collectives that all ranks have passed. While an input is silent, its ranks, not known yet, may still have records.
 func (n countJoin) sweep(comm *communicator) {
-	if comm.open == 0 || comm.horizon < comm.sweepAt || n.silent > 0 && !comm.settled {
+	ranksUnknown := n.silent > 0 && !comm.settled
+	if comm.open == 0 || comm.horizon < comm.sweepAt || ranksUnknown {
 		return
 	}
 	comm.sweepAt = comm.horizon
-	if n.release(comm, comm.horizon, Gap) < releaseMost {
+	if n.release(comm, comm.horizon, Gap) < releaseMost { // else more are ready: they leave with the next record
 		comm.sweepAt += clockBound
 	}
 }
 
-// dissolve makes the records of a wrongly joined collective loose.
+// dissolve makes the records of a wrongly joined collective loose: each becomes a collective of its own, which waits for a match by time.
 func (n countJoin) dissolve(c *open) {
 	n.withdraw(c)
 	last := len(c.parts) - 1
@@ -164,7 +169,7 @@ func (n countJoin) dissolve(c *open) {
 	n.loosen(c)
 }
 
-// loosen adds a collective of one record to the loose ones.
+// loosen makes a collective of one record, in no list, a loose one that waits.
 func (n countJoin) loosen(c *open) {
 	p := &c.parts[0]
 	c.has.set(p.rank)
@@ -193,7 +198,8 @@ type looseKey struct {
 	size int64
 }
 
-// release releases the collectives that no record can join any more once all ranks have come to horizon. It returns their number.
+// release ends the collectives that no record can join any more once all ranks have come to horizon (Unix ns), at most about releaseMost. why is the outcome of
+// those that lack ranks. left is their number.
 func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left int) {
 	n.dissolveUpTo(comm, horizon)
 	if len(comm.loose) == 0 {
@@ -207,7 +213,7 @@ func (n countJoin) release(comm *communicator, horizon int64, why Outcome) (left
 	return left
 }
 
-// dissolveUpTo dissolves collectives that should be complete by now.
+// dissolveUpTo dissolves the collectives that still wait though all ranks have come to horizon: further records would have come by now.
 func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	tracks := comm.tracks[:]
 	for _, t := range comm.others {
@@ -224,10 +230,11 @@ func (n countJoin) dissolveUpTo(comm *communicator, horizon int64) {
 	}
 }
 
-// clusters are the loose records of one kind with about the same end, once no more can come, by end.
+// clusters groups the loose records of the same operation and size with about the same end. done are the groups that can get no more records once all ranks
+// have come to horizon, in the order of their ends.
 func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	growing := make(map[looseKey][]*open)
-	end := func(list []*open) {
+	end := func(list []*open) { // puts a group into done, unless more records can come
 		// A later loose record ends at most one slack later, and is loose after another slack.
 		if last := list[len(list)-1].when; last.lastEnd < horizon-3*last.slack(list[0].kind) {
 			done = append(done, list)
@@ -241,7 +248,9 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 		list := growing[key]
 		if n := len(list); n > 0 {
 			last := list[n-1].when.with(c.when)
-			if c.when.lastEnd-list[n-1].when.lastEnd > last.slack(c.kind) || c.when.lastEnd-list[0].when.lastEnd > maxCluster {
+			apart := c.when.lastEnd-list[n-1].when.lastEnd > last.slack(c.kind)
+			tooLong := c.when.lastEnd-list[0].when.lastEnd > maxCluster
+			if apart || tooLong {
 				end(list)
 				list = nil
 			}
@@ -257,7 +266,8 @@ func (comm *communicator) clusters(horizon int64) (done [][]*open) {
 	return done
 }
 
-// match joins records with about the same end. Consecutive collectives of one kind are separated by counting, if all ranks have equally many records.
+// match joins the loose records of a group (see clusters) to collectives, and ends them. Consecutive collectives of one kind are separated by counting, if all
+// ranks have equally many records; otherwise each record leaves alone. why is the outcome of incomplete ones, left the number of collectives ended.
 func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left int) {
 	for _, c := range list {
 		n.withdraw(c)
@@ -265,14 +275,14 @@ func (n countJoin) match(comm *communicator, list []*open, why Outcome) (left in
 	for _, ring := range rings(list) {
 		slices.SortStableFunc(ring.of, func(x, y *open) int { return cmp.Compare(x.parts[0].rank, y.parts[0].rank) })
 		each, even := inRow(ring.of)
-		if !even {
+		if !even { // no way to tell which records belong together
 			for _, c := range ring.of {
 				n.end(c, why)
 			}
 			left += len(ring.of)
 			continue
 		}
-		for i := range each {
+		for i := range each { // the i-th collective: the i-th record of each rank
 			c := ring.of[i]
 			for k := i + each; k < len(ring.of); k += each {
 				c.absorb(ring.of[k])
@@ -307,7 +317,7 @@ func inRow(of []*open) (each int, even bool) {
 			return each, false
 		}
 	}
-	for i := range each {
+	for i := range each { // the i-th records of all ranks
 		when := of[i].when
 		for k := i; k < len(of); k += each {
 			when = when.with(of[k].when)
@@ -319,7 +329,7 @@ func inRow(of []*open) (each int, even bool) {
 	return each, ranks > 1
 }
 
-// absorb takes the record of another rank.
+// absorb takes over the record of another loose collective o, of another rank.
 func (c *open) absorb(o *open) {
 	c.parts = append(c.parts, o.parts...)
 	c.has.set(o.parts[0].rank)
@@ -335,14 +345,16 @@ type ring struct {
 	closed bool
 }
 
-// rings separates process groups that do the same at the same time, by the destinations in the records. Records without destinations form a single ring.
+// rings separates process groups that do the same at the same time: a rank's record names the next rank of its group's ring as destination. Records without
+// destinations, or with contradictory ones, form a single ring, which is not closed, and so do the records outside of circles.
 func rings(list []*open) []ring {
-	next := make(map[int32]int32, len(list))
-	from := make(map[int32]int32, len(list))
+	next := make(map[int32]int32, len(list)) // the destination of each rank …
+	from := make(map[int32]int32, len(list)) // … and the other way round
 	for _, c := range list {
 		to, rank := destination(&c.parts[0]), c.parts[0].rank
-		before, ok := next[rank]
-		if source, more := from[to]; to < 0 || ok && before != to || more && source != rank {
+		earlierTo, sends := next[rank]
+		source, receives := from[to]
+		if to < 0 || sends && earlierTo != to || receives && source != rank { // not known, two destinations, or two sources
 			return []ring{{of: list}}
 		}
 		next[rank], from[to] = to, rank
@@ -372,7 +384,7 @@ func rings(list []*open) []ring {
 	return out
 }
 
-// circular says whether a rank is in a circle.
+// circular says whether following the destinations from a rank leads back to the rank, over at least one other.
 func circular(next map[int32]int32, rank int32) bool {
 	at := next[rank]
 	for ok := true; ok && at != rank; {
@@ -384,9 +396,10 @@ func circular(next map[int32]int32, rank int32) bool {
 	return next[rank] != rank
 }
 
-// several reports whether the ranks form more than one closed ring.
+// several reports whether the ranks of a collective form more than one closed ring, by the destinations in their records: the ring of the first rank closes
+// before all ranks are met.
 func (n countJoin) several(parts []part) bool {
-	next := n.next[:0]
+	next := n.next[:0] // by rank: the destination
 	for i := range parts {
 		for rank := int(parts[i].rank); rank >= len(next); {
 			next = append(next, op.Unknown)
@@ -408,6 +421,7 @@ func (n countJoin) several(parts []part) bool {
 	return false
 }
 
+// destination is the rank to which the record's rank sends; op.Unknown: not logged, or the record is of a transfer from another rank.
 func destination(p *part) int32 {
 	if p.more == nil || p.more.sourceRank != p.rank {
 		return op.Unknown
@@ -415,7 +429,8 @@ func destination(p *part) int32 {
 	return p.more.destRank
 }
 
-// giveUp ends a collective that waits for too long, and the records waiting with it.
+// giveUp ends a collective that waits for too long, and the records waiting with it. After a timeout the ranks whose logs have not come to its end are given
+// up.
 func (n countJoin) giveUp(c *open, why Outcome) {
 	comm, upTo := c.comm, c.when.lastEnd
 	switch why {
@@ -430,9 +445,11 @@ func (n countJoin) giveUp(c *open, why Outcome) {
 		comm.settled = comm.settled || n.silent == 0
 	case Complete, Gap, Gone, Ended, Late, Outcomes:
 	}
+	// As if all ranks had come just far enough: c itself is ready one slack behind its end (dissolveUpTo), its records another three later (clusters). If c is
+	// in a longer row, all go.
 	slack := c.when.slack(c.kind)
 	for _, horizon := range [...]int64{upTo + 4*slack, math.MaxInt64} {
-		for n.oldest == c && n.release(comm, horizon, why) > 0 {
+		for n.oldest == c && n.release(comm, horizon, why) > 0 { // releaseMost at a time
 		}
 	}
 }

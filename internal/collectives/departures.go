@@ -6,15 +6,15 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// noteDeparture remembers a leaving collective while more of its ranks' records may come, new or repeated.
+// noteDeparture remembers a leaving collective, if more of its ranks' records may come: records that were missing, or repeated ones of remote collectors.
 func (j *joiner) noteDeparture(c *judged) {
-	if c.track == nil || c.join != byNumber && !j.set.Remote {
+	if c.track == nil || c.join != byNumber && !j.set.Remote { // no number to find the collective by
 		return
 	}
 	whole := len(c.missing) == 0 && c.comm.size > 0 && c.ranks >= j.ranksOf(c.comm.size) && !c.comm.sparse
 	if !whole || j.set.Remote {
 		left := departure{sent: !c.undrawn, whole: whole, end: c.logged}
-		if j.set.Remote && !whole {
+		if j.set.Remote && !whole { // late records of the same number left before
 			before, _ := j.departures.find(c.track.key, c.seq)
 			left.ranks = before.ranks.with(c.has)
 		}
@@ -28,14 +28,14 @@ func (j *joiner) noteDeparture(c *judged) {
 // departures remembers incomplete collectives that left: their later records join their traces instead of making new ones. The oldest are forgotten.
 type departures struct {
 	set    map[departureKey]departure
-	ring   []departureKey
-	next   int
-	tracks trackKey // the latest number
+	ring   []departureKey // the keys of set, at most maxDepartures, for the oldest to be forgotten
+	next   int            // index in ring of the oldest, once ring is full
+	tracks trackKey       // the latest number
 }
 
 // departure is the memory of a collective that left.
 type departure struct {
-	sent  bool
+	sent  bool    // its root was drawn: late records are drawn too
 	whole bool    // no rank's record can still come for the first time
 	ranks bits    // for repeated records: the ranks with a record, unless complete
 	end   int64   // the latest logged end, Unix ns
@@ -58,6 +58,7 @@ type departureKey struct {
 
 const maxDepartures = 1 << 16
 
+// find finds the departure of a collective by its number.
 func (g *departures) find(track trackKey, seq uint64) (left departure, ok bool) {
 	if len(g.set) == 0 {
 		return left, false
@@ -66,7 +67,7 @@ func (g *departures) find(track trackKey, seq uint64) (left departure, ok bool) 
 	return left, ok
 }
 
-// late reports whether a collective has left without the record of a rank, and notes the record.
+// late reports whether the collective of a rank's record has left while records were missing, and notes that this rank's has come.
 func (g *departures) late(track trackKey, seq uint64, rank int32) (left departure, ok bool) {
 	left, ok = g.find(track, seq)
 	if !ok || left.whole {
@@ -79,19 +80,20 @@ func (g *departures) late(track trackKey, seq uint64, rank int32) (left departur
 	return left, true
 }
 
+// put remembers a departure, and forgets the oldest if there are more than maxDepartures.
 func (g *departures) put(track trackKey, seq uint64, left departure) {
-	e := departureKey{track, seq}
-	_, ok := g.set[e]
-	g.set[e] = left
+	key := departureKey{track, seq}
+	_, ok := g.set[key]
+	g.set[key] = left
 	if ok {
 		return
 	}
 	if len(g.ring) < maxDepartures {
-		g.ring = append(g.ring, e)
+		g.ring = append(g.ring, key)
 		return
 	}
 	delete(g.set, g.ring[g.next])
-	g.ring[g.next] = e
+	g.ring[g.next] = key
 	g.next = (g.next + 1) % maxDepartures
 }
 
@@ -114,10 +116,12 @@ func (j *joiner) repeated(r *record) bool {
 		return false
 	}
 	left, ok := j.departures.find(t.key, o.Seq)
-	return ok && (left.whole || left.ranks.has(o.Rank)) && (o.End <= left.end || o.Time == spans.TimeSynthetic)
+	hadRank := left.whole || left.ranks.has(o.Rank)
+	notLater := o.End <= left.end || o.Time == spans.TimeSynthetic // a time of writing says nothing
+	return ok && hadRank && notLater
 }
 
-// same reports whether the part is of the record.
+// same reports whether the part was made of an equal record: of the same rank, times and link.
 func (p *part) same(r *record) bool {
 	o := r.op
 	if p.rank != o.Rank || p.start != o.Start || p.duration != o.Duration {

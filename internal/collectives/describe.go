@@ -9,13 +9,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// describe writes the attributes of the collective as a whole.
+// describe writes the attributes of the collective as a whole: of its root span, or of the single span of an operation that is not joined. Attributes without a
+// known value are left out.
 func (c *Collective) describe(m pcommon.Map) {
 	c.identity(m)
 	c.measures(m)
 	c.lateness(m)
 	c.stragglers(m)
-	if !c.undrawn { // else unknown
+	if !c.undrawn { // the root of an undrawn collective only has what metrics are made of
 		m.PutInt(spans.AttrNCCLErrors, c.errs)
 		m.PutInt(spans.AttrNCCLRetries, c.retries)
 	}
@@ -37,9 +38,9 @@ func (c *Collective) describe(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLLinkSlow, c.slowLinks, pcommon.Value.SetStr)
 }
 
-// identity writes the identity of the collective and its communicator.
+// identity writes what the collective is: its communicator, operation and number, and the algorithm and sizes as logged.
 func (c *Collective) identity(m pcommon.Map) {
-	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts)))))
+	m.PutInt(spans.AttrNCCLRanks, int64(max(c.ranks, min(1, len(c.parts))))) // a single operation counts no ranks, and has one
 	m.PutStr(spans.AttrNCCLOperation, c.operation())
 	putText(m, spans.AttrNCCLCommID, c.comm.id)
 	putText(m, spans.AttrNCCLCommName, c.commName)
@@ -87,7 +88,7 @@ func (c *Collective) measures(m pcommon.Map) {
 	}
 }
 
-// lateness writes who came last.
+// lateness writes the rank that came last, how late, and the time lost by the others; nothing if the arrivals were not compared.
 func (c *Collective) lateness(m pcommon.Map) {
 	if c.latest < 0 {
 		return
@@ -99,8 +100,8 @@ func (c *Collective) lateness(m pcommon.Map) {
 	m.PutDouble(spans.AttrNCCLLateCost, seconds(c.lateCost))
 }
 
-// stragglers writes the straggler: where it begins, where the rank was late in this collective, and where it ends. In a dense row of collectives only the first
-// waits for a slow rank: the rest lack the attribute.
+// stragglers writes the straggler of the communicator in the collectives where the rank becomes one, where the rank was late, and where the rank is no
+// straggler any more. In a dense row of collectives only the first waits for a slow rank: the rest lack the attributes.
 func (c *Collective) stragglers(m pcommon.Map) {
 	s := slowRank{Rank: op.Unknown}
 	if len(c.over) > 0 {
@@ -110,12 +111,12 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	if c.slowest >= 0 {
 		s = c.slow[c.slowest]
 	}
-	if s.Rank < 0 {
+	if s.Rank < 0 { // neither
 		return
 	}
 	m.PutInt(spans.AttrNCCLStragglerRank, int64(s.Rank))
 	putText(m, spans.AttrNCCLStragglerHost, s.host)
-	if c.slowest < 0 {
+	if c.slowest < 0 { // only the end of a straggler
 		return
 	}
 	m.PutDouble(spans.AttrNCCLStragglerLate, seconds(s.Late))
@@ -126,7 +127,7 @@ func (c *Collective) stragglers(m pcommon.Map) {
 	putAll(m, spans.AttrNCCLStragglers, c.slow, setSlow)
 }
 
-// absence writes the missing ranks.
+// absence writes the ranks without a record (missing, unheard) and without an end (stuck), and, if there are any, the reason why the collective is incomplete.
 func (c *Collective) absence(m pcommon.Map) {
 	if c.missingCount > 0 {
 		m.PutInt(spans.AttrNCCLRanksMissingCount, int64(c.missingCount))
@@ -149,7 +150,7 @@ func (c *Collective) absence(m pcommon.Map) {
 	}
 }
 
-// attributes is the approximate number of attributes.
+// attributes is the approximate number of attributes that describe writes, for their room.
 func (p *part) attributes(c *Collective) int {
 	n := 4
 	if p.how.global {
@@ -164,6 +165,8 @@ func (p *part) attributes(c *Collective) int {
 	return n
 }
 
+// describe writes the attributes of one rank's record: who, how late, bandwidths, state and clock. The span is the rank's below the root of c, or the single
+// span of an operation that is not joined, which also has the attributes of the collective.
 func (p *part) describe(m pcommon.Map, c *Collective) {
 	if p.rank >= 0 {
 		m.PutInt(spans.AttrNCCLCommRank, int64(p.rank))
@@ -171,7 +174,7 @@ func (p *part) describe(m pcommon.Map, c *Collective) {
 			m.PutInt(spans.AttrRank, int64(p.rank))
 		}
 	}
-	if p.more != nil && p.more.traceText != "" && !spans.IsUUID(p.more.traceText, c.trace) {
+	if p.more != nil && p.more.traceText != "" && !spans.IsUUID(p.more.traceText, c.trace) { // the trace is not named as in the log
 		m.PutStr(spans.AttrNCCLTraceID, p.more.traceText)
 	}
 	if p.late >= 0 {
@@ -179,11 +182,13 @@ func (p *part) describe(m pcommon.Map, c *Collective) {
 	}
 	if c.joined {
 		alg := c.ownBandwidth(p)
-		if spans.PutFinite(m, spans.AttrNCCLBandwidthBus, alg*c.factor); math.IsNaN(c.factor) {
+		spans.PutFinite(m, spans.AttrNCCLBandwidthBus, alg*c.factor)
+		if math.IsNaN(c.factor) { // no bus bandwidth
 			spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithm, alg)
 		}
 	}
-	if spans.PutFinite(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus); math.IsNaN(p.reportedBus) {
+	spans.PutFinite(m, spans.AttrNCCLBandwidthBusReported, p.reportedBus)
+	if math.IsNaN(p.reportedBus) {
 		spans.PutFinite(m, spans.AttrNCCLBandwidthAlgorithmReported, p.reportedAlg)
 	}
 	if off := c.off(p); off > 0 && c.joined {
@@ -206,6 +211,8 @@ func (p *part) describe(m pcommon.Map, c *Collective) {
 
 var states = [...]string{op.Completed: "completed", op.Started: "started", op.Scheduled: "scheduled"}
 
+// describe writes the attributes of the rarely used fields. joined: the span is a rank's. Else the span is of a single operation, and has the errors and
+// retries as attributes of the collective; operations of proxies have none (only VCCL logs errors, and has no proxies).
 func (d *more) describe(m pcommon.Map, joined bool) {
 	putIndex(m, spans.AttrNCCLPeerRank, int64(d.peer))
 	putIndex(m, spans.AttrNCCLSource, int64(d.sourceRank))

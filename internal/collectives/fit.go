@@ -14,13 +14,15 @@ import (
 // maxPhased bounds the ranks with spans of waiting and transferring: nobody reads a thousand.
 const maxPhased = 64
 
-// fit decides which ranks and details have spans of their own: the latest and longest ranks keep theirs.
+// fit decides which ranks and details have spans of their own, and which are summed up (aggregate), as a trace has MaxSpans at most. Room is given in three
+// rounds, to the latest and longest ranks first: a span for each rank (else left), its phases of waiting and transferring (else plain), its details (else
+// bare). fit also numbers the records of a rank with several.
 func (c *Collective) fit() {
 	need, phased := len(c.parts), 0
 	if c.phased() {
 		phased = min(len(c.parts), maxPhased)
 	}
-	need += 2 * phased
+	need += 2 * phased // waiting and transferring
 	for i := range c.parts {
 		if p := &c.parts[i]; p.more != nil {
 			need += len(p.more.details)
@@ -30,11 +32,12 @@ func (c *Collective) fit() {
 		}
 	}
 	room := MaxSpans - maxAround
-	if need <= room && (phased == 0 || phased == len(c.parts)) {
+	allPhased := phased == 0 || phased == len(c.parts)
+	if need <= room && allPhased {
 		return
 	}
 	c.crowded = true
-	order := make([]int32, len(c.parts))
+	order := make([]int32, len(c.parts)) // indices in parts, the latest and longest first
 	for i := range order {
 		order[i] = int32(i)
 	}
@@ -42,7 +45,7 @@ func (c *Collective) fit() {
 		a, b := &c.parts[x], &c.parts[y]
 		return cmp.Or(cmp.Compare(b.late, a.late), cmp.Compare(b.duration, a.duration))
 	})
-	room -= len(c.parts)
+	room -= len(c.parts) // below 0: neither phases nor details have room
 	for n, i := range order {
 		p := &c.parts[i]
 		if n >= MaxSpans-maxAround {
@@ -60,14 +63,14 @@ func (c *Collective) fit() {
 	}
 }
 
-// sums are the totals of a span that stands for many spans of a name without room.
+// sums are the totals of the spans of one name without room: one span stands for all of them.
 type sums struct {
 	name     string
-	took     []int64 // ns
-	from, to int64
+	took     []int64 // duration of each, ns
+	from, to int64   // from the first start to the last end, Unix ns
 }
 
-// add adds a span to the sums of its name.
+// add adds a span to the sums of its name. took is its duration, which may be unknown (negative).
 func add(all []*sums, name string, start, end, took int64) []*sums {
 	at := slices.IndexFunc(all, func(s *sums) bool { return s.name == name })
 	if at < 0 {
@@ -80,7 +83,7 @@ func add(all []*sums, name string, start, end, took int64) []*sums {
 	return all
 }
 
-// leftOut sums up the spans without room, by name.
+// leftOut sums up by name the spans that fit found no room for: of ranks, of their phases, of their details.
 func (c *Collective) leftOut() (all []*sums) {
 	for i := range c.parts {
 		p := &c.parts[i]
@@ -106,7 +109,7 @@ func (c *Collective) leftOut() (all []*sums) {
 	return all
 }
 
-// aggregate adds a span per name for the spans without room.
+// aggregate adds a span per name for the spans without room, below the root: their number, and sum, median and maximum of their durations.
 func (bd *builder) aggregate(c *Collective) {
 	for _, v := range c.leftOut() {
 		slices.Sort(v.took)

@@ -12,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// record is a rank's record of an operation, and its place.
+// record is a rank's record of an operation on its way into a collective.
 type record struct {
 	part
 	comm  *communicator
@@ -23,7 +23,8 @@ type record struct {
 	known bool  // sent before a restart: Input.Known
 }
 
-// identify finds the communicator of a record and the sequence of its operation's number, and copies the fields of the record. false: a repeated record.
+// identify finds the communicator of a record and the sequence of its operation's number, and copies the fields of the record. false: a repeated record of a
+// remote collector, to be dropped.
 func (j *joiner) identify(in *input, r *record) bool {
 	j.note(r)
 	o := r.op
@@ -42,9 +43,9 @@ func (j *joiner) identify(in *input, r *record) bool {
 	return true
 }
 
-// note copies the communicator's fields of a record.
+// note takes over into the communicator what a record says about it: size, name, and how its ranks log.
 func (j *joiner) note(r *record) {
-	if r.comm.forgotten {
+	if r.comm.forgotten { // the input still has the dropped one
 		r.comm = j.find(r.comm.run, commKey{r.comm.family, r.comm.id})
 	}
 	c, o := r.comm, r.op
@@ -62,6 +63,7 @@ func (j *joiner) note(r *record) {
 // unnamed is NCCL Inspector's name of a communicator without one.
 const unnamed = "unknown"
 
+// runOf finds or makes the run of an input.
 func (j *joiner) runOf(from *From) *run {
 	r := j.runs[from.Run]
 	if r == nil {
@@ -76,7 +78,8 @@ func (j *joiner) runOf(from *From) *run {
 	return r
 }
 
-// source makes the source of a host. Each host has a clock of its own, and so has each file of an unknown host or with a clock different from the host's.
+// source makes the source of a process on a host, with the numbers of its clock and node in the run. Each host has a clock of its own, and so has each file of
+// an unknown host or with a clock different from the host's (From.OwnClock).
 func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	r := j.runOf(from)
 	name := j.names.Text(host)
@@ -87,7 +90,7 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	var ok bool
 	s.clock, ok = r.clocks[s.name]
 	if !ok {
-		s.clock = clocks.MaxClocks // is not looked at
+		s.clock = clocks.MaxClocks // without room for a new clock: the estimator ignores this number
 		if len(r.hosts) < clocks.MaxClocks {
 			s.clock = int32(len(r.hosts))
 			r.hosts = append(r.hosts, s)
@@ -106,7 +109,7 @@ func (j *joiner) source(from *From, host []byte, pid int64) *source {
 	return s
 }
 
-// find finds or makes a communicator.
+// find finds or makes the communicator of a key in a run.
 func (j *joiner) find(r *run, key commKey) *communicator {
 	c := r.comms[key]
 	if c == nil {
@@ -118,7 +121,7 @@ func (j *joiner) find(r *run, key commKey) *communicator {
 	return c
 }
 
-// track finds the sequence of an operation.
+// track finds or makes the sequence in which an operation is numbered: of all collectives of the communicator, of the operation's kind, or of its name.
 func (j *joiner) track(comm *communicator, o *op.Op) *track {
 	var at **track
 	switch {
@@ -143,6 +146,7 @@ func (j *joiner) track(comm *communicator, o *op.Op) *track {
 	return *at
 }
 
+// newTrack makes a sequence of a communicator.
 func (j *joiner) newTrack(comm *communicator) *track {
 	j.remember(comm, trackBytes)
 	j.departures.tracks++
@@ -174,11 +178,13 @@ func (j *joiner) howOf(o *op.Op) *how {
 	return h
 }
 
-// moreOf copies the rarely used fields; nil: all are empty. Ids are made of them: only the record itself may decide whether they exist.
+// moreOf copies the rarely used fields of a record; nil: all are empty. Ids of spans are made of these fields (part.key): whether a record has them may depend
+// on nothing but the record itself.
 func moreOf(r *record) *more {
 	o := r.op
-	if r.came <= 1 && o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0 && o.Errors == 0 && o.Retries == 0 && o.Sends == 0 &&
-		len(o.Details) == 0 && !o.TimedOut && o.IDs == nil {
+	noPlace := o.Peer < 0 && o.Source < 0 && o.Channel < 0 && o.Stream < 0
+	noFault := o.Errors == 0 && o.Retries == 0 && !o.TimedOut
+	if r.came <= 1 && noPlace && noFault && o.Sends == 0 && len(o.Details) == 0 && o.IDs == nil {
 		return nil
 	}
 	m := &more{
@@ -205,6 +211,7 @@ func moreOf(r *record) *more {
 	return m
 }
 
+// bytes is the memory of the rarely used fields, about.
 func (m *more) bytes() int64 {
 	return moreBytes + int64(len(m.details))*detailBytes + int64(m.came)*moreCameBytes
 }

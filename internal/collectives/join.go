@@ -16,6 +16,7 @@ type joining interface {
 	giveUp(c *open, why Outcome)
 }
 
+// by is the joining of collectives that are joined in the given way.
 func (j *joiner) by(way join) joining {
 	if way == byNumber {
 		return numberJoin{j}
@@ -26,6 +27,8 @@ func (j *joiner) by(way join) joining {
 // numberJoin joins records with a number in the log.
 type numberJoin struct{ *joiner }
 
+// join puts a record into the open collective of its number, and makes one for the first record. If the collective has left already, the record leaves alone,
+// late, into the trace of the collective.
 func (n numberJoin) join(in *input, r *record) {
 	c := r.track.open[r.op.Seq]
 	if c == nil {
@@ -50,8 +53,9 @@ func (n numberJoin) settle(c *open) {
 
 func (n numberJoin) giveUp(c *open, why Outcome) { n.end(c, why) }
 
-// goOn notes that a rank has gone on to a collective: skipped records do not come any more, because ranks log in the order of their operations. For ranks with
-// a record per link, all records of a collective have come once the rank goes on. first: the rank's first record of the collective.
+// goOn notes that a rank has come to collective c, and has passed all open collectives before c in the sequence: their records do not come any more, because
+// ranks log in the order of their operations. Collectives that are full by this end. In a sparse communicator, with a record per link, the rank has also passed
+// the collective it comes from: all its records have come. first: the rank's first record of c.
 func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	sparse, seq := c.comm.sparse, c.seq
 	if more := int(rank) + 1 - len(t.last); more > 0 {
@@ -59,7 +63,7 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 		n.remember(c.comm, lastSeqBytes*more)
 	}
 	before := t.last[rank]
-	if before.seen && seq <= before.seq {
+	if before.seen && seq <= before.seq { // the rank was here, or farther
 		if first && !sparse && c.passed > 0 && seq < before.seq {
 			c.passed-- // the record comes after all
 		}
@@ -70,9 +74,9 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	if sparse {
 		next = before.seq
 	}
-	from := 0
+	from := 0 // index in seqs
 	if before.seen {
-		if seq == next {
+		if seq == next { // mostly: nothing is passed
 			return
 		}
 		from, _ = slices.BinarySearch(t.seqs, next)
@@ -81,7 +85,8 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 		o := t.open[t.seqs[i]]
 		if sparse || !o.has.has(rank) {
 			o.passed++
-			if n.settle(o); !o.waiting { // nor is o in seqs
+			n.settle(o)
+			if !o.waiting { // o has ended, and is no longer in seqs: the next one has its index
 				continue
 			}
 		}
@@ -89,7 +94,7 @@ func (n numberJoin) goOn(t *track, c *open, rank int32, first bool) {
 	}
 }
 
-// take adds a record to a waiting or new collective. first: the first of its rank.
+// take adds a record to a waiting or new collective, which from now on waits as the newest. first: the record is the first of its rank.
 func (j *joiner) take(in *input, c *open, r *record) (first bool) {
 	before, words := c.bytes, len(c.has)
 	first = c.has.set(r.rank)
@@ -111,15 +116,17 @@ func (j *joiner) single(r *record) *open {
 	return c
 }
 
-// open makes a collective for its first record, which is added later.
+// open makes a joined collective for its first record, which take adds. Its number moves the top of its sequence: skipped numbers are a gap, and a number below
+// the top has been passed by ranks already.
 func (j *joiner) open(r *record) *open {
 	c, t := j.begin(r), r.track
 	comm, seq := r.comm, r.op.Seq
 	c.joined, c.track = true, t
-	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n {
+	if n := int(min(max(comm.size, int32(comm.known)), usualParts)); cap(c.parts) < n { // expected records
 		c.parts = make([]part, 0, n)
 	}
-	if t.any && seq > t.top+1 && !comm.sparse && !c.ordinal && !t.again && !r.op.Again {
+	complete := !comm.sparse && !t.again && !r.op.Again // all numbers are to be in the logs (see op.Op.Again)
+	if t.any && seq > t.top+1 && complete && !c.ordinal {
 		c.gap = seq - t.top - 1
 	}
 	if t.any && seq < t.top {
@@ -133,7 +140,8 @@ func (j *joiner) open(r *record) *open {
 	return c
 }
 
-// passedBy counts the ranks that went on before seq began. If its first rank has gone on too, numbers restart, as in a restarted job.
+// passedBy counts the ranks that went on beyond seq before its first record, of rank first, came. If first has gone on too, numbers restart, as in a restarted
+// job, and no rank has passed seq.
 func (t *track) passedBy(first int32, seq uint64) (n int) {
 	if t.beyond(first, seq) {
 		return 0
@@ -146,7 +154,7 @@ func (t *track) passedBy(first int32, seq uint64) (n int) {
 	return n
 }
 
-// begin makes a collective from the common fields of its first record.
+// begin makes a collective without records, with the fields that its first record shares with the rest.
 func (j *joiner) begin(r *record) *open {
 	c := j.opens.get()
 	o := r.op
@@ -158,15 +166,17 @@ func (j *joiner) begin(r *record) *open {
 	c.size, c.total = o.Size, o.Total
 	c.proxy, c.hasParent, c.parentKind, c.parentSeq = o.Proxy, o.HasParent && o.Rank >= 0, o.ParentKind, o.ParentSeq
 	c.opened, c.last = r.at, r.at
-	c.known = true
+	c.known = true // until put adds a record that is not
 	return c
 }
 
-// put adds a record to a collective.
+// put adds a record to the parts of a collective, and its values to the collective's: the largest Total and Channels, the sums of errors and retries. Records
+// that disagree about operation or size make a joined collective a mismatch.
 func (c *open) put(r *record) {
 	o := r.op
-	// AllToAll has a size per rank, and the size of a send over a link is not the message size.
-	if o.Size >= 0 && c.size >= 0 && o.Size != c.size && o.Kind != op.AllToAll && o.Sends == 0 || o.Kind != c.kind {
+	bothSizes := o.Size >= 0 && c.size >= 0
+	comparable := o.Kind != op.AllToAll && o.Sends == 0 // AllToAll has a size per rank, and the size of a send over a link is not the message size
+	if bothSizes && comparable && o.Size != c.size || o.Kind != c.kind {
 		c.mismatch = c.joined
 	}
 	c.total = max(c.total, o.Total)
@@ -177,7 +187,7 @@ func (c *open) put(r *record) {
 	c.logged = max(c.logged, o.End)
 	c.parts = append(c.parts, r.part)
 	c.bytes += cameBytes
-	if len(c.parts) > usualParts {
+	if len(c.parts) > usualParts { // the room for the first was counted by open
 		c.bytes += partBytes
 	}
 	if r.more != nil {

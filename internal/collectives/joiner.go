@@ -25,8 +25,8 @@ type Settings struct {
 	Series int
 	// Conclusions are the judgements of collectives that may be read again. nil: none.
 	Conclusions *Conclusions
-	// OpenRun is called with the first collective of a run, and with each one that began earlier; file is the first of the run's logs by name. It returns the span
-	// of the run, nil if already sent. No function: no run has a span.
+	// OpenRun is called with the first collective of a run, and with each one that began earlier; file is the first of the run's logs by name. It returns the
+	// span of the run, nil if already sent. No function: no run has a span.
 	OpenRun func(file string, start int64, source spans.TimeSource) *spans.RunSpan
 }
 
@@ -51,15 +51,16 @@ func (j *Joiner[H]) Waiting() int64 {
 	return j.bytes
 }
 
-// Learned appends the points of a batch of collectives: scores of ranks, offsets of clocks, traffic of links. It is called once per complete batch, before the
-// spans are made: the first collective sent opens its run.
+// Learned appends to points what a batch of collectives taught about their runs: scores of ranks, offsets of clocks, traffic of links. It is called once per
+// complete batch, before the spans are made: the first collective of a run gets the run's span (Settings.OpenRun).
 func (j *Joiner[H]) Learned(points []Point, batch []*Collective) []Point {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.learned(points, batch)
 }
 
-// Free recycles collectives.
+// Free takes collectives back for reuse, once their spans are accepted. Collectives with many ranks are left to the garbage collector: kept, they would hold
+// much memory for a rare need.
 func (j *Joiner[H]) Free(batch []*Collective) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,7 +74,7 @@ func (j *Joiner[H]) Free(batch []*Collective) {
 	}
 }
 
-// Leftover returns an error about waiting or held records; nil: none, mandatory when all records have left.
+// Leftover returns an error if anything is still waiting or held, for tests: after all records have left nothing may be.
 func (j *Joiner[H]) Leftover() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,7 +95,7 @@ func (j *Joiner[H]) Leftover() error {
 		j.bytes, tracks, j.held.used, j.begun, j.oldest, j.newest, j.again)
 }
 
-// leave passes the leaving collectives to take.
+// leave passes the leaving collectives to the take function of an input, each with the origins of its records (came), and frees the origins' slots.
 func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	if len(j.leaving) == 0 {
 		return
@@ -103,7 +104,7 @@ func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 		j.came = j.came[:0]
 		for i := range c.parts {
 			j.came = j.held.take(j.came, c.parts[i].held)
-			c.parts[i].held = slot(len(j.came)) // holds nothing any more: for Records
+			c.parts[i].held = slot(len(j.came)) // no slot any more: where in came the part's origins end, for Records
 		}
 		take(c, j.came)
 	}
@@ -112,8 +113,9 @@ func (j *Joiner[H]) leave(take func(c *Collective, came []H)) {
 	j.leaving = j.leaving[:0]
 }
 
-// Records gives each record of a collective in take a place of its own: place maps the record's range among the collective's origins to its place. The
-// collective has the place of the first record; false: no record exists.
+// Records gives each record of a collective a place of its own in the batch. It may be called by the take function only, which got the origins of all records
+// in one list: place is called with the range of each record's origins in the list, and returns the record's place. The collective has the place of the first
+// record; false: no record exists.
 func (c *Collective) Records(place func(from, to int) int) bool {
 	from := 0
 	for i := range c.parts {
@@ -169,14 +171,15 @@ func newJoiner(s Settings) joiner {
 }
 
 const (
-	maxFree    = 2048 // collectives
-	perRoom    = 8    // allocated together
-	usualParts = 64
+	maxFree    = 2048 // collectives in a pool
+	perRoom    = 8    // values allocated together
+	usualParts = 64   // records: a collective with more is not recycled, and its memory is counted record by record
 )
 
 // pool recycles values. The zero value is ready.
 type pool[T any] []*T
 
+// get takes a value out of the pool. An empty pool first allocates perRoom new ones at once.
 func (p *pool[T]) get() *T {
 	if len(*p) == 0 {
 		for more := make([]T, perRoom); len(more) > 0; more = more[1:] {
@@ -189,16 +192,18 @@ func (p *pool[T]) get() *T {
 	return x
 }
 
+// put puts an emptied value into the pool, unless the pool is full.
 func (p *pool[T]) put(x *T) {
 	if len(*p) < maxFree {
 		*p = append(*p, x)
 	}
 }
 
-// add processes an identified record, which leaves at once, or waits in its collective for the other ranks' records.
+// add processes an identified record, which leaves at once, or waits in its collective for the other ranks' records. Collectives that end by the record, or
+// have to for lack of memory, are closed, and put into leaving.
 func (j *joiner) add(in *input, r *record) {
 	switch {
-	case r.track == nil:
+	case r.track == nil: // no rank shares the operation
 		j.end(j.single(r), Complete)
 	case r.op.Ordinal:
 		j.by(byCount).join(in, r)
@@ -227,7 +232,8 @@ type From struct {
 // wait for the input. The methods of an Input must not be called concurrently.
 type Input[H any] struct {
 	From From // to be complete before Add is called
-	// Known: collectives whose records are all added while Known is set were sent before a restart. They are judged, as a basis for later ones, but not added up.
+	// Known: collectives whose records are all added while Known is set were sent before a restart. They are judged, as a basis for later ones, but not added
+	// up.
 	Known bool
 	of    *Joiner[H]
 	take  func(c *Collective, came []H)
@@ -281,6 +287,7 @@ func (in *Input[H]) Begin() { in.unfinished(1) }
 // End notes that the unfinished record was added or given up.
 func (in *Input[H]) End() { in.unfinished(-1) }
 
+// unfinished adds n to the number of unfinished records.
 func (in *Input[H]) unfinished(n int) {
 	in.of.mu.Lock()
 	defer in.of.mu.Unlock()
@@ -324,7 +331,8 @@ func (in *Input[H]) Expire(before int64) {
 	j.leave(in.take)
 }
 
-// communicator finds the communicator of an operation; mostly the one before.
+// communicator finds or makes the communicator of an id. Mostly the id is the one before, and next the input's own map has the communicator: only for a new one
+// the Joiner is locked.
 func (in *Input[H]) communicator(id []byte) *communicator {
 	if in.comm != nil && in.id == string(id) {
 		return in.comm
@@ -343,7 +351,7 @@ func (in *Input[H]) communicator(id []byte) *communicator {
 	return c
 }
 
-// source finds the writer of a record; mostly the one before.
+// source finds or makes the writer of a record, a process on a host. The latest writers are looked at first: mostly the writer is one of them.
 func (in *Input[H]) source(host []byte, pid int64) *source {
 	for _, s := range slices.Backward(in.sources) {
 		if s.pid == pid && s.host == string(host) {
@@ -391,6 +399,7 @@ func (h *holds[H]) put(held []H) slot {
 	return first
 }
 
+// add puts a hold into the first free slot, or into a new one.
 func (h *holds[H]) add(one hold[H]) slot {
 	h.used++
 	if h.free == nowhere {
@@ -404,7 +413,7 @@ func (h *holds[H]) add(one hold[H]) slot {
 	return at
 }
 
-// take appends the origins from a first slot on, in order, and frees the slots.
+// take appends the origins of a record to to, in order, and frees their slots. first is the slot that put returned.
 func (h *holds[H]) take(to []H, first slot) []H {
 	for at := first; at != nowhere; {
 		s := &h.slots[at-1]

@@ -15,7 +15,7 @@ import (
 // judge finds out who was late and whether the bandwidth is low, adds up links, and decides whether the collective is drawn.
 func (j *joiner) judge(c *judged) {
 	j.compare(c)
-	if !c.known {
+	if !c.known { // else its traffic was counted before the restart
 		c.run.follow(c)
 	}
 	j.set.Conclusions.settle(c)
@@ -23,7 +23,8 @@ func (j *joiner) judge(c *judged) {
 	j.noteDeparture(c)
 }
 
-// compare compares the ranks with each other, and the collective with earlier ones.
+// compare compares the ranks' arrivals with each other, and the bandwidth with earlier ones. Arrivals compare only where no rank leaves before the last has
+// come.
 func (j *joiner) compare(c *judged) {
 	c.latest, c.slowest = -1, -1
 	c.baseline, c.deviation = math.NaN(), math.NaN()
@@ -36,7 +37,8 @@ func (j *joiner) compare(c *judged) {
 	j.judgeBandwidth(c)
 }
 
-// judgeArrivals finds late ranks and stragglers.
+// judgeArrivals finds how late each rank came, who came last and at which cost, and the stragglers: ranks that are late again and again (package late). All
+// ranks must have a duration that includes waiting.
 func (j *joiner) judgeArrivals(c *judged) {
 	j.arrivals = j.arrivals[:0]
 	for i := range c.parts {
@@ -46,7 +48,7 @@ func (j *joiner) judgeArrivals(c *judged) {
 		}
 		start := p.start
 		if p.how.synthetic || p.src.coarse {
-			start = 0
+			start = 0 // not known well enough
 		}
 		j.arrivals = append(j.arrivals, late.Arrival{Rank: p.rank, Duration: p.duration, Start: start})
 	}
@@ -61,7 +63,8 @@ func (j *joiner) judgeArrivals(c *judged) {
 	c.latest, c.lateMax, c.lateCost = res.Last, res.Max, res.Cost
 	for i, s := range res.Slow {
 		c.newlySlow = c.newlySlow || s.New
-		if c.slowest < 0 && (s.New || c.lateOf(s.Rank) > s.Late/2) {
+		lateHere := c.lateOf(s.Rank) > s.Late/2 // else only named before: in a dense row the first collective alone waits for the rank
+		if c.slowest < 0 && (s.New || lateHere) {
 			c.slowest = i
 		}
 		c.slow = append(c.slow, slowRank{Rank: s.Rank, host: c.comm.hostOf(s.Rank), Late: s.Late, Cost: s.Cost, Score: finite(s.Score)})
@@ -71,24 +74,24 @@ func (j *joiner) judgeArrivals(c *judged) {
 	}
 }
 
-// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size. With missing ranks the shortest duration may include the wait
-// for one of them.
+// judgeBandwidth compares the bandwidth with earlier bandwidths of the same operation and size, and sets baseline and deviation if the bandwidth is low. With
+// missing ranks no bandwidth is judged: the shortest duration may include the wait for one of them.
 func (j *joiner) judgeBandwidth(c *judged) {
 	if c.lacksRanks() {
 		return
 	}
-	v := c.bus
-	if math.IsNaN(v) || c.commSize == 0 { // in this case only some collectives of the communicator may have its size
-		v = c.alg
+	bandwidth := c.bus
+	if math.IsNaN(bandwidth) || c.commSize == 0 { // without a logged size only some of the collectives have a bus bandwidth (among): all are compared by alg
+		bandwidth = c.alg
 	}
-	if math.IsNaN(v) {
+	if math.IsNaN(bandwidth) {
 		return
 	}
 	b := j.baselineOf(c)
 	if b == nil {
 		return
 	}
-	if of, _ := b.Observe(v); of.Low {
+	if of, _ := b.Observe(bandwidth); of.Low {
 		c.baseline, c.deviation = of.Median, of.Deviation
 	}
 }
@@ -113,7 +116,7 @@ func (j *joiner) baselineOf(c *judged) *baseline.Baseline {
 	return b
 }
 
-// lateOf is how late a rank came, ns; op.Unknown.
+// lateOf is how late a rank came to the collective, ns; op.Unknown: the rank has no record here.
 func (c *judged) lateOf(rank int32) int64 {
 	i, ok := slices.BinarySearchFunc(c.parts, rank, func(p part, rank int32) int { return cmp.Compare(p.rank, rank) })
 	if !ok {
@@ -122,15 +125,15 @@ func (c *judged) lateOf(rank int32) int64 {
 	return c.parts[i].late
 }
 
-// linksEvery is the number of collectives of a run between two looks at its links.
+// linksEvery is the number of collectives of a run between two looks at its links: hot and slow links need a walk over all pairs of ranks.
 const linksEvery = 64
 
-// follow adds up the traffic between ranks.
+// follow adds up the traffic between ranks, and between nodes. Each linksEvery-th collective names the hot and slow links of the run.
 func (r *run) follow(c *judged) {
 	for i := range c.parts {
 		p := &c.parts[i]
 		if p.rank >= 0 && p.rank <= MaxRank {
-			r.ranks[p.rank] = p.src.node
+			r.ranks[p.rank] = p.src.node // where a peer named by its rank only runs
 		}
 		if p.more != nil {
 			r.followPart(c, p)
@@ -149,19 +152,20 @@ func (r *run) followPart(c *judged, p *part) {
 	if src < 0 && m.peer >= 0 && c.kind == op.Send {
 		src, dst = p.rank, m.peer
 	}
-	if src < 0 || dst < 0 || c.proxy && src != p.rank || p.state != op.Completed { // both ends of a transfer have a proxy
+	otherEnd := c.proxy && src != p.rank // both ends of a transfer have a proxy: the sender's counts
+	if src < 0 || dst < 0 || otherEnd || p.state != op.Completed {
 		return
 	}
 	switch {
 	case c.size > 0 && p.duration > 0:
 		r.links.Add(src, dst, c.size, p.duration)
-	case m.sends > 0:
+	case m.sends > 0: // a row of VCCL, about several sends
 		r.links.AddBandwidth(src, dst, m.linkBandwidth)
 	default:
 		return
 	}
 	r.moved = true
-	if c.size <= 0 {
+	if c.size <= 0 { // no traffic between the nodes either
 		return
 	}
 	from := p.src.node
@@ -173,6 +177,7 @@ func (r *run) followPart(c *judged, p *part) {
 	}
 }
 
+// nameLinks names links by their ranks: "3→4".
 func nameLinks(pairs []links.Pair) (names []string) {
 	for _, l := range pairs {
 		names = append(names, strconv.Itoa(int(l.Src))+"→"+strconv.Itoa(int(l.Dst)))

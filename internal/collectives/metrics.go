@@ -20,13 +20,13 @@ type Point struct {
 	Start, At           int64 // Unix ns. Start is of a count; 0: the value is a gauge
 	Value               float64
 	Comm, Operation     string
-	Statistic, Record   string
-	File                string
-	Rank                int32 // op.Unknown, as Source and Destination
+	Statistic, Record   string // spans.AttrNCCLStatistic and spans.AttrNCCLRecordKind
+	File                string // the log whose writer's clock the value is of
+	Rank                int32  // op.Unknown, as Source and Destination
 	Source, Destination int32
-	sourceHost          string
+	sourceHost          string // of traffic between nodes
 	destinationHost     string
-	overflow            bool
+	overflow            bool   // the traffic of all links without a series of their own
 	collector           string // of learned values; values of a log are the same for every reader
 }
 
@@ -34,9 +34,10 @@ type Point struct {
 // in one series.
 const MetricShare = 5
 
-// learned appends the points of a batch of collectives about their runs.
+// learned appends the points of a batch of collectives: of each run the changed links, of each communicator once per window the scores of ranks and the offsets
+// of clocks. The first collective of a run, and each with an earlier start, opens the run's span.
 func (j *joiner) learned(points []Point, batch []*Collective) []Point {
-	var done *run
+	var done *run // its links are in points; collectives of a run mostly follow each other
 	first := len(points)
 	for _, c := range batch {
 		r := c.run
@@ -62,13 +63,13 @@ func (j *joiner) learned(points []Point, batch []*Collective) []Point {
 	return points
 }
 
-// due reports whether ranks and clocks are to be reported again: once per window.
+// due reports whether ranks and clocks are to be reported again: at MinWindow collectives for the first time, then once per window.
 func (comm *communicator) due(window int) bool {
 	since := comm.closed - comm.reported
 	return since > 0 && comm.closed >= MinWindow && (since >= window || comm.reported == 0)
 }
 
-// scorePoints adds the scores of the ranks, if the series of all of them fit.
+// scorePoints adds the scores of a communicator's ranks, if the run has series left for all of them; a communicator that got series once keeps them.
 func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
 	comm, r := c.comm, c.run
 	if !comm.scored && r.scores+len(comm.hosts) <= j.set.Series/MetricShare {
@@ -89,7 +90,7 @@ func (j *joiner) scorePoints(points []Point, c *Collective) []Point {
 	return points
 }
 
-// clockPoints adds the offsets of the clocks.
+// clockPoints adds the offsets of the clocks in a collective, and their uncertainties, in seconds.
 func (c *Collective) clockPoints(points []Point) []Point {
 	for _, o := range c.offsets {
 		src := c.run.hosts[o.clock]
@@ -107,7 +108,8 @@ func (c *Collective) clockPoints(points []Point) []Point {
 	return points
 }
 
-// linkPoints adds points of the changed links of a run, at most a number of links of each kind.
+// linkPoints adds the points of a run's changed links between ranks, and of all links between nodes, at Unix ns at. Of each kind most links have a series of
+// their own; the rest share one.
 func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if !r.moved {
 		return points
@@ -116,10 +118,10 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	if r.since == 0 {
 		r.since = at
 	}
-	r.reportedAt = max(at, r.reportedAt, r.since) // a later count must not have an older time
-	beyond := func(metric string, o links.Pair) {
-		if o.Bytes > 0 {
-			p := r.linkPoint(metric, o)
+	r.reportedAt = max(at, r.reportedAt, r.since)    // a later count must not have an older time
+	beyond := func(metric string, rest links.Pair) { // adds the point of the links without a series
+		if rest.Bytes > 0 {
+			p := r.linkPoint(metric, rest)
 			p.overflow = true
 			points = append(points, p)
 		}
@@ -136,7 +138,7 @@ func (r *run) linkPoints(points []Point, at int64, most int) []Point {
 	return points
 }
 
-// rankLink adds the changed points of a link between two ranks.
+// rankLink adds the points of a link between two ranks, if the link has had records since the last report: the bytes until now, and the latest bandwidth.
 func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	key := [2]int32{l.Src, l.Dst}
 	if r.reportedRecords[key] == l.Records {
@@ -154,6 +156,7 @@ func (r *run) rankLink(points []Point, l links.Pair) []Point {
 	return points
 }
 
+// linkPoint is the point of the bytes of a link since the run's first traffic.
 func (r *run) linkPoint(metric string, l links.Pair) Point {
 	return Point{Metric: metric, Run: r.id, Start: r.since, At: r.reportedAt, Value: float64(l.Bytes), Rank: op.Unknown, Source: l.Src, Destination: l.Dst}
 }
@@ -161,7 +164,8 @@ func (r *run) linkPoint(metric string, l links.Pair) Point {
 // overflowAttribute marks the series of all links without one of their own, as in the SDK's specification of cardinality limits.
 const overflowAttribute = "otel.metric.overflow"
 
-// Metrics makes metrics of points, for a service name and by a component's scope and version.
+// Metrics makes metrics of points: one resource per run, one metric per run and name. service is the service.name of the resources; scope and version name the
+// component.
 func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	if len(points) == 0 {
@@ -192,6 +196,7 @@ func Metrics(points []Point, service, scope, version string) pmetric.Metrics {
 	return md
 }
 
+// begin declares the point's metric in m, as registered under its name, and returns the place of its points.
 func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	d := spans.MetricNamed(p.Metric)
 	d.Declare(m)
@@ -201,6 +206,7 @@ func (p *Point) begin(m pmetric.Metric) pmetric.NumberDataPointSlice {
 	return m.Gauge().DataPoints()
 }
 
+// put writes the point: a count, with a start, as an integer, a gauge as a float.
 func (p *Point) put(dp pmetric.NumberDataPoint) {
 	dp.SetTimestamp(spans.Timestamp(p.At))
 	if p.Start != 0 {
@@ -212,6 +218,7 @@ func (p *Point) put(dp pmetric.NumberDataPoint) {
 	p.describe(dp.Attributes())
 }
 
+// describe writes the attributes of the point, the known ones.
 func (p *Point) describe(m pcommon.Map) {
 	// Not on the resource: Prometheus would have no labels, and a single series for several collectors and processes.
 	putText(m, spans.AttrCollector, p.collector)

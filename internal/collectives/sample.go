@@ -22,6 +22,7 @@ const precision = 4
 // certain is the tracestate of spans drawn whatever the rate is: each stands for itself.
 const certain = "ot=th:0"
 
+// newSampler makes a sampler that draws a share of the collectives, 0..1.
 func newSampler(rate float64) sampler {
 	threshold, err := sampling.ProbabilityToThresholdWithPrecision(rate, precision)
 	if err != nil { // the rate is 0, or all but 0
@@ -30,7 +31,7 @@ func newSampler(rate float64) sampler {
 	return sampler{threshold, "ot=th:" + threshold.TValue()}
 }
 
-// draws reports whether a collective is drawn by chance, and with which tracestate.
+// draws reports whether a collective is drawn by chance, and the tracestate of its spans. The randomness is in the ids: every collector draws the same ones.
 func (s *sampler) draws(c *closed) (state string, ok bool) {
 	if !c.byID {
 		return s.chosen, s.threshold.ShouldSample(sampling.TraceIDToRandomness(c.trace))
@@ -40,7 +41,8 @@ func (s *sampler) draws(c *closed) (state string, ok bool) {
 	return s.chosen + ";rv:" + rnd.RValue(), s.threshold.ShouldSample(rnd)
 }
 
-// draw decides whether a collective is drawn, with its ranks. Otherwise its root leaves alone, for components that join and count.
+// draw decides whether a collective is drawn, with its ranks, and sets the tracestate of its spans. If not drawn (undrawn), its root leaves alone, for
+// components that join and count.
 func (j *joiner) draw(c *judged) {
 	if j.set.SampleRate >= 1 {
 		return
@@ -48,8 +50,7 @@ func (j *joiner) draw(c *judged) {
 	switch {
 	case c.outcome == Late:
 		c.undrawn = c.unsent // its ranks are drawn like the ranks that came in time
-	case c.errs > 0 || c.retries > 0 || c.hang || c.mismatch || c.missingCount > 0 || len(c.stuck) > 0 || !math.IsNaN(c.deviation),
-		c.newlySlow, len(c.over) > 0, !c.joined && !c.proxy && c.parts[0].state != op.Completed:
+	case c.unusual():
 		c.state = certain
 	default:
 		state, drawn := j.sampler.draws(&c.closed)
@@ -58,4 +59,12 @@ func (j *joiner) draw(c *judged) {
 			c.state = state
 		}
 	}
+}
+
+// unusual reports whether anything is wrong in the collective, or newly right again: such a collective is drawn whatever the rate is.
+func (c *judged) unusual() bool {
+	faulty := c.errs > 0 || c.retries > 0 || c.hang || c.mismatch
+	incomplete := c.missingCount > 0 || len(c.stuck) > 0 || !c.joined && !c.proxy && c.parts[0].state != op.Completed
+	low := !math.IsNaN(c.deviation)
+	return faulty || incomplete || low || c.newlySlow || len(c.over) > 0
 }

@@ -55,7 +55,7 @@ var (
 	errMaxStateBytes = fmt.Errorf("'max_state_bytes' must be at least %d", MinState)
 )
 
-// Check checks all of the configuration; the errors name the keys.
+// Check calls check for each key with whether its value is allowed, and the error if not, which names the key.
 func (c *JoinConfig) Check(check func(ok bool, err error)) {
 	check(c.SampleRate >= 0 && c.SampleRate <= 1, errSampleRate)
 	check(c.WindowSize >= MinWindow && c.WindowSize <= maxWindow, errWindow)

@@ -17,8 +17,9 @@ const (
 	maxAround = 10
 )
 
-// AddSpans writes the spans of collectives that have left, for a service name. from is called with each collective before its spans are added. A second call
-// with the same collectives writes the same spans.
+// AddSpans writes the spans of collectives that have left, for a service name: first all roots, then the ranks with their phases and details, at last the
+// aggregates. from is called before spans are added, with the place in the batch that they are of (Collective.Place, Collective.Records). A second call with
+// the same collectives writes the same spans.
 func AddSpans(out *spans.Batch, service string, batch []*Collective, from func(place int)) {
 	bd := builder{Batch: out, service: service, batch: batch, from: from}
 	bd.roots()
@@ -37,7 +38,7 @@ type builder struct {
 	from    func(place int)
 }
 
-// roots adds the spans of the collectives as a whole, and single spans.
+// roots adds the root span of each collective, and the spans of single operations and of proxies. A late record has no root: its collective's was sent before.
 func (bd *builder) roots() {
 	bd.Grow(len(bd.batch) + 1)
 	for _, c := range bd.batch {
@@ -57,7 +58,7 @@ func (bd *builder) roots() {
 	}
 }
 
-// ranks adds the spans of the ranks, rank by rank: spans of one resource are consecutive.
+// ranks adds the spans of the ranks, the first rank of all collectives, then the second, and further: spans of one resource are consecutive.
 func (bd *builder) ranks() {
 	for nth, more := 0, true; more; nth++ {
 		more = false
@@ -68,7 +69,7 @@ func (bd *builder) ranks() {
 			}
 			more = true
 			if nth == 0 {
-				c.fit()
+				c.fit() // decides about the spans of all its ranks
 			}
 			if p := &c.parts[nth]; !p.left {
 				bd.from(c.placeOf(p))
@@ -78,7 +79,7 @@ func (bd *builder) ranks() {
 	}
 }
 
-// placeOf is the place of a record.
+// placeOf is the place of a record in the batch: its own, if Records gave one, else the collective's.
 func (c *Collective) placeOf(p *part) int {
 	if c.placed {
 		return int(p.held)
@@ -96,7 +97,7 @@ func (bd *builder) aggregates() {
 	}
 }
 
-// resource is who wrote the record of a rank.
+// resource is the resource of a rank's spans: who wrote its record.
 func (bd *builder) resource(c *Collective, p *part) spans.Resource {
 	return spans.Resource{Service: bd.service, RunID: c.run.id, Host: p.src.host, PID: p.src.pid, JoinBy: c.joinBy(), RecordOnly: c.undrawn, Time: p.how.time}
 }
@@ -109,7 +110,7 @@ func (c *Collective) joinBy() string {
 	return ""
 }
 
-// root adds the span of a collective as a whole.
+// root adds the span of a collective as a whole, linked to the span of its run. If the times of a rank are only about right, so is the root's.
 func (bd *builder) root(c *Collective) {
 	source := c.parts[0].how.time
 	for i := range c.parts {
@@ -127,7 +128,7 @@ func (bd *builder) root(c *Collective) {
 	status(s, c.errs, c.retries, c.hang)
 }
 
-// status marks spans with errors and retries, shown in red by Jaeger and Tempo.
+// status marks spans of operations that had errors, did not complete or were retried: Jaeger and Tempo show them in red.
 func status(s ptrace.Span, errs, retries int64, hang bool) {
 	message := ""
 	switch {
@@ -144,7 +145,7 @@ func status(s ptrace.Span, errs, retries int64, hang bool) {
 	s.Status().SetMessage(message)
 }
 
-// single adds the span of an operation that is not joined.
+// single adds the span of an operation that is not joined, such as a Send: a root and a rank in one, with the details of its channels below.
 func (bd *builder) single(c *Collective) {
 	p := &c.parts[0]
 	kind := ptrace.SpanKindInternal
@@ -196,6 +197,8 @@ func (bd *builder) proxy(c *Collective) {
 	bd.detailsOf(c, p)
 }
 
+// rank adds the span of a rank below the root, and below the rank its phases (waiting, transferring) and its details (channels, proxies). The span of the rank
+// that came last begins with the first rank: its lateness is a phase too (see around).
 func (bd *builder) rank(c *Collective, p *part) {
 	id, res := c.rankID(p), bd.resource(c, p)
 	start, end := p.start, p.end
@@ -260,8 +263,9 @@ const Ahead = 1000
 // scatter is the largest distance of the ranks' ends by one clock, ns.
 const scatter = 100_000
 
-// around is the time of the last rank's row, from the first rank's arrival on: all wait for this rank. Drawn from its own arrival the row would be the
-// shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the latest end) would be the path of a waiting rank.
+// around is the time of the last rank's row, Unix ns, from the first rank's arrival on: all wait for this rank. Drawn from its own arrival the row would be the
+// shortest, at the bottom, and the longest path of the trace (Jaeger's goes back from the latest end) would be the path of a waiting rank. A start or end
+// within scatter of the collective's is the collective's.
 func (c *Collective) around(p *part) (start, end int64) {
 	start, end = p.start-c.lateMax, p.end
 	if start-c.start < scatter && !c.placed { // by one clock
@@ -273,7 +277,8 @@ func (c *Collective) around(p *part) (start, end int64) {
 	return start - Ahead, end
 }
 
-// details adds the details below the span of a rank: channels and network proxies, as their names say.
+// details adds the details below a span parent, of a rank or a single operation: channels and network proxies, as their names say. A detail is below the detail
+// that encloses it, if any; op.Detail.Under is always of an earlier one.
 func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	ids := make([]pcommon.SpanID, len(p.more.details))
 	var key [8]byte
@@ -301,7 +306,7 @@ func (bd *builder) details(c *Collective, p *part, parent pcommon.SpanID) {
 	}
 }
 
-// within is the time of the detail. Without a logged time it begins with its rank.
+// within is the time of a detail of p, Unix ns. A missing start or end follows from the duration; without both the detail begins with p.
 func (d *detail) within(p *part) (start, end int64) {
 	took := max(d.duration, 0)
 	switch {

@@ -12,11 +12,11 @@ import (
 
 // time corrects clocks, and finds when the whole began and ended, durations and bandwidths.
 func (j *joiner) time(c *closed) {
-	many := false
+	severalClocks := false
 	for i := range c.parts {
-		many = many || c.parts[i].src.clock != c.parts[0].src.clock
+		severalClocks = severalClocks || c.parts[i].src.clock != c.parts[0].src.clock
 	}
-	if many {
+	if severalClocks {
 		j.offsets(c)
 	}
 	// If only the time of writing is known, all records ended before the first of them was written.
@@ -32,7 +32,7 @@ func (j *joiner) time(c *closed) {
 		if p.how.synthetic {
 			p.end = written
 			p.start = p.end - max(p.duration, 0)
-		} else if p.end < p.start {
+		} else if p.end < p.start { // no end is logged
 			p.end = p.start + max(p.duration, 0)
 		}
 		c.start, c.end = min(c.start, p.start), max(c.end, p.end)
@@ -40,10 +40,11 @@ func (j *joiner) time(c *closed) {
 	c.measure()
 }
 
-// maxUncertainty is the uncertainty of a useless offset, ns.
+// maxUncertainty is the uncertainty from which on an offset is useless, ns.
 const maxUncertainty = 1e9
 
-// offsets updates the estimate of the hosts' clocks from a collective, and sets the known offsets.
+// offsets updates the estimate of the hosts' clocks from a collective, and sets the known offsets of the clocks in the collective. With CorrectClock they are
+// taken from the times.
 func (j *joiner) offsets(c *closed) {
 	j.observeEnds(c)
 	est := &c.run.est
@@ -66,7 +67,7 @@ func (j *joiner) offsets(c *closed) {
 	}
 }
 
-// observeEnds passes the ends of ranks that left together to the run's estimator.
+// observeEnds passes the ends of a collective's records to the run's estimator of clocks, if all ranks left together: then the ends differ as the clocks do.
 func (j *joiner) observeEnds(c *closed) {
 	if !c.kind.Symmetric() || c.mismatch || !c.sure {
 		return
@@ -94,7 +95,7 @@ func (c *closed) correct() {
 // leastApart is the smallest difference of clocks worth an attribute of the root, ns: below, clocks are as good as in most logs.
 const leastApart = 1e6
 
-// apart is the difference of the clocks behind the times, ns.
+// apart is how far the clocks of the collective may be apart, with the uncertainty of their offsets, ns.
 func (c *closed) apart() float64 {
 	least, most := 0.0, 0.0 // the reference's
 	for i := range c.offsets {
@@ -114,7 +115,8 @@ func (c *closed) offset(clock int32) *clockOffset {
 	return nil
 }
 
-// measure finds durations and bandwidths.
+// measure finds durations and bandwidths of the collective. The longest duration is of the rank that came first; the shortest, of the last, is the transfer.
+// The algorithm bandwidth is of the transfer; busMean is the mean over the ranks, as the log reports or by each rank's duration.
 func (c *closed) measure() {
 	c.duration, c.transfer = op.Unknown, op.Unknown
 	c.alg, c.bus, c.busMean = math.NaN(), math.NaN(), math.NaN()
@@ -165,10 +167,10 @@ func (c *closed) among() int {
 	if c.kind != op.AllReduce && c.kind != op.Broadcast && c.kind != op.Reduce {
 		return 0
 	}
-	at := 0 // parts are sorted by rank
+	at := 0 // index in parts, which are sorted by rank
 	for k := 1; k <= len(c.parts); k++ {
 		next, ok := slices.BinarySearchFunc(c.parts, destination(&c.parts[at]), func(p part, rank int32) int { return cmp.Compare(p.rank, rank) })
-		if !ok || next == 0 && k < len(c.parts) {
+		if !ok || next == 0 && k < len(c.parts) { // the next rank has no record, or the ring closes without some of the records
 			return 0
 		}
 		at = next
@@ -201,14 +203,15 @@ func (c *closed) ownBandwidth(p *part) float64 {
 	return c.alg
 }
 
-// off is |recomputed − reported| / recomputed of a rank; 0: within rounding, or nothing to compare.
+// off is how far the bandwidth in the log is from the bandwidth by size and duration, of a rank: |recomputed − reported| / recomputed. Bus bandwidths are
+// compared, or, if one is unknown, algorithm bandwidths. 0: within rounding, or nothing to compare.
 func (c *closed) off(p *part) float64 {
 	alg := c.bandwidth(p)
-	own, reported := alg*c.factor, p.reportedBus
-	if math.IsNaN(reported) || math.IsNaN(own) {
-		own, reported = alg, p.reportedAlg
+	recomputed, reported := alg*c.factor, p.reportedBus
+	if math.IsNaN(reported) || math.IsNaN(recomputed) {
+		recomputed, reported = alg, p.reportedAlg
 	}
-	off := math.Abs(own-reported) / own
+	off := math.Abs(recomputed-reported) / recomputed
 	if math.IsNaN(off) || off <= roundingShare {
 		return 0
 	}

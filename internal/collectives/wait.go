@@ -24,7 +24,7 @@ const (
 	detailBytes     = 96
 )
 
-// push puts a collective behind the others.
+// push puts a collective behind the others in the list, as the newest.
 func (w *waiting) push(c *open) {
 	c.older = w.newest
 	if w.newest != nil {
@@ -35,6 +35,7 @@ func (w *waiting) push(c *open) {
 	w.newest = c
 }
 
+// unlink takes a collective out of the list.
 func (w *waiting) unlink(c *open) {
 	if w.again == c {
 		w.again = c.newer
@@ -52,7 +53,7 @@ func (w *waiting) unlink(c *open) {
 	c.older, c.newer = nil, nil
 }
 
-// wait puts a collective at the end of the list, with more bytes than before.
+// wait puts a collective, new or waiting, at the end of the list, because a record of it was read at Unix ns at. more is the memory of the record, in bytes.
 func (j *joiner) wait(c *open, at, more int64) {
 	c.last = max(c.last, at) // inputs are read concurrently
 	if !c.waiting {
@@ -67,7 +68,7 @@ func (j *joiner) wait(c *open, at, more int64) {
 	}
 }
 
-// enlist has a collective wait.
+// enlist puts a collective that does not wait yet into the list, and counts its memory.
 func (j *joiner) enlist(c *open) {
 	c.waiting = true
 	c.comm.open++
@@ -75,7 +76,7 @@ func (j *joiner) enlist(c *open) {
 	j.push(c)
 }
 
-// end ends the wait of a collective. close comes next, before anybody asks for its conclusions.
+// end ends the wait of a collective with the given outcome, and puts it into ended, for close.
 func (j *joiner) end(c *open, why Outcome) {
 	c.outcome = why
 	if c.waiting {
@@ -95,10 +96,10 @@ func (j *joiner) withdraw(c *open) {
 	}
 }
 
-// insert takes up an open collective.
+// insert adds an open collective to its sequence.
 func (t *track) insert(c *open) {
 	t.open[c.seq] = c
-	if n := len(t.seqs); n == 0 || t.seqs[n-1] < c.seq {
+	if n := len(t.seqs); n == 0 || t.seqs[n-1] < c.seq { // mostly
 		t.seqs = append(t.seqs, c.seq)
 		return
 	}
@@ -106,18 +107,19 @@ func (t *track) insert(c *open) {
 	t.seqs = slices.Insert(t.seqs, i, c.seq)
 }
 
+// remove takes the collective of a number out of its sequence.
 func (t *track) remove(seq uint64) {
 	delete(t.open, seq)
 	switch i, ok := slices.BinarySearch(t.seqs, seq); {
 	case !ok:
-	case i == 0 && len(t.seqs) > 1:
+	case i == 0 && len(t.seqs) > 1: // mostly: nothing has to be moved
 		t.seqs = t.seqs[1:]
 	default:
 		t.seqs = slices.Delete(t.seqs, i, i+1)
 	}
 }
 
-// startInput ends the silence of an input. When no input is silent all ranks are known.
+// startInput ends the silence of an input. When no input is silent all ranks are known, and collectives that waited for further ranks are settled again.
 func (j *joiner) startInput(in *input) {
 	if in.started {
 		return
@@ -131,7 +133,7 @@ func (j *joiner) startInput(in *input) {
 // againMost bounds the collectives settled again with one record: leaving collectives go into the current batch.
 const againMost = 8
 
-// lookAgain settles the collectives that waited for silent inputs.
+// lookAgain settles again the collectives that waited for silent inputs, the oldest first, at most a number of them: those that are full now end.
 func (j *joiner) lookAgain(most int) {
 	for ; j.again != nil && most > 0; most-- {
 		c := j.again
@@ -140,7 +142,8 @@ func (j *joiner) lookAgain(most int) {
 	}
 }
 
-// bound ends the collectives without room.
+// bound keeps the memory of waiting collectives, and of the communicators' state, within MaxStateBytes: idle communicators are forgotten, and as long as too
+// much is left, the oldest collectives end incomplete, which makes more communicators idle.
 func (j *joiner) bound() {
 	most := j.set.MaxStateBytes
 	for j.forget(); j.oldest != nil && max(j.bytes, j.remembered) > most; j.forget() {
@@ -151,7 +154,8 @@ func (j *joiner) bound() {
 // expireMost bounds the records that leave in one call of expire: a batch.
 const expireMost = 2_000
 
-// expire lets go of the collectives whose last record was read before the given time.
+// expire gives up the collectives whose last record was read before the given time, less a quarter of HangTimeout, the oldest first and about a batch of them:
+// callers call again until none is left. math.MaxInt64 is the end of reading: all leave, once no input has an unfinished record.
 func (j *joiner) expire(before int64) {
 	why := TimedOut
 	if before == math.MaxInt64 { // end of reading: the inputs first end their unfinished records
@@ -171,7 +175,7 @@ func (j *joiner) expire(before int64) {
 	}
 }
 
-// resume ends the collectives sent before a restart.
+// resume ends the collectives all of whose records were sent before a restart.
 func (j *joiner) resume() {
 	var next *open
 	for c := j.oldest; c != nil; c = next {
@@ -183,7 +187,7 @@ func (j *joiner) resume() {
 	j.close()
 }
 
-// drop ends an incomplete collective.
+// drop ends an incomplete collective, and closes all that end with it.
 func (j *joiner) drop(c *open, why Outcome) {
 	j.by(c.join).giveUp(c, why)
 	j.close()

@@ -14,9 +14,9 @@ const (
 	maxWindow = 4096
 	floor     = 0.01 // of the median: a spread below 1 % is not worth an alarm
 
-	// LeastEffect is how far below the median a bandwidth must be, relative. Bandwidths of a healthy network vary by 10 % and more with message size, congestion
-	// and foreign traffic; a collective at 80 % takes 25 % longer. A smaller loss does not make a step slow: a step is slow from 10 % on, and hides some of its
-	// transfers.
+	// LeastEffect is how far below the median a bandwidth must be, relative. Bandwidths of a healthy network vary by 10 % and more with message size,
+	// congestion and foreign traffic; a collective at 80 % takes 25 % longer. A smaller loss does not make a step slow: a step is slow from 10 % on, and hides
+	// some of its transfers.
 	LeastEffect = 0.2
 
 	inARow = 3   // a slow link slows the following collectives too; a single transfer may be slow for many reasons
@@ -26,11 +26,11 @@ const (
 
 // Baseline is the window of one population of bandwidths: a communicator, an operation, a size bucket. It is not safe for concurrent use.
 type Baseline struct {
-	ring      []float64 // in the order of arrival
-	next      int
-	sorted    []float64
-	size      int
-	threshold float64
+	ring      []float64 // the values in the order of arrival
+	next      int       // index in ring of the oldest, once ring is full
+	sorted    []float64 // the same values by size
+	size      int       // number of values looked back on
+	threshold float64   // robust standard deviations
 
 	evidence float64 // of the latest row of low bandwidths: the sum of their squared deviations
 	usual    bool    // equally low bandwidths were common before the row
@@ -69,23 +69,24 @@ func (b *Baseline) Observe(v float64) (j Judgement, ok bool) {
 	return j, ok
 }
 
-// row adds v to the row of low bandwidths, or ends the row.
+// row adds v to the row of low bandwidths, or ends the row. low: the row is long and deep enough for v to be an anomaly.
 func (b *Baseline) row(v float64, j *Judgement) (low bool) {
 	limit := (1 - LeastEffect) * j.Median
 	if v > limit {
 		b.evidence = 0
 		return false
 	}
-	if b.evidence == 0 {
-		n, _ := slices.BinarySearch(b.sorted, limit)
-		b.usual = float64(n) >= common*float64(len(b.sorted))
+	if b.evidence == 0 { // the first of a row
+		below, _ := slices.BinarySearch(b.sorted, limit)
+		b.usual = float64(below) >= common*float64(len(b.sorted))
 	}
-	d := min(j.Deviation, b.threshold)
-	b.evidence += d * d
-	row := inARow * max(1, float64(min(enough, b.size))/float64(len(b.sorted)))
-	return !b.usual && b.evidence >= row*b.threshold*b.threshold
+	counted := min(j.Deviation, b.threshold)
+	b.evidence += counted * counted
+	required := inARow * max(1, float64(min(enough, b.size))/float64(len(b.sorted))) // values at the threshold: more while the window has few
+	return !b.usual && b.evidence >= required*b.threshold*b.threshold
 }
 
+// add adds v to the window. A full window loses its oldest value.
 func (b *Baseline) add(v float64) {
 	if len(b.ring) < b.size {
 		b.ring = append(b.ring, v)
@@ -117,7 +118,8 @@ func Bucket(size int64) int {
 	if power < eighths {
 		return int(size)
 	}
-	return power<<eighths + int(uint64(size)>>(power-eighths)&(1<<eighths-1))
+	eighth := int(uint64(size) >> (power - eighths) & (1<<eighths - 1)) // the three bits behind the highest
+	return power<<eighths + eighth
 }
 
 const eighths = 3 // bits

@@ -36,12 +36,15 @@ const (
 	// MaxClocks bounds the clocks: clocks with a higher number are not looked at.
 	MaxClocks = 4096
 
-	window     = 64
-	jumpPoints = 3
-	gapPoints  = 8
-	gapSpans   = 2
-	trim       = 3.5    // robust standard deviations
+	window     = 64     // points of a clock
+	jumpPoints = 3      // in a row far from the line: the clock was set
+	gapPoints  = 8      // with fewer points a pause does not count …
+	gapSpans   = 2      // … and otherwise if longer than this number of the points' spans
+	trim       = 3.5    // robust standard deviations: points farther from the line are outliers
 	minTrim    = 20e3   // ns: closer points are no outliers
+	far        = 2      // times trim or, at least, …
+	minFar     = 100e3  // … ns from the line: the clock may have been set. A shorter jump looks like noise
+	near       = 2      // times the limits of far: points on one level may scatter by as much to both sides
 	driftPrior = 100e-6 // standard deviation
 	noisePrior = 30e3   // ns, standard deviation …
 	noiseCount = 4      // … worth this number of points
@@ -57,12 +60,14 @@ type End struct {
 
 // Estimator has the state of all clocks, about 1.3 KB each. The zero value is ready; it is not safe for concurrent use.
 type Estimator struct {
-	clocks []*state
-	any    bool
-	first  int32
-	here   []int32 // clocks in the collective
-	ends   []int64
-	next   []int32 // the next end of the same clock
+	clocks []*state // by number; nil: not seen
+	any    bool     // a clock was seen
+	first  int32    // the first clock seen: the reference
+
+	// Scratch, of one collective.
+	here []int32 // its clocks
+	ends []int64 // of one clock
+	next []int32 // for each end the index of the next one of the same clock; −1: none
 }
 
 // Reference is the first clock seen, the zero of all offsets; −1: none yet.
@@ -91,13 +96,14 @@ func (e *Estimator) Offset(clock int32, at int64) (offset, uncertainty float64, 
 	return float64(s.baseOffset) + y, math.Sqrt(width*width*variance + s.chain*s.chain), true
 }
 
-// Observe takes the ends of a collective that all ranks leave together, in the order of the collectives.
+// Observe takes the ends of a collective that all ranks leave together, in the order of the collectives. The clocks nearest to the reference, by their chains,
+// say what time the reference showed; each clock farther away gets a point, the difference of its end to this time.
 func (e *Estimator) Observe(ends []End) {
 	e.group(ends)
 	if len(e.here) < 2 {
 		return
 	}
-	// The shortest way to the reference.
+	// The shortest chain to the reference among the clocks here.
 	hops := int32(math.MaxInt32)
 	for _, c := range e.here {
 		if h, ok := e.hops(c); ok {
@@ -130,13 +136,13 @@ func (e *Estimator) Observe(ends []End) {
 	chain /= float64(n)
 	for _, c := range e.here {
 		s := e.clocks[c]
-		if h, ok := e.hops(c); ok && h <= hops {
+		if h, ok := e.hops(c); ok && h <= hops { // gave the time
 			continue
 		}
-		if s.n > 0 && s.hops < hops+1 {
+		if s.n > 0 && s.hops < hops+1 { // has points by a shorter chain
 			continue
 		}
-		if s.hops > hops+1 {
+		if s.hops > hops+1 { // its points are by a longer chain
 			s.forget()
 		}
 		s.hops, s.chain = hops+1, chain
@@ -144,15 +150,17 @@ func (e *Estimator) Observe(ends []End) {
 	}
 }
 
-// hops is the length of a clock's chain to the reference; 0: the reference.
+// hops is the length of a clock's chain to the reference; 0: the reference itself. false: no chain.
 func (e *Estimator) hops(clock int32) (int32, bool) {
 	s := e.clocks[clock]
 	return s.hops, clock == e.first || s.n > 0
 }
 
-// group finds the clocks of a collective and the median of each's ends.
+// group puts the clocks of a collective's ends into here, and the median of each clock's ends into its state. New clocks get a state; ends without a time or
+// with a clock out of bounds are left out.
 func (e *Estimator) group(ends []End) {
 	e.here, e.next = e.here[:0], e.next[:0]
+	// The ends of each clock are chained: state.head is the last one, next leads to the one before.
 	for i, end := range ends {
 		e.next = append(e.next, -1)
 		if end.Clock < 0 || end.Clock >= MaxClocks || end.At <= 0 {
@@ -189,19 +197,19 @@ func (e *Estimator) group(ends []End) {
 
 // state is the state of a clock.
 type state struct {
-	hops  int32
-	head  int32   // of its ends in the collective
-	end   int64   // their median
-	chain float64 // uncertainty of the clocks in the comparison, ns
+	hops  int32   // length of its chain to the reference
+	head  int32   // index of the last of its ends in the collective; −1: none
+	end   int64   // the median of its ends in the collective, Unix ns
+	chain float64 // uncertainty of the clocks that its points are compared with, ns
 
-	// A ring of points relative to base and baseOffset, for the precision of float64.
+	// A ring of points: x is the clock's time, y its offset, ns, both relative to base and baseOffset for the precision of float64.
 	base, baseOffset int64
 	x, y             [window]float64
-	n, next          int
+	n, next          int // points, and the index of the next
 	fitted           bool
-	fresh            int // points since the last fit
-	far              int // of the last, in a row, how many were far from the line
-	drift            float64
+	fresh            int     // points since the last fit
+	far              int     // of the last, in a row, how many were far from the line
+	drift            float64 // mean of the prior of the line's slope: 0, after a jump the slope before
 	line             line
 }
 
@@ -212,13 +220,17 @@ type line struct {
 	noise                  float64 // standard deviation of a point
 }
 
+// at is the value of the line at x, and the variance of the value.
 func (l *line) at(x float64) (y, variance float64) {
 	d := x - l.center
 	return l.mean + l.slope*d, l.meanVariance + l.slopeVar*d*d
 }
 
+// forget drops all points.
 func (s *state) forget() { s.n, s.next, s.fitted, s.far, s.fresh = 0, 0, false, 0, 0 }
 
+// add adds a point: at Unix ns at the clock was offset ns ahead of the reference. Points after a long pause, or after the clock was set (jump), replace the
+// earlier ones.
 func (s *state) add(at, offset int64) {
 	if s.n >= gapPoints {
 		// After a pause much longer than the points' span the line is worthless, and would bend for a new point instead of rejecting it.
@@ -234,9 +246,9 @@ func (s *state) add(at, offset int64) {
 		s.base, s.baseOffset, s.drift = at, offset, 0
 	}
 	x, y := float64(at-s.base), float64(offset-s.baseOffset)
-	if s.n >= jumpPoints {
+	if s.n >= jumpPoints { // else any line fits
 		s.fit()
-		if want, _ := s.line.at(x); math.Abs(y-want) > max(2*trim*s.line.noise, 5*minTrim) {
+		if want, _ := s.line.at(x); math.Abs(y-want) > max(far*trim*s.line.noise, minFar) {
 			s.far++
 		} else {
 			s.far = 0
@@ -251,15 +263,15 @@ func (s *state) add(at, offset int64) {
 	}
 }
 
-// jump forgets all but the last points if the last ones are near each other.
+// jump forgets all but the last jumpPoints points, which are far from the line, if they are near each other: the clock was set. Scattered ones are outliers.
 func (s *state) jump() {
-	last := func(i int) int { return (s.next + window - jumpPoints + i) % window }
+	last := func(i int) int { return (s.next + window - jumpPoints + i) % window } // index of the i-th of the last points
 	lo, hi := math.Inf(1), math.Inf(-1)
 	for i := range jumpPoints {
-		level := s.y[last(i)] - s.line.slope*s.x[last(i)]
+		level := s.y[last(i)] - s.line.slope*s.x[last(i)] // without the drift between the points
 		lo, hi = min(lo, level), max(hi, level)
 	}
-	if hi-lo > max(4*trim*s.line.noise, 10*minTrim) {
+	if hi-lo > max(near*far*trim*s.line.noise, near*minFar) {
 		return
 	}
 	var points [jumpPoints][2]float64

@@ -7,9 +7,10 @@ import (
 	"github.com/trainbridge/trainbridge/internal/stat"
 )
 
-// fit fits the line to the points, unless few points changed.
+// fit fits the line to the points (see the package's Method), unless nearly all points are the same as at the last fit: a full window waits for refit new ones.
 func (s *state) fit() {
-	if s.fitted && (s.fresh == 0 || s.n == window && s.fresh < refit && s.far == 0) {
+	fewNew := s.n == window && s.fresh < refit && s.far == 0
+	if s.fitted && (s.fresh == 0 || fewNew) {
 		return
 	}
 	s.fitted, s.fresh = true, 0
@@ -21,15 +22,16 @@ func (s *state) fit() {
 			r[i] = math.Abs(s.y[i] - level - slope*(s.x[i]-center))
 		}
 		slices.Sort(r)
-		limit := max(trim*1.4826*r[s.n/2], minTrim)
+		limit := max(trim*1.4826*r[s.n/2], minTrim) // 1.4826·MAD: the standard deviation of normal noise
 		s.least(center, level, slope, limit)
 		center, level, slope = s.line.center, s.line.mean, s.line.slope
 	}
 }
 
-// resistant is Tukey's line through the medians of the first and the last third; for fewer than three points, a line with the drift known before.
+// resistant is Tukey's line through the medians of the first and the last third of the points: level at x = center, and the slope. For fewer than three points
+// the slope is the drift known before.
 func (s *state) resistant() (center, level, slope float64) {
-	var order [window]int
+	var order [window]int // the points' indices by x
 	o := order[:s.n]
 	for i := range o {
 		o[i] = i
@@ -67,9 +69,10 @@ func (s *state) resistant() (center, level, slope float64) {
 	return center, median(o, func(i int) float64 { return s.y[i] - slope*(s.x[i]-center) }), slope
 }
 
-// least goes through the points within limit of a line by least squares, with a prior of the drift. The noise is estimated from the points.
+// least sets the line by least squares through the points within limit (ns) of the given line (level at center, and slope), with a prior of the drift. The
+// noise is estimated from the points. All sums are relative to the given line, and to the points' mean, for their precision.
 func (s *state) least(center, level, slope, limit float64) {
-	var n, sx, sy, sxx, sxy float64
+	var n, sx, sy, sxx, sxy float64 // number of points, and the sums of x, y, x², x·y
 	for i := range s.n {
 		x := s.x[i] - center
 		if y := s.y[i] - level - slope*x; math.Abs(y) <= limit {
@@ -96,7 +99,8 @@ func (s *state) least(center, level, slope, limit float64) {
 	s.line.meanVariance, s.line.slopeVar = noise*noise/n, noise*noise/(sxx+prior)
 }
 
-// residual is the standard deviation of the points within limit of one line around another.
+// residual is the standard deviation of points around a line (mean at center, and slope), with the prior of the noise. The n points are those within limit of
+// the line least started from: level0 at center0, and slope0.
 func (s *state) residual(center, mean, slope, limit, center0, level0, slope0, n float64) float64 {
 	sum := 0.
 	for i := range s.n {
@@ -105,5 +109,6 @@ func (s *state) residual(center, mean, slope, limit, center0, level0, slope0, n 
 			sum += r * r
 		}
 	}
-	return math.Sqrt((noiseCount*noisePrior*noisePrior + sum) / (noiseCount + max(n-2, 0)))
+	free := max(n-2, 0) // degrees of freedom: mean and slope are estimated from the same points
+	return math.Sqrt((noiseCount*noisePrior*noisePrior + sum) / (noiseCount + free))
 }

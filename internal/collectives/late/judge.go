@@ -5,17 +5,18 @@ import (
 	"math/bits"
 )
 
-// weights has the usual weights of collectives: the sums of their weights' power ⅔, by power of four. The power is ⅔ because the measure must be neither
-// the one step in fifty that takes a hundred times as long, nor a hundred back-to-back collectives.
+// weights has the usual weights of collectives (step 1 of the package): the sums of their weights' power ⅔, by power of four. The power is ⅔ because the
+// measure must be neither the one step in fifty that takes a hundred times as long, nor a hundred back-to-back collectives.
 type weights struct {
-	sums  [33]float64
+	sums  [33]float64 // by power of four of the weight, fading
 	calls int
 	usual int // a third of the sum is at or above this power
 }
 
-// counts reports whether a collective of weight v counts. anew: the collectives before should not have counted, for lack of a comparison then.
+// counts reports whether a collective of weight v has evidence: v is at most about a sixteenth lighter than usual. anew: the usual weight has just risen while
+// few collectives were seen, and the ones before should not have counted.
 func (w *weights) counts(v float64) (ok, anew bool) {
-	at := bits.Len64(uint64(v)) / 2
+	at := bits.Len64(uint64(v)) / 2 // the power of four
 	root := math.Cbrt(v)
 	all := 0.
 	for i := range w.sums {
@@ -33,14 +34,14 @@ func (w *weights) counts(v float64) (ok, anew bool) {
 	return at >= w.usual-weightPowers, w.calls > 1 && w.calls < 1/weightMemory && w.usual > before+weightPowers
 }
 
-// moving is a moving average.
+// moving is a moving average: plain over the first values, exponential (EWMA) later.
 type moving struct {
 	mean   float64
-	n      int
-	spread float64 // of mean, for values of spread 1: the inverse of the effective number of values
+	n      int     // calls of add
+	spread float64 // variance of mean, for values of variance 1: the inverse of the effective number of values
 }
 
-// add adds the mean of several values.
+// add adds the mean of a number of values. memory is the least share of the new one in the average.
 func (m *moving) add(mean float64, values int, memory float64) {
 	m.n++
 	share := max(1/float64(m.n), memory)
@@ -60,11 +61,13 @@ func (w *Window) restart(timed bool) {
 	}
 }
 
+// forget drops the state of the rank's sums, but for whether the rank is named.
 func (r *rank) forget() {
 	r.held, r.ys, r.mean, r.means, r.ownVar, r.up, r.down, r.run = 0, 0, 0, 0, 0, 0, 0, 0
 }
 
-// judge takes a collective of at least two and of at least half of the ranks known.
+// judge takes the evidence of a collective (steps 1 to 4 of the package), of at least two and of at least half of the ranks known. A collective too light to
+// count only adds its cost to the last rank's. r is the result so far: who was last.
 func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	others := w.medians(a)
 	interval, starts := w.interval(a, b.n)
@@ -77,7 +80,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 		w.restart(timed)
 	}
 	weight := interval
-	if !timed {
+	if !timed { // the mean lateness
 		weight = 0
 		for i := range a {
 			if a[i].Duration >= 0 {
@@ -86,7 +89,7 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 		}
 		weight /= float64(b.n)
 	}
-	last := int32(-1)
+	last := int32(-1) // index in ranks
 	if r.Last >= 0 {
 		last = w.at[r.Last]
 	}
@@ -100,13 +103,13 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 		}
 		return
 	}
-	unit := 1.
+	unit := 1. // of lateness, ns
 	if timed {
 		unit = max(interval, minWork*float64(b.shortest), 1)
 	}
 	w.counted++
 	w.transfer += max(1/float64(w.counted), noiseMemory) * (float64(b.shortest) - w.transfer)
-	w.limits()
+	w.limits() // before this collective's values change σ
 	w.best = 0
 	var t tally
 	w.halves = w.halves[:0]
@@ -127,29 +130,29 @@ func (w *Window) judge(a []Arrival, b bounds, r *Result) {
 	w.learn(&t)
 }
 
-// tally has the sums over the ranks of a collective, for learn.
+// tally has the sums over the ranks of a collective, for learn. The names are those of the averages in Window.
 type tally struct {
 	noise         [2]float64
-	noisy         [2]int
+	noisy         [2]int // values in noise
 	cube          float64
-	cubes         int
-	means, ownVar float64
+	cubes         int     // values in cube
+	means, ownVar float64 // of the ranks' squared means, and of the part by chance in them
 	shift         float64
-	n             int
+	n             int // ranks in means, ownVar and shift
 }
 
-// limits sets K, H and where lateness is cut off, by the collectives before.
+// limits sets K, H and where lateness is cut off, by the collectives before (steps 2 to 4 of the package).
 func (w *Window) limits() {
-	if w.noise[1].n == 0 {
+	if w.noise[1].n == 0 { // nothing is known of σ
 		return
 	}
 	rho := 0.
-	if d := w.noise[0].mean; d > 0 {
-		rho = min(max(w.noise[1].mean/d-1, 0), maxRho)
+	if half := w.noise[0].mean; half > 0 {
+		rho = min(max(w.noise[1].mean/half-1, 0), maxRho)
 	}
-	variance := w.noise[0].mean / (1 - rho)
+	variance := w.noise[0].mean / (1 - rho) // σ²
 	grown := (1 + rho) / (1 - rho)
-	s2 := variance * grown
+	s2 := variance * grown // the variance of sums grows by s² with each value
 	w.sigma = math.Sqrt(variance)
 	w.k = material
 	if !w.timed {
@@ -159,11 +162,11 @@ func (w *Window) limits() {
 		}
 		w.k = max(w.k, transferShare*w.transfer, 1)
 	}
-	if w.spreadOf >= manyRanks {
+	if w.spreadOf >= manyRanks { // skewed noise has a mean above its median
 		w.k += max(0, w.shift.mean)
 	}
 	s2 *= 1 + freedom*w.noise[0].spread
-	theta := 2 * w.k / s2
+	theta := 2 * w.k / s2 // for symmetric noise
 	// The third cumulant of the sums grows with ρ as their standard deviation does, by the third power, or a little more.
 	if third := w.cube.mean * grown * math.Sqrt(grown); third > 1e-3*s2*math.Sqrt(s2) {
 		theta = 3 * (math.Sqrt(s2*s2/4+2*third*w.k/3) - s2/2) / third
@@ -172,7 +175,8 @@ func (w *Window) limits() {
 	w.cut = max(cutSigma*w.sigma, cutK*w.k)
 }
 
-// sum adds the next, clipped value of a rank.
+// sum adds the next value y of a rank, clipped at the cut: to the tally of the noise, to the rank's mean, and to Page's sums. Values that come before σ, or
+// before the spread between the ranks is known, are kept in early, and added later.
 func (w *Window) sum(p *rank, y float64, t *tally) {
 	for lag := range int(p.ys) {
 		half := (y - p.y[lag]) * (y - p.y[lag]) / 2
@@ -197,7 +201,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	}
 	w.average(p, y, t)
 	square := p.mean * p.mean
-	if w.spreadOf > 0 {
+	if w.spreadOf > 0 { // a single slow rank is not to widen the usual spread, which would hide the rank
 		square = min(square, max(4*w.spread, w.least()))
 	}
 	t.means, t.ownVar, t.n = t.means+square, t.ownVar+p.ownVar, t.n+1
@@ -217,7 +221,7 @@ func (w *Window) sum(p *rank, y float64, t *tally) {
 	w.page(p, y)
 }
 
-// average goes on with a rank's mean.
+// average adds y to a rank's moving mean, and once the mean is known well enough, the distance from the mean to the tally's third moment.
 func (w *Window) average(p *rank, y float64, t *tally) {
 	if p.means >= warmUp {
 		d := y - p.mean
@@ -229,9 +233,10 @@ func (w *Window) average(p *rank, y float64, t *tally) {
 	p.ownVar = (1-share)*(1-share)*p.ownVar + share*share
 }
 
-// page goes on with Page's sums.
+// page adds y to Page's sums of a rank (step 4 of the package): the rank is named when the sum up passes H, and no longer when, named, the sum down does.
 func (w *Window) page(p *rank, y float64) {
 	p.up = max(0, p.up+y-w.k)
+	// A named rank's run goes on: its lateness is the median since the rank became slow.
 	if p.up == 0 && !p.named {
 		p.run = 0
 	} else {
@@ -261,7 +266,7 @@ func (w *Window) mostNoise() float64 {
 	return max(9*max(w.noise[0].mean, w.noise[1].mean), w.least())
 }
 
-// least is a negligible variance: the square of a tenth of K.
+// least is a negligible variance: the square of a tenth of the least K.
 func (w *Window) least() float64 {
 	if w.timed {
 		return material * material / 100
@@ -270,14 +275,14 @@ func (w *Window) least() float64 {
 	return k * k / 100
 }
 
-// learn is for the next collective.
+// learn adds the tally of a collective to the averages that the next collective is judged by: noise, skewness, and the spread between the ranks.
 func (w *Window) learn(t *tally) {
 	for lag := range t.noise {
 		if t.noisy[lag] == 0 {
 			continue
 		}
 		mean := t.noise[lag] / float64(t.noisy[lag])
-		if lag == 0 && w.noise[0].n < robust {
+		if lag == 0 && w.noise[0].n < robust { // no clipping yet: one hiccup would be all of the mean
 			nth(w.halves, len(w.halves)/2)
 			mean = medianToMean * float64(w.halves[len(w.halves)/2])
 		}

@@ -108,12 +108,12 @@ type Result struct {
 // Window has the last collectives of a communicator, of all operations together: the time between two collectives is only work if none is left out. A Window
 // takes 12 bytes per rank and collective, for 4096 ranks: further ranks count for Result but are never named. It is not safe for concurrent use.
 type Window struct {
-	size  int
+	size  int             // counting collectives
 	index map[int32]int32 // index of a rank in ranks
 	ranks []rank
 	rings []cell // size per rank, for the collectives that count
 
-	calls   uint64
+	calls   uint64 // of Observe
 	weights weights
 	timed   bool // the unit of y is the work time, else ns
 	counted int  // collectives, in the current unit
@@ -123,20 +123,20 @@ type Window struct {
 	shift     moving    // y: how far the mean is above the median
 	spread    float64   // mean of the ranks' squared means …
 	ownNoise  float64   // … and the part of s² in it by chance
-	spreadOf  int       // ranks
-	transfer  float64   // EWMA, ns
-	sigma     float64
-	k, h, cut float64
-	best      float64 // median work time of the best rank, ns
+	spreadOf  int       // ranks in spread
+	transfer  float64   // the shortest duration of a collective: EWMA, ns
+	sigma     float64   // σ
+	k, h, cut float64   // K, H, and the limit ±cut of y; +Inf: not known yet
+	best      float64   // median work time of the best rank, ns; 0: unknown
 
-	at     []int32 // for each arrival its index in ranks; −1: unknown
+	at     []int32 // for each arrival its index in ranks; −1: no room, or twice
 	works  []int64 // for each arrival its work time, ns; −1: unknown
-	times  []int64
+	times  []int64 // scratch, as values
 	values []float32
-	halves []float32
-	slow   []Slow
-	over   []int32
-	slows  int // number of named ranks
+	halves []float32 // ½(yₜ−yₜ₋₁)² of the ranks, for their median
+	slow   []Slow    // Result.Slow
+	over   []int32   // Result.Over
+	slows  int       // number of named ranks
 }
 
 // cell is a rank's part in one collective.
@@ -149,24 +149,24 @@ type cell struct {
 // rank is the state of a rank.
 type rank struct {
 	id    int32
-	seen  uint64 // call
-	end   int64  // end of its last collective, own clock; 0: unknown
-	n     int32  // values in the rings
-	next  int32
-	works int32 // counting collectives with a work time
+	seen  uint64 // Window.calls of its last collective
+	end   int64  // end of its last collective, own clock, Unix ns; 0: unknown
+	n     int32  // cells in its ring
+	next  int32  // index in its ring of the next cell
+	works int32  // counting collectives with a work time
 
-	y      [2]float64 // the last two
-	ys     int8
-	mean   float64
-	ownVar float64 // the part of s² in mean by chance
-	means  int32
-	early  [warmUp + 1]float64
-	held   int8
-	up     float64 // S
-	run    int32   // collectives since S was 0
-	down   float64
-	named  bool
-	isNew  bool
+	y      [2]float64          // the last two, the latest first
+	ys     int8                // values in y
+	mean   float64             // moving average of y
+	ownVar float64             // the part of s² in mean by chance
+	means  int32               // values in mean
+	early  [warmUp + 1]float64 // values to be added to the sums later
+	held   int8                // values in early
+	up     float64             // S
+	run    int32               // collectives since S was 0
+	down   float64             // the opposite sum, of a named rank
+	named  bool                // clearly slow
+	isNew  bool                // named in the latest call
 
 	median float64 // work time, ns; 0: unknown
 }
@@ -202,9 +202,11 @@ type bounds struct {
 	longest, shortest int64
 }
 
+// lateness fills late, of the length of a, with how many ns each rank came behind the first (−1: unknown), and finds who was last, and at which cost for the
+// others. The last has the shortest duration.
 func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 	r.Last = -1
-	last, second := -1, int64(math.MaxInt64)
+	last, second := -1, int64(math.MaxInt64) // index of the shortest duration, and the shortest but one
 	for i := range a {
 		d := a[i].Duration
 		if d < 0 {
@@ -233,7 +235,8 @@ func lateness(a []Arrival, late []int64) (r Result, b bounds) {
 	b.shortest = a[last].Duration
 	if b.shortest < b.longest {
 		r.Last, r.Max = last, late[last]
-		r.Cost = int64(b.n-1) * min(second-b.shortest, most/int64(b.n)) // late_last − late_second = duration_second − duration_last
+		// late_last − late_second = duration_second − duration_last. The bound keeps the product below an overflow.
+		r.Cost = int64(b.n-1) * min(second-b.shortest, most/int64(b.n))
 	}
 	return r, b
 }
@@ -249,6 +252,7 @@ func (w *Window) Score(rank int32) (score float64, ok bool) {
 	return w.score(&w.ranks[at])
 }
 
+// score is Score of a rank's state.
 func (w *Window) score(r *rank) (float64, bool) {
 	if r.median <= 0 || w.best <= 0 {
 		return 0, false

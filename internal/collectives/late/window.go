@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// arrive finds the ranks and how long each worked since the last collective.
+// arrive fills at and works: for each arrival the index of its rank, and how long the rank worked since the end of the last collective by its own clock, ns.
+// The work time is unknown unless the rank took part in the last collective too.
 func (w *Window) arrive(a []Arrival) {
 	w.at, w.works = slices.Grow(w.at[:0], len(a)), slices.Grow(w.works[:0], len(a))
 	next := int32(0) // ranks mostly come in the same order
@@ -34,7 +35,7 @@ func (w *Window) arrive(a []Arrival) {
 	}
 }
 
-// find gives a rank a place; −1: none left.
+// find is the index of a rank in ranks; a new rank gets one. −1: none left.
 func (w *Window) find(id int32) int32 {
 	at, ok := w.index[id]
 	switch {
@@ -58,7 +59,7 @@ func (w *Window) reset(p *rank) {
 	*p = rank{id: p.id}
 }
 
-// known is how many ranks took part within the window.
+// known is how many ranks took part within the last size calls, of which here take part now.
 func (w *Window) known(here int) (n int) {
 	if here >= len(w.ranks) {
 		return len(w.ranks)
@@ -71,7 +72,7 @@ func (w *Window) known(here int) (n int) {
 	return n
 }
 
-// leave remembers when the ranks left.
+// leave remembers when each rank left the collective, for arrive.
 func (w *Window) leave(a []Arrival) {
 	for i := range a {
 		if w.at[i] < 0 {
@@ -85,7 +86,7 @@ func (w *Window) leave(a []Arrival) {
 	}
 }
 
-// push puts the data of a rank and a collective into the rings.
+// push puts the part of a rank (the at-th) in a counting collective into the rank's ring, and now and then renews the rank's median work time.
 func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	p := &w.ranks[at]
 	w.rings[int(at)*w.size+int(p.next)] = cell{float32(late), float32(cost), float32(work)}
@@ -96,14 +97,16 @@ func (w *Window) push(at int32, late float64, cost, work int64) *rank {
 	}
 	if work >= 0 {
 		p.works++
-		if p.works >= minScored && (p.works < 2*minScored || (int(p.works)+int(uint16(p.id)))%(w.size/refresh) == 0) {
+		// The median is costly: for few values each time, then refresh times per window, not for all ranks in the same call.
+		due := p.works < 2*minScored || (int(p.works)+int(uint16(p.id)))%(w.size/refresh) == 0
+		if p.works >= minScored && due {
 			p.median = w.middle(at, int(p.n), func(c *cell) (float32, bool) { return c.work, c.work >= 0 })
 		}
 	}
 	return p
 }
 
-// addCost adds the cost of a collective that does not count to the one before.
+// addCost adds the cost of a collective that does not count to the last counting one of the rank that was last, the at-th.
 func (w *Window) addCost(at int32, cost int64) {
 	p := &w.ranks[at]
 	if p.n == 0 {
@@ -113,7 +116,7 @@ func (w *Window) addCost(at int32, cost int64) {
 	w.rings[int(at)*w.size+last].cost += float32(cost)
 }
 
-// middle is the median of the known values of a rank's last n cells.
+// middle is the median of the known values of a rank's last n cells; 0: none is known.
 func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known bool)) float64 {
 	w.values = w.values[:0]
 	ring := w.rings[int(at)*w.size:][:w.size]
@@ -138,7 +141,7 @@ func (w *Window) middle(at int32, n int, value func(*cell) (v float32, known boo
 	return (hi + float64(slices.Max(w.values[:k]))) / 2
 }
 
-// named lists the slow ranks.
+// named lists the clearly slow ranks that took part lately, the latest first.
 func (w *Window) named() []Slow {
 	w.slow = w.slow[:0]
 	if w.slows == 0 {
@@ -149,6 +152,7 @@ func (w *Window) named() []Slow {
 		if !p.named || w.calls-p.seen > uint64(w.size) {
 			continue
 		}
+		// Over the run: the collectives since the sum left 0 for good.
 		behind := w.middle(int32(i), int(min(p.run, p.n)), func(c *cell) (float32, bool) { return c.late, true })
 		s := Slow{Rank: p.id, Late: int64(max(-most, min(behind, most))), Score: math.NaN(), New: p.isNew && p.seen == w.calls}
 		if score, ok := w.score(p); ok {
@@ -165,7 +169,7 @@ func (w *Window) named() []Slow {
 	return w.slow
 }
 
-// interval is the median of the ranks' work times, −1 if known for less than half of n. starts is the number of ranks with a start time.
+// interval is the median of the ranks' work times, ns; −1: known for less than half of n ranks. starts is the number of ranks with a start time.
 func (w *Window) interval(a []Arrival, n int) (median float64, starts int) {
 	w.times = w.times[:0]
 	for i := range a {
@@ -202,6 +206,8 @@ func (o *others) behind(d int64) float64 {
 	return o.at - float64(d)
 }
 
+// medians finds, for each duration of a collective of at least two ranks, the median of the other durations: without one duration the median is between the
+// neighbours of the middle, and depends only on the half that the duration is in.
 func (w *Window) medians(a []Arrival) (o others) {
 	w.times = w.times[:0]
 	for i := range a {
@@ -209,16 +215,16 @@ func (w *Window) medians(a []Arrival) (o others) {
 			w.times = append(w.times, a[i].Duration)
 		}
 	}
-	d := w.times
-	h := len(d) / 2
-	nth(d, h)
-	mid, prev := d[h], slices.Max(d[:h])
-	if len(d)%2 == 0 {
+	durations := w.times
+	half := len(durations) / 2
+	nth(durations, half)
+	mid, prev := durations[half], slices.Max(durations[:half])
+	if len(durations)%2 == 0 { // prev and mid are the middle; without one of the lower half mid is
 		o = others{lower: prev, upper: mid, below: float64(mid), up: float64(prev)}
 		o.mid = (o.below + o.up) / 2
 		return o
 	}
-	next := slices.Min(d[h+1:])
+	next := slices.Min(durations[half+1:])
 	m, p, n := float64(mid), float64(prev), float64(next)
 	return others{lower: mid - 1, upper: mid + 1, below: (m + n) / 2, at: (p + n) / 2, up: (p + m) / 2, mid: m}
 }

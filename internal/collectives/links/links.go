@@ -13,10 +13,10 @@ const (
 	// MaxTracked is the number of pairs tracked separately.
 	MaxTracked = 4096
 
-	recent  = 32 // bandwidths per pair, for Slow
-	minSeen = 8  // … and from how many on
-	minHot  = 4  // pairs among which one can be hot, or slow
-	top     = 10
+	recent  = 32  // bandwidths per pair, for Slow …
+	minSeen = 8   // … which judges a pair from this number on
+	minHot  = 4   // pairs among which one can be hot, or slow
+	top     = 10  // pairs listed
 	hot     = 2   // times the mean of all pairs
 	slow    = 0.5 // of the median of all pairs' medians
 )
@@ -32,19 +32,20 @@ type Pair struct {
 
 // Links are all pairs. The zero value is ready; it is not safe for concurrent use.
 type Links struct {
-	index    map[[2]int32]int32
-	pairs    []pair
-	beyond   Pair // the traffic of all pairs after the first MaxTracked
-	list     []Pair
-	medians  []float64
-	measured int // pairs with minSeen bandwidths
+	index    map[[2]int32]int32 // index in pairs, by source and destination
+	pairs    []pair             // in the order of appearance
+	beyond   Pair               // the traffic of all pairs after the first MaxTracked
+	list     []Pair             // scratch: the result of Hot or Slow
+	medians  []float64          // scratch
+	measured int                // pairs with minSeen bandwidths
 }
 
+// pair is a Pair with its latest bandwidths, a ring.
 type pair struct {
 	Pair
 	last  [recent]float64
-	n     int // bandwidths in last
-	next  int
+	n     int  // bandwidths in last
+	next  int  // index in last of the next
 	stale bool // Median is not yet the median of last
 }
 
@@ -62,6 +63,7 @@ func (l *Links) AddBandwidth(src, dst int32, bytesPerSecond float64) {
 	l.add(src, dst, 0, bytesPerSecond)
 }
 
+// add counts a record of a pair. A bandwidth that is no positive number only counts as a record. Pairs after the first MaxTracked are added up together.
 func (l *Links) add(src, dst int32, bytes int64, bandwidth float64) {
 	i, ok := l.index[[2]int32{src, dst}]
 	if !ok {
@@ -78,7 +80,7 @@ func (l *Links) add(src, dst int32, bytes int64, bandwidth float64) {
 	}
 	p := &l.pairs[i]
 	p.count(bytes)
-	if !(bandwidth > 0) || math.IsInf(bandwidth, 1) {
+	if !(bandwidth > 0) || math.IsInf(bandwidth, 1) { // NaN too: unknown
 		return
 	}
 	p.Bandwidth, p.stale = bandwidth, true
@@ -91,6 +93,7 @@ func (l *Links) add(src, dst int32, bytes int64, bandwidth float64) {
 	}
 }
 
+// count counts a record with bytes (≤ 0: unknown). The sum stays at the largest number rather than overflow.
 func (p *Pair) count(bytes int64) {
 	p.Records++
 	if bytes > 0 {

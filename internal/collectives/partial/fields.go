@@ -80,7 +80,7 @@ const (
 	colFlags      = colID + idFields
 	colTime       = colFlags + 1
 	colUnit       = colFlags + 2
-	colEnd        = colFlags + 3 // End, less Start and Duration
+	colEnd        = colFlags + 3 // End, less behind(Start, Duration): mostly 0
 	colState      = colFlags + 4
 	colParentKind = colFlags + 5
 	colDetails    = colFlags + 6 // how many
@@ -100,7 +100,8 @@ const (
 	columns = colName + 11
 )
 
-// absent are the values of columns that are not written. A text is the number of its entry in the dictionary, from 1 on; 0: nil, or an empty string.
+// absent are the values of columns that are not written, because all their values are these: the fields of an empty op.Op. A text is the number of its entry in
+// the dictionary, from 1 on; 0: nil, or an empty string.
 var absent = func() (v [columns]int64) {
 	var o op.Op
 	o.Init()
@@ -120,7 +121,7 @@ var absent = func() (v [columns]int64) {
 	return v
 }()
 
-// behind is the base of an end: the end by start and duration; without a start, 1970.
+// behind is the end expected by start and duration, Unix ns: columns of ends only have the difference, mostly 0. Without a start there is nothing to expect: 0.
 func behind(start, duration int64) int64 {
 	if start == 0 {
 		return 0

@@ -26,7 +26,7 @@ func Read(packed []byte, visit func(o *op.Op)) error {
 	return nil
 }
 
-// count is the number of records, as claimed.
+// count is the number of records, as packed records claim; −1: not packed by this version.
 func count(packed []byte) int {
 	if len(packed) == 0 || packed[0] != version {
 		return -1
@@ -42,18 +42,18 @@ var (
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// reader goes through all columns in parallel: its memory does not grow with the packed records.
+// reader goes through all columns in parallel, record by record: its memory does not grow with the packed records.
 type reader struct {
-	packed     []byte
-	n, details int
+	packed     []byte // but for the last byte
+	n, details int    // records, and details of all of them together
 	texts      []textAt
 	cursors    [columns]cursor
 	varying    []int // columns with different values, but for details
 	all        op.Op // values common to all records
-	op         op.Op
+	op         op.Op // the record visited
 	end, count int64 // columns colEnd and colDetails of the record
 	ids        logids.IDs
-	names      map[string]string
+	names      map[string]string // texts as strings, each made once
 }
 
 // textAt is where a text of the dictionary is.
@@ -66,6 +66,7 @@ const (
 	maxDetails = 1 << 14
 )
 
+// free puts the reader back into readers, without tables larger than the bounds.
 func (r *reader) free() {
 	if len(r.names) > maxNames {
 		r.names = nil
@@ -81,7 +82,8 @@ func (r *reader) free() {
 	readers.Put(r)
 }
 
-// open checks all and finds the columns.
+// open checks packed records (see Writer.Pack for their form) and places a cursor at the begin of each column: after open, next cannot fail, whatever the bytes
+// are.
 func (r *reader) open(packed []byte) error {
 	if len(packed) == 0 || len(packed) > math.MaxInt32 {
 		return errBroken
@@ -95,24 +97,19 @@ func (r *reader) open(packed []byte) error {
 	packed = packed[:len(packed)-1]
 	r.packed = packed
 	in := wire.Cursor{Rest: packed[1:]}
-	// Each takes at least a byte.
 	n, details, texts := in.Uvarint(), in.Uvarint(), in.Uvarint()
-	if n > uint64(len(packed)) || details > uint64(len(packed)) || texts > uint64(len(packed)) {
+	size := uint64(len(packed))
+	if n > size || details > size || texts > size { // each record, detail and text takes at least a byte
 		return errBroken
 	}
 	r.n, r.details = int(n), int(details)
-	for range texts {
-		text := in.Bytes()
-		if in.Bad {
-			return errBroken
-		}
-		to := len(packed) - len(in.Rest)
-		r.texts = append(r.texts, textAt{uint32(to - len(text)), uint32(to)})
+	if !r.dictionary(int(texts), &in) {
+		return errBroken
 	}
 	for i := range r.cursors {
 		r.cursors[i] = cursor{base: absent[i]}
 	}
-	before := -1
+	before := -1 // columns come in order, each once
 	for len(in.Rest) > 0 {
 		at := int(in.Byte())
 		if at <= before || at >= columns || !r.column(at, &in) {
@@ -120,9 +117,11 @@ func (r *reader) open(packed []byte) error {
 		}
 		before = at
 	}
-	if in.Bad || r.n > 0 && r.cursors[colKind].unit == 0 || r.details > 0 && r.cursors[colName].unit == 0 {
+	noKinds, noNames := r.n > 0 && r.cursors[colKind].unit == 0, r.details > 0 && r.cursors[colName].unit == 0
+	if in.Bad || noKinds || noNames { // columns that are always written
 		return errBroken
 	}
+	// The records' numbers of details must add up, or next would read beyond the columns of details. The loop uses a copy of the cursor.
 	sum := uint64(0)
 	for c, i := r.cursors[colDetails], 0; i < r.n; i++ {
 		sum += uint64(c.next())
@@ -134,7 +133,20 @@ func (r *reader) open(packed []byte) error {
 	return nil
 }
 
-// column reads the head of a column and checks its values.
+// dictionary finds the texts of the dictionary.
+func (r *reader) dictionary(texts int, in *wire.Cursor) (ok bool) {
+	for range texts {
+		text := in.Bytes()
+		if in.Bad {
+			return false
+		}
+		to := len(r.packed) - len(in.Rest)
+		r.texts = append(r.texts, textAt{uint32(to - len(text)), uint32(to)})
+	}
+	return true
+}
+
+// column reads the head of column at (see column.append), leaves its cursor before the first value, and checks the values: their number, and their bounds.
 func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	c := &r.cursors[at]
 	form := in.Uvarint()
@@ -144,11 +156,12 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 		c.step = in.Varint()
 	}
 	c.unit = in.Uvarint()
-	rows, numbers := r.n, r.n
+	rows, numbers := r.n, r.n // values, and numbers written
 	if at >= colName {
 		rows, numbers = r.details, r.details
 	}
-	if form > uint64(formDelta|formInteger) || c.integer && (at < colFloat || at >= colText) || rows == 0 || in.Bad {
+	isFloat := at >= colFloat && at < colText
+	if form > uint64(formDelta|formInteger) || c.integer && !isFloat || rows == 0 || in.Bad {
 		return false
 	}
 	if always := at == colKind || at == colName; always && (c.delta || c.unit != 1) {
@@ -156,19 +169,20 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	}
 	if c.unit > 0 {
 		c.rest = in.Bytes()
-		if c.delta {
+		if c.delta { // the first value is the base
 			numbers--
 		}
-		if len(c.rest) == 0 || ends(c.rest) != numbers || c.rest[len(c.rest)-1] >= 0x80 {
+		endsInside := len(c.rest) > 0 && c.rest[len(c.rest)-1] < 0x80 // the last varint is whole
+		if !endsInside || ends(c.rest) != numbers {
 			return false
 		}
 	}
 	lo, hi := r.bounds(at)
-	if lo == math.MinInt64 {
+	if lo == math.MinInt64 { // every value is allowed
 		return true
 	}
 	if !c.varies() {
-		rows = 1
+		rows = 1 // stands for all
 	}
 	for run := *c; rows > 0; rows-- {
 		if v := run.next(); v < lo || v > hi {
@@ -178,7 +192,7 @@ func (r *reader) column(at int, in *wire.Cursor) (ok bool) {
 	return true
 }
 
-// bounds are the limits of a column's values.
+// bounds are the least and the largest allowed value of a column: kinds, 32-bit numbers, entries of the dictionary, flags. All of int64: no limits.
 func (r *reader) bounds(at int) (lo, hi int64) {
 	switch {
 	case at == colKind, at == colParentKind:
@@ -197,7 +211,7 @@ func (r *reader) bounds(at int) (lo, hi int64) {
 	return math.MinInt64, math.MaxInt64
 }
 
-// begin sets the values common to all records.
+// begin sets the values common to all records in all, and lists the columns that next has to read for each.
 func (r *reader) begin() {
 	r.all.Init()
 	r.end, r.count = absent[colEnd], absent[colDetails]
@@ -210,7 +224,7 @@ func (r *reader) begin() {
 	}
 }
 
-// next makes the next record.
+// next makes the next record in r.op, which is overwritten by the next call.
 func (r *reader) next() *op.Op {
 	o, details := &r.op, r.op.Details[:0]
 	*o = r.all
@@ -225,6 +239,7 @@ func (r *reader) next() *op.Op {
 	return o
 }
 
+// set sets the field of column at to a value of the column. The end and the number of details only go into r: next needs further fields for them.
 func (r *reader) set(o *op.Op, at int, v int64) {
 	switch {
 	case at == colKind:
@@ -280,7 +295,7 @@ func (r *reader) detail(start int64) op.Detail {
 	return d
 }
 
-// text is an entry of the dictionary, a part of the packing.
+// text is the n-th entry of the dictionary, a part of the packing; 0: nil.
 func (r *reader) text(n int64) []byte {
 	if n == 0 {
 		return nil
@@ -289,6 +304,7 @@ func (r *reader) text(n int64) []byte {
 	return r.packed[t.from:t.to:t.to]
 }
 
+// name is the n-th entry of the dictionary as a string; 0: empty.
 func (r *reader) name(n int64) string {
 	b := r.text(n)
 	if len(b) == 0 {
@@ -305,13 +321,14 @@ func (r *reader) name(n int64) string {
 	return s
 }
 
-// cursor is a place in a column.
+// cursor is a place in a column. The forms of columns are in writer.go.
 type cursor struct {
-	delta, integer bool
-	begun          bool // delta: the first value was given
-	base, step     int64
-	unit           uint64
-	rest           []byte // numbers not read yet
+	delta, integer bool   // formDelta, formInteger
+	begun          bool   // delta: the first value was given
+	base           int64  // of the offsets; delta: the value before
+	step           int64  // delta: the least difference of two values
+	unit           uint64 // factor of the numbers; 0: none are written
+	rest           []byte // numbers not read yet, varints
 }
 
 // varies says whether the values may differ.
@@ -341,7 +358,7 @@ func (c *cursor) next() int64 {
 	return v
 }
 
-// ends counts the numbers.
+// ends counts the varints: the last byte of each has no highest bit.
 func ends(b []byte) (n int) {
 	for _, x := range b {
 		n += int(x>>7 ^ 1)

@@ -34,8 +34,8 @@ type Stretch struct {
 	key [16]byte // of the first record, for the id of the span
 }
 
-// Add adds the span of a stretch. All stretches of a run's communicator have one trace id: whatever keys messages by trace id keeps them together and in order.
-// Their spans form no trace for a reader.
+// Add adds the span of a stretch: of its records, or of a heartbeat. All stretches of a run's communicator have one trace id: an exporter that keys messages by
+// trace id keeps the stretches together and in order. Their spans form no trace for a reader.
 func (s *Stretch) Add(out *spans.Batch) {
 	trace := spans.KeyTraceID(s.From.Run, spans.SpanNCCLPartial, []byte(s.Comm))
 	key := s.key
@@ -68,7 +68,8 @@ func (s *Stretch) Add(out *spans.Batch) {
 
 var errNoRecords = errors.New("a span nccl.partial has no records: it was not written by trainbridge, or attributes were taken from it on the way")
 
-// FromSpan reads a span and the attributes of its resource. ok is false for any other span. Only Read finds broken records.
+// FromSpan reads back the stretch of a span that Add wrote, with the attributes of the span's resource. ok is false for a span of another name; err is about a
+// span whose attributes are missing or contradict its records. Whether the records themselves are broken is found by Read.
 func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error) {
 	if span.Name() != spans.SpanNCCLPartial {
 		return s, false, nil
@@ -83,7 +84,7 @@ func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error)
 		Count: int(integer(m, spans.AttrNCCLPartialCount)), ReadTo: integer(m, spans.AttrNCCLPartialReadTo),
 		Start: int64(span.StartTimestamp()), End: int64(span.EndTimestamp()),
 	}
-	if s.Count == 0 && s.ReadTo > 0 {
+	if s.Count == 0 && s.ReadTo > 0 { // a heartbeat
 		return s, true, nil
 	}
 	v, has := m.Get(spans.AttrNCCLPartialRecords)
@@ -97,11 +98,13 @@ func FromSpan(res pcommon.Map, span ptrace.Span) (s Stretch, ok bool, err error)
 	return s, true, nil
 }
 
+// isTrue reports whether an attribute is true; absent is false.
 func isTrue(m pcommon.Map, name string) bool {
 	v, ok := m.Get(name)
 	return ok && v.Type() == pcommon.ValueTypeBool && v.Bool()
 }
 
+// integer is the value of an integer attribute; 0: absent.
 func integer(m pcommon.Map, name string) int64 {
 	if v, ok := m.Get(name); ok && v.Type() == pcommon.ValueTypeInt {
 		return v.Int()

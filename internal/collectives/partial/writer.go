@@ -20,17 +20,17 @@ const (
 // Writer packs records of one log in one communicator. The zero value is ready.
 type Writer struct {
 	columns    [columns]column
-	n, details int
-	start, end int64
-	key        [16]byte
-	comm       string
+	n, details int      // records, and details of all of them together
+	start, end int64    // Stretch.Start and Stretch.End
+	key        [16]byte // Stretch.key
+	comm       string   // Stretch.Comm
 
 	numbers map[string]int64 // of the texts, from 1 on
 	texts   []string
 	length  int // of the texts together
 }
 
-// Add adds a record, without a reference to o.
+// Add adds a record to the columns, a value to each. The Writer keeps no reference to o.
 func (w *Writer) Add(o *op.Op) {
 	if w.n == 0 {
 		w.begin(o)
@@ -80,13 +80,14 @@ func (w *Writer) Add(o *op.Op) {
 		w.detail(o, &o.Details[i])
 	}
 	at := o.Start
-	if at == 0 {
+	if at == 0 { // unknown
 		at = o.End
 	}
 	w.start, w.end = min(w.start, at), max(w.end, o.End, at)
 }
 
-// begin takes note of the first record.
+// begin takes the communicator and the key of the stretch from its first record. The key is a hash of values that distinguish the record from others of the
+// log.
 func (w *Writer) begin(o *op.Op) {
 	w.comm = spans.Name(o.Comm)
 	w.start, w.end = math.MaxInt64, 0
@@ -97,6 +98,7 @@ func (w *Writer) begin(o *op.Op) {
 	w.key = [16]byte(spans.ShortKey(append(key, o.Name...)))
 }
 
+// detail adds a detail of record o to the columns of details.
 func (w *Writer) detail(o *op.Op, d *op.Detail) {
 	w.details++
 	c := &w.columns
@@ -113,7 +115,7 @@ func (w *Writer) detail(o *op.Op, d *op.Detail) {
 	c[colUnder].put(int64(d.Under))
 }
 
-// text takes a text, nil or not.
+// text adds a text to a column, as the number of its entry in the dictionary. nil is 0; an empty text has an entry, because Read distinguishes the two.
 func (w *Writer) text(at int, b []byte) {
 	c := &w.columns[at]
 	if b == nil {
@@ -131,7 +133,7 @@ func (w *Writer) text(at int, b []byte) {
 	c.put(n)
 }
 
-// name adds a text for which nil and empty are the same.
+// name adds a string to a column, as the number of its entry in the dictionary. Empty is 0.
 func (w *Writer) name(at int, s string) {
 	c := &w.columns[at]
 	n := c.last
@@ -148,6 +150,7 @@ func (w *Writer) name(at int, s string) {
 	c.put(n)
 }
 
+// learn adds a text to the dictionary, and returns the number of its entry.
 func (w *Writer) learn(s string) int64 {
 	if w.numbers == nil {
 		w.numbers = make(map[string]int64)
@@ -165,7 +168,10 @@ func (w *Writer) Len() int { return w.n }
 // Size is about how many bytes the packed records have, mostly less.
 func (w *Writer) Size() int { return w.n*64 + w.details*24 + w.length + len(w.texts) }
 
-// Pack moves the records into a stretch: all but their origin. Records is overwritten.
+// Pack moves the records into a stretch, in the form that Read reads, and empties the Writer. All of the stretch is set but its origin; the memory of s.Records
+// is used again. The form is
+//
+//	version | records | details | texts | each text | each column: number, form, values (column.append) | last
 func (w *Writer) Pack(s *Stretch) {
 	s.Comm, s.Count, s.Start, s.End, s.key = w.comm, w.n, w.start, w.end, w.key
 	b := s.Records[:0]
@@ -190,11 +196,12 @@ func (w *Writer) Pack(s *Stretch) {
 
 // column has the values of a field.
 type column struct {
-	n      int
-	last   int64
+	n      int     // number of values
+	last   int64   // the latest value
 	values []int64 // empty while all are the same
 }
 
+// put adds a value. Only the second different value makes a list of them: most columns have the same value throughout.
 func (c *column) put(v int64) {
 	switch {
 	case len(c.values) > 0:
@@ -212,6 +219,7 @@ func (c *column) put(v int64) {
 // maxIdle bounds the memory of an empty column, in values.
 const maxIdle = 1024
 
+// reset empties the column, but for usual memory.
 func (c *column) reset() {
 	*c = column{values: c.values[:0]}
 	if cap(c.values) > maxIdle {
@@ -219,22 +227,27 @@ func (c *column) reset() {
 	}
 }
 
-// The forms of a column. The nth value is base + unit · (the nth number), or the one before + base + unit · (the nth number). With unit 0 no numbers are
-// written: all values are equal, or grow evenly.
+// The forms of a column:
+//
+//	formOffset: form | base | unit | length | numbers             the n-th value is base + unit · (the n-th number)
+//	formDelta:  form | first value | step | unit | length | numbers   each further value is the one before + step + unit · (the next number)
+//
+// length is of all numbers together, in bytes. With unit 0 neither length nor numbers are written: all values are equal, or grow evenly by step.
 const (
 	formOffset  byte = 0
 	formDelta   byte = 1
 	formInteger byte = 2 // flag: values are float64, all integers
 )
 
-// append writes the column, unless all its values are absent.
+// append writes the column, unless all its values are absent: its number at, and its values in the shorter of both forms. Units are the greatest common
+// divisors, so that numbers are small.
 func (c *column) append(b []byte, at int) []byte {
 	always := at == colKind || at == colName
 	if c.n == 0 || len(c.values) == 0 && c.last == absent[at] && !always {
 		return b
 	}
 	values := c.values
-	if len(values) == 0 {
+	if len(values) == 0 { // all are equal: one stands for them
 		one := [1]int64{c.last}
 		values = one[:]
 	}
@@ -249,13 +262,15 @@ func (c *column) append(b []byte, at int) []byte {
 		}
 		return appendOffsets(append(b, form), values, 0, 1)
 	}
+	// By offsets from the least value.
 	lo, offsets := slices.Min(values), unit{}
 	for _, v := range values {
 		offsets.add(uint64(v - lo))
 	}
-	if offsets.gcd == 0 {
+	if offsets.gcd == 0 { // all are equal
 		return binary.AppendUvarint(binary.AppendVarint(append(b, form), lo), 0)
 	}
+	// By differences of consecutive values, less the least of them.
 	step, deltas := int64(math.MaxInt64), unit{}
 	for i, v := range values[1:] {
 		step = min(step, v-values[i])
@@ -274,7 +289,7 @@ func (c *column) append(b []byte, at int) []byte {
 	}
 	b = binary.AppendVarint(append(b, form|formDelta), values[0])
 	b = binary.AppendUvarint(binary.AppendVarint(b, step), deltas.gcd)
-	if deltas.gcd == 0 {
+	if deltas.gcd == 0 { // the values grow evenly
 		return b
 	}
 	length := 0
@@ -288,6 +303,7 @@ func (c *column) append(b []byte, at int) []byte {
 	return b
 }
 
+// appendOffsets appends base, unit, length and numbers of formOffset.
 func appendOffsets(b []byte, values []int64, lo int64, gcd uint64) []byte {
 	length := 0
 	for _, v := range values {
@@ -301,7 +317,7 @@ func appendOffsets(b []byte, values []int64, lo int64, gcd uint64) []byte {
 	return b
 }
 
-// integers converts the bits of floats to integers, if all of them are whole.
+// integers converts the bits of floats in values to integers, if all floats are whole, and small enough to be exact; else nothing is changed. −0 is no integer.
 func integers(values []int64) bool {
 	for _, v := range values {
 		f := math.Float64frombits(uint64(v))
@@ -315,15 +331,16 @@ func integers(values []int64) bool {
 	return true
 }
 
-// unit finds the greatest common divisor: times in ns are mostly whole µs, bandwidths whole kB/s.
+// unit finds the greatest common divisor: times in ns are mostly whole µs, bandwidths whole kB/s. 0: all numbers are 0.
 type unit struct{ gcd uint64 }
 
+// add adds a number whose divisors count.
 func (u *unit) add(v uint64) {
 	switch {
-	case u.gcd == 1 || v == 0:
+	case u.gcd == 1 || v == 0: // no change
 	case u.gcd == 0:
 		u.gcd = v
-	default:
+	default: // Euclid's algorithm
 		for a, b := v, u.gcd; ; {
 			if a %= b; a == 0 {
 				u.gcd = b
@@ -334,5 +351,5 @@ func (u *unit) add(v uint64) {
 	}
 }
 
-// size is how many bytes a number takes.
+// size is how many bytes a number takes as a varint: seven bits a byte.
 func size(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
