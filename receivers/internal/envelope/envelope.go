@@ -28,23 +28,25 @@ const MaxDepth = 3
 
 // Peeler peels the lines of one stream. The zero value is ready. Not safe for concurrent use.
 type Peeler struct {
-	outer line.Peeler
-	inner *[MaxDepth]opened // nil until an envelope is met: most streams have none
-	exp   *export           // nil until an entry of a journal is met
+	outer line.Peeler       // of the line as read
+	inner *[MaxDepth]opened // by depth; nil until an envelope is met: most streams have none
+	exp   *export           // nil until an entry of journalctl -o export is met
 	// Opened says that the line stood in an object: the text may hold several lines, as a carriage return ends none within an object.
 	Opened bool
 }
 
-// opened is one opened object.
+// opened is the memory for one opened object, reused from line to line.
 type opened struct {
-	line   line.Peeler
-	prefix line.Prefix
-	text   jsonlike.Texts // without escapes
-	stamp  []byte         // of a number
+	line   line.Peeler    // of the text in the object
+	prefix line.Prefix    // of the text
+	text   jsonlike.Texts // the text, its escapes resolved
+	stamp  []byte         // the object's time, written out where the object has a number
 }
 
-// Peel is as line.Peeler's, and also opens envelopes.
+// Peel returns the program's own text of a line and fills pre, as line.Peeler does: Peel also opens envelopes, and envelopes in envelopes. The envelope's time
+// becomes the container's time of pre. In journalctl -o export a line without the message gives an empty text.
 func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
+	// Cheap: of other lines only those that begin as a field of a journal does (MESSAGE, __REALTIME_TIMESTAMP) are looked at.
 	if len(b) > 7 && (b[0] == '_' || b[0] == 'M') || p.exp != nil {
 		if text, ok := p.journal(b); ok {
 			b = p.outer.Peel(text, pre)
@@ -63,7 +65,8 @@ func (p *Peeler) Peel(b []byte, pre *line.Prefix) []byte {
 	return p.open(b, pre)
 }
 
-// open opens nested envelopes, and returns the innermost text, peeled.
+// open opens up to MaxDepth nested envelopes, and returns the innermost text, peeled. An object that is no envelope after all is returned as the text. The
+// outermost time counts: an inner one is the program's.
 func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
 	for depth := 0; depth < MaxDepth && len(b) > 1 && b[0] == '{' && carries(b); depth++ {
 		var f found
@@ -84,11 +87,17 @@ func (p *Peeler) open(b []byte, pre *line.Prefix) []byte {
 	return b
 }
 
-// Logger opens the object of a program's logger, and returns its message, peeled. The time becomes the logger's. ok is false where b is no such object. The
-// message lives until the next object of its depth, below MaxDepth, is opened.
+// Logger opens the object of a program's own logger ({"level":"info","ts":…,"msg":"text"}), and returns the message, peeled. The object's time becomes the
+// logger's time of pre, if pre has none. ok is false where b is no such object.
+//
+// depth (0 to MaxDepth-1) counts objects in objects. The message is valid until another object of the same depth is opened.
 func (p *Peeler) Logger(b []byte, pre *line.Prefix, depth int) (message []byte, ok bool) {
+	first := jsonlike.Blanks(b, 1) // behind the bracket
+	if len(b) < 2 || first == len(b) || b[first] != '"' {
+		return nil, false
+	}
 	var f found
-	if len(b) < 2 || jsonlike.Blanks(b, 1) == len(b) || b[jsonlike.Blanks(b, 1)] != '"' || !f.read(b) || f.raw == nil || !f.logged() {
+	if !f.read(b) || f.raw == nil || !f.logged() {
 		return nil, false
 	}
 	o := p.level(depth)
@@ -102,6 +111,7 @@ func (p *Peeler) Logger(b []byte, pre *line.Prefix, depth int) (message []byte, 
 	return o.peel(text, pre), true
 }
 
+// level is the memory for an object of a depth.
 func (p *Peeler) level(depth int) *opened {
 	if p.inner == nil {
 		p.inner = new([MaxDepth]opened)
@@ -109,7 +119,8 @@ func (p *Peeler) level(depth int) *opened {
 	return &p.inner[depth]
 }
 
-// peel takes the prefixes off a text; inner prefixes say more of the line than outer ones.
+// peel takes the prefixes off the text of an object, and adds what they say to pre: where an inner and an outer prefix say the same thing, the inner one
+// counts.
 func (o *opened) peel(text []byte, pre *line.Prefix) []byte {
 	text = bytes.TrimRight(text, "\r\n")
 	text = o.line.Peel(text, &o.prefix)
@@ -139,20 +150,24 @@ func carries(b []byte) bool {
 	return false
 }
 
-// found is the content of an object.
+// found is what the members of an object tell about its kind and its text.
 type found struct {
-	raw   []byte // the text, as printed: "…", […] or {…}
+	raw   []byte // the text, as printed: "…", […] or {…}; nil: none
 	stamp []byte // a time in letters
 	clock []byte // a time as a number
 
-	log, journal, cloud, loki, vector, text bool // the system of the text
-	proof                                   bool // a name of that system alone
-	level                                   bool
+	// The member with the text: log (docker, Fluent Bit), MESSAGE (journalctl), textPayload or jsonPayload (Cloud Logging), line (logcli), message, msg or event
+	// (vector, loggers), record (loguru's object, whose text member has the whole line).
+	log, journal, cloud, loki, vector, loguruRecord bool
+
+	proof bool // a member that only log transports write, such as "stream"
+	level bool // a level, as loggers write
 }
 
+// lexer reads the values of members: a value without quotes ends at a comma or a bracket.
 var lexer = jsonlike.Lexer{Word: jsonlike.Until(",}", "")}
 
-// read reads the members of an object. false: b is none.
+// read reads the members of the object b. false: b is no object, or text follows the object.
 func (f *found) read(b []byte) bool {
 	i, more := jsonlike.Begin(b, 0, '}')
 	for more {
@@ -210,12 +225,14 @@ func (f *found) member(name, raw, text []byte) {
 	}
 }
 
-func (f *found) keep(of *bool, raw []byte, is bool) {
-	if is && (f.raw == nil || !f.text) {
-		f.raw, *of = raw, true
+// keep takes raw as the object's text, if isText, and sets the flag of the member that has the text. The message in loguru's record is not replaced.
+func (f *found) keep(member *bool, raw []byte, isText bool) {
+	if isText && !f.loguruRecord {
+		f.raw, *member = raw, true
 	}
 }
 
+// time takes the first time in letters ("2026-08-03T09:14:22Z"), and the first value that is none: a number, or loguru's object.
 func (f *found) time(text []byte) {
 	switch n := line.StampLen(text); {
 	case n > 0 && n == len(text) && f.stamp == nil:
@@ -225,13 +242,14 @@ func (f *found) time(text []byte) {
 	}
 }
 
-// loguru reads the record beside the whole line.
+// loguru reads loguru's {"text":"<the whole line>","record":{"message":"text","time":{"timestamp":1795695250.68}}}: raw is the record. The record's message is
+// the text.
 func (f *found) loguru(raw []byte) {
 	var in found
 	if raw[0] != '{' || !in.read(raw) || in.raw == nil {
 		return
 	}
-	f.raw, f.text, f.vector = in.raw, true, true
+	f.raw, f.loguruRecord, f.vector = in.raw, true, true
 	if len(in.clock) > 0 && in.clock[0] == '{' {
 		var at found
 		if at.read(in.clock) {
@@ -240,10 +258,11 @@ func (f *found) loguru(raw []byte) {
 	}
 }
 
-// carrier says whether the object is of a log transport, not of the program's own logger.
+// carrier says whether the object is the envelope of a log transport, not an object of the program's own logger: the name of the text's member alone is no
+// proof, as programs use the same names.
 func (f *found) carrier() bool {
 	switch {
-	case f.raw == nil || f.text:
+	case f.raw == nil || f.loguruRecord:
 		return false
 	case f.log:
 		return f.proof || f.stamp != nil || f.clock != nil
@@ -253,12 +272,12 @@ func (f *found) carrier() bool {
 	return false
 }
 
-// logged says whether the object is of a logger: a program's own objects may have a message, too.
+// logged says whether the object is a logger's, with a level or a time beside the message: a program's own objects may have a message, too.
 func (f *found) logged() bool {
-	return f.text || f.level || f.proof || f.stamp != nil || f.clock != nil
+	return f.loguruRecord || f.level || f.proof || f.stamp != nil || f.clock != nil
 }
 
-// message is the text without escapes; own is memory for it.
+// message is the object's text with its escapes resolved, in own where b has escapes. ok is false where the text cannot be read.
 func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	own.Reset()
 	switch f.raw[0] {
@@ -276,7 +295,7 @@ func (f *found) message(own *jsonlike.Texts) (text []byte, ok bool) {
 	return text, end >= 0
 }
 
-// numbers are the bytes of an unprintable message, which a journal prints as numbers.
+// numbers reads the bytes of an unprintable message, which a journal prints as a list: [27,91,51]. The bytes are appended to own.
 func numbers(b []byte, own *jsonlike.Texts) (text []byte, ok bool) {
 	i, more := jsonlike.Begin(b, 0, ']')
 	for more {
@@ -291,7 +310,8 @@ func numbers(b []byte, own *jsonlike.Texts) (text []byte, ok bool) {
 	return *own, jsonlike.Close(b, i, ']') == len(b)
 }
 
-// at is the time in the notation of clock.Stamps, or nil.
+// at is the object's time in the notation of clock.Stamps, or nil without a time. A number is a time since the epoch in s, ms, µs or ns: its size tells the
+// unit, as only one unit gives a year from 2001 to 2096. own is memory for the text of a number.
 func (f *found) at(own *[]byte) []byte {
 	if f.stamp != nil {
 		return f.stamp
@@ -300,8 +320,8 @@ func (f *found) at(own *[]byte) []byte {
 	if !ok {
 		return nil
 	}
-	const first, last = 1e9, 4e9 // s: 2001 to 2096
-	for unit := 1.0; unit <= 1e9; unit *= 1000 {
+	const first, last = 1e9, 4e9                 // s: 2001 to 2096
+	for unit := 1.0; unit <= 1e9; unit *= 1000 { // per second
 		if v < first*unit || v >= last*unit {
 			continue
 		}

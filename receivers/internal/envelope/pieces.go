@@ -16,7 +16,7 @@ type Pieces struct {
 
 const (
 	maxPieces   = 256 << 10 // bytes of a line: more is cut off
-	dockerPiece = 16 << 10
+	dockerPiece = 16 << 10  // bytes of text in a piece of docker's
 )
 
 var (
@@ -25,7 +25,8 @@ var (
 	full      = []byte("F ")
 )
 
-// Join returns the line that b ends: b itself where it is no piece. more says that b is a piece with more to follow.
+// Join returns the whole line that ends with b: b itself, if b is no piece. more says that b is a piece with more to follow: the caller waits for the next
+// line. A line of under 32 bytes is no piece: time, stream and mark alone take 30.
 func (p *Pieces) Join(b []byte) (whole []byte, more bool) {
 	switch {
 	case len(b) < 32:
@@ -38,6 +39,7 @@ func (p *Pieces) Join(b []byte) (whole []byte, more bool) {
 	return b, false
 }
 
+// of is the pieces so far of a stream: standard error or standard output.
 func (p *Pieces) of(stderr bool) *[]byte {
 	if stderr {
 		return &p.Err
@@ -45,9 +47,11 @@ func (p *Pieces) of(stderr bool) *[]byte {
 	return &p.Out
 }
 
-// cri reads "2026-02-11T16:40:00.1Z stdout P text".
+// cri joins lines of the form "2026-02-11T16:40:00.1Z stdout P text", where P marks a piece, and F the last one. The whole line has the time of the first
+// piece.
 func (p *Pieces) cri(b []byte) (whole []byte, more bool) {
-	n := bytes.IndexByte(b[:min(len(b), 40)], ' ')
+	n := bytes.IndexByte(b[:min(len(b), 40)], ' ') // the end of the time
+	// Cheap, as most lines are no CRI: the T in the time, and " stdout " or " stderr " behind the time.
 	if n < 20 || len(b) < n+10 || b[n+7] != ' ' || b[n+1] != 's' || b[10] != 'T' {
 		return b, false
 	}
@@ -59,7 +63,7 @@ func (p *Pieces) cri(b []byte) (whole []byte, more bool) {
 	own := p.of(stderr)
 	switch {
 	case bytes.HasPrefix(text, partial) && line.StampLen(b) == n:
-		if len(*own) == 0 {
+		if len(*own) == 0 { // the whole line begins as one with F
 			*own = append(append((*own)[:0], b[:n+8]...), full...)
 		}
 		*own = append(*own, text[2:min(len(text), 2+maxPieces-min(len(*own), maxPieces))]...)
@@ -72,7 +76,8 @@ func (p *Pieces) cri(b []byte) (whole []byte, more bool) {
 	return b, false
 }
 
-// docker reads `{"log":"text","stream":"stdout","time":"…"}`.
+// docker joins lines of the form `{"log":"text","stream":"stdout","time":"…"}`, where the text of a piece does not end with a newline. The whole line has the
+// time of the last piece.
 func (p *Pieces) docker(b []byte) (whole []byte, more bool) {
 	if !bytes.HasPrefix(b, dockerLog) {
 		return b, false
@@ -81,8 +86,9 @@ func (p *Pieces) docker(b []byte) (whole []byte, more bool) {
 	if end < 0 {
 		return b, false
 	}
-	text, rest := b[len(dockerLog):end-1], b[end-1:]
+	text, rest := b[len(dockerLog):end-1], b[end-1:] // the text keeps its escapes
 	own := p.of(bytes.Contains(rest, []byte(`"stream":"stderr"`)))
+	// A program's last line may lack the newline too, so a piece must also be long: half of docker's length, to be safe.
 	if !bytes.HasSuffix(text, []byte(`\n`)) && len(text) >= dockerPiece/2 {
 		if len(*own) == 0 {
 			*own = append((*own)[:0], dockerLog...)

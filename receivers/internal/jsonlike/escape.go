@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// unescape appends a text to dst with its escapes resolved. Half a surrogate pair becomes U+FFFD. false: an escape unknown to the notation.
+// unescape appends a text to dst with its escapes (\n, \u00e9) resolved. Two \u escapes of a surrogate pair (\ud83d\ude00) are one character; half a pair
+// becomes U+FFFD. false: an escape unknown to the notation.
 func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 	for {
 		n := bytes.IndexByte(text, '\\')
@@ -18,9 +19,9 @@ func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 		if len(text) == 0 {
 			return dst, false
 		}
-		c := text[0]
+		c := text[0] // behind the backslash; in the end the byte that the escape stands for
 		text = text[1:]
-		digits := 0
+		digits := 0 // hexadecimal digits of the escape
 		switch {
 		case c == 'n':
 			c = '\n'
@@ -35,7 +36,7 @@ func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 		case c == '"', c == '\\', c == '/':
 		case c == 'u':
 			digits = 4
-		case of == JSON:
+		case of == JSON: // Python also has \x, \U, and any other character stands for itself
 			return dst, false
 		case c == 'x':
 			digits = 2
@@ -62,7 +63,7 @@ func unescape(dst, text []byte, of Notation) ([]byte, bool) {
 	}
 }
 
-// hex reads n hexadecimal digits.
+// hex reads the n hexadecimal digits at the beginning of b.
 func hex(b []byte, n int) (r rune, ok bool) {
 	if len(b) < n {
 		return 0, false
@@ -71,7 +72,7 @@ func hex(b []byte, n int) (r rune, ok bool) {
 		switch {
 		case c-'0' <= 9:
 			r = r<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
+		case c|0x20 >= 'a' && c|0x20 <= 'f': // the bit 0x20 makes a letter small
 			r = r<<4 | rune(c|0x20-'a'+10)
 		default:
 			return 0, false

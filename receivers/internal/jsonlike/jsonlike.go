@@ -10,13 +10,13 @@ func Blanks(b []byte, i int) int {
 
 // Punctuation is read with the blanks before, in functions that are inlined.
 
-// Begin passes over the opening bracket at b[i]: there is more unless the closing bracket follows.
+// Begin passes over the opening bracket at b[i] and the blanks behind. more says that an element may follow: the object or list is not empty.
 func Begin(b []byte, i int, closing byte) (end int, more bool) {
 	i = Blanks(b, i+1)
 	return i, i >= len(b) || b[i] != closing
 }
 
-// Colon reads the colon behind a name.
+// Colon reads the colon behind a member's name. The end is behind the colon.
 func Colon(b []byte, i int) (end int) {
 	i = Blanks(b, i)
 	if i < len(b) && b[i] == ':' {
@@ -25,7 +25,7 @@ func Colon(b []byte, i int) (end int) {
 	return -1
 }
 
-// Comma reads the comma behind a member or an element. Without a comma the closing bracket must be at the end.
+// Comma reads the comma behind a member or an element. more says that a comma was there; without one, the caller expects the closing bracket at end (Close).
 func Comma(b []byte, i int) (end int, more bool) {
 	i = Blanks(b, i)
 	if i < len(b) && b[i] == ',' {

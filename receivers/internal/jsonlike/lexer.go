@@ -14,10 +14,11 @@ const (
 // Lexer reads the values of a format.
 type Lexer struct {
 	Notation Notation
-	Word     *Word // of values without quotes
+	Word     *Word // the bytes of values without quotes
 }
 
-// Value passes over the value at b[i]. A text is returned without its quotes and with its escapes; any other value as printed.
+// Value passes over the value at b[i]. A text in double quotes is returned without its quotes and with its escapes unresolved; any other value as printed. In
+// Python's notation a text in single quotes and a tuple are read by Text and Nested.
 func (x *Lexer) Value(b []byte, i int) (text []byte, end int) {
 	if i >= len(b) {
 		return nil, -1
@@ -37,7 +38,7 @@ func (x *Lexer) Value(b []byte, i int) (text []byte, end int) {
 	return b[i:end], end
 }
 
-// Texts are the texts of a record after resolving their escapes.
+// Texts is the memory of the texts of a record, one behind the other, after resolving their escapes.
 type Texts []byte
 
 // maxTexts is the memory kept from record to record.
@@ -63,7 +64,7 @@ func (x *Lexer) Text(b []byte, i int, own *Texts) (text []byte, end int) {
 	return text, end
 }
 
-// resolve returns a text with its escapes resolved; nil: the notation lacks one.
+// resolve appends a text with its escapes resolved to own, and returns the appended part. nil: an escape is unknown to the notation.
 func (x *Lexer) resolve(text []byte, own *Texts) []byte {
 	from := len(*own)
 	all, ok := unescape(*own, text, x.Notation)
@@ -71,10 +72,11 @@ func (x *Lexer) resolve(text []byte, own *Texts) []byte {
 	if !ok {
 		return nil
 	}
-	return all[from:len(all):len(all)]
+	return all[from:len(all):len(all)] // no capacity: appending to the text must not write over the next one
 }
 
-// Nested passes over an object or list, by brackets and quotes alone: { [ and ", in Python ( and ' too. Pairs of brackets are not checked.
+// Nested returns the end of the object or list that begins with the bracket at b[i]. Only brackets and quotes count: { [ and ", in Python ( and ' too. Any
+// closing bracket closes any opening one.
 func (x *Lexer) Nested(b []byte, i int) (end int) {
 	depth := 0
 	for i < len(b) {
@@ -99,7 +101,7 @@ func (x *Lexer) Nested(b []byte, i int) (end int) {
 			if b[i] == '\'' && x.Notation == JSON {
 				break
 			}
-			_, _, i = String(b, i)
+			_, _, i = String(b, i) // brackets in texts do not count
 			if i < 0 {
 				return -1
 			}
@@ -110,7 +112,7 @@ func (x *Lexer) Nested(b []byte, i int) (end int) {
 	return -1
 }
 
-// Bare reads a value without quotes: 1e-5, null, NaN, and with the bytes in Word np.float64, ncclFloat32, 0x262ca50, (nil).
+// Bare returns the end of the value without quotes at b[i]: 1e-5, null, NaN, and with a suitable Word np.float64, ncclFloat32, 0x262ca50, (nil).
 func (x *Lexer) Bare(b []byte, i int) (end int) {
 	if i >= len(b) || x.Word[b[i]] < begins {
 		return -1
@@ -130,7 +132,7 @@ const (
 	begins
 )
 
-// Alphanumeric are words of letters, digits and others.
+// Alphanumeric is the Word of values made of letters, digits and the bytes in others. Each of them may begin a value.
 func Alphanumeric(others string) *Word {
 	var w Word
 	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
@@ -139,7 +141,7 @@ func Alphanumeric(others string) *Word {
 	return &w
 }
 
-// Until are words that end before a delimiter and begin with one of first; "": with any byte.
+// Until is the Word of values that go on to one of the bytes in delimiters. A value begins with one of the bytes in first; "": with any but a delimiter.
 func Until(delimiters, first string) *Word {
 	var w Word
 	for c := range w {

@@ -42,11 +42,11 @@ type Parser struct {
 	// Dump says that the argument dump has begun and not ended. A caller keeps Dump over a restart.
 	Dump bool
 
-	args   []Argument
-	names  []byte   // names made for extras
-	order  []*known // first columns of the record before
-	ranked bool     // the next lines are the times of the ranks, for a timer:
-	timer  []byte   // its name
+	args   []Argument // of the line read last
+	names  []byte     // memory of the names made for extras of the line
+	order  []*known   // the columns with which the iteration line before began: mostly also the next one's
+	ranked bool       // under the title "times across ranks (ms):": the next lines are a timer's name, and its time on each rank
+	timer  []byte     // name of the timer whose ranks come next
 }
 
 // Arguments are the arguments in the line for which Line returned the Result Arguments.
@@ -61,15 +61,17 @@ var (
 	wordNewSize    = []byte("(new size: ")
 	wordLogger     = []byte("INFO:megatron.")
 	wordStragglers = []byte("| MnRtt/Rnk: ")
-	wordEtpt       = []byte("^^^^ ")
+	wordEtpt       = []byte("^^^^ ") // before the ranks with extreme throughput (Etpt: estimated throughput)
 
+	// Times of a StragglerDetector report: Rtt is the round trip (a step's forward passes), DRtt the getting of data.
 	nameRtt    = []byte("Rtt")
 	nameDRtt   = []byte("DRtt")
 	nameBottom = []byte("Bottom_Ranks")
 	nameTop    = []byte("Top_Ranks")
 )
 
-// Line reads one line.
+// Line reads one line: its records go to out, and the result says what the line is, with a reason for Ignored and Malformed. Each form of line is tried where
+// the first byte allows; most lines are none of Megatron's.
 func (p *Parser) Line(b []byte, out Out) (Result, string) {
 	t := trim(b)
 	if len(t) == 0 {
@@ -101,6 +103,7 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 	case c == 'v' && bytes.HasPrefix(t, wordValidation):
 		return p.validation(t, out)
 	}
+	// An iteration line, or a memory line.
 	if start := p.find(t); start >= 0 {
 		p.ranked = false
 		if !bytes.HasPrefix(t[start:], wordRank) {
@@ -108,6 +111,7 @@ func (p *Parser) Line(b []byte, out Out) (Result, string) {
 		}
 		return p.records(t[start:], out)
 	}
+	// Megatron indents arguments, timers and the times of ranks.
 	if b[0] == ' ' {
 		if p.Dump && p.argument(t) {
 			return Arguments, ""
@@ -132,9 +136,10 @@ func bare(t []byte) []byte {
 	return t
 }
 
-// find returns the position of the first record of a line, -1 for none. The text before has prefixes unknown to the caller.
+// find returns where the first record of a text begins, -1 for none: an iteration ("iteration 3/ 100 |", with the bracketed time before, if any) or a memory
+// line ("[Rank 6] (after 1 iterations) memory (MB) |"). Text before the record is a prefix that bridge/line does not know, or a record without its line end.
 func (p *Parser) find(t []byte) int {
-	at := -1
+	at := -1 // of an iteration
 	for from := 0; ; {
 		i := bytes.Index(t[from:], wordIteration)
 		if i < 0 {
@@ -147,6 +152,7 @@ func (p *Parser) find(t []byte) int {
 		}
 		from = i + len(wordIteration)
 	}
+	// A memory line before the iteration is first.
 	head := t
 	if at >= 0 {
 		head = t[:at]
@@ -162,7 +168,7 @@ func isNeMo(before []byte) bool {
 	return bytes.HasSuffix(before, []byte(", ")) && bytes.Contains(before, []byte("Training epoch "))
 }
 
-// stampBefore returns where the bracketed time before i begins, or i.
+// stampBefore returns where the bracketed time before i begins ("[2026-06-12 10:30:57] iteration": the bracket), or i without one.
 func stampBefore(t []byte, i int) int {
 	n := i
 	for n > 0 && t[n-1] == ' ' {
@@ -171,18 +177,19 @@ func stampBefore(t []byte, i int) int {
 	if n == 0 || t[n-1] != ']' {
 		return i
 	}
-	from := bytes.LastIndexByte(t[max(0, n-40):n], '[')
+	near := max(0, n-40) // no time is longer
+	from := bytes.LastIndexByte(t[near:n], '[')
 	if from < 0 {
 		return i
 	}
-	from += max(0, n-40)
+	from += near
 	if s := line.StampLen(t[from+1:]); s > 0 && from+1+s == n-1 {
 		return from
 	}
 	return i
 }
 
-// iterationOf reads "iteration 3/ 7629408 |"; rest begins after the bar, nil without one.
+// iterationOf reads "iteration 3/ 7629408 |": the iteration, and how many are planned. rest begins after the bar; nil: b is no such text.
 func iterationOf(b []byte) (n, total int64, rest []byte) {
 	if len(b) < 14 || !bytes.HasPrefix(b, wordIteration) || b[9] != ' ' {
 		return 0, 0, nil
@@ -202,7 +209,7 @@ func iterationOf(b []byte) (n, total int64, rest []byte) {
 	return n, total, b[1:]
 }
 
-// records reads the record at the beginning of t and the records glued to it.
+// records reads the record at the beginning of t, and the records behind it that have lost the line end before them, as several processes write into one file.
 func (p *Parser) records(t []byte, out Out) (Result, string) {
 	found := false
 	for len(t) > 0 {
@@ -225,7 +232,8 @@ func (p *Parser) records(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
-// iteration reads one iteration record and returns the text glued to it.
+// iteration reads the iteration line at the beginning of t: "[time] iteration 3/ 100 | lm loss: 2.5E+00 | …". rest is the text behind the record, where another
+// record is glued to it. ok says that the record had a column, and was emitted.
 func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	rec := out.Record()
 	rec.Source, rec.Of, rec.Open, rec.Dedup = Source, record.Mean, true, true
@@ -238,7 +246,7 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	rec.Set(record.Iteration, float64(n))
 	rec.Set(record.Iterations, float64(total))
 	t = p.inOrder(rec, t)
-	fields, learn := len(p.order) > 0, true
+	fields, learn := len(p.order) > 0, true // learn: all columns so far go into the order for the next record
 	var c column
 	for c.next(t) {
 		fields = fields || len(c.key) > 0
@@ -259,14 +267,14 @@ func (p *Parser) iteration(t []byte, out Out) (rest []byte, ok bool) {
 	return t, fields
 }
 
-// column is "key: value |". key is empty without one.
+// column is a column "key: value |" of a line. key is empty where a column has no colon.
 type column struct {
 	key, value []byte
-	at         int // of value in the text before the cut
-	rest       []byte
+	at         int    // where value begins in the text given to next
+	rest       []byte // of the text, behind the column
 }
 
-// next cuts a column off. The result is false at the end, or where the next record has lost the newline before it.
+// next cuts the first column off t. The result is false at the end of the text, or where the column is the beginning of a glued record ("iteration 4/ 10").
 func (c *column) next(t []byte) bool {
 	if len(t) == 0 {
 		return false
@@ -337,8 +345,9 @@ var knownByName = func() map[string]*known {
 // maxOrder bounds the remembered columns: Megatron has a third as many.
 const maxOrder = 64
 
-// inOrder reads the columns that come in the order of the record before, as nearly all do, without searching their ends and names. The result is the rest of
-// the line.
+// inOrder is the fast way to read an iteration line: columns in the order of the line before, as nearly all lines have them, need no search for their ends and
+// names. At the first column that differs, inOrder shortens p.order to the columns before and returns the rest of the line, which iteration reads column by
+// column.
 func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	for i, k := range p.order {
 		b, ok := bytes.CutPrefix(blanks(t), []byte(k.name))
@@ -359,8 +368,9 @@ func (p *Parser) inOrder(rec *record.Record, t []byte) []byte {
 	return t
 }
 
-// field reads one column of an iteration line and returns the length of its value, and the column if known and a number.
-func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
+// field reads the value of one column of an iteration line into the record: a known column into its field, any other into an extra. The result is the column if
+// it is known and has a number (else nil), and how many bytes of value belong to the column: behind them another record is glued.
+func (p *Parser) field(rec *record.Record, key, value []byte) (col *known, length int) {
 	if len(key) == 0 {
 		return nil, len(value)
 	}
@@ -380,7 +390,7 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 			rec.AddExtra(record.Extra{Name: p.name(key, "_average"), Value: average})
 			n += 1 + m
 		}
-	case k.field == record.ConsumedTokens:
+	case k.field == record.ConsumedTokens: // "12.5B"
 		if scale := scaleOf(rest[0]); scale > 0 {
 			v *= scale
 			n++
@@ -405,12 +415,13 @@ func (p *Parser) field(rec *record.Record, key, value []byte) (*known, int) {
 	return k, n
 }
 
-// isGlue says whether another record begins after a number.
+// isGlue says whether another record begins in b, the text behind a number: "0.0[Rank 6] (after".
 func isGlue(b []byte) bool {
 	t := blanks(b)
 	return len(t) > 0 && begins(t)
 }
 
+// scaleOf is the number that a letter behind a count stands for; 0: none.
 func scaleOf(c byte) float64 {
 	switch c {
 	case 'K':
@@ -425,7 +436,8 @@ func scaleOf(c byte) float64 {
 	return 0
 }
 
-// name makes the name of an extra field: blanks are awkward in queries.
+// name makes the name of an extra field of a column's key and a suffix, with _ for blanks, which are awkward in queries: "batch size" becomes batch_size. The
+// name is valid until the next line.
 func (p *Parser) name(key []byte, suffix string) []byte {
 	if suffix == "" && bytes.IndexByte(key, ' ') < 0 {
 		return key
@@ -441,7 +453,8 @@ func (p *Parser) name(key []byte, suffix string) []byte {
 	return made
 }
 
-// memory reads "[Rank 6] (after 1 iterations) memory (MB) | allocated: …" and returns the text glued to it. MB is MiB.
+// memory reads the memory line at the beginning of t: "[Rank 6] (after 1 iterations) memory (MB) | allocated: 512.0 | …", where MB is MiB. rest is the text
+// behind the record, where another record is glued to it. ok says that the record had a value, and was emitted.
 func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
 	rec := out.Record()
 	rec.Kind, rec.Source = record.Side, Source
@@ -483,7 +496,7 @@ func (p *Parser) memory(t []byte, out Out) (rest []byte, ok bool) {
 		default:
 			rec.AddExtra(record.Extra{Name: p.name(c.key, ""), Value: v})
 		}
-		if n < len(c.value) {
+		if n < len(c.value) { // a glued record
 			t = t[c.at+n:]
 			break
 		}
@@ -591,7 +604,8 @@ optimizer
   params-all-gather
 `)
 
-// timers reads the titles of the timers, and the older form with all timers on one line: "time (ms) | forward-compute: 120.31 | …".
+// timers reads the titles before the lines of the timers ("max time across ranks (ms):"), and the older form with all timers on one line:
+// "time (ms) | forward-compute: 120.31 | …". The times become stages of the step of the record before.
 func (p *Parser) timers(t []byte, out Out) (Result, string) {
 	switch string(t) {
 	case "(min, max) time across ranks (ms):", "max time across ranks (ms):":
@@ -620,7 +634,8 @@ func (p *Parser) timers(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
-// timer reads "forward-backward ....: (1402.11, 1409.87)" and "forward-backward ....: 1409.87", ms.
+// timer reads the line of one timer, in ms: "forward-backward ....: (1402.11, 1409.87)", the fastest and the slowest rank, or "forward-backward ....: 1409.87",
+// the slowest. false: t is no such line.
 func timer(t []byte, out Out) bool {
 	i := bytes.Index(t, []byte(".: "))
 	if i < 0 {
@@ -630,6 +645,7 @@ func timer(t []byte, out Out) bool {
 	for len(name) > 0 && name[len(name)-1] == '.' {
 		name = name[:len(name)-1]
 	}
+	// A single word and a blank, before the dots.
 	if len(name) < 2 || name[len(name)-1] != ' ' || bytes.IndexByte(name[:len(name)-1], ' ') >= 0 {
 		return false
 	}
@@ -665,8 +681,8 @@ func timer(t []byte, out Out) bool {
 // maxTimer bounds the name of a timer.
 const maxTimer = 128
 
-// rank reads "forward-compute:" and "rank 3: 46.21", ms, printed by _get_all_ranks_time_string() of megatron/core/timers.py for --timing-log-option all. Ranks
-// without a time are not printed.
+// rank reads the lines under the title "times across ranks (ms):": a timer's name ("forward-compute:"), and a line for each rank with a time ("rank 3: 46.21").
+// _get_all_ranks_time_string() of megatron/core/timers.py prints them with --timing-log-option all.
 func (p *Parser) rank(t []byte, out Out) (Result, string) {
 	if name, ok := bytes.CutSuffix(t, []byte{':'}); ok && len(name) <= maxTimer {
 		p.timer = append(p.timer[:0], name...)
@@ -690,7 +706,7 @@ func (p *Parser) rank(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
-// reported are the parts timed by StragglerDetector: getting the batch, and the forward passes.
+// reported are the places of the parts timed by StragglerDetector: DRtt, getting the batch, and Rtt, the forward passes.
 var reported = record.Outline(`
 DRtt
 Rtt *
@@ -699,6 +715,8 @@ Rtt *
 // stragglers reads the output of StragglerDetector.report() of megatron/core/utils.py for --log-straggler, the extremes over all ranks:
 //
 //	[2024-03-14 23:07:56] | MnRtt/Rnk: 3453.08ms/8 | MxRtt/Rnk: 3468.20ms/0 | MnPwr/Rnk: 601796.00W/8 | … | MxEtpt/Rnk: 297.32TF/8
+//
+// Mn is the least value, Mx the greatest, each with its rank behind the slash. The times become stages, the other columns extras.
 func stragglers(t []byte, out Out) (Result, string) {
 	rec := out.Record()
 	rec.Kind, rec.Source, rec.Open, rec.Dedup = record.Ranks, Source, true, true
@@ -733,7 +751,7 @@ func stragglers(t []byte, out Out) (Result, string) {
 	return Records, ""
 }
 
-// addRanked reads "3468.20ms/0", the time of rank 0.
+// addRanked reads "3468.20ms/0", the time of rank 0, and adds it as a stage of the name. Another form adds nothing.
 func addRanked(rec *record.Record, name, value []byte) {
 	v, n := decimal.Leading(value)
 	b, ok := bytes.CutPrefix(value[n:], []byte("ms/"))
@@ -743,7 +761,8 @@ func addRanked(rec *record.Record, name, value []byte) {
 	}
 }
 
-// etpt reads "^^^^ Bottom 2 Ranks with lowest Etpt(TF): 296.02/0, 296.17/2,", printed after the report where --straggler-minmax-count is above 1.
+// etpt reads "^^^^ Bottom 2 Ranks with lowest Etpt(TF): 296.02/0, 296.17/2,", printed after the report where --straggler-minmax-count is above 1: the ranks
+// with the lowest or highest throughput. The list becomes an extra of the report. false: t is no such line.
 func etpt(t []byte, out Out) bool {
 	head, list, ok := bytes.Cut(t[len(wordEtpt):], []byte(" Etpt(TF): "))
 	name := nameBottom
@@ -762,7 +781,7 @@ func etpt(t []byte, out Out) bool {
 	return true
 }
 
-// rule reads lines that begin with a dash: the frame of a validation result and the ends of the argument dump.
+// rule reads lines that begin with a dash: the frame of a validation result ("--------") and the ends of the argument dump ("-------- arguments --------").
 func (p *Parser) rule(t []byte) (Result, string) {
 	text := bytes.Trim(t, "-")
 	dashes := len(t) - len(text)
@@ -781,7 +800,8 @@ func (p *Parser) rule(t []byte) (Result, string) {
 	return Other, ""
 }
 
-// argument reads "hidden_size ..................................... 4096".
+// argument reads a line of the argument dump: "hidden_size ..................................... 4096". The argument is then in p.args, in the form that the
+// model understands: lists of layers as patterns. false: t is no such line.
 func (p *Parser) argument(t []byte) bool {
 	i := bytes.IndexByte(t, ' ')
 	if i < 1 {
@@ -793,11 +813,11 @@ func (p *Parser) argument(t []byte) bool {
 			return false
 		}
 	}
+	// Megatron fills the name with dots to 48 characters.
 	dots := 0
 	for dots < len(rest) && rest[dots] == '.' {
 		dots++
 	}
-	// A name of 48 characters or more is not followed by dots.
 	if dots == 0 && len(name) < 48 || dots > 0 && dots < len(rest) && rest[dots] != ' ' {
 		return false
 	}
@@ -812,7 +832,8 @@ func (p *Parser) argument(t []byte) bool {
 		}
 	}
 	if string(name) == "use_tp_pp_dp_mapping" && string(value) == "True" {
-		// The ranks of a pipeline stage are then not contiguous. The name comes after the name of the size, in alphabetical order.
+		// The ranks of a pipeline stage are then not contiguous, and cannot be told from the size: -1 stands for an unknown size, and replaces the size, which comes
+		// before in alphabetical order.
 		name, value = []byte("pipeline_model_parallel_size"), []byte("-1")
 	}
 	p.args = append(p.args, Argument{name, value})
@@ -830,7 +851,8 @@ func pattern(value []byte) []byte {
 	return layers
 }
 
-// padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", printed after the dump.
+// padded reads "> padded vocab (size: 50257) with 47 dummy tokens (new size: 50304)", printed after the dump: the new size is then in p.args as
+// padded_vocab_size.
 func (p *Parser) padded(t []byte) bool {
 	if !bytes.HasPrefix(t, wordPadded) {
 		return false

@@ -15,11 +15,11 @@ type Place struct {
 // Places are the parts of a trainer's step, by name.
 type Places map[string]*Place
 
-// Outline reads the parts of a trainer's step, one a line, in the order of execution, indented by two blanks more than the enclosing part, with " *" after
-// parts that are Own.
+// Outline reads the parts of a trainer's step from a table in the parser's code: one part a line, in the order of execution, indented by two blanks more than
+// the enclosing part, with " *" after parts that are Own.
 func Outline(text string) Places {
 	places := Places{}
-	var open []*Place
+	var open []*Place // the parts around the line before, and its part: outermost first
 	for line := range strings.Lines(strings.Trim(text, "\n")) {
 		name, own := strings.CutSuffix(strings.TrimLeft(strings.TrimSuffix(line, "\n"), " "), " *")
 		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2

@@ -98,7 +98,7 @@ type Record struct {
 	units  [NumFields]Unit    // of the fields in has
 }
 
-// Stage is a part of the step with a duration in the record.
+// Stage is a part of the step whose duration the record states.
 type Stage struct {
 	Name []byte
 	// Seconds is the duration; where the log has the range over ranks, the duration of the slowest rank, and Min of the fastest.
@@ -111,7 +111,7 @@ type Stage struct {
 	HasRank bool
 }
 
-// Extra is a value without a Field. Text nil: a number.
+// Extra is a value of the log for which no Field exists, by the log's name. Text nil: Value, a number.
 type Extra struct {
 	Name  []byte
 	Text  []byte
@@ -150,7 +150,8 @@ func (r *Record) SetIn(f Field, v float64, u Unit) {
 // Unset takes a field away.
 func (r *Record) Unset(f Field) { r.has &^= 1 << f }
 
-// Merge adds the fields of the other record that are missing here, without its Stages and Extra.
+// Merge adds the fields, GPU values and count of dropped fields of o, another record of the same step; of fields in both, r's stay. The caller adds Stages and
+// Extra.
 func (r *Record) Merge(o *Record) {
 	for f := range NumFields {
 		if f == Tokens && o.EitherTokens { // their meaning depends on the record's place
@@ -167,7 +168,7 @@ func (r *Record) Merge(o *Record) {
 	r.Dropped += o.Dropped
 }
 
-// Layout is the fields set, with their units.
+// Layout is which fields a record has, and their units: the same for most records of a log.
 type Layout struct {
 	has   uint64
 	units [NumFields]Unit

@@ -9,12 +9,12 @@ import (
 // lookBack bounds the search for a time before a record.
 const lookBack = 256
 
-// LastStamp returns the last date and time in the end of b, in a form of clock.Stamps, or nil. Used for records after a text that bridge/line does not peel: a
-// progress bar, "[titan]".
+// LastStamp returns the last date and time in the last 256 bytes of b, in a form of clock.Stamps, or nil without one. Parsers of records behind a text that
+// bridge/line does not peel (a progress bar, "[titan]") look for the time of the record in the text before.
 func LastStamp(b []byte) []byte {
 	b = b[max(0, len(b)-lookBack):]
 	for end := len(b); ; {
-		// The year's dash comes last when looking from the end; StampLen sorts out the rest.
+		// A dash may be the one behind the year of "2026-08-21 …": StampLen decides.
 		i := bytes.LastIndexByte(b[:end], '-')
 		if i < 4 {
 			return nil

@@ -19,11 +19,12 @@ type Parser struct {
 // state is the model between the argument dump and the first iteration.
 type state struct {
 	Model spans.Model `json:"model"`
-	Dump  bool        `json:"dump"`
-	Open  bool        `json:"open"`
+	Dump  bool        `json:"dump"` // within the dump: megatron.Parser.Dump
+	Open  bool        `json:"open"` // arguments may still come: from the beginning of the dump to the first record
 }
 
-// Line is as in step.Parser. mine is false for a line of another program.
+// Line is as in step.Parser: the records of a Megatron line go to out, and the argument dump becomes out.Model. mine is false for a line of another program,
+// which the caller may give to another parser.
 func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string, mine bool) {
 	result, reason := p.lines.Line(text, out)
 	switch result {
@@ -49,7 +50,7 @@ func (p *Parser) Line(text []byte, out step.Out) (v tail.Verdict, reason string,
 	return tail.Ignored, "", false
 }
 
-// arguments takes the arguments of the model; the result is the reason why the line is no record.
+// arguments adds the line's arguments to the model, and returns the reason why the line is no record.
 func (p *Parser) arguments(out step.Out) string {
 	for _, a := range p.lines.Arguments() {
 		p.state.Model.Set(string(a.Name), a.Value)
