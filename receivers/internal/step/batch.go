@@ -16,28 +16,31 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// stepBatch is the records that are sent together, packed: a record has few of the fields.
+// stepBatch is the records that are sent together, packed: a record has few of the possible fields, so the values of all records stand one behind the other in
+// common lists, and each item has its range of each list.
 type stepBatch struct {
 	pool   *filereceiver.Pool[stepBatch]
 	set    *Settings
-	run    string
-	opens  *spans.RunSpan // nil: the run is open already
-	steps  int
+	run    string         // id of the run
+	opens  *spans.RunSpan // the span of the run, to be sent with the batch; nil: the run is open already
+	steps  int            // items that are steps
 	items  []item
 	shared []shared
 	values []value
 	stages []stage
 	ranks  []rankTime
-	laid   []part // by Traces
-	sums   []rankTime
 	extras []extra
-	gpus   []float64
-	texts  bool // some model is known
-	hosts  bool // some host is
+	gpus   []float64 // utilization of each GPU, 0..1
+	texts  bool      // some record has a model, whose attributes may be texts of the log
+	hosts  bool      // some record has a host
 
-	samples []sample // without spans
+	samples []sample // values of GPUs that belong to no span
+
+	laid []part     // memory of parts, reused for each item
+	sums []rankTime // memory of compare
 }
 
+// key names a span.
 type key struct {
 	Trace pcommon.TraceID `json:"trace"`
 	ID    pcommon.SpanID  `json:"id"`
@@ -47,25 +50,26 @@ type key struct {
 type item struct {
 	kind         record.Kind
 	hasIteration bool
-	point        bool // the duration is unknown
-	local        bool // the rank is the local one
+	point        bool // the duration is unknown: the span is a point in time
+	local        bool // rank is the rank on the node, not among all
 	ownUnits     bool // units differ from those of the log's other records
-	oneGPU       bool // a GPU of unknown number
+	oneGPU       bool // gpus has a single value, of a GPU of unknown number
 	trace        pcommon.TraceID
 	id, parent   pcommon.SpanID
 	start, end   int64
-	iteration    int64
-	ordinal      int64 // without an iteration
-	covered      int64 // 0: unknown
-	rank         int64
+	iteration    int64  // if hasIteration
+	ordinal      int64  // number of a record without an iteration, from 1; else 0
+	covered      int64  // number of steps that the record is about; 0: unknown
+	rank         int64  // noRank: unknown
 	shared       uint32 // index in stepBatch.shared
-	dropped      uint32 // fields
+	dropped      uint32 // number of fields left out (record.Dropped)
 	place        tail.Place
-	units        string // if ownUnits
+	units        string // AttrSourceUnit, if ownUnits
 
-	slow  *rankSlow // nil: unknown
-	parts int       // drawn with their ranks
+	slow  *rankSlow // found by compare; nil: unknown
+	parts int       // number of parts drawn with their ranks so far
 
+	// Ranges of the record in the lists of stepBatch.
 	valuesFrom, valuesTo, stagesFrom, stagesTo, extrasFrom, extrasTo, gpusFrom, gpusTo uint32
 }
 
@@ -75,26 +79,27 @@ type placed struct {
 	about
 }
 
-// about is the source of a record's times, and its logger.
+// about is what a record has in common with most of its neighbours: the format, where its times come from, and the process that logged it.
 type about struct {
-	source         string
-	time           spans.TimeSource
-	kindOfDuration string
+	source         string           // the format (record.Source)
+	time           spans.TimeSource // where end comes from
+	kindOfDuration string           // spans.DurationStep and the like; "": the duration is unknown
 	host           string
 	pid            int64
 	attempt        int64 // 0: the first
-	byID           bool  // an id in the log decided the trace
+	byID           bool  // a trace id in the log decided the trace
 	model          *spans.Model
 }
 
-// shared is the common part of records, written on their resource.
+// shared is what several records of a batch have in common: the attributes of their resource.
 type shared struct {
 	about
-	units  string
+	units  string // AttrSourceUnit
 	stated spans.Stated
 }
 
-// exact says whether the length of the span is the time of a step, to the nanosecond.
+// exact says whether the span's length equals the stated seconds of a step, times the steps covered, to the nanosecond per step: then the attribute for the
+// duration would say nothing new.
 func (it *item) exact(seconds float64) bool {
 	steps := max(it.covered, 1)
 	length := it.end - it.start
@@ -103,26 +108,30 @@ func (it *item) exact(seconds float64) bool {
 
 func (it *item) key() key { return key{it.trace, it.id} }
 
+// value is a field of a record, in its base unit.
 type value struct {
 	field record.Field
 	v     float64
 }
 
-// stands says whether the value goes to the resource, not to the span.
+// stands says whether the value stands on the resource already, and so not on the span.
 func (v value) stands(on *spans.Resource) bool {
 	number := fieldInfos[v.field].stated
 	return number > 0 && on.Stated.Is(number-1, v.v)
 }
 
+// stage is a part of a record's step, as record.Stage.
 type stage struct {
 	name         string
 	seconds, min float64
 	hasMin       bool
-	place        *record.Place
+	place        *record.Place // nil: unknown
 
-	ranksFrom, ranksTo uint32 // where the log has the time of each rank; then seconds is the slowest rank's, and min the fastest rank's
+	// Range in stepBatch.ranks, where the log has the time of each rank; then seconds is the slowest rank's, and min the fastest rank's.
+	ranksFrom, ranksTo uint32
 }
 
+// extra is a value without a Field, as record.Extra.
 type extra struct {
 	name, text              string
 	isText                  bool
@@ -133,13 +142,14 @@ type extra struct {
 // maxFree bounds the batches kept, some 200 KB each.
 const maxFree = 16
 
+// newBatch is an empty batch, with the memory of an earlier one.
 func (h *handler) newBatch() *stepBatch {
 	b := h.pool.Get()
 	b.pool, b.set, b.run = h.pool, h.set, h.run
 	return b
 }
 
-// Done lets the batch be used again.
+// Done is as in filereceiver.Batch: the batch's memory may be used again, unless a large batch has grown it.
 func (b *stepBatch) Done() {
 	clear(b.items)
 	clear(b.shared)
@@ -165,7 +175,7 @@ func (b *stepBatch) Texts() (onSpans, onPoints bool) {
 	return b.texts || b.hosts || len(b.stages)+len(b.extras) > 0, b.hosts
 }
 
-// add packs a record.
+// add packs a placed record into the batch.
 func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		b.steps++
@@ -173,7 +183,7 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	b.texts, b.hosts = b.texts || it.model != nil, b.hosts || it.host != ""
 	it.valuesFrom, it.stagesFrom, it.extrasFrom, it.gpusFrom = b.ends()
 	for f, v := range rec.All() {
-		if f == record.Duration && (it.kind != record.Step || it.exact(v)) { // the duration of other kinds is no step's
+		if f == record.Duration && (it.kind != record.Step || it.exact(v)) { // the span's length says as much, and the duration of other kinds is no step's
 			continue
 		}
 		b.values = append(b.values, value{f, v})
@@ -197,11 +207,14 @@ func (b *stepBatch) add(h *handler, it *placed, rec *record.Record) {
 	b.items = append(b.items, it.item)
 }
 
+// ends are the lengths of the lists: where the ranges of the next record begin, or of the last one end.
 func (b *stepBatch) ends() (values, stages, extras, gpus uint32) {
 	return uint32(len(b.values)), uint32(len(b.stages)), uint32(len(b.extras)), uint32(len(b.gpus))
 }
 
-// addFacts notes the values that the log repeats. A step without one of the numbers has a resource without it; all other spans have the resource of the steps.
+// addFacts finds the shared part of a record: the values that the log repeats in each record, such as the global batch size, stand on the resource. A step has
+// a resource with only the numbers that the step itself states. Other records have the resource of the step before. Records with an equal shared part refer to
+// the same one.
 func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	t := h.track(who{it.source, it.rank})
 	t.Units.add(rec)
@@ -209,8 +222,8 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	if it.kind == record.Step {
 		t.Stated = spans.Stated{}
 		for _, v := range b.values[it.valuesFrom:] {
-			if i := fieldInfos[v.field].stated - 1; i >= 0 && spans.Finite(v.v) {
-				t.Stated.Set(i, t.Steady[i].Next(v.v))
+			if number := fieldInfos[v.field].stated - 1; number >= 0 && spans.Finite(v.v) {
+				t.Stated.Set(number, t.Steady[number].Next(v.v))
 			}
 		}
 		if it.covered > 1 {
@@ -221,6 +234,7 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 	if it.kind != record.Step || of.kindOfDuration == spans.DurationStep {
 		of.kindOfDuration = "" // the default
 	}
+	// Mostly the last one.
 	last := len(b.shared) - 1
 	for i := last; i >= 0 && i > last-maxMixed; i-- {
 		if b.shared[i] == of {
@@ -235,29 +249,29 @@ func (b *stepBatch) addFacts(h *handler, it *placed, rec *record.Record) {
 // maxMixed is the number of ranks or workers of a log that may alternate line by line.
 const maxMixed = 8
 
-// unitTexts makes AttrSourceUnit of all fields in the log so far.
+// unitTexts makes the text of AttrSourceUnit ("ml.train.step.duration=ms …"): the units in which a writer's log states the fields. One text serves all records, so
+// that their resource stays the same.
 type unitTexts struct {
 	layout record.Layout                 // of the record before: mostly also the next record's
-	Units  [record.NumFields]record.Unit `json:"units"`
-	text   string
-	// The units of the record, if a field has another one than before.
-	own   string
-	other bool
+	Units  [record.NumFields]record.Unit `json:"units"` // the unit of each field when it first came; Base: not needed
+	text   string                        // of Units
+	other  bool                          // a field of the last record has another unit than before
+	own    string                        // the text of the last record alone, if other
 }
 
-// add notes the units of a record, and sets own and other where they contradict earlier units.
+// add notes the units of a record: a field's first unit goes into the common text. A record that contradicts earlier units gets a text of its own (other, own).
 func (u *unitTexts) add(rec *record.Record) {
 	layout := rec.Layout()
 	if layout == u.layout {
 		return
 	}
 	u.layout, u.own, u.other = layout, "", false
-	news := false
+	added := false
 	for f := range rec.All() {
 		switch unit := rec.UnitOf(f); {
 		case unit == u.Units[f]:
 		case u.Units[f] == record.Base:
-			u.Units[f], news = unit, true
+			u.Units[f], added = unit, true
 		default:
 			u.other = true
 		}
@@ -269,11 +283,12 @@ func (u *unitTexts) add(rec *record.Record) {
 		}
 		u.own = textOf(&own)
 	}
-	if news {
+	if added {
 		u.text = textOf(&u.Units)
 	}
 }
 
+// textOf lists fields with their units, "name=unit name=unit".
 func textOf(units *[record.NumFields]record.Unit) string {
 	var text strings.Builder
 	for f, unit := range units {
@@ -288,7 +303,7 @@ func textOf(units *[record.NumFields]record.Unit) string {
 	return text.String()
 }
 
-// Traces builds the spans.
+// Traces is as in filereceiver.Batch: each record becomes a span, below which its parts are. A Side becomes only parts, of the step before.
 func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 	if b.opens != nil {
 		out.AddRun(*b.opens)
@@ -299,7 +314,8 @@ func (b *stepBatch) Traces(out *spans.Batch, from filereceiver.From) {
 		it := &b.items[i]
 		from(it.place)
 		b.compare(it)
-		if it.kind == record.Ranks && it.start == it.end { // a report is as long as its content
+		// A report on ranks has no duration of its own: its span is as long as its parts, end to end.
+		if it.kind == record.Ranks && it.start == it.end {
 			it.point = false
 			for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
 				it.start -= max(nanos(st.seconds), tick)
@@ -326,6 +342,7 @@ func (b *stepBatch) first() *item {
 	return first
 }
 
+// resource is the resource of a record's span.
 func (b *stepBatch) resource(it *item) spans.Resource {
 	of, joinBy := &b.shared[it.shared], ""
 	if of.byID {
@@ -345,18 +362,14 @@ func (b *stepBatch) ofParts(it *item) spans.Resource {
 	return r
 }
 
-// addedWithoutModel is the number of attributes that train_perf adds to most steps of an unknown model: samples, tokens and a rate.
-const addedWithoutModel = 3
-
-func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
-	res := b.resource(it)
+// room is how many attributes a span will have, at its source and in train_perf: growing the list later would cost a copy.
+func (b *stepBatch) room(it *item, res *spans.Resource, ownCovered bool) int {
 	n := int(it.extrasTo - it.extrasFrom)
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-		if !v.stands(&res) {
+		if !v.stands(res) {
 			n++
 		}
 	}
-	ownCovered := it.covered > 1 && !res.Stated.Is(spans.StatedStepsCovered, float64(it.covered))
 	for _, has := range [...]bool{it.ordinal > 0, it.rank != noRank, ownCovered, it.point, it.ownUnits} {
 		if has {
 			n++
@@ -370,6 +383,17 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 			n += spans.AddedToStep/2 - addedWithoutModel // the other half goes to the resource
 		}
 	}
+	return n
+}
+
+// addedWithoutModel is the number of attributes that train_perf adds to most steps of an unknown model: samples, tokens and a rate.
+const addedWithoutModel = 3
+
+// span adds the span of a record, with the record's values as attributes: those that are not on the resource.
+func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
+	res := b.resource(it)
+	ownCovered := it.covered > 1 && !res.Stated.Is(spans.StatedStepsCovered, float64(it.covered)) // not on the resource
+	n := b.room(it, &res, ownCovered)
 	s := out.Add(res, spans.Span{
 		Trace: it.trace, ID: it.id, Parent: it.parent, Name: roles[it.kind], Is: kinds[it.kind], Kind: ptrace.SpanKindInternal, Start: it.start, End: it.end,
 		Source: res.Time, Attributes: n,
@@ -386,14 +410,8 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 		m.PutInt(spans.AttrStepsCovered, it.covered)
 	}
 	for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-		if v.stands(&res) {
-			continue
-		}
-		info := &fieldInfos[v.field]
-		if n := int64(v.v); info.integer && float64(n) == v.v && n < 1<<53 && n > -1<<53 {
-			m.PutInt(info.name, n)
-		} else {
-			putNumber(m, info.name, v.v)
+		if !v.stands(&res) {
+			v.put(m)
 		}
 	}
 	if gpus := b.gpus[it.gpusFrom:it.gpusTo]; len(gpus) > 0 {
@@ -427,6 +445,17 @@ func (b *stepBatch) span(out *spans.Batch, it *item) ptrace.Span {
 	return s
 }
 
+// put writes the value as an attribute. An integer field is an integer if a float64 has it exactly.
+func (v value) put(m pcommon.Map) {
+	info := &fieldInfos[v.field]
+	if n := int64(v.v); info.integer && float64(n) == v.v && n < 1<<53 && n > -1<<53 {
+		m.PutInt(info.name, n)
+	} else {
+		putNumber(m, info.name, v.v)
+	}
+}
+
+// putRank writes a rank, or the local rank; nothing for noRank.
 func putRank(m pcommon.Map, rank int64, local bool) {
 	switch {
 	case rank == noRank:
@@ -451,15 +480,15 @@ func putNumber(m pcommon.Map, name string, v float64) {
 	}
 }
 
-// gauges groups points by metric.
+// gauges builds the metrics of a batch, with the points of each metric together.
 type gauges struct {
 	b      *stepBatch
-	scope  pmetric.MetricSlice
-	fields [record.NumFields]pmetric.NumberDataPointSlice
-	have   [record.NumFields]bool
-	others map[string]pmetric.NumberDataPointSlice
-	latest map[labels]*latest // nil: all points are made
-	// The labels of the item before; mostly also the next item's.
+	scope  pmetric.MetricSlice                            // all metrics
+	fields [record.NumFields]pmetric.NumberDataPointSlice // the points of each field's gauge
+	have   [record.NumFields]bool                         // which of fields exist
+	others map[string]pmetric.NumberDataPointSlice        // the points of other gauges, by name
+	latest map[labels]*latest                             // with PointsConfig.LatestPoints; nil: all points are made
+	// The labels of the item before, and their latest; mostly also the next item's.
 	lastOf labels
 	last   *latest
 }
@@ -471,10 +500,11 @@ type labels struct {
 	local        bool
 }
 
-// latest is the series of some labels that have their last point.
+// latest says which series of some labels have their last point already. Points are then made from the last record to the first, so a later point of the same
+// series is an older one, and left out.
 type latest struct {
 	fields [record.NumFields]bool
-	gpus   int
+	gpus   int                // the GPUs below this number have a point
 	extras map[[2]string]bool // by metric and statistic
 	sample map[series]bool
 }
@@ -485,7 +515,7 @@ func (b *stepBatch) labels(it *item) labels {
 	return labels{of.source, of.host, it.rank, it.local}
 }
 
-// of returns the points made for the labels. nil: all points are made.
+// of returns the latest of the labels. nil: all points are made.
 func (g *gauges) of(l labels) *latest {
 	if g.latest == nil {
 		return nil
@@ -502,7 +532,7 @@ func (g *gauges) of(l labels) *latest {
 	return seen
 }
 
-// passed says whether a later point of the series has been made already. Points are made from the last to the first then.
+// passed says whether the field's series has its last point already, and notes that it has one now. nil: never.
 func (l *latest) passed(field record.Field) bool {
 	if l == nil {
 		return false
@@ -512,6 +542,7 @@ func (l *latest) passed(field record.Field) bool {
 	return was
 }
 
+// passedExtra is as passed, for the gauge of an extra.
 func (l *latest) passedExtra(e *extra) bool {
 	if l == nil {
 		return false
@@ -524,7 +555,7 @@ func (l *latest) passedExtra(e *extra) bool {
 	return was
 }
 
-// firstGPU is the number of the first device without a later point.
+// firstGPU is as passed, for the utilization of a record's n GPUs: the GPUs from first on need a point.
 func (l *latest) firstGPU(n int) (first int) {
 	if l == nil {
 		return 0
@@ -533,7 +564,7 @@ func (l *latest) firstGPU(n int) (first int) {
 	return min(first, n)
 }
 
-// Metrics builds the gauges of the log's values.
+// Metrics is as in filereceiver.Batch: the gauges of the values that the log states, a point for each record, and of the samples of GPUs.
 func (b *stepBatch) Metrics() pmetric.Metrics {
 	md := pmetric.NewMetrics()
 	g := gauges{b: b}
@@ -542,23 +573,26 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 	}
 	for i := range b.items {
 		if g.latest != nil {
-			i = len(b.items) - 1 - i
+			i = len(b.items) - 1 - i // from the last on
 		}
 		it := &b.items[i]
 		l := b.labels(it)
 		seen := g.of(l)
 		for _, v := range b.values[it.valuesFrom:it.valuesTo] {
-			if info := &fieldInfos[v.field]; info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step) &&
-				!seen.passed(v.field) {
-				if !g.have[v.field] {
-					g.have[v.field] = true
-					g.fields[v.field] = g.metric(md, info.gauge)
-					if g.latest == nil {
-						g.fields[v.field].EnsureCapacity(len(b.items) - i)
-					}
-				}
-				g.point(g.fields[v.field], l, it.end).SetDoubleValue(v.v)
+			info := &fieldInfos[v.field]
+			// A summary is about the whole run, and the iteration of other records is that of a step before.
+			hasPoint := info.gauge != nil && it.kind != record.Summary && (v.field != record.Iteration || it.kind == record.Step)
+			if !hasPoint || seen.passed(v.field) {
+				continue
 			}
+			if !g.have[v.field] {
+				g.have[v.field] = true
+				g.fields[v.field] = g.metric(md, info.gauge)
+				if g.latest == nil {
+					g.fields[v.field].EnsureCapacity(len(b.items) - i)
+				}
+			}
+			g.point(g.fields[v.field], l, it.end).SetDoubleValue(v.v)
 		}
 		gpus := b.gpus[it.gpusFrom:it.gpusTo]
 		for j := seen.firstGPU(len(gpus)); j < len(gpus); j++ {
@@ -585,6 +619,7 @@ func (b *stepBatch) Metrics() pmetric.Metrics {
 // gpuUtilization is the metric of the semantic conventions, with nvml's description.
 var gpuUtilization = spans.Metric{Name: spans.AttrGPUUtilization, Unit: spans.UnitOne, Description: "Share of the time in which the device was busy."}
 
+// other returns the points of a gauge that is none of a field's, declared at the first call.
 func (g *gauges) other(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {
 	s, ok := g.others[d.Name]
 	if !ok {
@@ -597,6 +632,7 @@ func (g *gauges) other(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPo
 	return s
 }
 
+// metric declares a metric, and returns its points. The first metric also makes the resource and the scope.
 func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataPointSlice {
 	if md.ResourceMetrics().Len() == 0 {
 		rm := md.ResourceMetrics().AppendEmpty()
@@ -611,7 +647,7 @@ func (g *gauges) metric(md pmetric.Metrics, d *spans.Metric) pmetric.NumberDataP
 	return spans.Points(m)
 }
 
-// point is a point without a value.
+// point adds a point with labels and time, for the caller to set the value.
 func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) pmetric.NumberDataPoint {
 	dp := points.AppendEmpty()
 	dp.SetTimestamp(spans.Timestamp(at))
@@ -633,12 +669,12 @@ func (g *gauges) point(points pmetric.NumberDataPointSlice, l labels, at int64) 
 
 // index is the decimal text of a device's index, without allocating for the usual ones.
 func index(i int) string {
-	const digits = "0123456789101112131415"
+	const digits = "0123456789101112131415" // all indexes below 16 in a row, of one digit, then of two
 	switch {
 	case i < 10:
 		return digits[i : i+1]
 	case i < 16:
-		return digits[2*i-10 : 2*i-8]
+		return digits[10+2*(i-10) : 10+2*(i-10)+2]
 	}
 	return strconv.Itoa(i)
 }

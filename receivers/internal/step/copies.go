@@ -19,47 +19,48 @@ type copies struct {
 	Found  bool  `json:"found,omitempty"`
 	Differ bool  `json:"differ,omitempty"` // the ranks differ
 
-	led  bool // Lead is known
-	said map[saying]firstSaid
-	ring []saying // the keys of said, the oldest at next
+	led  bool                    // Lead is known
+	said map[subject]firstRecord // the last maxSaid subjects
+	ring []subject               // the keys of said, the oldest at next
 	next int
 }
 
-// saying is the subject of a record.
-type saying struct {
+// subject is what a record is about: records of one subject by several ranks may be copies.
+type subject struct {
 	source    string
 	kind      record.Kind
 	iteration float64
 }
 
-// firstSaid is the first record of a subject, with its rank.
-type firstSaid struct {
+// firstRecord is the first record of a subject: a hash of its values (valuesOf), and its rank.
+type firstRecord struct {
 	values uint64
 	rank   int64
 }
 
-// maxSaid bounds the distance of a job's ranks, in iterations.
+// maxSaid is the number of subjects remembered: a rank that is further behind, in iterations, is not recognized.
 const maxSaid = 1024
 
 var seed = maphash.MakeSeed()
 
-// of says whether a record is a copy, and returns the owner of the record otherwise. rank is the rank before the line.
-func (c *copies) of(rec *record.Record, rank int64) (is bool, owner int64) {
+// of says whether a record is a copy of another rank's record. If not, owner is the rank to which the record counts: once copies were found, all records of the
+// job count to one rank (Lead), whichever rank wrote first. rank is the rank before the line.
+func (c *copies) of(rec *record.Record, rank int64) (isCopy bool, owner int64) {
 	if c.Differ || rec.HasRank || rec.Unnumbered || rec.Join || !ofJob(rec) {
 		return false, rank
 	}
 	if !c.led && !c.Found {
 		c.Lead, c.led = rank, true
 	}
-	k := saying{rec.Source, rec.Kind, rec.Get(record.Iteration)}
-	v := firstSaid{valuesOf(rec), rank}
-	first, known := c.said[k]
+	about := subject{rec.Source, rec.Kind, rec.Get(record.Iteration)}
+	this := firstRecord{valuesOf(rec), rank}
+	first, known := c.said[about]
 	switch {
 	case !known:
-		c.note(k, v)
+		c.note(about, this)
 	case first.rank == rank:
-		c.said[k] = v // the job went back
-	case first.values != v.values:
+		c.said[about] = this // the job went back
+	case first.values != this.values: // for good: each rank has its own steps
 		c.Differ = true
 		return false, rank
 	default:
@@ -72,7 +73,8 @@ func (c *copies) of(rec *record.Record, rank int64) (is bool, owner int64) {
 	return false, rank
 }
 
-// ofJob says whether a record may be of all ranks: a record with nothing but the duration of its step may be each rank's own.
+// ofJob says whether a record may be the job's, the same on all ranks: a step or a validation result with an iteration and a value. A record with nothing but
+// the duration may be each rank's own, even if the durations are equal.
 func ofJob(rec *record.Record) bool {
 	if !rec.Has(record.Iteration) || rec.Kind != record.Step && rec.Kind != record.Evaluation {
 		return false
@@ -95,18 +97,19 @@ func (c *copies) settled() copies {
 	return copies{Lead: c.Lead, Found: true, Differ: c.Differ}
 }
 
-func (c *copies) note(k saying, v firstSaid) {
+// note remembers the first record of a subject, in place of the oldest subject.
+func (c *copies) note(about subject, first firstRecord) {
 	if c.said == nil {
-		c.said = make(map[saying]firstSaid)
+		c.said = make(map[subject]firstRecord)
 	}
 	if len(c.ring) < maxSaid {
-		c.ring = append(c.ring, k)
+		c.ring = append(c.ring, about)
 	} else {
 		delete(c.said, c.ring[c.next])
-		c.ring[c.next] = k
+		c.ring[c.next] = about
 		c.next = (c.next + 1) % maxSaid
 	}
-	c.said[k] = v
+	c.said[about] = first
 }
 
 // valuesOf is a hash of a record without its time: ranks write at different moments.

@@ -10,7 +10,8 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Detect makes a function that recognizes the lines of parse, without their prefixes. A comment proves nothing: programs quote records in their comments.
+// Detect makes the detector of a format for tail.Settings.Detect: parse says of a line's text, without prefixes, whether the format reads the line, and its
+// records are thrown away. A comment proves nothing: programs quote records in their comments.
 func Detect(parse func(text []byte, out Out) tail.Reads) tail.Detect {
 	var peeler envelope.Peeler
 	out := &sink{}

@@ -13,17 +13,19 @@ type fieldInfo struct {
 	stated  int // number in spans.Stated, from 1; 0: none
 }
 
+// gaugeOf is a field with an attribute and a gauge of the same name.
 func gaugeOf(name string) fieldInfo {
 	m := spans.MetricNamed(name)
 	return fieldInfo{name: name, gauge: &m}
 }
 
-// stated is a field repeated in each record.
+// stated makes f a field that a log repeats in each record, and that stands on the resource: number is its number in spans.Stated.
 func stated(number int, f fieldInfo) fieldInfo {
 	f.stated = number + 1
 	return f
 }
 
+// whole makes f an integer field.
 func whole(f fieldInfo) fieldInfo {
 	f.integer = true
 	return f

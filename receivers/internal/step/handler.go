@@ -85,13 +85,13 @@ type stream interface {
 	ByArrival()
 }
 
-// handler turns the lines of one stream into batches.
+// handler turns the lines of one stream into batches. For each line, the parser calls the handler (Out) with the line's records.
 type handler struct {
 	set    *Settings
-	seen   *seen
+	seen   *seen // records of all the receiver's logs
 	pool   *filereceiver.Pool[stepBatch]
 	stream stream
-	run    string
+	run    string // id of the run
 	file   []byte // the name of the log: keys of records without iteration
 	first  int64  // the log's first attempt, by its path
 	parser Parser
@@ -99,15 +99,15 @@ type handler struct {
 
 	peeler envelope.Peeler
 	pieces envelope.Pieces
-	prefix line.Prefix
+	prefix line.Prefix // of the current line
 	stamps *clock.Stamps
 	line   *tail.Line
-	text   []byte // of the line, peeled
-	rec    *record.Record
+	text   []byte         // of the line, peeled
+	rec    *record.Record // for Record
 	names  spans.Interner
 	host   spans.Interner
 	ids    *spans.StepIDs
-	salt   uint64 // of the run
+	salt   uint64 // a hash of the run: setOf
 	it     placed // of the current record
 
 	state state
@@ -116,11 +116,11 @@ type handler struct {
 	lastTrack *track
 	model     *spans.Model // nil: unknown
 
-	pending pending
-	emitted int // of the current line
-	known   int // repeated ones among emitted
-	apart   int // times of ranks without a step, among emitted
-	copied  int // copies of another rank's records, among emitted
+	pending pending // the record that waits for further lines
+	emitted int     // number of records of the current line
+	known   int     // repeated ones among emitted
+	apart   int     // times of ranks without a step, among emitted
+	copied  int     // copies of another rank's records, among emitted
 
 	batch *stepBatch // nil between Cut and the next line, so that idle files keep no memory
 	began int64      // ns: the first start of all batches
@@ -131,7 +131,8 @@ type state struct {
 	Tracks map[who]*track `json:"tracks,omitempty"`
 	// Restarts is the number of restarts in the log: a later track begins after them.
 	Restarts int64 `json:"restarts,omitempty"`
-	// Trained says that steps came since: each rank of a job may print the line of a start, and the first attempt has the line too.
+	// Trained says that steps came since the last restart. Only then does another line of a start mean a restart: each rank of a job may print the line, and the
+	// first attempt has the line too.
 	Trained bool         `json:"trained,omitempty"`
 	Model   *spans.Model `json:"model,omitempty"`
 	Parser  []byte       `json:"parser,omitempty"`
@@ -159,9 +160,9 @@ func (w *who) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// track follows the records of one rank and format in the stream.
+// track follows the records of one writer (who) in the stream: where its iterations stand.
 type track struct {
-	// Iteration is the last one; Known says that there was one.
+	// Iteration is the iteration of the last step; Known says that a step had one.
 	Iteration int64 `json:"iteration"`
 	Known     bool  `json:"known"`
 	// Epoch is the epoch of the last iteration, counted from 0 or 1; PerEpoch says that iterations restart with each epoch.
@@ -173,9 +174,9 @@ type track struct {
 	End      int64            `json:"end"`             // ns, of the last record; 0: none
 	Aside    int64            `json:"aside,omitempty"` // ns of evaluations and checkpoints since
 	Made     int64            `json:"made"`            // reconstructed time of a log without a clock, ns
-	Source   spans.TimeSource `json:"source"`
-	Trace    pcommon.TraceID  `json:"trace,omitzero"` // of the last step, if an id decided
-	Last     key              `json:"last,omitzero"`  // the span of the last step
+	Source   spans.TimeSource `json:"source"`          // where End comes from
+	Trace    pcommon.TraceID  `json:"trace,omitzero"`  // of the last step, if an id decided
+	Last     key              `json:"last,omitzero"`   // the span of the last step
 	// Values repeated by the records go to their resource, and hold for their evaluations and parts too.
 	Units    unitTexts                     `json:"units,omitzero"`
 	Steady   [spans.NumStated]spans.Steady `json:"steady,omitzero"`
@@ -185,7 +186,7 @@ type track struct {
 
 const (
 	noRank = -1
-	// maxTracks bounds the ranks followed in one file, and savedTracks the ranks in its checkpoint.
+	// maxTracks bounds the writers followed in one file, and savedTracks the writers in its checkpoint.
 	maxTracks   = 4096
 	savedTracks = 64
 )
@@ -203,6 +204,7 @@ func attemptOf(path string) int64 {
 	return 0
 }
 
+// newHandler makes the handler of a stream. known and batches are shared by the receiver's handlers.
 func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch], s stream) *handler {
 	h := &handler{
 		set: set, seen: known, pool: batches, stream: s, run: set.Run.Run(s.Path()), file: []byte(filepath.Base(s.Path())),
@@ -216,7 +218,8 @@ func newHandler(set *Settings, known *seen, batches *filereceiver.Pool[stepBatch
 	return h
 }
 
-// Line takes the next line.
+// Line is as in tail.Handler: the parser reads the line without its wrapping, and emits its records into the batch. A line whose records were all left out is
+// ignored, with the reason.
 func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
@@ -225,7 +228,7 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	h.emitted, h.known, h.apart, h.copied = 0, 0, 0, 0
 	if h.whole {
 		h.prefix = line.Prefix{}
-		h.forget() // a document is repeated from its beginning, without going back
+		h.forget() // a document is read from its beginning each time: that is no going back of the job
 	} else {
 		whole, more := h.pieces.Join(l.Text)
 		if more {
@@ -246,7 +249,8 @@ func (h *handler) Line(l *tail.Line) (tail.Verdict, string) {
 	return verdict, reason
 }
 
-// parse reads the text of a line. The text of an opened object may hold several lines: a carriage return is a letter in it.
+// parse gives the text of a line to the parser. The text of a JSON object may hold several lines: each is parsed, and the verdict is that of the first record,
+// else of the first line that is not ignored.
 func (h *handler) parse() (tail.Verdict, string) {
 	if !h.peeler.Opened || h.whole {
 		return h.parser.Line(h.text, h)
@@ -285,7 +289,7 @@ func (h *handler) Model(m *spans.Model) {
 	h.model, h.state.Model = &c, &c
 }
 
-// Restarted forgets where the iterations stood.
+// Restarted begins the next attempt: iterations count anew. Without a step since the last restart, nothing has restarted.
 func (h *handler) Restarted() {
 	h.leave()
 	if !h.state.Trained {
@@ -305,9 +309,12 @@ func (h *handler) Retold() {
 	h.forget()
 }
 
-// Emit places a record and puts the record into the batch, or keeps it for further lines.
+// Emit takes a record of the current line. Most records are placed (time, trace, span) and go into the batch. Others wait for further lines, or are such a
+// further part of the waiting record, or are left out: a copy by another rank, a duplicate of another file, times of ranks without a step. The order of the
+// cases matters: place moves the writer's track on, and so must see each step once.
 func (h *handler) Emit(rec *record.Record) {
 	h.emitted++
+	// The same record by another rank into the same stream.
 	if h.prefix.HasRank {
 		is, owner := h.state.Copies.of(rec, h.prefix.Rank)
 		if is {
@@ -316,6 +323,7 @@ func (h *handler) Emit(rec *record.Record) {
 		}
 		h.prefix.Rank = owner
 	}
+	// Values of GPUs with their own time need no place among the steps.
 	if rec.Unix > 0 || rec.Kind == record.Sample {
 		h.batch.sample(h, rec, h.clocked(rec))
 	}
@@ -335,6 +343,7 @@ func (h *handler) Emit(rec *record.Record) {
 		h.pending.wait(h, rec)
 		return
 	}
+	// A record that waits is read again after a restart: the checkpoint has the state before.
 	var before earlier
 	if rec.Open {
 		before = h.before(who{rec.Source, h.rank(rec)})
@@ -364,15 +373,15 @@ func (h *handler) Emit(rec *record.Record) {
 	h.batch.add(h, it, rec)
 }
 
-// setOf scatters runs and ranks, and keeps their iterations in a row.
+// setOf is the set of a record in seen. Runs and ranks are scattered; the iterations of each follow one another, which keeps the processor's cache warm.
 func (h *handler) setOf(it *placed) uint64 {
 	if !it.hasIteration {
 		return binary.BigEndian.Uint64(it.id[:])
 	}
-	return h.salt + uint64(it.rank)*0x9e3779b97f4a7c15 + uint64(it.iteration)
+	return h.salt + uint64(it.rank)*0x9e3779b97f4a7c15 + uint64(it.iteration) // the factor, 2^64 divided by the golden ratio, spreads ranks evenly
 }
 
-// rank is the rank of the record.
+// rank is the rank that the record states, else the rank before its line, else noRank.
 func (h *handler) rank(rec *record.Record) int64 {
 	switch {
 	case rec.HasRank:
@@ -394,7 +403,8 @@ func (h *handler) hostOf(rec *record.Record) string {
 	return ""
 }
 
-// clocked is the time of a record of samples, by its own clock; parsers emit no samples without a clock.
+// clocked is the time of a record of samples by its own clock, ns since the epoch. Parsers emit no samples without a clock; an unreadable one is replaced by
+// the time of reading.
 func (h *handler) clocked(rec *record.Record) int64 {
 	if rec.Unix > 0 {
 		return rec.Unix
@@ -406,7 +416,7 @@ func (h *handler) clocked(rec *record.Record) int64 {
 	return ns
 }
 
-// track returns the track of a writer, added if new.
+// track returns the track of a writer. A new one begins with the restarts so far. When there are too many writers, all are forgotten.
 func (h *handler) track(w who) *track {
 	if h.lastTrack != nil && w == h.lastWho {
 		return h.lastTrack
@@ -426,7 +436,7 @@ func (h *handler) track(w who) *track {
 	return t
 }
 
-// logged is the track of the rank that logged a step last.
+// logged is the track of the format's writer with the latest step, or an empty track. A report on ranks may be logged by a rank that logs no steps.
 func (h *handler) logged(source string) *track {
 	last := &track{}
 	for w, t := range h.state.Tracks {
@@ -437,13 +447,14 @@ func (h *handler) logged(source string) *track {
 	return last
 }
 
-// forget drops all tracks.
+// forget drops all tracks: the next record of a writer is its first.
 func (h *handler) forget() {
 	clear(h.state.Tracks)
 	h.lastTrack = nil
 }
 
-// place finds the end of the record, the number of its steps, and its trace.
+// place fills it with the time, the steps covered, the trace and the span of a record, and moves the track of its writer on. Records must be placed in the
+// order of the log.
 func (h *handler) place(rec *record.Record, it *placed) {
 	*it = placed{
 		item{kind: rec.Kind, rank: h.rank(rec), local: !rec.HasRank && h.prefix.Local},
@@ -451,10 +462,10 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 	it.host = h.hostOf(rec)
 	t := h.track(who{rec.Source, it.rank})
-	before, beforeSource := t.End, t.Source
+	lastEnd, lastSource := t.End, t.Source
 	raw := h.when(rec, t, it)
 
-	if n := rec.Get(record.Iteration); n >= 0 && n < 1<<53 {
+	if n := rec.Get(record.Iteration); n >= 0 && n < 1<<53 { // beyond, a float64 skips integers
 		it.iteration, it.hasIteration = int64(n), true
 	} else {
 		rec.Unset(record.Iteration)
@@ -468,42 +479,11 @@ func (h *handler) place(rec *record.Record, it *placed) {
 		}
 	}
 	it.attempt = h.first + t.Attempt
-	if rec.Kind != record.Step && !it.hasIteration && rec.Kind != record.Summary {
-		// The record belongs to the step logged last.
-		t := t
-		if rec.Kind == record.Ranks && !t.Known {
-			t = h.logged(rec.Source) // by another rank
-			it.attempt = h.first + t.Attempt
-		}
-		if rec.Kind == record.Ranks && it.end <= t.End && t.End-it.end < 1e9 {
-			it.end = t.End // the report has whole seconds
-		}
-		it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
-		if it.hasIteration {
-			rec.Set(record.Iteration, float64(it.iteration))
-			it.ordinal = 0
-		}
+	if rec.Kind != record.Step && rec.Kind != record.Summary && !it.hasIteration {
+		h.ofLastStep(rec, it, t)
 	}
-
-	steps := max(it.covered, 1)
-	duration := rec.Get(record.Duration)
-	if duration*float64(steps) >= maxSeconds { // a corrupt iteration, useless for times
-		it.covered, steps = 0, 1
-	}
-	switch {
-	case rec.Start != 0 && rec.Start <= it.end:
-		it.start = rec.Start
-	case duration >= 0 && duration < maxSeconds:
-		it.kindOfDuration = durationKinds[rec.Of]
-		it.start = it.end - nanos(duration)*steps
-	case rec.Kind == record.Step && before > 0 && before+t.Aside < it.end && beforeSource == it.time && it.time != spans.TimeSynthetic &&
-		(!rec.Late || it.time != spans.TimeObserved) && (it.covered > 0 || !it.hasIteration && !rec.Several):
-		// The log does not state the duration: known are the time of the record before, and the duration of evaluations and checkpoints since.
-		it.start, it.kindOfDuration = before+t.Aside, spans.DurationInterval
-		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
-	default:
-		it.start, it.kindOfDuration, it.point = it.end, "", true
-	}
+	begin(rec, it, lastEnd, lastSource, t.Aside)
+	// The track's times are those of the steps, and what came between steps.
 	switch rec.Kind {
 	case record.Step:
 		t.End, t.Source, t.Aside = it.end, it.time, 0
@@ -532,12 +512,56 @@ func (h *handler) place(rec *record.Record, it *placed) {
 	}
 }
 
+// ofLastStep gives a record without an iteration (a validation result, parts on separate lines, a report on ranks) the iteration of the step that its writer
+// logged last.
+func (h *handler) ofLastStep(rec *record.Record, it *placed, t *track) {
+	if rec.Kind == record.Ranks && !t.Known {
+		t = h.logged(rec.Source) // by another rank
+		it.attempt = h.first + t.Attempt
+	}
+	if rec.Kind == record.Ranks && it.end <= t.End && t.End-it.end < 1e9 {
+		it.end = t.End // the report has whole seconds
+	}
+	it.iteration, it.hasIteration, it.ordinal = t.Iteration, t.Known, t.Record
+	if it.hasIteration {
+		rec.Set(record.Iteration, float64(it.iteration))
+		it.ordinal = 0
+	}
+}
+
+// begin finds the start of a record with a known end: the stated start, else the end minus the stated duration of the steps covered, else, for a step, the end
+// of the step before (lastEnd, from lastSource) plus the time of evaluations and checkpoints since (aside). Without any, the record is a point in time.
+func begin(rec *record.Record, it *placed, lastEnd int64, lastSource spans.TimeSource, aside int64) {
+	steps := max(it.covered, 1)
+	duration := rec.Get(record.Duration)
+	if duration*float64(steps) >= maxSeconds { // a corrupt iteration, useless for times
+		it.covered, steps = 0, 1
+	}
+	// An interval between two ends is the time of the steps only if both ends are by the same real clock, and the log says how many steps lie between.
+	sameClock := lastSource == it.time && it.time != spans.TimeSynthetic
+	buffered := rec.Late && it.time == spans.TimeObserved
+	stepsKnown := it.covered > 0 || !it.hasIteration && !rec.Several
+	switch {
+	case rec.Start != 0 && rec.Start <= it.end:
+		it.start = rec.Start
+	case duration >= 0 && duration < maxSeconds:
+		it.kindOfDuration = durationKinds[rec.Of]
+		it.start = it.end - nanos(duration)*steps
+	case rec.Kind == record.Step && lastEnd > 0 && lastEnd+aside < it.end && sameClock && !buffered && stepsKnown:
+		it.start, it.kindOfDuration = lastEnd+aside, spans.DurationInterval
+		rec.Set(record.Duration, float64(it.end-it.start)/1e9/float64(steps))
+	default:
+		it.start, it.kindOfDuration, it.point = it.end, "", true
+	}
+}
+
 var durationKinds = [...]string{record.OneStep: spans.DurationStep, record.Mean: spans.DurationMean, record.Median: spans.DurationMedian}
 
 // maxSeconds bounds a plausible duration: a year.
 const maxSeconds = 366 * 24 * 3600
 
-// when finds the end of the record and returns the raw text of its time, nil for none.
+// when finds the end of the record (it.end, it.time), and returns the text of the time in the log, nil without one: the text is part of the span's id. The best
+// source counts: the record's own clock or stamp, the stamp of the line, the time of the step before, the time of reading, the file's modification time.
 func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 	if rec.Unix > 0 {
 		it.end, it.time = rec.Unix, spans.TimeDerived
@@ -548,7 +572,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 			continue
 		}
 		ns, err := h.stamps.Parse(raw)
-		if err != nil && h.prefix.Yearless && len(raw) < 24 {
+		if err != nil && h.prefix.Yearless && len(raw) < 24 { // shorter than a stamp with a year
 			ns, err = h.stamps.Day(raw, h.line.Written())
 		}
 		if err == nil {
@@ -560,7 +584,7 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		it.end, it.time = t.End, t.Source
 		return nil
 	}
-	if h.line.Live && !h.whole {
+	if h.line.Live && !h.whole { // read as it was written
 		h.stream.ByArrival()
 		it.end, it.time = h.line.Observed.UnixNano(), spans.TimeObserved
 		return nil
@@ -574,7 +598,16 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		h.stream.ByArrival()
 		t.Made = h.line.Written().UnixNano()
 	}
-	if d := rec.Get(record.Duration); d > 0 && d < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
+	t.Made += madeTime(rec, t)
+	it.end, it.time = t.Made, spans.TimeSynthetic
+	return nil
+}
+
+// madeTime is how much later, ns, a record without a clock is than the record before: its stated duration, for each step covered; without a duration a step is
+// 1 ns later, to keep the order of the log. A Side and a Summary take no time of their own.
+func madeTime(rec *record.Record, t *track) int64 {
+	duration := rec.Get(record.Duration)
+	if duration > 0 && duration < maxSeconds && rec.Kind != record.Side && rec.Kind != record.Summary {
 		steps := int64(1)
 		switch {
 		case rec.Kind != record.Step:
@@ -583,21 +616,22 @@ func (h *handler) when(rec *record.Record, t *track, it *placed) []byte {
 		case rec.Has(record.Iteration) && t.Known:
 			steps = max(int64(rec.Get(record.Iteration))-t.Iteration, 1)
 		}
-		if d*float64(steps) >= maxSeconds {
+		if duration*float64(steps) >= maxSeconds { // a corrupt iteration
 			steps = 1
 		}
-		t.Made += nanos(d) * steps
-	} else if rec.Kind == record.Step {
-		t.Made++
+		return nanos(duration) * steps
 	}
-	it.end, it.time = t.Made, spans.TimeSynthetic
-	return nil
+	if rec.Kind == record.Step {
+		return 1
+	}
+	return 0
 }
 
-// epoch notes the epoch of a step. Where iterations restart with the epoch, the log counts them per epoch, and the job did not go back.
+// epoch notes the epoch of a step. Iterations that become smaller at a new epoch are counted per epoch by the log, and the job did not go back: count must not
+// compare them (t.Known). Where the log counts per epoch, an earlier epoch means that the job went back to a checkpoint.
 func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 	x := rec.Get(record.Epoch)
-	if !(x >= 0 && x < 1<<53) {
+	if !(x >= 0 && x < 1<<53) { // NaN: not stated
 		return
 	}
 	epoch := int64(x)
@@ -612,7 +646,8 @@ func (h *handler) epoch(rec *record.Record, it *placed, t *track) {
 	t.Epoch = epoch
 }
 
-// count moves the track on to a step.
+// count moves the track on to a step, and finds how many steps the record covers: the difference to the iteration before, unless the log says. An iteration
+// below the one before means that the job went back to a checkpoint, and begins another attempt. A step without an iteration is numbered instead.
 func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	if !it.hasIteration {
 		t.Record++
@@ -634,7 +669,7 @@ func (h *handler) count(rec *record.Record, it *placed, t *track) {
 	t.Iteration, t.Known = it.iteration, true
 }
 
-// carried finds the trace of a record with an id, or of a record of a step with one.
+// carried finds the trace that an id in the log decides: an id of the record, or of the step that the record is about. false: no id decides.
 func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	if trace, parent, ok := spans.Carried(h.run, &rec.IDs); ok {
 		it.trace, it.parent = trace, parent
@@ -647,12 +682,13 @@ func (h *handler) carried(rec *record.Record, it *placed, t *track) bool {
 	return true
 }
 
-// identify makes the ids. The natural key of a record is its time as printed; without a time, its text.
+// identify makes the ids of a record's trace and span, equal whenever the same log is read. An iteration has one trace in a run, whichever log it comes from. A
+// span's id follows from the record's natural key: its time as printed (raw); without a time its text and the attempt.
 func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte) {
 	var number [20]byte
 	source := []byte(rec.Source)
 	switch {
-	case (rec.IDs.Any() || !t.Trace.IsEmpty()) && h.carried(rec, it, t): // asked here, as most logs have no ids
+	case (rec.IDs.Any() || !t.Trace.IsEmpty()) && h.carried(rec, it, t): // the first condition spares the call: most logs have no ids
 		it.byID = true
 	case rec.Kind == record.Summary:
 		it.trace, _ = spans.RunIDs(h.run)
@@ -687,6 +723,7 @@ func (h *handler) identify(rec *record.Record, it *placed, t *track, raw []byte)
 	}
 }
 
+// roles are the names of the spans by kind of record, and part of the ids. A Side has no span, only an id for its parts.
 var roles = [...]string{
 	record.Step: spans.SpanStep, record.Evaluation: spans.SpanEvaluation, record.Summary: spans.SpanSummary, record.Side: "train.side",
 	record.Ranks: spans.SpanRanks,
@@ -697,7 +734,8 @@ var kinds = [...]string{
 	record.Step: "", record.Evaluation: spans.KindEvaluation, record.Summary: spans.KindSummary, record.Ranks: spans.KindRanks,
 }
 
-// Expire ends the waiting record if its wait began before the given time. A logger may be writing the record's lines.
+// Expire is as in tail.Handler: the waiting record goes into the batch if its first line was read before the given time. Within HoldTimeout a logger may still
+// be writing the record's lines.
 func (h *handler) Expire(before time.Time) {
 	if h.batch == nil {
 		h.batch = h.newBatch()
@@ -707,7 +745,7 @@ func (h *handler) Expire(before time.Time) {
 	}
 }
 
-// Cut ends the current batch.
+// Cut is as in tail.Handler. A batch with the earliest step of this log so far also opens the run, with its span.
 func (h *handler) Cut() tail.Delivery {
 	b := h.batch
 	if b == nil {
@@ -757,7 +795,7 @@ func (h *handler) Save() []byte {
 	return b
 }
 
-// Restore reads the result of Save.
+// Restore is as in tail.Handler: the state of Save is taken up. An unreadable state changes nothing.
 func (h *handler) Restore(saved []byte) {
 	var s state
 	if json.Unmarshal(saved, &s) != nil {

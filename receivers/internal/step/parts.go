@@ -15,9 +15,11 @@ import (
 // part is a stage of a record on its way to a span.
 type part struct {
 	*stage
-	ns, start, next int64 // next is the start of the next part below
-	order           string
-	above           int // the enclosing part; above: the step
+	ns    int64 // duration
+	start int64
+	next  int64  // where the next part below this one starts
+	order string // AttrStageOrder: whether the trainer's code shows the order
+	above int    // index of the enclosing part; ofStep: the step
 }
 
 const (
@@ -31,8 +33,9 @@ const (
 	slack = (2*maxPlaced + maxRanks) * tick
 )
 
-// parts draws the stages of a record: each below its enclosing stage, end to end in the order of the trainer's code. Logs have the durations of parts, not
-// their times. No part starts too late to end within its enclosing stage.
+// parts adds the spans of a record's stages. Logs have the durations of parts, not their times: each part stands below its enclosing part, end to end with its
+// neighbours, in the order of the trainer's code. Parts that the code does not show start at the beginning of the step, a tick apart. No part starts too late
+// to end within its enclosing part.
 func (b *stepBatch) parts(out *spans.Batch, it *item) {
 	if it.stagesFrom == it.stagesTo {
 		return
@@ -43,9 +46,9 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		st := &b.stages[i]
 		ps = append(ps, part{stage: st, ns: nanos(st.seconds), above: ofStep, order: spans.OrderUnknown})
 	}
-	// In the order of the code; parts unknown to the code come after, as logged.
+	// In the order of the code; parts unknown to the code come after, as logged. An enclosing part so comes before its parts.
 	slices.SortStableFunc(ps, func(a, b part) int { return cmp.Compare(a.code(), b.code()) })
-	placed := 0
+	placed := 0 // the parts before this index have a place
 	for placed < min(len(ps), maxPlaced) && ps[placed].place != nil {
 		p := &ps[placed]
 		p.above, p.order = above(ps[:placed], p.place), spans.OrderTrainer
@@ -71,12 +74,12 @@ func (b *stepBatch) parts(out *spans.Batch, it *item) {
 		if p.above != ofStep {
 			whole = &ps[p.above]
 		}
-		latest := whole.start + whole.ns - p.ns
+		latest := whole.start + whole.ns - p.ns // a later start would end after the enclosing part
 		switch {
 		case i < placed:
 			p.start = whole.next
 			if p.start > max(whole.start, latest) {
-				if p.start > latest+slack {
+				if p.start > latest+slack { // the parts do not run end to end after all
 					p.order = spans.OrderUnknown
 				}
 				p.start = max(whole.start, latest)
@@ -103,6 +106,7 @@ func (p *part) takes() int64 {
 	return p.ns + tick
 }
 
+// nanos is a duration in ns; 0 for an implausible one.
 func nanos(seconds float64) int64 {
 	if seconds > 0 && seconds < maxSeconds {
 		return int64(math.Round(seconds * 1e9))
@@ -110,7 +114,7 @@ func nanos(seconds float64) int64 {
 	return 0
 }
 
-// code is the order of parts in the trainer's code.
+// code is the position of a part in the trainer's code, after all others if unknown.
 func (p *part) code() int {
 	if p.place == nil {
 		return 1 << 30
@@ -118,7 +122,7 @@ func (p *part) code() int {
 	return p.place.Order
 }
 
-// above is the innermost logged part around a place.
+// above is the index in ps of the innermost logged part around a place; ofStep: none.
 func above(ps []part, place *record.Place) int {
 	for u := place.Under; u != nil; u = u.Under {
 		if i := slices.IndexFunc(ps, func(p part) bool { return p.place == u }); i >= 0 {
@@ -153,6 +157,7 @@ func (b *stepBatch) part(out *spans.Batch, it *item, ps []part, p *part) {
 	}
 }
 
+// partID is the id of the span of a record's part.
 func (b *stepBatch) partID(it *item, name string) pcommon.SpanID {
 	return spans.SpanID(it.trace, spans.AttrStage, it.id[:], []byte(name))
 }

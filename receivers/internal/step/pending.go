@@ -11,15 +11,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// earlier is the state before a record.
+// earlier is the handler's state before a waiting record was placed. A checkpoint made meanwhile has the earlier state, because the record's lines are read
+// again.
 type earlier struct {
 	who     who
-	track   track
-	known   bool // a track existed
-	trained bool
+	track   track // if known
+	known   bool  // the writer had a track
+	trained bool  // state.Trained
 }
 
-// before keeps the state before a record of w.
+// before is the state before a record of w.
 func (h *handler) before(w who) earlier {
 	e := earlier{who: w, trained: h.state.Trained}
 	if t := h.state.Tracks[w]; t != nil {
@@ -28,7 +29,7 @@ func (h *handler) before(w who) earlier {
 	return e
 }
 
-// restore undoes in s the changes of the record. The tracks are copied.
+// restore undoes in s, a copy of the handler's state, the changes by the record. The map of tracks is cloned, as the handler goes on with its own.
 func (e *earlier) restore(s *state) {
 	s.Trained, s.Tracks = e.trained, maps.Clone(s.Tracks)
 	delete(s.Tracks, e.who)
@@ -37,20 +38,20 @@ func (e *earlier) restore(s *state) {
 	}
 }
 
-// pending is the record that waits for further lines. The record owns its bytes.
+// pending is the record that waits for further lines (record.Open). Its slices are copied out of the line, which is gone by then.
 type pending struct {
-	open  bool
-	since int64 // Unix ns, time of reading the first line
-	it    placed
-	rec   *record.Record
-	held  []tail.Held
-	keep  []byte // memory of the record's slices
-	// byName is the position of the first parts of the record, if many.
-	byName  map[string]int
-	indexed int // number of parts in byName
+	open    bool           // a record waits
+	since   int64          // Unix ns, time of reading the first line
+	it      placed         // the record's place
+	rec     *record.Record // the record
+	held    []tail.Held    // its lines
+	keep    []byte         // memory of the record's slices
+	byName  map[string]int // index in rec.Stages of the first indexed parts, where there are many
+	indexed int
 	before  earlier
 
-	// Of a record without its iteration, until the record is placed.
+	// unplaced: a record without its iteration waits for the next line, which states the iteration (record.Unnumbered). The record is placed when it leaves, with
+	// the prefix and the line that it came with.
 	unplaced bool
 	prefix   line.Prefix
 	line     tail.Line
@@ -59,10 +60,12 @@ type pending struct {
 // fewParts is the number of parts up to which a record is searched linearly for each new part. Timers log about as many; a line may have 100,000.
 const fewParts = 64
 
+// set lets a placed record wait. The line is held until the record leaves.
 func (p *pending) set(h *handler, it *placed, rec *record.Record) {
 	p.open, p.unplaced, p.it, p.since = true, false, *it, h.line.Observed.UnixNano()
 	p.keep, p.byName, p.indexed = p.keep[:0], nil, 0
-	// The record itself waits, and the one that waited before is filled next. The lists stay with their line.
+	// rec itself waits, and the record that waited before is the next to be filled by a parser: no copying. Only the lists are copied, as their texts lie in the
+	// line.
 	next := p.rec
 	if next == nil {
 		next = new(record.Record)
@@ -86,15 +89,15 @@ func (p *pending) wait(h *handler, rec *record.Record) {
 	p.rec.IDs.Own(p.own)
 }
 
-// take copies the parts of a record that lie in a line.
+// take adds the stages and extras of a record, a line's, to the waiting record, and copies their texts. A stage that came before is the same work of another
+// microbatch: its times are added up. A stage of a rank stands behind the same stage of other ranks.
 func (p *pending) take(rec *record.Record) {
 	for _, s := range rec.Stages {
 		if last := len(p.rec.Stages) - 1; s.HasRank && last >= 0 && bytes.Equal(s.Name, p.rec.Stages[last].Name) {
-			s.Name = p.rec.Stages[last].Name // a line per rank
+			s.Name = p.rec.Stages[last].Name // a line per rank: the name is copied already
 			p.rec.Stages = append(p.rec.Stages, s)
 			continue
 		}
-		// A repeated part is the same work of another microbatch.
 		if i := p.part(s.Name); i >= 0 {
 			p.rec.Stages[i].Seconds += s.Seconds
 			p.rec.Stages[i].Min += s.Min
@@ -112,7 +115,7 @@ func (p *pending) take(rec *record.Record) {
 	}
 }
 
-// part is the index of a part in the record; -1: none.
+// part is the index of a part in the waiting record by its name; -1: none.
 func (p *pending) part(name []byte) int {
 	if len(p.rec.Stages) <= fewParts {
 		return slices.IndexFunc(p.rec.Stages, func(s record.Stage) bool { return bytes.Equal(s.Name, name) })
@@ -129,7 +132,7 @@ func (p *pending) part(name []byte) int {
 	return -1
 }
 
-// own copies bytes. When keep grows, earlier copies stay where they are.
+// own copies bytes into keep. A full keep is replaced, and earlier copies stay valid in the old memory.
 func (p *pending) own(b []byte) []byte {
 	if len(p.keep)+len(b) > cap(p.keep) {
 		p.keep = make([]byte, 0, max(1024, 2*len(b)))
@@ -139,30 +142,23 @@ func (p *pending) own(b []byte) []byte {
 	return p.keep[n:len(p.keep):len(p.keep)]
 }
 
-// join adds a record to the waiting record, if the two belong together.
+// join adds a record to the waiting record, if the two are of the same step and rank. true: the record is dealt with, as a part of the waiting record or as its
+// repetition.
 func (h *handler) join(rec *record.Record) bool {
 	p := &h.pending
 	if p.unplaced {
-		if rec.Kind != record.Side || p.it.rank != h.rank(rec) || rec.Source != p.rec.Source {
-			return false
-		}
-		if !p.rec.Has(record.Duration) {
-			p.rec.Of = rec.Of
-		}
-		if rec.Covers > 0 {
-			p.rec.Covers = rec.Covers
-		}
-		p.rec.Merge(rec)
-		p.held = append(p.held, h.stream.Hold())
-		return true
+		return h.joinUnplaced(rec)
 	}
-	// A Side with a rank (Megatron's memory lines) is of the stated rank, whoever logged the step.
 	if !p.open || rec.Kind != record.Side && !rec.Join {
 		return false
 	}
-	if !twins(p.rec, rec) && (p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank) ||
-		rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration || rec.Source != p.rec.Source) {
-		return false
+	if !twins(p.rec, rec) {
+		// A Side is of the waiting record's rank, whoever logged it, unless the Side states a rank (Megatron's memory lines).
+		otherRank := p.it.rank != h.rank(rec) && (rec.Kind != record.Side || rec.HasRank)
+		otherStep := rec.Has(record.Iteration) && int64(rec.Get(record.Iteration)) != p.it.iteration
+		if otherRank || otherStep || rec.Source != p.rec.Source {
+			return false
+		}
 	}
 	if rec.Dedup && h.again(rec) {
 		return true
@@ -183,7 +179,26 @@ func (h *handler) join(rec *record.Record) bool {
 	return true
 }
 
-// again says whether a record of the waiting record is a repetition, and remembers it by the id that the record alone would have.
+// joinUnplaced adds the record of the line with the iteration to the waiting record, which so far lacks an iteration (pending.unplaced). false: rec is not that
+// record.
+func (h *handler) joinUnplaced(rec *record.Record) bool {
+	p := &h.pending
+	if rec.Kind != record.Side || p.it.rank != h.rank(rec) || rec.Source != p.rec.Source {
+		return false
+	}
+	if !p.rec.Has(record.Duration) {
+		p.rec.Of = rec.Of
+	}
+	if rec.Covers > 0 {
+		p.rec.Covers = rec.Covers
+	}
+	p.rec.Merge(rec)
+	p.held = append(p.held, h.stream.Hold())
+	return true
+}
+
+// again says whether rec, a part of the waiting record, came before from another file, and counts the duplicate. A part that is new is remembered by the id
+// that it would have as a record of its own.
 func (h *handler) again(rec *record.Record) bool {
 	raw := rec.RawUnix
 	if raw == nil {
@@ -199,7 +214,7 @@ func (h *handler) again(rec *record.Record) bool {
 	return true
 }
 
-// leave puts the waiting record into the batch.
+// leave puts the waiting record, if any, into the batch, and releases its lines.
 func (h *handler) leave() {
 	p := &h.pending
 	if !p.open {
@@ -210,11 +225,11 @@ func (h *handler) leave() {
 	for _, held := range p.held {
 		h.stream.Release(held)
 	}
-	if unplaced {
-		prefix, at := h.prefix, h.line
+	if unplaced { // now, as if its own line were the current one
+		prefix, current := h.prefix, h.line
 		h.prefix, h.line = p.prefix, &p.line
 		h.place(p.rec, &p.it)
-		h.prefix, h.line = prefix, at
+		h.prefix, h.line = prefix, current
 	}
 	h.batch.add(h, &p.it, p.rec)
 	p.held = p.held[:0]

@@ -23,10 +23,11 @@ type rankTime struct {
 const (
 	// maxRanks bounds the drawn ranks of a part: of more, the fastest, the middle one and the slowest. Together with maxPlaced, maxRanks bounds a trace.
 	maxRanks = 16
-	fewRanks = 8
+	fewRanks = 8 // drawn of a part with more than maxRanks
 )
 
-// addStage packs a part of the added record. Parts per rank become one, of the slowest.
+// addStage packs a stage of the record that is being added. A stage that the log states for each rank comes as several record.Stages in a row, one per rank:
+// these become one stage, with the time of the slowest rank, and a list of the ranks.
 func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	if !s.HasRank {
 		b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Min, hasMin: s.HasMin, place: s.Place})
@@ -35,6 +36,7 @@ func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	n := uint32(len(b.ranks))
 	b.ranks = append(b.ranks, rankTime{s.Rank, s.Seconds})
 	if last := len(b.stages) - 1; last >= int(it.stagesFrom) {
+		// The same stage as the one before, and that has ranks.
 		if st := &b.stages[last]; st.ranksTo == n && st.ranksTo > st.ranksFrom && st.name == string(s.Name) {
 			st.ranksTo, st.seconds, st.min = n+1, max(st.seconds, s.Seconds), min(st.min, s.Seconds)
 			return
@@ -43,7 +45,8 @@ func (b *stepBatch) addStage(h *handler, it *item, s *record.Stage) {
 	b.stages = append(b.stages, stage{name: h.names.Text(s.Name), seconds: s.Seconds, min: s.Seconds, hasMin: true, place: s.Place, ranksFrom: n, ranksTo: n + 1})
 }
 
-// rankParts describes the times of a part's ranks, and draws some of them, the slowest first.
+// rankParts describes the times of a part's ranks in the part's attributes m, and adds a span for each rank below the part (id), the slowest first. Of many
+// ranks only the slowest, the middle one and the fastest get spans, and from the maxPlaced-th part of a record on no ranks.
 func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map, id pcommon.SpanID) {
 	ranks := b.ranks[p.ranksFrom:p.ranksTo]
 	slices.SortStableFunc(ranks, func(a, b rankTime) int {
@@ -62,7 +65,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 		return
 	}
 	for i := range ranks {
-		if n > maxRanks && i >= fewRanks-2 && i != n/2 && i != n-1 {
+		if n > maxRanks && i >= fewRanks-2 && i != n/2 && i != n-1 { // two of fewRanks are the middle one and the fastest
 			continue
 		}
 		r := &ranks[i]
@@ -77,7 +80,7 @@ func (b *stepBatch) rankParts(out *spans.Batch, it *item, p *part, m pcommon.Map
 	}
 }
 
-// about is a report on one line: "Rtt 70.9 ms on rank 2, 40.3 ms on rank 0; DRtt …".
+// about is the summary of a report on ranks: "Rtt 40.3 ms on rank 0, 70.9 ms on rank 2; DRtt …", the fastest rank first.
 func (b *stepBatch) about(it *item) string {
 	var text []byte
 	for _, st := range b.stages[it.stagesFrom:it.stagesTo] {
@@ -98,18 +101,20 @@ func (b *stepBatch) about(it *item) string {
 	return string(text)
 }
 
-// rankSlow is the rank of a record with the longest computing among its peers.
+// rankSlow is the rank of a step that computed longest in comparison with its peers, the ranks with equal work.
 type rankSlow struct {
-	rank           int64
-	peers          int
-	seconds, usual float64
-	stage          string
-	behind         []int64
+	rank    int64
+	peers   int     // number of the others
+	seconds float64 // of computing, in the Own parts of the step
+	usual   float64 // the median of the peers' seconds
+	stage   string  // the part in which the rank lost most
+	behind  []int64 // the rank, and the peers that lost at least half as much
 }
 
 // maxBehind bounds AttrRanksBehind.
 const maxBehind = 16
 
+// put writes the attributes of the step's span.
 func (r *rankSlow) put(m pcommon.Map) {
 	m.PutInt(spans.AttrRankSlowest, r.rank)
 	m.PutStr(spans.AttrRankSlowestStage, r.stage)
@@ -123,30 +128,19 @@ func (r *rankSlow) put(m pcommon.Map) {
 	}
 }
 
-// compare finds the rank with the longest computing, among ranks with equal work: the ranks of its pipeline stage, contiguous in the default order of
-// Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py). The first and the last stage have other layers than the stages between. Without the
-// number of stages in the log, nothing is compared.
+// compare finds the rank that computed longest (it.slow), where the log has the times of all ranks. A rank is compared with the ranks of its pipeline stage,
+// which have equal work: the first and the last stage have other layers than the stages between. The ranks of a stage are contiguous in the default order of
+// Megatron's groups (tp-cp-ep-dp-pp, megatron/training/initialize.py). Without the number of stages in the log, nothing is compared.
 func (b *stepBatch) compare(it *item) {
 	model := b.shared[it.shared].model
 	if model == nil || model.PipelineParallel < 1 {
 		return
 	}
-	var own []*stage
-	for i := it.stagesFrom; i < it.stagesTo; i++ {
-		st := &b.stages[i]
-		if st.ranksTo-st.ranksFrom < 2 || st.place == nil || !st.place.Own || st.place.Under != nil && st.place.Under.Own {
-			continue
-		}
-		ranks := b.ranks[st.ranksFrom:st.ranksTo]
-		slices.SortStableFunc(ranks, func(a, b rankTime) int { return cmp.Compare(a.rank, b.rank) })
-		if ranks[0].rank < ranks[len(ranks)-1].rank {
-			own = append(own, st)
-		}
-	}
+	own := b.ownStages(it)
 	if len(own) == 0 {
 		return
 	}
-	perStage := int64(1) << 62
+	perStage := int64(1) << 62 // ranks of a pipeline stage; at first all ranks
 	if pp := model.PipelineParallel; pp > 1 {
 		if it.kind == record.Ranks || model.WorldSize%pp != 0 || model.WorldSize == 0 { // of a report, only the extremes of all ranks are known
 			return
@@ -164,6 +158,7 @@ func (b *stepBatch) compare(it *item) {
 			sums[i].seconds += b.ranks[int(st.ranksFrom)+i].seconds
 		}
 	}
+	// The slowest rank of each pipeline stage: the one furthest behind stays in it.slow.
 	for from := 0; from < len(sums); {
 		to := from
 		for to < len(sums) && sums[to].rank/perStage == sums[from].rank/perStage {
@@ -175,20 +170,39 @@ func (b *stepBatch) compare(it *item) {
 	if it.slow == nil {
 		return
 	}
-	lost := -1.0
+	mostLost := -1.0
 	for _, st := range own {
 		mine, usual := among(b.ranks[st.ranksFrom:st.ranksTo], it.slow.rank, perStage)
-		if late := mine - usual; late > lost {
-			lost, it.slow.stage = late, st.name
+		if lost := mine - usual; lost > mostLost {
+			mostLost, it.slow.stage = lost, st.name
 		}
 	}
 }
 
+// ownStages are the record's stages in which a rank computes without waiting for others (record.Place.Own), with the times of at least two ranks, in the order
+// of the ranks. A stage within another such stage is part of that one's time, and left out.
+func (b *stepBatch) ownStages(it *item) (own []*stage) {
+	for i := it.stagesFrom; i < it.stagesTo; i++ {
+		st := &b.stages[i]
+		if st.ranksTo-st.ranksFrom < 2 || st.place == nil || !st.place.Own || st.place.Under != nil && st.place.Under.Own {
+			continue
+		}
+		ranks := b.ranks[st.ranksFrom:st.ranksTo]
+		slices.SortStableFunc(ranks, func(a, b rankTime) int { return cmp.Compare(a.rank, b.rank) })
+		if ranks[0].rank < ranks[len(ranks)-1].rank { // not the same rank twice
+			own = append(own, st)
+		}
+	}
+	return own
+}
+
+// sameRanks says whether two lists are of the same ranks in the same order.
 func sameRanks(a, b []rankTime) bool {
 	return slices.EqualFunc(a, b, func(a, b rankTime) bool { return a.rank == b.rank })
 }
 
-// slowest takes the slowest of ranks with equal work, if further behind than the slowest of earlier stages.
+// slowest notes in it.slow the slowest of peers, the ranks of a pipeline stage, if it is further behind the median of the others than the slowest of earlier
+// pipeline stages is.
 func (b *stepBatch) slowest(it *item, peers []rankTime) {
 	n := len(peers)
 	if n < 2 {
@@ -218,7 +232,7 @@ func medianTime(of []rankTime) float64 {
 	return stat.Middle(seconds)
 }
 
-// among is the time of a rank, and the median of its peers.
+// among is the time of a rank in a part, and the median of the other ranks of its pipeline stage.
 func among(ranks []rankTime, rank, perStage int64) (mine, usual float64) {
 	var peers []rankTime
 	for _, r := range ranks {

@@ -17,12 +17,13 @@ type sample struct {
 	at int64
 }
 
-// series identifies a series of a GPU.
+// series identifies a series of GPU values of some labels.
 type series struct {
 	metric record.GPUMetric
 	device uint16
 }
 
+// gpuMetric is a metric of GPUs, with the label that tells the series of one metric apart ("" for none), and the label's value.
 type gpuMetric struct {
 	spans.Metric
 	label, value string
@@ -69,7 +70,7 @@ var (
 	gpuNVLink = spans.MetricNamed("trainbridge.gpu.nvlink.throughput")
 )
 
-// sample takes a record's GPU values at a time, independent of steps and their times.
+// sample takes the GPU values of a record (record.Samples), measured at a time in ns since the epoch. The values become points, and no attributes of a step.
 func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
 	if len(rec.Samples) == 0 {
 		return
@@ -81,7 +82,7 @@ func (b *stepBatch) sample(h *handler, rec *record.Record, at int64) {
 	}
 }
 
-// putDevice labels a value of a GPU as nvml does, but for hw.id: the index in the log's list, absent without a list.
+// putDevice labels a point of a GPU as the nvml receiver does. Only hw.id differs: the index in the log's list of GPUs, and absent where the GPU is unknown.
 func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
 	if !unknown {
 		m.PutStr(spans.AttrHardwareID, index(device))
@@ -91,9 +92,11 @@ func putDevice(m pcommon.Map, info *gpuMetric, device int, unknown bool) {
 	}
 }
 
-// GPUs is as in filereceiver.Valued.
+// GPUs is as in filereceiver.Valued: the values of which Metrics would make points. The utilizations of a GPU in consecutive records go together; a sample goes
+// alone.
 func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
 	v := spans.GPUValues{Service: b.set.Run.ServiceName, RunID: b.run}
+	// Utilization, stated with the records: from and end bound records with the same labels.
 	for from, end := 0, 0; from < len(b.items); from = end {
 		l, one, devices := b.labels(&b.items[from]), b.items[from].oneGPU, uint32(0)
 		for ; end < len(b.items) && b.labels(&b.items[end]) == l && b.items[end].oneGPU == one; end++ {
@@ -124,7 +127,7 @@ func (b *stepBatch) GPUs(to func(*spans.GPUValues)) {
 	}
 }
 
-// deviceOf is hw.id; "": unknown.
+// deviceOf is the hw.id of a GPU, its index; "": unknown.
 func deviceOf(device int, unknown bool) string {
 	if unknown {
 		return ""
@@ -140,11 +143,11 @@ func (l labels) global() int64 {
 	return l.rank
 }
 
-// samplePoints adds the points of GPUs.
+// samplePoints adds the points of the batch's samples to g. With LatestPoints only the last sample of a series has a point.
 func (b *stepBatch) samplePoints(g *gauges, md pmetric.Metrics) {
 	for i := range b.samples {
 		if g.latest != nil {
-			i = len(b.samples) - 1 - i
+			i = len(b.samples) - 1 - i // from the last on
 		}
 		s := &b.samples[i]
 		if seen := g.of(s.of); seen != nil {

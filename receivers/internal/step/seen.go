@@ -12,15 +12,18 @@ const (
 	seenWays = 8 // of 8 bytes: a line of the processor's cache
 )
 
-// seen remembers the records of all files of a receiver, by the ids of their spans: FlagScale writes each row to two files and a summary. The newest ids of a
-// set displace the oldest. Successive iterations have successive sets: positions scattered over a table of this size, as in a map, would each miss every cache,
-// a tenth of the receiver's time.
+// seen remembers the records of all files of a receiver, by the ids of their spans: FlagScale writes each row to two files and a summary.
+//
+// The table is built as a processor's cache: a record belongs to a set, with room for the seenWays newest ids; a new id displaces the oldest of its set.
+// Successive iterations have successive sets: positions scattered over a table of this size, as in a map, would each miss every cache, a tenth of the
+// receiver's time.
 type seen struct {
 	mu   sync.Mutex
 	sets [][seenWays]uint64 // 4 MiB, in receivers with duplicates
 }
 
-// before says whether a record was seen before, and remembers it. set is the same for the same record, and for few others.
+// before says whether a record was seen before, and remembers a new one. span is the id of the record's span; set is the same for the same record, and for few
+// others.
 func (s *seen) before(span pcommon.SpanID, set uint64) bool {
 	id := binary.BigEndian.Uint64(span[:]) // never 0
 	s.mu.Lock()

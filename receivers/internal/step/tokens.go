@@ -6,15 +6,16 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// tokens follows the token counts of a rank's records, and derives the tokens of each record's own steps.
+// tokens follows the token counts of a writer's records, and derives the tokens of each record's own steps. Some logs count since the run began
+// (record.Counted), some have a number of either meaning (record.EitherTokens), which tokens learns from the numbers.
 type tokens struct {
 	// Last is the count of the record before: of its steps, or since the run began; 0: none.
 	Last    float64 `json:"last,omitzero"`
 	At      int64   `json:"at,omitzero"`      // iteration of the record with Last
 	Covered int64   `json:"covered,omitzero"` // its number of steps; 0: unknown
-	Attempt int64   `json:"attempt,omitzero"`
-	Sense   sense   `json:"sense,omitzero"`
-	Grew    int     `json:"grew,omitzero"` // times in a row that an ambiguous number was larger than the one before
+	Attempt int64   `json:"attempt,omitzero"` // its attempt
+	Sense   sense   `json:"sense,omitzero"`   // what an ambiguous number means
+	Grew    int     `json:"grew,omitzero"`    // times in a row that an ambiguous number was larger than the one before
 }
 
 // sense is the meaning of a token count.
@@ -29,54 +30,59 @@ const (
 	early     = 1.5 // ratio of the positions of two records in the run from which counts per step and counts since the start differ clearly
 )
 
-// count sets the tokens of a record's steps, or leaves them unset if unknown.
+// count sets record.Tokens, the tokens of the record's steps, or leaves the field unset if unknown. An ambiguous number goes to the field that it means, else
+// into an extra.
 func (k *tokens) count(rec *record.Record, it *placed, attempt int64) {
-	v, means := rec.Get(record.ConsumedTokens), sinceStart
-	either := math.NaN()
+	number, means := rec.Get(record.ConsumedTokens), sinceStart
+	either := math.NaN() // the ambiguous number
 	if rec.EitherTokens {
 		either = rec.Get(record.Tokens)
 		rec.Unset(record.Tokens)
 	}
-	if math.IsNaN(v) {
+	if math.IsNaN(number) {
 		k.learn(either, it)
-		v, means = either, k.Sense
+		number, means = either, k.Sense
 	}
-	fromStart := it.hasIteration && it.covered > 0 && it.covered == it.iteration // then both are the same
+	// The record covers all steps of the run: both meanings are the same number.
+	fromStart := it.hasIteration && it.covered > 0 && it.covered == it.iteration
 	before := *k
-	if v > 0 {
-		k.Last, k.At, k.Covered, k.Attempt = v, it.iteration, it.covered, attempt
+	if number > 0 {
+		k.Last, k.At, k.Covered, k.Attempt = number, it.iteration, it.covered, attempt
 	}
 	switch {
-	case rec.Has(record.Tokens) || !(v > 0) || math.IsInf(v, 0):
+	case rec.Has(record.Tokens) || !(number > 0) || math.IsInf(number, 0):
 	case means == ofRecord, fromStart && before.Last == 0:
-		rec.Set(record.Tokens, v)
-	case means == sinceStart && before.Last > 0 && v > before.Last && attempt == before.Attempt:
-		rec.Set(record.Tokens, v-before.Last)
+		rec.Set(record.Tokens, number)
+	case means == sinceStart && before.Last > 0 && number > before.Last && attempt == before.Attempt:
+		rec.Set(record.Tokens, number-before.Last)
 	}
+	// No number of the log is lost.
 	switch {
 	case math.IsNaN(either):
-	case v == either && means == sinceStart:
-		rec.Set(record.ConsumedTokens, v)
-	case v != either || !rec.Has(record.Tokens):
+	case number == either && means == sinceStart:
+		rec.Set(record.ConsumedTokens, number)
+	case number != either || !rec.Has(record.Tokens):
 		rec.AddExtra(record.Extra{Name: tokensName, Value: either})
 	}
 }
 
+// tokensName is the name of the extra for a number of unknown meaning.
 var tokensName = []byte("tokens")
 
-// learn finds the meaning of a token count. Two records of equally many steps decide early in a run: counts per step are about equal, counts since the start
-// are as far apart as the iterations. Later in a run the count is per step as soon as it does not grow.
-func (k *tokens) learn(v float64, it *placed) {
+// learn finds the meaning (k.Sense) of a log's token counts by the next one of them, unless the meaning is known. Early in a run two records of equally many
+// steps decide: counts per step are about equal, counts since the start are as far apart as the iterations. Later a count that does not grow is per step, and a
+// count that grew mostGrown times in a row is since the start.
+func (k *tokens) learn(number float64, it *placed) {
 	if k.Sense != unsure || k.Last == 0 {
 		return
 	}
 	apart := float64(it.iteration) / float64(k.At)
 	switch {
-	case v <= k.Last:
+	case number <= k.Last:
 		k.Sense = ofRecord
 	case k.Covered > 0 && k.Covered == it.covered && apart >= early:
 		k.Sense = ofRecord
-		if math.Abs(v-k.Last*apart) < v-k.Last {
+		if math.Abs(number-k.Last*apart) < number-k.Last { // nearer to growth in proportion to the iterations than to no growth
 			k.Sense = sinceStart
 		}
 	default:

@@ -5,8 +5,8 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/internal/record"
 )
 
-// twin is the writer that logs the same steps in the same log: Megatron's training_log prints a line of each step after those of DeepSpeed's engine, used for
-// the training (deepspeedai/Megatron-DeepSpeed, megatron/training.py).
+// twin is, by format (record.Source), the other format with the same steps in the same log: in Megatron-DeepSpeed, DeepSpeed's engine prints lines of each
+// step, and then Megatron's training_log prints another (deepspeedai/Megatron-DeepSpeed, megatron/training.py).
 var twin = map[string]string{"deepspeed": "megatron", "megatron": "deepspeed"}
 
 // twins says whether two records are of one step, by two writers.
@@ -15,7 +15,8 @@ func twins(a, b *record.Record) bool {
 		a.Get(record.Iteration) == b.Get(record.Iteration)
 }
 
-// absorb moves the content of the waiting record into a record of the same step by another writer, and returns its lines, to wait for the new record.
+// absorb moves the content of the waiting record into rec, a record of the same step by its twin, so that the step gets one span. The result is the lines of
+// the waiting record, which from now on wait with rec; nil: there was nothing to absorb.
 func (h *handler) absorb(rec *record.Record) (held []tail.Held) {
 	p := &h.pending
 	if !p.open || p.unplaced || !rec.Open || !twins(p.rec, rec) {
