@@ -25,8 +25,8 @@ type Account struct {
 	// Productive is s of the steps that counted; a slow step counts only as long as its usual time.
 	Productive float64
 
-	Pauses []Pause // checkpoints and evaluations, in order of time
-	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time
+	Pauses []Pause // checkpoints and evaluations, in order of time, at most mostListed
+	Gaps   []Gap   // Down, Stalled and Unexplained, in order of time, at most mostListed
 	Apart  []Gap   // between unrelated runs, in order of time: outside of the account
 
 	Course [][]Step       // of each attempt in order of time, each step once
@@ -48,9 +48,9 @@ type Attempt struct {
 	saved   int64 // ns, last checkpoint of the attempt before; 0: unknown
 }
 
-// beside is the time of a step of the course, and behind it, that was not training.
+// beside is the time in a step of the course and behind the step, up to the next, that was not training but evaluations and checkpoints.
 type beside struct {
-	attempt, step    int
+	attempt, step    int     // indices in Course
 	evaluated, saved float64 // s
 }
 
@@ -87,11 +87,11 @@ const (
 	otherRun = 14 * 24 * 3600e9
 
 	mostListed = 10_000  // pauses, and gaps
-	mostDone   = 1 << 20 // numbers of steps kept individually
-	mostOfOne  = 1 << 16 // of a record
+	mostDone   = 1 << 20 // numbers of steps kept individually …
+	mostOfOne  = 1 << 16 // … and of them of one record
 )
 
-// Account makes the account so far. ok: the ledger has a step.
+// Account makes the account so far, of the steps of one log: the ledger may get more records afterwards. false: no step has a time.
 func (l *Ledger) Account() (a Account, ok bool) {
 	steps := l.lead()
 	if !timed(steps) {
@@ -101,6 +101,7 @@ func (l *Ledger) Account() (a Account, ok bool) {
 	a.Clock = !steps[0].Synthetic
 	a.Usual = usual(steps)
 	a.Start = steps[0].Start
+	// From the first line on the training is starting up, unless the line is of an older run.
 	if a.Clock && l.first > 0 && l.first < a.Start && a.Start-l.first < otherRun {
 		a.Start = l.first
 		t.had(&steps[0])
@@ -120,42 +121,52 @@ func timed(steps []Step) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool { return !s.Synthetic || s.End > s.Start })
 }
 
-// judge compares each step with its neighbours. excess is additional knowledge of slow steps.
+// judge compares each step with its neighbours in the attempt (Judged), and adds up Productive: the time of each step, of a slow one only the usual time.
+// excess is additional knowledge of slow steps (Ledger.Slow).
 func (a *Account) judge(excess map[int64]float64) {
 	for _, steps := range a.Course {
-		of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
-		for i := range steps {
-			s := &steps[i]
-			of.Seconds[i] = s.Each()
-			if !(of.Seconds[i] > 0) {
-				of.Seconds[i] = math.NaN()
-			}
-			of.Loads[i].Ranks = int64(s.Ranks)
-			if s.Number >= 0 && (i == 0 || s.Number > steps[i-1].Number) && len(of.Number) == i {
-				of.Number = append(of.Number, s.Number)
-			}
-		}
-		if len(of.Number) < len(steps) {
-			of.Number = nil
-		}
-		run := regimes.Judge(of)
+		run := regimes.Judge(attemptOf(steps))
 		a.Judged = append(a.Judged, run)
 		for i := range steps {
-			if s := &steps[i]; !s.again {
-				each, of := s.Each(), &run.Steps[i]
-				if of.State != regimes.Usual && of.State != regimes.Unknown && of.Segment < len(run.Segments) {
-					each = min(each, run.Segments[of.Segment].Level)
-				}
-				if more, ok := excess[s.Start]; ok { // also of the checkpoint or the evaluation in the step, not part of Each
-					each = min(each, max(0, (float64(s.End-s.Start)/1e9-more)/float64(s.Steps)))
-				}
-				a.Productive += each * float64(s.Steps)
+			s := &steps[i]
+			if s.again {
+				continue
 			}
+			each, judged := s.Each(), &run.Steps[i]
+			if judged.State != regimes.Usual && judged.State != regimes.Unknown && judged.Segment < len(run.Segments) {
+				each = min(each, run.Segments[judged.Segment].Level)
+			}
+			if more, ok := excess[s.Start]; ok { // also of the checkpoint or the evaluation in the step, not part of Each
+				each = min(each, max(0, (float64(s.End-s.Start)/1e9-more)/float64(s.Steps)))
+			}
+			a.Productive += each * float64(s.Steps)
 		}
 	}
 }
 
-// lead are the steps of the log that covers most steps, preferably one with a clock: logs of one training repeat the same steps.
+// attemptOf is the steps of an attempt as regimes judges them. Numbers are only of use if each step has one, and all ascend.
+func attemptOf(steps []Step) regimes.Attempt {
+	of := regimes.Attempt{Seconds: make([]float64, len(steps)), Loads: make([]regimes.Load, len(steps)), Number: make([]int64, 0, len(steps))}
+	for i := range steps {
+		s := &steps[i]
+		of.Seconds[i] = s.Each()
+		if !(of.Seconds[i] > 0) {
+			of.Seconds[i] = math.NaN()
+		}
+		of.Loads[i].Ranks = int64(s.Ranks)
+		ascends := s.Number >= 0 && (i == 0 || s.Number > steps[i-1].Number)
+		if ascends && len(of.Number) == i { // all before have a number too
+			of.Number = append(of.Number, s.Number)
+		}
+	}
+	if len(of.Number) < len(steps) {
+		of.Number = nil
+	}
+	return of
+}
+
+// lead are the steps of the leading log, by time: the log that covers most steps, preferably one with a clock. Logs of one training repeat the same steps: the
+// account only takes those of one.
 func (l *Ledger) lead() []Step {
 	l.sort()
 	covered := map[log]int64{}
@@ -163,15 +174,17 @@ func (l *Ledger) lead() []Step {
 		covered[log{l.steps[i].Source, l.steps[i].Synthetic}] += int64(l.steps[i].Steps)
 	}
 	var best log
-	for k, n := range covered {
-		clock := func(k log) int {
-			if k.synthetic {
+	for other, n := range covered {
+		clock := func(of log) int {
+			if of.synthetic {
 				return 0
 			}
 			return 1
 		}
-		if was, ok := covered[best]; !ok || cmp.Or(cmp.Compare(clock(k), clock(best)), cmp.Compare(n, was), cmp.Compare(best.source, k.source)) > 0 {
-			best = k
+		was, ok := covered[best] // false: the zero log, which is none of them
+		better := cmp.Or(cmp.Compare(clock(other), clock(best)), cmp.Compare(n, was), cmp.Compare(best.source, other.source)) > 0
+		if !ok || better {
+			best = other
 		}
 	}
 	out := make([]Step, 0, len(l.steps))
@@ -195,17 +208,17 @@ func usual(steps []Step) float64 {
 	return stat.Among(all)
 }
 
-// builder goes through the steps of a run in order of time.
+// builder goes through the steps of a run in order of time, and accounts for each and for the time before.
 type builder struct {
 	ledger   *Ledger
 	a        *Account
 	at       int64            // ns: end of the accounted time
 	last     *Step            // last accounted step
-	done     map[int64]int64  // when each step was done first, ns
+	done     map[int64]int64  // by number: when each step was done first, ns
 	attempts map[int32]int32  // the last attempt of each writer
 	logged   map[int32]logged // last accounted step of each writer
-	pause    int              // of the ledger's
-	behind   [2]float64       // s of checkpoints and evaluations after the last step
+	pause    int              // index of the first of the ledger's pauses not accounted for
+	behind   [2]float64       // s of checkpoints and evaluations after the last step, not accounted for
 	spent    [States]int64    // ns
 	ranks    int64            // the job's latest number; 0: unknown
 	noted    int              // number of the ledger's changes of ranks applied
@@ -220,12 +233,13 @@ type logged struct {
 	number  int64
 }
 
+// spend adds the time between two ns to a state, and for Devices times the job's ranks.
 func (t *builder) spend(s State, from, to int64) {
 	t.spent[s] += to - from
 	t.a.Devices[s] += float64(to-from) / 1e9 * float64(t.ranks)
 }
 
-// had notes the number of ranks of the job in a step.
+// had notes the number of ranks of the job in a step: the ledger's changes of ranks, if any, know more than the step's record.
 func (t *builder) had(s *Step) {
 	all := t.ledger.ranks
 	for t.noted < len(all) && all[t.noted].from <= s.Start {
@@ -238,7 +252,7 @@ func (t *builder) had(s *Step) {
 	t.a.Ranks = max(t.a.Ranks, t.ranks)
 }
 
-// paused accounts for a checkpoint or an evaluation after the last step, up to until.
+// paused accounts for a checkpoint or an evaluation after the last step, between two ns. until becomes the end of the accounted time.
 func (t *builder) paused(of State, from, until int64) {
 	t.spend(of, from, until)
 	t.list(Pause{of, t.last.Number, float64(until-from) / 1e9, true, t.last.Place()}, until, clock(until)-clock(from))
@@ -249,69 +263,96 @@ func (t *builder) paused(of State, from, until int64) {
 // attempt.
 func (t *builder) step(s *Step) {
 	done, again := t.done[s.Number]
-	other := t.a.Clock && t.last != nil && s.Start-t.at >= otherRun
+	other := t.a.Clock && t.last != nil && s.Start-t.at >= otherRun // an unrelated run begins
 	again = again && s.Number >= 0 && !other
-	half := (s.End - s.Start) / 2
-	if t.last != nil && (again && (s.Start < done-half || t.beside(s)) || s.Number == t.last.Number && s.Start < t.last.End-half ||
-		s.End <= t.at && s.End > s.Start) {
-		t.copyOf(s) // the same step by another rank, or in another log
+	switch {
+	case t.last != nil && t.isCopy(s, done, again):
+		t.copyOf(s)
 		return
-	}
-	if again && t.goesOn(s) {
+	case again && t.goesOn(s):
 		t.more(s)
 		return
-	}
-	if t.last == nil || other || t.begins(s, again) {
-		t.stopped, t.began = t.at, 0
-		if other {
-			t.apart(s.Start)
-		}
-		t.gap(s.Start, s)
-		t.a.Course = append(t.a.Course, nil)
-		if len(t.a.Course) == 1 { // usually the only one
-			t.a.Course[0] = make([]Step, 0, len(t.ledger.steps))
-		}
-		first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0))
-		t.a.Attempts = append(t.a.Attempts, Attempt{First: first, Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
-		t.saved = 0
-	} else {
+	case t.last == nil || other || t.begins(s, again):
+		t.attempt(s, other)
+	default:
 		t.gap(s.Start, nil)
 	}
 	t.attempts[s.Writer] = s.Attempt
 	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
 	t.had(s)
-	from := max(t.at, s.Start)
-	at := &t.a.Attempts[len(t.a.Attempts)-1]
-	at.Ranks = max(at.Ranks, t.ranks)
-	at.Last, at.Steps, at.End = s.Number, at.Steps+int64(s.Steps), max(at.End, s.End)
 	if c, e := float64(s.Checkpoint), float64(s.Evaluation); (c+e)*1e9 > float64(s.End-s.Start) { // longer than the step: they came after the step
 		s.Checkpoint, s.Evaluation, s.Checkpoints, s.Evaluations = 0, 0, s.Checkpoints+s.Checkpoint, s.Evaluations+s.Evaluation
 	}
 	s.again = again
 	t.a.Course[len(t.a.Course)-1] = append(t.a.Course[len(t.a.Course)-1], *s)
-	of := InStep
-	if again {
-		of = Redone
-		t.a.Redone += int64(s.Steps)
-		at.Redone += int64(s.Steps)
-	} else {
-		t.a.Steps += int64(s.Steps)
-		if s.Number >= 0 {
-			for n := s.Number; n > s.Number-int64(min(int(s.Steps), mostOfOne, max(1, mostDone-len(t.done)))); n-- {
-				t.done[n] = s.End
-			}
-		}
-	}
-	if s.End > from {
-		checkpoint := min(nanoseconds(float64(s.Checkpoint)), s.End-from)
-		evaluation := min(nanoseconds(float64(s.Evaluation)), s.End-from-checkpoint)
-		t.within(s, Checkpoint, checkpoint)
-		t.within(s, Evaluation, evaluation)
-		t.spend(of, from, s.End-checkpoint-evaluation)
-		t.at = s.End
-	}
+	t.count(s)
+	t.inStep(s)
 	t.last = s
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
+}
+
+// isCopy says whether a record is of a step already accounted for, by another rank or in another log. again: the step's number was done before, at done (ns). A
+// repetition after a restart begins later: half of a step is left for clocks and for the spread of ranks.
+func (t *builder) isCopy(s *Step, done int64, again bool) bool {
+	half := (s.End - s.Start) / 2
+	doneBeside := again && (s.Start < done-half || t.beside(s))
+	lastBeside := s.Number == t.last.Number && s.Start < t.last.End-half
+	accounted := s.End <= t.at && s.End > s.Start
+	return doneBeside || lastBeside || accounted
+}
+
+// attempt begins an attempt with a step, and accounts for the time before. other: the attempt is the first of an unrelated run.
+func (t *builder) attempt(s *Step, other bool) {
+	t.stopped, t.began = t.at, 0
+	if other {
+		t.apart(s.Start)
+	}
+	t.gap(s.Start, s)
+	t.a.Course = append(t.a.Course, nil)
+	if len(t.a.Course) == 1 { // usually the only one
+		t.a.Course[0] = make([]Step, 0, len(t.ledger.steps))
+	}
+	first := max(s.Number-int64(s.Steps)+1, min(s.Number, 0)) // of the record's steps; below 0 only for a step without a number
+	t.a.Attempts = append(t.a.Attempts, Attempt{First: first, Start: s.Start, stopped: t.stopped, began: t.began, saved: t.saved})
+	t.saved = 0
+}
+
+// count counts the steps of a record for the run and the attempt, as new or repeated ones, and keeps the numbers of new ones.
+func (t *builder) count(s *Step) {
+	at := &t.a.Attempts[len(t.a.Attempts)-1]
+	at.Ranks = max(at.Ranks, t.ranks)
+	at.Last, at.Steps, at.End = s.Number, at.Steps+int64(s.Steps), max(at.End, s.End)
+	if s.again {
+		t.a.Redone += int64(s.Steps)
+		at.Redone += int64(s.Steps)
+		return
+	}
+	t.a.Steps += int64(s.Steps)
+	if s.Number >= 0 {
+		numbers := min(int(s.Steps), mostOfOne, max(1, mostDone-len(t.done))) // the last ones: for more there is no room
+		for n := s.Number; n > s.Number-int64(numbers); n-- {
+			t.done[n] = s.End
+		}
+	}
+}
+
+// inStep accounts for the time of a step: its checkpoint, its evaluation, and the rest as training. Time already accounted for, of overlapping records, is left
+// out.
+func (t *builder) inStep(s *Step) {
+	from := max(t.at, s.Start)
+	if s.End <= from {
+		return
+	}
+	of := InStep
+	if s.again {
+		of = Redone
+	}
+	checkpoint := min(nanoseconds(float64(s.Checkpoint)), s.End-from)
+	evaluation := min(nanoseconds(float64(s.Evaluation)), s.End-from-checkpoint)
+	t.within(s, Checkpoint, checkpoint)
+	t.within(s, Evaluation, evaluation)
+	t.spend(of, from, s.End-checkpoint-evaluation)
+	t.at = s.End
 }
 
 // goesOn says whether a record continues the last step: some loops log each micro-batch with the number of its step. A restart takes longer.
@@ -319,7 +360,7 @@ func (t *builder) goesOn(s *Step) bool {
 	return s.Number == t.last.Number && s.Writer == t.last.Writer && s.Attempt == t.last.Attempt && s.Start-t.at < beganSeconds*1e9
 }
 
-// more adds a record to the last step.
+// more adds a record to the last step, which now ends with the record.
 func (t *builder) more(s *Step) {
 	t.gap(s.Start, nil)
 	of := InStep
@@ -336,7 +377,7 @@ func (t *builder) more(s *Step) {
 	t.behind = [2]float64{float64(s.Checkpoints), float64(s.Evaluations)}
 }
 
-// copyOf takes the news of another record of the same step.
+// copyOf takes from a copy of a step what the first record may lack: how far the writer is, and the checkpoints and evaluations behind the step.
 func (t *builder) copyOf(s *Step) {
 	t.attempts[s.Writer] = max(t.attempts[s.Writer], s.Attempt)
 	t.logged[s.Writer] = logged{len(t.a.Attempts), s.Number}
@@ -348,10 +389,10 @@ func (t *builder) copyOf(s *Step) {
 // others have finished, has restarted.
 func (t *builder) beside(s *Step) bool {
 	at := &t.a.Attempts[len(t.a.Attempts)-1]
-	if s.Number < max(at.First, 0) || s.Number > at.Last {
+	if s.Number < max(at.First, 0) || s.Number > at.Last { // nobody logged the step in this attempt
 		return false
 	}
-	if attempt, known := t.attempts[s.Writer]; known && s.Attempt > attempt {
+	if attempt, known := t.attempts[s.Writer]; known && s.Attempt > attempt { // the writer says that it has restarted
 		return false
 	}
 	if was, known := t.logged[s.Writer]; known && was.attempt == len(t.a.Attempts) {
@@ -360,13 +401,14 @@ func (t *builder) beside(s *Step) bool {
 	return s.Start < t.at
 }
 
-// begins says whether an attempt begins with a step: the number goes back to a finished step, or after a time as long as a stall to any lower number; the
-// writer says so; or the job was ended, or a process began, in a time without steps.
+// begins says whether an attempt begins with a step: the number goes back to a finished step (again), or after a time as long as a stall to any lower number;
+// the writer says so; or the job was ended, or a process began, in a time without steps.
 func (t *builder) begins(s *Step, again bool) bool {
 	attempt, known := t.attempts[s.Writer]
 	if known && s.Attempt > attempt || again && s.Number <= t.last.Number {
 		return true
 	}
+	// The time without steps, checkpoints and evaluations, ns.
 	idle := s.Start - t.at - nanoseconds(t.behind[0]) - nanoseconds(t.behind[1])
 	for _, p := range t.ledger.pauses[t.pause:] {
 		if p.start >= s.Start {
@@ -380,11 +422,12 @@ func (t *builder) begins(s *Step, again bool) bool {
 	if long := float64(idle) / 1e9; long < beganSeconds || long < beganSteps*t.a.Usual {
 		return false
 	}
-	_, ok := t.process(s.Start)
-	return ok && !t.last.Evaluated || t.ended(s.Start)
+	_, began := t.process(s.Start)
+	return began && !t.last.Evaluated || t.ended(s.Start) // an evaluation may be a process of its own
 }
 
-// ended says whether the job was ended behind the start of the last step and before a time. The clock of the end may be that of the line before.
+// ended says whether the scheduler or the launcher ended the job after the start of the last step and before a time. Not after its end: a line about the end
+// that has no clock has the time of the line before.
 func (t *builder) ended(before int64) bool {
 	i, _ := slices.BinarySearch(t.ledger.ends, before)
 	return t.a.Clock && i > 0 && t.ledger.ends[i-1] >= t.last.Start
@@ -402,6 +445,7 @@ func (t *builder) process(before int64) (int64, bool) {
 	return t.ledger.begins[i-1], true
 }
 
+// within accounts for a checkpoint or an evaluation in a step, which took ns.
 func (t *builder) within(s *Step, of State, took int64) {
 	if took > 0 {
 		t.spend(of, 0, took)
@@ -409,10 +453,12 @@ func (t *builder) within(s *Step, of State, took int64) {
 	}
 }
 
-// list lists a pause with its end, and its duration by the clock, s.
+// list adds a pause to Pauses, and to the time beside the last step of the course. until is the pause's end, ns, and took its duration by the clock, s
+// (Google's goodput computes with such times).
 func (t *builder) list(p Pause, until int64, took float64) {
 	attempt := len(t.a.Course) - 1
 	of := beside{attempt: attempt, step: len(t.a.Course[attempt]) - 1}
+	// The step's pauses are one entry, the last.
 	if n := len(t.a.beside); n > 0 && t.a.beside[n-1].attempt == of.attempt && t.a.beside[n-1].step == of.step {
 		of, t.a.beside = t.a.beside[n-1], t.a.beside[:n-1]
 	}
@@ -428,6 +474,7 @@ func (t *builder) list(p Pause, until int64, took float64) {
 	}
 }
 
+// listGap accounts for a gap, and adds it to Gaps.
 func (t *builder) listGap(g Gap) {
 	t.spend(g.State, g.Start, g.End)
 	if len(t.a.Gaps) < mostListed {
@@ -440,7 +487,7 @@ func (t *builder) stalls(seconds float64) bool {
 	return seconds >= stalledSeconds && seconds >= stalledSteps*t.a.Usual
 }
 
-// idle accounts for an unexplained time without steps.
+// idle accounts for a time without steps, up to ns, that nothing explains: Stalled if too long, else Unexplained.
 func (t *builder) idle(to int64) {
 	g := Gap{Unexplained, t.last.Number, t.at, to, t.last.Place()}
 	if t.stalls(g.Seconds()) {
@@ -450,7 +497,7 @@ func (t *builder) idle(to int64) {
 	t.at = to
 }
 
-// apart begins the next, unrelated run.
+// apart begins the next, unrelated run at ns: the time before is outside of the account, and numbers of steps begin anew.
 func (t *builder) apart(to int64) {
 	if len(t.a.Apart) < mostListed {
 		t.a.Apart = append(t.a.Apart, Gap{Down, t.last.Number, t.at, to, t.last.Place()})
@@ -462,7 +509,8 @@ func (t *builder) apart(to int64) {
 	t.at, t.behind, t.saved = to, [2]float64{}, 0
 }
 
-// gap accounts for the time up to the next step. first: the step, if an attempt begins with it.
+// gap accounts for the time from the last step up to the next, which starts at to (ns): logged pauses first, then pauses without a time, and the rest by what
+// follows. first is the next step if an attempt begins with it, else nil.
 func (t *builder) gap(to int64, first *Step) {
 	if t.last == nil {
 		return
@@ -473,6 +521,7 @@ func (t *builder) gap(to int64, first *Step) {
 		return
 	}
 	t.timed(to)
+	// Pauses without a time, directly behind the step.
 	for i, of := range [...]State{Checkpoint, Evaluation} {
 		if until := min(to, t.at+nanoseconds(t.behind[i])); until > t.at {
 			t.behind[i] -= float64(until-t.at) / 1e9
@@ -498,7 +547,7 @@ func (t *builder) gap(to int64, first *Step) {
 	}
 }
 
-// onTop accounts for the pauses after the last step of a log without a clock.
+// onTop accounts for the pauses after the last step of a log without a clock: they have a duration, and no place on the time line.
 func (t *builder) onTop() {
 	for i, of := range [...]State{Checkpoint, Evaluation} {
 		if s := t.behind[i]; s > 0 {
@@ -509,7 +558,7 @@ func (t *builder) onTop() {
 	t.behind = [2]float64{}
 }
 
-// timed accounts for the pauses with a logged time, up to a time.
+// timed accounts for the pauses with a logged time that start before to (ns), and for the time before each as idle.
 func (t *builder) timed(to int64) {
 	for ; t.pause < len(t.ledger.pauses) && t.ledger.pauses[t.pause].start < to; t.pause++ {
 		p := &t.ledger.pauses[t.pause]
@@ -524,7 +573,7 @@ func (t *builder) timed(to int64) {
 	}
 }
 
-// finish accounts for the time after the last step.
+// finish accounts for the time after the last step, and sums up the account.
 func (t *builder) finish() {
 	a := t.a
 	if a.Clock {
@@ -541,7 +590,8 @@ func (t *builder) finish() {
 	a.Wall = float64(whole) / 1e9
 }
 
-// after accounts for the time after the last step of a log with a clock.
+// after accounts for the time after the last step of a log with a clock, up to the last line: pauses, and the rest as AfterEnd. What comes two weeks later is
+// of another run.
 func (t *builder) after() {
 	for i, of := range [...]State{Checkpoint, Evaluation} { // logged pauses after the last step count, even without a later line
 		if took := nanoseconds(t.behind[i]); took > 0 {
@@ -561,7 +611,7 @@ func (t *builder) after() {
 	t.spend(AfterEnd, t.at, t.a.End)
 }
 
-// Of are the pauses of a state, by their seconds.
+// Of are the pauses of a state, the longest first.
 func (a *Account) Of(s State) (all []Pause) {
 	for _, p := range a.Pauses {
 		if p.State == s {

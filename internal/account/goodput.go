@@ -28,6 +28,7 @@ func (a *Account) Google() float64 {
 	for attempt, steps := range a.Course {
 		for i := range steps {
 			evaluated := 0.0
+			// beside is in the order of the steps: its first is of this step, or of a later one.
 			if len(beside) > 0 && beside[0].attempt == attempt && beside[0].step == i {
 				evaluated, beside = beside[0].evaluated, beside[1:]
 			}
@@ -38,13 +39,15 @@ func (a *Account) Google() float64 {
 	}
 	whole := clock(a.End) - clock(a.Start)
 	productive := g.end(clock(a.End)) - a.saves()
-	if g.holes > g.steps/2 || productive < 0 || productive > whole { // the library has an error for the latter
+	leavesOut := g.holes > g.steps/2                       // most numbers are not logged
+	if leavesOut || productive < 0 || productive > whole { // the library has an error for the latter
 		return math.NaN()
 	}
 	return productive / whole
 }
 
-// saves are the s of checkpoints; a step saved several times counts with the mean.
+// saves are the s of all checkpoints; a step saved several times, in several attempts, counts with the mean. The sum is in the order of the steps, the same
+// each time to the last bit.
 func (a *Account) saves() (sum float64) {
 	type save struct {
 		seconds float64
@@ -78,7 +81,7 @@ func (a *Account) CRE() float64 {
 		return math.NaN()
 	}
 	first := a.Course[0][0].End
-	lost, reschedule, resume := int64(0), int64(0), int64(0)
+	lost, reschedule, resume := int64(0), int64(0), int64(0) // ns: t_ch, t_re and t_rm
 	if a.Start < a.Course[0][0].Start {
 		resume = first - a.Start
 	}
@@ -97,7 +100,7 @@ func (a *Account) CRE() float64 {
 		reschedule += max(0, scheduled-at.stopped)
 		resume += max(0, resumed-scheduled)
 	}
-	training := float64(a.End-first) / 1e9
+	training := float64(a.End-first) / 1e9 // t_w
 	whole := training - float64(reschedule)/1e9
 	if whole <= 0 {
 		return 0
@@ -105,7 +108,8 @@ func (a *Account) CRE() float64 {
 	return min(1, max(0, whole-float64(lost+resume)/1e9-a.Seconds[Checkpoint])/whole)
 }
 
-// savedBefore is from when on work was lost as the attempt before i was interrupted, ns.
+// savedBefore is from when on work was lost as the attempt before the i-th was interrupted, ns: its last checkpoint, or without one in the log, the end of the
+// step before the resumed one. false: no checkpoint is logged, and the steps have no numbers.
 func (a *Account) savedBefore(i int) (int64, bool) {
 	at, before := &a.Attempts[i], a.Course[i-1]
 	switch {
@@ -144,20 +148,22 @@ const (
 // google goes through the starts of steps as ml-goodput-measurement does.
 type google struct {
 	starts     []start // since the first, or since the last restart
-	runs       []int   // positions of the jumps back
-	most       int64   // the largest number
+	runs       []int   // indices in starts where numbers begin, and where they go back: in between they ascend
+	most       int64   // the largest number in starts
 	productive float64 // s, until the last restart
-	steps      int     // with a next step
-	holes      int     // of steps, with gaps in the numbers before
+	steps      int     // steps closed that have a next one
+	holes      int     // of steps, those whose next number is not theirs plus 1
 }
 
+// start is a step_start event.
 type start struct {
 	number    int64
-	at        float64 // s
-	evaluated float64 // s, until the next
+	at        float64 // s since 1970
+	evaluated float64 // s of evaluations until the next
 }
 
-// add adds the steps of a record, of equal length, and the s of evaluations after them. false: the steps are not of one training.
+// add adds the steps of a record, of equal length, and the s of evaluations after them. A number that was there before is a restart: the steps until now are
+// closed. false: the steps have no numbers, are too many, or jump back and forth: not steps of one training.
 func (g *google) add(s *Step, evaluated float64) bool {
 	if s.Number < 0 || g.steps+len(g.starts)+int(s.Steps) > mostStarts {
 		return false
@@ -184,6 +190,7 @@ func (g *google) add(s *Step, evaluated float64) bool {
 	return len(g.runs) <= mostRuns
 }
 
+// has says whether a number is among starts.
 func (g *google) has(number int64) bool {
 	for k, from := range g.runs {
 		to := len(g.starts)
@@ -197,10 +204,11 @@ func (g *google) has(number int64) bool {
 	return false
 }
 
-// close counts the steps before the resumed one.
+// close adds to productive the time of the steps before number back, where the training resumed, and empties starts. A step lasts until the next one starts,
+// less evaluations. The first step counts no longer than the mean of the others: the library takes the rest for compilation.
 func (g *google) close(back int64) {
-	total, first, others, counted := 0.0, 0.0, 0, 0
-	least := g.starts[0].number
+	total, first, others, counted := 0.0, 0.0, 0, 0 // s of all steps, s of the first, number of the others and of all
+	least := g.starts[0].number                     // the number of the first step
 	for _, from := range g.runs {
 		least = min(least, g.starts[from].number)
 	}
@@ -223,7 +231,7 @@ func (g *google) close(back int64) {
 			others++
 		}
 	}
-	if back != 0 && counted > 0 {
+	if back != 0 && counted > 0 { // resumed at step 0, nothing counts
 		if others == 0 {
 			g.productive += first
 		} else {
@@ -233,7 +241,7 @@ func (g *google) close(back int64) {
 	g.starts, g.runs = g.starts[:0], g.runs[:0]
 }
 
-// end counts the rest, up to the end of the job, and returns the s that counted.
+// end counts the rest, and the last step until the end of the job, at (s since 1970). It returns the s that counted.
 func (g *google) end(at float64) float64 {
 	i := slices.IndexFunc(g.starts, func(s start) bool { return s.number == g.most })
 	last := g.starts[i].at

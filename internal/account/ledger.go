@@ -110,15 +110,15 @@ type Ledger struct {
 	excess map[int64]float64 // s beyond the usual time of a step, by its start
 	ranks  []ranks           // changes, in order of arrival
 	first  int64             // ns, of the first line with a clock; 0: unknown
-	last   int64
-	merges int32 // number of merges
-	same   int   // number of first steps unchanged since Stored
+	last   int64             // ns, of the last one
+	merges int32             // number of merges
+	same   int               // number of first steps unchanged since Stored
 }
 
-// Ref is a step of a ledger.
+// Ref refers to a step of a ledger, until the next merge, which moves steps.
 type Ref struct{ merges, index int32 }
 
-// Add adds a step.
+// Add adds a step, with its values brought within bounds: times of no clock, negative durations.
 func (l *Ledger) Add(s Step) Ref {
 	s.Steps, s.Number, s.Ranks = max(1, s.Steps), min(max(s.Number, -1), latest), max(0, s.Ranks)
 	s.Start = instant(s.Start)
@@ -149,9 +149,9 @@ func (l *Ledger) Pauses(f func(of State, start, end int64)) {
 // Len is the number of records.
 func (l *Ledger) Len() int { return len(l.steps) }
 
-// Merge frees a quarter of the steps: first, records of one step by several writers become one record, then every second record of a log joins the one before,
-// then one writer stays, and then records join that do not follow closely: the time between two is of the second. The result says whether the number of records
-// decreased.
+// Merge frees a quarter of the records or more, for room, in the order of least loss, as far as needed: records of one step by several writers become one
+// record, every second record of a log joins the one before, only the writer with most steps stays, and records join that do not follow closely (the time
+// between two is then in the step). References from before become void. The result says whether the number of records decreased.
 func (l *Ledger) Merge() bool {
 	before := len(l.steps)
 	enough := before * 3 / 4
@@ -162,7 +162,7 @@ func (l *Ledger) Merge() bool {
 			shorten()
 		}
 	}
-	if len(l.steps) > enough && before > 1 { // of numbers that never advance: the first are as good
+	if len(l.steps) > enough && before > 1 { // none joins, as the numbers never advance: the first half is as good as any
 		l.steps = l.steps[:before/2]
 	}
 	l.merges++
@@ -179,7 +179,7 @@ type log struct {
 // mostCovered bounds the steps of a record known to be in other records too.
 const mostCovered = 1 << 6
 
-// unite merges the records of one step by several writers of a log at the same time.
+// unite merges the records of one step by several writers of a log at the same time, in steps sorted by time: the first stays, with the longest pauses of all.
 func (l *Ledger) unite() {
 	if !slices.ContainsFunc(l.steps, func(s Step) bool { return s.Writer != l.steps[0].Writer }) {
 		return
@@ -194,12 +194,14 @@ func (l *Ledger) unite() {
 	for _, s := range l.steps {
 		of := step{s.Number, s.Source, s.Synthetic}
 		if i, ok := last[of]; ok && s.Number >= 0 {
-			if o := &kept[i]; o.Writer != s.Writer && o.Attempt == s.Attempt && (s.Start < o.End || s.Start == o.Start) {
+			o := &kept[i]
+			overlaps := s.Start < o.End || s.Start == o.Start
+			if o.Writer != s.Writer && o.Attempt == s.Attempt && overlaps {
 				o.Checkpoints, o.Evaluations, o.Evaluated = max(o.Checkpoints, s.Checkpoints), max(o.Evaluations, s.Evaluations), o.Evaluated || s.Evaluated
 				continue
 			}
 		}
-		for range min(s.Steps, mostCovered) {
+		for range min(s.Steps, mostCovered) { // all numbers that the record covers
 			last[of] = len(kept)
 			of.number--
 		}
@@ -222,13 +224,14 @@ func (l *Ledger) one() {
 	l.steps = slices.DeleteFunc(l.steps, func(s Step) bool { return s.Writer != best })
 }
 
-// pair joins every second step to the one before: closely, of a log, if adjacent; else of a writer.
+// pair joins every second step to the one before of its log. closely: only if the second directly follows the first, whoever wrote them. Otherwise the two are
+// neighbours among the records of their writer, and any time and steps between them become part of the joined record.
 func (l *Ledger) pair(closely bool) {
 	type who struct {
 		log
 		writer int32
 	}
-	waits := map[who]int{} // position of the last kept record: closely, the next record of the log by any writer
+	waits := map[who]int{} // position of the last kept record, which the next may join
 	kept := l.steps[:0]
 	for _, s := range l.steps {
 		of := who{log{s.Source, s.Synthetic}, 0}
@@ -250,17 +253,23 @@ func (l *Ledger) pair(closely bool) {
 	l.steps = kept
 }
 
-// joins says whether the next step may join this one.
+// joins says whether the next step n may join s: of the same log and attempt, and later in number and time. closely: n is the next number, within a second, and
+// no pause is between the two.
 func (s *Step) joins(n *Step, closely bool) bool {
-	if n.Attempt != s.Attempt || n.Source != s.Source || n.Synthetic != s.Synthetic || s.Steps > math.MaxInt32-n.Steps || n.End < s.End ||
-		n.Number >= 0 && n.Number <= s.Number {
+	sameLog := n.Source == s.Source && n.Synthetic == s.Synthetic
+	goesBack := n.End < s.End || n.Number >= 0 && n.Number <= s.Number
+	tooMany := s.Steps > math.MaxInt32-n.Steps
+	if !sameLog || n.Attempt != s.Attempt || goesBack || tooMany {
 		return false
 	}
-	follows := (n.Number < 0 || n.Number == s.Number+int64(n.Steps)) && n.Start >= s.End && n.Start-s.End < 1e9
-	return !closely || follows && s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
+	nextNumber := n.Number < 0 || n.Number == s.Number+int64(n.Steps)
+	follows := nextNumber && n.Start >= s.End && n.Start-s.End < 1e9
+	noPause := s.Checkpoints+s.Evaluations == 0 && !s.Evaluated
+	return !closely || follows && noPause
 }
 
-// Part adds a checkpoint or an evaluation of the given seconds to a step: within, or behind.
+// Part adds a checkpoint or an evaluation of the given seconds to a step: within the step, or behind. After a merge the reference is void, and the seconds are
+// lost.
 func (l *Ledger) Part(step Ref, of State, seconds float64, behind bool) {
 	if step.merges != l.merges || !(seconds > 0) {
 		return
@@ -339,7 +348,8 @@ func (l *Ledger) Begins(ns int64) { l.begins = append(l.begins, instant(ns)) }
 // Ended notes when the scheduler or the launcher ended the job, ns since 1970: steps that follow a pause behind the end belong to a new attempt.
 func (l *Ledger) Ended(ns int64) { l.ends = append(l.ends, instant(ns)) }
 
-// order sorts steps by time.
+// order sorts steps by their start. Of steps with the same start the longest comes first; the rest of the order only makes the result the same for any order of
+// reading.
 func order(steps []Step) {
 	by := func(a, b Step) int {
 		if a.Start == b.Start && (a.Start == a.End) != (b.Start == b.End) { // a step of unknown length ends as the next begins
@@ -353,6 +363,7 @@ func order(steps []Step) {
 	}
 }
 
+// sort sorts everything but the steps by time.
 func (l *Ledger) sort() {
 	slices.Sort(l.begins)
 	slices.Sort(l.ends)

@@ -21,20 +21,21 @@ const (
 type Set struct {
 	coarser int          // than Finest, in steps of the scale
 	used    map[int]bool // buckets with values, at Scale
-	zero    bool
-	uppers  []int
-	values  []float64 // of uppers
+	zero    bool         // there are values of 0 or below
+	uppers  []int        // see Uppers
+	values  []float64    // of uppers
 }
 
 // Scale is the scale of the bounds.
 func (s *Set) Scale() int { return Finest - s.coarser }
 
-// Add covers a bucket of base 2^(2^-scale): base^index < value ≤ base^(index+1).
+// Add covers a bucket of an exponential histogram, of base 2^(2^-scale): base^index < value ≤ base^(index+1). A histogram coarser than the set makes the set as
+// coarse.
 func (s *Set) Add(scale, index int) {
 	for scale < s.Scale() {
 		s.halve()
 	}
-	index >>= scale - s.Scale()
+	index >>= scale - s.Scale() // each step of the scale merges two neighbours
 	if s.used[index] {
 		return
 	}
@@ -53,7 +54,7 @@ func (s *Set) AddZero() {
 	}
 }
 
-// fit computes the bounds, coarser if too many.
+// fit computes the bounds: the lower and the upper one of each bucket with values. With more than Most the set becomes coarser.
 func (s *Set) fit() {
 	for {
 		at := make(map[int]bool, len(s.used)+2)
@@ -75,6 +76,7 @@ func (s *Set) fit() {
 	}
 }
 
+// halve makes the scale coarser by one: buckets 2i and 2i+1 become bucket i, and every second bound goes.
 func (s *Set) halve() {
 	s.coarser++
 	used := make(map[int]bool, len(s.used))
@@ -90,10 +92,12 @@ func (s *Set) Uppers() []int { return s.uppers }
 // Values are the bounds as numbers, in the order of Uppers.
 func (s *Set) Values() []float64 { return s.values }
 
+// value is a bound as a number: 2^(upper × 2^-Scale).
 func (s *Set) value(upper int) float64 {
 	if upper == Zero {
 		return 0
 	}
 	exponent := math.Ldexp(float64(upper), -s.Scale())
+	// The whole part apart from the fraction: powers of two are exact.
 	return math.Ldexp(math.Exp2(exponent-math.Floor(exponent)), int(math.Floor(exponent)))
 }

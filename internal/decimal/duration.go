@@ -8,7 +8,8 @@ var units = [...]struct {
 	scale float64
 }{{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}
 
-// Duration reads the times with units at the beginning of b, and returns their sum in s: "1h 2m 3.5s", "12ms". n is 0 without a time.
+// Duration reads the times with units at the beginning of b, and returns their sum in s: "1h 2m 3.5s" is 3723.5, "12ms" 0.012. n is the number of bytes up to
+// the end of the last unit; 0: b does not begin with a time.
 func Duration(b []byte) (seconds float64, n int) {
 	for i := 0; ; {
 		v, used := Leading(b[i:])

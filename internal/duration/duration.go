@@ -26,8 +26,10 @@ func Unmarshal(conf *confmap.Conf, cfg any) error {
 	return conf.Unmarshal(cfg)
 }
 
-// bare lists the durations that are only a number in value, the YAML of a field of type t.
+// bare finds the durations without a unit in a configuration: value is the YAML of a field of type t, and key its full name, for the errors. Maps, structs and
+// lists are searched to their ends.
 func bare(t reflect.Type, value any, key string) (errs []error) {
+	// The type behind pointers and Optional.
 	for {
 		if t.Kind() == reflect.Pointer {
 			t = t.Elem()
@@ -71,6 +73,7 @@ func bare(t reflect.Type, value any, key string) (errs []error) {
 	return errs
 }
 
+// join is the full name of a key within another: "receivers::file::interval".
 func join(key, name string) string {
 	if key == "" {
 		return name

@@ -12,7 +12,8 @@ var over, stop = context.WithCancel(context.Background())
 // After has all contexts of Context end after d, for good.
 func After(d time.Duration) { time.AfterFunc(d, stop) }
 
-// Context ends when ctx does, or when the process sends nothing any more.
+// Context is a context for a request of the process. It ends when ctx does, or at the deadline of After. The caller calls the function when the request is
+// done.
 func Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	release := context.AfterFunc(over, cancel)
