@@ -24,6 +24,9 @@ func Nanos(b []byte) (int64, error) {
 	return Fixed9(b)
 }
 
+// digit says whether a byte is a digit: bytes below '0' wrap to large numbers.
+func digit(c byte) bool { return c-'0' <= 9 }
+
 var pow10 = [10]uint64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
 // Fixed9 reads a decimal number as a multiple of 1e-9: "15.20" gives 15200000000. Errors as Nanos.
@@ -35,7 +38,7 @@ func Fixed9(b []byte) (int64, error) {
 	}
 	var whole uint64
 	n := 0
-	for n < len(b) && b[n]-'0' <= 9 {
+	for n < len(b) && digit(b[n]) {
 		if whole > math.MaxInt64/10 {
 			return 0, ErrRange
 		}
@@ -43,11 +46,11 @@ func Fixed9(b []byte) (int64, error) {
 		n++
 	}
 	digits := n
-	var frac uint64
+	var frac uint64 // billionths
 	if n < len(b) && b[n] == '.' {
 		n++
 		from := n
-		for n < len(b) && b[n]-'0' <= 9 {
+		for n < len(b) && digit(b[n]) {
 			if n-from < 9 {
 				frac = frac*10 + uint64(b[n]-'0')
 			}
@@ -61,7 +64,7 @@ func Fixed9(b []byte) (int64, error) {
 	if digits == 0 {
 		return 0, ErrDecimal
 	}
-	if n < len(b) {
+	if n < len(b) { // an exponent, or no number
 		return scientific(b, n, neg)
 	}
 	hi, lo := bits.Mul64(whole, 1e9)
@@ -72,7 +75,8 @@ func Fixed9(b []byte) (int64, error) {
 	return signed(lo, neg), nil
 }
 
-// scientific reads "9.5367431640625e-07", Python's form of small floats. b begins with the number, its e is at i.
+// scientific reads "9.5367431640625e-07", Python's form of small floats, as a multiple of 1e-9. b[:i] is the number before the e, without its sign; neg: the
+// sign is a minus.
 func scientific(b []byte, i int, neg bool) (int64, error) {
 	if b[i] != 'e' && b[i] != 'E' {
 		return 0, ErrDecimal
@@ -83,7 +87,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 		n++
 	}
 	from := n
-	for ; n < len(b) && b[n]-'0' <= 9; n++ {
+	for ; n < len(b) && digit(b[n]); n++ {
 		exp = min(exp*10+int(b[n]-'0'), 10000)
 	}
 	if n == from || n < len(b) {
@@ -92,7 +96,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 	if expNeg {
 		exp = -exp
 	}
-	// The value is 0.d1d2d3… × 10^point; digits down to 1e-9 count.
+	// The value is 0.d1d2d3… × 10^point: the first point+9 digits count, down to 1e-9. For more than there are, zeros follow.
 	point, seenDot := exp, false
 	for _, c := range b[:i] {
 		seenDot = seenDot || c == '.'
@@ -127,6 +131,7 @@ func scientific(b []byte, i int, neg bool) (int64, error) {
 	return signed(v, neg), nil
 }
 
+// signed is v with its sign.
 func signed(v uint64, neg bool) int64 {
 	if neg {
 		return -int64(v) // the callers checked v ≤ MaxInt64
@@ -134,9 +139,10 @@ func signed(v uint64, neg bool) int64 {
 	return int64(v)
 }
 
-// Digits reads the digits at b[i:], and returns their end; i: none. v is right for up to 19 digits.
+// Digits reads the digits at the beginning of b[i:] as a number, and returns the index behind them; i: there are none. v is right for up to 19 digits, and
+// garbage for more.
 func Digits(b []byte, i int) (v uint64, end int) {
-	for i < len(b) && b[i]-'0' <= 9 {
+	for i < len(b) && digit(b[i]) {
 		v = v*10 + uint64(b[i]-'0')
 		i++
 	}
@@ -152,7 +158,7 @@ func Unsigned(b []byte, i int) (v uint64, end int) {
 	if end-i <= exactDigits {
 		return v, end
 	}
-	v = 0
+	v = 0 // read again, with a check of each digit
 	for _, c := range b[i:end] {
 		hi, lo := bits.Mul64(v, 10)
 		sum, carry := bits.Add64(lo, uint64(c-'0'), 0)
@@ -188,7 +194,7 @@ func Thousandths(b []byte) (int64, bool) {
 	if _, end := Digits(fraction, 0); !ok || end < len(fraction) {
 		return 0, false
 	}
-	for n, unit := 0, int64(100); n < len(fraction) && unit > 0; n++ {
+	for n, unit := 0, int64(100); n < len(fraction) && unit > 0; n++ { // the three digits that count
 		v += int64(fraction[n]-'0') * unit
 		unit /= 10
 	}

@@ -25,13 +25,14 @@ func Float(b []byte) (float64, bool) {
 	return slow(b)
 }
 
-// slow reads a well-formed number of many digits, or very large or small.
+// slow reads a well-formed number that decimal cannot: of many digits, or very large or small. A number too large becomes infinite.
 func slow(b []byte) (float64, bool) {
 	v, err := strconv.ParseFloat(string(b), 64)
 	return v, err == nil || math.IsInf(v, 0)
 }
 
-// Leading reads the number at the beginning of b, as Float does, and returns its length, 0 without a number.
+// Leading reads the number at the beginning of b, as Float does, and returns its length: "12.5ms" has the number 12.5 of length 4, "-inf," −Inf of length 4. 0:
+// no number, also if the longest run of a number's bytes is none, as in "1.2.3" and "1-2".
 func Leading(b []byte) (float64, int) {
 	v, n, exact := decimal(b)
 	if n > 0 && (n == len(b) || !continues(b[n])) {
@@ -40,6 +41,7 @@ func Leading(b []byte) (float64, int) {
 		}
 		return v, n
 	}
+	// No finite number ends where its bytes do: nan or inf, or none.
 	n = 0
 	for n < len(b) && continues(b[n]) {
 		n++
@@ -49,6 +51,7 @@ func Leading(b []byte) (float64, int) {
 		if from > 0 && b[0] != '-' && b[0] != '+' {
 			from = len(b)
 		}
+		// Bit 0x20 makes letters small. Nine are one more than the longest word, Infinity.
 		for m := from; m < len(b) && m < from+9 && b[m]|0x20 >= 'a' && b[m]|0x20 <= 'z'; m++ {
 			n = m + 1
 		}
@@ -62,19 +65,19 @@ func Leading(b []byte) (float64, int) {
 
 // continues says whether c may continue a number.
 func continues(c byte) bool {
-	return c-'0' <= 9 || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
+	return digit(c) || c == '.' || c == '-' || c == '+' || c|0x20 == 'e'
 }
 
 // decimal reads the finite number at the beginning of b, in one pass: most of a log is numbers. n is the number's length, 0 for none. Without exact the number
-// is well-formed, but v is not its value.
+// is well-formed, but v is not its value (see slow).
 func decimal(b []byte) (v float64, n int, exact bool) {
-	var mantissa uint64
+	var mantissa uint64 // the digits without the point; the value is mantissa × 10^exp
 	neg := len(b) > 0 && b[0] == '-'
 	if neg || len(b) > 0 && b[0] == '+' {
 		n++
 	}
 	from := n
-	for n < len(b) && b[n]-'0' <= 9 {
+	for n < len(b) && digit(b[n]) {
 		mantissa = mantissa*10 + uint64(b[n]-'0')
 		n++
 	}
@@ -82,7 +85,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 	if n < len(b) && b[n] == '.' {
 		n++
 		from = n
-		for n < len(b) && b[n]-'0' <= 9 {
+		for n < len(b) && digit(b[n]) {
 			mantissa = mantissa*10 + uint64(b[n]-'0')
 			n++
 		}
@@ -92,7 +95,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 	if digits == 0 {
 		return 0, 0, false
 	}
-	if n < len(b) && b[n]|0x20 == 'e' {
+	if n < len(b) && b[n]|0x20 == 'e' { // e or E
 		e, length := exponent(b[n:])
 		exp += e
 		n += length
@@ -114,7 +117,7 @@ func decimal(b []byte) (v float64, n int, exact bool) {
 	return v, n, true
 }
 
-// exponent reads the "e-05" at the beginning of b. n is 0 where the digits are missing.
+// exponent reads the "e-05" at the beginning of b, as −5. n is its length; 0: the digits are missing. Numbers beyond a million are of no use, and stay there.
 func exponent(b []byte) (v, n int) {
 	n = 1
 	neg := n < len(b) && b[n] == '-'
@@ -122,7 +125,7 @@ func exponent(b []byte) (v, n int) {
 		n++
 	}
 	from := n
-	for ; n < len(b) && b[n]-'0' <= 9; n++ {
+	for ; n < len(b) && digit(b[n]); n++ {
 		v = min(v*10+int(b[n]-'0'), 1e6)
 	}
 	if n == from {
@@ -134,6 +137,7 @@ func exponent(b []byte) (v, n int) {
 	return v, n
 }
 
+// notFinite reads the words for NaN and infinity, with a possible sign.
 func notFinite(b []byte) (float64, bool) {
 	sign := 1
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -151,27 +155,27 @@ func notFinite(b []byte) (float64, bool) {
 	return 0, false
 }
 
-// GroupedFloat is Float for numbers with possible commas between thousands, as in Python's "{:,}": "1,234,567.8".
+// GroupedFloat is Float for numbers with possible commas between thousands, as in Python's "{:,}": "1,234,567.8". Commas elsewhere are refused.
 func GroupedFloat(b []byte) (float64, bool) {
 	comma := bytes.IndexByte(b, ',')
 	if comma < 0 {
 		return Float(b)
 	}
-	var kept [64]byte
+	var kept [64]byte // the number without commas
 	if len(b) > len(kept) {
 		return 0, false
 	}
 	out := append(kept[:0], b[:comma]...)
-	if comma == 0 || b[comma-1]-'0' > 9 || bytes.IndexByte(out, '.') >= 0 {
+	if comma == 0 || !digit(b[comma-1]) || bytes.IndexByte(out, '.') >= 0 { // the comma is not behind whole thousands
 		return 0, false
 	}
 	for b = b[comma:]; len(b) > 0 && b[0] == ','; b = b[4:] {
-		if len(b) < 4 || b[1]-'0' > 9 || b[2]-'0' > 9 || b[3]-'0' > 9 {
+		if len(b) < 4 || !digit(b[1]) || !digit(b[2]) || !digit(b[3]) {
 			return 0, false
 		}
 		out = append(out, b[1:4]...)
 	}
-	if bytes.IndexByte(b, ',') >= 0 || len(b) > 0 && b[0]-'0' <= 9 {
+	if bytes.IndexByte(b, ',') >= 0 || len(b) > 0 && digit(b[0]) { // another comma behind the point, or a fourth digit
 		return 0, false
 	}
 	return Float(append(out, b...))

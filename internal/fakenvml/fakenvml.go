@@ -102,7 +102,7 @@ func Build(tb testing.TB, without ...string) string {
 	return dir
 }
 
-// BuildDir compiles the library into dir. Functions named by without are missing, as in an old driver.
+// BuildDir compiles nvml.c into a library in dir, with gcc and the nvml.h of the module's go-nvml. Functions named by without are missing, as in an old driver.
 func BuildDir(dir string, without ...string) error {
 	header, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml/pkg/nvml").Output()
 	if err != nil {
@@ -122,10 +122,10 @@ func BuildDir(dir string, without ...string) error {
 	return nil
 }
 
-// State has the answers of the fake, in a file that the fake maps.
+// State has the answers of the fake, in a file that the fake maps into memory: 8 bytes of the generation, then the text up to a zero byte.
 type State struct {
 	file       *os.File
-	generation uint64 // odd while the text is being written
+	generation uint64 // a number of versions, odd while the text is being written: the fake reads again
 }
 
 // New creates the state file. The text is as for [State.Set].
@@ -157,7 +157,8 @@ func Use(tb testing.TB, text string) *State {
 // Path is the value for Env.
 func (s *State) Path() string { return s.file.Name() }
 
-// Set replaces the text, visible to the next call into the library. An error is one of the file, or a text of 64 KiB or more.
+// Set replaces the text, visible to the next call into the library. The generation is raised before and after. An error is one of the file, or a text of 64 KiB
+// or more.
 func (s *State) Set(text string) error {
 	if len(text) > stateSize-8-1 {
 		return fmt.Errorf("state of %d bytes", len(text))
@@ -173,6 +174,7 @@ func (s *State) Set(text string) error {
 // Close closes the file. A process that mapped the file goes on with the last text.
 func (s *State) Close() error { return s.file.Close() }
 
+// bump raises the generation by one.
 func (s *State) bump() error {
 	s.generation++
 	return s.write(binary.NativeEndian.AppendUint64(nil, s.generation), 0)

@@ -20,11 +20,11 @@ type Group struct {
 	Members []Member
 	// Missing are the ranks without a dump: frozen, killed, not asked for a dump, or ended by their launcher after the failure of a rank with a dump.
 	Missing []int32
-	// Behind are the ranks with a dump that lacks the last collective enqueued by another rank: they did not return from enqueueing it. If Missing is not empty,
-	// the missing ranks are candidates as well, and may be further behind.
+	// Behind are the ranks with a dump that lacks the last collective enqueued by another rank: they did not return from enqueueing it. If Missing is not
+	// empty, the missing ranks are candidates as well, and may be further behind.
 	Behind []int32
-	// Elsewhere are the ranks of Behind that wait in another group: they enqueued its Stuck, which others lack. A rank of Behind outside of Elsewhere is further
-	// up the chain; if none is, ranks wait for each other in groups called in different orders.
+	// Elsewhere are the ranks of Behind that wait in another group: they enqueued its Stuck, which others lack. A rank of Behind outside of Elsewhere is
+	// further up the chain; if none is, ranks wait for each other in groups called in different orders.
 	Elsewhere []int32
 	// Stateless says that the group's operations have no recorded state, as with gloo.
 	Stateless bool
@@ -39,6 +39,7 @@ type Group struct {
 	Odd []*Collective
 }
 
+// mostOdd bounds Group.Odd, for memory.
 const mostOdd = 64
 
 // Member is a rank of a group.
@@ -47,8 +48,8 @@ type Member struct {
 	HasDump bool
 	// Last is the highest recorded collective_seq_id of the rank; 0: none.
 	Last int64
-	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: unknown. With gloo Completed also counts time-outs, and all three count
-	// more than collective_seq_id does.
+	// Enqueued, Started and Completed are pg_status's numbers of the last operation; -1: unknown. With gloo Completed also counts time-outs, and all three
+	// count more than collective_seq_id does.
 	Enqueued, Started, Completed int64
 }
 
@@ -112,35 +113,38 @@ func Analyze(dumps iter.Seq[*Dump]) []Group {
 	return a.finish()
 }
 
+// analysis has what the dumps until now say. Signatures are numbered, so that each is kept, and each pair compared, once.
 type analysis struct {
-	groups map[string]*group
-	dumps  map[int32]bool // of global ranks; true: the first entries were dropped
+	groups map[string]*group // by name, description and ranks
+	dumps  map[int32]bool    // by global rank; true: the first entries of the dump were dropped
 	all    []signature
-	sigs   map[string]uint32 // index of all
-	key    []byte
-	match  map[[3]uint32]What
-	one    Collective // current collective, with reused lists
+	sigs   map[string]uint32  // index in all, by the signature's bytes
+	key    []byte             // scratch: the key of a map
+	match  map[[3]uint32]What // results of differ, by two signatures and the number of ranks
+	one    Collective         // current collective, with reused lists
 }
 
+// group is a process group, with the entries of the dumps until now.
 type group struct {
 	name, desc string
-	ranks      []int32 // nil: pg_config does not say
-	gloo       bool    // all entries are gloo's
-	members    map[int32]*member
+	ranks      []int32           // nil: pg_config does not say
+	gloo       bool              // all entries are gloo's
+	members    map[int32]*member // by global rank
 }
 
+// member is a rank of a group with a dump, and its entries.
 type member struct {
 	Member
-	entries [2][]record // collectives, sends and receives
+	entries [2][]record // collectives; sends and receives
 	dropped bool        // the dump's first entries were dropped
 }
 
-// record is an entry.
+// record is an entry of a dump.
 type record struct {
-	seq     int64
-	created int64
-	sig     uint32
-	state   uint8
+	seq     int64  // collective_seq_id, or p2p_seq_id
+	created int64  // Unix ns
+	sig     uint32 // index in analysis.all
+	state   uint8  // scheduled, started or completed
 }
 
 const (
@@ -151,35 +155,16 @@ const (
 
 var states = [...]string{"scheduled", "started", "completed"}
 
-// add copies the needed parts of a dump.
+// add copies the needed parts of a dump: its rank as a member of its groups, and the entries by group.
 func (a *analysis) add(d *Dump) {
 	a.dumps[d.Rank] = len(d.Entries) > 0 && d.Entries[0].RecordID > 0
-	names := map[[2]Text]*group{}
-	for i := range d.Entries { // gloo calls all groups "" in pg_config: with more than one, the group of the ranks is unknown
-		if e := &d.Entries[i]; len(e.ProcessGroup) > 0 {
-			names[[2]Text{e.ProcessGroup[0], e.desc()}] = nil
-		}
-	}
-	for name, pg := range d.PGConfig {
-		if name != "" {
-			names[[2]Text{Text(name), pg.Desc}] = nil
-		}
-	}
-	unnamed, hasUnnamed := d.PGConfig[""]
-	for name := range names {
-		pg, ok := d.PGConfig[string(name[0])]
-		if !ok && hasUnnamed && len(names) == 1 {
-			pg = unnamed
-		}
-		names[name] = a.group(name, pg.Ranks)
-		a.member(names[name], d.Rank)
-	}
+	groups := a.groupsOf(d)
 	for i := range d.Entries {
 		e := &d.Entries[i]
 		if len(e.ProcessGroup) == 0 || e.endsBatch(d.Entries[:i]) {
 			continue
 		}
-		g := names[[2]Text{e.ProcessGroup[0], e.desc()}]
+		g := groups[[2]Text{e.ProcessGroup[0], e.desc()}]
 		m := a.member(g, d.Rank)
 		if s, ok := d.PGStatus[strconv.FormatInt(int64(e.PGID), 10)]; ok && m.Enqueued < 0 {
 			m.Enqueued, m.Started, m.Completed = int64(s.Enqueued), int64(s.Started), int64(s.Completed)
@@ -205,6 +190,31 @@ func (a *analysis) add(d *Dump) {
 	}
 }
 
+// groupsOf finds the process groups of a dump, by name and description: those of its entries and of pg_config, which has their ranks.
+func (a *analysis) groupsOf(d *Dump) map[[2]Text]*group {
+	names := map[[2]Text]*group{}
+	for i := range d.Entries { // gloo calls all groups "" in pg_config: with more than one, the group of the ranks is unknown
+		if e := &d.Entries[i]; len(e.ProcessGroup) > 0 {
+			names[[2]Text{e.ProcessGroup[0], e.desc()}] = nil
+		}
+	}
+	for name, pg := range d.PGConfig {
+		if name != "" {
+			names[[2]Text{Text(name), pg.Desc}] = nil
+		}
+	}
+	unnamed, hasUnnamed := d.PGConfig[""]
+	for name := range names {
+		pg, ok := d.PGConfig[string(name[0])]
+		if !ok && hasUnnamed && len(names) == 1 {
+			pg = unnamed
+		}
+		names[name] = a.group(name, pg.Ranks)
+		a.member(names[name], d.Rank)
+	}
+	return names
+}
+
 // desc is the description of an entry's group.
 func (e *Entry) desc() Text {
 	if len(e.ProcessGroup) < 2 {
@@ -223,7 +233,7 @@ func (e *Entry) endsBatch(before []Entry) bool {
 	return part.IsP2P && part.Collective == e.Collective && part.PGID == e.PGID
 }
 
-// group returns the group of a name and of ranks: groups made by a split may share a name.
+// group finds or makes the group of a name (with its description) and of ranks: groups made by a split may share a name.
 func (a *analysis) group(name [2]Text, ranks Ranks) *group {
 	key := append(append(append(append(a.key[:0], name[0]...), 0), name[1]...), 0)
 	for _, r := range ranks {
@@ -239,6 +249,7 @@ func (a *analysis) group(name [2]Text, ranks Ranks) *group {
 	return g
 }
 
+// member finds or makes the member of a group with a rank whose dump was added.
 func (a *analysis) member(g *group, rank int32) *member {
 	m := g.members[rank]
 	if m == nil {
@@ -248,7 +259,7 @@ func (a *analysis) member(g *group, rank int32) *member {
 	return m
 }
 
-// signature returns the number of an entry's signature, without its state.
+// signature returns the number of an entry's signature: name, shapes, data types and time-out, without number and state. Equal entries have the same.
 func (a *analysis) signature(e *Entry) uint32 {
 	key := append(append(a.key[:0], e.Name...), 0)
 	for _, sizes := range [2][][]int64{e.InputSizes, e.OutputSizes} {
@@ -277,7 +288,7 @@ func (a *analysis) signature(e *Entry) uint32 {
 	return n
 }
 
-// finish makes the groups.
+// finish makes the result when all dumps were added: each group gets its ranks and is judged.
 func (a *analysis) finish() []Group {
 	highest := int32(-1)
 	for rank := range a.dumps {
@@ -287,7 +298,7 @@ func (a *analysis) finish() []Group {
 	for _, g := range a.groups {
 		switch {
 		case g.ranks != nil:
-		case g.desc == "default_pg":
+		case g.desc == "default_pg": // has all ranks of the job
 			for rank := range highest + 1 {
 				g.ranks = append(g.ranks, rank)
 			}
@@ -303,7 +314,7 @@ func (a *analysis) finish() []Group {
 	return out
 }
 
-// elsewhere finds the ranks that are behind in a group because they wait in another.
+// elsewhere sets Group.Elsewhere of each group: the ranks that are behind in the group because they wait in another.
 func elsewhere(groups []Group) {
 	waiting := map[int32][]int{} // groups by rank
 	for i := range groups {
@@ -325,7 +336,7 @@ func elsewhere(groups []Group) {
 	}
 }
 
-// judge finds the faults of a group.
+// judge finds the faults of a group: ranks without a dump and ranks behind, and operations stuck or different. The records of each member are sorted by number.
 func (a *analysis) judge(g *group) Group {
 	out := Group{Name: g.name, Desc: g.desc, Ranks: g.ranks, Stateless: g.gloo}
 	last := int64(0)
@@ -335,7 +346,7 @@ func (a *analysis) judge(g *group) Group {
 		switch {
 		case m == nil && has: // the dump does not have the group: the rank never got there
 			m = a.member(g, rank)
-		case m == nil:
+		case m == nil: // no dump
 			out.Members = append(out.Members, Member{Rank: rank, Enqueued: -1, Started: -1, Completed: -1})
 			out.Missing = append(out.Missing, rank)
 			continue
@@ -360,11 +371,12 @@ func (a *analysis) judge(g *group) Group {
 	return out
 }
 
-// take notes the faults of an operation; last is the group's last collective. The kept operation is a copy.
+// take notes an operation in the group if the operation is the first stuck one, the first mismatch, an odd one, or the latest. last is the number of the
+// group's last collective. A noted operation is a copy: c is overwritten by the next.
 func (a *analysis) take(out *Group, g *group, c *Collective, last int64) {
 	wrong := slices.ContainsFunc(c.Differ, func(d Difference) bool { return d.What != State })
-	open := len(c.Completed) < len(c.Enqueued) || len(c.Lacking) > 0
-	if g.gloo {
+	open := len(c.Completed) < len(c.Enqueued) || len(c.Lacking) > 0 // not known to be completed
+	if g.gloo {                                                      // has no states: see Group.Stuck
 		open = wrong || len(c.Lacking) > 0 || c.Seq == last && len(out.Missing) > 0
 	}
 	stuck := out.Stuck == nil && !c.P2P && open
@@ -389,6 +401,7 @@ func (a *analysis) take(out *Group, g *group, c *Collective, last int64) {
 	}
 }
 
+// clone is a copy with lists of its own.
 func (c *Collective) clone() *Collective {
 	own := *c
 	for _, list := range []*[]int32{&own.Enqueued, &own.Started, &own.Completed, &own.Lacking, &own.Unknown} {
@@ -404,7 +417,7 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 	return func(yield func(*Collective) bool) {
 		at := make([]int, len(g.ranks)) // the next record of each rank
 		for {
-			seq := int64(-1)
+			seq := int64(-1) // the least number of the next records
 			for i, rank := range g.ranks {
 				if m := g.members[rank]; m != nil && at[i] < len(m.entries[0]) && (seq < 0 || m.entries[0][at[i]].seq < seq) {
 					seq = max(0, m.entries[0][at[i]].seq)
@@ -413,7 +426,7 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 			if seq < 0 {
 				return
 			}
-			parts := 0
+			parts := 0 // the largest number of records of a rank under this number
 			for i, rank := range g.ranks {
 				if m := g.members[rank]; m != nil {
 					parts = max(parts, countOf(m.entries[0][at[i]:], seq))
@@ -431,7 +444,7 @@ func (a *analysis) collectives(g *group) iter.Seq[*Collective] {
 					at[i] += countOf(m.entries[0][at[i]:], seq)
 				}
 			}
-			if seq > 0 && c != nil && !yield(c) {
+			if seq > 0 && c != nil && !yield(c) { // 0 is no number
 				return
 			}
 		}
@@ -446,16 +459,17 @@ func countOf(list []record, seq int64) (n int) {
 	return n
 }
 
-// compare compares the ranks' records of one part of a collective; at: the first possible record of each rank.
+// compare compares the ranks' records of one part of a collective (number seq, of which a rank has up to parts records) with the first rank's. at has the index
+// of each rank's first record from seq on. The result is overwritten by the next call.
 func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Collective {
 	c := &a.one
 	*c = Collective{
 		Seq: seq, Reference: -1, Enqueued: c.Enqueued[:0], Started: c.Started[:0], Completed: c.Completed[:0], Lacking: c.Lacking[:0],
 		Unknown: c.Unknown[:0], Differ: c.Differ[:0],
 	}
-	var own record
+	var own record // of Reference
 	var ownSig *signature
-	uneven, in, out := true, int64(0), int64(0)
+	uneven, in, out := true, int64(0), int64(0) // all-to-all; elements sent and received by all ranks together
 	for i, rank := range g.ranks {
 		m := g.members[rank]
 		if m == nil {
@@ -463,8 +477,10 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 			continue
 		}
 		list := m.entries[0]
+		beginsLater := m.dropped && (len(list) == 0 || seq < list[0].seq)
+		beginsWithin := m.dropped && at[i] == 0 && countOf(list, seq) < parts
 		switch {
-		case m.dropped && (len(list) == 0 || seq < list[0].seq), m.dropped && at[i] == 0 && countOf(list, seq) < parts: // begins later, or within the collective
+		case beginsLater, beginsWithin:
 			c.Unknown = append(c.Unknown, rank)
 			continue
 		case at[i]+part >= len(list) || list[at[i]+part].seq != seq:
@@ -485,14 +501,15 @@ func (a *analysis) compare(g *group, seq int64, part, parts int, at []int) *Coll
 			c.Differ = append(c.Differ, Difference{Rank: rank, What: what, Entry: sig.operation(rec.state)})
 		}
 	}
-	// Of an all-to-all only the sums are comparable, and the wrong rank is unknown.
-	if uneven && ownSig != nil && len(c.Enqueued) == len(g.ranks) && len(c.Differ) == 0 && len(g.ranks) > 1 && in != out {
+	// Of an all-to-all only the sums are comparable: all ranks together receive what they send. The wrong rank is unknown.
+	comparable := uneven && ownSig != nil && len(c.Enqueued) == len(g.ranks) && len(c.Differ) == 0 && len(g.ranks) > 1
+	if comparable && in != out {
 		c.Differ = append(c.Differ, Difference{Rank: c.Reference, What: Sizes, Entry: c.Operation})
 	}
 	return c
 }
 
-// came notes a rank with a record of the operation.
+// came notes a rank with a record of the operation: its state, and when the operation was enqueued.
 func (c *Collective) came(rank int32, rec record) {
 	c.Enqueued = append(c.Enqueued, rank)
 	if rec.state >= started {
@@ -511,7 +528,7 @@ func (c *Collective) came(rank int32, rec record) {
 	}
 }
 
-// differ finds the difference of two records, in a group of n ranks.
+// differ finds the difference of two records, in a group of n ranks. Signatures are compared once; a different state is only reported if nothing else differs.
 func (a *analysis) differ(x, y record, n int) What {
 	key := [3]uint32{x.sig, y.sig, uint32(n)}
 	what, ok := a.match[key]

@@ -89,7 +89,7 @@ func RankOf(file string) int32 {
 	return int32(rank)
 }
 
-// readJSON reads a dump in JSON. A value of a wrong type counts as missing.
+// readJSON reads a dump in JSON. A value of a wrong type counts as missing: json.Unmarshal goes on behind the value.
 func readJSON(text []byte, d *Dump) error {
 	err := json.Unmarshal(text, d)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

@@ -13,8 +13,9 @@ type end struct {
 	src, dst int   // ranks of the group
 }
 
-// messages yields the sends and receives of a group with an other end that was not recorded or differs, in the order of their numbers: the last of a pair of
-// ranks in one dump is the last in the other. Where a dump begins later, its first messages are unknown and left out. A receive from any rank is skipped.
+// messages yields the sends and receives of a group whose other end was not recorded or differs, in the order of their numbers. The n-th send from one rank to
+// another and the n-th receive there are one message. A pair with a dump that lost its first entries is left out, for the count would be wrong, and so is a
+// receive from any rank.
 func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 	type pair struct{ src, dst int }
 	sends, receives := map[pair][]end{}, map[pair][]end{}
@@ -38,10 +39,10 @@ func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 		}
 	}
 	var odd []*Collective
-	for _, both := range [2][2]map[pair][]end{{sends, receives}, {receives, sends}} {
+	for _, both := range [2][2]map[pair][]end{{sends, receives}, {receives, sends}} { // the sends with their receives, and the other way round
 		for p, own := range both[0] {
 			other := both[1][p]
-			peer := g.ranks[p.dst]
+			peer := g.ranks[p.dst] // the rank of the other end
 			if own[0].rank == peer {
 				peer = g.ranks[p.src]
 			}
@@ -54,7 +55,7 @@ func (a *analysis) messages(g *group) iter.Seq[*Collective] {
 					c := a.message(e)
 					c.Lacking = []int32{peer}
 					odd = append(odd, c)
-				} else if e.rank == g.ranks[p.src] && p.src != p.dst {
+				} else if e.rank == g.ranks[p.src] && p.src != p.dst { // compared once, from the sender's side
 					if what := a.all[e.sig].pairs(&a.all[other[i].sig]); what != Same {
 						c := a.message(e)
 						c.came(peer, other[i].record)

@@ -13,11 +13,11 @@ import (
 // Reader reads dumps, one at a time. All dumps share their names and shapes. The zero Reader is ready. Not safe for concurrent use.
 type Reader struct {
 	pickle pickle.Decoder
-	texts  map[string]Text
-	lists  map[string][]Text
-	shapes map[string][][]int64
-	key    []byte
-	left   int // values that may still be read: a pickle can refer to one value many times
+	texts  map[string]Text      // each text once in memory, by itself
+	lists  map[string][]Text    // the same for lists of texts …
+	shapes map[string][][]int64 // … and shapes, by their items written one behind the other
+	key    []byte               // scratch: the key of a map
+	left   int                  // values that may still be read: a pickle can refer to one value many times
 }
 
 // mostShared bounds the names and shapes kept from dump to dump.
@@ -51,6 +51,8 @@ func (r *Reader) Read(data []byte, d *Dump) error {
 	return readJSON(data, d)
 }
 
+// readPickle reads a dump, a pickled dictionary with the members of Dump. A pickle that refers to its values more often than its size allows (Reader.left) is
+// no dump.
 func (r *Reader) readPickle(data []byte, d *Dump) error {
 	if len(r.texts)+len(r.lists)+len(r.shapes) > mostShared {
 		r.texts = nil
@@ -112,12 +114,13 @@ func (r *Reader) readPickle(data []byte, d *Dump) error {
 	return nil
 }
 
+// isList says whether a value is a list or a tuple: PyTorch writes either.
 func (r *Reader) isList(v pickle.Value) bool {
 	k := r.pickle.Kind(v)
 	return k == pickle.List || k == pickle.Tuple
 }
 
-// length is the number of items of a container that may be read.
+// length is the number of items of a container, and takes them from the number that may still be read; 0: more than are left.
 func (r *Reader) length(v pickle.Value) int {
 	n := r.pickle.Len(v)
 	if r.left -= n; r.left < 0 {
@@ -126,7 +129,7 @@ func (r *Reader) length(v pickle.Value) int {
 	return n
 }
 
-// groups reads a dictionary of dictionaries.
+// groups reads a dictionary of dictionaries, such as pg_config: set sets a member of a group by its key.
 func groups[T any](r *Reader, v pickle.Value, set func(key string, v pickle.Value, t *T)) map[string]T {
 	p := &r.pickle
 	if p.Kind(v) != pickle.Dict {
@@ -148,6 +151,7 @@ func groups[T any](r *Reader, v pickle.Value, set func(key string, v pickle.Valu
 	return all
 }
 
+// entry reads an operation, a dictionary with the members of Entry. A member that is missing or of a wrong type stays empty.
 func (r *Reader) entry(v pickle.Value, e *Entry) {
 	p := &r.pickle
 	if p.Kind(v) != pickle.Dict {
@@ -197,6 +201,7 @@ func (r *Reader) entry(v pickle.Value, e *Entry) {
 	}
 }
 
+// integer reads a whole number or a text of one, as Integer.UnmarshalJSON does; 0: neither, or beyond 64 bits.
 func (r *Reader) integer(v pickle.Value) Integer {
 	n, ok := r.pickle.Int(v)
 	if b := r.pickle.Text(v); !ok && b != nil {
@@ -252,7 +257,8 @@ func (r *Reader) textList(v pickle.Value) []Text {
 	return list
 }
 
-// sizes reads the shapes of tensors, shared with earlier equal shapes.
+// sizes reads the shapes of tensors, "[[4096, 1024], [8]]", shared with earlier equal shapes. First the numbers are written into a key, and only shapes not
+// seen before are made of the key.
 func (r *Reader) sizes(v pickle.Value) [][]int64 {
 	if !r.isList(v) {
 		return nil

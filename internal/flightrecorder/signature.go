@@ -12,10 +12,11 @@ type signature struct {
 	Operation
 	op        string // without the backend: all_reduce, send
 	src, dst  int    // of a send or a receive, ranks of the group; -1: unknown
-	in, out   int64  // elements of the first tensors
+	in, out   int64  // elements of the first input and of the first output
 	timeoutMS int64
 }
 
+// signatureOf makes the signature of an entry. The name of a send or a receive has the ranks: "nccl:send 0->1", "nccl:recv 1<-0".
 func signatureOf(e *Entry) signature {
 	s := signature{Operation: Operation{
 		Name: string(e.Name), InputSizes: e.InputSizes, OutputSizes: e.OutputSizes, InputDtypes: e.InputDtypes, OutputDtypes: e.OutputDtypes,
@@ -31,6 +32,7 @@ func signatureOf(e *Entry) signature {
 	return s
 }
 
+// number is a rank of the group; -1: s is none.
 func number(s string) int {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
@@ -66,6 +68,7 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
+// operation is the operation with the state of a record.
 func (s *signature) operation(state uint8) Operation {
 	o := s.Operation
 	o.State = states[state]
@@ -89,11 +92,14 @@ func (s *signature) differ(o *signature, n int64) What {
 		return Type
 	case s.ends():
 		return Same
+	// Inputs and outputs are equal on all ranks, but for a scatter's inputs and a gather's outputs, which only the root has. An all-reduce gives what it gets,
+	// an all-gather n times as much, a reduce-scatter an n-th.
 	case !s.uneven() && !is("scatter") && !equal(s.InputSizes, o.InputSizes), !s.uneven() && !is("gather") && !equal(s.OutputSizes, o.OutputSizes),
 		is("all_reduce", "allreduce_coalesced") && !equal(s.InputSizes, o.OutputSizes),
 		is("all_gather", "_all_gather_base", "all_gather_into_tensor_coalesced") && !gathers(o.OutputSizes, s.InputSizes, n),
 		is("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced") && !gathers(o.InputSizes, s.OutputSizes, n):
 		return Sizes
+	// The data types of input and output, of the inputs of both ranks, and of the outputs of both.
 	case !is("scatter", "gather", "broadcast") && differ(s.InputDtypes, s.InputSizes, s.OutputDtypes, s.OutputSizes),
 		!is("scatter", "broadcast") && differ(s.InputDtypes, s.InputSizes, o.InputDtypes, o.InputSizes),
 		!is("gather") && differ(s.OutputDtypes, s.OutputSizes, o.OutputDtypes, o.OutputSizes):
@@ -119,11 +125,11 @@ func gathers(gathered, shard [][]int64, n int64) bool {
 	return int64(len(gathered)) == n*int64(len(shard)) && all == times(one, n)
 }
 
-// differ says whether tensors have different data types; tensors without a dimension are ignored.
+// differ says whether one of two lists of tensors has a data type that the other lacks. Without a dimension in the first tensor of either, nothing is compared.
 func differ(a []Text, aSizes [][]int64, b []Text, bSizes [][]int64) bool {
 	has := func(sizes [][]int64) bool { return len(sizes) > 0 && len(sizes[0]) > 0 }
-	in := func(list []Text) func(Text) bool { return func(t Text) bool { return !slices.Contains(list, t) } }
-	return has(aSizes) && has(bSizes) && (slices.ContainsFunc(a, in(b)) || slices.ContainsFunc(b, in(a)))
+	notIn := func(list []Text) func(Text) bool { return func(t Text) bool { return !slices.Contains(list, t) } }
+	return has(aSizes) && has(bSizes) && (slices.ContainsFunc(a, notIn(b)) || slices.ContainsFunc(b, notIn(a)))
 }
 
 // pairs finds the difference of a send and a receive of one message.

@@ -41,7 +41,7 @@ func (r *Reporter) Answered(ok bool) {
 	r.change(!ok, r.fails)
 }
 
-// change reports a change between success and failure.
+// change sets both flags. Only if the component as a whole begins or ceases to fail is the collector told.
 func (r *Reporter) change(away, fails bool) {
 	was := r.away || r.fails
 	if r.host == nil {

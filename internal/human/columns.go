@@ -52,10 +52,10 @@ func fitting(text string, width int) int {
 	return len(text)
 }
 
-// Wrap breaks text at blanks, words longer than a line, and Chinese anywhere.
+// Wrap breaks a text into lines of at most width columns: at blanks, in words longer than a line, and in Chinese anywhere. An empty text is one empty line.
 func Wrap(text string, width int) (lines []string) {
 	var line strings.Builder
-	used := 0
+	used := 0 // columns of line
 	put := func(word string) {
 		line.WriteString(word)
 		used += Columns(word)
@@ -69,7 +69,7 @@ func Wrap(text string, width int) (lines []string) {
 		if used > 0 && used+Columns(strings.TrimRight(word, " ")) > width {
 			end()
 		}
-		for Columns(strings.TrimRight(word, " ")) > width {
+		for Columns(strings.TrimRight(word, " ")) > width { // longer than a line
 			cut := max(fitting(word, width), firstLen(word))
 			put(word[:cut])
 			end()
@@ -89,15 +89,15 @@ func firstLen(text string) int {
 	return n
 }
 
-// words are the pieces of a text between possible line breaks; each has the blank behind it.
+// words are the pieces of a text between possible line breaks: words, each with the blank behind, and Chinese characters, each with the punctuation that must
+// follow on the same line.
 func words(text string) (out []string) {
 	begin := 0
 	for i, r := range text {
 		next := i + utf8.RuneLen(r)
-		switch {
-		case r == ' ':
-		case columns(r) == 2 && !strings.ContainsRune("，。；：、）", r) && next < len(text) && text[next] != ' ' && !closes(text[next:]):
-		default:
+		chinese := columns(r) == 2 && !strings.ContainsRune("，。；：、）", r)
+		breaks := r == ' ' || chinese && next < len(text) && text[next] != ' ' && !closes(text[next:])
+		if !breaks {
 			continue
 		}
 		out = append(out, text[begin:next])

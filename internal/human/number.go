@@ -32,7 +32,7 @@ func appendGrouped(b []byte, digits string) []byte {
 	return b
 }
 
-// Plural is a number of items, in English.
+// Plural is a number of items, in English: "1 step", "1,234 losses".
 func Plural[N int | int64](n N, what string) string {
 	switch {
 	case n == 1:
@@ -43,21 +43,22 @@ func Plural[N int | int64](n N, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// Binary is 2ⁿ bytes.
+// Binary is 2ⁿ bytes: "64 KiB" for 16.
 func Binary(n int) string {
 	return fmt.Sprintf("%d %s", 1<<(n%10), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[n/10])
 }
 
 const mostRuns = 32 // of Ranks
 
-// Ranks lists ascending ranks, consecutive ones as a range: "ranks 3, 7, 12–15".
+// Ranks lists ascending ranks, three or more consecutive ones as a range: "ranks 3, 7, 12–15". Behind mostRuns ranks and ranges comes the number of the rest:
+// "5 more".
 func Ranks(ascending []int64) string {
 	b := []byte("ranks ")
 	if len(ascending) == 1 {
 		b = []byte("rank ")
 	}
 	for from, runs := 0, 0; from < len(ascending); runs++ {
-		to := from + 1
+		to := from + 1 // behind the run that begins at from
 		for to < len(ascending) && ascending[to] == ascending[to-1]+1 {
 			to++
 		}

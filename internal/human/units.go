@@ -60,7 +60,7 @@ func bare(number, other string) string {
 
 const tenMinutes = 599.5 // rounded to three digits: 600 s
 
-// AppendSeconds appends Seconds.
+// AppendSeconds appends Seconds: "-", "0 s", "898 ms", "10 min 5 s", "2 h 14 min", "123 h".
 func AppendSeconds(b []byte, s float64) []byte {
 	a := math.Abs(s)
 	switch {
@@ -74,11 +74,11 @@ func AppendSeconds(b []byte, s float64) []byte {
 		b = append(b, '-')
 	}
 	first, second := "min", "s"
-	n := math.Round(a)
+	n := math.Round(a) // in the second unit; the first is 60 of them
 	if n >= 3600 {
 		first, second, n = "h", "min", math.Round(a/60)
 	}
-	if n >= 6000 && first == "h" {
+	if n >= 6000 && first == "h" { // from 100 h on without min: three digits
 		return append(AppendDigits(b, a/3600), " h"...)
 	}
 	b = append(append(strconv.AppendInt(b, int64(n)/60, 10), ' '), first...)
@@ -88,7 +88,8 @@ func AppendSeconds(b []byte, s float64) []byte {
 	return b
 }
 
-// LastDigit is the value of a duration's last digit as written by Seconds, s.
+// LastDigit is the value of one in the last digit of a duration as Seconds writes it, s: 0.01 for "7.73 s", 60 for "2 h 14 min". Durations that differ by less
+// look equal.
 func LastDigit(s float64) float64 {
 	switch a := math.Abs(s); {
 	case !(a > 0) || math.IsInf(a, 0):
@@ -135,7 +136,7 @@ func Watts(n float64) string { return string(appendIn(nil, n, []unit{{1, "W"}}))
 // Celsius is a temperature in °C.
 func Celsius(n float64) string { return string(appendIn(nil, n, []unit{{1, "°C"}})) }
 
-// Percent is a share: 0.125 is 12.5%.
+// Percent is a share in percent, with one decimal below 1000%: 0.125 is 12.5%.
 func Percent(share float64) string { return string(AppendPercent(nil, share)) }
 
 // AppendPercent appends Percent.
@@ -183,7 +184,7 @@ func appendIn(b []byte, x float64, units []unit) []byte {
 	return append(append(b, ' '), units[i].name...)
 }
 
-// appendDigits appends a number with n significant digits at most.
+// appendDigits appends a number with n significant digits at most, in the forms of AppendDigits.
 func appendDigits(b []byte, x float64, n int) []byte {
 	from := len(b)
 	switch a := math.Abs(x); {
@@ -194,7 +195,7 @@ func appendDigits(b []byte, x float64, n int) []byte {
 	case a >= mostDigits || a < 1e-4:
 		b = strconv.AppendFloat(b, x, 'e', n-1, 64)
 		e := from + bytes.IndexByte(b[from:], 'e')
-		kept := trimmed(b[from:e])
+		kept := trimmed(b[from:e]) // zeros before the exponent are left out
 		return append(b[:from+kept], b[e:]...)
 	default:
 		b = strconv.AppendFloat(b, x, 'f', max(0, n-1-exponent(a)), 64)
@@ -246,10 +247,10 @@ func Decimals(x float64) int {
 	return 0
 }
 
-// Clock is a time since the start, s: 90 s are 1:30.
+// Clock is a time since the start, s: "59.5 s", 90 s are "1:30", 7205 s "2:00:05".
 func Clock(s float64) string {
-	whole := int64(math.Round(min(max(s, -1), 1e9)))
-	two := func(n int64) string { return strconv.FormatInt(100+n%60, 10)[1:] }
+	whole := int64(math.Round(min(max(s, -1), 1e9)))                           // bounded: a conversion beyond int64 is undefined
+	two := func(n int64) string { return strconv.FormatInt(100+n%60, 10)[1:] } // n modulo 60 with two digits
 	switch {
 	case !stat.Finite(s):
 		return Unknown

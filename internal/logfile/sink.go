@@ -17,11 +17,11 @@ var ErrOptions = errors.New("gen")
 // Sink writes the lines of logs. The first error sticks and stops the simulation.
 type Sink struct {
 	Clock Clock
-	Paced bool
+	Paced bool            // lines are written at their own times, as by a live training; else as fast as possible
 	Ctx   context.Context // the run's context: its end ends all waits
 	Buf   []byte          // shared by all lines
-	Logs  []*Log
-	Err   error
+	Logs  []*Log          // all created
+	Err   error           // the first error of a write
 }
 
 // Log is one log.
@@ -31,7 +31,8 @@ type Log struct {
 	W *bufio.Writer
 }
 
-// Create opens a new log in place, as a trainer does. A foreign file (without truth beside it) is not overwritten.
+// Create opens a new log in place, as a trainer does, with a buffer of the given size, By. truth is the path of the file that a generator writes beside its
+// logs: without that file, an existing log is not of a generator, and is not overwritten.
 func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	if st, err := os.Stat(l.Path); err == nil && st.Size() > 0 && !outfile.IsStream(l.Path) {
 		if _, err := os.Stat(truth); err != nil {
@@ -47,7 +48,7 @@ func (k *Sink) Create(l *Log, truth string, buffer int) error {
 	return nil
 }
 
-// Wait holds a paced run until the wall time of the next line, or until its end.
+// Wait holds a paced run until wall, the time of the next line (Unix ns), or until the run is ended.
 func (k *Sink) Wait(wall int64) {
 	if !k.Paced {
 		return
@@ -57,7 +58,8 @@ func (k *Sink) Wait(wall int64) {
 	}
 }
 
-// Write ends a message of one or more physical lines and returns the buffer for reuse.
+// Write writes a message of one or more lines, and returns the buffer b for reuse. After an error nothing more is written. A paced run shows each message at
+// once.
 func (k *Sink) Write(l *Log, b []byte, lines int) []byte {
 	b = append(b, '\n')
 	if k.Err != nil {
@@ -91,7 +93,7 @@ func (k *Sink) Text(parts ...string) []byte {
 	return b
 }
 
-// Line ends a line.
+// Line writes a line begun with Text, and counts it by its class.
 func (k *Sink) Line(f *Log, b []byte, class Class) {
 	switch class {
 	case Record:

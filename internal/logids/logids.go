@@ -57,7 +57,8 @@ func (ids *IDs) Own(copied func([]byte) []byte) {
 	}
 }
 
-// IsUUID says whether an id text is a UUID in the usual form, with dashes and in small letters: then the trace id has all of the text.
+// IsUUID says whether an id text is a UUID in the usual form, with dashes and in small letters: then the trace id has all of the text. A UUID of zeros is no
+// trace id.
 func IsUUID(text []byte) bool {
 	if len(text) != 36 {
 		return false
@@ -70,7 +71,7 @@ func IsUUID(text []byte) bool {
 				return false
 			}
 			continue
-		case c-'0' > 9 && c-'a' > 5:
+		case c-'0' > 9 && c-'a' > 5: // neither 0 to 9 nor a to f: bytes below wrap to large numbers
 			return false
 		}
 		zeros = zeros && c == '0'

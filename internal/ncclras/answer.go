@@ -109,6 +109,7 @@ var (
 // behind nvml_dev of each missing rank. Unknown members are passed over. Errors are ErrInvalid with the cause.
 func Read(from io.Reader) (*Answer, error) { return readMost(from, maxBytes) }
 
+// readMost is Read of an answer of at most most bytes.
 func readMost(from io.Reader, most int64) (*Answer, error) {
 	r := reader{scanner: newScanner(from, most), answer: new(Answer), hosts: make(map[string]string)}
 	err := r.object(r.top)
@@ -136,6 +137,7 @@ type reader struct {
 	counts []uint64          // room for the counts of later ranks
 }
 
+// top reads a member of the answer.
 func (r *reader) top(name []byte) (err error) {
 	a := r.answer
 	switch string(name) {
@@ -168,6 +170,7 @@ func (r *reader) top(name []byte) (err error) {
 	return err
 }
 
+// communicator reads an element of communicators.
 func (r *reader) communicator() error {
 	if len(r.answer.Communicators) >= maxComms {
 		return errLarge
@@ -194,6 +197,7 @@ func (r *reader) communicator() error {
 	return err
 }
 
+// rank reads an element of ranks, a rank with a report.
 func (r *reader) rank(c *Communicator) error {
 	rank := Rank{Rank: -1, Process: Process{PID: -1}}
 	err := r.object(func(name []byte) (err error) {
@@ -211,6 +215,7 @@ func (r *reader) rank(c *Communicator) error {
 	return errors.Join(err, r.one(rank.Rank))
 }
 
+// status reads a member of a rank's status.
 func (r *reader) status(rank *Rank, name []byte) (err error) {
 	var n int64
 	switch string(name) {
@@ -232,6 +237,7 @@ func (r *reader) status(rank *Rank, name []byte) (err error) {
 	return err
 }
 
+// missing reads an element of missing_ranks, a rank without a report, with its status.
 func (r *reader) missing(c *Communicator) error {
 	rank := Missing{Rank: -1, Process: Process{PID: -1}}
 	err := r.object(func(name []byte) error {
@@ -265,7 +271,7 @@ func (r *reader) one(rank int32) error {
 	return nil
 }
 
-// place reads a member of ranks and missing ranks.
+// place reads a member that both ranks and missing ranks have: the rank, and where its process is.
 func (r *reader) place(p *Process, rank *int32, name []byte) (err error) {
 	switch string(name) {
 	case "rank":
@@ -305,16 +311,17 @@ func (r *reader) host() (string, error) {
 	return host, nil
 }
 
-// slab is the number of counts allocated at once.
+// slab is the number of counts allocated at once, for many ranks.
 const slab = 4096
 
-// countsOf reads the counts of a rank, in the order of Answer.Operations. An operation without a name in the rank counts 0.
+// countsOf reads the counts of a rank, {"Broadcast": 0, "AllReduce": 512}, in the order of Answer.Operations, to which new names are added. An operation
+// without a name in the rank counts 0.
 func (r *reader) countsOf() ([]uint64, error) {
 	if cap(r.counts)-len(r.counts) < maxOperations {
 		r.counts = make([]uint64, 0, slab)
 	}
-	own := r.counts[len(r.counts):len(r.counts):cap(r.counts)]
-	next := 0
+	own := r.counts[len(r.counts):len(r.counts):cap(r.counts)] // empty, with the rest of the slab as room
+	next := 0                                                  // index of the expected operation: mostly all ranks have the same order
 	err := r.object(func(name []byte) error {
 		a := r.answer
 		i := next

@@ -48,8 +48,9 @@ const (
 	maxLine   = 1024 // rasClient.recvBuffer
 )
 
-// Ask asks once, until ctx ends. The context must have a deadline, of 11 s or more: RAS itself waits up to 10 s for silent processes, and a client
-// leaving before has the RAS thread of the job spin for the rest of them. The error is an Err… value with its cause, or ctx's.
+// Ask gets one answer. A process that takes the connection and says nothing is passed over: the next connection may get to another process of the job, until
+// ctx ends. The context must have a deadline, of 11 s or more: RAS itself waits up to 10 s for silent processes, and a client leaving before has the RAS thread
+// of the job spin for the rest of them. The error is an Err… value with its cause, or ctx's.
 func (c *Client) Ask(ctx context.Context) (*Answer, error) {
 	for {
 		a, err := c.try(ctx)
@@ -65,6 +66,7 @@ func (c *Client) Ask(ctx context.Context) (*Answer, error) {
 // silentError is of a process without a word in time.
 type silentError struct{ error }
 
+// giveUp is the error after the end of ctx: ErrTimeout, or that ctx was cancelled.
 func giveUp(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ErrTimeout
@@ -72,7 +74,8 @@ func giveUp(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// try asks a single process.
+// try asks a single process, the one that the kernel picks. The error is a *silentError if the process says nothing, ErrAbsent if nobody listens, ErrTimeout at
+// the end of ctx, or one of converse.
 func (c *Client) try(ctx context.Context) (*Answer, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.Endpoint)
 	switch {
@@ -85,6 +88,7 @@ func (c *Client) try(ctx context.Context) (*Answer, error) {
 		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
 	}
 	defer func() { _ = conn.Close() }()
+	// The end of ctx closes the connection. If closing has begun, try waits: nothing of the call goes on behind its return.
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -102,7 +106,8 @@ func (c *Client) try(ctx context.Context) (*Answer, error) {
 	return a, err
 }
 
-// converse says the commands of ncclras. None but STATUS has NCCL collect anything.
+// converse says the commands of ncclras: CLIENT PROTOCOL, SET FORMAT json, MONITOR ? to tell flawed versions apart, and STATUS, whose answer is read. None but
+// STATUS has NCCL collect anything.
 func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	_ = conn.SetReadDeadline(time.Now().Add(handshake)) // of an open connection
@@ -134,7 +139,7 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 		return nil, err
 	}
 	switch {
-	case hasPrefix(line, "ERROR: Invalid event group"):
+	case hasPrefix(line, "ERROR: Invalid event group"): // 2.29.2 or later
 	case !hasPrefix(line, "ERROR: Unknown command"):
 		return nil, fmt.Errorf("%w: %q", ErrInvalid, line)
 	case !c.Risky:
@@ -146,7 +151,7 @@ func (c *Client) converse(conn net.Conn) (*Answer, error) {
 	return Read(in)
 }
 
-// say sends a command and returns the answering line.
+// say sends a command and returns the answering line, without its end.
 func say(out io.Writer, in *bufio.Reader, command string) (string, error) {
 	if _, err := io.WriteString(out, command+"\n"); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -167,6 +172,7 @@ func say(out io.Writer, in *bufio.Reader, command string) (string, error) {
 	return "", fmt.Errorf("%w: a line of more than %d bytes", ErrInvalid, maxLine)
 }
 
+// hasPrefix says whether a line begins with a prefix, in letters of either case.
 func hasPrefix(line, prefix string) bool {
 	return len(line) >= len(prefix) && strings.EqualFold(line[:len(prefix)], prefix)
 }

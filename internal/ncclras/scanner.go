@@ -15,8 +15,8 @@ type scanner struct {
 	limit *io.LimitedReader
 	token []byte // text of a string, number or literal
 	kind  byte   // of the token: {}[]:, '"' for a string, '0' for a number or literal
-	back  bool   // the token was not taken
-	depth int
+	back  bool   // the token was not taken: next is to return the same again
+	depth int    // open objects and arrays
 }
 
 const (
@@ -30,12 +30,13 @@ var (
 	errUnended = errors.New("a text does not end")
 )
 
+// newScanner makes a scanner that reads at most most bytes.
 func newScanner(in io.Reader, most int64) scanner {
 	limit := &io.LimitedReader{R: in, N: most}
 	return scanner{in: bufio.NewReaderSize(limit, 64<<10), limit: limit}
 }
 
-// next reads a token.
+// next reads a token into kind and token. White space and commas are passed over.
 func (s *scanner) next() error {
 	if s.back {
 		s.back = false
@@ -62,7 +63,7 @@ func (s *scanner) next() error {
 	}
 }
 
-// quoted reads a string behind its first quote.
+// quoted reads a string behind its first quote, up to the last, as the token.
 func (s *scanner) quoted() error {
 	escaped := false
 	for {
@@ -92,7 +93,7 @@ func (s *scanner) quoted() error {
 	}
 }
 
-// unescape is for escapes, never written by NCCL.
+// unescape replaces the escapes in the token, by encoding/json: NCCL never writes any.
 func (s *scanner) unescape() error {
 	var text string
 	if err := json.Unmarshal([]byte(`"`+string(s.token)+`"`), &text); err != nil {
@@ -102,7 +103,7 @@ func (s *scanner) unescape() error {
 	return nil
 }
 
-// bare reads a number or a literal from its first byte on.
+// bare reads a number or a literal, whose first byte is b, as the token. The byte behind stays to be read.
 func (s *scanner) bare(b byte) error {
 	for {
 		if b < ' ' || b > '~' || len(s.token) >= maxToken {
@@ -121,7 +122,7 @@ func (s *scanner) bare(b byte) error {
 	}
 }
 
-// object reads an object. member reads the value of each name, not to be kept.
+// object reads an object: for each member it calls member with the name, which must be copied to be kept, and member reads the value.
 func (s *scanner) object(member func(name []byte) error) error {
 	if err := s.open('{'); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (s *scanner) object(member func(name []byte) error) error {
 	}
 }
 
-// array reads an array. element reads each value.
+// array reads an array: element is called for each element, and reads it.
 func (s *scanner) array(element func() error) error {
 	if err := s.open('['); err != nil {
 		return err
@@ -161,13 +162,14 @@ func (s *scanner) array(element func() error) error {
 			s.depth--
 			return nil
 		}
-		s.back = true
+		s.back = true // the token is the element's first
 		if err := element(); err != nil {
 			return err
 		}
 	}
 }
 
+// open reads the first brace or bracket of an object or array.
 func (s *scanner) open(kind byte) error {
 	if err := s.expect(kind); err != nil {
 		return err
@@ -178,6 +180,7 @@ func (s *scanner) open(kind byte) error {
 	return nil
 }
 
+// expect reads a token, and fails if it is not of the kind.
 func (s *scanner) expect(kind byte) error {
 	if err := s.next(); err != nil {
 		return err
@@ -188,6 +191,7 @@ func (s *scanner) expect(kind byte) error {
 	return nil
 }
 
+// unexpected is the error about the token, with what should stand in its place.
 func (s *scanner) unexpected(want string) error {
 	got := string(s.kind)
 	if s.kind == '"' || s.kind == '0' {
@@ -250,7 +254,7 @@ func (s *scanner) boolean() (bool, error) {
 	return word == "true", err
 }
 
-// skip passes over a value.
+// skip passes over a value, with all values inside.
 func (s *scanner) skip() error {
 	if err := s.next(); err != nil {
 		return err

@@ -39,15 +39,15 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// Of checks a path below the base of a glob. The result is the reason, the name of a directory or a suffix, and the end of the directory or file in rel; "":
-// possibly a log. Names spelled out in the pattern of the glob are accepted.
+// Of says why a path, rel to the base of a glob, is no log: name is the directory's (".git"), the suffix (".pt") or truth.json, and rel[:end] the directory or
+// file with this name. "": possibly a log. Names spelled out in the pattern of the glob are accepted.
 func Of(rel, pattern string, isDir bool) (name string, end int) {
-	for from := 0; from < len(rel); {
+	for from := 0; from < len(rel); { // each directory of the path
 		to := len(rel)
 		if i := strings.IndexByte(rel[from:], '/'); i >= 0 {
 			to = from + i
 		}
-		if to == len(rel) && !isDir {
+		if to == len(rel) && !isDir { // the file
 			break
 		}
 		if name := rel[from:to]; directorySet[name] && !spells(pattern, name) {

@@ -53,7 +53,8 @@ func Grow(path string) (*File, error) {
 	})
 }
 
-// begin opens a stream as it is, and calls file for a regular file or a new one.
+// begin opens a descriptor of this process, a FIFO or a device as it is, and calls file for a regular file (was) or a new one (was is nil). A directory and a
+// socket are errors.
 func begin(path string, file func(target string, was fs.FileInfo) (*File, error)) (*File, error) {
 	target, fi, err := resolve(path)
 	if err != nil {
@@ -62,7 +63,7 @@ func begin(path string, file func(target string, was fs.FileInfo) (*File, error)
 	f := &File{path: path}
 	fd, owned := own(target)
 	switch {
-	case owned:
+	case owned: // a duplicate: Close leaves the process its own
 		fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err == nil {
 			f.File = os.NewFile(uintptr(fd), path)
@@ -131,9 +132,10 @@ func Temporary(dir string) (*os.File, error) {
 	return unnamed(dir, dir, 0o600)
 }
 
-// resolve follows the symbolic links at the end of a path. fi is the file found; nil: none, and one may be created.
+// resolve follows the symbolic links at the end of a path to the file that is to be written, target. fi is the file found; nil: there is none, and one may be
+// created, or target is a descriptor of this process (own).
 func resolve(path string) (target string, fi fs.FileInfo, err error) {
-	for range mostLinks {
+	for range mostLinks { // path is the target so far
 		dir, name := filepath.Split(path) // without the cleaning of Dir: a/../b would become b even where a is a link
 		if dir == "" {
 			dir = "."
@@ -175,7 +177,8 @@ func own(path string) (fd int, ok bool) {
 	return fd, ok && err == nil
 }
 
-// publish gives the file its name. linkat cannot replace an existing name, so the file briefly has a second name; signals wait meanwhile.
+// publish gives the finished file its name, with the mode and owner of the file replaced. linkat cannot replace an existing name, so the file first gets a
+// second name beside, which is then renamed; signals wait meanwhile, or the second name might stay behind.
 func (f *File) publish() error {
 	dir := filepath.Dir(f.target)
 	return unsignalled(func() error {
@@ -196,7 +199,7 @@ func (f *File) publish() error {
 	})
 }
 
-// link gives the file some name in a directory, or a copy of the file where the system cannot.
+// link gives the file a random name in a directory, and returns the path. Where the system cannot name a nameless file, a copy gets the name.
 func (f *File) link(dir string) (string, error) {
 	name := filepath.Join(dir, ".trainbridge-"+rand.Text())
 	if link(f.File, name) == nil {
@@ -222,7 +225,7 @@ func (f *File) likeBefore(name string) error {
 	return os.Chmod(name, f.was.Mode().Perm())
 }
 
-// removed makes a file without a name by removing its name.
+// removed makes a file without a name in a directory, where the system knows no such files: the file is created, and its name removed at once.
 func removed(dir string) (f *os.File, err error) {
 	err = unsignalled(func() error {
 		f, err = os.CreateTemp(dir, ".trainbridge-*")

@@ -46,14 +46,14 @@ type Decoder struct {
 	data   []byte
 	buffer []uint32 // containers and the memo grow from its beginning, the stack from its end
 
-	used    int // words of containers and the memo
-	stack   int // index of the top of the stack; len(buffer): empty
-	marks   []int
-	memo    int // where the memo is; room for memoMax values
-	memoMax int
-	memos   int // values of the memo, and gaps
-	pos     int // of the current opcode
-	next    int // behind the opcode's argument
+	used    int   // words of containers and the memo
+	stack   int   // index of the top of the stack; len(buffer): empty
+	marks   []int // for each open MARK the number of values below
+	memo    int   // index in buffer of the memo …
+	memoMax int   // … which has room for this number of values
+	memos   int   // values of the memo, and gaps
+	pos     int   // of the current opcode
+	next    int   // behind the opcode's argument
 }
 
 // Decode decodes a pickle. Bytes behind STOP are ignored, as in Python's pickle.load. The Value and all its content are valid until the next Decode, and as
@@ -90,6 +90,7 @@ func (d *Decoder) Decode(data []byte) (Value, error) {
 	return 0, ErrTruncated
 }
 
+// fail adds the offset of the current opcode to an error.
 func (d *Decoder) fail(err error) error {
 	if _, ok := errors.AsType[*CodeError](err); ok {
 		return err
@@ -97,7 +98,8 @@ func (d *Decoder) fail(err error) error {
 	return fmt.Errorf("%w (byte %d)", err, d.pos)
 }
 
-// step follows an opcode.
+// step executes an opcode, the one at d.pos, and moves d.next behind its argument. Scalars are pushed as their position; opcodes that would run code are
+// errors.
 func (d *Decoder) step(op byte) error {
 	switch op {
 	case opProto:
@@ -136,6 +138,7 @@ func (d *Decoder) step(op byte) error {
 	return fmt.Errorf("%w: no opcode 0x%02x", ErrMalformed, op)
 }
 
+// skip moves behind an argument of n bytes.
 func (d *Decoder) skip(n int) error {
 	if n > len(d.data)-d.next {
 		return ErrTruncated
@@ -157,7 +160,7 @@ func (d *Decoder) argument() ([]byte, error) {
 // argumentAt returns the bytes of the scalar with its opcode at pos, without their length, and their end; -1: beyond the file.
 func argumentAt(data []byte, pos int) (b []byte, end int) {
 	rest := data[pos+1:]
-	n, prefix := 0, 0
+	n, prefix := 0, 0 // bytes of the argument, and of the length before
 	switch data[pos] {
 	case opBinInt1:
 		n = 1
@@ -167,7 +170,7 @@ func argumentAt(data []byte, pos int) (b []byte, end int) {
 		n = 4
 	case opBinFloat:
 		n = 8
-	case opInt, opLong, opFloat:
+	case opInt, opLong, opFloat: // text, up to a newline
 		n = bytes.IndexByte(rest, '\n')
 		if n < 0 || n > maxDigits {
 			return nil, -1
@@ -216,6 +219,7 @@ func (d *Decoder) floor() int {
 	return 0
 }
 
+// push puts a value on the stack, which grows towards the containers.
 func (d *Decoder) push(v Value) error {
 	if d.stack == d.used {
 		return ErrDense
@@ -225,13 +229,14 @@ func (d *Decoder) push(v Value) error {
 	return nil
 }
 
+// pop takes the top of the stack, which must exist.
 func (d *Decoder) pop() Value {
 	v := Value(d.buffer[d.stack])
 	d.stack++
 	return v
 }
 
-// room takes n words.
+// room takes n words of the buffer for a container or the memo, from index at on.
 func (d *Decoder) room(n int) (at int, err error) {
 	if n > d.stack-d.used {
 		return 0, ErrDense
@@ -241,7 +246,7 @@ func (d *Decoder) room(n int) (at int, err error) {
 	return at, nil
 }
 
-// create makes a container, of the values above the last mark or of one to three values.
+// create makes a container and pushes it: empty, of the values above the last mark (DICT, LIST, TUPLE), or of the top one to three values (TUPLE1 …).
 func (d *Decoder) create(op byte) error {
 	kind, n := uint32(0), 0
 	switch op {
@@ -277,7 +282,7 @@ func (d *Decoder) create(op byte) error {
 	return d.push(container | Value(at))
 }
 
-// fill adds values to the list or dictionary below them.
+// fill adds the top of the stack (APPEND), the top two values (SETITEM) or all above the last mark to the list or dictionary below them.
 func (d *Decoder) fill(op byte) error {
 	kind, n := uint32(0), 0
 	if op == opSetItem || op == opSetItems {
@@ -298,18 +303,19 @@ func (d *Decoder) fill(op byte) error {
 	if d.height() <= n || kind == kindDict && n%2 != 0 {
 		return ErrMalformed
 	}
-	to := d.buffer[d.stack+n]
+	to := d.buffer[d.stack+n] // the Value below
 	if to&container == 0 {
 		return ErrMalformed
 	}
-	at := int(to &^ container)
-	if d.buffer[at]&(kindDict|kindTuple) != kind {
+	at := int(to &^ container)                     // its header
+	if d.buffer[at]&(kindDict|kindTuple) != kind { // a list has neither bit
 		return ErrMalformed
 	}
 	return d.add(at, n)
 }
 
-// add moves n values from the stack into a container, in the order of their pushes.
+// add moves n values from the stack into the container with its header at at, in the order of their pushes. A container whose items cannot grow in place moves
+// to room of the next power of two: each item is copied a few times at most.
 func (d *Decoder) add(at, n int) error {
 	if n == 0 {
 		return nil
@@ -320,8 +326,8 @@ func (d *Decoder) add(at, n int) error {
 		return ErrDense
 	}
 	switch {
-	case header&moved != 0 && have+n <= powerOfTwo(have):
-	case header&moved == 0 && from+have == d.used:
+	case header&moved != 0 && have+n <= powerOfTwo(have): // has the room
+	case header&moved == 0 && from+have == d.used: // the last thing in the buffer
 		if _, err := d.room(n); err != nil {
 			return err
 		}
@@ -339,7 +345,7 @@ func (d *Decoder) add(at, n int) error {
 		copy(d.buffer[to:], d.buffer[from:from+have])
 		from, header = to, header|moved
 	}
-	for i := range n {
+	for i := range n { // the top of the stack, with the lowest index, was pushed last
 		d.buffer[from+have+i] = d.buffer[d.stack+n-1-i]
 	}
 	d.stack += n
@@ -356,7 +362,7 @@ func powerOfTwo(n int) int {
 	return p
 }
 
-// shuffle drops and repeats values of the stack.
+// shuffle executes DUP, POP and POP_MARK: repeats or drops the top of the stack, or drops all above the last mark.
 func (d *Decoder) shuffle(op byte) error {
 	switch {
 	case op == opDup && d.height() > 0:
@@ -372,10 +378,11 @@ func (d *Decoder) shuffle(op byte) error {
 	return nil
 }
 
-// remember puts the top of the stack into the memo, or pushes a value of the memo.
+// remember puts the top of the stack into the memo (PUT, MEMOIZE), or pushes a value of the memo (GET). Values of the memo are numbered by the writer, mostly
+// without gaps; the memo doubles when full.
 func (d *Decoder) remember(op byte) error {
 	arg := d.next
-	n := 0
+	n := 0 // the number in the memo
 	switch op {
 	case opMemoize:
 		n = d.memos

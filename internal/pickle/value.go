@@ -24,7 +24,7 @@ const (
 	Dict
 )
 
-// Kind is the kind of a value.
+// Kind is the kind of a value, by its opcode or, of a container, by its header.
 func (d *Decoder) Kind(v Value) Kind {
 	if v&container != 0 {
 		switch header := d.header(v); {
@@ -55,20 +55,21 @@ func (d *Decoder) Kind(v Value) Kind {
 	return None
 }
 
+// header is the first word of a container: kind and length.
 func (d *Decoder) header(v Value) uint32 { return d.buffer[v&^container] }
 
-// Bool returns a boolean; not ok: the value is none.
+// Bool returns a boolean; not ok: the value is of another kind.
 func (d *Decoder) Bool(v Value) (is, ok bool) {
 	if d.Kind(v) != Bool {
 		return false, false
 	}
-	if d.data[v] == opInt {
+	if d.data[v] == opInt { // I00 or I01
 		return d.data[v+2] == '1', true
 	}
 	return d.data[v] == opNewTrue, true
 }
 
-// Int returns a whole number; not ok: the value is none, or beyond 64 bits.
+// Int returns a whole number; not ok: the value is of another kind, or beyond 64 bits.
 func (d *Decoder) Int(v Value) (n int64, ok bool) {
 	if v&container != 0 {
 		return 0, false
@@ -84,8 +85,8 @@ func (d *Decoder) Int(v Value) (n int64, ok bool) {
 	case opLong1, opLong4:
 		return twos(b)
 	case opInt, opLong:
-		n, err := strconv.ParseInt(string(bytes.TrimSuffix(b, []byte("L"))), 10, 64)
-		return n, err == nil && d.Kind(v) == Int
+		n, err := strconv.ParseInt(string(bytes.TrimSuffix(b, []byte("L"))), 10, 64) // LONG of Python 2 ends with L
+		return n, err == nil && d.Kind(v) == Int                                     // I00 and I01 are booleans
 	}
 	return 0, false
 }
@@ -95,11 +96,11 @@ func twos(b []byte) (n int64, ok bool) {
 	if len(b) == 0 {
 		return 0, true
 	}
-	sign := byte(0)
+	sign := byte(0) // the bytes that continue a number of this sign
 	if b[len(b)-1]&0x80 != 0 {
 		sign = 0xff
 	}
-	for len(b) > 8 {
+	for len(b) > 8 { // bytes beyond 64 bits must repeat the sign
 		if b[len(b)-1] != sign {
 			return 0, false
 		}
@@ -117,7 +118,7 @@ func twos(b []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// Float returns a number; not ok: the value is none.
+// Float returns a number, whole or not; not ok: the value is of another kind.
 func (d *Decoder) Float(v Value) (f float64, ok bool) {
 	if n, ok := d.Int(v); ok {
 		return float64(n), true
@@ -166,6 +167,7 @@ func (d *Decoder) Pair(v Value, i int) (key, value Value) {
 	return Value(all[2*i]), Value(all[2*i+1])
 }
 
+// items are the Values in a container; a dictionary has keys and values in turn.
 func (d *Decoder) items(v Value) []uint32 {
 	at := v &^ container
 	from := d.buffer[at+1]

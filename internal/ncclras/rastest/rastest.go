@@ -31,7 +31,7 @@ type Server struct {
 	// Version is a V… value.
 	Version string
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards commands
 	answer   func() *ncclras.Answer
 	commands []string
 }
