@@ -23,19 +23,20 @@ func (d *deriver) reach(r *facts.Run, w *facts.Window) int64 {
 // slack is the largest distance of a leaf's beginning from a window with synchronized clocks, ns: some logs have whole seconds.
 const slack = int64(1e9)
 
-// despite adds the clock-independent part of a collective: a long enough wait for the last rank. Of other collectives only the absence of a long wait is known.
-// within: the collective is known to be of the window's group.
-func (d *deriver) despite(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf, within bool) {
+// despite adds of a collective what holds although the clocks of hosts are apart: a wait for the last rank that is long enough to be in window w, of group g,
+// by any of the clocks. Of a collective with a shorter wait, only the absence of a long wait is known. inside: the collective is known to be of g.
+func (d *deriver) despite(r *facts.Run, g *facts.Group, w *facts.Window, l *facts.Leaf, inside bool) {
 	if !d.apart(r) || l.Kind != breakdown.Collective || l.Late < 0 || l.Flags.Has(facts.Timeless) {
 		return
 	}
 	if l.Late <= clearly*r.Apart {
-		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Wait})
+		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Wait}) // no length: punctuality is known
 		return
 	}
-	if !within {
+	if !inside {
+		// The middle of the wait decides: twice the clocks' difference is cut off on either side.
 		at := facts.Place{Start: l.Start + clearly/2*r.Apart, End: l.Start + l.Late - clearly/2*r.Apart, Name: l.Name, Host: l.Host, PID: l.PID}
-		if owner, _, _ := d.resolver.Resolve(r, at); !d.within(r, owner, g) {
+		if owner, _, _ := d.resolver.Resolve(r, at); !d.liesIn(r, owner, g) {
 			return
 		}
 	}

@@ -19,8 +19,8 @@ import (
 // joined is a leaf of another trace, assigned to a group.
 type joined struct {
 	leaf *facts.Leaf
-	by   string
-	at   int64 // beginning as drawn, ns
+	by   string // the clue to the group, as in spans.AttrJoinBy
+	at   int64  // beginning as drawn, ns
 }
 
 func (j *joined) end() int64 { return j.at + j.leaf.End - j.leaf.Start }
@@ -35,39 +35,41 @@ type deriver struct {
 	sheet    verdict.Sheet
 	pieces   []breakdown.Piece
 	joined   []joined
-	calls    []facts.Leaf                      // windows of other traces, as leaves
+	calls    []facts.Leaf                      // windows of other traces within the window, as leaves
+	callBy   []string                          // of each of calls: joined.by
 	parents  map[pcommon.SpanID]pcommon.SpanID // of the parts of a step
-	callBy   []string
 	timers   []why.Timer
 	seconds  []float64
 	ranks    int64 // of the job in the window; 0: unknown
 	gpus     near
 	counts   struct{ joined, ambiguous int64 }
 	out      *spans.Batch // of the groups being closed, and of breakdowns held so far
-	free     []*plain
+	free     []*plain     // for reuse
 }
 
-// derive adds the spans of a closed group; placed: a part of the group has a clock. p.mu is held and the run sorted.
+// derive makes the spans of a group that is being closed: our root of the trace, if promised, and the content of the main window. Spans that were made before,
+// by the ledger, are not made again. placed: some of the group has a clock. p.mu is held and the run sorted.
 func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed bool) {
 	res := spans.Resource{Service: g.Service, RunID: r.ID}
-	w, ok := g.Main()
-	top := d.top(g, &w, ok)
+	w, hasWindow := g.Main()
+	top := d.top(g, &w, hasWindow)
 	d.out = out
-	if ok && r.Lost >= w.Start && r.Lost > 0 && !w.Flags.Has(facts.Timeless) {
+	lossesReachWindow := r.Lost > 0 && r.Lost >= w.Start && !w.Flags.Has(facts.Timeless)
+	if hasWindow && lossesReachWindow {
 		g.Lacks(r.LostBy)
 	}
 	if r.Sampled && !r.RecordOnly { // unsampled collectives did not come, as behind an exporter without record_only
 		g.Lacks(spans.PartialSampled)
 	}
-	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // of a step already sent, whose time is forgotten
+	if !placed && d.p.told.has(g.ID, pcommon.SpanID{}) { // passes without a clock that came after their step was sent: the step's time is forgotten
 		return
 	}
-	d.head(out, res, r, g, &w, ok, placed)
+	d.head(out, res, r, g, &w, hasWindow, placed)
 	window := w.Span
-	if window.IsEmpty() { // of all functions of a batch together; without a span, the ledger has the root
+	if window.IsEmpty() { // all functions of a batch together have no span, and an empty id in the ledger means the root
 		window = spans.SpanID(g.ID, spans.SpanBreakdown)
 	}
-	if !ok || d.p.told.has(g.ID, window) {
+	if !hasWindow || d.p.told.has(g.ID, window) {
 		return
 	}
 	before := out.Len()
@@ -77,7 +79,8 @@ func (d *deriver) derive(out *spans.Batch, r *facts.Run, g *facts.Group, placed 
 	}
 }
 
-// inside adds the content of a group's main window.
+// inside adds the content of a group's main window, below top: the joined leaves of other traces, as aggregates and copies, and the breakdown. A step that
+// contains exactly one TransferQueue batch with a root has all of this in the batch's trace instead, with links both ways.
 func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, top pcommon.SpanID) {
 	if twin := r.Twin(g, w); twin != nil { // another log has the step in the trace of an id: the content is added there
 		if of, _ := twin.Main(); twin.Promised {
@@ -96,16 +99,17 @@ func (d *deriver) inside(out *spans.Batch, res spans.Resource, r *facts.Run, g *
 	d.breakdown(out, res, r, g, w, home, parent)
 }
 
-// top is the span that represents the group.
-func (d *deriver) top(g *facts.Group, w *facts.Window, ok bool) pcommon.SpanID {
-	if rooted(g) || !ok {
+// top is the id of the span that represents the group, and is the parent of added spans: our root of the trace, else the main window w.
+func (d *deriver) top(g *facts.Group, w *facts.Window, hasWindow bool) pcommon.SpanID {
+	if rooted(g) || !hasWindow {
 		return spans.RootID(g.ID)
 	}
 	return w.Span
 }
 
-// root adds the parent given to the roots of the group.
-func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *facts.Window, ok bool) {
+// root adds the span that was promised to the trace as the parent of its tops: from the group's first to last moment, named after the batch or the step.
+// Without any part with a clock, the made-up times are taken.
+func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *facts.Window, hasWindow bool) {
 	name, source := spans.SpanStepRoot, spans.TimeDerived
 	if g.Functions() > 0 {
 		name = spans.SpanTQBatch
@@ -114,32 +118,34 @@ func (d *deriver) root(out *spans.Batch, res spans.Resource, g *facts.Group, w *
 	if end == 0 { // nothing has a place in time
 		source = spans.TimeSynthetic
 		for i := range g.Own {
-			start, end = around(start, end, g.Own[i].Start, g.Own[i].End)
+			start, end = extend(start, end, g.Own[i].Start, g.Own[i].End)
 		}
 		for _, s := range g.Stages {
-			start, end = around(start, end, s.Start, s.End)
+			start, end = extend(start, end, s.Start, s.End)
 		}
 		for i := range g.Windows {
-			start, end = around(start, end, g.Windows[i].Start, g.Windows[i].End)
+			start, end = extend(start, end, g.Windows[i].Start, g.Windows[i].End)
 		}
 	}
 	s := out.Add(res, spans.Span{
 		Trace: g.ID, ID: spans.RootID(g.ID), Name: name, Is: spans.KindRoot, Kind: ptrace.SpanKindInternal, Start: start, End: end, Source: source, Attributes: 3,
 	})
 	s.Attributes().PutStr(spans.AttrJoinBy, spans.JoinByID)
-	if ok && w.Kind == facts.Step && w.Number >= 0 {
+	if hasWindow && w.Kind == facts.Step && w.Number >= 0 {
 		s.Attributes().PutInt(spans.AttrIteration, w.Number)
 	}
 	putPartial(s, g)
 }
 
-func around(start, end, from, to int64) (int64, int64) {
+// extend extends a time range by another; end 0: the range is still empty.
+func extend(start, end, from, to int64) (newStart, newEnd int64) {
 	if end == 0 {
 		return from, to
 	}
 	return min(start, from), max(end, to)
 }
 
+// putPartial marks a span whose group may be incomplete, with the reason.
 func putPartial(s ptrace.Span, g *facts.Group) {
 	if g.Partial != "" {
 		s.Attributes().PutBool(spans.AttrJoinPartial, true)
@@ -147,8 +153,10 @@ func putPartial(s ptrace.Span, g *facts.Group) {
 	}
 }
 
-// collect finds the content of the window: the pieces of the breakdown, and the joined leaves of other traces. It returns the group of the TransferQueue batch
-// within a step, if exactly one exists and no other step claims it.
+// collect finds the content of the window w of group g: d.pieces of the breakdown, and d.joined, the leaves of other traces. It returns the group of the
+// TransferQueue batch within a step, if exactly one exists and certainly lies there.
+//
+// A leaf counts in the breakdown of each window around it, but is joined (drawn) only in the innermost.
 func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch *facts.Group) {
 	d.pieces, d.joined, d.calls, d.callBy = d.pieces[:0], d.joined[:0], d.calls[:0], d.callBy[:0]
 	d.resolver.Tolerance = d.p.cfg.Tolerance
@@ -157,23 +165,25 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 	if w.Flags.Has(facts.Timeless) { // only parts of the window's own trace are known to be within
 		return nil
 	}
+	// Other traces with windows of their own: batches, functions and passes.
 	batches := 0
-	calls := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // contains no other window
-	if !calls && r.ID != "" {
+	isCall := w.Kind == facts.Pass || w.Kind == facts.Function && !g.Promised // contains no other window
+	if !isCall && r.ID != "" {
 		r.Within(w.Start-slack, w.End+slack, w.Kind != facts.Function, func(o *facts.Group) {
-			if o == g || o.End == 0 || w.Kind == facts.Function && o.Functions() > 0 || !d.resolver.Holds(r, w, o.Place()) {
+			bothBatches := w.Kind == facts.Function && o.Functions() > 0 // a batch lies in no batch
+			if o == g || o.End == 0 || bothBatches || !d.resolver.Holds(r, w, o.Place()) {
 				return
 			}
 			owner, by, ambiguous := d.resolver.Home(r, o)
 			direct := owner == g
-			if !d.within(r, owner, g) {
+			if !d.liesIn(r, owner, g) {
 				return
 			}
 			if !d.apart(r) {
 				d.own(r, o, nil)
 			}
 			if direct && !o.Promised {
-				d.call(o, by, ambiguous)
+				d.joinCalls(o, by, ambiguous)
 			}
 			if o.Functions() > 0 && o.Promised && !o.HasStep() {
 				batch = o
@@ -181,9 +191,11 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			}
 		})
 	}
+	// Leaves of traces without a window: collectives, calls, evaluations.
 	reach := d.reach(r, w)
 	r.Each(w.Start-reach, w.End+reach, func(l *facts.Leaf) {
-		if l.Flags.Has(facts.Timeless|facts.Point) || w.PID != 0 && l.Host == 0 {
+		unknownProcess := w.PID != 0 && l.Host == 0 // the window is one process's time
+		if l.Flags.Has(facts.Timeless|facts.Point) || unknownProcess {
 			return
 		}
 		owner, by, ambiguous := r.Groups[l.Trace], "", false
@@ -195,9 +207,9 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			owner, by, ambiguous = d.resolver.Resolve(r, at)
 		}
 		direct := owner == g && by != ""
-		inside := d.within(r, owner, g)
+		inside := d.liesIn(r, owner, g)
 		switch {
-		case d.apart(r) && (l.Host == 0 || l.Host != w.Host):
+		case d.apart(r) && (l.Host == 0 || l.Host != w.Host): // the leaf's time is by another clock
 			d.despite(r, g, w, l, inside)
 		case inside:
 			d.piece(r, l)
@@ -206,37 +218,41 @@ func (d *deriver) collect(r *facts.Run, g *facts.Group, w *facts.Window) (batch 
 			return
 		}
 		if direct {
-			d.joined = append(d.joined, joined{l, by, within(l, w)})
+			d.joined = append(d.joined, joined{l, by, drawnStart(l, w)})
 			d.count(ambiguous)
 		}
 	})
 	for i := range d.calls { // d.calls is final, so pointers into it stay valid
-		d.joined = append(d.joined, joined{&d.calls[i], d.callBy[i], within(&d.calls[i], w)})
+		d.joined = append(d.joined, joined{&d.calls[i], d.callBy[i], drawnStart(&d.calls[i], w)})
 	}
-	if w.Kind != facts.Step || batches != 1 || g.Functions() > 0 || d.apart(r) || batch.Observed() { // the step has a batch of its own, or no certain place
+	if w.Kind != facts.Step || batches != 1 {
+		return nil
+	}
+	hasOwnBatch, placeUncertain := g.Functions() > 0, d.apart(r) || batch.Observed()
+	if hasOwnBatch || placeUncertain {
 		return nil
 	}
 	return batch
 }
 
-// within is the start of a leaf as drawn in the window, ns: a late leaf with a time of arrival ends with the window.
-func within(l *facts.Leaf, w *facts.Window) int64 {
+// drawnStart is the start of a leaf as drawn in the window, ns. A leaf known by the arrival of its line, always late, is moved to end within the window.
+func drawnStart(l *facts.Leaf, w *facts.Window) int64 {
 	if !l.Flags.Has(facts.Observed) {
 		return l.Start
 	}
 	return max(min(l.Start, w.End-(l.End-l.Start)), w.Start)
 }
 
-// within says whether a group is other or lies within other, directly or not.
-func (d *deriver) within(r *facts.Run, g, other *facts.Group) bool {
+// liesIn says whether a group is other or lies within other, directly or over further groups: a call in a batch in a step.
+func (d *deriver) liesIn(r *facts.Run, g, other *facts.Group) bool {
 	for depth := 0; g != nil && g != other && depth < 3 && r.ID != ""; depth++ {
 		g, _, _ = d.resolver.Home(r, g)
 	}
 	return g == other
 }
 
-// call joins the calls and passes of another trace.
-func (d *deriver) call(o *facts.Group, by string, ambiguous bool) {
+// joinCalls joins the windows of another trace, calls of TransferQueue and passes of RPCs, to the window at hand. by and ambiguous are of Resolver.Home.
+func (d *deriver) joinCalls(o *facts.Group, by string, ambiguous bool) {
 	for i := range o.Windows {
 		w := &o.Windows[i]
 		if w.Kind == facts.Step {
@@ -250,7 +266,7 @@ func (d *deriver) call(o *facts.Group, by string, ambiguous bool) {
 	}
 }
 
-// count counts a joined leaf.
+// count counts a joined leaf for the telemetry; ambiguous: several windows contained it.
 func (d *deriver) count(ambiguous bool) {
 	d.counts.joined++
 	if ambiguous {
@@ -258,7 +274,9 @@ func (d *deriver) count(ambiguous bool) {
 	}
 }
 
-// own adds the pieces of a group's own trace. Parts of steps are taken from the main window only, because each rank writes its own.
+// own adds the pieces of a group's own trace to the breakdown: stages of TransferQueue, leaves with a kind of time, and the trainer's timers of the step w. w
+// is the main window of the group at hand; nil for a group within the window at hand. Parts of steps are taken from the main window only, because each rank
+// writes its own.
 func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	times := d.parts(g, w)
 	if w != nil {
@@ -267,13 +285,13 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 	for _, s := range g.Settled() {
 		d.pieces = append(d.pieces, pieceOf(s.Kind, s.Start, s.End, s.Flags))
 	}
-	compute, has := 0.0, false
+	compute, computes := 0.0, false // s, the time of parts without a kind, which is computing
 	d.gpus.windows(g)
 	for i := range g.Own {
 		l := &g.Own[i]
-		if l.Parent.IsEmpty() {
+		if l.Parent.IsEmpty() { // no part of a step
 			switch {
-			case l.Kind == breakdown.Unattributed || w != nil && l.Span == w.Span:
+			case l.Kind == breakdown.Unattributed || w != nil && l.Span == w.Span: // of no kind, or the window itself
 			case l.Kind != breakdown.Collective || !d.apart(r):
 				d.piece(r, l)
 			case w != nil:
@@ -291,19 +309,20 @@ func (d *deriver) own(r *facts.Run, g *facts.Group, w *facts.Window) {
 		switch {
 		case l.Kind != breakdown.Unattributed:
 			d.pieces = append(d.pieces, breakdown.Piece{Kind: l.Kind, Seconds: length})
-			if !direct {
+			if !direct { // the computing part around it includes this time
 				compute -= length
 			}
-		case direct:
-			compute, has = compute+length, true
+		case direct: // nested parts without a kind are in their parent's time already
+			compute, computes = compute+length, true
 		}
 	}
-	if has {
+	if computes {
 		d.pieces = append(d.pieces, breakdown.Piece{Kind: breakdown.Compute, Seconds: math.Max(compute, 0)})
 	}
 }
 
-// parts records the parent of each part of a step, and returns the number of repetitions: timers of a record of several steps are means, if they fit.
+// parts records the parent of each part of a step (d.parents), and returns by which number the timers are to be multiplied. A record of several steps mostly
+// has the timers' means per step: w.Steps. If that many do not fit in the window, the timers are sums: 1.
 func (d *deriver) parts(g *facts.Group, w *facts.Window) (times float64) {
 	clear(d.parents)
 	if w == nil || w.Kind != facts.Step {
@@ -319,16 +338,16 @@ func (d *deriver) parts(g *facts.Group, w *facts.Window) (times float64) {
 			sum += l.End - l.Start
 		}
 	}
-	if float64(sum)*w.Steps <= 1.01*float64(w.End-w.Start) {
+	if float64(sum)*w.Steps <= 1.01*float64(w.End-w.Start) { // 1 %: printed numbers are rounded
 		return w.Steps
 	}
 	return 1
 }
 
-// stepOf is the step that contains a part.
+// stepOf is the span of the step that contains a part, by way of the parts around the part.
 func (d *deriver) stepOf(l *facts.Leaf) pcommon.SpanID {
 	parent := l.Parent
-	for range 8 {
+	for range 8 { // deeper than any trainer nests, and an end for a cycle
 		up := d.parents[parent]
 		if up.IsEmpty() {
 			return parent
@@ -346,7 +365,8 @@ func pieceOf(kind breakdown.Kind, start, end int64, flags facts.Flags) breakdown
 	return breakdown.Piece{Kind: kind, Start: start, End: end}
 }
 
-// piece adds a leaf to the breakdown. A collective is two pieces: the wait for the last rank, and the rest.
+// piece adds a leaf to the breakdown. A collective with known arrivals is two pieces: the wait for the last rank, and the rest. RPCs are split by the shares of
+// their stages.
 func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	p := pieceOf(l.Kind, l.Start, l.End, l.Flags)
 	d.gpus.leaf(l)
@@ -355,7 +375,7 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 		p.Who = breakdown.Who{Comm: r.Text(l.Comm), Operation: r.Text(l.Name)}
 		if l.Late >= 0 && p.End > p.Start {
 			p.Start = d.wait(r, l, p)
-			if p.Start >= p.End {
+			if p.Start >= p.End { // nothing but waiting
 				return
 			}
 		}
@@ -366,8 +386,8 @@ func (d *deriver) piece(r *facts.Run, l *facts.Leaf) {
 	d.pieces = append(d.pieces, p)
 }
 
-// wait adds the wait for the last rank of a collective and returns the end of the wait. The rank is to blame from the arrival of the last but one on: until
-// then another rank was late, too.
+// wait adds the wait for the last rank of a collective, and returns the end of the wait, ns. p has the collective's start and origin. The last rank is to blame
+// only from the arrival of the last but one on (Leaf.Blame): until then another rank was late, too. So the wait is two pieces: of nobody, then of the rank.
 func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int64) {
 	end = min(l.Start+l.Late, l.End)
 	p.Kind, p.End = breakdown.Wait, max(end-l.Blame, l.Start)
@@ -382,7 +402,8 @@ func (d *deriver) wait(r *facts.Run, l *facts.Leaf, p breakdown.Piece) (end int6
 	return end
 }
 
-// copyStep adds a step to the trace of its batch, and a link to the copy to the step's own trace.
+// copyStep adds a copy of the step w, of group g, to the trace of its batch (home), below parent; and a copy of the batch to the step's own trace, where the
+// reader finds the link to the batch.
 func (d *deriver) copyStep(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	s := d.addCopy(out, res, home.ID, parent, r.Text(w.Name), w.Start, w.End, g.ID, w.Span, spans.JoinByRun, spans.TimeDerived)
 	if w.Number >= 0 {
@@ -391,7 +412,7 @@ func (d *deriver) copyStep(out *spans.Batch, res spans.Resource, r *facts.Run, g
 	d.addCopy(out, res, g.ID, d.top(g, w, true), spans.SpanTQBatch, home.Start, home.End, home.ID, parent, spans.JoinByRun, spans.TimeDerived)
 }
 
-// addCopy adds a copy of a span of another trace.
+// addCopy adds to a trace, below parent, a copy of a span of the trace of, with a link to the original. by is the clue by which the two belong together.
 func (d *deriver) addCopy(out *spans.Batch, res spans.Resource, trace pcommon.TraceID, parent pcommon.SpanID, name string, start, end int64, of pcommon.TraceID,
 	span pcommon.SpanID, by string, source spans.TimeSource,
 ) ptrace.Span {
@@ -411,7 +432,8 @@ func copyID(trace, of pcommon.TraceID, span pcommon.SpanID) pcommon.SpanID {
 	return spans.SpanID(trace, spans.KindJoined, of[:], span[:])
 }
 
-// aggregates adds a span for each operation of each communicator, and for each method of RPCs, that joined, and copies of the slowest and the bad ones.
+// aggregates adds, for the joined leaves (d.joined), a span for each operation of each communicator and for each method of RPCs, with copies of the slowest and
+// the bad ones below.
 func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	slices.SortFunc(d.joined, func(a, b joined) int {
 		return cmp.Or(cmp.Compare(a.leaf.Kind, b.leaf.Kind), cmp.Compare(r.Text(a.leaf.Comm), r.Text(b.leaf.Comm)),
@@ -426,12 +448,14 @@ func (d *deriver) aggregates(out *spans.Batch, res spans.Resource, r *facts.Run,
 	}
 }
 
+// same says whether two leaves belong to one aggregate.
 func same(a, b joined) bool {
 	return a.leaf.Kind == b.leaf.Kind && a.leaf.Comm == b.leaf.Comm && a.leaf.Name == b.leaf.Name && a.by == b.by
 }
 
-const mostBad = 20 // of each aggregate
+const mostBad = 20 // bad leaves copied of each aggregate; and GPU errors of each window
 
+// aggregate adds the span that stands for leaves of one operation or method, with their count, sum, union, quantiles and waiting. list is in order of start.
 func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, w *facts.Window, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	first := list[0].leaf
 	name := r.Text(first.Name)
@@ -443,7 +467,7 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		sum += l.End - l.Start
 		wait += max(l.Late, 0)
 		start, end = min(start, j.at), max(end, j.end())
-		if from := max(l.Start, until); l.End > from {
+		if from := max(l.Start, until); l.End > from { // only the time that no earlier leaf covers
 			union += l.End - from
 		}
 		until = max(until, l.End)
@@ -468,11 +492,12 @@ func (d *deriver) aggregate(out *spans.Batch, res spans.Resource, r *facts.Run, 
 		m.PutStr(spans.AttrNCCLCommName, r.Text(first.Comm))
 		m.PutDouble(spans.AttrAggregateWait, float64(wait)/1e9)
 	}
-	d.single(out, res, r, home, s.SpanID(), list)
+	d.copySlowest(out, res, r, home, s.SpanID(), list)
 }
 
-// single copies the slowest of an aggregate, and all with a bad verdict; a span in the original trace links back.
-func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
+// copySlowest adds copies of the slowest of an aggregate's leaves, and of those with a bad verdict or an error, at most mostBad; a span in the trace of each
+// original links back to the step.
+func (d *deriver) copySlowest(out *spans.Batch, res spans.Resource, r *facts.Run, home *facts.Group, parent pcommon.SpanID, list []joined) {
 	slices.SortStableFunc(list, func(a, b joined) int { return cmp.Compare(b.leaf.End-b.leaf.Start, a.leaf.End-a.leaf.Start) })
 	bad := 0
 	for i, j := range list {
@@ -485,11 +510,11 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 			continue
 		}
 		source := spans.TimeDerived
-		if j.at != l.Start {
+		if j.at != l.Start { // moved into the window
 			source = spans.TimeSynthetic
 		}
 		s := d.addCopy(out, res, home.ID, parent, r.Text(l.Name), j.at, j.end(), l.Trace, l.Span, j.by, source)
-		if l.Flags.Has(facts.RecordOnly) {
+		if l.Flags.Has(facts.RecordOnly) { // no backend has the original
 			s.Links().RemoveIf(func(ptrace.SpanLink) bool { return true })
 		}
 		if l.Late > 0 {
@@ -508,8 +533,10 @@ func (d *deriver) single(out *spans.Batch, res spans.Resource, r *facts.Run, hom
 	}
 }
 
-// breakdown adds the breakdown span. A window without known parts has none, except steps: offline all steps have a breakdown, live all steps after the run's
-// first step with parts.
+// breakdown adds the breakdown span of window w to the trace of home, below parent. A window without known parts has none, except steps: offline all steps have
+// a breakdown, live all steps after the run's first step with parts.
+//
+// A partial window is not judged. Live the others are judged at once; offline the span is held back until the window's verdict is known.
 func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, home *facts.Group, parent pcommon.SpanID) {
 	if w.Kind == facts.Function && !g.Promised && len(d.joined) == 0 { // the shares of a function are on its span
 		return
@@ -533,9 +560,9 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	}
 	held := d.p.offline && g.Partial == ""
 	of := window{g.Service, r.ID, w.Kind, w.Number, d.ranks}
-	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() {
-		window := d.window(r, w, b, nil)
-		d.history.Hold(&window, d.plain(of, made, b.Time[breakdown.Unattributed]))
+	if held && len(d.pieces) == 0 && !g.Restored && !d.p.gpus.Known() { // most windows of a log of steps only: no span is kept in memory
+		in := d.whyWindow(r, w, b, nil)
+		d.history.Hold(&in, d.plain(of, made, b.Time[breakdown.Unattributed]))
 		return
 	}
 	var s ptrace.Span
@@ -545,7 +572,7 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	} else {
 		s = out.Add(res, made)
 	}
-	if len(d.pieces) == 0 && g.Restored {
+	if len(d.pieces) == 0 && g.Restored { // a crash has lost the parts: that all is unattributed is not known
 		b = nil
 	}
 	of.put(s, b)
@@ -554,31 +581,31 @@ func (d *deriver) breakdown(out *spans.Batch, res spans.Resource, r *facts.Run, 
 	switch {
 	case g.Partial != "": // incomparable
 	case held:
-		window := d.window(r, w, &d.times, notes)
-		d.history.Hold(&window, func(v *why.Verdict, slow bool) {
-			d.judged(s, of.ranks, v, slow)
+		in := d.whyWindow(r, w, &d.times, notes)
+		d.history.Hold(&in, func(v *why.Verdict, slow bool) {
+			d.putVerdict(s, of.ranks, v, slow)
 			d.out.Take(of.resource(), s) // res, captured, would be copied to the heap for every window
 		})
 	default:
-		window := d.window(r, w, &d.times, notes)
-		v, slow := d.history.Judge(&window)
-		d.judged(s, of.ranks, &v, slow)
+		in := d.whyWindow(r, w, &d.times, notes)
+		v, slow := d.history.Judge(&in)
+		d.putVerdict(s, of.ranks, &v, slow)
 	}
 }
 
-// plain is the breakdown of a window without known parts. The span is made once the verdict is known; then the memory is reused.
+// plain is the held breakdown of a window without known parts. The span is made once the verdict is known; then the memory is reused.
 type plain struct {
 	d         *deriver
 	of        window
-	made      spans.Span
-	length    float64
+	made      spans.Span // what the span will be made of
+	length    float64    // s, of the window
 	onVerdict func(v *why.Verdict, slow bool)
 }
 
 // Attributes of a plain breakdown, and of a slow plain breakdown.
 const plainAttributes, slowAttributes = 5, 9
 
-// plain returns the callback for the verdict of a window.
+// plain returns the function that makes a window's breakdown, to be called with the verdict. length is the window's, s.
 func (d *deriver) plain(of window, made spans.Span, length float64) (onVerdict func(v *why.Verdict, slow bool)) {
 	var p *plain
 	if n := len(d.free); n > 0 {
@@ -591,6 +618,7 @@ func (d *deriver) plain(of window, made spans.Span, length float64) (onVerdict f
 	return p.onVerdict
 }
 
+// done makes the breakdown: all time of the window is unattributed.
 func (p *plain) done(v *why.Verdict, slow bool) {
 	p.made.Attributes = plainAttributes
 	if slow {
@@ -600,7 +628,7 @@ func (p *plain) done(v *why.Verdict, slow bool) {
 	var b breakdown.Breakdown
 	b.Known[breakdown.Unattributed], b.Time[breakdown.Unattributed] = true, p.length
 	p.of.put(s, &b)
-	p.d.judged(s, p.of.ranks, v, slow)
+	p.d.putVerdict(s, p.of.ranks, v, slow)
 	p.d.free = append(p.d.free, p)
 }
 
@@ -608,12 +636,12 @@ func (p *plain) done(v *why.Verdict, slow bool) {
 type window struct {
 	service, run  string
 	kind          facts.WindowKind
-	number, ranks int64
+	number, ranks int64 // iteration, or −1; ranks of the job, or 0
 }
 
 func (t window) resource() spans.Resource { return spans.Resource{Service: t.service, RunID: t.run} }
 
-// put writes the description, with the known times; nil: none.
+// put writes the description, and the times of b; nil: the times are unknown.
 func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	m := s.Attributes()
 	if of := [...]string{facts.Step: spans.WindowStep, facts.Pass: spans.WindowPass, facts.Function: spans.WindowBatch, facts.Other: ""}[t.kind]; of != "" {
@@ -630,8 +658,8 @@ func (t window) put(s ptrace.Span, b *breakdown.Breakdown) {
 	}
 }
 
-// judged writes the usual time of a window, and the causes if slow.
-func (d *deriver) judged(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) {
+// putVerdict writes the window's usual time on the breakdown, and, if slow, the verdict with an event for each cause.
+func (d *deriver) putVerdict(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) {
 	if v.Judged {
 		s.Attributes().PutDouble(spans.AttrStepUsual, v.Usual)
 	}
@@ -654,7 +682,7 @@ func (d *deriver) judged(s ptrace.Span, ranks int64, v *why.Verdict, slow bool) 
 	}
 }
 
-// putCause writes a cause of the verdict's sentence as attributes, for programs.
+// putCause adds an event with a cause of the verdict's sentence, for programs, and returns the event's attributes.
 func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	e := span.Events().AppendEmpty()
 	e.SetName(spans.EventCause)
@@ -679,8 +707,9 @@ func putCause(span ptrace.Span, ranks int64, c why.Cause) pcommon.Map {
 	return m
 }
 
-// window is the input of the history.
-func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) why.Window {
+// whyWindow is window w as the history compares it: with windows of the same run and kind, number of steps and batch size. b is the breakdown, notes are of the
+// window's GPUs.
+func (d *deriver) whyWindow(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, notes []why.Note) why.Window {
 	k := why.Key{Run: r.ID, Steps: int64(w.Steps)}
 	if w.Batch >= 1 {
 		k.Batch = int64(w.Batch)
@@ -694,7 +723,7 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 	case facts.Other:
 		k.Name = r.Text(w.Name)
 	}
-	apart := 0.0
+	apart := 0.0 // within the tolerance
 	if d.apart(r) {
 		apart = float64(r.Apart) / 1e9
 	}
@@ -708,7 +737,7 @@ func (d *deriver) window(r *facts.Run, w *facts.Window, b *breakdown.Breakdown, 
 	}
 }
 
-// putBreakdown writes the numbers of the known kinds, s.
+// putBreakdown writes the times of the known kinds, s: exclusive time, sum and union. Of the unattributed rest all three are the same, and one is written.
 func putBreakdown(m pcommon.Map, b *breakdown.Breakdown) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		if !b.Known[k] {

@@ -45,7 +45,8 @@ func (f *factory) createMetrics(ctx context.Context, set processor.Settings, cfg
 	}))
 }
 
-// addInfo adds a point for each GPU and process of a run, to join metrics of GPUs with metrics of runs and ranks.
+// addInfo appends a gauge of value 1 for each GPU and process of a run (ml.run.gpu.info), to join metrics of GPUs with metrics of runs and ranks. The points of
+// a run are in one resource.
 func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	type home struct{ service, run string }
 	points := map[home]pmetric.NumberDataPointSlice{}
@@ -75,8 +76,9 @@ func addInfo(md pmetric.Metrics, list []gpus.Info) {
 	}
 }
 
-// process records the process that wrote the spans of a resource, and the approximate working time: nvml knows the GPU of the process. Spans come nearly in
-// order of time.
+// process records of the process that wrote the spans of a resource: in the run, when the process worked, for the GPUs of steps; in p.gpus, the run and the
+// rank, because nvml knows the GPU of the process. Spans come nearly in order of time, so the first and the last of a scope have about the earliest and latest
+// time.
 func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	if r.res.Run == "" || r.res.Host == "" || r.res.PID.Or(0) <= 0 {
 		return
@@ -100,32 +102,34 @@ func (r *reader) process(rs ptrace.ResourceSpans, now time.Time) {
 	}
 }
 
-// late finds the process of a collective's last rank: the rank's span, in the same trace, has the process. The memory is reused.
+// late finds the processes of the last ranks of a batch's collectives: the rank's span, in the same trace as the collective's, has the process. The memory is
+// reused.
 type late struct {
-	wanted bool
-	ranks  map[pcommon.TraceID]lateLeaf
-	known  map[lateRank]struct{} // known prefixes and names
-	names  map[string]struct{}   // span names of these ranks
+	wanted  bool // GPUs are known
+	byTrace map[pcommon.TraceID]lateLeaf
+	ranks   map[lateRank]struct{} // the last ranks so far
+	names   map[string]struct{}   // their spans' names
 }
 
-// lateLeaf is a collective whose last rank is looked for.
+// lateLeaf is a collective whose last rank is looked for: by index, because lists grow.
 type lateLeaf struct {
 	run   *facts.Run
-	group *facts.Group // nil: the leaf belongs to none
-	at    int
+	group *facts.Group // nil: the leaf is one of the run's
+	at    int          // index in group.Own, or in the run's leaves
 }
 
+// begin begins a batch. Unless wanted, nothing is noted.
 func (l *late) begin(wanted bool) {
 	l.wanted = wanted
 	if l.ranks == nil {
-		l.ranks, l.known, l.names = map[pcommon.TraceID]lateLeaf{}, map[lateRank]struct{}{}, map[string]struct{}{}
+		l.byTrace, l.ranks, l.names = map[pcommon.TraceID]lateLeaf{}, map[lateRank]struct{}{}, map[string]struct{}{}
 	}
+	clear(l.byTrace)
 	clear(l.ranks)
-	clear(l.known)
 	clear(l.names)
 }
 
-// note records the leaf added last.
+// note records the leaf that was just added, to group g or, without a group, to the run, if a rank is to blame for a late collective.
 func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
 	if !l.wanted || leaf.Kind != breakdown.Collective || leaf.LateRank < 0 || leaf.Blame <= 0 {
 		return
@@ -134,14 +138,15 @@ func (l *late) note(r *facts.Run, g *facts.Group, leaf *facts.Leaf) {
 	if g != nil {
 		at = len(g.Own) - 1
 	}
-	l.ranks[leaf.Trace] = lateLeaf{r, g, at}
+	l.byTrace[leaf.Trace] = lateLeaf{r, g, at}
 	of := lateRank{r, leaf.LateRank, leaf.LateHost}
-	if _, ok := l.known[of]; !ok {
-		l.known[of] = struct{}{}
+	if _, ok := l.ranks[of]; !ok {
+		l.ranks[of] = struct{}{}
 		l.names[spans.NCCLRankName(of.rank, r.Text(of.host))] = struct{}{}
 	}
 }
 
+// leaf is the collective; the pointer is valid until the next leaf is added.
 func (l lateLeaf) leaf() *facts.Leaf {
 	if l.group != nil {
 		return &l.group.Own[l.at]
@@ -149,43 +154,49 @@ func (l lateLeaf) leaf() *facts.Leaf {
 	return l.run.Leaf(l.at)
 }
 
+// lateRank is the last rank of a collective.
 type lateRank struct {
 	run  *facts.Run
 	rank int32
 	host uint32
 }
 
-// latePIDs records the processes of the last ranks. The span of a rank has the host in the name, and the process in the resource.
+// latePIDs is called at the end of a batch, and records the processes of the last ranks in their collectives' leaves (LatePID).
 func (r *reader) latePIDs(td ptrace.Traces) {
-	l := &r.late
-	if len(l.ranks) == 0 {
+	if len(r.late.byTrace) == 0 {
 		return
 	}
 	for _, rs := range td.ResourceSpans().All() {
-		host, pid, known := "", int64(0), false
-		last, wanted := "", false // spans of one rank are consecutive
-		for _, ss := range rs.ScopeSpans().All() {
-			list := ss.Spans()
-			for i := range list.Len() {
-				s := list.At(i)
-				if name := s.Name(); name != last {
-					last = name
-					_, wanted = l.names[name]
-				}
-				if !wanted {
-					continue
-				}
-				at, ok := l.ranks[s.TraceID()]
-				if !ok {
-					continue
-				}
-				if !known {
-					host, pid, known = spans.AttrText(rs.Resource().Attributes(), spans.AttrHostName), number(rs.Resource().Attributes(), spans.AttrProcessPID), true
-				}
-				leaf := at.leaf()
-				if rank := number(s.Attributes(), spans.AttrNCCLCommRank); rank == int64(leaf.LateRank) && host == at.run.Text(leaf.LateHost) {
-					leaf.LatePID = int32(pid)
-				}
+		r.late.find(rs)
+	}
+}
+
+// find looks for spans of last ranks in a resource, which names the host and the process. Most spans are told apart by their names alone.
+func (l *late) find(rs ptrace.ResourceSpans) {
+	host, pid, read := "", int64(0), false // of the resource, read for the first span that matters
+	last, wanted := "", false              // spans of one rank are consecutive
+	for _, ss := range rs.ScopeSpans().All() {
+		list := ss.Spans()
+		for i := range list.Len() {
+			s := list.At(i)
+			if name := s.Name(); name != last {
+				last = name
+				_, wanted = l.names[name]
+			}
+			if !wanted {
+				continue
+			}
+			at, ok := l.byTrace[s.TraceID()]
+			if !ok {
+				continue
+			}
+			if !read {
+				attrs := rs.Resource().Attributes()
+				host, pid, read = spans.AttrText(attrs, spans.AttrHostName), number(attrs, spans.AttrProcessPID), true
+			}
+			leaf := at.leaf()
+			if rank := number(s.Attributes(), spans.AttrNCCLCommRank); rank == int64(leaf.LateRank) && host == at.run.Text(leaf.LateHost) {
+				leaf.LatePID = int32(pid)
 			}
 		}
 	}
@@ -199,14 +210,15 @@ func number(attrs pcommon.Map, key string) int64 {
 	return -1
 }
 
-// near has the places where the window's work ran, and the late ranks. The memory is reused.
+// near has the processes and hosts where the work of the window at hand ran, and the ranks waited for: for the GPUs of the window. The memory is reused.
 type near struct {
 	run       *facts.Run
 	processes map[facts.Process]struct{}
 	hosts     map[uint32]struct{}
 	late      map[breakdown.Who]int32 // the process of each rank waited for; −1: unknown, or several
+	last      facts.Process           // added last
 
-	last    facts.Process
+	// Memory of putGPUState and noteGPUs.
 	list    []gpus.Process
 	names   []string
 	ranks   []breakdown.Who
@@ -215,7 +227,7 @@ type near struct {
 	scratch gpus.Scratch
 }
 
-// begin begins with the processes of the run active within a step, all working on the step. Other windows name their own process.
+// begin begins a window. All processes of the run that are active during a step work on the step. Other windows name their own process (add).
 func (n *near) begin(r *facts.Run, w *facts.Window) {
 	if n.processes == nil {
 		n.processes, n.hosts, n.late = map[facts.Process]struct{}{}, map[uint32]struct{}{}, map[breakdown.Who]int32{}
@@ -241,12 +253,14 @@ func (n *near) add(p facts.Process) {
 	}
 }
 
+// windows adds the processes of a group's windows.
 func (n *near) windows(g *facts.Group) {
 	for i := range g.Windows {
 		n.add(facts.Process{Host: g.Windows[i].Host, PID: g.Windows[i].PID})
 	}
 }
 
+// leaf adds the process of a leaf, and that of the last rank.
 func (n *near) leaf(l *facts.Leaf) {
 	n.add(facts.Process{Host: l.Host, PID: l.PID})
 	n.add(facts.Process{Host: l.LateHost, PID: l.LatePID})
@@ -259,7 +273,8 @@ func (n *near) lateRank(who *breakdown.Who, l *facts.Leaf) {
 		return
 	}
 	pid := l.LatePID
-	if before, ok := n.late[worker]; pid <= 0 || ok && before != pid {
+	before, again := n.late[worker]
+	if pid <= 0 || again && before != pid {
 		pid = -1
 	}
 	n.late[worker] = pid
@@ -271,11 +286,13 @@ const (
 	mostNotes = 4
 )
 
-// putGPUState writes the state of the window's GPUs on a breakdown, and returns notes that explain slowness; nothing without a sample within the window.
+// putGPUState writes the state of the window's GPUs on a breakdown: the GPUs of the window's processes, else all of the window's hosts. It returns notes that
+// may explain slowness; nothing without a sample within the window.
 func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []why.Note {
 	n := &d.gpus
 	n.list, n.names, n.notes = n.list[:0], n.names[:0], n.notes[:0]
-	apart := d.apart(r) // then only GPUs of the window's own host certainly belong to the time
+	// With clocks apart, only samples of the window's own host are certainly of the window's time.
+	apart := d.apart(r)
 	for p := range n.processes {
 		if !apart || p.Host == w.Host {
 			n.list = append(n.list, gpus.Process{Host: r.Text(p.Host), PID: p.PID})
@@ -300,7 +317,8 @@ func (d *deriver) putGPUState(s ptrace.Span, r *facts.Run, w *facts.Window) []wh
 	return n.notes
 }
 
-// putGPUs writes the means, and an event for each throttled GPU and for each error.
+// putGPUs writes the means over the window's GPUs and the throttled seconds as attributes, and an event for each of the longest throttled GPUs and for each XID
+// error.
 func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 	m := s.Attributes()
 	m.PutInt(spans.AttrGPUCount, int64(seen.GPUs))
@@ -317,7 +335,7 @@ func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 		{spans.AttrGPUClock, seen.Clock.Mean * 1e6},
 		{spans.AttrGPUClockMin, seen.Clock.Min * 1e6},
 	} {
-		if a.value == a.value {
+		if a.value == a.value { // not NaN: measured
 			m.PutDouble(a.key, a.value)
 		}
 	}
@@ -347,6 +365,7 @@ func putGPUs(s ptrace.Span, seen *gpus.Window, w *facts.Window) {
 	}
 }
 
+// event adds an event about a GPU to a span, and returns the event's attributes, of which the GPU's are set.
 func event(s ptrace.Span, name string, at int64, of *gpus.GPU) pcommon.Map {
 	e := s.Events().AppendEmpty()
 	e.SetName(name)
@@ -366,6 +385,7 @@ func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	for i := range seen.Held[:min(len(seen.Held), mostNotes)] {
 		n.note(breakdown.Who{Host: seen.Held[i].Host}, &seen.Held[i])
 	}
+	// In a fixed order, because maps have none and a verdict names the first of equal notes.
 	n.ranks = slices.AppendSeq(n.ranks[:0], maps.Keys(n.late))
 	slices.SortFunc(n.ranks, breakdown.Who.Compare)
 	for _, who := range n.ranks {
@@ -382,6 +402,7 @@ func (d *deriver) noteGPUs(seen *gpus.Window, w *facts.Window) {
 	}
 }
 
+// note adds a note about a rank or a host, unless the GPU was throttled only for causes that any healthy machine has.
 func (n *near) note(who breakdown.Who, h *gpus.Held) {
 	if c, ok := h.Longest(); ok {
 		n.notes = append(n.notes, why.Note{Who: who, Text: h.Name + " was held down " + c.Phrase(), Seconds: h.Seconds[c]})

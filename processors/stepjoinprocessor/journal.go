@@ -22,12 +22,12 @@ import (
 // journal stores the facts of each batch before the batch leaves: the process after a crash has the last process's facts, also of accepted batches that are not
 // repeated. An entry is deleted once no open window can need it. See docs/reference/adr/0026.
 type journal struct {
-	to       int64   // the number of the next entry
-	entries  []entry // the stored entries, in order
-	bytes    int64   // of the entries
-	unstored []byte  // refused by the storage: written with the next entry
-	ends     ends    // of unstored
-	needs    map[string]need
+	to       int64           // the number of the next entry
+	entries  []entry         // the stored entries, in order
+	bytes    int64           // of the entries
+	unstored []byte          // refused by the storage: written with the next entry
+	ends     ends            // of unstored
+	needs    map[string]need // by run, as of the last sweep
 }
 
 // ends are, by run, the latest end of an entry's facts, ns.
@@ -35,10 +35,11 @@ type ends map[string]int64
 
 func (e ends) add(run string, end int64) { e[run] = max(e[run], end) }
 
+// entry is a stored entry: the facts of one batch.
 type entry struct {
 	number int64
 	bytes  int64
-	at     time.Time
+	at     time.Time // when stored
 	ends   ends
 }
 
@@ -48,7 +49,8 @@ type need struct {
 	open         bool
 }
 
-// and adds the needs of the windows of a group.
+// and is the need of the groups so far and of another open group: the group's own facts, from the entry with the first on, and facts of other traces that end
+// after the group's start.
 func (n need) and(g *facts.Group) need {
 	if !n.open {
 		n = need{math.MaxInt64, math.MaxInt64, true}
@@ -69,10 +71,12 @@ const (
 
 func entryKey(n int64) string { return "facts-" + strconv.FormatInt(n, 10) }
 
+// limits is the operation that stores the range of the entries, without to.
 func limits(from, to int64) *storage.Operation {
 	return storage.SetOperation(journalKey, fmt.Appendf(nil, "%d %d %d", journalVersion, from, to))
 }
 
+// from is the number of the oldest stored entry.
 func (j *journal) from() int64 {
 	if len(j.entries) > 0 {
 		return j.entries[0].number
@@ -80,20 +84,20 @@ func (j *journal) from() int64 {
 	return j.to
 }
 
-// The facts of an entry.
+// The facts of an entry: a byte of the list below, and the values.
 const (
-	factPlace  = iota // where the batch came from
-	factRun           // run of the following facts
-	factSource        // a source has reached a time
-	factWatermark
-	factWhole
-	factStage
-	factCall // of a pass without a time
-	factComm // a communicator was in use
-	factSpan
+	factPlace     = iota // where the batch came from
+	factRun              // run of the following facts
+	factSource           // a source has reached a time
+	factWatermark        // of a source of collectives
+	factWhole            // the run as a whole has changed
+	factStage            // of a TransferQueue call
+	factCall             // of a pass without a time
+	factComm             // a communicator was in use
+	factSpan             // a leaf, with the window, the pass without a time and the shares that the flags name
 )
 
-// The flags of a factSpan.
+// The flags of a factSpan, in the order of writeSpan.
 const (
 	spanWindow = 1 << iota
 	spanOwn
@@ -103,7 +107,8 @@ const (
 	spanShared
 )
 
-// write appends a fact to the entry of the batch: the kind, and the bytes of appended.
+// write appends a fact to the entry of the batch: the kind, and the bytes that appended adds. end is when the fact ends, ns; 0: no window needs the fact for
+// its time. Facts of a replayed entry are stored already: only their end counts.
 func (r *reader) write(kind byte, end int64, appended func(b []byte) []byte) {
 	if !r.p.promises.keeps {
 		return
@@ -114,7 +119,7 @@ func (r *reader) write(kind byte, end int64, appended func(b []byte) []byte) {
 	}
 }
 
-// writeSpan appends the fact of a span.
+// writeSpan appends the fact of a span. Of made-up times the end is 0: only the group of the trace needs the fact.
 func (r *reader) writeSpan(f *fact, byID bool) {
 	if !r.p.promises.keeps {
 		return
@@ -151,7 +156,8 @@ func (r *reader) writePlace() {
 	}
 }
 
-// record stores the facts of a batch. p.mu is held.
+// record stores the facts of a batch as the next entry, with those that the storage has refused before. What the storage refuses again waits for the next
+// batch; beyond MaxBytes the facts are given up, and the next process's windows that may need them will be partial. p.mu is held.
 func (p *stepJoin) record(ctx context.Context, r *reader) {
 	j := &p.journal
 	if !p.promises.keeps || len(r.log) == 0 && len(j.unstored) == 0 {
@@ -177,7 +183,7 @@ func (p *stepJoin) record(ctx context.Context, r *reader) {
 	j.keep(int64(len(all)), maps.Clone(r.ends), r.now)
 }
 
-// keep counts the next entry as stored.
+// keep counts the next entry as stored, of bytes, with facts up to the ends of.
 func (j *journal) keep(bytes int64, of ends, now time.Time) {
 	j.entries = append(j.entries, entry{j.to, bytes, now, of})
 	j.bytes += bytes
@@ -193,7 +199,7 @@ func (p *stepJoin) lose(of ends) {
 	}
 }
 
-// needed says whether an open window may need an entry.
+// needed says whether a window that is open, or still to come, may need an entry. To come are windows that begin after the last closed step of the run.
 func (p *stepJoin) needed(e *entry) bool {
 	for id, end := range e.ends {
 		r := p.runs[id]
@@ -201,14 +207,16 @@ func (p *stepJoin) needed(e *entry) bool {
 			continue
 		}
 		need := p.journal.needs[id]
-		if end > r.Told || need.open && (need.entry <= e.number || need.start-slack < end) {
+		openWindowNeeds := need.open && (need.entry <= e.number || need.start-slack < end)
+		if end > r.Told || openWindowNeeds {
 			return true
 		}
 	}
 	return false
 }
 
-// trim deletes the entries that no window needs, the oldest beyond MaxBytes, and entries older than Keep. p.mu is held.
+// trim deletes the oldest entries, up to the first that a window needs. Needed entries are deleted, too, beyond MaxBytes and when older than Keep. The state of
+// the runs is stored with the deletion. p.mu is held.
 func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	j := &p.journal
 	n, bytes := 0, j.bytes
@@ -222,7 +230,7 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	if n == 0 {
 		return
 	}
-	ops := []*storage.Operation{nil, nil}
+	ops := []*storage.Operation{nil, nil} // the range and the state, known after the loop
 	for i := range j.entries[:n] {
 		p.lose(j.entries[i].ends)
 		ops = append(ops, storage.DeleteOperation(entryKey(j.entries[i].number)))
@@ -235,7 +243,8 @@ func (p *stepJoin) trim(ctx context.Context, now time.Time) {
 	}
 }
 
-// state is the read offsets of the partitions, and the state of the runs as a whole.
+// state is the stored form of what remains of deleted entries: the read offsets of the partitions, and of each run how far facts are gone, and the run as a
+// whole.
 func (p *stepJoin) state() (b []byte) {
 	b = binary.AppendUvarint(b, uint64(len(p.places)))
 	for partition, r := range p.places {
@@ -248,7 +257,7 @@ func (p *stepJoin) state() (b []byte) {
 	return b
 }
 
-// restoreJournal restores the facts of the last process.
+// restoreJournal restores the facts of the last process, if any: first the state that the deleted entries left, then the entries one after another.
 func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 	j, store := &p.journal, p.promises.store
 	if !p.promises.keeps {
@@ -264,6 +273,7 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 	if err != nil || version != journalVersion || from < 0 || to < from || to-from > mostEntries {
 		return fmt.Errorf("%w: the range of its facts is %q", errPromise, b)
 	}
+	// The partitions, and the state of the runs.
 	b, err = store.Get(ctx, stateKey)
 	if err != nil {
 		return err
@@ -285,7 +295,8 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 		r.Gone = gone
 		r.Loses(gone-1, spans.PartialRestart) // a fact that ends where a step begins is of the step before
 	}
-	for j.to = from; j.to < to; {
+	// The entries.
+	for j.to = from; j.to < to; { // keep counts j.to up
 		b, err = store.Get(ctx, entryKey(j.to))
 		if err != nil {
 			return err
@@ -296,21 +307,22 @@ func (p *stepJoin) restoreJournal(ctx context.Context, now time.Time) error {
 		}
 		j.keep(int64(len(b)), r.ends, now)
 	}
+	// The replay has made promises anew: they are forgotten, because restore reads the stored ones.
 	for _, r := range p.runs {
 		for _, g := range r.Groups {
-			g.Chunk = -1 // promises are restored by themselves
+			g.Chunk = -1
 		}
 	}
 	clear(p.promises.unsent)
 	return nil
 }
 
-// replay takes the facts of an entry.
+// replay takes the facts of an entry, in the order of writing. false: the entry cannot be read further; the facts before stay.
 func (r *reader) replay(b []byte) bool {
 	c := wire.Cursor{Rest: b}
 	for len(c.Rest) > 0 {
 		kind := c.Byte()
-		if kind > factRun && r.run == nil {
+		if kind > factRun && r.run == nil { // all other kinds are of a run
 			return false
 		}
 		switch kind {
@@ -352,6 +364,7 @@ func (r *reader) replay(b []byte) bool {
 	return true
 }
 
+// replaySpan takes a fact that writeSpan has written.
 func (r *reader) replaySpan(c *wire.Cursor) {
 	flags := c.Byte()
 	r.res.Service = string(c.Bytes())

@@ -18,16 +18,16 @@ import (
 // ledger remembers the windows and roots whose spans were made, also by the last process. Beyond this memory, spans would be made again with less content,
 // under the same ids. Spans are stored before sending: after a crash the next process sends them unchanged. See docs/reference/adr/0017.
 type ledger struct {
-	keeps        bool // a storage exists
-	newer, older map[uint64]bool
-	fresh        []byte // since the last write
-	stored       bool   // some made spans are stored
-	ring         storageclient.Ring
+	keeps        bool               // a storage exists
+	newer, older map[uint64]bool    // by spans.IDHash: newer has at most mostTold, then becomes older
+	fresh        []byte             // hashes not written yet
+	stored       bool               // some made spans are stored
+	ring         storageclient.Ring // the stored hashes
 }
 
 const (
-	mostTold = 1 << 15 // least number remembered
-	madeKey  = "made"  // not yet accepted
+	mostTold = 1 << 15 // remembered at least; at most twice as many
+	madeKey  = "made"  // the spans made and not yet accepted
 )
 
 // has says whether the spans of a window, or of the root of a trace (no window), were made before.
@@ -44,6 +44,7 @@ func (t *ledger) note(trace pcommon.TraceID, window pcommon.SpanID) {
 	}
 }
 
+// add remembers a hash. The memory is bounded by forgetting the older half at once.
 func (t *ledger) add(id uint64) {
 	if t.newer == nil || len(t.newer) >= mostTold {
 		t.older, t.newer = t.newer, make(map[uint64]bool)
@@ -51,7 +52,8 @@ func (t *ledger) add(id uint64) {
 	t.newer[id] = true
 }
 
-// keep stores the spans to be sent and not accepted yet, with their windows. A failing storage blocks nothing. p.sweeping is held.
+// keep stores the spans to be sent and not accepted yet, with the hashes of their windows, before they are sent. If the storage fails, they are sent all the
+// same. p.sweeping is held.
 func (p *stepJoin) keep(ctx context.Context) {
 	t := &p.told
 	if !t.keeps || len(p.unsent) == 0 {
@@ -74,7 +76,7 @@ func (p *stepJoin) keep(ctx context.Context) {
 	t.fresh, t.stored = nil, true
 }
 
-// sent drops accepted spans.
+// sent deletes the stored spans, now that all are accepted.
 func (p *stepJoin) sent(ctx context.Context) {
 	if p.told.stored {
 		// On failure, the spans are sent once more after a crash, unchanged.
@@ -89,6 +91,7 @@ func (p *stepJoin) restoreTold(ctx context.Context) error {
 	if !t.keeps {
 		return nil
 	}
+	// The hashes of windows and roots.
 	t.ring = storageclient.Ring{Name: "told-", Keep: mostTold}
 	ids, err := t.ring.Restore(ctx, p.promises.store)
 	if err != nil {
@@ -97,6 +100,7 @@ func (p *stepJoin) restoreTold(ctx context.Context) error {
 	for ; len(ids) >= 8; ids = ids[8:] {
 		t.add(binary.LittleEndian.Uint64(ids))
 	}
+	// The spans made and not accepted.
 	made, err := p.promises.store.Get(ctx, madeKey)
 	if err != nil {
 		return err

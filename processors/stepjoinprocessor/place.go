@@ -13,7 +13,7 @@ type place struct {
 	partition string // of Kafka, with the topic; empty: the batch is not from Kafka
 	offset    int64
 	gap       bool // another process has read the offsets before
-	midway    bool // this process has just begun to read the partition, after another process
+	midway    bool // this process has begun to read the partition in the middle, and may not know all of its runs yet
 }
 
 // fromKafka says whether a batch is a message of the kafka receiver.
@@ -37,13 +37,13 @@ type places map[string]*reading
 
 // reading is how far a partition was read without a gap.
 type reading struct {
-	next   int64
-	since  time.Time
-	midway bool // another process has read the beginning
+	next   int64     // offset of the next message
+	since  time.Time // the first message read without a gap
+	midway bool      // another process has read the beginning
 }
 
-// of is the place of a batch, as stated by the kafka receiver. A process that has read a partition for longer than a run may be silent knows every older run of
-// the partition.
+// of is the place of a batch, as stated by the kafka receiver, and notes the offset as read. The zero place: not from Kafka. silent is the longest silence of a
+// run: a process that has read a partition for longer knows every older run of the partition, and is not midway any more.
 func (p places) of(ctx context.Context, now time.Time, silent time.Duration) place {
 	from := client.FromContext(ctx).Metadata
 	topic, partition, at := from.Get("kafka.topic"), from.Get("kafka.partition"), from.Get("kafka.offset")
@@ -56,7 +56,7 @@ func (p places) of(ctx context.Context, now time.Time, silent time.Duration) pla
 	}
 	here := place{partition: topic[0] + "/" + partition[0], offset: offset}
 	r := p[here.partition]
-	if r == nil || offset > r.next {
+	if r == nil || offset > r.next { // new to this process, or another process has read some messages meanwhile
 		here.gap = r != nil
 		r = &reading{since: now, midway: offset > 0}
 		p[here.partition] = r
@@ -66,7 +66,7 @@ func (p places) of(ctx context.Context, now time.Time, silent time.Duration) pla
 	return here
 }
 
-// read records the offset up to which a partition was read.
+// read records the offset up to which a partition was read, by the stored facts of the last process.
 func (p places) read(partition string, next int64, now time.Time) {
 	r := p[partition]
 	if r == nil {

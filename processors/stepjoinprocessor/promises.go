@@ -21,18 +21,18 @@ import (
 // their content is unknown. The promises of one batch are a chunk, deleted once all of them are kept.
 type promises struct {
 	store    storage.Client
-	from, to int64         // the range of existing chunks
-	unsent   map[int64]int // how much of a chunk is not sent yet
+	from, to int64         // the range of existing chunks; to is the next one's number
+	unsent   map[int64]int // by chunk: the number of promises not kept yet
 	keeps    bool          // a storage exists
 	unstored []promise     // promises refused by the storage
 	failing  bool          // already logged
 }
 
-// promise is a span to be sent to a group.
+// promise is a span to be sent to a group: a root of ours, or the breakdown of a window.
 type promise struct {
 	run    *facts.Run
 	group  *facts.Group
-	window facts.Window // the first of the roots
+	window facts.Window // of the first top of the trace; of a leaf without a span, only with times
 	flags  byte
 }
 
@@ -43,7 +43,7 @@ const (
 	promisedByID
 )
 
-// promise records a future root of a group, or a future breakdown of its window.
+// promise records that a group will get a root of ours (f.promised), or else a breakdown of its window. The promises of the batch are in r.fresh.
 func (r *reader) promise(g *facts.Group, f *fact) {
 	x := promise{r.run, g, f.window, 0}
 	switch {
@@ -51,21 +51,22 @@ func (r *reader) promise(g *facts.Group, f *fact) {
 		x.window = facts.Window{Start: f.leaf.Start, End: f.leaf.End, Number: -1}
 	case f.window.Kind == facts.Function:
 		x.flags = promisedFunction
-	case !f.promised && !r.p.promises.keeps:
+	case !f.promised && !r.p.promises.keeps: // without storage nobody will know of the breakdown
 		return
 	}
 	if f.promised {
 		x.flags |= promisedRoot
 	} else if x.window.Span.IsEmpty() || x.flags != 0 {
-		return // the shares of a call are on the span
+		return // a TransferQueue call alone gets no breakdown: the shares of a call are on the span
 	}
-	if g.Chunk >= 0 { // only its window was promised
+	if g.Chunk >= 0 { // only the window was promised so far: the new promise, of the root, replaces that promise
 		r.p.promises.unsent[g.Chunk]--
 	}
 	g.Chunk, g.Promised = r.p.promises.to, f.promised
 	r.fresh = append(r.fresh, x)
 }
 
+// appendPromises appends the stored form of promises, for readPromise.
 func appendPromises(b []byte, list []promise) []byte {
 	for _, x := range list {
 		b = wire.AppendBytes(b, x.run.ID)
@@ -91,6 +92,7 @@ type stored struct {
 
 var errPromise = errors.New("a promise that cannot be read")
 
+// readPromise is the inverse of appendPromises, for one promise.
 func readPromise(c *wire.Cursor) (x stored) {
 	x.run, x.service = string(c.Bytes()), string(c.Bytes())
 	copy(x.trace[:], c.Take(uint64(len(x.trace))))
@@ -105,6 +107,7 @@ const (
 	mostChunks = 1 << 20
 )
 
+// open opens the storage, with id nil a storage that keeps nothing.
 func (s *promises) open(ctx context.Context, host component.Host, id *component.ID, of component.ID) (err error) {
 	s.unsent, s.keeps = map[int64]int{}, id != nil
 	s.store, err = storageclient.Open(ctx, host, id, component.KindProcessor, of, "promises")
@@ -115,9 +118,9 @@ func (s *promises) close(ctx context.Context) error { return s.store.Close(ctx) 
 
 func key(chunk int64) string { return "chunk-" + strconv.FormatInt(chunk, 10) }
 
-// promise stores the promises of a batch, before the batch leaves. A failed store is retried with the next batch; the promise holds anyway: a span sent without
-// its parent would differ when repeated. If a crash comes first, most likely the positions in files are not stored either, and the batch is repeated with the
-// promises. p.mu is held.
+// promise stores the promises of a batch as a new chunk, before the batch leaves. Promises that cannot be stored are stored with the next batch's; the promise
+// holds anyway: a span sent without its parent would differ when repeated. If a crash comes first, most likely the positions in files are not stored either,
+// and the batch is repeated with the promises. p.mu is held.
 func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	if len(fresh) == 0 {
 		return
@@ -126,7 +129,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	chunk := s.to
 	s.to++
 	list := append(s.moved(chunk), fresh...)
-	s.unsent[chunk] += len(list) // below 0 before, where a group is in the list twice
+	s.unsent[chunk] += len(list) // added: reader.promise has counted down where it promised a window, then the root
 	err := storageclient.Write(ctx, s.store, storage.SetOperation(key(chunk), appendPromises(nil, list)), storage.SetOperation(rangeKey, s.limits()))
 	if err == nil {
 		s.unstored, s.failing = nil, false
@@ -138,7 +141,7 @@ func (p *stepJoin) promise(ctx context.Context, fresh []promise) {
 	}
 }
 
-// fails logs a failure of the storage once.
+// fails logs a failure of the storage, once until the storage works again.
 func (s *promises) fails(p *stepJoin, err error) {
 	if !s.failing {
 		p.set.Logger.Warn("Storage keeps nothing: a crash before it does may leave spans below a root that nobody sends, or have some sent again with less in them",
@@ -147,7 +150,7 @@ func (s *promises) fails(p *stepJoin, err error) {
 	}
 }
 
-// moved are unstored promises still to be kept, now in another chunk.
+// moved moves the promises that the storage has refused, except those kept meanwhile, to another chunk, and returns them.
 func (s *promises) moved(chunk int64) (list []promise) {
 	for _, x := range s.unstored {
 		if x.group.Chunk >= 0 {
@@ -159,10 +162,11 @@ func (s *promises) moved(chunk int64) (list []promise) {
 	return list
 }
 
+// limits is the stored form of the range of the chunks.
 func (s *promises) limits() []byte { return []byte(fmt.Sprintf("%d %d", s.from, s.to)) }
 
-// sent marks the promises of groups as kept. over: some chunks are kept in full.
-func (s *promises) sent(closed []*facts.Group) (over bool) {
+// sent marks the promises of groups, whose spans are accepted now, as kept. deletable: some chunk has no promise left.
+func (s *promises) sent(closed []*facts.Group) (deletable bool) {
 	for _, g := range closed {
 		if g.Chunk >= 0 {
 			s.unsent[g.Chunk]--
@@ -170,15 +174,15 @@ func (s *promises) sent(closed []*facts.Group) (over bool) {
 		}
 	}
 	for _, n := range s.unsent {
-		over = over || n <= 0
+		deletable = deletable || n <= 0
 	}
-	return over
+	return deletable
 }
 
-// kept deletes the chunks kept in full.
+// kept deletes the chunks without a promise left, and moves the beginning of the range to the oldest chunk with one.
 func (s *promises) kept(ctx context.Context) {
 	var ops []*storage.Operation
-	var done []int64
+	var done []int64 // the deleted chunks
 	from := s.to
 	for chunk, n := range s.unsent {
 		if n > 0 {
@@ -198,7 +202,8 @@ func (s *promises) kept(ctx context.Context) {
 	}
 }
 
-// restore opens the groups again whose roots the last process had promised. They are partial: all other facts are lost.
+// restore restores what the last process has stored: the facts (journal), and the promises, whose groups are opened again. A group that the journal does not
+// know is partial: all facts but the promise are lost.
 func (p *stepJoin) restore(ctx context.Context) error {
 	s := &p.promises
 	now, n := p.now(), 0
@@ -208,6 +213,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The promises, chunk by chunk.
 	b, err := s.store.Get(ctx, rangeKey)
 	if err != nil || len(b) == 0 {
 		return err
@@ -221,7 +227,7 @@ func (p *stepJoin) restore(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(b) > 0 {
+		if len(b) > 0 { // the chunk exists, and is deleted even if none of its promises can be read
 			s.unsent[chunk] = 0
 		}
 		for c := (wire.Cursor{Rest: b}); len(c.Rest) > 0; {
@@ -232,12 +238,14 @@ func (p *stepJoin) restore(ctx context.Context) error {
 			r := p.run(x.run, now)
 			_, known := r.Groups[x.trace]
 			g := r.Group(x.trace, x.service)
-			g.Promised, g.ByID, g.Last = g.Promised || x.flags&promisedRoot != 0, g.ByID || x.flags&promisedByID != 0, now
+			g.Promised = g.Promised || x.flags&promisedRoot != 0
+			g.ByID = g.ByID || x.flags&promisedByID != 0
+			g.Last = now
 			if !known || g.Restored {
 				g.Lacks(spans.PartialRestart)
 				r.Restore(g, x.window, x.flags&promisedFunction != 0, now)
 			}
-			if g.Chunk < 0 { // else another chunk, believed lost, has the group too
+			if g.Chunk < 0 { // else an earlier chunk has the group too: its write had failed, and reached the disk all the same
 				g.Chunk = chunk
 				s.unsent[chunk]++
 			}

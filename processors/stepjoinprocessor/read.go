@@ -18,13 +18,13 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// fact is the content of a span.
+// fact is what is kept of a span: a leaf, which of a window has the span's name and times, and the window.
 type fact struct {
-	window   facts.Window
+	window   facts.Window // where isWindow
 	leaf     facts.Leaf
 	isWindow bool
-	own      bool // a fact of the group of its trace, at any time
-	promised bool
+	own      bool           // belongs to the group of its trace, which is made if there is none
+	promised bool           // a top of an id's trace: gets a root of ours as its parent
 	unplaced facts.Unplaced // where reader.unplaced
 	shared   bool
 	shares   facts.Shares // where shared
@@ -34,7 +34,7 @@ type fact struct {
 type reader struct {
 	p         *stepJoin
 	now       time.Time
-	fresh     []promise
+	fresh     []promise    // of the batch
 	lateSpans int64        // spans whose group was closed
 	place     place        // of the batch
 	log       []byte       // the facts in stored form
@@ -44,18 +44,19 @@ type reader struct {
 	run       *facts.Run   // of the resource
 	group     *facts.Group // of the last span with a group
 	res       view.Resource
-	mark      view.Mark
+	mark      view.Mark // of the span
 	late      late
-	attrs     pcommon.Map // of the resource
-	call      view.Group
-	coll      view.Collective
+	attrs     pcommon.Map     // of the resource
+	call      view.Group      // the span, if a pass of RPCs
+	coll      view.Collective // the span, if a collective
 
 	unplaced bool            // the resource is of calls tied to a trace by an id, and to no time by a clock
 	trace    pcommon.TraceID // of the current span, by its log
-	of, own  pcommon.TraceID // destination of a trace's unplaced spans
+	of, own  pcommon.TraceID // the last trace with unplaced spans, and the trace of their own
 }
 
-// read keeps the facts of a batch, and gives roots of traces that will get a root their parent. A repeat of a refused batch adds nothing. p.mu is held.
+// read keeps the facts of a batch. Tops of traces that will get a root of ours get their parent, and passes without a clock their own trace. A repeat of a
+// refused batch adds nothing. Resources without a wanted span cost little: their run is looked up for the first wanted span (ready). p.mu is held.
 func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.now, r.fresh, r.lateSpans, r.group, r.log = now, r.fresh[:0], 0, nil, r.log[:0]
 	clear(r.ends)
@@ -81,7 +82,7 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 				if r.unplaced {
 					r.move(span)
 				}
-				if view.IsDetail(span) {
+				if view.IsDetail(span) { // of a span read as a whole
 					continue
 				}
 				kind := view.KindOf(span)
@@ -119,13 +120,13 @@ func (r *reader) read(td ptrace.Traces, now time.Time) {
 	r.coll, r.call, r.mark, r.res = view.Collective{}, view.Group{}, view.Mark{}, view.Resource{} // pointers into the batch
 }
 
-// begin turns to the run of the resource.
+// begin turns to the run of the resource, new where absent. The result is always true.
 func (r *reader) begin() (ready bool) {
 	r.run, r.group = r.p.run(r.res.Run, r.now), nil
 	r.run.FindRepeats(r.p.refused)
 	r.run.Entry, r.whole = r.p.journal.to, r.run.Whole()
 	r.write(factRun, 0, func(b []byte) []byte { return wire.AppendBytes(b, r.run.ID) })
-	if from := r.place.partition; from != "" && from != r.run.Partition {
+	if from := r.place.partition; from != "" && from != r.run.Partition { // the run is new here, or has moved to another partition
 		r.run.Partition = from
 		if r.place.midway {
 			r.run.Misses(r.now)
@@ -140,13 +141,14 @@ func (r *reader) advance(source string, until int64) {
 	r.write(factSource, 0, func(b []byte) []byte { return binary.AppendVarint(wire.AppendBytes(b, source), until) })
 }
 
-// writeWhole writes the state of the run as a whole, if changed by the batch.
+// writeWhole writes the state of the run as a whole, if the resource has changed the state.
 func (r *reader) writeWhole() {
 	if w := r.run.Whole(); w != r.whole {
 		r.write(factWhole, 0, w.Append)
 	}
 }
 
+// wanted says, by kind and name alone, whether a span may have facts.
 func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 	switch kind {
 	case view.KindStep, view.KindPart, view.KindFunction, view.KindStage, view.KindCollective, view.KindPass, view.KindSession, view.KindCalls,
@@ -160,7 +162,7 @@ func (r *reader) wanted(kind view.Kind, span ptrace.Span) bool {
 	return false
 }
 
-// span takes the facts of a span and returns its end, 0 if meaningless.
+// span takes the facts of a span and returns the end of the span, ns: how far in time the log was read. 0: the times are made up, or are no part of the work.
 func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	if kind == view.KindOther && span.Name() == spans.SpanNCCLWatermark {
 		m := span.Attributes()
@@ -326,6 +328,7 @@ func (r *reader) span(span ptrace.Span, kind view.Kind) (end int64) {
 	return r.end(span, flags)
 }
 
+// end is the result of span.
 func (r *reader) end(span ptrace.Span, flags facts.Flags) int64 {
 	if flags.Has(facts.Timeless) {
 		return 0
@@ -342,16 +345,17 @@ func (r *reader) groupOf(trace pcommon.TraceID) *facts.Group {
 	return r.group
 }
 
-// keep adds a fact to its run.
+// keep adds a fact to its run: to the group of its trace, or, where the trace has no group, to the leaves of the run, which windows of other traces may hold.
+// Facts that will lead to a span of ours are promised. byID: the trace is that of an id.
 func (r *reader) keep(f *fact, byID bool) {
 	run := r.run
 	r.writeSpan(f, byID)
 	var g *facts.Group
-	if !f.own || !r.p.offline {
+	if !f.own || !r.p.offline { // offline, groupOf below looks for the group
 		g = run.Groups[f.leaf.Trace]
 	}
-	if f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil && !r.p.offline &&
-		run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now) {
+	isPlainStep := f.isWindow && f.window.Kind == facts.Step && !f.promised && !byID && g == nil && !r.p.offline
+	if isPlainStep && run.AddPlain(f.leaf.Trace, f.window, run.Text(run.Number(r.res.Service)), r.now) {
 		return
 	}
 	run.Mix()
@@ -372,7 +376,8 @@ func (r *reader) keep(f *fact, byID bool) {
 		}
 		g = r.groupOf(f.leaf.Trace)
 	}
-	if (f.promised && !g.Promised || f.isWindow && g.Chunk < 0) && !g.Closed && !r.unplaced {
+	owesRoot, owesBreakdown := f.promised && !g.Promised, f.isWindow && g.Chunk < 0
+	if (owesRoot || owesBreakdown) && !g.Closed && !r.unplaced {
 		r.promise(g, f)
 	}
 	if g.Closed {
@@ -394,7 +399,7 @@ func (r *reader) keep(f *fact, byID bool) {
 	if f.isWindow {
 		run.AddWindow(g, f.window, r.now)
 	}
-	if f.isWindow && f.leaf.Kind == breakdown.Unattributed {
+	if f.isWindow && f.leaf.Kind == breakdown.Unattributed { // only a window
 		return
 	}
 	if run.AddOwn(g, f.leaf, r.now) {
@@ -412,7 +417,7 @@ func (r *reader) stage(trace pcommon.TraceID, s facts.Stage) {
 	}
 }
 
-// communicates records the use of a communicator.
+// communicates records that a communicator, by the number of its id, with so many ranks was in use from start to end.
 func (r *reader) communicates(id uint32, ranks, start, end int64) {
 	r.run.Communicates(id, ranks, start, end)
 	r.write(factComm, 0, func(b []byte) []byte {
@@ -421,6 +426,7 @@ func (r *reader) communicates(id uint32, ranks, start, end int64) {
 	})
 }
 
+// integer is an attribute's whole number, 0 if absent.
 func integer(m pcommon.Map, name string) int64 {
 	v, _ := m.Get(name)
 	return v.Int()
@@ -434,11 +440,11 @@ func sampled(state string) bool {
 
 const maxApart = 3600 // s: clocks of two hosts are hardly as far apart
 
-// window makes a window of the fact.
+// window makes the fact a window of a kind, with the times and places of the leaf. number is the iteration, or the ordinal of a pass.
 func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	l := &f.leaf
 	steps := r.mark.StepsCovered
-	if !(steps > 1) {
+	if !(steps > 1) { // or NaN: not stated
 		steps = 1
 	}
 	f.isWindow = true
@@ -448,7 +454,7 @@ func (r *reader) window(f *fact, kind facts.WindowKind, number view.Int) {
 	}
 }
 
-// shares are the time shares of a call group's stages; ok is false if not stated.
+// shares are the stages' shares of the time of a pass of RPCs (r.call), each 0 to 1; ok is false if not stated.
 func (r *reader) shares() (of facts.Shares, ok bool) {
 	g := &r.call
 	if !(g.CallDuration > 0) {
@@ -470,7 +476,7 @@ func (r *reader) shares() (of facts.Shares, ok bool) {
 	}, true
 }
 
-// slowestRank records the slowest rank of a part, and the excess over the median of the ranks.
+// slowestRank records the slowest rank of a part of a step, and by how much the rank exceeds the median of the ranks, where the log states both.
 func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrStageRankSlowest)
 	if !ok {
@@ -485,7 +491,8 @@ func (r *reader) slowestRank(l *facts.Leaf, span ptrace.Span) {
 	}
 }
 
-// kindOfPart is the kind of time measured by a trainer's timer. within: the timer runs inside the step, not after it.
+// kindOfPart is the kind of time measured by a trainer's timer; Unattributed: computing, or not known. within: the timer runs inside the step, not between two
+// steps.
 func (r *reader) kindOfPart(name string) (of breakdown.Kind, within bool) {
 	loop := trainers.Of(r.res.Source, r.res.StepDurationKind)
 	switch trainers.PartOf(name) {

@@ -18,13 +18,14 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// noInput is the gap between two sweeps from which on nothing was received meanwhile.
+// noInput is the gap between two sweeps, normally a second, from which on nothing was received meanwhile.
 const noInput = 30 * time.Second
 
-// still is the gap between two sweeps from which on the process was suspended, or held its output.
+// still is the gap between two sweeps from which on the process was suspended, or a sweep waited for its spans to be accepted.
 const still = 5 * time.Second
 
-// noteInput updates the time until which nothing could be received: while batches are refused, logs are not read. p.mu is held.
+// noteInput is called with each sweep, and notes outages: until when nothing could be received (silentUntil; while batches are refused, logs are not read), and
+// when the process last went on after a suspension (resumed). p.mu is held.
 func (p *stepJoin) noteInput(now time.Time) {
 	if p.refused || now.Sub(p.swept) > noInput {
 		p.silentUntil = now
@@ -35,7 +36,7 @@ func (p *stepJoin) noteInput(now time.Time) {
 	p.swept = now
 }
 
-// stalls adds an event for each run whose steps have stopped. p.mu is held.
+// stalls adds to p.unsent an event for each run whose steps have stopped, once per stall. p.mu is held.
 func (p *stepJoin) stalls(now time.Time) {
 	p.noteInput(now)
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
@@ -49,7 +50,8 @@ func (p *stepJoin) stalls(now time.Time) {
 	}
 }
 
-// stalled adds the event of a run whose steps have stopped.
+// stalled adds the event of a run whose steps have stopped: "No step for 60 s, where one usually comes after 2 s; the last was step 20; AllReduce of
+// communicator DP Group 0 has no record of rank 3: it hangs, …".
 func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
 	trace, _ := spans.RunIDs(r.ID)
 	at := now.UnixNano()
@@ -74,16 +76,21 @@ func stalled(out *spans.Batch, r *facts.Run, s pulse.Stall, now time.Time) {
 	span.Status().SetMessage(text)
 }
 
-// lacks describes the ranks missing in a collective.
+// lacks describes the ranks missing in a collective: "AllReduce of communicator DP Group 0 has no record of rank 3 and holds ranks 5, 7". The ranks held have a
+// record, of a collective that had not completed.
 func lacks(c *view.Collective) string {
 	text := cmp.Or(c.Operation, "a collective")
 	if name := cmp.Or(c.CommName, c.CommID); name != "" {
 		text += " of communicator " + name
 	}
-	if missing := ranks(c.Missing); missing != "" {
+	missing, stuck := ranks(c.Missing), ranks(c.Stuck)
+	if missing != "" {
 		text += " has no record of " + missing
 	}
-	if stuck := ranks(c.Stuck); stuck != "" {
+	if missing != "" && stuck != "" {
+		text += " and"
+	}
+	if stuck != "" {
 		text += " holds " + stuck
 	}
 	return text
@@ -104,7 +111,7 @@ func ranks(list view.List) string {
 	return human.Ranks(of)
 }
 
-// planned is how many steps the run has; 0: not known.
+// planned is how many steps the run is to have, by the step's span or resource; 0: not known.
 func (r *reader) planned(span ptrace.Span) int64 {
 	for _, m := range []pcommon.Map{span.Attributes(), r.attrs} {
 		if v, ok := m.Get(spans.AttrIterations); ok {

@@ -37,51 +37,54 @@ const scopeName = "github.com/trainbridge/trainbridge/processors/stepjoinprocess
 const (
 	sweepEvery = time.Second
 	maxRuns    = 256
-	retryFirst = 200 * time.Millisecond
-	retryMost  = 30 * time.Second
+	retryFirst = 200 * time.Millisecond // before the second try to send; the pause doubles with each try
+	retryMost  = 30 * time.Second       // the longest pause between two tries
 
-	shutdownWait = 5 * time.Second
+	shutdownWait = 5 * time.Second // for the last sweep
 )
 
+// stepJoin is the processor of traces. Batches pass at once, and leave facts in the runs (ConsumeTraces). A sweep, once a second, closes the groups that are
+// complete, makes their spans (deriver) and sends them.
 type stepJoin struct {
 	cfg       *Config
 	set       processor.Settings
 	next      consumer.Traces
 	telemetry *metadata.TelemetryBuilder
 	now       func() time.Time
-	promises  promises
-	told      ledger
-	journal   journal
-	leaves    []string // the patterns of the configuration, sorted
+	promises  promises // roots still to be sent
+	told      ledger   // windows and roots whose spans were made
+	journal   journal  // stored facts, for the process after a crash
+	leaves    []string // the patterns of Config.Leaves, sorted: the first that matches counts
 
-	cancel context.CancelFunc
-	loop   sync.WaitGroup
+	cancel context.CancelFunc // ends loop; nil: not started, or shut down
+	loop   sync.WaitGroup     // the goroutine that sweeps once a second
 
-	sweeping sync.Mutex // locked before mu
+	sweeping sync.Mutex // held for a whole sweep with the sending, which must not hold up ConsumeTraces. Locked before mu
 
 	readers sync.Pool // of *reader
 
-	mu     sync.Mutex
-	derive deriver
-	runs   map[string]*facts.Run
-	places places
+	mu     sync.Mutex            // guards the facts, and all below except the memory of the sweeping goroutine
+	derive deriver               // makes the spans of closed groups
+	runs   map[string]*facts.Run // by id
+	places places                // how far Kafka's partitions were read
 
 	crowded sync.Once  // guards the log line about missing room
 	gpus    *gpus.GPUs // written by the instances of metrics
 	release func()     // releases the GPUs
 
-	refused     bool // the last batch was
-	swept       time.Time
+	refused     bool      // the next component refused the last batch, which comes again
+	swept       time.Time // time of the last sweep
 	silentUntil time.Time // nothing could be received before
 	resumed     time.Time // end of the process's last suspension
 	offline     bool      // see Offline
 
 	due    []closing       // of the sweeping goroutine; memory reused
 	closed []*facts.Group  // whose spans are made, and not sent yet
-	unsent []ptrace.Traces // of the sweeping goroutine
+	unsent []ptrace.Traces // spans made and not accepted yet, of the sweeping goroutine
 	grace  time.Duration   // how long a message is still handled whose partition is given up
 }
 
+// newStepJoin returns a processor without facts. The factory replaces gpus by the values that the instances of metrics share.
 func newStepJoin(cfg *Config, set processor.Settings, next consumer.Traces) (*stepJoin, error) {
 	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
 	if err != nil {
@@ -101,9 +104,9 @@ func (p *stepJoin) Capabilities() consumer.Capabilities {
 	return consumer.Capabilities{MutatesData: true}
 }
 
-// Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start: a window ends once all sources have
-// been read past it or have ended (Ended), after any delay, and windows are closed for lack of room, and at the end. A breakdown is sent once some hundred
-// later windows are known, with a verdict over the whole run.
+// Offline is for programs that read logs once, to their end (cmd/trainbridge/internal/offline), and is called before Start. A window is then complete once all
+// sources have been read past the window or have ended (Ended), after any delay. Without a timer, windows are closed for lack of room, and by Shutdown. A
+// breakdown is sent once some hundred later windows are known, with a verdict over the whole run.
 func (p *stepJoin) Offline() { p.offline = true }
 
 // Ended: the source with this scope sends nothing more.
@@ -115,7 +118,7 @@ func (p *stepJoin) Ended(scope string) {
 	}
 }
 
-// Start begins to close groups.
+// Start restores what the last process has stored, and begins to sweep once a second; offline nothing sweeps by time.
 func (p *stepJoin) Start(ctx context.Context, host component.Host) error {
 	if err := p.promises.open(ctx, host, p.cfg.Storage, p.set.ID); err != nil {
 		return err
@@ -143,7 +146,7 @@ func (p *stepJoin) Start(ctx context.Context, host component.Host) error {
 	return nil
 }
 
-// Shutdown closes all groups.
+// Shutdown ends the loop, closes all groups and sends their spans, for at most shutdownWait. The process after this one sends the rest, if stored.
 func (p *stepJoin) Shutdown(ctx context.Context) error {
 	p.release()
 	if p.cancel == nil {
@@ -151,9 +154,9 @@ func (p *stepJoin) Shutdown(ctx context.Context) error {
 	}
 	p.cancel()
 	p.loop.Wait()
-	last, cancel := context.WithTimeout(ctx, shutdownWait) // in an outage the next process sends the stored spans
+	last, cancel := context.WithTimeout(ctx, shutdownWait)
 	defer cancel()
-	last, release := ending.Context(last)
+	last, release := ending.Context(last) // ends earlier if the command itself must end
 	defer release()
 	p.sweep(last, p.now(), true)
 	p.cancel = nil
@@ -185,7 +188,7 @@ func (p *stepJoin) missed(partition string, now time.Time) {
 	}
 }
 
-// forgetRun drops the run idle for the longest time, among those with nothing to send.
+// forgetRun drops the run idle for the longest time, among the runs with nothing to send: without open groups. It drops none if all have some.
 func (p *stepJoin) forgetRun() {
 	var oldest *facts.Run
 	for _, r := range p.runs {
@@ -199,7 +202,8 @@ func (p *stepJoin) forgetRun() {
 	}
 }
 
-// ConsumeTraces keeps the facts of spans and passes the spans on.
+// ConsumeTraces keeps the facts of a batch and passes the batch on. What the batch promises, and its facts, are stored before: after a crash the next process
+// knows all that has left.
 func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if fromKafka(ctx) {
 		if err := ctx.Err(); err != nil { // the partition belongs to another gateway, which counts the message
@@ -225,7 +229,7 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	if late > 0 {
 		p.telemetry.ProcessorStepJoinLate.Add(ctx, late)
 	}
-	if crowded { // the next sweep would be too late, and the sender must wait for it
+	if crowded { // the next sweep, in a second, would be too late: the sender waits for one now
 		p.relieve(ctx)
 	}
 	err := p.next.ConsumeTraces(ctx, td)
@@ -235,14 +239,14 @@ func (p *stepJoin) ConsumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return err
 }
 
-// sweep closes the completed groups, in order of time, and sends the added spans. all: every group.
+// sweep closes the completed groups, in order of time, and sends the spans made for them. all: every group, complete or not.
 func (p *stepJoin) sweep(ctx context.Context, now time.Time, all bool) {
 	p.sweeping.Lock()
 	defer p.sweeping.Unlock()
 	p.sweepLocked(ctx, now, all)
 }
 
-// relieve frees memory beyond the limit.
+// relieve sweeps out of turn if the facts take more than the limit: groups are closed early, then leaves are dropped.
 func (p *stepJoin) relieve(ctx context.Context) {
 	p.sweeping.Lock()
 	defer p.sweeping.Unlock()
@@ -254,17 +258,19 @@ func (p *stepJoin) relieve(ctx context.Context) {
 	}
 }
 
+// sweepLocked is sweep, with p.sweeping held. p.mu is held only around work on facts, never while sending, so that batches go on passing.
 func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 	p.mu.Lock()
 	if !p.offline && !all {
 		p.stalls(now)
 	}
-	due := p.over(now, all)
+	due := p.complete(now, all)
 	p.mu.Unlock()
-	defer clear(due)
+	defer clear(due) // the memory is reused, and must not keep groups alive
+	// The groups are closed and sent in portions, each stored before it is sent. The first round also runs without a group, for spans of the last sweep.
 	for first := true; first || len(due) > 0; first = false {
 		most := mostClosed
-		if all && !p.offline { // the process ends: the next process sends the rest
+		if all && !p.offline { // the process ends: small portions, until there is no time left. The next process sends the rest
 			most = lastClosed
 			if !first && ctx.Err() != nil {
 				return
@@ -281,17 +287,19 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 		}
 		p.sent(ctx)
 	}
+	// All is sent: the promises of these groups are kept.
 	p.mu.Lock()
-	over := p.promises.sent(p.closed)
+	deletable := p.promises.sent(p.closed)
 	p.closed = p.closed[:0]
 	p.mu.Unlock()
 	// Counters of sent spans must be on disk before the promise is deleted, as with a position.
-	over = over && storageclient.Sync(ctx, p.promises.store) == nil
+	deletable = deletable && storageclient.Sync(ctx, p.promises.store) == nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if over {
+	if deletable {
 		p.promises.kept(ctx)
 	}
+	// Memory and storage get back what no window needs any more.
 	p.trim(ctx, now)
 	p.forget(now)
 	p.shed(ctx)
@@ -299,11 +307,11 @@ func (p *stepJoin) sweepLocked(ctx context.Context, now time.Time, all bool) {
 }
 
 const (
-	quiet    = 3 // in waits, without a window of a run: ended, or paused
+	quiet    = 3 // times Config.Wait without a fact of a run: the run has ended, or pauses
 	reported = 3 // causes in the log line
 )
 
-// report logs, once a run is idle, the total cost of its slow windows.
+// report logs the total cost of a run's slow windows, once the run is idle; all: of every run with windows not reported yet.
 func (p *stepJoin) report(now time.Time, all bool) {
 	for _, r := range p.runs {
 		if !r.Fresh || !all && now.Sub(r.Used) < quiet*p.cfg.Wait {
@@ -338,28 +346,30 @@ type closing struct {
 	early   bool   // for want of room
 }
 
-// over returns the completed groups, in order of time within a run. all: every group.
-func (p *stepJoin) over(now time.Time, all bool) []closing {
+// complete returns the groups to be closed now, in order of time within a run: those for which nothing more is awaited, and, where memory is short, the longest
+// idle of the others. all: every group. It also collects which journal entries the open groups need (journal.needs), for trim.
+func (p *stepJoin) complete(now time.Time, all bool) []closing {
 	p.forget(now)
 	due := p.due[:0]
-	short := p.short() // of bytes
+	short := p.short() // the bytes still to be freed
 	p.journal.needs = make(map[string]need, len(p.runs))
 	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
 		r := p.runs[id]
 		r.Sort()
 		r.Settle(now, p.cfg.WaitLimit)
 		first := len(due)
-		var early []closing // incomplete, but possibly without room to wait
+		var early []closing // incomplete: closed only if there is no room to wait
 		for _, g := range r.Open() {
 			p.journal.needs[id] = p.journal.needs[id].and(g)
 			idle := now.Sub(g.Last)
-			if p.resumed.After(g.Last) { // input of the suspension is still unread
+			if p.resumed.After(g.Last) { // what was written while the process was suspended is still unread
 				idle = now.Sub(p.resumed)
 			}
 			until := g.End
 			if until == 0 { // the group's time may be in any log
 				until = math.MaxInt64
 			}
+			// behind: some log may still have spans of the group, for which the group waits until it was idle for limit.
 			behind, limit := r.Behind(until, now, p.cfg.Wait), p.cfg.Keep
 			if p.offline {
 				behind = !all && r.Unread(until)
@@ -370,7 +380,8 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 			if behind {
 				partial = spans.PartialBehind
 			}
-			if !all && (idle < p.wait() || behind && idle < limit) {
+			waits := idle < p.wait() || behind && idle < limit
+			if waits && !all {
 				early = append(early, closing{r, g, spans.PartialRoom, true})
 				continue
 			}
@@ -399,22 +410,26 @@ func (p *stepJoin) over(now time.Time, all bool) []closing {
 // mostClosed bounds the groups whose spans are in memory at once.
 const mostClosed = 2048
 
-// lastClosed bounds the groups closed at the end without checking the time.
+// lastClosed bounds the groups closed, in Shutdown, between two looks at the time left.
 const lastClosed = 256
 
-// closeGroups makes the spans of completed groups. last: no other follows.
+// closeGroups makes the spans of groups, which then wait in p.unsent. last: no group follows, so that all breakdowns held for a verdict get theirs. p.mu is
+// held.
 func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing, last bool) {
 	out := spans.NewBatch(scopeName, p.set.BuildInfo.Version)
-	partial := int64(0)
+	windows, partial := int64(0), int64(0)
 	defer p.derive.resolver.Forget()
 	for _, c := range due {
 		g := c.group
-		if c.early && g.End == 0 && !g.Promised && len(g.Unplaced) > 0 { // closed now, the pass would not get the step's time
+		awaitsStep := len(g.Unplaced) > 0 && g.End == 0 && !g.Promised // passes without a clock, and nothing with a time
+		// Closed now, the passes would not get the step's time.
+		if c.early && awaitsStep {
 			p.telemetry.ProcessorStepJoinShed.Add(ctx, int64(len(g.Unplaced)))
 			c.run.Drop(g)
 			continue
 		}
-		placed := g.End != 0
+		windows++
+		placed := g.End != 0 // before Arrived, which gives times of arrival
 		c.run.Arrived(g)
 		c.run.Sort()
 		if c.partial != "" {
@@ -425,7 +440,7 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 			partial++
 		}
 		c.run.Fresh = true
-		if len(g.Windows) > 0 && (g.HasStep() || c.run.Trainer == "") {
+		if len(g.Windows) > 0 && (g.HasStep() || c.run.Trainer == "") { // in a run with steps only these count
 			c.run.Told = max(c.run.Told, g.End)
 		}
 		c.run.Close(g, now)
@@ -444,14 +459,14 @@ func (p *stepJoin) closeGroups(ctx context.Context, now time.Time, due []closing
 	for _, m := range out.Messages() {
 		p.unsent = append(p.unsent, m.Traces)
 	}
-	p.telemetry.ProcessorStepJoinWindows.Add(ctx, int64(len(due)))
+	p.telemetry.ProcessorStepJoinWindows.Add(ctx, windows)
 	p.telemetry.ProcessorStepJoinPartial.Add(ctx, partial)
 	p.telemetry.ProcessorStepJoinJoined.Add(ctx, p.derive.counts.joined)
 	p.telemetry.ProcessorStepJoinAmbiguous.Add(ctx, p.derive.counts.ambiguous)
 	p.derive.counts.joined, p.derive.counts.ambiguous = 0, 0
 }
 
-// wait is the wait of a window, and for sources.
+// wait is how long a group must have been idle before it is closed. Offline only the logs' ends count, not the clock.
 func (p *stepJoin) wait() time.Duration {
 	if p.offline {
 		return 0
@@ -459,7 +474,7 @@ func (p *stepJoin) wait() time.Duration {
 	return p.cfg.Wait
 }
 
-// forget drops facts older than needed, and beyond the limit the groups closed first.
+// forget drops facts that came more than Config.Keep ago; and, where memory is short, closed groups, the earliest closed first.
 func (p *stepJoin) forget(now time.Time) {
 	for _, r := range p.runs {
 		r.Forget(now.Add(-p.cfg.Keep))
@@ -472,14 +487,14 @@ func (p *stepJoin) forget(now time.Time) {
 	}
 }
 
-// shed drops leaves if still beyond the limit.
+// shed drops the oldest leaves of runs while memory is still short, counts them, and says so once. Windows that may have needed them become partial.
 func (p *stepJoin) shed(ctx context.Context) {
 	short := p.short()
 	for _, r := range p.runs {
 		if short <= 0 {
 			return
 		}
-		n := min(int64(r.Leaves()), short/facts.LeafBytes+1)
+		n := min(int64(r.Leaves()), short/facts.LeafBytes+1) // + 1: rounded up
 		r.Shed(int(n))
 		short -= n * facts.LeafBytes
 		p.telemetry.ProcessorStepJoinShed.Add(ctx, n)
@@ -490,7 +505,7 @@ func (p *stepJoin) shed(ctx context.Context) {
 	}
 }
 
-// short is the number of bytes to free: beyond the limit, plus a quarter of the limit, to avoid an early repeat.
+// short is the number of bytes to free, 0 within the limit. Beyond, a quarter of the limit is freed as well, so that the next batch does not sweep again.
 func (p *stepJoin) short() int64 {
 	if over := p.size() - p.cfg.MaxBytes; over > 0 {
 		return over + p.cfg.MaxBytes/4
@@ -505,13 +520,14 @@ func (p *stepJoin) size() (n int64) {
 	return n
 }
 
-// send passes the messages on until accepted; false: stopped before.
+// send passes the spans in p.unsent on, message by message. A message is tried again until accepted; one refused for good is logged and dropped. false: ctx
+// ended before, and the rest stays in p.unsent.
 func (p *stepJoin) send(ctx context.Context) bool {
 	for ; len(p.unsent) > 0; p.unsent = p.unsent[1:] {
 		for delay := retryFirst; ; delay = min(2*delay, retryMost) {
 			try := p.unsent[0]
 			if p.next.Capabilities().MutatesData {
-				try = ptrace.NewTraces()
+				try = ptrace.NewTraces() // a refused try may have been changed
 				p.unsent[0].CopyTo(try)
 			}
 			err := p.next.ConsumeTraces(ctx, try)

@@ -657,6 +657,12 @@ func TestRunStalls(t *testing.T) {
 			missing.AppendEmpty().SetInt(5)
 			missing.AppendEmpty().SetInt(3)
 		}, "No step for 60 s, where one usually comes after 2 s; the last was step 20; AllReduce of communicator DP Group 0 has no record of ranks 3, 5: it hangs, saves, evaluates, or has ended without a word"},
+		{"a collective lacks a rank and holds another", func(b *bench, j *job) {
+			j.collective(7, b.clock.UnixNano(), b.clock.UnixNano()+second, 0, "")
+			m := j.out.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes()
+			m.PutEmptySlice(spans.AttrNCCLRanksMissing).AppendEmpty().SetInt(3)
+			m.PutEmptySlice(spans.AttrNCCLRanksStuck).AppendEmpty().SetInt(5)
+		}, "No step for 60 s, where one usually comes after 2 s; the last was step 20; AllReduce of communicator DP Group 0 has no record of rank 3 and holds rank 5: it hangs, saves, evaluates, or has ended without a word"},
 		{"a rank has died", func(b *bench, j *job) { j.event(events.ClassCUDAError, b.clock.UnixNano()) }, ""},
 		{"training is done", func(b *bench, j *job) { j.event(events.ClassEnded, b.clock.UnixNano()) }, ""},
 		{"a warning", func(b *bench, j *job) { j.event(events.ClassWarning, b.clock.UnixNano()) }, "No step for 60 s, where one usually comes after 2 s; the last was step 20: it hangs, saves, evaluates, or has ended without a word"},

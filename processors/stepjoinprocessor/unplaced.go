@@ -23,7 +23,7 @@ func (r *reader) clockless(attrs pcommon.Map) bool {
 		(r.res.TimeSource == spans.TimeSynthetic || r.res.TimeSource == spans.TimeObserved)
 }
 
-// move gives a span the trace of its own.
+// move moves a span from the trace of the id to the trace of the pass's own. Consecutive spans mostly share a trace, so the last id made is kept.
 func (r *reader) move(span ptrace.Span) {
 	if r.trace != r.of {
 		r.of, r.own = r.trace, spans.ClocklessTraceID(r.trace)
@@ -31,12 +31,14 @@ func (r *reader) move(span ptrace.Span) {
 	span.SetTraceID(r.own)
 }
 
-// lead makes the first span of a pass the root of its trace, with a link to the id's trace, and returns the copy for the latter.
+// lead makes the first span of a pass the root of the trace that the pass was moved to, with a link to the id's trace, and returns the fact for the copy that
+// will be drawn in the id's trace.
 func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 	parent := span.ParentSpanID()
 	link := span.Links().AppendEmpty()
 	link.SetTraceID(r.trace)
-	if link.SetSpanID(parent); parent.IsEmpty() {
+	link.SetSpanID(parent)
+	if parent.IsEmpty() { // then our root will be there
 		link.SetSpanID(spans.RootID(r.trace))
 	}
 	span.SetParentSpanID(pcommon.SpanID{})
@@ -49,11 +51,18 @@ func (r *reader) lead(span ptrace.Span, f *fact) facts.Unplaced {
 	}
 }
 
-// slowest keeps a call ranked by its receiver among the slowest of the pass.
+// slowest keeps a call of a pass without a clock, if the receiver ranked the call among the Config.Slowest slowest of the pass (1 is the slowest), and the pass
+// is still to be drawn.
 func (r *reader) slowest(span ptrace.Span) {
 	rank, ok := span.Attributes().Get(spans.AttrZMQCallSlowest)
+	if !ok || rank.Int() > int64(r.p.cfg.Slowest) {
+		return
+	}
 	g := r.run.Groups[r.trace]
-	if !ok || rank.Int() > int64(r.p.cfg.Slowest) || g == nil || g.Closed && !g.Waits(span.ParentSpanID()) || len(g.Unplaced) >= mostKept {
+	if g == nil || len(g.Unplaced) >= mostKept {
+		return
+	}
+	if g.Closed && !g.Waits(span.ParentSpanID()) { // the pass was drawn without the call
 		return
 	}
 	u := facts.Unplaced{
@@ -64,10 +73,10 @@ func (r *reader) slowest(span ptrace.Span) {
 	r.write(factCall, 0, func(b []byte) []byte { return r.run.AppendUnplaced(append(b, r.trace[:]...), &u) })
 }
 
-// mostKept bounds the calls kept: with more passes in a trace no call is drawn.
+// mostKept bounds the passes and calls kept of a trace. With more than MostUnplaced passes no call is drawn.
 const mostKept = 4 * facts.MostUnplaced
 
-// rooted says whether the trace of a group has a root of ours.
+// rooted says whether the trace of a group has, or gets, a root of ours: promised to spans of the trace, or needed as the parent of passes without a parent.
 func rooted(g *facts.Group) bool {
 	if g.Promised {
 		return true
@@ -80,28 +89,30 @@ func rooted(g *facts.Group) bool {
 	return false
 }
 
-// head adds the root of a group, and copies of passes below the root. placed: something of the group has a clock.
-func (d *deriver) head(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, ok, placed bool) {
+// head adds the root of a group, once, and copies of the passes without a clock. w is the group's main window, if hasWindow; placed: some of the group has a
+// clock.
+func (d *deriver) head(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
 	if rooted(g) && !d.p.told.has(g.ID, pcommon.SpanID{}) {
-		d.root(out, res, g, w, ok)
+		d.root(out, res, g, w, hasWindow)
 		d.p.told.note(g.ID, pcommon.SpanID{})
 	}
 	if len(g.Unplaced) > 0 {
-		d.unplaced(out, res, r, g, w, ok, placed)
+		d.unplaced(out, res, r, g, w, hasWindow, placed)
 	}
 }
 
 // late adds copies of passes read after the group was closed.
 func (d *deriver) late(out *spans.Batch, r *facts.Run, g *facts.Group) {
-	w, ok := g.Main()
-	d.head(out, spans.Resource{Service: g.Service, RunID: r.ID}, r, g, &w, ok, g.End != 0)
+	w, hasWindow := g.Main()
+	d.head(out, spans.Resource{Service: g.Service, RunID: r.ID}, r, g, &w, hasWindow, g.End != 0)
 }
 
-// unplaced draws passes within the window of their group, each by itself, or many as one aggregate.
-func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, ok, placed bool) {
-	top, own := d.top(g, w, ok), spans.ClocklessTraceID(g.ID)
+// unplaced draws the passes without a clock within the main window of their group, or within the group: each by itself with its slowest calls, or, if more than
+// MostUnplaced, all as one aggregate. Without any clock in the group (placed), the passes keep their own times. The ledger has a copy that was made before.
+func (d *deriver) unplaced(out *spans.Batch, res spans.Resource, r *facts.Run, g *facts.Group, w *facts.Window, hasWindow, placed bool) {
+	top, own := d.top(g, w, hasWindow), spans.ClocklessTraceID(g.ID)
 	start, end := g.Start, g.End
-	if ok {
+	if hasWindow {
 		start, end = w.Start, w.End
 	}
 	d.joined = d.joined[:0]

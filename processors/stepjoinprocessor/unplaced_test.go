@@ -10,10 +10,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/metadata"
+	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/metadatatest"
 	"github.com/trainbridge/trainbridge/spans"
 )
 
@@ -82,7 +87,7 @@ func (b *bench) of(trace pcommon.TraceID) map[pcommon.SpanID]ptrace.Span { retur
 // extent is from when to when a trace lasts.
 func extent(all map[pcommon.SpanID]ptrace.Span) (start, end int64) {
 	for _, s := range all {
-		start, end = around(start, end, int64(s.StartTimestamp()), int64(s.EndTimestamp()))
+		start, end = extend(start, end, int64(s.StartTimestamp()), int64(s.EndTimestamp()))
 	}
 	return start, end
 }
@@ -361,12 +366,16 @@ func TestUnplacedRefused(t *testing.T) {
 	assert.Len(t, find(told(b.sink), "/Matmul@"), 3+10*2, "three are drawn, and ten with a stage each are in their own trace")
 }
 
-// Beyond the limit, passes whose step was not read yet are dropped, rather than drawn at a wrong time.
+// Beyond the limit, passes whose step was not read yet are dropped, rather than drawn at a wrong time. A dropped pass is no window that was closed.
 func TestUnplacedCrowded(t *testing.T) {
 	const steps = 4000
 	for name, tt := range map[string]struct{ lead, drawn int64 }{"read a little earlier": {200, steps}, "read first": {steps, 0}} {
 		t.Run(name, func(t *testing.T) {
 			b, run := newBench(t, func(c *Config) { c.MaxBytes = 1 << 20 }), newJob().run
+			tel := componenttest.NewTelemetry()
+			var err error
+			b.telemetry, err = metadata.NewTelemetryBuilder(tel.NewTelemetrySettings())
+			require.NoError(t, err)
 			trace := func(n int64) pcommon.TraceID { return spans.KeyTraceID(run, "uuid", fmt.Appendf(nil, "%d", n)) }
 			for n := range steps + tt.lead {
 				b.clock = b.clock.Add(time.Millisecond)
@@ -389,6 +398,8 @@ func TestUnplacedCrowded(t *testing.T) {
 				drawn += len(copies(of))
 			}
 			assert.Equal(t, int(tt.drawn), drawn)
+			metadatatest.AssertEqualProcessorStepJoinWindows(t, tel, []metricdata.DataPoint[int64]{{Value: steps}}, metricdatatest.IgnoreTimestamp())
+			require.NoError(t, tel.Shutdown(t.Context()))
 		})
 	}
 }

@@ -56,8 +56,8 @@ type Breakdown struct {
 
 // Scratch is the memory of Of. The zero value is ready; once grown, Of allocates nothing. One goroutine may use it.
 type Scratch struct {
-	spans              []span
-	covered, spare     []interval // by the levels so far, in order of time
+	spans              []span     // the timed pieces, by level
+	covered, spare     []interval // by the levels so far, in order of time; spare is memory for the next
 	own                []interval // covered by the current level
 	waits, collectives table
 }
@@ -69,6 +69,7 @@ type span struct {
 	piece      int32
 }
 
+// interval is a time range, ns.
 type interval struct{ start, end int64 }
 
 // table is the time of a kind by origin.
@@ -98,11 +99,12 @@ var filling = [...]Kind{
 	DataLoading, Checkpoint, Evaluation, Wait, Collective, RPCSerialize, RPCSend, RPCServer, RPCReceive, RPCDeserialize, RPCUnattributed, Get, Put, Compute,
 }
 
-// ns are times of all kinds.
+// ns are nanoseconds by kind.
 type ns [Kinds]int64
 
 // Of breaks down the window from start to end, in ns since the epoch. It takes O(n log n) for n pieces, in any order. If pieces of one kind overlap, an instant
-// is of the piece that began first, and among these of the last to end.
+// is of the piece that began first, and among these of the last to end. Three stages: pieces with times are sorted by level; level by level, the most specific
+// first, they take what is still free (sweep); then pieces without times take from the rest, in the order of filling.
 func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	start = max(start, 0)
 	end = max(end, start)
@@ -113,7 +115,7 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	s.spans = s.spans[:0]
 	for i := range pieces {
 		p := &pieces[i]
-		if p.Kind >= Unattributed {
+		if p.Kind >= Unattributed { // the rest is no piece
 			continue
 		}
 		level := levels[p.Kind]
@@ -143,6 +145,7 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	s.covered = s.covered[:0]
 	s.waits.reset()
 	s.collectives.reset()
+	// Level by level: spans[from:to] are of one.
 	for from, to := 0, 0; from < len(s.spans); from = to {
 		for to < len(s.spans) && s.spans[to].level == s.spans[from].level {
 			to++
@@ -150,13 +153,13 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 		s.sweep(pieces, s.spans[from:to], &exclusive, &union)
 	}
 
-	rest := end - start
+	rest := end - start // not covered by any timed piece
 	for _, c := range s.covered {
 		rest -= c.end - c.start
 	}
 	for _, k := range filling {
-		more := max(untimed[k]-union[k], 0) // a span and a timer of one kind describe the same work
-		if k >= RPCSerialize && k <= RPCUnattributed {
+		more := max(untimed[k]-union[k], 0)            // a span and a timer of one kind describe the same work
+		if k >= RPCSerialize && k <= RPCUnattributed { // calls are made in timed computing
 			within := min(more, exclusive[Compute])
 			exclusive[k] += within
 			exclusive[Compute] -= within
@@ -176,10 +179,12 @@ func (s *Scratch) Of(start, end int64, pieces []Piece) Breakdown {
 	return b
 }
 
-// sweep gives the pieces of one level the time not covered by earlier levels, and covers it.
+// sweep adds, for the pieces of one level in order of start, the time that no earlier piece of the level covers (union), and of this the time that no earlier
+// level covers (exclusive); then the level's time is covered.
 func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
 	s.own = s.own[:0]
-	head, at := int64(0), 0
+	head := int64(0) // until where the level's pieces so far reach
+	at := 0          // index of the first interval of s.covered that may overlap
 	for _, of := range level {
 		mine := interval{max(of.start, head), of.end}
 		if mine.start >= mine.end {
@@ -193,7 +198,7 @@ func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
 		for at < len(s.covered) && s.covered[at].end <= mine.start {
 			at++
 		}
-		left := mine.end - mine.start
+		left := mine.end - mine.start // without what earlier levels cover
 		for i := at; i < len(s.covered) && s.covered[i].start < mine.end; i++ {
 			left -= min(s.covered[i].end, mine.end) - max(s.covered[i].start, mine.start)
 		}
@@ -211,7 +216,7 @@ func (s *Scratch) sweep(pieces []Piece, level []span, exclusive, union *ns) {
 	s.covered, s.spare = merge(s.spare[:0], s.covered, s.own), s.covered
 }
 
-// merge appends the union of x and y, each in order of time.
+// merge appends the union of two lists of intervals, x and y, each in order of time. Overlapping and adjacent intervals become one.
 func merge(to, x, y []interval) []interval {
 	for len(x)+len(y) > 0 {
 		next := &x
@@ -251,7 +256,7 @@ func (p *Piece) know(b *Breakdown, level int32) {
 	}
 }
 
-// add adds a length to the piece's kind, or to the stages that it is split into.
+// add adds a length to the piece's kind, or, at the level of passes, to the stages by their shares and the rest to RPCUnattributed.
 func (p *Piece) add(to *ns, level int32, length int64) {
 	if level != pass {
 		to[p.Kind] = saturate(to[p.Kind], length)
@@ -274,6 +279,7 @@ func (p *Piece) add(to *ns, level int32, length int64) {
 	to[RPCUnattributed] = saturate(to[RPCUnattributed], left)
 }
 
+// reset empties the table, and keeps the memory.
 func (t *table) reset() {
 	if t.ns == nil {
 		t.ns = map[Who]int64{}
@@ -291,7 +297,8 @@ func (t *table) sorted() []Part {
 	return t.parts
 }
 
-// Worker is the rank of w, without the operation.
+// Worker is the rank of w without the operation, to add up a rank's time over operations; false: no rank. A rank's number in a communicator only means
+// something together with the communicator.
 func (w Who) Worker() (of Who, ok bool) {
 	of = Who{Rank: w.Rank, HasRank: w.HasRank, Local: w.Local, Host: w.Host, Unrecorded: w.Unrecorded}
 	if w.Local {
@@ -300,7 +307,8 @@ func (w Who) Worker() (of Who, ok bool) {
 	return of, w.HasRank
 }
 
-// Compare orders by rank, then by the texts.
+// Compare orders for output: origins with a rank first, by rank; ranks of the job before those of a communicator, recorded before unrecorded; then by the
+// texts.
 func (w Who) Compare(of Who) int {
 	if w.HasRank != of.HasRank {
 		if w.HasRank {
@@ -341,7 +349,7 @@ func compare(x, y *Piece) int {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-// nanoseconds are 0 for an invalid time.
+// nanoseconds is a time in ns, 0 for an invalid one, and at most what an int64 has room for.
 func nanoseconds(seconds float64) int64 {
 	switch ns := seconds * 1e9; {
 	case !(ns > 0):
@@ -353,7 +361,7 @@ func nanoseconds(seconds float64) int64 {
 	}
 }
 
-// saturate adds lengths.
+// saturate adds two lengths, at most to the largest int64.
 func saturate(x, y int64) int64 {
 	if x > math.MaxInt64-y {
 		return math.MaxInt64

@@ -2,7 +2,8 @@ package breakdown
 
 import "github.com/trainbridge/trainbridge/spans"
 
-// Part is the value of spans.AttrStepPart of a cause: time in a collective is the network's, or of a rank without a log.
+// Part is the value of spans.AttrStepPart for time of a kind with this origin: the trainer's own name of the part, or the kind; for a collective that lacks a
+// rank's record a name of its own, because the time may be the network's or the rank's.
 func (w Who) Part(k Kind) string {
 	if w.Timer != "" {
 		return w.Timer

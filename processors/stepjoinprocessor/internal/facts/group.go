@@ -27,12 +27,12 @@ type Group struct { // pointers first: the garbage collector scans no further th
 
 	// Start and End are the bounds of the parts with a time; End is 0 without any.
 	Start, End int64
-	Chunk      int64 // of the stored promise; −1: none
-	Entry      int64 // of the journal, with the group's first fact
-	origin     uint8 // origin of Service
-	functions  int
-	staged     int64 // number of stages added
-	settled    bool
+	Chunk      int64     // of the stored promise; −1: none
+	Entry      int64     // of the journal, with the group's first fact
+	origin     uint8     // where Service is from, by precedence: 1 TransferQueue, 2 a step, 3 a pass, 4 another window; 0: none of them yet
+	functions  int       // number of TransferQueue functions
+	staged     int64     // number of stages added, for Bytes
+	settled    bool      // Stages are sorted, and each is in once
 	flags      Flags     // Observed, if any time is
 	made       int64     // the beginning of the first Timeless window or leaf, for ordering
 	gone       bool      // forgotten, and still in a list
@@ -75,7 +75,7 @@ func (g *Group) HasStep() bool {
 	return slices.ContainsFunc(g.Windows, func(w Window) bool { return w.Kind == Step })
 }
 
-// Has says whether a span is already known: repeats after a crash count once.
+// Has says whether a span is already known as a window or a leaf: repeats after a crash count once.
 func (g *Group) Has(id pcommon.SpanID) bool {
 	if g.seen != nil {
 		_, ok := g.seen[id]
@@ -96,6 +96,7 @@ func (g *Group) Has(id pcommon.SpanID) bool {
 
 const smallGroup = 48 // below, looking through all is as fast as a map
 
+// note makes a span known to Has, in a map once the group is no longer small.
 func (g *Group) note(id pcommon.SpanID) {
 	if g.seen == nil && len(g.Own)+len(g.Windows) >= smallGroup {
 		g.seen = make(map[pcommon.SpanID]struct{}, 2*smallGroup)
@@ -111,6 +112,8 @@ func (g *Group) note(id pcommon.SpanID) {
 	}
 }
 
+// widen extends the group's bounds by the times of a window, a leaf or a stage. Made-up times do not count, except for an order of groups without others; of a
+// Point only the end does.
 func (g *Group) widen(start, end int64, flags Flags) {
 	if flags.Has(Timeless) {
 		if g.made == 0 || start < g.made {
@@ -145,7 +148,7 @@ func (g *Group) Name() uint32 {
 	return g.Windows[0].Name
 }
 
-// expected is how many calls a group mostly has: growing costs as much again.
+// expected is how many calls of TransferQueue a group mostly has, to allocate once: a promised trace is that of a whole batch.
 func (g *Group) expected() int {
 	if g.Promised {
 		return 16
@@ -153,6 +156,7 @@ func (g *Group) expected() int {
 	return 1
 }
 
+// touch notes that the group has a new part: lists are to be sorted again, and the wait begins anew.
 func (r *Run) touch(g *Group, now time.Time) {
 	g.Last, r.sorted, g.settled = now, false, false
 }
@@ -172,13 +176,13 @@ func fitted[T any](list []T) []T {
 	return append([]T(nil), list...)
 }
 
-// Restore sets the known facts of a group after a crash: a window, or without a span only a time.
+// Restore sets what a promise tells of a group after a crash: the window, or, without a span or of functions, only a time range.
 func (r *Run) Restore(g *Group, w Window, functions bool, now time.Time) {
 	g.Restored = true
 	if functions {
 		g.functions = max(g.functions, 1)
 	}
-	if functions || w.Span.IsEmpty() || w.Kind > Other {
+	if functions || w.Span.IsEmpty() || w.Kind > Other { // a kind of a later version
 		g.widen(w.Start, w.End, 0)
 		return
 	}

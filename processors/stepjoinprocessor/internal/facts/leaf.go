@@ -33,13 +33,13 @@ type Leaf struct {
 	Span       pcommon.SpanID
 	Parent     pcommon.SpanID // of a part of a step
 	Start, End int64          // ns
-	Late       int64          // ns from the first rank's arrival to the last's, of a collective; −1: not known
-	Blame      int64          // ns from the last but one's arrival on
+	Late       int64          // ns from the first rank's arrival to the last's, of a collective; −1: not known. Of a part: the slowest rank's excess
+	Blame      int64          // ns of Late since the arrival of the last but one, for which the last rank alone is to blame
 	Name       uint32
 	Comm       uint32
 	Host       uint32
 	LateHost   uint32
-	LateRank   int32 // in the communicator; −1: not known
+	LateRank   int32 // the last rank, in the communicator; −1: not known. Of a part: the slowest rank
 	Ranks      int32 // of the communicator
 	PID        int32 // 0: not known
 	LatePID    int32 // of the last rank; 0: unknown
@@ -62,7 +62,7 @@ func (r *Run) AddOwn(g *Group, l Leaf, now time.Time) bool {
 	return true
 }
 
-// again keeps the longer of two leaves of one id: logs without a clock may describe one step, in any order.
+// again keeps the longer of two leaves of one id without a clock: several logs may describe the same part of a step, and come in any order.
 func (g *Group) again(l *Leaf) {
 	for i := range g.Own {
 		o := &g.Own[i]
@@ -72,7 +72,8 @@ func (g *Group) again(l *Leaf) {
 	}
 }
 
-// AddLeaf adds a leaf whose trace has no window. A repeat from a restarted source is stored twice, and skipped by Each.
+// AddLeaf adds a leaf whose trace has no window. A repeat is found only with FindRepeats; else it is stored twice, and skipped by Each. Leaves that came within
+// a second of each other are counted together in r.arrived, for Forget.
 func (r *Run) AddLeaf(l Leaf, now time.Time) {
 	if r.known != nil {
 		if _, ok := r.known[l.Span]; ok {
@@ -80,6 +81,7 @@ func (r *Run) AddLeaf(l Leaf, now time.Time) {
 		}
 		r.known[l.Span] = struct{}{}
 	}
+	// Leaves that come in order need no sorting.
 	if n := len(r.leaves); n == r.ordered && (n == 0 || compareLeaves(l, r.leaves[n-1]) >= 0) {
 		r.ordered++
 	}
@@ -93,11 +95,13 @@ func (r *Run) AddLeaf(l Leaf, now time.Time) {
 	}
 }
 
+// arrival is a number of leaves that came in about the same second.
 type arrival struct {
 	at time.Time
 	n  int
 }
 
+// compareLeaves orders by start, end and span.
 func compareLeaves(a, b Leaf) int {
 	if c := cmp.Compare(a.Start, b.Start); c != 0 {
 		return c

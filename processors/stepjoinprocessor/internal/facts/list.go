@@ -8,9 +8,10 @@ import (
 // list is groups in order of their start.
 type list struct {
 	groups  []*Group
-	longest int64 // ns
+	longest int64 // ns: no group around a moment begins earlier than by this before
 }
 
+// sort drops the forgotten groups and sorts the others: by start, and groups without a clock, all of start 0, by their made-up times.
 func (l *list) sort() {
 	l.groups = slices.DeleteFunc(l.groups, func(g *Group) bool { return g.gone })
 	slices.SortFunc(l.groups, func(a, b *Group) int {
@@ -31,14 +32,14 @@ func (l *list) from(start int64) []*Group {
 	return l.groups[i:]
 }
 
-// Sort puts groups and leaves in order of time.
+// Sort puts groups into their lists, and groups and leaves in order of time. It must be called before whatever reads them in order.
 func (r *Run) Sort() {
 	if !r.sorted {
 		r.sortings++
 		fresh := r.fresh
 		for _, l := range r.lists() {
 			for i, g := range l.groups {
-				if r.listOf(g) != l { // a window of another kind was added
+				if r.listOf(g) != l { // a window of another kind was added: l.sort drops what is left in the old place
 					fresh, l.groups[i] = append(fresh, g), &Group{gone: true}
 				}
 			}
@@ -47,7 +48,7 @@ func (r *Run) Sort() {
 			l := r.listOf(g)
 			l.groups = append(l.groups, g)
 		}
-		clear(fresh)
+		clear(fresh) // the memory is reused, and must not keep groups alive
 		r.fresh = fresh[:0]
 		for _, l := range r.lists() {
 			l.sort()
@@ -65,7 +66,7 @@ func (r *Run) sortLeaves() {
 	slices.SortFunc(fresh, compareLeaves)
 	first, _ := slices.BinarySearchFunc(r.leaves[:r.ordered], fresh[0], compareLeaves)
 	if first < r.ordered {
-		fresh = slices.Clone(fresh)
+		fresh = slices.Clone(fresh) // their place is overwritten, from the end
 		to, a := len(r.leaves)-1, r.ordered-1
 		for b := len(fresh) - 1; b >= 0; to-- {
 			if a >= first && compareLeaves(r.leaves[a], fresh[b]) > 0 {
@@ -80,8 +81,10 @@ func (r *Run) sortLeaves() {
 	r.ordered = len(r.leaves)
 }
 
+// lists are all lists of groups; of each group exactly one has it.
 func (r *Run) lists() [3]*list { return [...]*list{&r.wide, &r.batches, &r.narrow} }
 
+// listOf is the list where a group belongs, by its windows.
 func (r *Run) listOf(g *Group) *list {
 	switch {
 	case g.narrow():
@@ -92,7 +95,7 @@ func (r *Run) listOf(g *Group) *list {
 	return &r.wide
 }
 
-// narrow says whether the group is calls of one process, each alone in a trace.
+// narrow says whether the group is TransferQueue calls of single processes, without an id that joins them: such a group contains no other process's events.
 func (g *Group) narrow() bool {
 	return !g.Promised && len(g.Windows) > 0 && !slices.ContainsFunc(g.Windows, func(w Window) bool { return w.PID == 0 || w.Kind != Function })
 }

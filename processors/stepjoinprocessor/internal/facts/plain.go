@@ -11,12 +11,13 @@ type plain struct {
 	trace   pcommon.TraceID
 	window  Window
 	service string
-	at      time.Time
+	at      time.Time // of arrival
 }
 
 const mostPlain = 8192
 
-// AddPlain keeps a step of a run with only steps, without a breakdown yet. false: the run has other facts.
+// AddPlain keeps a step of a run with only steps. Nothing can be joined, so no group is made until another fact comes (Mix); beyond mostPlain the older half is
+// forgotten. false: the run has other facts, and the step needs a group.
 func (r *Run) AddPlain(trace pcommon.TraceID, w Window, service string, now time.Time) bool {
 	if r.mixed {
 		return false

@@ -16,7 +16,7 @@ const (
 // period is the working time of a process, from the first to the last span, ns.
 type period struct{ first, last int64 }
 
-// Process records a working process. Beyond the limit, the least recently active process of the run is dropped.
+// Process records that a process worked from first to last, ns. Beyond the limit, the least recently active process of the run is dropped.
 func (r *Run) Process(p Process, first, last int64) {
 	if s, ok := r.processes[p]; ok {
 		r.processes[p] = period{min(s.first, first), max(s.last, last)}

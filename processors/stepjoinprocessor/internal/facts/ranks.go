@@ -27,9 +27,10 @@ func (r *Run) Communicates(id uint32, ranks, start, end int64) {
 	r.communicators = append(r.communicators, communicator{ranks, start, end})
 }
 
-// RanksAt is the number of ranks of the job in a window; 0: unknown. A job that continues with fewer ranks has new communicators for them: the job's size is
-// then the sum over the communicators of one size in use. If no communicator was ever as large as the job by the training log, the ranks are in groups, and the
-// number of ranks that logged collectives is not the job's.
+// RanksAt is the number of ranks of the job in a window; 0: unknown. If no communicator was ever as large as the job by the training log (World), the log's
+// number counts: the ranks are in groups. Else communicators in use in the window are added up by size (8 of 4 ranks are 32), and the largest sum is the
+// number, at most that of the largest communicator: a job that continues with fewer ranks has new communicators for them. Without any in use, the largest ever
+// counts.
 func (r *Run) RanksAt(w *Window) int64 {
 	all := r.Ranks
 	if all < w.World {

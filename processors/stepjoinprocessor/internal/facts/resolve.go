@@ -34,7 +34,8 @@ func (r *Run) noteTime(name uint32, end int64, flags Flags) {
 	r.fine[name] = true
 }
 
-// holds says whether a window may contain a time range, and whether certainly, with clocks of two hosts up to r.Apart apart.
+// holds says whether a window may contain a time range, and whether certainly: for any offset of the two hosts' clocks up to r.Apart. Both allow for the
+// tolerance and the precision of the logs.
 func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bool) {
 	if w.Flags.Has(Timeless|Point) || w.End-w.Start < int64(tolerance) {
 		return false, false
@@ -47,7 +48,7 @@ func (r *Run) holds(w *Window, at *Place, tolerance time.Duration) (may, sure bo
 	if at.Host != 0 && at.Host == w.Host {
 		apart = 0
 	}
-	early, over := w.Start-slack-at.Start, at.End-w.End-slack
+	early, over := w.Start-slack-at.Start, at.End-w.End-slack // how far the range reaches out of the window, ns; below 0: how far inside
 	return early <= apart && over <= apart, early <= -apart && over <= -apart
 }
 
@@ -57,21 +58,22 @@ func (v *Resolver) Holds(r *Run, w *Window, at Place) bool {
 	return may
 }
 
-// candidate is a group with a window that contains a leaf, and the smallest of these windows.
+// candidate is a group with a window that may contain a place, and the smallest of these windows.
 type candidate struct {
 	group      *Group
-	start, end int64
+	start, end int64 // of the window
 	number     int64 // of a step; −1: none
-	sure       bool
+	sure       bool  // the window certainly contains the place
 }
 
 // Resolver finds groups. The memory is reused.
 type Resolver struct {
 	Tolerance time.Duration // largest difference of two logs' times for one moment
-	found     []candidate
+	found     []candidate   // for the place at hand
 
+	// The cache of Home.
 	run      *Run
-	sortings int64
+	sortings int64           // run.sortings, when cached
 	homes    map[*Group]home // of groups of the run, until a change
 }
 
@@ -116,13 +118,14 @@ type Place struct {
 	Not        *Group // the group whose own time is the place
 }
 
-// Resolve finds the group of a time range, and the clue: by the process on the host, else by the host, else by the run. If several contain the range, the
-// result is the lowest that contains all the others' windows too; ambiguous: lower ones exist. Call Sort before.
+// Resolve finds the group whose window contains a place, and the clue: by the process on the host, else by the host, else by the run. A weaker clue counts only
+// where a stronger finds nothing. Of several groups the lowest counts (see lowest): ambiguous, if a smaller one may contain the place as well. nil: none, or
+// none for certain. Call Sort before.
 func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous bool) {
 	v.found = v.found[:0]
 	for _, level := range [...]struct {
 		by    string
-		known bool
+		known bool // the place has the clue
 		fits  func(*Window) bool
 	}{
 		{spans.JoinByPID, at.Host != 0 && at.PID != 0, func(w *Window) bool { return w.PID == at.PID && w.Host == at.Host }},
@@ -152,20 +155,21 @@ func (v *Resolver) Resolve(r *Run, at Place) (g *Group, by string, ambiguous boo
 	return g, spans.JoinByRun, ambiguous
 }
 
-// collect finds the groups of a list with a window that contains the place and fits.
+// collect appends to v.found the groups of a list with a window that may contain the place and fits.
 func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) {
 	slack := max(int64(v.Tolerance), int64(time.Second)) + r.Apart // the largest of any window
 	for _, g := range l.from(at.Start - l.longest - slack) {
 		if g.Start > at.Start+slack {
 			break
 		}
-		if g == at.Not || g.End < at.End-slack || at.Not != nil && g.functions > 0 && at.Not.functions > 0 {
+		bothBatches := at.Not != nil && g.functions > 0 && at.Not.functions > 0 // no batch lies in another
+		if g == at.Not || g.End < at.End-slack || bothBatches {
 			continue
 		}
 		c, ok := candidate{group: g}, false
 		for i := range g.Windows {
 			w := &g.Windows[i]
-			if !fits(w) || ok && w.End-w.Start >= c.end-c.start {
+			if !fits(w) || ok && w.End-w.Start >= c.end-c.start { // the smallest window counts
 				continue
 			}
 			if may, sure := r.holds(w, at, v.Tolerance); may {
@@ -187,6 +191,7 @@ func (v *Resolver) collect(r *Run, l *list, at *Place, fits func(*Window) bool) 
 // mostCompared is the largest number of candidates compared pairwise. Of more overlapping windows the largest is taken, if it contains all.
 const mostCompared = 64
 
+// largest is the largest candidate, if it contains all others and certainly the place; else nil.
 func (v *Resolver) largest() *Group {
 	c := slices.MaxFunc(v.found, func(a, b candidate) int { return cmp.Compare(a.end-a.start, b.end-b.start) })
 	slack := int64(v.Tolerance)
@@ -201,7 +206,8 @@ func (v *Resolver) largest() *Group {
 	return c.group
 }
 
-// lowest is the smallest candidate without a conflict, containing each smaller candidate.
+// lowest is the lowest candidate of which is certain that the place is inside, whatever is true of the others: it contains each smaller candidate, and lies in
+// each larger one. Two candidates that overlap, or have the same times, rule each other out. nil: none is certain. ambiguous: smaller candidates exist.
 func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	if len(v.found) > mostCompared {
 		return v.largest(), true
@@ -209,6 +215,7 @@ func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	slices.SortFunc(v.found, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.end-a.start, b.end-b.start), slices.Compare(a.group.ID[:], b.group.ID[:]))
 	})
+	// Of two groups of one step, as two logs have it, only the one with precedence counts.
 	v.found = slices.DeleteFunc(v.found, func(c candidate) bool {
 		return c.number >= 0 && slices.ContainsFunc(v.found, func(o candidate) bool {
 			return o.number == c.number && o.group != c.group && min(c.end, o.end) > max(c.start, o.start) && o.group.before(c.group)
@@ -224,6 +231,7 @@ func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 			}
 			inside := o.start >= c.start-slack && o.end <= c.end+slack
 			around := c.start >= o.start-slack && c.end <= o.end+slack
+			// The candidates are sorted by length: smaller ones come first.
 			if j < i && !inside || j > i && !around || inside && around {
 				all = false
 				break
@@ -239,11 +247,11 @@ func (v *Resolver) lowest() (g *Group, ambiguous bool) {
 	return nil, true
 }
 
-// Each calls f with the leaves of traces without a window that begin in a time range. Call Sort before.
+// Each calls f with the leaves of traces without a window that begin in a time range, each once. Call Sort before.
 func (r *Run) Each(start, end int64, f func(*Leaf)) {
 	from, _ := slices.BinarySearchFunc(r.leaves, start, func(l Leaf, t int64) int { return cmp.Compare(l.Start, t) })
 	for i := from; i < len(r.leaves) && r.leaves[i].Start <= end; i++ {
-		if i > from && r.leaves[i].Span == r.leaves[i-1].Span {
+		if i > from && r.leaves[i].Span == r.leaves[i-1].Span { // a repeat, as AddLeaf stores it
 			continue
 		}
 		f(&r.leaves[i])
@@ -258,7 +266,7 @@ func (w *Window) step() int64 {
 	return w.Number
 }
 
-// before decides between two groups of one step: the group whose trace is an id's.
+// before decides which of two groups of one step has precedence: the group whose trace is an id's, else the smaller trace id.
 func (g *Group) before(other *Group) bool {
 	if g.ByID != other.ByID {
 		return g.ByID
@@ -266,7 +274,8 @@ func (g *Group) before(other *Group) bool {
 	return slices.Compare(g.ID[:], other.ID[:]) < 0
 }
 
-// Twin is the group that has the same step in another trace, with priority; nil: none. Call Sort before.
+// Twin is the group with precedence over g that has the same step, by number and overlapping time, in another trace: another log's. nil: none. Call Sort
+// before.
 func (r *Run) Twin(g *Group, w *Window) *Group {
 	if w.step() < 0 || w.Flags.Has(Timeless) {
 		return nil

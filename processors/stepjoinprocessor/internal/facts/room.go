@@ -29,11 +29,12 @@ func (r *Run) Bytes() int64 {
 	return r.bytes + int64(len(r.shares))*128 + int64(len(r.names))*64 + int64(len(r.plain))*plainBytes + int64(len(r.processes))*processBytes
 }
 
-// Forget drops closed groups and leaves that came before a time.
+// Forget drops closed groups, leaves and plain steps that came before a time.
 func (r *Run) Forget(before time.Time) {
 	for len(r.done) > 0 && r.done[0].Last.Before(before) {
 		r.forgetGroup()
 	}
+	// Of leaves only the number that came before is known: as many of the oldest are dropped.
 	n := 0
 	for len(r.arrived) > 0 && r.arrived[0].at.Before(before) {
 		n += r.arrived[0].n
@@ -92,7 +93,7 @@ func (r *Run) Shed(n int) {
 	r.drop(n)
 }
 
-// drop drops the n oldest leaves by their own time, nearly the first to come.
+// drop drops the n leaves that begin first; they are about those that came first.
 func (r *Run) drop(n int) {
 	if n <= 0 {
 		return

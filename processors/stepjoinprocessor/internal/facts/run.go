@@ -16,17 +16,17 @@ type Run struct {
 	ID     string
 	Groups map[pcommon.TraceID]*Group
 
-	shares  map[pcommon.SpanID]Shares
-	texts   map[string]uint32
-	names   []string
-	recent  [4]uint32 // texts requested last
-	turn    int
-	fine    []bool // by the number of a name: some times have more than whole seconds
-	sources map[string]*source
-	wide    list     // groups that may contain others by time
-	batches list     // batches of TransferQueue, and nothing else: none lies in another
-	narrow  list     // groups of one process's time: a TransferQueue call without an id
-	fresh   []*Group // in none of the lists yet, or at an older time
+	shares  map[pcommon.SpanID]Shares // of leaves with the flag Shares
+	texts   map[string]uint32         // the numbers of texts
+	names   []string                  // the texts, by number
+	recent  [4]uint32                 // texts requested last
+	turn    int                       // number of texts put into recent
+	fine    []bool                    // by the number of a name: some times have more than whole seconds
+	sources map[string]*source        // by scope
+	wide    list                      // groups that may contain others by time
+	batches list                      // batches of TransferQueue, and nothing else: none lies in another
+	narrow  list                      // groups of one process's time: a TransferQueue call without an id
+	fresh   []*Group                  // in none of the lists yet, or at an older time
 	sorted  bool
 	// sortings is the number of sorts.
 	sortings int64

@@ -8,18 +8,18 @@ type source struct {
 	last  time.Time // time of the last input
 	ended bool
 
-	// Whether the source catches up: reading old logs, faster than they were written. A source behind that does not catch up has another clock.
+	// live: the source does not catch up, which means to read old logs, faster than they were written. A live source that is behind has another clock.
 	live  bool
-	since time.Time
-	from  int64 // until, then
+	since time.Time // when the pace was last measured
+	from  int64     // until, then
 }
 
 const (
 	pace     = 2 * time.Second // interval of measurement
-	catching = 3               // times as fast as time goes by
+	catching = 3               // a source catches up if log time goes by this many times as fast as the clock
 )
 
-// Advance records the time reached by a source.
+// Advance records that a source has reached the time until, ns, and measures the source's pace.
 func (r *Run) Advance(name string, until int64, now time.Time) {
 	s := r.sources[name]
 	if s == nil {
@@ -33,7 +33,7 @@ func (r *Run) Advance(name string, until int64, now time.Time) {
 	}
 }
 
-// Behind says whether a source that reads old logs has not yet reached a time.
+// Behind says whether a source has not reached the time until, although it is reading old logs (not live) and has sent something within wait.
 func (r *Run) Behind(until int64, now time.Time, wait time.Duration) bool {
 	for _, s := range r.sources {
 		if s.until < until && now.Sub(s.last) < wait && !s.live {
@@ -50,7 +50,7 @@ func (r *Run) Ended(name string) {
 	}
 }
 
-// Unread says whether a source that has not ended has not reached a time, after any delay.
+// Unread says whether some source has neither ended nor reached the time until. Unlike for Behind, how long a source is silent does not matter.
 func (r *Run) Unread(until int64) bool {
 	for _, s := range r.sources {
 		if s.until < until && !s.ended {

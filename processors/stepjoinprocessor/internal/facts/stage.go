@@ -18,13 +18,13 @@ type Stage struct {
 	Flags      Flags
 }
 
-// AddStage adds a stage to the group of the stage's trace. A repeat is stored twice, until Settled.
+// AddStage adds a stage to the group of the stage's trace. A repeat is found only with FindRepeats; else it is stored twice, until Settled.
 func (r *Run) AddStage(g *Group, s Stage, now time.Time) {
 	if r.known != nil && slices.ContainsFunc(g.Stages, func(o Stage) bool { return o.Span == s.Span }) {
 		return
 	}
 	if g.Stages == nil {
-		g.Stages = make([]Stage, 0, 3*g.expected())
+		g.Stages = make([]Stage, 0, 3*g.expected()) // get, compute and put
 	}
 	g.Stages = append(g.Stages, s)
 	g.staged++

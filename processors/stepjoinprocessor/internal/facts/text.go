@@ -2,7 +2,7 @@ package facts
 
 const maxTexts = 65_536
 
-// Number is the number of a text. Beyond a run's limit, the number of the empty text.
+// Number is the number of a text, new where absent. Beyond a run's limit, the number of the empty text: 0.
 func (r *Run) Number(text string) uint32 {
 	if text == "" {
 		return 0
@@ -21,6 +21,7 @@ func (r *Run) Number(text string) uint32 {
 	return n
 }
 
+// newText numbers a new text.
 func (r *Run) newText(text string) uint32 {
 	if len(r.names) >= maxTexts {
 		return 0

@@ -23,7 +23,7 @@ type Unplaced struct {
 // MostUnplaced is how many passes of a group are drawn by themselves.
 const MostUnplaced = 64
 
-// AddUnplaced adds a pass or a call without a time to its group.
+// AddUnplaced adds a pass or a call without a time to its group. A repeated call is found with FindRepeats.
 func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	if r.known != nil && u.Call && g.draws(u.Span) { // a repeated pass is known as a window or a leaf
 		return
@@ -32,7 +32,8 @@ func (r *Run) AddUnplaced(g *Group, u Unplaced) {
 	r.bytes += unplacedBytes
 }
 
-// AddLate adds a pass to a closed group. Passes beyond MostUnplaced are in their own trace alone, and so are calls after the pass was drawn.
+// AddLate adds a pass to a closed group, which then is one of r.Late: the next sweep draws the pass. Passes beyond MostUnplaced are in their own trace alone,
+// and so are calls after the pass was drawn.
 func (r *Run) AddLate(g *Group, u Unplaced) {
 	if len(g.Unplaced) >= MostUnplaced || g.draws(u.Span) {
 		return
@@ -48,6 +49,7 @@ func (g *Group) Waits(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id && !u.Drawn })
 }
 
+// draws says whether a pass or a call is known.
 func (g *Group) draws(id pcommon.SpanID) bool {
 	return slices.ContainsFunc(g.Unplaced, func(u Unplaced) bool { return u.Span == id })
 }
@@ -60,7 +62,7 @@ func (r *Run) Drop(g *Group) {
 	r.bytes -= g.Bytes()
 }
 
-// Arrived gives a group without any clock the arrival times of the lines, if known.
+// Arrived gives a group without any clock the arrival times of the lines, if known: windows and leaves that have them (Observed) are not Timeless any more.
 func (r *Run) Arrived(g *Group) {
 	if g.End != 0 || !g.Promised && !g.ByID && len(g.Unplaced) == 0 { // without an id only the group's own trace is tied to it
 		return
@@ -99,8 +101,9 @@ func (g *Group) Passes() (n int) {
 // between is the gap between two passes, ns: Jaeger's critical path leaves out a span ending as the next begins.
 const between = 1000
 
-// Lay calls f with the start of each pass not drawn yet, ns: from the start of a window, in succession in the log's order, closer together if the window is too
-// short. Durations stay exact, also beyond the window's end.
+// Lay calls f with each pass not drawn yet, and where the pass is to be drawn, ns: from the start of a window, in succession in the log's order, behind those
+// drawn already. If the window is too short, the starts are scaled closer together, so that each pass ends within, unless longer than the window. Durations
+// stay exact.
 func (g *Group) Lay(start, end int64, f func(u *Unplaced, at int64)) {
 	slices.SortStableFunc(g.Unplaced, compareUnplaced)
 	room, before, scale := end-start, int64(0), 1.0
@@ -109,6 +112,7 @@ func (g *Group) Lay(start, end int64, f func(u *Unplaced, at int64)) {
 			before += u.End - u.Start + between
 		}
 	}
+	// The scale by which every pass fits: a pass that would begin at after the start must begin room-length after at most.
 	at := before
 	for i := range g.Unplaced {
 		u := &g.Unplaced[i]

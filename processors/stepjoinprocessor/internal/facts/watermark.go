@@ -6,16 +6,16 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// Watermark is a watermark of a source of collectives. Times are ns.
+// Watermark is a source's word on how far its collectives are sent: gateways that join ranks send one a second. Times are ns. See docs/reference/adr/0025.
 type Watermark struct {
-	Source        string // must not share reused memory
-	Epoch, Number int64  // watermarks of an epoch are numbered from 1
-	First         bool   // nothing was sent before
+	Source        string // the topic and the partition of the ranks' records; must not share reused memory
+	Epoch, Number int64  // the source's start, and the number of the watermark since, from 1
+	First         bool   // the first of the run: nothing was sent before
 	Until         int64  // everything that began before is sent; 0: unknown yet
 	Sent          int64  // the latest end sent, also in earlier epochs
 }
 
-// mark is the last watermark of a source.
+// mark is what the watermarks of a source have said so far.
 type mark struct {
 	epoch, number, until int64
 	midway               bool // spans sent before this epoch, or before the first watermark here, may have gone to another gateway, to an extent not stated yet
@@ -24,24 +24,26 @@ type mark struct {
 // maxMarks bounds the sources of collectives of a run.
 const maxMarks = 4096
 
-// Watermark takes a watermark of a source of collectives. A process that reads a Kafka partition without a gap misses nothing. Any other process, after a
-// missed watermark or with a source seen first midway, may lack spans sent until then.
+// Watermark takes a watermark of a source of collectives: how far its collectives are sent (Awaits), and whether some went elsewhere (Loses). A process that
+// reads a Kafka partition without a gap misses nothing. Any other process, after a missed watermark or with a source seen first midway, may lack spans sent
+// until then.
 func (r *Run) Watermark(w *Watermark) {
 	m, known := r.marks[w.Source]
+	isRepeat := known && (w.Epoch < m.epoch || w.Epoch == m.epoch && w.Number <= m.number)
 	switch {
-	case !known && len(r.marks) >= maxMarks, known && (w.Epoch < m.epoch || w.Epoch == m.epoch && w.Number <= m.number):
+	case !known && len(r.marks) >= maxMarks, isRepeat:
 		return
 	case !known:
 		m.midway = !w.First && (r.takenOver || r.Partition == "")
-	case r.Partition != "":
-	case w.Epoch != m.epoch:
+	case r.Partition != "": // a gap in the partition is told by Misses
+	case w.Epoch != m.epoch: // the source was restarted
 		m.midway = !w.First
-	case w.Number != m.number+1:
+	case w.Number != m.number+1: // a watermark, and spans, went elsewhere
 		r.Loses(w.Sent, spans.PartialRestart)
 	}
 	if m.midway {
 		r.Loses(w.Sent, spans.PartialRestart)
-		m.midway = w.Until == 0
+		m.midway = w.Until == 0 // else the watermark says how much went elsewhere
 	}
 	m.epoch, m.number, m.until = w.Epoch, w.Number, max(m.until, w.Until)
 	r.setMark(w.Source, m)
@@ -54,7 +56,8 @@ func (r *Run) setMark(source string, m mark) {
 	r.marks[source] = m
 }
 
-// Misses records that another process has read facts of the run. The next watermark of each source bounds the missed part.
+// Misses records that another process has read facts of the run: the partition was its for a while. The next watermark of each source bounds the
+// missed part.
 func (r *Run) Misses(now time.Time) {
 	r.takenOver, r.unsettled, r.Since = true, true, now
 	for source, m := range r.marks {
@@ -63,8 +66,8 @@ func (r *Run) Misses(now time.Time) {
 	}
 }
 
-// Awaits says whether a source of collectives has not sent everything that began until a time, or may still be unknown, for at most limit: for a run from
-// Kafka, a source taken over by another gateway is silent meanwhile, and a process new to the run does not know the number of sources.
+// Awaits says whether a source of collectives has not sent everything that began until a time; or, for at most limit, whether a source may still be unknown:
+// for a run from Kafka, a source taken over by another gateway is silent meanwhile, and a process new to the run does not know the number of sources.
 func (r *Run) Awaits(until int64, now time.Time, limit time.Duration) bool {
 	if r.Partition != "" && (len(r.marks) == 0 || r.takenOver) && now.Sub(r.Since) < limit {
 		return true

@@ -25,8 +25,8 @@ type Window struct {
 	Flags      Flags
 	Span       pcommon.SpanID
 	Start, End int64
-	Number     int64 // iteration or ordinal; −1: none
-	Steps      float64
+	Number     int64   // iteration or ordinal; −1: none
+	Steps      float64 // covered by the record, at least 1
 	Batch      float64 // samples; NaN: not known
 	World      int64   // ranks of the job, by the log of the training; 0: not known
 	Host       uint32
@@ -62,13 +62,13 @@ func (r *Run) AddWindow(g *Group, w Window, now time.Time) bool {
 	return true
 }
 
-// Main is the window of the group's breakdown: the longest of the training steps, else all functions together, else the pass, else a Timeless training step;
-// false: none has a length in time.
+// Main is the window of the group's breakdown: the longest of the training steps, those with parts first; else the longest pass; else the longest other window;
+// else all functions together, as one window; else a Timeless training step. false: none has a length in time.
 func (g *Group) Main() (w Window, ok bool) {
 	parted := g.parted()
 	for i := range g.Windows {
 		c := &g.Windows[i]
-		if c.Flags.Has(Timeless|Point) || c.Kind == Function || c.End <= c.Start {
+		if c.Flags.Has(Timeless|Point) || c.Kind == Function || c.End <= c.Start { // functions: below
 			continue
 		}
 		if !ok || before(c, &w, parted) {
@@ -85,10 +85,10 @@ func (g *Group) Main() (w Window, ok bool) {
 	for i := range g.Windows {
 		if c := &g.Windows[i]; c.Kind == Function && !c.Flags.Has(Timeless) {
 			w.Start, w.End, ok = min(w.Start, c.Start), max(w.End, c.End), true
-			if !(w.Batch >= c.Batch) {
+			if !(w.Batch >= c.Batch) { // the largest, from NaN on
 				w.Batch = c.Batch
 			}
-			if !g.Promised { // alone in a trace
+			if !g.Promised { // a call alone in a trace: its span is the window
 				w.Span = c.Span
 			}
 		}
@@ -108,7 +108,7 @@ func (g *Group) timeless() (w Window, ok bool) {
 	return w, ok
 }
 
-// parted are the steps with parts, if the group has several steps.
+// parted are the spans of the windows that have parts, if the group has several windows to choose from; else nil.
 func (g *Group) parted() map[pcommon.SpanID]struct{} {
 	if len(g.Windows) < 2 || len(g.Own) == 0 {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 // Facts in stored form, for the process after a crash. Texts are written out, because their numbers are of one process.
 
+// appendBool appends up to 8 booleans as one byte.
 func appendBool(b []byte, all ...bool) []byte {
 	bits := byte(0)
 	for i, is := range all {
@@ -22,6 +23,7 @@ func appendBool(b []byte, all ...bool) []byte {
 	return append(b, bits)
 }
 
+// readBools is the inverse of appendBool.
 func readBools(c *wire.Cursor, all ...*bool) {
 	bits := c.Byte()
 	for i, is := range all {
@@ -155,14 +157,14 @@ func (w *Whole) Append(b []byte) []byte {
 	return appendBool(wire.AppendVarints(b, w.Ranks, w.World, w.Apart), w.Sampled, w.RecordOnly, w.takenOver, w.unsettled)
 }
 
-// ReadWhole reads the output of Whole.Append.
+// ReadWhole reads the output of Whole.Append into the run. Numbers that only grow keep their larger value.
 func (r *Run) ReadWhole(c *wire.Cursor) {
 	r.Trainer, r.Partition = string(c.Bytes()), string(c.Bytes())
 	r.Ranks, r.World, r.Apart = max(r.Ranks, c.Varint()), max(r.World, c.Varint()), max(r.Apart, c.Varint())
 	readBools(c, &r.Sampled, &r.RecordOnly, &r.takenOver, &r.unsettled)
 }
 
-// AppendState appends the state of the run as a whole, the end of lost facts, and the times reached by sources.
+// AppendState appends what is known of the run apart from facts: the state as a whole, the end of lost facts, the watermarks, and the times reached by sources.
 func (r *Run) AppendState(b []byte) []byte {
 	w := r.Whole()
 	b = wire.AppendBytes(wire.AppendVarints(w.Append(b), r.Lost), r.LostBy)

@@ -78,7 +78,7 @@ func causeOfReason(reason string) (Cause, bool) {
 	return 0, false
 }
 
-// value is a value of a sample.
+// value is a kind of value in a sample: a share, W, °C, MHz.
 type value uint8
 
 const (
@@ -102,12 +102,12 @@ type sample struct {
 // MaxBytes bounds all samples: 64 hosts of 8 GPUs, one sample a second, 15 minutes. Beyond, the older samples become coarser.
 const (
 	MaxBytes    = 32 << 20
-	sampleBytes = 64
+	sampleBytes = 64 // of one sample
 	maxGPUs     = 16_384
 	maxText     = 256
 	maxProcs    = 64 // of a GPU
 	maxXIDs     = 32 // remembered per GPU; and codes counted
-	usual       = 8  // approximate number of gaps behind the usual gap
+	usual       = 8  // the usual gap moves by 1/usual of the way to each new gap: about the mean of as many
 	farthest    = 2  // the longest time of a sample, in usual gaps
 )
 
@@ -115,14 +115,14 @@ const (
 type process struct {
 	pid         int32
 	memory      float64 // By
-	first, last int64
+	first, last int64   // ns: first and last seen
 }
 
 // XID is a driver error, at the time of the scrape that found it.
 type XID struct {
 	Code  string // xid_79
 	At    int64  // ns
-	Count int64
+	Count int64  // new ones since the scrape before
 }
 
 // GPU is one GPU.
@@ -138,15 +138,17 @@ type GPU struct {
 	used    time.Time // time of its last metric
 }
 
+// code is the last count of an error code.
 type code struct {
 	name  string
 	count int64
-	at    int64
+	at    int64 // ns
 }
 
+// counter is the last value of a counter of throttled seconds.
 type counter struct {
 	value float64
-	at    int64
+	at    int64 // ns
 }
 
 // GPUs are all GPUs in metrics. The metrics instance of a component writes, the traces instance reads.
@@ -157,15 +159,15 @@ type GPUs struct {
 
 	mu     sync.Mutex
 	hosts  map[string]map[string]*GPU // by host and id
-	count  int
-	room   int // allocated samples
-	most   int // limit of room
+	count  int                        // of GPUs
+	room   int                        // allocated samples
+	most   int                        // limit of room
 	swept  time.Time
 	points points
 
 	workers map[Process]*worker
-	// Memory of Notice.
-	found    []seen
+	found   []seen // workers that the metrics at hand name on a GPU
+	// Memory of infos.
 	infoList []Info
 	on       []*GPU
 }
@@ -200,7 +202,8 @@ func (g *GPUs) gpu(host, id, name string, now time.Time) *GPU {
 	return u
 }
 
-// sample is the sample of a time, new for a later time than all others; nil for an earlier time without a sample.
+// sample is the sample of a scrape at a time, ns: new, without values, for a later time than all others. For an earlier time only the latest sample is found,
+// by the same time; else nil. Samples older than keep are dropped, and where all samples have no room, all become coarser.
 func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 	n := len(u.samples)
 	if n > 0 && at <= u.samples[n-1].at {
@@ -225,6 +228,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 		if u.every == 0 {
 			u.every = gap
 		}
+		// A long gap, of an outage, counts as farthest usual ones.
 		u.every += (min(gap, farthest*u.every) - u.every) / usual
 		s.from = u.samples[n-1].at
 	}
@@ -239,6 +243,7 @@ func (g *GPUs) sample(u *GPU, at int64, keep time.Duration) *sample {
 
 // drop drops the samples before a time, once they are a quarter of all: copying the rest then costs little.
 func (g *GPUs) drop(u *GPU, before int64) {
+	// The index of the first sample not before: never equal, so that the search ends there.
 	old, _ := slices.BinarySearchFunc(u.samples, before, func(s sample, t int64) int {
 		if s.at < t {
 			return -1
@@ -261,7 +266,8 @@ func (u *GPU) forget() {
 // far is the longest time before it that a sample covers, ns: unscraped values are not invented. Driver counters cover any time.
 func (u *GPU) far(s *sample) int64 { return farthest * u.every * int64(s.scrapes) }
 
-// coarsen merges pairs of samples, except the latest of each GPU; false: nothing left to merge.
+// coarsen frees memory: of each GPU pairs of consecutive samples are merged, except the latest, which still gets values, and unused capacity is given back.
+// false: nothing was freed.
 func (g *GPUs) coarsen() bool {
 	before := g.room
 	g.room = 0
@@ -272,7 +278,7 @@ func (g *GPUs) coarsen() bool {
 				for i := 0; i+1 < n-1; i += 2 {
 					kept = append(kept, u.merge(&u.samples[i], &u.samples[i+1]))
 				}
-				u.samples = append(kept, u.samples[(n-1)&^1:]...)
+				u.samples = append(kept, u.samples[(n-1)&^1:]...) // from the largest even index below n on: the last one or two
 			} else {
 				u.samples = slices.Clip(slices.Clone(u.samples))
 			}
@@ -282,14 +288,15 @@ func (g *GPUs) coarsen() bool {
 	return g.room < before
 }
 
-// merge merges two consecutive samples: means by time, the highest temperature, sums of seconds.
+// merge merges two consecutive samples: means weighted by time, the highest temperature, sums of throttled seconds. Of the first, a, only the time counts that
+// it may cover (far). A cause that only flags tell counts for b if it held at both scrapes.
 func (u *GPU) merge(a, b *sample) sample {
 	out := *b
 	out.from = a.from
-	x, y := float64(min(a.at-a.from, u.far(a))), float64(b.at-b.from)
+	x, y := float64(min(a.at-a.from, u.far(a))), float64(b.at-b.from) // ns: the weights
 	for v := range out.value {
 		switch p, q := float64(a.value[v]), float64(b.value[v]); {
-		case p != p:
+		case p != p: // NaN: b's is kept
 		case q != q:
 			out.value[v] = a.value[v]
 		case value(v) == temperature:
@@ -300,13 +307,13 @@ func (u *GPU) merge(a, b *sample) sample {
 	}
 	for c := range Cause(causes) {
 		p, q := a.held[c], b.held[c]
-		if q < 0 && (a.flagged&b.flagged)>>c&1 == 1 {
+		if q < 0 && (a.flagged&b.flagged)>>c&1 == 1 { // no counter, but flags at the beginning and the end of b
 			q = 0
 			if (a.flags&b.flags)>>c&1 == 1 && b.at-b.from <= u.far(b) {
 				q = float32(y / 1e9)
 			}
 		}
-		out.held[c] = max(p, q)
+		out.held[c] = max(p, q) // the known one, or −1
 		if p >= 0 && q >= 0 {
 			out.held[c] = p + q
 		}

@@ -39,6 +39,7 @@ const (
 	ofProcess
 )
 
+// kindOf is the meaning of a metric by its name; none: not used here.
 func kindOf(metric string) kind {
 	switch metric {
 	case spans.MetricGPUUtilization:
@@ -61,8 +62,9 @@ func kindOf(metric string) kind {
 	return none
 }
 
-// Notice reads the GPU metrics, and keeps the values for a time. It changes nothing, and returns the number of unusable points of GPUs: without host, device or
-// time, earlier than the known samples, or beyond the limit. report gets the runs of the processes in the metrics.
+// Notice reads the GPU metrics in md, and keeps the values for the time keep. It returns the number of unusable points of GPUs: without host, device or time,
+// earlier than the known samples, or beyond the limit. After reading, report gets the runs of the processes that the metrics name, valid during the call, and
+// may append to md. g.mu is held meanwhile, also during report; without metrics of GPUs neither the lock nor report is used.
 func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info)) (ignored int64) {
 	locked := false
 	var now time.Time
@@ -97,6 +99,7 @@ func (g *GPUs) Notice(md pmetric.Metrics, keep time.Duration, report func([]Info
 	return ignored
 }
 
+// metric takes the points of one metric, and returns the number of unusable ones. Throttled seconds are only known as a cumulative counter.
 func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep time.Duration) (ignored int64) {
 	var list pmetric.NumberDataPointSlice
 	switch m.Type() {
@@ -122,7 +125,8 @@ func (g *GPUs) metric(k kind, host string, m pmetric.Metric, now time.Time, keep
 	return ignored
 }
 
-// read reads the labels; false: the point is not used.
+// read reads the labels of a point; false: the point is not used, being of no GPU, of another source than nvml, or another value than the one kept of its
+// metric.
 func (l *labels) read(k kind, attrs pcommon.Map) bool {
 	gpu := k != ofPower && k != ofErrors && k != ofTemperature // also reported by other hardware
 	for name, v := range attrs.All() {
@@ -164,13 +168,13 @@ func (l *labels) read(k kind, attrs pcommon.Map) bool {
 	}
 }
 
-// point takes a point; false: unusable.
+// point takes a point into the samples, processes or errors of its GPU; false: unusable. Causes of throttling that are not kept are usable, and change nothing.
 func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time, keep time.Duration) bool {
 	v, at := spans.PointNumber(p), int64(p.Timestamp())
 	if l.host == "" || l.id == "" || at <= 0 || !(v >= 0) || v > math.MaxFloat32 || p.Flags().NoRecordedValue() {
 		return false
 	}
-	last := &g.points
+	last := &g.points // mostly of the same GPU
 	if last.gpu == nil || last.id != l.id || last.host != l.host {
 		*last = points{l.host, l.id, g.gpu(l.host, l.id, l.name, now)}
 	}
@@ -207,7 +211,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 	case ofTemperature:
 		s.value[temperature] = float32(v)
 	case ofClock:
-		s.value[clock] = float32(v / 1e6)
+		s.value[clock] = float32(v / 1e6) // Hz to MHz
 	case ofThrottleTime:
 		c, _ := l.cause(k)
 		u.counted(s, c, v)
@@ -218,6 +222,7 @@ func (g *GPUs) point(k kind, l *labels, p pmetric.NumberDataPoint, now time.Time
 	return true
 }
 
+// cause is the cause of throttling that the labels name, for a counter or a flag; false: none that is kept.
 func (l *labels) cause(k kind) (Cause, bool) {
 	if k == ofThrottleTime {
 		return causeOfPolicy(l.which)
@@ -225,7 +230,8 @@ func (l *labels) cause(k kind) (Cause, bool) {
 	return causeOfReason(l.which)
 }
 
-// counted takes a counter of throttled seconds. Its growth is of the sample, if the counter's last value is of the sample before.
+// counted takes a counter of throttled seconds. Its growth since the last value is the sample's, if the last value is of the sample before, and the counter did
+// not begin anew.
 func (u *GPU) counted(s *sample, c Cause, v float64) {
 	last := u.held[c]
 	if last.at == s.at {
@@ -233,7 +239,8 @@ func (u *GPU) counted(s *sample, c Cause, v float64) {
 	}
 	u.held[c] = counter{v, s.at}
 	n := len(u.samples)
-	if last.at == 0 || n < 2 || s.from != last.at || v < last.value { // nothing to compare with, or the counter began anew
+	nothingBefore := last.at == 0 || n < 2 || s.from != last.at
+	if nothingBefore || v < last.value {
 		return
 	}
 	s.held[c] = float32(min(v-last.value, float64(s.at-last.at)/1e9))
@@ -247,7 +254,7 @@ func (u *GPU) flagged(s *sample, c Cause, on bool) {
 	}
 }
 
-// process records a process with memory of the GPU.
+// process records a process with memory of the GPU, By, as seen at a time; beyond maxProcs in place of the one not seen for the longest. false: no valid id.
 func (u *GPU) process(pid int64, memory float64, at int64) bool {
 	if pid <= 0 || pid > math.MaxInt32 {
 		return false
@@ -275,7 +282,8 @@ func (u *GPU) process(pid int64, memory float64, at int64) bool {
 	return true
 }
 
-// xid takes the count of an error. Whether the first count of a code is new is known where the GPU was scraped before.
+// xid takes the count of an error code at a time, and records the errors that are new since the count before. The first count of a code is new only if the GPU
+// was scraped before without it. false: earlier than the known count, or beyond the limits.
 func (u *GPU) xid(name string, count, at int64) bool {
 	known := (*code)(nil)
 	for i := range u.codes {
@@ -283,7 +291,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 			known = &u.codes[i]
 		}
 	}
-	before, fresh := int64(0), u.scrapedBefore(at)
+	before, fresh := int64(0), u.scrapedBefore(at) // fresh: the difference is of errors since the scrape before
 	switch {
 	case known == nil:
 		if len(u.codes) >= maxXIDs || len(name) > maxText {
@@ -291,7 +299,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 		}
 		u.codes = append(u.codes, code{name: strings.Clone(name)})
 		known = &u.codes[len(u.codes)-1]
-	case at <= known.at:
+	case at <= known.at: // a duplicate, or too early
 		return at == known.at
 	default:
 		before, fresh = known.count, true
@@ -301,7 +309,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 	}
 	known.count, known.at = count, at
 	if fresh && count > before {
-		if len(u.xids) >= maxXIDs {
+		if len(u.xids) >= maxXIDs { // the oldest makes room
 			u.xids = u.xids[:copy(u.xids, u.xids[1:])]
 		}
 		u.xids = append(u.xids, XID{known.name, at, count - before})
@@ -309,7 +317,7 @@ func (u *GPU) xid(name string, count, at int64) bool {
 	return true
 }
 
-// scrapedBefore says whether a scrape was made shortly before.
+// scrapedBefore says whether a scrape was made shortly before a time: within two usual gaps, or a minute.
 func (u *GPU) scrapedBefore(at int64) bool {
 	for i := len(u.samples) - 1; i >= 0; i-- {
 		if s := &u.samples[i]; s.at < at {

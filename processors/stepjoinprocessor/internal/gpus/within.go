@@ -64,7 +64,8 @@ type Scratch struct {
 	errors []Error
 }
 
-// Within summarizes the GPUs from start to end, ns: those with any of the processes; if none is known to have run on any, the hosts'; false: no sample within.
+// Within summarizes the GPUs from start to end, ns: those on which any of the processes ran (Window.Stated); if no such GPU is known, all of the hosts. false:
+// no sample within.
 func (g *GPUs) Within(s *Scratch, start, end int64, processes []Process, hosts []string) (w Window, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -107,8 +108,9 @@ func (g *GPUs) Of(to []*GPU, p Process, start, end int64) []*GPU {
 	return g.of(to, p, start, end)
 }
 
+// of is Of, with g.mu held.
 func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
-	most := -1.0
+	most := -1.0 // the process's memory on the GPU with the most of it
 	for _, u := range g.hosts[p.Host] {
 		if of := u.runs(p.PID, start, end); of != nil {
 			most = max(most, of.memory)
@@ -125,7 +127,7 @@ func (g *GPUs) of(to []*GPU, p Process, start, end int64) []*GPU {
 	return to
 }
 
-// runs is the process, if seen at some time from start to end, or right before or after.
+// runs is the process, if seen on the GPU at some time from start to end, or within one scrape before or two after; else nil.
 func (u *GPU) runs(pid int32, start, end int64) *process {
 	for i := range u.procs {
 		if p := &u.procs[i]; p.pid == pid && p.first-u.every <= end && p.last+farthest*u.every >= start {
@@ -137,13 +139,14 @@ func (u *GPU) runs(pid int32, start, end int64) *process {
 
 // over adds up a value of several GPUs.
 type over struct {
-	n              int
-	sum            float64
-	least, most    float64
+	n              int     // of GPUs
+	sum            float64 // of their means
+	least, most    float64 // of their means
 	highest        float64 // of any sample
 	highestIsKnown bool
 }
 
+// add adds the mean of one GPU.
 func (o *over) add(mean float64) {
 	if o.n == 0 {
 		o.least, o.most = mean, mean
@@ -170,7 +173,8 @@ func (o *over) peak() float64 {
 // round removes the digits made up by float32.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
-// within adds the state of one GPU. A sample is of the time since the sample before; the window gets the part within.
+// within adds the state of one GPU from start to end to w, all and s. A sample is of the time since the sample before: a value counts by the part of this time
+// within the window, and of throttled seconds only those count that cannot lie outside.
 func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64) {
 	first := sort.Search(len(u.samples), func(i int) bool { return u.samples[i].at > start })
 	if first == len(u.samples) || u.samples[first].at > end {
@@ -186,7 +190,7 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 			w.Samples += int(x.scrapes)
 		}
 		for v, of := range x.value {
-			if of != of {
+			if of != of { // NaN: not measured
 				continue
 			}
 			covered := float64(max(to-max(from, x.at-u.far(x)), 0))
@@ -196,7 +200,7 @@ func (u *GPU) within(s *Scratch, w *Window, all *[values]over, start, end int64)
 				o.highest, o.highestIsKnown = float64(of), true
 			}
 		}
-		outside := float64(x.at-x.from-(to-from)) / 1e9
+		outside := float64(x.at-x.from-(to-from)) / 1e9 // s of the sample's time
 		for c := range x.held {
 			if sure := u.heldIn(i, Cause(c)) - outside; sure > 0 {
 				if held.Since == 0 {
@@ -231,7 +235,10 @@ func (u *GPU) heldIn(i int, c Cause) float64 {
 	if x.held[c] >= 0 {
 		return float64(x.held[c])
 	}
-	if i == 0 || u.samples[i-1].at != x.from || x.at-x.from > u.far(x) || x.flags&(1<<c) == 0 || u.samples[i-1].flags&(1<<c) == 0 {
+	if i == 0 || u.samples[i-1].at != x.from || x.at-x.from > u.far(x) { // no scrape at its beginning, or too long ago
+		return 0
+	}
+	if x.flags&(1<<c) == 0 || u.samples[i-1].flags&(1<<c) == 0 {
 		return 0
 	}
 	return float64(x.at-x.from) / 1e9

@@ -29,7 +29,8 @@ const (
 	noRank     = -1
 )
 
-// Work records the run of a process, and its rank; below 0: unknown. For a process with spans of several runs the latest counts.
+// Work records the run of a process, and its rank; below 0: unknown. For a process with spans of several runs the latest counts; one with spans of several
+// ranks has no rank.
 func (g *GPUs) Work(p Process, service, run string, rank int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -59,7 +60,8 @@ type seen struct {
 	at  int64
 }
 
-// infos are the GPUs on which processes of runs were found at work: a context opened needlessly on another GPU is no work, as for a window.
+// infos are the GPUs on which the metrics just read have found processes of runs at work: a context opened needlessly on another GPU is no work, as for a
+// window. The list is valid until the next call.
 func (g *GPUs) infos() []Info {
 	g.infoList = g.infoList[:0]
 	for _, s := range g.found {

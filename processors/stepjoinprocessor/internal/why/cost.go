@@ -9,15 +9,15 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// run is the cost of all windows of a run.
+// run is what all windows of a run add up to: the costs of causes, and the data of WhatIf.
 type run struct {
 	costs    map[blame]*Cost
-	steps    int64
-	duration float64
-	waited   float64 // for anyone
-	workers  map[breakdown.Who]float64
-	judged   int64 // windows
-	unjudged int64
+	steps    int64                     // of WhatIf
+	duration float64                   // s, of these steps
+	waited   float64                   // s, in these steps, for anyone
+	workers  map[breakdown.Who]float64 // s, in these steps, by the rank waited for
+	judged   int64                     // windows
+	unjudged int64                     // windows with too few alike
 }
 
 // blame is a cause, without the collective in which it showed.
@@ -50,7 +50,7 @@ func (h *History) run(id string) *run {
 	return r
 }
 
-// blame adds a window's cost to its run.
+// blame adds a window's verdict to its run: the costs of the causes, with those of one rank added up over operations.
 func (h *History) blame(w *window, v *Verdict) {
 	r := h.run(w.Run)
 	if !v.Judged {
@@ -67,7 +67,7 @@ func (h *History) blame(w *window, v *Verdict) {
 	}
 }
 
-// count adds a window to the data of WhatIf.
+// count adds a step to the data of WhatIf; ranks are the ranks waited for. Other windows would count the same time again.
 func (h *History) count(w *Window, ranks []named) {
 	if w.Of != Step {
 		return
@@ -91,6 +91,7 @@ func (h *History) Judged(of string) (judged, unjudged int64) {
 	return 0, 0
 }
 
+// add adds the cost of a cause in one window. ranks is the number of ranks that lost the time; 0: unknown.
 func (r *run) add(of blame, seconds float64, ranks int64) {
 	c := r.costs[of]
 	if c == nil {

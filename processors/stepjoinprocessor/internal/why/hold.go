@@ -9,7 +9,8 @@ import (
 	"github.com/trainbridge/trainbridge/processors/stepjoinprocessor/internal/breakdown"
 )
 
-// Hold keeps a window until enough later windows are known; then done is called with its verdict, once. Some 4,000 windows are kept, of all runs.
+// Hold keeps a window of finished logs until enough later windows are known; then done is called with its verdict, once. Some 4,000 windows are kept, of all
+// runs: the last makes all keys judge the windows that can be judged.
 func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
 	s := h.of(w.Key)
 	now, ranks := h.take(w)
@@ -17,6 +18,7 @@ func (h *History) Hold(w *Window, done func(v *Verdict, slow bool)) {
 		h.count(w, ranks)
 	}
 	s.seen++
+	// A copy: now and w.Breakdown share memory that is reused for the next window.
 	var kept *window
 	if n := len(h.free); n > 0 {
 		kept, h.free = h.free[n-1], h.free[:n-1]
@@ -50,7 +52,10 @@ func (h *History) Settle() {
 	}
 }
 
-// settle judges the held windows of a key: all, or those with enough later windows.
+// settle judges the held windows of a key that have no verdict yet: all, or those with enough later windows (around). Each gets its verdict (done); judged
+// windows stay as long as later ones need them for comparison.
+//
+// A window is slow if its time is beyond the limit of its regime (package regimes); or, if the work alone is usual, by its overhead.
 func (h *History) settle(s *series, all bool) {
 	until := len(s.held)
 	if !all {
@@ -82,7 +87,7 @@ func (h *History) settle(s *series, all bool) {
 			v = h.peers.limit(w, regimes.Level{Usual: step.Usual, Spread: step.Spread, Limit: step.Limit})
 			slow = step.State != regimes.First && v.Value > v.Threshold
 		}
-		if !slow && work != nil {
+		if !slow && work != nil { // a second look, at the overhead alone
 			near = work.Neighbours(near[:0], i)
 			h.peers.take(s.held, near)
 			if more, ok := h.peers.overhead(w, &work.Steps[i]); ok {
@@ -92,8 +97,9 @@ func (h *History) settle(s *series, all bool) {
 			near = run.Neighbours(near[:0], i)
 			h.peers.take(s.held, near)
 			h.peers.explain(w, &v)
+			// A window that is slow in each period, as with a step that saves, is slow only with a cause.
 			slow = step.State != regimes.Periodic || len(v.Causes) > 0
-			if !slow { // explained by the period alone
+			if !slow {
 				v = Verdict{Judged: true, Value: v.Value, Usual: v.Usual, Threshold: v.Threshold}
 			}
 		}
@@ -101,6 +107,7 @@ func (h *History) settle(s *series, all bool) {
 		w.done(&v, slow)
 		w.done = nil
 	}
+	// Windows too old for comparison are freed.
 	h.held -= until - s.judged
 	first := max(0, until-around)
 	h.free = append(h.free, s.held[:first]...)
@@ -116,7 +123,7 @@ func (h *History) workOf(of []*window) *regimes.Run {
 	return regimes.Judge(attempt(of, true))
 }
 
-// take sets the windows for a comparison.
+// take sets the windows for a comparison: those of the indices near.
 func (o *peers) take(of []*window, near []int) {
 	o.windows = o.windows[:0]
 	for _, n := range near {
@@ -124,8 +131,8 @@ func (o *peers) take(of []*window, near []int) {
 	}
 }
 
-// overhead is the verdict on a window whose work is usual, and whose overhead makes it slow, in any number of windows; longer work in many windows is another
-// regime.
+// overhead is the verdict on a window whose work is usual (step, judged without overhead), and whose overhead, waiting and input, makes it slow. Unlike longer
+// work, which in many windows in succession is another regime, longer overhead is slow in any number of windows. false: not slow, or without a cause.
 func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	if step.State != regimes.Usual || len(o.windows) == 0 {
 		return v, false
@@ -141,7 +148,8 @@ func (o *peers) overhead(w *window, step *regimes.Step) (v Verdict, slow bool) {
 	return v, len(v.Causes) > 0
 }
 
-// attempt is the input of regimes: windows without their checkpoints and evaluations, which are compared with their own kind. work: also without overhead.
+// attempt is the input of regimes: the durations of windows without their checkpoints and evaluations, which are compared with their own kind. work: also
+// without overhead. Where the step numbers go back, the run was restarted (Starts). Windows without numbers have none at all.
 func attempt(of []*window, work bool) (out regimes.Attempt) {
 	out.Seconds, out.Number = make([]float64, 0, len(of)), make([]int64, 0, len(of))
 	for i, w := range of {
@@ -161,7 +169,8 @@ func attempt(of []*window, work bool) (out regimes.Attempt) {
 	return out
 }
 
-// others are the durations of a kind in the windows around a window, without its own.
+// others appends the durations of a kind in the windows around window self, without its own: of have, the indices of the windows with the kind, half on each
+// side.
 func others(to []float64, of []*window, have []int, self int, k breakdown.Kind) []float64 {
 	at, _ := slices.BinarySearch(have, self)
 	const side = len(rare{}.last) / 2

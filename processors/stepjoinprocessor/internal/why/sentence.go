@@ -30,7 +30,9 @@ func (w *Window) subject() string {
 	return "The step"
 }
 
-// sentence is the text of a verdict. Without causes it names the missing log.
+// sentence is the text of a verdict: "Step 17 took 3.2 s, 1.1 s more than usual (2.1 s): 1.0 s waiting for rank 3, 0.2 s data loading; other parts took 0.1 s
+// less." Without causes it names the missing log. less is the time by which other parts were shorter, more has the parts that were longer. All numbers are
+// rounded to the digits of the duration before subtraction, so that the printed numbers add up.
 func sentence(w *window, v *Verdict, less float64, more []change) string {
 	s := grid(human.LastDigit(v.Value))
 	b := append([]byte(w.subject()), " took "...)
@@ -56,6 +58,7 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 		b = v.Reason.Append(b, false)
 		return string(append(b, '.'))
 	}
+	// What the causes and the shorter parts leave of the excess is said as unexplained, or is added to the first cause if it is only rounding.
 	shown := make([]int64, len(v.Causes))
 	rest := excess
 	for i := range v.Causes {
@@ -87,6 +90,7 @@ func sentence(w *window, v *Verdict, less float64, more []change) string {
 	return string(append(b, '.'))
 }
 
+// append appends a cause, such as "1.0 s waiting for rank 3 on node-0 (its GPU 3 was held down by heat for 0.9 s)". shown is its time on the grid.
 func (c *Cause) append(b []byte, s grid, shown int64) []byte {
 	b = append(s.put(b, shown), ' ')
 	b = appendWhat(b, c.Kind, c.Who)
@@ -111,6 +115,7 @@ func appendWhat(b []byte, k breakdown.Kind, who breakdown.Who) []byte {
 	return cause.Append(b, who.Part(k), whoOf(who), false)
 }
 
+// appendRank appends a rank, with the host if known.
 func appendRank(b []byte, who breakdown.Who) []byte { return cause.AppendRank(b, whoOf(who), false) }
 
 func whoOf(who breakdown.Who) cause.Who {
@@ -126,6 +131,8 @@ func missing(w *window, more []change) cause.Reason {
 	return r
 }
 
+// missingLog is the reason, as in spans.AttrCauseReason, by the largest change without detail, else by what the window's logs do not tell; the first that
+// applies counts, and ReasonProfile if all is known that logs can tell.
 func missingLog(w *window, more []change) string {
 	known := &w.known
 	largest := breakdown.Unattributed
@@ -143,7 +150,7 @@ func missingLog(w *window, more []change) string {
 	case breakdown.RPCUnattributed:
 		return spans.ReasonStageTime
 	case breakdown.Compute:
-		if known[breakdown.Wait] && w.Apart == 0 {
+		if known[breakdown.Wait] && w.Apart == 0 { // no rank was late: the devices themselves
 			return spans.ReasonDevices
 		}
 	}
@@ -163,14 +170,16 @@ func missingLog(w *window, more []change) string {
 	}
 }
 
-// grid is the rounding of all times of a sentence, s, before addition: the printed numbers add up.
+// grid is the step, s, to which all times of a sentence are rounded before addition, such as 0.01: so the printed numbers add up.
 type grid float64
 
 // round is a time in pieces of the grid.
 func (g grid) round(seconds float64) int64 { return int64(math.Round(seconds / float64(g))) }
 
+// put appends a time given in pieces of the grid.
 func (g grid) put(b []byte, pieces int64) []byte {
 	return human.AppendSeconds(b, float64(pieces)*float64(g))
 }
 
+// append appends a time, rounded to the grid.
 func (g grid) append(b []byte, seconds float64) []byte { return g.put(b, g.round(seconds)) }

@@ -11,13 +11,13 @@ import (
 
 // series are the windows of a key: the last, live, and those that wait for later windows.
 type series struct {
-	seen    int    // number of warm-up windows
-	windows []past // a ring once full
-	next    int
+	seen    int    // live: the warm-up windows so far; finished logs: all windows so far
+	windows []past // live: the last, a ring once full
+	next    int    // index in windows
 	rare    [breakdown.Evaluation + 1]rare
 
-	held   []*window // in order of time
-	judged int       // of held: already judged, kept for comparison
+	held   []*window // finished logs: in order of time
+	judged int       // how many of held are already judged, and kept for comparison
 }
 
 // past has the kept values of a window.
@@ -106,7 +106,7 @@ func (o *peers) of(value func(p *past) float64) (middle, spread float64) {
 	return robust(o.values)
 }
 
-// before compares a window with the windows before.
+// before compares a window with the windows before, live: the verdict without causes. o.rare is set for explain.
 func (s *series) before(o *peers, w *window) Verdict {
 	for k := range s.rare {
 		o.rare[k] = append(o.rare[k][:0], s.rare[k].values()...)
@@ -126,7 +126,7 @@ func robust(of []float64) (middle, spread float64) {
 	return middle, stat.Sigma(of, middle)
 }
 
-// at is the time of one origin in a window; an origin not kept took at most the time of the last of the few.
+// at is the time of the origin n in a past window, of which of has the longest few. An origin that is not among them took at most the time of the last.
 func at(of []named, n named) float64 {
 	for i := range of {
 		if of[i].who == n.who && of[i].text == n.text {
@@ -139,7 +139,7 @@ func at(of []named, n named) float64 {
 	return 0
 }
 
-// add adds a window to the peers of later windows, live.
+// add adds a window to the peers of later windows, live; the oldest makes room.
 func (s *series) add(w *window) {
 	for k := range s.rare {
 		s.rare[k].add(w.time[k])
@@ -175,8 +175,8 @@ type grouped struct {
 	sorted []named
 }
 
-// by groups parts, the longest of which come first, by the key of their origin, and sorts by time, the longest first. Parts whose key returns false are left
-// out.
+// by adds up parts, the longest of which come first, by the key of their origin, and sorts the sums, the longest first. Parts whose key returns false are left
+// out. named.at is the full origin of the longest part, if that part is most of the sum, else only the key.
 func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakdown.Who, bool)) []named {
 	if g.sums == nil {
 		g.sums, g.first = map[breakdown.Who]named{}, map[breakdown.Who]float64{}
@@ -197,7 +197,7 @@ func (g *grouped) by(parts []breakdown.Part, key func(who breakdown.Who) (breakd
 	}
 	g.sorted = g.sorted[:0]
 	for who, n := range g.sums {
-		if g.first[who] <= majority*n.seconds {
+		if g.first[who] <= majority*n.seconds { // no single part dominates
 			n.at = who
 		}
 		g.sorted = append(g.sorted, n)

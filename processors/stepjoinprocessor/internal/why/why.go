@@ -107,16 +107,16 @@ const (
 	held   = 4096 // windows waiting for later windows
 	around = 192  // windows on both sides of those judged together: more than the longest burst, and than the peers of a window
 
-	slower     = 0.1  // of the usual time: less is not slow
-	deviations = 6    // robust standard deviations
-	part       = 0.05 // of the excess: less is no cause
-	nothing    = 0.01 // of the excess: less is not said
-	most       = 0.5  // of the excess must be explained, else nothing is named
-	majority   = 2.0 / 3
-	noted      = 0.25 // share of a cause that a note must last
-	causes     = 4    // named in a sentence
-	mostTimers = 64   // of a window
-	keys       = 256  // of all runs
+	slower     = 0.1     // of the usual time: less is not slow
+	deviations = 6       // robust standard deviations: less is noise
+	part       = 0.05    // of the excess: less is no cause
+	nothing    = 0.01    // of the excess: less is not said
+	most       = 0.5     // of the excess must be explained, else nothing is named
+	majority   = 2.0 / 3 // of a change: an origin with less is not named alone
+	noted      = 0.25    // share of a cause that a note must last
+	causes     = 4       // named in a sentence
+	mostTimers = 64      // of a window
+	keys       = 256     // of all runs
 	runs       = 64
 )
 
@@ -154,11 +154,12 @@ func (h *History) of(k Key) *series {
 type window struct {
 	Window
 	past
-	unrecorded bool // most of its collectives lack a rank
-	done       func(v *Verdict, slow bool)
+	unrecorded bool                        // most of the time in its collectives is in such as lack a rank's record
+	done       func(v *Verdict, slow bool) // of a held window: gets the verdict
 }
 
-// take reads a window. The result is valid until the next call: Hold copies it.
+// take reads a window: the times by kind, and the longest waits and collectives by their origin. ranks are the ranks waited for, all of them. The results are
+// valid until the next call: Hold copies them.
 func (h *History) take(w *Window) (now *window, ranks []named) {
 	b := w.Breakdown
 	ranks = h.ranks.by(b.Waits, breakdown.Who.Worker)
@@ -179,7 +180,7 @@ func (h *History) take(w *Window) (now *window, ranks []named) {
 	return now, ranks
 }
 
-// Judge compares a window with earlier windows, and adds it to the series; false: not slow, or not comparable yet.
+// Judge compares a window with earlier windows of its key, and adds it to the series, for live data; false: not slow, or not comparable yet.
 func (h *History) Judge(w *Window) (Verdict, bool) {
 	s := h.of(w.Key)
 	if s.seen < warmUp {
@@ -211,10 +212,11 @@ func (h *History) Judge(w *Window) (Verdict, bool) {
 type change struct {
 	kind     breakdown.Kind
 	seconds  float64
-	detailed bool
+	detailed bool // may be named as a cause; see peers.detailed
 }
 
-// limit is the verdict part of every window: its usual time, and the limit of slowness. A checkpoint and an evaluation are each compared with their kind.
+// limit is the verdict part of every window: its usual time, and the threshold of slowness. l is the level of windows like it without checkpoint and
+// evaluation; the usual time of each of these two, and its spread, is added where the window has one.
 func (o *peers) limit(w *window, l regimes.Level) Verdict {
 	usual, over, spread := l.Usual, l.Limit-l.Usual, 0.0
 	for k := range o.rare {
@@ -224,17 +226,19 @@ func (o *peers) limit(w *window, l regimes.Level) Verdict {
 	return Verdict{Judged: true, Value: w.duration, Usual: usual, Threshold: usual + max(math.Hypot(over, deviations*spread), slower*usual)}
 }
 
-// explain says why a window was slow.
+// explain completes the verdict on a slow window: its excess, the causes, what remains unexplained and the sentence. Causes are named only if parts with detail
+// explain most of the excess.
 func (o *peers) explain(w *window, v *Verdict) {
 	v.Excess = v.Value - v.Usual
 	more, less := o.changes(w, v.Excess)
-	explained := -less // shorter kinds may have moved their time to others
+	explained := -less // time that a shorter kind has lost may only have moved to a longer one
 	for _, c := range more {
 		if c.detailed {
 			explained += c.seconds
 		}
 	}
 	v.Unexplained = v.Excess
+	// The longer kinds explain excess + less: they also make up for what others took less.
 	if explained > most*v.Excess {
 		if less < part*v.Excess {
 			less = 0
@@ -249,14 +253,14 @@ func (o *peers) explain(w *window, v *Verdict) {
 				v.Unexplained -= c.seconds
 			}
 		}
-		less -= min(v.Unexplained, 0)
+		less -= min(v.Unexplained, 0) // the causes are more than the excess: the other kinds took as much less
 		v.Unexplained = max(v.Unexplained, 0)
 	}
 	v.Reason = missing(w, more)
 	v.Sentence = sentence(w, v, less, more)
 }
 
-// changes are the kinds that took longer than usual beyond noise, the largest change first; and the total decrease of all others.
+// changes are the kinds that took longer than usual beyond noise, the largest change first; and the total time, s, by which other kinds were shorter.
 func (o *peers) changes(w *window, excess float64) (more []change, less float64) {
 	for k := range breakdown.Kind(breakdown.Kinds) {
 		usual, spread := 0.0, 0.0
@@ -270,23 +274,25 @@ func (o *peers) changes(w *window, excess float64) (more []change, less float64)
 		case d < 0:
 			less -= d
 		case d > max(deviations*spread, part*excess):
-			more = append(more, change{k, d, o.detailed(w, k, d, more)})
+			more = append(more, change{k, d, o.detailed(w, k, d, more)}) // kinds are in order: a longer Wait is known before Compute
 		}
 	}
 	slices.SortStableFunc(more, func(x, y change) int { return cmp.Compare(y.seconds, x.seconds) })
 	return more, less
 }
 
-// detailed says whether the logs have enough detail for the kind to be a cause. Without detail, any activity within may be the cause. For computing only a note
-// explains a longer time; if a rank is waited for as well, the note is that rank's.
+// detailed says whether the logs have enough detail for a kind, longer by seconds, to be named as a cause. Without detail, any activity within may be the
+// cause. Longer computing needs a timer of the trainer, or a note about a GPU; if a rank is waited for as well (before has a Wait), a note explains the rank
+// instead.
 func (o *peers) detailed(w *window, k breakdown.Kind, seconds float64, before []change) bool {
 	known := &w.known
 	switch k {
 	case breakdown.Checkpoint, breakdown.Evaluation:
 		return true
 	}
-	if always, _ := o.of(func(p *past) float64 { return one(p.known[k]) }); always < 1 {
-		return false // a newly read log takes time from other kinds
+	// The median of 0 and 1 is 1 only if most peers know the kind: a newly read log takes time from other kinds.
+	if mostKnow, _ := o.of(func(p *past) float64 { return one(p.known[k]) }); mostKnow < 1 {
+		return false
 	}
 	switch k {
 	case breakdown.Unattributed, breakdown.RPCUnattributed:
@@ -320,7 +326,7 @@ func (n *Note) is(rank breakdown.Who) bool {
 
 func anyone(*Note) bool { return true }
 
-// cause names the origin of a change, if a single origin is most of the change.
+// cause is a change with its origin: the rank waited for, the collective, the trainer's timer or the GPU, if a single one is most of the change.
 func (o *peers) cause(w *window, c change) Cause {
 	out := Cause{Kind: c.kind, Seconds: c.seconds}
 	switch c.kind {
@@ -345,9 +351,10 @@ func (o *peers) cause(w *window, c change) Cause {
 	return out
 }
 
-// timer is the timer whose excess alone is most of the seconds: of nested timers the innermost. The rank is named if the others were not as slow.
+// timer is the trainer's timer whose excess alone is most of the seconds; of several, as nested timers are, the usually shortest, which is the innermost. The
+// slowest rank is named if most of the excess is over the other ranks.
 func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
-	least := math.Inf(1)
+	least := math.Inf(1) // the usual time of who
 	for i := range w.Timers {
 		t := &w.Timers[i]
 		usual, spread := o.of(func(p *past) float64 { return p.timer(t.Name) })
@@ -364,7 +371,8 @@ func (o *peers) timer(w *window, seconds float64) (who breakdown.Who, ok bool) {
 	return who, ok
 }
 
-// alone is the origin whose excess over its own usual time alone is most of the seconds.
+// alone is the origin whose excess over its own usual time alone is most of the seconds; false: none, or another has over half as much. now are the window's
+// origins, then those of a peer.
 func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) (best named, ok bool) {
 	bestMore, second := 0.0, 0.0
 	for _, n := range now {
@@ -383,7 +391,7 @@ func (o *peers) alone(now []named, then func(p *past) []named, seconds float64) 
 	return best, true
 }
 
-// note is the longest note, longer than usual, that covers a good part of the seconds.
+// note is the note, of those that about accepts, that exceeds its usual time the most and by a good part of the seconds; the zero Note: none.
 func (o *peers) note(w *window, seconds float64, about func(n *Note) bool) (best Note) {
 	longest := noted * seconds
 	for i := range w.Notes {
