@@ -87,7 +87,7 @@ func (c *account) logs(cmd *cobra.Command, paths []string) error {
 	return c.read(cmd, in, nil)
 }
 
-// read reads the logs, by the given receivers or by all, and judges them.
+// read reads the logs, by the given receivers (nil: each file by the receiver that understands the file), and judges them.
 func (c *account) read(cmd *cobra.Command, in *offline.Input, receivers []offline.Receiver) error {
 	w := newWatch()
 	opt := offline.Options{Device: os.Getenv("TRAINBRIDGE_DEVICE"), Watch: w.file, Receivers: receivers, Positions: true, Zones: c.zones, Patterns: c.patterns}
@@ -99,7 +99,7 @@ func (c *account) read(cmd *cobra.Command, in *offline.Input, receivers []offlin
 	return nil
 }
 
-// end writes the account; the error stands for the exit code.
+// end writes the account as text or JSON. The error is the exit code: none is 0, errOff 1, a usage error 2; its message is in the output already.
 func (c *account) end(cmd *cobra.Command, asJSON bool) error {
 	c.sort()
 	write := c.text
@@ -119,7 +119,7 @@ func (c *account) end(cmd *cobra.Command, asJSON bool) error {
 	return nil
 }
 
-// exit is the exit code.
+// exit is the exit code: 2 nothing can be read, 1 something is off, 0 all is well.
 func (c *account) exit() int {
 	switch {
 	case c.Understood == 0:
@@ -130,10 +130,10 @@ func (c *account) exit() int {
 	return 0
 }
 
-// stateDirectory checks whether the collector could keep its positions.
+// stateDirectory checks whether a collector could keep its positions in a directory: whether the directory, or the first existing one above, is writable.
 func (c *account) stateDirectory(dir string) {
 	at := dir
-	for { // the start makes missing directories
+	for { // a collector makes missing directories at its start
 		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
 			break
 		}

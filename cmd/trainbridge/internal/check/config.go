@@ -21,13 +21,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/nonlog"
 )
 
-// tailing is a receiver of log files in a configuration.
+// tailing is a receiver of log files in a configuration: Include and Shared are the files that the globs match.
 type tailing struct {
 	offline.Receiver
 	files tail.Config
 }
 
-// config checks the files that a collector would read.
+// config checks the files that a collector with a configuration would read, and the configuration's globs. A configuration with a fault is a finding; as far as
+// the receivers can be told, their files are checked all the same.
 func (c *account) config(cmd *cobra.Command, files []string, resolve Resolve) error {
 	conf, fault := resolve(cmd.Context(), files)
 	if conf == nil {
@@ -102,7 +103,7 @@ func tailings(conf map[string]any) (all []*tailing, err error) {
 	return all, nil
 }
 
-// reach finds the files of each receiver.
+// reach finds the files of each receiver by the globs, and sets Include and Shared. Reported are globs without a file, links, and files passed over.
 func (c *account) reach(all []*tailing) {
 	var links []place
 	passed, kernel := make(map[string]string), make(kernelfs.Passed)
@@ -117,8 +118,10 @@ func (c *account) reach(all []*tailing) {
 				*list.files = append(*list.files, own...)
 				links = append(links, linked...)
 				c.globs = append(c.globs, glob{t.ID.String(), list.key, pattern, len(own)})
-				if len(own) > 0 || err == nil && strings.Contains(trainbridge.DefaultConfig, ":-"+pattern+"}") {
-					continue // nobody has asked for the default
+				// A glob that is the default of a variable, "${env:NAME:-GLOB}", may match nothing: nobody has asked for those files.
+				isDefault := strings.Contains(trainbridge.DefaultConfig, ":-"+pattern+"}")
+				if len(own) > 0 || err == nil && isDefault {
+					continue
 				}
 				c.find(finding{
 					Name: "no_file", Off: true, What: fmt.Sprintf("'receivers::%s::%s': %s matches no file", t.ID, list.key, pattern),
@@ -141,7 +144,8 @@ func (c *account) reach(all []*tailing) {
 	c.kernel(kernel)
 }
 
-// match finds the files of a glob that the receiver reads; links lead to files that it does not read, and passed has the files that are no logs by their names.
+// match finds the files of a glob that the receiver reads, by its settings. links lead to files that are not read; added to passed are the files that are no
+// logs by their names, to kernel the kernel's file systems.
 func (t *tailing) match(pattern string, passed map[string]string, kernel kernelfs.Passed) (files []string, links []place, err error) {
 	found, err := offline.Glob(pattern, kernel)
 	if err != nil {
@@ -167,6 +171,7 @@ func (t *tailing) match(pattern string, passed map[string]string, kernel kernelf
 		if fi, err := os.Stat(to); err != nil || !fi.Mode().IsRegular() {
 			continue
 		}
+		// Links in the glob's fixed part are followed; a link behind is met if the file's own path is not where the glob found the file.
 		if rel, err := filepath.Rel(base, path); !t.files.FollowSymlinks && (err != nil || filepath.Join(from, rel) != to) {
 			links = append(links, place{File: path})
 			continue
@@ -179,12 +184,12 @@ func (t *tailing) match(pattern string, passed map[string]string, kernel kernelf
 	return files, links, nil
 }
 
-// shared reports files that two receivers name. The first one keeps them here.
+// shared reports files that the includes of two receivers name. For the reading, the first receiver keeps such a file.
 func (c *account) shared(all []*tailing) {
-	by := make(map[string]component.ID)
+	by := make(map[string]component.ID) // the first receiver of each file
 	var seen []place
 	n := int64(0)
-	var both string
+	var both string // the two receivers of the last such file
 	for _, t := range all {
 		t.Include = slices.DeleteFunc(t.Include, func(f string) bool {
 			first, twice := by[f]
@@ -206,7 +211,7 @@ func (c *account) shared(all []*tailing) {
 	}
 }
 
-// claimed are the files that receivers ask for.
+// claimed are the files that any receiver asks for, sorted. Reported are receivers with files and without a storage for their positions.
 func (c *account) claimed(all []*tailing) (paths []string) {
 	var forgetful []string
 	for _, t := range all {
@@ -226,7 +231,8 @@ func (c *account) claimed(all []*tailing) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// mistaken reports files that a receiver names and does not understand.
+// mistaken reports files in which the receiver that includes them found no record, and that another receiver understands: such files are read once more, by
+// content.
 func (c *account) mistaken(cmd *cobra.Command, all []*tailing) error {
 	named := make(map[string]bool)
 	for _, t := range all {
@@ -265,6 +271,7 @@ func (c *account) mistaken(cmd *cobra.Command, all []*tailing) error {
 	return nil
 }
 
+// file is the file of a path, nil if unknown.
 func (c *account) file(path string) *file {
 	for _, f := range c.files {
 		if f.Path == path {

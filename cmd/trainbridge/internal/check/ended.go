@@ -5,7 +5,8 @@ import "github.com/trainbridge/trainbridge/cmd/trainbridge/internal/postmortem"
 // ended reports the runs that ended in an error.
 func (r *rules) ended() {
 	for _, job := range r.watch.jobs.Rows() {
-		end := postmortem.Of(&job.Ends, r.got.FilesOf(job.Run), 0, -1)
+		const ranks, lastStep = 0, -1 // unknown: check counts neither
+		end := postmortem.Of(&job.Ends, r.got.FilesOf(job.Run), ranks, lastStep)
 		if !end.Failed() {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/trainbridge/trainbridge/cmd/trainbridge/internal/offline"
@@ -18,12 +19,12 @@ import (
 	"github.com/trainbridge/trainbridge/receivers/trainlogreceiver"
 )
 
-// formats are all supported formats, for users of unsupported ones.
+// formats names all supported formats, for the finding about a log that is in none.
 const formats = "verl with TransferQueue ([TQ-TRACE], cost time); FlagScale perf_monitor; Megatron, JSONL, Hugging Face, DeepSpeed, torchtitan, NeMo, verl, " +
 	"nanoGPT, LitGPT, torchtune, Composer, OpenRLHF, tqdm, CSV and key=value training logs; ZeroMQ performance logs; NCCL Inspector, NCCL profiler, " +
 	"Flight Recorder, VCCL"
 
-// paths reports files beyond the reach of the paths.
+// paths reports the files that were not read although the paths lead to them: unreadable, passed over by name, the kernel's, too many, or behind links.
 func (c *account) paths(in *offline.Input) {
 	for _, err := range in.Denied {
 		c.find(finding{
@@ -81,12 +82,13 @@ func (c *account) links(links []place) {
 // other is a known kind of file that no receiver reads.
 type other struct {
 	name string
-	is   func(path string, head []byte) bool
-	fix  string
-	// packed: the content may be a log.
+	is   func(path string, head []byte) bool // head: the file's first headBytes
+	fix  string                              // what to do
+	// packed: the file is compressed, and the content may be a log, so that the finding is a problem.
 	packed bool
 }
 
+// begins is a test for a file that begins with one of some texts.
 func begins(magic ...string) func(string, []byte) bool {
 	return func(_ string, head []byte) bool {
 		for _, m := range magic {
@@ -98,6 +100,7 @@ func begins(magic ...string) func(string, []byte) bool {
 	}
 }
 
+// holds is a test for a file with all of some texts in its beginning.
 func holds(texts ...string) func(string, []byte) bool {
 	return func(_ string, head []byte) bool {
 		for _, t := range texts {
@@ -109,6 +112,7 @@ func holds(texts ...string) func(string, []byte) bool {
 	}
 }
 
+// all is a test that passes if all of some tests do.
 func all(of ...func(string, []byte) bool) func(string, []byte) bool {
 	return func(path string, head []byte) bool {
 		for _, is := range of {
@@ -120,11 +124,12 @@ func all(of ...func(string, []byte) bool) func(string, []byte) bool {
 	}
 }
 
+// named is a test for a file with a part in its name.
 func named(part string) func(string, []byte) bool {
 	return func(path string, _ []byte) bool { return strings.Contains(filepath.Base(path), part) }
 }
 
-// others are tried from the first to the last. All but the last have to do with training; of compressed files nobody knows.
+// others are the known kinds; the first that fits a file is taken.
 var others = []other{
 	{"xz", begins("\xfd7zXZ\x00"), "Unpack it: unxz FILE; .gz and .zst are read as they are.", true},
 	{"bzip2", begins("BZh"), "Unpack it: bunzip2 FILE; .gz and .zst are read as they are.", true},
@@ -158,6 +163,7 @@ var others = []other{
 
 const headBytes = 64 << 10
 
+// headOf is the beginning of a file, as stored (compressed files are not unpacked).
 func headOf(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
@@ -169,7 +175,7 @@ func headOf(path string) []byte {
 	return head[:n]
 }
 
-// cause is an error without its path.
+// cause is an error without the path: "permission denied".
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -177,10 +183,10 @@ func cause(err error) error {
 	return err
 }
 
-// unread reports files without a receiver.
+// unread reports files without a receiver, a finding for each kind: unreadable, of a known kind that is not read, text in no known format, binary, empty.
 func (c *account) unread() {
 	var empty, binary, text, broken []*file
-	known := make([][]*file, len(others))
+	known := make([][]*file, len(others)) // by the index of others
 	for _, f := range c.files {
 		switch {
 		case f.Receiver != "":
@@ -189,16 +195,11 @@ func (c *account) unread() {
 		case f.Err != nil:
 			broken = append(broken, f)
 		default:
-			head, is := headOf(f.Path), -1
-			for i := range others {
-				if others[i].is(f.Path, head) {
-					is = i
-					break
-				}
-			}
+			head := headOf(f.Path)
+			kind := slices.IndexFunc(others, func(o other) bool { return o.is(f.Path, head) })
 			switch {
-			case is >= 0:
-				known[is] = append(known[is], f)
+			case kind >= 0:
+				known[kind] = append(known[kind], f)
 			case f.Binary:
 				binary = append(binary, f)
 			default:
@@ -206,7 +207,7 @@ func (c *account) unread() {
 			}
 		}
 	}
-	// In a directory without understood files, the unreadable ones are the question.
+	// alone: no file is understood. Then the files are the user's question, and problems; beside logs they are notes.
 	alone := c.Understood == 0
 	for _, f := range broken {
 		c.find(finding{
@@ -249,17 +250,19 @@ func (c *account) unread() {
 	}
 }
 
-// A torn last line, or a line that two processes wrote into, is no reason for alarm; a share of them is, and so is a file without any readable record.
+// From rejectedLeast rejected lines and a share of rejectedShare on, a file has a problem. A torn last line, or a line that two processes wrote into, is no
+// reason for alarm.
 const (
 	rejectedShare = 0.01
 	rejectedLeast = 3
 )
 
-// rejections reports files with many lines that look like records and cannot be read.
+// rejections reports each file with many lines that look like records and cannot be read, or with such lines and no record at all.
 func (c *account) rejections() {
 	for _, f := range c.files {
 		n := total(f.rejected)
-		if n == 0 || f.Records > 0 && (n < rejectedLeast || float64(n) < rejectedShare*float64(n+f.Records)) {
+		few := n < rejectedLeast || float64(n) < rejectedShare*float64(n+f.Records)
+		if n == 0 || f.Records > 0 && few {
 			continue
 		}
 		var seen []place
@@ -278,6 +281,7 @@ func (c *account) rejections() {
 	}
 }
 
+// names lists reasons with their numbers of lines: "3 torn, 1 bad time".
 func names(list []reason) string {
 	var s []string
 	for _, r := range list {
@@ -286,8 +290,10 @@ func names(list []reason) string {
 	return strings.Join(s, ", ")
 }
 
+// words is the name of a reason as words: "bad_time" is "bad time".
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
+// count is a number with its noun: "1 file", "3,204 files".
 func count(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -297,7 +303,7 @@ func count(n int64, one, many string) string {
 
 const proposedFrom = 256 << 10 // bytes of a log behind a pattern
 
-// propose makes a pattern for the first log with repeated lines of numbers.
+// propose makes a pattern, for train_log's setting patterns, of the first log with repeated lines of numbers; "": no log has such lines.
 func propose(files []*file) string {
 	for _, f := range files {
 		r, err := os.Open(f.Path)

@@ -1,8 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// account is the result of a check.
+// account is the result of a check: counts, files, and findings.
 type account struct {
 	Understood int // files with a receiver
 	Lines      int64
@@ -20,7 +22,7 @@ type account struct {
 
 	zones    []offline.Zone // as given
 	patterns []string       // likewise
-	globs    []glob         // of a configuration
+	globs    []glob         // of the configuration checked, if any
 	files    []*file        // in the order of their paths
 	findings []finding
 }
@@ -71,6 +73,7 @@ type finding struct {
 
 const mostPlaces = 3 // of a finding
 
+// find adds a finding, with at most mostPlaces places.
 func (c *account) find(f finding) {
 	f.Seen = f.Seen[:min(len(f.Seen), mostPlaces)]
 	c.findings = append(c.findings, f)
@@ -86,7 +89,7 @@ func (c *account) off() (n int) {
 	return n
 }
 
-// missing notes the absence of any file.
+// missing adds a finding for each path without a file; err has one error per path (errors.Join), nil: none.
 func (c *account) missing(err error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range several.Unwrap() {
@@ -103,7 +106,7 @@ func (c *account) missing(err error) {
 	}
 }
 
-// take judges a reading.
+// take judges a reading: counts files and lines, and adds the findings of all rules.
 func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	for _, f := range got.Files {
 		own := &file{File: f, ignored: reasons(got, f, f.Ignored), rejected: reasons(got, f, f.Rejected)}
@@ -134,20 +137,19 @@ func (c *account) take(in *offline.Input, got *offline.Reading, w *watch) {
 	r.clocks()
 }
 
-// sort puts problems before notes.
+// sort puts problems before notes; within each, findings stay in the order of the rules.
 func (c *account) sort() {
 	rank := map[bool]int{true: 0, false: 1}
 	slices.SortStableFunc(c.findings, func(a, b finding) int { return rank[a.Off] - rank[b.Off] })
 }
 
+// reasons lists why lines of a file were ignored or rejected, the most lines first, each with its first line.
 func reasons(got *offline.Reading, f *offline.File, by map[string]*offline.Reason) (list []reason) {
-	for name, why := range by {
-		list = append(list, reason{name: name, lines: why.Lines, first: place{File: f.Name, Line: why.Offset, Text: why.Text}})
-	}
-	// With ascending offsets each part of the file is counted once.
-	slices.SortFunc(list, func(a, b reason) int { return int(a.first.Line - b.first.Line) })
-	for i := range list {
-		list[i].first.Line = got.LineAt(f.Path, list[i].first.Line)
+	// By ascending offsets, so that LineAt counts each part of the file's line ends once.
+	inOrder := slices.SortedFunc(maps.Keys(by), func(a, b string) int { return cmp.Compare(by[a].Offset, by[b].Offset) })
+	for _, name := range inOrder {
+		why := by[name]
+		list = append(list, reason{name: name, lines: why.Lines, first: place{File: f.Name, Line: got.LineAt(f.Path, why.Offset), Text: why.Text}})
 	}
 	slices.SortStableFunc(list, func(a, b reason) int {
 		if a.lines != b.lines {
@@ -158,6 +160,7 @@ func reasons(got *offline.Reading, f *offline.File, by map[string]*offline.Reaso
 	return list
 }
 
+// total is the number of lines of all reasons.
 func total(list []reason) (n int64) {
 	for _, r := range list {
 		n += r.lines
@@ -165,7 +168,7 @@ func total(list []reason) (n int64) {
 	return n
 }
 
-// several makes places of the first of some files, and a text with their number.
+// several makes "1 file is", "3 files are", … of some files, and places of the first ones with their first lines.
 func several(files []*file, one, many string) (what string, seen []place) {
 	for _, f := range files[:min(len(files), mostPlaces)] {
 		seen = append(seen, place{File: f.Name, Text: f.First})

@@ -7,7 +7,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/traces/digest"
 )
 
-// ranks lists the ranks without a log, or with one that ends before the others.
+// ranks reports communicators of NCCL with ranks without a log, or with a log that ends before the others: up to three per run, and how many more there are.
 func (r *rules) ranks() {
 	for _, job := range r.watch.jobs.Rows() {
 		all := job.Collectives.Unheard()
@@ -25,6 +25,7 @@ func (r *rules) ranks() {
 
 const whyUnheard = "Late ranks and a slow network look the same."
 
+// unheard reports a communicator: ranks without a log, and ranks whose logs end early.
 func (r *rules) unheard(u *digest.Unheard) {
 	if n := u.Size - u.Heard; n > 0 {
 		what := fmt.Sprintf("%s of the %s ranks of communicator %s have a log", human.Thousands(u.Heard), human.Thousands(u.Size), u.Name)

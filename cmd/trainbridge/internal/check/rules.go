@@ -12,14 +12,14 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// rules find settings that are probably missing. Each rule needs unambiguous logs.
+// rules find settings of the job or of the collector that are probably missing, and add a finding for each. A rule that would have to guess finds nothing.
 type rules struct {
 	*account
 	got   *offline.Reading
-	watch *watch
+	watch *watch // the facts in lines and spans
 }
 
-// of are the files of some receivers, with their signs.
+// of are the files of some types of receivers, with what their lines showed: all[i] are the signs of files[i].
 func (r *rules) of(receivers ...string) (files []*file, all []*signs) {
 	for _, f := range r.files {
 		if s := r.watch.files[f.Path]; s != nil && slices.Contains(receivers, f.kind()) {
@@ -29,10 +29,10 @@ func (r *rules) of(receivers ...string) (files []*file, all []*signs) {
 	return files, all
 }
 
-// gather adds up a sight of some files, and lists its first places.
-func (r *rules) gather(files []*file, all []*signs, of func(*signs) *sight) (n int64, seen []place) {
+// gather counts one kind of line, chosen by pick from the signs of each file: n is the number in all files, seen the first line of each of the first files.
+func (r *rules) gather(files []*file, all []*signs, pick func(*signs) *sight) (n int64, seen []place) {
 	for i, s := range all {
-		what := of(s)
+		what := pick(s)
 		if what.n == 0 {
 			continue
 		}
@@ -44,22 +44,23 @@ func (r *rules) gather(files []*file, all []*signs, of func(*signs) *sight) (n i
 	return n, seen
 }
 
-// traceOn has verl write the lines that tq_trace reads.
+// traceOn is the advice that has verl write the lines that tq_trace reads.
 const traceOn = "Start the job with TQ_TRACE_ENABLED=1 and VERL_LOGGING_LEVEL=INFO, and a verl that prints [TQ-TRACE] lines."
 
-// transferQueue looks at logs of verl.
+// transferQueue looks at logs of verl with TransferQueue: the tracing of calls is off, in whole or for sizes (tq_trace_off, tq_detail_off), Ray has dropped
+// lines (ray_dedup), or no call has a trace id (tq_no_ids).
 func (r *rules) transferQueue() {
-	files, all := r.of("tq_trace", "train_log")
+	files, all := r.of("tq_trace", "train_log") // verl's console, which may name TransferQueue, is train_log's
 	traces, _ := r.gather(files, all, func(s *signs) *sight { return &s.trace })
 	details, _ := r.gather(files, all, func(s *signs) *sight { return &s.detail })
-	own, tq := r.of("tq_trace")
-	neighbours, calls := r.gather(own, tq, func(s *signs) *sight { return &s.neighbour })
+	ofTQ, signsOfTQ := r.of("tq_trace")
+	totals, calls := r.gather(ofTQ, signsOfTQ, func(s *signs) *sight { return &s.total })
 	named, where := r.gather(files, all, func(s *signs) *sight { return &s.queue })
-	switch {
+	switch { // the best that the logs have decides
 	case traces+details > 0:
-	case neighbours > 0:
+	case totals > 0:
 		r.find(finding{
-			Name: "tq_trace_off", What: count(neighbours, "line has", "lines have") + " how long a call of TransferQueue took, and none has its parts", Seen: calls,
+			Name: "tq_trace_off", What: count(totals, "line has", "lines have") + " how long a call of TransferQueue took, and none has its parts", Seen: calls,
 			Why: "The times of get, compute and put are not known.", Fix: traceOn,
 		})
 	case named > 0:
@@ -82,8 +83,9 @@ func (r *rules) transferQueue() {
 			Fix: "Start the job with RAY_DEDUP_LOGS=0, or read the workers' own files: /tmp/ray/session_*/logs/worker-*.err.",
 		})
 	}
-	ids, _ := r.gather(files, all, func(s *signs) *sight { return &s.ids })
-	if n, seen := r.gather(files, all, func(s *signs) *sight { return &s.noID }); n > 0 && n == ids {
+	// Only if no call has an id.
+	withField, _ := r.gather(files, all, func(s *signs) *sight { return &s.idField })
+	if n, seen := r.gather(files, all, func(s *signs) *sight { return &s.noID }); n > 0 && n == withField {
 		r.find(finding{
 			Name: "tq_no_ids", What: fmt.Sprintf("All %s have trace_id=N/A", count(n, "line", "lines")), Seen: seen,
 			Why: "Each call is a trace of its own, not part of its batch.",
@@ -92,12 +94,12 @@ func (r *rules) transferQueue() {
 	}
 }
 
-// calls looks at performance logs of ZeroMQ clients.
+// calls looks at performance logs of ZeroMQ clients: a log without its SUMMARY at the end (zmq_no_summary), and sessions over TCP (zmq_tcp).
 func (r *rules) calls() {
 	files, all := r.of("zmq_rpc")
 	var open []place
 	for i, s := range all {
-		if s.call > s.summary {
+		if s.call > s.summary { // both are offsets of the last, −1: none
 			open = append(open, place{File: files[i].Name, Line: r.got.LineAt(files[i].Path, s.call)})
 		}
 	}
@@ -119,7 +121,8 @@ func (r *rules) calls() {
 	}
 }
 
-// perfMonitor looks at logs of FlagScale.
+// perfMonitor looks at the logs of FlagScale's perf_monitor: files perf_metrics_STAMP.log, each with a perf_summary_STAMP.json once the session ends. Found are
+// sessions without an end (perf_monitor_unfinished), and that there is nothing from ranks other than 0 (perf_monitor_rank_0).
 func (r *rules) perfMonitor() {
 	files, all := r.of("flagscale")
 	var tables, open []place
@@ -148,7 +151,8 @@ func (r *rules) perfMonitor() {
 	}
 }
 
-// Half of a run's collectives: fewer are at the beginning and the end of files.
+// unconfirmedShare is the share of a run's collectives from which nccl_sampled is found. A few collectives at the beginning and the end of files never have a
+// number that ranks share.
 const unconfirmedShare = 0.5
 
 // places are where something was first seen in some files.
@@ -161,7 +165,7 @@ func (r *rules) places(s sights) (seen []place) {
 	return seen
 }
 
-// collectives looks at NCCL's logs.
+// collectives looks at NCCL's collectives: those that cannot be matched between ranks (nccl_sampled), and those without a start time (nccl_no_start).
 func (r *rules) collectives() {
 	var all, unconfirmed int64
 	var where, made sights
@@ -188,7 +192,8 @@ func (r *rules) collectives() {
 	}
 }
 
-// training looks at steps.
+// training looks at training steps: why there is no MFU (no_device, no_model), and steps without a time in the log (no_time). A single step with an MFU says
+// that model and GPU are known.
 func (r *rules) training() {
 	var steps, rated, timeless sights
 	utilized := int64(0)

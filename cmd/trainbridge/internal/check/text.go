@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	mostFiles   = 50 // listed one by one in the text
-	mostReasons = 5  // of a file
-	textMost    = 100
+	mostFiles   = 50  // listed one by one in the text
+	mostReasons = 5   // of a file
+	textMost    = 100 // characters of a line shown
 )
 
-// text writes the account for people.
+// text writes the account for people: globs of the configuration, files with their counts and reasons, the sum, problems, notes, and a last sentence.
 func (c *account) text(out io.Writer) error {
 	var b strings.Builder
 	for _, g := range c.globs {
@@ -26,7 +26,7 @@ func (c *account) text(out io.Writer) error {
 	if len(c.globs) > 0 && len(c.files) > 0 {
 		b.WriteByte('\n')
 	}
-	rest, records := 0, int64(0)
+	rest, records := 0, int64(0) // files that are not listed, and their records
 	listed := 0
 	for _, f := range c.files {
 		if f.Receiver == "" {
@@ -70,6 +70,7 @@ func (c *account) text(out io.Writer) error {
 	return err
 }
 
+// amounts is "12 lines: 10 records, 1 ignored, 1 rejected".
 func amounts(lines, records, ignored, rejected int64) string {
 	s := fmt.Sprintf("%s: %s", count(lines, "line", "lines"), count(records, "record", "records"))
 	if ignored > 0 {
@@ -81,7 +82,7 @@ func amounts(lines, records, ignored, rejected int64) string {
 	return s
 }
 
-// lines writes why lines are no records.
+// lines writes why lines are no records: a line per reason, with the number of lines and the first one; what is "ignored" or "rejected".
 func lines(b *strings.Builder, what string, list []reason) {
 	for i, r := range list {
 		if i == mostReasons {
@@ -104,6 +105,7 @@ func shorten(s string) string {
 	return s
 }
 
+// text writes a finding: what, where, why, and what to do.
 func (f *finding) text(b *strings.Builder) {
 	fmt.Fprintf(b, "- %s.\n", reading.Clean(f.What))
 	for _, p := range f.Seen {
@@ -131,6 +133,7 @@ type document struct {
 	Findings []finding      `json:"findings"`
 }
 
+// documentFile is a file of a document.
 type documentFile struct {
 	Path     string           `json:"path"`
 	Receiver string           `json:"receiver,omitempty"` // left out: no receiver understands the file
@@ -141,12 +144,14 @@ type documentFile struct {
 	Rejected []documentReason `json:"rejected,omitempty"`
 }
 
+// documentReason is why lines of a file were ignored or rejected.
 type documentReason struct {
 	Reason string `json:"reason"`
 	Lines  int64  `json:"lines"`
 	First  place  `json:"first"`
 }
 
+// json writes the account for programs, with empty lists as [].
 func (c *account) json(out io.Writer) error {
 	d := document{
 		Exit: c.exit(), Lines: c.Lines, Records: c.Records, Ignored: c.Ignored, Rejected: c.Rejected, Globs: c.globs, Files: []documentFile{}, Findings: c.findings,

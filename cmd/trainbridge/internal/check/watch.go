@@ -19,20 +19,21 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// watch sees lines and spans, and keeps the facts for the rules.
+// watch sees lines and spans while logs are read, and keeps the facts for the rules.
 type watch struct {
 	mu    sync.Mutex
-	files map[string]*signs
-	runs  map[string]*facts
-	jobs  *digest.Jobs
+	files map[string]*signs // by path
+	runs  map[string]*facts // by ml.run.id
+	jobs  *digest.Jobs      // how runs ended, and which ranks have no log
 }
 
-// sight is how often something was seen, and where in the file first (By).
+// sight is how often something was seen in a file, and where first.
 type sight struct {
 	n  int64
-	at int64
+	at int64 // offset of the line, By
 }
 
+// see counts n more, in the line at an offset; lines come in the order of the file.
 func (s *sight) see(n, at int64) {
 	if s.n == 0 {
 		s.at = at
@@ -43,28 +44,34 @@ func (s *sight) see(n, at int64) {
 // signs are the facts in the lines of a file.
 type signs struct {
 	trace, detail sight // [TQ-TRACE], [TQ-DETAIL]
-	neighbour     sight // records of TransferQueue without trace and detail
-	queue         sight // TransferQueue is named
-	ids, noID     sight
+	total         sight // records without a [TQ-: in logs of TransferQueue, lines with the time of a whole call
+	queue         sight // lines without a [TQ- that name TransferQueue
+	idField       sight // [TQ- records with a trace_id
+	noID          sight // those of idField with trace_id=N/A
 	collapsed     sight // lines that Ray dropped as repeated
-	tcp           sight // ZeroMQ's transport
-	summary, call int64 // of ZeroMQ: the last ones, By; −1: none
-	record        int64 // the last one, By
-	sessionDone   bool  // of perf_monitor
+	tcp           sight // sessions of ZeroMQ over TCP
+	summary, call int64 // offsets of ZeroMQ's last SUMMARY and last call, By; −1: none
+	record        int64 // offset of the last record, By
+	sessionDone   bool  // perf_monitor says that its session is completed
 }
 
 // facts are the facts in the spans of a run.
 type facts struct {
-	steps, rated, timeless         sights // without FLOP/s, with FLOP/s, with made-up times
-	utilized                       int64
-	collectives, unconfirmed, made sights  // made: with made-up times
-	apart                          float64 // s, largest difference of its hosts' clocks
-	apartIn                        sights
+	steps       sights  // steps with neither MFU nor FLOP/s
+	rated       sights  // steps with FLOP/s and no MFU
+	utilized    int64   // steps with MFU
+	timeless    sights  // steps with synthetic times
+	collectives sights  // all
+	unconfirmed sights  // collectives without a number that ranks share
+	made        sights  // collectives with synthetic times
+	apart       float64 // s, largest difference of the hosts' clocks
+	apartIn     sights  // collectives with a difference of clocks
 }
 
 // sights are sights by file.
 type sights map[string]*sight
 
+// see counts a record in a file, at an offset.
 func (s *sights) see(file string, at int64) {
 	if *s == nil {
 		*s = make(sights)
@@ -78,6 +85,7 @@ func (s *sights) see(file string, at int64) {
 	of.at = min(of.at, at) // spans do not come in the order of the file
 }
 
+// count is the number in all files.
 func (s sights) count() (n int64) {
 	for _, of := range s {
 		n += of.n
@@ -89,7 +97,7 @@ func (s sights) count() (n int64) {
 func (s *sights) add(more sights) {
 	for file, of := range more {
 		s.see(file, of.at)
-		(*s)[file].n += of.n - 1
+		(*s)[file].n += of.n - 1 // see has counted one
 	}
 }
 
@@ -97,7 +105,7 @@ func newWatch() *watch {
 	return &watch{files: make(map[string]*signs), runs: make(map[string]*facts), jobs: digest.Ending()}
 }
 
-// file is offline.Options.Watch.
+// file is offline.Options.Watch: begins the signs of a file, and returns what sees the file's lines.
 func (w *watch) file(path string) offline.LineWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,12 +126,14 @@ var (
 	completed  = []byte("Performance Monitor Session Completed")
 )
 
-// line is an offline.LineWatch.
+// line is an offline.LineWatch: notes what a line of the file at an offset shows, by its text and by the outcome of the receiver that reads the file. A line
+// with [TQ- is of verl's TransferQueue; the rest are looked at for all other signs.
 func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 	switch {
 	case v == tail.Record:
 		s.record = at
-		if t := bytes.TrimLeft(text, " \t"); len(t) > 0 && t[0]-'0' <= 9 { // lines of a summary begin with a name
+		// A row of a ZeroMQ call begins with its number, a line of the summary with a name.
+		if t := bytes.TrimLeft(text, " \t"); len(t) > 0 && '0' <= t[0] && t[0] <= '9' {
 			s.call = at
 		}
 	case reason == "summary": // of zmq_rpc
@@ -140,7 +150,7 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 			s.sessionDone = true
 		}
 		if v == tail.Record {
-			s.neighbour.see(1, at)
+			s.total.see(1, at)
 		}
 		return
 	}
@@ -151,11 +161,12 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 		s.detail.see(1, at)
 	}
 	if v == tail.Record && bytes.Contains(text, idMark) {
-		s.ids.see(1, at)
+		s.idField.see(1, at)
 		if bytes.Contains(text, noIDMark) {
 			s.noID.see(1, at)
 		}
 	}
+	// Ray's suffix: "… [repeated 3x across cluster]".
 	if i := bytes.LastIndex(text, repeated); i >= 0 {
 		if n, _, ok := bytes.Cut(text[i+len(repeated):], []byte("x across cluster]")); ok {
 			if n, err := strconv.ParseInt(string(n), 10, 64); err == nil && n > 1 {
@@ -165,13 +176,14 @@ func (s *signs) line(text []byte, at int64, v tail.Verdict, reason string) {
 	}
 }
 
-// sink takes the spans. Metrics are consumed to have lines of values count as records.
+// sink takes the spans for the rules. Values are taken and dropped: without a consumer, lines with values alone would not count as records.
 func (w *watch) sink() offline.Sink {
 	traces, _ := consumer.NewTraces(func(_ context.Context, td ptrace.Traces) error { w.traces(td); return nil })
 	metrics, _ := consumer.NewMetrics(func(context.Context, pmetric.Metrics) error { return nil })
 	return offline.Sink{Traces: traces, Metrics: metrics, GPUs: func(*spans.GPUValues) {}, NoParts: true, NoJoins: true}
 }
 
+// traces notes the facts in spans: ends of runs, steps and collectives. Called by several receivers at once.
 func (w *watch) traces(td ptrace.Traces) {
 	w.jobs.Batch(td)
 	w.mu.Lock()
@@ -197,6 +209,7 @@ func (w *watch) traces(td ptrace.Traces) {
 	}
 }
 
+// run is the facts of a run. Called under w.mu.
 func (w *watch) run(id string) *facts {
 	f := w.runs[id]
 	if f == nil {
@@ -206,6 +219,8 @@ func (w *watch) run(id string) *facts {
 	return f
 }
 
+// step notes whether a training step has an MFU, else FLOP/s, and whether its times are synthetic. made is what the resource says of the times; attributes of
+// the span come before those of the resource.
 func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {
 	utilized, rated := false, false
 	file, at := "", int64(0)
@@ -241,6 +256,8 @@ func (f *facts) step(span ptrace.Span, res pcommon.Map, made bool) {
 	}
 }
 
+// collective notes whether a collective could be matched between ranks, how far the clocks of its hosts are apart, and whether its times are synthetic. made is
+// what the resource says of the times.
 func (f *facts) collective(span ptrace.Span, made bool) {
 	file, at, unconfirmed, apart := "", int64(0), false, 0.0
 	for name, v := range span.Attributes().All() {

@@ -8,7 +8,7 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
-// shifted reports logs whose stamps are in a different zone from the one assumed.
+// shifted reports logs whose stamps, without a zone, are in a different zone from the one assumed, with the flags that mend the reading.
 func (r *rules) shifted() {
 	for _, s := range r.got.Shifts {
 		var seen []place
@@ -35,7 +35,7 @@ func (r *rules) shifted() {
 // adrift is the largest acceptable difference of the clocks of a job's hosts, s: clocks set by NTP are nearer.
 const adrift = 0.01
 
-// clocks says of hosts whose clocks differ.
+// clocks reports the runs whose hosts' clocks differ, as the collectives of NCCL show: a problem from adrift on, else a note.
 func (r *rules) clocks() {
 	for _, f := range r.watch.runs {
 		if f.apart <= 0 {
