@@ -29,7 +29,7 @@ func kinds(steps int) []string {
 	return append(all, spans.PartCompute, spans.PartGet, spans.PartPut)
 }
 
-// intervals are all intervals of steps, by kind, cut to a window.
+// intervals are the intervals of steps within a window, by kind: each checkpoint, each stage of each worker, each wait for a rank, and so on.
 func intervals(steps []doneStep, window interval) map[string][]interval {
 	all := map[string][]interval{}
 	add := func(kind string, start, end int64) {
@@ -72,7 +72,8 @@ func merge(list []interval) (merged []interval) {
 	return merged
 }
 
-// breakDown cuts the window wherever an interval begins or ends, and finds the part of each piece.
+// breakDown is the true breakdown of a window, which step_join's is held against. The window is cut wherever an interval begins or ends; each piece counts for
+// the most specific kind going on.
 func breakDown(steps []doneStep, window interval) Breakdown {
 	all, order := intervals(steps, window), kinds(len(steps))
 	merged := map[string][]interval{}
@@ -92,6 +93,7 @@ func breakDown(steps []doneStep, window interval) Breakdown {
 	for i, start := range cuts[:len(cuts)-1] {
 		times[going(order, merged, start)] += cuts[i+1] - start
 	}
+	// Data loading has no interval in the logs, only durations: taken out of the time in which nothing else goes on, as step_join does.
 	loading := int64(0)
 	for i := range steps {
 		loading += steps[i].timeline.loading.end - steps[i].timeline.loading.start
@@ -103,7 +105,7 @@ func breakDown(steps []doneStep, window interval) Breakdown {
 	return Breakdown{Time: seconds(times, steps), Sum: seconds(sum, steps), Union: seconds(union, steps)}
 }
 
-// going is the most specific kind going on at a time.
+// going is the first kind of order with an interval at a time, else unattributed. The lists of merged are sorted and do not overlap.
 func going(order []string, merged map[string][]interval, at int64) string {
 	for _, kind := range order {
 		list := merged[kind]
@@ -115,7 +117,7 @@ func going(order []string, merged map[string][]interval, at int64) string {
 	return spans.PartUnattributed
 }
 
-// stages are the shares of a pass's stages, as printed. The server's time lies within receiving.
+// stages are the shares of a pass's stages, by part, as printed in the log. They add up to 1: the server's time is taken out of receiving, in which it lies.
 func stages(calls rpcs) map[string]float64 {
 	all, sums := map[string]float64{}, calls.sums()
 	for stage, ns := range map[string]int64{
@@ -127,7 +129,7 @@ func stages(calls rpcs) map[string]float64 {
 	return all
 }
 
-// seconds drops parts without time, and splits passes.
+// seconds turns ns by kind into s by part: the time of the pass of each step is split by the shares of its stages, and parts without time are dropped.
 func seconds(ns map[string]int64, steps []doneStep) map[string]float64 {
 	all := map[string]float64{}
 	for i := range steps {

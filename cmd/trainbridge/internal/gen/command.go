@@ -28,6 +28,7 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
+// newRun is `trainbridge gen run`.
 func newRun() *cobra.Command {
 	opt, start := DefaultOptions(), ""
 	cmd := &cobra.Command{

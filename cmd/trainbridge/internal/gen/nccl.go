@@ -28,12 +28,12 @@ type ncclEvent struct {
 
 // ncclLogs are the logs of all ranks.
 type ncclLogs struct {
-	write  func(e *ncclEvent, rank int)
+	write  func(e *ncclEvent, rank int) // writes a rank's record: vccl or inspector
 	ranks  []ncclRank
-	header string // of NCCL Inspector, with the rank left out
-	index  int
-	counts map[*kind]uint64
-	end    int64 // of the last collective
+	header string           // of NCCL Inspector: a format of a whole record for dump
+	index  int              // of the next collective
+	counts map[*kind]uint64 // collectives so far
+	end    int64            // of the last collective, ns
 }
 
 // ncclRank is the log of a rank. NCCL Inspector's thread dumps the collectives completed since its last dump.
@@ -45,6 +45,7 @@ type ncclRank struct {
 
 const dumpInterval = int64(time.Second)
 
+// openNCCL creates a log per rank in nccl/, in the format of the options, and draws the communicator's hash and the times of NCCL Inspector's first dumps.
 func (j *job) openNCCL() (err error) {
 	o := j.opt
 	j.nccl = ncclLogs{counts: map[*kind]uint64{}, end: j.truth.Start}
@@ -61,13 +62,13 @@ func (j *job) openNCCL() (err error) {
 			`"metadata":{"inspector_output_format_version":"v4.0","git_rev":"","rec_mechanism":"nccl_profiler_interface","dump_timestamp_us":%%d,`+
 			`"hostname":"%%s","pid":%%d},%%s}}`, hash, j.comm, o.Ranks, len(j.hosts))
 	}
-	buffer := min(max(1<<26/o.Ranks, 1<<12), 1<<16)
+	buffer := min(max(1<<26/o.Ranks, 1<<12), 1<<16) // By for each file: 64 MiB for all, 4 to 64 KiB each
 	for rank, pid := range j.pids {
 		h := j.host(rank)
 		f, name := logfile.File{Host: h.name}, "rank_"+strconv.Itoa(rank)+".json"
 		next := int64(0)
 		if o.ncclFormat() == NCCLInspector {
-			rng.IntN(97)
+			rng.IntN(97) // keeps seeds stable, likewise
 			f.PID, name = pid, fmt.Sprintf("%s-pid%d.log", h.name, pid)
 			next = j.truth.Start + 1 + rng.Int64N(dumpInterval)
 		}
@@ -80,7 +81,7 @@ func (j *job) openNCCL() (err error) {
 	return nil
 }
 
-// collect writes the records of all ranks.
+// collect writes the records of all ranks about a collective, and numbers the collective.
 func (j *job) collect(e *ncclEvent) error {
 	n := &j.nccl
 	e.index, e.sequence = n.index, n.counts[e.kind]
@@ -113,13 +114,14 @@ func (j *job) vccl(e *ncclEvent, rank int) {
 	j.logs.Line(j.nccl.ranks[rank].Log, append(b, '}'), logfile.Record)
 }
 
-// inspector keeps a record for a later dump of NVIDIA's NCCL Inspector: NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1.
+// inspector keeps a rank's record of a collective for the rank's next dump, as NVIDIA's NCCL Inspector does, after the dumps that are due before:
+// NVIDIA/nccl plugins/profiler/inspector/inspector_json.cc, v4.0 of v2.30.7-1.
 func (j *job) inspector(e *ncclEvent, rank int) {
 	r, clock := &j.nccl.ranks[rank], &j.host(rank).clock
 	for ; r.next < e.end; r.next += dumpInterval {
 		j.dump(rank, r.next)
 	}
-	start, us := clock.Local(e.arrive[rank])/1000, (clock.Local(e.end)-clock.Local(e.arrive[rank])+500)/1000
+	start, us := clock.Local(e.arrive[rank])/1000, (clock.Local(e.end)-clock.Local(e.arrive[rank])+500)/1000 // µs; the duration is rounded
 	message, n := e.size, float64(j.opt.Ranks)
 	factor := (n - 1) / n // of the bus bandwidth: nccl-tests, doc/PERFORMANCE.md
 	if e.kind.shared {
@@ -138,7 +140,7 @@ func (j *job) inspector(e *ncclEvent, rank int) {
 	r.pending = append(r.pending, text)
 }
 
-// dump writes the pending records, at a true time.
+// dump writes the pending records of a rank, at a true time; each has the stamp of the dump, with a µs between records.
 func (j *job) dump(rank int, at int64) {
 	r, h := &j.nccl.ranks[rank], j.host(rank)
 	us := h.clock.Local(at) / 1000
@@ -151,6 +153,6 @@ func (j *job) dump(rank int, at int64) {
 // dumpAll writes the pending records of all ranks at the end.
 func (j *job) dumpAll() {
 	for rank := range j.nccl.ranks {
-		j.dump(rank, j.nccl.end+5e6)
+		j.dump(rank, j.nccl.end+5*ms)
 	}
 }

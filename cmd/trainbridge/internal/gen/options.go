@@ -49,8 +49,8 @@ const (
 )
 
 const (
-	perHost  = 8 // ranks
-	nSteps   = 5 // of a record, with ClockNSteps
+	perHost  = 8 // ranks on a host
+	nSteps   = 5 // steps of a record, with ClockNSteps
 	maxRanks = 64 * 1024
 	quiet    = 10 // steps without a fault at the beginning, for comparison
 )
@@ -86,6 +86,7 @@ func DefaultOptions() Options {
 	}
 }
 
+// validate returns an error for each wrong option, joined; all wrap logfile.ErrOptions.
 func (o *Options) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -138,6 +139,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
+// clock says whether a fault of clocks is asked for.
 func (o *Options) clock(name string) bool { return slices.Contains(o.Clocks, name) }
 
 func (o *Options) hosts() int { return (o.Ranks + perHost - 1) / perHost }

@@ -43,30 +43,30 @@ var collectives = []kind{
 	{"ReduceScatter", "reducescatter", true, 256 << 20, 6_500},
 }
 
-// plan has the durations of a step, in ns. They are drawn without regard to faults, to know the step without its fault.
+// plan has the durations of a step, in ns, and its fault. The durations are drawn without regard to the fault, to know how long the step takes without.
 type plan struct {
-	step                            int
+	step                            int // from 1
 	traceID                         string
-	tokens                          int64
-	samples                         int // of a worker
-	loading, checkpoint, evaluation int64
-	gaps                            [7]int64
+	tokens                          int64                  // of all ranks
+	samples                         int                    // of a worker
+	loading, checkpoint, evaluation int64                  // 0: the step has none
+	gaps                            [7]int64               // nobody works: after loading, each function, checkpoint and evaluation, and at the end
 	work                            [functions][]durations // by rank
-	before, after                   int64                  // compute time of the first rank before and after its pass
+	before, after                   int64                  // compute time of the first rank before and after its pass of RPCs
 	chunks                          [][]int64              // compute time of each rank before each collective
-	transfers                       []int64
-	tail                            int64 // compute time of all ranks after the last collective
-	fault                           *fault
+	transfers                       []int64                // of each collective, from the last rank's arrival to the end
+	tail                            int64                  // compute time of all ranks after the last collective
+	fault                           *fault                 // nil: none
 }
 
-// durations are the stages of a function in a worker, and its delay after the step before.
+// durations are the stages of a function in a worker, ns, and late, how long after the function may begin the worker begins.
 type durations struct{ late, get, compute, put int64 }
 
 // fault makes a step slower by about by ns.
 type fault struct {
-	kind string
-	rank int // -1: none
-	at   int // index of the function or collective
+	kind string // FaultStraggler and so on
+	rank int    // -1: none
+	at   int    // index of the function or collective
 	by   int64
 }
 
@@ -76,14 +76,15 @@ type planner struct {
 	rng *rand.Rand
 }
 
-// around is a duration near the given one, in whole units: a standard deviation of 2 %.
+// around draws a duration near a mean of so many units, with a standard deviation of 2 %: whole units, in ns.
 func (p *planner) around(mean float64, unit int64) int64 {
 	return max(1, int64(mean*(1+0.02*logfile.Noise(p.rng)))) * unit
 }
 
-// between is a duration of lo to hi units.
+// between draws a number from lo to hi, in units.
 func (p *planner) between(lo, hi, unit int64) int64 { return (lo + p.rng.Int64N(hi-lo+1)) * unit }
 
+// next draws the plan of a step. The order of the draws must not change: the same seed gives the same logs.
 func (p *planner) next(step int) *plan {
 	o := p.opt
 	p.rng = rand.New(rand.NewPCG(o.Seed, uint64(o.job)<<32|uint64(step)))
@@ -107,6 +108,7 @@ func (p *planner) next(step int) *plan {
 	}
 	t.before, t.after = p.between(180_000, 200_000, us), p.around(300_000, us)
 	for k := range o.Collectives {
+		// At least 20 µs, however small the message: a collective has a latency.
 		t.transfers = append(t.transfers, p.around(max(20, collectives[k%len(collectives)].transfer*o.share()), us))
 		chunk := make([]int64, o.Ranks)
 		for rank := range chunk {
@@ -119,12 +121,12 @@ func (p *planner) next(step int) *plan {
 	return t
 }
 
-// fault draws the fault of a step, if due. With slow checkpoints asked for, some of all checkpoints are slow: fewer than other faults, because with every
-// second one slow none would be slower than usual.
+// fault draws the fault of a step; nil if none is due. Due is one step of FaultEvery. A step with a checkpoint may only have a slow checkpoint, if asked for,
+// and only one in slowCheckpoints is slow: with every second one slow none would be slower than usual.
 func (p *planner) fault(t *plan) *fault {
 	o := p.opt
 	kinds := slices.DeleteFunc(slices.Clone(o.Faults), func(kind string) bool { return kind == FaultCheckpoint })
-	turn := t.step%o.FaultEvery == o.FaultEvery/2
+	turn := t.step%o.FaultEvery == o.FaultEvery/2 // with the defaults no step has a checkpoint or an evaluation too
 	if t.checkpoint > 0 && len(kinds) < len(o.Faults) {
 		kinds, turn = []string{FaultCheckpoint}, p.rng.IntN(slowCheckpoints) == 0
 	}
@@ -146,15 +148,16 @@ func (p *planner) fault(t *plan) *fault {
 	return f
 }
 
-// share is the part of the data for one collective: many collectives together have no more than a few.
+// share scales the sizes and times of collectives: more than 6 a step share the data of 6.
 func (o *Options) share() float64 { return min(1, 6/float64(o.Collectives)) }
 
-// size is the S of the k-th collective of a step, in By: whole floats for each rank.
+// size is the size of the k-th collective of a step, By (the S of nccl-tests): a multiple of a float for each rank.
 func (o *Options) size(k int) int64 {
 	unit := 4 * int64(o.Ranks)
 	return max(1, int64(float64(collectives[k%len(collectives)].size)*o.share())/unit) * unit
 }
 
+// uuid draws a UUID of version 4.
 func uuid(rng *rand.Rand) string {
 	hi, lo := rng.Uint64(), rng.Uint64()
 	hi, lo = hi&^0xf000|0x4000, lo&^(3<<62)|1<<63 // version 4 of RFC 9562

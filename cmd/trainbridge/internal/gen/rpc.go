@@ -10,7 +10,8 @@ import (
 	"github.com/trainbridge/trainbridge/internal/logfile"
 )
 
-// The times of a call, the first four of them consecutive stages. The server's time lies within receiving, communication is the four stages.
+// The times of a call, the first four of them consecutive stages. The server's time lies within receiving; communication is the four stages together; whole is
+// communication and rest.
 const (
 	serialize = iota
 	send
@@ -47,12 +48,12 @@ var (
 )
 
 const (
-	rpcScale    = 0.1  // of the times and sizes of the real log
-	rpcLayers   = 2    // of a pass
-	spread      = 0.18 // sigma of the logarithm of a time
-	serializing = 0.18 // largest share of serialization in a pass
-	serverShare = 0.8  // the server's mean share of receiving
-	rest        = 5_000
+	rpcScale    = 0.1   // of the times and sizes of the real log
+	rpcLayers   = 2     // of a pass
+	spread      = 0.18  // sigma of the logarithm of a time
+	serializing = 0.18  // largest share of serialization in a pass
+	serverShare = 0.8   // the server's mean share of receiving
+	rest        = 5_000 // ns of a call outside of all stages
 )
 
 // rpc is a call. Its times are whole µs, as printed, and so is the rest outside of all stages.
@@ -66,13 +67,14 @@ type rpc struct {
 // rpcs are the consecutive calls of a pass.
 type rpcs []rpc
 
-// passes draws the calls of the client.
+// passes draws the calls of the client, pass by pass.
 type passes struct {
 	rng     *rand.Rand
-	id      int
+	id      int  // of the last call
 	session rpcs // the call before the first pass
 }
 
+// newPasses draws the call of the session, Init.
 func newPasses(opt *Options) *passes {
 	p := &passes{rng: rand.New(rand.NewPCG(opt.Seed+uint64(opt.job), 0x7a65_726f_6d71_7270))}
 	c, _ := p.call(&initialize)
@@ -80,12 +82,13 @@ func newPasses(opt *Options) *passes {
 	return p
 }
 
-// around draws a time near a median in µs.
+// around draws a time near a real log's median, given in µs, scaled by rpcScale: ns.
 func (p *passes) around(median float64) int64 {
 	return int64(rpcScale * median * 1e3 * math.Exp(spread*logfile.Noise(p.rng)))
 }
 
-// next draws a pass. Serialization takes clearly less than 30 %, the limit of train_perf's warning.
+// next draws a pass through a model: embedding, layers, head. Serialization is scaled down to a share of at most serializing, clearly less than 30 %, the
+// limit of train_perf's warning.
 func (p *passes) next() rpcs {
 	operations := []*operation{&embedding}
 	for range rpcLayers {
@@ -94,14 +97,15 @@ func (p *passes) next() rpcs {
 		}
 	}
 	var calls rpcs
-	part, all := 0.0, 0.0
+	part, all := 0.0, 0.0 // ns of serialization, and of everything
 	for _, op := range append(operations, &head) {
 		c, other := p.call(op)
 		calls = append(calls, c)
 		part += float64(c.ns[serialize])
 		all += float64(c.ns[serialize] + c.ns[send] + c.ns[receive] + c.ns[deserialize] + other)
 	}
-	p.rng.Float64()
+	p.rng.Float64() // keeps seeds stable, as in call
+	// With factor f, f·part is the share want of the new whole, f·part + (all − part).
 	want := min(part/all, serializing)
 	factor := want * (all - part) / ((1 - want) * part)
 	for i := range calls {
@@ -110,7 +114,7 @@ func (p *passes) next() rpcs {
 	return calls.rounded()
 }
 
-// call draws a call, and a time beside its stages.
+// call draws a call, and a time beside its stages, ns, which only the share of serialization takes into account: the log has rest.
 //
 // Unused draws keep seeds stable: the generator of RPC logs in test/gen draws them.
 func (p *passes) call(op *operation) (c rpc, other int64) {
@@ -131,7 +135,7 @@ func (p *passes) call(op *operation) (c rpc, other int64) {
 	return c, other
 }
 
-// rounded has all times in whole µs, and their sums.
+// rounded rounds all times to whole µs, as the log prints them, and sets communication and whole to the sums of the rounded times.
 func (calls rpcs) rounded() rpcs {
 	for i := range calls {
 		ns := &calls[i].ns
@@ -183,6 +187,7 @@ type rpcLog struct {
 	ids bool
 }
 
+// openRPC creates the client's log, zmq/zmq_performance.log, with its head and the row of the session's call.
 func (j *job) openRPC(session rpcs) (err error) {
 	j.rpc = rpcLog{ids: j.opt.ids()}
 	j.rpc.log, err = j.create("zmq", "zmq_performance.log", logfile.File{}, 1<<18)
@@ -201,7 +206,7 @@ func (j *job) openRPC(session rpcs) (err error) {
 	return j.row("", &session[0])
 }
 
-// row writes a call with the id of its trace; empty: none.
+// row writes a call, "12    Matmul               9.023 …", in ms and KiB, with the id of its trace where the log has the column; empty: N/A.
 func (j *job) row(id string, c *rpc) error {
 	b := fmt.Appendf(j.logs.Text(), "%-5d %-20s", c.id, c.method)
 	for k, width := range [times]int{10, 10, 10, 10, 12, 10, 12} {

@@ -3,13 +3,13 @@ package gen
 // interval is an interval of true time, in ns.
 type interval struct{ start, end int64 }
 
-// call is a function in a worker, with consecutive stages.
+// call is a function in a worker, with the consecutive stages get, compute and put, and the true times between them, ns.
 type call struct{ start, got, computed, end int64 }
 
-// collective is a collective of all ranks, who leave it together.
+// collective is a collective of all ranks, who leave it together, in true times, ns.
 type collective struct {
-	arrive     []int64
-	begun, end int64 // when the last rank came, and when all left
+	arrive     []int64 // by rank
+	begun, end int64   // when the last rank came, and when all left
 }
 
 // first is when the first rank came.
@@ -21,6 +21,7 @@ func (c *collective) first() int64 {
 	return at
 }
 
+// last is the rank that came last.
 func (c *collective) last() int {
 	for rank, at := range c.arrive {
 		if at == c.begun {
@@ -35,24 +36,26 @@ type timeline struct {
 	interval
 	loading, checkpoint, evaluation interval
 	functions                       [functions][]call // by rank
-	pass                            interval
+	pass                            interval          // of RPCs, in the first rank's generation of sequences
 	collectives                     []collective
 }
 
-// state is the input of the next step.
+// state is what a step leaves to the next.
 type state struct {
-	now     int64 // when the step ended
-	rollout int64 // when the next generation of sequences began; 0: not yet
+	now     int64 // when the step ended, ns
+	rollout int64 // when the generation of sequences for the next step began, ns; 0: not yet
 }
 
+// wholeMS is a time rounded up to whole ms: all times of workers are, as the package says.
 func wholeMS(at int64) int64 { return (at + ms - 1) / ms * ms }
 
-// place places a step in time, with or without a fault. pass is the duration of its pass.
+// place places a step in time, after the step that left s, and returns what the step leaves to the next. f may be nil: the same step without its fault. pass is
+// the duration of the RPC pass, ns. With overlap, sequences of the next step are generated while the actor is updated (ClockOverlap).
 func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, state) {
 	if f == nil {
 		f = &fault{}
 	}
-	slow := func(kind string) int64 {
+	slow := func(kind string) int64 { // the extra time, if the fault is of the kind
 		if f.kind == kind {
 			return f.by
 		}
@@ -61,7 +64,7 @@ func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, s
 	l := &timeline{interval: interval{start: s.now}}
 	l.loading = interval{s.now, s.now + t.loading + slow(FaultData)}
 	now := l.loading.end + t.gaps[0]
-	from := now
+	from := now // when the workers may begin the next function
 	if s.rollout > 0 {
 		from = s.rollout
 	}
@@ -112,13 +115,14 @@ func (s *state) place(t *plan, f *fault, pass int64, overlap bool) (*timeline, s
 	return l, next
 }
 
-// collect lets the ranks compute and communicate in turn.
+// collect places the collectives in the actor's update, whose calls have begun: all ranks compute a chunk, meet in a collective, and so on. calls get the ends
+// of their computing. The fault may delay a rank before one collective (straggler) or before all (GPU), or all transfers (link).
 func (l *timeline) collect(t *plan, f *fault, calls []call) {
-	sum := int64(0)
+	sum := int64(0) // of all transfers
 	for _, d := range t.transfers {
 		sum += d
 	}
-	free := make([]int64, len(calls))
+	free := make([]int64, len(calls)) // when each rank has left the collective before
 	for rank := range calls {
 		free[rank] = calls[rank].got
 	}
@@ -131,13 +135,13 @@ func (l *timeline) collect(t *plan, f *fault, calls []call) {
 				case f.kind == FaultStraggler && f.at == k:
 					at += f.by
 				case f.kind == FaultGPU:
-					at += f.by / int64(len(t.transfers)) / us * us
+					at += f.by / int64(len(t.transfers)) / us * us // an equal part before each collective, in whole µs
 				}
 			}
 			c.arrive[rank] = at
 			c.begun = max(c.begun, at)
 		}
-		if f.kind == FaultLink {
+		if f.kind == FaultLink { // each transfer is longer in proportion
 			transfer += int64(float64(f.by)*float64(transfer)/float64(sum)) / us * us
 		}
 		c.end = c.begun + transfer

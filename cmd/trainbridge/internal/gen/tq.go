@@ -14,7 +14,8 @@ type tqLog struct {
 	seconds bool // stamps have whole seconds
 }
 
-// call prepares the lines of a function.
+// call prepares the eight lines of a function fn in a worker: begin, end and duration of each stage and of the whole, by the clock of the worker's host. The
+// lines are written later, among those of other workers, in the order of true times.
 func (j *job) call(t *doneStep, fn, rank int) {
 	c, h := &t.functions[fn][rank], j.host(rank)
 	id := "N/A"
@@ -24,7 +25,7 @@ func (j *job) call(t *doneStep, fn, rank int) {
 	took := func(from, to int64) float64 { // s by the host's clock, to µs
 		return float64(logfile.Micros(h.clock.Local(to)-h.clock.Local(from))) / 1e6
 	}
-	share := func(from, to int64) float64 {
+	share := func(from, to int64) float64 { // % of the whole call
 		return float64(h.clock.Local(to)-h.clock.Local(from)) / float64(h.clock.Local(c.end)-h.clock.Local(c.start)) * 100
 	}
 	line := func(at int64, format string, args ...any) {
@@ -43,7 +44,7 @@ func (j *job) call(t *doneStep, fn, rank int) {
 		took(c.start, c.end), share(c.start, c.got), share(c.got, c.computed), share(c.computed, c.end))
 }
 
-// trace writes a line of a worker at a true time.
+// trace writes a line of a worker at a true time: "(WorkerDict pid=4711, ip=10.10.1.11) INFO:STAMP:[TQ-TRACE] TEXT | timestamp=PERF_COUNTER".
 func (j *job) trace(at int64, rank int, text string) error {
 	h := j.host(rank)
 	local := h.clock.Local(at)
@@ -58,6 +59,7 @@ func (j *job) trace(at int64, rank int, text string) error {
 	return j.logs.Err
 }
 
+// openTQ creates the driver's log, tq/driver.log.
 func (j *job) openTQ() (err error) {
 	j.tq = tqLog{stamp: logfile.Stamps{Loc: time.UTC}, seconds: j.opt.clock(ClockSeconds)}
 	j.tq.log, err = j.create("tq", "driver.log", logfile.File{}, 1<<18)

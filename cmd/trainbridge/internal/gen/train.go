@@ -13,18 +13,18 @@ import (
 // cosine decay, busy GPUs.
 type trainLog struct {
 	log    *logfile.Log
-	layout string // of stamps
-	curve  *rand.Rand
-	busy   *rand.Rand
-	n      int // lines
+	layout string     // of stamps
+	curve  *rand.Rand // draws losses
+	busy   *rand.Rand // draws how busy GPUs are
+	n      int        // lines so far
 }
 
 const (
 	samplesPerGPU = 4 // of a step
 	lrMax         = 1.5e-4
 	lrMin         = 1.5e-5
-	lrWarmup      = 100 // steps
-	firstLoss     = 11.5
+	lrWarmup      = 100  // steps
+	firstLoss     = 11.5 // a curve from the first loss towards the last
 	lastLoss      = 1.8
 )
 
@@ -34,6 +34,7 @@ type part struct {
 	took int64
 }
 
+// openTrain creates the training log, train/train.jsonl.
 func (j *job) openTrain() (err error) {
 	j.train = trainLog{
 		layout: "2006-01-02T15:04:05.000Z",
@@ -47,7 +48,7 @@ func (j *job) openTrain() (err error) {
 	return err
 }
 
-// lossAndRate draws the next loss, and the learning rate.
+// lossAndRate draws the loss of the next line, and computes the learning rate; steps are those of the whole job.
 func (l *trainLog) lossAndRate(steps int) (loss, rate float64) {
 	l.n++
 	n := float64(l.n)
@@ -61,7 +62,8 @@ func (l *trainLog) lossAndRate(steps int) (loss, rate float64) {
 	return loss, lrMin + (lrMax-lrMin)*(1+math.Cos(math.Pi*progress))/2
 }
 
-// record writes the line about a step that ended at a time of the first host's clock, or about several steps with a mean duration.
+// record writes the line of the training log about a step, or about several: {"step": 12, "timestamp": "…", "loss": 9.1234, …}. end is the time of the last
+// step's end by the first host's clock, took the duration of a step, of several the mean, both in ns. parts are logged as timing_s/NAME.
 func (j *job) record(step int, end, took, tokens int64, traceID string, parts []part) error {
 	l := &j.train
 	loss, rate := l.lossAndRate(j.opt.Steps)

@@ -81,20 +81,20 @@ type Throttled struct {
 	End   int64  `json:"end"`
 }
 
-// doneStep is a complete step.
+// doneStep is a step with its place in time.
 type doneStep struct {
 	*plan
 	*timeline
 	rpcs  rpcs
-	extra int64 // ns of the fault
+	extra int64 // ns by which the fault makes the step longer
 }
 
-// truthOf is the truth about the steps of a line.
+// truthOf is the truth about the steps of a line of the training log: times, waiting for ranks, numbers of spans, and the cause that costs most.
 func (j *job) truthOf(steps []doneStep) Step {
 	first, last := &steps[0], &steps[len(steps)-1]
 	s := Step{Step: last.step, Covered: len(steps), Start: first.start, End: last.end, Waits: []Wait{}, Spans: map[string]int{}}
-	waits := map[int]int64{}
-	worst := int64(0)
+	waits := map[int]int64{} // ns, by the rank waited for
+	worst := int64(0)        // ns, of the cause so far
 	for i := range steps {
 		t := &steps[i]
 		s.Tokens += t.tokens
@@ -113,6 +113,7 @@ func (j *job) truthOf(steps []doneStep) Step {
 		if t.fault != nil && t.fault.kind == FaultGPU {
 			r := t.fault.rank
 			s.Throttled = append(s.Throttled, Throttled{
+				// From the begin of the update's computing to the arrival at the last collective.
 				Rank: r, Host: j.host(r).name, Start: t.functions[update][r].got, End: t.collectives[len(t.collectives)-1].arrive[r],
 			})
 		}
@@ -129,7 +130,7 @@ func (j *job) truthOf(steps []doneStep) Step {
 	return s
 }
 
-// countSpans adds the spans of a step, but for its line.
+// countSpans adds the numbers of spans that the logs of a step make, by kind, but for those of its line in the training log.
 func (j *job) countSpans(n map[string]int, t *doneStep) {
 	n[spans.KindFunction] += functions * j.opt.Ranks
 	n[spans.KindStage] += 3 * functions * j.opt.Ranks
@@ -139,6 +140,7 @@ func (j *job) countSpans(n map[string]int, t *doneStep) {
 	n[spans.KindCall] += len(t.rpcs)
 }
 
+// cause is the fault of a step as the truth has it.
 func (j *job) cause(t *doneStep) *Cause {
 	c := &Cause{Kind: t.fault.kind, Rank: t.fault.rank, Seconds: float64(t.extra) / 1e9}
 	if c.Rank >= 0 {
@@ -154,7 +156,7 @@ func (j *job) cause(t *doneStep) *Cause {
 	return c
 }
 
-// write writes the truth.
+// write writes the truth as JSON, in place of an older file at once.
 func (t *Truth) write(path string) error {
 	f, err := outfile.Create(path)
 	if err != nil {

@@ -31,13 +31,14 @@ type event struct {
 // errStopped ends the simulation when the context does.
 var errStopped = errors.New("stopped")
 
+// job is a job whose logs are being written.
 type job struct {
 	opt    *Options
 	hosts  []host
-	pids   []int // of the ranks' workers
-	comm   string
+	pids   []int  // of the ranks' workers
+	comm   string // name of the communicator in the log; VCCL has none
 	logs   logfile.Sink
-	events []event
+	events []event // lines prepared and not written yet
 	tq     tqLog
 	rpc    rpcLog
 	nccl   ncclLogs
@@ -54,6 +55,7 @@ func Generate(ctx context.Context, opt Options) ([]Truth, error) {
 	return generate(ctx, &opt, logfile.RealClock)
 }
 
+// generate is Generate of valid options. Without a start and without Live, the job is simulated once before, to know the start from which the logs end now.
 func generate(ctx context.Context, opt *Options, clk logfile.Clock) ([]Truth, error) {
 	if opt.Start.IsZero() {
 		opt.Start = clk.Now()
@@ -79,7 +81,8 @@ func generate(ctx context.Context, opt *Options, clk logfile.Clock) ([]Truth, er
 	return truths, nil
 }
 
-// simulate places the steps of a job one after another, and passes each to done.
+// simulate places the steps of a job one after another, from a start, ns since 1970, and passes each to done, with what the step leaves to the next. A step
+// with a fault is placed twice: without its fault too, to know what the fault costs. end is the end of the last step.
 func simulate(opt *Options, start int64, passes *passes, done func(step doneStep, next state) error) (end int64, err error) {
 	p, s := &planner{opt: opt}, state{now: start}
 	overlap := opt.clock(ClockOverlap)
@@ -108,12 +111,13 @@ func rehearse(opt *Options) int64 {
 	return end
 }
 
+// write writes the logs of a job, step by step, and at the end the truth. A stopped context is no error: the truth is about the steps written.
 func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) {
 	passes, j := newPasses(opt), newJob(ctx, opt, clk)
 	if err := errors.Join(j.openTQ(), j.openRPC(passes.session), j.openNCCL(), j.openTrain()); err != nil {
 		return Truth{}, fmt.Errorf("%w: %w", logfile.ErrOptions, err)
 	}
-	var line []doneStep
+	var line []doneStep // the steps of the next line of the training log
 	end, err := simulate(opt, j.truth.Start, passes, func(step doneStep, next state) error {
 		j.step(&step)
 		line = append(line, step)
@@ -121,7 +125,7 @@ func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) 
 			j.line(line)
 			line = nil
 		}
-		until := next.now
+		until := next.now // lines up to here are known in whole
 		if next.rollout > 0 {
 			until = next.rollout // from then on the next step has lines too
 		}
@@ -142,14 +146,14 @@ func write(ctx context.Context, opt *Options, clk logfile.Clock) (Truth, error) 
 
 func (o *Options) truthPath() string { return filepath.Join(o.Out, "truth.json") }
 
-// newJob draws hosts and workers. Jobs on the same hosts have the same clocks.
+// newJob draws hosts with their clocks, and workers. Hosts depend on the seed alone: two jobs on the same hosts (ClockTwoJobs) have the same clocks.
 func newJob(ctx context.Context, opt *Options, clk logfile.Clock) *job {
 	rng := rand.New(rand.NewPCG(opt.Seed, 0x686f_7374_73))
 	start := opt.Start.UnixNano()
 	j := &job{opt: opt, logs: logfile.Sink{Clock: clk, Paced: opt.Live, Ctx: ctx}}
 	for i := range opt.hosts() {
 		h := host{name: fmt.Sprintf("10.10.%d.%d", 1+i/200, 11+i%200), clock: logfile.HostClock{Start: start}}
-		boot := rng.Int64N(40*24*3600*1000) + 1
+		boot := rng.Int64N(40*24*3600*1000) + 1 // ms since the host's boot, up to 40 days
 		skew, drift := 2*rng.Float64()-1, 2*rng.Float64()-1
 		if opt.clock(ClockSkew) && i > 0 {
 			h.clock.Skew, h.clock.Drift = int64(skew*5e9), drift*50
@@ -172,9 +176,10 @@ func newJob(ctx context.Context, opt *Options, clk logfile.Clock) *job {
 	return j
 }
 
+// host is the host of a rank.
 func (j *job) host(rank int) *host { return &j.hosts[rank/perHost] }
 
-// create creates a log in a directory of the job's.
+// create creates a log in a directory below Options.Out. buffer is in By.
 func (j *job) create(dir, name string, f logfile.File, buffer int) (*logfile.Log, error) {
 	dir = filepath.Join(j.opt.Out, dir)
 	f.Path = filepath.Join(dir, name)
@@ -185,7 +190,7 @@ func (j *job) create(dir, name string, f logfile.File, buffer int) (*logfile.Log
 	return l, j.logs.Create(l, j.opt.truthPath(), buffer)
 }
 
-// later has something written about a true time.
+// later has something written in the order of true times: at is the time that the line is about.
 func (j *job) later(at int64, write func() error) { j.events = append(j.events, event{at, write}) }
 
 // step prepares the log lines of a step, but for its line of the training log.
@@ -212,7 +217,7 @@ func (j *job) step(t *doneStep) {
 	}
 }
 
-// flush writes the events up to a true time, in order. When the context ends, it stops.
+// flush writes the events up to a true time, in order; with Live each when its time has come. errStopped: the context has ended.
 func (j *job) flush(until int64) error {
 	slices.SortStableFunc(j.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	n := 0
@@ -230,7 +235,7 @@ func (j *job) flush(until int64) error {
 	return nil
 }
 
-// parts are the parts of steps in their line: the parts in no other log.
+// parts are the parts of steps in their line of the training log, those in no other log, with the mean time over the steps.
 func parts(steps []doneStep) (all []part) {
 	for _, p := range []struct {
 		name string
@@ -271,7 +276,7 @@ func (j *job) line(steps []doneStep) {
 	})
 }
 
-// close ends all logs.
+// close writes what NCCL Inspector still holds, ends all logs, and notes the files in the truth.
 func (j *job) close() error {
 	j.dumpAll()
 	files, err := j.logs.Close()

@@ -31,8 +31,9 @@ import (
 	"github.com/trainbridge/trainbridge/internal/human"
 )
 
+// options are the flags of `trainbridge replay`.
 type options struct {
-	endpoint, metrics string
+	endpoint, metrics string // where to send traces and metrics; "": not
 	reading.Flags
 }
 
@@ -59,6 +60,7 @@ Servers take old data only where they are set to: docs/reference/replay.md has t
 	return cmd
 }
 
+// run reads the logs of paths and sends what they say. Servers are tried before the reading; a server that refuses the data for good ends the reading.
 func run(cmd *cobra.Command, paths []string, opt options) (err error) {
 	if opt.endpoint == "" && opt.metrics == "" {
 		return reading.Errorf(cmd, "say where to send: --endpoint HOST:PORT for traces, --metrics URL for metrics, or both")
@@ -75,7 +77,7 @@ func run(cmd *cobra.Command, paths []string, opt options) (err error) {
 		if err != nil {
 			return reading.Errorf(cmd, "--metrics %q: %w", opt.metrics, err)
 		}
-		s.remote, s.stated, s.history = newRemote(to), newTable(), newHistory(openSteps)
+		s.remote, s.stated, s.history = newRemote(to), newTable(), newHistory(openIntervals)
 		if err := s.remote.check(ctx); err != nil {
 			return reading.Errorf(cmd, "--metrics %s: %w", to.Redacted(), err)
 		}
@@ -117,7 +119,8 @@ func remoteURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// connect makes the exporter of spans. An absent server is an error at once.
+// connect makes and starts the exporter of spans to an OTLP/gRPC server, with TLS for https://. An absent server is an error at once, and not only after the
+// exporter's patience. To this host itself spans are not compressed.
 func connect(ctx context.Context, endpoint string) (exporter.Traces, error) {
 	host := endpoint
 	if _, rest, ok := strings.Cut(endpoint, "://"); ok {
@@ -156,27 +159,29 @@ type noExtensions struct{}
 
 func (noExtensions) GetExtensions() map[component.ID]component.Component { return nil }
 
+// telemetry is the telemetry of components: no log, no traces and no metrics of their own.
 func telemetry() component.TelemetrySettings {
 	return component.TelemetrySettings{
 		Logger: zap.NewNop(), TracerProvider: nooptrace.NewTracerProvider(), MeterProvider: noopmetric.NewMeterProvider(), Resource: pcommon.NewResource(),
 	}
 }
 
-// sending has the targets. Its consumers are called by several goroutines at once.
+// sending sends what the logs say to the targets, while the logs are read. Its consumers are called by several goroutines at once.
 type sending struct {
 	cancel context.CancelCauseFunc // ends the reading: a server does not accept the data
 
 	traces  exporter.Traces // nil: not wanted
-	history *history        // as above
-	remote  *remote         // as above; used under mu
+	history *history        // what is counted over spans; nil: no metrics are wanted
+	remote  *remote         // the server of metrics; nil as above; used under mu while logs are read
 
-	mu          sync.Mutex // guards the fields below
-	stated      *table     // values of logs, not sent yet
-	spans       int64      // accepted ones
-	first, last pcommon.Timestamp
-	refused     error // why some were not
+	mu          sync.Mutex        // guards the fields below
+	stated      *table            // values of logs, not sent yet
+	spans       int64             // accepted ones
+	first, last pcommon.Timestamp // of the accepted spans, but for made-up times
+	refused     error             // why some were not accepted, the last time
 }
 
+// sink takes the spans, and the values of logs if metrics are wanted.
 func (s *sending) sink() offline.Sink {
 	var to offline.Sink
 	to.Traces, _ = consumer.NewTraces(s.consumeTraces, consumer.WithCapabilities(consumer.Capabilities{MutatesData: true}))
@@ -186,7 +191,8 @@ func (s *sending) sink() offline.Sink {
 	return to
 }
 
-// consumeTraces sends spans, then counts them. Spans refused for good are left out; any other error ends the command.
+// consumeTraces sends spans, then has those accepted counted for the metrics (history). Spans refused for good are left out of both; any other error ends
+// the command.
 func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
 	first, last := extent(td)
 	n := int64(td.SpanCount())
@@ -216,7 +222,7 @@ func (s *sending) consumeTraces(ctx context.Context, td ptrace.Traces) error {
 	return nil
 }
 
-// extent is the first start and the last end of spans whose times are not made up.
+// extent is the first start and the last end of the spans whose times are not made up; first is the largest time without any.
 func extent(td ptrace.Traces) (first, last pcommon.Timestamp) {
 	first = ^pcommon.Timestamp(0)
 	for _, rs := range td.ResourceSpans().All() {
@@ -232,7 +238,7 @@ func extent(td ptrace.Traces) (first, last pcommon.Timestamp) {
 	return first, last
 }
 
-// consumeMetrics sends the values of logs, each at its own time.
+// consumeMetrics takes values of logs, each a sample at its own time, and sends them whenever a request is full.
 func (s *sending) consumeMetrics(ctx context.Context, md pmetric.Metrics) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,10 +249,11 @@ func (s *sending) consumeMetrics(ctx context.Context, md pmetric.Metrics) error 
 	return s.flush(ctx)
 }
 
+// flush sends the values taken so far. Called under mu, or after the reading.
 func (s *sending) flush(ctx context.Context) error {
 	all := s.stated.take()
 	for _, x := range all {
-		x.adds = false // values of logs are not our counts
+		x.adds = false // even a counter of a log has the whole value in each sample: the later one counts, no sum
 		x.sort()
 	}
 	if err := s.remote.put(ctx, all); err != nil {
@@ -268,7 +275,7 @@ func (s *sending) report(w io.Writer, opt options) error {
 	}
 	if s.remote != nil {
 		_, _ = fmt.Fprintf(w, "Sent %d samples to %s: what logs state at its own times, and what is counted over spans every %s.\n",
-			s.remote.sent, s.remote.url.Redacted(), human.Seconds(step.Seconds()))
+			s.remote.sent, s.remote.url.Redacted(), human.Seconds(interval.Seconds()))
 		if n := s.history.synthetic; n > 0 {
 			_, _ = fmt.Fprintf(w, "Not in metrics: %d spans of logs without a clock, whose times are made up.\n", n)
 		}
@@ -279,7 +286,7 @@ func (s *sending) report(w io.Writer, opt options) error {
 	return errors.Join(errs...)
 }
 
-// finish sends the rest.
+// finish sends the rest of the metrics after the reading: values of logs, and all that was counted over spans.
 func (s *sending) finish(ctx context.Context) error {
 	if s.remote == nil {
 		return nil

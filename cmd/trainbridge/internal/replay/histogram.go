@@ -25,13 +25,14 @@ func (b bucket) upper(scale int) int {
 	return b.index>>(b.scale-scale) + 1
 }
 
-// histogram is how much came in each bucket, at times of samples of the count.
+// histogram is how many values came in each bucket, at the times of the samples of the count.
 type histogram struct {
-	metric  string
-	buckets map[bucket][]sample
+	metric  string              // name in Prometheus, without _bucket
+	buckets map[bucket][]sample // not cumulative
 }
 
-// histogram puts a point into the series of its sum and count, and into the buckets.
+// histogram puts a point of a histogram into the series _sum and _count, and into the buckets behind the count. Buckets finer than bounds.Finest are put
+// together, those of values of 0 are at bounds.Zero.
 func (t *table) histogram(name string, p pmetric.ExponentialHistogramDataPoint, at int64) {
 	t.begin(p.Attributes())
 	t.put(name+"_sum", true, sample{at, p.Sum()})
@@ -51,6 +52,7 @@ func (t *table) histogram(name string, p pmetric.ExponentialHistogramDataPoint, 
 	}
 }
 
+// put adds n values to a bucket at a time. Points of one time, which follow each other, are added up.
 func (h *histogram) put(b bucket, at int64, n uint64) {
 	list := h.buckets[b]
 	switch last := len(list) - 1; {
@@ -62,7 +64,7 @@ func (h *histogram) put(b bucket, at int64, n uint64) {
 	}
 }
 
-// boundsOf are the bounds of each metric with histograms.
+// boundsOf are the bounds of buckets of each metric with histograms, over all series of the metric and all times.
 func boundsOf(all []*series) map[string]*bounds.Set {
 	sets := map[string]*bounds.Set{}
 	for _, s := range all {
@@ -94,14 +96,14 @@ func le(bound float64) string {
 	return text
 }
 
-// each yields a series, and after the count of a histogram its buckets, which are cumulative. All exist from the first count to the last: increase() does not
-// see the first value of a counter that begins late.
+// each yields a series, and after the count of a histogram the series of its buckets, which are cumulative over the bounds: values up to le. All buckets have
+// samples at all times of the count: increase() does not see the first value of a counter that begins late. The series of a bucket is valid until the next.
 func (s *series) each(sets map[string]*bounds.Set) iter.Seq[*series] {
 	return func(yield func(*series) bool) {
 		if !yield(s) || s.of == nil {
 			return
 		}
-		below := slices.Clone(s.samples)
+		below := slices.Clone(s.samples) // how many values came up to the bound, at each time of the count
 		for i := range below {
 			below[i].value = 0
 		}

@@ -171,7 +171,7 @@ func overTime(t *testing.T, all []*series, metric string) map[int64]map[float64]
 func TestQuantiles(t *testing.T) {
 	const base, windows = 1_790_000_000_000_000_000 / s15 * s15, 40
 	td, steps := someSteps(4000, 5, base, windows*s15)
-	h := newHistory(openSteps)
+	h := newHistory(openIntervals)
 	require.NoError(t, h.take(t.Context(), td))
 	at := overTime(t, allOf(t, h), "ml_train_step_duration_seconds")
 	for from := range int64(windows) {

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// step is the time between two samples of a series: the flush interval of train_metrics.
-	step = 15 * time.Second
+	// interval is the time between two samples of a series: the flush interval of train_metrics.
+	interval = 15 * time.Second
 	// goOn is how long a series goes on after its last span, less than in train_metrics (metrics_expiration): a live job may go on, a finished log does not. Gaps
 	// of up to between are bridged: a step may take long.
 	goOn, between = 5 * time.Minute, time.Hour
-	// openSteps bounds how many steps are counted at once. Logs are read side by side, at most a fiftieth of their size apart.
-	openSteps = 256
+	// openIntervals bounds how many intervals are counted at once. Logs are read side by side, at most a fiftieth of their size apart.
+	openIntervals = 256
 )
 
 // history is the output of train_metrics at the time when spans ended. Each interval has a train_metrics of its own for the spans that end in it, whose counts
@@ -37,18 +37,20 @@ const (
 // Accounts of runs are no sums of accounts of 15 s: a separate train_metrics gets all steps, and each account is emitted once, at the end of its run.
 type history struct {
 	mu      sync.Mutex
-	open    *simplelru.LRU[int64, connector.Traces] // by step
-	counted *table                                  // samples are at the end of their step
-	closing int64                                   // the step whose counts come
-	err     error
+	open    *simplelru.LRU[int64, connector.Traces] // by number of the interval since 1970
+	counted *table                                  // samples are at the end of their interval
+	closing int64                                   // the interval whose train_metrics is being stopped, and sends its counts
+	err     error                                   // of stopped ones
 
 	accounts connector.Traces // nil before the first span
-	ends     map[string]int64 // by run: the interval of its last span's end
+	ends     map[string]int64 // by run: the interval in which its last span ended
 
 	breakdown view.Breakdown
 	synthetic int64 // spans with made-up times: in no metric
 }
 
+// newHistory counts spans, in so many intervals at once: beyond, the interval without spans for the longest time is closed, and is opened again for a late
+// span.
 func newHistory(open int) *history {
 	h := &history{counted: newTable(), ends: map[string]int64{}}
 	var err error
@@ -62,13 +64,15 @@ func newHistory(open int) *history {
 	return h
 }
 
-// take moves the spans with metrics out of td.
+// take moves the spans with metrics out of td, and counts each in the interval in which a live collector would have (countedAt). Spans of an account are
+// counted for their run, too. Spans with made-up times are counted nowhere, but for the parts of a step with a clock: where a part lies in the step is made up,
+// its duration is logged.
 func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	steps, inAccounts, clocked := map[int64]ptrace.Traces{}, ptrace.NewTraces(), clockedSteps(td)
+	intervals, inAccounts, clocked := map[int64]ptrace.Traces{}, ptrace.NewTraces(), clockedSteps(td)
 	for _, rs := range td.ResourceSpans().All() {
-		to := map[int64]ptrace.SpanSlice{}
+		to := map[int64]ptrace.SpanSlice{} // the resource's spans in intervals
 		made := isMadeUp(rs.Resource().Attributes())
 		run := spans.AttrText(rs.Resource().Attributes(), spans.AttrRunID)
 		var account *ptrace.SpanSlice // nil: no span of an account yet
@@ -78,13 +82,13 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 					continue
 				}
 				kind := view.KindOf(s)
-				if (made || isMadeUp(s.Attributes())) && !clocked[s.ParentSpanID()] { // the place of a part in its step is made up, not its duration
+				if (made || isMadeUp(s.Attributes())) && !clocked[s.ParentSpanID()] {
 					if kind != view.KindJoined { // joined spans are in no metric anyway
 						h.synthetic++
 					}
 					continue
 				}
-				at := h.countedAt(s) / int64(step)
+				at := h.countedAt(s) / int64(interval)
 				if ofAccounts[kind] {
 					if account == nil {
 						list := below(inAccounts, rs.Resource())
@@ -95,10 +99,10 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 				}
 				list, ok := to[at]
 				if !ok {
-					if _, ok := steps[at]; !ok {
-						steps[at] = ptrace.NewTraces()
+					if _, ok := intervals[at]; !ok {
+						intervals[at] = ptrace.NewTraces()
 					}
-					list = below(steps[at], rs.Resource())
+					list = below(intervals[at], rs.Resource())
 					to[at] = list
 				}
 				s.MoveTo(list.AppendEmpty())
@@ -108,11 +112,11 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 	if err := h.addToAccounts(ctx, inAccounts); err != nil {
 		return err
 	}
-	for at, td := range steps {
+	for at, td := range intervals {
 		c, ok := h.open.Get(at)
 		if !ok {
 			var err error
-			c, err = newCounts(ctx, h.step)
+			c, err = newCounts(ctx, h.counts)
 			if err != nil {
 				return err
 			}
@@ -125,17 +129,17 @@ func (h *history) take(ctx context.Context, td ptrace.Traces) error {
 	return h.err
 }
 
-// below returns the spans, none yet, of a copy of a resource in td.
+// below adds a copy of a resource to td, and returns its list of spans, which is empty.
 func below(td ptrace.Traces, res pcommon.Resource) ptrace.SpanSlice {
 	rs := td.ResourceSpans().AppendEmpty()
 	res.CopyTo(rs.Resource())
 	return rs.ScopeSpans().AppendEmpty().Spans()
 }
 
-// ofAccounts are the kinds of spans in an account.
+// ofAccounts are the kinds of spans that an account of a run's wall-clock time is made of.
 var ofAccounts = map[view.Kind]bool{view.KindStep: true, view.KindPart: true, view.KindEvaluation: true, view.KindBreakdown: true}
 
-// clockedSteps are the steps with times of a clock.
+// clockedSteps are the ids of the steps in td whose times are not made up.
 func clockedSteps(td ptrace.Traces) map[pcommon.SpanID]bool {
 	out := map[pcommon.SpanID]bool{}
 	for _, rs := range td.ResourceSpans().All() {
@@ -153,7 +157,7 @@ func clockedSteps(td ptrace.Traces) map[pcommon.SpanID]bool {
 	return out
 }
 
-// addToAccounts adds spans to the accounts of their runs.
+// addToAccounts gives spans to the train_metrics that accounts for whole runs.
 func (h *history) addToAccounts(ctx context.Context, td ptrace.Traces) error {
 	if td.SpanCount() == 0 {
 		return nil
@@ -168,18 +172,19 @@ func (h *history) addToAccounts(ctx context.Context, td ptrace.Traces) error {
 	return h.accounts.ConsumeTraces(ctx, td)
 }
 
-// account takes the accounts of runs, each at the end of the interval in which its run was over.
+// account takes the output of the train_metrics that accounts for whole runs: accounts, each a sample at the end of the interval in which its run was over.
 func (h *history) account(md pmetric.Metrics) {
 	keep(md, true)
 	for _, rm := range md.ResourceMetrics().All() {
-		end := (h.ends[spans.AttrText(rm.Resource().Attributes(), spans.AttrServiceInstanceID)] + 1) * step.Milliseconds()
+		run := spans.AttrText(rm.Resource().Attributes(), spans.AttrServiceInstanceID)
+		end := (h.ends[run] + 1) * interval.Milliseconds()
 		one := pmetric.NewMetrics()
 		rm.MoveTo(one.ResourceMetrics().AppendEmpty())
 		h.counted.add(one, func(pcommon.Timestamp) int64 { return end })
 	}
 }
 
-// keep removes all metrics but accounts; without accounts, the accounts.
+// keep removes all metrics but accounts of runs, or, if accounts is false, these accounts.
 func keep(md pmetric.Metrics, accounts bool) {
 	for _, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
@@ -208,14 +213,14 @@ func isMadeUp(attrs pcommon.Map) bool {
 	return spans.AttrText(attrs, spans.AttrTimeSource) == string(spans.TimeSynthetic)
 }
 
-// step takes the counts of a step.
-func (h *history) step(md pmetric.Metrics) {
+// counts takes the output of the train_metrics of the interval h.closing: counts, each a sample at the end of the interval.
+func (h *history) counts(md pmetric.Metrics) {
 	keep(md, false)
-	end := (h.closing + 1) * step.Milliseconds()
+	end := (h.closing + 1) * interval.Milliseconds()
 	h.counted.add(md, func(pcommon.Timestamp) int64 { return end })
 }
 
-// newCounts makes a train_metrics without a start: it sends its counts when stopped, and forgets nothing before.
+// newCounts makes a train_metrics that is not started: without its timer, it passes its metrics to take only when stopped, and forgets nothing before.
 func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Traces, error) {
 	f := trainmetricsconnector.NewFactory()
 	cfg := f.CreateDefaultConfig()
@@ -233,7 +238,7 @@ func newCounts(ctx context.Context, take func(pmetric.Metrics)) (connector.Trace
 	return f.CreateTracesToMetrics(ctx, set, cfg, next)
 }
 
-// each ends the counting and passes all series to send, one by one: with their samples in between, all series are many times the stored size.
+// each ends the counting and passes all series to send, one by one, with a sample for each interval (spread): all at once would be many times the stored size.
 func (h *history) each(ctx context.Context, send func(*series) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -258,11 +263,12 @@ func (h *history) each(ctx context.Context, send func(*series) error) error {
 	return nil
 }
 
-// spread makes a sample at the end of each interval as long as the series goes on. A counter begins with 0 at the start of its first interval, and the end of
-// the series is marked.
+// spread makes of the samples, at the intervals in which something was counted, a sample at the end of every interval, as scraped from a live collector: the
+// last value, of a counter the sum so far, goes on for goOn, or up to the next sample if at most between away. Then the series ends, with a mark of staleness.
+// A counter begins with 0 at the start of its first interval, for increase() to see the first count.
 func (s *series) spread() []sample {
 	out := make([]sample, 0, len(s.samples)+2)
-	const every = int64(step / time.Millisecond)
+	const every = int64(interval / time.Millisecond)
 	sum := 0.0
 	for i, x := range s.samples {
 		switch {

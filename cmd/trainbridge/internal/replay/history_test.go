@@ -16,7 +16,7 @@ import (
 
 func timeNow() time.Time { return time.Now() }
 
-const s15 = int64(step)
+const s15 = int64(interval)
 
 // aStep adds a training step of one second, with its end in Unix ns and n tokens.
 func aStep(b *spans.Batch, n int, end int64, source spans.TimeSource) {
@@ -66,7 +66,7 @@ func TestHistory(t *testing.T) {
 	for i := range ends {
 		ends[i] = base + rng.Int64N(100*s15)
 	}
-	for _, open := range []int{1, 3, openSteps} {
+	for _, open := range []int{1, 3, openIntervals} {
 		h := newHistory(open)
 		order := rng.Perm(n)
 		for len(order) > 0 {
@@ -99,7 +99,7 @@ func TestHistory(t *testing.T) {
 			}
 			assert.InDelta(t, wantTokens, tokens[ms], 0)
 			assert.InDelta(t, wantSteps, steps[ms], 0)
-			if open == openSteps { // a gauge counted in two goes has the later value
+			if open == openIntervals { // a gauge counted in two goes has the later value
 				assert.InDelta(t, value, mfu[ms], 0)
 			}
 		}
@@ -108,7 +108,7 @@ func TestHistory(t *testing.T) {
 
 // Spans with made-up times are in no metric, and are counted; details are not read.
 func TestMadeUp(t *testing.T) {
-	h, b := newHistory(openSteps), spans.NewBatch("test", "")
+	h, b := newHistory(openIntervals), spans.NewBatch("test", "")
 	aStep(b, 1, 100*s15, spans.TimeSynthetic)
 	aStep(b, 2, 100*s15, spans.TimeLogged)
 	b.Add(spans.Resource{Service: "nccl"}, spans.Span{Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{2}, Name: "rank 3", Is: spans.KindRank})
@@ -121,7 +121,7 @@ func TestMadeUp(t *testing.T) {
 
 // A breakdown counts at the end of its window.
 func TestBreakdown(t *testing.T) {
-	h, b := newHistory(openSteps), spans.NewBatch("test", "")
+	h, b := newHistory(openIntervals), spans.NewBatch("test", "")
 	s := b.Add(spans.Resource{Service: "train", RunID: "r", Time: spans.TimeLogged}, spans.Span{
 		Trace: pcommon.TraceID{1}, ID: pcommon.SpanID{1}, Name: spans.SpanBreakdown, Is: spans.KindBreakdown, Start: 100 * s15, End: 100 * s15,
 	})
@@ -176,7 +176,7 @@ func BenchmarkHistory(b *testing.B) {
 		aStep(batch, i, 1e18+int64(i)*1e8, spans.TimeLogged) // 150 a step
 	}
 	td := batch.Traces()
-	h := newHistory(openSteps)
+	h := newHistory(openIntervals)
 	b.ReportAllocs()
 	for b.Loop() {
 		again := ptrace.NewTraces()
@@ -191,7 +191,7 @@ func BenchmarkHistory(b *testing.B) {
 // The account of a run covers all of its steps, across intervals of 15 s: a checkpoint between two steps is no part of either. The place of a part in its step
 // is made up, but not its duration. Parts of steps without a clock are in no metric.
 func TestAccount(t *testing.T) {
-	h := newHistory(openSteps)
+	h := newHistory(openIntervals)
 	const took = 10 * int64(time.Second)
 	for i := range 30 {
 		b := spans.NewBatch("test", "")

@@ -32,16 +32,17 @@ type remote struct {
 
 	waiting []*series // for the next request
 	n       int       // samples in waiting
-	message []byte
+	message []byte    // the last request, before compression: memory to reuse
 
 	sent, there int64 // samples: taken; refused, because the same time has a different value
 }
 
+// newRemote is a remote of the URL of a remote write.
 func newRemote(to *url.URL) *remote {
 	return &remote{url: to, client: &http.Client{Timeout: 30 * time.Second}, pause: backoff.NewExponentialBackOff()}
 }
 
-// check tests once for a server with remote write.
+// check sends an empty request, once, to learn before the reading whether the server takes remote writes.
 func (r *remote) check(ctx context.Context) error {
 	err := r.try(ctx, s2.EncodeSnappy(nil, nil))
 	if of := (*backoff.PermanentError)(nil); errors.As(err, &of) {
@@ -50,7 +51,7 @@ func (r *remote) check(ctx context.Context) error {
 	return err
 }
 
-// put sends series. Their samples are in order of time.
+// put adds series, with samples in order of time, to the next request, and sends whenever a request has most samples; the rest waits for flush.
 func (r *remote) put(ctx context.Context, all []*series) error {
 	for _, s := range all {
 		for rest := s.samples; len(rest) > 0; {
@@ -68,14 +69,15 @@ func (r *remote) put(ctx context.Context, all []*series) error {
 	return nil
 }
 
-// flush sends the waiting series.
+// flush sends what waits.
 func (r *remote) flush(ctx context.Context) error {
 	all := r.waiting
 	r.waiting, r.n = nil, 0
 	return r.send(ctx, all)
 }
 
-// send sends a request. Prometheus refuses a whole request for one sample whose time has a different value: the sample is found by halving.
+// send sends a request. Prometheus refuses a whole request for a single sample if the series has another value at the sample's time: the sample is found by
+// halving the request, counted, and left out.
 func (r *remote) send(ctx context.Context, all []*series) error {
 	n := count(all)
 	if n == 0 {
@@ -101,6 +103,7 @@ func (r *remote) send(ctx context.Context, all []*series) error {
 	return nil
 }
 
+// count is the number of samples.
 func count(all []*series) (n int) {
 	for _, s := range all {
 		n += len(s.samples)
@@ -118,13 +121,13 @@ func halves(all []*series) (first, second []*series) {
 	return []*series{{labels: s.labels, samples: s.samples[:middle]}}, []*series{{labels: s.labels, samples: s.samples[middle:]}}
 }
 
-// refusal is an error answer.
+// refusal is an answer of the server other than success.
 type refusal struct {
 	status int
 	text   string
 }
 
-// ofOne reports whether one sample is wrong, not all.
+// ofOne reports whether a single sample is refused, for another value of the same time, and not the whole request.
 func (r *refusal) ofOne() bool {
 	return r.status == http.StatusBadRequest && strings.Contains(r.text, "duplicate sample")
 }
@@ -141,13 +144,15 @@ func (r *refusal) Error() string {
 	return what
 }
 
-// post sends a message until it is accepted or refused, or the patience ends.
+// post sends a compressed message until the server accepts or refuses, or the patience ends.
 func (r *remote) post(ctx context.Context, body []byte) error {
 	try := func() (struct{}, error) { return struct{}{}, r.try(ctx, body) }
 	_, err := backoff.Retry(ctx, try, backoff.WithBackOff(r.pause), backoff.WithMaxElapsedTime(patience))
 	return err
 }
 
+// try sends a compressed message once. Errors of the network, an overloaded server (429) and the server's own errors (5xx) may pass; any other refusal is a
+// permanent error, which ends the tries of post.
 func (r *remote) try(ctx context.Context, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url.String(), bytes.NewReader(body))
 	if err != nil {
@@ -187,7 +192,7 @@ const (
 	sampleValueLen = 1 + 8
 )
 
-// encode appends a WriteRequest.
+// encode appends a WriteRequest, field by field.
 func encode(b []byte, all []*series) []byte {
 	var inner []byte
 	for _, s := range all {

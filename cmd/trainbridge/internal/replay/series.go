@@ -29,25 +29,26 @@ type series struct {
 	labels  []label // sorted by name
 	adds    bool    // a counter: values of one time add up. Else the later value counts
 	samples []sample
-	of      *histogram // set if the series is its count
+	of      *histogram // of the count of a histogram: the buckets; else nil
 }
 
 // table holds series by their labels, equal to the labels of the shipped configuration's prometheus exporter: a graph of history is the graph of a live job.
 type table struct {
-	all     []*series // in order of arrival
-	by      map[string]*series
-	samples int // in all series
+	all     []*series          // in order of arrival
+	by      map[string]*series // by names and values of their labels (put)
+	samples int                // in all series
 
 	metricNamer otlptranslator.MetricNamer
 	labelNamer  otlptranslator.LabelNamer
-	metricNames map[otlptranslator.Metric]string
-	labelNames  map[string]string
+	metricNames map[otlptranslator.Metric]string // names made so far
+	labelNames  map[string]string                // likewise
 
-	job, instance label // of the current resource; without a value: none
-	labels        []label
-	key           []byte
+	job, instance label   // of the current resource; without a value: none
+	labels        []label // of the current point, sorted by name; the metric's name is filled in by put
+	key           []byte  // of the current series in by
 }
 
+// newTable is an empty table.
 func newTable() *table {
 	return &table{
 		by: map[string]*series{}, metricNamer: otlptranslator.MetricNamer{WithMetricSuffixes: true},
@@ -85,7 +86,7 @@ func (t *table) add(md pmetric.Metrics, at func(pcommon.Timestamp) int64) {
 	}
 }
 
-// name is the metric's name in Prometheus.
+// name is the metric's name in Prometheus, with the unit and _total: "ml.train.loss" is "ml_train_loss".
 func (t *table) name(m pmetric.Metric, kind otlptranslator.MetricType) string {
 	of := otlptranslator.Metric{Name: m.Name(), Unit: m.Unit(), Type: kind}
 	name, ok := t.metricNames[of]
@@ -96,6 +97,7 @@ func (t *table) name(m pmetric.Metric, kind otlptranslator.MetricType) string {
 	return name
 }
 
+// labelName is the name of an attribute in Prometheus.
 func (t *table) labelName(name string) string {
 	out, ok := t.labelNames[name]
 	if !ok {
@@ -105,6 +107,7 @@ func (t *table) labelName(name string) string {
 	return out
 }
 
+// numbers adds the points of a gauge (adds is false) or a counter (true).
 func (t *table) numbers(name string, adds bool, points pmetric.NumberDataPointSlice, at func(pcommon.Timestamp) int64) {
 	for _, p := range points.All() {
 		if p.Flags().NoRecordedValue() {
@@ -115,7 +118,7 @@ func (t *table) numbers(name string, adds bool, points pmetric.NumberDataPointSl
 	}
 }
 
-// begin takes the labels of a point.
+// begin sets the labels of the current point: its attributes, job and instance, and room for the metric's name.
 func (t *table) begin(attrs pcommon.Map) {
 	t.labels = append(t.labels[:0], label{metricName, ""}, t.job, t.instance)
 	for name, v := range attrs.All() {
@@ -124,7 +127,7 @@ func (t *table) begin(attrs pcommon.Map) {
 	slices.SortStableFunc(t.labels, func(a, b label) int { return strings.Compare(a.name, b.name) })
 }
 
-// put adds a sample to a series of the point at hand. A label without a value is none.
+// put adds a sample to the series of a metric with the labels of the current point (begin). A label without a value is left out, as Prometheus does.
 func (t *table) put(name string, adds bool, s sample) *series {
 	t.key = t.key[:0]
 	for i := range t.labels {
@@ -150,7 +153,7 @@ func (t *table) put(name string, adds bool, s sample) *series {
 	return x
 }
 
-// take empties the table.
+// take returns all series and empties the table.
 func (t *table) take() []*series {
 	all := t.all
 	t.all, t.samples = nil, 0
@@ -158,7 +161,8 @@ func (t *table) take() []*series {
 	return all
 }
 
-// sort orders the samples by time, one for each. Counts of one time, from several goes, are added up.
+// sort orders the samples by time, with a single sample for each time: of a counter the sum (train_metrics counted the interval in several goes), else the one
+// that came last.
 func (s *series) sort() {
 	slices.SortStableFunc(s.samples, func(a, b sample) int { return int(min(max(a.at-b.at, -1), 1)) })
 	n := 0

@@ -19,12 +19,12 @@ import (
 
 // spent is where the wall-clock time of a run went. The zero value is not known.
 type spent struct {
-	states  [account.States]float64 // s
-	goodput float64
+	states  [account.States]float64 // s, by state
+	goodput float64                 // share
 }
 
-// tell tells the account of new lines.
-func (j *job) tell(now time.Time) {
+// refresh brings spent up to date with the job's book, not for every new line: the account of a long run takes some ms (book.Due).
+func (j *job) refresh(now time.Time) {
 	if j.book == nil || !j.stale || !j.book.Due(j.known, now.Sub(j.changed)) {
 		return
 	}
@@ -34,7 +34,8 @@ func (j *job) tell(now time.Time) {
 	}
 }
 
-// accountsOf are the accounts of a running trainbridge, by run. each calls a function for the series of a metric.
+// accountsOf reads where the wall-clock time of each run went from the metrics of a running trainbridge. each calls a function for each series of a metric,
+// with the run.
 func accountsOf(each func(family string, f func(run string, m *dto.Metric))) map[string]*spent {
 	out := map[string]*spent{}
 	of := func(run string) *spent {
@@ -67,7 +68,8 @@ func (m *model) books() iter.Seq[*book.Book] {
 
 const mostStates = 4 // that are named
 
-// line is goodput and the states with most of the wall clock; nil: unknown.
+// line is the row of the account: "goodput  91 %  of 2 h 6 min: training 91 %, checkpoint 4 %, …", with the states that took most of the wall clock; nil:
+// unknown.
 func (s *spent) line() line {
 	wall := 0.0
 	var states []account.State

@@ -20,6 +20,7 @@ import (
 
 const defaultMetrics = "http://127.0.0.1:8889/metrics"
 
+// options are the flags of `trainbridge top`.
 type options struct {
 	metrics string
 	device  string
@@ -71,7 +72,8 @@ the disk. Without PATH it looks every 2 s at the metrics of a running trainbridg
 // fill fills a model until the context ends.
 type fill func(ctx context.Context, m *model) error
 
-// source is where the figures come from: logs, or a running trainbridge.
+// source returns what fills the model, by the command line: the logs of paths, which are followed, or without paths the metrics of a running trainbridge. from
+// names the source on the screen.
 func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fill, err error) {
 	if len(paths) == 0 {
 		at := opt.metrics
@@ -109,13 +111,14 @@ func source(cmd *cobra.Command, paths []string, opt *options) (from string, f fi
 	}, nil
 }
 
-// show draws or prints the model.
+// show fills the model until the context ends, meanwhile drawing the model on a terminal, or printing a line for each step and verdict into a pipe or a file.
+// The view ends too when the user quits, the source ends, or the reader of the output is gone, as with `| head`.
 func show(ctx context.Context, cmd *cobra.Command, m *model, f fill, opt *options) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	var lost error // why the reader of the output is gone
 	out, ok := cmd.OutOrStdout().(*os.File)
-	drawn := ok && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb"
+	drawn := ok && term.IsTerminal(int(out.Fd())) && os.Getenv("TERM") != "dumb" // a dumb terminal knows no escape sequences
 	if !drawn {
 		m.on = printer(cmd.OutOrStdout(), func(err error) {
 			lost = err
@@ -140,6 +143,7 @@ func show(ctx context.Context, cmd *cobra.Command, m *model, f fill, opt *option
 	return cmp.Or(lost, err)
 }
 
+// size is the size of a terminal, 80 × 24 if unknown.
 func size(out *os.File) (width, height int) {
 	width, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {

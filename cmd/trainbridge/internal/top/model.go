@@ -25,32 +25,32 @@ const (
 
 // step is the data of a training step. NaN: unknown.
 type step struct {
-	n      int64 // the iteration
-	end    int64 // ns since 1970
-	time   float64
+	n      int64   // the iteration; -1: unknown
+	end    int64   // ns since 1970
+	time   float64 // s
 	tokens float64 // 1/s
 	sample float64 // 1/s
 	flop   float64 // 1/s per device
 	mfu    float64
 	loss   float64
-	odd    string // of a loss that is NaN or infinite
+	odd    string // the log's text of a loss that is NaN or infinite
 }
 
-// window says where the time of a step went, in s by part.
+// window says where the time of a step went; from a scrape, the time of all steps since the scrape before.
 type window struct {
-	n     int64
-	end   int64
-	whole float64
-	parts map[string]float64
+	n     int64              // the iteration; -1: unknown
+	end   int64              // ns since 1970
+	whole float64            // s
+	parts map[string]float64 // s by part
 }
 
-// verdict is one about a span, by its title.
+// verdict is a verdict on a span, or a line about the end of a run.
 type verdict struct {
-	at       int64 // ns since 1970
-	where    string
-	name     string
+	at       int64  // ns since 1970
+	where    string // on what: "step 12", "rank 3"
+	name     string // the verdict's title
 	severity string
-	reason   string
+	reason   string // a sentence
 }
 
 // gpu is the data of a GPU. NaN: unknown.
@@ -66,16 +66,16 @@ type gpu struct {
 // job is a run on the screen.
 type job struct {
 	id       string
-	of       int64 // iterations planned; 0: not known
-	steps    []step
-	windows  []window
-	verdicts []verdict
-	told     int // verdicts of all time, by those seen
-	changed  time.Time
+	of       int64     // iterations planned; 0: not known
+	steps    []step    // the latest mostSteps, by end
+	windows  []window  // likewise
+	verdicts []verdict // the latest mostVerdicts, by time
+	told     int       // verdicts seen so far, also those dropped
+	changed  time.Time // when anything came
 
-	book  *book.Book // of the logs; nil: the figures are another trainbridge's
-	stale bool       // more in the book than in spent
-	known int        // steps in spent
+	book  *book.Book // the times in the logs; nil: the figures are another trainbridge's
+	stale bool       // the book has more than spent
+	known int        // how many steps of the book are in spent
 	spent spent
 }
 
@@ -85,30 +85,31 @@ type model struct {
 	from    string // the watched directory or address
 	jobs    map[string]*job
 	gpus    map[string]*gpu
-	trouble string // why nothing comes
-	dirty   chan struct{}
-	on      func(event any) // is told each new step and verdict; nil: nobody is
+	trouble string          // why nothing comes
+	dirty   chan struct{}   // holds an item when the model has changed since the last frame
+	on      func(event any) // called with each new step and verdict, under mu; nil: not wanted
 }
 
 func newModel(from string) *model {
 	return &model{from: from, jobs: map[string]*job{}, gpus: map[string]*gpu{}, dirty: make(chan struct{}, 1)}
 }
 
-// change changes the model.
+// change calls f, which changes the model, under the lock, and has the screen drawn again.
 func (m *model) change(f func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f()
 	select {
 	case m.dirty <- struct{}{}:
-	default:
+	default: // a frame is due already
 	}
 }
 
+// job is the job of a run, a new one if unknown; beyond mostRuns the job without news for the longest time is dropped.
 func (m *model) job(id string, now time.Time) *job {
 	j := m.jobs[id]
 	if j == nil {
-		if len(m.jobs) >= mostRuns { // the quietest makes room
+		if len(m.jobs) >= mostRuns {
 			oldest := slices.MinFunc(slices.Collect(maps.Values(m.jobs)), func(a, b *job) int { return a.changed.Compare(b.changed) })
 			delete(m.jobs, oldest.id)
 		}
@@ -119,7 +120,7 @@ func (m *model) job(id string, now time.Time) *job {
 	return j
 }
 
-// current is the job that wrote last, nil where there is none.
+// current is the job on the screen: the one with the newest data, nil without any.
 func (m *model) current() *job {
 	var out *job
 	for _, j := range m.jobs {
@@ -130,7 +131,7 @@ func (m *model) current() *job {
 	return out
 }
 
-// last is the time of the newest data.
+// last is the time of the newest data, ns since 1970; 0: none.
 func (j *job) last() (at int64) {
 	if n := len(j.steps); n > 0 {
 		at = j.steps[n-1].end
@@ -144,7 +145,8 @@ func (j *job) last() (at int64) {
 	return at
 }
 
-// addStep adds a step, or the figures of another rank or log for a known step: the first value of a figure wins.
+// addStep adds a step at its place in time. A step with the number of a known one, from another rank or log, adds the figures that are unknown yet: the first
+// value of a figure wins. Steps without a number are the same if they end at the same time.
 func (m *model) addStep(j *job, s step) {
 	at, there := slices.BinarySearchFunc(j.steps, s, func(a, b step) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.n, b.n)) })
 	if i := slices.IndexFunc(j.steps, func(o step) bool { return o.n == s.n }); i >= 0 && s.n >= 0 {
@@ -167,11 +169,12 @@ func (m *model) addStep(j *job, s step) {
 	if n := len(j.steps); n > mostSteps {
 		j.steps = slices.Delete(j.steps, 0, n-mostSteps)
 	}
-	if m.on != nil && at == len(j.steps)-1 {
+	if m.on != nil && at == len(j.steps)-1 { // printed lines are in order: a step that comes late is not printed
 		m.on(s)
 	}
 }
 
+// addWindow adds a window at its place in time.
 func (j *job) addWindow(w window) {
 	at, _ := slices.BinarySearchFunc(j.windows, w, func(a, b window) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.n, b.n)) })
 	j.windows = slices.Insert(j.windows, at, w)
@@ -180,6 +183,7 @@ func (j *job) addWindow(w window) {
 	}
 }
 
+// addVerdict adds a verdict at its place in time; the same verdict again counts once.
 func (m *model) addVerdict(j *job, v verdict) {
 	if slices.Contains(j.verdicts, v) {
 		return
@@ -197,7 +201,7 @@ func (m *model) addVerdict(j *job, v verdict) {
 	}
 }
 
-// gpuOf finds a GPU; nil: there are too many.
+// gpuOf is a GPU by its host and id, apart for what a log says and what the driver says; a new one if unknown. nil: there are mostGPUs.
 func (m *model) gpuOf(host, id string, logged bool) *gpu {
 	key := fmt.Sprint(host, "\x00", id, logged)
 	g := m.gpus[key]
@@ -209,7 +213,8 @@ func (m *model) gpuOf(host, id string, logged bool) *gpu {
 	return g
 }
 
-// cards are the GPUs by host and number: from the driver, else from logs.
+// cards are the GPUs to show, by host and number: those known from the driver if any are, else those from logs. The shorter name comes first: GPU 2 before
+// GPU 10.
 func (m *model) cards() []*gpu {
 	all := slices.Collect(maps.Values(m.gpus))
 	if slices.ContainsFunc(all, func(g *gpu) bool { return !g.logged }) {
@@ -222,18 +227,20 @@ func (m *model) cards() []*gpu {
 	return all
 }
 
-// told is a verdict, with its count.
+// told is the latest verdict of a kind.
 type told struct {
 	verdict
 
-	times int
+	times int // how many of the kind there are
 }
 
+// badness orders severities: bad is 1, a warning 0, none −1.
 func badness(severity string) int {
 	return slices.Index([]string{spans.SeverityWarning, spans.SeverityBad}, severity)
 }
 
-// grouped are the verdicts of a job, the latest of each kind, bad before others, then the newest first: a job may pass hundreds of one kind in a minute.
+// grouped are the kinds of verdicts of a job, each with its latest verdict: bad before others, then the newest first. A job may get hundreds of a kind in a
+// minute. A kind is a title and what the verdicts are on, without a number: "step 12" and "step 13" are one.
 func (j *job) grouped() (all []told) {
 	at := map[string]int{}
 	for _, v := range slices.Backward(j.verdicts) {

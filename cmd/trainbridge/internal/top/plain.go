@@ -26,6 +26,7 @@ func printer(out io.Writer, quit func(error)) func(event any) {
 	}
 }
 
+// plain is a step as a line: "step 12  step time 1.2 s  loss 3.21", with the figures that are known.
 func (s *step) plain() string {
 	var all []string
 	if s.n >= 0 {

@@ -15,9 +15,9 @@ import (
 	"github.com/trainbridge/trainbridge/spans"
 )
 
-// look is the abilities of a terminal.
+// look is the size and the abilities of a terminal.
 type look struct {
-	width, height int
+	width, height int // columns, lines
 	colour        bool
 	plain         bool // ASCII only
 }
@@ -44,7 +44,7 @@ type piece struct{ text, colour string }
 // line is pieces in a row.
 type line []piece
 
-// print cuts a line to a width.
+// print is the line for a terminal: cut to its width, in its signs, and in colours if it has any.
 func (l line) print(k look) string {
 	var b strings.Builder
 	left := k.width
@@ -69,7 +69,7 @@ func (l line) print(k look) string {
 	return b.String()
 }
 
-// asciiOnly is for terminals without other signs.
+// asciiOnly replaces signs other than ASCII for terminals without: µs is us, °C is C, the rest are "?".
 func asciiOnly(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -84,13 +84,14 @@ func asciiOnly(text string) string {
 	}, text)
 }
 
-// section is a part of the screen, with as many lines as fit.
+// section is a part of the screen, of which as many lines are shown as fit.
 type section struct {
 	lines []line
-	least int // with fewer lines the section is left out
+	least int // without room for so many lines the section is left out
 }
 
-// render makes the lines of a screen: at most its height, each at most its width.
+// render makes the lines of a screen, at most its height, each at most its width: a header, and sections for figures of steps, parts of their time, verdicts,
+// and GPUs. Without a job, the reason. Called under m.mu.
 func (m *model) render(k look, now time.Time) []string {
 	k.width, k.height = max(k.width, 1), max(k.height, 1)
 	j := m.current()
@@ -106,7 +107,7 @@ func (m *model) render(k look, now time.Time) []string {
 	}
 	var sections []section
 	if j != nil {
-		j.tell(now)
+		j.refresh(now)
 		sections = append(sections, section{j.figures(k), 1}, section{j.parts(k), 2}, section{j.latest(), 2})
 	}
 	sections = append(sections, section{m.gpuLines(), 2})
@@ -121,17 +122,18 @@ func (m *model) render(k look, now time.Time) []string {
 	return out
 }
 
-// share gives the first section all its lines, and the others a line each in turn.
+// share says how many lines each section gets of those left: the figures, the only section with a least of 1, all; then each section in order its least, if
+// there is room; then each section in turn a line more.
 func share(sections []section, left int) []int {
 	given := make([]int, len(sections))
 	if len(sections) == 0 || left <= 0 {
 		return given
 	}
-	if first := &sections[0]; first.least == 1 { // the figures
+	if first := &sections[0]; first.least == 1 { // the figures: absent without a job
 		given[0] = min(len(first.lines), left)
 		left -= given[0]
 	}
-	for i, s := range sections { // first the least of each
+	for i, s := range sections {
 		if n := min(s.least, len(s.lines)); given[i] == 0 && n == s.least && n <= left {
 			given[i] = n
 			left -= n
@@ -150,7 +152,8 @@ func share(sections []section, left int) []int {
 	return given
 }
 
-// header says the source of the data, and the age.
+// header is the first line: the step, how many are planned and how long they take, the age of the data, where the data come from, the run, and how many further
+// runs there are.
 func (m *model) header(j *job, now time.Time) line {
 	l := line{{"trainbridge top", bold}}
 	if j == nil {
@@ -193,16 +196,18 @@ func (j *job) left() string {
 	return "  " + human.Seconds(math.Round(stat.Middle(times)*float64(steps))) + " left"
 }
 
+// ago is "12 s ago".
 func ago(d time.Duration) string { return human.Seconds(math.Round(d.Seconds())) + " ago" }
 
-// figure is a row: a name, the latest value, the median, and the course.
+// figure is a value of steps with a row on the screen: name, latest value, median, and the course as a curve.
 type figure struct {
 	name   string
 	print  func(float64) string
 	of     func(*step) float64
-	median bool
+	median bool // a median is shown; of a falling loss, the median means nothing
 }
 
+// figures are the rows in their order.
 var figures = []figure{
 	{"step time", human.Seconds, func(s *step) float64 { return s.time }, true},
 	{"tokens/s", human.Digits, func(s *step) float64 { return s.tokens }, true},
@@ -212,7 +217,7 @@ var figures = []figure{
 	{"loss", human.Digits, func(s *step) float64 { return s.loss }, false},
 }
 
-// figures are the rows of step figures with values, and where the wall-clock time went.
+// figures are the rows of the figures that any step has, and, on a high screen, where the wall-clock time went. The median is left out on a narrow screen.
 func (j *job) figures(k look) (all []line) {
 	for _, f := range figures {
 		values := make([]float64, len(j.steps))
@@ -251,7 +256,7 @@ func (j *job) figures(k look) (all []line) {
 	return all
 }
 
-// parts are the rows of where the time goes, the largest part first.
+// parts are the rows of where the time of the recent steps goes, the largest part first: share, mean time, and the course over all steps kept.
 func (j *job) parts(k look) (all []line) {
 	if len(j.windows) == 0 {
 		return nil
@@ -284,7 +289,7 @@ func (j *job) parts(k look) (all []line) {
 	return all
 }
 
-// latest are the verdicts, each kind once, the worst first.
+// latest are the rows of verdicts, each kind once, the worst first, below their number.
 func (j *job) latest() (all []line) {
 	if len(j.verdicts) == 0 {
 		return nil
@@ -296,6 +301,7 @@ func (j *job) latest() (all []line) {
 	return all
 }
 
+// line is the row of a kind of verdict: severity, count, where the latest was, title, and reason.
 func (v *told) line() line {
 	l := line{{human.Pad(cmp.Or(v.severity, "verdict"), 7) + " ", colours[v.severity]}, {human.PadLeft(fmt.Sprintf("%dx ", v.times), 5), faint}}
 	if v.where != "" {
@@ -308,7 +314,7 @@ func (v *told) line() line {
 	return l
 }
 
-// gpuLines are the GPUs: held-down and least busy GPUs first.
+// gpuLines are the rows of GPUs, below how many there are and how busy on average: those held down first, then by host and number.
 func (m *model) gpuLines() (all []line) {
 	cards := m.cards()
 	if len(cards) == 0 {
@@ -356,6 +362,7 @@ func (m *model) gpuLines() (all []line) {
 	return all
 }
 
+// bit is 1 for true.
 func bit(b bool) int {
 	if b {
 		return 1
@@ -368,8 +375,8 @@ var (
 	ascii = []rune("_.-:=+*#")
 )
 
-// spark draws the latest values, a column each; a blank for an unknown value. The lowest is at the bottom, the highest at the top; about equal values are in
-// the middle.
+// spark is a curve of the latest values, a column each, blank for an unknown value: "▁▃▆█". The lowest of the values drawn is at the bottom, the highest at the
+// top. Values within 1 % of each other are all in the middle: noise is not to look like a change.
 func spark(values []float64, width int, plain bool) string {
 	if width <= 0 {
 		return ""

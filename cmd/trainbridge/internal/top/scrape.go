@@ -25,23 +25,25 @@ const (
 	scrapeMost    = 64 << 20 // bytes
 )
 
-// scraper fills a model with the metrics of a running trainbridge. A scrape with changes is a point of its curves.
+// scraper fills a model with the metrics of a running trainbridge. Single steps are not in metrics: a scrape in which the iteration has changed is a point of
+// the curves, and differences of counters say what went on between two scrapes.
 type scraper struct {
 	*model
 	url    string
 	client http.Client
 	now    func() time.Time
-	before map[string]*totals // by job
+	before map[string]*totals // counters of the scrape before, by run
 }
 
-// totals are counters at the scrape before.
+// totals are the counters of a run in a scrape.
 type totals struct {
-	time     float64 // s, of all steps
-	steps    float64
-	parts    map[string]float64
-	verdicts map[string]float64
+	time     float64            // s, of all steps
+	steps    float64            // their number
+	parts    map[string]float64 // s of steps, by part
+	verdicts map[string]float64 // by severity and title, as "bad slow step"
 }
 
+// newScraper is a scraper of a URL.
 func newScraper(m *model, url string) *scraper {
 	return &scraper{model: m, url: url, client: http.Client{Timeout: scrapeTimeout}, now: time.Now, before: map[string]*totals{}}
 }
@@ -72,6 +74,7 @@ func (s *scraper) run(ctx context.Context) {
 	}
 }
 
+// scrape gets the page of metrics, by name. The error is a sentence for the screen.
 func (s *scraper) scrape(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, nil)
 	if err != nil {
@@ -104,9 +107,11 @@ var exposed = map[string]string{
 	"trainbridge_gpu_throttle_active": spans.MetricGPUThrottleActive,
 }
 
-// take reads a scrape. The label instance is the run id.
+// take puts a scrape into the model: GPUs, and for each run (the label instance) the latest values of a step, the changes of counters since the scrape before,
+// and where the wall-clock time went.
 func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	now := s.now()
+	// each visits the series of a metric.
 	each := func(family string, f func(run string, m *dto.Metric)) {
 		for _, m := range families[family].GetMetric() {
 			f(label(m, "instance"), m)
@@ -117,7 +122,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 			s.addGPU(label(m, "host.name"), metric, value(m), func(name string) string { return label(m, name) })
 		})
 	}
-	latest := map[string]*step{}
+	latest := map[string]*step{} // by run
 	of := func(run string) *step {
 		if latest[run] == nil {
 			nan := math.NaN()
@@ -125,7 +130,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 		}
 		return latest[run]
 	}
-	current := map[string]*totals{}
+	current := map[string]*totals{} // by run
 	sums := func(run string) *totals {
 		if current[run] == nil {
 			current[run] = &totals{parts: map[string]float64{}, verdicts: map[string]float64{}}
@@ -133,6 +138,7 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 		return current[run]
 	}
 	each("ml_train_iteration", func(run string, m *dto.Metric) { of(run).n = max(of(run).n, int64(value(m))) })
+	// gauge takes a value of a step; of several series, as of several logs, and several metrics the first.
 	gauge := func(family string, to func(*step) *float64) {
 		each(family, func(run string, m *dto.Metric) {
 			if p := to(of(run)); math.IsNaN(*p) {
@@ -173,7 +179,8 @@ func (s *scraper) take(families map[string]*dto.MetricFamily) {
 	s.before = current
 }
 
-// compare notes the changes since the scrape before.
+// compare adds what changed in a run between two scrapes, before (nil at the first) and now: the mean time of the steps, a window with where their time went,
+// and the new verdicts. p has the latest values: a new step, or, with the iteration of the last one, more about that step.
 func (s *scraper) compare(j *job, p *step, now, before *totals) {
 	if before != nil {
 		if n := now.steps - before.steps; n > 0 {
@@ -206,7 +213,7 @@ func (s *scraper) compare(j *job, p *step, now, before *totals) {
 	s.addStep(j, *p)
 }
 
-// label finds a label by the name of its attribute.
+// label is the value of a label, found by the name of the attribute behind; "": absent. Prometheus' names have underscores for dots.
 func label(m *dto.Metric, attribute string) string {
 	name := strings.ReplaceAll(attribute, ".", "_")
 	for _, l := range m.GetLabel() {
@@ -217,6 +224,7 @@ func label(m *dto.Metric, attribute string) string {
 	return ""
 }
 
+// value is the value of a gauge, a counter, or a metric without a type.
 func value(m *dto.Metric) float64 {
 	switch {
 	case m.GetGauge() != nil:

@@ -23,7 +23,8 @@ const (
 	leave = "\x1b[?25h\x1b[?1049l"
 )
 
-// screen draws a model on a terminal until q, or until the context ends. The terminal is restored on return.
+// screen draws a model on a terminal until a key quits, or until the context ends: a frame when the model or the terminal's size has changed, and once a second
+// for the age of the data, but at most every frameEvery. The terminal is restored on return.
 func screen(ctx context.Context, m *model, in, out *os.File, k look, size func() (width, height int)) error {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
@@ -62,7 +63,7 @@ func screen(ctx context.Context, m *model, in, out *os.File, k look, size func()
 	}
 }
 
-// pause waits until the next frame may be drawn.
+// pause waits until the next frame may be drawn. False: the context has ended.
 func pause(ctx context.Context) bool {
 	t := time.NewTimer(frameEvery)
 	defer t.Stop()
@@ -74,7 +75,8 @@ func pause(ctx context.Context) bool {
 	}
 }
 
-// frame is a whole screen in a single write, without a line feed after the last line, which would scroll.
+// frame is the text that draws a whole screen in a single write, over the one before, so that nothing flickers. After the last line there is no line feed,
+// which would scroll.
 func (m *model) frame(k look, now time.Time) string {
 	m.mu.Lock()
 	lines := m.render(k, now)

@@ -20,6 +20,7 @@ type watcher struct {
 	*model
 	now func() time.Time
 
+	// Reused from span to span, under the model's lock.
 	resource  view.Resource
 	step      view.Step
 	breakdown view.Breakdown
@@ -27,7 +28,7 @@ type watcher struct {
 
 func (w *watcher) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
 
-// ConsumeTraces takes spans.
+// ConsumeTraces puts spans into the model, and keeps the books of all jobs together within book.MostSteps steps.
 func (w *watcher) ConsumeTraces(_ context.Context, td ptrace.Traces) error {
 	w.change(func() {
 		for _, rs := range td.ResourceSpans().All() {
@@ -58,6 +59,7 @@ func (w *watcher) enter(j *job, e *book.Entry) {
 	j.stale = true
 }
 
+// read puts a span into the job of its run: a step, a breakdown of a step's time, times for the account of the run, and verdicts.
 func (w *watcher) read(j *job, span ptrace.Span) {
 	kind := view.KindOf(span)
 	where := span.Name()
@@ -91,7 +93,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	case view.KindBreakdown:
 		b := &w.breakdown
 		b.Read(span)
-		if b.Window != spans.WindowStep && len(j.steps) > 0 {
+		if b.Window != spans.WindowStep && len(j.steps) > 0 { // a batch or a pass within a step: shown only for jobs without steps
 			break
 		}
 		out := window{n: b.Iteration.Or(-1), end: int64(span.EndTimestamp()), whole: b.Length(), parts: map[string]float64{}}
@@ -114,7 +116,7 @@ func (w *watcher) read(j *job, span ptrace.Span) {
 	}
 }
 
-// eventOf shows a line about the end of the run as a verdict.
+// eventOf is a line about the end of the run (an error, such as CUDA out of memory), as a bad verdict.
 func eventOf(span ptrace.Span) verdict {
 	var e view.Event
 	e.Read(span)
@@ -125,6 +127,7 @@ func eventOf(span ptrace.Span) verdict {
 	return v
 }
 
+// stepOf is a step's span as a step of the model; FLOP/s per GPU are the recomputed ones, else the log's.
 func stepOf(span ptrace.Span, s *view.Step) step {
 	flop := s.DeviceFlopThroughput
 	if math.IsNaN(flop) {
@@ -153,13 +156,14 @@ func (w *watcher) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	return nil
 }
 
-// addGPU notes a value of a GPU on the screen. attribute finds an attribute of the point.
+// addGPU notes a value of a GPU, if the screen shows the metric. attribute returns an attribute of the point, "": absent. Of metrics with several points for a
+// GPU, the one about the whole GPU counts. A cause of throttling stays until the same cause is reported as over.
 func (m *model) addGPU(host, metric string, value float64, attribute func(name string) string) {
 	id := attribute(spans.AttrHardwareID)
 	if id == "" {
 		return
 	}
-	to := func(f func(*gpu)) {
+	to := func(f func(*gpu)) { // changes the GPU, with its names
 		if g := m.gpuOf(host, id, attribute(spans.AttrSource) != ""); g != nil {
 			if model := attribute(spans.AttrDeviceModel); model != "" {
 				g.model = model
